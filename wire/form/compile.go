@@ -1,0 +1,360 @@
+package form
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Decoder is a parameter with a syntax of its own, implemented by a pointer. Errors made by About get the name.
+type Decoder interface {
+	DecodeParam(raw, name string) *Error
+}
+
+// ValueDecoder is a type of JSON value with rules of its own, implemented by a pointer; it may stand anywhere.
+type ValueDecoder interface {
+	DecodeValue(v Value) *Error
+}
+
+// Schemer tells the JSON schema of a Decoder or ValueDecoder.
+type Schemer interface {
+	ParamSchema() map[string]any
+}
+
+// codec decodes one type under one field's options.
+type codec struct {
+	raw   func(dst reflect.Value, raw string) *Error // a whole parameter; nil: it is JSON
+	value func(dst reflect.Value, v Value) *Error    // a JSON value; nil: there is none
+
+	schema    map[string]any
+	kind      reflect.Kind // of the value within wrappers; Invalid when decoders have it
+	nullable  bool
+	noDefault bool
+	home      func(dst reflect.Value) reflect.Value // of Opt: where a default goes
+	inner     *codec                                // of Opt: what decodes a default
+}
+
+// param decodes a whole parameter.
+func (c codec) param() func(reflect.Value, string) *Error {
+	if c.raw != nil {
+		return c.raw
+	}
+	return c.json()
+}
+
+func (c codec) json() func(reflect.Value, string) *Error {
+	value := c.value
+	return func(dst reflect.Value, raw string) *Error {
+		v, ok := JSON(raw)
+		if !ok {
+			return notJSON()
+		}
+		return value(dst, v)
+	}
+}
+
+// field is a compiled field, of a form or of a nested struct.
+type field struct {
+	name     string
+	required bool
+	index    []int // from the struct, through embedded ones
+	raw      func(dst reflect.Value, raw string) *Error
+	value    func(dst reflect.Value, v Value) *Error
+	preset   func(dst reflect.Value) // the default, nil: none
+	schema   map[string]any
+	isJSON   bool
+	fallback string // the default as written
+}
+
+func (f *field) at(dst reflect.Value) reflect.Value {
+	for _, i := range f.index {
+		dst = dst.Field(i)
+	}
+	return dst
+}
+
+func (f *field) absent(dst reflect.Value) {
+	if f.preset != nil {
+		f.preset(dst)
+	}
+}
+
+type compiler struct {
+	nested []reflect.Type // structs being compiled, to find one inside itself
+}
+
+func of(t reflect.Type) *Form {
+	if t.Kind() != reflect.Struct {
+		panic("BUG: form " + t.String() + " is not a struct")
+	}
+	f := &Form{of: reflect.PointerTo(t), slots: map[string]int{}}
+	c := &compiler{}
+	for _, d := range declared(t, nil) {
+		o := parse(t, d.StructField, true)
+		p := param{field: c.field(d, o), path: o.path, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
+		o.finish()
+		if p.path {
+			if p.required || p.preset != nil || p.aliases != nil {
+				o.bug("a piece of the path is always there, under one name")
+			}
+			p.raw = pathRaw(p.field.raw, d.Type, o)
+			if slices.ContainsFunc(f.params, func(q param) bool { return q.path && q.name == p.name }) {
+				o.bug("declared twice")
+			}
+		} else {
+			for _, name := range append([]string{p.name}, p.aliases...) {
+				if _, twice := f.slots[name]; twice {
+					o.bug("declared twice")
+				}
+				f.slots[name] = len(f.slots)
+			}
+		}
+		f.params = append(f.params, p)
+	}
+	return f
+}
+
+// declaration is a field that is decoded, and the way to it.
+type declaration struct {
+	reflect.StructField
+	index []int
+}
+
+// declared lists the tagged fields in order, those of embedded structs in place.
+func declared(t reflect.Type, to []int) []declaration {
+	var list []declaration
+	for i := range t.NumField() {
+		f := t.Field(i)
+		index := append(slices.Clone(to), i)
+		_, isForm := f.Tag.Lookup("form")
+		_, isPath := f.Tag.Lookup("path")
+		_, isJSON := f.Tag.Lookup("json")
+		tagged := isForm || isPath || isJSON
+		switch {
+		case f.Name == "_" || f.Tag.Get("form") == "-" || f.Tag.Get("json") == "-" && !isForm:
+		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
+			list = append(list, declared(f.Type, index)...)
+		case !f.IsExported() && tagged:
+			panic("BUG: " + t.String() + "." + f.Name + " has a tag but is not exported")
+		case !f.IsExported():
+		case !tagged:
+			panic("BUG: " + t.String() + "." + f.Name + ` has no tag; say form:"-" if it is no parameter`)
+		default:
+			list = append(list, declaration{f, index})
+		}
+	}
+	return list
+}
+
+// field compiles one declaration; o.finish is the caller's.
+func (c *compiler) field(d declaration, o *options) field {
+	k := c.compile(d.Type, o)
+	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, value: k.value}
+	f.isJSON = k.raw == nil || k.nullable
+	asJSON, asText := o.has("json"), o.has("raw")
+	switch {
+	case (asJSON || asText) && !o.top:
+		o.bug("json and raw are about whole parameters")
+	case asJSON && (k.value == nil || asText), asText && k.raw == nil:
+		o.bug("it cannot be json and raw as it says")
+	case asJSON:
+		f.isJSON = true
+	case asText:
+		f.isJSON = false
+	}
+	if f.raw = k.raw; f.isJSON && k.value != nil {
+		f.raw = k.json()
+	}
+	if text, ok := o.take("default"); ok {
+		if f.required || k.noDefault {
+			o.bug("a default where none can be")
+		}
+		f.fallback, f.preset = text, c.preset(k, d.Type, text, o)
+	}
+	return f
+}
+
+// preset decodes the default once, to see that it is one; what could be shared by reference is decoded every time.
+func (c *compiler) preset(k codec, t reflect.Type, text string, o *options) func(reflect.Value) {
+	home, decode := k.home, k.param()
+	if home == nil {
+		home = func(dst reflect.Value) reflect.Value { return dst }
+	} else {
+		decode = k.inner.param()
+	}
+	probe := home(reflect.New(t).Elem())
+	if err := decode(probe, text); err != nil {
+		o.bug("the default is refused: " + err.Named(o.name).Msg)
+	}
+	switch k.kind {
+	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
+		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return func(dst reflect.Value) { home(dst).Set(probe) }
+	}
+	return func(dst reflect.Value) {
+		if err := decode(home(dst), text); err != nil {
+			panic("BUG: default of " + o.name + ": " + err.Msg)
+		}
+	}
+}
+
+// compile finds what decodes a type.
+func (c *compiler) compile(t reflect.Type, o *options) codec {
+	if w := wrapping(t); w != wrapsNone {
+		return c.wrap(w, t, o)
+	}
+	p := reflect.PointerTo(t)
+	isParam, isValue := p.Implements(reflect.TypeFor[Decoder]()), p.Implements(reflect.TypeFor[ValueDecoder]())
+	if isParam || isValue {
+		return custom(t, isParam, isValue, o)
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return textCodec(o)
+	case reflect.Bool:
+		return boolCodec()
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return intCodec(t, o)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return uintCodec(t, o)
+	case reflect.Float32, reflect.Float64:
+		return floatCodec(t, o)
+	case reflect.Pointer:
+		return c.pointer(t, o)
+	case reflect.Slice:
+		return c.list(t, o)
+	case reflect.Map:
+		return c.dict(t, o)
+	case reflect.Struct:
+		return c.object(t, o)
+	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return codec{schema: map[string]any{}, value: func(dst reflect.Value, v Value) *Error {
+				if x := v.Any(); x != nil {
+					dst.Set(reflect.ValueOf(x))
+				}
+				return nil
+			}}
+		}
+	}
+	o.bug("nothing decodes a " + t.String())
+	panic("unreachable")
+}
+
+// custom calls the methods of a type that decodes itself.
+func custom(t reflect.Type, isParam, isValue bool, o *options) codec {
+	k := codec{schema: map[string]any{}}
+	if s, ok := reflect.New(t).Interface().(Schemer); ok {
+		k.schema = s.ParamSchema()
+	}
+	if isParam {
+		name := o.name
+		k.raw = func(dst reflect.Value, raw string) *Error {
+			return dst.Addr().Interface().(Decoder).DecodeParam(raw, name)
+		}
+	}
+	if isValue {
+		k.value = func(dst reflect.Value, v Value) *Error {
+			return dst.Addr().Interface().(ValueDecoder).DecodeValue(v)
+		}
+	}
+	return k
+}
+
+// options are the tag of one field, and which of them have found somebody who cares.
+type options struct {
+	owner   string
+	name    string
+	top     bool
+	path    bool
+	aliases []string
+	given   map[string]string
+	used    map[string]bool
+}
+
+func parse(t reflect.Type, f reflect.StructField, top bool) *options {
+	o := &options{owner: t.String() + "." + f.Name, top: top, given: map[string]string{}, used: map[string]bool{}}
+	tag, isForm := f.Tag.Lookup("form")
+	if path, ok := f.Tag.Lookup("path"); ok {
+		if isForm || !top {
+			o.bug("path is for pieces of the route only")
+		}
+		tag, o.path = path, true
+	}
+	parts := split(tag)
+	if o.name = parts[0]; o.name == "" {
+		o.name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+	}
+	if o.name == "" {
+		o.bug("it has no name")
+	}
+	for _, part := range parts[1:] {
+		key, text, _ := strings.Cut(part, "=")
+		if key == "alias" && top {
+			o.aliases = append(o.aliases, text)
+			continue
+		}
+		if _, twice := o.given[key]; twice {
+			o.bug(key + " is given twice")
+		}
+		o.given[key] = text
+	}
+	return o
+}
+
+// split cuts a tag at its commas, except those inside brackets.
+func split(tag string) []string {
+	var parts []string
+	depth, start := 0, 0
+	for i := range len(tag) {
+		switch tag[i] {
+		case '[', '{', '(':
+			depth++
+		case ']', '}', ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				parts = append(parts, tag[start:i])
+				start = i + 1
+			}
+		}
+	}
+	return append(parts, tag[start:])
+}
+
+func (o *options) bug(why string) { panic("BUG: form field " + o.owner + ": " + why) }
+
+func (o *options) take(key string) (string, bool) {
+	text, ok := o.given[key]
+	o.used[key] = true
+	return text, ok
+}
+
+func (o *options) has(key string) bool {
+	_, ok := o.take(key)
+	return ok
+}
+
+// count takes an option that is a number of things, -1 when absent.
+func (o *options) count(key string) int {
+	text, ok := o.take(key)
+	if !ok {
+		return -1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		o.bug(key + " is not a number")
+	}
+	return n
+}
+
+// finish finds options that mean nothing for this type.
+func (o *options) finish() {
+	for key := range o.given {
+		if !o.used[key] {
+			o.bug("option " + key + " means nothing here")
+		}
+	}
+}

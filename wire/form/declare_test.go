@@ -1,0 +1,150 @@
+package form
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestBadDeclarations(t *testing.T) {
+	type self struct {
+		Again []*self `form:"again"`
+	}
+	type private struct {
+		a int `form:"a"`
+	}
+	_ = private{}.a // only to be tagged
+	for why, declare := range map[string]func(){
+		"not a struct":  func() { Of[int]() },
+		"has no tag":    func() { Of[struct{ A int }]() },
+		"has a tag but": func() { Of[private]() },
+		"has no name": func() {
+			Of[struct {
+				A int `form:",required"`
+			}]()
+		},
+		"declared twice": func() {
+			Of[struct {
+				A int `form:"a"`
+				B int `form:"b,alias=a"`
+			}]()
+		},
+		"option maxlen": func() {
+			Of[struct {
+				A int `form:"a,maxlen=3"`
+			}]()
+		},
+		"option requred": func() {
+			Of[struct {
+				A int `form:"a,requred"`
+			}]()
+		},
+		"min is not": func() {
+			Of[struct {
+				A int `form:"a,min=x"`
+			}]()
+		},
+		"maxlen is not": func() {
+			Of[struct {
+				A string `form:"a,maxlen=-1"`
+			}]()
+		},
+		"the default is refused": func() {
+			Of[struct {
+				A bool `form:"a,default=yes"`
+			}]()
+		},
+		"a default where": func() {
+			Of[struct {
+				A *bool `form:"a,default=true"`
+			}]()
+		},
+		"given twice": func() {
+			Of[struct {
+				A int `form:"a,min=1,min=2"`
+			}]()
+		},
+		"it cannot be json": func() {
+			Of[struct {
+				A int `form:"a,raw"`
+			}]()
+		},
+		"nothing decodes": func() {
+			Of[struct {
+				A chan int `form:"a"`
+			}]()
+		},
+		"contains itself": func() {
+			Of[struct {
+				A self `form:"a"`
+			}]()
+		},
+		"the keys of JSON": func() {
+			Of[struct {
+				A map[int]int `form:"a"`
+			}]()
+		},
+		"a whole parameter": func() {
+			Of[struct {
+				A []Anchor `form:"a"`
+			}]()
+		},
+		"do not go into": func() {
+			Of[struct {
+				A Opt[Null[int]] `form:"a"`
+			}]()
+		},
+		"no JSON of it": func() {
+			Of[struct {
+				A Null[Anchor] `form:"a"`
+			}]()
+		},
+		"always there": func() {
+			Of[struct {
+				A int `path:"a,required"`
+			}]()
+		},
+		"a piece of the path is": func() {
+			Of[struct {
+				A bool `path:"a"`
+			}]()
+		},
+		"takes no options": func() {
+			Of[struct {
+				A int `path:"a,max=4"`
+			}]()
+		},
+	} {
+		func() {
+			defer func() {
+				r := recover()
+				if s, ok := r.(string); !ok || !strings.HasPrefix(s, "BUG: ") || !strings.Contains(s, why) {
+					t.Errorf("want a BUG saying %q, got %v", why, r)
+				}
+			}()
+			declare()
+		}()
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	byName := map[string]Param{}
+	for _, p := range everyForm.Describe() {
+		byName[p.Name] = p
+	}
+	for name, want := range map[string]string{
+		"message_id": `{"Name":"message_id","Aliases":null,"Where":"path","JSON":false,"Schema":{"type":"integer"},"Required":true,"Hidden":false}`,
+		"topic":      `{"Name":"topic","Aliases":["subject"],"Where":"form","JSON":false,"Schema":{"maxLength":10,"type":"string"},"Required":false,"Hidden":false}`,
+		"flag":       `{"Name":"flag","Aliases":null,"Where":"form","JSON":true,"Schema":{"default":true,"type":"boolean"},"Required":false,"Hidden":false}`,
+		"null_s":     `{"Name":"null_s","Aliases":null,"Where":"form","JSON":true,"Schema":{"nullable":true,"type":"string"},"Required":false,"Hidden":false}`,
+		"policy":     `{"Name":"policy","Aliases":null,"Where":"form","JSON":true,"Schema":{"enum":[1,2,3],"type":"integer"},"Required":false,"Hidden":false}`,
+		"num_before": `{"Name":"num_before","Aliases":null,"Where":"form","JSON":true,"Schema":{"maximum":5000,"minimum":0,"type":"integer"},"Required":false,"Hidden":false}`,
+		"lax":        `{"Name":"lax","Aliases":null,"Where":"form","JSON":true,"Schema":{"additionalProperties":true,"nullable":true,"properties":{"a":{"type":"integer"}},"required":["a"],"type":"object"},"Required":false,"Hidden":false}`,
+		"members":    `{"Name":"members","Aliases":null,"Where":"form","JSON":false,"Schema":{"enum":["true","false","partial"],"type":"string"},"Required":false,"Hidden":false}`,
+	} {
+		got, err := json.Marshal(byName[name])
+		if err != nil || string(got) != want {
+			t.Errorf("%s:\n got %s\nwant %s %v", name, got, want, err)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package form
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// refusedWell: an error says something, in valid UTF-8, under a code.
+func refusedWell(t *testing.T, err *Error) {
+	if err != nil && (err.Msg == "" || err.Code == "" || !utf8.ValidString(err.Msg)) {
+		t.Fatalf("refused with %+v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, p := range everyForm.Describe() {
+		f.Add(p.Name, "1", p.Name, `[{"a":"b"}]`, true)
+		f.Add(p.Name, `{"name":"é","direct_members":[1],"direct_subgroups":[]}`, "x", "\xff", false)
+	}
+	f.Fuzz(func(t *testing.T, name, value, name2, value2 string, body bool) {
+		v := values()
+		v.Add(Query, name, value)
+		if body {
+			v.Add(Body, name2, value2)
+		} else {
+			v.Add(Query, name2, value2)
+		}
+		var form everything
+		refusedWell(t, everyForm.Decode(v, &form))
+		for _, n := range everyForm.Ignored(v) {
+			if _, sent := v.Get(n); !sent {
+				t.Fatalf("%q is ignored but was not sent", n)
+			}
+		}
+	})
+}
+
+// FuzzJSON compares with encoding/json, which takes what we take, and more: invalid UTF-8 (which never comes here)
+// and lone surrogates.
+func FuzzJSON(f *testing.F) {
+	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if !utf8.ValidString(s) {
+			return
+		}
+		v, ok := JSON(s)
+		switch valid := json.Valid([]byte(s)); {
+		case ok && !valid:
+			t.Fatalf("%q is taken", s)
+		case !ok && valid && !strings.Contains(strings.ToLower(s), `\ud`) && strings.Count(s, "[")+strings.Count(s, "{") < MaxJSONDepth:
+			t.Fatalf("%q is refused", s)
+		}
+		if !ok {
+			return
+		}
+		if _, err := json.Marshal(v.Any()); err != nil {
+			t.Fatalf("%q: %v", s, err)
+		}
+		if text, err := v.Text(); err == nil {
+			var want string
+			if json.Unmarshal([]byte(s), &want); want != text {
+				t.Fatalf("%q: got %q, want %q", s, text, want)
+			}
+		}
+	})
+}
+
+// fuzzUnion decodes anything into a form of one parameter.
+func fuzzUnion[T any](f *testing.F, then func(*testing.T, T), seeds ...string) {
+	type union struct {
+		V T `form:"v"`
+	}
+	form := Of[union]()
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		v := &Values{}
+		v.Add(Query, "v", raw)
+		var u union
+		err := form.Decode(v, &u)
+		refusedWell(t, err)
+		if err == nil {
+			then(t, u.V)
+		}
+	})
+}
+
+func FuzzRecipients(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, r Recipients) {
+		_, err := r.Channel()
+		refusedWell(t, err)
+		p, err := r.Direct()
+		refusedWell(t, err)
+		if len(p.IDs) > 0 && len(p.Emails) > 0 {
+			t.Fatalf("both kinds: %+v", p)
+		}
+	}, "Verona", "7", "[7]", `["a@x",1]`, "a@x,b@x", "")
+}
+
+func FuzzAnchor(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, a Anchor) {
+		if a.Kind == AnchorAbsent || a.ID < 0 || a.ID > MaxAnchor {
+			t.Fatalf("got %+v", a)
+		}
+	}, "newest", "-1", "99999999999999999999", "+")
+}
+
+func FuzzNarrow(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, n Narrow) {
+		for _, term := range n {
+			if (term.Operand.Kind == OperandIDs) != (term.Operand.IDs != nil) {
+				t.Fatalf("got %+v", term)
+			}
+		}
+	}, `[["stream","x"]]`, `[{"operator":"dm","operand":[1],"negated":true}]`, `[[]]`, `[{}]`)
+}
+
+func FuzzGroupSetting(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, u GroupSettingUpdate) {
+		if !u.New.Direct && (u.New.Members != nil || u.New.Subgroups != nil) {
+			t.Fatalf("got %+v", u)
+		}
+	}, `{"new":1,"old":{"direct_members":[1],"direct_subgroups":[2]}}`)
+}
+
+func FuzzPrincipals(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, p Principals) {
+		if len(p.IDs) > 0 && len(p.Emails) > 0 || !p.Set {
+			t.Fatalf("got %+v", p)
+		}
+	}, "[1]", `["a"]`, "[]")
+}
+
+func FuzzIdleTimeout(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, i IdleTimeout) {
+		if i.Seconds < 0 || i.Mobile && i.Seconds != 0 {
+			t.Fatalf("got %+v", i)
+		}
+	}, "mobile", `"mobile"`, "600")
+}
+
+func FuzzIncludeSubscribers(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, s IncludeSubscribers) {
+		if s > PartialSubscribers {
+			t.Fatalf("got %v", s)
+		}
+	}, "true", `"partial"`)
+}
+
+func FuzzJSONText(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, s JSONText) {
+		if !json.Valid([]byte(s)) {
+			t.Fatalf("got %q", s)
+		}
+	}, `{"a":[1]}`)
+}
+
+func FuzzLists(f *testing.F) {
+	type lists struct {
+		Strings StringList `form:"s"`
+		Ints    IntList    `form:"i"`
+	}
+	fuzzUnion(f, func(t *testing.T, l lists) {
+		if len(l.Strings)+len(l.Ints) > MaxJSONValues {
+			t.Fatal("too much")
+		}
+	}, `{"s":["a"],"i":[1]}`)
+}
+
+func FuzzInstant(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, i Instant) {
+		if !i.Set {
+			t.Fatalf("got %+v", i)
+		}
+	}, "2026-01-02", "2026-01-02T03:04:05+01:00")
+}

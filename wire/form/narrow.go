@@ -1,0 +1,156 @@
+package form
+
+import (
+	"slices"
+	"strings"
+)
+
+// MaxNarrowTerms bounds the terms of a narrow, each of which is asked about every candidate message. People combine
+// a handful.
+const MaxNarrowTerms = 100
+
+// Narrow is a filter of messages: a list of [operator, operand] pairs or {operator, operand, negated} objects. Only its
+// shape is checked here; operators nobody knows are for whoever runs the narrow.
+type Narrow []Term
+
+// Term is one condition of a narrow.
+type Term struct {
+	Operator string // as it was sent
+	Operand  Operand
+	Negated  bool
+}
+
+// Operand is a text, an ID or a list of IDs.
+type Operand struct {
+	Kind OperandKind
+	Text string
+	ID   int64
+	IDs  []int64
+}
+
+type OperandKind uint8
+
+const (
+	OperandText OperandKind = iota
+	OperandID
+	OperandIDs
+)
+
+var operatorAliases = map[string]string{"stream": "channel", "streams": "channels", "pm-with": "dm"}
+
+// Canonical is the operator under its present name, with dashes.
+func (t Term) Canonical() string {
+	name := strings.ReplaceAll(t.Operator, "_", "-")
+	if now, old := operatorAliases[name]; old {
+		return now
+	}
+	return name
+}
+
+// Operators whose operand may be an ID; that of dm may be a list of them, and search wants words.
+var idOperators = []string{"channel", "id", "sender", "group-pm-with", "dm-including", "with"}
+
+func (n *Narrow) DecodeValue(v Value) *Error {
+	list, err := v.List()
+	if err != nil {
+		return err
+	}
+	if len(list) > MaxNarrowTerms {
+		return Invalid("more than " + itoa(MaxNarrowTerms) + " terms")
+	}
+	// The shape of every element comes before the operands of any.
+	terms, operands := make(Narrow, len(list)), make([]Value, len(list))
+	for i := range list {
+		if operands[i], err = terms[i].shape(list[i]); err != nil {
+			return err.Index(i)
+		}
+	}
+	for i := range terms {
+		if err := terms[i].fill(operands[i], list[i]); err != nil {
+			return err
+		}
+	}
+	*n = terms
+	return nil
+}
+
+// shape takes an element apart.
+func (t *Term) shape(v Value) (operand Value, err *Error) {
+	switch v.kind {
+	case KindList:
+		if len(v.list) != 2 || v.list[0].kind != KindString || v.list[1].kind != KindString {
+			return operand, Invalid("element is not a string pair")
+		}
+		t.Operator = v.list[0].text
+		return v.list[1], nil
+	case KindObject:
+		operand, _ = v.Get("operand")
+		operator, _ := v.Get("operator")
+		switch {
+		case operand.IsNull():
+			return operand, Invalid("operand is missing")
+		case operator.IsNull():
+			return operand, Invalid("operator is missing")
+		}
+		return operand, nil
+	}
+	return operand, Invalid("dict or list required")
+}
+
+// fill checks what an element consists of. These errors do not say where.
+func (t *Term) fill(operand, v Value) (err *Error) {
+	if operator, ok := v.Get("operator"); ok {
+		if t.Operator, err = operator.Text(); err != nil {
+			return err.Named("operator")
+		}
+	}
+	if err := t.Operand.read(t.Canonical(), operand); err != nil {
+		return err.Named("operand")
+	}
+	if negated, ok := v.Get("negated"); ok {
+		if t.Negated, err = negated.Bool(); err != nil {
+			return err.Named("negated")
+		}
+	}
+	return nil
+}
+
+func (o *Operand) read(operator string, v Value) *Error {
+	takesID, takesIDs := slices.Contains(idOperators, operator), operator == "dm"
+	switch {
+	case v.kind == KindString:
+		if operator == "search" && strings.TrimSpace(v.text) == "" {
+			return About("", " cannot be blank.")
+		}
+		o.Text = v.text
+		return nil
+	case v.kind == KindInt && takesID:
+		o.Kind = OperandID
+		o.ID, _ = v.ID()
+		return nil
+	case v.kind == KindList && takesIDs && !slices.ContainsFunc(v.list, Value.isNoInt):
+		o.Kind, o.IDs = OperandIDs, make([]int64, len(v.list))
+		for i := range v.list {
+			o.IDs[i], _ = v.list[i].ID()
+		}
+		return nil
+	case takesID:
+		return not("a string or integer")
+	case takesIDs:
+		return not("a string or an integer list")
+	}
+	return not("a string")
+}
+
+func (v Value) isNoInt() bool { return v.kind != KindInt }
+
+func (n *Narrow) ParamSchema() map[string]any {
+	text := map[string]any{"type": "string"}
+	operand := oneOf(text, map[string]any{"type": "integer"},
+		map[string]any{"type": "array", "items": map[string]any{"type": "integer"}})
+	return map[string]any{"type": "array", "items": oneOf(
+		map[string]any{"type": "object", "required": []string{"operator", "operand"}, "properties": map[string]any{
+			"operator": text, "operand": operand, "negated": map[string]any{"type": "boolean"}}},
+		map[string]any{"type": "array", "items": text, "minItems": 2, "maxItems": 2},
+	)}
+}

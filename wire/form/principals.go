@@ -1,0 +1,34 @@
+package form
+
+// Principals are the users a request acts on for somebody else: a JSON list of IDs or one of e-mail addresses. The first
+// element decides which.
+type Principals struct {
+	People
+	Set bool
+}
+
+func (p *Principals) DecodeValue(v Value) (err *Error) {
+	list, err := v.List()
+	if err != nil {
+		return err
+	}
+	p.Set = true
+	if len(list) > 0 && list[0].kind == KindString {
+		p.Emails, err = v.Texts()
+		return err
+	}
+	p.IDs = make([]int64, len(list))
+	for i := range list {
+		if p.IDs[i], err = list[i].ID(); err != nil {
+			return err.Index(i)
+		}
+	}
+	return nil
+}
+
+func (p *Principals) ParamSchema() map[string]any {
+	return oneOf(
+		map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+		map[string]any{"type": "array", "items": map[string]any{"type": "integer"}},
+	)
+}

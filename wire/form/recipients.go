@@ -1,0 +1,124 @@
+package form
+
+import "strings"
+
+// Recipients is the `to` of a message, where clients send an ID, a name, e-mail addresses or a list, as JSON or as
+// plain text: what it means depends on the type of the message, so only its shape is kept.
+type Recipients struct {
+	shape recipientShape
+	text  string
+	list  []Value // one for a JSON value that is no list
+}
+
+type recipientShape uint8
+
+const (
+	recipientsAbsent recipientShape = iota
+	recipientsText                  // plain text, or a JSON string
+	recipientsOne                   // another JSON value
+	recipientsList
+)
+
+// DecodeParam takes anything: text that is not JSON is a name or addresses.
+func (r *Recipients) DecodeParam(raw, _ string) *Error {
+	v, ok := JSON(raw)
+	switch {
+	case !ok:
+		*r = Recipients{shape: recipientsText, text: raw}
+	case v.kind == KindString:
+		*r = Recipients{shape: recipientsText, text: v.text}
+	case v.kind == KindList:
+		*r = Recipients{shape: recipientsList, list: v.list}
+	default:
+		*r = Recipients{shape: recipientsOne, list: []Value{v}}
+	}
+	return nil
+}
+
+// Given: the parameter was sent.
+func (r Recipients) Given() bool { return r.shape != recipientsAbsent }
+
+// ChannelTarget names one channel, by ID or, if ByID is false, by name.
+type ChannelTarget struct {
+	ID   int64
+	Name string
+	ByID bool
+}
+
+// Channel reads the recipients of a channel message.
+func (r Recipients) Channel() (ChannelTarget, *Error) {
+	if r.shape == recipientsText {
+		return ChannelTarget{Name: r.text}, nil
+	}
+	if len(r.list) != 1 {
+		return ChannelTarget{}, Bad("Expected exactly one channel")
+	}
+	switch v := r.list[0]; v.kind {
+	case KindString:
+		return ChannelTarget{Name: v.text}, nil
+	case KindInt:
+		id, _ := v.ID()
+		return ChannelTarget{ID: id, ByID: true}, nil
+	}
+	return ChannelTarget{}, Bad("Invalid data type for channel")
+}
+
+// People are users by ID or by e-mail address, never both. With none, the message has no recipients.
+type People struct {
+	IDs    []int64
+	Emails []string
+}
+
+// Direct reads the recipients of a direct message. White space around addresses and empty ones go.
+func (r Recipients) Direct() (People, *Error) {
+	switch r.shape {
+	case recipientsAbsent:
+		return People{}, nil
+	case recipientsText:
+		return People{Emails: addresses(strings.Split(r.text, ","))}, nil
+	case recipientsOne:
+		return People{}, Bad("Invalid data type for recipients")
+	}
+	if len(r.list) == 0 {
+		return People{}, nil
+	}
+	first := r.list[0].kind
+	if first != KindInt && first != KindString {
+		return People{}, Bad("Invalid data type for recipients")
+	}
+	var p People
+	for _, v := range r.list {
+		if v.kind != first {
+			return People{}, Bad("Recipient lists may contain emails or user IDs, but not both.")
+		}
+		if first == KindString {
+			p.Emails = append(p.Emails, v.text)
+		} else {
+			id, _ := v.ID()
+			p.IDs = append(p.IDs, id)
+		}
+	}
+	p.Emails = addresses(p.Emails)
+	return p, nil
+}
+
+func addresses(list []string) []string {
+	kept := list[:0]
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+func (r *Recipients) ParamSchema() map[string]any {
+	return oneOf(
+		map[string]any{"type": "string"},
+		map[string]any{"type": "integer"},
+		map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+		map[string]any{"type": "array", "items": map[string]any{"type": "integer"}},
+	)
+}
+
+func oneOf(schemas ...any) map[string]any { return map[string]any{"oneOf": schemas} }

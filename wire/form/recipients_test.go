@@ -1,0 +1,61 @@
+package form
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestRecipients(t *testing.T) {
+	const exactlyOne = "Expected exactly one channel"
+	const badChannel = "Invalid data type for channel"
+	const badPeople = "Invalid data type for recipients"
+	const mixed = "Recipient lists may contain emails or user IDs, but not both."
+	for _, c := range []struct {
+		to      string
+		channel any // ChannelTarget or message
+		people  any // People or message
+	}{
+		{"Verona", ChannelTarget{Name: "Verona"}, People{Emails: []string{"Verona"}}},
+		{`"Verona"`, ChannelTarget{Name: "Verona"}, People{Emails: []string{"Verona"}}},
+		{`["Verona"]`, ChannelTarget{Name: "Verona"}, People{Emails: []string{"Verona"}}},
+		{"7", ChannelTarget{ID: 7, ByID: true}, badPeople},
+		{"[7]", ChannelTarget{ID: 7, ByID: true}, People{IDs: []int64{7}, Emails: nil}},
+		{"99999999999999999999", ChannelTarget{ID: 1<<63 - 1, ByID: true}, badPeople},
+		{`"a@x, b@x,,"`, ChannelTarget{Name: "a@x, b@x,,"}, People{Emails: []string{"a@x", "b@x"}}},
+		{"a@x,b@x", ChannelTarget{Name: "a@x,b@x"}, People{Emails: []string{"a@x", "b@x"}}},
+		{`["a@x"," b@x"]`, exactlyOne, People{Emails: []string{"a@x", "b@x"}}},
+		{"[1,2]", exactlyOne, People{IDs: []int64{1, 2}}},
+		{"[]", exactlyOne, People{}},
+		{"", ChannelTarget{}, People{Emails: []string{}}},
+		{"{}", badChannel, badPeople},
+		{"null", badChannel, badPeople},
+		{"1.5", badChannel, badPeople},
+		{"[true]", badChannel, badPeople},
+		{`[1,"a@x"]`, exactlyOne, mixed},
+		{`["a@x",1]`, exactlyOne, mixed},
+		{`[[1]]`, badChannel, badPeople},
+	} {
+		to := decodeEverything(t, "to", c.to).To
+		if !to.Given() {
+			t.Errorf("to=%s is not given", c.to)
+		}
+		channel, err := to.Channel()
+		if got := either(channel, err); !reflect.DeepEqual(got, c.channel) {
+			t.Errorf("to=%s as channel: got %#v, want %#v", c.to, got, c.channel)
+		}
+		people, err := to.Direct()
+		if got := either(people, err); !reflect.DeepEqual(got, c.people) {
+			t.Errorf("to=%s as people: got %#v, want %#v", c.to, got, c.people)
+		}
+	}
+	if decodeEverything(t).To.Given() {
+		t.Error("an absent `to` is given")
+	}
+}
+
+func either(v any, err *Error) any {
+	if err != nil {
+		return err.Msg
+	}
+	return v
+}

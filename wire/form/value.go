@@ -1,0 +1,172 @@
+package form
+
+import (
+	"math"
+	"strconv"
+)
+
+// Kind says what the value is.
+func (v Value) Kind() Kind { return v.kind }
+
+// Name is the key of a member of an object.
+func (v Value) Name() string { return v.key }
+
+// IsNull: the value is JSON null.
+func (v Value) IsNull() bool { return v.kind == KindNull }
+
+// Text is a string.
+func (v Value) Text() (string, *Error) {
+	if v.kind != KindString {
+		return "", not("a string")
+	}
+	return v.text, nil
+}
+
+// Bool is a boolean.
+func (v Value) Bool() (bool, *Error) {
+	if v.kind != KindBool {
+		return false, not("a boolean")
+	}
+	return v.text == "true", nil
+}
+
+// Int is an integer of 64 bits. Larger ones are too large or too small.
+func (v Value) Int() (int64, *Error) {
+	n, err := v.ID()
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case n == math.MaxInt64 && v.text != "9223372036854775807":
+		return 0, tooLarge()
+	case n == math.MinInt64 && v.text != "-9223372036854775808":
+		return 0, tooSmall()
+	}
+	return n, nil
+}
+
+// ID is an integer, where one beyond 64 bits may stand for any that nothing has: it becomes the nearest.
+func (v Value) ID() (int64, *Error) {
+	if v.kind != KindInt {
+		return 0, not("an integer")
+	}
+	n, _ := strconv.ParseInt(v.text, 10, 64) // the grammar leaves only errors of range, which saturate
+	return n, nil
+}
+
+// Float is a number, written with or without fraction.
+func (v Value) Float() (float64, *Error) {
+	if v.kind != KindFloat && v.kind != KindInt {
+		return 0, not("a float")
+	}
+	x, _ := strconv.ParseFloat(v.text, 64)
+	switch {
+	case math.IsInf(x, 1):
+		return 0, tooLarge()
+	case math.IsInf(x, -1):
+		return 0, tooSmall()
+	}
+	return x, nil
+}
+
+// List is the elements of a list.
+func (v Value) List() ([]Value, *Error) {
+	if v.kind != KindList {
+		return nil, not("a list")
+	}
+	return v.list, nil
+}
+
+// Object is the members of an object in their order; of members with one name the last counts.
+func (v Value) Object() ([]Value, *Error) {
+	if v.kind != KindObject {
+		return nil, not("a dict")
+	}
+	return v.list, nil
+}
+
+// Get is the member of an object.
+func (v Value) Get(key string) (Value, bool) {
+	if v.kind != KindObject {
+		return Value{}, false
+	}
+	for i := len(v.list) - 1; i >= 0; i-- {
+		if v.list[i].key == key {
+			return v.list[i], true
+		}
+	}
+	return Value{}, false
+}
+
+// Ints is a list of integers.
+func (v Value) Ints() ([]int64, *Error) {
+	list, err := v.List()
+	if err != nil {
+		return nil, err
+	}
+	ns := make([]int64, len(list))
+	for i := range list {
+		if ns[i], err = list[i].Int(); err != nil {
+			return nil, err.Index(i)
+		}
+	}
+	return ns, nil
+}
+
+// Texts is a list of strings.
+func (v Value) Texts() ([]string, *Error) {
+	list, err := v.List()
+	if err != nil {
+		return nil, err
+	}
+	ss := make([]string, len(list))
+	for i := range list {
+		if ss[i], err = list[i].Text(); err != nil {
+			return nil, err.Index(i)
+		}
+	}
+	return ss, nil
+}
+
+// Any is the value as plain Go: nil, bool, int64 or (fractions, exponents, numbers beyond 64 bits) the nearest
+// float64, string, []any, map[string]any.
+func (v Value) Any() any {
+	switch v.kind {
+	case KindBool:
+		return v.text == "true"
+	case KindInt:
+		if n, err := v.Int(); err == nil {
+			return n
+		}
+		return v.nearest()
+	case KindFloat:
+		return v.nearest()
+	case KindString:
+		return v.text
+	case KindList:
+		list := make([]any, len(v.list))
+		for i := range v.list {
+			list[i] = v.list[i].Any()
+		}
+		return list
+	case KindObject:
+		m := make(map[string]any, len(v.list))
+		for i := range v.list {
+			m[v.list[i].key] = v.list[i].Any()
+		}
+		return m
+	}
+	return nil
+}
+
+// nearest is the number as a finite float64, so that it can be written as JSON again.
+func (v Value) nearest() float64 {
+	x, _ := strconv.ParseFloat(v.text, 64)
+	return max(-math.MaxFloat64, min(x, math.MaxFloat64))
+}
+
+// DecodeValue makes Value a type of field: any JSON.
+func (v *Value) DecodeValue(from Value) *Error { *v = from; return nil }
+
+// ParamSchema is that of any JSON.
+func (v *Value) ParamSchema() map[string]any { return map[string]any{} }
