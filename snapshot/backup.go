@@ -1,0 +1,272 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A backup is a tar file: Pebble's files as of one moment, the watermark of just before that moment, and at the end a
+// manifest with the length and SHA-256 of each file and of itself. A backup without its end is refused.
+const (
+	backupManifest = "manifest"
+	backupTitle    = "parley backup 1"
+	backupDir      = "backup.new"  // under the data directory, while a backup is taken
+	restoreDir     = "restore.new" // under the data directory, while one is restored
+)
+
+// Backup writes a backup of everything durable at some moment during the call, while the store goes on. What lies beside
+// the store (uploads, the search index) is not in it.
+func (s *Store) Backup(w io.Writer) error {
+	s.backup.Lock() // one directory, one backup
+	defer s.backup.Unlock()
+	if err := s.read(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	dir := s.fs.PathJoin(s.dir, backupDir)
+	if err := s.fs.RemoveAll(dir); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer s.fs.RemoveAll(dir)
+	s.mu.Lock()
+	mark := s.positions()
+	s.mu.Unlock()
+	err := s.await(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	b := backupWriter{tar: tar.NewWriter(w), now: time.Now()}
+	fmt.Fprintln(&b.manifest, backupTitle)
+	names, err := s.fs.List(dir)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := b.file(s.fs, s.fs.PathJoin(dir, name), subDir+"/"+name); err != nil {
+			return fmt.Errorf("backup %s: %w", name, err)
+		}
+	}
+	if err := b.bytes(watermarkFile, mark.encode()); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := b.end(); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+type backupWriter struct {
+	tar      *tar.Writer
+	now      time.Time
+	manifest bytes.Buffer
+}
+
+func (b *backupWriter) file(fs vfs.FS, path, name string) error {
+	f, err := fs.Open(path, vfs.SequentialReadsOption)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.IsDir() {
+		return err
+	}
+	return b.entry(name, info.Size(), f)
+}
+
+func (b *backupWriter) bytes(name string, data []byte) error {
+	return b.entry(name, int64(len(data)), bytes.NewReader(data))
+}
+
+func (b *backupWriter) entry(name string, size int64, r io.Reader) error {
+	h := &tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: b.now, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
+	if err := b.tar.WriteHeader(h); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	if _, err := io.CopyN(io.MultiWriter(b.tar, sum), r, size); err != nil {
+		return err
+	}
+	fmt.Fprintf(&b.manifest, "file %s %d %x\n", name, size, sum.Sum(nil))
+	return nil
+}
+
+func (b *backupWriter) end() error {
+	sum := sha256.Sum256(b.manifest.Bytes())
+	fmt.Fprintf(&b.manifest, "sum %x\n", sum[:])
+	if err := b.bytes(backupManifest, b.manifest.Bytes()); err != nil {
+		return err
+	}
+	return b.tar.Close()
+}
+
+// Restore makes a data directory from a backup. The directory may exist, but must hold no store. With upTo, the realms
+// named in it end at the given number instead of where the backup ends; that is possible back to where the backup's rows
+// stand. It takes back facts, not bodies: a body that a later fact overwrote or deleted under the same key stays so.
+func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
+	return restore(r, dir, upTo, Options{})
+}
+
+func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error) {
+	o = o.withDefaults()
+	fs := o.FS
+	if dir, err = oneName(fs, dir); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
+		return fmt.Errorf("restore: %s holds a store already", dir)
+	} else if !oserror.IsNotExist(err) {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
+	if err != nil {
+		if lockHeld(err) {
+			return &inUse{dir}
+		}
+		return fmt.Errorf("restore: %w", err)
+	}
+	defer lock.Close()
+
+	fresh := fs.PathJoin(dir, restoreDir)
+	if err := fs.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	defer fs.RemoveAll(fresh)
+	if err := unpack(fs, r, fresh); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	s, err := Open(fresh, o)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	for realm, n := range upTo {
+		if err := s.rewind(realm, n); err != nil {
+			return errors.Join(fmt.Errorf("restore: %w", err), s.Close())
+		}
+	}
+	if err := s.Close(); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	// The watermark goes first: a directory that has it but no store is not taken for a new one.
+	for _, name := range []string{watermarkFile, subDir} {
+		if err := fs.Rename(fs.PathJoin(fresh, name), fs.PathJoin(dir, name)); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+	}
+	return syncDir(fs, dir)
+}
+
+// unpack writes a backup's files and compares them with its manifest.
+func unpack(fs vfs.FS, r io.Reader, dir string) error {
+	if err := fs.MkdirAll(fs.PathJoin(dir, subDir), 0o700); err != nil {
+		return err
+	}
+	t := tar.NewReader(r)
+	var have bytes.Buffer
+	fmt.Fprintln(&have, backupTitle)
+	for {
+		h, err := t.Next()
+		if err == io.EOF {
+			return errors.New("the backup has no end; it is cut off")
+		}
+		if err != nil {
+			return fmt.Errorf("read backup: %w", err)
+		}
+		if h.Name == backupManifest {
+			want, err := io.ReadAll(t)
+			if err != nil {
+				return fmt.Errorf("read backup: %w", err)
+			}
+			if err := compareManifest(have.Bytes(), want); err != nil {
+				return err
+			}
+			break
+		}
+		name, inside := strings.CutPrefix(h.Name, subDir+"/")
+		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") || !inside && name != watermarkFile || name == ".." {
+			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
+		}
+		path := fs.PathJoin(dir, name)
+		if inside {
+			path = fs.PathJoin(dir, subDir, name)
+		}
+		if err := unpackFile(fs, path, h, t, &have); err != nil {
+			return fmt.Errorf("unpack %s: %w", h.Name, err)
+		}
+	}
+	return errors.Join(syncDir(fs, fs.PathJoin(dir, subDir)), syncDir(fs, dir))
+}
+
+func unpackFile(fs vfs.FS, path string, h *tar.Header, r io.Reader, have io.Writer) error {
+	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, sum), r)
+	if err == nil {
+		err = f.Sync()
+	}
+	fmt.Fprintf(have, "file %s %d %x\n", h.Name, n, sum.Sum(nil))
+	return errors.Join(err, f.Close())
+}
+
+func compareManifest(have, want []byte) error {
+	sum := sha256.Sum256(have)
+	if string(want) == string(have)+fmt.Sprintf("sum %x\n", sum[:]) {
+		return nil
+	}
+	h, w := bufio.NewScanner(bytes.NewReader(have)), bufio.NewScanner(bytes.NewReader(want))
+	for h.Scan() {
+		if !w.Scan() || h.Text() != w.Text() {
+			return fmt.Errorf("the backup is damaged: its manifest says %q, it has %q", w.Text(), h.Text())
+		}
+	}
+	return errors.New("the backup is damaged: its manifest does not agree with itself")
+}
+
+// rewind takes back the facts behind a number.
+func (s *Store) rewind(realm uint32, to Seq) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.realms[realm]
+	if st == nil {
+		return fmt.Errorf("the backup has no realm %d", realm)
+	}
+	if st.damage != nil {
+		return st.damage
+	}
+	if to < st.standing.at || to > st.last {
+		return fmt.Errorf("realm %d can end at %d to %d in this backup, not at %d", realm, st.standing.at, st.last, to)
+	}
+	hash, err := s.hashAt(st, to)
+	if err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	b.DeleteRange(journalKey(realm, to+1), spaceEnd(realm, spaceJournal), nil)
+	if err := s.forgetRequests(b, realm, func(n Seq) bool { return n > to }); err != nil {
+		return err
+	}
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	st.last, st.lastHash = to, hash
+	return nil
+}

@@ -1,0 +1,207 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// filled is a store with two realms, rows, bodies, facts behind the rows and a meta value.
+func filled(t testing.TB, fs vfs.FS) *Store {
+	t.Helper()
+	s := mustOpen(t, fs)
+	for realm := uint32(1); realm <= 2; realm++ {
+		mustClaim(t, s, realm)
+		for n := range Seq(6) {
+			mustAppend(t, s, Entry{Realm: realm, Epoch: 1, After: n, Request: fmt.Sprintf("r%d", n), Facts: facts(fmt.Sprintf("fact %d", n+1)),
+				Bodies: []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}}})
+			if n == 3 {
+				if err := s.Snapshot(realm, 1, 3, yieldRows(
+					Row{1, []byte("a"), []byte("row a")}, Row{7, []byte("b"), []byte("row b")})); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if err := s.PutMeta("realms", []byte("1 2")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// contents reads everything a store gives back; an error is part of it.
+func contents(s *Store) string {
+	var b strings.Builder
+	ids, err := s.Realms()
+	fmt.Fprintln(&b, ids, err)
+	for _, id := range ids {
+		fmt.Fprintf(&b, "realm %d\n", id)
+		s.mu.Lock()
+		after := s.realms[id].standing.at
+		s.mu.Unlock()
+		fmt.Fprintln(&b, s.Tail(id, after, func(n Seq, f []byte) error {
+			fmt.Fprintf(&b, "fact %d %s\n", n, f)
+			return nil
+		}))
+		fmt.Fprintln(&b, s.Rows(id, func(r Row) error {
+			fmt.Fprintf(&b, "row %d %s %s\n", r.Table, r.Key, r.Value)
+			return nil
+		}))
+		fmt.Fprintln(&b, s.Bodies(id, nil, nil, func(k, v []byte) error {
+			fmt.Fprintf(&b, "body %s %s\n", k, v)
+			return nil
+		}))
+	}
+	v, err := s.Meta("realms")
+	fmt.Fprintf(&b, "meta %s %v\n", v, err)
+	return b.String()
+}
+
+func findings(t testing.TB, fs vfs.FS) []string {
+	t.Helper()
+	var out []string
+	if err := Check("data", small(fs), func(f Finding) { out = append(out, f.String()) }); err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	return out
+}
+
+func TestBackupAndRestore(t *testing.T) {
+	fs := vfs.NewMem()
+	s := filled(t, fs)
+	want := contents(s)
+	var file bytes.Buffer
+	if err := s.Backup(&file); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 6, Facts: facts("after the backup")})
+
+	other := vfs.NewMem()
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, small(other)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "findings", len(findings(t, other)), 0)
+	r := mustOpen(t, other)
+	same(t, "contents", contents(r), want)
+	c := mustClaim(t, r, 1)
+	same(t, "claim", c, Claimed{Epoch: 2, Last: 6, Rows: 3})
+	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("it goes on")})
+	mustClose(t, r)
+
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, small(other)); err == nil || !strings.Contains(err.Error(), "holds a store already") {
+		t.Fatalf("restore over a store: %v", err)
+	}
+}
+
+func TestRestoreUpTo(t *testing.T) {
+	s := filled(t, vfs.NewMem())
+	var file bytes.Buffer
+	if err := s.Backup(&file); err != nil {
+		t.Fatal(err)
+	}
+	fs := vfs.NewMem()
+	if err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: 5}, small(fs)); err != nil {
+		t.Fatal(err)
+	}
+	r := mustOpen(t, fs)
+	same(t, "realm 1", tail(t, r, 1, 3), []string{"4 fact 4", "5 fact 5", "6 fact 6"})
+	same(t, "realm 2", tail(t, r, 2, 3), []string{"4 fact 4", "5 fact 5"})
+	c := mustClaim(t, r, 2)
+	mustAppend(t, r, Entry{Realm: 2, Epoch: c.Epoch, After: 5, Request: "r5", Facts: facts("another 6")})
+	same(t, "realm 2 goes on", tail(t, r, 2, 5), []string{"6 another 6"})
+	mustClose(t, r)
+
+	for upTo, want := range map[Seq]string{2: "realm 2 can end at 3 to 6", 7: "realm 2 can end at 3 to 6"} {
+		fs := vfs.NewMem()
+		err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: upTo}, small(fs))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("up to %d: %v", upTo, err)
+		}
+		if _, err := fs.Stat("data/store"); err == nil {
+			t.Errorf("up to %d: a refused restore left a store", upTo)
+		}
+	}
+}
+
+func TestDamagedBackupIsRefused(t *testing.T) {
+	s := filled(t, vfs.NewMem())
+	want := contents(s)
+	var file bytes.Buffer
+	if err := s.Backup(&file); err != nil {
+		t.Fatal(err)
+	}
+	try := func(what string, data []byte) {
+		fs := vfs.NewMem()
+		if err := restore(bytes.NewReader(data), "data", nil, small(fs)); err != nil {
+			return
+		}
+		r, err := Open("data", small(fs))
+		if err != nil {
+			t.Errorf("%s: restored, but does not open: %v", what, err)
+			return
+		}
+		// Padding and the times in the headers may be anything.
+		if got := contents(r); got != want {
+			t.Errorf("%s: restored something else:\n%s", what, got)
+		}
+		mustClose(t, r)
+	}
+	step := max(file.Len()/200, 1)
+	for i := 0; i < file.Len(); i += step {
+		data := bytes.Clone(file.Bytes())
+		data[i] ^= 0x41
+		try(fmt.Sprintf("byte %d changed", i), data)
+		if i < file.Len()-2048 { // behind the manifest there is only tar's own end
+			fs := vfs.NewMem()
+			if err := restore(bytes.NewReader(file.Bytes()[:i]), "data", nil, small(fs)); err == nil {
+				t.Errorf("cut to %d bytes of %d: restored", i, file.Len())
+			}
+		}
+	}
+}
+
+func TestBackupWhileServing(t *testing.T) {
+	fs := vfs.NewMem()
+	s := mustOpen(t, fs)
+	mustClaim(t, s, 1)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for n := Seq(0); ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: facts("x")}})[0]; err != nil {
+				t.Error(err)
+				return
+			}
+			if n%50 == 49 {
+				if err := s.Snapshot(1, 1, n, yieldRows(Row{1, []byte("n"), fmt.Append(nil, n)})); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}()
+	for range 5 {
+		var file bytes.Buffer
+		if err := s.Backup(&file); err != nil {
+			t.Fatal(err)
+		}
+		other := vfs.NewMem()
+		if err := restore(&file, "data", nil, small(other)); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "findings", len(findings(t, other)), 0)
+	}
+	close(stop)
+	wg.Wait()
+}

@@ -1,0 +1,383 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Claimed is what a realm's new owner starts from.
+type Claimed struct {
+	Epoch uint64 // to be named in every Append and Snapshot
+	Last  Seq    // number of the last fact; 0 if there is none
+	Rows  Seq    // the rows hold every fact up to here
+}
+
+// Claim makes the caller the only one who can write the realm, durably: older epochs are refused from now on. A realm
+// comes into being by being claimed. A claim waits for a snapshot of the same realm to end.
+func (s *Store) Claim(realm uint32) (Claimed, error) {
+	if realm == process {
+		return Claimed{}, fmt.Errorf("claim realm: %d is not a realm's id", realm)
+	}
+	s.mu.Lock()
+	st := s.realms[realm]
+	if st == nil {
+		st = &realmState{id: realm}
+		s.realms[realm] = st
+	}
+	s.mu.Unlock()
+
+	st.snap.Lock()
+	defer st.snap.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st.damage != nil {
+		return Claimed{}, st.damage
+	}
+	if err := s.usable(); err != nil {
+		return Claimed{}, err
+	}
+	b := s.db.NewBatch()
+	setNumber(b, headKey(realm, headEpoch), st.epoch+1)
+	if err := s.commit(b); err != nil {
+		return Claimed{}, err
+	}
+	st.epoch++
+	if err := s.writeWatermark(); err != nil {
+		return Claimed{}, err
+	}
+	return Claimed{Epoch: st.epoch, Last: st.last, Rows: st.standing.at}, nil
+}
+
+// usable says why nothing can be written. s.mu is held.
+func (s *Store) usable() error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	if s.closed {
+		return ErrClosed
+	}
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	return nil
+}
+
+// Put writes a body; a nil Value deletes it.
+type Put struct{ Key, Value []byte }
+
+// Entry is what one turn (or several of one realm) adds to the journal.
+type Entry struct {
+	Realm   uint32
+	Epoch   uint64
+	After   Seq      // number of the last fact the writer knows of; the entry's facts get the numbers that follow
+	Request string   // if not empty, an id under which the entry is accepted once
+	Facts   [][]byte // one record each
+	Bodies  []Put    // written in the same batch
+}
+
+// DuplicateError says under which number a request is in the journal. A request id is remembered at least until a
+// second snapshot of its realm from now.
+type DuplicateError struct {
+	Request string
+	Last    Seq // of the entry that carried the request
+}
+
+func (e *DuplicateError) Error() string {
+	return fmt.Sprintf("request %q is in the journal already, up to number %d", e.Request, e.Last)
+}
+func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
+
+// Append writes all entries that are in order with one sync and answers for each. An entry is written or refused as a
+// whole; a refused one does not hurt the others. nil means durable.
+func (s *Store) Append(entries []Entry) []error {
+	errs := make([]error, len(entries))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	clear(s.pending)
+	b, from := s.db.NewBatch(), 0
+	for i := range entries {
+		e := &entries[i]
+		st, size, err := s.admit(e)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		if !b.Empty() && b.Len()+size > MaxBatch {
+			if err := s.commit(b); err != nil {
+				failAll(errs[from:i], err)
+				failAll(errs[i:], err)
+				return errs
+			}
+			b, from = s.db.NewBatch(), i
+		}
+		s.add(b, st, e)
+	}
+	if b.Empty() {
+		b.Close()
+		return errs
+	}
+	if err := s.commit(b); err != nil {
+		failAll(errs[from:], err)
+	}
+	return errs
+}
+
+// failAll answers for entries that were in order and got lost; refusals stand.
+func failAll(errs []error, err error) {
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
+		}
+	}
+}
+
+// admit checks an entry against the realm as it will be after the entries before it.
+func (s *Store) admit(e *Entry) (*realmState, int, error) {
+	st := s.realms[e.Realm]
+	if st == nil || st.epoch == 0 {
+		return nil, 0, fmt.Errorf("%w: realm %d is not claimed", ErrMoved, e.Realm)
+	}
+	if st.damage != nil {
+		return nil, 0, st.damage
+	}
+	size, err := sizeOf(e)
+	if err != nil {
+		return nil, 0, err
+	}
+	if e.Request != "" {
+		last, found, err := s.request(e.Realm, e.Request)
+		if err != nil {
+			return nil, 0, err
+		}
+		if found {
+			return nil, 0, &DuplicateError{e.Request, last}
+		}
+	}
+	if e.Epoch != st.epoch {
+		return nil, 0, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, e.Realm, st.epoch, e.Epoch)
+	}
+	if e.After != st.last {
+		return nil, 0, fmt.Errorf("%w: realm %d is at number %d, not %d", ErrMoved, e.Realm, st.last, e.After)
+	}
+	return st, size, nil
+}
+
+func sizeOf(e *Entry) (int, error) {
+	if len(e.Request) > MaxRequest {
+		return 0, fmt.Errorf("%w: request id of %d bytes", ErrTooLarge, len(e.Request))
+	}
+	size := 0
+	for _, f := range e.Facts {
+		if len(f) > MaxFact {
+			return 0, fmt.Errorf("%w: fact of %d bytes", ErrTooLarge, len(f))
+		}
+		size += len(f) + recordHead + journalKeyLen
+	}
+	for _, p := range e.Bodies {
+		if len(p.Value) > MaxFact || len(p.Key) > MaxKey {
+			return 0, fmt.Errorf("%w: body of %d bytes, key of %d", ErrTooLarge, len(p.Value), len(p.Key))
+		}
+		size += len(p.Key) + len(p.Value) + valueHead
+	}
+	if size > MaxEntry {
+		return 0, fmt.Errorf("%w: entry of %d bytes", ErrTooLarge, size)
+	}
+	return size, nil
+}
+
+// add puts an admitted entry into the batch and moves the realm on.
+func (s *Store) add(b *pebble.Batch, st *realmState, e *Entry) {
+	for _, fact := range e.Facts {
+		st.last++
+		op := b.SetDeferred(journalKeyLen, recordHead+len(fact))
+		putJournalKey(op.Key, e.Realm, st.last)
+		st.lastHash = s.hash.put(op.Value, e.Realm, st.last, st.lastHash, fact)
+		op.Finish()
+		st.journal += int64(recordHead + len(fact))
+	}
+	s.facts.Add(uint64(len(e.Facts)))
+	for _, p := range e.Bodies {
+		if p.Value == nil {
+			op := b.DeleteDeferred(5 + len(p.Key))
+			putBodyKey(op.Key, e.Realm, p.Key)
+			op.Finish()
+			continue
+		}
+		op := b.SetDeferred(5+len(p.Key), valueHead+len(p.Value))
+		putBodyKey(op.Key, e.Realm, p.Key)
+		copy(op.Value[valueHead:], p.Value)
+		sealValue(op.Value, op.Key)
+		op.Finish()
+	}
+	if e.Request != "" {
+		key := requestKey(e.Realm, e.Request)
+		setNumber(b, key, st.last)
+		s.pending[string(key)] = st.last
+	}
+}
+
+func putBodyKey(dst []byte, realm uint32, key []byte) {
+	binary.BigEndian.PutUint32(dst, realm)
+	dst[4] = spaceBodies
+	copy(dst[5:], key)
+}
+
+func (s *Store) request(realm uint32, id string) (Seq, bool, error) {
+	key := requestKey(realm, id)
+	if n, ok := s.pending[string(key)]; ok {
+		return n, true, nil
+	}
+	return s.number(key)
+}
+
+// number reads a stored number.
+func (s *Store) number(key []byte) (uint64, bool, error) {
+	v, found, err := s.get(key)
+	if err != nil || !found {
+		return 0, false, err
+	}
+	if len(v) != 8 {
+		return 0, false, s.damaged(key, fmt.Sprintf("%d bytes instead of 8", len(v)))
+	}
+	return binary.BigEndian.Uint64(v), true, nil
+}
+
+// get reads and verifies a value. What it returns belongs to the caller.
+func (s *Store) get(key []byte) ([]byte, bool, error) {
+	stored, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, s.readError(key, err)
+	}
+	defer closer.Close()
+	v, err := openValue(key, stored)
+	if err != nil {
+		return nil, false, s.damaged(key, err.Error())
+	}
+	return append(make([]byte, 0, len(v)), v...), true, nil
+}
+
+// readError says what could not be read.
+func (s *Store) readError(key []byte, err error) error {
+	if pebble.IsCorruptionError(err) {
+		d := s.damaged(key, err.Error())
+		d.Cause = err
+		return d
+	}
+	_, _, what := describe(key)
+	return fmt.Errorf("read %s: %w", what, err)
+}
+
+// Tail calls fn with every durable fact after the given number, in order, verified. It ends early with fn's error. Facts
+// that rows have taken over are gone: ErrSnapshotted.
+func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error) error {
+	if err := s.read(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	s.mu.Lock()
+	st := s.realms[realm]
+	if st == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	// An iterator is a consistent cut; opening it here makes it one with the numbers.
+	last, stand, damage := st.last, st.standing, st.damage
+	var it *pebble.Iterator
+	err := damage
+	if err == nil {
+		it, err = s.db.NewIter(&pebble.IterOptions{
+			LowerBound: journalKey(realm, max(after, 1)), UpperBound: journalKey(realm, last+1),
+		})
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	if after < stand.at {
+		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for", ErrSnapshotted, realm, stand.at, after)
+	}
+	if after > last {
+		return fmt.Errorf("%w: realm %d ends at %d, facts after %d are asked for", ErrMoved, realm, last, after)
+	}
+	bytes, err := s.walk(it, realm, after, last, stand, fn)
+	if err != nil {
+		return err
+	}
+	if after == stand.at {
+		s.mu.Lock()
+		if st.standing.at == stand.at && st.last == last {
+			st.journal = bytes
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// walk verifies and hands out the records after a number up to the last one.
+func (s *Store) walk(it *pebble.Iterator, realm uint32, after, last Seq, stand standing, fn func(Seq, []byte) error) (bytes int64, err error) {
+	var h hasher
+	next, before := after+1, stand.hash
+	it.First()
+	if after > stand.at {
+		// The hash to follow is that of the record before, which is still there.
+		_, _, hash, err := s.record(it, &h, realm, after)
+		if err != nil {
+			return 0, err
+		}
+		before = hash
+		it.Next()
+	}
+	for ; next <= last; next++ {
+		fact, follows, this, err := s.record(it, &h, realm, next)
+		if err != nil {
+			return 0, err
+		}
+		if follows != before {
+			return 0, s.damaged(journalKey(realm, next), "it follows another record")
+		}
+		if err := fn(next, fact); err != nil {
+			return 0, err
+		}
+		bytes += int64(len(fact) + recordHead)
+		before = this
+		it.Next()
+	}
+	return bytes, nil
+}
+
+// record verifies that the iterator stands at the record with the number, and opens it.
+func (s *Store) record(it *pebble.Iterator, h *hasher, realm uint32, n Seq) (fact []byte, before, this chain, err error) {
+	key := journalKey(realm, n)
+	if !it.Valid() {
+		if err := it.Error(); err != nil {
+			return nil, before, this, s.readError(key, err)
+		}
+		return nil, before, this, s.damaged(key, "it is missing, and so is all behind it")
+	}
+	if string(it.Key()) != string(key) {
+		_, _, what := describe(it.Key())
+		return nil, before, this, s.damaged(key, "it is missing; next is "+what)
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return nil, before, this, s.readError(key, err)
+	}
+	fact, before, this, err = h.get(value, realm, n)
+	if err != nil {
+		return nil, before, this, s.damaged(key, err.Error())
+	}
+	return fact, before, this, nil
+}

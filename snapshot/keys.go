@@ -1,0 +1,103 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A key is the realm's id, big-endian, one byte for the space, and the name within the space. The letters and what
+// follows them are kept for ever.
+const (
+	spaceBodies  = 'b' // key as given
+	spaceHead    = 'h' // epoch, standing
+	spaceJournal = 'j' // number, 8 bytes big-endian
+	spaceMeta    = 'm' // realm 0 only: key as given
+	spaceRequest = 'q' // request id: its number
+	spaceRows    = 'r' // table, 2 bytes big-endian; key as given
+	spaceStaged  = 's' // chunk number, 4 bytes big-endian; rows of a snapshot that is being taken over
+)
+
+const (
+	headEpoch    = 'e'
+	headStanding = 's'
+	headCommits  = 'c' // realm 0 only
+)
+
+const process RealmID = 0
+
+var commitsKey = headKey(process, headCommits)
+
+func spaceKey(realm uint32, space byte) []byte {
+	k := make([]byte, 5, 32)
+	binary.BigEndian.PutUint32(k, realm)
+	k[4] = space
+	return k
+}
+
+// spaceEnd is the first key behind a space.
+func spaceEnd(realm uint32, space byte) []byte { return spaceKey(realm, space+1) }
+
+func headKey(realm uint32, name byte) []byte { return append(spaceKey(realm, spaceHead), name) }
+
+const journalKeyLen = 13
+
+func journalKey(realm uint32, n Seq) []byte {
+	return binary.BigEndian.AppendUint64(spaceKey(realm, spaceJournal), n)
+}
+
+func putJournalKey(k []byte, realm uint32, n Seq) {
+	binary.BigEndian.PutUint32(k, realm)
+	k[4] = spaceJournal
+	binary.BigEndian.PutUint64(k[5:], n)
+}
+
+func bodyKey(realm uint32, key []byte) []byte {
+	return append(spaceKey(realm, spaceBodies), key...)
+}
+
+func requestKey(realm uint32, id string) []byte {
+	return append(spaceKey(realm, spaceRequest), id...)
+}
+
+func stagedKey(realm uint32, chunk uint32) []byte {
+	return binary.BigEndian.AppendUint32(spaceKey(realm, spaceStaged), chunk)
+}
+
+func rowKey(realm uint32, table uint16, key []byte) []byte {
+	k := binary.BigEndian.AppendUint16(spaceKey(realm, spaceRows), table)
+	return append(k, key...)
+}
+
+func metaKey(key string) []byte { return append(spaceKey(process, spaceMeta), key...) }
+
+func realmOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }
+
+// describe names what a key is about, for people.
+func describe(key []byte) (realm uint32, n Seq, what string) {
+	if len(key) < 5 {
+		return 0, 0, fmt.Sprintf("key %x", key)
+	}
+	realm, rest := realmOf(key), key[5:]
+	switch {
+	case key[4] == spaceJournal && len(rest) == 8:
+		n = binary.BigEndian.Uint64(rest)
+		return realm, n, fmt.Sprintf("number %d", n)
+	case key[4] == spaceRows && len(rest) >= 2:
+		return realm, 0, fmt.Sprintf("row %x of table %d", rest[2:], binary.BigEndian.Uint16(rest))
+	case key[4] == spaceBodies:
+		return realm, 0, fmt.Sprintf("body %x", rest)
+	case key[4] == spaceRequest:
+		return realm, 0, fmt.Sprintf("request %q", rest)
+	case key[4] == spaceMeta:
+		return realm, 0, fmt.Sprintf("value %q", rest)
+	case key[4] == spaceStaged:
+		return realm, 0, fmt.Sprintf("staged rows %x", rest)
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headEpoch:
+		return realm, 0, "epoch"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headStanding:
+		return realm, 0, "number the rows stand at"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headCommits:
+		return realm, 0, "count of commits"
+	}
+	return realm, 0, fmt.Sprintf("unknown key %x", key)
+}

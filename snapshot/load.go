@@ -1,0 +1,190 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// load reads where every realm stands. Damage of one realm is kept with that realm: the others go on.
+func (s *Store) load() error {
+	n, _, err := s.number(commitsKey)
+	if err != nil {
+		return err
+	}
+	s.commits = n
+	it, err := s.db.NewIter(nil)
+	if err != nil {
+		return s.pebbleError("open data directory", err)
+	}
+	defer it.Close()
+	for ok := it.SeekGE(spaceKey(process+1, 0)); ok; {
+		if len(it.Key()) < 5 {
+			return s.damaged(it.Key(), "not a key of this store")
+		}
+		realm := realmOf(it.Key())
+		st := &realmState{id: realm}
+		st.damage = s.loadRealm(st)
+		s.realms[realm] = st
+		if realm == ^uint32(0) {
+			break
+		}
+		ok = it.SeekGE(spaceKey(realm+1, 0))
+	}
+	return s.pebbleError("open data directory", it.Error())
+}
+
+func (s *Store) loadRealm(st *realmState) error {
+	var err error
+	var found bool
+	if st.epoch, found, err = s.number(headKey(st.id, headEpoch)); err != nil {
+		return err
+	}
+	if !found {
+		return s.damaged(headKey(st.id, headEpoch), "it is missing")
+	}
+	if st.standing, err = s.readStanding(st.id); err != nil {
+		return err
+	}
+	st.last, st.lastHash = st.standing.at, st.standing.hash
+
+	it, err := s.db.NewIter(&pebble.IterOptions{
+		LowerBound: spaceKey(st.id, spaceJournal), UpperBound: spaceEnd(st.id, spaceJournal),
+	})
+	if err != nil {
+		return s.pebbleError("open journal", err)
+	}
+	defer it.Close()
+	if !it.First() {
+		return s.pebbleError("open journal", it.Error())
+	}
+	var h hasher
+	_, before, _, err := s.record(it, &h, st.id, st.standing.at+1)
+	if err != nil {
+		return err
+	}
+	if before != st.standing.hash {
+		return s.damaged(it.Key(), "it does not follow the rows")
+	}
+	if !it.Last() {
+		return s.pebbleError("open journal", it.Error())
+	}
+	if len(it.Key()) != journalKeyLen {
+		return s.damaged(it.Key(), "not a record's key")
+	}
+	last := binary.BigEndian.Uint64(it.Key()[5:])
+	_, _, hash, err := s.record(it, &h, st.id, last)
+	if err != nil {
+		return err
+	}
+	st.last, st.lastHash = last, hash
+	return nil
+}
+
+func (s *Store) readStanding(realm uint32) (standing, error) {
+	key := headKey(realm, headStanding)
+	v, found, err := s.get(key)
+	if err != nil || !found {
+		return standing{}, err
+	}
+	st, err := decodeStanding(v)
+	if err != nil {
+		return st, s.damaged(key, err.Error())
+	}
+	return st, nil
+}
+
+// Realms lists the realms that were ever claimed, in order of their ids.
+func (s *Store) Realms() ([]uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	ids := make([]uint32, 0, len(s.realms))
+	for id, st := range s.realms {
+		if st.epoch > 0 || st.damage != nil {
+			ids = append(ids, id)
+		}
+	}
+	sortIDs(ids)
+	return ids, nil
+}
+
+// Meta reads a small value of the process itself; nil if there is none.
+func (s *Store) Meta(key string) ([]byte, error) {
+	if err := s.read(); err != nil {
+		return nil, err
+	}
+	defer s.readers.Done()
+	v, _, err := s.get(metaKey(key))
+	return v, err
+}
+
+// PutMeta writes a small value of the process itself, durably; nil deletes it.
+func (s *Store) PutMeta(key string, value []byte) error {
+	if len(key) > MaxKey || len(value) > MaxFact {
+		return fmt.Errorf("%w: value of %d bytes, key of %d", ErrTooLarge, len(value), len(key))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	if value == nil {
+		b.Delete(metaKey(key), nil)
+	} else {
+		setValue(b, metaKey(key), value)
+	}
+	return s.commit(b)
+}
+
+// Body reads a body. What it returns belongs to the caller.
+func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
+	if err := s.read(); err != nil {
+		return nil, false, err
+	}
+	defer s.readers.Done()
+	return s.get(bodyKey(realm, key))
+}
+
+// Bodies calls fn with every body whose key is at least from and, unless to is nil, less than to.
+func (s *Store) Bodies(realm uint32, from, to []byte, fn func(key, value []byte) error) error {
+	end := spaceEnd(realm, spaceBodies)
+	if to != nil {
+		end = bodyKey(realm, to)
+	}
+	return s.scan(bodyKey(realm, from), end, func(key, value []byte) error { return fn(key[5:], value) })
+}
+
+// scan calls fn with every verified value between two keys.
+func (s *Store) scan(from, to []byte, fn func(key, value []byte) error) error {
+	if err := s.read(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	it, err := s.rows.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return s.pebbleError("read", err)
+	}
+	defer it.Close()
+	for it.First(); it.Valid(); it.Next() {
+		stored, err := it.ValueAndErr()
+		if err != nil {
+			return s.readError(it.Key(), err)
+		}
+		value, err := openValue(it.Key(), stored)
+		if err != nil {
+			return s.damaged(it.Key(), err.Error())
+		}
+		if err := fn(it.Key(), value); err != nil {
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return s.readError(from, err)
+	}
+	return nil
+}

@@ -1,0 +1,418 @@
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Row is one line of a table. In a snapshot a nil Value deletes the row.
+type Row struct {
+	Table      uint16
+	Key, Value []byte
+}
+
+// Snapshot writes the rows that changed up to fact number at, says that the rows stand there, and deletes the facts up
+// to there. rows is called once and yields the changed rows; it may take its time, appends go on meanwhile. If it
+// returns an error, nothing has happened.
+//
+// Rows that fit one batch (Options.SnapshotBatch) go into it together with the rest. More than that are first staged,
+// in order, as chunks that no reader sees; then one small batch says "the rows stand at n, so many chunks to take over"
+// and deletes the facts; then each chunk moves into the rows in a batch of its own. A crash before that one batch leaves
+// chunks that opening throws away, a crash behind it chunks that opening takes over before anybody reads. The price is
+// that a large snapshot is written twice; the gain is that its memory is bounded and that no append waits for all of it.
+func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
+	st, err := s.known(realm)
+	if err != nil {
+		return err
+	}
+	st.snap.Lock()
+	defer st.snap.Unlock()
+
+	next, err := s.nextStanding(st, epoch, at)
+	if err != nil {
+		return err
+	}
+	w := rowWriter{s: s, st: st}
+	if err := rows(w.add); err != nil {
+		return errors.Join(err, w.abandon())
+	}
+	if w.chunks > 0 {
+		if err := w.stage(); err != nil {
+			return err
+		}
+	}
+	next.staged = w.chunks
+	if err := s.flip(st, next, w.ops); err != nil {
+		return err
+	}
+	return s.takeOver(st)
+}
+
+func (s *Store) known(realm uint32) (*realmState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	st := s.realms[realm]
+	if st == nil || st.epoch == 0 && st.damage == nil {
+		return nil, fmt.Errorf("%w: realm %d is not claimed", ErrMoved, realm)
+	}
+	return st, st.damage
+}
+
+// nextStanding checks a snapshot's epoch and number and finds the hash the chain will go on from.
+func (s *Store) nextStanding(st *realmState, epoch uint64, at Seq) (standing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return standing{}, err
+	}
+	next := standing{at: at, count: st.standing.count + 1}
+	if epoch != st.epoch {
+		return next, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
+	}
+	if at < st.standing.at || at > st.last {
+		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d", ErrMoved, st.id, st.standing.at, st.last, at)
+	}
+	var err error
+	next.hash, err = s.hashAt(st, at)
+	return next, err
+}
+
+// hashAt is the chain's hash at a number that is not before the rows'. s.mu is held.
+func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
+	switch at {
+	case st.last:
+		return st.lastHash, nil
+	case st.standing.at:
+		return st.standing.hash, nil
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: journalKey(st.id, at), UpperBound: journalKey(st.id, at+1)})
+	if err != nil {
+		return chain{}, s.pebbleError("read journal", err)
+	}
+	defer it.Close()
+	it.First()
+	_, _, hash, err := s.record(it, &s.hash, st.id, at)
+	return hash, err
+}
+
+// rowWriter collects changed rows, and stages them when they become too many.
+type rowWriter struct {
+	s      *Store
+	st     *realmState
+	ops    []byte // rows as table 2, key length, key, 0 for a deletion or value length + 1, value
+	chunks uint32
+}
+
+func (w *rowWriter) add(r Row) error {
+	if len(r.Key) > MaxKey || len(r.Value) > MaxFact {
+		return fmt.Errorf("%w: row of table %d, %d bytes, key of %d", ErrTooLarge, r.Table, len(r.Value), len(r.Key))
+	}
+	w.ops = binary.BigEndian.AppendUint16(w.ops, r.Table)
+	w.ops = binary.AppendUvarint(w.ops, uint64(len(r.Key)))
+	w.ops = append(w.ops, r.Key...)
+	if r.Value == nil {
+		w.ops = append(w.ops, 0)
+	} else {
+		w.ops = binary.AppendUvarint(w.ops, uint64(len(r.Value))+1)
+		w.ops = append(w.ops, r.Value...)
+	}
+	if len(w.ops) < w.s.o.SnapshotBatch {
+		return nil
+	}
+	return w.stage()
+}
+
+func (w *rowWriter) stage() error {
+	if len(w.ops) == 0 {
+		return nil
+	}
+	s := w.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	setValue(b, stagedKey(w.st.id, w.chunks), w.ops)
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	w.chunks++
+	w.ops = w.ops[:0]
+	return nil
+}
+
+func (w *rowWriter) abandon() error {
+	if w.chunks == 0 {
+		return nil
+	}
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if err := w.s.usable(); err != nil {
+		return err
+	}
+	b := w.s.db.NewBatch()
+	b.DeleteRange(spaceKey(w.st.id, spaceStaged), spaceEnd(w.st.id, spaceStaged), nil)
+	return w.s.commit(b)
+}
+
+// flip is the moment of a snapshot.
+func (s *Store) flip(st *realmState, next standing, ops []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	if err := addRows(b, st.id, ops); err != nil {
+		return err
+	}
+	setValue(b, headKey(st.id, headStanding), next.encode())
+	if next.at > st.standing.at {
+		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, next.at+1), nil)
+	}
+	// Request ids outlive the snapshot that takes their facts over, and go with the next.
+	before := st.standing.at
+	if err := s.forgetRequests(b, st.id, func(n Seq) bool { return n <= before }); err != nil {
+		return err
+	}
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	if next.at == st.last {
+		st.journal = 0
+	} else if next.at > st.standing.at {
+		// What is left is not read for this; the share is good enough to decide when to snapshot next.
+		st.journal = int64(float64(st.journal) * float64(st.last-next.at) / float64(st.last-st.standing.at))
+	}
+	st.standing = next
+	return s.writeWatermark()
+}
+
+func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRequest), UpperBound: spaceEnd(realm, spaceRequest)})
+	if err != nil {
+		return s.pebbleError("read requests", err)
+	}
+	defer it.Close()
+	for it.First(); it.Valid(); it.Next() {
+		stored, err := it.ValueAndErr()
+		if err != nil {
+			return s.readError(it.Key(), err)
+		}
+		v, err := openValue(it.Key(), stored)
+		if err != nil || len(v) != 8 {
+			return s.damaged(it.Key(), "checksum mismatch")
+		}
+		if old(binary.BigEndian.Uint64(v)) {
+			b.Delete(it.Key(), nil)
+		}
+	}
+	return s.pebbleError("read requests", it.Error())
+}
+
+// addRows plays collected rows into a batch.
+func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
+	bad := errors.New("staged rows do not parse")
+	for len(ops) > 0 {
+		if len(ops) < 2 {
+			return bad
+		}
+		table := binary.BigEndian.Uint16(ops)
+		key, rest, ok := cut(ops[2:], 0)
+		if !ok {
+			return bad
+		}
+		k := rowKey(realm, table, key)
+		if len(rest) > 0 && rest[0] == 0 {
+			b.Delete(k, nil)
+			ops = rest[1:]
+			continue
+		}
+		value, rest, ok := cut(rest, 1)
+		if !ok {
+			return bad
+		}
+		setValue(b, k, value)
+		ops = rest
+	}
+	return nil
+}
+
+// cut takes off bytes that their length, plus bias, stands before.
+func cut(ops []byte, bias uint64) (taken, rest []byte, ok bool) {
+	n, w := binary.Uvarint(ops)
+	if w <= 0 || n < bias || n-bias > uint64(len(ops)-w) {
+		return nil, nil, false
+	}
+	end := w + int(n-bias)
+	return ops[w:end], ops[end:], true
+}
+
+// takeOver moves the staged chunks of a snapshot that has happened into the rows. st.snap is held.
+func (s *Store) takeOver(st *realmState) error {
+	chunks := st.standing.staged
+	if chunks == 0 {
+		return nil
+	}
+	first, err := s.firstStaged(st)
+	if err != nil {
+		return err
+	}
+	for i := first; i < chunks; i++ {
+		if err := s.takeChunk(st, i, i == chunks-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstStaged finds where to go on. A crash may have left any number of last chunks, but at least one: the batch that
+// takes over the last one also says that none are left.
+func (s *Store) firstStaged(st *realmState) (uint32, error) {
+	first := st.standing.staged
+	for first > 0 {
+		_, found, err := s.get(stagedKey(st.id, first-1))
+		if err != nil {
+			return 0, err
+		}
+		if !found {
+			break
+		}
+		first--
+	}
+	if first == st.standing.staged {
+		return 0, s.damaged(stagedKey(st.id, first-1), "rows of the last snapshot are missing")
+	}
+	return first, nil
+}
+
+func (s *Store) takeChunk(st *realmState, i uint32, last bool) error {
+	key := stagedKey(st.id, i)
+	ops, found, err := s.get(key)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return s.damaged(key, "rows of the last snapshot are missing")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	b := s.db.NewBatch()
+	if err := addRows(b, st.id, ops); err != nil {
+		return s.damaged(key, err.Error())
+	}
+	b.Delete(key, nil)
+	done := st.standing
+	done.staged = 0
+	if last {
+		setValue(b, headKey(st.id, headStanding), done.encode())
+	}
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	if last {
+		st.standing = done
+	}
+	return nil
+}
+
+// finishSnapshots brings snapshots to their end that a crash interrupted: forward behind the flip, back before it.
+func (s *Store) finishSnapshots() error {
+	for _, st := range s.realms {
+		if st.damage != nil {
+			continue
+		}
+		if st.standing.staged > 0 {
+			var damage *DamageError
+			if err := s.takeOver(st); errors.As(err, &damage) {
+				st.damage = err
+			} else if err != nil {
+				return err
+			}
+			continue
+		}
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(st.id, spaceStaged), UpperBound: spaceEnd(st.id, spaceStaged)})
+		if err != nil {
+			return s.pebbleError("open rows", err)
+		}
+		left := it.First()
+		if err := it.Close(); err != nil {
+			return s.pebbleError("open rows", err)
+		}
+		if left {
+			w := rowWriter{s: s, st: st, chunks: 1}
+			if err := w.abandon(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Rows calls fn with every row of the realm, by table and key, verified, as of its last snapshot.
+func (s *Store) Rows(realm uint32, fn func(Row) error) error {
+	s.mu.Lock()
+	st := s.realms[realm]
+	s.mu.Unlock()
+	if st == nil {
+		return nil
+	}
+	st.snap.Lock()
+	defer st.snap.Unlock()
+	if st.damage != nil {
+		return st.damage
+	}
+	return s.scan(spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), func(key, value []byte) error {
+		if len(key) < 7 {
+			return s.damaged(key, "not a row's key")
+		}
+		return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[7:], Value: value})
+	})
+}
+
+// overlaySnapshots lets an inspection see the rows as opening for writing would leave them, without writing.
+func (s *Store) overlaySnapshots() error {
+	var top *pebble.Batch
+	for _, st := range s.realms {
+		if st.damage != nil || st.standing.staged == 0 {
+			continue
+		}
+		if top == nil {
+			top = s.db.NewIndexedBatch()
+			s.rows = top
+		}
+		first, err := s.firstStaged(st)
+		if err != nil {
+			st.damage = err
+			continue
+		}
+		for i := first; i < st.standing.staged; i++ {
+			ops, _, err := s.get(stagedKey(st.id, i))
+			if err == nil {
+				err = addRows(top, st.id, ops)
+			}
+			if err != nil {
+				st.damage = err
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) closeOverlay() error {
+	if top, ok := s.rows.(*pebble.Batch); ok {
+		return top.Close()
+	}
+	return nil
+}

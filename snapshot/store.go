@@ -1,0 +1,519 @@
+// Package snapshot is the disk of Parley: the journal of facts, the rows a snapshot keeps, and message bodies, in one
+// Pebble store. It moves bytes and knows nothing of what they mean (snapshot/codec does).
+//
+// The contract:
+//
+//   - A realm is claimed before it is written. Claim raises the realm's epoch; an Append or Snapshot under an older
+//     epoch, or one that does not follow the last number, is refused as a whole with ErrMoved.
+//   - Append returns nil for an entry only when its facts and bodies are on stable storage.
+//   - A write or sync that failed is final: the store is failed, every later write answers ErrFailed, nothing is tried
+//     again (what a disk kept of a failed sync is unknowable). The process should end and recover by opening anew.
+//   - Every journal record carries a checksum and the hash of the record before it, every row and body a checksum.
+//     All are verified on every read; a mismatch is a *DamageError that names its place.
+//   - A snapshot is visible whole or not at all, whatever the moment of a crash.
+//   - Slices given to callbacks are only valid during the call.
+//
+// A data directory holds LOCK (one process at a time), store (Pebble's files) and watermark (what was durable at some
+// moment, so that a store that lost its tail is noticed; see watermark.go).
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Seq is a fact's place in its realm's journal; the first fact is number 1.
+type Seq = uint64
+
+// RealmID names an organization. 0 is the process itself and cannot be claimed.
+type RealmID = uint32
+
+// Limits of the store. Those that suit a deployment differently are also in Options.
+const (
+	DefaultCache         = 32 << 20 // bytes of uncompressed blocks; keeps an idle server under 60 MB
+	DefaultMemTable      = 64 << 20 // bytes of a memtable, and of journal to replay after a crash; fewer, larger flushes
+	DefaultSnapshotBatch = 1 << 20  // bytes of rows in one commit: a few milliseconds in which appends wait
+	DefaultMarkEvery     = 4 << 20  // bytes committed between two watermarks: about a millisecond each
+
+	MaxFact    = 16 << 20  // bytes of one fact, row value or body: far above any message, far below a batch
+	MaxKey     = 4 << 10   // bytes of a row's or body's key
+	MaxRequest = 256       // bytes of a request id
+	MaxEntry   = 64 << 20  // bytes of one entry, facts and bodies
+	MaxBatch   = 128 << 20 // bytes of one commit; an Append of more entries than fit makes several
+
+	openFiles = 500 // table files Pebble keeps open
+)
+
+var (
+	// ErrMoved refuses an entry or snapshot whose epoch or number is not the realm's.
+	ErrMoved = errors.New("the realm's journal has moved on")
+	// ErrDuplicate refuses an entry whose request id is in the journal already; see DuplicateError.
+	ErrDuplicate = errors.New("request is in the journal already")
+	// ErrFailed answers every write after one has failed.
+	ErrFailed = errors.New("the data directory cannot be written any more")
+	// ErrTooLarge refuses what exceeds a limit of this package.
+	ErrTooLarge = errors.New("too large for the journal")
+	// ErrSnapshotted answers Tail from a number whose successor is no longer in the journal.
+	ErrSnapshotted = errors.New("facts are in the rows already")
+	// ErrInUse refuses to open a data directory that another process has open.
+	ErrInUse = errors.New("data directory is in use by another parley")
+	// ErrClosed answers calls after Close.
+	ErrClosed = errors.New("the store is closed")
+	// ErrReadOnly answers writes to a store that was opened for inspection.
+	ErrReadOnly = errors.New("the store is open for reading only")
+)
+
+// Options of a store. The zero value is right for a server.
+type Options struct {
+	FS  vfs.FS       // nil is the disk
+	Log *slog.Logger // nil is silent
+
+	Cache         int64 // bytes; 0 is DefaultCache
+	MemTable      int64 // bytes; 0 is DefaultMemTable
+	SnapshotBatch int   // bytes; 0 is DefaultSnapshotBatch
+	MarkEvery     int64 // bytes; 0 is DefaultMarkEvery
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Cache == 0 {
+		o.Cache = DefaultCache
+	}
+	if o.MemTable == 0 {
+		o.MemTable = DefaultMemTable
+	}
+	if o.SnapshotBatch == 0 {
+		o.SnapshotBatch = DefaultSnapshotBatch
+	}
+	if o.MarkEvery == 0 {
+		o.MarkEvery = DefaultMarkEvery
+	}
+	return o
+}
+
+// Store is an open data directory. Its methods may be called from any goroutine.
+type Store struct {
+	dir  string
+	o    Options
+	fs   vfs.FS
+	db   *pebble.DB
+	lock io.Closer
+	mode
+	rows   pebble.Reader // db, or for inspection an interrupted snapshot on top of it
+	backup sync.Mutex
+
+	// Commits go through one goroutine, so that one that Pebble never returns from (see fatalLogger) can be given up.
+	work chan *pebble.Batch
+	done chan error
+
+	failOnce sync.Once
+	failed   chan struct{} // closed when a write has failed
+	failure  error         // set before failed is closed
+
+	// Everything that reads Pebble counts itself among the readers; Close waits for them.
+	closing sync.Mutex
+	closed  bool // under closing; set under mu as well, so either is enough to read it
+	readers sync.WaitGroup
+
+	mu      sync.Mutex // one writer at a time; held while a commit syncs
+	realms  map[uint32]*realmState
+	commits uint64 // number of the last commit, kept in every batch
+	pending map[string]Seq
+	hash    hasher
+	unmark  int64 // bytes committed since the last watermark
+
+	latency     latency
+	facts       atomic.Uint64
+	writtenByte atomic.Uint64
+}
+
+// realmState is what appending to a realm takes.
+type realmState struct {
+	id   uint32
+	snap sync.Mutex // held by what reads or writes all rows, and by Claim; taken before Store.mu
+
+	// under Store.mu
+	epoch    uint64
+	last     Seq
+	lastHash chain
+	standing standing
+	journal  int64 // bytes of records after the rows, as far as they were read or written by this process
+	damage   error // found when opening; every use of the realm answers it
+}
+
+// Open opens or creates the data directory. It fails when another process has it open, when what is there is damaged
+// beyond a single realm, or when it has lost what a watermark says was durable.
+func Open(dir string, o Options) (*Store, error) {
+	return open(dir, o, mode{})
+}
+
+// OpenReadOnly opens a data directory for inspection: nothing in it changes, and every write is refused. It too keeps
+// other processes out.
+func OpenReadOnly(dir string, o Options) (*Store, error) {
+	return open(dir, o, mode{readOnly: true})
+}
+
+type mode struct {
+	readOnly bool
+	found    func(error) error // if set, takes damage beside Pebble's store, and opening goes on if it returns nil
+}
+
+func open(dir string, o Options, m mode) (*Store, error) {
+	o = o.withDefaults()
+	dir, err := oneName(o.FS, dir)
+	if err != nil {
+		return nil, fmt.Errorf("open data directory: %w", err)
+	}
+	s := &Store{
+		dir: dir, o: o, fs: o.FS,
+		work:    make(chan *pebble.Batch),
+		done:    make(chan error),
+		failed:  make(chan struct{}),
+		realms:  map[uint32]*realmState{},
+		pending: map[string]Seq{},
+		mode:    m,
+	}
+	if s.found == nil {
+		s.found = func(err error) error { return err }
+	}
+	if err := s.open(); err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// oneName makes one name for one directory: locks within a process are by name.
+func oneName(fs vfs.FS, dir string) (string, error) {
+	if fs != vfs.Default {
+		return dir, nil
+	}
+	return filepath.Abs(dir)
+}
+
+func (s *Store) open() error {
+	storeDir := s.storeDir()
+	if !s.readOnly {
+		if err := s.fs.MkdirAll(storeDir, 0o700); err != nil {
+			return fmt.Errorf("create data directory: %w", err)
+		}
+	}
+	lock, err := s.fs.Lock(s.fs.PathJoin(s.dir, lockFile))
+	if err != nil {
+		if lockHeld(err) {
+			return &inUse{s.dir}
+		}
+		return fmt.Errorf("lock data directory: %w", err)
+	}
+	s.lock = lock
+
+	mark, err := s.readWatermark()
+	if err != nil {
+		if err := s.found(err); err != nil {
+			return err
+		}
+	}
+	if err := s.checkFiles(mark); err != nil {
+		if err := s.found(err); err != nil {
+			return err
+		}
+	}
+	db, err := pebble.Open(storeDir, s.pebbleOptions())
+	if err != nil {
+		if err2 := s.Err(); err2 != nil {
+			err = err2
+		}
+		return s.pebbleError("open data directory", err)
+	}
+	s.db, s.rows = db, db
+	if err := s.load(); err != nil {
+		return err
+	}
+	if err := s.checkPositions(mark); err != nil {
+		if err := s.found(err); err != nil {
+			return err
+		}
+	}
+	if s.readOnly {
+		return s.overlaySnapshots()
+	}
+	if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, backupDir)); err != nil {
+		return fmt.Errorf("remove what is left of a backup: %w", err)
+	}
+	go s.committer()
+	if err := s.finishSnapshots(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writeWatermark()
+}
+
+const (
+	lockFile = "LOCK"
+	subDir   = "store"
+)
+
+func (s *Store) storeDir() string { return s.fs.PathJoin(s.dir, subDir) }
+
+type inUse struct{ dir string }
+
+func (e *inUse) Error() string { return "data directory " + e.dir + " is in use by another parley" }
+func (e *inUse) Unwrap() error { return ErrInUse }
+
+func lockHeld(err error) bool {
+	var pathErr *iofs.PathError
+	if errors.As(err, &pathErr) {
+		return false // the lock file itself could not be made
+	}
+	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
+		err.Error() == "lock held by current process"
+}
+
+func (s *Store) pebbleOptions() *pebble.Options {
+	o := &pebble.Options{
+		FS:                          s.fs,
+		Logger:                      fatalLogger{s},
+		CacheSize:                   s.o.Cache,
+		MemTableSize:                uint64(s.o.MemTable),
+		MemTableStopWritesThreshold: 3, // one being written, two on their way to disk
+		MaxOpenFiles:                openFiles,
+		BytesPerSync:                512 << 10,
+		WALBytesPerSync:             1 << 20, // staged snapshot rows are not synced one by one
+		FormatMajorVersion:          pebble.FormatTableFormatV6,
+		ReadOnly:                    s.readOnly,
+		ErrorIfNotExists:            s.readOnly,
+		EventListener: &pebble.EventListener{
+			BackgroundError: func(err error) { s.fail(fmt.Errorf("background write: %w", err)) },
+			DataCorruption: func(i pebble.DataCorruptionInfo) {
+				s.o.Log.Error("data directory damaged", "file", i.Path, "why", i.Details)
+			},
+			WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
+				s.o.Log.Warn("appends wait for the disk", "why", i.Reason)
+			},
+		},
+	}
+	o.Experimental.FileCacheShards = 1
+	for i := range o.Levels {
+		// A body or row is looked up by its whole key, often in a level that lacks it.
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}
+
+// Close writes everything out and releases the directory. After a failed write it only gives up.
+func (s *Store) Close() error {
+	s.mu.Lock() // no commit is under way
+	s.closing.Lock()
+	closed := s.closed
+	s.closed = true
+	s.closing.Unlock()
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	if err := s.Err(); err != nil {
+		// Pebble may be stopped anywhere, holding its locks: leave it alone. The directory stays locked until the
+		// process ends, so that nobody opens it while a last write may be under way.
+		return err
+	}
+	close(s.work)
+	if s.readOnly {
+		s.readers.Wait()
+		err := s.closeOverlay()
+		s.release()
+		return err
+	}
+	if err := s.await(func() error { s.readers.Wait(); return nil }); err != nil {
+		return err
+	}
+	// Flushed tables carry checksums and exact lengths, a log's tail does not: close leaves nothing in the log.
+	if err := s.await(s.db.Flush); err != nil {
+		s.fail(fmt.Errorf("flush: %w", err))
+		return s.Err()
+	}
+	if err := s.await(s.db.Close); err != nil {
+		s.fail(fmt.Errorf("close: %w", err))
+		return s.Err()
+	}
+	s.db = nil
+	s.mu.Lock()
+	err := s.writeWatermark()
+	s.mu.Unlock()
+	s.release()
+	return err
+}
+
+// release gives up what a failed or finished open holds.
+func (s *Store) release() {
+	if s.db != nil && s.Err() == nil {
+		s.db.Close()
+		s.db = nil
+	}
+	if s.lock != nil && s.Err() == nil {
+		s.lock.Close()
+		s.lock = nil
+	}
+}
+
+// await runs a call into Pebble that may never return when a write fails.
+func (s *Store) await(call func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				result <- fmt.Errorf("%v", p)
+			}
+		}()
+		result <- call()
+	}()
+	select {
+	case err := <-result:
+		if failure := s.Err(); failure != nil {
+			return failure
+		}
+		return err
+	case <-s.failed:
+		return s.failure
+	}
+}
+
+// Failed is closed when a write has failed, also one in the background. Err then tells why.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
+
+// Err is nil until a write has failed, then an ErrFailed with the reason.
+func (s *Store) Err() error {
+	select {
+	case <-s.failed:
+		return s.failure
+	default:
+		return nil
+	}
+}
+
+func (s *Store) fail(reason error) {
+	s.failOnce.Do(func() {
+		if vfs.IsNoSpaceError(reason) {
+			reason = fmt.Errorf("the disk is full: %w", reason)
+		}
+		s.failure = &failedError{reason}
+		s.o.Log.Error("data directory failed", "dir", s.dir, "why", reason)
+		close(s.failed)
+	})
+}
+
+type failedError struct{ reason error }
+
+func (e *failedError) Error() string   { return ErrFailed.Error() + ": " + e.reason.Error() }
+func (e *failedError) Unwrap() []error { return []error{ErrFailed, e.reason} }
+
+// fatalLogger stops the goroutine that Pebble declares lost. Pebble expects Fatalf not to return; ending the process is
+// the decision of whoever opened the store, so the goroutine stays where it is and the store is failed.
+type fatalLogger struct{ s *Store }
+
+func (l fatalLogger) Infof(string, ...any) {}
+
+func (l fatalLogger) Errorf(format string, args ...any) {
+	l.s.o.Log.Warn("pebble", "message", fmt.Sprintf(format, args...))
+}
+
+func (l fatalLogger) Fatalf(format string, args ...any) {
+	l.s.fail(fatalReason(format, args))
+	select {}
+}
+
+// fatalReason keeps an error among the arguments, so that a full disk is recognized.
+func fatalReason(format string, args []any) error {
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			return err
+		}
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// committer applies batches in order, synced, until Close.
+func (s *Store) committer() {
+	for b := range s.work {
+		err := s.apply(b)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		s.done <- nil
+	}
+}
+
+func (s *Store) apply(b *pebble.Batch) (err error) {
+	defer func() {
+		// Pebble panics on a log that has failed before.
+		if p := recover(); p != nil {
+			if e, ok := p.(error); ok {
+				err = e
+			} else {
+				err = fmt.Errorf("%v", p)
+			}
+		}
+	}()
+	return s.db.Apply(b, pebble.Sync)
+}
+
+// commit numbers the batch and writes it with a sync. s.mu is held. The batch is closed.
+func (s *Store) commit(b *pebble.Batch) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	s.commits++
+	op := b.SetDeferred(len(commitsKey), numberLen)
+	copy(op.Key, commitsKey)
+	putNumber(op.Value, commitsKey, s.commits)
+	op.Finish()
+	size := int64(b.Len())
+
+	start := time.Now()
+	s.work <- b
+	select {
+	case <-s.done:
+	case <-s.failed:
+		return s.failure
+	}
+	// A background write that failed meanwhile leaves this one in doubt.
+	if err := s.Err(); err != nil {
+		return err
+	}
+	s.latency.add(time.Since(start))
+	s.writtenByte.Add(uint64(size))
+	b.Close()
+	if s.unmark += size; s.unmark >= s.o.MarkEvery {
+		return s.writeWatermark()
+	}
+	return nil
+}
+
+// read guards Pebble against being closed while it is read. Unless it fails, the caller ends with s.readers.Done.
+func (s *Store) read() error {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed {
+		return ErrClosed
+	}
+	s.readers.Add(1)
+	return nil
+}

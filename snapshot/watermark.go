@@ -1,0 +1,340 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/record"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A log that ends early looks like a crash that came early: nothing inside Pebble tells a tail that was torn off from
+// one that was never written, and a damaged manifest quietly becomes an older one. So at certain moments (open, claim,
+// snapshot, every few megabytes, close) the store writes down beside Pebble what is durable by then: how far each realm
+// is, how many commits there were, how long the logs are. A store that has less than its watermark when it is opened has
+// lost something, and says so. After a clean close nothing can be lost unseen; after a crash, what came behind the last
+// watermark cannot be told from what never was.
+const watermarkFile = "watermark"
+
+const watermarkTitle = "parley watermark 1"
+
+type watermark struct {
+	commits uint64
+	realms  []position
+	files   []fileMark
+}
+
+type position struct {
+	realm    uint32
+	epoch    uint64
+	last     Seq
+	lastHash chain
+	rows     Seq
+}
+
+type fileMark struct {
+	name string
+	size int64
+}
+
+func (w *watermark) encode() []byte {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, watermarkTitle)
+	fmt.Fprintf(&b, "commits %d\n", w.commits)
+	for _, p := range w.realms {
+		fmt.Fprintf(&b, "realm %d %d %d %x %d\n", p.realm, p.epoch, p.last, p.lastHash[:], p.rows)
+	}
+	for _, f := range w.files {
+		fmt.Fprintf(&b, "file %s %d\n", f.name, f.size)
+	}
+	sum := sha256.Sum256(b.Bytes())
+	fmt.Fprintf(&b, "sum %x\n", sum[:])
+	return b.Bytes()
+}
+
+func decodeWatermark(data []byte) (*watermark, error) {
+	at := bytes.LastIndex(data, []byte("sum "))
+	if at < 0 {
+		return nil, errShort
+	}
+	sum := sha256.Sum256(data[:at])
+	if string(data[at:]) != "sum "+hex.EncodeToString(sum[:])+"\n" {
+		return nil, errChecksum
+	}
+	w := &watermark{}
+	lines := bufio.NewScanner(bytes.NewReader(data[:at]))
+	if !lines.Scan() || lines.Text() != watermarkTitle {
+		return nil, fmt.Errorf("unknown format %q", lines.Text())
+	}
+	for lines.Scan() {
+		var p position
+		var f fileMark
+		var hash []byte
+		line := lines.Text()
+		if _, err := fmt.Sscanf(line, "commits %d", &w.commits); err == nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "file %s %d", &f.name, &f.size); err == nil {
+			w.files = append(w.files, f)
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows); err != nil || len(hash) != chainLen {
+			return nil, fmt.Errorf("line %q", line)
+		}
+		copy(p.lastHash[:], hash)
+		w.realms = append(w.realms, p)
+	}
+	return w, lines.Err()
+}
+
+// writeWatermark writes down what is durable now. s.mu is held, so no commit is under way.
+func (s *Store) writeWatermark() error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	w := s.positions()
+	err := func() error {
+		files, err := s.durableFiles()
+		if err != nil {
+			return err
+		}
+		w.files = files
+		return s.replaceFile(watermarkFile, w.encode())
+	}()
+	if err != nil {
+		s.fail(fmt.Errorf("write watermark: %w", err))
+		return s.Err()
+	}
+	s.unmark = 0
+	return nil
+}
+
+// positions is a watermark without files: what any later state of the store has at least. s.mu is held.
+func (s *Store) positions() *watermark {
+	w := &watermark{commits: s.commits}
+	for _, st := range s.realms {
+		if st.damage == nil && st.epoch > 0 {
+			w.realms = append(w.realms, position{st.id, st.epoch, st.last, st.lastHash, st.standing.at})
+		}
+	}
+	sort.Slice(w.realms, func(i, j int) bool { return w.realms[i].realm < w.realms[j].realm })
+	return w
+}
+
+// durableFiles syncs the manifest and the logs and answers their lengths before that. A file that goes meanwhile is none
+// of our business: Pebble has no more use for it.
+func (s *Store) durableFiles() ([]fileMark, error) {
+	names, err := s.fs.List(s.storeDir())
+	if err != nil {
+		return nil, err
+	}
+	sort.Strings(names)
+	var marks []fileMark
+	for _, name := range names {
+		if !isLog(name) && !isManifest(name) {
+			continue
+		}
+		path := s.fs.PathJoin(s.storeDir(), name)
+		f, err := s.fs.Open(path)
+		if oserror.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = f.Sync()
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		marks = append(marks, fileMark{name, info.Size()})
+	}
+	return marks, nil
+}
+
+func isLog(name string) bool      { return strings.HasSuffix(name, ".log") }
+func isManifest(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }
+
+// replaceFile makes a file of the data directory hold data, or leaves it as it was.
+func (s *Store) replaceFile(name string, data []byte) error {
+	path := s.fs.PathJoin(s.dir, name)
+	f, err := s.fs.Create(path+".new", vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := s.fs.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(s.fs, s.dir)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func readFile(fs vfs.FS, path string) ([]byte, error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// readWatermark returns nil when there is none: the directory is new, or somebody took the watermark away on purpose.
+func (s *Store) readWatermark() (*watermark, error) {
+	data, err := readFile(s.fs, s.fs.PathJoin(s.dir, watermarkFile))
+	if oserror.IsNotExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read watermark: %w", err)
+	}
+	w, err := decodeWatermark(data)
+	if err != nil {
+		return nil, s.lost(watermarkFile, err.Error()+" (the rest may be sound: it can be opened without this file)")
+	}
+	return w, nil
+}
+
+func (s *Store) lost(where, why string) error {
+	return &DamageError{Where: where, Why: why, Dir: s.dir}
+}
+
+// checkFiles looks for logs and manifests that have become shorter or illegible, before Pebble makes the best of them.
+func (s *Store) checkFiles(w *watermark) error {
+	if w == nil {
+		return nil
+	}
+	current, err := s.currentManifest()
+	if err != nil {
+		return err
+	}
+	if current == "" && w.commits > 0 {
+		return s.lost(subDir, "Pebble's store is gone")
+	}
+	for _, mark := range w.files {
+		path := s.fs.PathJoin(s.storeDir(), mark.name)
+		where := subDir + "/" + mark.name
+		info, err := s.fs.Stat(path)
+		if oserror.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("open data directory: %w", err)
+		}
+		if info.Size() < mark.size {
+			return s.lost(where, fmt.Sprintf("it has %d bytes and had %d", info.Size(), mark.size))
+		}
+		if mark.name != current {
+			continue
+		}
+		if err := s.checkManifest(path, mark.size); err != nil {
+			return s.lost(where, err.Error())
+		}
+	}
+	return nil
+}
+
+// currentManifest names the manifest Pebble will read; "" if there is no store yet.
+func (s *Store) currentManifest() (string, error) {
+	if _, err := s.fs.Stat(s.storeDir()); oserror.IsNotExist(err) {
+		return "", nil
+	}
+	desc, err := pebble.Peek(s.storeDir(), s.fs)
+	if err != nil {
+		return "", s.pebbleError("open data directory", err)
+	}
+	if !desc.Exists {
+		return "", nil
+	}
+	return s.fs.PathBase(desc.ManifestFilename), nil
+}
+
+// checkManifest reads a manifest's records up to a length that was durable. Pebble would take an illegible record for
+// the end.
+func (s *Store) checkManifest(path string, size int64) error {
+	f, err := s.fs.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	counted := &countingReader{r: f}
+	records := record.NewReader(counted, 0)
+	for {
+		r, err := records.Next()
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+		}
+		if err == nil {
+			continue
+		}
+		if err == io.EOF && counted.n >= size {
+			return nil
+		}
+		return fmt.Errorf("manifest is illegible after %d bytes of %d: %w", records.Offset(), size, err)
+	}
+}
+
+type countingReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// checkPositions compares what the store holds with what it held.
+func (s *Store) checkPositions(w *watermark) error {
+	if w == nil {
+		return nil
+	}
+	if s.commits < w.commits {
+		return s.lost(subDir, fmt.Sprintf("%d commits are there and %d were durable", s.commits, w.commits))
+	}
+	for _, p := range w.realms {
+		st := s.realms[p.realm]
+		if st == nil {
+			return s.lost(subDir, fmt.Sprintf("realm %d is gone", p.realm))
+		}
+		if st.damage != nil {
+			continue
+		}
+		switch {
+		case st.epoch < p.epoch:
+			return s.lost(subDir, fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch))
+		case st.standing.at < p.rows:
+			return s.lost(subDir, fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.standing.at, p.rows))
+		case st.last < p.last:
+			return s.lost(subDir, fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last))
+		case st.last == p.last && st.lastHash != p.lastHash:
+			return s.lost(subDir, fmt.Sprintf("fact %d of realm %d is another one than it was", p.last, p.realm))
+		}
+	}
+	return nil
+}
