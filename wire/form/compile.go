@@ -64,6 +64,7 @@ type field struct {
 	preset   func(dst reflect.Value) // the default, nil: none
 	schema   map[string]any
 	isJSON   bool
+	kind     reflect.Kind
 	fallback string // the default as written
 }
 
@@ -95,8 +96,8 @@ func of(t reflect.Type) *Form {
 		p := param{field: c.field(d, o), path: o.path, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
 		o.finish()
 		if p.path {
-			if p.required || p.preset != nil || p.aliases != nil {
-				o.bug("a piece of the path is always there, under one name")
+			if p.required || p.preset != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {
+				o.bug("a piece of the path is plain, always there, and has one name")
 			}
 			p.raw = pathRaw(p.field.raw, d.Type, o)
 			if slices.ContainsFunc(f.params, func(q param) bool { return q.path && q.name == p.name }) {
@@ -150,7 +151,7 @@ func declared(t reflect.Type, to []int) []declaration {
 // field compiles one declaration; o.finish is the caller's.
 func (c *compiler) field(d declaration, o *options) field {
 	k := c.compile(d.Type, o)
-	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, value: k.value}
+	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, kind: k.kind, value: k.value}
 	f.isJSON = k.raw == nil || k.nullable
 	asJSON, asText := o.has("json"), o.has("raw")
 	switch {

@@ -5,6 +5,10 @@ import (
 	"slices"
 )
 
+// eagerItems is how many elements get their memory before they are known to be good: a list may be refused at its
+// first element, and elements may be much larger than their text.
+const eagerItems = 1000
+
 func (c *compiler) list(t reflect.Type, o *options) codec {
 	least, most := o.count("minitems"), o.count("maxitems")
 	elem := c.compile(t.Elem(), o)
@@ -30,8 +34,12 @@ func (c *compiler) list(t reflect.Type, o *options) codec {
 		case most >= 0 && len(list) > most:
 			return tooLong(most, "items")
 		}
-		dst.Set(reflect.MakeSlice(t, len(list), len(list)))
+		dst.Set(reflect.MakeSlice(t, 0, min(len(list), eagerItems)))
 		for i := range list {
+			if i == dst.Cap() {
+				dst.Grow(1)
+			}
+			dst.SetLen(i + 1)
 			if err := elem.value(dst.Index(i), list[i]); err != nil {
 				return err.Index(i)
 			}

@@ -99,9 +99,14 @@ func TestBadDeclarations(t *testing.T) {
 				A Null[Anchor] `form:"a"`
 			}]()
 		},
-		"always there": func() {
+		"plain, always": func() {
 			Of[struct {
 				A int `path:"a,required"`
+			}]()
+		},
+		"always there, and": func() {
+			Of[struct {
+				A string `path:"a,json"`
 			}]()
 		},
 		"a piece of the path is": func() {

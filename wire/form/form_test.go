@@ -75,6 +75,7 @@ type everything struct {
 	Idle     IdleTimeout        `form:"idle"`
 	Members  IncludeSubscribers `form:"members"`
 	When     Instant            `form:"when"`
+	Limit    NumberOrWord       `form:"limit"`
 	derived  int
 	Ignored2 string `form:"-"`
 }
@@ -223,6 +224,17 @@ func TestMessages(t *testing.T) {
 		{"idle", "soon", "idle is not valid JSON"},
 		{"idle", `"soon"`, "idle is not an integer"},
 		{"idle", "-1", "idle is too small"},
+		{"limit", "unlimited", "limit is not valid JSON"},
+		{"limit", "true", "limit is not an integer"},
+		{"limit", "99999999999999999999", "limit is too large"},
+		{"ratio", "-1e400", "ratio is too small"},
+		{"any", `"\`, "any is not valid JSON"},
+		{"any", `"\n`, "any is not valid JSON"},
+		{"any", "\"\\n\x01\"", "any is not valid JSON"},
+		{"any", `"a`, "any is not valid JSON"},
+		{"any", `{"a" 1}`, "any is not valid JSON"},
+		{"any", `{"\q":1}`, "any is not valid JSON"},
+		{"any", `[1 2]`, "any is not valid JSON"},
 		{"members", "some", "Invalid members"},
 		{"members", "1", "Invalid members"},
 	} {
@@ -311,6 +323,10 @@ func TestValuesTaken(t *testing.T) {
 		{"idle", `"mobile"`, func(f *everything) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
 		{"idle", "0", func(f *everything) any { return f.Idle }, IdleTimeout{Set: true}},
 		{"idle", "99999999999999999999", func(f *everything) any { return f.Idle }, IdleTimeout{Seconds: 1<<63 - 1, Set: true}},
+		{"any", `"\"\\\/\b\f\n\r\t"`, func(f *everything) any { return f.Any }, "\"\\/\b\f\n\r\t"},
+		{"any", " null ", func(f *everything) any { return f.Any }, nil},
+		{"limit", "-5", func(f *everything) any { return f.Limit }, NumberOrWord{Number: -5, Set: true}},
+		{"limit", `"unlimited"`, func(f *everything) any { return f.Limit }, NumberOrWord{Word: "unlimited", IsWord: true, Set: true}},
 		{"members", "true", func(f *everything) any { return f.Members }, AllSubscribers},
 		{"members", `"partial"`, func(f *everything) any { return f.Members }, PartialSubscribers},
 	} {
@@ -335,6 +351,26 @@ func TestDefaults(t *testing.T) {
 	form.Decode(&Values{}, &b)
 	if !slices.Equal(b.IDs, []int{1, 2}) {
 		t.Errorf("a default is shared by two requests: %v", b.IDs)
+	}
+}
+
+func TestLongList(t *testing.T) {
+	type lists struct {
+		Items []item `form:"items"`
+	}
+	const n = 3*eagerItems + 1
+	v, f := &Values{}, lists{}
+	v.Add(Body, "items", "["+strings.Repeat(`{"name":"a","many":[1]},`, n-1)+`{"name":"z"}]`)
+	if err := Of[lists]().Decode(v, &f); err != nil || len(f.Items) != n {
+		t.Fatalf("%d items, %v", len(f.Items), err)
+	}
+	for i, it := range f.Items[:n-1] {
+		if it.Name != "a" || len(it.Many) != 1 || !it.Pin {
+			t.Fatalf("item %d is %+v", i, it)
+		}
+	}
+	if last := f.Items[n-1]; last.Name != "z" || last.Many != nil {
+		t.Errorf("the last is %+v", last)
 	}
 }
 

@@ -172,6 +172,14 @@ func FuzzLists(f *testing.F) {
 	}, `{"s":["a"],"i":[1]}`)
 }
 
+func FuzzNumberOrWord(f *testing.F) {
+	fuzzUnion(f, func(t *testing.T, n NumberOrWord) {
+		if !n.Set || n.IsWord && n.Number != 0 || !n.IsWord && n.Word != "" {
+			t.Fatalf("got %+v", n)
+		}
+	}, "60", `"unlimited"`)
+}
+
 func FuzzInstant(f *testing.F) {
 	fuzzUnion(f, func(t *testing.T, i Instant) {
 		if !i.Set {

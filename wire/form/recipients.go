@@ -102,6 +102,24 @@ func (r Recipients) Direct() (People, *Error) {
 	return p, nil
 }
 
+// ChannelID reads the recipients of a channel message to be sent later: an ID, or a list with just one.
+func (r Recipients) ChannelID() (int64, *Error) {
+	if len(r.list) != 1 || r.list[0].kind != KindInt {
+		return 0, Bad("Invalid data type for channel ID")
+	}
+	id, _ := r.list[0].ID()
+	return id, nil
+}
+
+// UserIDs reads the recipients of a direct message to be sent later: a list of IDs.
+func (r Recipients) UserIDs() ([]int64, *Error) {
+	p, err := r.Direct()
+	if err != nil || r.shape != recipientsList || p.Emails != nil {
+		return nil, Bad("Invalid data type for recipients")
+	}
+	return p.IDs, nil
+}
+
 func addresses(list []string) []string {
 	kept := list[:0]
 	for _, s := range list {

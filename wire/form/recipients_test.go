@@ -59,3 +59,33 @@ func either(v any, err *Error) any {
 	}
 	return v
 }
+
+func TestRecipientsOfLater(t *testing.T) {
+	const badChannel = "Invalid data type for channel ID"
+	const badPeople = "Invalid data type for recipients"
+	for _, c := range []struct {
+		to              string
+		channel, people any
+	}{
+		{"7", int64(7), badPeople},
+		{"[7]", int64(7), []int64{7}},
+		{"[7,8]", badChannel, []int64{7, 8}},
+		{"[]", badChannel, []int64(nil)},
+		{"Verona", badChannel, badPeople},
+		{`"7"`, badChannel, badPeople},
+		{`["7"]`, badChannel, badPeople},
+		{`[" "]`, badChannel, badPeople},
+		{`[7,"8"]`, badChannel, badPeople},
+		{"{}", badChannel, badPeople},
+	} {
+		to := decodeEverything(t, "to", c.to).To
+		id, err := to.ChannelID()
+		if got := either(id, err); got != c.channel {
+			t.Errorf("to=%s as channel: got %v, want %v", c.to, got, c.channel)
+		}
+		ids, err := to.UserIDs()
+		if got := either(ids, err); !reflect.DeepEqual(got, c.people) {
+			t.Errorf("to=%s as people: got %#v, want %#v", c.to, got, c.people)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package form
+
+// NumberOrWord is a setting that is a JSON integer, or a JSON string for what no number says ("unlimited"). Which
+// numbers and words are good is for the setting, which refuses others with BadValue.
+type NumberOrWord struct {
+	Number int64
+	Word   string
+	IsWord bool
+	Set    bool
+}
+
+func (n *NumberOrWord) DecodeValue(v Value) (err *Error) {
+	n.Set = true
+	if v.kind == KindString {
+		n.Word, n.IsWord = v.text, true
+		return nil
+	}
+	n.Number, err = v.Int()
+	return err
+}
+
+func (n *NumberOrWord) ParamSchema() map[string]any {
+	return oneOf(map[string]any{"type": "integer"}, map[string]any{"type": "string"})
+}
