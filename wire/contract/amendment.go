@@ -1,0 +1,105 @@
+package contract
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+)
+
+// change says what an amendment does to the place it names.
+type change int
+
+const (
+	define  change = iota // a schema of this name
+	add                   // a field, or a new type for one
+	drop                  // a field
+	variant               // one more form of a field
+	loosen                // every field may be absent
+	answer                // the success answer of an endpoint
+	event                 // one form of an event
+	retire                // all forms of an event
+)
+
+// An amendment is one step from the description's feature level to ours. Level 0 is what the specification
+// or the reference server always did and the description leaves out.
+//
+// At is where: `Schema`, `GET /path`, or `event type/op`, each followed by a path into it if need be.
+type amendment struct {
+	Level  int
+	change change
+	At     string
+	Field  string // for add, drop, variant: names; a trailing ? says it may be absent
+	Type   string // in the notation
+}
+
+func (a amendment) String() string {
+	text := fmt.Sprintf("FL %d: %s %s", a.Level, [...]string{"define", "add", "drop", "variant", "loosen", "answer", "event", "retire"}[a.change], a.At)
+	if a.Field != "" {
+		text += ": " + a.Field
+	}
+	if a.Type != "" {
+		text += " " + a.Type
+	}
+	return text
+}
+
+// schema names the schema an amendment changes, if it changes one.
+func (a amendment) schema() (string, bool) {
+	first, _, _ := strings.Cut(a.At, " ")
+	switch first {
+	case "event", http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodPut, http.MethodDelete:
+		return "", false
+	}
+	return first, true
+}
+
+// apply changes fields at path below s.
+func (a amendment) apply(s *shape, path string, named func(string) (*shape, error)) error {
+	at, err := s.find(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", a, err)
+	}
+	at.fields = maps.Clone(at.fields)
+	if at.fields == nil {
+		at.fields = map[string]field{}
+	}
+	if a.change == loosen {
+		for name, f := range at.fields {
+			at.fields[name] = field{shape: f.shape, optional: true}
+		}
+		return nil
+	}
+	for _, name := range strings.Fields(a.Field) {
+		if err := a.one(at, name, named); err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+	}
+	return nil
+}
+
+func (a amendment) one(at *shape, name string, named func(string) (*shape, error)) error {
+	name, optional := strings.CutSuffix(name, "?")
+	old, there := at.fields[name]
+	if !there && a.change != add {
+		return fmt.Errorf("no field %q", name)
+	}
+	if a.change == drop {
+		delete(at.fields, name)
+		return nil
+	}
+	typ, err := parse(a.Type, named)
+	if err != nil {
+		return err
+	}
+	f := field{shape: typ, listed: !optional, optional: optional}
+	if a.change == variant {
+		f = old
+		if len(f.shape.either) == 0 {
+			f.shape = &shape{either: []*shape{f.shape}}
+		}
+		f.shape = merge(f.shape, &shape{either: []*shape{typ}, nullable: typ.nullable})
+	}
+	at.fields[name] = f
+	return nil
+}

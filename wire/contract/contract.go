@@ -1,0 +1,385 @@
+// Package contract holds a server's JSON against the protocol's description: answers, errors, events and the
+// registration.
+//
+// The description is an OpenAPI file of feature level 372 kept beside the repository; amendments, a table in this
+// package, lead it to the level we speak. Fields the contract does not know, fields it misses and values of another
+// type are findings. Where we differ on purpose, the deviations table says why. Nothing in the server imports this
+// package: it is for tests and for `make conform`.
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// FeatureLevel is the level the amended description stands for.
+const FeatureLevel = 494
+
+// ErrNoDescription says that the description is not on this machine; tests skip on it.
+var ErrNoDescription = errors.New("the protocol's description is not here: set PARLEY_SHARED or put it beside the repository as ../shared")
+
+// A Contract is safe for concurrent use.
+type Contract struct {
+	routes    []route
+	events    map[string][]*shape // by type, or type/op
+	register  *shape
+	fields    []registerField
+	settings  []registerField
+	endpoints []Endpoint
+	uses      uses
+}
+
+// A route is one operation whose success answer is known.
+type route struct {
+	method   string
+	segments []string // of the path; {name} stands for anything
+	name     string   // as the findings call it
+	answer   *shape
+}
+
+// Shared gives the folder of the protocol's description, or ErrNoDescription.
+func Shared() (string, error) {
+	dir := os.Getenv("PARLEY_SHARED")
+	if dir == "" {
+		root, err := Root()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(root, "..", "shared")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "api", "openapi.yaml")); errors.Is(err, fs.ErrNotExist) {
+		return "", ErrNoDescription
+	} else if err != nil {
+		return "", err
+	}
+	return dir, nil
+}
+
+// Root gives the repository's folder: the nearest one above with a go.mod.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod above the working folder")
+		}
+		dir = up
+	}
+}
+
+// Load reads the description and amends it.
+func Load() (*Contract, error) {
+	dir, err := Shared()
+	if err != nil {
+		return nil, err
+	}
+	d, err := readDescription(filepath.Join(dir, "api", "openapi.yaml"), amendments)
+	if err != nil {
+		return nil, err
+	}
+	c := &Contract{events: map[string][]*shape{}, uses: uses{seen: map[int]int{}}}
+	if err := c.readPaths(d); err != nil {
+		return nil, err
+	}
+	if err := c.amend(d); err != nil {
+		return nil, err
+	}
+	if len(d.unresolved) > 0 {
+		return nil, fmt.Errorf("description: %s", strings.Join(d.unresolved, "; "))
+	}
+	if c.endpoints, err = readEndpoints(filepath.Join(dir, "api", "endpoints.md")); err != nil {
+		return nil, err
+	}
+	if c.fields, c.settings, err = readRegisterFields(filepath.Join(dir, "api", "register-fields.md")); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Contract) readPaths(d *description) error {
+	for path, operations := range d.paths {
+		switch path {
+		case "/real-time", "/rest-error-handling", "/zulip-outgoing-webhook":
+			continue // pages of prose, not endpoints
+		}
+		methods, _ := operations.(map[string]any)
+		for method, operation := range methods {
+			s, ok := d.success(operation)
+			if !ok {
+				continue
+			}
+			c.add(strings.ToUpper(method), path, s)
+			if path == "/events" && method == "get" {
+				events, err := s.find("events[]")
+				if err != nil {
+					return err
+				}
+				for _, e := range events.either {
+					c.addEvent(e)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Contract) add(method, path string, answer *shape) {
+	own := *answer
+	for i, r := range c.routes {
+		if r.name == method+" "+path {
+			c.routes[i].answer = &own
+			return
+		}
+	}
+	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own})
+}
+
+// addEvent files an event's shape under its type and op, whose only allowed values it holds.
+func (c *Contract) addEvent(e *shape) {
+	key := e.fields["type"].shape.enum[0]
+	if op, ok := e.fields["op"]; ok {
+		key += "/" + op.shape.enum[0]
+	}
+	own := *e
+	c.events[key] = append(c.events[key], &own)
+}
+
+func (c *Contract) amend(d *description) error {
+	for _, a := range amendments {
+		if _, ok := a.schema(); ok {
+			continue // d has applied it
+		}
+		if err := c.amendOne(a, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Contract) amendOne(a amendment, d *description) error {
+	first, rest, _ := strings.Cut(a.At, " ")
+	key, path, _ := strings.Cut(rest, " ")
+	switch {
+	case a.change == answer:
+		s, err := parse(a.Type, d.named)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+		envelope, err := parse("{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}", nil)
+		if err != nil {
+			return err
+		}
+		c.add(first, key, merge(envelope, s))
+	case a.change == event:
+		s, err := parse(a.Type, d.named)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a, err)
+		}
+		typ, op, hasOp := strings.Cut(key, "/")
+		head := fmt.Sprintf("{id: int, type: '%s'}", typ)
+		if hasOp {
+			head = fmt.Sprintf("{id: int, type: '%s', op: '%s'}", typ, op)
+		}
+		envelope, err := parse(head, nil)
+		if err != nil {
+			return err
+		}
+		c.addEvent(merge(envelope, s))
+	case a.change == retire:
+		delete(c.events, key)
+	case first == "event":
+		forms, ok := c.events[key]
+		if !ok {
+			return fmt.Errorf("%s: no such event", a)
+		}
+		return a.apply(forms[0], path, d.named)
+	default:
+		for _, r := range c.routes {
+			if r.name == first+" "+key {
+				return a.apply(r.answer, path, d.named)
+			}
+		}
+		return fmt.Errorf("%s: no such endpoint", a)
+	}
+	return nil
+}
+
+// Answer checks one answer. path is the path as called, below /api/v1 or /json or without either.
+func (c *Contract) Answer(method, path string, status int, body []byte) error {
+	if u, err := url.Parse(path); err == nil {
+		path = u.EscapedPath()
+	}
+	for _, prefix := range []string{"/api/v1", "/json"} {
+		path = strings.TrimPrefix(path, prefix)
+	}
+	where := method + " " + path
+	r := c.route(method, path)
+	if r != nil {
+		where = r.name
+	}
+	v, err := decode(body)
+	if err != nil {
+		return Findings{{where, "", "type", "not JSON: " + err.Error()}}
+	}
+	if status == http.StatusOK {
+		if r == nil {
+			return Findings{{where, "", "unknown", "no such endpoint in the contract"}}
+		}
+		return c.accept(r.answer.check(where, "", v)).err()
+	}
+	object, _ := v.(map[string]any)
+	code, _ := object["code"].(string)
+	s, err := refusal(status, code)
+	if err != nil {
+		return err
+	}
+	where = fmt.Sprintf("%s: %d %s", where, status, code)
+	return c.accept(s.check(where, "", v)).err()
+}
+
+// Route names the endpoint a path belongs to, as the tables write it, or "".
+func (c *Contract) Route(method, path string) string {
+	for _, prefix := range []string{"/api/v1", "/json"} {
+		path = strings.TrimPrefix(path, prefix)
+	}
+	if r := c.route(method, path); r != nil {
+		return r.name
+	}
+	return ""
+}
+
+// route finds the operation for a path: a literal segment beats a {name}, digits beat letters for an {…_id}.
+func (c *Contract) route(method, path string) *route {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	var best *route
+	bestScore := -1
+	for i := range c.routes {
+		r := &c.routes[i]
+		if r.method != method {
+			continue
+		}
+		if score := match(r.segments, segments); score > bestScore {
+			best, bestScore = r, score
+		}
+	}
+	return best
+}
+
+func match(pattern, segments []string) int {
+	last := pattern[len(pattern)-1]
+	if last == "{filename}" && len(segments) > len(pattern) { // a path_id has slashes
+		segments = append(segments[:len(pattern)-1:len(pattern)-1], strings.Join(segments[len(pattern)-1:], "/"))
+	}
+	if len(pattern) != len(segments) {
+		return -1
+	}
+	score := 0
+	for i, p := range pattern {
+		digits := strings.Trim(segments[i], "0123456789") == ""
+		switch {
+		case p == segments[i]:
+			score += 4
+		case !strings.HasPrefix(p, "{"):
+			return -1
+		case strings.HasSuffix(p, "_id}") && !digits && p != "{invite_id}":
+			return -1
+		case strings.HasSuffix(p, "_id}"):
+			score += 2
+		}
+	}
+	return score
+}
+
+// Event checks one event of a queue.
+func (c *Contract) Event(raw []byte) error {
+	v, err := decode(raw)
+	if err != nil {
+		return Findings{{"event", "", "type", "not JSON: " + err.Error()}}
+	}
+	object, _ := v.(map[string]any)
+	key, _ := object["type"].(string)
+	if op, ok := object["op"].(string); ok {
+		key += "/" + op
+	}
+	forms := c.events[key]
+	if len(forms) == 0 {
+		return c.accept(Findings{{"event " + key, "", "unknown", "no such event: " + sample(v)}}).err()
+	}
+	return c.accept((&shape{either: forms}).check("event "+key, "", v)).err()
+}
+
+// Register checks the answer to a registration that named no event types: every field must be there.
+func (c *Contract) Register(raw []byte) error {
+	v, err := decode(raw)
+	object, ok := v.(map[string]any)
+	if !ok {
+		return Findings{{"POST /register", "", "type", fmt.Sprintf("not a JSON object: %v", err)}}
+	}
+	out := c.route(http.MethodPost, "/register").answer.check("POST /register", "", v)
+	seen := map[string]bool{}
+	for _, f := range out {
+		seen[f.Path] = true
+	}
+	listed := missing("", c.fields, object)
+	for _, part := range []string{"user_settings", "realm_user_settings_defaults"} {
+		if settings, ok := object[part].(map[string]any); ok {
+			listed = append(listed, missing(part+".", c.settings, settings)...)
+		}
+	}
+	for _, f := range listed {
+		if !seen[f.Path] { // said once already
+			out = append(out, f)
+		}
+	}
+	return c.accept(out).err()
+}
+
+func missing(prefix string, fields []registerField, object map[string]any) Findings {
+	var out Findings
+	for _, f := range fields {
+		v, there := object[f.name]
+		switch {
+		case !there && !f.optional && !(prefix == "realm_user_settings_defaults." && f.personal):
+			out = append(out, Finding{"POST /register", prefix + f.name, "missing", "missing (" + f.typ + ")"})
+		case there && !f.fits(v):
+			out = append(out, Finding{"POST /register", prefix + f.name, "type", sample(v) + ", want " + f.typ})
+		}
+	}
+	return out
+}
+
+// accept leaves out what the deviations table allows.
+func (c *Contract) accept(fs Findings) Findings {
+	var out Findings
+	for _, f := range fs {
+		if !c.uses.allowed(f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// decode reads JSON keeping numbers as they were written: 1.0 is no integer to a strict client.
+func decode(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

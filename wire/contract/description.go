@@ -1,0 +1,175 @@
+package contract
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A description is the OpenAPI file, read into shapes as they are asked for.
+type description struct {
+	schemas    map[string]any
+	responses  map[string]any
+	paths      map[string]any
+	known      map[string]*shape
+	amend      map[string][]amendment // by the schema they change
+	unresolved []string
+}
+
+// forkFields were added to the file by a fork and never belonged to the protocol.
+var forkFields = []string{"can_create_topics_group"}
+
+// absent finds the sentences with which the file says that a field may be left out; it seldom uses `required`.
+var absent = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only included|included only|this field is optional`)
+
+func readDescription(path string, amendments []amendment) (*description, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read description: %w", err)
+	}
+	var file struct {
+		Paths      map[string]any `yaml:"paths"`
+		Components struct {
+			Schemas   map[string]any `yaml:"schemas"`
+			Responses map[string]any `yaml:"responses"`
+		} `yaml:"components"`
+	}
+	if err := yaml.Unmarshal(raw, &file); err != nil {
+		return nil, fmt.Errorf("read description: %w", err)
+	}
+	d := &description{
+		schemas:   file.Components.Schemas,
+		responses: file.Components.Responses,
+		paths:     file.Paths,
+		known:     map[string]*shape{},
+		amend:     map[string][]amendment{},
+	}
+	for _, a := range amendments {
+		if schema, ok := a.schema(); ok {
+			d.amend[schema] = append(d.amend[schema], a)
+		}
+	}
+	return d, nil
+}
+
+// named gives the shape of a schema, amended.
+func (d *description) named(name string) (*shape, error) {
+	if s, ok := d.known[name]; ok {
+		return s, nil
+	}
+	var s *shape
+	rest := d.amend[name]
+	if len(rest) > 0 && rest[0].change == define {
+		made, err := parse(rest[0].Type, d.named)
+		if err != nil {
+			return nil, err
+		}
+		s, rest = made, rest[1:]
+	} else if raw, ok := d.schemas[name]; ok {
+		s = d.shape(raw)
+	} else {
+		return nil, fmt.Errorf("no schema %q", name)
+	}
+	own := *s // an amendment must not reach into a schema this one only points at
+	s = &own
+	for _, a := range rest {
+		_, path, _ := strings.Cut(a.At, " ")
+		if err := a.apply(s, path, d.named); err != nil {
+			return nil, err
+		}
+	}
+	d.known[name] = s
+	return s, nil
+}
+
+func (d *description) shape(raw any) *shape {
+	m, ok := raw.(map[string]any)
+	if !ok {
+		return &shape{}
+	}
+	if ref, ok := m["$ref"].(string); ok {
+		s, err := d.named(ref[strings.LastIndex(ref, "/")+1:])
+		if err != nil {
+			d.unresolved = append(d.unresolved, err.Error())
+			return &shape{}
+		}
+		return s
+	}
+	s := &shape{}
+	s.kind, _ = m["type"].(string)
+	s.nullable, _ = m["nullable"].(bool)
+	for _, e := range list(m["enum"]) {
+		if text, ok := e.(string); ok {
+			s.enum = append(s.enum, text)
+		}
+	}
+	if _, isArray := m["items"]; isArray {
+		s.items = d.shape(m["items"])
+	}
+	switch more := m["additionalProperties"].(type) {
+	case bool:
+		s.closed = !more
+	case map[string]any:
+		s.others = d.shape(more)
+	}
+	if props, ok := m["properties"].(map[string]any); ok {
+		s.fields = map[string]field{}
+		for name, p := range props {
+			s.fields[name] = field{shape: d.shape(p), optional: absent.MatchString(words(p))}
+		}
+		for _, name := range forkFields {
+			delete(s.fields, name)
+		}
+	}
+	for _, branch := range list(m["allOf"]) {
+		s = merge(s, d.shape(branch))
+	}
+	for _, branch := range list(m["oneOf"]) {
+		s.either = append(s.either, d.shape(branch))
+	}
+	for _, name := range list(m["required"]) {
+		if f, ok := s.fields[name.(string)]; ok {
+			f.listed = true
+			s.fields[name.(string)] = f
+		}
+	}
+	return s
+}
+
+// words collects what the file says about a field at its present level, without the history below it.
+func words(raw any) string {
+	m, ok := raw.(map[string]any)
+	if !ok {
+		return ""
+	}
+	text, _ := m["description"].(string)
+	for _, branch := range list(m["allOf"]) {
+		text += " " + words(branch)
+	}
+	text, _, _ = strings.Cut(text, "**Changes**")
+	return text
+}
+
+// success gives the shape of the 200 answer of an operation.
+func (d *description) success(operation any) (*shape, bool) {
+	m, _ := operation.(map[string]any)
+	answers, _ := m["responses"].(map[string]any)
+	ok200, _ := answers["200"].(map[string]any)
+	if ref, ok := ok200["$ref"].(string); ok {
+		ok200, _ = d.responses[ref[strings.LastIndex(ref, "/")+1:]].(map[string]any)
+	}
+	content, _ := ok200["content"].(map[string]any)
+	body, _ := content["application/json"].(map[string]any)
+	if body == nil {
+		return nil, false
+	}
+	return d.shape(body["schema"]), true
+}
+
+func list(raw any) []any {
+	l, _ := raw.([]any)
+	return l
+}

@@ -1,0 +1,137 @@
+package contract
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// A Record is one line of a recording: what a client was told.
+//
+// Answers carry Method, Path, Status and Body; an event that came some other way carries Event alone. Complete marks
+// a registration that named no event types.
+type Record struct {
+	Method   string          `json:"method,omitempty"`
+	Path     string          `json:"path,omitempty"`
+	Status   int             `json:"status,omitempty"`
+	Body     json.RawMessage `json:"body,omitempty"`
+	Event    json.RawMessage `json:"event,omitempty"`
+	Complete bool            `json:"complete,omitempty"`
+}
+
+// maxRecord bounds one line of a recording: a registration of the largest organization anyone records stays below.
+const maxRecord = 64 << 20
+
+// A Report sums up a recording.
+type Report struct {
+	Answers  int
+	Events   int
+	Missing  map[string]int // endpoints that answered 404 or 405, and how often
+	Findings Findings
+	Seen     map[string]int // what the recording showed, as the findings call it
+}
+
+// Check checks one record, adding to the report.
+func (c *Contract) Check(rec Record, to *Report) {
+	if to.Missing == nil {
+		to.Missing, to.Seen = map[string]int{}, map[string]int{}
+	}
+	if rec.Event != nil {
+		to.Events++
+		to.Seen[eventName(rec.Event)]++
+		to.take(c.Event(rec.Event))
+		return
+	}
+	to.Answers++
+	name := c.Route(rec.Method, rec.Path)
+	to.Seen[name]++
+	if name != "" && (rec.Status == http.StatusNotFound && !nounIsGone(rec.Body) || rec.Status == http.StatusMethodNotAllowed) {
+		to.Missing[name]++
+	}
+	if rec.Complete && rec.Status == http.StatusOK {
+		to.take(c.Register(rec.Body))
+	} else {
+		to.take(c.Answer(rec.Method, rec.Path, rec.Status, rec.Body))
+	}
+	if name != "GET /events" || rec.Status != http.StatusOK {
+		return
+	}
+	var answer struct {
+		Events []json.RawMessage `json:"events"`
+	}
+	if json.Unmarshal(rec.Body, &answer) == nil {
+		for _, e := range answer.Events {
+			c.Check(Record{Event: e}, to)
+		}
+	}
+}
+
+// nounIsGone tells a 404 about a draft or a reminder from a 404 about the route: only the first has a code.
+func nounIsGone(body []byte) bool {
+	var answer struct {
+		Code string `json:"code"`
+		Msg  string `json:"msg"`
+	}
+	return json.Unmarshal(body, &answer) == nil && answer.Code == "BAD_REQUEST"
+}
+
+func eventName(raw []byte) string {
+	var e struct {
+		Type string `json:"type"`
+		Op   string `json:"op"`
+	}
+	if json.Unmarshal(raw, &e) != nil {
+		return "event"
+	}
+	if e.Op != "" {
+		e.Type += "/" + e.Op
+	}
+	return "event " + e.Type
+}
+
+func (r *Report) take(err error) {
+	var fs Findings
+	if errors.As(err, &fs) {
+		r.Findings = append(r.Findings, fs...)
+	} else if err != nil {
+		r.Findings = append(r.Findings, Finding{"recording", "", "type", err.Error()})
+	}
+}
+
+// CheckRecording checks every line of a recording.
+func (c *Contract) CheckRecording(in io.Reader, to *Report) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxRecord)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var rec Record
+		if err := json.Unmarshal(lines.Bytes(), &rec); err != nil {
+			return fmt.Errorf("recording line %d: %w", n, err)
+		}
+		c.Check(rec, to)
+	}
+	return lines.Err()
+}
+
+// Distinct joins findings that differ only in their place in an array or map, with how often each was found.
+func (r *Report) Distinct() []string {
+	counts := map[string]int{}
+	first := map[string]Finding{}
+	for _, f := range r.Findings {
+		key := f.Where + " " + f.general() + " " + f.What
+		counts[key]++
+		if _, ok := first[key]; !ok {
+			first[key] = f
+		}
+	}
+	var out []string
+	for _, key := range sorted(first) {
+		out = append(out, fmt.Sprintf("%s (%d times)", first[key], counts[key]))
+	}
+	return out
+}
