@@ -1,0 +1,345 @@
+package contract
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The tests named TestLive… start the binary that PARLEY_LIVE names and talk to it; `make conform` runs them.
+
+const (
+	// startWait bounds the start of a demo organization, which takes well under a second.
+	startWait = 20 * time.Second
+	// eventWait bounds the way of an event to its queue; it takes milliseconds.
+	eventWait = 10 * time.Second
+)
+
+// A world is a running server, some of its people, and what has been learnt of both.
+type world struct {
+	*testing.T
+	contract *Contract
+	base     string
+	client   *http.Client
+	people   map[string]*person
+	mu       sync.Mutex
+	report   Report
+	record   io.Writer
+	refused  []string
+	// vars fills the {names} of paths.
+	vars map[string]string
+}
+
+type person struct {
+	email, key string
+	id         int
+	role       int
+	queue      string
+	last       int64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	binary := os.Getenv("PARLEY_LIVE")
+	if binary == "" {
+		t.Skip("PARLEY_LIVE does not name a server to start; make conform sets it")
+	}
+	w := &world{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second}, people: map[string]*person{}, vars: map[string]string{}}
+	w.start(binary)
+	w.openRecording()
+	w.meet()
+	return w
+}
+
+func (w *world) start(binary string) {
+	w.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	w.base = "http://" + address
+	dir := w.TempDir()
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	server := exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", address, "--demo")
+	server.Stdout, server.Stderr = log, log
+	if err := server.Start(); err != nil {
+		w.Fatal(err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- server.Wait() }()
+	w.Cleanup(func() {
+		server.Process.Signal(os.Interrupt)
+		select {
+		case <-gone:
+		case <-time.After(10 * time.Second):
+			w.Error("the server did not stop in 10 s")
+			server.Process.Kill()
+			<-gone
+		}
+		log.Close()
+		if w.Failed() {
+			if text, err := os.ReadFile(log.Name()); err == nil {
+				w.Logf("server log, last lines:\n%s", text[max(0, len(text)-3000):])
+			}
+		}
+	})
+	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
+		if answer, err := w.client.Get(w.base + "/api/v1/server_settings"); err == nil {
+			answer.Body.Close()
+			return
+		}
+		select {
+		case err := <-gone:
+			gone <- err
+			text, _ := os.ReadFile(log.Name())
+			w.Fatalf("the server ended: %v\n%s", err, text)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	w.Fatalf("the server did not answer in %v", startWait)
+}
+
+func (w *world) openRecording() {
+	dir := os.Getenv("PARLEY_RECORDING")
+	if dir == "" {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "crawler.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { f.Close() })
+	w.record = f
+}
+
+// meet logs in an owner, a member, a guest and another member, and makes a bot.
+func (w *world) meet() {
+	w.Helper()
+	listed := w.call(nil, "GET", "/dev_list_users")
+	var emails []string
+	for _, part := range []string{"direct_admins", "direct_users"} {
+		for _, u := range list(listed[part]) {
+			emails = append(emails, u.(map[string]any)["email"].(string))
+		}
+	}
+	for _, email := range emails {
+		got := w.call(nil, "POST", "/dev_fetch_api_key", "username", email)
+		p := &person{email: text(got["email"]), key: text(got["api_key"])}
+		me := w.call(p, "GET", "/users/me")
+		if bot, _ := me["is_bot"].(bool); bot {
+			continue
+		}
+		p.id, p.role = number(me["user_id"]), number(me["role"])
+		name := map[int]string{100: "owner", 200: "admin", 300: "moderator", 400: "member", 600: "guest"}[p.role]
+		if name == "member" && w.people["member"] != nil {
+			name = "other"
+		}
+		if w.people[name] == nil {
+			w.people[name] = p
+			w.vars[name] = fmt.Sprint(p.id)
+			w.vars[name+"_email"] = p.email
+		}
+	}
+	for _, need := range []string{"owner", "member", "other", "guest"} {
+		if w.people[need] == nil {
+			w.Fatalf("the demo organization has no %s among %v", need, emails)
+		}
+	}
+	w.vars["stream_id"], w.vars["user_id"] = "", w.vars["member"]
+}
+
+// call makes a request as someone, checks the answer against the contract, and returns it decoded.
+func (w *world) call(who *person, method, path string, pairs ...any) map[string]any {
+	w.Helper()
+	status, body := w.send(who, method, path, nil, pairs...)
+	return w.judge(method, path, status, body, pairs)
+}
+
+// upload is call with a file.
+func (w *world) upload(who *person, path, name string, content []byte, pairs ...any) map[string]any {
+	w.Helper()
+	status, body := w.send(who, "POST", path, &file{name, content}, pairs...)
+	return w.judge("POST", path, status, body, pairs)
+}
+
+func (w *world) judge(method, path string, status int, body []byte, pairs []any) map[string]any {
+	w.Helper()
+	rec := Record{Method: method, Path: "/api/v1" + path, Status: status, Body: body}
+	rec.Complete = method == "POST" && path == "/register" && !slices.ContainsFunc(pairs, func(p any) bool {
+		return p == "event_types" || p == "fetch_event_types"
+	})
+	if !json.Valid(body) {
+		rec.Body, _ = json.Marshal(string(body[:min(len(body), 200)]))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.contract.Check(rec, &w.report)
+	if w.record != nil {
+		if line, err := json.Marshal(rec); err == nil {
+			w.record.Write(append(line, '\n'))
+		}
+	}
+	v, err := decode(body)
+	answer, ok := v.(map[string]any)
+	if err != nil || !ok {
+		answer = map[string]any{}
+	}
+	answer["status"] = status
+	return answer
+}
+
+type file struct {
+	name    string
+	content []byte
+}
+
+func (w *world) send(who *person, method, path string, f *file, pairs ...any) (int, []byte) {
+	w.Helper()
+	form := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		switch v := pairs[i+1].(type) {
+		case string:
+			form.Set(pairs[i].(string), v)
+		default:
+			raw, err := json.Marshal(v)
+			if err != nil {
+				w.Fatal(err)
+			}
+			form.Set(pairs[i].(string), string(raw))
+		}
+	}
+	target, kind := w.base+"/api/v1"+path, ""
+	var body io.Reader
+	switch {
+	case f != nil:
+		var buffer bytes.Buffer
+		parts := multipart.NewWriter(&buffer)
+		part, err := parts.CreateFormFile("file", f.name)
+		if err != nil {
+			w.Fatal(err)
+		}
+		part.Write(f.content)
+		for name := range form {
+			parts.WriteField(name, form.Get(name))
+		}
+		parts.Close()
+		body, kind = &buffer, parts.FormDataContentType()
+	case method == "GET":
+		if len(form) > 0 {
+			target += "?" + form.Encode()
+		}
+	default:
+		body, kind = strings.NewReader(form.Encode()), "application/x-www-form-urlencoded"
+	}
+	request, err := http.NewRequest(method, target, body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if kind != "" {
+		request.Header.Set("Content-Type", kind)
+	}
+	request.Header.Set("User-Agent", "conform/1")
+	if who != nil {
+		request.SetBasicAuth(who.email, who.key)
+	}
+	answer, err := w.client.Do(request)
+	if err != nil {
+		w.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		w.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer.StatusCode, raw
+}
+
+// path fills {names} from what is known.
+func (w *world) path(template string) string {
+	for name, value := range w.vars {
+		template = strings.ReplaceAll(template, "{"+name+"}", url.PathEscape(value))
+	}
+	return template
+}
+
+// must is call for what has to succeed: a route that is not there is only counted, a refusal is a failure.
+func (w *world) must(who, method, path string, pairs ...any) map[string]any {
+	w.Helper()
+	path = w.path(path)
+	return w.expect(who, method, path, w.call(w.people[who], method, path, pairs...))
+}
+
+func (w *world) expect(who, method, path string, answer map[string]any) map[string]any {
+	w.Helper()
+	status := answer["status"].(int)
+	missing := status == http.StatusMethodNotAllowed || status == http.StatusNotFound && answer["code"] != "BAD_REQUEST"
+	if status != http.StatusOK && !missing {
+		w.refused = append(w.refused, fmt.Sprintf("%s as %s: %d %v %v", method+" "+path, who, status, answer["code"], answer["msg"]))
+	}
+	return answer
+}
+
+// keep remembers a value of an answer under a name, for later paths. It reports whether it was there.
+func (w *world) keep(name string, v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		w.vars[name] = v.String()
+	case string:
+		w.vars[name] = v
+	default:
+		return false
+	}
+	return true
+}
+
+// num is a remembered value as a number.
+func (w *world) num(name string) int { return number(json.Number(w.vars[name])) }
+
+// settle reports everything the contract and the calls found.
+func (w *world) settle() {
+	w.Helper()
+	w.Logf("%d answers and %d events checked", w.report.Answers, w.report.Events)
+	if missing := slices.Sorted(maps.Keys(w.report.Missing)); len(missing) > 0 {
+		w.Logf("%d endpoints are not there:\n  %s", len(missing), strings.Join(missing, "\n  "))
+	}
+	for _, line := range w.report.Distinct() {
+		w.Errorf("contract: %s", line)
+	}
+	for _, line := range w.refused {
+		w.Errorf("refused: %s", line)
+	}
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func number(v any) int {
+	n, _ := v.(json.Number)
+	i, _ := n.Int64()
+	return int(i)
+}
+
+// pixel is the smallest PNG there is: one transparent point.
+var pixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89" +
+	"\x00\x00\x00\rIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
