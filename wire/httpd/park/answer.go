@@ -1,0 +1,187 @@
+package park
+
+import (
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Parked is one request taken out of its handler. It may be kept as long as one likes: once answered or gone it
+// refers to no later request of its connection.
+type Parked struct {
+	link  link
+	gone  func()
+	extra string // header lines the handler had set
+	close bool   // the client asked for no further requests, or the server drained
+	alive bool   // an HTTP/1.0 client must be told that it may go on
+}
+
+// Park takes the request out of its handler. Call it at most once a request, in the handler's goroutine, and return at
+// once afterwards: what is done to ctx's response later is not sent. Header lines set on ctx's response before are
+// kept for the answer, except Content-Type (always application/json), Content-Length and Connection.
+//
+// gone is called at most once, from any goroutine, when the client left (or the server drains) before Answer; never
+// after Answer returned true. It should be short and must not wait for other parked requests.
+func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
+	r := requestOf(ctx)
+	if r.parked != nil {
+		panic("BUG: request parked twice")
+	}
+	close := ctx.Request.Header.ConnectionClose() || ctx.Response.Header.ConnectionClose()
+	p := &Parked{
+		link:  r.link,
+		gone:  gone,
+		extra: s.extraLines(&ctx.Response.Header),
+		close: close,
+		alive: !close && !ctx.Request.Header.IsHTTP11(),
+	}
+	r.parked = p
+	r.mute = true
+	s.parks.Add(1)
+	s.parked.Add(1)
+	r.link.park(p)
+	return p
+}
+
+// Answer sends a response with the joined parts as its JSON body, exactly once, without ever blocking. It reports
+// false, and sends nothing, if the request was answered before or its client is gone. It may be called before the
+// handler that parked the request has returned. The parts are not kept.
+func (p *Parked) Answer(status int, parts ...[]byte) bool {
+	return p.link.answer(p, status, parts)
+}
+
+// link is a connection as requests and their answers see it.
+type link interface {
+	// recv and send wait until bytes moved, within the request's allowance. They belong to the serving goroutine.
+	recv(p []byte) (int, error)
+	send(p []byte) (int, error)
+
+	park(p *Parked)
+	answer(p *Parked, status int, parts [][]byte) bool
+	abandon(p *Parked) bool // forget p without calling gone; false if it was answered or is gone
+	remote() net.Addr
+	local() net.Addr
+}
+
+// extraLines renders the header lines a handler set. Nearly all handlers set the same, so the last rendering is shared.
+func (s *Server) extraLines(h *fasthttp.ResponseHeader) string {
+	b := takeBuffer()
+	defer b.release()
+	for k, v := range h.All() {
+		switch string(k) {
+		case "Content-Type", "Content-Length", "Connection", "Server", "Date", "Transfer-Encoding":
+			continue
+		}
+		b.b = append(b.b, k...)
+		b.b = append(b.b, ": "...)
+		b.b = append(b.b, v...)
+		b.b = append(b.b, "\r\n"...)
+	}
+	if len(b.b) == 0 {
+		return ""
+	}
+	if last := s.extra.Load(); last != nil && *last == string(b.b) {
+		return *last
+	}
+	lines := string(b.b)
+	s.extra.Store(&lines)
+	return lines
+}
+
+// compose renders the whole answer into b: the lines fasthttp writes for an ordinary one, in its order. last says
+// that the connection ends with it.
+func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]byte) []byte {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	b = s.appendHead(b, status, size)
+	b = append(b, p.extra...)
+	switch {
+	case last:
+		b = append(b, "Connection: close\r\n"...)
+	case p.alive:
+		b = append(b, "Connection: keep-alive\r\n"...)
+	}
+	b = append(b, "\r\n"...)
+	for _, part := range parts {
+		b = append(b, part...)
+	}
+	return b
+}
+
+func (s *Server) appendHead(b []byte, status, size int) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(status), 10)
+	b = append(b, ' ')
+	b = append(b, fasthttp.StatusMessage(status)...)
+	if s.cfg.Name != "" {
+		b = append(b, "\r\nServer: "...)
+		b = append(b, s.cfg.Name...)
+	}
+	b = append(b, "\r\nDate: "...)
+	b = append(b, *s.date.Load()...)
+	b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(size), 10)
+	b = append(b, "\r\n"...)
+	return append(b, s.cfg.ParkedHeader...)
+}
+
+// refusal is an answer the connection layer gives by itself. The connection closes after it.
+type refusal struct {
+	status int
+	reason reason
+	msg    string
+	code   string // empty leaves the field out
+}
+
+func (r *refusal) Error() string { return r.msg }
+
+var (
+	refuseMalformed  = &refusal{400, reasonMalformed, "Malformed HTTP request", "BAD_REQUEST"}
+	refuseVersion    = &refusal{505, reasonVersion, "HTTP version not supported", "BAD_REQUEST"}
+	refuseHeaderSize = &refusal{431, reasonHeaderSize, "Request header fields too large", "BAD_REQUEST"}
+	refuseBodySize   = &refusal{413, reasonBodySize, "Request body too large", "BAD_REQUEST"}
+	refuseEncoding   = &refusal{415, reasonEncoding, "Encoded request bodies are not supported", "BAD_REQUEST"}
+	refuseCoding     = &refusal{501, reasonTransferCoding, "Unsupported transfer encoding", "BAD_REQUEST"}
+	refuseExpect     = &refusal{417, reasonExpectation, "Expectation failed", "BAD_REQUEST"}
+	refuseSlow       = &refusal{408, reasonSlow, "Request timeout", "BAD_REQUEST"}
+	refuseConns      = &refusal{503, reasonConns, "Too many connections", ""}
+	refuseConnsPerIP = &refusal{429, reasonConnsPerIP, "Too many connections from your address", "RATE_LIMIT_HIT"}
+	refuseActive     = &refusal{503, reasonActive, "Server is busy", ""}
+	refuseSlowers    = &refusal{503, reasonSlowClients, "Server is busy", ""}
+)
+
+func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
+	body := `{"result":"error","msg":"` + r.msg + `"`
+	if r.code != "" {
+		body += `,"code":"` + r.code + `"`
+	}
+	if r == refuseConnsPerIP {
+		body += `,"retry-after":1`
+	}
+	body += "}\n"
+	b = s.appendHead(b, r.status, len(body))
+	if r.status == 503 || r.status == 429 {
+		b = append(b, "Retry-After: 1\r\n"...)
+	}
+	b = append(b, "Connection: close\r\n\r\n"...)
+	return append(b, body...)
+}
+
+// buffer is a pooled byte slice.
+type buffer struct{ b []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+func takeBuffer() *buffer { return buffers.Get().(*buffer) }
+
+func (b *buffer) release() {
+	if cap(b.b) > maxReadAhead {
+		return
+	}
+	b.b = b.b[:0]
+	buffers.Put(b)
+}

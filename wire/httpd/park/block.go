@@ -1,0 +1,431 @@
+package park
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+)
+
+// blockConn is a connection with a goroutine of its own, for TLS and for whatever has no epoll. While a request is
+// parked the goroutine reads ahead, to see the client leave.
+type blockConn struct {
+	s        *Server
+	conn     net.Conn
+	tls      *tls.ConnectionState
+	ip       netip.Addr
+	admitted bool
+	req      *request // of the serving goroutine
+
+	mu      sync.Mutex
+	parked  *Parked
+	writing chan struct{} // closed when the answer being written is out
+	idle    bool          // waits for a request
+	ahead   bool          // holds bytes of the next request while it waits for this one's answer
+	woken   bool          // the read is to end because that answer is out
+	closed  bool
+	late    bool // a shutdown wants it closed
+}
+
+func (s *Server) acceptBlocking(ln net.Listener) error {
+	var pause time.Duration
+	for {
+		conn, err := ln.Accept()
+		if err != nil {
+			if !s.acceptPause(err, &pause) {
+				return err
+			}
+			continue
+		}
+		pause = 0
+		s.accepted.Add(1)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
+		}
+		c := &blockConn{s: s, conn: conn}
+		if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
+			c.ip = a.Addr()
+		}
+		ref := s.admit(c.ip)
+		c.admitted = ref == nil
+		if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) {
+			s.refused[ref.reason].Add(1)
+			s.leave(c.ip, c.admitted)
+			conn.Close()
+			continue
+		}
+		s.mu.Lock()
+		s.blocking[c] = struct{}{}
+		s.mu.Unlock()
+		go c.run(ref)
+	}
+}
+
+// run serves the connection from beginning to end.
+func (c *blockConn) run(ref *refusal) {
+	defer c.close()
+	s := c.s
+	c.conn.SetDeadline(time.Now().Add(s.cfg.ReadTimeout))
+	if s.cfg.TLS != nil {
+		t := tls.Server(c.conn, s.cfg.TLS)
+		if ref == nil {
+			if err := t.Handshake(); err != nil {
+				return
+			}
+		}
+		state := t.ConnectionState()
+		c.mu.Lock()
+		c.tls, c.conn = &state, t
+		c.mu.Unlock()
+	}
+	if ref != nil {
+		s.refused[ref.reason].Add(1)
+		if c.tls == nil { // else a client to be turned away would cost a handshake
+			c.conn.Write(s.appendRefusal(nil, ref))
+			c.linger()
+		}
+		return
+	}
+	c.req = takeRequest(c)
+	defer func() { c.req.release() }()
+	for fresh := true; c.collect(fresh) && c.serve(); fresh = false {
+	}
+}
+
+// collect reads until a whole head is there and the answer before it is out. It reports false when the connection is
+// done with.
+func (c *blockConn) collect(fresh bool) bool {
+	s, r := c.s, c.req
+	for {
+		if r.buffered() > 0 && !c.isParked() {
+			if !c.settle() {
+				return false
+			}
+			if r.born == 0 {
+				r.born = s.now()
+			}
+			ok, ref := r.arrived(&s.cfg)
+			if ref != nil {
+				return c.refuse(ref)
+			}
+			if ok {
+				return true
+			}
+		}
+		wait, isHead := s.cfg.IdleTimeout, r.born != 0
+		if fresh {
+			wait = s.cfg.ReadTimeout
+		}
+		if isHead {
+			wait = time.Duration(r.born+s.allowance(s.cfg.ReadTimeout, 0)-s.now()) * time.Millisecond
+		}
+		b := r.space(s.cfg.MaxHeader)
+		if b == nil { // a parked request with much behind it: its client's end shows when it is answered
+			if !c.settle() {
+				return false
+			}
+			continue
+		}
+		if !c.rest(wait, !isHead) {
+			return false
+		}
+		n, err := c.conn.Read(b)
+		r.grew(n)
+		s.bytesIn.Add(int64(n))
+		c.mu.Lock()
+		c.idle = false
+		closed, woken := c.closed, c.woken
+		c.ahead, c.woken = false, false
+		c.mu.Unlock()
+		if n == 0 && err != nil {
+			if !closed && woken && errors.Is(err, os.ErrDeadlineExceeded) {
+				continue
+			}
+			if !closed && errors.Is(err, os.ErrDeadlineExceeded) && isHead {
+				return c.refuse(refuseSlow)
+			}
+			return false
+		}
+	}
+}
+
+func (c *blockConn) isParked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parked != nil
+}
+
+// rest prepares for a read: without a deadline while a request is parked or its answer is being written, which then
+// sets its own.
+func (c *blockConn) rest(wait time.Duration, idle bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	if c.parked != nil || c.writing != nil {
+		c.ahead = c.req.buffered() > 0
+		c.conn.SetReadDeadline(time.Time{})
+		return true
+	}
+	if c.late && idle {
+		return false
+	}
+	c.idle = idle
+	c.conn.SetReadDeadline(time.Now().Add(wait))
+	return true
+}
+
+// settle waits until no answer is due or being written. It reports whether the connection is still of use.
+func (c *blockConn) settle() bool {
+	for {
+		c.mu.Lock()
+		p, w, closed := c.parked, c.writing, c.closed
+		if p != nil && w == nil {
+			w = make(chan struct{})
+			c.writing = w
+		}
+		c.mu.Unlock()
+		if w == nil || closed {
+			return !closed
+		}
+		<-w
+	}
+}
+
+// serve lets fasthttp handle the request that is there. It reports false when the connection is done with.
+func (c *blockConn) serve() bool {
+	s, r := c.s, c.req
+	if s.active.Add(1) > int64(s.cfg.MaxActive) {
+		s.active.Add(-1)
+		return c.refuse(refuseActive)
+	}
+	if c.tls != nil {
+		s.fast.ServeConn(&secureRequest{r, *c.tls})
+	} else {
+		s.fast.ServeConn(r) // its error is the connection's end, which shows below
+	}
+	s.active.Add(-1)
+	keep := r.again
+	if r.parked != nil {
+		keep = true // until answered, which closes if it must
+	}
+	unread := r.unread() || r.buffered() > 0
+	r.next()
+	if !keep && unread {
+		c.linger()
+	}
+	if s.draining.Load() {
+		c.dropLate()
+	}
+	return keep
+}
+
+// dropLate drops a request that was parked while the server drains.
+func (c *blockConn) dropLate() {
+	c.mu.Lock()
+	c.late = true
+	c.mu.Unlock()
+	c.dropParked()
+}
+
+func (c *blockConn) refuse(ref *refusal) bool {
+	c.s.refused[ref.reason].Add(1)
+	c.conn.SetWriteDeadline(time.Now().Add(c.s.cfg.WriteTimeout))
+	n, _ := c.conn.Write(c.s.appendRefusal(nil, ref)) // the connection ends either way
+	c.s.bytesOut.Add(int64(n))
+	c.linger()
+	return false
+}
+
+// linger lets the client read the last answer before the connection closes over what it still sends.
+func (c *blockConn) linger() {
+	if w, ok := c.conn.(interface{ CloseWrite() error }); ok {
+		w.CloseWrite()
+	}
+	c.conn.SetReadDeadline(time.Now().Add(c.s.cfg.LingerTimeout))
+	io.CopyN(io.Discard, c.conn, maxLinger)
+}
+
+// close ends the connection for its own goroutine, and tells the owner of a request still parked.
+func (c *blockConn) close() {
+	c.mu.Lock()
+	p, w := c.parked, c.writing
+	c.parked, c.closed = nil, true
+	if p != nil {
+		c.writing = nil
+	}
+	c.mu.Unlock()
+	if p == nil && w != nil {
+		<-w // the last answer
+	}
+	c.conn.Close()
+	c.s.mu.Lock()
+	delete(c.s.blocking, c)
+	c.s.mu.Unlock()
+	if p != nil {
+		c.s.callGone([]*Parked{p})
+	}
+	c.s.leave(c.ip, c.admitted)
+}
+
+// recv waits for bytes of the request's body.
+func (c *blockConn) recv(p []byte) (int, error) {
+	s, r := c.s, c.req
+	wait := r.born + s.allowance(s.cfg.ReadTimeout, r.moved) - s.now()
+	c.conn.SetReadDeadline(time.Now().Add(time.Duration(wait) * time.Millisecond))
+	n, err := c.conn.Read(p)
+	r.moved += int64(n)
+	s.bytesIn.Add(int64(n))
+	if n > 0 {
+		return n, nil
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = refuseSlow
+	}
+	return 0, err
+}
+
+// send waits until the client took all of p, in pieces small enough to see it move.
+func (c *blockConn) send(p []byte) (int, error) {
+	return c.write(p, time.Now())
+}
+
+func (c *blockConn) write(p []byte, began time.Time) (int, error) {
+	const piece = 64 << 10
+	s, done := c.s, 0
+	for done < len(p) {
+		wait := time.Duration(s.allowance(s.cfg.WriteTimeout, int64(done))) * time.Millisecond
+		c.conn.SetWriteDeadline(began.Add(wait))
+		n, err := c.conn.Write(p[done:min(len(p), done+piece)])
+		done += n
+		s.bytesOut.Add(int64(n))
+		if err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				s.stuck.Add(1)
+			}
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func (c *blockConn) park(p *Parked) {
+	c.mu.Lock()
+	c.parked = p
+	c.mu.Unlock()
+}
+
+func (c *blockConn) abandon(p *Parked) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parked != p {
+		return false
+	}
+	c.parked = nil
+	c.s.parked.Add(-1)
+	c.done()
+	return true
+}
+
+// done lets settle go on. mu is held.
+func (c *blockConn) done() {
+	if c.writing != nil {
+		close(c.writing)
+		c.writing = nil
+	}
+}
+
+// answer hands the writing to a goroutine: a write here may block.
+func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
+	s := c.s
+	last := p.close || s.draining.Load()
+	b := s.compose(nil, p, last, status, parts)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parked != p {
+		return false
+	}
+	c.parked = nil
+	s.parked.Add(-1)
+	if s.pending.Add(int64(len(b))) > int64(s.cfg.MaxPending) {
+		s.pending.Add(-int64(len(b)))
+		s.refused[reasonPending].Add(1)
+		c.done()
+		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: its goroutine does that
+		return false
+	}
+	if c.writing == nil {
+		c.writing = make(chan struct{})
+	}
+	s.answers.Add(1)
+	go func() {
+		_, err := c.write(b, time.Now())
+		s.pending.Add(-int64(len(b)))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch {
+		case err != nil || last || c.late:
+			c.closed = true
+			c.conn.SetReadDeadline(time.Unix(1, 0))
+		case c.ahead:
+			c.woken = true
+			c.conn.SetReadDeadline(time.Unix(1, 0))
+		default:
+			c.idle = true
+			c.conn.SetReadDeadline(time.Now().Add(s.cfg.IdleTimeout))
+		}
+		c.done()
+	}()
+	return true
+}
+
+func (c *blockConn) remote() net.Addr { return c.conn.RemoteAddr() }
+func (c *blockConn) local() net.Addr  { return c.conn.LocalAddr() }
+
+func (s *Server) eachBlocking(f func(*blockConn)) {
+	s.mu.Lock()
+	all := make([]*blockConn, 0, len(s.blocking))
+	for c := range s.blocking {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		f(c)
+	}
+}
+
+func (c *blockConn) closeIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late = true
+	if c.idle && c.parked == nil && c.writing == nil {
+		c.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+func (c *blockConn) dropParked() {
+	c.mu.Lock()
+	p := c.parked
+	if p != nil {
+		c.parked, c.closed = nil, true
+		c.conn.SetDeadline(time.Unix(1, 0))
+		c.done()
+	}
+	c.mu.Unlock()
+	if p != nil {
+		c.s.callGone([]*Parked{p})
+	}
+}
+
+func (c *blockConn) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	c.conn.SetDeadline(time.Unix(1, 0))
+	c.done()
+}

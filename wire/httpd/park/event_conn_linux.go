@@ -1,0 +1,613 @@
+package park
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// eventConn is one TCP connection watched by a loop. At most one goroutine serves it at a time (running); while it
+// rests, idle or parked, there is none, and whoever holds mu acts for it.
+type eventConn struct {
+	s        *Server
+	l        *loop
+	deadline atomic.Int64 // by the server's clock; 0 is none. Enforced by the sweep.
+	ip       netip.Addr
+	port     uint16
+	fd       int32 // -1 when closed; changes under mu only, and not behind the back of a running goroutine
+	gen      uint32
+
+	mu        sync.Mutex
+	running   bool // a goroutine serves the connection
+	waiting   bool // and waits for the socket
+	readable  bool // there may be something to read: set by events, cleared before reading
+	writable  bool
+	hup       bool // the client's side is shut down, or all of it
+	watchOut  bool // the epoll watches for room to write, too: once it was ever needed
+	fresh     bool // no request yet
+	admitted  bool
+	ending    bool  // no request follows; the connection closes when what is written has left
+	lingering bool  // and what still comes is thrown away until the client has seen the answer
+	broken    error // why the running goroutine must give up
+	parked    *Parked
+	out       *rest         // an answer's end that the socket did not take yet
+	wake      chan struct{} // for waiting; made when first needed
+
+	req *request // of the running goroutine; while resting, what was read beyond the last request
+}
+
+// rest is what is left to write of a parked answer.
+type rest struct {
+	b     []byte
+	size  int64 // what the server's pending count was raised by
+	close bool  // the connection ends behind it
+}
+
+// event takes note of what the epoll saw and sees to it that somebody acts. It returns the parked request that lost
+// its client.
+func (c *eventConn) event(ev uint32) *Parked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fd < 0 {
+		return nil
+	}
+	if ev&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.readable = true
+	}
+	if ev&(unix.EPOLLOUT|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.writable = true
+	}
+	if ev&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
+		c.hup = true
+	}
+	switch {
+	case c.running:
+		c.stir()
+	case c.parked != nil:
+		if c.hup {
+			p := c.parked
+			c.closeLocked()
+			return p
+		}
+	case c.out != nil:
+		if c.writable {
+			c.start()
+		}
+	case c.readable:
+		c.start()
+	}
+	return nil
+}
+
+// start sets a goroutine to serve the connection. mu is held.
+func (c *eventConn) start() {
+	c.running = true
+	go c.run()
+}
+
+// stir wakes the serving goroutine if it waits for the socket. mu is held.
+func (c *eventConn) stir() {
+	if c.waiting {
+		c.waiting = false
+		c.wake <- struct{}{} // has room for the one a wait can get
+	}
+}
+
+// run serves the connection until it can rest or is closed.
+func (c *eventConn) run() {
+	for c.flush() && c.finish() && c.collect() && c.serve() {
+	}
+}
+
+// pause lets the connection rest and releases mu, under which the caller has seen that there is nothing to do.
+func (c *eventConn) pause() {
+	c.running = false
+	c.mu.Unlock()
+}
+
+// flush writes the end of a parked answer. It reports whether to go on.
+func (c *eventConn) flush() bool {
+	for c.out != nil {
+		c.mu.Lock()
+		c.writable = false
+		c.mu.Unlock()
+		n, err := write(c.fd, c.out.b)
+		c.s.bytesOut.Add(int64(n))
+		c.out.b = c.out.b[n:]
+		if err != nil && err != unix.EAGAIN {
+			return c.close()
+		}
+		c.mu.Lock()
+		switch {
+		case len(c.out.b) == 0:
+			c.s.pending.Add(-c.out.size)
+			c.ending = c.ending || c.out.close
+			c.out = nil
+			c.deadline.Store(0)
+		case err == unix.EAGAIN && !c.writable:
+			c.pause()
+			return false
+		}
+		c.mu.Unlock()
+	}
+	return true
+}
+
+// collect reads until a whole head is there. It reports false when the connection rests or is closed.
+func (c *eventConn) collect() bool {
+	s := c.s
+	if c.req == nil {
+		c.req = takeRequest(c)
+	}
+	r := c.req
+	for {
+		if r.buffered() > 0 {
+			if r.born == 0 {
+				r.born = s.now()
+			}
+			ok, ref := r.arrived(&s.cfg)
+			if ref != nil {
+				return c.refuse(ref)
+			}
+			if ok {
+				return true
+			}
+		}
+		c.mu.Lock()
+		if !c.readable && !c.hup {
+			switch {
+			case r.buffered() > 0:
+				c.deadline.Store(r.born + s.allowance(s.cfg.ReadTimeout, 0))
+			case !c.fresh:
+				c.deadline.Store(s.now() + s.allowance(s.cfg.IdleTimeout, 0))
+			}
+			if r.buffered() == 0 {
+				r.release()
+				c.req = nil
+			}
+			c.pause()
+			return false
+		}
+		c.readable = false
+		c.mu.Unlock()
+		b := r.space(s.cfg.MaxHeader)
+		n, err := read(c.fd, b)
+		switch {
+		case n > 0:
+			r.grew(n)
+			s.bytesIn.Add(int64(n))
+			if n == len(b) {
+				c.mu.Lock()
+				c.readable = true
+				c.mu.Unlock()
+			}
+		case err != unix.EAGAIN: // the end: nobody is there to answer, or half a request
+			return c.close()
+		case c.hung():
+			return c.close()
+		}
+	}
+}
+
+func (c *eventConn) hung() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hup && !c.readable
+}
+
+// serve lets fasthttp handle the request that is there. It reports false when the connection rests or is closed.
+func (c *eventConn) serve() bool {
+	s, r := c.s, c.req
+	c.deadline.Store(0)
+	c.fresh = false
+	if s.active.Add(1) > int64(s.cfg.MaxActive) {
+		s.active.Add(-1)
+		return c.refuse(refuseActive)
+	}
+	s.fast.ServeConn(r) // its error is the connection's end, which shows below
+	s.active.Add(-1)
+
+	keep := r.again
+	if r.parked != nil {
+		keep = !r.parked.close
+	}
+	unread := r.unread()
+	c.mu.Lock()
+	if p := c.parked; p != nil {
+		if c.hup || c.broken != nil || s.draining.Load() {
+			c.closeLocked()
+			c.mu.Unlock()
+			s.callGone([]*Parked{p})
+			return false
+		}
+		if r.next(); r.buffered() == 0 {
+			r.release()
+			c.req = nil
+		}
+		c.pause()
+		return false
+	}
+	if c.broken != nil {
+		c.closeLocked()
+		c.mu.Unlock()
+		return false
+	}
+	if c.out != nil {
+		c.out.close = !keep
+	} else if !keep {
+		c.ending = true
+		if unread || r.buffered() > r.ready {
+			c.readable = true
+		}
+	}
+	c.mu.Unlock()
+	r.next()
+	return true
+}
+
+// refuse answers in the handler's place and ends the connection.
+func (c *eventConn) refuse(ref *refusal) bool {
+	c.s.refused[ref.reason].Add(1)
+	n, _ := write(c.fd, c.s.appendRefusal(nil, ref)) // small: a socket that does not take it is not worth waiting for
+	c.s.bytesOut.Add(int64(n))
+	c.mu.Lock()
+	c.ending, c.readable = true, true
+	c.mu.Unlock()
+	return true
+}
+
+// finish closes a connection whose last answer is out; at once if the client sent no more, else when it has had the
+// time to read that answer: closing over unread bytes resets the connection, and the answer with it.
+func (c *eventConn) finish() bool {
+	if !c.ending {
+		return true
+	}
+	s := c.s
+	c.mu.Lock()
+	if !c.readable {
+		c.closeLocked()
+		c.mu.Unlock()
+		return false
+	}
+	c.mu.Unlock()
+	if c.req != nil {
+		c.req.release()
+		c.req = nil
+	}
+	if !c.lingering {
+		c.lingering = true
+		unix.Shutdown(int(c.fd), unix.SHUT_WR)
+		c.deadline.Store(s.now() + s.allowance(s.cfg.LingerTimeout, 0))
+	}
+	b := takeBuffer()
+	defer b.release()
+	if cap(b.b) < firstReadAhead {
+		b.b = make([]byte, 0, firstReadAhead)
+	}
+	for total := 0; ; {
+		c.mu.Lock()
+		c.readable = false
+		c.mu.Unlock()
+		n, err := read(c.fd, b.b[:cap(b.b)])
+		if total += n; n == 0 && err != unix.EAGAIN || total > maxLinger {
+			return c.close()
+		}
+		if err == unix.EAGAIN {
+			c.mu.Lock()
+			if !c.readable {
+				c.pause()
+				return false
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// close is for the running goroutine. It reports false, as there is nothing to go on with.
+func (c *eventConn) close() bool {
+	c.mu.Lock()
+	c.closeLocked()
+	c.mu.Unlock()
+	return false
+}
+
+// closeLocked closes the socket. mu is held, and no goroutine runs but perhaps the caller's.
+func (c *eventConn) closeLocked() {
+	if c.fd < 0 {
+		return
+	}
+	c.l.conns.remove(int(c.fd)) // before the kernel may give the number to another
+	unix.Close(int(c.fd))
+	c.fd = -1
+	c.parked = nil
+	c.deadline.Store(0)
+	if c.out != nil {
+		c.s.pending.Add(-c.out.size)
+		c.out = nil
+	}
+	if c.req != nil {
+		c.req.release()
+		c.req = nil
+	}
+	c.s.leave(c.ip, c.admitted)
+}
+
+// recv waits for bytes of the request's body.
+func (c *eventConn) recv(p []byte) (int, error) {
+	for {
+		c.mu.Lock()
+		c.readable = false
+		c.mu.Unlock()
+		n, err := read(c.fd, p)
+		switch {
+		case n > 0:
+			c.s.bytesIn.Add(int64(n))
+			c.req.moved += int64(n)
+			if n == len(p) {
+				c.mu.Lock()
+				c.readable = true
+				c.mu.Unlock()
+			}
+			return n, nil
+		case err == nil:
+			return 0, io.EOF
+		case err != unix.EAGAIN:
+			return 0, err
+		}
+		if err := c.wait(&c.readable, c.req.born+c.s.allowance(c.s.cfg.ReadTimeout, c.req.moved)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// send waits until the client's socket took all of p.
+func (c *eventConn) send(p []byte) (int, error) {
+	done := 0
+	for {
+		c.mu.Lock()
+		c.writable = false
+		c.mu.Unlock()
+		n, err := write(c.fd, p[done:])
+		done += n
+		c.s.bytesOut.Add(int64(n))
+		c.req.sent += int64(n)
+		if done == len(p) {
+			return done, nil
+		}
+		if err == nil {
+			continue
+		}
+		if err != unix.EAGAIN {
+			return done, err
+		}
+		if c.req.heldUp == 0 {
+			c.req.heldUp = c.s.now()
+		}
+		c.mu.Lock()
+		c.watchRoom()
+		c.mu.Unlock()
+		if err := c.wait(&c.writable, c.req.heldUp+c.s.allowance(c.s.cfg.WriteTimeout, c.req.sent)); err != nil {
+			c.s.stuck.Add(1)
+			return done, err
+		}
+	}
+}
+
+// watchRoom makes the epoll tell when there is room to write. mu is held.
+func (c *eventConn) watchRoom() {
+	if c.watchOut {
+		return
+	}
+	c.watchOut = true
+	ev := unix.EpollEvent{Events: watch | unix.EPOLLOUT, Fd: c.fd, Pad: int32(c.gen)}
+	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev); err != nil {
+		c.broken = err
+	}
+}
+
+// wait blocks the serving goroutine until flag is set, the deadline passes or the connection is given up.
+func (c *eventConn) wait(flag *bool, deadline int64) error {
+	s := c.s
+	if s.slow.Add(1) > int64(s.cfg.MaxSlow) {
+		s.slow.Add(-1)
+		return refuseSlowers
+	}
+	defer s.slow.Add(-1)
+	c.mu.Lock()
+	for !*flag && c.broken == nil {
+		if c.wake == nil {
+			c.wake = make(chan struct{}, 1)
+		}
+		c.waiting = true
+		c.deadline.Store(deadline)
+		c.mu.Unlock()
+		s.active.Add(-1)
+		<-c.wake
+		s.active.Add(1)
+		c.mu.Lock()
+		c.deadline.Store(0)
+	}
+	err := c.broken
+	c.mu.Unlock()
+	return err
+}
+
+// expire enforces a deadline that has passed.
+func (c *eventConn) expire(now int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.deadline.Load(); c.fd < 0 || d == 0 || d > now {
+		return
+	}
+	switch {
+	case c.running:
+		if c.waiting {
+			c.broken = refuseSlow
+			c.stir()
+		}
+	case c.out != nil:
+		c.s.stuck.Add(1)
+		c.closeLocked()
+	case c.req != nil && !c.ending: // half a head
+		c.s.refused[reasonSlow].Add(1)
+		write(c.fd, c.s.appendRefusal(nil, refuseSlow))
+		c.closeLocked()
+	default:
+		c.closeLocked()
+	}
+}
+
+func (c *eventConn) park(p *Parked) {
+	c.mu.Lock()
+	c.parked = p
+	c.mu.Unlock()
+}
+
+func (c *eventConn) abandon(p *Parked) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parked != p {
+		return false
+	}
+	c.parked = nil
+	c.s.parked.Add(-1)
+	return true
+}
+
+// answer writes what the socket takes at once, under mu: a write that cannot block is short.
+func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
+	s := c.s
+	last := p.close || s.draining.Load()
+	b := takeBuffer()
+	b.b = s.compose(b.b, p, last, status, parts)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parked != p {
+		b.release()
+		return false
+	}
+	c.parked = nil
+	s.parked.Add(-1)
+	c.writable = false
+	n, err := write(c.fd, b.b)
+	s.bytesOut.Add(int64(n))
+	if left := len(b.b) - n; left > 0 {
+		if err != nil && err != unix.EAGAIN {
+			b.release()
+			c.giveUp(err)
+			return false
+		}
+		if s.pending.Add(int64(left)) > int64(s.cfg.MaxPending) {
+			s.pending.Add(-int64(left))
+			s.refused[reasonPending].Add(1)
+			c.giveUp(errDropped)
+			return false
+		}
+		// The buffer goes along and is left to the collector.
+		c.out = &rest{b: b.b[n:], size: int64(left), close: last}
+		c.deadline.Store(s.now() + s.allowance(s.cfg.WriteTimeout, int64(left)))
+		c.watchRoom()
+		s.answers.Add(1)
+		return true
+	}
+	b.release()
+	s.answers.Add(1)
+	switch {
+	case c.running: // the handler has not returned; serve goes on from there
+	case last:
+		if c.readable || c.req != nil {
+			c.ending, c.readable = true, true
+			c.start()
+		} else {
+			c.closeLocked()
+		}
+	case c.readable || c.req != nil:
+		c.start()
+	default:
+		c.deadline.Store(s.now() + s.allowance(s.cfg.IdleTimeout, 0))
+	}
+	return true
+}
+
+// giveUp ends a connection an answer could not be written to. mu is held.
+func (c *eventConn) giveUp(err error) {
+	if c.running {
+		c.broken = err
+		c.stir()
+		return
+	}
+	c.closeLocked()
+}
+
+func (c *eventConn) remote() net.Addr { return tcpAddr(c.ip, c.port) }
+
+func (c *eventConn) local() net.Addr {
+	sa, err := unix.Getsockname(int(c.fd))
+	if err != nil {
+		return &net.TCPAddr{}
+	}
+	ip, port := addressOf(sa)
+	return tcpAddr(ip, port)
+}
+
+// closeIdleEvented closes evented connections that wait for a request, for a shutdown.
+func (s *Server) closeIdleEvented() {
+	s.eachEvented(func(c *eventConn) {
+		c.mu.Lock()
+		if c.fd >= 0 && !c.running && c.parked == nil && c.out == nil && c.req == nil && !c.ending && !c.readable {
+			c.closeLocked()
+		}
+		c.mu.Unlock()
+	})
+}
+
+// dropParkedEvented tells the owners of parked requests that nobody waits any more.
+func (s *Server) dropParkedEvented() {
+	var left []*Parked
+	s.eachEvented(func(c *eventConn) {
+		c.mu.Lock()
+		if p := c.parked; p != nil && !c.running {
+			c.closeLocked()
+			left = append(left, p)
+		}
+		c.mu.Unlock()
+	})
+	s.callGone(left)
+}
+
+// cutEvented ends every connection, whatever it does.
+func (s *Server) cutEvented() {
+	s.eachEvented(func(c *eventConn) {
+		c.mu.Lock()
+		if c.fd >= 0 && c.running {
+			c.broken = errDropped
+			unix.Shutdown(int(c.fd), unix.SHUT_RDWR)
+			c.stir()
+		} else {
+			c.closeLocked()
+		}
+		c.mu.Unlock()
+	})
+}
+
+func read(fd int32, p []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(fd), p)
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+func write(fd int32, p []byte) (int, error) {
+	for {
+		n, err := unix.Write(int(fd), p)
+		if err != unix.EINTR {
+			return max(n, 0), err
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package park
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const canEvent = true
+
+// evented is the part of a server that watches sockets through epoll.
+type evented struct {
+	loops []*loop // made by the first evented listener, under the server's mu
+}
+
+// processorsPerLoop is how many processors share one epoll and its goroutine: a second loop gained nothing on two
+// processors, where all the time goes into reading and writing, which the loop does not do.
+const processorsPerLoop = 8
+
+// loop is one epoll and the goroutine that waits on it.
+type loop struct {
+	s     *Server
+	epoll int
+	wake  int // an eventfd that ends the loop
+	conns table
+	ended chan struct{}
+}
+
+func (s *Server) startLoops() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loops != nil {
+		return nil
+	}
+	for range 1 + runtime.GOMAXPROCS(0)/processorsPerLoop {
+		l, err := newLoop(s)
+		if err != nil {
+			return err
+		}
+		s.loops = append(s.loops, l)
+		go l.run()
+	}
+	return nil
+}
+
+func newLoop(s *Server) (*loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create epoll: %w", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(epoll)
+		return nil, fmt.Errorf("create eventfd: %w", err)
+	}
+	l := &loop{s: s, epoll: epoll, wake: wake, ended: make(chan struct{})}
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
+		unix.Close(epoll)
+		unix.Close(wake)
+		return nil, fmt.Errorf("watch eventfd: %w", err)
+	}
+	return l, nil
+}
+
+// run hands events to connections. After a batch it lets the goroutines it woke run and looks again without
+// waiting; only when nothing came does it give its thread to the kernel.
+func (l *loop) run() {
+	defer close(l.ended)
+	events := make([]unix.EpollEvent, 256)
+	var left []*Parked
+	wait := -1
+	for {
+		n, err := unix.EpollWait(l.epoll, events, wait)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			panic(fmt.Sprintf("BUG: epoll_wait: %v", err))
+		}
+		for i := range events[:n] {
+			ev := &events[i]
+			if ev.Fd == int32(l.wake) {
+				return
+			}
+			if c := l.conns.get(int(ev.Fd)); c != nil && c.gen == uint32(ev.Pad) {
+				if p := c.event(ev.Events); p != nil {
+					left = append(left, p)
+				}
+			}
+		}
+		if len(left) > 0 {
+			l.s.callGone(left)
+			left = nil
+		}
+		wait = -1
+		if n > 0 {
+			wait = 0
+			runtime.Gosched()
+		}
+	}
+}
+
+func (s *Server) closeEvented() {
+	for _, l := range s.loops {
+		var one = [8]byte{1}
+		if _, err := unix.Write(l.wake, one[:]); err != nil {
+			panic(fmt.Sprintf("BUG: eventfd: %v", err))
+		}
+		<-l.ended
+		unix.Close(l.epoll)
+		unix.Close(l.wake)
+	}
+}
+
+// acceptEvented accepts without making the runtime watch the connections too: each is in our epoll only.
+func (s *Server) acceptEvented(ln *net.TCPListener) error {
+	if err := s.startLoops(); err != nil {
+		return err
+	}
+	file, err := ln.File() // a second descriptor of the same socket; package net lets nobody wait on its own
+	if err != nil {
+		return err
+	}
+	defer s.listening(file)()
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var opt error
+	err = raw.Control(func(fd uintptr) { opt = s.prepareListener(int(fd)) })
+	if err = errors.Join(err, opt); err != nil {
+		return fmt.Errorf("prepare listener: %w", err)
+	}
+	var fd int
+	var from unix.Sockaddr
+	var failed error
+	accept := func(lfd uintptr) bool {
+		fd, from, failed = unix.Accept4(int(lfd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		return failed != unix.EAGAIN
+	}
+	var pause time.Duration
+	for {
+		if err := raw.Read(accept); err != nil {
+			return err
+		}
+		if failed != nil {
+			if !s.acceptPause(failed, &pause) {
+				return failed
+			}
+			continue
+		}
+		pause = 0
+		s.accepted.Add(1)
+		s.adopt(fd, from)
+	}
+}
+
+// prepareListener sets what accepted sockets inherit, so that it costs no system calls for each of them.
+func (s *Server) prepareListener(fd int) error {
+	secs := max(1, int(s.cfg.KeepAlive/time.Second))
+	return errors.Join(
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1),
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs),
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(1, secs/4)),
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4),
+	)
+}
+
+func temporary(err error) bool {
+	var e syscall.Errno
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e {
+	case unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.ECONNABORTED, unix.EINTR, unix.EPERM, unix.EPROTO,
+		unix.ENETDOWN, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EOPNOTSUPP:
+		return true
+	}
+	return false
+}
+
+// adopt begins to watch an accepted socket, or tells its client why not.
+func (s *Server) adopt(fd int, from unix.Sockaddr) {
+	c := &eventConn{s: s, l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: true}
+	c.ip, c.port = addressOf(from)
+	ref := s.admit(c.ip)
+	c.admitted = ref == nil
+	timeout := s.cfg.ReadTimeout
+	if ref != nil {
+		s.refused[ref.reason].Add(1)
+		write(c.fd, s.appendRefusal(nil, ref)) // a new socket takes this much; if not, so be it
+		unix.Shutdown(fd, unix.SHUT_WR)
+		c.ending, c.lingering = true, true
+		timeout = s.cfg.LingerTimeout
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) || !c.l.conns.put(fd, c) {
+		s.leave(c.ip, c.admitted)
+		unix.Close(fd)
+		return
+	}
+	c.deadline.Store(s.now() + s.allowance(timeout, 0))
+	ev := unix.EpollEvent{Events: watch, Fd: c.fd, Pad: int32(c.gen)}
+	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		s.cfg.Log.Error("cannot watch connection", "err", err)
+		c.closeLocked()
+	}
+}
+
+func addressOf(sa unix.Sockaddr) (netip.Addr, uint16) {
+	switch a := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrFrom4(a.Addr), uint16(a.Port)
+	case *unix.SockaddrInet6:
+		return netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port)
+	}
+	return netip.Addr{}, 0
+}
+
+func tcpAddr(ip netip.Addr, port uint16) net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, port))
+}
+
+// watch is what the epoll reports of every connection: bytes and the client's end, each once.
+const watch = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+
+// table finds connections by file descriptor without a lock. A descriptor is in use once at a time; gen tells a
+// late event of its former owner.
+type table struct {
+	pages [tablePages]atomic.Pointer[page]
+	gen   atomic.Uint32
+}
+
+const (
+	pageSize   = 1024
+	tablePages = 1024 // a million descriptors, the kernel's usual ceiling for one process
+)
+
+type page [pageSize]atomic.Pointer[eventConn]
+
+func (t *table) get(fd int) *eventConn {
+	if p := t.pages[fd/pageSize].Load(); p != nil {
+		return p[fd%pageSize].Load()
+	}
+	return nil
+}
+
+func (t *table) put(fd int, c *eventConn) bool {
+	if fd >= pageSize*tablePages {
+		return false
+	}
+	at := &t.pages[fd/pageSize]
+	p := at.Load()
+	for p == nil {
+		at.CompareAndSwap(nil, new(page))
+		p = at.Load()
+	}
+	c.gen = t.gen.Add(1)
+	p[fd%pageSize].Store(c)
+	return true
+}
+
+func (t *table) remove(fd int) { t.pages[fd/pageSize].Load()[fd%pageSize].Store(nil) }
+
+func (t *table) each(f func(*eventConn)) {
+	for i := range t.pages {
+		p := t.pages[i].Load()
+		if p == nil {
+			continue
+		}
+		for j := range p {
+			if c := p[j].Load(); c != nil {
+				f(c)
+			}
+		}
+	}
+}
+
+func (s *Server) eachEvented(f func(*eventConn)) {
+	s.mu.Lock()
+	loops := s.loops
+	s.mu.Unlock()
+	for _, l := range loops {
+		l.conns.each(f)
+	}
+}
+
+func (s *Server) sweepEvented(now int64) {
+	s.eachEvented(func(c *eventConn) {
+		if d := c.deadline.Load(); d != 0 && d <= now {
+			c.expire(now)
+		}
+	})
+}
+
+func fileLimit() int {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil || lim.Cur > pageSize*tablePages {
+		return pageSize * tablePages
+	}
+	return int(lim.Cur)
+}

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package park
+
+import (
+	"errors"
+	"net"
+)
+
+// Where there is no epoll every connection has its blocked goroutine.
+
+const canEvent = false
+
+type evented struct{}
+
+func (s *Server) acceptEvented(ln *net.TCPListener) error { return s.acceptBlocking(ln) }
+func (s *Server) sweepEvented(int64)                      {}
+func (s *Server) closeIdleEvented()                       {}
+func (s *Server) dropParkedEvented()                      {}
+func (s *Server) cutEvented()                             {}
+func (s *Server) closeEvented()                           {}
+
+// temporary guesses: a listener that is closed says so, everything else is tried again.
+func temporary(err error) bool { return !errors.Is(err, net.ErrClosed) }
+
+// fileLimit is a guess too; set MaxConns.
+func fileLimit() int { return 10_240 }

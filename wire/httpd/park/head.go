@@ -1,0 +1,346 @@
+package park
+
+import "bytes"
+
+// The gate: what a request's head must be before fasthttp sees it. Where parsers are known to differ (line ends, two
+// lengths, folded lines, trailers) it takes only the one form that everybody reads alike. TestVerdicts is the table.
+
+// head is what the connection needs to know of a request.
+type head struct {
+	size    int   // bytes, with the empty line
+	length  int64 // of the body; -1 is chunked
+	close   bool  // Connection lists close
+	method  []byte
+	target  []byte
+	encoded bool // a Content-Encoding other than identity
+}
+
+// tokenByte and hostByte tell the bytes that may stand in a name (RFC 9110, 5.6.2) and in a Host.
+var tokenByte, hostByte = byteSet("!#$%&'*+-.^_`|~"), byteSet("!$%&'()*+,-.:;=[]_~")
+
+func byteSet(extra string) (set [256]bool) {
+	for c := '0'; c <= '9'; c++ {
+		set[c] = true
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		set[c], set[c-'a'+'A'] = true, true
+	}
+	for _, c := range []byte(extra) {
+		set[c] = true
+	}
+	return set
+}
+
+// endOfHead finds the size of the head at the start of b, 0 if it is not all there. from is where the last search
+// ended. A line feed without its carriage return is refused at once: there may be no other end.
+func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
+	if len(b) > 0 && !tokenByte[b[0]] {
+		return 0, 0, refuseMalformed
+	}
+	for i := from; ; {
+		n := bytes.IndexByte(b[i:], '\n')
+		if n < 0 {
+			return 0, len(b), nil
+		}
+		i += n
+		if i == 0 || b[i-1] != '\r' {
+			return 0, 0, refuseMalformed
+		}
+		if i >= 3 && b[i-2] == '\n' {
+			return i + 1, i + 1, nil
+		}
+		i++
+	}
+}
+
+// parseHead reads a complete head. Every line of it ends with CRLF.
+func parseHead(b []byte) (h head, ref *refusal) {
+	h.size = len(b)
+	line, rest := nextLine(b)
+	http11, ref := h.requestLine(line)
+	if ref != nil {
+		return h, ref
+	}
+	hosts, lengths, codings := 0, 0, 0
+	for {
+		line, rest = nextLine(rest)
+		if len(line) == 0 {
+			break
+		}
+		name, value, ok := splitField(line)
+		if !ok {
+			return h, refuseMalformed
+		}
+		switch len(name) { // no name of interest shares its length with many others
+		case len("Host"):
+			if is(name, "host") {
+				hosts++
+				if len(value) == 0 || !all(value, &hostByte) {
+					return h, refuseMalformed
+				}
+			}
+		case len("Expect"):
+			if is(name, "expect") && !is(value, "100-continue") {
+				return h, refuseExpect
+			}
+		case len("Connection"):
+			if is(name, "connection") {
+				h.close = h.close || lists(value, "close")
+			}
+		case len("Content-Length"):
+			if is(name, "content-length") {
+				lengths++
+				if h.length, ok = parseLength(value); !ok {
+					return h, refuseMalformed
+				}
+			}
+		case len("Content-Encoding"):
+			if is(name, "content-encoding") && len(value) > 0 && !is(value, "identity") {
+				h.encoded = true
+			}
+		case len("Transfer-Encoding"):
+			if is(name, "transfer-encoding") {
+				codings++
+				if !http11 {
+					return h, refuseMalformed
+				}
+				if !is(value, "chunked") {
+					return h, refuseCoding
+				}
+			}
+		}
+	}
+	if hosts > 1 || lengths > 1 || codings > 1 || lengths+codings > 1 || hosts == 0 && http11 {
+		return h, refuseMalformed
+	}
+	if codings == 1 {
+		h.length = -1
+	}
+	if h.encoded {
+		return h, refuseEncoding
+	}
+	return h, nil
+}
+
+func (h *head) requestLine(line []byte) (http11 bool, ref *refusal) {
+	sp := bytes.IndexByte(line, ' ')
+	if sp <= 0 {
+		return false, refuseMalformed
+	}
+	h.method, line = line[:sp], line[sp+1:]
+	sp = bytes.IndexByte(line, ' ')
+	if sp <= 0 || !all(h.method, &tokenByte) {
+		return false, refuseMalformed
+	}
+	h.target, line = line[:sp], line[sp+1:]
+	for _, c := range h.target {
+		if c <= ' ' || c == 0x7f {
+			return false, refuseMalformed
+		}
+	}
+	switch {
+	case h.target[0] == '/':
+	case h.target[0] == '*' && len(h.target) == 1 && string(h.method) == "OPTIONS":
+	case hasPrefixFold(h.target, "http://") || hasPrefixFold(h.target, "https://"):
+	default:
+		return false, refuseMalformed
+	}
+	switch {
+	case string(line) == "HTTP/1.1":
+		return true, nil
+	case string(line) == "HTTP/1.0":
+		return false, nil
+	case len(line) == 8 && string(line[:5]) == "HTTP/" && digit(line[5]) && line[6] == '.' && digit(line[7]):
+		return false, refuseVersion
+	}
+	return false, refuseMalformed
+}
+
+// nextLine cuts b behind its first CRLF. b holds one.
+func nextLine(b []byte) (line, rest []byte) {
+	n := bytes.IndexByte(b, '\n')
+	return b[:n-1], b[n+1:]
+}
+
+// splitField cuts a header line. It refuses folded lines, blanks before the colon and control characters.
+func splitField(line []byte) (name, value []byte, ok bool) {
+	n := bytes.IndexByte(line, ':')
+	if n <= 0 || !all(line[:n], &tokenByte) {
+		return nil, nil, false
+	}
+	name, value = line[:n], line[n+1:]
+	for _, c := range value {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return nil, nil, false
+		}
+	}
+	return name, bytes.Trim(value, " \t"), true
+}
+
+// parseLength reads digits only: no sign, no list, no more than an int64 holds.
+func parseLength(b []byte) (n int64, ok bool) {
+	if len(b) == 0 || len(b) > 18 {
+		return 0, false
+	}
+	for _, c := range b {
+		if !digit(c) {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+func all(b []byte, set *[256]bool) bool {
+	for _, c := range b {
+		if !set[c] {
+			return false
+		}
+	}
+	return true
+}
+
+// is compares without regard to ASCII case; want is lower-case.
+func is(b []byte, want string) bool {
+	if len(b) != len(want) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != want[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func hasPrefixFold(b []byte, want string) bool { return len(b) >= len(want) && is(b[:len(want)], want) }
+
+// lists tells whether a comma-separated value names want.
+func lists(value []byte, want string) bool {
+	for len(value) > 0 {
+		item := value
+		if n := bytes.IndexByte(value, ','); n >= 0 {
+			item, value = value[:n], value[n+1:]
+		} else {
+			value = nil
+		}
+		if is(bytes.Trim(item, " \t"), want) {
+			return true
+		}
+	}
+	return false
+}
+
+// chunks follows a chunked body byte by byte and finds its end. Extensions are let through up to a length, as servers
+// must ignore them; trailers are refused: a parser that merges them changes the head after it was judged.
+type chunks struct {
+	state  chunkState
+	digits int
+	line   int   // bytes of extension
+	left   int64 // data bytes of this chunk still to come; while reading its size, the size so far
+	total  int64 // data bytes announced so far
+}
+
+type chunkState uint8
+
+const (
+	chunkSize chunkState = iota
+	chunkExtension
+	chunkSizeLF
+	chunkData
+	chunkDataCR
+	chunkDataLF
+	chunkEndCR
+	chunkEndLF
+	chunkDone
+)
+
+const (
+	maxChunkDigits    = 12 // hex digits of a chunk's size: far above any body, far below overflow
+	maxChunkExtension = 128
+)
+
+// take consumes what of b belongs to the body and returns how many bytes that is.
+func (c *chunks) take(b []byte, limit int64) (n int, ref *refusal) {
+	for n < len(b) && c.state != chunkDone {
+		ch := b[n]
+		switch c.state {
+		case chunkSize:
+			v := hexValue(ch)
+			switch {
+			case v >= 0:
+				if c.digits++; c.digits > maxChunkDigits {
+					return n, refuseMalformed
+				}
+				c.left = c.left<<4 | int64(v)
+			case c.digits == 0:
+				return n, refuseMalformed
+			case ch == ';':
+				c.state, c.line = chunkExtension, 0
+			case ch == '\r':
+				c.state = chunkSizeLF
+			default:
+				return n, refuseMalformed
+			}
+		case chunkExtension:
+			if c.line++; c.line > maxChunkExtension || ch < ' ' && ch != '\t' && ch != '\r' || ch == 0x7f {
+				return n, refuseMalformed
+			}
+			if ch == '\r' {
+				c.state = chunkSizeLF
+			}
+		case chunkSizeLF:
+			if c.total += c.left; c.total > limit {
+				return n, refuseBodySize
+			}
+			c.state = chunkData
+			if c.left == 0 {
+				c.state = chunkEndCR
+			}
+			if ch != '\n' {
+				return n, refuseMalformed
+			}
+		case chunkData:
+			m := min(c.left, int64(len(b)-n))
+			n += int(m)
+			if c.left -= m; c.left == 0 {
+				c.state = chunkDataCR
+			}
+			continue
+		case chunkDataCR, chunkEndCR:
+			if ch != '\r' {
+				return n, refuseMalformed
+			}
+			c.state++
+		case chunkDataLF:
+			if ch != '\n' {
+				return n, refuseMalformed
+			}
+			c.state, c.digits, c.left = chunkSize, 0, 0
+		case chunkEndLF:
+			if ch != '\n' {
+				return n, refuseMalformed
+			}
+			c.state = chunkDone
+		}
+		n++
+	}
+	return n, nil
+}
+
+func hexValue(c byte) int {
+	switch {
+	case digit(c):
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}

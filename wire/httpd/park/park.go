@@ -1,0 +1,409 @@
+// Package park is the connection layer of the HTTP server. fasthttp parses requests and writes ordinary answers; this
+// package owns the connections around it, so that a request can be *parked*: its handler returns, the answer comes
+// later from any goroutine, and meanwhile the connection holds no goroutine, no stack and no buffers, only a few
+// hundred bytes. Idle keep-alive connections rest in the same way. A parked client that leaves is noticed.
+//
+// What it promises:
+//
+//   - Answers leave a connection in the order of its requests; what a client pipelines behind a parked request waits.
+//   - Parked.Answer never blocks. It writes once without waiting; what the socket does not take at once follows in the
+//     background, within WriteTimeout and MaxPending, or the connection is dropped. An Answer that returned true may
+//     still be lost with the connection, so keep what it said until the client acknowledges it.
+//   - Either Answer returns true, or gone is called, or Answer returned false: never two of them.
+//   - A client that shuts down its sending side while parked counts as gone, as TCP cannot tell it from one that left.
+//   - A request reaches fasthttp only after its head passed a gate stricter than fasthttp or net/http (head.go), and
+//     fasthttp is shown exactly one request at a time, framed by the gate. So nobody behind or before this server can
+//     read the same bytes as different requests. Refusals are JSON in the protocol's error form, and close.
+//   - Bodies are read before the handler runs, and multipart bodies are left unparsed for the handler.
+//
+// On Linux, TCP connections live in an edge-triggered epoll. TLS, other listeners and other systems use one blocked
+// goroutine a connection; the API is the same.
+package park
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Config says how a server behaves. Zero values take the default named with each field.
+type Config struct {
+	Handler fasthttp.RequestHandler // runs one request; a panic in it costs one 500
+	Name    string                  // the Server header; empty sends none
+	Log     *slog.Logger            // slog.Default()
+	TLS     *tls.Config             // when set, every connection speaks TLS
+
+	// ParkedHeader is spliced into every parked answer and every refusal: complete lines, each ended by CRLF. Put
+	// here what the handler's own answers carry always (CORS, caching). What a handler has set on its response before
+	// Park is kept and sent too, so a line belongs in one place or the other.
+	ParkedHeader []byte
+
+	// OnDrain is called once when Shutdown begins, after the listeners closed. The owner of parked requests should
+	// answer them now. Without it they are dropped at once, and their gone functions called.
+	OnDrain func()
+
+	// BodyLimit may allow a request more (or less) body than MaxBody, by method and target (path and query as sent).
+	BodyLimit func(method, target []byte) int
+
+	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, uploads ask for more through BodyLimit
+	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in a URL, with cookies, fits twice
+
+	ReadTimeout   time.Duration // from a request's first byte to the end of its head, and base time for the body; 15 s
+	WriteTimeout  time.Duration // base time for a client to take an answer; 30 s
+	IdleTimeout   time.Duration // a keep-alive connection without a request; 2 min, above the usual proxies' 60-75 s
+	LingerTimeout time.Duration // after a refusal, so that the client reads it before a reset can destroy it; 2 s
+	KeepAlive     time.Duration // TCP probes find clients that vanished without a word, parked ones too; 60 s
+	Sweep         time.Duration // how coarse the above are kept: one pass over all connections a tick; 250 ms
+	MinRate       int           // bytes/s a slow body or reader must keep up beyond the base time; 8 KiB/s: a poor 2G link
+
+	MaxConns      int // open connections; default is the process's file limit less 1/16 (at least 64) for other files
+	MaxConnsPerIP int // open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one
+	MaxActive     int // requests being handled at once, each ~20 kB of stack and buffers; 8,192
+	MaxSlow       int // handlers held up by a slow body or a slow reader at once, same cost; 1,024
+	MaxPending    int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
+}
+
+func (c *Config) defaults() {
+	def := func(p *int, v int) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	dur := func(p *time.Duration, v time.Duration) {
+		if *p <= 0 {
+			*p = v
+		}
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	def(&c.MaxBody, 1<<20)
+	def(&c.MaxHeader, 16<<10)
+	dur(&c.ReadTimeout, 15*time.Second)
+	dur(&c.WriteTimeout, 30*time.Second)
+	dur(&c.IdleTimeout, 2*time.Minute)
+	dur(&c.LingerTimeout, 2*time.Second)
+	dur(&c.KeepAlive, time.Minute)
+	dur(&c.Sweep, 250*time.Millisecond)
+	def(&c.MinRate, 8<<10)
+	limit := fileLimit()
+	def(&c.MaxConns, limit-max(64, limit/16))
+	def(&c.MaxActive, 8192)
+	def(&c.MaxSlow, 1024)
+	def(&c.MaxPending, 64<<20)
+}
+
+// Limits that are no one's business to set.
+const (
+	maxLinger      = 256 << 10 // bytes read and thrown away behind a refusal
+	maxRefusedOpen = 64        // connections above MaxConns kept open just long enough to be told 503
+	maxReadAhead   = 64 << 10  // bytes a pooled buffer may have grown to and still be kept
+	firstReadAhead = 2 << 10   // bytes a request's buffer starts with: most requests fit whole
+)
+
+// Server serves listeners. Make one with New.
+type Server struct {
+	cfg   Config
+	fast  *fasthttp.Server
+	began time.Time
+	date  atomic.Pointer[string] // of this second, as HTTP writes it
+	extra atomic.Pointer[string] // the header lines handlers set before Park last time; most set the same
+
+	mu        sync.Mutex
+	listeners map[io.Closer]struct{}
+	blocking  map[*blockConn]struct{}
+	perIP     map[netip.Addr]int
+	draining  atomic.Bool
+	stop      chan struct{} // closed when the background work may end
+	stopped   sync.Once
+
+	evented
+	counters
+}
+
+// New returns a server that listens to nothing yet. Shutdown frees what it holds.
+func New(cfg Config) *Server {
+	cfg.defaults()
+	if cfg.Handler == nil {
+		panic("BUG: park.New without a Handler")
+	}
+	if cfg.TLS != nil {
+		cfg.TLS = cfg.TLS.Clone()
+		if cfg.TLS.NextProtos == nil {
+			cfg.TLS.NextProtos = []string{"http/1.1"}
+		}
+	}
+	s := &Server{
+		cfg:       cfg,
+		began:     time.Now(),
+		listeners: map[io.Closer]struct{}{},
+		blocking:  map[*blockConn]struct{}{},
+		perIP:     map[netip.Addr]int{},
+		stop:      make(chan struct{}),
+	}
+	s.fast = &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 s.handleError,
+		Name:                         cfg.Name,
+		NoDefaultServerHeader:        cfg.Name == "",
+		ReadBufferSize:               cfg.MaxHeader + 1,
+		MaxRequestBodySize:           math.MaxInt, // the gate limits bodies
+		Concurrency:                  math.MaxInt32,
+		DisablePreParseMultipartForm: true,
+		ReduceMemoryUsage:            true,
+		Logger:                       quiet{},
+	}
+	s.setDate(s.began)
+	go s.sweep()
+	return s
+}
+
+// quiet keeps fasthttp's own lines out of the log: what they tell of clients is counted in Stats.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// Serve accepts connections until the listener fails or Shutdown closes it; the latter returns nil. It may be called
+// for several listeners at once, and closes them.
+func (s *Server) Serve(ln net.Listener) error {
+	defer s.listening(ln)()
+	var err error
+	if tcp, ok := ln.(*net.TCPListener); ok && s.cfg.TLS == nil && canEvent {
+		err = s.acceptEvented(tcp)
+	} else {
+		err = s.acceptBlocking(ln)
+	}
+	if s.draining.Load() {
+		return nil
+	}
+	return fmt.Errorf("accept connections: %w", err)
+}
+
+// listening has Shutdown close ln. The function it returns closes ln before that.
+func (s *Server) listening(ln io.Closer) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners[ln] = struct{}{}
+	if s.draining.Load() {
+		ln.Close()
+	}
+	return func() {
+		ln.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.listeners, ln)
+	}
+}
+
+// acceptPause waits out an error that passes (too many files, an aborted connection), longer each time.
+// It reports false when the error is final or the server drains.
+func (s *Server) acceptPause(err error, pause *time.Duration) bool {
+	if s.draining.Load() || errors.Is(err, net.ErrClosed) || !temporary(err) {
+		return false
+	}
+	if *pause == 0 {
+		s.cfg.Log.Error("cannot accept connections; trying on", "err", err)
+	}
+	*pause = min(max(2**pause, 5*time.Millisecond), time.Second)
+	select {
+	case <-time.After(*pause):
+		return true
+	case <-s.stop:
+		return false
+	}
+}
+
+// Shutdown closes the listeners, tells the owner to answer what is parked (OnDrain), closes idle connections, and
+// waits for requests and answers in flight. When ctx ends first the rest is cut off and ctx's error returned.
+// Either way every gone function that was still due has been called or is on its way.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.draining.Swap(true)
+	for ln := range s.listeners {
+		ln.Close()
+	}
+	s.mu.Unlock()
+	if first {
+		if s.cfg.OnDrain != nil {
+			s.cfg.OnDrain()
+		} else {
+			s.dropParked()
+		}
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	var err error
+	for s.open.Load() > 0 && err == nil {
+		s.closeIdle()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		s.dropParked()
+		s.cutAll()
+		for end := time.Now().Add(time.Second); s.open.Load() > 0 && time.Now().Before(end); {
+			<-tick.C // handlers that are still running keep theirs; the process is about to end
+		}
+	}
+	s.stopped.Do(func() {
+		close(s.stop)
+		if s.open.Load() == 0 {
+			s.closeEvented()
+		}
+	})
+	return err
+}
+
+// closeIdle, dropParked and cutAll do to all connections what their names say.
+func (s *Server) closeIdle()  { s.closeIdleEvented(); s.eachBlocking((*blockConn).closeIdle) }
+func (s *Server) dropParked() { s.dropParkedEvented(); s.eachBlocking((*blockConn).dropParked) }
+func (s *Server) cutAll()     { s.cutEvented(); s.eachBlocking((*blockConn).cut) }
+
+// callGone tells the owners, in a goroutine of its own: their code is not ours, and we may hold things up.
+func (s *Server) callGone(ps []*Parked) {
+	if len(ps) == 0 {
+		return
+	}
+	s.departed.Add(int64(len(ps)))
+	s.parked.Add(-int64(len(ps)))
+	go func() {
+		for _, p := range ps {
+			if p.gone != nil {
+				p.gone()
+			}
+		}
+	}()
+}
+
+// now is the server's own coarse clock: milliseconds since it began, never 0.
+func (s *Server) now() int64 { return int64(time.Since(s.began)/time.Millisecond) + 1 }
+
+// allowance is the time in milliseconds a client has to move n bytes when base is given for the first of them.
+func (s *Server) allowance(base time.Duration, n int64) int64 {
+	return int64(base/time.Millisecond) + n*1000/int64(s.cfg.MinRate)
+}
+
+// sweep keeps the deadlines of all evented connections, and the date.
+func (s *Server) sweep() {
+	tick := time.NewTicker(s.cfg.Sweep)
+	defer tick.Stop()
+	dates := time.NewTicker(100 * time.Millisecond)
+	defer dates.Stop()
+	for {
+		select {
+		case t := <-dates.C:
+			s.setDate(t)
+		case <-tick.C:
+			s.sweepEvented(s.now())
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+func (s *Server) setDate(t time.Time) {
+	d := string(fasthttp.AppendHTTPDate(nil, t))
+	if old := s.date.Load(); old == nil || *old != d {
+		s.date.Store(&d)
+	}
+}
+
+// admit counts a new connection in, or says why not.
+func (s *Server) admit(ip netip.Addr) *refusal {
+	if n := s.open.Add(1); n > int64(s.cfg.MaxConns) {
+		return refuseConns
+	}
+	if s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
+		return nil
+	}
+	ip = household(ip)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.perIP[ip] >= s.cfg.MaxConnsPerIP {
+		return refuseConnsPerIP
+	}
+	s.perIP[ip]++
+	return nil
+}
+
+// leave undoes admit; admitted says whether it let the connection in.
+func (s *Server) leave(ip netip.Addr, admitted bool) {
+	s.open.Add(-1)
+	if !admitted || s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
+		return
+	}
+	ip = household(ip)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.perIP[ip]--; s.perIP[ip] <= 0 {
+		delete(s.perIP, ip)
+	}
+}
+
+// household is what MaxConnsPerIP counts: one IPv4 address, or the /64 that one IPv6 customer has at least.
+func household(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap()
+	if ip.Is4() {
+		return ip
+	}
+	p, err := ip.WithZone("").Prefix(64)
+	if err != nil {
+		return ip
+	}
+	return p.Addr()
+}
+
+// handle is what fasthttp calls: the request is complete, nothing more is read for it.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	r := requestOf(ctx)
+	s.requests.Add(1)
+	if r.head.close || s.draining.Load() {
+		ctx.Request.Header.SetConnectionClose()
+		ctx.SetConnectionClose()
+	}
+	defer func() {
+		if x := recover(); x != nil {
+			s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),
+				"path", string(ctx.Path()), "stack", string(debug.Stack()))
+			s.panics.Add(1)
+			if r.parked != nil && !r.link.abandon(r.parked) {
+				return // it has its answer, or nobody waits for one
+			}
+			r.parked, r.mute = nil, false
+			ctx.Response.Reset()
+			ctx.Response.Header.SetContentType("application/json")
+			ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+			ctx.SetBodyString(`{"result":"error","msg":"Internal server error"}` + "\n")
+			ctx.SetConnectionClose()
+		}
+	}()
+	s.cfg.Handler(ctx)
+}
+
+// handleError answers what went wrong before the handler: the gate's refusals of a body, slow senders, broken ends.
+func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
+	r := requestOf(ctx)
+	ref := refuseMalformed
+	var fault *refusal
+	if errors.As(r.fault, &fault) {
+		ref = fault
+	}
+	s.refused[ref.reason].Add(1)
+	r.link.send(s.appendRefusal(nil, ref)) // an error here is found again when the connection is closed
+	r.mute = true                          // what fasthttp would say
+}

@@ -1,0 +1,546 @@
+package park
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// patience is how long a test waits for what must happen; it is no measure of speed.
+const patience = 20 * time.Second
+
+// owner parks GET /poll and keeps what was parked, as a queue's owner would.
+type owner struct {
+	*Server
+	t      testing.TB
+	ln     net.Listener
+	kind   string
+	polls  chan *Parked
+	gone   chan struct{}
+	served chan error
+}
+
+// kinds are the ways a connection can be served; most tests run on each.
+var kinds = []string{"epoll", "goroutine", "tls"}
+
+func onEachKind(t *testing.T, f func(t *testing.T, kind string)) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) { f(t, kind) })
+	}
+}
+
+// plainListener hides that a listener is TCP, which leaves the connections to goroutines.
+type plainListener struct{ net.Listener }
+
+// serve starts a server whose handler is the owner's own, or the one given.
+func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
+	t.Helper()
+	o := &owner{t: t, kind: kind, polls: make(chan *Parked, 10_000), gone: make(chan struct{}, 10_000), served: make(chan error, 1)}
+	cfg.Handler = o.handle
+	if len(handler) > 0 {
+		cfg.Handler = func(ctx *fasthttp.RequestCtx) { handler[0](o, ctx) }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if kind == "tls" {
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
+	}
+	if cfg.Sweep == 0 {
+		cfg.Sweep = 5 * time.Millisecond
+	}
+	var err error
+	if o.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	o.Server = New(cfg)
+	ln := o.ln
+	if kind == "goroutine" {
+		ln = plainListener{ln}
+	}
+	go func() { o.served <- o.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		if err := o.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+func (o *owner) handle(ctx *fasthttp.RequestCtx) {
+	switch string(ctx.Path()) {
+	case "/poll":
+		o.polls <- o.Park(ctx, func() { o.gone <- struct{}{} })
+	case "/now": // answered before the handler returns
+		if !o.Park(ctx, nil).Answer(200, []byte("now")) {
+			o.t.Error("Answer in the handler failed")
+		}
+	case "/echo":
+		ctx.Write(ctx.PostBody())
+	default:
+		ctx.WriteString("hello " + string(ctx.Path()))
+	}
+}
+
+func (o *owner) poll() *Parked {
+	o.t.Helper()
+	return wait(o.t, o.polls, "a parked poll")
+}
+
+func wait[T any](t testing.TB, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
+// until waits for a state that is reached in the background.
+func until(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !f(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+type client struct {
+	net.Conn
+	t testing.TB
+	r *bufio.Reader
+}
+
+func (o *owner) dial() *client {
+	o.t.Helper()
+	c, err := net.Dial("tcp", o.ln.Addr().String())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() { c.Close() })
+	if o.kind == "tls" {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	return &client{c, o.t, bufio.NewReader(c)}
+}
+
+func (c *client) say(format string, args ...any) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c, format, args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) get(path string) { c.t.Helper(); c.say("GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path) }
+
+func (c *client) hear() *answer {
+	c.t.Helper()
+	resp, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		c.t.Fatal("no answer: ", err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &answer{resp, string(body)}
+}
+
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (c *client) expect(body string) {
+	c.t.Helper()
+	if a := c.hear(); a.StatusCode != 200 || a.body != body {
+		c.t.Fatalf("answer %d %q, want 200 %q", a.StatusCode, a.body, body)
+	}
+}
+
+// ended expects the server to close the connection, without a further byte.
+func (c *client) ended() {
+	c.t.Helper()
+	if b, err := c.r.Peek(1); err != io.EOF && !errors.Is(err, net.ErrClosed) && !reset(err) {
+		c.t.Fatalf("connection not closed: %q, %v", b, err)
+	}
+}
+
+func reset(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "reset") || strings.Contains(err.Error(), "broken pipe"))
+}
+
+func (o *owner) answer(p *Parked, text string) {
+	o.t.Helper()
+	if !p.Answer(200, []byte(text)) {
+		o.t.Fatal("Answer failed")
+	}
+}
+
+var certificateOnce = sync.OnceValues(func() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+})
+
+func certificate(t testing.TB) tls.Certificate {
+	cert, err := certificateOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func TestRounds(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		for i := range 500 {
+			c.get("/poll")
+			p := o.poll()
+			o.answer(p, fmt.Sprint("round ", i))
+			if p.Answer(200, []byte("twice")) {
+				t.Fatal("a second Answer succeeded")
+			}
+			c.expect(fmt.Sprint("round ", i))
+			switch i % 3 {
+			case 0:
+				c.get("/other")
+				c.expect("hello /other")
+			case 1:
+				c.get("/now")
+				c.expect("now")
+			}
+		}
+		if st := o.Stats(); st.Parked != 0 || st.Parks != st.Answers || st.Open != 1 {
+			t.Errorf("after all rounds: %+v", st)
+		}
+	})
+}
+
+func TestStaleAnswer(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		c.get("/poll")
+		old := o.poll()
+		o.answer(old, "first")
+		c.expect("first")
+		c.get("/poll")
+		p := o.poll()
+		if old.Answer(200, []byte("stale")) {
+			t.Fatal("an old Parked answered a later request")
+		}
+		o.answer(p, "second")
+		c.expect("second")
+	})
+}
+
+func TestClientLeaves(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		c.get("/poll")
+		p := o.poll()
+		c.Close()
+		wait(t, o.gone, "gone")
+		if p.Answer(200, []byte("x")) {
+			t.Fatal("Answer succeeded after gone")
+		}
+		until(t, "the connection to be closed", func() bool { return o.Stats().Open == 0 })
+		if st := o.Stats(); st.Gone != 1 || st.Parked != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestClientResets(t *testing.T) {
+	o := serve(t, "epoll", Config{})
+	c := o.dial()
+	c.get("/poll")
+	o.poll()
+	c.Conn.(*net.TCPConn).SetLinger(0)
+	c.Close()
+	wait(t, o.gone, "gone")
+}
+
+// TestLeavingAndAnswering races the two: exactly one of them may win.
+func TestLeavingAndAnswering(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		won := 0
+		const rounds = 200
+		for range rounds {
+			c := o.dial()
+			c.get("/poll")
+			p := o.poll()
+			go c.Close()
+			if p.Answer(200, []byte("x")) {
+				won++
+			}
+		}
+		until(t, "all to be closed", func() bool { return o.Stats().Open == 0 })
+		st := o.Stats()
+		if st.Answers != int64(won) || st.Parked != 0 || st.Gone+st.Answers > rounds {
+			t.Errorf("%d won: %+v", won, st)
+		}
+		until(t, "gone calls", func() bool { return int64(len(o.gone)) == st.Gone })
+	})
+}
+
+func TestHalfClose(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		type closer interface{ CloseWrite() error }
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		c.get("/other") // an ordinary request is answered still
+		c.Conn.(closer).CloseWrite()
+		c.expect("hello /other")
+		c.ended()
+
+		c = o.dial()
+		c.get("/now") // so is a parked one when the answer is there at once
+		c.Conn.(closer).CloseWrite()
+		c.expect("now")
+
+		c = o.dial()
+		c.get("/poll") // a parked one is given up
+		o.poll()
+		c.Conn.(closer).CloseWrite()
+		wait(t, o.gone, "gone")
+		c.ended()
+	})
+}
+
+func TestPipelining(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		c.say("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n" +
+			"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET /now HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
+		c.expect("hello /a")
+		o.answer(o.poll(), "one")
+		c.expect("one")
+		c.expect("body")
+		c.expect("now")
+		p := o.poll()
+		c.say("GET /b HTTP/1.1\r\nHo") // more comes while parked, and not whole
+		o.answer(p, "two")
+		c.expect("two")
+		c.say("st: x\r\n\r\n")
+		c.expect("hello /b")
+	})
+}
+
+func TestSplitRequests(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello") {
+			c.Write([]byte{b})
+		}
+		c.expect("hello")
+		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n") {
+			c.Write([]byte{b})
+		}
+		c.expect("abc0123456789")
+		big := strings.Repeat("x", 900_000)
+		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.expect(big)
+		c.expect("hello /n")
+		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.expect(big)
+		c.expect("hello /n")
+		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+		if line, err := c.r.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+			t.Fatal(line, err)
+		}
+		c.r.ReadString('\n')
+		c.say("ok")
+		c.expect("ok")
+	})
+}
+
+func TestClosingPolls(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		for _, test := range []struct{ head, connection string }{
+			{"HTTP/1.1\r\nHost: x\r\nConnection: close", "close"},
+			{"HTTP/1.1\r\nHost: x\r\nConnection: x, CLOSE", "close"},
+			{"HTTP/1.0\r\nHost: x", "close"},
+			{"HTTP/1.0\r\nHost: x\r\nConnection: keep-alive", "keep-alive"},
+		} {
+			c := o.dial()
+			for _, path := range []string{"/poll", "/now"} {
+				if path == "/now" && test.connection == "close" {
+					c = o.dial()
+				}
+				c.say("GET %s %s\r\n\r\n", path, test.head)
+				if path == "/poll" {
+					o.answer(o.poll(), "now")
+				}
+				a := c.hear()
+				if a.body != "now" || a.Header.Get("Connection") != test.connection && !(a.Close && test.connection == "close") {
+					t.Errorf("%q: %q %v", test.head, a.body, a.Header)
+				}
+				if test.connection == "close" {
+					c.ended()
+				}
+			}
+		}
+	})
+}
+
+func TestSameHeaders(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{
+			Name:         "Parley",
+			ParkedHeader: []byte("Access-Control-Allow-Origin: *\r\n"),
+		}, func(o *owner, ctx *fasthttp.RequestCtx) {
+			ctx.SetContentType("application/json")
+			ctx.Response.Header.Set("X-Ratelimit-Remaining", "17")
+			if string(ctx.Path()) == "/poll" {
+				o.polls <- o.Park(ctx, nil)
+				return
+			}
+			ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
+			ctx.WriteString("{}")
+		})
+		c := o.dial()
+		c.get("/")
+		plain := c.hear()
+		c.get("/poll")
+		o.poll().Answer(200, []byte("{"), nil, []byte("}"))
+		parked := c.hear()
+		for _, a := range []*answer{plain, parked} {
+			if _, err := http.ParseTime(a.Header.Get("Date")); err != nil {
+				t.Error(err)
+			}
+			a.Header.Set("Date", "the same but for a second")
+		}
+		if fmt.Sprint(plain.Header) != fmt.Sprint(parked.Header) || plain.body != parked.body {
+			t.Errorf("ordinary %v %q\nparked   %v %q", plain.Header, plain.body, parked.Header, parked.body)
+		}
+		c.get("/poll")
+		o.poll().Answer(400, []byte("{}"))
+		if a := c.hear(); a.Status != "400 Bad Request" {
+			t.Error(a.Status)
+		}
+	})
+}
+
+// TestStuckReader: answers to a client that reads nothing do not hold up their owner, and end with the connection.
+func TestStuckReader(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{WriteTimeout: 300 * time.Millisecond, MinRate: 1 << 30})
+		stuck, other := o.dial(), o.dial()
+		big := bytes.Repeat([]byte("x"), 16<<20)
+		stuck.get("/poll")
+		o.poll().Answer(200, big)
+		if st := o.Stats(); st.Pending == 0 {
+			t.Errorf("nothing is pending: %+v", st)
+		}
+		other.get("/poll")
+		o.answer(o.poll(), "quick")
+		other.expect("quick")
+		until(t, "the stuck connection to be dropped", func() bool { st := o.Stats(); return st.Stuck == 1 && st.Open == 1 })
+		if st := o.Stats(); st.Pending != 0 {
+			t.Errorf("still pending: %+v", st)
+		}
+	})
+}
+
+// TestSlowReader: a big answer arrives whole at a client that reads late, and the connection goes on.
+func TestSlowReader(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		big := strings.Repeat("0123456789abcdef", 1<<20)
+		c.get("/poll")
+		o.answer(o.poll(), big)
+		c.get("/next") // pipelined behind an answer still being written
+		c.expect(big)
+		c.expect("hello /next")
+		c.say("GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		o.answer(o.poll(), big)
+		c.expect(big)
+		c.ended()
+	})
+}
+
+func TestPendingLimit(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{MaxPending: 1 << 20})
+		c := o.dial()
+		c.get("/poll")
+		if o.poll().Answer(200, make([]byte, 32<<20)) {
+			t.Error("an answer beyond MaxPending was taken")
+		}
+		until(t, "the connection to be dropped", func() bool { return o.Stats().Open == 0 })
+		if st := o.Stats(); st.Pending != 0 || st.Refused["pending"] != 1 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestPanic(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+			if string(ctx.Path()) == "/parked" {
+				o.Park(ctx, func() { t.Error("gone called") })
+			}
+			panic("a test's")
+		})
+		for _, path := range []string{"/", "/parked"} {
+			c := o.dial()
+			c.get(path)
+			if a := c.hear(); a.StatusCode != 500 || a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
+				t.Error(a.StatusCode, a.body)
+			}
+			c.ended()
+		}
+		if st := o.Stats(); st.Panics != 2 || st.Parked != 0 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestAddresses(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{}, func(_ *owner, ctx *fasthttp.RequestCtx) {
+			fmt.Fprint(ctx, ctx.RemoteAddr(), " ", ctx.LocalAddr(), " ", ctx.IsTLS())
+		})
+		c := o.dial()
+		c.get("/")
+		c.expect(fmt.Sprint(c.LocalAddr(), " ", c.RemoteAddr(), " ", kind == "tls"))
+	})
+}
