@@ -19,12 +19,12 @@ var everyCapability = map[string]bool{
 
 // A listener is one queue and what came through it.
 type listener struct {
-	name   string
-	who    *person
-	queue  string
-	last   json.Number
-	events []json.RawMessage
-	kinds  map[string]int
+	name    string
+	who     *person
+	queue   string
+	last    json.Number    // the event it has acknowledged
+	kinds   map[string]int // how often it heard what
+	message int            // the newest message it heard of
 }
 
 func (w *world) listen(name, who string, pairs ...any) *listener {
@@ -56,20 +56,21 @@ func (w *world) hear(l *listener) {
 			kind += "/" + op
 		}
 		l.kinds[kind]++
+		if message, ok := event["message"].(map[string]any); ok {
+			l.message = number(message["id"])
+		}
 	}
 }
 
-// heard waits until a listener has heard a kind of event.
-func (w *world) heard(l *listener, kind string) bool {
+// heard waits until a listener has heard of a message.
+func (w *world) heard(l *listener, message int) bool {
 	w.Helper()
-	for deadline := time.Now().Add(eventWait); ; {
-		if w.hear(l); l.kinds[kind] > 0 {
+	for deadline := time.Now().Add(eventWait); time.Now().Before(deadline); {
+		if w.hear(l); l.message == message {
 			return true
 		}
-		if time.Now().After(deadline) {
-			return false
-		}
 	}
+	return false
 }
 
 // A change of every kind there is, heard by clients that understand everything and by clients that understand nothing.
@@ -94,7 +95,7 @@ func TestLiveChanges(t *testing.T) {
 			w.hear(l)
 		}
 	}
-	w.last(listeners)
+	w.theEnd(listeners)
 
 	kinds := map[string]int{}
 	for _, l := range listeners {
@@ -141,15 +142,15 @@ var neverHere = []string{
 	"device/update",     // needs a push service
 }
 
-// last makes sure that the end of the story has come through each queue.
-func (w *world) last(listeners []*listener) {
+// theEnd makes sure that the end of the story has come through each queue.
+func (w *world) theEnd(listeners []*listener) {
 	w.Helper()
 	id := w.must("owner", "POST", "/messages", "type", "private", "to", []int{w.num("member"), w.num("guest")}, "content", "the end")["id"]
 	if id == nil {
 		return
 	}
 	for _, l := range listeners {
-		if l.kinds["message"] = 0; !w.heard(l, "message") {
+		if !w.heard(l, number(id)) {
 			w.Errorf("%s: the last message did not come in %v", l.name, eventWait)
 		}
 	}

@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -42,6 +43,39 @@ var mayRefuse = map[string]string{
 	"/users/{user_id_or_email}/presence":             "owner member guest bot: whoever never was here has none",
 	"/realm/icon":                                    "owner member guest bot: a picture, not JSON",
 	"/realm/logo":                                    "owner member guest bot: a picture, not JSON",
+}
+
+var inBraces = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// Which of the listed endpoints are routed: OPTIONS says so without doing anything.
+func TestLiveRoutes(t *testing.T) {
+	w := newWorld(t)
+	var missing []string
+	for _, e := range w.contract.Endpoints() {
+		path := inBraces.ReplaceAllString(e.Path, "1")
+		request, err := http.NewRequest(http.MethodOptions, w.base+"/api/v1"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := w.client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		allow := strings.FieldsFunc(answer.Header.Get("Allow"), func(r rune) bool { return r == ',' || r == ' ' })
+		if !slices.Contains(allow, e.Method) {
+			note := ""
+			if e.Spec == "YES" {
+				note = " (defined by the specification)"
+			}
+			missing = append(missing, e.Method+" "+e.Path+note)
+		}
+	}
+	t.Logf("%d of %d endpoints are routed; %d are missing:\n  %s", len(w.contract.Endpoints())-len(missing), len(w.contract.Endpoints()),
+		len(missing), strings.Join(missing, "\n  "))
+	if len(missing) == len(w.contract.Endpoints()) {
+		t.Error("OPTIONS names no methods at all")
+	}
 }
 
 // Every GET endpoint, asked by everyone there is.

@@ -270,6 +270,9 @@ func (w *world) send(who *person, method, path string, f *file, pairs ...any) (i
 	if err != nil {
 		w.Fatalf("%s %s: %v", method, path, err)
 	}
+	if kind := answer.Header.Get("Content-Type"); kind != "application/json" {
+		w.Errorf("%s %s: %d with Content-Type %q", method, path, answer.StatusCode, kind)
+	}
 	return answer.StatusCode, raw
 }
 
