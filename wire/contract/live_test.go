@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -87,7 +88,7 @@ func (w *world) start(binary string) {
 	gone := make(chan error, 1)
 	go func() { gone <- server.Wait() }()
 	w.Cleanup(func() {
-		server.Process.Signal(os.Interrupt)
+		server.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-gone:
 		case <-time.After(10 * time.Second):
