@@ -1,0 +1,100 @@
+"""The official bot runner, `zulip-run-bot`, with a bot account: mentions, direct messages, storage, and kill -9."""
+import os
+import subprocess
+import sys
+import time
+
+from harness import Checks, Server, eventually, ok
+
+checks = Checks()
+server = Server()
+people = server.people()
+owner = people[0]
+bot = {}
+runner = None
+
+
+def replies(after):
+    """What the bot has said since a message."""
+    got = ok(server.call("GET", "messages", owner, anchor=str(after), num_before=0, num_after=100, apply_markdown=False,
+                         narrow=[{"operator": "sender", "operand": bot["user_id"]}]))
+    return [m["content"] for m in got["messages"] if m["id"] > after]
+
+
+def within_a_second(condition):
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    return None
+
+
+def say(**message):
+    return ok(server.call("POST", "messages", owner, **message))["id"]
+
+
+with checks.that("an owner makes a bot and subscribes it"):
+    got = ok(server.call("POST", "bots", owner, full_name="Counter", short_name="counter", bot_type=1))
+    bot = {"user_id": got["user_id"], "key": got["api_key"]}
+    bot["email"] = ok(server.call("GET", f"users/{bot['user_id']}", owner))["user"]["email"]
+    ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "bots at work"}],
+                   principals=[owner["me"]["user_id"], bot["user_id"]]))
+
+if bot:
+    config = os.path.join(server.dir, "zuliprc")
+    with open(config, "w") as f:
+        f.write(f"[api]\nemail={bot['email']}\nkey={bot['key']}\nsite={server.site}\n")
+    with open(os.path.join(server.dir, "bot.log"), "ab") as log:
+        runner = subprocess.Popen(
+            [os.path.join(os.path.dirname(sys.executable), "zulip-run-bot"),
+             os.path.join(os.path.dirname(os.path.realpath(__file__)), "bot", "counting.py"), "--config-file", config, "--force"],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        with checks.that("the runner starts, and the bot answers a direct message"):
+            def first():
+                assert runner.poll() is None, open(os.path.join(server.dir, "bot.log")).read()[-600:]
+                # Until the bot has registered nobody hears it: ask again until it answers.
+                asked = say(type="private", to=[bot["user_id"]], content="hello")
+                return within_a_second(lambda: replies(asked - 1))
+
+            got = eventually("an answer", first)
+            assert got[0].endswith(": hello"), got
+
+        with checks.that("it answers a mention by name and by id, with the mention cut off"):
+            for mention in ("@**Counter**", f"@**Counter|{bot['user_id']}**"):
+                asked = say(type="stream", to="bots at work", topic="count", content=f"{mention} me")
+                got = eventually("an answer", lambda: replies(asked))
+                assert got[0].endswith(": me"), got
+                message = ok(server.call("GET", f"messages/{asked}", owner))["message"]
+                assert [r["user_id"] for r in message["reactions"]] == [bot["user_id"]], message["reactions"]
+
+        with checks.that("it does not answer what is not for it"):
+            quiet = say(type="stream", to="bots at work", topic="count", content="nothing for a bot")
+            asked = say(type="stream", to="bots at work", topic="count", content="@**Counter** and this is")
+            eventually("an answer", lambda: replies(asked))
+            assert len(replies(quiet)) == 1, replies(quiet)
+
+        with checks.that("it counts on across kill -9, and answers once"):
+            before = int(replies(asked)[0].split(":")[0])
+            for n in range(3):
+                server.kill()
+                server.start()
+                asked = say(type="stream", to="bots at work", topic="count", content=f"@**Counter** after {n}")
+                got = eventually("an answer", lambda: replies(asked))
+                assert got == [f"{before + n + 1}: after {n}"], got
+            storage = ok(server.call("GET", "bot_storage", bot))["storage"]
+            assert storage["count"] == str(before + 3), storage
+
+        with checks.that("the runner is still the process that was started"):
+            assert runner.poll() is None, open(os.path.join(server.dir, "bot.log")).read()[-600:]
+    finally:
+        runner.terminate()
+        try:
+            runner.wait(10)
+        except subprocess.TimeoutExpired:
+            runner.kill()
+            runner.wait(10)
+
+checks.summary()
