@@ -1,0 +1,395 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Channel is the row of one channel.
+type Channel struct {
+	ID              ChannelID
+	Name            string
+	Description     string
+	DescriptionHTML string
+	Created         int64
+	Creator         UserID // 0: none
+	Private         bool
+	WebPublic       bool
+	History         bool // history is public to subscribers
+	Archived        bool
+	Retention       *int64 // days; nil inherits, -1 keeps for ever
+	Folder          int64  // 0: none
+	TopicsPolicy    string // inherit, allow_empty_topic, disable_empty_topic, empty_topic_only
+	Default         bool   // kept in step with the organization's default channels
+	LastActive      int64  // time of the last message, or of creation
+	Settings        map[string]GroupValue
+}
+
+// ChannelRules are the permission settings every channel has.
+var ChannelRules = []GroupSettingRule{
+	{Name: "can_add_subscribers_group", Default: "role:nobody", NobodyOK: true},
+	{Name: "can_administer_channel_group", Default: "channel_creator", NobodyOK: true},
+	{Name: "can_create_topic_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_delete_any_message_group", Default: "role:nobody", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_delete_own_message_group", Default: "role:nobody", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_move_messages_out_of_channel_group", Default: "role:nobody", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_move_messages_within_channel_group", Default: "role:nobody", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_remove_subscribers_group", Default: "role:administrators", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_resolve_topics_group", Default: "role:nobody", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_send_message_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_subscribe_group", Default: "role:nobody", NobodyOK: true},
+}
+
+// channelIndex is what is derived about one channel.
+type channelIndex struct {
+	subscribers Set                    // users with an active subscription, deactivated accounts included
+	ids         Set                    // messages that are in the channel now
+	sent        Set                    // messages that were sent to it, wherever they are now
+	topics      map[string]*topicIndex // by folded name
+	heard       []UserID               // cached: subscribers that have a queue
+	heardKnown  bool
+}
+
+// FindChannel is a channel by id whatever the caller may know of it, or nil. Commands use the functions below, which
+// say what the caller may do.
+func (r *Realm) FindChannel(id ChannelID) *Channel { return r.chans.find(id) }
+
+// FindChannelByName is a channel by its name, compared without case, or nil.
+func (r *Realm) FindChannelByName(name string) *Channel {
+	if id, ok := r.by.channelName[fold(strings.TrimSpace(name))]; ok {
+		return r.chans.find(id)
+	}
+	return nil
+}
+
+// EachChannel calls fn with every channel by ascending id, archived ones included.
+func (r *Realm) EachChannel(fn func(*Channel)) {
+	for _, id := range r.chans.keys() {
+		fn(r.chans.rows[id])
+	}
+}
+
+// ChannelSetting is the value of one of a channel's permission settings.
+func (r *Realm) ChannelSetting(c *Channel, name string) GroupValue {
+	if v, ok := c.Settings[name]; ok {
+		return v
+	}
+	rule := ruleNamed(ChannelRules, name)
+	if rule == nil {
+		panic("BUG: no channel setting " + name)
+	}
+	if rule.Default == "channel_creator" {
+		if c.Creator == 0 {
+			return GroupValue{Group: groupNobody}
+		}
+		return GroupValue{Members: []UserID{c.Creator}}
+	}
+	return GroupValue{Group: r.SystemGroup(rule.Default)}
+}
+
+func (r *Realm) channelAllows(u *User, c *Channel, name string) bool {
+	return r.allowed(u, r.ChannelSetting(c, name), ruleNamed(ChannelRules, name).EveryoneOK)
+}
+
+// Subscribed reports whether a user has an active subscription.
+func (r *Realm) Subscribed(u UserID, c ChannelID) bool {
+	ix := r.by.channel[c]
+	return ix != nil && ix.subscribers.Has(int64(u))
+}
+
+// Subscribers is every user with an active subscription and an active account.
+func (r *Realm) Subscribers(c ChannelID) []UserID {
+	out := []UserID{}
+	for _, id := range IDs[UserID](r.by.channel[c].subscribers) {
+		if u := r.users.find(id); u != nil && u.Active {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// hasContent: who may read a channel's messages. Subscribers; for public channels every non-guest; web-public
+// everyone; further non-guests through the groups that grant subscribing.
+func (r *Realm) hasContent(u *User, c *Channel) bool {
+	if c.WebPublic {
+		return u != nil || r.SpectatorsAllowed()
+	}
+	if u == nil {
+		return false
+	}
+	if r.Subscribed(u.ID, c.ID) {
+		return true
+	}
+	if u.IsGuest() {
+		return false
+	}
+	return !c.Private || r.channelAllows(u, c, "can_subscribe_group") || r.channelAllows(u, c, "can_add_subscribers_group")
+}
+
+// hasMetadata: who may know a channel exists. Content, and administrators of organization or channel.
+func (r *Realm) hasMetadata(u *User, c *Channel) bool {
+	return r.hasContent(u, c) || u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
+}
+
+// VisibleChannel is a channel the caller may know of.
+func (v View) VisibleChannel(id ChannelID) (*Channel, error) {
+	c := v.chans.find(id)
+	if c == nil || !v.System && !v.hasMetadata(v.Me(), c) {
+		return nil, errChannelID()
+	}
+	return c, nil
+}
+
+// MaySeeChannel reports whether the caller may know the channel exists.
+func (v View) MaySeeChannel(c *Channel) bool { return v.System || v.hasMetadata(v.Me(), c) }
+
+// ReadableChannel is a channel whose messages the caller may read.
+func (v View) ReadableChannel(id ChannelID) (*Channel, error) {
+	c := v.chans.find(id)
+	if c == nil || !v.System && !v.hasContent(v.Me(), c) {
+		return nil, errChannelID()
+	}
+	return c, nil
+}
+
+// MayReadChannel reports whether the caller may read the channel's messages.
+func (v View) MayReadChannel(c *Channel) bool { return v.System || v.hasContent(v.Me(), c) }
+
+// administers: organization administrators and the channel's own.
+func (r *Realm) administers(u *User, c *Channel) bool {
+	return u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
+}
+
+// AdministeredChannel is a channel the caller may change.
+func (v View) AdministeredChannel(id ChannelID) (*Channel, error) {
+	c, err := v.VisibleChannel(id)
+	if err != nil {
+		return nil, err
+	}
+	if !v.System && !v.administers(v.Me(), c) {
+		return nil, Bad("You do not have permission to administer this channel.")
+	}
+	return c, nil
+}
+
+// MaySeeSubscribers reports whether the caller may know who is subscribed.
+func (v View) MaySeeSubscribers(c *Channel) bool {
+	me := v.Me()
+	if v.System {
+		return true
+	}
+	if me == nil {
+		return c.WebPublic
+	}
+	if me.IsGuest() && !c.WebPublic {
+		return v.Subscribed(me.ID, c.ID)
+	}
+	return v.hasMetadata(me, c)
+}
+
+// knowers is every listening user who may know the channel: the audience of its stream events.
+func (r *Realm) knowers(c *Channel) []UserID {
+	return r.where(func(u *User) bool { return r.hasMetadata(u, c) })
+}
+
+// peers is every listening user who hears of others joining and leaving.
+func (r *Realm) peers(c *Channel) []UserID {
+	return r.where(func(u *User) bool {
+		if u.IsGuest() && !c.WebPublic {
+			return r.Subscribed(u.ID, c.ID)
+		}
+		return r.hasMetadata(u, c)
+	})
+}
+
+// NewChannel is what a channel is created with.
+type NewChannel struct {
+	Name, Description, DescriptionHTML string
+	Private, WebPublic                 bool
+	History                            *bool // nil: public channels share history, private ones do not
+	Retention                          *int64
+	Folder                             int64
+	TopicsPolicy                       string
+	Default                            bool
+	Settings                           map[string]GroupValue
+}
+
+// checkChannelName refuses names the protocol does not allow and returns the trimmed one.
+func checkChannelName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return "", Bad("Channel name can't be empty.")
+	}
+	if length(name) > MaxChannelName {
+		return "", Bad("Channel name too long (limit: %d characters).", MaxChannelName)
+	}
+	if at, ok := printable(name); !ok {
+		return "", Bad("Invalid character in channel name, at position %d.", at)
+	}
+	return name, nil
+}
+
+// newChannel checks and records a channel; who may create which kind is decided here.
+func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
+	c, err := t.planChannel(n)
+	if err != nil {
+		return nil, err
+	}
+	t.Record(&ChannelCreated{Channel: *c})
+	return t.chans.must(c.ID), nil
+}
+
+// planChannel is newChannel without the recording, so that several can be checked before the first is made.
+func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
+	name, err := checkChannelName(n.Name)
+	if err != nil {
+		return nil, err
+	}
+	if t.FindChannelByName(name) != nil {
+		return nil, Bad("Channel name is already in use.")
+	}
+	history := !n.Private
+	if n.History != nil {
+		history = *n.History
+	}
+	if n.WebPublic && (n.Private || !history) || !n.Private && !history {
+		return nil, Bad("Invalid parameters")
+	}
+	me := t.Me()
+	if !t.System {
+		if me == nil {
+			return nil, errPermission()
+		}
+		right := "can_create_public_channel_group"
+		if n.Private {
+			right = "can_create_private_channel_group"
+		}
+		if !t.May(me, right) {
+			return nil, errPermission()
+		}
+		if n.WebPublic {
+			if !t.OrgBool("enable_spectator_access") {
+				return nil, Bad("Web-public channels are not enabled.")
+			}
+			if !t.May(me, "can_create_web_public_channel_group") {
+				return nil, errPermission()
+			}
+		}
+		if n.Retention != nil && me.Role != Owner {
+			return nil, errOwner()
+		}
+		if n.Default && !me.IsAdmin() {
+			return nil, Bad("You do not have permission to change default channels.")
+		}
+	}
+	if n.Default && n.Private {
+		return nil, Bad("A default channel cannot be private.")
+	}
+	if length(n.Description) > MaxDescription {
+		return nil, Bad("description is too long (limit: %d characters)", MaxDescription)
+	}
+	policy := n.TopicsPolicy
+	if policy == "" {
+		policy = "inherit"
+	}
+	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: strings.ReplaceAll(n.Description, "\n", " "), DescriptionHTML: n.DescriptionHTML,
+		Created: t.Now, LastActive: t.Now, Private: n.Private, WebPublic: n.WebPublic, History: history, Retention: n.Retention, Folder: n.Folder,
+		TopicsPolicy: policy, Default: n.Default, Settings: cloneMap(n.Settings)}
+	if me != nil {
+		c.Creator = me.ID
+	}
+	return c, nil
+}
+
+// ChannelCreated says a channel exists.
+type ChannelCreated struct{ Channel Channel }
+
+func (f *ChannelCreated) apply(r *Realm) {
+	c := f.Channel
+	c.Settings = cloneMap(c.Settings)
+	o := r.org.change(0)
+	o.NextChannel = max(o.NextChannel, c.ID+1)
+	if c.Default {
+		o.DefaultChannels = append(o.DefaultChannels, c.ID)
+		slices.Sort(o.DefaultChannels)
+	}
+	r.chans.put(c.ID, &c)
+	r.by.addChannel(&c)
+}
+
+func (f *ChannelCreated) tell(r *Realm) []Notice {
+	return []Notice{{To: r.knowers(r.chans.must(f.Channel.ID)), Event: r.appear(f.Channel.ID)}}
+}
+
+// ChannelAppeared is the event stream/create: the channel came into somebody's sight.
+type ChannelAppeared struct{ Channels []ChannelInfo }
+
+func (*ChannelAppeared) EventType() string { return "stream" }
+
+func (r *Realm) appear(ids ...ChannelID) *ChannelAppeared {
+	e := &ChannelAppeared{}
+	for _, id := range ids {
+		e.Channels = append(e.Channels, r.ChannelInfo(r.chans.must(id)))
+	}
+	return e
+}
+
+// ChannelVanished is the event stream/delete: the channel went out of somebody's sight, or was archived.
+type ChannelVanished struct {
+	Channels []ChannelID
+	Archived bool // for queues without archived_channels only
+}
+
+func (*ChannelVanished) EventType() string { return "stream" }
+
+// ChannelInfo is a channel as clients are told of it: the row and what is derived.
+type ChannelInfo struct {
+	Channel
+	Groups         map[string]GroupValue // every permission setting, defaults filled in
+	FirstMessage   MessageID             // 0: none
+	Subscribers    int                   // active accounts, bots included
+	WeeklyTraffic  int64                 // messages a week; -1: too new to tell
+	RecentlyActive bool
+}
+
+// recentlyActive is how long after its last message a channel still counts as active: 180 days.
+const recentlyActive = 180 * 86400
+
+// ChannelInfo copies a channel out of the realm.
+func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
+	ix := r.by.channel[c.ID]
+	i := ChannelInfo{Channel: *c, Groups: make(map[string]GroupValue, len(ChannelRules)), WeeklyTraffic: r.weeklyTraffic(c)}
+	i.Settings = nil
+	for _, rule := range ChannelRules {
+		i.Groups[rule.Name] = r.ChannelSetting(c, rule.Name)
+	}
+	if m, ok := ix.ids.Min(); ok {
+		i.FirstMessage = MessageID(m)
+	}
+	i.Subscribers = len(r.Subscribers(c.ID))
+	i.RecentlyActive = r.by.clock-c.LastActive <= recentlyActive
+	return i
+}
+
+// weeklyTraffic is the average of messages a week over the last 28 days, rounded to two significant digits; -1 for a
+// channel younger than a week.
+func (r *Realm) weeklyTraffic(c *Channel) int64 {
+	age := (r.by.clock - c.Created) / 86400
+	if age < 7 {
+		return -1
+	}
+	n := int64(r.messagesSince(c.ID, r.by.clock-28*86400))
+	weekly := n / 4
+	if age < 28 {
+		weekly = n * 7 / age
+	}
+	if weekly == 0 && n > 0 {
+		return 1
+	}
+	for unit := int64(10); weekly >= unit*10; unit *= 10 {
+		if weekly < unit*100 {
+			return (weekly + unit/2) / unit * unit
+		}
+	}
+	return weekly
+}

@@ -1,0 +1,59 @@
+package realm
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// kinds gives every fact, and every event that is not a fact, its number in the journal and in kept events. A number
+// is never used for anything else; fields are only ever added at a type's end.
+var kinds = map[uint16]any{
+	1:  (*Ticked)(nil),
+	2:  (*Founded)(nil),
+	3:  (*UserJoined)(nil),
+	4:  (*UserChanged)(nil),
+	5:  (*KeyChanged)(nil),
+	6:  (*PasswordChanged)(nil),
+	7:  (*ChannelCreated)(nil),
+	8:  (*ChannelAppeared)(nil),
+	9:  (*ChannelVanished)(nil),
+	10: (*Subscribed)(nil),
+	11: (*Unsubscribed)(nil),
+	12: (*SubscriptionAdded)(nil),
+	13: (*SubscriptionRemoved)(nil),
+	14: (*PeersChanged)(nil),
+	15: (*MessageSent)(nil),
+	16: (*MessageArrived)(nil),
+	17: (*QueueOpened)(nil),
+	18: (*QueueClosed)(nil),
+	19: (*TopicPolicySet)(nil),
+}
+
+var numbers = func() map[reflect.Type]uint16 {
+	m := make(map[reflect.Type]uint16, len(kinds))
+	for n, k := range kinds {
+		m[reflect.TypeOf(k).Elem()] = n
+	}
+	return m
+}()
+
+// NumberOf is the number of a fact's or event's type; 0 if it has none, which only a test should ever see.
+func NumberOf(x any) uint16 { return numbers[reflect.TypeOf(x).Elem()] }
+
+// Blank is a new value of the type with that number, to decode into.
+func Blank(number uint16) (any, error) {
+	k, ok := kinds[number]
+	if !ok {
+		return nil, fmt.Errorf("no fact or event is numbered %d: written by a newer version?", number)
+	}
+	return reflect.New(reflect.TypeOf(k).Elem()).Interface(), nil
+}
+
+// Numbers is every number in use, for tests that pin them.
+func Numbers() map[uint16]reflect.Type {
+	m := map[uint16]reflect.Type{}
+	for n, k := range kinds {
+		m[n] = reflect.TypeOf(k).Elem()
+	}
+	return m
+}

@@ -1,0 +1,219 @@
+package realm
+
+import (
+	"slices"
+)
+
+// Group is the row of a user group. The eight system groups have no member list: their members follow from roles.
+type Group struct {
+	ID          GroupID
+	Name        string
+	Description string
+	Created     int64
+	Creator     UserID // 0: none
+	System      bool
+	Deactivated bool
+	Members     []UserID  // ascending
+	Subgroups   []GroupID // ascending
+	Settings    map[string]GroupValue
+}
+
+// GroupValue is the value of a permission setting: one named group, or an anonymous one of its own.
+type GroupValue struct {
+	Group     GroupID // not 0: the named group, and the rest is empty
+	Members   []UserID
+	Subgroups []GroupID
+}
+
+// SystemGroups in the order they are created, which fixes their ids 1 to 8.
+var SystemGroups = []struct{ Name, Display, Description string }{
+	{"role:nobody", "Nobody", "Nobody"},
+	{"role:owners", "Owners", "Owners of this organization"},
+	{"role:administrators", "Administrators", "Administrators of this organization, including owners"},
+	{"role:moderators", "Moderators", "Moderators of this organization, including administrators"},
+	{"role:fullmembers", "Full members", "Members of this organization, not including new accounts and guests"},
+	{"role:members", "Members", "Members of this organization, not including guests"},
+	{"role:everyone", "Everyone", "Everyone in this organization, including guests"},
+	{"role:internet", "Everyone on the internet", "Everyone on the Internet"},
+}
+
+// The ids of the system groups.
+const (
+	groupNobody GroupID = 1 + iota
+	groupOwners
+	groupAdministrators
+	groupModerators
+	groupFullMembers
+	groupMembers
+	groupEveryone
+	groupInternet
+)
+
+// GroupRules are the permission settings every group has.
+var GroupRules = []GroupSettingRule{
+	{Name: "can_add_members_group", Default: "group_creator", NobodyOK: true},
+	{Name: "can_join_group", Default: "role:nobody", NobodyOK: true},
+	{Name: "can_leave_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_manage_group", Default: "group_creator", NobodyOK: true},
+	{Name: "can_mention_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
+	{Name: "can_remove_members_group", Default: "role:nobody", NobodyOK: true},
+}
+
+func (r *Realm) foundSystemGroups(at int64) {
+	for i, s := range SystemGroups {
+		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true, Settings: map[string]GroupValue{}}
+		if i >= 2 {
+			g.Subgroups = []GroupID{GroupID(i)}
+		}
+		r.groups.put(g.ID, g)
+	}
+	r.org.change(0).NextGroup = GroupID(len(SystemGroups) + 1)
+}
+
+// SystemGroup is the id of a system group by its internal name.
+func (r *Realm) SystemGroup(name string) GroupID {
+	for i, s := range SystemGroups {
+		if s.Name == name {
+			return GroupID(i + 1)
+		}
+	}
+	panic("BUG: no system group " + name)
+}
+
+// FindGroup is a group by id, or nil.
+func (r *Realm) FindGroup(id GroupID) *Group { return r.groups.find(id) }
+
+// EachGroup calls fn with every group by ascending id.
+func (r *Realm) EachGroup(fn func(*Group)) {
+	for _, id := range r.groups.keys() {
+		fn(r.groups.rows[id])
+	}
+}
+
+// FullMember reports whether the account is older than the organization's waiting period (days), or above members.
+func (r *Realm) FullMember(u *User, now int64) bool {
+	if u.IsGuest() {
+		return false
+	}
+	return u.IsModerator() || now-u.Joined >= r.OrgInt("waiting_period_threshold")*86400
+}
+
+// rolesGroup is the system group whose direct member a role is.
+func rolesGroup(role Role) GroupID {
+	switch role {
+	case Owner:
+		return groupOwners
+	case Administrator:
+		return groupAdministrators
+	case Moderator:
+		return groupModerators
+	case Guest:
+		return groupEveryone
+	}
+	return groupMembers
+}
+
+// DirectMembers is who belongs to a group by itself, ascending; for a system group it follows from the roles.
+// Full members need a clock and are told apart by now.
+func (r *Realm) DirectMembers(g *Group, now int64) []UserID {
+	if !g.System {
+		return slices.Clone(g.Members)
+	}
+	out := []UserID{}
+	for _, u := range r.activeUsers() {
+		if rolesGroup(u.Role) == g.ID || g.ID == groupFullMembers && u.Role == Member && r.FullMember(u, now) {
+			out = append(out, u.ID)
+		}
+	}
+	return out
+}
+
+// inSystemGroup decides by role; full membership by the account's age cannot be decided without a clock, so callers
+// that have one pass through inGroupAt.
+func (r *Realm) inSystemGroup(u *User, g GroupID, now int64) bool {
+	switch g {
+	case groupNobody:
+		return false
+	case groupOwners:
+		return u.Role == Owner
+	case groupAdministrators:
+		return u.Role <= Administrator
+	case groupModerators:
+		return u.Role <= Moderator
+	case groupFullMembers:
+		return r.FullMember(u, now)
+	case groupMembers:
+		return u.Role <= Member
+	}
+	return true
+}
+
+// maxGroupDepth bounds the walk through subgroups; groups cannot form cycles, so this only guards against a bug.
+const maxGroupDepth = 64
+
+func (r *Realm) inGroup(u *User, id GroupID, now int64, depth int) bool {
+	if id >= groupNobody && id <= groupInternet {
+		return r.inSystemGroup(u, id, now)
+	}
+	g := r.groups.find(id)
+	if g == nil || depth > maxGroupDepth {
+		return false
+	}
+	if _, ok := slices.BinarySearch(g.Members, u.ID); ok {
+		return true
+	}
+	for _, s := range g.Subgroups {
+		if r.inGroup(u, s, now, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// InGroup reports whether a user belongs to a group, directly or through subgroups.
+func (v View) InGroup(u *User, id GroupID) bool { return v.inGroup(u, id, v.Now, 0) }
+
+// allowed decides a permission; a guest never has one whose setting may not be "everyone". Full membership counts from
+// the last time the realm was told the time (clock), which every turn does.
+func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
+	if u == nil || u.IsGuest() && !everyoneOK {
+		return false
+	}
+	return r.inValue(u, v)
+}
+
+func (r *Realm) inValue(u *User, v GroupValue) bool {
+	if v.Group != 0 {
+		return r.inGroup(u, v.Group, r.by.clock, 0)
+	}
+	if slices.Contains(v.Members, u.ID) {
+		return true
+	}
+	for _, s := range v.Subgroups {
+		if r.inGroup(u, s, r.by.clock, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// GroupSettingOf is the value of one of a group's own permission settings.
+func (r *Realm) GroupSettingOf(g *Group, name string) GroupValue {
+	if v, ok := g.Settings[name]; ok {
+		return v
+	}
+	rule := ruleNamed(GroupRules, name)
+	if rule == nil {
+		panic("BUG: no group setting " + name)
+	}
+	if g.System {
+		return GroupValue{Group: groupNobody}
+	}
+	if rule.Default == "group_creator" {
+		if g.Creator == 0 {
+			return GroupValue{Group: groupNobody}
+		}
+		return GroupValue{Members: []UserID{g.Creator}}
+	}
+	return GroupValue{Group: r.SystemGroup(rule.Default)}
+}

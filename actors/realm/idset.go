@@ -1,0 +1,183 @@
+package realm
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// Set is a compressed set of ids (Roaring; the chosen home of that library). The zero value is empty and usable.
+// It encodes as the portable Roaring format, so a user who has read a million messages costs a few runs.
+type Set struct{ b *roaring.Bitmap }
+
+func SetOf[T ~int64](ids ...T) Set {
+	var s Set
+	for _, id := range ids {
+		s.Add(int64(id))
+	}
+	return s
+}
+
+func (s *Set) bitmap() *roaring.Bitmap {
+	if s.b == nil {
+		s.b = roaring.New()
+	}
+	return s.b
+}
+
+func (s *Set) Add(id int64) bool    { return s.bitmap().CheckedAdd(uint32(id)) }
+func (s *Set) Remove(id int64) bool { return s.b != nil && s.b.CheckedRemove(uint32(id)) }
+func (s Set) Has(id int64) bool {
+	return s.b != nil && id >= 0 && id <= 1<<32-1 && s.b.Contains(uint32(id))
+}
+func (s Set) Len() int {
+	if s.b == nil {
+		return 0
+	}
+	return int(s.b.GetCardinality())
+}
+func (s Set) Empty() bool { return s.b == nil || s.b.IsEmpty() }
+
+// AddRange adds from..to, both included.
+func (s *Set) AddRange(from, to int64) {
+	if from <= to {
+		s.bitmap().AddRange(uint64(from), uint64(to)+1)
+	}
+}
+
+// RemoveRange removes from..to, both included.
+func (s *Set) RemoveRange(from, to int64) {
+	if s.b != nil && from <= to {
+		s.b.RemoveRange(uint64(from), uint64(to)+1)
+	}
+}
+
+func (s *Set) Union(o Set) {
+	if o.b != nil {
+		s.bitmap().Or(o.b)
+	}
+}
+func (s *Set) Subtract(o Set) {
+	if s.b != nil && o.b != nil {
+		s.b.AndNot(o.b)
+	}
+}
+func (s *Set) Intersect(o Set) {
+	if o.b == nil {
+		s.b = nil
+	} else if s.b != nil {
+		s.b.And(o.b)
+	}
+}
+
+// Both is the ids in both sets, as a new set.
+func Both(a, b Set) Set {
+	if a.b == nil || b.b == nil {
+		return Set{}
+	}
+	return Set{roaring.And(a.b, b.b)}
+}
+
+// Without is the ids of a that are not in b, as a new set.
+func Without(a, b Set) Set {
+	if a.b == nil {
+		return Set{}
+	}
+	if b.b == nil {
+		return a.Clone()
+	}
+	return Set{roaring.AndNot(a.b, b.b)}
+}
+
+// Either is the ids in any of the sets, as a new set.
+func Either(sets ...Set) Set {
+	bs := make([]*roaring.Bitmap, 0, len(sets))
+	for _, s := range sets {
+		if s.b != nil {
+			bs = append(bs, s.b)
+		}
+	}
+	return Set{roaring.FastOr(bs...)}
+}
+
+func (s Set) Clone() Set {
+	if s.b == nil {
+		return Set{}
+	}
+	return Set{s.b.Clone()}
+}
+
+// Between is the ids from..to, both included, as a new set.
+func (s Set) Between(from, to int64) Set {
+	if s.b == nil || from > to {
+		return Set{}
+	}
+	var r Set
+	r.AddRange(max(from, 0), min(to, 1<<32-1))
+	return Both(s, r)
+}
+
+func (s Set) Min() (int64, bool) {
+	if s.Empty() {
+		return 0, false
+	}
+	return int64(s.b.Minimum()), true
+}
+func (s Set) Max() (int64, bool) {
+	if s.Empty() {
+		return 0, false
+	}
+	return int64(s.b.Maximum()), true
+}
+
+// Rank is how many ids are at most id.
+func (s Set) Rank(id int64) int {
+	if s.b == nil || id < 0 {
+		return 0
+	}
+	return int(s.b.Rank(uint32(min(id, 1<<32-1))))
+}
+
+// At is the i-th id, counted from 0; i must be below Len.
+func (s Set) At(i int) int64 {
+	v, err := s.b.Select(uint32(i))
+	if err != nil {
+		panic("BUG: Set.At: " + err.Error())
+	}
+	return int64(v)
+}
+
+// Each calls fn with the ids ascending until it returns false.
+func (s Set) Each(fn func(id int64) bool) {
+	if s.b != nil {
+		s.b.Iterate(func(x uint32) bool { return fn(int64(x)) })
+	}
+}
+
+// Optimize turns long runs into run containers; call it after bulk changes.
+func (s *Set) Optimize() {
+	if s.b != nil {
+		s.b.RunOptimize()
+	}
+}
+
+// IDs returns the ids of a set ascending, never nil.
+func IDs[T ~int64](s Set) []T {
+	out := make([]T, 0, s.Len())
+	s.Each(func(id int64) bool { out = append(out, T(id)); return true })
+	return out
+}
+
+func (s Set) MarshalBinary() ([]byte, error) {
+	if s.Empty() {
+		return []byte{}, nil
+	}
+	b := s.b.Clone() // RunOptimize changes the bitmap; a row being written must not change under its readers
+	b.RunOptimize()
+	return b.ToBytes()
+}
+
+func (s *Set) UnmarshalBinary(data []byte) error {
+	s.b = nil
+	if len(data) == 0 {
+		return nil
+	}
+	s.b = roaring.New()
+	return s.b.UnmarshalBinary(data)
+}

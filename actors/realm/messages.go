@@ -1,0 +1,440 @@
+package realm
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// message is what is kept in memory of every message: 24 bytes. Its text lives on disk and in a cache.
+type message struct {
+	sender  uint32
+	channel uint32 // 0: direct
+	talk    TalkID // direct conversations only
+	topic   TopicID
+	time    uint32 // Unix seconds
+	client  ClientID
+	bits    uint16
+}
+
+// Bits of a message.
+const (
+	bitLive uint16 = 1 << iota
+	bitLink
+	bitImage
+	bitAttachment
+	bitMe
+	bitChannelWildcard
+	bitTopicWildcard
+	bitExtra // has a row in extras
+)
+
+// blockSize is how many messages share one row on disk.
+const blockSize = 256
+
+// messageBlock is the row of 256 messages with neighbouring ids.
+type messageBlock struct{ m [blockSize]message }
+
+const messageBytes = 22
+
+func (b *messageBlock) MarshalBinary() ([]byte, error) {
+	n := blockSize
+	for n > 0 && b.m[n-1].bits == 0 {
+		n--
+	}
+	out := make([]byte, 0, n*messageBytes)
+	for _, m := range b.m[:n] {
+		out = binary.BigEndian.AppendUint32(out, m.sender)
+		place := m.channel << 1
+		if m.channel == 0 {
+			place = uint32(m.talk)<<1 | 1
+		}
+		out = binary.BigEndian.AppendUint32(out, place)
+		out = binary.BigEndian.AppendUint32(out, uint32(m.topic))
+		out = binary.BigEndian.AppendUint32(out, m.time)
+		out = binary.BigEndian.AppendUint16(out, uint16(m.client))
+		out = binary.BigEndian.AppendUint16(out, m.bits)
+		out = append(out, 0, 0) // room for the next field
+	}
+	return out, nil
+}
+
+func (b *messageBlock) UnmarshalBinary(in []byte) error {
+	if len(in)%messageBytes != 0 || len(in) > blockSize*messageBytes {
+		return fmt.Errorf("message block of %d bytes", len(in))
+	}
+	for i := 0; len(in) > 0; i, in = i+1, in[messageBytes:] {
+		m := &b.m[i]
+		m.sender = binary.BigEndian.Uint32(in)
+		place := binary.BigEndian.Uint32(in[4:])
+		if place&1 == 1 {
+			m.talk = TalkID(place >> 1)
+		} else {
+			m.channel = place >> 1
+		}
+		m.topic = TopicID(binary.BigEndian.Uint32(in[8:]))
+		m.time = binary.BigEndian.Uint32(in[12:])
+		m.client = ClientID(binary.BigEndian.Uint16(in[16:]))
+		m.bits = binary.BigEndian.Uint16(in[18:])
+	}
+	return nil
+}
+
+// MessageExtra is the row of a message that has more than a sender, a place and a time.
+type MessageExtra struct {
+	Version        uint16    // of the text; 0 is the first
+	Edited         int64     // last edit of the content; 0: never
+	Moved          int64     // last move to another topic or channel; 0: never
+	SentTo         ChannelID // where it was sent, if it is elsewhere now
+	Mentioned      []UserID  // by name, not silently
+	GroupMentioned []UserID  // members of mentioned groups at the time
+	TopicMentioned []UserID  // participants a topic wildcard reached
+	Alerted        []UserID  // whose alert words occur
+	Reactions      []Reaction
+	Submessages    []Submessage
+	History        []Revision // oldest first
+	Attachments    []string
+	Widget         string // poll, todo or zform
+}
+
+// Reaction is one emoji of one user on a message.
+type Reaction struct {
+	User UserID
+	Name string
+	Code string
+	Type string // unicode_emoji, realm_emoji, zulip_extra_emoji
+}
+
+// Submessage is data a widget keeps with a message.
+type Submessage struct {
+	ID            int64
+	Sender        UserID
+	Type, Content string
+}
+
+// Revision is one entry of a message's edit history: what was before.
+type Revision struct {
+	User                        UserID
+	At                          int64
+	Content                     bool // the text changed; Version is the text before
+	Version                     uint16
+	TopicBefore, TopicAfter     *string
+	ChannelBefore, ChannelAfter ChannelID // 0: the channel did not change
+}
+
+// Body is a message's text and its rendering, kept outside the realm under BodyRef.
+type Body struct{ Text, HTML string }
+
+// BodyRef names one version of a message's text. It is written once and never changes.
+type BodyRef struct {
+	Message MessageID
+	Version uint16
+}
+
+func (r *Realm) message(id MessageID) *message {
+	if id <= 0 {
+		return nil
+	}
+	b := r.blocks.find(int64(id) / blockSize)
+	if b == nil || b.m[id%blockSize].bits&bitLive == 0 {
+		return nil
+	}
+	return &b.m[id%blockSize]
+}
+
+func (r *Realm) changeMessage(id MessageID) *message {
+	return &r.blocks.change(int64(id) / blockSize).m[id%blockSize]
+}
+
+// extra is a message's further row for reading, or nil.
+func (r *Realm) extra(id MessageID, m *message) *MessageExtra {
+	if m.bits&bitExtra == 0 {
+		return nil
+	}
+	return r.extras.must(id)
+}
+
+// changeExtra is a message's further row for changing; it comes to be when needed.
+func (r *Realm) changeExtra(id MessageID) *MessageExtra {
+	r.changeMessage(id).bits |= bitExtra
+	return r.extras.open(id)
+}
+
+// Topic is the row of one spelling of a topic in one channel.
+type Topic struct {
+	Channel ChannelID
+	Name    string
+}
+
+// topicIndex is a topic as people see it: spellings that differ only in case are one.
+type topicIndex struct {
+	ids          Set
+	participants map[UserID]int // how often each sent or reacted, for topic wildcards and receipts
+}
+
+// Talk is the row of a set of people who talk directly, themselves included, ascending.
+type Talk struct{ Members []UserID }
+
+type talkIndex struct{ ids Set }
+
+func talkKey(members []UserID) string {
+	b := make([]byte, 0, 4*len(members))
+	for _, m := range members {
+		b = binary.BigEndian.AppendUint32(b, uint32(m))
+	}
+	return string(b)
+}
+
+// FindTalk is the conversation of exactly these people (ascending, the caller included), or 0.
+func (r *Realm) FindTalk(members []UserID) TalkID { return r.by.talkOf[talkKey(members)] }
+
+// ClientName is the row of a client program's name.
+type ClientName struct{ Name string }
+
+// indexes is everything derived from rows.
+type indexes struct {
+	clock                               int64
+	email                               map[string]UserID
+	channelName                         map[string]ChannelID
+	channel                             map[ChannelID]*channelIndex
+	topic                               map[ChannelID]map[string]TopicID // exact spelling
+	talk                                map[TalkID]*talkIndex
+	talkOf                              map[string]TalkID
+	talksOf                             map[UserID][]TalkID
+	client                              map[string]ClientID
+	sender                              map[UserID]*Set
+	mentioned                           map[UserID]*Set
+	alerted                             map[UserID]*Set
+	wildcard                            Set // messages with a channel wildcard
+	links, images, attachments, reacted Set
+	listening                           Set            // users with a queue
+	queuesOf                            map[UserID]int // how many each
+	allPublic                           map[UserID]int // queues that take messages beyond what was received
+}
+
+func (x *indexes) init() {
+	*x = indexes{clock: x.clock, email: map[string]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
+		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{},
+		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
+		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}}
+}
+
+func (x *indexes) addChannel(c *Channel) {
+	x.channelName[fold(c.Name)] = c.ID
+	x.channel[c.ID] = &channelIndex{topics: map[string]*topicIndex{}}
+	x.topic[c.ID] = map[string]TopicID{}
+}
+
+// index rebuilds everything derived, after rows were loaded.
+func (r *Realm) index() {
+	r.by.init()
+	for _, u := range r.users.rows {
+		r.by.email[foldEmail(u.Email)] = u.ID
+	}
+	for _, c := range r.chans.rows {
+		r.by.addChannel(c)
+	}
+	for u, l := range r.subs.rows {
+		for _, s := range l.List {
+			if s.Active {
+				r.by.channel[s.Channel].subscribers.Add(int64(u))
+			}
+		}
+	}
+	for id, t := range r.topics.rows {
+		r.by.topic[t.Channel][t.Name] = id
+	}
+	for id, t := range r.talks.rows {
+		r.by.addTalk(id, t)
+	}
+	for id, c := range r.clients.rows {
+		r.by.client[c.Name] = id
+	}
+	for _, id := range r.queues.keys() {
+		r.by.openQueue(r, r.queues.rows[id])
+	}
+	for _, n := range r.blocks.keys() {
+		b := r.blocks.rows[n]
+		for i := range b.m {
+			if b.m[i].bits&bitLive != 0 {
+				r.indexMessage(MessageID(n*blockSize)+MessageID(i), &b.m[i])
+			}
+		}
+	}
+	r.nouns.index(r)
+}
+
+func (x *indexes) addTalk(id TalkID, t *Talk) {
+	x.talk[id] = &talkIndex{}
+	x.talkOf[talkKey(t.Members)] = id
+	for _, u := range t.Members {
+		x.talksOf[u] = append(x.talksOf[u], id)
+	}
+}
+
+func setOf[K comparable](m map[K]*Set, k K) *Set {
+	s := m[k]
+	if s == nil {
+		s = &Set{}
+		m[k] = s
+	}
+	return s
+}
+
+func (r *Realm) topicIndexOf(m *message) *topicIndex {
+	ix := r.by.channel[ChannelID(m.channel)]
+	name := fold(r.topics.must(m.topic).Name)
+	t := ix.topics[name]
+	if t == nil {
+		t = &topicIndex{participants: map[UserID]int{}}
+		ix.topics[name] = t
+	}
+	return t
+}
+
+// indexMessage puts a message into everything derived.
+func (r *Realm) indexMessage(id MessageID, m *message) {
+	r.placeMessage(id, m)
+	n := int64(id)
+	setOf(r.by.sender, UserID(m.sender)).Add(n)
+	if m.channel != 0 {
+		sent := ChannelID(m.channel)
+		if e := r.extra(id, m); e != nil && e.SentTo != 0 {
+			sent = e.SentTo
+		}
+		r.by.channel[sent].sent.Add(n)
+	}
+	r.indexContent(id, m)
+}
+
+// placeMessage puts a message into its conversation.
+func (r *Realm) placeMessage(id MessageID, m *message) {
+	if m.channel == 0 {
+		r.by.talk[m.talk].ids.Add(int64(id))
+		return
+	}
+	r.by.channel[ChannelID(m.channel)].ids.Add(int64(id))
+	t := r.topicIndexOf(m)
+	t.ids.Add(int64(id))
+	t.participants[UserID(m.sender)]++
+	if e := r.extra(id, m); e != nil {
+		for _, x := range e.Reactions {
+			t.participants[x.User]++
+		}
+	}
+}
+
+// unplaceMessage takes a message out of its conversation; an empty topic disappears.
+func (r *Realm) unplaceMessage(id MessageID, m *message) {
+	if m.channel == 0 {
+		r.by.talk[m.talk].ids.Remove(int64(id))
+		return
+	}
+	ix := r.by.channel[ChannelID(m.channel)]
+	ix.ids.Remove(int64(id))
+	t := r.topicIndexOf(m)
+	t.ids.Remove(int64(id))
+	t.leave(UserID(m.sender))
+	if e := r.extra(id, m); e != nil {
+		for _, x := range e.Reactions {
+			t.leave(x.User)
+		}
+	}
+	if t.ids.Empty() {
+		delete(ix.topics, fold(r.topics.must(m.topic).Name))
+	}
+}
+
+func (t *topicIndex) leave(u UserID) {
+	if t.participants[u]--; t.participants[u] <= 0 {
+		delete(t.participants, u)
+	}
+}
+
+// indexContent puts a message into the sets that follow from its content.
+func (r *Realm) indexContent(id MessageID, m *message) {
+	n := int64(id)
+	for _, s := range []struct {
+		bit uint16
+		set *Set
+	}{{bitLink, &r.by.links}, {bitImage, &r.by.images}, {bitAttachment, &r.by.attachments}, {bitChannelWildcard, &r.by.wildcard}} {
+		if m.bits&s.bit != 0 {
+			s.set.Add(n)
+		} else {
+			s.set.Remove(n)
+		}
+	}
+	if e := r.extra(id, m); e != nil {
+		for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
+			for _, u := range list {
+				setOf(r.by.mentioned, u).Add(n)
+			}
+		}
+		for _, u := range e.Alerted {
+			setOf(r.by.alerted, u).Add(n)
+		}
+		if len(e.Reactions) > 0 {
+			r.by.reacted.Add(n)
+		}
+	}
+}
+
+// unindexMessage takes a message out of everything derived.
+func (r *Realm) unindexMessage(id MessageID, m *message) {
+	r.unplaceMessage(id, m)
+	n := int64(id)
+	setOf(r.by.sender, UserID(m.sender)).Remove(n)
+	e := r.extra(id, m)
+	if m.channel != 0 {
+		sent := ChannelID(m.channel)
+		if e != nil && e.SentTo != 0 {
+			sent = e.SentTo
+		}
+		r.by.channel[sent].sent.Remove(n)
+	}
+	r.unindexContent(id, m)
+	r.by.reacted.Remove(n)
+}
+
+func (r *Realm) unindexContent(id MessageID, m *message) {
+	n := int64(id)
+	for _, s := range []*Set{&r.by.links, &r.by.images, &r.by.attachments, &r.by.wildcard} {
+		s.Remove(n)
+	}
+	if e := r.extra(id, m); e != nil {
+		for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
+			for _, u := range list {
+				setOf(r.by.mentioned, u).Remove(n)
+			}
+		}
+		for _, u := range e.Alerted {
+			setOf(r.by.alerted, u).Remove(n)
+		}
+	}
+}
+
+// topicID is the id of a spelling, or the next free one with made = true.
+func (r *Realm) topicID(c ChannelID, name string) (id TopicID, made bool) {
+	if id, ok := r.by.topic[c][name]; ok {
+		return id, false
+	}
+	return r.Org().NextTopic, true
+}
+
+// messagesSince counts a channel's messages sent at or after a time, newest first.
+func (r *Realm) messagesSince(c ChannelID, since int64) int {
+	ids := r.by.channel[c].ids
+	n := ids.Len()
+	lo, hi := 0, n
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if int64(r.message(MessageID(ids.At(mid))).time) < since {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return n - lo
+}
+
+// LastMessage is the newest id given to a message, 0 before the first.
+func (r *Realm) LastMessage() MessageID { return r.Org().NextMessage - 1 }

@@ -1,0 +1,93 @@
+package realm
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Lengths in Unicode code points; the numbers are the protocol's.
+const (
+	MaxTopic       = 60
+	MaxMessage     = 10000
+	MaxChannelName = 60
+	MaxDescription = 1024
+	MaxUserName    = 100
+	minUserName    = 2
+)
+
+// printable returns the 1-based place of the first character that names may not hold: control characters, surrogates
+// and Unicode non-characters.
+func printable(s string) (int, bool) {
+	n := 0
+	for _, c := range s {
+		n++
+		if unicode.Is(unicode.Cc, c) || unicode.Is(unicode.Cs, c) || c >= 0xFDD0 && c <= 0xFDEF || c&0xFFFE == 0xFFFE {
+			return n, false
+		}
+	}
+	return 0, true
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+
+// firstRunes is the first n code points of s.
+func firstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// fold is how names are compared: without case.
+func fold(s string) string { return strings.ToLower(s) }
+
+// checkName refuses a full name the protocol does not allow; except is the user who has it already.
+func (v View) checkName(name string, except UserID) error {
+	name = strings.TrimSpace(name)
+	switch n := length(name); {
+	case n < minUserName:
+		return Bad("Name too short!")
+	case n > MaxUserName:
+		return Bad("Name too long!")
+	}
+	if _, ok := printable(name); !ok || strings.ContainsAny(name, "*`\\>\"@") {
+		return Bad("Invalid characters in name!")
+	}
+	if i := strings.LastIndexByte(name, '|'); i >= 0 && digits(name[i+1:]) {
+		return Bad("Invalid format!")
+	}
+	if v.OrgBool("require_unique_names") {
+		taken := false
+		v.EachUser(func(u *User) { taken = taken || u.ID != except && fold(u.Name) == fold(name) })
+		if taken {
+			return Bad("Unique names required in this organization.")
+		}
+	}
+	return nil
+}
+
+func digits(s string) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// validEmail is a syntax check that refuses what cannot be an address; delivery is the real test.
+func validEmail(e string) bool {
+	at := strings.LastIndexByte(e, '@')
+	if at <= 0 || at == len(e)-1 || len(e) > 254 || strings.ContainsAny(e, " \t\r\n,;<>()[]\\\"") {
+		return false
+	}
+	host := e[at+1:]
+	if strings.ContainsRune(e[:at], '@') || strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
+		return false
+	}
+	return host == "localhost" || strings.ContainsRune(host, '.')
+}

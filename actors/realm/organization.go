@@ -1,0 +1,82 @@
+package realm
+
+// Organization is the row of what belongs to the whole organization: identity, settings, the next free ids.
+type Organization struct {
+	StringID                                string // subdomain; "" is the root organization
+	Name                                    string
+	Created                                 int64
+	UUID                                    string
+	Description                             string
+	DescriptionHTML                         string
+	Deactivated                             bool
+	Settings                                map[string]any        // values that differ from OrgSettings' defaults
+	GroupSettings                           map[string]GroupValue // values that differ from OrgGroupSettings' defaults
+	UserDefaults                            map[string]any        // values for new accounts that differ from UserSettings' defaults
+	NextUser                                UserID
+	NextGroup                               GroupID
+	NextChannel                             ChannelID
+	NextMessage                             MessageID
+	NextTopic                               TopicID
+	NextTalk                                TalkID
+	NextClient                              ClientID
+	Next                                    map[string]int64 // next id of each smaller noun, by its name
+	DefaultChannels                         []ChannelID
+	IconVersion                             int
+	LogoVersion                             int
+	NightLogoVersion                        int
+	IconSource, LogoSource, NightLogoSource string
+}
+
+// The system bots every organization has from its first fact on.
+const (
+	NotificationBot UserID = 1
+	WelcomeBot      UserID = 2
+	EmailGateway    UserID = 3
+	firstUser       UserID = 8 // lower ids are kept for further system bots
+)
+
+// Founded is the first fact of an organization: its identity, system groups and system bots.
+type Founded struct {
+	StringID, Name, UUID string
+	At                   int64
+}
+
+func (f *Founded) apply(r *Realm) {
+	r.org.put(0, &Organization{
+		StringID: f.StringID, Name: f.Name, Created: f.At, UUID: f.UUID,
+		Settings: map[string]any{}, GroupSettings: map[string]GroupValue{}, UserDefaults: map[string]any{}, Next: map[string]int64{},
+		NextUser: firstUser, NextGroup: 1, NextChannel: 1, NextMessage: 1, NextTopic: 1, NextTalk: 1, NextClient: 1,
+		IconVersion: 1, LogoVersion: 1, NightLogoVersion: 1, IconSource: "G", LogoSource: "D", NightLogoSource: "D",
+	})
+	r.foundSystemGroups(f.At)
+	for _, b := range []struct {
+		id         UserID
+		mail, name string
+	}{{NotificationBot, "notification-bot@parley.invalid", "Notification Bot"}, {WelcomeBot, "welcome-bot@parley.invalid", "Welcome Bot"}, {EmailGateway, "emailgateway@parley.invalid", "Email Gateway"}} {
+		r.addUser(&User{ID: b.id, Email: b.mail, Name: b.name, Role: Member, Bot: GenericBot, System: true, Active: true, Joined: f.At, Avatar: "J", AvatarVersion: 1, Settings: map[string]any{}})
+	}
+}
+
+func (f *Founded) tell(*Realm) []Notice { return nil }
+
+// FoundRealm creates the organization; its owner follows with JoinUser by the system.
+type FoundRealm struct{ StringID, Name string }
+
+func (c FoundRealm) Decide(t *Turn) (Done, error) {
+	if t.Realm.Founded() {
+		return Done{}, Bad("Organization exists already")
+	}
+	t.Record(&Founded{StringID: c.StringID, Name: c.Name, UUID: t.UUID(), At: t.Now})
+	return Done{}, nil
+}
+
+// Org is the organization's own row.
+func (r *Realm) Org() *Organization { return r.org.must(0) }
+
+// nextID is the id the next thing of a smaller noun will get; its fact carries it and calls usedID when applied.
+func (r *Realm) nextID(noun string) int64 { return r.Org().Next[noun] + 1 }
+
+func (r *Realm) usedID(noun string, id int64) {
+	o := r.org.change(0)
+	o.Next[noun] = max(o.Next[noun], id)
+}

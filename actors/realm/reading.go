@@ -1,0 +1,247 @@
+package realm
+
+// Reading is the row of one user's marks on messages. What was received follows from subscriptions and conversations;
+// here stands only what the user, or somebody for him, changed.
+type Reading struct {
+	Read      Set
+	Starred   Set
+	Collapsed Set
+	Rows      Set // has a row although not received: starred, reacted to, or given by a move
+	Lost      Set // received, but the row was taken away again by a move
+}
+
+// received reports whether a user has his own row of a message: flags, and a place in his unread counts.
+func (r *Realm) received(u UserID, id MessageID, m *message) bool {
+	if rd := r.reading.find(u); rd != nil {
+		if rd.Rows.Has(int64(id)) {
+			return true
+		}
+		if rd.Lost.Has(int64(id)) {
+			return false
+		}
+	}
+	if m.channel == 0 {
+		return r.inTalk(u, m.talk)
+	}
+	origin := ChannelID(m.channel)
+	if e := r.extra(id, m); e != nil && e.SentTo != 0 {
+		origin = e.SentTo
+	}
+	s := r.SubscriptionOf(u, origin)
+	return s != nil && s.covers(id)
+}
+
+func (r *Realm) inTalk(u UserID, t TalkID) bool {
+	for _, m := range r.talks.must(t).Members {
+		if m == u {
+			return true
+		}
+	}
+	return false
+}
+
+// rowsOf is every message a user has a row of.
+func (r *Realm) rowsOf(u UserID) Set {
+	var sets []Set
+	if l := r.subs.find(u); l != nil {
+		for _, s := range l.List {
+			sent := r.by.channel[s.Channel].sent
+			for _, p := range s.Spans {
+				to := int64(p.To)
+				if to == 0 {
+					to = MaxMessageID
+				}
+				if lo, ok := sent.Min(); ok && int64(p.From) <= lo && p.To == 0 {
+					sets = append(sets, sent)
+				} else {
+					sets = append(sets, sent.Between(int64(p.From), to))
+				}
+			}
+		}
+	}
+	for _, t := range r.by.talksOf[u] {
+		sets = append(sets, r.by.talk[t].ids)
+	}
+	rd := r.reading.find(u)
+	if rd == nil {
+		return Either(sets...)
+	}
+	if !rd.Lost.Empty() {
+		return Either(Without(Either(sets...), rd.Lost), rd.Rows)
+	}
+	return Either(append(sets, rd.Rows)...)
+}
+
+// unreadOf is every message a user has a row of and has not read.
+func (r *Realm) unreadOf(u UserID) Set {
+	rows := r.rowsOf(u)
+	if rd := r.reading.find(u); rd != nil {
+		rows.Subtract(rd.Read)
+	}
+	return rows
+}
+
+// mayRead decides who may read a message: participants of a conversation; for channels whoever has the content, and
+// where history is protected only those who also have a row.
+func (r *Realm) mayRead(u *User, id MessageID, m *message) bool {
+	if m.channel == 0 {
+		return u != nil && r.inTalk(u.ID, m.talk)
+	}
+	c := r.chans.must(ChannelID(m.channel))
+	if !r.hasContent(u, c) {
+		return false
+	}
+	return c.History || c.WebPublic || u != nil && r.received(u.ID, id, m)
+}
+
+// ReadableMessage is a message the caller may read. Unknown and hidden ones are refused alike.
+func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
+	m := v.message(id)
+	if m == nil || !v.System && !v.mayRead(v.Me(), id, m) {
+		return MessageInfo{}, errMessage()
+	}
+	return v.Realm.messageInfo(id, m), nil
+}
+
+// WritableMessage is a message the caller may read and whose conversation still goes on: not in an archived channel.
+func (v View) WritableMessage(id MessageID) (MessageInfo, error) {
+	i, err := v.ReadableMessage(id)
+	if err == nil && i.Channel != 0 && v.chans.must(i.Channel).Archived {
+		err = errMessage()
+	}
+	return i, err
+}
+
+// PersonInfo is a user as messages and events carry him: enough to show name, address and picture.
+type PersonInfo struct {
+	ID            UserID
+	Email         string // the real one; shown only where EmailPublic
+	EmailPublic   bool
+	Name          string
+	Bot           bool
+	Avatar        string
+	AvatarFile    string
+	AvatarVersion int
+}
+
+func (r *Realm) Person(id UserID) PersonInfo {
+	u := r.users.must(id)
+	return PersonInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.Int("email_address_visibility") == 1, Name: u.Name, Bot: u.IsBot(),
+		Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
+}
+
+// MessageInfo is a message as clients are told of it, without the flags of one reader.
+type MessageInfo struct {
+	ID          MessageID
+	Sender      PersonInfo
+	Client      string
+	Time        int64
+	Channel     ChannelID // 0: direct
+	ChannelName string
+	Topic       string
+	Talk        TalkID
+	People      []PersonInfo // of a direct message, all participants ascending
+	Me          bool
+	Edited      int64
+	Moved       int64
+	Reactions   []Reaction
+	Submessages []Submessage
+	History     []Revision
+	Ref         BodyRef
+	Body        *Body `msgpack:"-"` // joined when known; otherwise under Ref
+}
+
+func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
+	i := MessageInfo{ID: id, Sender: r.Person(UserID(m.sender)), Client: r.clients.must(m.client).Name, Time: int64(m.time), Me: m.bits&bitMe != 0, Ref: BodyRef{Message: id}}
+	if m.channel != 0 {
+		i.Channel = ChannelID(m.channel)
+		i.ChannelName = r.chans.must(i.Channel).Name
+		i.Topic = r.topics.must(m.topic).Name
+	} else {
+		i.Talk = m.talk
+		for _, u := range r.talks.must(m.talk).Members {
+			i.People = append(i.People, r.Person(u))
+		}
+	}
+	if e := r.extra(id, m); e != nil {
+		i.Edited, i.Moved, i.Ref.Version = e.Edited, e.Moved, e.Version
+		i.Reactions = append([]Reaction(nil), e.Reactions...)
+		i.Submessages = append([]Submessage(nil), e.Submessages...)
+		i.History = append([]Revision(nil), e.History...)
+	}
+	return i
+}
+
+// Flags of a message for one reader, a bit each, in the protocol's order.
+type Flags uint16
+
+const (
+	FlagRead Flags = 1 << iota
+	FlagStarred
+	FlagCollapsed
+	FlagMentioned
+	FlagChannelWildcard
+	FlagTopicWildcard
+	FlagAlert
+	FlagHistorical
+)
+
+// FlagsOf is a reader's flags of a message; someone without a row sees it as read and historical.
+func (v View) FlagsOf(id MessageID) Flags {
+	if v.User == 0 {
+		return FlagRead
+	}
+	return v.Realm.flagsOf(v.User, id, v.message(id))
+}
+
+func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
+	if !r.received(u, id, m) {
+		return FlagRead | FlagHistorical
+	}
+	var f Flags
+	n := int64(id)
+	if rd := r.reading.find(u); rd != nil {
+		if rd.Read.Has(n) {
+			f |= FlagRead
+		}
+		if rd.Starred.Has(n) {
+			f |= FlagStarred
+		}
+		if rd.Collapsed.Has(n) {
+			f |= FlagCollapsed
+		}
+		if rd.Rows.Has(n) {
+			f |= FlagHistorical
+		}
+	}
+	if m.bits&bitChannelWildcard != 0 {
+		f |= FlagChannelWildcard
+	}
+	if e := r.extra(id, m); e != nil {
+		f |= e.mentions(u)
+	}
+	return f
+}
+
+// mentions is the flags a message's own content gives a reader.
+func (e *MessageExtra) mentions(u UserID) Flags {
+	var f Flags
+	has := func(list []UserID) bool {
+		for _, x := range list {
+			if x == u {
+				return true
+			}
+		}
+		return false
+	}
+	if has(e.Mentioned) || has(e.GroupMentioned) {
+		f |= FlagMentioned
+	}
+	if has(e.TopicMentioned) {
+		f |= FlagTopicWildcard
+	}
+	if has(e.Alerted) {
+		f |= FlagAlert
+	}
+	return f
+}

@@ -1,0 +1,200 @@
+// Package realm holds one organization as plain data: its rules, its state, and what it tells whom.
+//
+// A command gets one turn: it looks around, then refuses or records facts. A fact applies at once, in memory, and
+// nothing else changes state; then it tells who hears which event. Recovery plays the same facts through the same
+// apply and tell. The package starts no goroutine, holds no lock, reads no clock, rolls no dice and does no I/O:
+// the time and random tokens of a turn are given to it.
+package realm
+
+// Realm is one organization. It belongs to one goroutine at a time.
+type Realm struct {
+	id  ID
+	seq Seq // number of the last fact applied
+
+	tables []anyTable // every table a snapshot keeps, by number
+
+	org     table[int, Organization] // one row, key 0
+	users   table[UserID, User]
+	groups  table[GroupID, Group]
+	subs    table[UserID, Subscriptions]
+	chans   table[ChannelID, Channel]
+	blocks  table[int64, messageBlock]
+	extras  table[MessageID, MessageExtra]
+	reading table[UserID, Reading]
+	topics  table[TopicID, Topic]
+	talks   table[TalkID, Talk]
+	clients table[ClientID, ClientName]
+	queues  table[QueueID, Queue]
+	prefs   table[UserID, TopicPolicies]
+	nouns   nounTables
+
+	// Derived from the rows, rebuilt by index after loading.
+	by indexes
+}
+
+// New returns an empty organization: no user, no setting; its first fact is Founded.
+func New(id ID) *Realm {
+	r := &Realm{id: id}
+	r.org.init(r, 1)
+	r.users.init(r, 2)
+	r.groups.init(r, 3)
+	r.subs.init(r, 4)
+	r.chans.init(r, 5)
+	r.blocks.init(r, 6)
+	r.extras.init(r, 7)
+	r.reading.init(r, 8)
+	r.topics.init(r, 9)
+	r.talks.init(r, 10)
+	r.clients.init(r, 11)
+	r.queues.init(r, 12)
+	r.prefs.init(r, 13)
+	r.nouns.init(r) // numbers from 20
+	r.by.init()
+	return r
+}
+
+// ID is the organization's number in this process and in its data directory.
+func (r *Realm) ID() ID { return r.id }
+
+// Seq is the number of the last fact applied.
+func (r *Realm) Seq() Seq { return r.seq }
+
+// Founded reports whether the organization's first fact has been applied.
+func (r *Realm) Founded() bool { return r.org.find(0) != nil }
+
+// Fact is something that has happened. apply must not fail and must not ask: whatever needed asking was settled while
+// deciding and is carried by the fact. tell runs right after apply and resolves the audience as of that moment.
+type Fact interface {
+	apply(r *Realm)
+	tell(r *Realm) []Notice
+}
+
+// Event is what a client may hear. It is self-contained: it is rendered later, when the realm has moved on.
+type Event interface {
+	// EventType is the protocol's name of the event, what event_types of a queue filters on.
+	EventType() string
+}
+
+// Notice is an event and its audience as resolved when the fact was applied, narrowed to users that had a queue.
+type Notice struct {
+	To    []UserID // ascending; never written to after it was made, so it may be shared
+	Event Event
+	// PublicOnly marks a channel message offered to people who did not receive it: only queues that asked for all
+	// public channels, or that narrow, take it.
+	PublicOnly bool
+}
+
+// Told is a notice with its place: the number of its fact (or, for an ephemeral one, of the last fact before it).
+type Told struct {
+	Seq       Seq
+	Ephemeral bool
+	Notices   []Notice
+}
+
+// Done is the answer of a command that has nothing to say.
+type Done struct{}
+
+// Command is what someone asks; A is the type of its answer.
+type Command[A any] interface {
+	Decide(t *Turn) (A, error)
+}
+
+// Moment is what a turn may know of the world outside: the time and fresh random tokens.
+type Moment struct {
+	Now   int64                        // Unix seconds
+	Token func(length int) string      // random characters of [A-Za-z0-9]
+	UUID  func() string                // random version 4
+	Hash  func(secret string) [32]byte // one-way, for API keys and other bearer secrets
+}
+
+// Caller says who asks. User 0 is nobody: an anonymous visitor, or the system itself if System is set.
+type Caller struct {
+	User   UserID
+	Client string // name of the client program, at most 30 characters
+	System bool   // timers, operators and the server itself
+}
+
+// View is the realm as one caller may see it. Rows it hands out belong to the realm: copy what leaves the view.
+type View struct {
+	*Realm
+	Caller
+	Now int64
+}
+
+// Turn is one command's moment.
+type Turn struct {
+	View
+	moment Moment
+	facts  []Fact
+	told   []Told
+}
+
+// ViewAs returns the realm as the caller sees it.
+func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller: c, Now: now} }
+
+// Play gives decide one turn. It returns the recorded facts in order (the first has number Seq()-len+1 afterwards) and
+// who hears what. When err is not nil, nothing was recorded.
+func Play[A any](r *Realm, c Caller, m Moment, decide func(*Turn) (A, error)) (answer A, facts []Fact, told []Told, err error) {
+	t := &Turn{View: View{Realm: r, Caller: c, Now: m.Now}, moment: m}
+	defer func() {
+		if p := recover(); p != nil {
+			if len(t.facts) > 0 {
+				panic(HalfTurn{p})
+			}
+			panic(p)
+		}
+	}()
+	answer, err = decide(t)
+	if err != nil && len(t.facts) > 0 {
+		panic(HalfTurn{"BUG: a command refused after recording: " + err.Error()})
+	}
+	return answer, t.facts, t.told, err
+}
+
+// HalfTurn is the panic of a turn that had already recorded a fact: the state can no longer be trusted.
+type HalfTurn struct{ Cause any }
+
+// Record applies a fact, gives it the next number, and notes who hears of it.
+func (t *Turn) Record(f Fact) {
+	t.facts = append(t.facts, f)
+	t.seq++
+	f.apply(t.Realm)
+	if n := f.tell(t.Realm); len(n) > 0 {
+		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
+	}
+}
+
+// Tell sends an event that no fact stands behind: presence and typing. A crash may lose it.
+func (t *Turn) Tell(n Notice) {
+	if len(n.To) > 0 {
+		t.told = append(t.told, Told{Seq: t.seq, Ephemeral: true, Notices: []Notice{n}})
+	}
+}
+
+// Token returns fresh random characters of [A-Za-z0-9].
+func (t *Turn) Token(length int) string { return t.moment.Token(length) }
+
+// UUID returns a fresh random version 4 UUID.
+func (t *Turn) UUID() string { return t.moment.UUID() }
+
+// Hash is the one-way form under which bearer secrets are kept.
+func (t *Turn) Hash(secret string) [32]byte { return t.moment.Hash(secret) }
+
+// Replay applies a fact read back from the journal and tells what it told then.
+func (r *Realm) Replay(f Fact) Told {
+	r.seq++
+	f.apply(r)
+	return Told{Seq: r.seq, Notices: f.tell(r)}
+}
+
+// Stand sets the number the loaded rows stand at and rebuilds what is derived from them.
+func (r *Realm) Stand(seq Seq) {
+	r.seq = seq
+	r.index()
+}
+
+// Ticked is a fact without content: it makes room for more ephemeral event ids behind a number.
+type Ticked struct{}
+
+func (*Ticked) apply(*Realm)         {}
+func (*Ticked) tell(*Realm) []Notice { return nil }

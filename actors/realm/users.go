@@ -1,0 +1,353 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Role of a user; smaller numbers may more. The numbers are the protocol's.
+type Role int
+
+const (
+	Owner         Role = 100
+	Administrator Role = 200
+	Moderator     Role = 300
+	Member        Role = 400
+	Guest         Role = 600
+)
+
+// BotType is 0 for people; the numbers are the protocol's.
+type BotType int
+
+const (
+	Human           BotType = 0
+	GenericBot      BotType = 1
+	IncomingWebhook BotType = 2
+	OutgoingWebhook BotType = 3
+	EmbeddedBot     BotType = 4
+)
+
+// User is the row of one account.
+type User struct {
+	ID            UserID
+	Email         string // the real address, as given; compared case-insensitively
+	Name          string
+	Role          Role
+	Bot           BotType
+	BotOwner      UserID // 0: none
+	System        bool   // one of the three system bots
+	Active        bool
+	Deleted       bool
+	ImportedStub  bool
+	Joined        int64
+	LoggedIn      bool // has logged in since the account was made
+	Timezone      string
+	Avatar        string // source: J generated, G external, U uploaded
+	AvatarFile    string
+	AvatarVersion int
+	KeyHash       [32]byte // of the API key; the key itself is kept nowhere
+	Password      string   // Argon2id in PHC form, "" for none
+	Settings      map[string]any
+	Profile       map[int64]string // custom profile values by field id, as stored
+	ProfileHTML   map[int64]string
+	Delivers      []string // reserved: push registrations live in their own table
+}
+
+func (u *User) IsAdmin() bool     { return u.Role <= Administrator }
+func (u *User) IsModerator() bool { return u.Role <= Moderator }
+func (u *User) IsGuest() bool     { return u.Role == Guest }
+func (u *User) IsBot() bool       { return u.Bot != Human }
+
+func (r *Realm) addUser(u *User) {
+	o := r.org.change(0)
+	o.NextUser = max(o.NextUser, u.ID+1)
+	r.users.put(u.ID, u)
+	r.by.email[foldEmail(u.Email)] = u.ID
+}
+
+func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
+
+// Find is any user of the organization by id, system bots included, or nil.
+func (r *Realm) Find(id UserID) *User { return r.users.find(id) }
+
+// FindByEmail is the user with that real address, or nil.
+func (r *Realm) FindByEmail(email string) *User {
+	if id, ok := r.by.email[foldEmail(email)]; ok {
+		return r.users.find(id)
+	}
+	return nil
+}
+
+// EachUser calls fn with every account by ascending id, system bots included.
+func (r *Realm) EachUser(fn func(*User)) {
+	for _, id := range r.users.keys() {
+		fn(r.users.rows[id])
+	}
+}
+
+// Me is the caller's row; nil for visitors and the system.
+func (v View) Me() *User { return v.users.find(v.User) }
+
+// human refuses bots and visitors, for endpoints that only people may use.
+func (v View) Human() (*User, error) {
+	me := v.Me()
+	if me == nil {
+		return nil, errMember()
+	}
+	if me.IsBot() {
+		return nil, errBot()
+	}
+	return me, nil
+}
+
+// Admin refuses everyone who is not an administrator or owner.
+func (v View) Admin() (*User, error) {
+	me := v.Me()
+	if me == nil || !me.IsAdmin() {
+		return nil, errAdmin()
+	}
+	return me, nil
+}
+
+// Owner refuses everyone who is not an owner.
+func (v View) AnOwner() (*User, error) {
+	me := v.Me()
+	if me == nil || me.Role != Owner {
+		return nil, errOwner()
+	}
+	return me, nil
+}
+
+// MaySee reports whether the caller may know a user at all: everyone, unless guests are limited to people they share a
+// channel or a direct conversation with.
+func (v View) MaySee(u *User) bool {
+	me := v.Me()
+	if me == nil {
+		return v.System || v.SpectatorsAllowed()
+	}
+	return v.Realm.maySee(me, u)
+}
+
+func (r *Realm) maySee(me, u *User) bool {
+	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.guestsLimited() {
+		return true
+	}
+	if !Both(r.channelsOf(me.ID), r.channelsOf(u.ID)).Empty() {
+		return true
+	}
+	for _, t := range r.by.talksOf[me.ID] {
+		if slices.Contains(r.talks.must(t).Members, u.ID) && !r.by.talk[t].ids.Empty() {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Realm) guestsLimited() bool {
+	return r.OrgGroup("can_access_all_users_group").Group == r.SystemGroup("role:members")
+}
+
+// SeesEmail reports whether the viewer may know the user's real address (protocol: email_address_visibility).
+func (r *Realm) SeesEmail(viewer, u *User) bool {
+	if u.IsBot() {
+		return true
+	}
+	vis := u.Int("email_address_visibility")
+	if viewer == nil {
+		return vis == 1
+	}
+	if viewer.ID == u.ID {
+		return true
+	}
+	switch {
+	case viewer.IsAdmin():
+		return vis != 4
+	case viewer.Role == Moderator:
+		return vis == 1 || vis == 2 || vis == 5
+	case viewer.Role == Member:
+		return vis == 1 || vis == 2
+	}
+	return vis == 1
+}
+
+// activeUsers is every active account, system bots left out.
+func (r *Realm) activeUsers() []*User {
+	out := make([]*User, 0, len(r.users.rows))
+	r.EachUser(func(u *User) {
+		if u.Active && !u.System {
+			out = append(out, u)
+		}
+	})
+	return out
+}
+
+// JoinUser makes an account. Administrators with the grant may; the system always may.
+type JoinUser struct {
+	Email, Name, Password string // Password: Argon2id in PHC form, or ""
+	Role                  Role
+	Key                   string // API key; "" makes none
+	Bot                   BotType
+	BotOwner              UserID
+	Channels              []ChannelID // besides the defaults
+	NoDefaults            bool
+	First                 bool // the organization's first owner: no announcement
+}
+
+func (c JoinUser) Decide(t *Turn) (UserID, error) {
+	if !t.System {
+		me := t.Me()
+		if me == nil || !me.IsAdmin() {
+			return 0, Bad("User not authorized to create users")
+		}
+	}
+	email := strings.TrimSpace(c.Email)
+	if !validEmail(email) {
+		return 0, Bad("Enter a valid email address.")
+	}
+	if err := t.checkName(c.Name, 0); err != nil {
+		return 0, Bad("Bad name or username")
+	}
+	if err := t.checkDomain(email); err != nil && !t.System {
+		return 0, err
+	}
+	if t.FindByEmail(email) != nil {
+		return 0, Bad("Email is already in use.")
+	}
+	role := c.Role
+	if role == 0 {
+		role = Member
+	}
+	id := t.Org().NextUser
+	u := User{ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner, Active: true, Joined: t.Now,
+		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Password: c.Password, Settings: map[string]any{}}
+	for k, v := range t.Org().UserDefaults {
+		u.Settings[k] = v
+	}
+	if c.Key != "" {
+		u.KeyHash = t.Hash(c.Key)
+	}
+	t.Record(&UserJoined{User: u})
+	channels := slices.Clone(c.Channels)
+	if !c.NoDefaults {
+		channels = append(channels, t.Org().DefaultChannels...)
+	}
+	t.joinChannels(&u, channels)
+	return id, nil
+}
+
+// UserJoined says an account exists now.
+type UserJoined struct{ User User }
+
+func (f *UserJoined) apply(r *Realm) {
+	u := f.User
+	u.Settings = cloneMap(u.Settings)
+	r.addUser(&u)
+}
+
+func (f *UserJoined) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyone(), Event: f}}
+}
+
+func (f *UserJoined) EventType() string { return "realm_user" }
+
+// UserChanged says fields of an account changed; a nil field did not.
+type UserChanged struct {
+	ID       UserID
+	Name     *string
+	Role     *Role
+	Active   *bool
+	Email    *string
+	Timezone *string
+	Owner    *UserID // of a bot
+	OldName  string
+}
+
+func (f *UserChanged) apply(r *Realm) {
+	u := r.users.change(f.ID)
+	if f.Name != nil {
+		u.Name = *f.Name
+	}
+	if f.Role != nil {
+		u.Role = *f.Role
+	}
+	if f.Active != nil {
+		u.Active = *f.Active
+	}
+	if f.Email != nil {
+		delete(r.by.email, foldEmail(u.Email))
+		u.Email = *f.Email
+		r.by.email[foldEmail(u.Email)] = u.ID
+	}
+	if f.Timezone != nil {
+		u.Timezone = *f.Timezone
+	}
+	if f.Owner != nil {
+		u.BotOwner = *f.Owner
+	}
+}
+
+func (f *UserChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.whoSee(r.users.must(f.ID)), Event: f}}
+}
+
+func (f *UserChanged) EventType() string { return "realm_user" }
+
+// KeyChanged says an account's API key is another one now; the old one stops working at once.
+type KeyChanged struct {
+	ID   UserID
+	Hash [32]byte
+}
+
+func (f *KeyChanged) apply(r *Realm)         { r.users.change(f.ID).KeyHash = f.Hash }
+func (f *KeyChanged) tell(r *Realm) []Notice { return nil }
+
+// PasswordChanged carries the new Argon2id hash in PHC form.
+type PasswordChanged struct {
+	ID   UserID
+	Hash string
+}
+
+func (f *PasswordChanged) apply(r *Realm)         { r.users.change(f.ID).Password = f.Hash }
+func (f *PasswordChanged) tell(r *Realm) []Notice { return nil }
+
+// NewKey gives an account a fresh API key: the caller's own, or anybody's if the system asks.
+type NewKey struct {
+	User UserID
+	Key  string // fixed by the operator, or "" for a random one
+}
+
+func (c NewKey) Decide(t *Turn) (string, error) {
+	u := t.Find(c.User)
+	if u == nil || (!t.System && t.User != c.User) {
+		return "", errNoUser()
+	}
+	key := c.Key
+	if key == "" {
+		key = t.Token(32)
+	}
+	t.Record(&KeyChanged{u.ID, t.Hash(key)})
+	return key, nil
+}
+
+// SetPassword is the operator's or the reset page's way to set a password; Hash is Argon2id in PHC form.
+type SetPassword struct {
+	User UserID
+	Hash string
+}
+
+func (c SetPassword) Decide(t *Turn) (Done, error) {
+	u := t.Find(c.User)
+	if u == nil || (!t.System && t.User != c.User) {
+		return Done{}, errNoUser()
+	}
+	t.Record(&PasswordChanged{u.ID, c.Hash})
+	return Done{}, nil
+}
+
+func cloneMap[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
