@@ -1,0 +1,194 @@
+// Package queue is one event queue as plain data: append, poll, acknowledge, beat, expire. The session that owns it
+// gives it the time and carries out what it answers.
+package queue
+
+import (
+	"sort"
+
+	"parley/actors/realm"
+)
+
+// Event is one client event, encoded up to its id: `{"type":…` without the closing brace. Make encodes it when the
+// bytes are first needed; it belongs to one session shard, so nothing locks.
+type Event struct {
+	JSON []byte
+	Make func() []byte
+}
+
+// Bytes is the event's JSON without id and closing brace; nil if the event turned out to be nothing.
+func (e *Event) Bytes() []byte {
+	if e.Make != nil {
+		e.JSON, e.Make = e.Make(), nil
+	}
+	return e.JSON
+}
+
+// Held is an event that the client has not acknowledged.
+type Held struct {
+	ID    int64
+	Event *Event
+}
+
+// Poll is a request that waits: the queue only tells polls apart.
+type Poll any
+
+// Limits of one queue.
+const (
+	// MaxHeld is how many unacknowledged events a queue holds before it is given up: about an hour of a very busy
+	// organization for a client that is gone.
+	MaxHeld = 20000
+	// Heartbeats come 45 to 55 seconds after a poll began to wait, below every client's own limit of 90.
+	BeatAfter, BeatSpread = 45, 10
+	// idsPerSeq is how many ids lie between two facts; above room the session asks for an empty fact.
+	idsPerSeq, room = 256, 200
+)
+
+// Queue is one client's event queue.
+type Queue struct {
+	Reg     *realm.Queue
+	held    []Held
+	acked   int64 // newest id the client has acknowledged; -1 at first
+	newest  int64 // newest id given out
+	poll    Poll
+	beat    int64 // when the waiting poll gets a heartbeat, Unix seconds
+	contact int64 // last time a poll came, Unix seconds
+	// revived queues came back from disk: what their client acknowledged is unknown until it polls.
+	revived bool
+	asked   bool // for an empty fact
+	Ending  bool // its end has been asked for
+}
+
+// New is a fresh queue; a revived one accepts any id its client says it has seen.
+func New(reg *realm.Queue, now int64, revived bool) *Queue {
+	return &Queue{Reg: reg, acked: -1, newest: -1, contact: now, revived: revived}
+}
+
+// Append holds the events one fact tells this queue, under the ids (seq − registration) << 8 | k. first is the place
+// of the first of them among the fact's events for this queue.
+func (q *Queue) Append(seq realm.Seq, first int, events []*Event) {
+	for i, e := range events {
+		id := int64(seq-q.Reg.At)<<8 | int64(first+i)
+		if id <= q.acked {
+			continue // a revived client acknowledged it before the crash
+		}
+		q.held = append(q.held, Held{id, e})
+		q.newest = max(q.newest, id)
+	}
+}
+
+// AppendEphemeral holds an event that no fact stands behind; its id is above everything given out and below the next
+// fact's. It reports false when there is no room: the event is dropped, as a crash might have dropped it.
+func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
+	base := int64(seq-q.Reg.At) << 8
+	id := max(q.newest, q.acked, base-1) + 1
+	if id >= base+idsPerSeq {
+		return false
+	}
+	q.held = append(q.held, Held{id, e})
+	q.newest = id
+	return true
+}
+
+// Crowded reports, once per need, that an empty fact should be journaled to make room for more ephemeral ids.
+func (q *Queue) Crowded(seq realm.Seq) bool {
+	crowded := max(q.newest, q.acked) >= int64(seq-q.Reg.At)<<8+room
+	fresh := crowded && !q.asked
+	q.asked = crowded
+	return fresh
+}
+
+// Answer is what a poll gets at once; Wait means it was parked instead.
+type Answer struct {
+	Events   []Held
+	Wait     bool
+	Replaced Poll // an older poll that must be completed with no events
+}
+
+// Ask handles GET /events: acknowledge everything up to last, then answer or park. seq is the newest fact the session
+// has heard of.
+func (q *Queue) Ask(p Poll, last int64, dontBlock bool, now, beatDelay int64, seq realm.Seq) (Answer, error) {
+	if err := q.acknowledge(last, seq); err != nil {
+		return Answer{}, err
+	}
+	a := Answer{Replaced: q.poll}
+	q.poll, q.contact = nil, now
+	if len(q.held) > 0 || dontBlock {
+		a.Events = q.held
+		return a, nil
+	}
+	q.poll, q.beat, a.Wait = p, now+BeatAfter+beatDelay, true
+	return a, nil
+}
+
+func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
+	if last < q.acked {
+		return realm.Bad("An event newer than %d has already been pruned!", last)
+	}
+	if last == q.acked {
+		return nil
+	}
+	n := sort.Search(len(q.held), func(i int) bool { return q.held[i].ID > last })
+	if n == 0 || q.held[n-1].ID != last {
+		if !q.revived || last > int64(seq-q.Reg.At)<<8+idsPerSeq-1 {
+			return realm.Bad("Event %d was not in this queue", last)
+		}
+	}
+	rest := make([]Held, len(q.held)-n)
+	copy(rest, q.held[n:])
+	q.held = rest
+	if len(rest) == 0 {
+		q.held = nil
+	}
+	q.acked, q.revived = last, false
+	q.newest = max(q.newest, last)
+	return nil
+}
+
+// Take hands out the waiting poll together with what it should be answered, if there is anything.
+func (q *Queue) Take(now int64) (Poll, []Held) {
+	if q.poll == nil || len(q.held) == 0 {
+		return nil, nil
+	}
+	p := q.poll
+	q.poll, q.contact = nil, now
+	return p, q.held
+}
+
+// Leave drops a waiting poll whose client has gone; a poll that was replaced since is left alone.
+func (q *Queue) Leave(p Poll, now int64) {
+	if q.poll == p {
+		q.poll, q.contact = nil, now
+	}
+}
+
+// End completes the waiting poll, if any, before the queue disappears.
+func (q *Queue) End() Poll {
+	p := q.poll
+	q.poll, q.held = nil, nil
+	return p
+}
+
+// Due reports whether the waiting poll should get a heartbeat.
+func (q *Queue) Due(now int64) bool { return q.poll != nil && now >= q.beat }
+
+// Expired reports whether nobody came for longer than the queue's lifetime.
+func (q *Queue) Expired(now int64) bool { return q.poll == nil && now-q.contact >= q.Reg.Idle }
+
+// Full reports whether the queue holds more than it may.
+func (q *Queue) Full() bool { return len(q.held) > MaxHeld }
+
+// Through is the number up to which the client has acknowledged every fact, given the newest the session heard of.
+func (q *Queue) Through(seq realm.Seq) realm.Seq {
+	if q.revived {
+		return q.Reg.At // unknown until the client polls
+	}
+	if len(q.held) == 0 {
+		return seq
+	}
+	return q.Reg.At + realm.Seq(q.held[0].ID>>8) - 1
+}
+
+// Waiting reports whether a poll is parked; Len how many events are held; Contact when a client last came.
+func (q *Queue) Waiting() bool  { return q.poll != nil }
+func (q *Queue) Len() int       { return len(q.held) }
+func (q *Queue) Contact() int64 { return q.contact }

@@ -1,0 +1,155 @@
+// Package codec turns facts, events and rows into bytes and back: msgpack (the chosen home of that library), structs as
+// arrays in field order, behind a two-byte number for facts and events.
+//
+// The bytes are kept for ever: fields are only added at a struct's end, and testdata pins what was written once.
+package codec
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"parley/actors/realm"
+)
+
+var encoders = sync.Pool{New: func() any {
+	b := &bytes.Buffer{}
+	e := msgpack.NewEncoder(b)
+	e.UseArrayEncodedStructs(true)
+	e.UseCompactInts(true)
+	e.SetSortMapKeys(true)
+	return &encoder{b, e}
+}}
+
+type encoder struct {
+	b *bytes.Buffer
+	e *msgpack.Encoder
+}
+
+// marshal encodes v behind a prefix into fresh bytes.
+func marshal(prefix []byte, v any) []byte {
+	e := encoders.Get().(*encoder)
+	e.b.Reset()
+	e.b.Write(prefix)
+	if err := e.e.Encode(v); err != nil {
+		panic(fmt.Sprintf("BUG: encode %T: %v", v, err))
+	}
+	out := bytes.Clone(e.b.Bytes())
+	if e.b.Cap() <= 64<<10 { // a rare giant must not stay in the pool
+		encoders.Put(e)
+	}
+	return out
+}
+
+func unmarshal(data []byte, into any) error {
+	d := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(d)
+	d.Reset(bytes.NewReader(data))
+	d.UseLooseInterfaceDecoding(true)
+	return d.Decode(into)
+}
+
+// Fact encodes a fact or event with its number.
+func Fact(f any) []byte {
+	n := realm.NumberOf(f)
+	if n == 0 {
+		panic(fmt.Sprintf("BUG: %T has no number in actors/realm/facts.go", f))
+	}
+	var p [2]byte
+	binary.BigEndian.PutUint16(p[:], n)
+	return marshal(p[:], f)
+}
+
+// Event decodes what Fact encoded.
+func Event(data []byte) (any, error) {
+	if len(data) < 2 {
+		return nil, fmt.Errorf("fact of %d bytes", len(data))
+	}
+	f, err := realm.Blank(binary.BigEndian.Uint16(data))
+	if err != nil {
+		return nil, err
+	}
+	if err := unmarshal(data[2:], f); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", f, err)
+	}
+	return f, nil
+}
+
+// DecodeFact is Event for bytes that must be a fact.
+func DecodeFact(data []byte) (realm.Fact, error) {
+	x, err := Event(data)
+	if err != nil {
+		return nil, err
+	}
+	f, ok := x.(realm.Fact)
+	if !ok {
+		return nil, fmt.Errorf("%T is an event, not a fact", x)
+	}
+	return f, nil
+}
+
+// Key and Row encode a row's key and value.
+func Key(k any) []byte { return marshal(nil, k) }
+func Row(v any) []byte { return marshal(nil, v) }
+
+// Into returns a decoder of the bytes, as realm.Load wants it.
+func Into(data []byte) func(any) error {
+	return func(into any) error { return unmarshal(data, into) }
+}
+
+// Text is one version of a message's text as it is kept on disk.
+func Text(b *realm.Body) []byte { return marshal(nil, b) }
+
+// DecodeText is the reverse of Text.
+func DecodeText(data []byte) (b realm.Body, err error) { return b, unmarshal(data, &b) }
+
+// TextKey is where a text is kept: message id and version, big-endian, so that neighbours lie together.
+func TextKey(ref realm.BodyRef) []byte {
+	k := binary.BigEndian.AppendUint64(nil, uint64(ref.Message))
+	return binary.BigEndian.AppendUint16(k, ref.Version)
+}
+
+// Kept is notices that a snapshot keeps because some queue has not acknowledged them: each event once, with its
+// audience.
+type Kept struct {
+	Seq     uint64
+	Notices []keptNotice
+}
+
+type keptNotice struct {
+	To         []realm.UserID
+	PublicOnly bool
+	Event      []byte
+}
+
+// EncodeKept and DecodeKept carry notices over a restart.
+func EncodeKept(t realm.Told) []byte {
+	k := Kept{Seq: uint64(t.Seq)}
+	for _, n := range t.Notices {
+		k.Notices = append(k.Notices, keptNotice{n.To, n.PublicOnly, Fact(n.Event)})
+	}
+	return marshal(nil, &k)
+}
+
+func DecodeKept(data []byte) (realm.Told, error) {
+	var k Kept
+	if err := unmarshal(data, &k); err != nil {
+		return realm.Told{}, fmt.Errorf("kept event: %w", err)
+	}
+	t := realm.Told{Seq: realm.Seq(k.Seq)}
+	for _, n := range k.Notices {
+		x, err := Event(n.Event)
+		if err != nil {
+			return t, fmt.Errorf("kept event: %w", err)
+		}
+		e, ok := x.(realm.Event)
+		if !ok {
+			return t, fmt.Errorf("kept event: %T is not an event", x)
+		}
+		t.Notices = append(t.Notices, realm.Notice{To: n.To, PublicOnly: n.PublicOnly, Event: e})
+	}
+	return t, nil
+}
