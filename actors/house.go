@@ -1,0 +1,317 @@
+// Package actors is where Parley lives: mailboxes, supervision and timers around the plain data of its sub-packages.
+//
+// A realm actor gives each command its turn and hands the facts to the journal actor, which commits the facts of many
+// turns in one synced batch. Only then do answers and notices leave: nobody is told what a crash could take back.
+// Notices go to session actors. One session actor holds a shard of all users with their event queues, because one
+// mailbox a queue costs more than the queue: see BenchmarkFanout.
+package actors
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/google/uuid"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// Disk is the journal, the rows and the texts, in the realm's own terms.
+type Disk interface {
+	Realms() ([]realm.ID, error)
+	// Claim makes this process the realm's only writer; rows is the number its rows stand at, last the journal's end.
+	Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error)
+	// Load puts the rows into r and returns the events kept for queues that had not acknowledged them.
+	Load(id realm.ID, r *realm.Realm) ([]realm.Told, error)
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+	Encode(f realm.Fact) []byte
+	EncodeRow(table uint16, key, row any) realm.EncodedRow
+	EncodeKept(t realm.Told) realm.EncodedRow
+	// Append commits batches with one sync. An error means nothing later can be trusted either.
+	Append([]realm.Batch) error
+	Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
+	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
+}
+
+// Limits of the house; each protects the process from one busy part.
+const (
+	// Shards is how many session actors there are: enough that two cores never wait for one, few enough that a
+	// notice to everybody is a handful of sends.
+	Shards = 16
+	// MaxInFlight is how many commands and views may wait for one realm before more are refused as busy: at 50,000
+	// turns a second a full mailbox is a fifth of a second.
+	MaxInFlight = 10000
+	// snapshotBytes and snapshotAge: when the journal has grown by so much, or so old, the changed rows are written.
+	snapshotBytes = 8 << 20
+	snapshotAge   = 5 * time.Minute
+	// textCacheBytes bounds the message texts kept in memory.
+	textCacheBytes = 64 << 20
+)
+
+// House is every actor of one process.
+type House struct {
+	disk    Disk
+	log     *slog.Logger
+	now     func() time.Time
+	fatal   func(error)
+	system  *actor.ActorSystem
+	root    *actor.RootContext
+	journal *actor.PID
+	shards  []*actor.PID
+	texts   *textCache
+	site    func(stringID string) wire.Site
+
+	mu      sync.RWMutex // guards realms and byName; both only grow
+	realms  map[realm.ID]*handle
+	byName  map[string]*handle
+	keys    sync.Map // [32]byte hash of an API key -> Account
+	emails  sync.Map // emailKey -> Account
+	stop    chan struct{}
+	stopped sync.WaitGroup
+	Metrics Metrics
+}
+
+// Metrics are counted where things happen and read by the metrics page.
+type Metrics struct {
+	Turns, Views, Refused, Busy, Commits, Facts, Deliveries, Polls, Beats, GivenUp, Snapshots atomic.Int64
+	CommitNanos, CommitBytes                                                                 atomic.Int64
+	Parked, Queues, Held                                                                     atomic.Int64
+}
+
+// handle is how the rest of the process reaches a realm.
+type handle struct {
+	id       realm.ID
+	name     string // string id
+	pid      *actor.PID
+	inFlight atomic.Int64
+	durable  atomic.Uint64
+	site     wire.Site
+}
+
+// Account is what login needs to know of a user.
+type Account = wire.Account
+
+type emailKey struct {
+	realm realm.ID
+	email string
+}
+
+// Options of a house.
+type Options struct {
+	Log   *slog.Logger
+	Now   func() time.Time // nil: the clock
+	Fatal func(error)      // nil: log and exit at once, so that the restart recovers
+	Site  func(stringID string) wire.Site
+}
+
+// Open starts the actors and brings every realm of the disk back.
+func Open(disk Disk, o Options) (*House, error) {
+	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, stop: make(chan struct{})}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	if h.fatal == nil {
+		h.fatal = func(err error) {
+			h.log.Error("cannot go on; stopping at once so that a restart recovers", "error", err)
+			os.Exit(2)
+		}
+	}
+	h.texts = newTextCache(textCacheBytes)
+	quiet := slog.New(slog.DiscardHandler)
+	h.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	h.root = h.system.Root
+	h.journal = h.spawn(&journalActor{h: h})
+	for i := range Shards {
+		h.shards = append(h.shards, h.spawn(newShard(h, i)))
+	}
+	ids, err := disk.Realms()
+	if err != nil {
+		return nil, fmt.Errorf("list realms: %w", err)
+	}
+	for _, id := range ids {
+		if err := h.openRealm(id); err != nil {
+			return nil, err
+		}
+	}
+	h.stopped.Add(1)
+	go h.tick()
+	return h, nil
+}
+
+// guarded is an actor whose panic ends the process: supervision must never bring back half-changed state.
+type guarded struct {
+	h     *House
+	inner actor.Actor
+}
+
+func (g guarded) Receive(c actor.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.h.fatal(fmt.Errorf("panic in %T: %v\n%s", g.inner, p, debug.Stack()))
+		}
+	}()
+	g.inner.Receive(c)
+}
+
+func (h *House) spawn(a actor.Actor) *actor.PID {
+	return h.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return guarded{h, a} }))
+}
+
+// tick drives every timer of the house: one coarse clock instead of a timer a queue.
+func (h *House) tick() {
+	defer h.stopped.Done()
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-h.stop:
+			return
+		case <-t.C:
+		}
+		now := h.now().Unix()
+		for _, s := range h.shards {
+			h.root.Send(s, sweep{now})
+		}
+		if n%5 == 0 {
+			h.eachRealm(func(r *handle) { h.root.Send(r.pid, clock{now}) })
+		}
+	}
+}
+
+func (h *House) eachRealm(fn func(*handle)) {
+	h.mu.RLock()
+	list := make([]*handle, 0, len(h.realms))
+	for _, r := range h.realms {
+		list = append(list, r)
+	}
+	h.mu.RUnlock()
+	for _, r := range list {
+		fn(r)
+	}
+}
+
+func (h *House) find(id realm.ID) *handle {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.realms[id]
+}
+
+// Close lets pending turns reach the disk, writes a last snapshot of every realm, and stops the actors.
+func (h *House) Close(ctx context.Context) error {
+	close(h.stop)
+	h.stopped.Wait()
+	var all []chan error
+	h.eachRealm(func(r *handle) {
+		done := make(chan error, 1)
+		all = append(all, done)
+		h.root.Send(r.pid, finish{done})
+	})
+	for _, c := range all {
+		select {
+		case err := <-c:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	h.system.Shutdown()
+	return nil
+}
+
+// answer is what a realm actor sends back.
+type answer struct {
+	v   any
+	err error
+}
+
+// replies are reused: a channel a request would cost more than the turn.
+var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
+
+// Turn gives decide one turn in a realm and returns when its facts are on disk.
+func (h *House) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+	return h.ask(id, &ask{caller: c, decide: decide})
+}
+
+// View lets look at a realm between turns and returns when everything it could see is on disk.
+func (h *House) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+	return h.ask(id, &ask{caller: c, look: look})
+}
+
+var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+
+func (h *House) ask(id realm.ID, a *ask) (any, error) {
+	r := h.find(id)
+	if r == nil {
+		return nil, errUnknownRealm
+	}
+	if r.inFlight.Add(1) > MaxInFlight {
+		r.inFlight.Add(-1)
+		h.Metrics.Busy.Add(1)
+		return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
+	}
+	a.reply = replies.Get().(chan answer)
+	h.root.Send(r.pid, a)
+	x := <-a.reply
+	replies.Put(a.reply)
+	r.inFlight.Add(-1)
+	return x.v, x.err
+}
+
+// errInternal is the answer to a caller who ran into a bug before anything was recorded.
+var errInternal = errors.New("internal error")
+
+// Text is one version of a message's text, from memory or disk.
+func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	if b, ok := h.texts.get(id, ref); ok {
+		return b, true
+	}
+	b, ok, err := h.disk.Text(id, ref)
+	if err != nil {
+		h.log.Error("read message text", "realm", id, "message", ref.Message, "error", err)
+		return realm.Body{}, false
+	}
+	if ok {
+		h.texts.put(id, ref, b)
+	}
+	return b, ok
+}
+
+// moment is what a turn gets to know of the world.
+func (h *House) moment() realm.Moment {
+	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey}
+}
+
+// HashKey is the one-way form of API keys and tokens. They are long and random, so a plain hash is enough and lookup by
+// hash stays possible.
+func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
+
+const tokenAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// Token is random characters of [A-Za-z0-9].
+func Token(length int) string {
+	b := make([]byte, length)
+	for i := range b {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(tokenAlphabet))))
+		if err != nil {
+			panic("BUG: no randomness: " + err.Error())
+		}
+		b[i] = tokenAlphabet[n.Int64()]
+	}
+	return string(b)
+}

@@ -1,0 +1,78 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/realm"
+)
+
+// appendFacts is the facts of one turn on their way to the disk.
+type appendFacts struct {
+	batch realm.Batch
+	from  *actor.PID
+}
+
+type flush struct{}
+
+// journalActor commits the facts of many turns, of many realms, in one synced batch: what arrives while a commit runs
+// rides in the next one.
+type journalActor struct {
+	h       *House
+	waiting []*appendFacts
+	batches []realm.Batch
+	index   map[realm.ID]int
+}
+
+func (j *journalActor) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *appendFacts:
+		if j.waiting = append(j.waiting, m); len(j.waiting) == 1 {
+			j.h.root.Send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
+		}
+	case flush:
+		j.commit()
+	}
+}
+
+func (j *journalActor) commit() {
+	if j.index == nil {
+		j.index = map[realm.ID]int{}
+	}
+	clear(j.index)
+	j.batches = j.batches[:0]
+	facts := 0
+	for _, w := range j.waiting {
+		facts += len(w.batch.Facts)
+		if i, ok := j.index[w.batch.Realm]; ok {
+			b := &j.batches[i]
+			b.Facts = append(b.Facts, w.batch.Facts...)
+			b.Texts = append(b.Texts, w.batch.Texts...)
+			continue
+		}
+		j.index[w.batch.Realm] = len(j.batches)
+		j.batches = append(j.batches, w.batch)
+	}
+	began := time.Now()
+	if err := j.h.disk.Append(j.batches); err != nil {
+		j.h.fatal(fmt.Errorf("journal: %w", err))
+		return
+	}
+	j.h.Metrics.Commits.Add(1)
+	j.h.Metrics.Facts.Add(int64(facts))
+	j.h.Metrics.CommitNanos.Add(int64(time.Since(began)))
+	told := map[realm.ID]bool{}
+	for i := len(j.waiting) - 1; i >= 0; i-- { // the last turn of each realm carries its newest number
+		w := j.waiting[i]
+		if !told[w.batch.Realm] {
+			told[w.batch.Realm] = true
+			b := j.batches[j.index[w.batch.Realm]]
+			j.h.root.Send(w.from, durable{b.After + realm.Seq(len(b.Facts))})
+		}
+		j.waiting[i] = nil
+	}
+	j.waiting = j.waiting[:0]
+	clear(j.batches)
+}

@@ -1,0 +1,422 @@
+package actors
+
+import (
+	"fmt"
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/realm"
+)
+
+// ask is one command or view on its way to a realm. Exactly one of decide and look is set.
+type ask struct {
+	caller realm.Caller
+	decide func(*realm.Turn) (any, error)
+	look   func(realm.View) (any, error)
+	reply  chan answer
+}
+
+// Messages of a realm actor besides ask.
+type (
+	durable struct{ seq realm.Seq } // everything up to seq is on disk
+	clock   struct{ now int64 }
+	step    struct{} // write a slice of the running snapshot
+	written struct { // a snapshot reached the disk
+		at  realm.Seq
+		err error
+	}
+	through struct { // every queue of a shard has acknowledged everything up to seq
+		shard int
+		seq   realm.Seq
+	}
+	finish struct{ done chan error }
+)
+
+// realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
+type realmActor struct {
+	h      *House
+	handle *handle
+	r      *realm.Realm
+	epoch  uint64
+
+	durable realm.Seq
+	pending []pending // in order of seq
+
+	// kept is the notices some queue may not have acknowledged, oldest first; keptRows those that are on disk.
+	kept     []realm.Told
+	keptRows map[realm.Seq]bool
+	acked    [Shards]realm.Seq
+
+	// The running snapshot, if any.
+	cut      *realm.Cut
+	rows     []realm.EncodedRow
+	grown    int64 // journal bytes since the last snapshot
+	last     time.Time
+	finished []chan error
+}
+
+// pending is what may leave when everything up to seq is on disk.
+type pending struct {
+	seq      realm.Seq
+	reply    chan answer
+	answer   answer
+	told     []realm.Told
+	accounts []realm.UserID
+}
+
+// openRealm loads a realm, plays the journal behind its rows, and starts its actor.
+func (h *House) openRealm(id realm.ID) error {
+	began := h.now()
+	epoch, last, rows, err := h.disk.Claim(id)
+	if err != nil {
+		return fmt.Errorf("claim realm %d: %w", id, err)
+	}
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: began}
+	a.r.Clock(began.Unix())
+	kept, err := h.disk.Load(id, a.r)
+	if err != nil {
+		return fmt.Errorf("load realm %d: %w", id, err)
+	}
+	a.r.Stand(rows)
+	var revived []realm.Queue
+	a.r.EachQueue(func(q *realm.Queue) { revived = append(revived, *q) })
+	var told []realm.Told
+	for _, t := range kept {
+		a.keptRows[t.Seq] = true
+		a.kept = append(a.kept, t)
+		told = append(told, t)
+	}
+	err = h.disk.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
+		t := a.r.Replay(f)
+		if t.Seq != seq {
+			return fmt.Errorf("BUG: fact %d applied as %d", seq, t.Seq)
+		}
+		if len(t.Notices) > 0 {
+			told = append(told, t)
+			a.keep(t)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("replay realm %d: %w", id, err)
+	}
+	a.durable = a.r.Seq()
+	if a.durable != last {
+		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
+	}
+	h.startRealm(a)
+	if a.r.Founded() {
+		h.introduce(a)
+	}
+	h.revive(a, revived, told)
+	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-rows), "took", h.now().Sub(began).Round(time.Millisecond).String())
+	return nil
+}
+
+// CreateRealm founds an organization under a subdomain ("" is the root) and returns its number.
+func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
+	h.mu.RLock()
+	_, taken := h.byName[stringID]
+	var id realm.ID
+	for x := range h.realms {
+		id = max(id, x)
+	}
+	h.mu.RUnlock()
+	if taken {
+		return 0, realm.Bad("Organization '%s' exists already", stringID)
+	}
+	id++
+	epoch, _, _, err := h.disk.Claim(id)
+	if err != nil {
+		return 0, fmt.Errorf("claim realm %d: %w", id, err)
+	}
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: h.now()}
+	h.startRealm(a)
+	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
+	})
+	if err != nil {
+		return 0, err
+	}
+	h.mu.Lock()
+	a.handle.name, a.handle.site = stringID, h.site(stringID)
+	h.byName[stringID] = a.handle
+	h.mu.Unlock()
+	return id, nil
+}
+
+func (h *House) startRealm(a *realmActor) {
+	a.handle = &handle{id: a.r.ID()}
+	if a.r.Founded() {
+		a.handle.name = a.r.Org().StringID
+		a.handle.site = h.site(a.handle.name)
+	}
+	a.handle.durable.Store(uint64(a.durable))
+	a.handle.pid = h.spawn(a)
+	h.mu.Lock()
+	h.realms[a.handle.id] = a.handle
+	if a.r.Founded() {
+		h.byName[a.handle.name] = a.handle
+	}
+	h.mu.Unlock()
+}
+
+func (a *realmActor) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *ask:
+		a.ask(m)
+	case durable:
+		a.release(m.seq)
+	case clock:
+		a.clock(m.now)
+	case through:
+		a.through(m)
+	case step:
+		a.step()
+	case written:
+		a.written(m)
+	case finish:
+		a.finish(m)
+	}
+}
+
+func (a *realmActor) ask(m *ask) {
+	var p pending
+	if m.look != nil {
+		a.h.Metrics.Views.Add(1)
+		p = pending{reply: m.reply, answer: a.view(m)}
+	} else {
+		a.h.Metrics.Turns.Add(1)
+		p = a.turn(m)
+	}
+	p.seq = a.r.Seq()
+	a.pending = append(a.pending, p)
+	if a.durable == p.seq {
+		a.release(p.seq)
+	}
+}
+
+// view answers a read. A bug in it costs one answer: nothing was changed.
+func (a *realmActor) view(m *ask) (x answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.h.log.Error("panic in a view", "panic", p, "stack", string(debug.Stack()))
+			x = answer{err: errInternal}
+		}
+	}()
+	now := a.h.now().Unix()
+	a.r.Clock(now)
+	v, err := m.look(a.r.ViewAs(m.caller, now))
+	return answer{v, err}
+}
+
+// turn gives a command its moment. A bug before the first recorded fact costs one answer; after it the process ends.
+func (a *realmActor) turn(m *ask) (p pending) {
+	p.reply = m.reply
+	defer func() {
+		if x := recover(); x != nil {
+			if half, ok := x.(realm.HalfTurn); ok {
+				panic(half)
+			}
+			a.h.log.Error("panic in a turn", "panic", x, "stack", string(debug.Stack()))
+			p.answer = answer{err: errInternal}
+		}
+	}()
+	moment := a.h.moment()
+	a.r.Clock(moment.Now)
+	v, facts, told, err := realm.Play(a.r, m.caller, moment, m.decide)
+	p.answer, p.told = answer{v, err}, told
+	if err != nil {
+		a.h.Metrics.Refused.Add(1)
+	}
+	if len(facts) > 0 {
+		p.accounts = a.journal(facts)
+	}
+	for _, t := range told {
+		if !t.Ephemeral {
+			a.keep(t)
+		}
+	}
+	return p
+}
+
+// journal hands facts on and returns whose credentials they touch.
+func (a *realmActor) journal(facts []realm.Fact) (accounts []realm.UserID) {
+	b := realm.Batch{Realm: a.r.ID(), Epoch: a.epoch, After: a.r.Seq() - realm.Seq(len(facts))}
+	for _, f := range facts {
+		data := a.h.disk.Encode(f)
+		a.grown += int64(len(data))
+		b.Facts = append(b.Facts, data)
+		if w, ok := f.(realm.Writer); ok {
+			for ref, body := range w.Bodies() {
+				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
+				a.h.texts.put(a.r.ID(), ref, *body)
+			}
+		}
+		if e, ok := f.(realm.Eraser); ok {
+			for _, ref := range e.Erased() {
+				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
+				a.h.texts.drop(a.r.ID(), ref)
+			}
+		}
+		if acc, ok := f.(realm.Accounted); ok {
+			accounts = append(accounts, acc.Accounts()...)
+		}
+	}
+	a.h.root.Send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
+	return accounts
+}
+
+// release lets everything leave that rests on facts up to seq.
+func (a *realmActor) release(seq realm.Seq) {
+	a.durable = max(a.durable, seq)
+	a.handle.durable.Store(uint64(a.durable))
+	n := 0
+	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
+		p := &a.pending[n]
+		for _, u := range p.accounts {
+			a.h.account(a.r, u)
+		}
+		if len(p.told) > 0 {
+			a.h.deliver(a.handle, p.told)
+		}
+		if p.reply != nil {
+			p.reply <- p.answer
+		}
+	}
+	clear(a.pending[:n])
+	if a.pending = a.pending[n:]; len(a.pending) == 0 && cap(a.pending) > 4096 {
+		a.pending = nil
+	}
+	if a.grown >= snapshotBytes {
+		a.snapshot()
+	}
+}
+
+// system runs a command of the server itself.
+func (a *realmActor) system(decide func(*realm.Turn) (any, error)) {
+	a.ask(&ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide})
+}
+
+func (a *realmActor) clock(now int64) {
+	a.r.Clock(now)
+	if a.r.Founded() {
+		if due := a.r.Due(now); due != nil {
+			a.system(due)
+		}
+	}
+	if a.grown > 0 && a.h.now().Sub(a.last) > snapshotAge {
+		a.snapshot()
+	}
+}
+
+func (a *realmActor) keep(t realm.Told) {
+	var notices []realm.Notice
+	for _, n := range t.Notices {
+		if n.Event.EventType() != "" {
+			notices = append(notices, n)
+		}
+	}
+	if len(notices) > 0 {
+		a.kept = append(a.kept, realm.Told{Seq: t.Seq, Notices: notices})
+	}
+}
+
+// through drops kept notices that every queue has acknowledged.
+func (a *realmActor) through(m through) {
+	a.acked[m.shard] = m.seq
+	low := realm.Seq(math.MaxUint64)
+	for _, s := range a.acked {
+		low = min(low, s)
+	}
+	n := 0
+	for n < len(a.kept) && a.kept[n].Seq <= low {
+		n++
+	}
+	if n > 0 {
+		clear(a.kept[:n])
+		a.kept = a.kept[n:]
+	}
+}
+
+// rowsAStep is how many rows of a snapshot are encoded before callers get their turn: about a millisecond.
+const rowsAStep = 200
+
+// snapshot begins to write the changed rows; turns go on between the slices.
+func (a *realmActor) snapshot() {
+	if a.cut != nil || a.rows != nil || a.r.Seq() == 0 {
+		return
+	}
+	a.rows = []realm.EncodedRow{}
+	a.cut = a.r.BeginCut(func(table uint16, key, row any) {
+		a.rows = append(a.rows, a.h.disk.EncodeRow(table, key, row))
+	})
+	a.grown, a.last = 0, a.h.now()
+	a.h.root.Send(a.handle.pid, step{})
+}
+
+func (a *realmActor) step() {
+	if a.cut == nil {
+		return
+	}
+	if !a.cut.Step(rowsAStep) || a.durable < a.cut.At {
+		a.h.root.Send(a.handle.pid, step{})
+		return
+	}
+	at, rows := a.cut.At, append(a.rows, a.keptChanges(a.cut.At)...)
+	a.cut = nil
+	go func() {
+		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
+		a.h.root.Send(a.handle.pid, written{at, err})
+	}()
+}
+
+// keptChanges is the kept notices a snapshot must add and remove.
+func (a *realmActor) keptChanges(at realm.Seq) (rows []realm.EncodedRow) {
+	live := map[realm.Seq]bool{}
+	for _, t := range a.kept {
+		if t.Seq > at {
+			break
+		}
+		live[t.Seq] = true
+		if !a.keptRows[t.Seq] {
+			rows = append(rows, a.h.disk.EncodeKept(t))
+			a.keptRows[t.Seq] = true
+		}
+	}
+	for seq := range a.keptRows {
+		if !live[seq] {
+			row := a.h.disk.EncodeKept(realm.Told{Seq: seq})
+			row.Value = nil
+			rows = append(rows, row)
+			delete(a.keptRows, seq)
+		}
+	}
+	return rows
+}
+
+func (a *realmActor) written(m written) {
+	a.rows = nil
+	if m.err != nil {
+		a.h.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.r.ID(), m.at, m.err))
+		return
+	}
+	a.h.Metrics.Snapshots.Add(1)
+	for _, done := range a.finished {
+		done <- nil
+	}
+	a.finished = nil
+}
+
+// finish writes a last snapshot so that the next start has nothing to replay.
+func (a *realmActor) finish(m finish) {
+	if a.grown == 0 && a.cut == nil && a.rows == nil {
+		m.done <- nil
+		return
+	}
+	a.finished = append(a.finished, m.done)
+	a.snapshot()
+}

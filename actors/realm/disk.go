@@ -1,0 +1,38 @@
+package realm
+
+// Batch is the facts of one or more turns on their way to the journal, encoded.
+type Batch struct {
+	Realm ID
+	Epoch uint64
+	After Seq // number of the fact before the first
+	Facts [][]byte
+	Texts []TextWrite
+}
+
+// TextWrite writes one version of a message's text, or erases it when Body is nil.
+type TextWrite struct {
+	Ref  BodyRef
+	Body *Body
+}
+
+// EncodedRow is one row of a snapshot; Value nil removes it.
+type EncodedRow struct {
+	Table      uint16
+	Key, Value []byte
+}
+
+// KeptTable is the number under which a snapshot keeps events that some queue has not acknowledged.
+const KeptTable uint16 = 0xFFF0
+
+// Writer is a fact that writes message texts in its own batch.
+type Writer interface{ Bodies() map[BodyRef]*Body }
+
+// Eraser is a fact that erases message texts in its own batch.
+type Eraser interface{ Erased() []BodyRef }
+
+// Accounted is a fact after which somebody's credentials must be looked at anew.
+type Accounted interface{ Accounts() []UserID }
+
+func (f *UserJoined) Accounts() []UserID  { return []UserID{f.User.ID} }
+func (f *UserChanged) Accounts() []UserID { return []UserID{f.ID} }
+func (f *KeyChanged) Accounts() []UserID  { return []UserID{f.ID} }

@@ -1,0 +1,362 @@
+package actors
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/queue"
+	"parley/actors/realm"
+	"parley/actors/session"
+	"parley/wire"
+)
+
+// Messages of a session actor. To lists of deliver hold only the shard's own users.
+type (
+	deliver struct {
+		realm *handle
+		told  []realm.Told
+	}
+	revive struct {
+		realm  *handle
+		queues []realm.Queue
+	}
+	poll struct {
+		realm    realm.ID
+		user     realm.UserID
+		queue    realm.QueueID
+		last     int64
+		dontBlock bool
+		reply    wire.Reply
+	}
+	gone struct {
+		realm realm.ID
+		user  realm.UserID
+		queue realm.QueueID
+		reply wire.Reply
+	}
+	sweep struct{ now int64 }
+	drain struct{ done chan struct{} }
+)
+
+// shard is the session actor of every user whose id falls into it.
+type shard struct {
+	h        *House
+	n        int
+	realms   map[realm.ID]*shardRealm
+	now      int64
+	draining bool
+}
+
+type shardRealm struct {
+	handle   *handle
+	sessions map[realm.UserID]*session.Session
+	seq      realm.Seq // newest fact heard of
+	reported realm.Seq
+}
+
+func newShard(h *House, n int) *shard {
+	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.now().Unix()}
+}
+
+func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
+
+func (s *shard) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *poll:
+		s.poll(m)
+	case *deliver:
+		s.deliver(m)
+	case *gone:
+		s.gone(m)
+	case sweep:
+		s.sweep(m.now)
+	case *revive:
+		s.revive(m)
+	case drain:
+		s.drain(m)
+	}
+}
+
+func (s *shard) realm(h *handle) *shardRealm {
+	r := s.realms[h.id]
+	if r == nil {
+		r = &shardRealm{handle: h, sessions: map[realm.UserID]*session.Session{}}
+		s.realms[h.id] = r
+	}
+	return r
+}
+
+// deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
+func (h *House) deliver(r *handle, told []realm.Told) {
+	var parts [Shards][]realm.Told
+	for _, t := range told {
+		var mine [Shards][]realm.Notice
+		for _, n := range t.Notices {
+			if len(n.To) == 1 {
+				k := shardOf(n.To[0])
+				mine[k] = append(mine[k], n)
+				continue
+			}
+			var to [Shards][]realm.UserID
+			for _, u := range n.To {
+				k := shardOf(u)
+				if to[k] == nil {
+					to[k] = make([]realm.UserID, 0, len(n.To)/Shards+4)
+				}
+				to[k] = append(to[k], u)
+			}
+			for k, list := range to {
+				if list != nil {
+					mine[k] = append(mine[k], realm.Notice{To: list, Event: n.Event, PublicOnly: n.PublicOnly})
+				}
+			}
+		}
+		for k, notices := range mine {
+			if notices != nil {
+				parts[k] = append(parts[k], realm.Told{Seq: t.Seq, Ephemeral: t.Ephemeral, Notices: notices})
+			}
+		}
+	}
+	for k, p := range parts {
+		if p != nil {
+			h.root.Send(h.shards[k], &deliver{r, p})
+		}
+	}
+}
+
+// revive opens the queues that came back with a realm's rows, then tells what they may not have acknowledged.
+func (h *House) revive(a *realmActor, queues []realm.Queue, told []realm.Told) {
+	var parts [Shards][]realm.Queue
+	for _, q := range queues {
+		k := shardOf(q.User)
+		parts[k] = append(parts[k], q)
+	}
+	for k := range parts {
+		h.root.Send(h.shards[k], &revive{a.handle, parts[k]})
+	}
+	h.deliver(a.handle, told)
+	// Every queue hears that the server started anew; also queues that the replay opened are then known as revived.
+	h.root.Send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.Restarted() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
+}
+
+func (s *shard) revive(m *revive) {
+	r := s.realm(m.realm)
+	for _, q := range m.queues {
+		s.open(r, q, true)
+	}
+}
+
+func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
+	ss := r.sessions[q.User]
+	if ss == nil {
+		ss = &session.Session{User: q.User}
+		r.sessions[q.User] = ss
+	}
+	ss.Open(queue.New(&q, s.now, revived))
+	s.h.Metrics.Queues.Add(1)
+}
+
+func (s *shard) deliver(m *deliver) {
+	r := s.realm(m.realm)
+	for i := range m.told {
+		t := &m.told[i]
+		r.seq = max(r.seq, t.Seq)
+		places := places{}
+		for j := range t.Notices {
+			s.notice(r, t, &t.Notices[j], places)
+		}
+	}
+}
+
+// places counts, for each queue, the events one fact has told it so far: the k of their ids. It is only used when a
+// fact has more than one notice.
+type places map[*queue.Queue]int
+
+func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places) {
+	switch e := n.Event.(type) {
+	case *realm.QueueOpened:
+		s.open(r, e.Queue, t.Seq <= realm.Seq(r.handle.revivedThrough()))
+		return
+	case *realm.QueueClosed:
+		s.closed(r, e)
+		return
+	case *realm.Ticked:
+		return // only the number matters
+	}
+	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h})
+	for _, u := range n.To {
+		ss := r.sessions[u]
+		if ss == nil {
+			continue
+		}
+		for _, q := range ss.Queues {
+			events := shaped.For(u, q.Reg)
+			if len(events) == 0 {
+				continue
+			}
+			if t.Ephemeral {
+				for _, e := range events {
+					q.AppendEphemeral(t.Seq, e)
+				}
+			} else {
+				first := 0
+				if len(t.Notices) > 1 {
+					first = at[q]
+					at[q] += len(events)
+				}
+				q.Append(t.Seq, first, events)
+			}
+			s.serve(r, q)
+		}
+	}
+}
+
+// serve answers the waiting poll of a queue that got something, and minds the queue's bounds.
+func (s *shard) serve(r *shardRealm, q *queue.Queue) {
+	if p, events := q.Take(s.now); p != nil {
+		s.h.Metrics.Parked.Add(-1)
+		s.h.Metrics.Deliveries.Add(1)
+		wire.AnswerEvents(p.(wire.Reply), q.Reg.ID, events)
+	} else if q.Full() {
+		s.h.Metrics.GivenUp.Add(1)
+		s.h.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.Len())
+		s.expire(r, q)
+	}
+	if q.Crowded(r.seq) {
+		s.h.system1(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
+	}
+}
+
+// system1 runs a command of the server itself without waiting for it.
+func (h *House) system1(r *handle, decide func(*realm.Turn) (any, error)) {
+	h.root.Send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
+}
+
+func (s *shard) expire(r *shardRealm, q *queue.Queue) {
+	if q.Ending {
+		return
+	}
+	q.Ending = true
+	id := q.Reg.ID
+	s.h.system1(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
+}
+
+func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {
+	ss := r.sessions[e.User]
+	if ss == nil {
+		return
+	}
+	if q := ss.Close(e.ID); q != nil {
+		s.h.Metrics.Queues.Add(-1)
+		if p := q.End(); p != nil {
+			s.h.Metrics.Parked.Add(-1)
+			wire.AnswerEvents(p.(wire.Reply), e.ID, nil)
+		}
+	}
+	if len(ss.Queues) == 0 {
+		delete(r.sessions, e.User)
+	}
+}
+
+// Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
+func (h *House) Poll(p wire.PollRequest) {
+	h.Metrics.Polls.Add(1)
+	h.root.Send(h.shards[shardOf(p.User)], &poll{p.Realm, p.User, p.Queue, p.Last, p.DontBlock, p.Reply})
+}
+
+// Gone says that the client of a waiting poll has left.
+func (h *House) Gone(p wire.PollRequest) {
+	h.root.Send(h.shards[shardOf(p.User)], &gone{p.Realm, p.User, p.Queue, p.Reply})
+}
+
+func (s *shard) poll(m *poll) {
+	var q *queue.Queue
+	r := s.realms[m.realm]
+	if r != nil {
+		q = r.sessions[m.user].Find(m.queue)
+	}
+	if q == nil {
+		wire.AnswerRefusal(m.reply, realm.BadQueue(m.queue))
+		return
+	}
+	a, err := q.Ask(m.reply, m.last, m.dontBlock || s.draining, s.now, rand.Int64N(queue.BeatSpread), r.seq)
+	if err != nil {
+		wire.AnswerRefusal(m.reply, err)
+		return
+	}
+	if a.Replaced != nil {
+		s.h.Metrics.Parked.Add(-1)
+		wire.AnswerEvents(a.Replaced.(wire.Reply), m.queue, nil)
+	}
+	if a.Wait {
+		s.h.Metrics.Parked.Add(1)
+		return
+	}
+	s.h.Metrics.Deliveries.Add(1)
+	wire.AnswerEvents(m.reply, m.queue, a.Events)
+}
+
+func (s *shard) gone(m *gone) {
+	if r := s.realms[m.realm]; r != nil {
+		if q := r.sessions[m.user].Find(m.queue); q != nil {
+			was := q.Waiting()
+			q.Leave(m.reply, s.now)
+			if was && !q.Waiting() {
+				s.h.Metrics.Parked.Add(-1)
+			}
+		}
+	}
+}
+
+// sweep beats, expires, and tells each realm how far its queues have acknowledged.
+func (s *shard) sweep(now int64) {
+	s.now = now
+	for _, r := range s.realms {
+		low := realm.Seq(math.MaxUint64)
+		for _, ss := range r.sessions {
+			for _, q := range ss.Queues {
+				if q.Due(now) {
+					s.h.Metrics.Beats.Add(1)
+					q.AppendEphemeral(r.seq, wire.Heartbeat)
+					s.serve(r, q)
+				} else if q.Expired(now) {
+					s.expire(r, q)
+				}
+				low = min(low, q.Through(r.seq))
+			}
+		}
+		if low != r.reported {
+			r.reported = low
+			s.h.root.Send(r.handle.pid, through{s.n, low})
+		}
+	}
+}
+
+// drain answers every waiting poll with nothing and lets no further one wait: the server is about to stop.
+func (s *shard) drain(m drain) {
+	s.draining = true
+	for _, r := range s.realms {
+		for _, ss := range r.sessions {
+			for _, q := range ss.Queues {
+				if q.Waiting() {
+					q.AppendEphemeral(r.seq, wire.Heartbeat)
+					s.serve(r, q)
+				}
+			}
+		}
+	}
+	m.done <- struct{}{}
+}
+
+// Drain answers all waiting polls; clients poll again and find the next process.
+func (h *House) Drain() {
+	done := make(chan struct{}, Shards)
+	for _, s := range h.shards {
+		h.root.Send(s, drain{done})
+	}
+	for range h.shards {
+		<-done
+	}
+}
