@@ -75,8 +75,9 @@ type House struct {
 	mu      sync.RWMutex // guards realms and byName; both only grow
 	realms  map[realm.ID]*handle
 	byName  map[string]*handle
-	keys    sync.Map // [32]byte hash of an API key -> Account
-	emails  sync.Map // emailKey -> Account
+	keys    sync.Map // [32]byte hash of an API key -> userKey
+	users   sync.Map // userKey -> Account
+	emails  sync.Map // emailKey -> realm.UserID
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	Metrics Metrics
@@ -85,8 +86,8 @@ type House struct {
 // Metrics are counted where things happen and read by the metrics page.
 type Metrics struct {
 	Turns, Views, Refused, Busy, Commits, Facts, Deliveries, Polls, Beats, GivenUp, Snapshots atomic.Int64
-	CommitNanos, CommitBytes                                                                 atomic.Int64
-	Parked, Queues, Held                                                                     atomic.Int64
+	CommitNanos, CommitBytes                                                                  atomic.Int64
+	Parked, Queues, Held                                                                      atomic.Int64
 }
 
 // handle is how the rest of the process reaches a realm.
@@ -96,6 +97,7 @@ type handle struct {
 	pid      *actor.PID
 	inFlight atomic.Int64
 	durable  atomic.Uint64
+	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process
 	site     wire.Site
 }
 

@@ -149,7 +149,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 }
 
 func (h *House) startRealm(a *realmActor) {
-	a.handle = &handle{id: a.r.ID()}
+	a.handle = &handle{id: a.r.ID(), revived: a.durable}
 	if a.r.Founded() {
 		a.handle.name = a.r.Org().StringID
 		a.handle.site = h.site(a.handle.name)

@@ -23,12 +23,12 @@ type (
 		queues []realm.Queue
 	}
 	poll struct {
-		realm    realm.ID
-		user     realm.UserID
-		queue    realm.QueueID
-		last     int64
+		realm     realm.ID
+		user      realm.UserID
+		queue     realm.QueueID
+		last      int64
 		dontBlock bool
-		reply    wire.Reply
+		reply     wire.Reply
 	}
 	gone struct {
 		realm realm.ID
@@ -177,7 +177,7 @@ type places map[*queue.Queue]int
 func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
-		s.open(r, e.Queue, t.Seq <= realm.Seq(r.handle.revivedThrough()))
+		s.open(r, e.Queue, t.Seq <= r.handle.revived)
 		return
 	case *realm.QueueClosed:
 		s.closed(r, e)
@@ -225,12 +225,12 @@ func (s *shard) serve(r *shardRealm, q *queue.Queue) {
 		s.expire(r, q)
 	}
 	if q.Crowded(r.seq) {
-		s.h.system1(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
+		s.h.ask1(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
 	}
 }
 
-// system1 runs a command of the server itself without waiting for it.
-func (h *House) system1(r *handle, decide func(*realm.Turn) (any, error)) {
+// ask1 runs a command of the server itself without waiting for it.
+func (h *House) ask1(r *handle, decide func(*realm.Turn) (any, error)) {
 	h.root.Send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
 }
 
@@ -240,7 +240,7 @@ func (s *shard) expire(r *shardRealm, q *queue.Queue) {
 	}
 	q.Ending = true
 	id := q.Reg.ID
-	s.h.system1(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
+	s.h.ask1(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
 }
 
 func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {

@@ -33,6 +33,7 @@ type Eraser interface{ Erased() []BodyRef }
 // Accounted is a fact after which somebody's credentials must be looked at anew.
 type Accounted interface{ Accounts() []UserID }
 
-func (f *UserJoined) Accounts() []UserID  { return []UserID{f.User.ID} }
-func (f *UserChanged) Accounts() []UserID { return []UserID{f.ID} }
-func (f *KeyChanged) Accounts() []UserID  { return []UserID{f.ID} }
+func (f *UserJoined) Accounts() []UserID      { return []UserID{f.User.ID} }
+func (f *UserChanged) Accounts() []UserID     { return []UserID{f.ID} }
+func (f *KeyIssued) Accounts() []UserID       { return []UserID{f.ID} }
+func (f *PasswordChanged) Accounts() []UserID { return []UserID{f.ID} }

@@ -12,7 +12,7 @@ var kinds = map[uint16]any{
 	2:  (*Founded)(nil),
 	3:  (*UserJoined)(nil),
 	4:  (*UserChanged)(nil),
-	5:  (*KeyChanged)(nil),
+	5:  (*KeyIssued)(nil),
 	6:  (*PasswordChanged)(nil),
 	7:  (*ChannelCreated)(nil),
 	8:  (*ChannelAppeared)(nil),

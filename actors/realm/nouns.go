@@ -16,3 +16,6 @@ func (t *Turn) mutersOf(f *MessageSent) []UserID { return nil }
 
 // checkDomain refuses addresses outside the organization's domains.
 func (v View) checkDomain(email string) error { return nil }
+
+// due is what the smaller nouns want done at a time: scheduled messages, reminders, expiries. nil is nothing.
+func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) { return nil }

@@ -245,3 +245,9 @@ func (e *MessageExtra) mentions(u UserID) Flags {
 	}
 	return f
 }
+
+// NewestRow is the newest message a user has a row of, 0 for none.
+func (r *Realm) NewestRow(u UserID) MessageID {
+	id, _ := r.rowsOf(u).Max()
+	return MessageID(id)
+}

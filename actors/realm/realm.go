@@ -196,5 +196,30 @@ func (r *Realm) Stand(seq Seq) {
 // Ticked is a fact without content: it makes room for more ephemeral event ids behind a number.
 type Ticked struct{}
 
-func (*Ticked) apply(*Realm)         {}
-func (*Ticked) tell(*Realm) []Notice { return nil }
+func (*Ticked) apply(*Realm)             {}
+func (f *Ticked) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+
+// EventType is empty: only the number matters, to the sessions.
+func (*Ticked) EventType() string { return "" }
+
+// Tick makes room for more ephemeral ids: an empty fact every listening queue takes note of.
+func (t *Turn) Tick() error {
+	t.Record(&Ticked{})
+	return nil
+}
+
+// ServerRestarted is the event restart: everybody who listens hears that the server began anew.
+type ServerRestarted struct{ Generation int64 }
+
+func (*ServerRestarted) EventType() string { return "restart" }
+
+// Restarted tells it; no fact stands behind it.
+func (t *Turn) Restarted() error {
+	if t.Realm.Founded() {
+		t.Tell(Notice{To: t.everyone(), Event: &ServerRestarted{t.Now}})
+	}
+	return nil
+}
+
+// Due is what the server itself must do at a time, or nil.
+func (r *Realm) Due(now int64) func(*Turn) (any, error) { return r.nouns.due(r, now) }

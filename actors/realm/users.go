@@ -45,8 +45,8 @@ type User struct {
 	Avatar        string // source: J generated, G external, U uploaded
 	AvatarFile    string
 	AvatarVersion int
-	KeyHash       [32]byte // of the API key; the key itself is kept nowhere
-	Password      string   // Argon2id in PHC form, "" for none
+	Keys          [][32]byte // hashes of the API keys, oldest first; the keys themselves are kept nowhere
+	Password      string     // Argon2id in PHC form, "" for none
 	Settings      map[string]any
 	Profile       map[int64]string // custom profile values by field id, as stored
 	ProfileHTML   map[int64]string
@@ -224,7 +224,7 @@ func (c JoinUser) Decide(t *Turn) (UserID, error) {
 		u.Settings[k] = v
 	}
 	if c.Key != "" {
-		u.KeyHash = t.Hash(c.Key)
+		u.Keys = [][32]byte{t.Hash(c.Key)}
 	}
 	t.Record(&UserJoined{User: u})
 	channels := slices.Clone(c.Channels)
@@ -292,14 +292,28 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 
 func (f *UserChanged) EventType() string { return "realm_user" }
 
-// KeyChanged says an account's API key is another one now; the old one stops working at once.
-type KeyChanged struct {
+// maxKeys is how many API keys an account keeps: each login makes one, as only hashes are kept, and the oldest go.
+const maxKeys = 32
+
+// KeyIssued says an account has a further API key; if Only is set, every older one stops working at once.
+type KeyIssued struct {
 	ID   UserID
 	Hash [32]byte
+	Only bool
 }
 
-func (f *KeyChanged) apply(r *Realm)         { r.users.change(f.ID).KeyHash = f.Hash }
-func (f *KeyChanged) tell(r *Realm) []Notice { return nil }
+func (f *KeyIssued) apply(r *Realm) {
+	u := r.users.change(f.ID)
+	if f.Only {
+		u.Keys = nil
+	}
+	u.Keys = append(slices.Clone(u.Keys), f.Hash)
+	if n := len(u.Keys) - maxKeys; n > 0 {
+		u.Keys = u.Keys[n:]
+	}
+}
+
+func (f *KeyIssued) tell(r *Realm) []Notice { return nil }
 
 // PasswordChanged carries the new Argon2id hash in PHC form.
 type PasswordChanged struct {
@@ -310,10 +324,11 @@ type PasswordChanged struct {
 func (f *PasswordChanged) apply(r *Realm)         { r.users.change(f.ID).Password = f.Hash }
 func (f *PasswordChanged) tell(r *Realm) []Notice { return nil }
 
-// NewKey gives an account a fresh API key: the caller's own, or anybody's if the system asks.
+// NewKey gives an account a further API key, as each login does; Only takes back all older ones.
 type NewKey struct {
 	User UserID
 	Key  string // fixed by the operator, or "" for a random one
+	Only bool
 }
 
 func (c NewKey) Decide(t *Turn) (string, error) {
@@ -325,7 +340,7 @@ func (c NewKey) Decide(t *Turn) (string, error) {
 	if key == "" {
 		key = t.Token(32)
 	}
-	t.Record(&KeyChanged{u.ID, t.Hash(key)})
+	t.Record(&KeyIssued{u.ID, t.Hash(key), c.Only})
 	return key, nil
 }
 

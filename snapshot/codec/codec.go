@@ -153,3 +153,6 @@ func DecodeKept(data []byte) (realm.Told, error) {
 	}
 	return t, nil
 }
+
+// KeptKey orders kept events by number.
+func KeptKey(seq realm.Seq) []byte { return binary.BigEndian.AppendUint64(nil, uint64(seq)) }

@@ -1,0 +1,101 @@
+package snapshot
+
+import (
+	"errors"
+
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+)
+
+// Disk is the store in the realm's own terms: facts and rows instead of bytes.
+type Disk struct{ *Store }
+
+// Claim makes this process the realm's only writer.
+func (d Disk) Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error) {
+	c, err := d.Store.Claim(uint32(id))
+	return c.Epoch, realm.Seq(c.Last), realm.Seq(c.Rows), err
+}
+
+func (d Disk) Realms() ([]realm.ID, error) {
+	list, err := d.Store.Realms()
+	out := make([]realm.ID, len(list))
+	for i, r := range list {
+		out[i] = realm.ID(r)
+	}
+	return out, err
+}
+
+// Load puts the rows into r and returns the kept events in order.
+func (d Disk) Load(id realm.ID, r *realm.Realm) (kept []realm.Told, err error) {
+	err = d.Store.Rows(uint32(id), func(row Row) error {
+		if row.Table == realm.KeptTable {
+			t, err := codec.DecodeKept(row.Value)
+			kept = append(kept, t)
+			return err
+		}
+		return r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value))
+	})
+	return kept, err
+}
+
+func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+	return d.Store.Tail(uint32(id), Seq(after), func(n Seq, data []byte) error {
+		f, err := codec.DecodeFact(data)
+		if err != nil {
+			return err
+		}
+		return fn(realm.Seq(n), f)
+	})
+}
+
+func (d Disk) Encode(f realm.Fact) []byte { return codec.Fact(f) }
+
+func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
+	e := realm.EncodedRow{Table: table, Key: codec.Key(key)}
+	if row != nil {
+		e.Value = codec.Row(row)
+	}
+	return e
+}
+
+func (d Disk) EncodeKept(t realm.Told) realm.EncodedRow {
+	return realm.EncodedRow{Table: realm.KeptTable, Key: codec.KeptKey(t.Seq), Value: codec.EncodeKept(t)}
+}
+
+// Append commits batches with one sync.
+func (d Disk) Append(batches []realm.Batch) error {
+	entries := make([]Entry, len(batches))
+	for i, b := range batches {
+		e := Entry{Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Facts: b.Facts}
+		for _, t := range b.Texts {
+			p := Put{Key: codec.TextKey(t.Ref)}
+			if t.Body != nil {
+				p.Value = codec.Text(t.Body)
+			}
+			e.Bodies = append(e.Bodies, p)
+		}
+		entries[i] = e
+	}
+	return errors.Join(d.Store.Append(entries)...)
+}
+
+func (d Disk) Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
+	return d.Store.Snapshot(uint32(id), epoch, Seq(at), func(yield func(Row) error) error {
+		for _, r := range rows {
+			if err := yield(Row{Table: r.Table, Key: r.Key, Value: r.Value}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Text is one version of a message's text.
+func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	data, ok, err := d.Store.Body(uint32(id), codec.TextKey(ref))
+	if err != nil || !ok {
+		return realm.Body{}, false, err
+	}
+	b, err := codec.DecodeText(data)
+	return b, err == nil, err
+}

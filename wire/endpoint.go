@@ -1,0 +1,124 @@
+// Package wire is what clients see: forms, answers and events, one file a noun. It says how a request becomes a command
+// or a look at the realm, and how what comes back reads as JSON. It knows nothing of HTTP: httpd serves its endpoints.
+package wire
+
+import (
+	"errors"
+	"slices"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// Answer is the body of a success beside result and msg.
+type Answer = map[string]any
+
+// Endpoint is one method of one path.
+type Endpoint struct {
+	Method, Path string
+	Form         *form.Form
+	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
+	Open, Visitors bool
+	Dev            bool // development only
+	Webhook        bool // incoming-webhook bots may call it
+	Untimed        bool // a long poll: it does not count against the time a request may take
+	run            func(*Call) (any, error)
+}
+
+// Parked is what an endpoint returns when the answer comes later.
+type Parked struct{}
+
+// Run decodes the form and carries out the request. The result is an Answer, or Parked.
+func (e *Endpoint) Run(c *Call) (any, error) { return e.run(c) }
+
+// Visitor lets anonymous callers in where the organization allows it.
+func (e Endpoint) Visitor() Endpoint { e.Visitors = true; return e }
+
+// Decode reads the call's parameters into a form.
+func decode[F any](c *Call, f *form.Form) (F, error) {
+	var into F
+	if err := f.Decode(c.Params, &into); err != nil {
+		return into, err
+	}
+	c.ignored = f.Ignored(c.Params)
+	return into, nil
+}
+
+// Do is an endpoint that carries out a command: a form makes it, answer says what came of it.
+func Do[F any, C realm.Command[A], A any](method, path string, command func(F) C, answer func(A) Answer) Endpoint {
+	return Act(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
+}
+
+// Act is Do for commands that need more than the form: rendered text, a hashed password, the caller's client.
+func Act[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error), answer func(A) Answer) Endpoint {
+	return Custom(method, path, func(c *Call, f F) (Answer, error) {
+		cmd, err := command(c, f)
+		if err != nil {
+			return nil, err
+		}
+		a, err := Play(c, cmd)
+		if err != nil {
+			return nil, err
+		}
+		return answer(a), nil
+	})
+}
+
+// Play gives a command its turn.
+func Play[A any](c *Call, cmd realm.Command[A]) (A, error) {
+	v, err := c.House.Turn(c.Realm, c.Caller, func(t *realm.Turn) (any, error) {
+		a, err := cmd.Decide(t)
+		return a, err
+	})
+	a, _ := v.(A)
+	return a, err
+}
+
+// Look asks the realm something between turns; what look returns must be copied out of the realm.
+func Look[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
+	v, err := c.House.View(c.Realm, c.Caller, func(v realm.View) (any, error) {
+		a, err := look(v)
+		return a, err
+	})
+	a, _ := v.(A)
+	return a, err
+}
+
+// Get is an endpoint that only looks; its whole answer is built inside the view.
+func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) Endpoint {
+	return Custom("GET", path, func(c *Call, f F) (Answer, error) {
+		return Look(c, func(v realm.View) (Answer, error) { return look(c, v, f) })
+	})
+}
+
+// Custom is an endpoint that does not fit the others. It is called outside the realm.
+func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endpoint {
+	f := form.Of[F]()
+	return Endpoint{Method: method, Path: path, Form: f, run: func(c *Call) (any, error) {
+		in, err := decode[F](c, f)
+		if err != nil {
+			return nil, err
+		}
+		a, err := run(c, in)
+		if errors.Is(err, errParked) {
+			return Parked{}, nil
+		}
+		return a, err
+	}}
+}
+
+var errParked = errors.New("parked")
+
+// silent is the answer of a command that has nothing to say.
+func silent(realm.Done) Answer { return Answer{} }
+
+// none is the form of an endpoint without parameters.
+type none struct{}
+
+// endpoints is every endpoint; each noun's file adds its own to a list named here.
+var endpoints = slices.Concat(
+	loginEndpoints, userEndpoints, channelEndpoints, subscriptionEndpoints, messageEndpoints, eventEndpoints, registerEndpoints,
+)
+
+// Endpoints is every endpoint of the protocol that this server answers.
+func Endpoints() []Endpoint { return slices.Clone(endpoints) }

@@ -1,0 +1,281 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"parley/actors/queue"
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var eventEndpoints = []Endpoint{
+	Custom("GET", "/events", getEvents),
+	Do("DELETE", "/events", dropQueue, silent),
+}
+
+type getEventsForm struct {
+	Queue     form.Opt[string] `form:"queue_id"`
+	Last      form.Opt[int64]  `form:"last_event_id"`
+	DontBlock bool             `form:"dont_block"`
+}
+
+// Check words the missing ones as the protocol does here: without var_name.
+func (f *getEventsForm) Check() *form.Error {
+	if !f.Queue.Set {
+		return form.Bad("Missing 'queue_id' argument")
+	}
+	if !f.Last.Set {
+		return form.Bad("Missing 'last_event_id' argument")
+	}
+	return nil
+}
+
+func getEvents(c *Call, f getEventsForm) (Answer, error) {
+	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
+	// The request is compared, not its content: gone must name the poll it was made for.
+	house := c.House
+	w := &waiting{}
+	w.Reply = c.Park(func() {
+		p := p
+		p.Reply = w
+		house.Gone(p)
+	})
+	p.Reply = w
+	house.Poll(p)
+	return nil, errParked
+}
+
+// waiting gives each poll an identity of its own.
+type waiting struct{ Reply }
+
+type dropQueueForm struct {
+	Queue string `form:"queue_id,required"`
+}
+
+func dropQueue(f dropQueueForm) realm.CloseQueue {
+	return realm.CloseQueue{ID: realm.QueueID(f.Queue)}
+}
+
+// Client is a kind of client: everything its owner understands that changes how an event reads. Queues of the same kind
+// share encoded events.
+type Client struct {
+	Caps        realm.Caps
+	Markdown    bool
+	Gravatar    bool
+	Slim        bool
+	Subscribers form.IncludeSubscribers
+}
+
+// ClientOf is the kind of client behind a queue.
+func ClientOf(q *realm.Queue) Client {
+	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim}
+	switch q.Subscribers {
+	case "true":
+		c.Subscribers = form.AllSubscribers
+	case "partial":
+		c.Subscribers = form.PartialSubscribers
+	}
+	return c
+}
+
+// Has reports a capability.
+func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
+
+// Topic is a topic as this kind of client may read it.
+func (c Client) Topic(topic string) string {
+	if topic == "" && !c.Has(realm.CapEmptyTopicName) {
+		return realm.EmptyTopicName
+	}
+	return topic
+}
+
+// To is whom an event is rendered for.
+type To struct {
+	Client
+	Context
+	User realm.UserID // of the event's variant; only for kinds registered with personal
+}
+
+// Texts finds message texts.
+type Texts interface {
+	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
+}
+
+// Context is what rendering needs beside the event.
+type Context struct {
+	Realm realm.ID
+	Site  Site
+	Texts Texts
+}
+
+// EventKind renders one Go type of event.
+type EventKind struct {
+	of     reflect.Type
+	render func(realm.Event, *To) []any
+	// personal events read differently for each user.
+	personal bool
+}
+
+// Event registers how an event reads: one JSON object, or nil if this kind of client does not hear of it.
+func Event[E realm.Event](render func(E, *To) any) EventKind {
+	return Events(func(e E, to *To) []any {
+		if x := render(e, to); x != nil {
+			return []any{x}
+		}
+		return nil
+	})
+}
+
+// Events is Event for what some clients hear as several events; how many may depend only on event and client.
+func Events[E realm.Event](render func(E, *To) []any) EventKind {
+	return EventKind{of: reflect.TypeFor[E](), render: func(e realm.Event, to *To) []any { return render(e.(E), to) }}
+}
+
+// Personal marks an event that reads differently for each user.
+func (k EventKind) Personal() EventKind { k.personal = true; return k }
+
+var eventKinds = func() map[reflect.Type]EventKind {
+	m := map[reflect.Type]EventKind{}
+	for _, k := range slices.Concat(messageEvents, userEvents, channelEvents, subscriptionEvents, serverEvents) {
+		if _, twice := m[k.of]; twice {
+			panic("BUG: two renderings of " + k.of.String())
+		}
+		m[k.of] = k
+	}
+	return m
+}()
+
+// Rendered reports whether an event's type has a rendering, for the test that names what was forgotten.
+func Rendered(t reflect.Type) bool { _, ok := eventKinds[t]; return ok }
+
+// Shaped is a notice being turned into events, once for each kind of client. It belongs to one session shard.
+type Shaped struct {
+	n       *realm.Notice
+	kind    EventKind
+	ctx     Context
+	message *realm.MessageArrived
+	done    map[variant][]*queue.Event
+	last    variant
+	lastOut []*queue.Event
+}
+
+type variant struct {
+	client  Client
+	user    realm.UserID
+	flags   realm.Flags
+	unknown bool
+}
+
+// Shape prepares a notice for the queues of its audience.
+func Shape(n *realm.Notice, ctx Context) *Shaped {
+	s := &Shaped{n: n, ctx: ctx, done: map[variant][]*queue.Event{}}
+	if m, ok := n.Event.(*realm.MessageArrived); ok {
+		s.message = m
+		return s
+	}
+	k, ok := eventKinds[reflect.TypeOf(n.Event)]
+	if !ok {
+		panic("BUG: nothing renders " + reflect.TypeOf(n.Event).String())
+	}
+	s.kind = k
+	return s
+}
+
+// For is the events the notice means for one queue, encoded up to their id.
+func (s *Shaped) For(u realm.UserID, q *realm.Queue) []*queue.Event {
+	if !q.Wants(s.n.Event.EventType()) {
+		return nil
+	}
+	if s.message != nil {
+		return s.forMessage(u, q)
+	}
+	v := variant{client: ClientOf(q)}
+	if s.kind.personal {
+		v.user = u
+	}
+	return s.once(v, func() []*queue.Event {
+		var out []*queue.Event
+		for _, x := range s.kind.render(s.n.Event, &To{Client: v.client, Context: s.ctx, User: u}) {
+			out = append(out, &queue.Event{JSON: open(encode(x))})
+		}
+		return out
+	})
+}
+
+func (s *Shaped) once(v variant, render func() []*queue.Event) []*queue.Event {
+	if s.lastOut != nil && s.last == v {
+		return s.lastOut
+	}
+	out, ok := s.done[v]
+	if !ok {
+		out = render()
+		s.done[v] = out
+	}
+	s.last, s.lastOut = v, out
+	return out
+}
+
+// open takes the closing brace off, so that the id can follow.
+func open(object []byte) []byte { return object[:len(object)-1] }
+
+func (s *Shaped) forMessage(u realm.UserID, q *realm.Queue) []*queue.Event {
+	e := s.message
+	if s.n.PublicOnly && !q.AllPublic && len(q.Narrow) == 0 {
+		return nil
+	}
+	v := variant{client: ClientOf(q)}
+	if !s.n.PublicOnly {
+		v.flags = e.FlagsFor(u)
+	}
+	if len(q.Narrow) > 0 && !inNarrow(e, v.flags, q.Narrow, s.ctx.Site) {
+		return nil
+	}
+	v.unknown = len(e.Unknown) > 0 && slices.Contains(e.Unknown, u)
+	if e.LocalID != "" && e.Queue == q.ID {
+		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, s.ctx, e.LocalID) }}}
+	}
+	return s.once(v, func() []*queue.Event {
+		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, s.ctx, "") }}}
+	})
+}
+
+// inNarrow decides whether a queue's narrow lets a message through. Unknown operands match everything.
+func inNarrow(e *realm.MessageArrived, flags realm.Flags, narrow [][2]string, site Site) bool {
+	m := &e.Message
+	for _, t := range narrow {
+		ok := true
+		switch t[0] {
+		case "channel", "stream":
+			ok = m.Channel != 0 && strings.EqualFold(m.ChannelName, t[1])
+		case "topic":
+			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" && strings.EqualFold(realm.EmptyTopicName, t[1]))
+		case "sender":
+			ok = strings.EqualFold(apiEmail(m.Sender, site), t[1])
+		case "is":
+			switch t[1] {
+			case "dm", "private":
+				ok = m.Channel == 0
+			case "starred":
+				ok = flags&realm.FlagStarred != 0
+			case "unread":
+				ok = flags&realm.FlagRead == 0
+			case "mentioned", "alerted":
+				ok = flags&realm.FlagMentioned != 0
+			case "resolved":
+				ok = m.Channel != 0 && strings.HasPrefix(m.Topic, "✔ ")
+			}
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+var serverEvents = []EventKind{
+	Event(func(e *realm.ServerRestarted, to *To) any {
+		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
+	}),
+}

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// House is the running server as endpoints see it.
+type House interface {
+	Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error)
+	View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error)
+	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
+	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
+	Poll(PollRequest)
+	Gone(PollRequest)
+	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk.
+	ByKeyHash(hash [32]byte) (Account, bool)
+	ByEmail(id realm.ID, email string) (Account, bool)
+}
+
+// Account is what login needs to know of a user.
+type Account struct {
+	Realm    realm.ID
+	User     realm.UserID
+	Email    string
+	Keys     [][32]byte
+	Password string // Argon2id in PHC form
+	Active   bool
+	Bot      realm.BotType
+	Role     realm.Role
+}
+
+// Site is where an organization is reached from outside.
+type Site struct {
+	URL  string // scheme and host, no slash at the end
+	Host string // of the organization: shown in its users' stand-in addresses
+	Name string // string id
+}
+
+// Tools is what endpoints need of the world outside the realm.
+type Tools struct {
+	HashPassword  func(password string) (string, error)
+	CheckPassword func(password, hash string) (bool, error)
+	HashKey       func(secret string) [32]byte
+	Token         func(length int) string
+	Version       string
+	Generation    int64 // Unix seconds of the process start
+	Dev           bool  // development logins are on
+}
+
+// Call is one request on its way through an endpoint.
+type Call struct {
+	House   House
+	Tools   *Tools
+	Realm   realm.ID
+	Site    Site
+	Caller  realm.Caller
+	Account *Account // nil for visitors
+	Params  *form.Values
+	Agent   string // the User-Agent header
+	// Park takes the request out of its handler; the answer goes through the Reply. gone is called if the client
+	// leaves first.
+	Park func(gone func()) Reply
+
+	ignored []string
+}
+
+// Ignored is the parameters that were sent and mean nothing to the endpoint.
+func (c *Call) Ignored() []string { return c.ignored }
+
+// Reply answers a parked request, once; it never blocks.
+type Reply interface {
+	Answer(status int, parts ...[]byte) bool
+}
+
+// PollRequest asks a session for a queue's events.
+type PollRequest struct {
+	Realm     realm.ID
+	User      realm.UserID
+	Queue     realm.QueueID
+	Last      int64
+	DontBlock bool
+	Reply     Reply
+}

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+
+	"parley/actors/queue"
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// FeatureLevel is the protocol level this server speaks; Version is what it calls itself to clients.
+const (
+	FeatureLevel = 494
+	Version      = "12.0"
+)
+
+var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+
+// encode is JSON as the protocol writes it: nothing escaped for HTML, no newline.
+func encode(v any) []byte {
+	b := buffers.Get().(*bytes.Buffer)
+	b.Reset()
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("BUG: encode %T: %v", v, err))
+	}
+	out := bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	if b.Cap() <= 1<<20 { // a rare giant must not stay in the pool
+		buffers.Put(b)
+	}
+	return out
+}
+
+// Success is the body of a success; ignored names parameters nobody consumed.
+func Success(a Answer, ignored []string) []byte {
+	out := make(Answer, len(a)+3)
+	out["msg"] = ""
+	maps.Copy(out, a)
+	out["result"] = "success"
+	if len(ignored) > 0 {
+		out["ignored_parameters_unsupported"] = ignored
+	}
+	return append(encode(out), '\n')
+}
+
+// Failure is the status and body of an error.
+func Failure(err error) (int, []byte) {
+	var f *form.Error
+	if errors.As(err, &f) {
+		status := 400
+		if f.RouteMiss {
+			status = 404
+		}
+		return status, failure(f.Code, f.Msg, f.Fields)
+	}
+	var r *realm.Refusal
+	if errors.As(err, &r) {
+		return statuses[r.Kind], failure(r.Code, r.Msg, r.Data)
+	}
+	return 500, []byte(`{"result":"error","msg":"Internal server error"}` + "\n")
+}
+
+var statuses = map[realm.Kind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403, realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413}
+
+func failure(code, msg string, fields map[string]any) []byte {
+	out := make(Answer, len(fields)+3)
+	maps.Copy(out, fields)
+	out["result"], out["msg"] = "error", msg
+	if code != "" {
+		out["code"] = code
+	}
+	return append(encode(out), '\n')
+}
+
+// AnswerRefusal answers a parked request with an error.
+func AnswerRefusal(r Reply, err error) {
+	status, body := Failure(err)
+	r.Answer(status, body)
+}
+
+var (
+	eventsHead  = []byte(`{"result":"success","msg":"","events":[`)
+	eventsTail  = []byte(`],"queue_id":"`)
+	eventsClose = []byte("\"}\n")
+)
+
+// AnswerEvents answers a poll: shared event bytes joined with the queue's own ids.
+func AnswerEvents(r Reply, id realm.QueueID, events []queue.Held) {
+	size := 0
+	for _, h := range events {
+		size += len(h.Event.Bytes()) + 32
+	}
+	b := make([]byte, 0, size+len(eventsHead)+len(eventsTail)+len(id)+8)
+	b = append(b, eventsHead...)
+	first := true
+	for _, h := range events {
+		j := h.Event.Bytes()
+		if j == nil {
+			continue // the message was erased before it was delivered
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(b, j...)
+		b = append(b, `,"id":`...)
+		b = strconv.AppendInt(b, h.ID, 10)
+		b = append(b, '}')
+	}
+	b = append(b, eventsTail...)
+	b = append(b, id...)
+	b = append(b, eventsClose...)
+	r.Answer(200, b)
+}
+
+// Heartbeat is the event that only says the connection lives.
+var Heartbeat = &queue.Event{JSON: []byte(`{"type":"heartbeat"`)}
+
+// obj is a JSON object written in place.
+type obj = map[string]any

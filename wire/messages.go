@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"html"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var messageEndpoints = []Endpoint{
+	webhook(Act("POST", "/messages", sendMessage, sent)),
+}
+
+func webhook(e Endpoint) Endpoint { e.Webhook = true; return e }
+
+var messageEvents = []EventKind{}
+
+type sendForm struct {
+	Type    string           `form:"type,required,enum=direct|private|stream|channel"`
+	To      form.Recipients  `form:"to"`
+	Topic   form.Opt[string] `form:"topic,alias=subject,strip"`
+	Content string           `form:"content,required"`
+	Queue   string           `form:"queue_id"`
+	LocalID string           `form:"local_id,maxlen=100"`
+	Read    form.Opt[bool]   `form:"read_by_sender"`
+}
+
+// readingClients are the programs whose user is taken to have read what he sends (protocol).
+var readingClients = map[string]bool{"zulipandroid": true, "zulipios": true, "zulipdesktop": true, "zulipmobile": true, "zulipelectron": true,
+	"zulipterminal": true, "snipe": true, "website": true, "ios": true, "android": true, "zulipflutter": true}
+
+func sendMessage(c *Call, f sendForm) (realm.SendMessage, error) {
+	cmd := realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: readingClients[strings.ToLower(c.Caller.Client)]}
+	if f.Read.Set {
+		cmd.ReadBySender = f.Read.Value
+	}
+	if f.Type == "stream" || f.Type == "channel" {
+		if !f.To.Given() {
+			return cmd, realm.Bad("Missing channel")
+		}
+		to, err := f.To.Channel()
+		if err != nil {
+			return cmd, err
+		}
+		if !f.Topic.Set {
+			return cmd, realm.Bad("Missing topic")
+		}
+		cmd.ToChannel, cmd.Topic = true, f.Topic.Value
+		if to.ByID {
+			cmd.Channel = realm.ChannelID(to.ID)
+		} else {
+			cmd.ChannelName = to.Name
+		}
+	} else {
+		to, err := f.To.Direct()
+		if err != nil {
+			return cmd, err
+		}
+		for _, id := range to.IDs {
+			cmd.People = append(cmd.People, realm.Principal{ID: realm.UserID(id)})
+		}
+		for _, e := range to.Emails {
+			cmd.People = append(cmd.People, realm.Principal{Email: e})
+		}
+	}
+	text, err := realm.NormalizeContent(f.Content)
+	if err != nil {
+		return cmd, err
+	}
+	cmd.Body = realm.Body{Text: text, HTML: "<p>" + strings.ReplaceAll(html.EscapeString(text), "\n", "<br>\n") + "</p>"}
+	return cmd, nil
+}
+
+func sent(s realm.Sent) Answer {
+	a := Answer{"id": s.ID}
+	if s.Policy != 0 {
+		a["automatic_new_visibility_policy"] = s.Policy
+	}
+	return a
+}
+
+// messageObject is a message as one kind of client reads it, without flags. unknown hides a sender the reader may not
+// know.
+func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) obj {
+	sender, name := apiEmail(m.Sender, s), m.Sender.Name
+	avatar := avatarURL(m.Sender, s, c.Gravatar)
+	if unknown {
+		sender, name, avatar = dummyEmail(m.Sender.ID, s), "Unknown user", "/static/images/unknown-user-avatar.png"
+	}
+	o := obj{
+		"id": m.ID, "sender_id": m.Sender.ID, "sender_email": sender, "sender_full_name": name, "sender_realm_str": s.Name, "avatar_url": avatar,
+		"client": m.Client, "timestamp": m.Time, "subject": c.Topic(m.Topic), "topic_links": []any{}, "is_me_message": m.Me,
+		"reactions": reactionObjects(m.Reactions), "submessages": submessageObjects(m),
+	}
+	if c.Markdown {
+		o["content"], o["content_type"] = body.HTML, "text/html"
+	} else {
+		o["content"], o["content_type"] = body.Text, "text/x-markdown"
+	}
+	if m.Channel != 0 {
+		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel, int64(m.Channel)*2+1
+	} else {
+		people := []any{}
+		for _, p := range m.People {
+			people = append(people, obj{"id": p.ID, "email": apiEmail(p, s), "full_name": p.Name, "is_mirror_dummy": false})
+		}
+		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", people, int64(m.Talk)*2, ""
+	}
+	if m.Edited != 0 {
+		o["last_edit_timestamp"] = m.Edited
+	}
+	if m.Moved != 0 {
+		o["last_moved_timestamp"] = m.Moved
+	}
+	return o
+}
+
+func reactionObjects(list []realm.Reaction) []any {
+	out := []any{}
+	for _, r := range list {
+		out = append(out, obj{"emoji_name": r.Name, "emoji_code": r.Code, "reaction_type": r.Type, "user_id": r.User})
+	}
+	return out
+}
+
+func submessageObjects(m *realm.MessageInfo) []any {
+	out := []any{}
+	for _, s := range m.Submessages {
+		out = append(out, obj{"id": s.ID, "message_id": m.ID, "sender_id": s.Sender, "msg_type": s.Type, "content": s.Content})
+	}
+	return out
+}
+
+// flagNames are the protocol's names; the old wildcard_mentioned follows from the two newer ones.
+func flagNames(f realm.Flags) []string {
+	out := []string{}
+	for i, n := range []string{"read", "starred", "collapsed", "mentioned", "stream_wildcard_mentioned", "topic_wildcard_mentioned", "has_alert_word", "historical"} {
+		if f&(1<<i) != 0 {
+			out = append(out, n)
+		}
+	}
+	if f&(realm.FlagChannelWildcard|realm.FlagTopicWildcard) != 0 {
+		out = append(out, "wildcard_mentioned")
+	}
+	return out
+}
+
+// encodeMessageEvent is a message event up to its id; nil if the text has been erased since.
+func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx Context, local string) []byte {
+	var body realm.Body
+	if e.Message.Body != nil {
+		body = *e.Message.Body
+	} else if b, ok := ctx.Texts.Text(ctx.Realm, e.Message.Ref); ok {
+		body = b
+	} else {
+		return nil
+	}
+	o := obj{"type": "message", "message": messageObject(&e.Message, body, v.client, ctx.Site, v.unknown), "flags": flagNames(v.flags)}
+	if local != "" {
+		o["local_message_id"] = local
+	}
+	return open(encode(o))
+}

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var userEndpoints = []Endpoint{
+	Get("/users", getUsers).Visitor(),
+	Get("/users/me", getMe),
+}
+
+var userEvents = []EventKind{
+	Event(userJoined).Personal(),
+	Event(userChanged),
+}
+
+// apiEmail is the address shown for a person: the real one only if everyone may see it.
+func apiEmail(p realm.PersonInfo, s Site) string {
+	if p.EmailPublic {
+		return p.Email
+	}
+	return dummyEmail(p.ID, s)
+}
+
+func dummyEmail(u realm.UserID, s Site) string { return "user" + u.String() + "@" + s.Host }
+
+// avatarURL is where a person's picture is. null stands for "compute it yourself".
+func avatarURL(p realm.PersonInfo, s Site, computed bool) any {
+	switch {
+	case p.Avatar == "U":
+		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
+	case computed && p.EmailPublic:
+		return nil
+	case p.Avatar == "G":
+		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))
+		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" + strconv.Itoa(p.AvatarVersion)
+	}
+	return "/user_avatars/" + realmPath(s) + "/generated/" + p.ID.String() + ".png?v=" + strconv.Itoa(p.AvatarVersion)
+}
+
+// isoMinutes is how account ages are written: ISO 8601 with minutes and +00:00.
+func isoMinutes(unix int64) string {
+	return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04") + "+00:00"
+}
+
+// userObject is an account as one viewer may know it.
+func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj {
+	p := v.Person(u.ID)
+	sees := v.SeesEmail(v.Me(), u)
+	o := obj{
+		"user_id": u.ID, "email": apiEmail(p, s), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
+		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
+		"bot_type": nil, "bot_owner_id": nil, "role": u.Role, "timezone": u.Timezone,
+		"avatar_url": avatarURL(p, s, gravatar && sees), "avatar_version": u.AvatarVersion, "is_imported_stub": u.ImportedStub,
+	}
+	if sees {
+		o["delivery_email"] = u.Email
+	}
+	if u.IsBot() {
+		o["bot_type"] = u.Bot
+		if u.BotOwner != 0 {
+			o["bot_owner_id"] = u.BotOwner
+		}
+	} else if profile {
+		o["profile_data"] = profileData(u)
+	}
+	if u.Deleted {
+		o["is_deleted"] = true
+	}
+	return o
+}
+
+func profileData(u *realm.User) obj {
+	o := obj{}
+	for id, value := range u.Profile {
+		x := obj{"value": value}
+		if html, ok := u.ProfileHTML[id]; ok {
+			x["rendered_value"] = html
+		}
+		o[strconv.FormatInt(id, 10)] = x
+	}
+	return o
+}
+
+type getUsersForm struct {
+	Gravatar bool              `form:"client_extavatar,alias=client_gravatar,default=true"`
+	Profile  bool              `form:"include_custom_profile_fields"`
+	IDs      form.Opt[[]int64] `form:"user_ids"`
+}
+
+func getUsers(c *Call, v realm.View, f getUsersForm) (Answer, error) {
+	members := []any{}
+	wanted := map[int64]bool{}
+	for _, id := range f.IDs.Value {
+		wanted[id] = true
+	}
+	v.EachUser(func(u *realm.User) {
+		if !u.System && (!f.IDs.Set || wanted[int64(u.ID)]) && v.MaySee(u) {
+			members = append(members, userObject(v, u, c.Site, f.Gravatar, f.Profile))
+		}
+	})
+	return Answer{"members": members}, nil
+}
+
+func getMe(c *Call, v realm.View, _ none) (Answer, error) {
+	me := v.Me()
+	a := Answer(userObject(v, me, c.Site, false, true))
+	for _, k := range []string{"bot_type", "bot_owner_id"} {
+		if !me.IsBot() {
+			delete(a, k)
+		}
+	}
+	a["max_message_id"] = maxMessageID(v)
+	return a, nil
+}
+
+// maxMessageID is the newest message the caller received; -1 for none.
+func maxMessageID(v realm.View) int64 {
+	if id := v.NewestRow(v.User); id != 0 {
+		return int64(id)
+	}
+	return -1
+}
+
+func userJoined(e *realm.UserJoined, to *To) any {
+	u := e.User
+	p := realm.PersonInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.Int("email_address_visibility") == 1, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
+	o := obj{
+		"user_id": u.ID, "email": apiEmail(p, to.Site), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
+		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
+		"bot_type": nil, "bot_owner_id": nil, "role": u.Role, "timezone": u.Timezone, "avatar_url": avatarURL(p, to.Site, to.Gravatar),
+		"avatar_version": u.AvatarVersion, "is_imported_stub": u.ImportedStub,
+	}
+	if p.EmailPublic {
+		o["delivery_email"] = u.Email
+	}
+	if u.IsBot() {
+		o["bot_type"] = u.Bot
+		if u.BotOwner != 0 {
+			o["bot_owner_id"] = u.BotOwner
+		}
+	} else {
+		o["profile_data"] = obj{}
+	}
+	return obj{"type": "realm_user", "op": "add", "person": o}
+}
+
+func userChanged(e *realm.UserChanged, to *To) any {
+	p := obj{"user_id": e.ID}
+	switch {
+	case e.Name != nil:
+		p["full_name"] = *e.Name
+	case e.Role != nil:
+		p["role"] = *e.Role
+	case e.Active != nil:
+		p["is_active"] = *e.Active
+	case e.Timezone != nil:
+		p["timezone"] = *e.Timezone
+	case e.Owner != nil:
+		p["bot_owner_id"] = *e.Owner
+	case e.Email != nil:
+		p["new_email"] = *e.Email
+	default:
+		panic(fmt.Sprintf("BUG: nothing changed in %+v", *e))
+	}
+	return obj{"type": "realm_user", "op": "update", "person": p}
+}
