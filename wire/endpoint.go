@@ -117,7 +117,89 @@ type none struct{}
 
 // endpoints is every endpoint; each noun's file adds its own to a list named here.
 var endpoints = slices.Concat(
-	loginEndpoints, userEndpoints, channelEndpoints, subscriptionEndpoints, messageEndpoints, eventEndpoints, registerEndpoints,
+	alertWordEndpoints,
+
+	botEndpoints,
+
+	callEndpoints,
+
+	channelEndpoints,
+
+	defaultChannelEndpoints,
+
+	domainEndpoints,
+
+	draftEndpoints,
+
+	editEndpoints,
+
+	emojiEndpoints,
+
+	eventEndpoints,
+
+	exportEndpoints,
+
+	fieldEndpoints,
+
+	flagEndpoints,
+
+	folderEndpoints,
+
+	groupEndpoints,
+
+	historyEndpoints,
+
+	inviteEndpoints,
+
+	linkifierEndpoints,
+
+	loginEndpoints,
+
+	messageEndpoints,
+
+	muteEndpoints,
+
+	navigationEndpoints,
+
+	playgroundEndpoints,
+
+	presenceEndpoints,
+
+	profileEndpoints,
+
+	pushEndpoints,
+
+	reactionEndpoints,
+
+	realmEndpoints,
+
+	registerEndpoints,
+
+	reminderEndpoints,
+
+	scheduledEndpoints,
+
+	searchEndpoints,
+
+	settingEndpoints,
+
+	snippetEndpoints,
+
+	statusEndpoints,
+
+	storageEndpoints,
+
+	submessageEndpoints,
+
+	subscriptionEndpoints,
+
+	typingEndpoints,
+
+	uploadEndpoints,
+
+	userEndpoints,
+
+	userTopicEndpoints,
 )
 
 // Endpoints is every endpoint of the protocol that this server answers.

@@ -138,7 +138,87 @@ func (k EventKind) Personal() EventKind { k.personal = true; return k }
 
 var eventKinds = func() map[reflect.Type]EventKind {
 	m := map[reflect.Type]EventKind{}
-	for _, k := range slices.Concat(messageEvents, userEvents, channelEvents, subscriptionEvents, serverEvents) {
+	for _, k := range slices.Concat(
+		alertWordEvents,
+
+		botEvents,
+
+		callEvents,
+
+		channelEvents,
+
+		defaultChannelEvents,
+
+		domainEvents,
+
+		draftEvents,
+
+		editEvents,
+
+		emojiEvents,
+
+		exportEvents,
+
+		fieldEvents,
+
+		flagEvents,
+
+		folderEvents,
+
+		groupEvents,
+
+		historyEvents,
+
+		inviteEvents,
+
+		linkifierEvents,
+
+		messageEvents,
+
+		muteEvents,
+
+		navigationEvents,
+
+		playgroundEvents,
+
+		presenceEvents,
+
+		profileEvents,
+
+		pushEvents,
+
+		reactionEvents,
+
+		realmEvents,
+
+		reminderEvents,
+
+		scheduledEvents,
+
+		searchEvents,
+
+		serverEvents,
+
+		settingEvents,
+
+		snippetEvents,
+
+		statusEvents,
+
+		storageEvents,
+
+		submessageEvents,
+
+		subscriptionEvents,
+
+		typingEvents,
+
+		uploadEvents,
+
+		userEvents,
+
+		userTopicEvents,
+	) {
 		if _, twice := m[k.of]; twice {
 			panic("BUG: two renderings of " + k.of.String())
 		}

@@ -27,6 +27,24 @@ var kinds = map[uint16]any{
 	17: (*QueueOpened)(nil),
 	18: (*QueueClosed)(nil),
 	19: (*TopicPolicySet)(nil),
+
+	// 20-99 core: organization, queues, flags
+
+	// 100-159 people: users, bots, settings, profiles, status, mutes, alert words
+
+	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
+
+	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
+
+	// 280-319 reading: flags
+
+	// 320-369 stored items: drafts, scheduled messages, reminders, snippets, navigation views
+
+	// 370-429 organization: settings, groups, domains, playgrounds, linkifiers, emoji, profile fields
+
+	// 430-469 invitations, mail, push, exports
+
+	// 470-499 uploads, pictures
 }
 
 var numbers = func() map[reflect.Type]uint16 {

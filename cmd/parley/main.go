@@ -1,0 +1,25 @@
+// Command parley is a realtime team-chat server that speaks the Zulip REST and events API, with its tools.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "parley: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("usage: parley serve …")
+	}
+	switch args[0] {
+	case "serve":
+		return serve(args[1:])
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}

@@ -1,0 +1,71 @@
+package httpd
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", msg) }
+
+// authenticate finds out who calls: HTTP Basic with address and API key. In the Basic path every failure has the code
+// UNAUTHORIZED; only the message tells the cause (protocol).
+func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
+	header := string(ctx.Request.Header.Peek("Authorization"))
+	if header == "" {
+		if e.Visitors && c.Realm != 0 {
+			open, err := wire.Look(c, func(v realm.View) (bool, error) { return v.SpectatorsAllowed(), nil })
+			if err == nil && open {
+				return nil
+			}
+		}
+		return unauthorized("Not logged in: API authentication or user session required")
+	}
+	scheme, credentials, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "basic") {
+		return realm.Bad("This endpoint requires HTTP basic authentication.")
+	}
+	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
+	if err != nil || strings.Count(string(plain), ":") != 1 {
+		return unauthorized("Invalid authorization header for basic auth")
+	}
+	email, key, _ := strings.Cut(string(plain), ":")
+	email, key = strings.TrimSpace(email), strings.TrimSpace(key)
+	if !wellFormedKey(key) {
+		return unauthorized("Malformed API key")
+	}
+	a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key))
+	if !ok || !strings.EqualFold(a.Email, email) {
+		return unauthorized("Invalid API key")
+	}
+	if !a.Active {
+		return unauthorized("Account is deactivated")
+	}
+	if a.Realm != c.Realm {
+		return unauthorized("Account is not associated with this subdomain")
+	}
+	if a.Bot == realm.IncomingWebhook && !e.Webhook {
+		return unauthorized("This API is not available to incoming webhook bots.")
+	}
+	c.Account, c.Caller.User = &a, a.User
+	return nil
+}
+
+// keyLength is how long an API key is (protocol).
+const keyLength = 32
+
+func wellFormedKey(k string) bool {
+	if len(k) != keyLength {
+		return false
+	}
+	for _, c := range []byte(k) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,291 @@
+// Package httpd serves the protocol over HTTP: routes, login, decoding, answers, long polls. It holds no state of the
+// organizations: it knows who you are; the realm knows what you may.
+package httpd
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/form"
+	"parley/wire/httpd/park"
+)
+
+// Options of a server.
+type Options struct {
+	House  wire.House
+	Tools  *wire.Tools
+	Realms Realms
+	Log    *slog.Logger
+	Park   park.Config // Handler is set here
+	// Extra routes outside the protocol: files, metrics, pages.
+	Extra func(r *router.Router)
+}
+
+// Realms finds the organization behind a Host header.
+type Realms interface {
+	// ByHost is 0 when the host names no organization.
+	ByHost(host string) (realm.ID, wire.Site)
+}
+
+// Server is the protocol over HTTP.
+type Server struct {
+	o      Options
+	router *router.Router
+	park   *park.Server
+}
+
+// route is all endpoints of one shape of path.
+type route struct {
+	endpoints []*wire.Endpoint
+	names     [][]string // of each endpoint's path parameters
+	allow     string
+	methods   []string
+}
+
+// New returns a server for the protocol's endpoints.
+func New(o Options) *Server {
+	s := &Server{o: o, router: router.New()}
+	if s.o.Log == nil {
+		s.o.Log = slog.Default()
+	}
+	s.router.HandleMethodNotAllowed, s.router.HandleOPTIONS = false, false
+	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
+	shapes := map[string]*route{}
+	var order []string
+	for _, e := range wire.Endpoints() {
+		if e.Dev && !o.Tools.Dev {
+			continue
+		}
+		shape, names := shapeOf(e.Path)
+		r := shapes[shape]
+		if r == nil {
+			r = &route{}
+			shapes[shape] = r
+			order = append(order, shape)
+		}
+		r.endpoints, r.names = append(r.endpoints, &e), append(r.names, names)
+		if !slices.Contains(r.methods, e.Method) {
+			r.methods = append(r.methods, e.Method)
+			if e.Method == "GET" {
+				r.methods = append(r.methods, "HEAD")
+			}
+		}
+	}
+	for _, shape := range order {
+		r := shapes[shape]
+		sort.Strings(r.methods)
+		r.allow = strings.Join(r.methods, ", ")
+		for _, prefix := range []string{"/api/v1", "/json"} {
+			s.router.ANY(prefix+shape, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, r) })
+		}
+	}
+	if o.Extra != nil {
+		o.Extra(s.router)
+	}
+	cfg := o.Park
+	cfg.Handler = s.Handle
+	cfg.Log = s.o.Log
+	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(), "\r\n") + "\r\n")
+	s.park = park.New(cfg)
+	return s
+}
+
+// shapeOf is a path with its parameters numbered, so that endpoints that differ only in their names share a route.
+func shapeOf(path string) (shape string, names []string) {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if strings.HasPrefix(p, "{") {
+			name := strings.Trim(p, "{}")
+			names = append(names, strings.TrimSuffix(name, ":*"))
+			parts[i] = "{p" + string(rune('0'+len(names))) + strings.TrimPrefix(strings.TrimSuffix(p, "}"), "{"+strings.TrimSuffix(name, ":*")) + "}"
+		}
+	}
+	return strings.Join(parts, "/"), names
+}
+
+// Serve accepts connections until the listener closes.
+func (s *Server) Serve(l net.Listener) error { return s.park.Serve(l) }
+
+// Shutdown stops accepting and waits for what is in flight.
+func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }
+
+// Stats are the connection layer's counters.
+func (s *Server) Stats() park.Stats { return s.park.Stats() }
+
+// alwaysHeaders are on every answer: no caching, and any web page may call.
+func alwaysHeaders() []string {
+	return []string{
+		"Cache-Control: max-age=0, no-cache, no-store, must-revalidate, private",
+		"Vary: Accept-Language", "Content-Language: en",
+		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", "Access-Control-Allow-Methods: GET, POST, DELETE, PUT, PATCH, HEAD",
+	}
+}
+
+// Handle is every request's way in.
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
+	path := string(ctx.Request.URI().PathOriginal())
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
+	if h == nil {
+		s.fail(ctx, 404, "Not found")
+		return
+	}
+	h(ctx)
+}
+
+func (s *Server) fail(ctx *fasthttp.RequestCtx, status int, msg string) {
+	s.write(ctx, status, []byte(`{"result":"error","msg":"`+msg+`","code":"BAD_REQUEST"}`+"\n"))
+}
+
+// compressFrom is the smallest body worth compressing, in bytes: below it a packet is a packet.
+const compressFrom = 1400
+
+func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
+	always(ctx)
+	ctx.SetStatusCode(status)
+	ctx.SetContentType("application/json")
+	if len(body) >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
+		ctx.Response.Header.Set("Content-Encoding", "gzip")
+		ctx.Response.SetBodyRaw(fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed))
+		return
+	}
+	ctx.Response.SetBodyRaw(body)
+}
+
+func always(ctx *fasthttp.RequestCtx) {
+	for _, h := range headers {
+		ctx.Response.Header.Set(h[0], h[1])
+	}
+}
+
+var headers = func() (out [][2]string) {
+	for _, h := range alwaysHeaders() {
+		k, v, _ := strings.Cut(h, ": ")
+		out = append(out, [2]string{k, v})
+	}
+	return out
+}()
+
+func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
+	method := string(ctx.Method())
+	if method == "OPTIONS" {
+		always(ctx)
+		ctx.Response.Header.Set("Allow", r.allow)
+		ctx.SetStatusCode(204)
+		return
+	}
+	params := &form.Values{}
+	if err := readParams(ctx, params); err != nil {
+		status, body := wire.Failure(err)
+		s.write(ctx, status, body)
+		return
+	}
+	if method == "POST" {
+		if m, ok := params.Get("method"); ok && m != "" {
+			method = strings.ToUpper(m)
+			params.Consume("method")
+		}
+	}
+	want := method
+	if want == "HEAD" {
+		want = "GET"
+		ctx.Response.SkipBody = true
+	}
+	e := r.pick(ctx, want, params)
+	if e == nil {
+		if r.pickable(ctx) {
+			ctx.Response.Header.Set("Allow", r.allow)
+			s.write(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(r.methods, `","`)+`"]}`+"\n"))
+		} else {
+			s.fail(ctx, 404, "Not found")
+		}
+		return
+	}
+	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: params, Agent: string(ctx.UserAgent())}
+	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	c.Caller.Client = clientName(params, c.Agent)
+	if !e.Open {
+		if err := s.authenticate(ctx, c, e); err != nil {
+			status, body := wire.Failure(err)
+			if status == 401 {
+				ctx.Response.Header.Set("WWW-Authenticate", `Basic realm="zulip"`)
+			}
+			s.write(ctx, status, body)
+			return
+		}
+	}
+	parked := false
+	c.Park = func(gone func()) wire.Reply {
+		parked = true
+		return s.park.Park(ctx, gone)
+	}
+	a, err := e.Run(c)
+	switch x := a.(type) {
+	case wire.Parked:
+		return
+	case wire.Answer:
+		if err == nil {
+			s.write(ctx, 200, wire.Success(x, c.Ignored()))
+			return
+		}
+	}
+	if parked {
+		return
+	}
+	status, body := wire.Failure(err)
+	if status == 500 {
+		s.o.Log.Error("request failed", "method", method, "path", string(ctx.Path()), "error", err)
+	}
+	s.write(ctx, status, body)
+}
+
+// pick is the endpoint of a method whose path parameters fit: ids are digits.
+func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Values) *wire.Endpoint {
+	for i, e := range r.endpoints {
+		if e.Method != method || !r.fits(ctx, i) {
+			continue
+		}
+		for j, n := range r.names[i] {
+			v, _ := ctx.UserValue("p" + string(rune('1'+j))).(string)
+			params.Add(form.Path, n, unescape(v))
+		}
+		return e
+	}
+	return nil
+}
+
+func (r *route) pickable(ctx *fasthttp.RequestCtx) bool {
+	for i := range r.endpoints {
+		if r.fits(ctx, i) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *route) fits(ctx *fasthttp.RequestCtx, i int) bool {
+	for j, n := range r.names[i] {
+		if !strings.HasSuffix(n, "_id") {
+			continue
+		}
+		v, _ := ctx.UserValue("p" + string(rune('1'+j))).(string)
+		if v == "" || strings.Trim(v, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}

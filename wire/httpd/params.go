@@ -1,0 +1,66 @@
+package httpd
+
+import (
+	"bytes"
+	"net/url"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/form"
+)
+
+// maxFormPart is how large one ordinary part of a multipart body may be, in bytes; files go through their own handlers.
+const maxFormPart = 1 << 20
+
+// readParams splits query and body into parameters. Strings are copied: fasthttp reuses its buffers.
+func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
+	for k, val := range ctx.QueryArgs().All() {
+		v.Add(form.Query, string(k), string(val))
+	}
+	if len(ctx.PostBody()) == 0 {
+		return nil
+	}
+	kind := ctx.Request.Header.ContentType()
+	switch {
+	case bytes.HasPrefix(kind, []byte("multipart/form-data")):
+		f, err := ctx.MultipartForm()
+		if err != nil {
+			return realm.Bad("Malformed multipart body")
+		}
+		for k, list := range f.Value {
+			for _, val := range list {
+				if len(val) > maxFormPart {
+					return realm.Refuse(realm.TooLarge, "BAD_REQUEST", "Parameter too large")
+				}
+				v.Add(form.Body, k, val)
+			}
+		}
+	case len(kind) == 0 || bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")):
+		var args fasthttp.Args
+		args.ParseBytes(ctx.PostBody())
+		for k, val := range args.All() {
+			v.Add(form.Body, string(k), string(val))
+		}
+	}
+	return nil
+}
+
+func unescape(s string) string {
+	u, err := url.PathUnescape(s)
+	if err != nil {
+		return s
+	}
+	return u
+}
+
+func clientName(v *form.Values, agent string) string {
+	if c, ok := v.Get("client"); ok && c != "" {
+		if r := []rune(c); len(r) > 30 {
+			c = string(r[:30])
+		}
+		return c
+	}
+	return wire.ClientName(agent)
+}

@@ -1,0 +1,98 @@
+package httpd
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+
+	"parley/actors/realm"
+)
+
+// Argon2id costs: OWASP's second choice, 19 MiB and two passes, about 20 ms a login.
+const (
+	argonMemory  = 19 << 10 // KiB
+	argonTime    = 2
+	argonThreads = 1
+	argonKey     = 32
+)
+
+// maxPasswordWork is how many passwords are hashed at once: 19 MiB each. maxPasswordQueue is how many more may wait.
+const (
+	maxPasswordWork  = 2
+	maxPasswordQueue = 64
+)
+
+// Passwords hashes and checks passwords, a bounded number at a time.
+type Passwords struct {
+	work  chan struct{}
+	queue chan struct{}
+}
+
+// NewPasswords returns a hasher.
+func NewPasswords() *Passwords {
+	return &Passwords{work: make(chan struct{}, maxPasswordWork), queue: make(chan struct{}, maxPasswordWork+maxPasswordQueue)}
+}
+
+func (p *Passwords) take() error {
+	select {
+	case p.queue <- struct{}{}:
+	default:
+		return realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", 1.0)
+	}
+	p.work <- struct{}{}
+	return nil
+}
+
+func (p *Passwords) done() { <-p.work; <-p.queue }
+
+var b64 = base64.RawStdEncoding
+
+// Hash is a password's Argon2id hash in PHC form.
+func (p *Passwords) Hash(password string) (string, error) {
+	if err := p.take(); err != nil {
+		return "", err
+	}
+	defer p.done()
+	salt := make([]byte, 16)
+	if _, err := rand.Read(salt); err != nil {
+		return "", fmt.Errorf("read randomness: %w", err)
+	}
+	sum := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+}
+
+var errHash = errors.New("stored password hash is malformed")
+
+// Check compares a password with a hash. An empty hash is checked against a fixed one, so that the time does not tell
+// whether the account exists.
+func (p *Passwords) Check(password, hash string) (bool, error) {
+	if err := p.take(); err != nil {
+		return false, err
+	}
+	defer p.done()
+	exists := hash != ""
+	if !exists {
+		hash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	}
+	parts := strings.Split(hash, "$")
+	var memory, time uint32
+	var threads uint8
+	if len(parts) != 6 || parts[1] != "argon2id" {
+		return false, errHash
+	}
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &time, &threads); err != nil {
+		return false, errHash
+	}
+	salt, err1 := b64.DecodeString(parts[4])
+	want, err2 := b64.DecodeString(parts[5])
+	if err1 != nil || err2 != nil {
+		return false, errHash
+	}
+	got := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1 && exists, nil
+}

@@ -1,0 +1,144 @@
+package wire
+
+// The endpoints and events of nouns that have no file of their own.
+var (
+	alertWordEndpoints []Endpoint
+
+	alertWordEvents []EventKind
+
+	botEndpoints []Endpoint
+
+	botEvents []EventKind
+
+	callEndpoints []Endpoint
+
+	callEvents []EventKind
+
+	defaultChannelEndpoints []Endpoint
+
+	defaultChannelEvents []EventKind
+
+	domainEndpoints []Endpoint
+
+	domainEvents []EventKind
+
+	draftEndpoints []Endpoint
+
+	draftEvents []EventKind
+
+	editEndpoints []Endpoint
+
+	editEvents []EventKind
+
+	emojiEndpoints []Endpoint
+
+	emojiEvents []EventKind
+
+	exportEndpoints []Endpoint
+
+	exportEvents []EventKind
+
+	fieldEndpoints []Endpoint
+
+	fieldEvents []EventKind
+
+	flagEndpoints []Endpoint
+
+	flagEvents []EventKind
+
+	folderEndpoints []Endpoint
+
+	folderEvents []EventKind
+
+	groupEndpoints []Endpoint
+
+	groupEvents []EventKind
+
+	historyEndpoints []Endpoint
+
+	historyEvents []EventKind
+
+	inviteEndpoints []Endpoint
+
+	inviteEvents []EventKind
+
+	linkifierEndpoints []Endpoint
+
+	linkifierEvents []EventKind
+
+	muteEndpoints []Endpoint
+
+	muteEvents []EventKind
+
+	navigationEndpoints []Endpoint
+
+	navigationEvents []EventKind
+
+	playgroundEndpoints []Endpoint
+
+	playgroundEvents []EventKind
+
+	presenceEndpoints []Endpoint
+
+	presenceEvents []EventKind
+
+	profileEndpoints []Endpoint
+
+	profileEvents []EventKind
+
+	pushEndpoints []Endpoint
+
+	pushEvents []EventKind
+
+	reactionEndpoints []Endpoint
+
+	reactionEvents []EventKind
+
+	realmEndpoints []Endpoint
+
+	realmEvents []EventKind
+
+	reminderEndpoints []Endpoint
+
+	reminderEvents []EventKind
+
+	scheduledEndpoints []Endpoint
+
+	scheduledEvents []EventKind
+
+	searchEndpoints []Endpoint
+
+	searchEvents []EventKind
+
+	settingEndpoints []Endpoint
+
+	settingEvents []EventKind
+
+	snippetEndpoints []Endpoint
+
+	snippetEvents []EventKind
+
+	statusEndpoints []Endpoint
+
+	statusEvents []EventKind
+
+	storageEndpoints []Endpoint
+
+	storageEvents []EventKind
+
+	submessageEndpoints []Endpoint
+
+	submessageEvents []EventKind
+
+	typingEndpoints []Endpoint
+
+	typingEvents []EventKind
+
+	uploadEndpoints []Endpoint
+
+	uploadEvents []EventKind
+
+	userTopicEndpoints []Endpoint
+
+	userTopicEvents []EventKind
+)
