@@ -158,12 +158,19 @@ func (w *world) theEnd(listeners []*listener) {
 
 func (w *world) changeMessages() {
 	send := func(who string, pairs ...any) int { return number(w.must(who, "POST", "/messages", pairs...)["id"]) }
+	put := func(name string, id int) {
+		if id != 0 {
+			w.vars[name] = fmt.Sprint(id)
+		}
+	}
 	first := send("owner", "type", "stream", "to", "conform", "topic", "", "content", "no topic, @**all**")
 	second := send("owner", "type", "channel", "to", w.num("stream_id"), "topic", "moving", "content", "/me moves")
 	direct := send("owner", "type", "direct", "to", []int{w.num("member")}, "content", "direct")
 	send("member", "type", "private", "to", []int{w.num("owner"), w.num("guest")}, "content", "three of us")
 	send("guest", "type", "private", "to", []int{w.num("guest")}, "content", "to myself")
-	w.vars["first"], w.vars["second"], w.vars["direct"] = fmt.Sprint(first), fmt.Sprint(second), fmt.Sprint(direct)
+	put("first", first)
+	put("second", second)
+	put("direct", direct)
 	w.must("member", "POST", "/messages/{first}/reactions", "emoji_name", "heart")
 	w.must("member", "DELETE", "/messages/{first}/reactions", "emoji_name", "heart")
 	w.must("member", "POST", "/messages/{direct}/reactions", "emoji_name", "zulip")
@@ -194,10 +201,10 @@ func (w *world) changeMessages() {
 	w.must("member", "POST", "/messages/render", "content", "*a* :tada: @**all** <time:2030-01-01T00:00:00Z>")
 	poll := send("owner", "type", "stream", "to", "conform", "topic", "poll", "content", "/poll Which?\nThis\nThat")
 	w.must("member", "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`)
-	got := w.expect("owner", "POST", "/user_uploads", w.upload(w.people["owner"], "/user_uploads", "c.png", pixel))
+	got := w.attach("owner", "/user_uploads", "c.png", pixel)
 	if link := text(got["url"]); link != "" {
 		file := send("owner", "type", "stream", "to", "conform", "topic", "files", "content", "["+text(got["filename"])+"]("+link+")")
-		w.vars["file"] = fmt.Sprint(file)
+		put("file", file)
 		w.must("owner", "PATCH", "/messages/{file}", "content", "no file any more")
 		for _, a := range list(w.must("owner", "GET", "/attachments")["attachments"]) {
 			if attachment := a.(map[string]any); "/user_uploads/"+text(attachment["path_id"]) == link {
@@ -206,7 +213,7 @@ func (w *world) changeMessages() {
 			}
 		}
 	}
-	w.vars["gone"] = fmt.Sprint(send("owner", "type", "private", "to", []int{w.num("member")}, "content", "soon gone"))
+	put("gone", send("owner", "type", "private", "to", []int{w.num("member")}, "content", "soon gone"))
 	w.must("owner", "DELETE", "/messages/{gone}")
 	for range 2 {
 		send("owner", "type", "stream", "to", "conform", "topic", "to be deleted", "content", "x")

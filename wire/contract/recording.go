@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // A Record is one line of a recording: what a client was told.
@@ -48,7 +50,7 @@ func (c *Contract) Check(rec Record, to *Report) {
 	to.Answers++
 	name := c.Route(rec.Method, rec.Path)
 	to.Seen[name]++
-	if name != "" && (rec.Status == http.StatusNotFound && !nounIsGone(rec.Body) || rec.Status == http.StatusMethodNotAllowed) {
+	if name != "" && notRouted(rec.Status, rec.Body) {
 		to.Missing[name]++
 	}
 	if rec.Complete && rec.Status == http.StatusOK {
@@ -69,13 +71,15 @@ func (c *Contract) Check(rec Record, to *Report) {
 	}
 }
 
-// nounIsGone tells a 404 about a draft or a reminder from a 404 about the route: only the first has a code.
-func nounIsGone(body []byte) bool {
+// notRouted tells an endpoint that is not there from a draft, a reminder or an emoji that is not there: those say which.
+func notRouted(status int, body []byte) bool {
 	var answer struct {
 		Code string `json:"code"`
 		Msg  string `json:"msg"`
 	}
-	return json.Unmarshal(body, &answer) == nil && answer.Code == "BAD_REQUEST"
+	json.Unmarshal(body, &answer) // what is no JSON says nothing
+	return status == http.StatusMethodNotAllowed ||
+		status == http.StatusNotFound && (answer.Code == "" || answer.Msg == "Not found")
 }
 
 func eventName(raw []byte) string {
@@ -118,11 +122,19 @@ func (c *Contract) CheckRecording(in io.Reader, to *Report) error {
 	return lines.Err()
 }
 
-// Distinct joins findings that differ only in their place in an array or map, with how often each was found.
+// Distinct joins findings that differ only in their place in an array or map, with how often each was found, and what
+// one endpoint or event misses.
 func (r *Report) Distinct() []string {
 	counts := map[string]int{}
 	first := map[string]Finding{}
+	missing := map[string][]string{}
 	for _, f := range r.Findings {
+		if f.What == "missing" {
+			if path := f.general(); !slices.Contains(missing[f.Where], path) {
+				missing[f.Where] = append(missing[f.Where], path)
+			}
+			continue
+		}
 		key := f.Where + " " + f.general() + " " + f.What
 		counts[key]++
 		if _, ok := first[key]; !ok {
@@ -132,6 +144,9 @@ func (r *Report) Distinct() []string {
 	var out []string
 	for _, key := range sorted(first) {
 		out = append(out, fmt.Sprintf("%s (%d times)", first[key], counts[key]))
+	}
+	for _, where := range sorted(missing) {
+		out = append(out, fmt.Sprintf("%s: %d fields missing: %s", where, len(missing[where]), strings.Join(missing[where], " ")))
 	}
 	return out
 }
