@@ -1,0 +1,129 @@
+package markdown
+
+import "strings"
+
+// schemes are the ones a link may have.
+var schemes = map[string]bool{
+	"bitcoin": true, "file": true, "ftp": true, "geo": true, "http": true, "https": true, "im": true, "irc": true, "ircs": true,
+	"magnet": true, "mailto": true, "matrix": true, "mms": true, "news": true, "nntp": true, "openpgp4fpr": true, "sip": true,
+	"sms": true, "smsto": true, "ssh": true, "tel": true, "urn": true, "webcal": true, "wtai": true, "xmpp": true,
+}
+
+// address is a URL in parts. Empty queries and fragments are the same as none.
+type address struct {
+	scheme, host, path, query, fragment string
+	hasHost                             bool
+}
+
+// splitAddress cuts a URL the way clients' servers always have: anything before a colon that looks like a scheme is one.
+func splitAddress(s string) (a address, ok bool) {
+	s = strings.TrimLeftFunc(s, func(c rune) bool { return c <= ' ' })
+	if strings.ContainsAny(s, "\t\r\n") {
+		s = strings.NewReplacer("\t", "", "\r", "", "\n", "").Replace(s)
+	}
+	if i := strings.IndexByte(s, ':'); i > 0 && isScheme(s[:i]) {
+		a.scheme, s = strings.ToLower(s[:i]), s[i+1:]
+	}
+	if strings.HasPrefix(s, "//") {
+		a.hasHost = true
+		end := strings.IndexAny(s[2:], "/?#")
+		if end < 0 {
+			end = len(s) - 2
+		}
+		a.host, s = s[2:2+end], s[2+end:]
+		if strings.ContainsRune(a.host, '[') != strings.ContainsRune(a.host, ']') {
+			return a, false
+		}
+	}
+	s, a.fragment, _ = strings.Cut(s, "#")
+	a.path, a.query, _ = strings.Cut(s, "?")
+	return a, true
+}
+
+func isScheme(s string) bool {
+	if !isAlpha(s[0]) {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		if !isAlnum(s[i]) && s[i] != '+' && s[i] != '-' && s[i] != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func (a address) String() string {
+	s := a.path
+	if a.hasHost && (a.host != "" || strings.HasPrefix(a.path, "//") || a.scheme == "file") {
+		if s != "" && s[0] != '/' {
+			s = "/" + s
+		}
+		s = "//" + a.host + s
+	}
+	if a.scheme != "" {
+		s = a.scheme + ":" + s
+	}
+	if a.query != "" {
+		s += "?" + a.query
+	}
+	if a.fragment != "" {
+		s += "#" + a.fragment
+	}
+	return s
+}
+
+// cleanAddress makes what a sender wrote an address for href, or says that it must not be one.
+func cleanAddress(s string) (string, bool) {
+	s = strings.ReplaceAll(s, " ", "%20")
+	a, ok := splitAddress(s)
+	if !ok {
+		return "", true
+	}
+	if a.scheme == "" && a.host == "" {
+		switch {
+		case strings.Contains(a.path, "@"):
+			a.scheme, a.hasHost = "mailto", false
+			return a.String(), true
+		case strings.HasPrefix(a.path, "/"):
+			a.hasHost = false
+			if strings.HasPrefix(a.path, "//") { // it would name another host
+				return "", false
+			}
+			return a.String(), true
+		case a.path == "" && a.query == "" && a.fragment != "":
+			return "#" + a.fragment, true
+		}
+	}
+	if a.scheme == "" {
+		if a, ok = splitAddress("http://" + s); !ok {
+			return "", true
+		}
+	}
+	if !schemes[a.scheme] {
+		return "", false
+	}
+	return a.String(), true
+}
+
+// safeAddress is the last check before an address is written: a listed scheme, or none at all.
+func safeAddress(s string) bool {
+	if s == "" || s[0] == '#' || s[0] == '/' {
+		return true
+	}
+	i := strings.IndexAny(s, ":/?#")
+	if i < 0 || s[i] != ':' {
+		return true
+	}
+	return schemes[strings.ToLower(s[:i])]
+}
+
+// localAddress makes an address in this organization relative.
+func (r *renderer) localAddress(s string) string {
+	if rest, ok := strings.CutPrefix(s, r.o.RealmURL); ok && r.o.RealmURL != "" && len(rest) > 0 && rest[0] == '/' {
+		rest = rest[1:]
+		if strings.HasPrefix(rest, "#") || strings.HasPrefix(rest, "user_uploads/") {
+			return rest
+		}
+	}
+	return s
+}

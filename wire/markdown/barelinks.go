@@ -1,0 +1,338 @@
+package markdown
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+//go:embed tlds.txt
+var tldList string
+
+// tlds are the top-level domains that make a bare host a link; made by generate.
+var tlds = func() map[string]bool {
+	m := map[string]bool{}
+	for line := range strings.Lines(tldList) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			m[line] = true
+		}
+	}
+	return m
+}()
+
+// linkParens is how deep parentheses may nest in the path of a bare link.
+const linkParens = 7
+
+// longWord is from how many bytes on the scanner remembers what it tried in a word.
+const longWord = 200
+
+// afterLink are the characters that may stand between a bare link and the next space; they are not part of it.
+const afterLink = `!:;?),.'">`
+
+// bareLinks reads addresses that stand by themselves.
+func (r *renderer) bareLinks(text string) string {
+	if !mayLink(text) {
+		return text
+	}
+	e := edit{src: text}
+	s := linkScanner{text: text}
+	for i := 0; i < len(text); {
+		start, end := s.next(i)
+		if start < 0 {
+			break
+		}
+		i = end
+		link := r.unmark(text[start:end])
+		href, ok := cleanAddress(link)
+		if !ok {
+			continue
+		}
+		a := r.element(tagA, attr{"href", r.localAddress(href)})
+		r.emit(a, text[start:end])
+		r.result.HasLink = true
+		e.replace(start, end, r.mark(a))
+	}
+	return e.done()
+}
+
+// mayLink says, cheaply, whether text can hold a bare link: something with a dot or colon inside a word.
+func mayLink(text string) bool {
+	for i := 0; i+1 < len(text); i++ {
+		switch text[i] {
+		case '.':
+			if c := text[i+1]; i > 0 && c != ' ' && c != '\n' && c != '.' && c < utf8.RuneSelf {
+				return true
+			} else if c >= utf8.RuneSelf {
+				return true
+			}
+		case '/':
+			if text[i+1] == '/' {
+				return true
+			}
+		case ':':
+			if i >= 7 && text[i-7:i] == "bitcoin" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// linkScanner finds bare links. What it knows of the current word it keeps for later starts in the same word.
+type linkScanner struct {
+	text string
+	// of the word (the text between two spaces) around the last start
+	wordEnd int
+	tail    int                 // from here to wordEnd only afterLink
+	parens  []int               // of a long word, where its parentheses and double quotes are, and its end
+	seen    map[[2]int]struct{} // of a long word, the places (and depths) paths came through without success
+}
+
+// next finds the first link that starts at or behind i.
+func (s *linkScanner) next(i int) (start, end int) {
+	text := s.text
+	for i < len(text) {
+		if opensLink(text, i) {
+			if end := s.link(i); end > 0 {
+				return i, end
+			}
+		}
+		// The next start is behind a space or one of the characters a link may follow.
+		for i++; i < len(text); i++ {
+			if c := text[i-1]; c < '=' && (c <= ' ' || c == '\'' || c == '"' || c == '(' || c == ',' || c == ':' || c == '<') ||
+				c >= 0x80 && opensLink(text, i) {
+				break
+			}
+		}
+	}
+	return -1, -1
+}
+
+// link returns where the link that starts at i ends, or 0.
+func (s *linkScanner) link(i int) int {
+	text := s.text
+	if i >= len(text) {
+		return 0
+	}
+	c, _ := utf8.DecodeRuneInString(text[i:])
+	if !isWord(c) && c != '-' && c != '.' {
+		return 0
+	}
+	if rest := text[i:]; strings.HasPrefix(rest, "http") {
+		n := 4
+		if strings.HasPrefix(rest[n:], "s") {
+			n++
+		}
+		if strings.HasPrefix(rest[n:], "://") {
+			return s.full(i, i+n+3)
+		}
+	} else if strings.HasPrefix(rest, "bitcoin:") {
+		return s.bitcoin(i)
+	}
+	return s.host(i)
+}
+
+// measure finds the end of the word around i and where its tail of closing characters begins.
+func (s *linkScanner) measure(i int) {
+	if i < s.wordEnd {
+		return
+	}
+	end := strings.IndexFunc(s.text[i:], unicode.IsSpace)
+	if end < 0 {
+		end = len(s.text) - i
+	}
+	s.wordEnd = i + end
+	s.seen, s.parens = nil, nil
+	if end > longWord {
+		for p := i; p < s.wordEnd; p++ {
+			if c := s.text[p]; c == '(' || c == ')' || c == '"' {
+				s.parens = append(s.parens, p)
+			}
+		}
+		s.parens = append(s.parens, s.wordEnd)
+	}
+	s.tail = s.wordEnd
+	for s.tail > i && strings.IndexByte(afterLink, s.text[s.tail-1]) >= 0 {
+		s.tail--
+	}
+}
+
+// full reads an address whose host begins at host, behind its scheme.
+func (s *linkScanner) full(start, host int) int {
+	s.measure(start)
+	end := host
+	for end < s.wordEnd {
+		c, n := utf8.DecodeRuneInString(s.text[end:])
+		if !isWord(c) && c != '.' && c != ':' && c != '@' && c != '-' {
+			break
+		}
+		end += n
+	}
+	if end == host {
+		return 0
+	}
+	if end < s.wordEnd && s.text[end] == '/' {
+		return s.path(end)
+	}
+	if end < s.tail {
+		return 0
+	}
+	_, first := utf8.DecodeRuneInString(s.text[host:])
+	return max(s.tail, host+first)
+}
+
+// path reads the path that begins with the slash at i: up to the tail of the word, with parentheses in pairs.
+func (s *linkScanner) path(i int) int {
+	p, depth := i+1, 0
+	for {
+		q := s.nextParen(p)
+		if depth == 0 && max(p, s.tail) <= q {
+			return max(p, s.tail)
+		}
+		if q == s.wordEnd {
+			return 0
+		}
+		switch s.text[q] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case '"':
+			return 0
+		}
+		if depth < 0 || depth > linkParens {
+			return 0
+		}
+		p = q + 1
+		if s.parens == nil {
+			continue
+		}
+		// In a long word a place that led nowhere before leads nowhere again.
+		key := [2]int{p, depth}
+		if _, ok := s.seen[key]; ok {
+			return 0
+		}
+		if s.seen == nil {
+			s.seen = map[[2]int]struct{}{}
+		}
+		s.seen[key] = struct{}{}
+	}
+}
+
+// nextParen is the first parenthesis or double quote of the word at or behind p, or the end of the word.
+func (s *linkScanner) nextParen(p int) int {
+	if s.parens != nil {
+		n, _ := slices.BinarySearch(s.parens, p)
+		return s.parens[n]
+	}
+	n := strings.IndexAny(s.text[p:s.wordEnd], `()"`)
+	if n < 0 {
+		return s.wordEnd
+	}
+	return p + n
+}
+
+// host reads a bare host with a known top-level domain, with or without a path, or an e-mail address.
+func (s *linkScanner) host(i int) int {
+	text := s.text
+	end, dot, labels := i, -1, 0
+	strict := true // one dot between labels, no other character than a host's
+	for end < len(text) {
+		c, n := rune(text[end]), 1
+		if c >= utf8.RuneSelf {
+			c, n = utf8.DecodeRuneInString(text[end:])
+		}
+		if c == '.' {
+			if end == i || end == dot+1 {
+				if labels == 0 {
+					strict = false
+				}
+				break
+			}
+			dot = end
+			labels++
+		} else if !isWord(c) && c != '-' {
+			break
+		}
+		end += n
+	}
+	stop := end
+	// For an e-mail address dots may stand anywhere.
+	for stop < len(text) {
+		c, n := utf8.DecodeRuneInString(text[stop:])
+		if !isWord(c) && c != '-' && c != '.' {
+			break
+		}
+		stop += n
+	}
+	if stop < len(text) && text[stop] == '@' {
+		return s.email(i, stop+1)
+	}
+	if !strict || labels == 0 {
+		return 0
+	}
+	if dot == end-1 { // the last dot ends a sentence
+		end = dot
+		if dot = strings.LastIndexByte(text[i:end], '.'); dot < 0 {
+			return 0
+		}
+		dot += i
+	}
+	if !tlds[text[dot+1:end]] {
+		return 0
+	}
+	s.measure(i)
+	if end < s.wordEnd && text[end] == '/' {
+		return s.path(end)
+	}
+	if end < s.tail {
+		return 0
+	}
+	return end
+}
+
+// email reads the host of an e-mail address that begins at start.
+func (s *linkScanner) email(start, host int) int {
+	end := host
+	for end < len(s.text) {
+		c, n := utf8.DecodeRuneInString(s.text[end:])
+		if !isWord(c) && c != '-' && c != '.' {
+			break
+		}
+		end += n
+	}
+	for end > host && s.text[end-1] == '.' {
+		end--
+	}
+	dot := strings.LastIndexByte(s.text[host:end], '.')
+	if dot <= 0 || strings.IndexByte(s.text[host+dot:end], '-') >= 0 {
+		return 0
+	}
+	s.measure(start)
+	if end < s.tail {
+		return 0
+	}
+	return end
+}
+
+// bitcoin reads bitcoin: and an address of 25 to 34 further characters behind a 1 or 3.
+func (s *linkScanner) bitcoin(i int) int {
+	p := i + len("bitcoin:")
+	if p >= len(s.text) || s.text[p] != '1' && s.text[p] != '3' {
+		return 0
+	}
+	n := p + 1
+	for n < len(s.text) && isAlnum(s.text[n]) && strings.IndexByte("0IOl", s.text[n]) < 0 {
+		n++
+	}
+	if n-p-1 < 25 || n-p-1 > 34 {
+		return 0
+	}
+	s.measure(i)
+	if n < s.tail {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,350 @@
+package markdown
+
+import "strings"
+
+// maxDepth is how many blocks may stand within each other; what lies deeper is text. Each level costs one pass over its lines.
+const maxDepth = 100
+
+// parseState says in what surroundings blocks are read.
+type parseState uint8
+
+const (
+	stateNone parseState = iota
+	stateTight
+	stateLoose
+	stateDetabbed
+	stateQuote
+)
+
+// chunk is a block of lines still to be read, with what is known of it.
+type chunk struct {
+	text      string
+	noHeading bool // no line of it is a heading
+}
+
+// chunks are blocks in order; what a rule leaves over goes back to the front.
+type chunks struct {
+	list []chunk
+	pos  int
+}
+
+func (c *chunks) pop() chunk {
+	c.pos++
+	return c.list[c.pos-1]
+}
+
+func (c *chunks) unpop(text string, noHeading bool) {
+	c.pos--
+	c.list[c.pos] = chunk{text, noHeading}
+}
+
+// parseText reads text as blocks into parent.
+func (r *renderer) parseText(parent *node, text string) {
+	n := strings.Count(text, "\n\n") + 1
+	q := chunks{list: make([]chunk, 0, n)}
+	for part := range strings.SplitSeq(text, "\n\n") {
+		q.list = append(q.list, chunk{text: part})
+	}
+	r.parseChunks(parent, &q)
+}
+
+// parseOne reads one block into parent.
+func (r *renderer) parseOne(parent *node, text string) {
+	q := chunks{list: []chunk{{text: text}}}
+	r.parseChunks(parent, &q)
+}
+
+func (r *renderer) in(s parseState, do func()) {
+	before := r.state
+	r.state = s
+	do()
+	r.state = before
+}
+
+func (r *renderer) parseChunks(parent *node, q *chunks) {
+	r.depth++
+	deep := r.depth > maxDepth
+	for q.pos < len(q.list) {
+		c := q.pop()
+		switch {
+		case c.text == "" || c.text[0] == '\n':
+			r.blankBlock(parent, q, c)
+		case deep:
+			r.paragraph(parent, c.text)
+		case c.text[0] == markOpen && r.placeMark(parent, c.text):
+		case r.indented(parent, c.text):
+			r.indentedBlock(parent, c.text)
+		case strings.HasPrefix(c.text, "    "):
+			r.indentedCode(parent, q, c)
+		case r.heading(parent, q, c), r.table(parent, c.text), r.rule(parent, q, c),
+			r.list(parent, c.text), r.quote(parent, c.text):
+		default:
+			r.paragraph(parent, c.text)
+		}
+	}
+	r.depth--
+}
+
+// blankBlock drops a blank line, or adds it to the code it follows.
+func (r *renderer) blankBlock(parent *node, q *chunks, c chunk) {
+	filler := "\n\n"
+	if c.text != "" {
+		filler = "\n"
+		if rest := c.text[1:]; rest != "" {
+			q.unpop(rest, c.noHeading)
+		}
+	}
+	if code := parent.lastCode(); code != nil {
+		code.append(r.textNode(kindVerbatim, filler))
+	}
+}
+
+// lastCode returns the indented code n ends with.
+func (n *node) lastCode() *node {
+	if e := n.lastElement(); e != nil && e.tag == tagPre {
+		return e
+	}
+	return nil
+}
+
+func (r *renderer) placeMark(parent *node, text string) bool {
+	n, length := r.marks(text)
+	if blank(text[length:]) && n.parent == nil {
+		parent.append(n)
+		return true
+	}
+	return false
+}
+
+// indentedCode reads the lines a block begins with that are indented by four spaces.
+func (r *renderer) indentedCode(parent *node, q *chunks, c chunk) {
+	code, rest := detab(c.text, 4)
+	code = strings.TrimRight(code, " \n")
+	if before := parent.lastCode(); before != nil {
+		before.append(r.textNode(kindVerbatim, "\n"+code+"\n"))
+	} else {
+		pre := r.element(tagPre)
+		pre.append(r.textNode(kindVerbatim, code+"\n"))
+		parent.append(pre)
+		r.indentedCodes = append(r.indentedCodes, pre)
+	}
+	if rest != "" {
+		q.unpop(rest, c.noHeading)
+	}
+}
+
+// detab takes the indentation off leading lines and returns the lines from the first that has less.
+func detab(text string, width int) (lines, rest string) {
+	indent := "        "[:width]
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		line, _, more := strings.Cut(text[i:], "\n")
+		switch {
+		case strings.HasPrefix(line, indent):
+			b.WriteString(line[width:])
+		case blank(line):
+		default:
+			return strings.TrimSuffix(b.String(), "\n"), text[i:]
+		}
+		i += len(line)
+		if more {
+			b.WriteByte('\n')
+			i++
+		}
+	}
+	return b.String(), ""
+}
+
+// heading reads the first heading line of a block, after the lines above it.
+func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
+	if c.noHeading {
+		return false
+	}
+	text := c.text
+	start, level := -1, 0
+	for i := 0; i < len(text); {
+		if text[i] == '#' {
+			n := i
+			for n < len(text) && text[n] == '#' {
+				n++
+			}
+			if n-i <= 6 && n < len(text) && isSpace(text[n]) {
+				start, level = i, n-i
+				break
+			}
+		}
+		n := strings.IndexByte(text[i:], '\n')
+		if n < 0 {
+			break
+		}
+		i += n + 1
+	}
+	if start < 0 {
+		return false
+	}
+	from := start + level + 1 // the space may be a line end: then the next line is the title
+	end := strings.IndexByte(text[from:], '\n')
+	after := ""
+	if end < 0 {
+		end = len(text)
+	} else {
+		end += from
+		after = text[end+1:]
+	}
+	if start > 1 {
+		r.parseOne(parent, text[:start-1])
+	}
+	h := r.element(tagH1 + tag(level-1))
+	if title := strings.TrimSpace(strings.TrimRight(text[from:end], "#")); title != "" {
+		h.append(r.textNode(kindSource, title))
+	}
+	parent.append(h)
+	if after != "" {
+		q.unpop(after, false)
+	}
+	return true
+}
+
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// rule reads the first line of a block that consists of three or more dashes, stars or underscores.
+func (r *renderer) rule(parent *node, q *chunks, c chunk) bool {
+	text := c.text
+	for i := 0; i < len(text); {
+		end := strings.IndexByte(text[i:], '\n')
+		if end < 0 {
+			end = len(text)
+		} else {
+			end += i
+		}
+		if isRule(text[i:end]) {
+			if before := strings.TrimRight(text[:i], "\n"); before != "" {
+				r.parseOne(parent, before)
+			}
+			parent.append(r.element(tagHr))
+			if after := strings.TrimLeft(text[end:], "\n"); after != "" {
+				q.unpop(after, true)
+			}
+			return true
+		}
+		i = end + 1
+	}
+	return false
+}
+
+func isRule(line string) bool {
+	s := strings.TrimLeft(line, " ")
+	if len(line)-len(s) > 3 || s == "" || s[0] != '-' && s[0] != '_' && s[0] != '*' {
+		return false
+	}
+	n, spaces := 0, 0
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == s[0] && spaces <= 2:
+			n++
+			spaces = 0
+		case s[i] == ' ':
+			spaces++
+		default:
+			return false
+		}
+	}
+	return n >= 3
+}
+
+// quote reads a block from its first quoted line on; the lines above come first. Following lines belong to it without a mark.
+func (r *renderer) quote(parent *node, text string) bool {
+	start := quoteStart(text)
+	if start < 0 {
+		return false
+	}
+	if start > 1 {
+		r.parseOne(parent, text[:start-1])
+	}
+	var b strings.Builder
+	for i, line := range strings.Split(text[start:], "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(unquote(line))
+	}
+	quote := r.element(tagBlockquote)
+	parent.append(quote)
+	r.in(stateQuote, func() { r.parseText(quote, silenceMentions(b.String())) })
+	r.groupSpoilers(quote)
+	return true
+}
+
+// quoteStart finds the first quoted line that some text follows: quote marks alone are text.
+func quoteStart(text string) int {
+	if strings.IndexByte(text, '>') < 0 {
+		return -1
+	}
+	last := -1 // behind this line only empty quoted lines follow
+	for end := len(text); end > 0; {
+		begin := strings.LastIndexByte(text[:end], '\n') + 1
+		line := strings.TrimSpace(text[begin:end])
+		if line != ">" && !(line == "" && end == len(text)) {
+			last = begin
+			break
+		}
+		end = begin - 1
+	}
+	for i := 0; last >= 0 && i <= last; {
+		if quoteMark(text[i:]) > 0 {
+			return i
+		}
+		n := strings.IndexByte(text[i:], '\n')
+		if n < 0 {
+			break
+		}
+		i += n + 1
+	}
+	return -1
+}
+
+// quoteMark is the length of the quote mark a line begins with, up to three spaces before it and one behind it counted.
+func quoteMark(line string) int {
+	i := 0
+	for i < 3 && i < len(line) && line[i] == ' ' {
+		i++
+	}
+	if i >= len(line) || line[i] != '>' {
+		return 0
+	}
+	if i++; i < len(line) && line[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+func unquote(line string) string {
+	if strings.TrimSpace(line) == ">" {
+		return ""
+	}
+	return line[quoteMark(line):]
+}
+
+// paragraph is what no other rule wants.
+func (r *renderer) paragraph(parent *node, text string) {
+	if blank(text) {
+		return
+	}
+	if r.state != stateTight {
+		p := r.element(tagP)
+		p.append(r.textNode(kindSource, strings.TrimLeft(text, " \n\t\v\f")))
+		parent.append(p)
+		return
+	}
+	// In a tight item the text stands without a paragraph, behind what is there.
+	if parent.last != nil && parent.last.kind == kindSource {
+		if parent.last.prev == nil {
+			text = strings.TrimLeft(text, " \n\t\v\f")
+		}
+		parent.last.text += "\n" + text
+	} else if parent.last != nil {
+		parent.append(r.textNode(kindSource, "\n"+text))
+	} else {
+		parent.append(r.textNode(kindSource, strings.TrimLeft(text, " \n\t\v\f")))
+	}
+}

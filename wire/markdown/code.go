@@ -1,0 +1,192 @@
+package markdown
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/alecthomas/chroma/v2/lexers"
+)
+
+//go:embed languages.txt
+var languageList string
+
+// language is one that code may be written in.
+type language struct {
+	name       string
+	aliases    []string
+	whiteSpace bool // its white space is marked as such
+}
+
+// languages are the known languages by alias; made by generate.
+var languages = func() map[string]*language {
+	m := map[string]*language{}
+	for line := range strings.Lines(languageList) {
+		parts := strings.Split(strings.TrimSpace(line), "\t")
+		if line[0] == '#' || len(parts) < 3 {
+			continue
+		}
+		l := &language{name: parts[1], aliases: parts[2:], whiteSpace: parts[0] == "w"}
+		for _, a := range l.aliases {
+			m[strings.ToLower(a)] = l
+		}
+	}
+	return m
+}()
+
+// codeBlock is a block of code. With a language its quotes are literal: clients have always had them so.
+func (r *renderer) codeBlock(lang, code string) *node {
+	div := r.element(tagDiv, attr{"class", "codehilite"})
+	k := kindQuoted
+	by := lang
+	if lang != "" {
+		name := lang
+		if l := languages[strings.ToLower(lang)]; l != nil {
+			name = l.name
+		}
+		div.attrs = append(div.attrs, attr{"data-code-language", name})
+		k = kindVerbatim
+	}
+	code = strings.Trim(code, "\n")
+	if lang == "" {
+		by = firstLineLanguage(code)
+	}
+	code = strings.TrimRight(code, " \n\t\v\f") + "\n"
+	pre, body := r.element(tagPre), r.element(tagCode)
+	pre.atomic = true
+	pre.append(r.element(tagSpan))
+	pre.append(body)
+	div.append(pre)
+	if !r.highlight(body, k, by, code) {
+		body.first, body.last = nil, nil
+		body.append(r.textNode(k, code))
+	}
+	return div
+}
+
+// highlightIndented finishes the indented code, once it is complete.
+func (r *renderer) highlightIndented() {
+	for _, pre := range r.indentedCodes {
+		var b strings.Builder
+		for c := pre.first; c != nil; c = c.next {
+			b.WriteString(c.text)
+		}
+		pre.parent.insertAfter(pre, r.codeBlock("", b.String()))
+		pre.remove()
+	}
+}
+
+// firstLineLanguage reads the language from a first line like #!python, #!/usr/bin/python or :::python.
+func firstLineLanguage(code string) string {
+	line, _, _ := strings.Cut(code, "\n")
+	switch {
+	case strings.HasPrefix(line, "#!"):
+		line = line[2:]
+		if strings.HasPrefix(line, "/") {
+			line, _, _ = strings.Cut(line, " ")
+			line = line[strings.LastIndexByte(line, '/')+1:]
+		}
+	case strings.HasPrefix(line, "::"):
+		line = strings.TrimLeft(line, ":")
+	default:
+		return ""
+	}
+	n := 0
+	for n < len(line) && (isAlnum(line[n]) || strings.IndexByte("_#.+-", line[n]) >= 0) {
+		n++
+	}
+	return strings.ToLower(line[:n])
+}
+
+// chromaNames are lexers that go by another name in the highlighter.
+var chromaNames = map[string]string{
+	"Python 2.x": "python2", "TeX": "tex", "CSS+PHP": "php", "HTML+PHP": "php", "JavaScript+PHP": "php", "XML+PHP": "php",
+}
+
+func lexerFor(lang string) (chroma.Lexer, *language) {
+	l := languages[strings.ToLower(lang)]
+	if l == nil || l.name == "Text only" {
+		return nil, l
+	}
+	if name := chromaNames[l.name]; name != "" {
+		if name == "php" {
+			l = languages[name]
+		}
+		return lexers.Get(name), l
+	}
+	for _, a := range l.aliases {
+		if lexer := lexers.Get(a); lexer != nil && !strings.EqualFold(lexer.Config().Name, "plaintext") {
+			return lexer, l
+		}
+	}
+	return nil, l
+}
+
+// highlight fills body with the tokens of code. It fails for languages the highlighter does not know, and when time is up.
+func (r *renderer) highlight(body *node, k kind, lang, code string) bool {
+	if lang == "" {
+		return false
+	}
+	lexer, l := lexerFor(lang)
+	if lexer == nil {
+		return false
+	}
+	tokens, err := chroma.Coalesce(lexer).Tokenise(&chroma.TokeniseOptions{State: "root", EnsureLF: true}, code)
+	if err != nil {
+		return false
+	}
+	previous := ""
+	for t := tokens(); t != chroma.EOF; t = tokens() {
+		if r.outOfTime() {
+			return false
+		}
+		r.token(body, k, l, t, previous)
+		if strings.TrimSpace(t.Value) != "" {
+			previous = t.Value
+		}
+	}
+	return true
+}
+
+// token appends a token. Spans do not go over line ends; neighbours of one class share a span.
+func (r *renderer) token(body *node, k kind, l *language, t chroma.Token, previous string) {
+	class := chroma.StandardTypes[t.Type]
+	if t.Type == chroma.Text && l.whiteSpace || class == "w" {
+		class = "w"
+	} else if class == "" && (previous == "def" || previous == "class") && strings.HasPrefix(l.name, "Python") {
+		class = "w"
+	}
+	for line := t.Value; line != ""; {
+		part, rest, ended := strings.Cut(line, "\n")
+		line = rest
+		c := class
+		if c == "w" && strings.Trim(part, " ") != "" {
+			c = ""
+		}
+		if part != "" {
+			r.span(body, k, c, part)
+		}
+		if ended {
+			r.span(body, k, "", "\n")
+		}
+	}
+}
+
+func (r *renderer) span(body *node, k kind, class, text string) {
+	last := body.last
+	if class == "" {
+		if last != nil && last.kind == k {
+			last.text += text
+			return
+		}
+		body.append(r.textNode(k, text))
+		return
+	}
+	if last != nil && last.kind == kindElement && last.attr("class") == class {
+		last.first.text += text
+		return
+	}
+	s := r.element(tagSpan, attr{"class", class})
+	s.append(r.textNode(k, text))
+	body.append(s)
+}

@@ -1,0 +1,91 @@
+// Generate writes the emoji table from two published packages. Run it in the root of the repository, with npm, pip and
+// python3 at hand:
+//
+//	go run ./wire/markdown/emoji/generate
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// codesPackage has the characters and their code points.
+	codesPackage = "emoji-datasource-google@16.0.0" // npm, MIT
+	// namesPackage has the names clients of the protocol know; a character it lacks keeps the name of codesPackage.
+	namesPackage = "zulip-emoji-mapping==1.0.1" // PyPI, Apache-2.0
+	target       = "wire/markdown/emoji/table.txt"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "generate")
+	check(err)
+	defer os.RemoveAll(dir)
+	run(dir, "pip", "install", "--quiet", "--target", dir, namesPackage)
+	var names map[string]struct {
+		Canonical string   `json:"canonical_name"`
+		Aliases   []string `json:"aliases"`
+	}
+	check(json.Unmarshal(run(dir, "python3", "-c",
+		"import json; from zulip_emoji_mapping.emoji_names import EMOJI_NAME_MAPS as m; print(json.dumps(m))"), &names))
+	run(dir, "npm", "pack", "--silent", codesPackage)
+	run(dir, "tar", "xzf", strings.ReplaceAll(codesPackage, "@", "-")+".tgz", "package/emoji.json")
+	data, err := os.ReadFile(filepath.Join(dir, "package", "emoji.json"))
+	check(err)
+	var all []struct {
+		Unified   string `json:"unified"`
+		ShortName string `json:"short_name"`
+		AddedIn   string `json:"added_in"`
+	}
+	check(json.Unmarshal(data, &all))
+
+	var lines []string
+	for _, e := range all {
+		parts := strings.Split(strings.ToLower(e.Unified), "-")
+		bare := slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "fe0f" })
+		code := strings.Join(bare, "-")
+		style := "e"
+		if len(bare) == 1 && len(parts) == 2 {
+			style = "t" // shown as text unless a variation selector follows
+		}
+		n, ok := names[code]
+		if !ok {
+			// Skin tones and most clock faces have no name; later characters have the name of their own package.
+			if e.AddedIn != "15.1" && e.AddedIn != "16.0" {
+				continue
+			}
+			n.Canonical = strings.ReplaceAll(e.ShortName, "-", "_")
+		}
+		lines = append(lines, strings.Join(append([]string{code, style, n.Canonical}, n.Aliases...), "\t"))
+	}
+	slices.Sort(lines)
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s (PyPI, Apache-2.0); written by generate.\n",
+		codesPackage, namesPackage)
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+	}
+	check(os.WriteFile(target, []byte(b.String()), 0o644))
+}
+
+func run(dir, name string, args ...string) []byte {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	check(cmd.Run())
+	return out.Bytes()
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,198 @@
+package markdown
+
+import (
+	"strconv"
+	"strings"
+)
+
+// fence is an opening line: what closes it, the language and the text behind the language.
+type fence struct {
+	fence, lang, header string
+}
+
+// parseFence reads an opening line. A line with anything a fence cannot have is text.
+func parseFence(line string) (fence, bool) {
+	if len(line) < 3 || line[0] != '`' && line[0] != '~' {
+		return fence{}, false
+	}
+	n := 1
+	for n < len(line) && line[n] == line[0] {
+		n++
+	}
+	if n < 3 {
+		return fence{}, false
+	}
+	f := fence{fence: line[:n]}
+	rest := strings.TrimLeft(line[n:], " ")
+	if rest == "" {
+		return f, true
+	}
+	rest = strings.TrimPrefix(rest, "{")
+	if len(rest) > 1 && rest[0] == '.' && isLangByte(rest[1]) {
+		rest = rest[1:]
+	}
+	i := 0
+	for i < len(rest) && isLangByte(rest[i]) {
+		i++
+	}
+	if i == 0 || strings.ContainsAny(rest[i:], "`~") {
+		return fence{}, false
+	}
+	f.lang, f.header = rest[:i], strings.TrimLeft(rest[i:], " ")
+	return f, true
+}
+
+func isLangByte(c byte) bool {
+	return isAlnum(c) || strings.IndexByte("_+-./#,", c) >= 0
+}
+
+// fenceBlock is a fence that is still open, with its lines.
+type fenceBlock struct {
+	fence
+	kind  fenceKind
+	lines []string
+}
+
+type fenceKind uint8
+
+const (
+	fenceOuter fenceKind = iota
+	fenceCode
+	fenceMath
+	fenceQuote
+	fenceSpoiler
+)
+
+// takeFences replaces fenced blocks by marks on lines of their own, quotes by the quoted lines.
+func (r *renderer) takeFences(text string) string {
+	if !strings.Contains(text, "```") && !strings.Contains(text, "~~~") {
+		return text
+	}
+	stack := []fenceBlock{{}}
+	finish := func() {
+		n := len(stack) - 1
+		done := stack[n]
+		stack = stack[:n]
+		outer := &stack[n-1]
+		outer.lines = append(outer.lines, "")
+		switch done.kind {
+		case fenceCode:
+			outer.lines = append(outer.lines, r.mark(r.codeBlock(done.lang, strings.Join(done.lines, "\n"))))
+		case fenceMath:
+			for i, m := range r.mathBlocks(strings.Join(done.lines, "\n")) {
+				if i > 0 {
+					outer.lines = append(outer.lines, "")
+				}
+				outer.lines = append(outer.lines, r.mark(m))
+			}
+		case fenceQuote:
+			for _, l := range done.lines {
+				outer.lines = append(outer.lines, "> "+l)
+			}
+		case fenceSpoiler:
+			outer.lines = append(outer.lines, r.mark(r.element(tagMark, attr{"spoiler", "open"})), "",
+				done.header, "", r.mark(r.element(tagMark, attr{"spoiler", "content"})), "")
+			outer.lines = append(outer.lines, done.lines...)
+			outer.lines = append(outer.lines, "", r.mark(r.element(tagMark, attr{"spoiler", "close"})))
+		}
+		outer.lines = append(outer.lines, "")
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		top := &stack[len(stack)-1]
+		if top.kind != fenceOuter && strings.TrimRight(line, " ") == top.fence.fence {
+			finish()
+			continue
+		}
+		if top.kind == fenceCode || top.kind == fenceMath {
+			top.lines = append(top.lines, strings.TrimRight(line, " \v\f"))
+			continue
+		}
+		f, ok := parseFence(line)
+		if !ok || len(stack) > maxFences {
+			top.lines = append(top.lines, line)
+			continue
+		}
+		if f.lang == "" {
+			f.lang = r.o.DefaultCodeLanguage
+		}
+		block := fenceBlock{fence: f, kind: fenceCode}
+		switch strings.ToLower(f.lang) {
+		case "quote", "quoted":
+			block.kind = fenceQuote
+		case "math":
+			block.kind = fenceMath
+		case "spoiler":
+			block.kind = fenceSpoiler
+		}
+		stack = append(stack, block)
+	}
+	for len(stack) > 1 {
+		finish()
+	}
+	return strings.Join(stack[0].lines, "\n")
+}
+
+// mark keeps a finished element and returns the text that stands for it.
+func (r *renderer) mark(n *node) string {
+	r.marked = append(r.marked, n)
+	return string(append(strconv.AppendInt([]byte{markOpen}, int64(len(r.marked)-1), 10), markClose))
+}
+
+// marks returns the element a mark at the start of s stands for, and the mark's length.
+func (r *renderer) marks(s string) (*node, int) {
+	i, n := 1, 0
+	for i < len(s) && isDigit(s[i]) {
+		n = n*10 + int(s[i]-'0')
+		i++
+	}
+	if i >= len(s) || s[i] != markClose || i == 1 || n >= len(r.marked) {
+		panic("BUG: broken mark: " + s[:min(len(s), 20)])
+	}
+	return r.marked[n], i + 1
+}
+
+// groupSpoilers turns the borders that fences left among the children of n into spoiler elements around what is between.
+func (r *renderer) groupSpoilers(n *node) {
+	into := n
+	for c := n.first; c != nil; {
+		next := c.next
+		if c.tag != tagMark {
+			if into != n {
+				c.remove()
+				into.append(c)
+			}
+			c = next
+			continue
+		}
+		c.remove()
+		switch c.attr("spoiler") {
+		case "open":
+			block := r.element(tagDiv, attr{"class", "spoiler-block"})
+			header := r.element(tagDiv, attr{"class", "spoiler-header"})
+			header.atomic = true
+			block.append(header)
+			if into == n {
+				n.insertBefore(next, block)
+			} else {
+				into.append(block)
+			}
+			into = header
+		case "content":
+			content := r.element(tagDiv, attr{"class", "spoiler-content"}, attr{"aria-hidden", "true"})
+			content.atomic = true
+			into.parent.append(content)
+			into = content
+		case "close":
+			into = into.parent.parent
+		}
+		c = next
+	}
+}
+
+func (n *node) insertBefore(at, c *node) {
+	if at == nil {
+		n.append(c)
+		return
+	}
+	n.insertAfter(at.prev, c)
+}

@@ -1,0 +1,184 @@
+package markdown
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+)
+
+// maxPattern is the longest pattern or template of a linkifier, in bytes.
+const maxPattern = 4096
+
+// Linkifier makes links of what matches a pattern.
+type Linkifier struct {
+	Pattern  string
+	Template string
+	match    *regexp.Regexp // the pattern in its surroundings: group 1 what is before, group 2 the match
+	expand   *uritemplate.Template
+	names    []string // of the groups of match
+	prefix   string   // literal text every match contains first, if there is any
+}
+
+// CompileLinkifier checks and prepares a linkifier. Errors are worded for the administrator who wrote it.
+func CompileLinkifier(pattern, urlTemplate string) (Linkifier, error) {
+	l := Linkifier{Pattern: pattern, Template: urlTemplate}
+	if len(pattern) > maxPattern || len(urlTemplate) > maxPattern {
+		return l, fmt.Errorf("Bad regular expression: pattern too large - compile failed")
+	}
+	bare, err := regexp.Compile(pattern)
+	if err != nil {
+		return l, fmt.Errorf("Bad regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	l.prefix, _ = bare.LiteralPrefix()
+	if l.match, err = regexp.Compile(`(^|[\s\x{85}\pZ'"(,:<])(` + pattern + `)(?:$|[^\pL\pN])`); err != nil {
+		return l, fmt.Errorf("Bad regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	if l.expand, err = uritemplate.New(urlTemplate); err != nil {
+		return l, fmt.Errorf("Invalid URL template.")
+	}
+	l.names = l.match.SubexpNames()
+	var groups []string
+	for _, n := range l.names {
+		if n != "" {
+			groups = append(groups, n)
+		}
+	}
+	variables := l.expand.Varnames()
+	for _, v := range sorted(variables) {
+		if !slices.Contains(groups, v) {
+			return l, fmt.Errorf("Group %s in URL template is not present in linkifier pattern.", quoteName(v))
+		}
+	}
+	for _, g := range sorted(groups) {
+		if !slices.Contains(variables, g) {
+			return l, fmt.Errorf("Group %s in linkifier pattern is not present in URL template.", quoteName(g))
+		}
+	}
+	return l, nil
+}
+
+func sorted(s []string) []string {
+	s = slices.Clone(s)
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+func quoteName(s string) string { return "'" + s + "'" }
+
+// find returns the first match at or behind i: where it is and the address it stands for. A match at i itself needs the
+// character before i to allow it.
+func (l *Linkifier) find(text string, i int) (start, end int, href string, ok bool) {
+	for i <= len(text) {
+		if l.prefix != "" && !strings.Contains(text[i:], l.prefix) {
+			return 0, 0, "", false
+		}
+		m := l.match.FindStringSubmatchIndex(text[i:])
+		if m == nil {
+			return 0, 0, "", false
+		}
+		start, end = i+m[4], i+m[5]
+		if start == end || !opensLinkifier(text, start) {
+			i = start + 1
+			continue
+		}
+		values := uritemplate.Values{}
+		for g, name := range l.names {
+			if name != "" {
+				v := ""
+				if m[2*g] >= 0 {
+					v = text[i+m[2*g] : i+m[2*g+1]]
+				}
+				values.Set(name, uritemplate.String(v))
+			}
+		}
+		href, err := l.expand.Expand(values)
+		if err != nil {
+			i = end
+			continue
+		}
+		return start, end, href, true
+	}
+	return 0, 0, "", false
+}
+
+// opensLinkifier checks what the pattern cannot when the search does not begin at the start of the text.
+func opensLinkifier(text string, i int) bool {
+	return opensLink(text, i)
+}
+
+// linkify reads what the organization's linkifiers match, in their order.
+func (r *renderer) linkify(text string) string {
+	for i := range r.o.Linkifiers {
+		l := &r.o.Linkifiers[i]
+		e := edit{src: text}
+		for at := 0; ; {
+			start, end, href, ok := l.find(text, at)
+			if !ok {
+				break
+			}
+			at = end
+			href, ok = cleanAddress(r.unmark(href))
+			if !ok {
+				continue
+			}
+			a := r.element(tagA, attr{"href", r.localAddress(href)})
+			r.emit(a, text[start:end])
+			r.result.HasLink = true
+			e.replace(start, end, r.mark(a))
+		}
+		text = e.done()
+	}
+	return text
+}
+
+// TopicLink is a link a topic contains.
+type TopicLink struct {
+	Text string `json:"text"`
+	URL  string `json:"url"`
+}
+
+// TopicLinks returns the links of a topic in order: what linkifiers match, the first one first, and then bare links.
+func TopicLinks(topic string, o *Options) []TopicLink {
+	type found struct {
+		start, end int
+		url        string
+	}
+	var links []found
+	free := func(start, end int) bool {
+		return !slices.ContainsFunc(links, func(f found) bool { return start < f.end && f.start < end })
+	}
+	for i := range o.Linkifiers {
+		l := &o.Linkifiers[i]
+		for at := 0; ; {
+			start, end, href, ok := l.find(topic, at)
+			if !ok {
+				break
+			}
+			at = end
+			if href, ok = cleanAddress(href); ok && free(start, end) {
+				links = append(links, found{start, end, href})
+			}
+		}
+	}
+	if mayLink(topic) {
+		s := linkScanner{text: topic}
+		for start, end := s.next(0); start >= 0; start, end = s.next(end) {
+			if free(start, end) {
+				url := topic[start:end]
+				if a, ok := splitAddress(url); ok && a.scheme == "" {
+					url = "https://" + url
+				}
+				links = append(links, found{start, end, url})
+			}
+		}
+	}
+	slices.SortFunc(links, func(a, b found) int { return a.start - b.start })
+	out := make([]TopicLink, len(links))
+	for i, f := range links {
+		out[i] = TopicLink{topic[f.start:f.end], f.url}
+	}
+	return out
+}

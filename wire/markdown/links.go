@@ -1,0 +1,205 @@
+package markdown
+
+import (
+	"strings"
+)
+
+// linkWork is how many bytes may be read, for each byte of a text, in search of where its links' addresses end. Without a bound
+// a text full of unclosed links would take quadratic time; honest texts need two.
+const linkWork = 16
+
+// namedLinks reads [text](address) and [text](address "title"). The text is kept as it is.
+func (r *renderer) namedLinks(text string) string {
+	if strings.Index(text, "](") < 0 {
+		return text
+	}
+	closing := brackets(text)
+	work := linkWork * len(text)
+	e := edit{src: text}
+	for i := 0; i < len(text); {
+		next := strings.IndexByte(text[i:], '[')
+		if next < 0 {
+			break
+		}
+		i += next
+		end := closing[i]
+		if end == 0 || end+1 >= len(text) || text[end+1] != '(' {
+			i++
+			continue
+		}
+		d, ok := destination(text, end+2, &work)
+		if !ok {
+			i++
+			continue
+		}
+		href, ok := cleanAddress(strings.TrimSpace(r.unmark(d.href)))
+		if !ok {
+			i++
+			continue
+		}
+		href = r.localAddress(href)
+		attrs := []attr{{"href", href}}
+		if d.title != "" || d.titled {
+			attrs = append(attrs, attr{"title", r.unmark(d.title)})
+		}
+		a := r.element(tagA, attrs...)
+		if name := text[i+1 : end]; !blank(name) {
+			r.emit(a, name)
+		} else {
+			a.append(r.textNode(kindText, href))
+		}
+		r.result.HasLink = true
+		e.replace(i, d.end, r.mark(a))
+		i = d.end
+	}
+	return e.done()
+}
+
+// brackets maps each [ to the ] that closes it; 0 stands for none.
+func brackets(text string) []int {
+	closing := make([]int, len(text))
+	var open []int
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '[':
+			open = append(open, i)
+		case ']':
+			if n := len(open); n > 0 {
+				closing[open[n-1]] = i
+				open = open[:n-1]
+			}
+		}
+	}
+	return closing
+}
+
+// target is what stands between the parentheses of a link.
+type target struct {
+	href, title string
+	titled      bool
+	end         int
+}
+
+// destination reads from behind the opening parenthesis up to the closing one. Parentheses may nest; a title stands in quotes
+// at the end. Quotes that turn out not to be a title belong to the address.
+func destination(text string, from int, work *int) (target, bool) {
+	i := from
+	for i < len(text) && isSpace(text[i]) {
+		i++
+	}
+	if d, ok := angled(text, i, work); ok {
+		return d, true
+	}
+	d := scanDestination(text, i, work)
+	if d.end < 0 {
+		return d, false
+	}
+	d.href = strings.TrimSpace(d.href)
+	d.title = strings.Map(func(c rune) rune {
+		if c < 0x80 && isSpace(byte(c)) {
+			return ' '
+		}
+		return c
+	}, strings.TrimSpace(d.title))
+	return d, true
+}
+
+// angled reads <address> "title").
+func angled(text string, i int, work *int) (target, bool) {
+	if i >= len(text) || text[i] != '<' {
+		return target{}, false
+	}
+	n := strings.IndexAny(text[i+1:], "<>")
+	if *work -= n; n < 0 || *work < 0 || text[i+1+n] != '>' {
+		return target{}, false
+	}
+	d := target{href: strings.TrimSpace(text[i+1 : i+1+n])}
+	i += n + 2
+	i = skipSpace(text, i)
+	if i < len(text) && (text[i] == '"' || text[i] == '\'') {
+		n := strings.IndexByte(text[i+1:], text[i])
+		if *work -= max(n, 0); n < 0 || *work < 0 {
+			return target{}, false
+		}
+		d.title, d.titled = text[i+1:i+1+n], true
+		i = skipSpace(text, i+n+2)
+	}
+	if i >= len(text) || text[i] != ')' {
+		return target{}, false
+	}
+	d.end = i + 1
+	return d, true
+}
+
+func skipSpace(text string, i int) int {
+	for i < len(text) && isSpace(text[i]) {
+		i++
+	}
+	return i
+}
+
+func scanDestination(text string, from int, work *int) target {
+	depth := 1                // open parentheses
+	fallback, backup := 0, -1 // how many were open when a title began, and where they would all be closed
+	quote, openQuote := byte(0), -1
+	closeQuote := -1
+	other, openOther := byte(0), -1
+	closeOther := -1
+	titled := false
+	last := byte(0)
+	i := from
+	for ; i < len(text) && depth > 0; i++ {
+		if *work--; *work < 0 {
+			return target{end: -1}
+		}
+		c := text[i]
+		switch c {
+		case '(':
+			if !titled {
+				depth++
+			} else if fallback > 0 {
+				fallback++
+			}
+		case ')':
+			switch {
+			case closeQuote >= 0 && last == quote, closeOther >= 0 && last == other:
+				depth = 0
+			case !titled:
+				depth--
+			case fallback > 0:
+				if fallback--; fallback == 0 {
+					backup = i + 1
+				}
+			}
+		case '"', '\'':
+			switch {
+			case quote == 0:
+				titled, fallback, depth = true, depth, 1
+				quote, openQuote = c, i+1
+			case c != quote && other == 0:
+				other, openOther = c, i+1
+			case c == quote:
+				closeQuote = i
+			case c == other:
+				closeOther = i
+			}
+		}
+		if depth > 0 && c != ' ' {
+			last = c
+		}
+	}
+	d := target{end: i}
+	switch {
+	case depth == 0 && closeQuote >= 0 && last == quote:
+		d.href, d.title, d.titled = text[from:openQuote-1], text[openQuote:closeQuote], true
+	case depth == 0 && closeOther >= 0 && last == other:
+		d.href, d.title, d.titled = text[from:openOther-1], text[openOther:closeOther], true
+	case depth == 0:
+		d.href = text[from : i-1]
+	case backup >= 0:
+		d.href, d.end = text[from:backup-1], backup
+	default:
+		d.end = -1
+	}
+	return d
+}

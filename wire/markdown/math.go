@@ -1,0 +1,123 @@
+package markdown
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"parley/wire/markdown/katex"
+)
+
+// maths reads $$formula$$ within a line.
+func (r *renderer) maths(text string) string {
+	e := edit{src: text}
+	for i := 0; ; {
+		next := strings.Index(text[i:], "$$")
+		if next < 0 {
+			return e.done()
+		}
+		i += next
+		run := i
+		for run < len(text) && text[run] == '$' {
+			run++
+		}
+		if run-i != 2 || wordBefore(text, i) {
+			i = run
+			continue
+		}
+		end := mathEnd(text, run)
+		if end < 0 {
+			i = run
+			continue
+		}
+		e.replace(i, end+2, r.mark(r.inlineMath(text[run:end])))
+		i = end + 2
+	}
+}
+
+func wordBefore(text string, i int) bool {
+	c, _ := utf8.DecodeLastRuneInString(text[:i])
+	return i > 0 && isWord(c)
+}
+
+// mathEnd finds the dollars that end a formula beginning at i.
+func mathEnd(text string, i int) int {
+	if i >= len(text) || text[i] == '\n' || text[i] == '_' || text[i] == '$' {
+		return -1
+	}
+	_, n := utf8.DecodeRuneInString(text[i:])
+	ends := func(p int) bool {
+		if !strings.HasPrefix(text[p:], "$$") || strings.HasPrefix(text[p:], "$$$") {
+			return false
+		}
+		c, _ := utf8.DecodeRuneInString(text[p+2:])
+		return p+2 == len(text) || !isWord(c)
+	}
+	for p := i + n; p < len(text); p++ {
+		switch {
+		case text[p] == '\n':
+			return -1
+		case text[p] == '\\' && p+1 < len(text) && text[p+1] == '$':
+			p++
+			if p+1 < len(text) && text[p+1] == '$' && !ends(p+1) {
+				// The backslash may be the formula's last character instead.
+				if ends(p) {
+					return p
+				}
+				return -1
+			}
+			if p+1 == len(text) {
+				return -1
+			}
+		case text[p] == '$':
+			if ends(p) {
+				return p
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+func (r *renderer) inlineMath(tex string) *node {
+	source := r.unmark(tex)
+	html, ok := r.tex(source, false)
+	if !ok {
+		return r.atom(tagSpan, "$$"+source+"$$", attr{"class", "tex-error"})
+	}
+	return r.textNode(kindMath, html)
+}
+
+// mathBlocks are the paragraphs of a fenced formula.
+func (r *renderer) mathBlocks(tex string) (blocks []*node) {
+	for part := range strings.SplitSeq(tex, "\n\n") {
+		if blank(part) {
+			continue
+		}
+		p := r.element(tagP)
+		if html, ok := r.tex(part, true); ok {
+			p.append(r.textNode(kindMath, html))
+		} else {
+			// The apostrophe of a failed block has always been this entity.
+			bad := r.element(tagSpan, attr{"class", "tex-error"})
+			bad.append(r.textNode(kindFailed, part))
+			p.append(bad)
+		}
+		blocks = append(blocks, p)
+	}
+	return blocks
+}
+
+func (r *renderer) tex(source string, display bool) (string, bool) {
+	if r.o.NoMath || r.failed {
+		return "", false
+	}
+	if r.outOfTime() {
+		r.failed = true
+		return "", false
+	}
+	html, ok, late := katex.Render(source, display, r.started.Add(maxTime))
+	if late {
+		r.failed = true
+	}
+	return html, ok
+}

@@ -1,0 +1,345 @@
+package markdown
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxPreviews is how many different addresses a text may name and still get previews.
+	maxPreviews = 24
+	// thumbnail is the size images are shown in.
+	thumbnail = "840x560"
+	// loadingImage stands for a thumbnail that is not ready.
+	loadingImage = "/static/images/loading/loader-black.svg"
+)
+
+// Preview is what a fetched page says of itself. A video site's page has only a title.
+type Preview struct {
+	Title, Description, Image string
+}
+
+// shownLink is a link of the rendered text.
+type shownLink struct {
+	a      *node
+	url    string
+	quoted bool
+}
+
+// attachments finds the uploads the source names.
+func (r *renderer) attachments(text string) {
+	const prefix = "/user_uploads/"
+	for {
+		i := strings.Index(text, prefix)
+		if i < 0 {
+			return
+		}
+		text = text[i+len(prefix):]
+		if id := uploadPath(text); id != "" && !slices.Contains(r.result.Attachments, id) {
+			r.result.Attachments = append(r.result.Attachments, id)
+			r.result.HasAttachment = true
+		}
+	}
+}
+
+// uploadPath reads a path id (organization/random/name) at the start of s.
+func uploadPath(s string) string {
+	n, slashes := 0, 0
+	for n < len(s) && s[n] > ' ' && strings.IndexByte(")(\"'<>[]\\?#", s[n]) < 0 {
+		if s[n] == '/' {
+			slashes++
+		}
+		n++
+	}
+	id := strings.TrimRight(s[:n], ".,:;!")
+	if slashes < 1 || strings.HasPrefix(id, "thumbnail/") || strings.HasSuffix(id, "/") {
+		return ""
+	}
+	if plain, err := url.PathUnescape(id); err == nil {
+		return plain
+	}
+	return id
+}
+
+// uploadOf returns the path id an address in this organization names.
+func uploadOf(address string) (string, bool) {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(address, "/"), "user_uploads/")
+	if !ok {
+		return "", false
+	}
+	id := uploadPath(rest)
+	return id, id != ""
+}
+
+// previews shows what links lead to, behind the blocks that contain them. Quoted links have none.
+func (r *renderer) previews() {
+	var links []shownLink
+	links = r.collectLinks(r.root, false, links)
+	seen := map[string]bool{}
+	for _, l := range links {
+		if !l.quoted {
+			seen[l.url] = true
+		}
+	}
+	if len(seen) > maxPreviews {
+		return
+	}
+	for _, l := range links {
+		if l.quoted || !seen[l.url] {
+			continue
+		}
+		delete(seen, l.url)
+		r.preview(l)
+	}
+}
+
+func (r *renderer) collectLinks(n *node, quoted bool, links []shownLink) []shownLink {
+	for c := n.first; c != nil; c = c.next {
+		if c.kind != kindElement {
+			continue
+		}
+		if c.tag == tagA && c.attr("class") == "" {
+			links = append(links, shownLink{c, c.attr("href"), quoted})
+			continue
+		}
+		links = r.collectLinks(c, quoted || c.tag == tagBlockquote, links)
+	}
+	return links
+}
+
+func (r *renderer) preview(l shownLink) {
+	if id, ok := uploadOf(l.url); ok {
+		if r.o.InlineImages {
+			r.uploadPreview(l, id)
+		}
+		return
+	}
+	u, err := url.Parse(l.url)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return
+	}
+	if r.o.InlineImages {
+		switch ending(u.Path) {
+		case "bmp", "gif", "jpe", "jpeg", "jpg", "png", "webp":
+			img := r.element(tagImg, attr{"src", r.proxied(l.url)})
+			r.place(l, r.mediaBox(l, "message_inline_image", l.url, img))
+			r.result.HasImage = true
+			return
+		case "mp4", "webm":
+			video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", r.proxied(l.url)})
+			r.place(l, r.mediaBox(l, "message_inline_image message_inline_video", l.url, video))
+			return
+		}
+	}
+	r.pagePreview(l, u)
+}
+
+// pagePreview shows a video's picture or a fetched page, and notes pages that could be fetched.
+func (r *renderer) pagePreview(l shownLink, u *url.URL) {
+	id := youtubeID(u)
+	if id != "" && r.o.InlineImages {
+		a := r.element(tagA, attr{"data-id", id}, attr{"href", l.url})
+		a.append(r.element(tagImg, attr{"src", r.proxied("https://i.ytimg.com/vi/" + id + "/mqdefault.jpg")}))
+		r.place(l, r.box("youtube-video message_inline_image", a))
+	}
+	if !r.o.LinkPreviews {
+		return
+	}
+	p, fetched := r.o.Previews[l.url]
+	switch {
+	case !fetched:
+		r.result.PreviewURLs = append(r.result.PreviewURLs, l.url)
+	case id != "":
+		if p.Title != "" && l.a.innerText() == l.url {
+			r.retitle(l.a, "YouTube - "+p.Title)
+		}
+	case isVimeo(u):
+		if p.Title == "" {
+			return
+		}
+		if l.a.innerText() == l.url {
+			r.retitle(l.a, "Vimeo - "+p.Title)
+		}
+		a := r.element(tagA, attr{"href", l.url}, attr{"title", p.Title})
+		if p.Image != "" {
+			a.append(r.element(tagImg, attr{"src", r.proxied(p.Image)}))
+		}
+		r.place(l, r.box("embed-video message_inline_image", a))
+	case p.Title != "" || p.Description != "":
+		r.place(l, r.embed(l.url, p))
+	}
+}
+
+func (r *renderer) retitle(a *node, title string) {
+	a.first, a.last = nil, nil
+	a.append(r.textNode(kindText, title))
+}
+
+// embed is the card of a fetched page.
+func (r *renderer) embed(address string, p Preview) *node {
+	embed := r.element(tagDiv, attr{"class", "message_embed"})
+	embed.atomic = true
+	if p.Image != "" {
+		if style, ok := imageStyle(r.proxied(p.Image)); ok {
+			embed.append(r.element(tagA, attr{"class", "message_embed_image"}, attr{"href", address}, attr{"style", style}))
+		}
+	}
+	data := r.box("data-container")
+	if p.Title != "" {
+		title := r.box("message_embed_title", r.atom(tagA, p.Title, attr{"href", address}, attr{"title", p.Title}))
+		data.append(title)
+	}
+	if p.Description != "" {
+		data.append(r.box("message_embed_description", r.textNode(kindText, p.Description)))
+	}
+	embed.append(data)
+	return embed
+}
+
+// imageStyle is a style that shows an image. The address must not be able to end the style.
+func imageStyle(address string) (string, bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" && (u.Scheme != "" || !strings.HasPrefix(address, "/")) {
+		return "", false
+	}
+	clean := strings.NewReplacer("(", "%28", ")", "%29", "'", "%27", `"`, "%22", `\`, "%5C", ";", "%3B", " ", "%20").Replace(u.String())
+	return "background-image: url(" + clean + ")", true
+}
+
+// uploadPreview shows an uploaded image, video or sound.
+func (r *renderer) uploadPreview(l shownLink, id string) {
+	meta, ok := r.look.Upload(id)
+	address := "/" + strings.TrimPrefix(l.url, "/")
+	kind, _, _ := strings.Cut(meta.ContentType, "/")
+	switch {
+	case !ok:
+	case kind == "image" && slices.Contains(thumbnailed, meta.ContentType):
+		img := r.element(tagImg)
+		if meta.Width > 0 && meta.Height > 0 {
+			size := strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)
+			img.attrs = append(img.attrs, attr{"data-original-dimensions", size}, attr{"data-original-content-type", meta.ContentType})
+		}
+		if meta.Thumbnailed {
+			file := thumbnail + ".webp"
+			if meta.Animated {
+				file = thumbnail + "-anim.webp"
+				img.attrs = append(img.attrs, attr{"data-animated", "true"})
+			}
+			img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" + file})
+		} else {
+			img.attrs = append(img.attrs, attr{"class", "image-loading-placeholder"}, attr{"src", loadingImage})
+		}
+		r.place(l, r.mediaBox(l, "message_inline_image", address, img))
+		r.result.HasImage = true
+	case meta.ContentType == "video/mp4" || meta.ContentType == "video/webm":
+		video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", address})
+		r.place(l, r.mediaBox(l, "message_inline_image message_inline_video", address, video))
+	case slices.Contains(playable, meta.ContentType):
+		r.place(l, r.element(tagAudio, attr{"controls", ""}, attr{"preload", "metadata"}, attr{"src", address}, attr{"title", l.a.innerText()}))
+	}
+}
+
+// thumbnailed are the types of images that get thumbnails; playable the types of sound browsers play.
+var (
+	thumbnailed = []string{"image/avif", "image/gif", "image/heic", "image/jpeg", "image/png", "image/tiff", "image/webp"}
+	playable    = []string{"audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm", "audio/x-flac", "audio/x-wav"}
+)
+
+func (r *renderer) proxied(address string) string {
+	if r.o.ImageProxy == nil {
+		return address
+	}
+	return r.o.ImageProxy(address)
+}
+
+// box is a division that stands directly behind what it follows.
+func (r *renderer) box(class string, inside ...*node) *node {
+	div := r.element(tagDiv, attr{"class", class})
+	div.atomic = true
+	for _, n := range inside {
+		div.append(n)
+	}
+	return div
+}
+
+// mediaBox shows media that lead to address; those of a named link carry its name.
+func (r *renderer) mediaBox(l shownLink, class, address string, media *node) *node {
+	a := r.element(tagA, attr{"href", address})
+	if name := l.a.innerText(); name != l.url {
+		a.attrs = append(a.attrs, attr{"title", name})
+	}
+	a.append(media)
+	return r.box(class, a)
+}
+
+// place puts a preview behind the paragraph of its link, at the end of its list item, or at the end of the text. A paragraph that is
+// only the bare link gives way to it.
+func (r *renderer) place(l shownLink, preview *node) {
+	p := l.a.parent
+	if p == nil { // the link has given way to an earlier preview of its own
+		r.root.append(preview)
+		return
+	}
+	bare := l.a.innerText() == l.url && preview.attr("class") != "message_embed" && preview.tag == tagDiv &&
+		!strings.HasPrefix(preview.attr("class"), "youtube") && !strings.HasPrefix(preview.attr("class"), "embed")
+	switch p.tag {
+	case tagLi:
+		p.append(preview)
+		if bare && p.first == l.a && l.a.next == preview {
+			l.a.remove()
+		}
+	case tagP:
+		at := p
+		for at.next != nil && at.next.atomic && at.next.tag != tagPre && r.previewOf[at.next] == p {
+			at = at.next
+		}
+		p.parent.insertAfter(at, preview)
+		if r.previewOf == nil {
+			r.previewOf = map[*node]*node{}
+		}
+		r.previewOf[preview] = p
+		if bare && p.first == l.a && p.last == l.a {
+			p.remove()
+		}
+	default:
+		r.root.append(preview)
+	}
+}
+
+func ending(p string) string {
+	return strings.ToLower(strings.TrimPrefix(path.Ext(p), "."))
+}
+
+// youtubeID reads the id of a video from the address of its page.
+func youtubeID(u *url.URL) string {
+	id := ""
+	switch strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.") {
+	case "youtu.be":
+		id = strings.TrimPrefix(u.Path, "/")
+	case "youtube.com", "m.youtube.com", "youtube-nocookie.com":
+		first, rest, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+		switch first {
+		case "watch", "watch_popup":
+			id = u.Query().Get("v")
+		case "v", "embed", "e", "shorts":
+			id, _, _ = strings.Cut(rest, "/")
+		}
+	}
+	if len(id) < 6 || len(id) > 20 {
+		return ""
+	}
+	for i := 0; i < len(id); i++ {
+		if !isAlnum(id[i]) && id[i] != '-' && id[i] != '_' {
+			return ""
+		}
+	}
+	return id
+}
+
+func isVimeo(u *url.URL) bool {
+	h := strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.")
+	return h == "vimeo.com" || h == "player.vimeo.com"
+}
