@@ -422,10 +422,15 @@ func (c *blockConn) dropParked() {
 	}
 }
 
+// cut closes the socket under whoever reads or writes; its goroutine does the rest.
 func (c *blockConn) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	c.conn.SetDeadline(time.Unix(1, 0))
+	if t, ok := c.conn.(*tls.Conn); ok {
+		t.NetConn().Close() // without the farewell, which might block
+	} else {
+		c.conn.Close()
+	}
 	c.done()
 }

@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -544,3 +546,7 @@ func TestAddresses(t *testing.T) {
 		c.expect(fmt.Sprint(c.LocalAddr(), " ", c.RemoteAddr(), " ", kind == "tls"))
 	})
 }
+
+func newQuietLog() *log.Logger { return log.New(io.Discard, "", 0) }
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
