@@ -1,0 +1,109 @@
+package park
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+
+	"parley/wire/httpd/park/floor"
+
+	"github.com/valyala/fasthttp"
+)
+
+// parker is this package as floor measures it: a handler that parks, an owner that answers.
+type parker struct {
+	*Server
+	mu    sync.Mutex
+	polls []*Parked
+}
+
+func newParker() floor.Server {
+	p := &parker{}
+	p.Server = New(Config{Name: "Parley", Handler: func(ctx *fasthttp.RequestCtx) {
+		q := p.Park(ctx, nil)
+		p.mu.Lock()
+		p.polls = append(p.polls, q)
+		p.mu.Unlock()
+	}})
+	return p
+}
+
+func (p *parker) Serve(ln net.Listener) error { return p.Server.Serve(ln) }
+
+func (p *parker) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.polls)
+}
+
+func (p *parker) Publish(body []byte) (n int) {
+	p.mu.Lock()
+	polls := p.polls
+	p.polls = make([]*Parked, 0, len(polls))
+	p.mu.Unlock()
+	for _, q := range polls {
+		if q.Answer(200, body) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestMain(m *testing.M) {
+	floor.Servers["park"] = newParker
+	floor.Play()
+	os.Exit(m.Run())
+}
+
+// BenchmarkPolls measures parked polls and deliveries against floor and ceiling, in turns. One operation is one
+// delivery; PARK_N sets how many clients.
+//
+//	go test -run - -bench Polls -benchtime 50000x -count 3 ./wire/httpd/park
+func BenchmarkPolls(b *testing.B) {
+	n := 5000
+	if v, err := strconv.Atoi(os.Getenv("PARK_N")); err == nil {
+		n = v
+	}
+	for _, kind := range []string{"floor", "park", "blocked", "blocked-lean"} {
+		b.Run(kind, func(b *testing.B) {
+			r, err := floor.Measure(floor.Plan{Kind: kind, N: n, Rounds: max(1, b.N/n), Body: 1000})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if r.Lost > 0 {
+				b.Errorf("%d answers lost", r.Lost)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(r.CPU, "us-cpu/delivery")
+			b.ReportMetric(r.Rate, "deliveries/s")
+			b.ReportMetric(r.Allocs, "allocs/delivery")
+			b.ReportMetric(r.Parked, "B-parked")
+			b.ReportMetric(r.Steady, "B-steady")
+			b.ReportMetric(r.Heap, "B-heap")
+			b.ReportMetric(r.Stack, "B-stack")
+			b.ReportMetric(float64(r.Goroutines), "goroutines")
+		})
+	}
+}
+
+// TestMeasure keeps the measure itself working, and the claim that parked polls hold no goroutines.
+func TestMeasure(t *testing.T) {
+	if !canEvent {
+		t.Skip("measurements need Linux")
+	}
+	for _, kind := range []string{"floor", "park", "blocked"} {
+		r, err := floor.Measure(floor.Plan{Kind: kind, N: 200, Rounds: 3, Body: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(r)
+		if r.Lost > 0 || r.CPU <= 0 || r.Parked <= 0 {
+			t.Errorf("%+v", r)
+		}
+		if many := r.Goroutines > 100; many != (kind == "blocked") {
+			t.Errorf("%s: %d goroutines for 200 parked polls", kind, r.Goroutines)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+// Package floor holds what a long-poll server is measured against, and the measure. The floor is a bare epoll loop
+// that knows of HTTP only where a request ends: nothing that speaks HTTP over TCP can cost less. The ceiling is the
+// ordinary way, a fasthttp handler that blocks until there is an answer.
+//
+// A measurement runs the server and its crowd of clients in a process each, so that the server's memory and
+// processor time are its own. They are the same binary started again: call Play first thing in main or TestMain.
+// Compare only figures of one batch, taken in turns on one machine.
+package floor
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Server parks every GET it gets until Publish answers them all.
+type Server interface {
+	Serve(net.Listener) error
+	Waiting() int                // requests parked now
+	Publish(body []byte) (n int) // answers all of them and says how many took it
+}
+
+// Servers are the kinds Measure knows. Whoever has another to compare adds it before Play.
+var Servers = map[string]func() Server{
+	"floor":        newBare,
+	"blocked":      func() Server { return newBlocked(false) },
+	"blocked-lean": func() Server { return newBlocked(true) },
+}
+
+// Plan is one measurement.
+type Plan struct {
+	Kind   string
+	N      int // connections, each with one poll; two files each over the two processes
+	Rounds int // events published; each goes to all N once all have polled again
+	Body   int // bytes of an answer's body
+}
+
+// Report is what was measured, in the server's process alone.
+type Report struct {
+	Plan       Plan
+	Goroutines int     // while N polls are parked
+	Parked     float64 // bytes of resident memory a parked poll, first park, no collection forced
+	Steady     float64 // the same after all rounds, collected and given back to the system
+	Heap       float64 // bytes of heap in use a parked poll, of Steady
+	Stack      float64 // bytes of stacks a parked poll, of Steady
+	CPU        float64 // microseconds of processor time a delivery, the client's next request included
+	Rate       float64 // deliveries a second
+	Allocs     float64 // objects allocated a delivery
+	Lost       int     // answers the server could not give
+}
+
+func (r Report) String() string {
+	return fmt.Sprintf("%-12s N=%d: %.2f kB/poll parked, %.2f steady (heap %.2f, stack %.2f), %d goroutines; "+
+		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.Parked/1000, r.Steady/1000, r.Heap/1000,
+		r.Stack/1000, r.Goroutines, r.CPU, r.Rate, r.Allocs)
+}
+
+const role = "PARLEY_FLOOR_ROLE"
+
+// Play makes this process a part of somebody's measurement if that is what it was started for; then it does not
+// return.
+func Play() {
+	var err error
+	switch part, arg, _ := strings.Cut(os.Getenv(role), " "); part {
+	case "":
+		return
+	case "server":
+		err = playServer(arg)
+	case "crowd":
+		err = playCrowd(arg)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Measure runs one measurement.
+func Measure(p Plan) (r Report, err error) {
+	plan, err := json.Marshal(p)
+	if err != nil {
+		return r, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return r, err
+	}
+	server := exec.Command(self)
+	server.Env = append(os.Environ(), role+"=server "+string(plan))
+	server.Stderr = os.Stderr
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return r, err
+	}
+	in, err := server.StdinPipe() // its end ends the server
+	if err != nil {
+		return r, err
+	}
+	if err := server.Start(); err != nil {
+		return r, err
+	}
+	defer server.Wait()
+	defer in.Close()
+	lines := bufio.NewReader(out)
+	addr, err := lines.ReadString('\n')
+	if err != nil {
+		return r, fmt.Errorf("measure %s: server: %w", p.Kind, err)
+	}
+	crowd := exec.Command(self)
+	crowd.Env = append(os.Environ(), role+"=crowd "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
+	crowd.Stderr = os.Stderr
+	if err := crowd.Start(); err != nil {
+		return r, err
+	}
+	defer crowd.Wait()
+	defer crowd.Process.Kill()
+	if err := json.NewDecoder(lines).Decode(&r); err != nil {
+		return r, fmt.Errorf("measure %s: report: %w", p.Kind, err)
+	}
+	return r, nil
+}
+
+// playServer serves, publishes and reports.
+func playServer(arg string) error {
+	var p Plan
+	if err := json.Unmarshal([]byte(arg), &p); err != nil {
+		return err
+	}
+	make, ok := Servers[p.Kind]
+	if !ok {
+		return fmt.Errorf("no server %q", p.Kind)
+	}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s := make()
+	go s.Serve(ln)
+	runtime.GC()
+	debug.FreeOSMemory()
+	before := resident()
+	fmt.Println(ln.Addr())
+
+	r, n := Report{Plan: p}, float64(p.N)
+	settle(s, p.N)
+	r.Parked = float64(resident()-before) / n
+	r.Goroutines = runtime.NumGoroutine()
+	body := append([]byte(`{"result":"success","msg":"","events":["`), bytes.Repeat([]byte("x"), max(0, p.Body-45))...)
+	body = append(body, "\"]}\n"...)
+	for range 2 { // warm
+		s.Publish(body)
+		settle(s, p.N)
+	}
+	var m0, m1 runtime.MemStats
+	runtime.ReadMemStats(&m0)
+	cpu, began := processorTime(), time.Now()
+	for range p.Rounds {
+		r.Lost += p.N - s.Publish(body)
+		settle(s, p.N)
+	}
+	deliveries := float64(p.N * p.Rounds)
+	r.CPU = float64((processorTime()-cpu)/time.Nanosecond) / 1000 / deliveries
+	r.Rate = deliveries / time.Since(began).Seconds()
+	runtime.ReadMemStats(&m1)
+	r.Allocs = float64(m1.Mallocs-m0.Mallocs) / deliveries
+	runtime.GC()
+	debug.FreeOSMemory()
+	r.Steady = float64(resident()-before) / n
+	runtime.ReadMemStats(&m1)
+	r.Heap, r.Stack = float64(m1.HeapInuse)/n, float64(m1.StackInuse)/n
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+		return err
+	}
+	select {} // until the crowd is gone; see above
+}
+
+// settle waits until n polls are parked. It looks seldom enough to cost nothing worth counting.
+func settle(s Server, n int) {
+	for s.Waiting() < n {
+		time.Sleep(500 * time.Microsecond)
+	}
+}
+
+// resident is this process's memory, in bytes.
+func resident() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, rss int64
+	fmt.Sscan(string(b), &size, &rss)
+	return rss * int64(os.Getpagesize())
+}
+
+// blocked is the ordinary way: each poll holds its handler.
+type blocked struct {
+	fasthttp.Server
+	waiting atomic.Int64
+	mu      sync.Mutex
+	waiters []chan []byte
+}
+
+func newBlocked(lean bool) Server {
+	s := &blocked{}
+	s.Server.Handler = s.handle
+	s.Server.ReduceMemoryUsage = lean
+	return s
+}
+
+func (s *blocked) handle(ctx *fasthttp.RequestCtx) {
+	c := make(chan []byte, 1)
+	s.mu.Lock()
+	s.waiters = append(s.waiters, c)
+	s.mu.Unlock()
+	s.waiting.Add(1)
+	body := <-c
+	ctx.SetContentType("application/json")
+	ctx.SetBody(body)
+}
+
+func (s *blocked) Waiting() int { return int(s.waiting.Load()) }
+
+func (s *blocked) Publish(body []byte) int {
+	s.mu.Lock()
+	waiters := s.waiters
+	s.waiters = nil
+	s.mu.Unlock()
+	for _, c := range waiters {
+		s.waiting.Add(-1)
+		c <- body
+	}
+	return len(waiters)
+}
