@@ -30,7 +30,6 @@ var ErrNoDescription = errors.New("the protocol's description is not here: set P
 type Contract struct {
 	routes    []route
 	events    map[string][]*shape // by type, or type/op
-	register  *shape
 	fields    []registerField
 	settings  []registerField
 	endpoints []Endpoint

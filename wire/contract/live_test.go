@@ -51,8 +51,6 @@ type person struct {
 	email, key string
 	id         int
 	role       int
-	queue      string
-	last       int64
 }
 
 func newWorld(t *testing.T) *world {
