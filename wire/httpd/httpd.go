@@ -88,6 +88,11 @@ func New(o Options) *Server {
 			s.router.ANY(prefix+shape, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, r) })
 		}
 	}
+	// For whoever watches the process: it takes requests. It asks no realm, so a busy one does not look dead.
+	s.router.ANY("/health", func(ctx *fasthttp.RequestCtx) {
+		ctx.Response.SkipBody = ctx.IsHead()
+		s.write(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
+	})
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}
