@@ -186,7 +186,8 @@ class _Check:
         if not issubclass(kind, Exception):
             return False
         self.checks.failed += 1
-        where = traceback.extract_tb(trace)[-1]
+        frames = traceback.extract_tb(trace)
+        where = next((f for f in reversed(frames) if f.filename != os.path.realpath(__file__)), frames[-1])
         text = str(error) or kind.__name__
         print(f"FAIL {self.what}: {text[:600]} (line {where.lineno})", flush=True)
         return True

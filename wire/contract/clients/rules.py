@@ -1,0 +1,203 @@
+"""What clients of every kind take for granted: value styles, shapes, order, heartbeats. Nothing but HTTP."""
+import base64
+import json
+import re
+import threading
+import time
+import urllib.parse
+
+from harness import Checks, Server, eventually, ok, record, refused
+
+checks = Checks()
+server = Server()
+people = server.people()
+owner = people[0]
+members = [p for p in people if p["me"]["role"] == 400 and not p["me"]["is_bot"]]
+member, other = members[0], members[1]
+HEARTBEAT_SECONDS = 85  # clients give up at 90
+
+
+def credentials(who):
+    return "Basic " + base64.b64encode(f"{who['email']}:{who['key']}".encode()).decode()
+
+
+class Queue:
+    def __init__(self, who, **params):
+        got = ok(server.call("POST", "register", who, **params))
+        self.who, self.id, self.last = who, got["queue_id"], got["last_event_id"]
+
+    def poll(self, block=False, timeout=15):
+        got = ok(server.call("GET", "events", self.who, timeout=timeout, queue_id=self.id, last_event_id=self.last, dont_block=not block))
+        for event in got["events"]:
+            assert event["id"] > self.last, f"event {event['id']} after {self.last}"
+            self.last = event["id"]
+        return [e for e in got["events"] if e["type"] != "heartbeat"]
+
+    def of(self, kind):
+        got = self.poll()
+        found = [e for e in got if e["type"] == kind]
+        assert found, f"no {kind} among {[e['type'] for e in got]}"
+        return found
+
+
+# A poll with nothing to tell, left open while everything else runs.
+idle = Queue(other, event_types=["alert_words"])
+beat = {}
+
+
+def wait_for_heartbeat():
+    began = time.monotonic()
+    try:
+        got = server.call("GET", "events", other, timeout=HEARTBEAT_SECONDS, queue_id=idle.id, last_event_id=idle.last)
+        beat.update(events=got.get("events"), seconds=time.monotonic() - began)
+    except OSError as broken:
+        beat.update(error=str(broken), seconds=time.monotonic() - began)
+
+
+heart = threading.Thread(target=wait_for_heartbeat, daemon=True)
+heart.start()
+
+ear = Queue(member, client_capabilities={"notification_settings_null": True, "empty_topic_name": True})
+channel = None
+
+with checks.that("a new channel is created before its subscription is added"):
+    ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "rules"}],
+                   principals=[p["me"]["user_id"] for p in (owner, member, other)]))
+    got = ear.poll()
+    kinds = [f"{e['type']}/{e['op']}" for e in got if e["type"] in ("stream", "subscription")]
+    assert kinds[:2] == ["stream/create", "subscription/add"], kinds
+    added = next(e for e in got if e["type"] == "subscription")["subscriptions"][0]
+    channel = added["stream_id"]
+    assert re.fullmatch("#[0-9a-f]{6}", added["color"]), added["color"]
+
+for style in ("rules", '"rules"', '["rules"]', str(channel), f"[{channel}]"):
+    with checks.that(f"to={style} is a channel"):
+        ok(server.call("POST", "messages", owner, type="stream", to=style, topic="to", content=style))
+        message = ear.of("message")[-1]["message"]
+        assert message["stream_id"] == channel and message["content"] == style, message
+
+email, number = member["email"], member["me"]["user_id"]
+for style in (email, f'["{email}"]', f"[{number}]", f"{email},{other['email']}", f'["{email}","{other["email"]}"]', f"[{number},{other['me']['user_id']}]"):
+    with checks.that(f"to={style} are people"):
+        ok(server.call("POST", "messages", owner, type="direct", to=style, content=style))
+        message = ear.of("message")[-1]["message"]
+        assert message["type"] == "private" and message["subject"] == "", message
+        wanted = {owner["me"]["user_id"], number} | ({other["me"]["user_id"]} if "," in style else set())
+        assert {p["id"] for p in message["display_recipient"]} == wanted, message["display_recipient"]
+        assert all(sorted(p) == ["email", "full_name", "id", "is_mirror_dummy"] for p in message["display_recipient"])
+
+with checks.that("type=channel and stream come back as stream; subject and topic are the same parameter"):
+    for kind, topic in (("stream", "subject"), ("channel", "topic")):
+        ok(server.call("POST", "messages", owner, **{"type": kind, "to": "rules", topic: "same", "content": kind}))
+        message = ear.of("message")[-1]["message"]
+        assert message["type"] == "stream" and message["subject"] == "same" and message["display_recipient"] == "rules", message
+
+with checks.that("sending twice, once with dont_block=true added by a retrying client"):
+    got = ok(server.call("POST", "messages", owner, type="stream", to="rules", topic="t", content="retried", dont_block=True))
+    assert got.get("ignored_parameters_unsupported") == ["dont_block"], got
+
+with checks.that("topic and content limits, and what is trimmed"):
+    refused(server.call("POST", "messages", owner, type="stream", to="rules", topic="t", content="  \n "), "BAD_REQUEST")
+    refused(server.call("POST", "messages", owner, type="stream", to="rules", topic="t", content="a\0b"), "BAD_REQUEST")
+    ear.poll()
+    ok(server.call("POST", "messages", owner, type="stream", to="rules", topic="x" * 80, content="y" * 12000))
+    message = ear.of("message")[-1]["message"]
+    assert message["subject"] == "x" * 57 + "...", message["subject"]
+    assert len(message["content"]) == 10000 and message["content"].endswith("\n[message truncated]"), message["content"][-30:]
+
+with checks.that("a narrow in both styles, anchors raw and beyond the end"):
+    for narrow in ('[["stream","rules"],["topic","same"]]', '[{"operator":"stream","operand":"rules"},{"operator":"topic","operand":"same","negated":false}]',
+                   json.dumps([{"operator": "channel", "operand": channel}, {"operator": "topic", "operand": "SAME"}])):
+        for anchor in ("newest", "10000000000000000", "10000000"):
+            got = ok(server.call("GET", "messages", member, anchor=anchor, num_before=5, num_after=5, narrow=narrow))
+            assert [m["subject"] for m in got["messages"]] == ["same", "same"], (narrow, anchor, got["messages"])
+    got = ok(server.call("GET", "messages", member, anchor="oldest", num_before=0, num_after=1, narrow="[]"))
+    assert got["found_oldest"] is True and len(got["messages"]) == 1 and "flags" in got["messages"][0]
+
+with checks.that("dm narrows by e-mails, by ids, and legacy pm-with"):
+    for operator, operand in (("dm", [owner["me"]["user_id"]]), ("pm-with", owner["email"]), ("dm", owner["email"]), ("pm-with", f"{owner['email']},{email}")):
+        got = ok(server.call("GET", "messages", member, anchor="newest", num_before=50, num_after=0, narrow=[{"operator": operator, "operand": operand}]))
+        people_of = [{p["id"] for p in m["display_recipient"]} for m in got["messages"]]
+        assert people_of and all(ids == {owner["me"]["user_id"], number} for ids in people_of), (operator, operand, people_of)
+
+with checks.that("a client's name decides whether its own message is read"):
+    for agent, read in (("ZulipTerminal/0.7", True), ("ZulipPython/0.9.1", False)):
+        body = urllib.parse.urlencode({"type": "stream", "to": "rules", "topic": "read", "content": agent})
+        status, raw, _ = server.raw("POST", "/api/v1/messages", body, {
+            "Content-Type": "application/x-www-form-urlencoded", "User-Agent": agent,
+            "Authorization": credentials(member)})
+        record("POST", "/api/v1/messages", status, raw)
+        event = ear.of("message")[-1]
+        assert ("read" in event["flags"]) is read, (agent, event["flags"])
+        assert event["message"]["client"] == agent.split("/")[0], event["message"]["client"]
+
+with checks.that("local_id comes back to the queue that sent, and to no other"):
+    second = Queue(member, event_types=["message"])
+    ok(server.call("POST", "messages", member, type="stream", to="rules", topic="local", content="x", queue_id=ear.id, local_id="12.01"))
+    assert ear.of("message")[-1].get("local_message_id") == "12.01"
+    assert "local_message_id" not in second.of("message")[-1]
+
+with checks.that("two polls of one queue: the older ends empty, the newer hears"):
+    twice, first = Queue(member, event_types=["message"]), {}
+    older = threading.Thread(target=lambda: first.update(events=twice.poll(block=True)), daemon=True)
+    older.start()
+    newer = Queue.__new__(Queue)
+    newer.who, newer.id, newer.last = twice.who, twice.id, twice.last
+    second = {}
+    # Whichever of the two arrives last wins; the other must not be left hanging.
+    younger = threading.Thread(target=lambda: second.update(events=newer.poll(block=True)), daemon=True)
+    younger.start()
+    eventually("one of them to end", lambda: first or second)
+    ok(server.call("POST", "messages", owner, type="stream", to="rules", topic="t", content="for one"))
+    older.join(15)
+    younger.join(15)
+    heard = sorted(len(x.get("events", [None] * 9)) for x in (first, second))
+    assert heard == [0, 1], (first, second)
+
+with checks.that("another's queue looks like none"):
+    got = refused(server.call("GET", "events", other, queue_id=ear.id, last_event_id=-1, dont_block=True), "BAD_EVENT_QUEUE_ID", 400)
+    assert got["queue_id"] == ear.id and got["msg"] == f"Bad event queue ID: {ear.id}", got
+
+with checks.that("an id never issued is refused"):
+    refused(server.call("GET", "events", member, queue_id=ear.id, last_event_id=ear.last + 1000000, dont_block=True), "BAD_REQUEST", 400)
+
+with checks.that("idle_queue_timeout: seconds, mobile, and the cap"):
+    for asked, granted in (("1200", 1200), ("mobile", 43200), ('"mobile"', 43200), ("99999999", 604800), ("0", 600)):
+        got = ok(server.call("POST", "register", member, event_types=["message"], idle_queue_timeout=asked))
+        assert got["idle_queue_timeout_secs"] == granted, (asked, got["idle_queue_timeout_secs"])
+
+with checks.that("colours in updates are as in lists"):
+    ok(server.call("POST", "users/me/subscriptions/properties", member,
+                   subscription_data=[{"stream_id": channel, "property": "color", "value": "#C2C2C2"}]))
+    event = [e for e in ear.poll() if e["type"] == "subscription"][-1]
+    assert event["property"] == "color" and re.fullmatch("#[0-9a-f]{6}", event["value"]), event
+
+with checks.that("an upload under any field name; none at all is refused"):
+    for field in ("file", "filename", "/home/someone/a b.txt"):
+        body = (f'--x\r\nContent-Disposition: form-data; name="{field}"; filename="a b.txt"\r\nContent-Type: text/plain\r\n\r\nbytes\r\n--x--\r\n').encode()
+        headers = {"Content-Type": "multipart/form-data; boundary=x",
+                   "Authorization": credentials(member)}
+        status, raw, _ = server.raw("POST", "/api/v1/user_uploads", body, headers)
+        record("POST", "/api/v1/user_uploads", status, raw)
+        got = ok(json.loads(raw))
+        assert got["uri"] == got["url"], got
+        status, raw, _ = server.raw("GET", got["uri"], headers={"Authorization": headers["Authorization"]})
+        assert status == 200 and raw == b"bytes", (status, raw[:80])
+        status, raw, _ = server.raw("GET", got["uri"])
+        assert status in (302, 401, 403), f"without credentials: {status}"
+    refused(server.call("POST", "user_uploads", member), "BAD_REQUEST", 400, "You must specify a file to upload")
+
+with checks.that("e-mail addresses in paths, escaped and not"):
+    for path in (email, urllib.parse.quote(email, safe="")):
+        assert ok(server.call("GET", f"users/{path}", owner))["user"]["user_id"] == number
+    assert ok(server.call("GET", f"users/{number}", owner))["user"]["email"] == email
+
+with checks.that("an idle poll hears a heartbeat in time, with a rising id"):
+    heart.join(HEARTBEAT_SECONDS)
+    assert "error" not in beat and beat.get("events"), beat
+    [event] = beat["events"]
+    assert event["type"] == "heartbeat" and event["id"] > idle.last, event
+    assert 20 < beat["seconds"] < HEARTBEAT_SECONDS, f"after {beat['seconds']:.0f} s"
+    print(f"     after {beat['seconds']:.1f} s")
+
+checks.summary()
