@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// small is a scenario that takes a second.
+func small(name string) Scenario {
+	s := Scenarios()[name]
+	s.Users, s.Pollers, s.Channels, s.Zipf, s.Conns, s.History, s.Sample, s.Hundred = 12, 12, 3, 1, 4, 0, 3, 0
+	return s
+}
+
+func on(t *testing.T, f *fake, s Scenario) (*Result, string) {
+	t.Helper()
+	srv := httptest.NewServer(f)
+	defer srv.CloseClientConnections()
+	var out bytes.Buffer
+	res, err := runScenario(s, options{target: srv.URL, out: &out, patience: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	writeTable(&out, res)
+	return res, out.String()
+}
+
+func rounds(n int) []Phase { return []Phase{{Name: "rounds", Rounds: n}} }
+
+func TestPromisesKept(t *testing.T) {
+	s := small("chat")
+	s.Phases = []Phase{{Name: "rounds", Rounds: 20}, {Name: "open", Seconds: 1, Rate: 100, Mix: chatMix}, {Name: "closed", Count: 50, Closed: 4}}
+	res, out := on(t, newFake(""), s)
+	if res.Broken != 0 {
+		t.Fatalf("a server that keeps its promises is blamed:\n%s", out)
+	}
+	if len(res.Phases) != 3 || res.Phases[2].Kinds["send"].N != 50 || res.Phases[0].Delivered < 20*2 {
+		t.Fatalf("phases are not what was asked for:\n%s", out)
+	}
+	for _, n := range []string{"rounds.deliveries_per_s", "closed.send_per_s", "open.presence_p99"} {
+		if f, ok := res.Figure(n); !ok || f.Value <= 0 {
+			t.Errorf("figure %s is missing", n)
+		}
+	}
+}
+
+func TestBrokenPromisesAreSeen(t *testing.T) {
+	for fault, kind := range map[string]string{"loss": "loss", "duplicate": "duplicate", "reorder": "reorder", "leak": "leak", "forget": "queue lost"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			s := small("chat")
+			s.Sample = 0
+			s.Phases = []Phase{{Name: "open", Count: 40, Closed: 4}}
+			f := newFake(fault)
+			res, out := on(t, f, s)
+			if res.Broken == 0 {
+				t.Fatalf("a %s went unnoticed:\n%s", fault, out)
+			}
+			found := false
+			for _, v := range res.Violations {
+				found = found || v.Kind == kind
+			}
+			if !found {
+				t.Fatalf("%s was taken for something else: %v", fault, res.Violations)
+			}
+			if !strings.Contains(out, "PROMISES BROKEN") {
+				t.Error("the table does not say so")
+			}
+		})
+	}
+}
+
+func TestCrowdMirrors(t *testing.T) {
+	for _, seed := range []uint64{1, 2} {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := small("crowd")
+			s.Sample, s.Seed = 12, seed
+			s.Phases = []Phase{{Name: "crowd", Count: 400, Closed: 1, Mix: map[string]float64{"crowd": 1}}}
+			res, out := on(t, newFake(""), s)
+			if res.Broken != 0 {
+				t.Fatalf("seed %d:\n%s", seed, out)
+			}
+			if res, _ := on(t, newFake("silent"), s); res.Broken == 0 {
+				t.Fatalf("seed %d: unsubscribing without an event went unnoticed", seed)
+			}
+		})
+	}
+}

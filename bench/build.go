@@ -1,0 +1,437 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/bench/crowd"
+	"parley/bench/swarm"
+)
+
+// A person is somebody of the crowd with what is needed to speak for them.
+type person struct {
+	ID    int64  `json:"user_id"`
+	Email string `json:"email"`
+	Key   string `json:"key"`
+	Host  string `json:"host,omitempty"` // of the organization; empty: the target's
+	Admin bool   `json:"admin,omitempty"`
+
+	auth     string
+	realm    int
+	presence int64 // newest presence update seen
+}
+
+func (p *person) ready(host string) {
+	p.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(p.Email+":"+p.Key))
+	if p.Host == "" {
+		p.Host = host
+	}
+}
+
+// A channel is where messages go.
+type channel struct {
+	ID       int64
+	Name     string
+	Members  []int32
+	audience int32
+	realm    int
+}
+
+// A population is a crowd as it stands on a server.
+type population struct {
+	people   []person
+	channels []channel
+	took     time.Duration
+	how      string
+	requests int64
+}
+
+// A Builder puts a crowd on a server. The one here uses the public API; a server that can make its own crowd faster
+// (parley serve --demo-crowd) is asked to and then adopted.
+type Builder interface {
+	Build(r *run, plan crowd.Plan) (*population, error)
+}
+
+// params are form or query values; what is not a string is encoded as JSON, as the protocol wants.
+type params map[string]any
+
+func (p params) encode() string {
+	v := url.Values{}
+	for k, x := range p {
+		if s, ok := x.(string); ok {
+			v.Set(k, s)
+			continue
+		}
+		b, _ := json.Marshal(x)
+		v.Set(k, string(b))
+	}
+	return v.Encode()
+}
+
+// call makes a request of a person (nil: of nobody).
+func (r *run) call(method, path string, who *person, p params) *swarm.Call {
+	c := &swarm.Call{Method: method, Path: "/api/v1/" + path, Host: r.srv.host}
+	if who != nil {
+		c.Host, c.Auth = who.Host, who.auth
+	}
+	q := p.encode()
+	if method == "GET" && q != "" {
+		c.Path += "?" + q
+	} else {
+		c.Body = q
+	}
+	return c
+}
+
+// do sends one call, serves the loop until it is answered, and decodes the body into out.
+func (r *run) do(c *swarm.Call, out any) error {
+	var err error
+	done := false
+	c.Done = func(c *swarm.Call, a *swarm.Answer) {
+		done = true
+		err = problem(c, a)
+		if err == nil && out != nil {
+			err = json.Unmarshal(a.Body, out)
+		}
+	}
+	r.pool.Do(c)
+	if lerr := r.loop.Run(func() bool { return done }); lerr != nil {
+		return lerr
+	}
+	return err
+}
+
+func problem(c *swarm.Call, a *swarm.Answer) error {
+	path, _, _ := strings.Cut(c.Path, "?")
+	if a.Err != nil {
+		return fmt.Errorf("%s %s: %w", c.Method, path, a.Err)
+	}
+	if a.Status != 200 {
+		body := string(a.Body)
+		if len(body) > 300 {
+			body = body[:300]
+		}
+		return fmt.Errorf("%s %s: status %d: %s", c.Method, path, a.Status, strings.TrimSpace(body))
+	}
+	return nil
+}
+
+// each does n calls, at most a few per connection at a time, and stops at the first error.
+func (r *run) each(n int, mk func(i int) *swarm.Call, got func(i int, body []byte) error) error {
+	var first error
+	next, under := 0, 0
+	var start func()
+	start = func() {
+		for first == nil && next < n && under < r.pool.Size {
+			i := next
+			next++
+			c := mk(i)
+			if c == nil {
+				continue
+			}
+			under++
+			tries := 0
+			c.Done = func(c *swarm.Call, a *swarm.Answer) {
+				under--
+				if a.Status == 429 && tries < 20 {
+					// A server that limits its callers is asked again a little later.
+					tries++
+					under++
+					r.loop.At(r.loop.Now()+time.Second, func() { r.pool.Do(c) })
+					return
+				}
+				err := problem(c, a)
+				if err == nil && got != nil {
+					err = got(i, a.Body)
+				}
+				if err != nil && first == nil {
+					first = err
+				}
+				r.loop.At(r.loop.Now(), start)
+			}
+			r.pool.Do(c)
+		}
+	}
+	start()
+	if err := r.loop.Run(func() bool { return under == 0 && (first != nil || next >= n) }); err != nil {
+		return err
+	}
+	return first
+}
+
+// readCredentials reads JSON lines, one person each; those marked admin may make users.
+func readCredentials(file string) ([]person, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var out []person
+	sc := bufio.NewScanner(f)
+	for sc.Scan() {
+		if strings.TrimSpace(sc.Text()) == "" {
+			continue
+		}
+		var p person
+		if err := json.Unmarshal(sc.Bytes(), &p); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		out = append(out, p)
+	}
+	return out, sc.Err()
+}
+
+type devUsers struct {
+	Admins []struct {
+		Email string `json:"email"`
+	} `json:"direct_admins"`
+	Users []struct {
+		Email string `json:"email"`
+	} `json:"direct_users"`
+}
+
+// admin finds somebody who may make users: the one named by flags, one of the file, or a development login.
+func (r *run) admin(host string) (person, error) {
+	if r.opt.user != "" {
+		p := person{Email: r.opt.user, Key: r.opt.key, Host: host}
+		p.ready(host)
+		return p, nil
+	}
+	var list devUsers
+	c := r.call("GET", "dev_list_users", nil, nil)
+	c.Host = host
+	if err := r.do(c, &list); err != nil {
+		return person{}, fmt.Errorf("no --user and no development login: %w", err)
+	}
+	if len(list.Admins) == 0 {
+		return person{}, errors.New("dev_list_users names no administrator")
+	}
+	p := person{Email: list.Admins[0].Email, Host: host}
+	return p, r.login(&p)
+}
+
+func (r *run) login(p *person) error {
+	var k struct {
+		Key   string `json:"api_key"`
+		Email string `json:"email"`
+		ID    int64  `json:"user_id"`
+	}
+	c := r.call("POST", "dev_fetch_api_key", nil, params{"username": p.Email})
+	c.Host = p.Host
+	if err := r.do(c, &k); err != nil {
+		return err
+	}
+	p.Key, p.Email, p.ID = k.Key, k.Email, k.ID
+	p.ready(p.Host)
+	return nil
+}
+
+// overHTTP builds with nothing but the public API.
+type overHTTP struct{}
+
+func (overHTTP) Build(r *run, plan crowd.Plan) (*population, error) {
+	pop := &population{how: "over HTTP"}
+	hosts := r.hosts()
+	for realm, host := range hosts {
+		admin, err := r.admin(host)
+		if err != nil {
+			return nil, err
+		}
+		part := plan
+		part.Users = plan.Users / len(hosts)
+		part.Channels = max(1, plan.Channels/len(hosts))
+		part.Seed += uint64(realm)
+		if err := r.buildRealm(pop, part, realm, admin); err != nil {
+			return nil, err
+		}
+	}
+	return pop, nil
+}
+
+func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin person) error {
+	first := len(pop.people)
+	_, domain, _ := strings.Cut(admin.Email, "@")
+	tag := strconv.FormatInt(time.Now().UnixNano()&0xffffff, 36)
+	pop.people = append(pop.people, make([]person, plan.Users)...)
+	mine := pop.people[first:]
+	r.say("creating %d users", plan.Users)
+	const password = "a long bench password 2718281828"
+	err := r.each(plan.Users, func(i int) *swarm.Call {
+		mine[i] = person{Email: fmt.Sprintf("u%d-%s@%s", i, tag, domain), Host: admin.Host, realm: realm}
+		return r.call("POST", "users", &admin, params{"email": mine[i].Email, "password": password, "full_name": fmt.Sprintf("User %d %s", i, tag)})
+	}, func(i int, body []byte) error {
+		var v struct {
+			ID int64 `json:"user_id"`
+		}
+		err := json.Unmarshal(body, &v)
+		mine[i].ID = v.ID
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.keys(mine, password); err != nil {
+		return err
+	}
+	members := plan.Members()
+	r.say("subscribing them to %d channels", len(members))
+	const slice = 500 // people a request names: keeps bodies small
+	for c, who := range members {
+		ch := channel{Name: fmt.Sprintf("bench %s %d", tag, c), Members: make([]int32, len(who)), realm: realm}
+		if plan.Hundred > 0 && c == plan.Channels {
+			ch.Name = fmt.Sprintf("bench %s hundred", tag)
+		}
+		for i, m := range who {
+			ch.Members[i] = m + int32(first)
+		}
+		// One after the other: the first request creates the channel.
+		for at := 0; at < len(who); at += slice {
+			var ids []int64
+			for _, m := range who[at:min(at+slice, len(who))] {
+				ids = append(ids, mine[m].ID)
+			}
+			call := r.call("POST", "users/me/subscriptions", &admin, params{"subscriptions": []map[string]string{{"name": ch.Name}}, "principals": ids, "send_new_subscription_messages": false})
+			if err := r.do(call, nil); err != nil {
+				return err
+			}
+		}
+		pop.channels = append(pop.channels, ch)
+	}
+	// Ids come from the list: the answers above name channels only by name.
+	var list struct {
+		Streams []struct {
+			ID   int64  `json:"stream_id"`
+			Name string `json:"name"`
+		} `json:"streams"`
+	}
+	if err := r.do(r.call("GET", "streams", &admin, nil), &list); err != nil {
+		return err
+	}
+	ids := map[string]int64{}
+	for _, s := range list.Streams {
+		ids[s.Name] = s.ID
+	}
+	for i := range pop.channels {
+		if c := &pop.channels[i]; c.realm == realm {
+			if c.ID = ids[c.Name]; c.ID == 0 {
+				return fmt.Errorf("channel %q is not in the list of channels", c.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// keys logs everybody in: by development login where there is one, else by password.
+func (r *run) keys(people []person, password string) error {
+	r.say("logging %d users in", len(people))
+	path, extra := "dev_fetch_api_key", params{}
+	if r.opt.user != "" {
+		path, extra = "fetch_api_key", params{"password": password}
+	}
+	return r.each(len(people), func(i int) *swarm.Call {
+		p := params{"username": people[i].Email}
+		for k, v := range extra {
+			p[k] = v
+		}
+		c := r.call("POST", path, nil, p)
+		c.Host = people[i].Host
+		return c
+	}, func(i int, body []byte) error {
+		var v struct {
+			Key   string `json:"api_key"`
+			Email string `json:"email"`
+			ID    int64  `json:"user_id"`
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			return err
+		}
+		p := &people[i]
+		p.Key = v.Key
+		if v.ID != 0 {
+			p.ID = v.ID
+		}
+		p.ready(r.srv.host)
+		return nil
+	})
+}
+
+// adopt takes the crowd a server already has: everybody the development login names, or the credentials of a file, and
+// the channels they are in.
+type adopt struct{ people []person }
+
+func (a adopt) Build(r *run, plan crowd.Plan) (*population, error) {
+	pop := &population{how: "adopted", people: a.people}
+	if len(pop.people) == 0 {
+		var list devUsers
+		if err := r.do(r.call("GET", "dev_list_users", nil, nil), &list); err != nil {
+			return nil, err
+		}
+		for _, u := range list.Users {
+			pop.people = append(pop.people, person{Email: u.Email})
+		}
+	}
+	if len(pop.people) < plan.Users {
+		return nil, fmt.Errorf("the server has %d users to adopt, the scenario wants %d", len(pop.people), plan.Users)
+	}
+	pop.people = pop.people[:plan.Users]
+	realms := map[string]int{}
+	for i := range pop.people {
+		p := &pop.people[i]
+		p.ready(r.srv.host)
+		if _, ok := realms[p.Host]; !ok {
+			realms[p.Host] = len(realms)
+		}
+		p.realm = realms[p.Host]
+	}
+	if pop.people[0].Key == "" {
+		if err := r.keys(pop.people, ""); err != nil {
+			return nil, err
+		}
+	}
+	return pop, r.adoptChannels(pop)
+}
+
+// adoptChannels asks each person for their channels.
+func (r *run) adoptChannels(pop *population) error {
+	r.say("asking %d users for their channels", len(pop.people))
+	at := map[[2]int64]int{}
+	return r.each(len(pop.people), func(i int) *swarm.Call {
+		return r.call("GET", "users/me/subscriptions", &pop.people[i], nil)
+	}, func(i int, body []byte) error {
+		var v struct {
+			Subs []struct {
+				ID   int64  `json:"stream_id"`
+				Name string `json:"name"`
+			} `json:"subscriptions"`
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			return err
+		}
+		for _, s := range v.Subs {
+			k := [2]int64{int64(pop.people[i].realm), s.ID}
+			c, ok := at[k]
+			if !ok {
+				c = len(pop.channels)
+				at[k] = c
+				pop.channels = append(pop.channels, channel{ID: s.ID, Name: s.Name, realm: pop.people[i].realm})
+			}
+			pop.channels[c].Members = append(pop.channels[c].Members, int32(i))
+		}
+		return nil
+	})
+}
+
+func (r *run) hosts() []string {
+	if r.sc.Realms > 1 {
+		return r.opt.hosts
+	}
+	return []string{r.srv.host}
+}

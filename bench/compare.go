@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"text/tabwriter"
+)
+
+// usualNoise is what the same code, repeated on a quiet machine of two cores, differs by: measured, ±8 to 10 %. A
+// figure that was taken once is believed no further than that.
+const usualNoise = 0.10
+
+// ReadResult reads what --json wrote.
+func ReadResult(file string) (*Result, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if r.Format < 1 || r.Format > formatNow {
+		return nil, fmt.Errorf("%s: format %d, this program reads up to %d", file, r.Format, formatNow)
+	}
+	return r, nil
+}
+
+func compareMain(args []string, stdout, stderr io.Writer) int {
+	if len(args) != 2 {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	a, err := ReadResult(args[0])
+	if err == nil {
+		var b *Result
+		if b, err = ReadResult(args[1]); err == nil {
+			Compare(stdout, a, b)
+			return 0
+		}
+	}
+	fmt.Fprintln(stderr, err)
+	return 2
+}
+
+// Compare prints how b differs from a.
+func Compare(w io.Writer, a, b *Result) {
+	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name, a.Started.Format("2006-01-02 15:04"), orUnknown(a.Server.Version), b.Scenario.Name, b.Started.Format("2006-01-02 15:04"), orUnknown(b.Server.Version))
+	if a.Machine != b.Machine {
+		fmt.Fprintf(w, "DIFFERENT MACHINES:\n  A %s\n  B %s\n", a.Machine, b.Machine)
+	}
+	if a.Scenario.Name != b.Scenario.Name || a.Scenario.Users != b.Scenario.Users || a.Scenario.Pollers != b.Scenario.Pollers {
+		fmt.Fprintf(w, "DIFFERENT LOADS: A %s with %d users and %d pollers, B %s with %d and %d\n", a.Scenario.Name, a.Scenario.Users, a.Scenario.Pollers, b.Scenario.Name, b.Scenario.Users, b.Scenario.Pollers)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "figure\tA\tB\tdifference\tnoise\t")
+	for _, fa := range a.Figures {
+		fb, ok := b.Figure(fa.Name)
+		if !ok {
+			fmt.Fprintf(t, "%s\t%s\t-\t\t\t\n", fa.Name, valueText(fa))
+			continue
+		}
+		diff, noise, word := judge(fa, fb)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t±%.0f %%\t%s\n", fa.Name, valueText(fa), valueText(fb), diff, 100*noise, word)
+	}
+	for _, fb := range b.Figures {
+		if _, ok := a.Figure(fb.Name); !ok {
+			fmt.Fprintf(t, "%s\t-\t%s\t\t\t\n", fb.Name, valueText(fb))
+		}
+	}
+	t.Flush()
+	if a.Broken+b.Broken > 0 {
+		fmt.Fprintf(w, "promises broken: A %d, B %d\n", a.Broken, b.Broken)
+	}
+}
+
+// judge weighs a difference against the noise of both sides.
+func judge(a, b Figure) (diff string, noise float64, word string) {
+	noise = max(usualNoise, half(a), half(b))
+	if a.Value == 0 {
+		if b.Value == 0 {
+			return "0 %", noise, ""
+		}
+		return "", noise, ""
+	}
+	d := (b.Value - a.Value) / math.Abs(a.Value)
+	diff = fmt.Sprintf("%+.1f %%", 100*d)
+	switch {
+	case a.Refused != "" || b.Refused != "":
+		return diff, noise, "no verdict"
+	case math.Abs(d) <= noise:
+		return diff, noise, "within noise"
+	case (d > 0) == a.More:
+		return diff, noise, "better"
+	}
+	return diff, noise, "WORSE"
+}
+
+// half is half the range of a figure, as a share of it.
+func half(f Figure) float64 {
+	if f.Value == 0 {
+		return 0
+	}
+	return math.Abs(f.High-f.Low) / 2 / math.Abs(f.Value)
+}

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// idleFigures looks at the server before anybody has spoken to it, if it was started here.
+func (r *run) idleFigures() {
+	s := r.srv
+	r.result.Server = ServerInfo{Version: s.version, Level: s.level, Pid: s.pid}
+	if s.cmd == nil {
+		return
+	}
+	r.result.Server.Answers = s.started.Seconds()
+	const look = 3 * time.Second
+	p := process{s.pid}
+	before, _ := p.cpu()
+	r.loop.RunFor(look, nil)
+	after, _ := p.cpu()
+	rss, err := p.rss()
+	if err != nil {
+		return
+	}
+	r.result.add(Figure{Name: "start.answers", Unit: "s", Value: s.started.Seconds(), Note: "start of the process to its first answer"})
+	r.result.add(Figure{Name: "start.rss", Unit: "MB", Value: float64(rss) / (1 << 20), Note: "just started, nobody connected"})
+	r.result.add(Figure{Name: "start.cores", Unit: "cores", Value: (after - before).Seconds() / look.Seconds(), Note: "nobody connected; the kernel counts CPU in 10 ms"})
+	if look := r.smp.look(); look.Goroutines > 0 {
+		r.result.add(Figure{Name: "start.goroutines", Unit: "", Value: float64(look.Goroutines)})
+	}
+}
+
+// markRSS remembers the memory before queues are registered.
+func (r *run) markRSS() {
+	if r.srv.pid == 0 {
+		return
+	}
+	x := r.smp.look()
+	r.rssBefore, r.heapBefore = x.RSS, x.Heap
+}
+
+// parkedFigures says what a waiting poll costs, its queue included.
+func (r *run) parkedFigures() {
+	n := len(r.pollers)
+	r.result.Build.Register = r.registerTook.Seconds()
+	if n == 0 {
+		return
+	}
+	r.say("%d queues registered in %.1f s, %d polls parked", n, r.registerTook.Seconds(), n)
+	if r.srv.pid == 0 || n < 100 {
+		return
+	}
+	r.memoryFigures("parked", n)
+}
+
+func (r *run) memoryFigures(when string, n int) {
+	x := r.smp.look()
+	per := float64(x.RSS-r.rssBefore) / float64(n) / 1024
+	note := fmt.Sprintf("(%d - %d MB) / %d, queue and connection included, no forced collection", x.RSS>>20, r.rssBefore>>20, n)
+	r.result.add(Figure{Name: when + ".rss_per_poll", Unit: "kB", Value: per, Note: note})
+	if x.Heap > 0 {
+		r.result.add(Figure{Name: when + ".heap_per_poll", Unit: "kB", Value: float64(x.Heap-r.heapBefore) / float64(n) / 1024})
+	}
+	if x.Goroutines > 0 {
+		r.result.add(Figure{Name: when + ".goroutines", Unit: "", Value: float64(x.Goroutines)})
+	}
+	r.result.add(Figure{Name: when + ".threads", Unit: "", Value: float64(process{r.srv.pid}.threads())})
+}
+
+// finish completes the result.
+func (r *run) finish(took time.Duration) {
+	res := r.result
+	res.Seconds = took.Seconds()
+	res.Violations, res.Broken = r.led.broken, r.led.brokenN
+	res.Complaints = r.complaints
+	if r.sc.Fresh && r.srv.pid != 0 && len(r.pollers) >= 100 {
+		r.memoryFigures("steady", len(r.pollers))
+	}
+	all := r.smp.samples()
+	base := r.loop.Wall(0)
+	for i, x := range all {
+		pt := MemPoint{At: x.At.Sub(base).Seconds(), RSS: x.RSS, Heap: x.Heap, Goroutines: x.Goroutines}
+		if i > 0 {
+			if dt := x.At.Sub(all[i-1].At).Seconds(); dt > 0 && x.CPU >= all[i-1].CPU {
+				pt.CPU = (x.CPU - all[i-1].CPU).Seconds() / dt
+			}
+		}
+		res.Memory = append(res.Memory, pt)
+	}
+	var refused, lost, unknown int
+	for i := range r.led.sends {
+		switch r.led.sends[i].state {
+		case sendRefused:
+			refused++
+		case sendUnknown:
+			unknown++
+		case sendUnder:
+			lost++
+		}
+	}
+	res.Notes = append(res.Notes, fmt.Sprintf("%d sends (%d refused, %d unanswered), %d deliveries due, %d seen, %d messages of others", len(r.led.sends), refused, unknown+lost, r.led.due, r.led.got, r.led.foreign))
+	if r.empty > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d polls were answered with no event", r.empty))
+	}
+	if r.lostDown > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests had no answer while the server was down or coming back", r.lostDown))
+	}
+	if r.skipped > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the trace name things this crowd does not have and were left out", r.skipped))
+	}
+	if r.srv.pid == 0 {
+		res.Notes = append(res.Notes, "the server's process is not on this machine or not visible: no CPU and memory figures")
+	}
+}
+
+// progress answers a function that prints one line on what happened in the last second.
+func (r *run) progress(p *Phase) func() {
+	if r.opt.quiet {
+		return func() {}
+	}
+	start := r.loop.Now()
+	lastBusy, lastAt := r.loop.Busy(), start
+	return func() {
+		w := &r.meter.windows[len(r.meter.windows)-1]
+		now, busy := r.loop.Now(), r.loop.Busy()
+		line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", p.Name, (now - start).Seconds(), w.requests, w.delivered)
+		if w.seen.TotalCount() > 0 {
+			line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", ms(w.seen.ValueAtQuantile(50)), ms(w.seen.ValueAtQuantile(99)))
+		}
+		if w.took.TotalCount() > 0 {
+			line += fmt.Sprintf("  answered p99 %.2f ms", ms(w.took.ValueAtQuantile(99)))
+		}
+		line += fmt.Sprintf("  generator %.0f %%", 100*(busy-lastBusy).Seconds()/(now-lastAt).Seconds())
+		if r.away > 0 {
+			line += fmt.Sprintf("  away %d", r.away)
+		}
+		if r.led.brokenN > 0 {
+			line += fmt.Sprintf("  BROKEN %d", r.led.brokenN)
+		}
+		lastBusy, lastAt = busy, now
+		fmt.Fprintln(r.opt.out, line)
+	}
+}

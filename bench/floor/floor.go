@@ -1,0 +1,341 @@
+// Package floor is the least a server can do for a fan-out: one thread, one epoll, requests parsed by hand, one write a
+// delivery, nothing kept but who waits. It knows no users and no rules. Parley is measured against it in the same
+// minutes on the same machine, so that a figure is a ratio and not a property of the machine.
+//
+// It speaks as much of the protocol as the harness needs: register, events, messages. A register names the channels of
+// the queue in the parameter floor_channels, as the bits of a decimal number.
+package floor
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	batch = 512
+	// kept bounds the messages a poller that was busy may still fetch; the harness has one or two under way.
+	kept = 4096
+	// requestBytes bounds one request.
+	requestBytes = 64 << 10
+)
+
+type message struct {
+	channel uint
+	content []byte
+}
+
+type queue struct {
+	channels uint64
+	conn     *conn // parked, or nil
+}
+
+type conn struct {
+	fd  int
+	in  []byte // a request that came in pieces
+	out []byte // what could not be written
+	q   *queue
+}
+
+// A Server is one epoll loop. Weight is the wanted size of an event answer in bytes, head included: it is filled up to
+// the size the measured server's answers have.
+type Server struct {
+	Weight int
+
+	ep, ln  int
+	conns   []*conn
+	queues  []queue
+	log     [kept]message
+	newest  int64
+	scratch []byte
+	answer  []byte
+	body    []byte
+	ready   [batch]unix.EpollEvent
+}
+
+// Listen binds the address; port 0 takes a free one, which Addr tells.
+func Listen(addr netip.AddrPort, weight int) (*Server, error) {
+	s := &Server{Weight: weight, scratch: make([]byte, requestBytes)}
+	var err error
+	if s.ln, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
+		return nil, err
+	}
+	unix.SetsockoptInt(s.ln, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	if err := unix.Bind(s.ln, &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}); err != nil {
+		return nil, fmt.Errorf("bind %s: %w", addr, err)
+	}
+	if err := unix.Listen(s.ln, 4096); err != nil {
+		return nil, err
+	}
+	if s.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, err
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(s.ln)}
+	return s, unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, s.ln, &ev)
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() netip.AddrPort {
+	sa, _ := unix.Getsockname(s.ln)
+	in := sa.(*unix.SockaddrInet4)
+	return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), uint16(in.Port))
+}
+
+// Serve runs until an error; it does not return otherwise.
+func (s *Server) Serve() error {
+	runtime.LockOSThread()
+	for {
+		n, err := unix.EpollWait(s.ep, s.ready[:], -1)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i := 0; i < n; i++ {
+			fd := int(s.ready[i].Fd)
+			if fd == s.ln {
+				s.accept()
+				continue
+			}
+			if c := s.conns[fd]; c != nil {
+				s.serve(c, s.ready[i].Events)
+			}
+		}
+	}
+}
+
+func (s *Server) accept() {
+	for {
+		fd, _, err := unix.Accept4(s.ln, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != nil {
+			return
+		}
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		for len(s.conns) <= fd {
+			s.conns = append(s.conns, nil)
+		}
+		s.conns[fd] = &conn{fd: fd}
+		ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd)}
+		unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, fd, &ev)
+	}
+}
+
+func (s *Server) drop(c *conn) {
+	if c.q != nil && c.q.conn == c {
+		c.q.conn = nil
+	}
+	s.conns[c.fd] = nil
+	unix.Close(c.fd)
+}
+
+func (s *Server) serve(c *conn, ev uint32) {
+	if len(c.out) > 0 && ev&unix.EPOLLOUT != 0 {
+		out := c.out
+		c.out = nil
+		s.write(c, out)
+	}
+	if ev&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) == 0 {
+		return
+	}
+	for {
+		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&s.scratch[0])), uintptr(len(s.scratch)))
+		if e == unix.EAGAIN {
+			return
+		}
+		if e != 0 || n == 0 {
+			s.drop(c)
+			return
+		}
+		b := s.scratch[:n]
+		if len(c.in) > 0 {
+			c.in = append(c.in, b...)
+			b = c.in
+		}
+		for len(b) > 0 {
+			used := s.request(c, b)
+			if used < 0 {
+				s.drop(c)
+				return
+			}
+			if used == 0 {
+				break
+			}
+			b = b[used:]
+		}
+		if len(b) > 0 {
+			c.in = append([]byte(nil), b...)
+		} else {
+			c.in = nil
+		}
+		if int(n) < len(s.scratch) && ev&(unix.EPOLLRDHUP|unix.EPOLLHUP) == 0 {
+			return
+		}
+	}
+}
+
+func (s *Server) write(c *conn, b []byte) {
+	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	if e != 0 {
+		n = 0 // a reader that is gone is noticed when epoll says so
+	}
+	if int(n) < len(b) {
+		c.out = append(c.out, b[n:]...)
+	}
+}
+
+var (
+	get     = []byte("GET /api/v1/events?")
+	post    = []byte("POST /api/v1/messages ")
+	reg     = []byte("POST /api/v1/register ")
+	any     = []byte("GET ")
+	end     = []byte("\r\n\r\n")
+	length  = []byte("Content-Length: ")
+	success = `{"result":"success","msg":"",`
+)
+
+// request handles one request and answers how many bytes it took: 0 if it is not whole yet, -1 if it is none.
+func (s *Server) request(c *conn, b []byte) int {
+	i := bytes.Index(b, end)
+	if i < 0 {
+		if len(b) > requestBytes {
+			return -1
+		}
+		return 0
+	}
+	if bytes.HasPrefix(b, get) {
+		s.poll(c, b[len(get):i])
+		return i + 4
+	}
+	if bytes.HasPrefix(b, any) {
+		s.reply(c, success+`"zulip_version":"floor","zulip_feature_level":0}`)
+		return i + 4
+	}
+	n := 0
+	if j := bytes.Index(b[:i], length); j >= 0 {
+		n = int(number(b[j+len(length):]))
+	}
+	whole := i + 4 + n
+	if len(b) < whole {
+		return 0
+	}
+	body := b[i+4 : whole]
+	switch {
+	case bytes.HasPrefix(b, reg):
+		s.queues = append(s.queues, queue{channels: uint64(number(param(body, "floor_channels=")))})
+		s.reply(c, fmt.Sprintf(success+`"queue_id":"%d","last_event_id":%d}`, len(s.queues)-1, s.newest))
+	case bytes.HasPrefix(b, post):
+		s.post(c, body)
+	default:
+		s.reply(c, success+`"ignored":true}`)
+	}
+	return whole
+}
+
+func (s *Server) poll(c *conn, b []byte) {
+	id, last := int(number(param(b, "queue_id="))), number(param(b, "last_event_id="))
+	if id < 0 || id >= len(s.queues) {
+		s.reply(c, `{"result":"error","msg":"Bad event queue ID","code":"BAD_EVENT_QUEUE_ID"}`)
+		return
+	}
+	q := &s.queues[id]
+	c.q, q.conn = q, nil
+	for n := max(last+1, s.newest-kept+1); n <= s.newest; n++ {
+		if q.channels>>s.log[n%kept].channel&1 == 1 {
+			s.deliver(c, n)
+			return
+		}
+	}
+	q.conn = c
+}
+
+func (s *Server) post(c *conn, body []byte) {
+	s.newest++
+	s.log[s.newest%kept] = message{uint(number(param(body, "to="))) & 63, append([]byte(nil), param(body, "content=")...)}
+	s.reply(c, success+`"id":`+strconv.FormatInt(s.newest, 10)+"}")
+	s.render(s.newest)
+	ch := s.log[s.newest%kept].channel
+	for i := range s.queues {
+		q := &s.queues[i]
+		if q.conn != nil && q.channels>>ch&1 == 1 {
+			c := q.conn
+			q.conn = nil
+			s.write(c, s.answer)
+		}
+	}
+}
+
+func (s *Server) deliver(c *conn, n int64) {
+	s.render(n)
+	s.write(c, s.answer)
+}
+
+// render makes the answer that carries message n: the same bytes for everybody.
+func (s *Server) render(n int64) {
+	m := &s.log[n%kept]
+	b := append(s.body[:0], success...)
+	b = append(b, `"events":[{"type":"message","flags":[],"message":{"id":`...)
+	b = strconv.AppendInt(b, n, 10)
+	b = append(b, `,"sender_id":1,"stream_id":`...)
+	b = strconv.AppendInt(b, int64(m.channel), 10)
+	b = append(b, `,"type":"stream","content":"<p>`...)
+	b = append(b, m.content...)
+	b = append(b, `</p>","padding":"`...)
+	for len(b) < s.Weight-150 {
+		b = append(b, '.')
+	}
+	b = append(b, `"},"id":`...)
+	b = strconv.AppendInt(b, n, 10)
+	b = append(b, "}]}\n"...)
+	s.body = b
+	s.answer = head(s.answer[:0], len(b))
+	s.answer = append(s.answer, b...)
+}
+
+func head(b []byte, n int) []byte {
+	b = append(b, "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nVary: Accept-Language\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(n), 10)
+	return append(b, "\r\n\r\n"...)
+}
+
+func (s *Server) reply(c *conn, body string) {
+	s.write(c, append(head(nil, len(body)), body...))
+}
+
+// param finds a value in a query or form; the harness escapes nothing that matters here.
+func param(b []byte, name string) []byte {
+	i := bytes.Index(b, []byte(name))
+	if i < 0 {
+		return nil
+	}
+	b = b[i+len(name):]
+	for i, c := range b {
+		if c == '&' || c == ' ' {
+			return b[:i]
+		}
+	}
+	return b
+}
+
+func number(b []byte) int64 {
+	neg := len(b) > 0 && b[0] == '-'
+	if neg {
+		b = b[1:]
+	}
+	var n int64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int64(c-'0')
+	}
+	if neg {
+		return -n
+	}
+	return n
+}

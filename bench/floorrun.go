@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"parley/bench/crowd"
+)
+
+// nobody is the crowd of a floor, which knows no users: channels are numbered, and a register names its own.
+type nobody struct{}
+
+func (nobody) Build(r *run, plan crowd.Plan) (*population, error) {
+	pop := &population{how: "nowhere (a floor knows nobody)", people: make([]person, plan.Users)}
+	for i := range pop.people {
+		p := &pop.people[i]
+		p.ID, p.Email, p.Key = int64(i+1), fmt.Sprintf("user%d@floor.invalid", i), "00000000000000000000000000000000"
+		p.ready(r.srv.host)
+	}
+	for i, m := range plan.Members() {
+		pop.channels = append(pop.channels, channel{ID: int64(i), Name: strconv.Itoa(i), Members: m})
+	}
+	if len(pop.channels) > 64 {
+		return nil, fmt.Errorf("a floor has 64 channels, not %d", len(pop.channels))
+	}
+	return pop, nil
+}
+
+func (r *run) floorBits(who int32) int64 {
+	var bits int64
+	for i := range r.pop.channels {
+		if c := &r.pop.channels[i]; r.led.audiences[c.audience].has(who) {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+// ratios are the figures for which the floor is the measure.
+var ratios = []string{"cpu_per_delivery", "deliveries_per_s", "seen_p50", "seen_p99"}
+
+// floorRun runs the same phases on the bare server: both it and its clients are processes of their own, so that
+// neither file limits nor memory of this run are touched. The measured server's parked polls stay parked meanwhile.
+func (r *run) floorRun() error {
+	weight := 1000
+	if f, ok := r.result.Figure(r.sc.Phases[len(r.sc.Phases)-1].Name + ".bytes_per_delivery"); ok {
+		weight = int(f.Value)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	argv := []string{exe, "bench", "floor-server"}
+	if r.opt.floorCmd != "" {
+		argv = strings.Fields(r.opt.floorCmd)
+	}
+	argv = append(argv, "--listen", "127.0.0.1:0", "--bytes", strconv.Itoa(weight))
+	server := exec.Command(argv[0], argv[1:]...)
+	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	server.Stderr = os.Stderr
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		server.Process.Kill()
+		server.Wait()
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("it did not say where it listens: %w", err)
+	}
+	f := strings.Fields(line)
+	dir, err := os.MkdirTemp("", "parley-floor-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	sc := r.sc
+	sc.Sample, sc.History, sc.Fresh, sc.Crowd = 0, 0, false, false
+	b, _ := json.Marshal(sc)
+	scFile, resFile := filepath.Join(dir, "scenario.json"), filepath.Join(dir, "result.json")
+	if err := os.WriteFile(scFile, b, 0o600); err != nil {
+		return err
+	}
+	r.say("the floor, event answers of %d bytes", weight)
+	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+f[len(f)-1], "--scenario", scFile, "--json", resFile, "--quiet")
+	client.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	done := make(chan error, 1)
+	var said []byte
+	go func() {
+		var err error
+		said, err = client.CombinedOutput()
+		done <- err
+	}()
+	finished := false
+	if lerr := r.loop.Run(func() bool {
+		select {
+		case err = <-done:
+			finished = true
+		default:
+		}
+		return finished
+	}); lerr != nil {
+		return lerr
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	if b, err = os.ReadFile(resFile); err != nil {
+		return err
+	}
+	res := &Result{}
+	if err := json.Unmarshal(b, res); err != nil {
+		return err
+	}
+	if res.Broken > 0 {
+		return fmt.Errorf("the floor lost messages: %v", res.Violations[0])
+	}
+	r.floors = append(r.floors, res)
+	return nil
+}
+
+// combine makes one figure of those that repetitions gave, and ratios of those the floor has too. Ratios are taken pair
+// by pair: both halves of a pair saw the same state of the machine.
+func (r *run) combine() {
+	by := map[string][]Figure{}
+	var order []string
+	for _, f := range r.result.Figures {
+		if len(by[f.Name]) == 0 {
+			order = append(order, f.Name)
+		}
+		by[f.Name] = append(by[f.Name], f)
+	}
+	var out []Figure
+	for _, name := range order {
+		all := by[name]
+		out = append(out, merge(all))
+		_, kind, _ := strings.Cut(name, ".")
+		if len(r.floors) == 0 || !contains(ratios, kind) {
+			continue
+		}
+		var floors, pairs []Figure
+		for i, f := range all {
+			if i >= len(r.floors) {
+				break
+			}
+			g, ok := r.floors[i].Figure(name)
+			if !ok || g.Value == 0 {
+				continue
+			}
+			floors = append(floors, Figure{Name: "floor." + name, Unit: f.Unit, Value: g.Value, More: f.More, Refused: g.Refused})
+			ratio := Figure{Name: name + "_to_floor", Unit: "x", Value: f.Value / g.Value, More: f.More, Refused: f.Refused}
+			if ratio.Refused == "" {
+				ratio.Refused = g.Refused
+			}
+			pairs = append(pairs, ratio)
+		}
+		if len(pairs) > 0 {
+			out = append(out, merge(floors), merge(pairs))
+		}
+	}
+	r.result.Figures = out
+}
+
+// merge is the median with its range.
+func merge(all []Figure) Figure {
+	if len(all) == 1 {
+		f := all[0]
+		if f.Low == 0 && f.High == 0 {
+			f.Low, f.High = f.Value, f.Value
+		}
+		return f
+	}
+	vs := make([]float64, len(all))
+	for i, f := range all {
+		vs[i] = f.Value
+	}
+	sort.Float64s(vs)
+	f := all[len(all)-1]
+	for _, g := range all {
+		if g.Refused != "" {
+			f.Refused = g.Refused
+		}
+	}
+	f.Value, f.Low, f.High, f.Runs = vs[len(vs)/2], vs[0], vs[len(vs)-1], len(vs)
+	if len(vs)%2 == 0 {
+		f.Value = (vs[len(vs)/2-1] + vs[len(vs)/2]) / 2
+	}
+	return f
+}
+
+func contains(all []string, s string) bool {
+	for _, x := range all {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,316 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latencies are kept in whole microseconds, three digits exact, up to two minutes: longer ones count as two minutes.
+const maxLatency = 2 * time.Minute
+
+func newHist() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, int64(maxLatency/time.Microsecond), 3)
+}
+
+func record(h *hdrhistogram.Histogram, d time.Duration) {
+	us := int64(d / time.Microsecond)
+	if us < 1 {
+		us = 1
+	}
+	if us > int64(maxLatency/time.Microsecond) {
+		us = int64(maxLatency / time.Microsecond)
+	}
+	h.RecordValue(us)
+}
+
+// Kinds of request, as reports name them.
+const (
+	kindPoll = iota
+	kindRegister
+	kindSend
+	kindPresence
+	kindRead
+	kindFlag
+	kindTyping
+	kindMessages
+	kindReact
+	kindEdit
+	kindOther
+	kinds
+)
+
+var kindNames = [kinds]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react", "edit", "other"}
+
+// A tally is what became of the requests of one kind during one phase.
+type tally struct {
+	n       int64
+	status  map[int]int64 // what was not 200; 0 means no answer at all
+	latency *hdrhistogram.Histogram
+	bytes   int64
+}
+
+func (t *tally) count(status int, bytes int, took time.Duration) {
+	t.n++
+	t.bytes += int64(bytes)
+	if status != 200 {
+		if t.status == nil {
+			t.status = map[int]int64{}
+		}
+		t.status[status]++
+	}
+	if took >= 0 {
+		if t.latency == nil {
+			t.latency = newHist()
+		}
+		record(t.latency, took)
+	}
+}
+
+// A meter collects one phase. Polls have no latency of their own (they wait on purpose): what counts for them is seen,
+// the time from the moment a message was meant to be sent to the moment a poller had read it.
+type meter struct {
+	name       string
+	begin, end time.Duration
+	kinds      [kinds]tally
+	seen       *hdrhistogram.Histogram
+	late       *hdrhistogram.Histogram // how far behind its own schedule the generator issued requests
+	delivered  int64
+	heartbeats int64
+	eventBytes int64
+	parked     int64 // polls under way at the end
+	dials      int64
+
+	bytesIn, bytesOut int64
+	cpu               time.Duration // of the server
+	busy              time.Duration // of the generator's thread
+	self              time.Duration // of the generator's process
+	others            time.Duration // of everybody else on this machine
+	window            window
+	windows           []window
+}
+
+// A window is one second of a phase.
+type window struct {
+	at        time.Duration
+	requests  int64
+	delivered int64
+	seen      *hdrhistogram.Histogram
+	took      *hdrhistogram.Histogram
+}
+
+func newMeter(name string) *meter {
+	m := &meter{name: name, seen: newHist(), late: newHist()}
+	m.window = window{seen: newHist(), took: newHist()}
+	return m
+}
+
+func (m *meter) answered(kind, status, bytes int, took time.Duration) {
+	m.kinds[kind].count(status, bytes, took)
+	m.window.requests++
+	if took >= 0 {
+		record(m.window.took, took)
+	}
+}
+
+func (m *meter) saw(took time.Duration) {
+	m.delivered++
+	m.window.delivered++
+	record(m.seen, took)
+	record(m.window.seen, took)
+}
+
+// roll closes one second and opens the next.
+func (m *meter) roll(now time.Duration) {
+	w := m.window
+	w.at = now
+	m.windows = append(m.windows, w)
+	m.window = window{seen: newHist(), took: newHist()}
+}
+
+// process watches a server's process from outside.
+type process struct {
+	pid int
+}
+
+var ticks = time.Second / 100 // USER_HZ is 100 on every Linux Go runs on
+
+func (p process) cpu() (time.Duration, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold spaces: count from the last one.
+	i := bytes.LastIndexByte(b, ')')
+	f := strings.Fields(string(b[i+1:]))
+	if len(f) < 13 {
+		return 0, fmt.Errorf("/proc/%d/stat is short", p.pid)
+	}
+	u, _ := strconv.ParseInt(f[11], 10, 64)
+	s, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(u+s) * ticks, nil
+}
+
+// rss is the resident memory in bytes.
+func (p process) rss() (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "Rss:" {
+			kb, err := strconv.ParseInt(f[1], 10, 64)
+			return kb << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no Rss in /proc/%d/smaps_rollup", p.pid)
+}
+
+func (p process) threads() int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "Threads:" {
+			n, _ := strconv.Atoi(f[1])
+			return n
+		}
+	}
+	return 0
+}
+
+// A sample is one look at the server from outside, and at its own numbers where it publishes them.
+type sample struct {
+	At         time.Time
+	CPU        time.Duration
+	RSS        int64
+	Heap       int64 // bytes in use, 0 when the server does not say
+	Goroutines int64 // 0 when the server does not say
+	Others     time.Duration
+}
+
+// A sampler looks at the server once a second, in its own goroutine: reading smaps may take milliseconds.
+type sampler struct {
+	mu      sync.Mutex
+	p       process
+	metrics string // URL of Prometheus text, or empty
+	all     []sample
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+func startSampler(pid int, metrics string) *sampler {
+	s := &sampler{p: process{pid}, metrics: metrics, stop: make(chan struct{}), done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		for {
+			s.look()
+			select {
+			case <-t.C:
+			case <-s.stop:
+				return
+			}
+		}
+	}()
+	return s
+}
+
+func (s *sampler) look() sample {
+	s.mu.Lock()
+	p, metrics := s.p, s.metrics
+	s.mu.Unlock()
+	x := sample{At: time.Now()}
+	if p.pid != 0 {
+		x.CPU, _ = p.cpu()
+		x.RSS, _ = p.rss()
+		x.Others = othersCPU()
+	}
+	if metrics != "" {
+		x.Goroutines, x.Heap = readMetrics(metrics)
+	}
+	if x.RSS != 0 || x.Goroutines != 0 {
+		s.mu.Lock()
+		s.all = append(s.all, x)
+		s.mu.Unlock()
+	}
+	return x
+}
+
+// moved says that the server now is another process.
+func (s *sampler) moved(pid int) {
+	s.mu.Lock()
+	s.p.pid = pid
+	s.mu.Unlock()
+}
+
+func (s *sampler) samples() []sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]sample(nil), s.all...)
+}
+
+func (s *sampler) close() {
+	close(s.stop)
+	<-s.done
+}
+
+var metricsClient = &http.Client{Timeout: 2 * time.Second}
+
+// readMetrics understands the usual names of a Go process in Prometheus text.
+func readMetrics(url string) (goroutines, heap int64) {
+	resp, err := metricsClient.Get(url)
+	if err != nil {
+		return 0, 0
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		return 0, 0
+	}
+	sc := bufio.NewScanner(resp.Body)
+	for sc.Scan() {
+		name, value, ok := strings.Cut(sc.Text(), " ")
+		if !ok {
+			continue
+		}
+		switch name {
+		case "go_goroutines", "parley_goroutines":
+			f, _ := strconv.ParseFloat(value, 64)
+			goroutines = int64(f)
+		case "go_memstats_heap_inuse_bytes", "parley_heap_bytes", "go_memory_classes_heap_objects_bytes":
+			f, _ := strconv.ParseFloat(value, 64)
+			heap = int64(f)
+		}
+	}
+	return goroutines, heap
+}
+
+// othersCPU is the machine's busy time so far, all processes together.
+func othersCPU() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	f := strings.Fields(line)
+	var busy int64
+	for i, v := range f {
+		// user nice system idle iowait irq softirq steal
+		if i == 0 || i == 4 || i == 5 || i > 8 {
+			continue
+		}
+		n, _ := strconv.ParseInt(v, 10, 64)
+		busy += n
+	}
+	return time.Duration(busy) * ticks
+}

@@ -1,0 +1,236 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func sortSteps(s []Step) {
+	sort.SliceStable(s, func(i, j int) bool { return s[i].At < s[j].At })
+}
+
+// replayMain does what a trace says, at the times it says, with a crowd of as many people. Polls are not replayed as
+// such: every person who polled has a queue and polls it, which is what a client does.
+func replayMain(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		fmt.Fprint(stderr, usage)
+		return 2
+	}
+	file, args := args[0], args[1:]
+	s := newSettings("replay", stdout, stderr)
+	speed := s.flags.Float64("speed", 1, "times as fast as it was")
+	if err := s.parse("chat", args); err != nil {
+		if err != flag.ErrHelp {
+			fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
+		}
+		return 2
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	steps, err := ReadTrace(f)
+	f.Close()
+	if err == nil && len(steps) == 0 {
+		err = fmt.Errorf("%s holds no request", file)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	s.sc = replayScenario(steps, s.sc, *speed)
+	s.opt.steps, s.opt.speed = steps, *speed
+	fmt.Fprintf(stdout, "parley bench replay: %d requests of %d people over %.0f s, %g times as fast\n", len(steps), s.sc.Users, s.sc.Phases[0].Seconds**speed, *speed)
+	res, err := runScenario(s.sc, s.opt)
+	if err != nil {
+		fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
+		return 2
+	}
+	writeTable(stdout, res)
+	if err := writeFiles(s, res); err != nil {
+		fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
+		return 2
+	}
+	if res.Broken > 0 {
+		return 1
+	}
+	return 0
+}
+
+// replayScenario is a crowd of the trace's size: everybody in every channel, since a trace does not say who was where.
+func replayScenario(steps []Step, sc Scenario, speed float64) Scenario {
+	people, channels := 0, 0
+	polled := map[int]bool{}
+	for _, st := range steps {
+		people = max(people, st.Who+1)
+		if strings.HasSuffix(st.Path, "/events") && st.Method == "GET" {
+			polled[st.Who] = true
+		}
+		for _, v := range st.Params {
+			if n, err := strconv.Atoi(strings.TrimPrefix(v, "c")); err == nil && strings.HasPrefix(v, "c") {
+				channels = max(channels, n+1)
+			}
+		}
+	}
+	sc.Name, sc.About = "replay", "a recorded trace"
+	sc.Users, sc.Pollers, sc.Channels, sc.Zipf, sc.History = max(people, 1), len(polled), max(channels, 1), 0, 100
+	last := steps[len(steps)-1].At
+	sc.Phases = []Phase{{Name: "replay", Seconds: float64(last)/1e6/speed + 0.5}}
+	return sc
+}
+
+// replay issues the steps of a trace at their times.
+func (r *run) replay() error {
+	m := r.meter
+	begin := r.loop.Now()
+	n := 0
+	var next func()
+	next = func() {
+		for n < len(r.opt.steps) {
+			st := &r.opt.steps[n]
+			due := begin + time.Duration(float64(st.At)*1000/r.opt.speed)
+			if due > r.loop.Now() {
+				r.loop.At(due, next)
+				return
+			}
+			n++
+			record(m.late, r.loop.Now()-due)
+			r.step(st, due)
+		}
+	}
+	next()
+	return r.loop.Run(func() bool { return n == len(r.opt.steps) && r.pool.Under() == 0 })
+}
+
+// step maps one anonymous request onto this crowd.
+func (r *run) step(st *Step, due time.Duration) {
+	_, path, ok := strings.Cut(st.Path, "/api/v1/")
+	if !ok {
+		if _, path, ok = strings.Cut(st.Path, "/json/"); !ok {
+			r.skipped++
+			return
+		}
+	}
+	if path == "events" || strings.Contains(path, "api_key") || strings.Contains(path, "user_uploads") {
+		return // polls go their own way; logins and files cannot be replayed
+	}
+	var who *person
+	if st.Who >= 0 {
+		who = &r.pop.people[st.Who%len(r.pop.people)]
+	}
+	if path == "messages" && st.Method == "POST" && st.Params["type"] != "direct" && st.Params["type"] != "private" {
+		to, _ := strconv.Atoi(strings.TrimPrefix(st.Params["to"], "c"))
+		r.actSend(to%len(r.pop.channels), due, nil, nil)
+		return
+	}
+	path, ok = r.stepPath(path)
+	if !ok {
+		r.skipped++
+		return
+	}
+	r.issue(stepKind(st.Method, path), r.call(st.Method, path, who, r.stepParams(st)), due, nil, nil)
+}
+
+func (r *run) stepPath(path string) (string, bool) {
+	parts := strings.Split(path, "/")
+	for i, s := range parts {
+		if len(s) < 2 || !digits.MatchString(s[1:]) {
+			continue
+		}
+		n, _ := strconv.Atoi(s[1:])
+		switch s[0] {
+		case 'm':
+			sent, _ := r.recent()
+			if sent == nil {
+				return "", false
+			}
+			parts[i] = strconv.FormatInt(sent.message, 10)
+		case 'c':
+			parts[i] = strconv.FormatInt(r.pop.channels[n%len(r.pop.channels)].ID, 10)
+		case 'u':
+			parts[i] = strconv.FormatInt(r.pop.people[n%len(r.pop.people)].ID, 10)
+		case 'x':
+			return "", false
+		}
+	}
+	return strings.Join(parts, "/"), true
+}
+
+func (r *run) stepParams(st *Step) params {
+	p := params{}
+	for k, v := range st.Params {
+		n := 0
+		if len(v) > 1 {
+			n, _ = strconv.Atoi(v[1:])
+		}
+		switch {
+		case plainParams[k]:
+			p[k] = v
+		case k == "topic" || k == "subject" || k == "topic_name":
+			p[k] = "topic " + v
+		case k == "stream_id" || k == "to":
+			p[k] = r.pop.channels[n%len(r.pop.channels)].ID
+		case k == "anchor" && !strings.HasPrefix(v, "m"):
+			p[k] = v
+		case k == "anchor" || k == "message_id" || k == "messages":
+			id := int64(1)
+			if s, _ := r.recent(); s != nil {
+				id = s.message
+			}
+			if p[k] = id; k == "messages" {
+				p[k] = []int64{id}
+			}
+		case k == "narrow":
+			p[k] = r.stepNarrow(v)
+		case k == "content":
+			p[k] = (filler + " " + filler)[:max(1, min(n, 2*len(filler)))]
+		}
+	}
+	return p
+}
+
+func (r *run) stepNarrow(v string) []map[string]any {
+	out := []map[string]any{}
+	for _, term := range strings.Fields(v) {
+		op, operand, _ := strings.Cut(term, ":")
+		switch {
+		case op == "is" || op == "has":
+			out = append(out, map[string]any{"operator": op, "operand": operand})
+		case op == "channel" || op == "stream":
+			n, _ := strconv.Atoi(strings.TrimPrefix(operand, "c"))
+			out = append(out, map[string]any{"operator": "channel", "operand": r.pop.channels[n%len(r.pop.channels)].ID})
+		case op == "topic":
+			out = append(out, map[string]any{"operator": "topic", "operand": "topic 1"})
+		}
+	}
+	return out
+}
+
+func stepKind(method, path string) int {
+	switch {
+	case path == "register":
+		return kindRegister
+	case path == "users/me/presence":
+		return kindPresence
+	case path == "messages/flags" || path == "messages/flags/narrow":
+		return kindRead
+	case path == "typing":
+		return kindTyping
+	case path == "messages" && method == "POST":
+		return kindSend
+	case path == "messages":
+		return kindMessages
+	case strings.HasSuffix(path, "/reactions"):
+		return kindReact
+	case method == "PATCH" && strings.HasPrefix(path, "messages/"):
+		return kindEdit
+	}
+	return kindOther
+}

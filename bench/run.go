@@ -1,0 +1,534 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"parley/bench/crowd"
+	"parley/bench/swarm"
+)
+
+const agent = "ParleyBench/1"
+
+const (
+	// drainLimit is how long after a phase everything sent may take to be seen before it counts as lost.
+	drainLimit = 20 * time.Second
+	// roundLimit ends a run in which somebody never sees a message, instead of waiting for ever.
+	roundLimit = 30 * time.Second
+	// backLimit is how long after a crash all pollers may take to be answered again.
+	backLimit = 30 * time.Second
+)
+
+// options are what flags say about how to run, as against what to run.
+type options struct {
+	target, user, key, file string
+	self                    bool
+	exe                     string
+	adopt                   bool
+	hosts                   []string
+	metrics                 string
+	quiet                   bool
+	repeat                  int
+	patience                time.Duration // instead of drainLimit
+	floor                   bool          // run the floor in alternation
+	floorCmd                string        // instead of our own floor
+	steps                   []Step        // of a trace to replay
+	speed                   float64
+	nobody                  bool // the server is a floor: it knows no users
+	out                     io.Writer
+}
+
+// A run is one scenario on one server. Everything but the sampler belongs to the goroutine that calls it.
+type run struct {
+	sc    Scenario
+	opt   options
+	srv   *server
+	loop  *swarm.Loop
+	pool  *swarm.Pool
+	pop   *population
+	led   *ledger
+	meter *meter
+	smp   *sampler
+	rng   *rand.Rand
+
+	pollers      []*poller
+	byAudience   map[int32]*channel
+	crowd        *crowdPlayer
+	scratch      []byte
+	event        swarm.Event
+	registerTook time.Duration
+	rssBefore    int64
+	heapBefore   int64
+	oldest       int64 // message ids of the history
+	newest       int64
+
+	over       bool // nothing is sent any more
+	down       bool // the server was killed and has not answered yet
+	recovering bool // it answers again, but not yet to everybody
+	away       int  // pollers without an answer since they lost the server
+	lastBack   time.Duration
+	empty      int64
+	lostDown   int64
+	skipped    int64 // steps of a trace that name what this crowd has not
+	complaints []string
+
+	result *Result
+	rates  map[string]float64 // deliveries a second, by phase
+	floors []*Result          // of the floor, one for each repetition
+}
+
+func (r *run) say(format string, args ...any) {
+	if !r.opt.quiet {
+		fmt.Fprintf(r.opt.out, "  %s\n", fmt.Sprintf(format, args...))
+	}
+}
+
+// Run measures one scenario and answers what it found. An error means that there is no result, not that it is bad.
+func runScenario(sc Scenario, opt options) (res *Result, err error) {
+	if err := sc.check(); err != nil {
+		return nil, err
+	}
+	r := &run{sc: sc, opt: opt, rates: map[string]float64{}, byAudience: map[int32]*channel{}, rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
+	r.result = newResult(sc)
+	begin := time.Now()
+	if err := r.connect(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && r.srv.cmd != nil {
+			copyTail(opt.out, r.srv)
+		}
+		if r.srv.cmd != nil {
+			r.srv.close()
+		}
+	}()
+	r.loop, err = swarm.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.loop.Close()
+	r.meter = newMeter("build")
+	r.pool = swarm.NewPool(r.loop, r.srv.addr, sources(r.srv.addr, sc.Sources), sc.Conns, agent)
+	r.smp = startSampler(r.srv.pid, r.metricsURL())
+	defer r.smp.close()
+	r.idleFigures()
+	if err := r.build(); err != nil {
+		return nil, err
+	}
+	r.markRSS()
+	if err := r.openPollers(); err != nil {
+		return nil, err
+	}
+	r.parkedFigures()
+	r.startCrowd()
+	for rep := 0; rep < max(1, opt.repeat); rep++ {
+		if opt.floor {
+			if err := r.floorRun(); err != nil {
+				return nil, fmt.Errorf("floor: %w", err)
+			}
+		}
+		for i := range sc.Phases {
+			if err := r.phase(&sc.Phases[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.compareMirrors()
+	r.over = true
+	r.led.close()
+	r.finish(time.Since(begin))
+	r.combine()
+	return r.result, nil
+}
+
+// connect finds or starts the server.
+func (r *run) connect() error {
+	if r.opt.self {
+		extra := r.sc.Serve
+		if len(extra) == 0 {
+			extra = serveArgs(r.opt.exe, r.sc)
+		}
+		s, err := startSelf(r.opt.exe, extra)
+		if s != nil {
+			r.srv = s
+		}
+		if err != nil {
+			if s != nil {
+				s.close()
+			}
+			return err
+		}
+		r.say("started %s: answered after %v", r.opt.exe, s.started.Round(time.Millisecond))
+		return nil
+	}
+	s := &server{}
+	if err := s.resolve(r.opt.target); err != nil {
+		return err
+	}
+	if err := s.settings(); err != nil {
+		return err
+	}
+	s.pid = listeningPid(s.addr)
+	if s.pid == os.Getpid() {
+		s.pid = 0
+	}
+	r.srv = s
+	return nil
+}
+
+func (r *run) metricsURL() string {
+	if r.opt.metrics != "" {
+		return r.opt.metrics
+	}
+	u := "http://" + r.srv.addr.String() + "/metrics"
+	if g, _ := readMetrics(u); g > 0 {
+		return u
+	}
+	return ""
+}
+
+func (r *run) build() error {
+	begin := r.loop.Now()
+	var b Builder = overHTTP{}
+	if r.opt.nobody {
+		b = nobody{}
+	} else if r.opt.adopt || r.opt.file != "" {
+		a := adopt{}
+		if r.opt.file != "" {
+			var err error
+			if a.people, err = readCredentials(r.opt.file); err != nil {
+				return err
+			}
+		}
+		b = a
+	}
+	plan := crowd.Plan{Users: r.sc.Users, Channels: r.sc.Channels, Zipf: r.sc.Zipf, Hundred: r.sc.Hundred, Seed: r.sc.Seed}
+	pop, err := b.Build(r, plan)
+	if err != nil {
+		return fmt.Errorf("building the crowd: %w", err)
+	}
+	if len(pop.channels) == 0 || len(pop.people) == 0 {
+		return errors.New("building the crowd: nobody, or no channel, to speak to")
+	}
+	r.pop = pop
+	r.led = newLedger(r.sc.Seed ^ uint64(time.Now().UnixNano()))
+	for i := range pop.channels {
+		c := &pop.channels[i]
+		c.audience = r.led.audience("channel "+c.Name, c.Members...)
+		r.byAudience[c.audience] = c
+	}
+	if err := r.history(r.sc.History); err != nil {
+		return fmt.Errorf("building the history: %w", err)
+	}
+	pop.took = r.loop.Now() - begin
+	r.result.Build = Building{How: pop.how, Seconds: pop.took.Seconds(), Users: len(pop.people), Channels: len(pop.channels), Messages: r.sc.History}
+	r.say("crowd of %d users, %d channels, %d messages built %s in %.1f s", len(pop.people), len(pop.channels), r.sc.History, pop.how, pop.took.Seconds())
+	if r.sc.Fresh && r.srv.cmd != nil {
+		if err := r.srv.restart(); err != nil {
+			return fmt.Errorf("restarting the server: %w", err)
+		}
+		r.smp.moved(r.srv.pid)
+		r.say("restarted: answered after %v", r.srv.started.Round(time.Millisecond))
+	}
+	r.result.Server.Restart = r.srv.started.Seconds()
+	return nil
+}
+
+// phase lets the crowd do one thing for a while and measures it.
+func (r *run) phase(p *Phase) error {
+	r.meter = newMeter(p.Name)
+	m := r.meter
+	loop := r.loop
+	m.begin = loop.Now()
+	before := r.counters()
+	progress := r.progress(p)
+	rolling := true
+	loop.Every(time.Second, func() bool {
+		if rolling {
+			m.roll(loop.Now())
+			progress()
+		}
+		return rolling
+	})
+	var err error
+	if p.Kill > 0 {
+		r.planKill(p)
+	}
+	switch {
+	case r.opt.steps != nil:
+		err = r.replay()
+	case p.Rounds > 0:
+		err = r.rounds(p)
+	case p.Closed > 0:
+		err = r.closed(p)
+	case p.Burst > 0:
+		err = r.burst(p)
+	case p.Rate > 0 || p.Share > 0:
+		err = r.open(p)
+	default:
+		err = loop.RunFor(seconds(p.Seconds), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("phase %s: %w", p.Name, err)
+	}
+	busyEnd := loop.Now()
+	err = r.drain(p)
+	m.end = loop.Now()
+	rolling = false
+	r.charge(m, before)
+	r.rates[p.Name] = float64(m.delivered) / (m.end - m.begin).Seconds()
+	if !p.Warm {
+		r.phaseResult(p, m, m.end-busyEnd)
+	}
+	return err
+}
+
+// drain waits until all sends are answered and seen.
+func (r *run) drain(p *Phase) error {
+	patience := drainLimit
+	if r.opt.patience > 0 {
+		patience = r.opt.patience
+	}
+	end := r.loop.Now() + patience
+	err := r.loop.Run(func() bool {
+		return r.loop.Now() > end || r.pool.Under() == 0 && r.led.settled() && r.away == 0
+	})
+	if err == nil && r.away > 0 && !p.Warm {
+		r.led.breach("away", "%d pollers had no answer within %v", r.away, patience)
+	}
+	return err
+}
+
+// rounds: one message, and the next when everybody has seen it.
+func (r *run) rounds(p *Phase) error {
+	to := r.channelNamed(p.To)
+	done, started := 0, time.Duration(0)
+	var next func()
+	next = func() {
+		if done == p.Rounds {
+			return
+		}
+		started = r.loop.Now()
+		r.actSend(to, started, nil, func() {
+			done++
+			r.loop.At(r.loop.Now(), next)
+		})
+	}
+	next()
+	stuck := false
+	err := r.loop.Run(func() bool {
+		stuck = r.loop.Now()-started > roundLimit
+		return done == p.Rounds || stuck
+	})
+	if stuck && done < p.Rounds {
+		r.led.breach("stuck", "round %d of phase %s was not seen by all within %v", done, p.Name, roundLimit)
+	}
+	return err
+}
+
+func (r *run) channelNamed(to string) int {
+	switch to {
+	case "":
+		return -1
+	case "hundred":
+		return len(r.pop.channels) - 1
+	}
+	for i, c := range r.pop.channels {
+		if c.Name == to {
+			return i
+		}
+	}
+	return 0
+}
+
+// chooser draws kinds of request by their weights.
+func (r *run) chooser(p *Phase) func() int {
+	if len(p.Mix) == 0 {
+		return func() int { return kindSend }
+	}
+	var ks []int
+	var upto []float64
+	total := 0.0
+	for k := 0; k < kinds; k++ {
+		for name, w := range p.Mix {
+			if mixKinds[name] == k && w > 0 {
+				total += w
+				ks, upto = append(ks, k), append(upto, total)
+			}
+		}
+	}
+	return func() int {
+		x := r.rng.Float64() * total
+		for i, u := range upto {
+			if x < u {
+				return ks[i]
+			}
+		}
+		return ks[len(ks)-1]
+	}
+}
+
+// open: requests at times chosen beforehand, whatever becomes of the earlier ones.
+func (r *run) open(p *Phase) error {
+	rate := p.Rate
+	to := r.channelNamed(p.To)
+	if p.Share > 0 {
+		// The share is of deliveries; each send makes as many as the channel has pollers.
+		each := 1.0
+		if to >= 0 {
+			each = max(1, float64(r.led.audiences[r.pop.channels[to].audience].pollers))
+		}
+		rate = r.rates[p.Of] * p.Share / each
+		if rate <= 0 {
+			return fmt.Errorf("phase %q has no rate to take a share of", p.Of)
+		}
+	}
+	choose := r.chooser(p)
+	m := r.meter
+	begin := r.loop.Now()
+	end := begin + seconds(p.Seconds)
+	gap := float64(time.Second) / rate
+	at := float64(begin)
+	n := 0
+	over := false
+	var arrive func()
+	arrive = func() {
+		for {
+			if p.Even {
+				at += gap
+			} else {
+				at += r.rng.ExpFloat64() * gap
+			}
+			due := time.Duration(at)
+			if p.Seconds > 0 && due >= end || p.Count > 0 && n >= p.Count {
+				over = true
+				return
+			}
+			n++
+			now := r.loop.Now()
+			if due > now {
+				r.loop.At(due, func() {
+					record(m.late, r.loop.Now()-due)
+					r.act(choose(), to, due, nil)
+					arrive()
+				})
+				return
+			}
+			record(m.late, now-due)
+			r.act(choose(), to, due, nil)
+			if n%64 == 0 {
+				// Let answers be read in between, or a generator that is behind makes itself later still.
+				r.loop.At(now, arrive)
+				return
+			}
+		}
+	}
+	arrive()
+	return r.loop.Run(func() bool { return over && (p.Seconds == 0 || r.loop.Now() >= end) })
+}
+
+// closed: so many hands, each asking again when it is answered.
+func (r *run) closed(p *Phase) error {
+	choose := r.chooser(p)
+	to := r.channelNamed(p.To)
+	end := r.loop.Now() + seconds(p.Seconds)
+	n, hands := 0, 0
+	var again func()
+	again = func() {
+		if p.Seconds > 0 && r.loop.Now() >= end || p.Count > 0 && n >= p.Count {
+			hands--
+			return
+		}
+		n++
+		r.act(choose(), to, r.loop.Now(), again)
+	}
+	for i := 0; i < p.Closed; i++ {
+		hands++
+		again()
+	}
+	return r.loop.Run(func() bool { return hands == 0 })
+}
+
+// burst: all at one moment.
+func (r *run) burst(p *Phase) error {
+	choose := r.chooser(p)
+	to := r.channelNamed(p.To)
+	left := p.Burst
+	now := r.loop.Now()
+	for i := 0; i < p.Burst; i++ {
+		r.act(choose(), to, now, func() { left-- })
+	}
+	return r.loop.RunFor(5*time.Minute, func() bool { return left == 0 })
+}
+
+// planKill ends the server in the middle of the phase and starts it again while clients keep coming.
+func (r *run) planKill(p *Phase) {
+	r.loop.At(r.loop.Now()+seconds(p.Kill), func() {
+		if r.srv.cmd == nil {
+			r.led.breach("setup", "a phase that kills the server needs --self")
+			return
+		}
+		r.down = true
+		killed := r.loop.Now()
+		if err := r.srv.kill9(); err != nil {
+			r.led.breach("setup", "kill -9: %v", err)
+			return
+		}
+		r.say("killed -9 at %.1f s", (killed - r.meter.begin).Seconds())
+		up := make(chan error, 1)
+		go func() { up <- r.srv.start() }()
+		r.loop.Every(time.Millisecond, func() bool {
+			select {
+			case err := <-up:
+				if err != nil {
+					r.led.breach("recovery", "%v", err)
+					return false
+				}
+				r.smp.moved(r.srv.pid)
+				r.down, r.recovering = false, true
+				r.cameBack(r.loop.Now())
+				return false
+			default:
+				return true
+			}
+		})
+	})
+}
+
+// cameBack watches how long everybody needs to be answered again, once the server listens. Messages keep flowing, so
+// being answered means that the poll arrived, found its queue and was told something new.
+func (r *run) cameBack(listening time.Duration) {
+	r.lastBack = listening
+	away := r.away
+	r.say("answers again after %v; %d pollers to come back", r.srv.started.Round(time.Millisecond), away)
+	r.result.add(Figure{Name: "restart_answers_s", Unit: "s", Value: r.srv.started.Seconds(), Note: "kill -9 to the first answer, process start and recovery included"})
+	// One message everybody hears, so that no poller has to wait for a heartbeat to be counted back.
+	for i := range r.pop.channels {
+		if len(r.pop.channels[i].Members) == len(r.pop.people) {
+			r.actSend(i, listening, nil, nil)
+			break
+		}
+	}
+	r.loop.Every(10*time.Millisecond, func() bool {
+		if r.away > 0 && r.loop.Now()-listening < backLimit {
+			return true
+		}
+		r.recovering = false
+		r.result.add(Figure{Name: "all_polling_again_s", Unit: "s", Value: (r.lastBack - listening).Seconds(), Note: fmt.Sprintf("from the first answer until the last of %d pollers had been told something on its old queue", away)})
+		if r.away > 0 {
+			r.led.breach("recovery", "%d pollers had no answer %v after the server listened", r.away, backLimit)
+		}
+		return false
+	})
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// serveArgs makes the server a development one, and lets it build the crowd itself where it can.
+func serveArgs(exe string, sc Scenario) []string {
+	return []string{"--demo"}
+}

@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sort"
+)
+
+// A Scenario is plain data: what crowd there is and what it does, phase after phase. Flags and JSON files change it.
+type Scenario struct {
+	Name     string   `json:"name"`
+	About    string   `json:"about"`
+	Users    int      `json:"users"`             // people created
+	Pollers  int      `json:"pollers"`           // event queues with a parked poll; more than Users means several each
+	Channels int      `json:"channels"`          // channels, their sizes falling off as 1/rank^Zipf
+	Zipf     float64  `json:"zipf"`              // 0: everybody is in every channel
+	Hundred  int      `json:"hundred,omitempty"` // one more channel with this many subscribers
+	History  int      `json:"history,omitempty"` // messages sent before anything is measured
+	Events   []string `json:"events,omitempty"`  // event types of the queues; empty means all
+	Sample   int      `json:"sample"`            // pollers that decode everything and keep a mirror of the state
+	Realms   int      `json:"realms,omitempty"`  // organizations the crowd is spread over; needs their hosts in a credentials file
+	Fresh    bool     `json:"fresh,omitempty"`   // restart the server between building and measuring (with --self), so that memory counts from zero
+	Crowd    bool     `json:"crowd,omitempty"`   // sampled users also do what bench/crowd makes up
+	Phases   []Phase  `json:"phases"`
+	Gate     Gate     `json:"gate"`
+	Seed     uint64   `json:"seed"`
+	Sources  int      `json:"sources"`     // loopback source addresses
+	Conns    int      `json:"connections"` // connections shared by everything that is not a poll
+	Serve    []string `json:"serve,omitempty"`
+}
+
+// A Phase is one thing the crowd does for a while. Exactly one of Rounds, Rate, Closed, Share says how; none means
+// that polls just wait.
+type Phase struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Count   int     `json:"count,omitempty"`  // stop after that many requests
+	Rounds  int     `json:"rounds,omitempty"` // closed loop: the next send when everybody has seen the last
+	Rate    float64 `json:"rate,omitempty"`   // open loop: requests a second, at random times
+	Closed  int     `json:"closed,omitempty"` // closed loop: that many hands, each asking again when answered
+	// Share is an open loop at this share of the deliveries a second another phase (Of) reached.
+	Share float64            `json:"share,omitempty"`
+	Of    string             `json:"of,omitempty"`
+	Mix   map[string]float64 `json:"mix,omitempty"`     // weights by kind of request; default: sends only
+	To    string             `json:"channel,omitempty"` // where sends go; empty: Zipf over the channels
+	Even  bool               `json:"even,omitempty"`    // open loop at even distances instead of random ones
+	Burst int                `json:"burst,omitempty"`   // all at once, that many
+	Kill  float64            `json:"kill,omitempty"`    // kill -9 and restart the server after that many seconds
+	Warm  bool               `json:"warm,omitempty"`    // not reported
+}
+
+// A Gate is what a run must stay inside for hunt to call it good.
+type Gate struct {
+	Mean       float64 `json:"mean_ms"`         // of all answers but polls
+	P99        float64 `json:"p99_ms"`          // of all answers but polls
+	Errors     float64 `json:"errors_percent"`  // 5xx and lost answers
+	SeenP99    float64 `json:"seen_p99_ms"`     // from intended send to seen
+	Violations int     `json:"violations"`      // broken promises
+	Generator  float64 `json:"generator_share"` // the generator's thread, as a share of one core, above which there is no verdict
+}
+
+// DefaultGate is the gate a large chat service would be held to.
+var DefaultGate = Gate{Mean: 100, P99: 2000, Errors: 0.025, SeenP99: 1000, Generator: 0.95}
+
+// chatMix is the shape of traffic of a busy Zulip server, polls aside (those are 44 % of requests there and follow from
+// what is sent here): presence 36 %, and the remaining fifth reading, flags, typing and sending.
+var chatMix = map[string]float64{"presence": 36, "messages": 6, "read": 6, "flag": 1, "typing": 3, "send": 3, "react": 1}
+
+// Scenarios are the ones that come with the harness.
+func Scenarios() map[string]Scenario {
+	base := Scenario{Users: 1000, Pollers: 1000, Channels: 20, Zipf: 1, Seed: 1, Sources: 8, Conns: 64, Gate: DefaultGate, Sample: 4}
+	m := map[string]Scenario{}
+	add := func(name, about string, set func(*Scenario)) {
+		s := base
+		s.Name, s.About = name, about
+		set(&s)
+		m[name] = s
+	}
+	msg := []string{"message"}
+	add("idle", "many parked polls with nothing to tell but heartbeats: memory and CPU of waiting", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Fresh, s.Events = 2000, 19000, 4, 0, 0, true, msg
+		s.Phases = []Phase{{Name: "settle", Seconds: 5, Warm: true}, {Name: "parked", Seconds: 65}}
+	})
+	add("fanout", "one channel, everybody polls: rounds to saturation, then 100 of them at 10 % of that load", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred, s.Sample, s.Events = 10000, 10000, 1, 0, 100, 0, msg
+		s.Phases = []Phase{{Name: "warm", Rounds: 5, Warm: true}, {Name: "rounds", Rounds: 30}, {Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+	})
+	add("chat", "many channels and the mix of requests of a busy server, open loop", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.History = 2000, 2000, 100, 1000
+		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true}, {Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
+	})
+	add("register-herd", "thousands of clients register at once", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.Conns = 10000, 0, 50, 0, 512
+		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true}, {Name: "herd", Burst: 5000, Mix: map[string]float64{"register": 1}}}
+	})
+	add("restart-herd", "kill -9 while messages flow; every poller comes back to its own queue", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 19000, 20, 1, 0, msg
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
+	})
+	add("presence", "everybody tells once a minute that they are here", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample = 10000, 0, 4, 0
+		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: map[string]float64{"presence": 1}, Warm: true}, {Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: map[string]float64{"presence": 1}}}
+	})
+	add("send", "durable sends: an open loop, then 64 senders as fast as answers come", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.Events = 200, 20, 100, 0, msg
+		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 30, Rate: 5000}, {Name: "saturation", Seconds: 10, Closed: 64}}
+	})
+	add("history", "reading pages of a long history", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.History = 200, 0, 50, 0, 1000000
+		s.Phases = []Phase{{Name: "open", Seconds: 10, Rate: 200, Mix: map[string]float64{"messages": 1}}, {Name: "saturation", Seconds: 5, Closed: 16, Mix: map[string]float64{"messages": 1}}}
+	})
+	add("mixed-realms", "the chat mix over several organizations at once", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Realms = 2000, 2000, 40, 4
+		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true}, {Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
+	})
+	add("crowd", "seeded users do everything users do; clients mirror the state and compare", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
+		s.Phases = []Phase{{Name: "crowd", Seconds: 10, Closed: 1, Mix: map[string]float64{"crowd": 1}}}
+	})
+	return m
+}
+
+// ScenarioNames lists them in order.
+func ScenarioNames() []string {
+	var names []string
+	for n := range Scenarios() {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// LoadScenario reads a JSON file; what it leaves out keeps the value of the scenario it names.
+func LoadScenario(file string) (Scenario, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return Scenario{}, err
+	}
+	var name struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal(b, &name); err != nil {
+		return Scenario{}, fmt.Errorf("%s: %w", file, err)
+	}
+	s, ok := Scenarios()[name.Name]
+	if !ok {
+		s = Scenarios()["chat"]
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return Scenario{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, s.check()
+}
+
+var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag, "typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit, "crowd": kindOther}
+
+func (s *Scenario) check() error {
+	if len(s.Phases) == 0 {
+		return fmt.Errorf("scenario %q has no phases", s.Name)
+	}
+	if s.Users < 1 {
+		return fmt.Errorf("scenario %q has no users", s.Name)
+	}
+	if s.Pollers > 19500 {
+		return fmt.Errorf("%d pollers: one process may hold 20,000 files", s.Pollers)
+	}
+	for i, p := range s.Phases {
+		ways := 0
+		for _, set := range []bool{p.Rounds > 0, p.Rate > 0, p.Closed > 0, p.Share > 0, p.Burst > 0} {
+			if set {
+				ways++
+			}
+		}
+		if ways > 1 {
+			return fmt.Errorf("phase %d (%s): only one of rounds, rate, closed, share, burst", i, p.Name)
+		}
+		if p.Rounds == 0 && p.Burst == 0 && p.Seconds <= 0 && p.Count == 0 {
+			return fmt.Errorf("phase %d (%s) has no end: seconds, count or rounds", i, p.Name)
+		}
+		for k := range p.Mix {
+			if _, ok := mixKinds[k]; !ok {
+				return fmt.Errorf("phase %d (%s): unknown kind of request %q", i, p.Name, k)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,407 @@
+package swarm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What can become of a request besides an answer.
+var (
+	ErrTimeout = errors.New("no answer in time")
+	ErrClosed  = errors.New("connection closed by the server")
+	ErrAnswer  = errors.New("not an HTTP/1.1 answer")
+)
+
+// maxAnswer bounds one answer kept in memory: a register of a very large organization is some 10 MB.
+const maxAnswer = 256 << 20
+
+// An Answer is one response. Body is valid only during Handler.Answer.
+type Answer struct {
+	Status int
+	Body   []byte // empty when the request was sent with Discard
+	Head   []byte
+	Wire   int  // bytes of head and body on the wire
+	Gzip   bool // Body is compressed
+	Err    error
+	First  time.Duration // when the first byte was read
+	At     time.Duration // when the last byte was read
+}
+
+// A Handler receives the answer to the request a connection was sent. It may Send again at once.
+type Handler interface {
+	Answer(c *Conn, a *Answer)
+}
+
+// A Conn is one keep-alive connection with at most one request on it. It dials when there is something to send, so the
+// same Conn outlives a server that is killed and started again. The zero value with Loop, Remote set is ready.
+type Conn struct {
+	Loop   *Loop
+	Remote netip.AddrPort
+	Local  netip.Addr // source address; zero lets the kernel choose
+
+	fd       int // number + 1, so that zero is "closed"
+	gen      int32
+	linked   bool
+	closing  bool // the server said Connection: close
+	discard  bool
+	chunked  bool
+	gzip     bool
+	h        Handler
+	deadline time.Duration
+	first    time.Duration
+	out      []byte // what of the request could not be written yet
+	in       []byte // an answer that came in pieces
+	status   int
+	head     int // bytes of the head, once it is whole
+	need     int // bytes of the whole answer, once the head is known
+	got      int
+}
+
+// Waiting says whether a request is under way.
+func (c *Conn) Waiting() bool { return c.h != nil }
+
+// Send writes a request and has h told its answer or failure. The bytes are not kept. A zero timeout waits for ever.
+func (c *Conn) Send(req []byte, h Handler, timeout time.Duration, discard bool) {
+	if c.h != nil {
+		panic("BUG: two requests at once on one connection")
+	}
+	l := c.Loop
+	c.h, c.discard, c.deadline, c.first, c.head, c.need, c.got = h, discard, 0, 0, 0, 0, 0
+	if timeout > 0 {
+		c.deadline = l.Now() + timeout
+	}
+	l.BytesOut += int64(len(req))
+	if c.fd == 0 {
+		c.out = append(c.out[:0], req...)
+		if err := c.dial(); err != nil {
+			// Told from a timer, so that a caller that sends again at once does not recurse.
+			l.At(l.Now(), func() { c.fail(err) })
+		}
+		return
+	}
+	if !c.linked {
+		c.out = append(c.out, req...)
+		return
+	}
+	c.write(req)
+}
+
+func (c *Conn) write(b []byte) {
+	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd-1), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	switch {
+	case e == unix.EAGAIN || e == unix.EINTR:
+		n = 0
+	case e != 0:
+		err := fmt.Errorf("write: %w", e)
+		gen := c.gen
+		c.Loop.At(c.Loop.Now(), func() {
+			if c.gen == gen {
+				c.fail(err)
+			}
+		})
+		return
+	}
+	if int(n) < len(b) {
+		c.out = append(c.out, b[n:]...)
+	}
+}
+
+func (c *Conn) dial() error {
+	l := c.Loop
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if c.Local.IsValid() {
+		// The kernel then chooses the port when it knows both ends: 28,000 of them for each source address.
+		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: c.Local.As4()}); err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("bind %s: %w", c.Local, err)
+		}
+	}
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: int(c.Remote.Port()), Addr: c.Remote.Addr().As4()})
+	if err != nil && err != unix.EINPROGRESS {
+		unix.Close(fd)
+		return fmt.Errorf("connect: %w", err)
+	}
+	l.gen++
+	c.gen = l.gen
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: c.gen}
+	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+		unix.Close(fd)
+		return fmt.Errorf("epoll: %w", err)
+	}
+	for len(l.conns) <= fd {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[fd] = c
+	c.fd, c.linked, c.closing = fd+1, false, false
+	c.in = c.in[:0]
+	l.Dials++
+	l.Open++
+	return nil
+}
+
+// drop closes the socket and forgets what was under way.
+func (c *Conn) drop() {
+	if c.fd == 0 {
+		return
+	}
+	c.Loop.conns[c.fd-1] = nil
+	unix.Close(c.fd - 1)
+	c.Loop.Open--
+	c.Loop.Closed++
+	c.fd, c.linked = 0, false
+	c.in, c.out = nil, nil
+}
+
+// Hangup closes the connection from our side, as a client that goes away does. A request under way is forgotten.
+func (c *Conn) Hangup() {
+	c.h = nil
+	c.drop()
+}
+
+func (c *Conn) fail(err error) {
+	h := c.h
+	c.h = nil
+	c.drop()
+	if h != nil {
+		h.Answer(c, &Answer{Err: err, At: c.Loop.Now()})
+	}
+}
+
+// wake is what epoll calls. Edge triggered: it reads until a read comes back short.
+func (c *Conn) wake(ev uint32) {
+	if !c.linked && ev&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		if e, err := unix.GetsockoptInt(c.fd-1, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || e != 0 {
+			c.fail(fmt.Errorf("connect: %w", unix.Errno(e)))
+			return
+		}
+		c.linked = true
+	}
+	if len(c.out) > 0 && ev&unix.EPOLLOUT != 0 {
+		b := c.out
+		c.out = nil
+		c.write(b)
+	}
+	if ev&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLERR|unix.EPOLLHUP) == 0 {
+		return
+	}
+	gen := c.gen
+	for {
+		b := c.Loop.scratch
+		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd-1), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		if e == unix.EAGAIN {
+			return
+		}
+		if e == unix.EINTR {
+			continue
+		}
+		if e != 0 || n == 0 {
+			c.fail(ErrClosed)
+			return
+		}
+		c.Loop.BytesIn += int64(n)
+		c.take(b[:n])
+		// A handler may have hung up, or dialled anew: what is readable then is not ours.
+		if c.fd == 0 || c.gen != gen {
+			return
+		}
+		if int(n) < len(b) && ev&(unix.EPOLLRDHUP|unix.EPOLLHUP) == 0 {
+			return
+		}
+	}
+}
+
+// take is handed what one read brought. The usual answer is whole and is parsed where it lies.
+func (c *Conn) take(b []byte) {
+	if c.h == nil {
+		// Bytes nobody asked for: a server that times out an idle connection may say so before it closes.
+		c.drop()
+		return
+	}
+	if c.first == 0 {
+		c.first = c.Loop.Now()
+	}
+	if len(c.in) > 0 {
+		c.in = append(c.in, b...)
+		b = c.in
+	} else if c.need > 0 && c.discard {
+		c.got += len(b)
+		if c.got >= c.need {
+			c.done(nil, nil, c.need)
+		}
+		return
+	}
+	for c.need == 0 {
+		p, ok, bad := parseHead(b)
+		if bad || len(b) > maxAnswer {
+			c.fail(ErrAnswer)
+			return
+		}
+		if !ok {
+			c.keep(b)
+			return
+		}
+		if p.status < 200 { // 100 Continue and its kind are followed by the real answer
+			b = b[p.head:]
+			continue
+		}
+		c.status, c.head, c.closing, c.chunked, c.gzip = p.status, p.head, p.close, p.chunked, p.gzip
+		c.need = p.head + p.length
+	}
+	if c.chunked {
+		body, whole, bad := dechunk(b[c.head:])
+		if bad {
+			c.fail(ErrAnswer)
+		} else if whole {
+			c.done(b[:c.head], body, len(b))
+		} else {
+			c.keep(b)
+		}
+		return
+	}
+	if len(b) >= c.need {
+		c.done(b[:c.head], b[c.head:c.need], c.need)
+		return
+	}
+	if c.discard {
+		c.got, c.in = len(b), c.in[:0]
+		return
+	}
+	c.keep(b)
+}
+
+func (c *Conn) keep(b []byte) {
+	if len(c.in) > 0 && &c.in[0] == &b[0] {
+		return
+	}
+	if c.need > len(b) && cap(c.in) < c.need {
+		c.in = make([]byte, 0, c.need)
+	}
+	c.in = append(c.in[:0], b...)
+}
+
+func (c *Conn) done(head, body []byte, wire int) {
+	a := Answer{Status: c.status, Head: head, Body: body, Wire: wire, Gzip: c.gzip, First: c.first, At: c.Loop.Now()}
+	if c.discard {
+		a.Body = nil
+	}
+	h := c.h
+	// A buffer of an answer that came in pieces is given back, or 19,000 of them would stay; the body keeps it alive.
+	c.h, c.in = nil, nil
+	if c.closing {
+		c.drop()
+	}
+	h.Answer(c, &a)
+}
+
+type head struct {
+	status, head, length int
+	chunked, close, gzip bool
+}
+
+var crlf2 = []byte("\r\n\r\n")
+
+// parseHead reads a status line and the few header fields that frame an answer.
+func parseHead(b []byte) (h head, ok, bad bool) {
+	if len(b) >= 8 && string(b[:7]) != "HTTP/1." {
+		return h, false, true
+	}
+	end := bytes.Index(b, crlf2)
+	if end < 0 {
+		return h, false, len(b) > 64<<10
+	}
+	if end < 12 {
+		return h, false, true
+	}
+	h.status = int(b[9]-'0')*100 + int(b[10]-'0')*10 + int(b[11]-'0')
+	h.head = end + 4
+	h.close = b[7] == '0'
+	line := b[:end]
+	for {
+		i := bytes.IndexByte(line, '\n')
+		if i < 0 {
+			break
+		}
+		line = line[i+1:]
+		// The fields that matter, told apart by their first letter before anything is compared.
+		switch line[0] | 0x20 {
+		case 'c':
+			if v, is := field(line, "content-length"); is {
+				h.length = 0
+				for _, d := range v {
+					if d < '0' || d > '9' {
+						return h, false, true
+					}
+					h.length = h.length*10 + int(d-'0')
+				}
+			} else if v, is := field(line, "connection"); is {
+				h.close = bytes.EqualFold(v, []byte("close"))
+			} else if v, is := field(line, "content-encoding"); is {
+				h.gzip = bytes.EqualFold(v, []byte("gzip"))
+			}
+		case 't':
+			if v, is := field(line, "transfer-encoding"); is {
+				h.chunked = bytes.EqualFold(v, []byte("chunked"))
+			}
+		}
+	}
+	return h, true, false
+}
+
+func field(line []byte, name string) ([]byte, bool) {
+	if len(line) <= len(name) || line[len(name)] != ':' || !bytes.EqualFold(line[:len(name)], []byte(name)) {
+		return nil, false
+	}
+	v := line[len(name)+1:]
+	if i := bytes.IndexByte(v, '\r'); i >= 0 {
+		v = v[:i]
+	}
+	return bytes.TrimSpace(v), true
+}
+
+// dechunk joins the chunks of a body, once the last one is there.
+func dechunk(b []byte) (body []byte, whole, bad bool) {
+	for {
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			return nil, false, len(b) > 1<<10
+		}
+		n, digits := 0, 0
+		for _, d := range b[:i] {
+			switch {
+			case d >= '0' && d <= '9':
+				n = n<<4 | int(d-'0')
+			case d|0x20 >= 'a' && d|0x20 <= 'f':
+				n = n<<4 | int(d|0x20-'a'+10)
+			default:
+				d = ';'
+			}
+			if d == ';' {
+				break
+			}
+			if digits++; digits > 8 {
+				return nil, false, true
+			}
+		}
+		b = b[i+1:]
+		if n == 0 {
+			// Trailers end with an empty line; servers here send none.
+			return body, bytes.HasPrefix(b, []byte("\r\n")), false
+		}
+		if len(b) < n+2 {
+			return nil, false, false
+		}
+		body = append(body, b[:n]...)
+		b = b[n+2:]
+	}
+}

@@ -1,0 +1,266 @@
+package bench
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// A Target is one promise about cost. Run names the measurement that gives the figure.
+type Target struct {
+	What    string
+	Run     string
+	Figure  string
+	AtLeast bool // else: at most
+	Limit   float64
+	Stretch float64 // 0: none
+	Unit    string
+}
+
+// Targets are what Parley is held to on two cores it shares with its clients.
+var Targets = []Target{
+	{What: "just started: memory", Run: "idle", Figure: "start.rss", Limit: 60, Unit: "MB"},
+	{What: "just started: CPU, nobody connected", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
+	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5, Unit: "kB"},
+	{What: "19,000 parked polls: goroutines", Run: "idle", Figure: "steady.goroutines", Limit: 200},
+	{What: "19,000 parked polls: CPU of heartbeats", Run: "idle", Figure: "parked.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "fanout to 10,000: server CPU a delivery, to floor", Run: "fanout", Figure: "rounds.cpu_per_delivery_to_floor", Limit: 1.4, Unit: "x"},
+	{What: "fanout to 10,000: deliveries/s, to floor", Run: "fanout", Figure: "rounds.deliveries_per_s_to_floor", AtLeast: true, Limit: 0.9, Unit: "x"},
+	{What: "100 of 10,000 at 10 % load, durable: seen p50", Run: "fanout", Figure: "hundred.seen_p50", Limit: 2, Unit: "ms"},
+	{What: "100 of 10,000 at 10 % load, durable: seen p99", Run: "fanout", Figure: "hundred.seen_p99", Limit: 6, Unit: "ms"},
+	{What: "the same without durability: seen p50", Run: "fanout-memory", Figure: "hundred.seen_p50", Limit: 1.2, Unit: "ms"},
+	{What: "the same without durability: seen p99", Run: "fanout-memory", Figure: "hundred.seen_p99", Limit: 2.5, Unit: "ms"},
+	{What: "CPU a delivery, 19,000 pollers to 2,000", Run: "scale", Figure: "scale.cpu_per_delivery", Limit: 1.1, Unit: "x"},
+	{What: "5,000 durable sends/s for 30 s: p50", Run: "send", Figure: "open.send_p50", Limit: 1, Unit: "ms"},
+	{What: "5,000 durable sends/s for 30 s: p99", Run: "send", Figure: "open.send_p99", Limit: 5, Unit: "ms"},
+	{What: "64 senders: durable sends/s", Run: "send", Figure: "saturation.send_per_s", AtLeast: true, Limit: 15000, Unit: "1/s"},
+	{What: "register, realm of 10,000, 5,000 at once: rate", Run: "register-herd", Figure: "herd.register_per_s", AtLeast: true, Limit: 400, Unit: "1/s"},
+	{What: "register, realm of 10,000, 5,000 at once: p99", Run: "register-herd", Figure: "herd.register_p99", Limit: 1000, Unit: "ms"},
+	{What: "kill -9 under 19,000 pollers: all polling again", Run: "restart-herd", Figure: "all_polling_again_s", Limit: 5, Unit: "s"},
+	{What: "kill -9 under 19,000 pollers: promises broken", Run: "restart-herd", Figure: "broken", Limit: 0},
+	{What: "kill -9 under 19,000 pollers: 5xx", Run: "restart-herd", Figure: "after.errors", Limit: 0, Unit: "%"},
+	{What: "presence of 10,000 users each minute: CPU", Run: "presence", Figure: "minute.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "crowd doing everything: promises broken", Run: "crowd", Figure: "broken", Limit: 0},
+	{What: "chat mix, 2,000 users: promises broken", Run: "chat", Figure: "broken", Limit: 0},
+	{What: "chat mix, 2,000 users: seen p99", Run: "chat", Figure: "chat.seen_p99", Limit: 1000, Unit: "ms"},
+}
+
+// targetRuns says how each run is made, in order. Durations are those of make bench, which must end within ten minutes.
+func targetRuns(short bool) []targetRun {
+	all := Scenarios()
+	with := func(name string, set func(*Scenario)) Scenario {
+		s := all[name]
+		s.Phases = append([]Phase(nil), s.Phases...)
+		if set != nil {
+			set(&s)
+		}
+		return s
+	}
+	return []targetRun{
+		{name: "crowd", sc: with("crowd", nil)},
+		{name: "chat", sc: with("chat", func(s *Scenario) {
+			if short {
+				s.Phases[1].Seconds = 10
+			}
+		})},
+		{name: "fanout", sc: with("fanout", func(s *Scenario) {
+			if short {
+				s.Phases[1].Rounds, s.Phases[2].Seconds = 20, 5
+			}
+		}), floor: true},
+		{name: "fanout-memory", sc: with("fanout", func(s *Scenario) {
+			s.Phases[1].Rounds, s.Phases[2].Seconds = 10, 5
+		}), needs: "--no-sync"},
+		{name: "scale", sc: with("fanout", func(s *Scenario) {
+			s.Users, s.Pollers, s.Hundred = 2000, 2000, 0
+			s.Phases = []Phase{{Name: "warm", Rounds: 10, Warm: true}, {Name: "rounds", Rounds: 100}}
+		})},
+		{name: "send", sc: with("send", nil)},
+		{name: "register-herd", sc: with("register-herd", nil)},
+		{name: "restart-herd", sc: with("restart-herd", nil)},
+		{name: "presence", sc: with("presence", func(s *Scenario) {
+			if short {
+				s.Phases[1].Seconds = 15
+			}
+		})},
+		{name: "idle", sc: with("idle", nil)},
+	}
+}
+
+type targetRun struct {
+	name  string
+	sc    Scenario
+	floor bool
+	needs string // a flag of serve without which the run makes no sense
+}
+
+func targetsMain(args []string, stdout, stderr io.Writer) int {
+	f := flag.NewFlagSet("parley bench targets", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	short := f.Bool("short", false, "shorter phases: all of it in less than ten minutes")
+	only := f.String("only", "", "run `names` only, separated by commas")
+	dir := f.String("out", "", "`directory` for the JSON and HTML of every run")
+	exe := f.String("exe", "", "the `executable` to start (default: this one)")
+	f.Bool("self", true, "start a fresh Parley for every run (there is no other way)")
+	if err := f.Parse(args); err != nil {
+		return 2
+	}
+	if *exe == "" {
+		var err error
+		if *exe, err = os.Executable(); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 2
+		}
+	}
+	begin := time.Now()
+	found := map[string]*Result{}
+	for _, tr := range targetRuns(*short) {
+		if *only != "" && !contains(strings.Split(*only, ","), tr.name) {
+			continue
+		}
+		res, err := tr.run(*exe, stdout)
+		if err != nil {
+			fmt.Fprintf(stdout, "%s: no result: %v\n", tr.name, err)
+			continue
+		}
+		if res == nil {
+			fmt.Fprintf(stdout, "%s: not run: parley serve has no %s\n", tr.name, tr.needs)
+			continue
+		}
+		res.add(Figure{Name: "broken", Value: float64(res.Broken)})
+		found[tr.name] = res
+		writeTable(stdout, res)
+		if *dir != "" {
+			if err := keep(*dir, tr.name, res); err != nil {
+				fmt.Fprintln(stderr, err)
+				return 2
+			}
+		}
+	}
+	missed := writeTargets(stdout, found, *only != "")
+	fmt.Fprintf(stdout, "took %v\n", time.Since(begin).Round(time.Second))
+	if missed > 0 {
+		return 1
+	}
+	return 0
+}
+
+func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
+	opt := options{self: true, exe: exe, out: stdout, quiet: true, repeat: 1}
+	if tr.floor {
+		opt.floor, opt.repeat = true, 3
+	}
+	if tr.needs != "" {
+		if !supports(exe, "serve", strings.TrimLeft(tr.needs, "-")) {
+			return nil, nil
+		}
+		tr.sc.Serve = append(serveArgs(exe, tr.sc), tr.needs)
+	}
+	fmt.Fprintf(stdout, "\n=== %s: %s\n", tr.name, tr.sc.About)
+	res, err := runScenario(tr.sc, opt)
+	if err != nil || tr.name != "scale" {
+		return res, err
+	}
+	// The same again with many more connections, nearly ten times as many to one message.
+	big := tr.sc
+	big.Users, big.Pollers = 9500, 19000
+	big.Phases = []Phase{{Name: "warm", Rounds: 3, Warm: true}, {Name: "rounds", Rounds: 12}}
+	more, err := runScenario(big, opt)
+	if err != nil {
+		return nil, err
+	}
+	a, _ := res.Figure("rounds.cpu_per_delivery")
+	b, _ := more.Figure("rounds.cpu_per_delivery")
+	if a.Value > 0 {
+		more.add(Figure{Name: "scale.cpu_per_delivery", Unit: "x", Value: b.Value / a.Value, Note: fmt.Sprintf("%.1f us with 19,000, %.1f us with 2,000", b.Value, a.Value)})
+	}
+	more.Broken += res.Broken
+	more.Violations = append(res.Violations, more.Violations...)
+	return more, nil
+}
+
+func keep(dir, name string, res *Result) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(res, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	h, err := os.Create(filepath.Join(dir, name+".html"))
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return WriteHTML(h, res)
+}
+
+// writeTargets prints the table and counts what was missed.
+func writeTargets(w io.Writer, found map[string]*Result, onlyRun bool) int {
+	missed := 0
+	fmt.Fprintf(w, "\n%s, %s\n", machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "target\tlimit\tmeasured\tverdict")
+	for _, x := range Targets {
+		res := found[x.Run]
+		if res == nil && onlyRun {
+			continue
+		}
+		op := "<="
+		if x.AtLeast {
+			op = ">="
+		}
+		limit := strings.TrimSpace(fmt.Sprintf("%s %s %s", op, trimNumber(x.Limit), x.Unit))
+		if x.Stretch != 0 {
+			limit += fmt.Sprintf(" (stretch %s)", trimNumber(x.Stretch))
+		}
+		value, verdict := x.verdict(res)
+		if verdict == "MISSED" {
+			missed++
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", x.What, limit, value, verdict)
+	}
+	t.Flush()
+	return missed
+}
+
+// verdict holds one target against a result. A figure that says nothing about the server is no verdict, good or bad.
+func (x Target) verdict(res *Result) (value, verdict string) {
+	if res == nil {
+		return "-", "not measured"
+	}
+	f, ok := res.Figure(x.Figure)
+	if !ok {
+		return "-", "not measured"
+	}
+	if res.Broken > 0 && x.Figure != "broken" {
+		return valueText(f), "MISSED" // fast and wrong is not fast
+	}
+	good := f.Value <= x.Limit
+	stretch := x.Stretch != 0 && f.Value <= x.Stretch
+	if x.AtLeast {
+		good, stretch = f.Value >= x.Limit, x.Stretch != 0 && f.Value >= x.Stretch
+	}
+	switch {
+	case f.Refused != "":
+		return valueText(f), "no verdict"
+	case stretch:
+		return valueText(f), "reached, stretch too"
+	case good:
+		return valueText(f), "reached"
+	}
+	return valueText(f), "MISSED"
+}
+
+func trimNumber(v float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", v), "0"), ".")
+}
