@@ -370,12 +370,16 @@ type adopt struct{ people []person }
 func (a adopt) Build(r *run, plan crowd.Plan) (*population, error) {
 	pop := &population{how: "adopted", people: a.people}
 	if len(pop.people) == 0 {
-		var list devUsers
-		if err := r.do(r.call("GET", "dev_list_users", nil, nil), &list); err != nil {
-			return nil, err
-		}
-		for _, u := range list.Users {
-			pop.people = append(pop.people, person{Email: u.Email})
+		for _, host := range r.hosts() {
+			var list devUsers
+			c := r.call("GET", "dev_list_users", nil, nil)
+			c.Host = host
+			if err := r.do(c, &list); err != nil {
+				return nil, err
+			}
+			for _, u := range list.Users {
+				pop.people = append(pop.people, person{Email: u.Email, Host: host})
+			}
 		}
 	}
 	if len(pop.people) < plan.Users {
@@ -429,9 +433,36 @@ func (r *run) adoptChannels(pop *population) error {
 	})
 }
 
+// hosts are the names under which the organizations are reached.
 func (r *run) hosts() []string {
-	if r.sc.Realms > 1 {
+	if len(r.opt.hosts) > 0 {
 		return r.opt.hosts
 	}
-	return []string{r.srv.host}
+	out := []string{r.srv.host}
+	for i := 1; i < r.sc.Realms && r.ownCrowd; i++ {
+		out = append(out, fmt.Sprintf("r%d.%s", i, r.srv.host))
+	}
+	return out
+}
+
+// findHistory asks for the ends of a history somebody else made.
+func (r *run) findHistory() error {
+	for _, anchor := range []string{"oldest", "newest"} {
+		var v struct {
+			Messages []struct {
+				ID int64 `json:"id"`
+			} `json:"messages"`
+		}
+		ch := &r.pop.channels[0]
+		if err := r.do(r.call("GET", "messages", &r.pop.people[ch.Members[0]], params{"anchor": anchor, "num_before": 1, "num_after": 1, "narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
+			return err
+		}
+		for _, m := range v.Messages {
+			if r.oldest == 0 || m.ID < r.oldest {
+				r.oldest = m.ID
+			}
+			r.newest = max(r.newest, m.ID)
+		}
+	}
+	return nil
 }

@@ -26,7 +26,11 @@ func (nobody) Build(r *run, plan crowd.Plan) (*population, error) {
 		p.ready(r.srv.host)
 	}
 	for i, m := range plan.Members() {
-		pop.channels = append(pop.channels, channel{ID: int64(i), Name: strconv.Itoa(i), Members: m})
+		c := channel{ID: int64(i), Name: "floor " + strconv.Itoa(i), Members: m}
+		if plan.Hundred > 0 && i == plan.Channels {
+			c.Name = "floor hundred"
+		}
+		pop.channels = append(pop.channels, c)
 	}
 	if len(pop.channels) > 64 {
 		return nil, fmt.Errorf("a floor has 64 channels, not %d", len(pop.channels))

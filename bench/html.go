@@ -128,7 +128,7 @@ func (c chart) svg(all []series) template.HTML {
 	if len(drawn) == 0 || math.IsInf(minY, 0) {
 		return ""
 	}
-	const w, h, left, right, top, bottom = 560.0, 260.0, 58.0, 12.0, 30.0, 34.0
+	const w, h, left, right, top, bottom = 560.0, 260.0, 58.0, 24.0, 30.0, 34.0
 	if c.logY {
 		minY, maxY = math.Floor(math.Log10(minY)), math.Ceil(math.Log10(maxY))
 	} else {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 
 	"parley/bench/crowd"
@@ -76,9 +77,10 @@ type run struct {
 	skipped    int64 // steps of a trace that name what this crowd has not
 	complaints []string
 
-	result *Result
-	rates  map[string]float64 // deliveries a second, by phase
-	floors []*Result          // of the floor, one for each repetition
+	result   *Result
+	rates    map[string]float64 // deliveries a second, by phase
+	ownCrowd bool               // the server made the crowd while it started
+	floors   []*Result          // of the floor, one for each repetition
 }
 
 func (r *run) say(format string, args ...any) {
@@ -152,6 +154,7 @@ func (r *run) connect() error {
 		if len(extra) == 0 {
 			extra = serveArgs(r.opt.exe, r.sc)
 		}
+		r.ownCrowd = len(extra) > 0 && extra[0] == "--demo-crowd"
 		s, err := startSelf(r.opt.exe, extra)
 		if s != nil {
 			r.srv = s
@@ -196,7 +199,7 @@ func (r *run) build() error {
 	var b Builder = overHTTP{}
 	if r.opt.nobody {
 		b = nobody{}
-	} else if r.opt.adopt || r.opt.file != "" {
+	} else if r.opt.adopt || r.opt.file != "" || r.ownCrowd {
 		a := adopt{}
 		if r.opt.file != "" {
 			var err error
@@ -221,10 +224,19 @@ func (r *run) build() error {
 		c.audience = r.led.audience("channel "+c.Name, c.Members...)
 		r.byAudience[c.audience] = c
 	}
-	if err := r.history(r.sc.History); err != nil {
-		return fmt.Errorf("building the history: %w", err)
+	if !r.ownCrowd {
+		err = r.history(r.sc.History)
+	} else if r.sc.History > 0 {
+		err = r.findHistory()
+	}
+	if err != nil {
+		return fmt.Errorf("the history: %w", err)
 	}
 	pop.took = r.loop.Now() - begin
+	if r.ownCrowd {
+		pop.how = "by the server"
+		pop.took += r.srv.started
+	}
 	r.result.Build = Building{How: pop.how, Seconds: pop.took.Seconds(), Users: len(pop.people), Channels: len(pop.channels), Messages: r.sc.History}
 	r.say("crowd of %d users, %d channels, %d messages built %s in %.1f s", len(pop.people), len(pop.channels), r.sc.History, pop.how, pop.took.Seconds())
 	if r.sc.Fresh && r.srv.cmd != nil {
@@ -334,15 +346,21 @@ func (r *run) channelNamed(to string) int {
 	switch to {
 	case "":
 		return -1
-	case "hundred":
-		return len(r.pop.channels) - 1
+	case "largest":
+		best := 0
+		for i, c := range r.pop.channels {
+			if len(c.Members) > len(r.pop.channels[best].Members) {
+				best = i
+			}
+		}
+		return best
 	}
 	for i, c := range r.pop.channels {
-		if c.Name == to {
+		if c.Name == to || strings.HasSuffix(c.Name, " "+to) {
 			return i
 		}
 	}
-	return 0
+	return -1
 }
 
 // chooser draws kinds of request by their weights.
@@ -528,7 +546,11 @@ func (r *run) cameBack(listening time.Duration) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// serveArgs makes the server a development one, and lets it build the crowd itself where it can.
+// serveArgs makes the server a development one, and lets it make the crowd itself where it can: that takes seconds for
+// what takes minutes over HTTP.
 func serveArgs(exe string, sc Scenario) []string {
-	return []string{"--demo"}
+	if !supports(exe, "serve", "demo-crowd") {
+		return []string{"--demo"}
+	}
+	return []string{"--demo-crowd", fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels, sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed)}
 }

@@ -84,7 +84,7 @@ func Scenarios() map[string]Scenario {
 	})
 	add("fanout", "one channel, everybody polls: rounds to saturation, then 100 of them at 10 % of that load", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred, s.Sample, s.Events = 10000, 10000, 1, 0, 100, 0, msg
-		s.Phases = []Phase{{Name: "warm", Rounds: 5, Warm: true}, {Name: "rounds", Rounds: 30}, {Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+		s.Phases = []Phase{{Name: "warm", Rounds: 5, To: "largest", Warm: true}, {Name: "rounds", Rounds: 30, To: "largest"}, {Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
 	})
 	add("chat", "many channels and the mix of requests of a busy server, open loop", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.History = 2000, 2000, 100, 1000

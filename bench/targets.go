@@ -79,7 +79,7 @@ func targetRuns(short bool) []targetRun {
 		}), needs: "--no-sync"},
 		{name: "scale", sc: with("fanout", func(s *Scenario) {
 			s.Users, s.Pollers, s.Hundred = 2000, 2000, 0
-			s.Phases = []Phase{{Name: "warm", Rounds: 10, Warm: true}, {Name: "rounds", Rounds: 100}}
+			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true}, {Name: "rounds", Rounds: 100, To: "largest"}}
 		})},
 		{name: "send", sc: with("send", nil)},
 		{name: "register-herd", sc: with("register-herd", nil)},
@@ -170,7 +170,7 @@ func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 	// The same again with many more connections, nearly ten times as many to one message.
 	big := tr.sc
 	big.Users, big.Pollers = 9500, 19000
-	big.Phases = []Phase{{Name: "warm", Rounds: 3, Warm: true}, {Name: "rounds", Rounds: 12}}
+	big.Phases = []Phase{{Name: "warm", Rounds: 3, To: "largest", Warm: true}, {Name: "rounds", Rounds: 12, To: "largest"}}
 	more, err := runScenario(big, opt)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"parley/bench"
 )
 
 func main() {
@@ -20,6 +22,8 @@ func run(args []string) error {
 	switch args[0] {
 	case "serve":
 		return serve(args[1:])
+	case "bench":
+		os.Exit(bench.Main(args[1:], os.Stdout, os.Stderr))
 	}
 	return fmt.Errorf("unknown command %q", args[0])
 }

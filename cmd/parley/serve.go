@@ -30,8 +30,16 @@ func serve(args []string) error {
 	listen := fs.String("listen", "127.0.0.1:9991", "address to listen on")
 	external := fs.String("url", "", "external URL, such as https://chat.example.org (default: http:// and the listen address)")
 	demo := fs.Bool("demo", false, "make a demo organization in an empty data directory, and allow development logins")
+	demoCrowd := fs.String("demo-crowd", "", "like --demo, with a seeded crowd for load tests: `users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S`")
 	if err := fs.Parse(args); err != nil {
 		return err
+	}
+	var spec crowdSpec
+	if *demoCrowd != "" {
+		var err error
+		if spec, err = parseCrowd(*demoCrowd); err != nil {
+			return err
+		}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	store, err := snapshot.Open(*data, snapshot.Options{Log: log})
@@ -49,12 +57,16 @@ func serve(args []string) error {
 	}
 	sites.house = house
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Dev: *demo}
+	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Dev: *demo || *demoCrowd != ""}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	if *demo && len(house.Realms()) == 0 {
+	if *demoCrowd != "" && len(house.Realms()) == 0 {
+		if err := makeCrowd(house, spec, os.Stdout); err != nil {
+			return fmt.Errorf("make the crowd: %w", err)
+		}
+	} else if *demo && len(house.Realms()) == 0 {
 		if err := makeDemo(house, base, os.Stdout); err != nil {
 			return fmt.Errorf("make the demo organization: %w", err)
 		}
