@@ -1,0 +1,41 @@
+package contract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/wire"
+)
+
+// The server's endpoints against the list of all there are: it may lack some, which is told, and must not invent any.
+func TestRouterAgainstTheList(t *testing.T) {
+	c := load(t)
+	shape := func(method, path string) string { return method + " " + inBraces.ReplaceAllString(path, "{}") }
+	served := map[string]bool{}
+	for _, e := range wire.Endpoints() {
+		served[shape(e.Method, strings.ReplaceAll(e.Path, ":*", ""))] = true
+	}
+	listed := map[string]bool{}
+	var missing, defined []string
+	for _, e := range c.Endpoints() {
+		s := shape(e.Method, e.Path)
+		listed[s] = true
+		if !served[s] {
+			missing = append(missing, e.Method+" "+e.Path)
+			if e.Spec == "YES" {
+				defined = append(defined, e.Method+" "+e.Path)
+			}
+		}
+	}
+	t.Logf("%d of %d listed endpoints are missing, %d of them defined by the specification:\n  %s", len(missing), len(c.Endpoints()),
+		len(defined), strings.Join(missing, "\n  "))
+	for s := range served {
+		if !listed[s] && !slices.Contains(aliases, s) {
+			t.Errorf("%s is served, but in no list of the protocol", s)
+		}
+	}
+}
+
+// aliases are routes beside the list that some client needs; each says which.
+var aliases = []string{}
