@@ -23,6 +23,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire"
 )
@@ -32,8 +33,8 @@ type Disk interface {
 	Realms() ([]realm.ID, error)
 	// Claim makes this process the realm's only writer; rows is the number its rows stand at, last the journal's end.
 	Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error)
-	// Load puts the rows into r and returns the events kept for queues that had not acknowledged them.
-	Load(id realm.ID, r *realm.Realm) ([]realm.Told, error)
+	// Load puts the rows into r and the book of presence, and returns the events kept for queues that had not acknowledged them.
+	Load(id realm.ID, r *realm.Realm, book *presence.Book) ([]realm.Told, error)
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
 	Encode(f realm.Fact) []byte
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
@@ -95,6 +96,7 @@ type handle struct {
 	id       realm.ID
 	name     string // string id
 	pid      *actor.PID
+	presence *actor.PID
 	inFlight atomic.Int64
 	durable  atomic.Uint64
 	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process

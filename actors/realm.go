@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 )
 
@@ -53,7 +54,8 @@ type realmActor struct {
 	// The running snapshot, if any.
 	cut      *realm.Cut
 	rows     []realm.EncodedRow
-	grown    int64 // journal bytes since the last snapshot
+	presence []realm.EncodedRow // nil until the presence actor has handed them in
+	grown    int64              // journal bytes since the last snapshot
 	last     time.Time
 	finished []chan error
 }
@@ -76,7 +78,8 @@ func (h *House) openRealm(id realm.ID) error {
 	}
 	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: began}
 	a.r.Clock(began.Unix())
-	kept, err := h.disk.Load(id, a.r)
+	book := presence.New()
+	kept, err := h.disk.Load(id, a.r, book)
 	if err != nil {
 		return fmt.Errorf("load realm %d: %w", id, err)
 	}
@@ -107,7 +110,7 @@ func (h *House) openRealm(id realm.ID) error {
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
-	h.startRealm(a)
+	h.startRealm(a, book)
 	if a.r.Founded() {
 		h.introduce(a)
 	}
@@ -134,7 +137,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: h.now()}
-	h.startRealm(a)
+	h.startRealm(a, presence.New())
 	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
 	})
@@ -148,7 +151,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	return id, nil
 }
 
-func (h *House) startRealm(a *realmActor) {
+func (h *House) startRealm(a *realmActor, book *presence.Book) {
 	a.handle = &handle{id: a.r.ID(), revived: a.durable}
 	if a.r.Founded() {
 		a.handle.name = a.r.Org().StringID
@@ -156,6 +159,7 @@ func (h *House) startRealm(a *realmActor) {
 	}
 	a.handle.durable.Store(uint64(a.durable))
 	a.handle.pid = h.spawn(a)
+	a.handle.presence = h.spawn(&presenceActor{h, book})
 	h.mu.Lock()
 	h.realms[a.handle.id] = a.handle
 	if a.r.Founded() {
@@ -175,6 +179,9 @@ func (a *realmActor) Receive(c actor.Context) {
 	case through:
 		a.through(m)
 	case step:
+		a.step()
+	case savedRows:
+		a.presence = append([]realm.EncodedRow{}, m.rows...)
 		a.step()
 	case written:
 		a.written(m)
@@ -291,6 +298,9 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.pending = a.pending[n:]; len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
+	if a.cut != nil && a.durable >= a.cut.At {
+		a.step()
+	}
 	if a.grown >= snapshotBytes {
 		a.snapshot()
 	}
@@ -354,7 +364,8 @@ func (a *realmActor) snapshot() {
 	a.cut = a.r.BeginCut(func(table uint16, key, row any) {
 		a.rows = append(a.rows, a.h.disk.EncodeRow(table, key, row))
 	})
-	a.grown, a.last = 0, a.h.now()
+	a.grown, a.last, a.presence = 0, a.h.now(), nil
+	a.h.root.Send(a.handle.presence, savePresence{a.handle.pid})
 	a.h.root.Send(a.handle.pid, step{})
 }
 
@@ -362,11 +373,14 @@ func (a *realmActor) step() {
 	if a.cut == nil {
 		return
 	}
-	if !a.cut.Step(rowsAStep) || a.durable < a.cut.At {
+	switch {
+	case !a.cut.Step(rowsAStep):
 		a.h.root.Send(a.handle.pid, step{})
 		return
+	case a.durable < a.cut.At || a.presence == nil:
+		return // release, or the presence actor's rows, come back here
 	}
-	at, rows := a.cut.At, append(a.rows, a.keptChanges(a.cut.At)...)
+	at, rows := a.cut.At, append(append(a.rows, a.presence...), a.keptChanges(a.cut.At)...)
 	a.cut = nil
 	go func() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)

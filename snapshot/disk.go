@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot/codec"
 )
@@ -25,9 +26,15 @@ func (d Disk) Realms() ([]realm.ID, error) {
 	return out, err
 }
 
-// Load puts the rows into r and returns the kept events in order.
-func (d Disk) Load(id realm.ID, r *realm.Realm) (kept []realm.Told, err error) {
+// Load puts the rows into r and the book of presence, and returns the kept events in order.
+func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Book) (kept []realm.Told, err error) {
 	err = d.Store.Rows(uint32(id), func(row Row) error {
+		if row.Table == realm.PresenceTable {
+			var p presence.Row
+			err := codec.Into(row.Value)(&p)
+			book.Restore(p)
+			return err
+		}
 		if row.Table == realm.KeptTable {
 			t, err := codec.DecodeKept(row.Value)
 			kept = append(kept, t)

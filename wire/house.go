@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -16,6 +17,10 @@ type House interface {
 	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk.
 	ByKeyHash(hash [32]byte) (Account, bool)
 	ByEmail(id realm.ID, email string) (Account, bool)
+	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
+	HidePresence(id realm.ID, u realm.UserID) presence.Row
+	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
+	PresenceOf(id realm.ID, u realm.UserID) *presence.Row
 }
 
 // Account is what login needs to know of a user.

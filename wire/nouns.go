@@ -78,10 +78,6 @@ var (
 
 	playgroundEvents []EventKind
 
-	presenceEndpoints []Endpoint
-
-	presenceEvents []EventKind
-
 	profileEndpoints []Endpoint
 
 	profileEvents []EventKind

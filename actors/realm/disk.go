@@ -24,6 +24,9 @@ type EncodedRow struct {
 // KeptTable is the number under which a snapshot keeps events that some queue has not acknowledged.
 const KeptTable uint16 = 0xFFF0
 
+// PresenceTable is the number under which a snapshot keeps who was here.
+const PresenceTable uint16 = 0xFFF1
+
 // Writer is a fact that writes message texts in its own batch.
 type Writer interface{ Bodies() map[BodyRef]*Body }
 

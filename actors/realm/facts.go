@@ -29,6 +29,8 @@ var kinds = map[uint16]any{
 	19: (*TopicPolicySet)(nil),
 
 	// 20-99 core: organization, queues, flags
+	20: (*CameOnline)(nil),
+	21: (*ServerRestarted)(nil),
 
 	// 100-159 people: users, bots, settings, profiles, status, mutes, alert words
 

@@ -366,3 +366,17 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	}
 	return out
 }
+
+// FindAddress is the user an address names for the caller: a stand-in address by the id in it, a real one only if the
+// caller may see it.
+func (v View) FindAddress(address string) *User {
+	if id, ok := v.dummyAddress(address); ok {
+		if u := v.Find(id); u != nil {
+			return u
+		}
+	}
+	if u := v.FindByEmail(address); u != nil && v.SeesEmail(v.Me(), u) {
+		return u
+	}
+	return nil
+}

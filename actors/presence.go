@@ -1,0 +1,108 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+)
+
+// Messages of a presence actor.
+type (
+	report struct {
+		user         realm.UserID
+		active, hide bool
+		reply        chan reported
+	}
+	reported struct {
+		row  presence.Row
+		tell bool
+	}
+	since struct {
+		update, oldest int64
+		reply          chan []presence.Row
+	}
+	presenceOf struct {
+		user  realm.UserID
+		reply chan *presence.Row
+	}
+	savePresence struct{ to *actor.PID }
+	savedRows    struct{ rows []realm.EncodedRow }
+)
+
+// presenceActor keeps who of one realm is here.
+type presenceActor struct {
+	h    *House
+	book *presence.Book
+}
+
+func (p *presenceActor) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *report:
+		var r reported
+		if now := p.h.now().Unix(); m.hide {
+			r = reported{p.book.Hide(m.user, now), true}
+		} else {
+			r.row, r.tell = p.book.Report(m.user, m.active, now)
+		}
+		m.reply <- r
+	case *since:
+		m.reply <- p.book.Since(m.update, m.oldest)
+	case *presenceOf:
+		if r, ok := p.book.Of(m.user); ok {
+			m.reply <- &r
+		} else {
+			m.reply <- nil
+		}
+	case savePresence:
+		var rows []realm.EncodedRow
+		for _, r := range p.book.Changed() {
+			rows = append(rows, p.h.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
+		}
+		p.h.root.Send(m.to, savedRows{rows})
+	}
+}
+
+// ReportPresence notes that a user is active or idle; tell says whether others should hear that he came online.
+func (h *House) ReportPresence(id realm.ID, u realm.UserID, active bool) (presence.Row, bool) {
+	return h.report(id, &report{user: u, active: active})
+}
+
+// HidePresence makes a user appear offline at once.
+func (h *House) HidePresence(id realm.ID, u realm.UserID) presence.Row {
+	row, _ := h.report(id, &report{user: u, hide: true})
+	return row
+}
+
+func (h *House) report(id realm.ID, m *report) (presence.Row, bool) {
+	r := h.find(id)
+	if r == nil {
+		return presence.Row{}, false
+	}
+	m.reply = make(chan reported, 1)
+	h.root.Send(r.presence, m)
+	x := <-m.reply
+	return x.row, x.tell
+}
+
+// PresenceSince is the rows that changed after an update id, or whose last contact is not older than oldest.
+func (h *House) PresenceSince(id realm.ID, update, oldest int64) []presence.Row {
+	r := h.find(id)
+	if r == nil {
+		return nil
+	}
+	m := &since{update, oldest, make(chan []presence.Row, 1)}
+	h.root.Send(r.presence, m)
+	return <-m.reply
+}
+
+// PresenceOf is one user's row, or nil.
+func (h *House) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
+	r := h.find(id)
+	if r == nil {
+		return nil
+	}
+	m := &presenceOf{u, make(chan *presence.Row, 1)}
+	h.root.Send(r.presence, m)
+	return <-m.reply
+}

@@ -1,0 +1,43 @@
+package realm
+
+// PresenceGate is what reporting presence needs to know of the organization.
+type PresenceGate struct {
+	Disabled bool // nobody's presence is kept
+	Hidden   bool // the caller does not share his
+}
+
+// MayReport refuses bots and tells what to do with the caller's report.
+func (v View) MayReport() (PresenceGate, error) {
+	me, err := v.Human()
+	if err != nil {
+		return PresenceGate{}, err
+	}
+	return PresenceGate{Hidden: !me.Flag("presence_enabled")}, nil
+}
+
+// CameOnline is the event that a user is here now. No fact stands behind it.
+type CameOnline struct {
+	User              PersonInfo
+	Active, Connected int64
+	At                int64 // when it was told
+}
+
+func (*CameOnline) EventType() string { return "presence" }
+
+// TellPresence tells others that a user came online, unless there are more than max of them.
+type TellPresence struct {
+	User              UserID
+	Active, Connected int64
+	Max               int
+}
+
+func (c TellPresence) Decide(t *Turn) (Done, error) {
+	u := t.Find(c.User)
+	if u == nil {
+		return Done{}, nil
+	}
+	if to := t.whoSee(u); len(to) <= c.Max {
+		t.Tell(Notice{To: to, Event: &CameOnline{User: t.Person(u.ID), Active: c.Active, Connected: c.Connected, At: t.Now}})
+	}
+	return Done{}, nil
+}

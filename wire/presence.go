@@ -1,0 +1,182 @@
+package wire
+
+import (
+	"strconv"
+	"time"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var presenceEndpoints = []Endpoint{
+	Custom("POST", "/users/me/presence", postPresence),
+	Custom("GET", "/realm/presence", realmPresence),
+	Custom("GET", "/users/{user_id_or_email}/presence", userPresence),
+}
+
+var presenceEvents = []EventKind{Event(cameOnline)}
+
+type postPresenceForm struct {
+	Status   string          `form:"status,required"`
+	Last     form.Opt[int64] `form:"last_update_id"`
+	History  int64           `form:"history_limit_days,default=14,min=0"`
+	PingOnly bool            `form:"ping_only"`
+	NewInput bool            `form:"new_user_input"`
+	Slim     bool            `form:"slim_presence"`
+}
+
+func postPresence(c *Call, f postPresenceForm) (Answer, error) {
+	gate, err := Look(c, func(v realm.View) (realm.PresenceGate, error) { return v.MayReport() })
+	if err != nil {
+		return nil, err
+	}
+	if f.Status != "active" && f.Status != "idle" {
+		return nil, realm.Bad("Invalid status: %s", f.Status)
+	}
+	if !gate.Disabled && !gate.Hidden {
+		if row, tell := c.House.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
+			if _, err := Play(c, realm.TellPresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxReceivers}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if f.PingOnly {
+		return Answer{}, nil
+	}
+	last := f.Last.Value
+	if !f.Last.Set {
+		last = -1
+	}
+	if gate.Disabled {
+		return Answer{"presences": obj{}, "presence_last_update_id": last, "server_timestamp": now()}, nil
+	}
+	return presences(c, last, f.History, f.Last.Set || f.Slim)
+}
+
+// now is the server's time with a fraction, as the protocol wants it beside presence.
+func now() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
+
+// presences is everybody's presence the caller may know, modern or legacy.
+func presences(c *Call, last, days int64, modern bool) (Answer, error) {
+	rows := presenceRows(c, last, days)
+	return Look(c, func(v realm.View) (Answer, error) {
+		out, newest := presenceMap(v, rows, c.Site, modern)
+		return Answer{"presences": out, "presence_last_update_id": max(newest, last), "server_timestamp": now()}, nil
+	})
+}
+
+func presenceRows(c *Call, last, days int64) []presence.Row {
+	if days == 0 && last <= 0 {
+		return nil
+	}
+	return c.House.PresenceSince(c.Realm, last, time.Now().Unix()-days*86400)
+}
+
+// presenceMap formats rows: by user id in the modern format, by address in the old one. Bots, deactivated accounts and
+// people the caller may not know are left out.
+func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out obj, newest int64) {
+	out, newest = obj{}, -1
+	for _, r := range rows {
+		u := v.Find(r.User)
+		if u == nil || u.IsBot() || !u.Active || !v.MaySee(u) {
+			continue
+		}
+		newest = max(newest, r.Update)
+		active := r.Active
+		if active == 0 {
+			active = u.Joined
+		}
+		if modern {
+			out[u.ID.String()] = obj{"active_timestamp": active, "idle_timestamp": r.Connected}
+		} else {
+			out[apiEmail(v.Person(u.ID), s)] = legacyPresence(active, r.Connected)
+		}
+	}
+	return out, newest
+}
+
+// legacyPresence is the old format: one client called website, and the same again as aggregated.
+func legacyPresence(active, connected int64) obj {
+	status, at := legacyStatus(active, connected)
+	return obj{
+		"aggregated": obj{"client": "website", "status": status, "timestamp": at},
+		"website":    obj{"client": "website", "status": status, "timestamp": at, "pushable": false},
+	}
+}
+
+func legacyStatus(active, connected int64) (string, int64) {
+	if active+presence.LegacyOffset >= connected {
+		return "active", active
+	}
+	return "idle", connected
+}
+
+func realmPresence(c *Call, _ none) (Answer, error) {
+	a, err := presences(c, -1, presence.DefaultHistoryDays, false)
+	if err != nil {
+		return nil, err
+	}
+	delete(a, "presence_last_update_id")
+	return a, nil
+}
+
+type userPresenceForm struct {
+	Who string `path:"user_id_or_email"`
+}
+
+func userPresence(c *Call, f userPresenceForm) (Answer, error) {
+	type target struct {
+		id     realm.UserID
+		joined int64
+	}
+	who, err := Look(c, func(v realm.View) (target, error) {
+		u := findByPath(v, f.Who)
+		switch {
+		case u == nil || !u.Active || !v.MaySee(u):
+			return target{}, realm.Bad("No such user")
+		case u.IsBot():
+			return target{}, realm.Bad("Presence is not supported for bot users.")
+		}
+		return target{u.ID, u.Joined}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := c.House.PresenceOf(c.Realm, who.id)
+	if r == nil {
+		return nil, realm.Bad("No presence data for %s", f.Who)
+	}
+	active := r.Active
+	if active == 0 {
+		active = who.joined
+	}
+	status, at := legacyStatus(active, r.Connected)
+	if time.Now().Unix()-at > presence.Offline {
+		status = "offline"
+	}
+	short := obj{"status": status, "timestamp": at}
+	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active, "idle_timestamp": r.Connected}, "server_timestamp": now()}, nil
+}
+
+// findByPath is the user a path piece names: by id, real address if the caller may see it, or stand-in address.
+func findByPath(v realm.View, who string) *realm.User {
+	if id, err := strconv.ParseInt(who, 10, 64); err == nil {
+		return v.Find(realm.UserID(id))
+	}
+	return v.FindAddress(who)
+}
+
+func cameOnline(e *realm.CameOnline, to *To) any {
+	active := e.Active
+	if to.Has(realm.CapSimplifiedPresence) {
+		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active, "idle_timestamp": e.Connected}}}
+	}
+	status, at := legacyStatus(active, e.Connected)
+	o := obj{"type": "presence", "user_id": e.User.ID, "server_timestamp": float64(e.At),
+		"presence": obj{"website": obj{"client": "website", "status": status, "timestamp": at, "pushable": false}}}
+	if !to.Slim {
+		o["email"] = apiEmail(e.User, to.Site)
+	}
+	return o
+}
