@@ -1,6 +1,10 @@
 package wire
 
 import (
+	"slices"
+	"strings"
+
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -14,23 +18,100 @@ type registerForm struct {
 	Gravatar    form.Opt[bool]          `form:"client_extavatar,alias=client_gravatar"`
 	Subscribers form.IncludeSubscribers `form:"include_subscribers"`
 	Slim        bool                    `form:"slim_presence"`
-	HistoryDays int64                   `form:"presence_history_limit_days,default=14"`
-	EventTypes  form.Opt[[]string]      `form:"event_types"`
-	FetchTypes  form.Opt[[]string]      `form:"fetch_event_types"`
+	HistoryDays int64                   `form:"presence_history_limit_days,default=14,min=0"`
+	EventTypes  form.Opt[[]string]      `form:"event_types,maxitems=1000"`
+	FetchTypes  form.Opt[[]string]      `form:"fetch_event_types,maxitems=1000"`
 	AllPublic   form.Opt[bool]          `form:"all_public_streams"`
-	Caps        form.Opt[capsForm]      `form:"client_capabilities"`
+	Caps        *capsForm               `form:"client_capabilities"`
 	Narrow      form.Narrow             `form:"narrow"`
 	Idle        form.IdleTimeout        `form:"idle_queue_timeout,alias=queue_lifespan_secs"`
 }
 
 // capsForm is what a client says it understands; keys nobody knows are ignored.
 type capsForm struct {
-	_      struct{} `form:",extra"`
-	Values [12]bool `form:"-"`
+	_                  struct{} `form:",extra"`
+	NotificationNull   bool     `form:"notification_settings_null"`
+	BulkDeletion       bool     `form:"bulk_message_deletion"`
+	AvatarOptional     bool     `form:"user_avatar_url_field_optional"`
+	ChannelTyping      bool     `form:"stream_typing_notifications"`
+	SettingsObject     bool     `form:"user_settings_object"`
+	LinkifierTemplate  bool     `form:"linkifier_url_template"`
+	UserListIncomplete bool     `form:"user_list_incomplete"`
+	DeactivatedGroups  bool     `form:"include_deactivated_groups"`
+	ArchivedChannels   bool     `form:"archived_channels"`
+	EmptyTopic         bool     `form:"empty_topic_name"`
+	SimplifiedPresence bool     `form:"simplified_presence_events"`
+	IndividualEmoji    bool     `form:"individual_emoji_changes"`
+}
+
+func (f *capsForm) caps() (c realm.Caps) {
+	if f == nil {
+		return 0
+	}
+	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject, f.LinkifierTemplate,
+		f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic, f.SimplifiedPresence, f.IndividualEmoji} {
+		if is {
+			c |= 1 << i
+		}
+	}
+	return c
 }
 
 func register(c *Call, f registerForm) (Answer, error) {
-	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds}
+	q, err := f.queue(c)
+	if err != nil {
+		return nil, err
+	}
+	fetch := f.FetchTypes
+	if !fetch.Set {
+		fetch = f.EventTypes
+	}
+	wants := func(name string) bool { return !fetch.Set || slices.Contains(fetch.Value, name) }
+	var rows []presence.Row
+	if wants("presence") && c.Account != nil {
+		rows = presenceRows(c, -1, f.HistoryDays)
+	}
+	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
+		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, explicit: fetch.Set, wants: wants}
+		for _, x := range sections {
+			if x.wanted(wants) {
+				x.build(s)
+			}
+		}
+		return s.a, nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	a := r.State.(Answer)
+	a["zulip_version"], a["zulip_merge_base"], a["zulip_feature_level"] = Version, Version, FeatureLevel
+	if r.Queue == nil {
+		a["queue_id"], a["idle_queue_timeout_secs"] = nil, realm.DefaultIdle
+		return a, nil
+	}
+	a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, -1, r.Queue.Idle
+	return a, nil
+}
+
+// queue is the registration a form asks for.
+func (f *registerForm) queue(c *Call) (realm.Queue, error) {
+	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
+	if c.Account == nil {
+		if f.Gravatar.Value {
+			return q, realm.Bad("Invalid 'client_gravatar' parameter for anonymous request")
+		}
+		if f.Subscribers != form.NoSubscribers {
+			return q, realm.Bad("Invalid 'include_subscribers' parameter for anonymous request")
+		}
+	}
+	switch f.Subscribers {
+	case form.AllSubscribers:
+		q.Subscribers = "true"
+	case form.PartialSubscribers:
+		q.Subscribers = "partial"
+	default:
+		q.Subscribers = "false"
+	}
 	if f.Idle.Mobile {
 		q.Idle = realm.MobileIdle
 	}
@@ -38,22 +119,288 @@ func register(c *Call, f registerForm) (Answer, error) {
 		q.Gravatar = f.Gravatar.Value
 	}
 	if f.EventTypes.Set {
-		q.EventTypes = f.EventTypes.Value
+		q.EventTypes = nonNil(f.EventTypes.Value)
 	}
-	fetch := f.FetchTypes
-	if !fetch.Set {
-		fetch = f.EventTypes
+	for i, t := range f.Narrow {
+		if t.Operand.Kind != form.OperandText || t.Negated {
+			return q, realm.Bad("Invalid narrow[%d]: Value error, element is not a string pair", i)
+		}
+		operand := t.Operand.Text
+		switch t.Operator {
+		case "channel", "stream", "topic", "sender":
+		case "is":
+			if operand == "followed" {
+				return q, realm.Bad("Operand followed not supported.")
+			}
+		default:
+			return q, realm.Bad("Operator %s not supported.", t.Operator)
+		}
+		q.Narrow = append(q.Narrow, [2]string{t.Operator, operand})
 	}
-	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, q *realm.Queue) (any, error) {
-		return Answer{}, nil
-	}})
-	if err != nil {
-		return nil, err
+	return q, nil
+}
+
+// state is a registration's answer while it is being built, inside one turn.
+type state struct {
+	realm.View
+	Client
+	c        *Call
+	queue    *realm.Queue
+	a        Answer
+	presence []presence.Row
+	explicit bool // the fetch types were named
+	wants    func(string) bool
+}
+
+// section is a part of the initial state and the fetch types that ask for it: all of them are needed.
+type section struct {
+	types []string
+	build func(*state)
+}
+
+func (x section) wanted(wants func(string) bool) bool {
+	for _, t := range x.types {
+		if !wants(t) {
+			return false
+		}
 	}
-	a := r.State.(Answer)
-	a["zulip_version"], a["zulip_merge_base"], a["zulip_feature_level"] = Version, Version, FeatureLevel
-	if r.Queue != nil {
-		a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, -1, r.Queue.Idle
+	return true
+}
+
+func of(types string, build func(*state)) section { return section{strings.Fields(types), build} }
+
+// list is a section that is one list nobody has put anything into.
+func constant(fetch, key string, value func() any) section {
+	return of(fetch, func(s *state) { s.a[key] = value() })
+}
+
+func emptyList() any { return []any{} }
+func emptyMap() any  { return obj{} }
+func no() any        { return false }
+func noText() any    { return "" }
+
+// sections is the whole initial state, by fetch type.
+var sections = []section{
+	of("message", func(s *state) {
+		s.a["max_message_id"] = int64(-1)
+		if s.Me() != nil {
+			s.a["max_message_id"] = maxMessageID(s.View)
+		}
+	}),
+	of("realm", realmSection),
+	of("realm", serverSection),
+	of("realm_user", usersSection),
+	of("realm_user", selfSection),
+	of("realm_user_groups", groupsSection),
+	of("presence", func(s *state) {
+		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
+		out, newest := presenceMap(s.View, s.presence, s.c.Site, modern)
+		s.a["presences"], s.a["presence_last_update_id"], s.a["server_timestamp"] = out, newest, now()
+	}),
+	of("user_settings", func(s *state) { s.a["user_settings"] = userSettings(s.Me(), true) }),
+	of("realm_user_settings_defaults", func(s *state) {
+		s.a["realm_user_settings_defaults"] = userSettings(&realm.User{Settings: s.Org().UserDefaults}, false)
+	}),
+	of("stream", func(s *state) {
+		if s.Me() != nil {
+			s.a["streams"] = streamsSection(s)
+		}
+	}),
+	of("subscription", subscriptionSections),
+	of("default_streams", func(s *state) {
+		s.a["realm_default_streams"] = []realm.ChannelID{}
+		if me := s.Me(); me != nil && !me.IsGuest() {
+			s.a["realm_default_streams"] = nonNil(slices.Clone(s.Org().DefaultChannels))
+		}
+	}),
+	constant("giphy", "giphy_api_key", noText),
+	constant("tenor", "tenor_api_key", noText),
+	constant("realm_billing", "realm_billing", func() any { return obj{"has_pending_sponsorship_request": false} }),
+	constant("realm_embedded_bots", "realm_embedded_bots", emptyList),
+	constant("realm_filters", "realm_filters", emptyList),
+	constant("stop_words", "stop_words", emptyList),
+	constant("video_calls", "has_zoom_token", no),
+	constant("video_calls", "has_webex_token", no),
+	constant("onboarding_steps", "onboarding_steps", emptyList),
+	constant("onboarding_steps", "navigation_tour_video_url", func() any { return nil }),
+	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes),
+
+	// Each line below gives way to its noun's own section.
+	constant("message update_message_flags", "unread_msgs", func() any {
+		return obj{"count": 0, "pms": []any{}, "streams": []any{}, "huddles": []any{}, "mentions": []any{}, "old_unreads_missing": false}
+	}),
+
+	constant("starred_messages", "starred_messages", emptyList),
+
+	constant("recent_private_conversations", "recent_private_conversations", emptyList),
+
+	constant("user_topic", "user_topics", emptyList),
+
+	constant("muted_topics", "muted_topics", emptyList),
+
+	constant("default_stream_groups", "realm_default_stream_groups", emptyList),
+
+	constant("channel_folders", "channel_folders", emptyList),
+
+	constant("alert_words", "alert_words", emptyList),
+
+	constant("muted_users", "muted_users", emptyList),
+
+	constant("user_status", "user_status", emptyMap),
+
+	constant("custom_profile_fields", "custom_profile_fields", emptyList),
+
+	constant("realm_bot", "realm_bots", emptyList),
+
+	constant("drafts", "drafts", emptyList),
+
+	constant("scheduled_messages", "scheduled_messages", emptyList),
+
+	constant("reminders", "reminders", emptyList),
+
+	constant("saved_snippets", "saved_snippets", emptyList),
+
+	constant("navigation_views", "navigation_views", emptyList),
+
+	constant("realm_domains", "realm_domains", emptyList),
+
+	constant("realm_playgrounds", "realm_playgrounds", emptyList),
+
+	constant("realm_linkifiers", "realm_linkifiers", emptyList),
+
+	constant("realm_emoji", "realm_emoji", emptyMap),
+
+	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", emptyList),
+
+	constant("device", "devices", emptyMap),
+}
+
+func profileFieldTypes() any {
+	o := obj{}
+	for i, t := range []struct{ key, name string }{{"SHORT_TEXT", "Text (short)"}, {"LONG_TEXT", "Text (long)"}, {"SELECT", "List of options"}, {"DATE", "Date"},
+		{"URL", "Link"}, {"USER", "Users"}, {"EXTERNAL_ACCOUNT", "External account"}, {"PRONOUNS", "Pronouns"}} {
+		o[t.key] = obj{"id": i + 1, "name": t.name}
 	}
-	return a, nil
+	return o
+}
+
+// userSettings is an account's preferences as one object; a visitor's are the defaults.
+func userSettings(u *realm.User, own bool) obj {
+	if u == nil {
+		u = &realm.User{Settings: map[string]any{"web_home_view": "recent"}}
+	}
+	o := obj{}
+	for _, s := range realm.UserSettings {
+		o[s.Name] = u.Setting(s.Name)
+	}
+	o["emojiset_choices"] = []any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"}, obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}}
+	o["available_notification_sounds"] = notificationSounds
+	if own {
+		o["timezone"] = u.Timezone
+	}
+	return o
+}
+
+var notificationSounds = []string{"zulip"}
+
+func usersSection(s *state) {
+	active, gone, system := []any{}, []any{}, []any{}
+	s.EachUser(func(u *realm.User) {
+		if !s.MaySee(u) {
+			return
+		}
+		o := userObject(s.View, u, s.c.Site, s.Gravatar, true)
+		delete(o, "is_active")
+		switch {
+		case u.System:
+			o["is_system_bot"] = true
+			system = append(system, o)
+		case u.Active:
+			active = append(active, o)
+		default:
+			gone = append(gone, o)
+		}
+	})
+	s.a["realm_users"], s.a["realm_non_active_users"], s.a["cross_realm_bots"] = active, gone, system
+}
+
+// selfSection is what the caller is told of himself.
+func selfSection(s *state) {
+	a, me := s.a, s.Me()
+	if me == nil {
+		for k, v := range (obj{"avatar_source": "J", "avatar_url": "", "avatar_url_medium": "", "delivery_email": "", "email": "", "full_name": "Anonymous User", "user_id": 0,
+			"is_admin": false, "is_owner": false, "is_moderator": false, "is_guest": true, "can_create_private_streams": false, "can_create_public_streams": false,
+			"can_create_streams": false, "can_create_web_public_streams": false, "can_invite_others_to_realm": false}) {
+			a[k] = v
+		}
+		return
+	}
+	p := s.Person(me.ID)
+	url := avatarURL(p, s.c.Site, false).(string)
+	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url, strings.Replace(url, ".png", "-medium.png", 1)
+	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.c.Site), me.Name, me.ID
+	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner, me.IsModerator(), me.IsGuest()
+	private, public := s.May(me, "can_create_private_channel_group"), s.May(me, "can_create_public_channel_group")
+	web := s.SpectatorsAllowed() && s.May(me, "can_create_web_public_channel_group")
+	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private, public, web
+	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web, s.May(me, "can_invite_users_group")
+}
+
+func groupsSection(s *state) {
+	list := []any{}
+	s.EachGroup(func(g *realm.Group) {
+		if !g.Deactivated || s.Has(realm.CapDeactivatedGroups) {
+			list = append(list, groupObject(s.View, g))
+		}
+	})
+	s.a["realm_user_groups"] = list
+}
+
+// groupObject is a user group as clients know it.
+func groupObject(v realm.View, g *realm.Group) obj {
+	o := obj{"id": g.ID, "name": g.Name, "description": g.Description, "date_created": g.Created, "creator_id": nil, "members": nonNil(v.DirectMembers(g, v.Now)),
+		"direct_subgroup_ids": nonNil(slices.Clone(g.Subgroups)), "is_system_group": g.System, "deactivated": g.Deactivated}
+	if g.Creator != 0 {
+		o["creator_id"] = g.Creator
+	}
+	for _, r := range realm.GroupRules {
+		o[r.Name] = groupValue(v.GroupSettingOf(g, r.Name))
+	}
+	return o
+}
+
+func streamsSection(s *state) []any {
+	list := []any{}
+	s.EachChannel(func(c *realm.Channel) {
+		if s.MaySeeChannel(c) && (!c.Archived || s.Has(realm.CapArchivedChannels)) {
+			list = append(list, channelObject(s.ChannelInfo(c)))
+		}
+	})
+	return list
+}
+
+func subscriptionSections(s *state) {
+	now, before, never := []any{}, []any{}, []any{}
+	s.EachChannel(func(c *realm.Channel) {
+		if !s.MaySeeChannel(c) || c.Archived && !s.Has(realm.CapArchivedChannels) {
+			return
+		}
+		x := s.SubscriptionOf(s.User, c.ID)
+		switch {
+		case x != nil && x.Active, s.Me() == nil:
+			now = append(now, subscriptionObject(s.SubscriptionInfo(s.User, c, s.MaySeeSubscribers(c)), s.Client))
+		case x != nil:
+			before = append(before, subscriptionObject(s.SubscriptionInfo(s.User, c, s.MaySeeSubscribers(c)), s.Client))
+		default:
+			o := channelObject(s.ChannelInfo(c))
+			if s.Subscribers != form.NoSubscribers {
+				o["subscribers"] = []realm.UserID{}
+				if s.MaySeeSubscribers(c) {
+					o["subscribers"] = s.Realm.Subscribers(c.ID)
+				}
+			}
+			never = append(never, o)
+		}
+	})
+	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now, before, never
 }

@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"parley/actors/realm"
+)
+
+// realmSection is every setting of the organization, as realm_<name>.
+func realmSection(s *state) {
+	a, o := s.a, s.Org()
+	for _, x := range realm.OrgSettings {
+		a["realm_"+x.Name] = s.OrgSetting(x.Name)
+	}
+	for _, x := range realm.OrgGroupSettings {
+		a[groupSettingField(x.Name)] = groupValue(s.OrgGroup(x.Name))
+	}
+	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description, o.Created, o.UUID
+	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.c.Site.URL, s.c.Site.URL, s.c.Site.Host
+	a["realm_icon_source"], a["realm_icon_url"] = o.IconSource, iconURL(o, s.c.Site)
+	a["realm_logo_source"], a["realm_logo_url"] = o.LogoSource, "/static/images/logo/logo.svg?version=1"
+	a["realm_night_logo_source"], a["realm_night_logo_url"] = o.NightLogoSource, "/static/images/logo/logo-night.svg?version=1"
+	a["realm_authentication_methods"] = obj{"Email": obj{"enabled": true, "available": true}}
+	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"}, "jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
+	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = true, true
+	a["realm_allow_edit_history"] = s.OrgText("message_edit_history_visibility_policy") != "none"
+	a["realm_mandatory_topics"] = s.OrgText("topics_policy") == "disable_empty_topic"
+	a["realm_empty_topic_display_name"] = realm.EmptyTopicName
+	a["realm_create_private_stream_policy"] = policyNumber(s.OrgGroup("can_create_private_channel_group"), 1)
+	a["realm_create_public_stream_policy"] = policyNumber(s.OrgGroup("can_create_public_channel_group"), 1)
+	a["realm_create_web_public_stream_policy"] = policyNumber(s.OrgGroup("can_create_web_public_channel_group"), 7)
+	a["realm_wildcard_mention_policy"] = wildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
+	a["realm_presence_disabled"] = s.Me() == nil
+	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
+	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = false, nil
+	a["realm_default_external_accounts"] = obj{
+		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "", "url_pattern": "https://twitter.com/%(username)s"},
+		"github":  obj{"text": "GitHub", "name": "GitHub username", "hint": "", "url_pattern": "https://github.com/%(username)s"},
+	}
+	if s.Me() == nil {
+		a["realm_allow_message_editing"] = false
+	}
+}
+
+// groupSettingField is a permission setting's name in a registration.
+func groupSettingField(name string) string { return "realm_" + name }
+
+// policyNumber is the old number of a channel-creation setting; otherwise is what has none.
+func policyNumber(g realm.GroupValue, otherwise int) int {
+	switch g.Group {
+	case 1:
+		return 6
+	case 2:
+		return 7
+	case 3:
+		return 2
+	case 4:
+		return 4
+	case 5:
+		return 3
+	case 6:
+		return 1
+	}
+	return otherwise
+}
+
+func wildcardPolicy(g realm.GroupValue) int {
+	switch g.Group {
+	case 7, 8:
+		return 1
+	case 6:
+		return 2
+	case 5:
+		return 3
+	case 1:
+		return 6
+	case 4:
+		return 7
+	}
+	return 5
+}
+
+// serverSection is the constants and limits of the server.
+func serverSection(s *state) {
+	a := s.a
+	for k, v := range (obj{
+		"development_environment": false, "event_queue_longpoll_timeout_seconds": 90,
+		"gif_rating_policy_options": obj{"disabled": obj{"id": 0, "name": "GIPHY integration disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
+			"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}},
+		"jitsi_server_url": s.OrgSetting("jitsi_server_url"), "max_avatar_file_size_mib": 5, "max_bulk_new_subscription_messages": 100,
+		"max_channel_folder_description_length": realm.MaxDescription, "max_channel_folder_name_length": 60, "max_file_upload_size_mib": 100,
+		"max_icon_file_size_mib": 5, "max_logo_file_size_mib": 5, "max_message_length": realm.MaxMessage, "max_reminder_note_length": 500,
+		"max_stream_description_length": realm.MaxDescription, "max_stream_name_length": realm.MaxChannelName, "max_topic_length": realm.MaxTopic,
+		"password_max_length": 100, "password_min_guesses": 10000, "password_min_length": 6, "server_avatar_changes_disabled": false,
+		"server_can_summarize_topics": false, "server_emoji_data_url": "/static/generated/emoji/emoji_api.json", "server_generation": s.c.Tools.Generation,
+		"server_inline_image_preview": true, "server_inline_url_embed_preview": false, "server_jitsi_server_url": nil,
+		"server_max_deactivated_realm_deletion_days": nil, "server_min_deactivated_realm_deletion_days": 14, "server_name_changes_disabled": false,
+		"server_needs_upgrade": false, "server_presence_offline_threshold_seconds": 200, "server_presence_ping_interval_seconds": 60,
+		"server_report_message_types": []any{obj{"key": "spam", "name": "Spam"}, obj{"key": "harassment", "name": "Harassment"}, obj{"key": "inappropriate", "name": "Inappropriate content"},
+			obj{"key": "norms", "name": "Violates community norms"}, obj{"key": "other", "name": "Other reason"}},
+		"server_supported_permission_settings": supportedSettings, "server_thumbnail_formats": []any{},
+		"server_typing_started_expiry_period_milliseconds": 45000, "server_typing_started_wait_period_milliseconds": 30000, "server_typing_stopped_wait_period_milliseconds": 12000,
+		"server_web_public_streams_enabled": true, "settings_send_digest_emails": false, "upgrade_text_for_wide_organization_logo": "", "zulip_plan_is_not_limited": true,
+	}) {
+		a[k] = v
+	}
+}
+
+// supportedSettings is the table of every permission setting there is.
+var supportedSettings = func() obj {
+	of := func(rules []realm.GroupSettingRule, system any) obj {
+		o := obj{}
+		for _, r := range rules {
+			o[r.Name] = obj{"require_system_group": r.SystemOnly, "allow_internet_group": false, "allow_nobody_group": r.NobodyOK, "allow_everyone_group": r.EveryoneOK,
+				"default_group_name": r.Default, "default_for_system_groups": system, "allowed_system_groups": nonNil(r.Allowed)}
+		}
+		return o
+	}
+	return obj{"realm": of(realm.OrgGroupSettings, nil), "stream": of(realm.ChannelRules, nil), "group": of(realm.GroupRules, "role:nobody")}
+}()
