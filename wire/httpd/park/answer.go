@@ -15,6 +15,7 @@ type Parked struct {
 	gone  func()
 	extra string // header lines the handler had set
 	close bool   // the client asked for no further requests, or the server drained
+	head  bool   // the client wants no body
 	alive bool   // an HTTP/1.0 client must be told that it may go on
 }
 
@@ -35,6 +36,7 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 		gone:  gone,
 		extra: s.extraLines(&ctx.Response.Header),
 		close: close,
+		head:  ctx.IsHead(),
 		alive: !close && !ctx.Request.Header.IsHTTP11(),
 	}
 	r.parked = p
@@ -106,6 +108,9 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 		b = append(b, "Connection: keep-alive\r\n"...)
 	}
 	b = append(b, "\r\n"...)
+	if p.head {
+		return b
+	}
 	for _, part := range parts {
 		b = append(b, part...)
 	}
@@ -151,6 +156,7 @@ var (
 	refuseConns      = &refusal{503, reasonConns, "Too many connections", ""}
 	refuseConnsPerIP = &refusal{429, reasonConnsPerIP, "Too many connections from your address", "RATE_LIMIT_HIT"}
 	refuseActive     = &refusal{503, reasonActive, "Server is busy", ""}
+	refuseBodies     = &refusal{503, reasonBodies, "Server is busy", ""}
 	refuseSlowers    = &refusal{503, reasonSlowClients, "Server is busy", ""}
 )
 

@@ -46,7 +46,7 @@ func (s *Server) acceptBlocking(ln net.Listener) error {
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
 		}
-		c := &blockConn{s: s, conn: conn}
+		c := &blockConn{s: s, conn: conn, idle: true}
 		if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 			c.ip = a.Addr()
 		}
@@ -200,16 +200,13 @@ func (c *blockConn) settle() bool {
 // serve lets fasthttp handle the request that is there. It reports false when the connection is done with.
 func (c *blockConn) serve() bool {
 	s, r := c.s, c.req
-	if s.active.Add(1) > int64(s.cfg.MaxActive) {
-		s.active.Add(-1)
-		return c.refuse(refuseActive)
-	}
+	var conn net.Conn = r
 	if c.tls != nil {
-		s.fast.ServeConn(&secureRequest{r, *c.tls})
-	} else {
-		s.fast.ServeConn(r) // its error is the connection's end, which shows below
+		conn = &secureRequest{r, *c.tls}
 	}
-	s.active.Add(-1)
+	if ref := s.serveRequest(conn, r); ref != nil {
+		return c.refuse(ref)
+	}
 	keep := r.again
 	if r.parked != nil {
 		keep = true // until answered, which closes if it must

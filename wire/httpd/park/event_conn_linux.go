@@ -204,13 +204,9 @@ func (c *eventConn) serve() bool {
 	s, r := c.s, c.req
 	c.deadline.Store(0)
 	c.fresh = false
-	if s.active.Add(1) > int64(s.cfg.MaxActive) {
-		s.active.Add(-1)
-		return c.refuse(refuseActive)
+	if ref := s.serveRequest(r, r); ref != nil {
+		return c.refuse(ref)
 	}
-	s.fast.ServeConn(r) // its error is the connection's end, which shows below
-	s.active.Add(-1)
-
 	keep := r.again
 	if r.parked != nil {
 		keep = !r.parked.close

@@ -133,11 +133,6 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 	if err != nil {
 		return err
 	}
-	var opt error
-	err = raw.Control(func(fd uintptr) { opt = s.prepareListener(int(fd)) })
-	if err = errors.Join(err, opt); err != nil {
-		return fmt.Errorf("prepare listener: %w", err)
-	}
 	var fd int
 	var from unix.Sockaddr
 	var failed error
@@ -158,20 +153,21 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 		}
 		pause = 0
 		s.accepted.Add(1)
+		s.setOptions(fd)
 		s.adopt(fd, from)
 	}
 }
 
-// prepareListener sets what accepted sockets inherit, so that it costs no system calls for each of them.
-func (s *Server) prepareListener(fd int) error {
+// setOptions prepares an accepted socket; an option that cannot be set is done without. Setting them on the listener
+// would save the calls, but neither those of multipath TCP (package net's default) nor connections that were waiting
+// before Serve would inherit them.
+func (s *Server) setOptions(fd int) {
 	secs := max(1, int(s.cfg.KeepAlive/time.Second))
-	return errors.Join(
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1),
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs),
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(1, secs/4)),
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4),
-	)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs)
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(1, secs/4))
+	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4)
 }
 
 func temporary(err error) bool {

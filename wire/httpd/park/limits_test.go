@@ -373,3 +373,24 @@ func TestShutdownGivesUp(t *testing.T) {
 		until(t, "all to be closed", func() bool { return o.Stats().Open == 0 })
 	})
 }
+
+func TestMaxBodies(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{MaxBody: 1000, MaxBodies: 2500, ParkedHeader: viaTest})
+		a, b := o.dial(), o.dial()
+		a.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
+		b.say("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n")
+		until(t, "two bodies under way", func() bool { return o.Stats().Bodies == 2000 })
+		c := o.dial()
+		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+		c.refused(503, "")
+		c = o.dial()
+		c.get("/") // what has no body is served still
+		c.expect("hello /")
+		b.say("b\r\n0\r\n\r\n")
+		b.expect("b")
+		until(t, "room", func() bool { return o.Stats().Bodies == 1000 })
+		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
+		c.expect(strings.Repeat("x", 1000))
+	})
+}

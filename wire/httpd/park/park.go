@@ -14,7 +14,8 @@
 //   - A request reaches fasthttp only after its head passed a gate stricter than fasthttp or net/http (head.go), and
 //     fasthttp is shown exactly one request at a time, framed by the gate. So nobody behind or before this server can
 //     read the same bytes as different requests. Refusals are JSON in the protocol's error form, and close.
-//   - Bodies are read before the handler runs, and multipart bodies are left unparsed for the handler.
+//   - Bodies are read before the handler runs, and multipart bodies are left unparsed for the handler. Handlers must
+//     not hijack, and nothing of a RequestCtx, its Conn included, outlives its handler.
 //
 // On Linux, TCP connections live in an edge-triggered epoll. TLS, other listeners and other systems use one blocked
 // goroutine a connection; the API is the same.
@@ -65,13 +66,14 @@ type Config struct {
 	IdleTimeout   time.Duration // a keep-alive connection without a request; 2 min, above the usual proxies' 60-75 s
 	LingerTimeout time.Duration // after a refusal, so that the client reads it before a reset can destroy it; 2 s
 	KeepAlive     time.Duration // TCP probes find clients that vanished without a word, parked ones too; 60 s
-	Sweep         time.Duration // how coarse the above are kept: one pass over all connections a tick; 250 ms
+	Sweep         time.Duration // how coarse the above are kept: one pass over all connections a tick; 500 ms
 	MinRate       int           // bytes/s a slow body or reader must keep up beyond the base time; 8 KiB/s: a poor 2G link
 
 	MaxConns      int // open connections; default is the process's file limit less 1/16 (at least 64) for other files
 	MaxConnsPerIP int // open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one
 	MaxActive     int // requests being handled at once, each ~20 kB of stack and buffers; 8,192
 	MaxSlow       int // handlers held up by a slow body or a slow reader at once, same cost; 1,024
+	MaxBodies     int // bytes of request bodies in memory at once: announced lengths are allocated unseen; 512 MiB
 	MaxPending    int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
 }
 
@@ -96,12 +98,13 @@ func (c *Config) defaults() {
 	dur(&c.IdleTimeout, 2*time.Minute)
 	dur(&c.LingerTimeout, 2*time.Second)
 	dur(&c.KeepAlive, time.Minute)
-	dur(&c.Sweep, 250*time.Millisecond)
+	dur(&c.Sweep, 500*time.Millisecond)
 	def(&c.MinRate, 8<<10)
 	limit := fileLimit()
 	def(&c.MaxConns, limit-max(64, limit/16))
 	def(&c.MaxActive, 8192)
 	def(&c.MaxSlow, 1024)
+	def(&c.MaxBodies, 512<<20)
 	def(&c.MaxPending, 64<<20)
 }
 
@@ -366,6 +369,26 @@ func household(ip netip.Addr) netip.Addr {
 		return ip
 	}
 	return p.Addr()
+}
+
+// serveRequest lets fasthttp handle the request that is there, unless the server has its hands full.
+func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
+	active, bodies := int64(1), r.head.length
+	if bodies < 0 {
+		bodies = r.limit // chunked: as much as it may become
+	}
+	defer func() {
+		s.active.Add(-active)
+		s.bodies.Add(-bodies)
+	}()
+	if s.active.Add(active) > int64(s.cfg.MaxActive) {
+		return refuseActive
+	}
+	if s.bodies.Add(bodies) > int64(s.cfg.MaxBodies) && bodies > 0 {
+		return refuseBodies
+	}
+	s.fast.ServeConn(conn) // its error is the connection's end, which request tells better
+	return nil
 }
 
 // handle is what fasthttp calls: the request is complete, nothing more is read for it.

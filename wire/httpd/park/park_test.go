@@ -514,6 +514,23 @@ func TestPendingLimit(t *testing.T) {
 	})
 }
 
+func TestHead(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{})
+		c := o.dial()
+		for range 2 {
+			c.say("HEAD /poll HTTP/1.1\r\nHost: x\r\n\r\n")
+			o.answer(o.poll(), "nobody sees this")
+			resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})
+			if err != nil || resp.ContentLength != 16 {
+				t.Fatal(err, resp)
+			}
+		}
+		c.get("/")
+		c.expect("hello /")
+	})
+}
+
 func TestPanic(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {

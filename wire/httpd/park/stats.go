@@ -17,15 +17,16 @@ const (
 	reasonConnsPerIP
 	reasonActive
 	reasonSlowClients
+	reasonBodies
 	reasonPending
 	reasons // how many there are
 )
 
 var reasonNames = [reasons]string{"malformed", "http_version", "header_size", "body_size", "content_encoding",
-	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "pending"}
+	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending"}
 
 type counters struct {
-	open, parked, active, slow, pending          atomic.Int64
+	open, parked, active, slow, bodies, pending  atomic.Int64
 	accepted, requests, parks, answers, departed atomic.Int64
 	stuck, panics, bytesIn, bytesOut             atomic.Int64
 	refused                                      [reasons]atomic.Int64
@@ -37,6 +38,7 @@ type Stats struct {
 	Parked  int // requests waiting for their Answer now
 	Active  int // requests in handlers (or being read or written) now
 	Slow    int // of these, held up by their client now
+	Bodies  int // bytes of request bodies that are held or announced now
 	Pending int // bytes of parked answers that sockets did not take at once, now
 
 	Accepted, Requests int64
@@ -56,6 +58,7 @@ func (s *Server) Stats() Stats {
 		Parked:   int(s.parked.Load()),
 		Active:   int(s.active.Load()),
 		Slow:     int(s.slow.Load()),
+		Bodies:   int(s.bodies.Load()),
 		Pending:  int(s.pending.Load()),
 		Accepted: s.accepted.Load(),
 		Requests: s.requests.Load(),
