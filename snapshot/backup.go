@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	iofs "io/fs"
 	"sort"
 	"strings"
 	"time"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -31,6 +31,9 @@ const (
 func (s *Store) Backup(w io.Writer) error {
 	s.backup.Lock() // one directory, one backup
 	defer s.backup.Unlock()
+	if s.readOnly {
+		return ErrReadOnly // Pebble makes checkpoints only of what it may write
+	}
 	if err := s.read(); err != nil {
 		return err
 	}
@@ -43,7 +46,7 @@ func (s *Store) Backup(w io.Writer) error {
 	s.mu.Lock()
 	mark := s.positions()
 	s.mu.Unlock()
-	err := s.await(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	_, err := s.await(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -97,7 +100,7 @@ func (b *backupWriter) entry(name string, size int64, r io.Reader) error {
 		return err
 	}
 	sum := sha256.New()
-	if _, err := io.CopyN(io.MultiWriter(b.tar, sum), r, size); err != nil {
+	if _, err := io.CopyN(io.MultiWriter(sum, b.tar), r, size); err != nil {
 		return err
 	}
 	fmt.Fprintf(&b.manifest, "file %s %d %x\n", name, size, sum.Sum(nil))
@@ -128,10 +131,10 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	}
 	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
 		return fmt.Errorf("restore: %s holds a store already", dir)
-	} else if !oserror.IsNotExist(err) {
+	} else if !errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := fs.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDir(fs, dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
@@ -219,7 +222,7 @@ func unpackFile(fs vfs.FS, path string, h *tar.Header, r io.Reader, have io.Writ
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), r)
+	n, err := io.Copy(io.MultiWriter(sum, f), r) // a vfs.File may spoil what it is given to write
 	if err == nil {
 		err = f.Sync()
 	}

@@ -39,10 +39,10 @@ func contents(s *Store) string {
 	ids, err := s.Realms()
 	fmt.Fprintln(&b, ids, err)
 	for _, id := range ids {
-		fmt.Fprintf(&b, "realm %d\n", id)
 		s.mu.Lock()
-		after := s.realms[id].standing.at
+		epoch, after := s.realms[id].epoch, s.realms[id].standing.at
 		s.mu.Unlock()
+		fmt.Fprintf(&b, "realm %d epoch %d\n", id, epoch)
 		fmt.Fprintln(&b, s.Tail(id, after, func(n Seq, f []byte) error {
 			fmt.Fprintf(&b, "fact %d %s\n", n, f)
 			return nil

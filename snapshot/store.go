@@ -62,7 +62,7 @@ var (
 	// ErrDuplicate refuses an entry whose request id is in the journal already; see DuplicateError.
 	ErrDuplicate = errors.New("request is in the journal already")
 	// ErrFailed answers every write after one has failed.
-	ErrFailed = errors.New("the data directory cannot be written any more")
+	ErrFailed = errors.New("the data directory cannot be written")
 	// ErrTooLarge refuses what exceeds a limit of this package.
 	ErrTooLarge = errors.New("too large for the journal")
 	// ErrSnapshotted answers Tail from a number whose successor is no longer in the journal.
@@ -120,12 +120,16 @@ type Store struct {
 	backup sync.Mutex
 
 	// Commits go through one goroutine, so that one that Pebble never returns from (see fatalLogger) can be given up.
-	work chan *pebble.Batch
-	done chan error
+	work    chan *pebble.Batch
+	done    chan error
+	working bool
 
 	failOnce sync.Once
 	failed   chan struct{} // closed when a write has failed
 	failure  error         // set before failed is closed
+	stopOnce sync.Once
+	stopped  chan struct{} // closed when Pebble has stopped a goroutine for good
+	stuck    atomic.Bool   // Pebble cannot be used, not even be closed
 
 	// Everything that reads Pebble counts itself among the readers; Close waits for them.
 	closing sync.Mutex
@@ -186,6 +190,7 @@ func open(dir string, o Options, m mode) (*Store, error) {
 		work:    make(chan *pebble.Batch),
 		done:    make(chan error),
 		failed:  make(chan struct{}),
+		stopped: make(chan struct{}),
 		realms:  map[uint32]*realmState{},
 		pending: map[string]Seq{},
 		mode:    m,
@@ -194,7 +199,12 @@ func open(dir string, o Options, m mode) (*Store, error) {
 		s.found = func(err error) error { return err }
 	}
 	if err := s.open(); err != nil {
+		if s.working {
+			close(s.work)
+		}
+		s.closeOverlay()
 		s.release()
+		s.unlock()
 		return nil, err
 	}
 	return s, nil
@@ -211,7 +221,7 @@ func oneName(fs vfs.FS, dir string) (string, error) {
 func (s *Store) open() error {
 	storeDir := s.storeDir()
 	if !s.readOnly {
-		if err := s.fs.MkdirAll(storeDir, 0o700); err != nil {
+		if err := makeDir(s.fs, storeDir); err != nil {
 			return fmt.Errorf("create data directory: %w", err)
 		}
 	}
@@ -235,14 +245,18 @@ func (s *Store) open() error {
 			return err
 		}
 	}
-	db, err := pebble.Open(storeDir, s.pebbleOptions())
+	var db *pebble.DB
+	returned, err := s.await(func() (err error) {
+		db, err = pebble.Open(storeDir, s.pebbleOptions())
+		return err
+	})
+	if returned {
+		s.db = db
+	}
 	if err != nil {
-		if err2 := s.Err(); err2 != nil {
-			err = err2
-		}
 		return s.pebbleError("open data directory", err)
 	}
-	s.db, s.rows = db, db
+	s.rows = db
 	if err := s.load(); err != nil {
 		return err
 	}
@@ -258,12 +272,42 @@ func (s *Store) open() error {
 		return fmt.Errorf("remove what is left of a backup: %w", err)
 	}
 	go s.committer()
+	s.working = true
 	if err := s.finishSnapshots(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.writeWatermark()
+}
+
+// makeDir makes a directory and those above it, durably: what is synced into a directory is lost if the directory is.
+func makeDir(fs vfs.FS, dir string) error {
+	var above []string
+	for d := dir; ; {
+		_, err := fs.Stat(d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, iofs.ErrNotExist) {
+			return err
+		}
+		parent := fs.PathDir(d)
+		if parent == d {
+			break
+		}
+		above = append(above, parent)
+		d = parent
+	}
+	if err := fs.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, d := range above {
+		if err := syncDir(fs, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (
@@ -289,7 +333,7 @@ func lockHeld(err error) bool {
 
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          s.fs,
+		FS:                          finalFS{s.fs, s},
 		Logger:                      fatalLogger{s},
 		CacheSize:                   s.o.Cache,
 		MemTableSize:                uint64(s.o.MemTable),
@@ -301,7 +345,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		ReadOnly:                    s.readOnly,
 		ErrorIfNotExists:            s.readOnly,
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { s.fail(fmt.Errorf("background write: %w", err)) },
+			BackgroundError: func(err error) { s.fail(s.pebbleError("write in the background", err)) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				s.o.Log.Error("data directory damaged", "file", i.Path, "why", i.Details)
 			},
@@ -318,7 +362,8 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	return o
 }
 
-// Close writes everything out and releases the directory. After a failed write it only gives up.
+// Close writes everything out and releases the directory. After a failed write it writes nothing out, and answers the
+// failure.
 func (s *Store) Close() error {
 	s.mu.Lock() // no commit is under way
 	s.closing.Lock()
@@ -329,70 +374,83 @@ func (s *Store) Close() error {
 	if closed {
 		return nil
 	}
-	if err := s.Err(); err != nil {
-		// Pebble may be stopped anywhere, holding its locks: leave it alone. The directory stays locked until the
-		// process ends, so that nobody opens it while a last write may be under way.
-		return err
+	if s.working {
+		close(s.work)
 	}
-	close(s.work)
-	if s.readOnly {
-		s.readers.Wait()
-		err := s.closeOverlay()
-		s.release()
-		return err
-	}
-	if err := s.await(func() error { s.readers.Wait(); return nil }); err != nil {
-		return err
-	}
-	// Flushed tables carry checksums and exact lengths, a log's tail does not: close leaves nothing in the log.
-	if err := s.await(s.db.Flush); err != nil {
-		s.fail(fmt.Errorf("flush: %w", err))
+	if s.stuck.Load() {
 		return s.Err()
 	}
-	if err := s.await(s.db.Close); err != nil {
-		s.fail(fmt.Errorf("close: %w", err))
-		return s.Err()
+	s.readers.Wait()
+	if err := s.closeOverlay(); err != nil {
+		s.o.Log.Warn("close rows", "why", err)
 	}
-	s.db = nil
-	s.mu.Lock()
-	err := s.writeWatermark()
-	s.mu.Unlock()
-	s.release()
-	return err
+	if !s.readOnly && s.Err() == nil {
+		// Flushed tables carry checksums and exact lengths, a log's tail does not: close leaves nothing in the log.
+		if _, err := s.await(s.db.Flush); err != nil {
+			s.fail(fmt.Errorf("flush: %w", err))
+		}
+	}
+	clean := s.release() && s.Err() == nil
+	if clean && !s.readOnly {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.writeWatermark()
+	}
+	s.unlock()
+	return s.Err()
 }
 
-// release gives up what a failed or finished open holds.
-func (s *Store) release() {
-	if s.db != nil && s.Err() == nil {
-		s.db.Close()
+// release closes Pebble, if that can be done: a stuck one may hold its own locks, and may have a last write under way.
+func (s *Store) release() bool {
+	if s.db == nil || s.stuck.Load() {
+		return false
+	}
+	returned, err := s.await(s.db.Close)
+	if err != nil {
+		s.fail(fmt.Errorf("close: %w", err))
+	}
+	if returned {
 		s.db = nil
 	}
-	if s.lock != nil && s.Err() == nil {
+	return returned
+}
+
+// unlock lets others open the directory. Not while Pebble may still write: then the end of the process does it.
+func (s *Store) unlock() {
+	if s.lock != nil && !s.stuck.Load() && s.db == nil {
 		s.lock.Close()
 		s.lock = nil
 	}
 }
 
-// await runs a call into Pebble that may never return when a write fails.
-func (s *Store) await(call func() error) error {
+// await runs a call into Pebble that may never return when a write fails. It has returned, or Pebble is stuck.
+func (s *Store) await(call func() error) (returned bool, err error) {
 	result := make(chan error, 1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				result <- fmt.Errorf("%v", p)
+				s.stuck.Store(true)
+				result <- panicError(p)
 			}
 		}()
 		result <- call()
 	}()
 	select {
-	case err := <-result:
-		if failure := s.Err(); failure != nil {
-			return failure
-		}
-		return err
-	case <-s.failed:
-		return s.failure
+	case err = <-result:
+		returned = true
+	case <-s.stopped:
 	}
+	if failure := s.Err(); failure != nil {
+		return returned, failure
+	}
+	return returned, err
+}
+
+func panicError(p any) error {
+	if err, ok := p.(error); ok {
+		return err
+	}
+	return fmt.Errorf("%v", p)
 }
 
 // Failed is closed when a write has failed, also one in the background. Err then tells why.
@@ -419,6 +477,14 @@ func (s *Store) fail(reason error) {
 	})
 }
 
+// stop fails the store and never returns. Pebble's locks that the goroutine holds stay held.
+func (s *Store) stop(reason error) {
+	s.fail(reason)
+	s.stuck.Store(true)
+	s.stopOnce.Do(func() { close(s.stopped) })
+	select {}
+}
+
 type failedError struct{ reason error }
 
 func (e *failedError) Error() string   { return ErrFailed.Error() + ": " + e.reason.Error() }
@@ -435,8 +501,7 @@ func (l fatalLogger) Errorf(format string, args ...any) {
 }
 
 func (l fatalLogger) Fatalf(format string, args ...any) {
-	l.s.fail(fatalReason(format, args))
-	select {}
+	l.s.stop(fatalReason(format, args))
 }
 
 // fatalReason keeps an error among the arguments, so that a full disk is recognized.
@@ -452,12 +517,7 @@ func fatalReason(format string, args []any) error {
 // committer applies batches in order, synced, until Close.
 func (s *Store) committer() {
 	for b := range s.work {
-		err := s.apply(b)
-		if err != nil {
-			s.fail(err)
-			return
-		}
-		s.done <- nil
+		s.done <- s.apply(b)
 	}
 }
 
@@ -465,11 +525,8 @@ func (s *Store) apply(b *pebble.Batch) (err error) {
 	defer func() {
 		// Pebble panics on a log that has failed before.
 		if p := recover(); p != nil {
-			if e, ok := p.(error); ok {
-				err = e
-			} else {
-				err = fmt.Errorf("%v", p)
-			}
+			s.stuck.Store(true)
+			err = panicError(p)
 		}
 	}()
 	return s.db.Apply(b, pebble.Sync)
@@ -490,9 +547,11 @@ func (s *Store) commit(b *pebble.Batch) error {
 	start := time.Now()
 	s.work <- b
 	select {
-	case <-s.done:
-	case <-s.failed:
-		return s.failure
+	case err := <-s.done:
+		if err != nil {
+			s.fail(err)
+		}
+	case <-s.stopped:
 	}
 	// A background write that failed meanwhile leaves this one in doubt.
 	if err := s.Err(); err != nil {

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	iofs "io/fs"
 	"sort"
 	"strings"
 
-	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -145,7 +145,7 @@ func (s *Store) durableFiles() ([]fileMark, error) {
 		}
 		path := s.fs.PathJoin(s.storeDir(), name)
 		f, err := s.fs.Open(path)
-		if oserror.IsNotExist(err) {
+		if errors.Is(err, iofs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
@@ -206,7 +206,7 @@ func readFile(fs vfs.FS, path string) ([]byte, error) {
 // readWatermark returns nil when there is none: the directory is new, or somebody took the watermark away on purpose.
 func (s *Store) readWatermark() (*watermark, error) {
 	data, err := readFile(s.fs, s.fs.PathJoin(s.dir, watermarkFile))
-	if oserror.IsNotExist(err) {
+	if errors.Is(err, iofs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Store) checkFiles(w *watermark) error {
 		path := s.fs.PathJoin(s.storeDir(), mark.name)
 		where := subDir + "/" + mark.name
 		info, err := s.fs.Stat(path)
-		if oserror.IsNotExist(err) {
+		if errors.Is(err, iofs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
@@ -260,7 +260,7 @@ func (s *Store) checkFiles(w *watermark) error {
 
 // currentManifest names the manifest Pebble will read; "" if there is no store yet.
 func (s *Store) currentManifest() (string, error) {
-	if _, err := s.fs.Stat(s.storeDir()); oserror.IsNotExist(err) {
+	if _, err := s.fs.Stat(s.storeDir()); errors.Is(err, iofs.ErrNotExist) {
 		return "", nil
 	}
 	desc, err := pebble.Peek(s.storeDir(), s.fs)

@@ -1,0 +1,92 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The bytes of format 1, as the first release wrote them. A later format is added beside it; these lines and
+// testdata/format1.tar stay, and must be read for ever.
+func TestFormat1IsPinned(t *testing.T) {
+	var h hasher
+	record := make([]byte, recordHead+4)
+	hash := h.put(record, 3, 1841, chain{0xaa, 0xbb}, []byte("fact"))
+	value := append(make([]byte, valueHead), "value"...)
+	sealValue(value, rowKey(3, 7, []byte("key")))
+	mark := &watermark{commits: 9, realms: []position{{3, 2, 1841, hash, 1700}}, files: []fileMark{{"000004.log", 77}}}
+
+	var got bytes.Buffer
+	for _, line := range []struct {
+		what  string
+		bytes []byte
+	}{
+		{"journal key", journalKey(3, 1841)},
+		{"record", record},
+		{"hash", hash[:]},
+		{"row key", rowKey(3, 7, []byte("key"))},
+		{"row", value},
+		{"body key", bodyKey(3, []byte("key"))},
+		{"request key", requestKey(3, "key")},
+		{"staged key", stagedKey(3, 5)},
+		{"epoch key", headKey(3, headEpoch)},
+		{"standing key", headKey(3, headStanding)},
+		{"standing", standing{at: 1841, hash: hash, staged: 5, count: 6}.encode()},
+		{"commits key", commitsKey},
+		{"meta key", metaKey("key")},
+		{"staged rows", stagedRows()},
+	} {
+		fmt.Fprintf(&got, "%s %x\n", line.what, line.bytes)
+	}
+	got.Write(mark.encode())
+
+	path := filepath.Join("testdata", "format1.txt")
+	pinned, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(pinned) {
+		t.Errorf("the format has changed. What is stored in it must stay readable: give the new one a new number.\n got\n%s\npinned\n%s", got.String(), pinned)
+	}
+	w, err := decodeWatermark(mark.encode())
+	if err != nil || fmt.Sprint(w) != fmt.Sprint(mark) {
+		t.Errorf("watermark %v comes back as %v, %v", mark, w, err)
+	}
+}
+
+func stagedRows() []byte {
+	s := OpenMemory()
+	defer s.Close()
+	w := rowWriter{s: s}
+	w.add(Row{7, []byte("key"), []byte("value")})
+	w.add(Row{8, []byte("gone"), nil})
+	w.add(Row{9, nil, []byte{}})
+	return w.ops
+}
+
+// TestFormat1Opens restores a backup that the first release made: facts and rows in table files and in the log.
+func TestFormat1Opens(t *testing.T) {
+	backup, err := os.ReadFile(filepath.Join("testdata", "format1.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(filepath.Join("testdata", "format1-contents.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := vfs.NewMem()
+	if err := restore(bytes.NewReader(backup), "data", nil, small(fs)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "findings", findings(t, fs), []string(nil))
+	s := mustOpen(t, fs)
+	if got := contents(s); got != string(want) {
+		t.Errorf("contents: %s", difference(got, string(want)))
+	}
+	c := mustClaim(t, s, 1)
+	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("it goes on")})
+}
