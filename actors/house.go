@@ -298,7 +298,8 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 
 // moment is what a turn gets to know of the world.
 func (h *House) moment() realm.Moment {
-	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey}
+	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey,
+		Render: wire.RenderInTurn, Describe: wire.Describe}
 }
 
 // HashKey is the one-way form of API keys and tokens. They are long and random, so a plain hash is enough and lookup by

@@ -43,6 +43,7 @@ var ChannelRules = []GroupSettingRule{
 // channelIndex is what is derived about one channel.
 type channelIndex struct {
 	subscribers Set                    // users with an active subscription, deactivated accounts included
+	active      Set                    // those of them whose account is active
 	ids         Set                    // messages that are in the channel now
 	sent        Set                    // messages that were sent to it, wherever they are now
 	topics      map[string]*topicIndex // by folded name
@@ -98,15 +99,10 @@ func (r *Realm) Subscribed(u UserID, c ChannelID) bool {
 }
 
 // Subscribers is every user with an active subscription and an active account.
-func (r *Realm) Subscribers(c ChannelID) []UserID {
-	out := []UserID{}
-	for _, id := range IDs[UserID](r.by.channel[c].subscribers) {
-		if u := r.users.find(id); u != nil && u.Active {
-			out = append(out, id)
-		}
-	}
-	return out
-}
+func (r *Realm) Subscribers(c ChannelID) []UserID { return IDs[UserID](r.by.channel[c].active) }
+
+// SubscriberCount is how many Subscribers there are.
+func (r *Realm) SubscriberCount(c ChannelID) int { return r.by.channel[c].active.Len() }
 
 // hasContent: who may read a channel's messages. Subscribers; for public channels every non-guest; web-public
 // everyone; further non-guests through the groups that grant subscribing.
@@ -366,7 +362,7 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	if m, ok := ix.ids.Min(); ok {
 		i.FirstMessage = MessageID(m)
 	}
-	i.Subscribers = len(r.Subscribers(c.ID))
+	i.Subscribers = r.SubscriberCount(c.ID)
 	i.RecentlyActive = r.by.clock-c.LastActive <= recentlyActive
 	return i
 }

@@ -237,6 +237,9 @@ func (r *Realm) index() {
 		for _, s := range l.List {
 			if s.Active {
 				r.by.channel[s.Channel].subscribers.Add(int64(u))
+				if r.users.must(u).Active {
+					r.by.channel[s.Channel].active.Add(int64(u))
+				}
 			}
 		}
 	}
@@ -438,3 +441,13 @@ func (r *Realm) messagesSince(c ChannelID, since int64) int {
 
 // LastMessage is the newest id given to a message, 0 before the first.
 func (r *Realm) LastMessage() MessageID { return r.Org().NextMessage - 1 }
+
+// LastInTopic is the newest message of a topic, compared without case.
+func (r *Realm) LastInTopic(c ChannelID, topic string) (MessageID, bool) {
+	ix := r.by.channel[c]
+	if ix == nil || ix.topics[fold(topic)] == nil {
+		return 0, false
+	}
+	id, ok := ix.topics[fold(topic)].ids.Max()
+	return MessageID(id), ok
+}

@@ -105,6 +105,11 @@ type Moment struct {
 	Token func(length int) string      // random characters of [A-Za-z0-9]
 	UUID  func() string                // random version 4
 	Hash  func(secret string) [32]byte // one-way, for API keys and other bearer secrets
+
+	// Render and Describe turn the text of a message, or of a description, into HTML inside the turn. They look only
+	// at the view. nil shows plain paragraphs.
+	Render   func(text string, v View) (Body, Content)
+	Describe func(text string, v View) string
 }
 
 // Caller says who asks. User 0 is nobody: an anonymous visitor, or the system itself if System is set.

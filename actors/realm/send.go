@@ -249,7 +249,7 @@ func (r *Realm) topicAllowed(c *Channel, topic string) error {
 
 // mayMention decides wildcard and group mentions in a channel.
 func (t *Turn) mayMention(me *User, c *Channel, topic string, x Content) error {
-	if x.ChannelWildcard && len(t.Subscribers(c.ID)) > manyMentions && !t.May(me, "can_mention_many_users_group") {
+	if x.ChannelWildcard && t.SubscriberCount(c.ID) > manyMentions && !t.May(me, "can_mention_many_users_group") {
 		return Refuse(Invalid, "STREAM_WILDCARD_MENTION_NOT_ALLOWED", "You do not have permission to use channel wildcard mentions in this channel.")
 	}
 	if x.TopicWildcard && !t.May(me, "can_mention_many_users_group") {
@@ -558,7 +558,7 @@ func (e *MessageArrived) FlagsFor(u UserID) Flags {
 	if e.ChannelWildcard {
 		f |= FlagChannelWildcard
 	}
-	if len(e.ReadBy) > 0 && slices.Contains(e.ReadBy, u) {
+	if _, read := slices.BinarySearch(e.ReadBy, u); read { // an archive notice is read by the whole audience
 		f |= FlagRead
 	}
 	if len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted) > 0 {

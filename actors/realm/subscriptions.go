@@ -66,6 +66,18 @@ func (r *Realm) channelsOf(u UserID) Set {
 	return s
 }
 
+// indexActive keeps the channels' active subscribers in step with the account.
+func (r *Realm) indexActive(u *User) {
+	r.channelsOf(u.ID).Each(func(c int64) bool {
+		if ix := r.by.channel[ChannelID(c)]; u.Active {
+			ix.active.Add(int64(u.ID))
+		} else {
+			ix.active.Remove(int64(u.ID))
+		}
+		return true
+	})
+}
+
 // Palette is the colours new subscriptions take, in order.
 var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
 
@@ -109,6 +121,9 @@ func (f *Subscribed) apply(r *Realm) {
 		s.Active, s.Color = true, f.Colors[i]
 		s.Spans = append(s.Spans, Span{From: f.From})
 		ix.subscribers.Add(int64(u))
+		if r.users.must(u).Active {
+			ix.active.Add(int64(u))
+		}
 	}
 	ix.heardKnown = false
 }
@@ -147,6 +162,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 		s.Active = false
 		s.close(f.Last)
 		ix.subscribers.Remove(int64(u))
+		ix.active.Remove(int64(u))
 	}
 	ix.heardKnown = false
 }

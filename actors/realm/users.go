@@ -272,6 +272,7 @@ func (f *UserChanged) apply(r *Realm) {
 	}
 	if f.Active != nil {
 		u.Active = *f.Active
+		r.indexActive(u)
 	}
 	if f.Email != nil {
 		delete(r.by.email, foldEmail(u.Email))

@@ -1,0 +1,39 @@
+package realm_test
+
+import (
+	"testing"
+
+	"parley/actors/realm"
+	. "parley/actors/realm/realmtest"
+)
+
+// done makes a command of what a turn does.
+func done(fn func(*realm.Turn)) func(*realm.Turn) (realm.Done, error) {
+	return func(t *realm.Turn) (realm.Done, error) { fn(t); return realm.Done{}, nil }
+}
+
+func TestAnnounceAndWhisper(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "tea"}}})
+	tea := s.Realm.FindChannelByName("tea").ID
+
+	Turn(s, System, done(func(t *realm.Turn) { t.Announce(tea, "news", "the kettle & the pot\n\nboil", ann) }))
+	got := HeardOf[*realm.MessageArrived](s, ann)
+	if len(got) != 1 || got[0].Message.Sender.ID != realm.NotificationBot || got[0].Message.Topic != "news" {
+		t.Fatalf("ann heard %+v", got)
+	}
+	if html := got[0].Message.Body.HTML; html != "<p>the kettle &amp; the pot</p>\n<p>boil</p>" {
+		t.Errorf("rendered as %q", html)
+	}
+	if f := got[0].FlagsFor(ann); f&realm.FlagRead == 0 {
+		t.Error("ann has it read at once, her flags say unread")
+	}
+	s.HearsNothing(bo)
+
+	Turn(s, System, done(func(t *realm.Turn) { t.Whisper("psst", bo) }))
+	if got := HeardOf[*realm.MessageArrived](s, bo); len(got) != 1 || got[0].Message.Channel != 0 || len(got[0].Message.People) != 2 {
+		t.Fatalf("bo heard %+v", got)
+	}
+	s.HearsNothing(ann)
+}

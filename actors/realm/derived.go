@@ -1,0 +1,45 @@
+package realm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Derived is what the realm derived from its rows, in a form that two realms with the same rows must agree on. It is
+// for tests and checks: whatever apply does to an index, index must rebuild.
+func (r *Realm) Derived() map[string]any {
+	out := map[string]any{}
+	set := func(name string, s Set) {
+		if !s.Empty() {
+			out[name] = IDs[int64](s)
+		}
+	}
+	for id, ix := range r.by.channel {
+		set(fmt.Sprintf("channel %d subscribers", id), ix.subscribers)
+		set(fmt.Sprintf("channel %d active", id), ix.active)
+		set(fmt.Sprintf("channel %d ids", id), ix.ids)
+		set(fmt.Sprintf("channel %d sent", id), ix.sent)
+		for name, t := range ix.topics {
+			set(fmt.Sprintf("channel %d topic %q", id, name), t.ids)
+			out[fmt.Sprintf("channel %d topic %q participants", id, name)] = t.participants
+		}
+	}
+	for id, t := range r.by.talk {
+		set(fmt.Sprintf("talk %d", id), t.ids)
+	}
+	for u, l := range r.by.talksOf {
+		l = slices.Clone(l)
+		slices.Sort(l)
+		out[fmt.Sprintf("talks of %d", u)] = l
+	}
+	for name, m := range map[string]map[UserID]*Set{"sent": r.by.sender, "mentioned": r.by.mentioned, "alerted": r.by.alerted} {
+		for u, s := range m {
+			set(fmt.Sprintf("%s %d", name, u), *s)
+		}
+	}
+	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening} {
+		set(name, s)
+	}
+	out["names"], out["emails"], out["queues"], out["public"] = r.by.channelName, r.by.email, r.by.queuesOf, r.by.allPublic
+	return out
+}

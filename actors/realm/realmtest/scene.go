@@ -1,0 +1,284 @@
+// Package realmtest plays scenes: people do things in an organization, and others hear of it or do not. When a scene
+// ends, its encoded facts are replayed into a fresh organization, which must have the same rows and tell the same.
+package realmtest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+)
+
+// Began is the time a scene starts at.
+const Began = 1_700_000_000
+
+// System is the server itself, as somebody who asks.
+const System realm.UserID = 0
+
+// Scene is one organization and what was last said in it. Everybody who joins listens with a queue.
+type Scene struct {
+	T     testing.TB
+	Realm *realm.Realm
+	Now   int64
+
+	played []played
+	told   []realm.Told // of the last Do or Refused
+	tokens int
+}
+
+// played is one encoded fact, when it was played, and what it told.
+type played struct {
+	at    int64
+	fact  []byte
+	texts map[realm.BodyRef]*realm.Body
+	told  []any
+}
+
+// New founds an organization; the scene checks itself when the test ends.
+func New(t testing.TB) *Scene {
+	s := &Scene{T: t, Realm: realm.New(1), Now: Began}
+	Do(s, System, realm.FoundRealm{Name: "Scene"})
+	t.Cleanup(func() {
+		if !t.Failed() {
+			s.replay()
+		}
+	})
+	return s
+}
+
+// Later lets time pass.
+func (s *Scene) Later(seconds int64) { s.Now += seconds }
+
+// Join makes an account that listens; without a role it is a member.
+func (s *Scene) Join(name string, role ...realm.Role) realm.UserID {
+	s.T.Helper()
+	c := realm.JoinUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "@example.com"}
+	if len(role) > 0 {
+		c.Role = role[0]
+	}
+	u := Do(s, System, c)
+	s.Listen(u)
+	return u
+}
+
+// JoinBot makes a generic bot of somebody's that listens.
+func (s *Scene) JoinBot(name string, owner realm.UserID) realm.UserID {
+	s.T.Helper()
+	u := Do(s, System, realm.JoinUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "-bot@example.com", Role: realm.Member, Bot: realm.GenericBot, BotOwner: owner})
+	s.Listen(u)
+	return u
+}
+
+// Listen opens a queue that takes everything.
+func (s *Scene) Listen(u realm.UserID) realm.QueueID {
+	s.T.Helper()
+	r := Do(s, u, realm.Register{Queue: realm.Queue{Caps: 1<<12 - 1, Subscribers: "true"}, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	return r.Queue.ID
+}
+
+// View is the organization as somebody sees it.
+func (s *Scene) View(u realm.UserID) realm.View {
+	s.Realm.Clock(s.Now)
+	return s.Realm.ViewAs(caller(u), s.Now)
+}
+
+func caller(u realm.UserID) realm.Caller {
+	return realm.Caller{User: u, Client: "scene", System: u == System}
+}
+
+func (s *Scene) moment() realm.Moment {
+	return realm.Moment{Now: s.Now, Token: func(n int) string {
+		s.tokens++
+		return fmt.Sprintf("%0*d", n, s.tokens)
+	}, UUID: func() string {
+		s.tokens++
+		return fmt.Sprintf("00000000-0000-4000-8000-%012d", s.tokens)
+	}, Hash: func(secret string) (h [32]byte) {
+		copy(h[:], secret)
+		return h
+	}}
+}
+
+// Try gives a command its turn and returns what came of it.
+func Try[A any](s *Scene, u realm.UserID, c realm.Command[A]) (A, error) {
+	return Turn(s, u, c.Decide)
+}
+
+// Turn is Try for what is not a command.
+func Turn[A any](s *Scene, u realm.UserID, decide func(*realm.Turn) (A, error)) (A, error) {
+	s.Realm.Clock(s.Now)
+	before := s.Realm.Seq()
+	a, facts, told, err := realm.Play(s.Realm, caller(u), s.moment(), decide)
+	s.told = told
+	at := map[realm.Seq][]any{}
+	for _, x := range told {
+		if !x.Ephemeral {
+			at[x.Seq] = notices(x)
+		}
+	}
+	for i, f := range facts {
+		p := played{at: s.Now, fact: codec.Fact(f), told: at[before+realm.Seq(i)+1]}
+		if w, ok := f.(realm.Writer); ok {
+			p.texts = w.Bodies()
+		}
+		s.played = append(s.played, p)
+	}
+	return a, err
+}
+
+// Do plays a command that must not be refused.
+func Do[A any](s *Scene, u realm.UserID, c realm.Command[A]) A {
+	s.T.Helper()
+	a, err := Try(s, u, c)
+	if err != nil {
+		s.T.Fatalf("%T by user %d refused: %v", c, u, err)
+	}
+	return a
+}
+
+// Refused plays a command that must be refused with that text or code, and change nothing.
+func Refused[A any](s *Scene, u realm.UserID, c realm.Command[A], want string) {
+	s.T.Helper()
+	before := s.Realm.Seq()
+	_, err := Try(s, u, c)
+	var r *realm.Refusal
+	if !errors.As(err, &r) {
+		s.T.Fatalf("%T by user %d: got %v, want the refusal %q", c, u, err, want)
+	}
+	if r.Msg != want && r.Code != want {
+		s.T.Fatalf("%T by user %d: refused as %s %q, want %q", c, u, r.Code, r.Msg, want)
+	}
+	if s.Realm.Seq() != before {
+		s.T.Fatalf("%T by user %d recorded facts and refused", c, u)
+	}
+}
+
+// Heard is the events a user was told by the last command, in order.
+func (s *Scene) Heard(u realm.UserID) []realm.Event {
+	var out []realm.Event
+	for _, t := range s.told {
+		for _, n := range t.Notices {
+			for _, to := range n.To {
+				if to == u && n.Event.EventType() != "" {
+					out = append(out, n.Event)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// HeardOf is the events of one Go type that a user was told by the last command.
+func HeardOf[E realm.Event](s *Scene, u realm.UserID) []E {
+	var out []E
+	for _, e := range s.Heard(u) {
+		if x, ok := e.(E); ok {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Hears requires that the last command told a user exactly these types of events, in this order: "stream", "message".
+func (s *Scene) Hears(u realm.UserID, types ...string) {
+	s.T.Helper()
+	got := []string{}
+	for _, e := range s.Heard(u) {
+		got = append(got, e.EventType())
+	}
+	if strings.Join(got, " ") != strings.Join(types, " ") {
+		s.T.Fatalf("user %d heard %v, want %v", u, got, types)
+	}
+}
+
+// HearsNothing requires that the last command told these users nothing.
+func (s *Scene) HearsNothing(users ...realm.UserID) {
+	s.T.Helper()
+	for _, u := range users {
+		s.Hears(u)
+	}
+}
+
+// replay plays the encoded facts into a fresh organization, and loads the rows into another.
+func (s *Scene) replay() {
+	s.T.Helper()
+	twin := realm.New(1)
+	for i, p := range s.played {
+		f, err := codec.DecodeFact(p.fact)
+		if err != nil {
+			s.T.Fatalf("fact %d: %v", i+1, err)
+		}
+		twin.Clock(p.at)
+		told := twin.Replay(f)
+		var got []any
+		if len(told.Notices) > 0 {
+			got = notices(told)
+		}
+		if !reflect.DeepEqual(got, p.told) {
+			s.T.Fatalf("fact %d (%T) tells something else when replayed:\n  then %v\n  now  %v", i+1, f, p.told, got)
+		}
+	}
+	loaded := realm.New(1)
+	loaded.Clock(s.Now)
+	s.Realm.Each(func(table uint16, key, row any) {
+		if err := loaded.Load(table, codec.Into(codec.Key(key)), codec.Into(codec.Row(row))); err != nil {
+			s.T.Fatalf("load row %v of table %d: %v", key, table, err)
+		}
+	})
+	loaded.Stand(s.Realm.Seq())
+	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": loaded} {
+		want, got := rows(s.Realm), rows(other)
+		for k, v := range want {
+			if !reflect.DeepEqual(got[k], v) {
+				s.T.Errorf("%s: row %s differs:\n  then %v\n  now  %v", name, k, v, got[k])
+			}
+		}
+		for k := range got {
+			if _, ok := want[k]; !ok {
+				s.T.Errorf("%s: has row %s too many", name, k)
+			}
+		}
+		s.T.Helper()
+		if a, b := s.Realm.Derived(), other.Derived(); !reflect.DeepEqual(a, b) {
+			for k := range a {
+				if !reflect.DeepEqual(a[k], b[k]) {
+					s.T.Errorf("%s: derived %s differs:\n  then %v\n  now  %v", name, k, a[k], b[k])
+				}
+			}
+			for k := range b {
+				if _, ok := a[k]; !ok {
+					s.T.Errorf("%s: derived %s too many: %v", name, k, b[k])
+				}
+			}
+		}
+	}
+}
+
+func rows(r *realm.Realm) map[string]any {
+	out := map[string]any{}
+	r.Each(func(table uint16, key, row any) { out[fmt.Sprintf("%d/%v", table, key)] = plain(codec.Row(row)) })
+	return out
+}
+
+// notices is what a fact told, comparable.
+func notices(t realm.Told) (out []any) {
+	for _, n := range t.Notices {
+		out = append(out, n.To, n.PublicOnly, realm.NumberOf(n.Event), plain(codec.Fact(n.Event)[2:]))
+	}
+	return out
+}
+
+// plain is encoded data without the order maps happened to be written in.
+func plain(encoded []byte) any {
+	var x any
+	if err := codec.Into(encoded)(&x); err != nil {
+		slices.Sort(encoded) // a map whose keys are no texts: compared without order, which still finds lost or new bytes
+		return encoded
+	}
+	return x
+}
