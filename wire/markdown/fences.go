@@ -75,6 +75,13 @@ func (r *renderer) takeFences(text string) string {
 		stack = stack[:n]
 		outer := &stack[n-1]
 		outer.lines = append(outer.lines, "")
+		if r.wordsOnly {
+			switch done.kind {
+			case fenceQuote, fenceSpoiler:
+				outer.lines = append(append(outer.lines, done.header), done.lines...)
+			}
+			return
+		}
 		switch done.kind {
 		case fenceCode:
 			outer.lines = append(outer.lines, r.mark(r.codeBlock(done.lang, strings.Join(done.lines, "\n"))))

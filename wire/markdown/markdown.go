@@ -141,6 +141,7 @@ type renderer struct {
 	depth         int
 	started       time.Time // when the first slow part began
 	failed        bool
+	wordsOnly     bool            // fences are read for their words: code is dropped
 	previewOf     map[*node]*node // the paragraph each preview stands behind
 }
 

@@ -38,30 +38,35 @@ func (r *renderer) attachments(text string) {
 			return
 		}
 		text = text[i+len(prefix):]
-		if id := uploadPath(text); id != "" && !slices.Contains(r.result.Attachments, id) {
+		id, length := uploadPath(text)
+		text = text[length:]
+		if id != "" && !slices.Contains(r.result.Attachments, id) {
 			r.result.Attachments = append(r.result.Attachments, id)
 			r.result.HasAttachment = true
 		}
 	}
 }
 
-// uploadPath reads a path id (organization/random/name) at the start of s.
-func uploadPath(s string) string {
+// maxUploadPath is how long the address of an upload may be, in bytes.
+const maxUploadPath = 1024
+
+// uploadPath reads a path id (organization/random/name) at the start of s, and its length there.
+func uploadPath(s string) (id string, length int) {
 	n, slashes := 0, 0
-	for n < len(s) && s[n] > ' ' && strings.IndexByte(")(\"'<>[]\\?#", s[n]) < 0 {
+	for n < len(s) && n < maxUploadPath && s[n] > ' ' && strings.IndexByte(")(\"'<>[]\\?#", s[n]) < 0 {
 		if s[n] == '/' {
 			slashes++
 		}
 		n++
 	}
-	id := strings.TrimRight(s[:n], ".,:;!")
+	id = strings.TrimRight(s[:n], ".,:;!")
 	if slashes < 1 || strings.HasPrefix(id, "thumbnail/") || strings.HasSuffix(id, "/") {
-		return ""
+		return "", n
 	}
 	if plain, err := url.PathUnescape(id); err == nil {
-		return plain
+		return plain, n
 	}
-	return id
+	return id, n
 }
 
 // uploadOf returns the path id an address in this organization names.
@@ -70,7 +75,7 @@ func uploadOf(address string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	id := uploadPath(rest)
+	id, _ := uploadPath(rest)
 	return id, id != ""
 }
 

@@ -1,0 +1,157 @@
+package markdown
+
+import (
+	"slices"
+	"strings"
+)
+
+// AlertWords returns which words occur in text, outside fenced code. Case does not matter; words are found only between the
+// neighbours listed below, so "cat" is not found in "concatenate".
+func AlertWords(text string, words []string) []int {
+	return NewAlertMatcher(words).Find(text)
+}
+
+const (
+	beforeAlert = " \n`(\".,';[*>"
+	afterAlert  = " \n`)?:.,';]!*"
+)
+
+// AlertMatcher finds any number of alert words in one pass over a text (Aho and Corasick's automaton). It does not change once made.
+type AlertMatcher struct {
+	nodes []alertNode
+	edges []alertEdge
+	words []int32 // next word with the same spelling, by word
+	size  []int   // bytes, by word
+	first [256]int32
+}
+
+// alertNode is a state: the longest beginning of any word that the text read so far ends with.
+type alertNode struct {
+	edges, count int32 // of the states one byte further, sorted
+	fail         int32 // the next shorter such beginning
+	word         int32 // the first word that ends here, or -1
+	output       int32 // the next shorter state that ends a word, or 0
+}
+
+type alertEdge struct {
+	c  byte
+	to int32
+}
+
+// NewAlertMatcher prepares a matcher for words. Find names them by their place in words; empty words are never found.
+func NewAlertMatcher(words []string) *AlertMatcher {
+	m := &AlertMatcher{words: make([]int32, len(words)), size: make([]int, len(words))}
+	type build struct{ children map[byte]int32 }
+	tree := []build{{}}
+	m.nodes = []alertNode{{word: -1}}
+	for w, word := range words {
+		m.words[w] = -1
+		word = strings.ToLower(word)
+		m.size[w] = len(word)
+		if word == "" {
+			continue
+		}
+		at := int32(0)
+		for i := 0; i < len(word); i++ {
+			next, ok := tree[at].children[word[i]]
+			if !ok {
+				next = int32(len(tree))
+				tree = append(tree, build{})
+				m.nodes = append(m.nodes, alertNode{word: -1})
+				if tree[at].children == nil {
+					tree[at].children = map[byte]int32{}
+				}
+				tree[at].children[word[i]] = next
+			}
+			at = next
+		}
+		m.words[w] = m.nodes[at].word
+		m.nodes[at].word = int32(w)
+	}
+	for i := range tree {
+		m.nodes[i].edges = int32(len(m.edges))
+		for c, to := range tree[i].children {
+			m.edges = append(m.edges, alertEdge{c, to})
+		}
+		edges := m.edges[m.nodes[i].edges:]
+		slices.SortFunc(edges, func(a, b alertEdge) int { return int(a.c) - int(b.c) })
+		m.nodes[i].count = int32(len(edges))
+	}
+	for _, e := range m.edges[:m.nodes[0].count] {
+		m.first[e.c] = e.to
+	}
+	m.link()
+	return m
+}
+
+// link sets where each state goes on when no longer beginning fits, level by level.
+func (m *AlertMatcher) link() {
+	queue := []int32{0}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		n := m.nodes[at]
+		for _, e := range m.edges[n.edges : n.edges+n.count] {
+			child := &m.nodes[e.to]
+			if at != 0 {
+				child.fail = m.step(n.fail, e.c)
+			}
+			child.output = child.fail
+			if m.nodes[child.fail].word < 0 {
+				child.output = m.nodes[child.fail].output
+			}
+			queue = append(queue, e.to)
+		}
+	}
+}
+
+func (m *AlertMatcher) step(at int32, c byte) int32 {
+	for at != 0 {
+		n := &m.nodes[at]
+		for _, e := range m.edges[n.edges : n.edges+n.count] {
+			if e.c == c {
+				return e.to
+			}
+			if e.c > c {
+				break
+			}
+		}
+		at = n.fail
+	}
+	return m.first[c]
+}
+
+// Find returns the places of the words that occur in text, in rising order.
+func (m *AlertMatcher) Find(text string) (found []int) {
+	if len(m.nodes) == 1 {
+		return nil
+	}
+	text = strings.ToLower(alertText(text))
+	at := int32(0)
+	for i := 0; i < len(text); i++ {
+		at = m.step(at, text[i])
+		for s := at; s != 0; s = m.nodes[s].output {
+			w := m.nodes[s].word
+			if w < 0 || slices.Contains(found, int(w)) || !standsAlone(text, i+1-m.size[w], i+1) {
+				continue
+			}
+			for ; w >= 0; w = m.words[w] {
+				found = append(found, int(w))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// alertText is the part of a text in which words count.
+func alertText(text string) string {
+	text = normalize(text)
+	r := renderer{o: &Options{}, wordsOnly: true}
+	return r.takeFences(text)
+}
+
+func standsAlone(text string, start, end int) bool {
+	return (start == 0 || strings.IndexByte(beforeAlert, text[start-1]) >= 0) &&
+		(end == len(text) || strings.IndexByte(afterAlert, text[end]) >= 0)
+}

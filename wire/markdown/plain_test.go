@@ -1,0 +1,101 @@
+package markdown
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// knownPlainDifferences lists the cases whose plain text comes out otherwise, and why.
+var knownPlainDifferences = map[string]string{}
+
+func TestPlainTextFixtures(t *testing.T) {
+	n := 0
+	for _, c := range readFixtures(t).Regular {
+		if c.Text == nil {
+			continue
+		}
+		n++
+		got := PlainText(c.Expected)
+		reason, listed := knownPlainDifferences[c.Name]
+		switch {
+		case got == *c.Text && listed:
+			t.Errorf("%s passes now: take it off knownPlainDifferences (%s)", c.Name, reason)
+		case got != *c.Text && !listed:
+			t.Errorf("%s\nhtml: %q\n got: %q\nwant: %q", c.Name, c.Expected, got, *c.Text)
+		}
+	}
+	t.Logf("%d plain texts", n)
+}
+
+func TestHighlight(t *testing.T) {
+	for _, c := range []struct{ html, words, want string }{
+		{"<p>The cat sat</p>", "cat", `<p>The <span class="highlight">cat</span> sat</p>`},
+		{"<p>Cats concatenate</p>", "cat", `<p><span class="highlight">Cat</span>s concatenate</p>`},
+		{`<p><a href="http://cat.org">a dog</a></p>`, "cat", `<p><a href="http://cat.org">a dog</a></p>`},
+		{"<p>R&amp;D AMP</p>", "R&D amp", `<p><span class="highlight">R&amp;D</span> <span class="highlight">AMP</span></p>`},
+		{"<p>Über über</p>", "üBER", `<p><span class="highlight">Über</span> <span class="highlight">über</span></p>`},
+		{"<p>x</p>", "", "<p>x</p>"},
+	} {
+		if got := Highlight(c.html, strings.Fields(c.words)...); got != c.want {
+			t.Errorf("%q in %s\n got: %s\nwant: %s", c.words, c.html, got, c.want)
+		}
+	}
+	if got, want := HighlightText("a <b> plan", "b", "plan"), `a &lt;<span class="highlight">b</span>&gt; <span class="highlight">plan</span>`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSearchText(t *testing.T) {
+	got, err := Render("```spoiler top :cat:\nhidden\n```\n> quoted $$x$$\n\n1. one", town{}, &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := SearchText(got.HTML)
+	for _, want := range []string{"top 🐈", "hidden", "quoted", "$$x$$", "one"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
+		}
+	}
+}
+
+func TestAlertWords(t *testing.T) {
+	words := []string{"cat", "big plan", "c++", "Übel", "cat", "con", ""}
+	for text, want := range map[string][]int{
+		"a cat":                   {0, 4},
+		"CAT!":                    {0, 4},
+		"concatenate":             nil,
+		"cat\"":                   nil,
+		"\"cat.":                  {0, 4},
+		"`cat`":                   {0, 4},
+		"> cat":                   {0, 4},
+		"cat|":                    nil,
+		"the Big Plan? C++ übel.": {1, 2, 3},
+		"```\ncat\n```\nc++":      {2},
+		"~~~quote\ncat\n~~~":      {0, 4},
+		"```py\nx = cat\n":        nil,
+		"@cat":                    nil,
+		"con cat":                 {0, 4, 5},
+		"":                        nil,
+	} {
+		if got := AlertWords(text, words); !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+func BenchmarkAlertWords(b *testing.B) {
+	words := make([]string, 10_000)
+	for i := range words {
+		words[i] = fmt.Sprintf("word%d of %d", i, i*7919%10_000)
+	}
+	m := NewAlertMatcher(words)
+	text := strings.Repeat("some words of a message, word12 of 19 and word77 of 5 ", 2) + "word12 of 5028"
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(m.Find(text)) != 1 {
+			b.Fatal("the word was not found")
+		}
+	}
+}
