@@ -162,7 +162,7 @@ func TestLinearTime(t *testing.T) {
 	}
 	for name, shape := range hostileShapes {
 		small, large := cost(shape(sizes[0])), cost(shape(sizes[3]))
-		if factor := float64(large) / float64(small); factor > 24 && large > 2*time.Millisecond {
+		if factor := float64(large) / float64(small); factor > 32 && large > 4*time.Millisecond {
 			t.Errorf("%s: %v for %d bytes, %v for %d: a factor of %.0f", name, small, sizes[0], large, sizes[3], factor)
 		}
 	}

@@ -151,9 +151,7 @@ func Render(text string, look Lookup, o *Options) (Result, error) {
 		return Result{}, ErrUnrenderable
 	}
 	r := renderer{look: look, o: o}
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "\ufffd")
-	}
+	text = valid(text)
 	r.root = r.element(tagRoot)
 	r.attachments(text)
 	if !blank(text) {
@@ -170,6 +168,13 @@ func Render(text string, look Lookup, o *Options) (Result, error) {
 		r.result.ChannelWildcard, r.result.TopicWildcard = false, false
 	}
 	return r.result, nil
+}
+
+func valid(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return strings.ToValidUTF8(text, "\ufffd")
 }
 
 func (r *renderer) render(text string) {

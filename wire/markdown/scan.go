@@ -33,6 +33,7 @@ func (r Refs) Empty() bool {
 
 // Scan finds what a text may refer to.
 func Scan(text string) (refs Refs) {
+	text = valid(text)
 	if strings.ContainsAny(text, "\r\t\x00\x02\x03") {
 		text = normalize(text)
 	}
