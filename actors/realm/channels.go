@@ -22,7 +22,7 @@ type Channel struct {
 	TopicsPolicy    string // inherit, allow_empty_topic, disable_empty_topic, empty_topic_only
 	Default         bool   // kept in step with the organization's default channels
 	LastActive      int64  // time of the last message, or of creation
-	Settings        map[string]GroupValue
+	Settings        GroupValues
 }
 
 // ChannelRules are the permission settings every channel has.
@@ -207,7 +207,7 @@ type NewChannel struct {
 	Folder                             int64
 	TopicsPolicy                       string
 	Default                            bool
-	Settings                           map[string]GroupValue
+	Settings                           GroupValues
 }
 
 // checkChannelName refuses names the protocol does not allow and returns the trimmed one.
@@ -341,10 +341,10 @@ func (*ChannelVanished) EventType() string { return "stream" }
 // ChannelInfo is a channel as clients are told of it: the row and what is derived.
 type ChannelInfo struct {
 	Channel
-	Groups         map[string]GroupValue // every permission setting, defaults filled in
-	FirstMessage   MessageID             // 0: none
-	Subscribers    int                   // active accounts, bots included
-	WeeklyTraffic  int64                 // messages a week; -1: too new to tell
+	Groups         GroupValues // every permission setting, defaults filled in
+	FirstMessage   MessageID   // 0: none
+	Subscribers    int         // active accounts, bots included
+	WeeklyTraffic  int64       // messages a week; -1: too new to tell
 	RecentlyActive bool
 }
 
@@ -354,7 +354,7 @@ const recentlyActive = 180 * 86400
 // ChannelInfo copies a channel out of the realm.
 func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	ix := r.by.channel[c.ID]
-	i := ChannelInfo{Channel: *c, Groups: make(map[string]GroupValue, len(ChannelRules)), WeeklyTraffic: r.weeklyTraffic(c)}
+	i := ChannelInfo{Channel: *c, Groups: make(GroupValues, len(ChannelRules)), WeeklyTraffic: r.weeklyTraffic(c)}
 	i.Settings = nil
 	for _, rule := range ChannelRules {
 		i.Groups[rule.Name] = r.ChannelSetting(c, rule.Name)

@@ -15,7 +15,7 @@ type Group struct {
 	Deactivated bool
 	Members     []UserID  // ascending
 	Subgroups   []GroupID // ascending
-	Settings    map[string]GroupValue
+	Settings    GroupValues
 }
 
 // GroupValue is the value of a permission setting: one named group, or an anonymous one of its own.
@@ -61,7 +61,7 @@ var GroupRules = []GroupSettingRule{
 
 func (r *Realm) foundSystemGroups(at int64) {
 	for i, s := range SystemGroups {
-		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true, Settings: map[string]GroupValue{}}
+		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true, Settings: GroupValues{}}
 		if i >= 2 {
 			g.Subgroups = []GroupID{GroupID(i)}
 		}

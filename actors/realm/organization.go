@@ -9,9 +9,9 @@ type Organization struct {
 	Description                             string
 	DescriptionHTML                         string
 	Deactivated                             bool
-	Settings                                map[string]any        // values that differ from OrgSettings' defaults
-	GroupSettings                           map[string]GroupValue // values that differ from OrgGroupSettings' defaults
-	UserDefaults                            map[string]any        // values for new accounts that differ from UserSettings' defaults
+	Settings                                map[string]any // values that differ from OrgSettings' defaults
+	GroupSettings                           GroupValues    // values that differ from OrgGroupSettings' defaults
+	UserDefaults                            map[string]any // values for new accounts that differ from UserSettings' defaults
 	NextUser                                UserID
 	NextGroup                               GroupID
 	NextChannel                             ChannelID
@@ -19,7 +19,7 @@ type Organization struct {
 	NextTopic                               TopicID
 	NextTalk                                TalkID
 	NextClient                              ClientID
-	Next                                    map[string]int64 // next id of each smaller noun, by its name
+	Next                                    Counters // next id of each smaller noun, by its name
 	DefaultChannels                         []ChannelID
 	IconVersion                             int
 	LogoVersion                             int
@@ -44,7 +44,7 @@ type Founded struct {
 func (f *Founded) apply(r *Realm) {
 	r.org.put(0, &Organization{
 		StringID: f.StringID, Name: f.Name, Created: f.At, UUID: f.UUID,
-		Settings: map[string]any{}, GroupSettings: map[string]GroupValue{}, UserDefaults: map[string]any{}, Next: map[string]int64{},
+		Settings: map[string]any{}, GroupSettings: GroupValues{}, UserDefaults: map[string]any{}, Next: Counters{},
 		NextUser: firstUser, NextGroup: 1, NextChannel: 1, NextMessage: 1, NextTopic: 1, NextTalk: 1, NextClient: 1,
 		IconVersion: 1, LogoVersion: 1, NightLogoVersion: 1, IconSource: "G", LogoSource: "D", NightLogoSource: "D",
 	})

@@ -244,3 +244,10 @@ func (r *Realm) May(u *User, name string) bool {
 
 // SpectatorsAllowed reports whether anonymous visitors may read web-public channels.
 func (r *Realm) SpectatorsAllowed() bool { return r.OrgBool("enable_spectator_access") }
+
+// Maps that are kept have named types: the codec writes them in order of their keys, so that equal rows are equal bytes.
+type (
+	GroupValues map[string]GroupValue
+	Counters    map[string]int64
+	Profile     map[int64]string
+)

@@ -3,6 +3,7 @@ package realm
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -25,6 +26,7 @@ type anyTable interface {
 	load(key, row func(into any) error) error
 	drop(key func(into any) error) error
 	size() int
+	rowType() reflect.Type
 }
 
 func (t *table[K, V]) init(r *Realm, number uint16) {
@@ -96,6 +98,8 @@ func (t *table[K, V]) keys() []K {
 
 func (t *table[K, V]) Number() uint16 { return t.number }
 func (t *table[K, V]) size() int      { return len(t.rows) }
+
+func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
 func (t *table[K, V]) begin(emit func(uint16, any, any)) {
 	if len(t.cut) > 0 {
@@ -196,4 +200,12 @@ func (r *Realm) Each(fn func(table uint16, key, row any)) {
 		n := t.Number()
 		t.each(func(k, v any) { fn(n, k, v) })
 	}
+}
+
+// RowTypes is the type of every table's rows, for tests that look at what is kept.
+func (r *Realm) RowTypes() (out []reflect.Type) {
+	for _, t := range r.tables {
+		out = append(out, t.rowType())
+	}
+	return out
 }

@@ -48,8 +48,8 @@ type User struct {
 	Keys          [][32]byte // hashes of the API keys, oldest first; the keys themselves are kept nowhere
 	Password      string     // Argon2id in PHC form, "" for none
 	Settings      map[string]any
-	Profile       map[int64]string // custom profile values by field id, as stored
-	ProfileHTML   map[int64]string
+	Profile       Profile // custom profile values by field id, as stored
+	ProfileHTML   Profile
 	Delivers      []string // reserved: push registrations live in their own table
 }
 
