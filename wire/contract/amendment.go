@@ -56,7 +56,7 @@ func (a amendment) schema() (string, bool) {
 
 // apply changes fields at path below s.
 func (a amendment) apply(s *shape, path string, named func(string) (*shape, error)) error {
-	at, err := s.find(path)
+	at, err := s.own(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}

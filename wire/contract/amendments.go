@@ -37,7 +37,7 @@ var unwritten = []amendment{
 	{0, answer, "PATCH /bots/{bot_id}", "", "{full_name: str, avatar_url: str, service_interface?: any, service_payload_url?: any, config_data?: any, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, bot_owner?: str}"},
 	{0, answer, "DELETE /bots/{bot_id}", "", "{}"},
 	{0, answer, "POST /submessage", "", "{}"},
-	{0, answer, "POST /zcommand", "", "{*: any}"},
+	{0, answer, "POST /zcommand", "", "{msg: str, *: any}"}, // the one success that says something
 	{0, answer, "GET /messages/summary", "", "{summary: str}"},
 	{0, answer, "POST /users/me/avatar", "", "{avatar_url: str}"},
 	{0, answer, "DELETE /users/me/avatar", "", "{avatar_url: str}"},
@@ -54,9 +54,12 @@ var unwritten = []amendment{
 	// Fields whose absence the description does not mention.
 	{0, add, "JsonSuccessBase", "ignored_parameters_unsupported?", "[str]"},
 	{0, add, "IgnoredParametersBase", "ignored_parameters_unsupported?", "[str]"},
+	{0, add, "JsonSuccessBase", "msg", "''"},
+	{0, add, "IgnoredParametersBase", "msg", "''"},
 	{0, loosen, "POST /register", "", ""}, // by event types; Register knows the complete list
 	{0, add, "POST /register", "result", "'success'"},
-	{0, add, "POST /register", "msg zulip_version zulip_merge_base", "str"},
+	{0, add, "POST /register", "msg", "''"},
+	{0, add, "POST /register", "zulip_version zulip_merge_base", "str"},
 	{0, add, "POST /register", "queue_id", "str?"},
 	{0, add, "POST /register", "zulip_feature_level", "int"},
 	{0, add, "GET /streams streams[]", "subscribers?", "[int]"},
@@ -70,6 +73,10 @@ var unwritten = []amendment{
 	{0, add, "CustomProfileField", "field_data?", "str"},
 	{0, add, "event message", "local_message_id?", "str"}, // to the queue that sent it
 	{0, add, "event presence", "email?", "str"},           // slim_presence
+	{0, add, "event realm_user/add person", "is_active", "bool"},
+	{0, add, "GET /users members[]", "is_active", "bool"},
+	{0, add, "GET /users/{user_id} user", "is_active", "bool"},
+	{0, add, "GET /users/{email} user", "is_active", "bool"},
 	{0, loosen, "event realm/update_dict data", "", ""},
 	{0, add, "event subscription/update", "value", "bool? | int | str"}, // notification_settings_null
 	{0, add, "POST /register", "jitsi_server_url?", "str?"},

@@ -182,6 +182,9 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 		if err != nil {
 			return err
 		}
+		if said, ok := s.fields["msg"]; ok {
+			envelope.fields["msg"] = said
+		}
 		c.add(first, key, merge(envelope, s))
 	case a.change == event:
 		s, err := parse(a.Type, d.named)

@@ -210,6 +210,8 @@ func TestAnswerFindings(t *testing.T) {
 		{"error with another's field", "GET", "/api/v1/events", 400, `{"result":"error","msg":"no","code":"BAD_NARROW","desc":"x","queue_id":"x"}`, []string{"queue_id: unknown"}},
 		{"405", "PUT", "/api/v1/messages", 405, `{"result":"error","msg":"Method Not Allowed","allowed_methods":["GET"]}`, nil},
 		{"retired field", "POST", "/api/v1/users/me/presence", 200, `{"result":"success","msg":"","presence_last_update_id":-1,"zephyr_mirror_active":false}`, []string{"zephyr_mirror_active: unknown"}},
+		{"a success that says something", "POST", "/api/v1/messages", 200, `{"result":"success","msg":"done","id":17}`, []string{`msg: "done"`}},
+		{"a command that says something", "POST", "/api/v1/zcommand", 200, `{"result":"success","msg":"done"}`, nil},
 		{"fork field", "GET", "/api/v1/get_stream_id", 200, `{"result":"success","msg":"","stream_id":1,"can_create_topics_group":1}`, []string{"can_create_topics_group: unknown"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

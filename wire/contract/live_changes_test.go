@@ -190,7 +190,7 @@ func (w *world) changeMessages() {
 	w.must("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 50, "num_after", 0, "op", "add", "flag", "read", "narrow", "[]")
 	w.must("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 1, "num_after", 0, "op", "remove", "flag", "read", "narrow", "[]")
 	w.must("guest", "POST", "/mark_stream_as_read", "stream_id", w.num("stream_id"))
-	w.must("guest", "POST", "/mark_topic_as_read", "stream_id", w.num("stream_id"), "topic_name", "files")
+	w.must("guest", "POST", "/mark_topic_as_read", "stream_id", w.num("stream_id"), "topic_name", "reading")
 	w.must("guest", "POST", "/mark_all_as_read")
 	for _, op := range []string{"start", "stop"} {
 		w.must("owner", "POST", "/typing", "op", op, "type", "direct", "to", []int{w.num("member")})
@@ -285,7 +285,7 @@ func (w *world) changeChannels() {
 	for _, setting := range []string{"can_add_subscribers_group", "can_remove_subscribers_group", "can_administer_channel_group", "can_send_message_group", "can_subscribe_group", "can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group", "can_resolve_topics_group"} {
 		w.must("owner", "PATCH", "/streams/{public}", setting, map[string]any{"new": map[string]any{"direct_members": members, "direct_subgroups": []int{}}})
 	}
-	w.must("owner", "PATCH", "/streams/{public}", "is_private", true)
+	w.must("owner", "PATCH", "/streams/{public}", "is_private", true, "history_public_to_subscribers", true)
 	w.must("owner", "PATCH", "/streams/{public}", "is_private", false, "history_public_to_subscribers", true)
 
 	w.must("owner", "POST", "/default_streams", "stream_id", w.num("created"))

@@ -66,29 +66,46 @@ func merge(a, b *shape) *shape {
 }
 
 // find walks a path like `members[].profile_data*` down from s.
-func (s *shape) find(path string) (*shape, error) {
+func (s *shape) find(path string) (*shape, error) { return s.walk(path, false) }
+
+// own is find for changing what is found: the shapes on the way become s's own, for schemas are shared by all who name them.
+func (s *shape) own(path string) (*shape, error) { return s.walk(path, true) }
+
+func (s *shape) walk(path string, copying bool) (*shape, error) {
 	at := s
 	for path != "" {
-		var step string
+		var next *shape
+		var put func(*shape)
+		here := at
 		switch {
 		case strings.HasPrefix(path, "[]"):
-			step, path = "[]", path[2:]
-			at = at.items
+			path, next, put = path[2:], at.items, func(c *shape) { here.items = c }
 		case path[0] == '*':
-			step, path = "*", path[1:]
-			at = at.others
+			path, next, put = path[1:], at.others, func(c *shape) { here.others = c }
 		default:
 			path = strings.TrimPrefix(path, ".")
 			end := strings.IndexAny(path, ".[*")
 			if end < 0 {
 				end = len(path)
 			}
-			step, path = path[:end], path[end:]
-			at = at.fields[step].shape
+			name := path[:end]
+			path, next = path[end:], at.fields[name].shape
+			put = func(c *shape) {
+				f := here.fields[name]
+				f.shape = c
+				here.fields = maps.Clone(here.fields)
+				here.fields[name] = f
+			}
 		}
-		if at == nil {
-			return nil, fmt.Errorf("no %q", step)
+		if next == nil {
+			return nil, fmt.Errorf("nothing at %q before %q", s, path)
 		}
+		if copying {
+			c := *next
+			put(&c)
+			next = &c
+		}
+		at = next
 	}
 	return at, nil
 }

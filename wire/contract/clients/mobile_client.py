@@ -3,7 +3,7 @@ import json
 import re
 
 import requests
-from harness import Checks, Server, ok, recorder, refused
+from harness import Checks, Server, eventually, ok, recorder, refused
 
 checks = Checks()
 server = Server()
@@ -208,11 +208,8 @@ def poll():
 
 
 def heard(kind, op=None):
-    got = poll()
-    for event in got:
-        if event["type"] == kind and event.get("op") == op:
-            return event
-    raise AssertionError(f"no {kind} {op or ''} among {[(e['type'], e.get('op')) for e in got]}")
+    """The next event of a kind; waits for it."""
+    return eventually(f"an event {kind} {op or ''}", lambda: next((e for e in poll() if e["type"] == kind and e.get("op") == op), None))
 
 
 with checks.that("sending from the compose box echoes local_id to this queue only"):

@@ -34,10 +34,8 @@ class Queue:
         return [e for e in got["events"] if e["type"] != "heartbeat"]
 
     def of(self, kind):
-        got = self.poll()
-        found = [e for e in got if e["type"] == kind]
-        assert found, f"no {kind} among {[e['type'] for e in got]}"
-        return found
+        """The events of a kind that have come; waits for one."""
+        return eventually(f"an event {kind}", lambda: [e for e in self.poll() if e["type"] == kind])
 
 
 # A poll with nothing to tell, left open while everything else runs.
@@ -63,7 +61,8 @@ channel = None
 with checks.that("a new channel is created before its subscription is added"):
     ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "rules"}],
                    principals=[p["me"]["user_id"] for p in (owner, member, other)]))
-    got = ear.poll()
+    got = []
+    eventually("the subscription", lambda: got.extend(ear.poll()) or [e for e in got if e["type"] == "subscription"])
     kinds = [f"{e['type']}/{e['op']}" for e in got if e["type"] in ("stream", "subscription")]
     assert kinds[:2] == ["stream/create", "subscription/add"], kinds
     added = next(e for e in got if e["type"] == "subscription")["subscriptions"][0]
@@ -169,7 +168,7 @@ with checks.that("idle_queue_timeout: seconds, mobile, and the cap"):
 with checks.that("colours in updates are as in lists"):
     ok(server.call("POST", "users/me/subscriptions/properties", member,
                    subscription_data=[{"stream_id": channel, "property": "color", "value": "#C2C2C2"}]))
-    event = [e for e in ear.poll() if e["type"] == "subscription"][-1]
+    event = ear.of("subscription")[-1]
     assert event["property"] == "color" and re.fullmatch("#[0-9a-f]{6}", event["value"]), event
 
 with checks.that("an upload under any field name; none at all is refused"):

@@ -1,6 +1,6 @@
 """The start of the terminal client, call by call: what it sends, in its order, and what it cannot do without."""
 import requests
-from harness import Checks, Server, ok, recorder, refused
+from harness import Checks, Server, eventually, ok, recorder, refused
 
 checks = Checks()
 server = Server()
@@ -131,15 +131,20 @@ def poll():
     return [e for e in got if e["type"] != "heartbeat"]
 
 
+def heard(kind, fits=lambda event: True):
+    """The next event of a kind; waits for it."""
+    return eventually(f"an event {kind}", lambda: next((e for e in poll() if e["type"] == kind and fits(e)), None))
+
+
 with checks.that("events: message, in HTML, with the display name for an empty topic"):
     ok(server.call("POST", "messages", owner, type="stream", to="terminal", topic="", content="*hi*"))
-    event = next(e for e in poll() if e["type"] == "message")
+    event = heard("message")
     assert event["message"]["content"] == "<p><em>hi</em></p>" and event["message"]["subject"] == "general chat", event
     assert event["flags"] == [] and "flags" not in event["message"]
 
 with checks.that("sending the way it does: raw channel name, subject, read_by_sender"):
     sent = ok(post("messages", type="stream", to="terminal", subject="from the terminal", content="x", read_by_sender="true").json())["id"]
-    event = next(e for e in poll() if e["type"] == "message")
+    event = heard("message")
     assert "read" in event["flags"], event["flags"]
     ok(post("messages", type="private", to=f'[{owner["me"]["user_id"]}]', content="y", read_by_sender="true").json())
 
@@ -155,21 +160,21 @@ with checks.that("legacy narrows"):
 with checks.that("flags: op, operation, all and messages on add and remove"):
     for op in ("add", "remove"):
         ok(post("messages/flags", messages=f"[{spoken}]", op=op, flag="starred").json())
-        event = next(e for e in poll() if e["type"] == "update_message_flags")
+        event = heard("update_message_flags")
         has(event, "op operation flag messages all")
         assert event["op"] == event["operation"] == op and event["messages"] == [spoken]
 
 with checks.that("reactions both ways, with code and type"):
     form = dict(emoji_name="heart", emoji_code="2764", reaction_type="unicode_emoji", message_id=str(spoken))
     ok(post(f"messages/{spoken}/reactions", **form).json())
-    event = next(e for e in poll() if e["type"] == "reaction")
+    event = heard("reaction")
     assert event["user_id"] == member["me"]["user_id"] and event["op"] == "add"
     answer = session.delete(f"{server.site}/api/v1/messages/{spoken}/reactions", data=form, timeout=TIMEOUT)
     ok(answer.json())
 
 with checks.that("edit, history, topics, a channel's email address behind a double slash"):
     ok(session.patch(f"{server.site}/api/v1/messages/{sent}", data={"content": "edited"}, timeout=TIMEOUT).json())
-    event = next(e for e in poll() if e["type"] == "update_message")
+    event = heard("update_message")
     has(event, "message_id message_ids rendered_content is_me_message edit_timestamp")
     assert ok(get(f"messages/{sent}").json())["raw_content"] == "edited"
     ok(get(f"messages/{sent}/history").json())
@@ -179,12 +184,13 @@ with checks.that("edit, history, topics, a channel's email address behind a doub
 with checks.that("typing, without a type"):
     ok(post("typing", to=f'[{owner["me"]["user_id"]}]', op="start").json())
     ok(server.call("POST", "typing", owner, to=[member["me"]["user_id"]], op="start"))
-    event = next(e for e in poll() if e["type"] == "typing" and e["sender"]["user_id"] == owner["me"]["user_id"])
+    event = heard("typing", lambda e: e["sender"]["user_id"] == owner["me"]["user_id"])
     assert event["sender"]["email"] == owner["email"]
 
 with checks.that("subscription properties arrive as the legacy and the new one"):
     ok(post("users/me/subscriptions/properties", subscription_data=f'[{{"stream_id":{channel},"property":"is_muted","value":true}}]').json())
-    got = [(e["property"], e["value"]) for e in poll() if e["type"] == "subscription"]
+    got = []
+    eventually("two updates", lambda: got.extend((e["property"], e["value"]) for e in poll() if e["type"] == "subscription") or len(got) >= 2)
     assert got == [("in_home_view", False), ("is_muted", True)], got
 
 with checks.that("a queue that is gone says so"):
