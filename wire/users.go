@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,15 +13,15 @@ import (
 	"parley/wire/form"
 )
 
-var userEndpoints = []Endpoint{
+var userEndpoints = slices.Concat([]Endpoint{
 	Get("/users", getUsers).Visitor(),
 	Get("/users/me", getMe),
-}
+}, managedUserEndpoints)
 
-var userEvents = []EventKind{
+var userEvents = slices.Concat([]EventKind{
 	Event(userJoined).Personal(),
 	Event(userChanged),
-}
+}, groupMemberEvents)
 
 // apiEmail is the address shown for a person: the real one only if everyone may see it.
 func apiEmail(p realm.PersonInfo, s Site) string {

@@ -33,6 +33,10 @@ var kinds = map[uint16]any{
 	21: (*ServerRestarted)(nil),
 
 	// 100-159 people: users, bots, settings, profiles, status, mutes, alert words
+	100: (*UserDeactivated)(nil),
+	101: (*UserReactivated)(nil),
+	102: (*Granted)(nil),
+	103: (*ProfileChanged)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 
@@ -43,6 +47,7 @@ var kinds = map[uint16]any{
 	// 320-369 stored items: drafts, scheduled messages, reminders, snippets, navigation views
 
 	// 370-429 organization: settings, groups, domains, playgrounds, linkifiers, emoji, profile fields
+	370: (*GroupMembersChanged)(nil),
 
 	// 430-469 invitations, mail, push, exports
 

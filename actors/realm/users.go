@@ -29,28 +29,29 @@ const (
 
 // User is the row of one account.
 type User struct {
-	ID            UserID
-	Email         string // the real address, as given; compared case-insensitively
-	Name          string
-	Role          Role
-	Bot           BotType
-	BotOwner      UserID // 0: none
-	System        bool   // one of the three system bots
-	Active        bool
-	Deleted       bool
-	ImportedStub  bool
-	Joined        int64
-	LoggedIn      bool // has logged in since the account was made
-	Timezone      string
-	Avatar        string // source: J generated, G external, U uploaded
-	AvatarFile    string
-	AvatarVersion int
-	Keys          [][32]byte // hashes of the API keys, oldest first; the keys themselves are kept nowhere
-	Password      string     // Argon2id in PHC form, "" for none
-	Settings      map[string]any
-	Profile       Profile // custom profile values by field id, as stored
-	ProfileHTML   Profile
-	Delivers      []string // reserved: push registrations live in their own table
+	ID              UserID
+	Email           string // the real address, as given; compared case-insensitively
+	Name            string
+	Role            Role
+	Bot             BotType
+	BotOwner        UserID // 0: none
+	System          bool   // one of the three system bots
+	Active          bool
+	Deleted         bool
+	ImportedStub    bool
+	Joined          int64
+	LoggedIn        bool // has logged in since the account was made
+	Timezone        string
+	Avatar          string // source: J generated, G external, U uploaded
+	AvatarFile      string
+	AvatarVersion   int
+	Keys            [][32]byte // hashes of the API keys, oldest first; the keys themselves are kept nowhere
+	Password        string     // Argon2id in PHC form, "" for none
+	Settings        map[string]any
+	Profile         Profile // custom profile values by field id, as stored
+	ProfileHTML     Profile
+	MayChangeEmails bool // granted by the operator: can_change_user_emails
+	MayCreateUsers  bool // granted by the operator: can_create_users
 }
 
 func (u *User) IsAdmin() bool     { return u.Role <= Administrator }
@@ -194,11 +195,8 @@ type JoinUser struct {
 }
 
 func (c JoinUser) Decide(t *Turn) (UserID, error) {
-	if !t.System {
-		me := t.Me()
-		if me == nil || !me.IsAdmin() {
-			return 0, Bad("User not authorized to create users")
-		}
+	if err := t.MayCreateUsers(); err != nil {
+		return 0, err
 	}
 	email := strings.TrimSpace(c.Email)
 	if !validEmail(email) {
@@ -260,6 +258,9 @@ type UserChanged struct {
 	Timezone *string
 	Owner    *UserID // of a bot
 	OldName  string
+	OldRole  Role        // with Role
+	Appear   []ChannelID // with Role: what came into the user's sight
+	Vanish   []ChannelID // with Role: what went out of it
 }
 
 func (f *UserChanged) apply(r *Realm) {
@@ -288,7 +289,11 @@ func (f *UserChanged) apply(r *Realm) {
 }
 
 func (f *UserChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.whoSee(r.users.must(f.ID)), Event: f}}
+	out := []Notice{{To: r.whoSee(r.users.must(f.ID)), Event: f}}
+	if f.Role != nil {
+		out = append(out, f.roleNotices(r)...)
+	}
+	return out
 }
 
 func (f *UserChanged) EventType() string { return "realm_user" }
@@ -378,6 +383,14 @@ func (v View) FindAddress(address string) *User {
 	}
 	if u := v.FindByEmail(address); u != nil && v.SeesEmail(v.Me(), u) {
 		return u
+	}
+	return nil
+}
+
+// MayCreateUsers refuses everyone but administrators with the operator's grant.
+func (v View) MayCreateUsers() error {
+	if me := v.Me(); !v.System && (me == nil || !me.IsAdmin() || !me.MayCreateUsers) {
+		return Bad("User not authorized to create users")
 	}
 	return nil
 }

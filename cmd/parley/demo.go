@@ -56,6 +56,11 @@ func makeDemo(h *actors.House, url string, out io.Writer) error {
 			defer fmt.Fprintf(out, "\nTry:\n  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello --data-urlencode 'content=Hello, *Parley*!'\n\n", p.email, key, url)
 		}
 	}
+	for _, e := range []string{"olive@example.org", "ada@example.org"} {
+		if _, err := do(h, id, system, realm.Grant{User: ids[e], CreateUsers: true, ChangeEmails: true}); err != nil {
+			return err
+		}
+	}
 	olive := realm.Caller{User: ids["olive@example.org"], Client: "Internal"}
 	var everyone []realm.Principal
 	for _, p := range people {

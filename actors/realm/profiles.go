@@ -1,0 +1,56 @@
+package realm
+
+import "slices"
+
+// profileChanges checks custom profile values and returns the facts that set them. byAdmin may also set fields people
+// may not edit themselves.
+func (t *Turn) profileChanges(u *User, values []ProfileValue, byAdmin bool) ([]Fact, error) {
+	var out []Fact
+	for _, v := range values {
+		text, html, err := t.profileValue(v, byAdmin)
+		if err != nil {
+			return nil, err
+		}
+		if u.Profile[v.Field] == text {
+			continue
+		}
+		out = append(out, &ProfileChanged{User: u.ID, Field: v.Field, Value: text, HTML: html})
+	}
+	return slices.Clip(out), nil
+}
+
+// profileValue is a value as it is kept; "" removes it.
+func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, err error) {
+	return "", "", Bad("Field id %d not found.", v.Field)
+}
+
+// ProfileChanged says a custom profile value is another one now; "" is none.
+type ProfileChanged struct {
+	User  UserID
+	Field int64
+	Value string
+	HTML  string
+}
+
+func (f *ProfileChanged) apply(r *Realm) {
+	u := r.users.change(f.User)
+	if f.Value == "" {
+		delete(u.Profile, f.Field)
+		delete(u.ProfileHTML, f.Field)
+		return
+	}
+	if u.Profile == nil {
+		u.Profile, u.ProfileHTML = Profile{}, Profile{}
+	}
+	u.Profile[f.Field] = f.Value
+	delete(u.ProfileHTML, f.Field)
+	if f.HTML != "" {
+		u.ProfileHTML[f.Field] = f.HTML
+	}
+}
+
+func (f *ProfileChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.whoSee(r.users.must(f.User)), Event: f}}
+}
+
+func (*ProfileChanged) EventType() string { return "realm_user" }

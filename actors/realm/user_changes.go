@@ -1,0 +1,343 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// EditUser asks to change another account: administrators, with owners' own rules for the owner role.
+type EditUser struct {
+	User     UserID
+	Email    string  // names the user where User is 0
+	Name     *string // blank is ignored
+	Role     *Role
+	NewEmail *string
+	Profile  []ProfileValue
+}
+
+// ProfileValue is one custom profile value to set; nil or empty removes it.
+type ProfileValue struct {
+	Field int64
+	Value *string
+	Users []UserID // for fields of people
+	HTML  string   // rendering, for fields that have one
+}
+
+// ManagedUser is an account the caller may change: any of the organization, for administrators.
+func (v View) ManagedUser(id UserID, email string) (*User, error) {
+	if !v.System {
+		if me := v.Me(); me == nil || !me.IsAdmin() {
+			return nil, errPermission()
+		}
+	}
+	u := v.Find(id)
+	if id == 0 {
+		u = v.FindAddress(email)
+	}
+	if u == nil || u.System {
+		return nil, errNoUser()
+	}
+	return u, nil
+}
+
+func (c EditUser) Decide(t *Turn) (Done, error) {
+	u, err := t.ManagedUser(c.User, c.Email)
+	if err != nil {
+		return Done{}, err
+	}
+	var facts []Fact
+	if c.Name != nil {
+		name := strings.TrimSpace(*c.Name)
+		if name != "" && name != u.Name {
+			if err := t.checkName(name, u.ID); err != nil {
+				return Done{}, err
+			}
+			facts = append(facts, &UserChanged{ID: u.ID, Name: &name, OldName: u.Name})
+		}
+	}
+	if c.Role != nil && *c.Role != u.Role {
+		if err := t.mayChangeRole(u, *c.Role); err != nil {
+			return Done{}, err
+		}
+		facts = append(facts, t.roleChange(u, *c.Role))
+	}
+	if c.NewEmail != nil && *c.NewEmail != u.Email {
+		f, err := t.emailChange(u, *c.NewEmail)
+		if err != nil {
+			return Done{}, err
+		}
+		facts = append(facts, f)
+	}
+	values, err := t.profileChanges(u, c.Profile, true)
+	if err != nil {
+		return Done{}, err
+	}
+	for _, f := range append(facts, values...) {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+func (t *Turn) mayChangeRole(u *User, to Role) error {
+	me := t.Me()
+	if (u.Role == Owner || to == Owner) && !t.System && me.Role != Owner {
+		return errOwner()
+	}
+	if u.Role == Guest && to <= Administrator {
+		return Bad("Guests cannot be organization administrators")
+	}
+	if u.Role == Owner && t.lastOwner(u) {
+		return Bad("The owner permission cannot be removed from the only organization owner.")
+	}
+	return nil
+}
+
+// lastOwner reports whether no other person that is active is an owner.
+func (r *Realm) lastOwner(u *User) bool {
+	for _, o := range r.activeUsers() {
+		if o.ID != u.ID && o.Role == Owner && !o.IsBot() {
+			return false
+		}
+	}
+	return u.Role == Owner
+}
+
+func (t *Turn) emailChange(u *User, to string) (Fact, error) {
+	me := t.Me()
+	if !t.System && (me.Role != Owner || !me.MayChangeEmails) {
+		return nil, Bad("User not authorized to change user emails")
+	}
+	to = strings.TrimSpace(to)
+	if !validEmail(to) {
+		return nil, Bad("Invalid new email address.")
+	}
+	if o := t.FindByEmail(to); o != nil && o.ID != u.ID {
+		return nil, Bad("New email value error: Already has an account.")
+	}
+	if err := t.checkDomain(to); err != nil {
+		return nil, Bad("New email value error: %s", err.Error())
+	}
+	return &UserChanged{ID: u.ID, Email: &to}, nil
+}
+
+// roleChange is the fact of a new role, with what comes into and goes out of the user's sight by it.
+func (t *Turn) roleChange(u *User, to Role) *UserChanged {
+	f := &UserChanged{ID: u.ID, Role: &to, OldRole: u.Role}
+	then := *u
+	then.Role = to
+	t.EachChannel(func(c *Channel) {
+		before, after := t.hasMetadata(u, c), t.hasMetadata(&then, c)
+		if before && !after {
+			f.Vanish = append(f.Vanish, c.ID)
+		} else if after && !before {
+			f.Appear = append(f.Appear, c.ID)
+		}
+	})
+	return f
+}
+
+// GroupMembersChanged is the events user_group/add_members and remove_members.
+type GroupMembersChanged struct {
+	Group  GroupID
+	Joined bool
+	Users  []UserID
+}
+
+func (*GroupMembersChanged) EventType() string { return "user_group" }
+
+// roleNotices tells of the system groups and channels a role change brings along.
+func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
+	everyone := r.everyone()
+	if from, to := rolesGroup(f.OldRole), rolesGroup(*f.Role); from != to {
+		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: from, Users: []UserID{f.ID}}},
+			Notice{To: everyone, Event: &GroupMembersChanged{Group: to, Joined: true, Users: []UserID{f.ID}}})
+	}
+	me := r.only(f.ID)
+	if len(f.Vanish) > 0 {
+		out = append(out, Notice{To: me, Event: &ChannelVanished{Channels: f.Vanish}})
+	}
+	if len(f.Appear) > 0 {
+		out = append(out, Notice{To: me, Event: r.appear(f.Appear...)})
+	}
+	return slices.DeleteFunc(out, func(n Notice) bool { return len(n.To) == 0 })
+}
+
+// DeactivateUser asks to close an account. The bots it owns go with it.
+type DeactivateUser struct {
+	User UserID
+	Self bool // the caller closes his own
+	Bot  bool // only a bot is meant
+}
+
+func (c DeactivateUser) Decide(t *Turn) (Done, error) {
+	u := t.Find(c.User)
+	if c.Self {
+		var err error
+		if u, err = t.Human(); err != nil {
+			return Done{}, err
+		}
+		if t.lastOwner(u) {
+			entity := "organization owner"
+			if len(t.people()) == 1 {
+				entity = "user"
+			}
+			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").With("is_last_owner", entity != "user").With("entity", entity)
+		}
+	} else if err := t.mayDeactivate(u, c.Bot); err != nil {
+		return Done{}, err
+	}
+	if !u.Active {
+		return Done{}, nil
+	}
+	t.deactivate(u)
+	for _, b := range t.activeUsers() {
+		if b.IsBot() && b.BotOwner == u.ID {
+			t.deactivate(b)
+		}
+	}
+	return Done{}, nil
+}
+
+func (t *Turn) mayDeactivate(u *User, bot bool) error {
+	me := t.Me()
+	switch {
+	case bot && (u == nil || !u.IsBot() || u.System):
+		return Bad("No such bot")
+	case u == nil || u.System:
+		return errNoUser()
+	case t.System:
+		return nil
+	case me == nil, !me.IsAdmin() && !(bot && u.BotOwner == me.ID):
+		return errPermission()
+	case u.Role == Owner && me.Role != Owner && !u.IsBot():
+		return errOwner()
+	case u.Role == Owner && !u.IsBot() && t.lastOwner(u):
+		return Bad("Cannot deactivate the only organization owner")
+	}
+	return nil
+}
+
+// people is every active person.
+func (r *Realm) people() (out []*User) {
+	for _, u := range r.activeUsers() {
+		if !u.IsBot() {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func (t *Turn) deactivate(u *User) {
+	var ends []QueueID
+	t.EachQueue(func(q *Queue) {
+		if q.User == u.ID {
+			ends = append(ends, q.ID)
+		}
+	})
+	for _, id := range ends { // first, so that a closed account hears nothing of its own end
+		t.Record(&QueueClosed{id, u.ID})
+	}
+	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID))})
+}
+
+// UserDeactivated says an account is closed: it receives nothing more, but its subscriptions are remembered.
+type UserDeactivated struct {
+	ID       UserID
+	Last     MessageID
+	Channels []ChannelID
+}
+
+func (f *UserDeactivated) apply(r *Realm) {
+	u := r.users.change(f.ID)
+	u.Active = false
+	if len(f.Channels) > 0 {
+		l := r.subs.change(f.ID)
+		for _, c := range f.Channels {
+			l.find(c).close(f.Last)
+		}
+	}
+	r.indexActive(u)
+}
+
+func (f *UserDeactivated) tell(r *Realm) []Notice {
+	return r.membership(f.ID, f.Channels, false)
+}
+
+// membership is who hears that an account came or went: first the peers of its channels, then everyone.
+func (r *Realm) membership(id UserID, channels []ChannelID, back bool) (out []Notice) {
+	for _, c := range channels {
+		if to := without(r.peers(r.chans.must(c)), id); len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: []ChannelID{c}, Users: []UserID{id}}})
+		}
+	}
+	u := r.users.must(id)
+	who := r.whoSee(u)
+	group := &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: back, Users: []UserID{id}}
+	if len(who) > 0 {
+		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}}, Notice{To: who, Event: group})
+	}
+	return out
+}
+
+func (f *UserDeactivated) Accounts() []UserID { return []UserID{f.ID} }
+
+// ReactivateUser asks to open a closed account again.
+type ReactivateUser struct{ User UserID }
+
+func (c ReactivateUser) Decide(t *Turn) (Done, error) {
+	u := t.Find(c.User)
+	me := t.Me()
+	switch {
+	case u == nil || u.System || u.Deleted:
+		return Done{}, errNoUser()
+	case !t.System && (me == nil || !me.IsAdmin() && !(u.IsBot() && u.BotOwner == me.ID)):
+		return Done{}, errPermission()
+	case u.Active:
+		return Done{}, Bad("User is already active")
+	case u.Role == Owner && !t.System && me.Role != Owner:
+		return Done{}, errOwner()
+	}
+	if u.IsBot() && u.BotOwner != 0 && !t.System {
+		if o := t.Find(u.BotOwner); o == nil || !o.Active {
+			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
+		}
+	}
+	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.channelsOf(u.ID))})
+	return Done{}, nil
+}
+
+// UserReactivated says a closed account is open again and receives what comes from here on.
+type UserReactivated struct {
+	ID       UserID
+	From     MessageID
+	Channels []ChannelID
+}
+
+func (f *UserReactivated) apply(r *Realm) {
+	u := r.users.change(f.ID)
+	u.Active = true
+	if len(f.Channels) > 0 {
+		l := r.subs.change(f.ID)
+		for _, c := range f.Channels {
+			s := l.find(c)
+			s.Spans = append(s.Spans, Span{From: f.From})
+		}
+	}
+	r.indexActive(u)
+}
+
+func (f *UserReactivated) tell(r *Realm) []Notice {
+	notices := r.membership(f.ID, f.Channels, true)
+	slices.SortStableFunc(notices, func(a, b Notice) int { return first(b) - first(a) })
+	return notices
+}
+
+// first puts the account itself before its subscriptions, when it comes back.
+func first(n Notice) int {
+	if _, ok := n.Event.(*UserChanged); ok {
+		return 1
+	}
+	return 0
+}
+
+func (f *UserReactivated) Accounts() []UserID { return []UserID{f.ID} }

@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// managedUserEndpoints are what administrators do with accounts; they are listed with the users.
+var managedUserEndpoints = []Endpoint{
+	Act("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }),
+	Get("/users/{user_id}", getUser),
+	Get("/users/{email}", getUserByEmail),
+	Act("PATCH", "/users/{user_id}", editUser, silent),
+	Act("PATCH", "/users/{email}", editUserByEmail, silent),
+	Do("DELETE", "/users/{user_id}", func(f userIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.User} }, silent),
+	Do("DELETE", "/users/me", func(none) realm.DeactivateUser { return realm.DeactivateUser{Self: true} }, silent),
+	Do("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser { return realm.ReactivateUser{User: f.User} }, silent),
+}
+
+type userIDForm struct {
+	User realm.UserID `path:"user_id"`
+}
+
+type createUserForm struct {
+	Email    string `form:"email,required,strip"`
+	Password string `form:"password,required"`
+	Name     string `form:"full_name,required,strip"`
+}
+
+func createUser(c *Call, f createUserForm) (realm.JoinUser, error) {
+	// Whether the caller may is checked before the password is hashed, which costs.
+	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayCreateUsers() })
+	if err != nil {
+		return realm.JoinUser{}, err
+	}
+	if err := checkPassword(f.Password); err != nil {
+		return realm.JoinUser{}, err
+	}
+	hash, err := c.Tools.HashPassword(f.Password)
+	return realm.JoinUser{Email: f.Email, Name: f.Name, Password: hash}, err
+}
+
+// Password lengths in characters; register tells them to clients.
+const (
+	minPassword = 6
+	maxPassword = 100
+)
+
+func checkPassword(p string) error {
+	if n := len([]rune(p)); n < minPassword || n > maxPassword {
+		return realm.Bad("New password is too weak!")
+	}
+	return nil
+}
+
+type getUserForm struct {
+	User     realm.UserID `path:"user_id"`
+	Gravatar bool         `form:"client_extavatar,alias=client_gravatar,default=true"`
+	Profile  bool         `form:"include_custom_profile_fields"`
+}
+
+func getUser(c *Call, v realm.View, f getUserForm) (Answer, error) {
+	u := v.Find(f.User)
+	if u == nil {
+		return nil, realm.Bad("No such user")
+	}
+	if !v.MaySee(u) {
+		return nil, realm.Bad("Insufficient permission")
+	}
+	return Answer{"user": userObject(v, u, c.Site, f.Gravatar, f.Profile)}, nil
+}
+
+type getUserByEmailForm struct {
+	Email    string `path:"email"`
+	Gravatar bool   `form:"client_extavatar,alias=client_gravatar,default=true"`
+	Profile  bool   `form:"include_custom_profile_fields"`
+}
+
+func getUserByEmail(c *Call, v realm.View, f getUserByEmailForm) (Answer, error) {
+	u := v.FindAddress(f.Email)
+	if u == nil {
+		return nil, realm.Bad("No such user")
+	}
+	if !v.MaySee(u) {
+		return nil, realm.Bad("Insufficient permission")
+	}
+	return Answer{"user": userObject(v, u, c.Site, f.Gravatar, f.Profile)}, nil
+}
+
+type editUserFields struct {
+	Name     form.Opt[string]     `form:"full_name"`
+	Role     form.Opt[realm.Role] `form:"role,in=100|200|300|400|600"`
+	Profile  []profileItem        `form:"profile_data"`
+	NewEmail form.Opt[string]     `form:"new_email,strip"`
+}
+
+type profileItem struct {
+	ID    int64      `form:"id,required"`
+	Value form.Value `form:"value"`
+}
+
+type editUserForm struct {
+	User realm.UserID `path:"user_id"`
+	editUserFields
+}
+
+type editUserByEmailForm struct {
+	Email string `path:"email"`
+	editUserFields
+}
+
+func editUser(c *Call, f editUserForm) (realm.EditUser, error) { return f.command(f.User, "") }
+
+func editUserByEmail(c *Call, f editUserByEmailForm) (realm.EditUser, error) {
+	return f.command(0, f.Email)
+}
+
+func (f editUserFields) command(id realm.UserID, email string) (realm.EditUser, error) {
+	cmd := realm.EditUser{User: id, Email: email}
+	if f.Name.Set {
+		cmd.Name = &f.Name.Value
+	}
+	if f.Role.Set {
+		cmd.Role = &f.Role.Value
+	}
+	if f.NewEmail.Set {
+		cmd.NewEmail = &f.NewEmail.Value
+	}
+	values, err := profileValues(f.Profile)
+	cmd.Profile = values
+	return cmd, err
+}
+
+// profileValues reads values that may be a text, null, or a list of people.
+func profileValues(items []profileItem) (out []realm.ProfileValue, err error) {
+	for _, i := range items {
+		v := realm.ProfileValue{Field: i.ID}
+		switch x := i.Value.Any().(type) {
+		case nil:
+		case string:
+			v.Value = &x
+		default:
+			ids, e := i.Value.Ints()
+			if e != nil {
+				return nil, e.Named("profile_data")
+			}
+			for _, id := range ids {
+				v.Users = append(v.Users, realm.UserID(id))
+			}
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+var groupMemberEvents = []EventKind{
+	Event(func(e *realm.GroupMembersChanged, to *To) any {
+		op := "remove_members"
+		if e.Joined {
+			op = "add_members"
+		}
+		return obj{"type": "user_group", "op": op, "group_id": e.Group, "user_ids": e.Users}
+	}),
+	Event(func(e *realm.ProfileChanged, to *To) any {
+		f := obj{"id": e.Field, "value": e.Value}
+		if e.Value == "" {
+			f["value"] = nil
+		}
+		if e.HTML != "" {
+			f["rendered_value"] = e.HTML
+		}
+		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.User, "custom_profile_field": f}}
+	}),
+}
