@@ -595,8 +595,12 @@ func (r *run) compareMirrors() {
 	if n == 0 {
 		return
 	}
+	tries := 4
+	if r.opt.patience > 0 {
+		tries = 2
+	}
 	wrong := map[*poller]error{}
-	for try := 0; try < 4 && len(left) > 0; try++ {
+	for try := 0; try < tries && len(left) > 0; try++ {
 		r.loop.RunFor(seconds(0.3*float64(1+2*try)), nil)
 		var again []*poller
 		for _, p := range left {

@@ -142,6 +142,9 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 		p.away = false
 		r.away--
 		r.lastBack = a.At
+		if r.firstBack == 0 && (r.down || r.recovering) {
+			r.firstBack = a.At
+		}
 	}
 	messages := 0
 	n := 0
@@ -213,6 +216,10 @@ func (p *poller) refused(a *swarm.Answer) {
 		Msg  string `json:"msg"`
 	}
 	json.Unmarshal(a.Body, &v)
+	if p.away {
+		p.away = false // it was answered, though not well
+		p.r.away--
+	}
 	if v.Code == "BAD_EVENT_QUEUE_ID" {
 		p.dead = true
 		p.r.led.breach("queue lost", "poller %d (person %d): %s; its last event was %d", p.heard.no, p.who, v.Msg, p.last)

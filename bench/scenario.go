@@ -147,8 +147,14 @@ func LoadScenario(file string) (Scenario, error) {
 	if !ok {
 		s = Scenarios()["chat"]
 	}
+	// Phases are taken whole: those of the file must not inherit what the scenario's own have in the same places.
+	own := s.Phases
+	s.Phases = nil
 	if err := json.Unmarshal(b, &s); err != nil {
 		return Scenario{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if s.Phases == nil {
+		s.Phases = own
 	}
 	return s, s.check()
 }
@@ -165,7 +171,9 @@ func (s *Scenario) check() error {
 	if s.Pollers > 19500 {
 		return fmt.Errorf("%d pollers: one process may hold 20,000 files", s.Pollers)
 	}
+	reported := false
 	for i, p := range s.Phases {
+		reported = reported || !p.Warm
 		ways := 0
 		for _, set := range []bool{p.Rounds > 0, p.Rate > 0, p.Closed > 0, p.Share > 0, p.Burst > 0} {
 			if set {
@@ -183,6 +191,9 @@ func (s *Scenario) check() error {
 				return fmt.Errorf("phase %d (%s): unknown kind of request %q", i, p.Name, k)
 			}
 		}
+	}
+	if !reported {
+		return fmt.Errorf("scenario %q only warms up", s.Name)
 	}
 	return nil
 }

@@ -281,6 +281,10 @@ func (c *Conn) take(b []byte) {
 }
 
 func (c *Conn) keep(b []byte) {
+	if len(b) == 0 {
+		c.in = c.in[:0]
+		return
+	}
 	if len(c.in) > 0 && &c.in[0] == &b[0] {
 		return
 	}
@@ -332,7 +336,9 @@ func parseHead(b []byte) (h head, ok, bad bool) {
 		if i < 0 {
 			break
 		}
-		line = line[i+1:]
+		if line = line[i+1:]; len(line) == 0 {
+			break
+		}
 		// The fields that matter, told apart by their first letter before anything is compared.
 		switch line[0] | 0x20 {
 		case 'c':

@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func selfRun(t *testing.T, fault string, s Scenario) (*Result, string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve = []string{"--demo", "--fault=" + fault}
+	var out bytes.Buffer
+	res, err := runScenario(s, options{self: true, exe: exe, out: &out, patience: time.Second})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	writeTable(&out, res)
+	return res, out.String()
+}
+
+func crash() Scenario {
+	s := small("restart-herd")
+	s.Phases = []Phase{{Name: "crash", Seconds: 2, Rate: 100, Kill: 0.8}, {Name: "after", Count: 20, Closed: 2}}
+	return s
+}
+
+func TestKillAndComeBack(t *testing.T) {
+	res, out := selfRun(t, "", crash())
+	if res.Broken != 0 {
+		t.Fatalf("a server that recovers is blamed:\n%s", out)
+	}
+	f, ok := res.Figure("all_polling_again_s")
+	if !ok || f.Value < 0 || f.Value > 5 {
+		t.Errorf("all polling again after %v s:\n%s", f.Value, out)
+	}
+	if res.Phases[0].Kinds["register"].N != 0 {
+		t.Error("somebody registered anew")
+	}
+	if _, ok := res.Figure("after.cpu_per_delivery"); !ok {
+		t.Errorf("the server's process was not measured:\n%s", out)
+	}
+}
+
+func TestForgettingInACrashIsSeen(t *testing.T) {
+	if res, out := selfRun(t, "forgetful", crash()); res.Broken == 0 {
+		t.Fatalf("a server that forgot acknowledged sends was not blamed:\n%s", out)
+	}
+}
+
+func TestFloorInAlternation(t *testing.T) {
+	exe, _ := os.Executable()
+	s := small("fanout")
+	s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred = 30, 30, 1, 0, 10
+	s.Phases = []Phase{{Name: "warm", Rounds: 2, To: "largest", Warm: true}, {Name: "rounds", Rounds: 20, To: "largest"}, {Name: "hundred", Seconds: 0.5, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+	s.Serve = []string{"--demo"}
+	var out bytes.Buffer
+	res, err := runScenario(s, options{self: true, exe: exe, out: &out, floor: true, repeat: 3})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, name := range []string{"rounds.deliveries_per_s_to_floor", "floor.rounds.deliveries_per_s", "hundred.seen_p50_to_floor"} {
+		f, ok := res.Figure(name)
+		if !ok || f.Value <= 0 || f.Runs != 3 || f.Low > f.Value || f.High < f.Value {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if res.Phases[0].Delivered != 20*30 {
+		t.Errorf("rounds made %d deliveries, not 600", res.Phases[0].Delivered)
+	}
+	if res.Broken != 0 {
+		writeTable(&out, res)
+		t.Error(out.String())
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	exe, _ := os.Executable()
+	dir := t.TempDir()
+	a, b, h := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "a.html")
+	var out, errs bytes.Buffer
+	run := func(args ...string) (int, string) {
+		out.Reset()
+		errs.Reset()
+		code := Main(args, &out, &errs)
+		return code, out.String() + errs.String()
+	}
+	for _, file := range []string{a, b} {
+		code, text := run("chat", "--self", "--exe", exe, "--serve=--demo", "--users", "10", "--channels", "2", "--history", "0", "--rate", "50", "--duration", "1", "--json", file, "--html", h)
+		if code != 0 || !strings.Contains(text, "promises: all kept") {
+			t.Fatalf("exit code %d:\n%s", code, text)
+		}
+	}
+	res, err := ReadResult(a)
+	if err != nil || res.Scenario.Users != 10 || len(res.Phases) != 1 || len(res.Memory) == 0 {
+		t.Fatalf("what was written does not read back: %v %+v", err, res)
+	}
+	if code, text := run("compare", a, b); code != 0 || !strings.Contains(text, "chat.send_p50") || !strings.Contains(text, "±") {
+		t.Errorf("compare, exit code %d:\n%s", code, text)
+	}
+	if code, text := run("list"); code != 0 || !strings.Contains(text, "restart-herd") {
+		t.Errorf("list, exit code %d:\n%s", code, text)
+	}
+	for _, bad := range [][]string{{"nonsense"}, {"chat"}, {"chat", "--self", "--target", "http://x"}, {"chat", "--target", "https://127.0.0.1:1"}, {"compare", a}} {
+		if code, text := run(bad...); code != 2 || text == "" {
+			t.Errorf("%v: exit code %d: %s", bad, code, text)
+		}
+	}
+	code, text := run("show", "fanout")
+	var sc Scenario
+	if err := json.Unmarshal([]byte(text), &sc); code != 0 || err != nil || sc.check() != nil {
+		t.Errorf("show does not print a scenario: %d %v", code, err)
+	}
+}
+
+func TestHuntFindsALimit(t *testing.T) {
+	exe, _ := os.Executable()
+	s := small("chat")
+	s.Sample = 0
+	s.Phases = []Phase{{Name: "chat", Seconds: 0.3, Rate: 100, Mix: chatMix}}
+	b, _ := json.Marshal(s)
+	file := filepath.Join(t.TempDir(), "scenario.json")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	args := []string{"hunt", "chat", "--self", "--exe", exe, "--serve=--demo", "--scenario", file, "--from", "8", "--most", "16", "--rate-per-user", "20"}
+	// Nobody answers in a microsecond, so the smallest crowd is already too many.
+	code := Main(append(args, "--gate-p99", "0.001"), &out, &errs)
+	if code != 1 || !strings.Contains(out.String(), "outside: p99") || !strings.Contains(out.String(), "most users inside the gate: 0") {
+		t.Fatalf("exit code %d:\n%s%s", code, out.String(), errs.String())
+	}
+	code = Main(args, &out, &errs)
+	if code != 0 || !strings.Contains(out.String(), "most users inside the gate: 16") {
+		t.Fatalf("exit code %d:\n%s%s", code, out.String(), errs.String())
+	}
+}

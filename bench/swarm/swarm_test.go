@@ -1,0 +1,225 @@
+package swarm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+func loop(t *testing.T) *Loop {
+	t.Helper()
+	l, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
+}
+
+func TestAnswersOfEveryShape(t *testing.T) {
+	big := strings.Repeat("0123456789abcdef", 40000)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "5")
+		io.WriteString(w, "plain")
+	})
+	mux.HandleFunc("/chunks", func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; i < 5; i++ {
+			fmt.Fprintf(w, "part%d ", i)
+			w.(http.Flusher).Flush()
+		}
+	})
+	mux.HandleFunc("/big", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", fmt.Sprint(len(big)))
+		io.WriteString(w, big)
+	})
+	mux.HandleFunc("/echo", func(w http.ResponseWriter, r *http.Request) {
+		r.ParseForm()
+		u, p, _ := r.BasicAuth()
+		w.WriteHeader(418)
+		fmt.Fprintf(w, "%s %s %s %s %s", r.Method, r.Form.Get("a"), u, p, r.Host)
+	})
+	mux.HandleFunc("/bye", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		io.WriteString(w, "bye")
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	l := loop(t)
+	p := NewPool(l, netip.MustParseAddrPort(srv.Listener.Addr().String()), nil, 3, "test/1")
+	got := map[string]string{}
+	left := 0
+	ask := func(c *Call) {
+		left++
+		c.Done = func(c *Call, a *Answer) {
+			left--
+			if a.Err != nil {
+				t.Errorf("%s: %v", c.Path, a.Err)
+			}
+			got[c.Path] = fmt.Sprintf("%d %s", a.Status, a.Body)
+		}
+		p.Do(c)
+	}
+	for i := 0; i < 3; i++ {
+		for _, path := range []string{"/plain", "/chunks", "/big", "/bye"} {
+			ask(&Call{Method: "GET", Path: path, Host: "h"})
+		}
+		ask(&Call{Method: "PATCH", Path: "/echo", Host: "chat.example", Auth: "Basic dTpw", Body: "a=b"})
+		if err := l.RunFor(5*time.Second, func() bool { return left == 0 }); err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string]string{"/plain": "200 plain", "/chunks": "200 part0 part1 part2 part3 part4 ", "/big": "200 " + big, "/bye": "200 bye", "/echo": "418 PATCH b u p chat.example"} {
+			if got[path] != want {
+				t.Errorf("%s: %.60q, want %.60q", path, got[path], want)
+			}
+		}
+		clear(got)
+	}
+	if p.Under() != 0 || l.Open > 3 {
+		t.Errorf("%d calls under way, %d connections open", p.Under(), l.Open)
+	}
+}
+
+// A server that says nothing, closes, or speaks another language must not be waited for or believed.
+func TestBadServers(t *testing.T) {
+	for name, c := range map[string]struct {
+		say  string
+		want string
+	}{"silent": {"-", "no answer in time"}, "closes": {"", "closed"}, "stranger": {"220 mail.example ESMTP\r\n", "not an HTTP"}, "half": {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "closed"}} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			go func() {
+				conn, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				conn.Read(make([]byte, 1000))
+				if c.say == "-" {
+					return // and keep it open
+				}
+				io.WriteString(conn, c.say)
+				conn.Close()
+			}()
+			l := loop(t)
+			p := NewPool(l, netip.MustParseAddrPort(ln.Addr().String()), nil, 1, "t")
+			var said error
+			done := false
+			p.Do(&Call{Method: "GET", Path: "/", Host: "h", Timeout: 100 * time.Millisecond, Done: func(_ *Call, a *Answer) { said, done = a.Err, true }})
+			if err := l.RunFor(5*time.Second, func() bool { return done }); err != nil {
+				t.Fatal(err)
+			}
+			if said == nil || !strings.Contains(said.Error(), c.want) {
+				t.Errorf("%v, want something with %q", said, c.want)
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	ln, _ := net.Listen("tcp", "127.0.0.1:0")
+	addr := netip.MustParseAddrPort(ln.Addr().String())
+	ln.Close()
+	l := loop(t)
+	p := NewPool(l, addr, []netip.Addr{netip.MustParseAddr("127.0.0.9")}, 1, "t")
+	var said error
+	p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) { said = a.Err }})
+	l.RunFor(2*time.Second, func() bool { return said != nil })
+	if said == nil || !strings.Contains(said.Error(), "refused") {
+		t.Errorf("a connection nobody takes: %v", said)
+	}
+}
+
+// Any way to cut an answer into pieces gives the same answer.
+func TestPieces(t *testing.T) {
+	const answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 11\r\nX: y\r\n\r\nhello world"
+	l := loop(t)
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for i := 0; i < 500; i++ {
+		c := &Conn{Loop: l}
+		var got string
+		c.h = handler(func(a *Answer) { got = fmt.Sprintf("%d %s %v", a.Status, a.Body, a.Err) })
+		for rest := []byte(answer); len(rest) > 0; {
+			n := 1 + rng.IntN(len(rest))
+			c.take(bytes.Clone(rest[:n]))
+			rest = rest[n:]
+		}
+		if got != "200 hello world <nil>" {
+			t.Fatalf("seed %d: %q", seed, got)
+		}
+	}
+}
+
+type handler func(*Answer)
+
+func (h handler) Answer(_ *Conn, a *Answer) { h(a) }
+
+func TestTimersKeepOrder(t *testing.T) {
+	l := loop(t)
+	var got []int
+	at := l.Now() + 5*time.Millisecond
+	for _, i := range []int{0, 1, 2} {
+		l.At(at, func() { got = append(got, i) })
+	}
+	l.At(at-2*time.Millisecond, func() { got = append(got, -1) })
+	n := 0
+	l.Every(time.Millisecond, func() bool { n++; return n < 4 })
+	l.RunFor(time.Second, func() bool { return len(got) == 4 && n == 4 })
+	if fmt.Sprint(got) != "[-1 0 1 2]" || n != 4 {
+		t.Errorf("%v, %d", got, n)
+	}
+}
+
+func TestScanEvents(t *testing.T) {
+	body := `{"result":"success","msg":"","events":[
+	 {"type":"message","flags":["read"],"message":{"id":77,"content":"<p>say \"hi\" \\</p>","sender_id":5,"stream_id": 9,"reactions":[{"id":1}],"display_recipient":"a}]"},"local_message_id":"l1","id":4},
+	 {"id" : 5 , "type":"heartbeat"}, {"id":6,"type":"message","message":{"id":78,"stream_id":null,"content":""}},
+	 {"type":"submessage","message":"text","message_id":3,"op":"add","id":7}],"queue_id":"q"}`
+	var got []string
+	var e Event
+	err := ScanEvents([]byte(body), &e, func(e *Event) bool {
+		got = append(got, fmt.Sprintf("%d %s m%d s%d c%d %s %s %s", e.ID, e.Type, e.Message, e.Sender, e.Stream, e.Content, e.LocalID, e.Op))
+		return true
+	})
+	want := []string{`4 message m77 s5 c9 <p>say \"hi\" \\</p> l1 `, `5 heartbeat m0 s0 c0   `, `6 message m78 s0 c0   `, `7 submessage m0 s0 c0   add`}
+	if err != nil || strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("%v\n%q\n%q", err, got, want)
+	}
+	for _, bad := range []string{``, `{}`, `[]`, `{"events":[{]}`, `{"events":[{"id":1`, `{"events":{}}`, `<html>`, `{"events":[{"id":"x"}]}`} {
+		if err := ScanEvents([]byte(bad), &e, func(*Event) bool { return true }); err == nil {
+			t.Errorf("%q was taken for events", bad)
+		}
+	}
+}
+
+func FuzzScanEvents(f *testing.F) {
+	f.Add([]byte(`{"events":[{"id":1,"type":"message","message":{"id":2,"content":"x"}}]}`))
+	f.Add([]byte(`{"events":[{"id":1,"a":[{"b":"\\\""}]}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var e Event
+		ScanEvents(b, &e, func(e *Event) bool { return len(e.Raw) <= len(b) })
+		Fields(b, func(k, v []byte) {})
+	})
+}
+
+func BenchmarkScanEvents(b *testing.B) {
+	body := []byte(`{"result":"success","msg":"","events":[{"type":"message","flags":[],"message":{"id":77,"content":"<p>` + strings.Repeat("word ", 30) + `</p>","sender_id":5,"stream_id":9,"avatar_url":"` + strings.Repeat("x", 400) + `"},"id":4}],"queue_id":"q"}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	var e Event
+	for b.Loop() {
+		ScanEvents(body, &e, func(*Event) bool { return true })
+	}
+}
