@@ -17,6 +17,7 @@ type crowdPlayer struct {
 	crowd    *crowd.Crowd
 	messages []playedMessage // by the crowd's numbers
 	queues   [][]string      // extra queues by user
+	missing  map[crowd.Kind]bool
 }
 
 type playedMessage struct {
@@ -32,7 +33,7 @@ func (r *run) startCrowd() {
 	for i := range members {
 		members[i] = r.pop.channels[i].Members
 	}
-	r.crowd = &crowdPlayer{r: r, crowd: crowd.New(r.sc.Seed, len(r.pop.people), members), queues: make([][]string, len(r.pop.people))}
+	r.crowd = &crowdPlayer{r: r, crowd: crowd.New(r.sc.Seed, len(r.pop.people), members), queues: make([][]string, len(r.pop.people)), missing: map[crowd.Kind]bool{}}
 }
 
 // actCrowd does the crowd's next action.
@@ -85,6 +86,12 @@ func (p *crowdPlayer) outcome(a *crowd.Action, ans *swarm.Answer, ok bool, ledge
 		r.led.breach("crowd", "%s had no answer: %v (seed %d)", a, ans.Err, r.sc.Seed)
 	} else if ans.Status >= 500 {
 		r.led.breach("crowd", "%s: status %d: %.200s (seed %d)", a, ans.Status, ans.Body, r.sc.Seed)
+	} else if ans.Status == 404 || ans.Status == 405 {
+		// Said once for each kind: a server that lacks an endpoint lacks it every time.
+		if !p.missing[a.Kind] {
+			p.missing[a.Kind] = true
+			r.led.breach("no such endpoint", "%s: status %d: %.200s", a, ans.Status, ans.Body)
+		}
 	} else if why := a.Broke(ok); why != "" {
 		r.led.breach("crowd", "%s: status %d: %.200s (seed %d)", why, ans.Status, ans.Body, r.sc.Seed)
 	}
