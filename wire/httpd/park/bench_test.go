@@ -52,6 +52,7 @@ func (p *parker) Publish(body []byte) (n int) {
 }
 
 func TestMain(m *testing.M) {
+	playHeir()
 	floor.Servers["park"] = newParker
 	floor.Play()
 	os.Exit(m.Run())

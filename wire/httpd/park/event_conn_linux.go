@@ -1,7 +1,6 @@
 package park
 
 import (
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -332,106 +331,6 @@ func (c *eventConn) closeLocked() {
 	c.s.leave(c.ip, c.admitted)
 }
 
-// recv waits for bytes of the request's body.
-func (c *eventConn) recv(p []byte) (int, error) {
-	for {
-		c.mu.Lock()
-		c.readable = false
-		c.mu.Unlock()
-		n, err := read(c.fd, p)
-		switch {
-		case n > 0:
-			c.s.bytesIn.Add(int64(n))
-			c.req.moved += int64(n)
-			if n == len(p) {
-				c.mu.Lock()
-				c.readable = true
-				c.mu.Unlock()
-			}
-			return n, nil
-		case err == nil:
-			return 0, io.EOF
-		case err != unix.EAGAIN:
-			return 0, err
-		}
-		if err := c.wait(&c.readable, c.req.born+c.s.allowance(c.s.cfg.ReadTimeout, c.req.moved)); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// send waits until the client's socket took all of p.
-func (c *eventConn) send(p []byte) (int, error) {
-	done := 0
-	for {
-		c.mu.Lock()
-		c.writable = false
-		c.mu.Unlock()
-		n, err := write(c.fd, p[done:])
-		done += n
-		c.s.bytesOut.Add(int64(n))
-		c.req.sent += int64(n)
-		if done == len(p) {
-			return done, nil
-		}
-		if err == nil {
-			continue
-		}
-		if err != unix.EAGAIN {
-			return done, err
-		}
-		if c.req.heldUp == 0 {
-			c.req.heldUp = c.s.now()
-		}
-		c.mu.Lock()
-		c.watchRoom()
-		c.mu.Unlock()
-		if err := c.wait(&c.writable, c.req.heldUp+c.s.allowance(c.s.cfg.WriteTimeout, c.req.sent)); err != nil {
-			c.s.stuck.Add(1)
-			return done, err
-		}
-	}
-}
-
-// watchRoom makes the epoll tell when there is room to write. mu is held.
-func (c *eventConn) watchRoom() {
-	if c.watchOut {
-		return
-	}
-	c.watchOut = true
-	ev := unix.EpollEvent{Events: watch | unix.EPOLLOUT, Fd: c.fd, Pad: int32(c.gen)}
-	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev); err != nil {
-		c.broken = err
-	}
-}
-
-// wait blocks the serving goroutine until flag is set, the deadline passes or the connection is given up.
-func (c *eventConn) wait(flag *bool, deadline int64) error {
-	s := c.s
-	if s.slow.Add(1) > int64(s.cfg.MaxSlow) {
-		s.slow.Add(-1)
-		return refuseSlowers
-	}
-	defer s.slow.Add(-1)
-	c.mu.Lock()
-	for !*flag && c.broken == nil {
-		if c.wake == nil {
-			c.wake = make(chan struct{}, 1)
-		}
-		c.waiting = true
-		c.deadline.Store(deadline)
-		c.mu.Unlock()
-		s.active.Add(-1)
-		<-c.wake
-		s.active.Add(1)
-		c.mu.Lock()
-		c.deadline.Store(0)
-	}
-	err := c.broken
-	c.mu.Unlock()
-	return err
-}
-
 // expire enforces a deadline that has passed.
 func (c *eventConn) expire(now int64) {
 	c.mu.Lock()
@@ -588,22 +487,4 @@ func (s *Server) cutEvented() {
 		}
 		c.mu.Unlock()
 	})
-}
-
-func read(fd int32, p []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(fd), p)
-		if err != unix.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
-
-func write(fd int32, p []byte) (int, error) {
-	for {
-		n, err := unix.Write(int(fd), p)
-		if err != unix.EINTR {
-			return max(n, 0), err
-		}
-	}
 }

@@ -181,6 +181,7 @@ func TestMaxConns(t *testing.T) {
 			c := o.dial()
 			c.get("/")
 			c.refused(503, "")
+			c.Close()
 			in[0].Close()
 			until(t, "room", func() bool { return o.Stats().Open == 2 })
 			c = o.dial()

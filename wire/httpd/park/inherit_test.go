@@ -1,0 +1,168 @@
+//go:build unix
+
+package park
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sys/unix"
+)
+
+// playHeir is the successor in TestHandover and the service in TestSocketActivation: this test binary again. It
+// serves what it inherited once the named pipe PARK_HEIR has a byte, until the pipe ends.
+func playHeir() {
+	pipe := os.Getenv("PARK_HEIR")
+	if pipe == "" {
+		return
+	}
+	if pid := os.Getenv("PARK_ACTIVATED"); pid != "" {
+		os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
+		os.Setenv("LISTEN_FDS", pid)
+	}
+	lns, err := Inherit()
+	if err != nil || len(lns) != 1 {
+		fmt.Fprintln(os.Stderr, "heir:", lns, err)
+		os.Exit(1)
+	}
+	if again, err := Inherit(); again != nil || err != nil || os.Getenv("LISTEN_FDS") != "" {
+		fmt.Fprintln(os.Stderr, "heir: inherits twice")
+		os.Exit(1)
+	}
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("new") }})
+	told, err := os.Open(pipe)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "heir:", err)
+		os.Exit(1)
+	}
+	told.Read(make([]byte, 1))
+	go s.Serve(lns[0])
+	io.Copy(io.Discard, told)
+	os.Exit(0)
+}
+
+func TestHandover(t *testing.T) {
+	o := serve(t, "epoll", Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		if string(ctx.Path()) == "/poll" {
+			o.handle(ctx)
+			return
+		}
+		ctx.WriteString("old")
+	})
+	before := o.dial()
+	before.get("/")
+	before.expect("old")
+	before.get("/poll")
+	p := o.poll()
+
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	heir, err := Handover(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_HEIR="+pipe, "LISTEN_FDS=7"), o.ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heir.Kill()
+	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the heir to open it
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := o.dial() // both could take it; the heir does not serve yet
+	c.get("/")
+	c.expect("old")
+	c.Close()
+
+	down := make(chan error)
+	go func() { down <- o.Shutdown(context.Background()) }()
+	wait(t, o.gone, "the poll to be dropped")
+	if p.Answer(200, nil) {
+		t.Error("answered after gone")
+	}
+	if err := wait(t, down, "Shutdown"); err != nil {
+		t.Fatal(err)
+	}
+	waiting := o.dial() // nobody serves, but nobody refuses
+	waiting.get("/")
+	tell.Write([]byte{1})
+	waiting.expect("new")
+	tell.Close()
+	if state, err := heir.Wait(); err != nil || !state.Success() {
+		t.Error("heir:", state, err)
+	}
+}
+
+func TestSocketActivation(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PARK_HEIR="+pipe, "PARK_ACTIVATED=1")
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	f.Close()
+	ln.Close()
+	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell.Write([]byte{1})
+	c := (&owner{t: t, ln: ln}).dial()
+	c.get("/")
+	c.expect("new")
+	tell.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInheritNothing(t *testing.T) {
+	for name, env := range map[string][2]string{"nothing": {"", ""}, "another's": {"1", "3"}} {
+		t.Setenv("LISTEN_PID", env[0])
+		t.Setenv("LISTEN_FDS", env[1])
+		if lns, err := Inherit(); lns != nil || err != nil {
+			t.Errorf("%s: %v %v", name, lns, err)
+		}
+	}
+	for _, count := range []string{"x", "-1", "1000"} {
+		t.Setenv(heirCount, count)
+		if lns, err := Inherit(); lns != nil || err == nil {
+			t.Errorf("%q: %v %v", count, lns, err)
+		}
+	}
+}
+
+func TestHandoverRefuses(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if _, err := Handover("/bin/true", []string{"true"}, nil, plainListener{ln}); err == nil {
+		t.Error("a listener without a file was handed over")
+	}
+	if _, err := Handover("/no/such/program", []string{"none"}, nil, ln); err == nil {
+		t.Error("a program that is not there was started")
+	}
+}
