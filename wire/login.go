@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -65,6 +66,10 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 	if !strings.Contains(f.Username, "@") {
 		return nil, realm.Bad("Enter a valid email address.")
 	}
+	who := strconv.Itoa(int(c.Realm)) + "/" + strings.ToLower(f.Username)
+	if err := c.MayLogin(who); err != nil {
+		return nil, err
+	}
 	a, ok := c.House.ByEmail(c.Realm, f.Username)
 	hash := a.Password
 	if !ok || a.Bot != realm.Human {
@@ -75,6 +80,7 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 		return nil, err
 	}
 	if !right {
+		c.LoginFailed(who)
 		return nil, authFailed()
 	}
 	return issueKey(c, a)

@@ -80,3 +80,18 @@ func (r *Realm) usedID(noun string, id int64) {
 	o := r.org.change(0)
 	o.Next[noun] = max(o.Next[noun], id)
 }
+
+// FirstChannels gives a new organization its first channels, which everyone who joins is subscribed to.
+type FirstChannels struct{}
+
+func (FirstChannels) Decide(t *Turn) (Done, error) {
+	if !t.System || len(t.chans.rows) > 0 {
+		return Done{}, errPermission()
+	}
+	for _, c := range []struct{ name, about string }{{"general", "For everything that concerns everybody"}, {"sandbox", "For trying things out"}} {
+		if _, err := t.newChannel(NewChannel{Name: c.name, Description: c.about, DescriptionHTML: t.Describe(c.about), Default: true}); err != nil {
+			return Done{}, err
+		}
+	}
+	return Done{}, nil
+}

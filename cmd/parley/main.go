@@ -15,15 +15,28 @@ func main() {
 	}
 }
 
+const usage = `usage: parley COMMAND …
+
+  serve                          serve; parley serve --help lists the settings
+  realm create|list              organizations, of a running or a stopped server
+  user create|list|api-key|password|grant
+  bench                          load harness; parley bench help
+`
+
 func run(args []string) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: parley serve …")
+		return fmt.Errorf("no command\n%s", usage)
 	}
 	switch args[0] {
 	case "serve":
 		return serve(args[1:])
+	case "realm", "user":
+		return manage(args[0], args[1:], os.Stdin, os.Stdout)
 	case "bench":
 		os.Exit(bench.Main(args[1:], os.Stdout, os.Stderr))
+	case "help", "--help", "-h":
+		fmt.Print(usage)
+		return nil
 	}
-	return fmt.Errorf("unknown command %q", args[0])
+	return fmt.Errorf("unknown command %q\n%s", args[0], usage)
 }

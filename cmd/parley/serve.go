@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"flag"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -18,65 +17,75 @@ import (
 	"parley/snapshot"
 	"parley/wire"
 	"parley/wire/httpd"
-	"parley/wire/httpd/park"
 )
 
 // patience is how long a stopping server waits for what is in flight.
 const patience = 15 * time.Second
 
 func serve(args []string) error {
-	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
-	data := fs.String("data", "./data", "data directory")
-	listen := fs.String("listen", "127.0.0.1:9991", "address to listen on")
-	external := fs.String("url", "", "external URL, such as https://chat.example.org (default: http:// and the listen address)")
-	demo := fs.Bool("demo", false, "make a demo organization in an empty data directory, and allow development logins")
-	demoCrowd := fs.String("demo-crowd", "", "like --demo, with a seeded crowd for load tests: `users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S`")
-	if err := fs.Parse(args); err != nil {
-		return err
-	}
-	var spec crowdSpec
-	if *demoCrowd != "" {
-		var err error
-		if spec, err = parseCrowd(*demoCrowd); err != nil {
-			return err
-		}
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	store, err := snapshot.Open(*data, snapshot.Options{Log: log})
+	c, err := readConfig(args)
 	if err != nil {
 		return err
 	}
-	base := *external
-	if base == "" {
-		base = "http://" + *listen
+	log, err := c.logger()
+	if err != nil {
+		return err
 	}
-	sites := siteMaker(base)
+	var spec crowdSpec
+	if c.Crowd != "" {
+		if spec, err = parseCrowd(c.Crowd); err != nil {
+			return err
+		}
+	}
+	limits := httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousLimit, Login: c.LoginLimit}
+	if limits.Proxies, err = httpd.ParseProxies(c.Proxies); err != nil {
+		return fmt.Errorf("trusted-proxies: %w", err)
+	}
+	if c.Demo || c.Crowd != "" { // a rig to try things in and to load: it must not brake
+		limits.User, limits.Visitor = 0, 0
+	}
+	tlsConfig, err := c.tls()
+	if err != nil {
+		return err
+	}
+	store, err := snapshot.Open(c.Data, snapshot.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	sites := siteMaker(c.URL)
 	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Log: log, Site: sites.of})
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
 	sites.house = house
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Dev: *demo || *demoCrowd != ""}
-	l, err := net.Listen("tcp", *listen)
+	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Dev: c.Demo || c.Crowd != ""}
+	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	if *demoCrowd != "" && len(house.Realms()) == 0 {
+	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
 		}
-	} else if *demo && len(house.Realms()) == 0 {
-		if err := makeDemo(house, base, os.Stdout); err != nil {
+	} else if c.Demo && len(house.Realms()) == 0 {
+		if err := makeDemo(house, c.URL, os.Stdout); err != nil {
 			return fmt.Errorf("make the demo organization: %w", err)
 		}
 	}
-	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: park.Config{OnDrain: house.Drain}})
+	parkConfig := c.park()
+	parkConfig.OnDrain, parkConfig.TLS = house.Drain, tlsConfig
+	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits})
+	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store}, log)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	defer closeControl()
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
-	log.Info("serving", "url", base, "data", *data)
+	log.Info("serving", "url", c.URL, "data", c.Data)
 	select {
 	case err = <-failed:
 	case s := <-stop:
@@ -129,4 +138,16 @@ func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
 	}
 	id, site, _ := t.house.RealmNamed(name)
 	return id, site
+}
+
+// tls is the certificate the server speaks TLS with, or nil.
+func (c *config) tls() (*tls.Config, error) {
+	if c.Cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("load certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

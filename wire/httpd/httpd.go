@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/fasthttp/router"
@@ -26,6 +27,7 @@ type Options struct {
 	Realms Realms
 	Log    *slog.Logger
 	Park   park.Config // Handler is set here
+	Limits Limits
 	// Extra routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -41,6 +43,8 @@ type Server struct {
 	o      Options
 	router *router.Router
 	park   *park.Server
+
+	users, visitors, logins *limiter // nil: off
 }
 
 // route is all endpoints of one shape of path.
@@ -59,6 +63,15 @@ func New(o Options) *Server {
 	}
 	s.router.HandleMethodNotAllowed, s.router.HandleOPTIONS = false, false
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
+	if n := o.Limits.User; n > 0 {
+		s.users = newLimiter(n, window)
+	}
+	if n := o.Limits.Visitor; n > 0 {
+		s.visitors = newLimiter(n, window)
+	}
+	if n := o.Limits.Login; n > 0 {
+		s.logins = newLimiter(n, loginWindow)
+	}
 	shapes := map[string]*route{}
 	var order []string
 	for _, e := range wire.Endpoints() {
@@ -233,6 +246,13 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 			return
 		}
 	}
+	if err := s.count(ctx, c); err != nil {
+		status, body := wire.Failure(err)
+		s.write(ctx, status, body)
+		return
+	}
+	c.LoginFailed = func(who string) { s.logins.spend(who) }
+	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
@@ -256,6 +276,14 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		s.o.Log.Error("request failed", "method", method, "path", string(ctx.Path()), "error", err)
 	}
 	s.write(ctx, status, body)
+}
+
+// count holds a caller to the rate limit: the account, or the address of somebody without one.
+func (s *Server) count(ctx *fasthttp.RequestCtx, c *wire.Call) error {
+	if c.Account != nil {
+		return limit(ctx, s.users, strconv.Itoa(int(c.Realm))+"/"+c.Account.User.String())
+	}
+	return limit(ctx, s.visitors, s.remote(ctx))
 }
 
 // pick is the endpoint of a method whose path parameters fit: ids are digits.

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"parley/wire/httpd"
+	"parley/wire/httpd/park"
+)
+
+// config is everything a server can be told. It comes from defaults, then the file, then the environment, then flags:
+// the later wins. A key of the file is the name in the toml tag; its environment variable is PARLEY_ and the name in
+// capitals.
+type config struct {
+	Data     string `toml:"data" help:"data directory"`
+	Listen   string `toml:"listen" help:"address to listen on"`
+	URL      string `toml:"url" help:"external URL, such as https://chat.example.org (default: http:// and the listen address)"`
+	Demo     bool   `toml:"demo" help:"make a demo organization in an empty data directory, and allow development logins"`
+	Crowd    string `toml:"demo-crowd" help:"like demo, with a seeded crowd for load tests: users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S"`
+	LogLevel string `toml:"log-level" help:"debug, info, warn or error"`
+	LogJSON  bool   `toml:"log-json" help:"log as JSON lines"`
+	Cert     string `toml:"tls-cert" help:"certificate file; with tls-key the server speaks TLS itself"`
+	Key      string `toml:"tls-key" help:"key file of the certificate"`
+	Proxies  string `toml:"trusted-proxies" help:"addresses or networks, comma-separated, whose X-Forwarded-For is believed"`
+
+	RateLimit      int           `toml:"rate-limit" help:"requests a minute of one account; 0 switches rate limits off"`
+	AnonymousLimit int           `toml:"anonymous-rate-limit" help:"requests a minute of one address without login"`
+	LoginLimit     int           `toml:"login-limit" help:"failed logins of one account in half an hour"`
+	MaxBody        int           `toml:"max-body" help:"bytes of one request's body, uploads apart"`
+	MaxConns       int           `toml:"max-connections" help:"open connections; 0: what the process may open"`
+	ReadTimeout    time.Duration `toml:"read-timeout" help:"time a client may take to send a request's head"`
+	WriteTimeout   time.Duration `toml:"write-timeout" help:"time a client may take to read an answer"`
+	IdleTimeout    time.Duration `toml:"idle-timeout" help:"time a connection may rest between requests"`
+}
+
+func defaults() config {
+	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit}
+}
+
+// environment is the prefix of variables.
+const environment = "PARLEY_"
+
+// eachKey calls fn with every setting of a config.
+func (c *config) eachKey(fn func(name, help string, v reflect.Value) error) error {
+	v := reflect.ValueOf(c).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if err := fn(f.Tag.Get("toml"), f.Tag.Get("help"), v.Field(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func set(v reflect.Value, text string) error {
+	switch v.Interface().(type) {
+	case string:
+		v.SetString(text)
+	case bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", text)
+		}
+		v.SetBool(b)
+	case int:
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetInt(int64(n))
+	case time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%q is not a time such as 30s", text)
+		}
+		v.SetInt(int64(d))
+	}
+	return nil
+}
+
+// readConfig puts defaults, file, environment and flags together.
+func readConfig(args []string) (config, error) {
+	c := defaults()
+	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
+	file := fs.String("config", os.Getenv(environment+"CONFIG"), "configuration file (TOML)")
+	given := map[string]string{}
+	var order []string
+	note := func(name string) func(string) error {
+		return func(text string) error {
+			given[name] = text
+			order = append(order, name)
+			return nil
+		}
+	}
+	c.eachKey(func(name, help string, v reflect.Value) error {
+		if v.Kind() == reflect.Bool {
+			fs.BoolFunc(name, help, note(name))
+		} else {
+			fs.Func(name, fmt.Sprintf("%s (default %v)", help, v.Interface()), note(name))
+		}
+		return nil
+	})
+	if err := fs.Parse(args); err != nil {
+		return c, err
+	}
+	if fs.NArg() > 0 {
+		return c, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	if *file != "" {
+		meta, err := toml.DecodeFile(*file, &c)
+		if err != nil {
+			return c, fmt.Errorf("read configuration: %w", err)
+		}
+		if unknown := meta.Undecoded(); len(unknown) > 0 {
+			return c, fmt.Errorf("%s: unknown setting %q", *file, unknown[0].String())
+		}
+	}
+	err := c.eachKey(func(name, _ string, v reflect.Value) error {
+		env := environment + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if text, ok := os.LookupEnv(env); ok {
+			if err := set(v, text); err != nil {
+				return fmt.Errorf("%s: %w", env, err)
+			}
+		}
+		if text, ok := given[name]; ok {
+			if err := set(v, text); err != nil {
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	if (c.Cert == "") != (c.Key == "") {
+		return c, errors.New("tls-cert and tls-key go together")
+	}
+	if c.URL == "" {
+		scheme := "http://"
+		if c.Cert != "" {
+			scheme = "https://"
+		}
+		c.URL = scheme + c.Listen
+	}
+	c.URL = strings.TrimSuffix(c.URL, "/")
+	return c, nil
+}
+
+func (c *config) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return nil, fmt.Errorf("log-level: %q is not debug, info, warn or error", c.LogLevel)
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.LogJSON {
+		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+}
+
+func (c *config) park() park.Config {
+	return park.Config{MaxBody: c.MaxBody, MaxConns: c.MaxConns, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout}
+}

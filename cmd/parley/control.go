@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"parley/actors"
+	"parley/snapshot"
+	"parley/wire/httpd"
+)
+
+// controlSocket is where a running server takes the operator's commands: a socket in the data directory that only the
+// directory's owner may open. A command works the same on a stopped server: then it opens the directory itself.
+const controlSocket = "control"
+
+// maxOrder is how large one command may be, in bytes.
+const maxOrder = 1 << 20
+
+// operator is what commands need: the house, and how passwords are hashed.
+type operator struct {
+	house     *actors.House
+	sites     *siteTable
+	passwords *httpd.Passwords
+	store     *snapshot.Store
+}
+
+// order is one command of the operator.
+type order func(o *operator, args map[string]string) (any, error)
+
+// serveControl answers commands until the listener closes.
+func serveControl(dir string, o *operator, log *slog.Logger) (func(), error) {
+	path := filepath.Join(dir, controlSocket)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{order}", func(w http.ResponseWriter, r *http.Request) {
+		var args map[string]string
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder)).Decode(&args)
+		var answer any
+		if err == nil {
+			answer, err = o.run(r.PathValue("order"), args)
+		}
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			answer = map[string]string{"error": err.Error()}
+		}
+		json.NewEncoder(w).Encode(answer)
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("control socket", "error", err)
+		}
+	}()
+	return func() { s.Close() }, nil
+}
+
+func (o *operator) run(name string, args map[string]string) (any, error) {
+	do, ok := orders[name]
+	if !ok {
+		return nil, fmt.Errorf("no command %q", name)
+	}
+	return do(o, args)
+}
+
+// command carries out an order on the server that runs in a data directory, or on the directory itself if none does.
+func command(dir, name string, args map[string]string) (map[string]any, error) {
+	if answer, ran, err := remoteCommand(dir, name, args); ran {
+		return answer, err
+	}
+	store, err := snapshot.Open(dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	c := defaults()
+	sites := siteMaker("http://" + c.Listen)
+	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Log: slog.New(slog.DiscardHandler), Site: sites.of})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	sites.house = house
+	o := &operator{house: house, sites: sites, passwords: httpd.NewPasswords(), store: store}
+	answer, err := o.run(name, args)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err = errors.Join(err, house.Close(ctx), store.Close()); err != nil {
+		return nil, err
+	}
+	return asMap(answer)
+}
+
+func asMap(v any) (m map[string]any, err error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return m, json.Unmarshal(data, &m)
+}
+
+// remoteCommand sends an order to a running server; ran is false if there is none.
+func remoteCommand(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
+	path := filepath.Join(dir, controlSocket)
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}}}
+	body, err := json.Marshal(args)
+	if err != nil {
+		return nil, true, err
+	}
+	r, err := client.Post("http://parley/"+name, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return nil, false, nil
+	}
+	defer r.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
+	if err != nil {
+		return nil, true, err
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return nil, true, fmt.Errorf("the server answered %q", data)
+	}
+	if r.StatusCode != 200 {
+		return nil, true, fmt.Errorf("%v", answer["error"])
+	}
+	return answer, true, nil
+}

@@ -1,0 +1,188 @@
+package httpd
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+)
+
+// Limits say how often somebody may call. The defaults are the protocol's; 0 switches a limit off.
+type Limits struct {
+	User    int            // requests of one account a minute
+	Visitor int            // requests of one address a minute, without login
+	Login   int            // failed logins of one account in loginWindow
+	Proxies []netip.Prefix // whose X-Forwarded-For is believed
+}
+
+const (
+	DefaultUserLimit    = 200
+	DefaultVisitorLimit = 100
+	DefaultLoginLimit   = 5
+	window              = time.Minute
+	loginWindow         = 30 * time.Minute
+	// maxTracked is how many callers a limiter remembers at once, about 100 bytes each; beyond it the ones whose
+	// window has passed are forgotten, then any.
+	maxTracked = 200_000
+)
+
+// limiter is a leaky bucket a key: each request adds window/max to the time at which the budget is full again; one that
+// would put it beyond a window from now is refused.
+type limiter struct {
+	max    int
+	window time.Duration
+	now    func() time.Time
+	mu     sync.Mutex
+	full   map[string]time.Time // when the key's budget is whole again
+}
+
+func newLimiter(limit int, window time.Duration) *limiter {
+	return &limiter{max: limit, window: window, now: time.Now, full: map[string]time.Time{}}
+}
+
+// verdict is what a limiter says of one request.
+type verdict struct {
+	limit, remaining int
+	reset            time.Time
+	retry            time.Duration // above 0: refused, try again after so long
+}
+
+// take counts one request of a key.
+func (l *limiter) take(key string) verdict { return l.count(key, true) }
+
+// look says what take would, without counting.
+func (l *limiter) look(key string) verdict { return l.count(key, false) }
+
+func (l *limiter) count(key string, spend bool) verdict {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	cost := l.window / time.Duration(l.max)
+	full := l.full[key]
+	if full.Before(now) {
+		full = now
+	}
+	v := verdict{limit: l.max, reset: full}
+	if after := full.Add(cost); after.After(now.Add(l.window)) {
+		v.retry = after.Sub(now.Add(l.window))
+	} else if spend {
+		full, v.reset = after, after
+		if len(l.full) >= maxTracked {
+			l.forget(now)
+		}
+		l.full[key] = full
+	}
+	v.remaining = max(0, int((now.Add(l.window).Sub(full))/cost))
+	return v
+}
+
+func (l *limiter) forget(now time.Time) {
+	for k, t := range l.full {
+		if t.Before(now) {
+			delete(l.full, k)
+		}
+	}
+	for k := range l.full {
+		if len(l.full) < maxTracked {
+			break
+		}
+		delete(l.full, k)
+	}
+}
+
+// limit counts a request and refuses it if there were too many.
+func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
+	if l == nil {
+		return nil
+	}
+	v := l.take(key)
+	h := &ctx.Response.Header
+	h.Set("X-RateLimit-Limit", strconv.Itoa(v.limit))
+	h.Set("X-RateLimit-Remaining", strconv.Itoa(v.remaining))
+	h.Set("X-RateLimit-Reset", strconv.FormatInt(v.reset.Unix(), 10))
+	if v.retry <= 0 {
+		return nil
+	}
+	seconds := float64(v.retry.Milliseconds()) / 1000
+	h.Set("Retry-After", strconv.FormatFloat(seconds, 'f', -1, 64))
+	return TooMany(seconds)
+}
+
+// spend counts a failed login.
+func (l *limiter) spend(who string) {
+	if l != nil {
+		l.take(who)
+	}
+}
+
+// refuse says whether so many logins failed that no further one is tried.
+func (l *limiter) refuse(who string) error {
+	if l == nil {
+		return nil
+	}
+	if v := l.look(who); v.retry > 0 {
+		return TooMany(v.retry.Seconds())
+	}
+	return nil
+}
+
+// TooMany is the refusal of somebody who called too often.
+func TooMany(seconds float64) error {
+	return realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", seconds)
+}
+
+// remote is the caller's address: the connection's, or what a trusted proxy says.
+func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
+	addr, ok := netip.AddrFromSlice(ctx.RemoteIP())
+	if !ok {
+		return ctx.RemoteAddr().String()
+	}
+	addr = addr.Unmap()
+	if !s.trusted(addr) {
+		return addr.String()
+	}
+	hops := strings.Split(string(ctx.Request.Header.Peek("X-Forwarded-For")), ",")
+	for i := len(hops) - 1; i >= 0; i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		if addr = hop.Unmap(); !s.trusted(addr) {
+			break
+		}
+	}
+	return addr.String()
+}
+
+func (s *Server) trusted(a netip.Addr) bool {
+	for _, p := range s.o.Limits.Proxies {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseProxies reads addresses and networks, comma-separated.
+func ParseProxies(list string) (out []netip.Prefix, err error) {
+	for _, p := range strings.Split(list, ",") {
+		if p = strings.TrimSpace(p); p == "" {
+			continue
+		}
+		if a, err := netip.ParseAddr(p); err == nil {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+			continue
+		}
+		n, err := netip.ParsePrefix(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
