@@ -161,9 +161,14 @@ func TestLinearTime(t *testing.T) {
 		return best
 	}
 	for name, shape := range hostileShapes {
-		small, large := cost(shape(sizes[0])), cost(shape(sizes[3]))
-		if factor := float64(large) / float64(small); factor > 32 && large > 4*time.Millisecond {
-			t.Errorf("%s: %v for %d bytes, %v for %d: a factor of %.0f", name, small, sizes[0], large, sizes[3], factor)
+		var small, large time.Duration
+		grows := true
+		for tries := 0; grows && tries < 4; tries++ { // others may be using the machine
+			small, large = cost(shape(sizes[0])), cost(shape(sizes[3]))
+			grows = large > 32*small && large > 4*time.Millisecond
+		}
+		if grows {
+			t.Errorf("%s: %v for %d bytes, %v for %d", name, small, sizes[0], large, sizes[3])
 		}
 	}
 }

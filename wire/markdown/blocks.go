@@ -168,7 +168,7 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 			for n < len(text) && text[n] == '#' {
 				n++
 			}
-			if n-i <= 6 && n < len(text) && isSpace(text[n]) {
+			if n-i <= 6 && n < len(text) && isSpace(text[n]) && !endsInBackslash(text[n+1:]) {
 				start, level = i, n-i
 				break
 			}
@@ -195,14 +195,35 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 		r.parseOne(parent, text[:start-1])
 	}
 	h := r.element(tagH1 + tag(level-1))
-	if title := strings.TrimSpace(strings.TrimRight(text[from:end], "#")); title != "" {
+	line := text[from:end]
+	title := strings.TrimRight(line, "#")
+	if len(title) < len(line) && backslashes(title)%2 == 1 {
+		title += "#" // escaped
+	}
+	if title = strings.TrimSpace(title); title != "" {
 		h.append(r.textNode(kindSource, title))
 	}
 	parent.append(h)
 	if after != "" {
+		if r.state == stateLoose { // it belongs to the item the heading stands in
+			after = looseDetab(after, 4/listIndent)
+		}
 		q.unpop(after, false)
 	}
 	return true
+}
+
+// endsInBackslash says that the first line of s ends in a backslash that escapes its end; then it is no heading.
+func endsInBackslash(s string) bool {
+	if end := strings.IndexByte(s, '\n'); end >= 0 {
+		s = s[:end]
+	}
+	return backslashes(s)%2 == 1
+}
+
+// backslashes counts the backslashes s ends in.
+func backslashes(s string) int {
+	return len(s) - len(strings.TrimRight(s, `\`))
 }
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }

@@ -229,19 +229,23 @@ func (r *renderer) codeSpans(text string) string {
 		for i-slashes > e.from && text[i-slashes-1] == '\\' {
 			slashes++
 		}
-		if slashes > 0 {
-			if slashes%2 == 0 {
-				e.replace(i-slashes, i, strings.Repeat(`\`, slashes/2))
-			} else {
-				i += n
-				continue
+		if slashes%2 == 1 { // the first backtick is escaped
+			i, n, slashes = i+1, n-1, 0
+		} else if slashes > 0 {
+			e.replace(i-slashes, i, strings.Repeat(`\`, slashes/2))
+		}
+		// Where nothing closes all of them, some of the backticks belong to the code.
+		end, k := -1, n
+		for ; k > 0; k-- {
+			if end = runs.after(k, i+n); end >= 0 {
+				break
 			}
 		}
-		end := runs.after(n, i+n)
 		if end < 0 {
 			i += n
 			continue
 		}
+		n = k
 		code := r.element(tagCode)
 		code.append(r.textNode(kindVerbatim, text[i+n:end]))
 		e.replace(i, end+n, r.mark(code))

@@ -1,0 +1,331 @@
+package markdown
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func mustRender(t *testing.T, text string, o *Options) Result {
+	t.Helper()
+	r, err := Render(text, town{}, o)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	if err := checkSafe(r.HTML); err != nil {
+		t.Errorf("%q: %v", text, err)
+	}
+	return r
+}
+
+func check(t *testing.T, o *Options, cases [][2]string) {
+	t.Helper()
+	for _, c := range cases {
+		if got := mustRender(t, c[0], o).HTML; got != c[1] {
+			t.Errorf("%q\n got: %s\nwant: %s", c[0], got, c[1])
+		}
+	}
+}
+
+const (
+	annMention = `<span class="user-mention" data-user-id="12">@Ann Lee</span>`
+	annSilent  = `<span class="user-mention silent" data-user-id="12">Ann Lee</span>`
+)
+
+func TestBlocks(t *testing.T) {
+	check(t, &Options{}, [][2]string{
+		{"", ""}, {" \n ", ""},
+		{"a\n\n\nb\n", "<p>a</p>\n<p>b</p>"},
+		{"a\r\nb\tc", "<p>a<br>\nb   c</p>"},
+		{"&nbsp; &#60; &bad &; <b>", "<p>&nbsp; &#60; &amp;bad &amp;; &lt;b&gt;</p>"},
+		{"---", "<hr>"}, {"a\n***\nb", "<p>a</p>\n<hr>\n<p>b</p>"},
+		{"a\n## b ##\nc", "<p>a</p>\n<h2>b</h2>\n<p>c</p>"}, {"####### a", "<p>####### a</p>"},
+		{"a\n===", "<p>a<br>\n===</p>"},
+		{"* a\n\n  b", "<ul>\n<li>\n<p>a</p>\n<p>b</p>\n</li>\n</ul>"},
+		{"* a\n\n    b", "<ul>\n<li>a<p>b</p>\n</li>\n</ul>"},
+		{"* a\nb", "<ul>\n<li>a<br>\nb</li>\n</ul>"},
+		{"1. a\n* b", "<ol>\n<li>a</li>\n</ol>\n<ul>\n<li>b</li>\n</ul>"},
+		{"a\n10. b", "<p>a<br>\n10. b</p>"}, {"10. b", "<ol start=\"10\">\n<li>b</li>\n</ol>"},
+		{"a\n\n    * b", "<p>a</p>\n<div class=\"codehilite\"><pre><span></span><code>* b\n</code></pre></div>"},
+		{"> a\nb\n\nc", "<blockquote>\n<p>a<br>\nb</p>\n</blockquote>\n<p>c</p>"},
+		{"a\n> b", "<p>a</p>\n<blockquote>\n<p>b</p>\n</blockquote>"},
+		{"> * a\n> ## b", "<blockquote>\n<ul>\n<li>a</li>\n</ul>\n<h2>b</h2>\n</blockquote>"},
+		{"~~~quoted\na\n~~~", "<blockquote>\n<p>a</p>\n</blockquote>"},
+		{"a|b\n:-|-:\nc", "<table>\n<thead>\n<tr>\n<th style=\"text-align: left;\">a</th>\n<th style=\"text-align: right;\">b</th>\n</tr>\n</thead>\n" +
+			"<tbody>\n<tr>\n<td style=\"text-align: left;\">c</td>\n<td style=\"text-align: right;\"></td>\n</tr>\n</tbody>\n</table>"},
+		{"|a|\n|:-:|\n|`x|y` \\| z|", "<table>\n<thead>\n<tr>\n<th style=\"text-align: center;\">a</th>\n</tr>\n</thead>\n" +
+			"<tbody>\n<tr>\n<td style=\"text-align: center;\"><code>x|y</code> \\| z</td>\n</tr>\n</tbody>\n</table>"},
+		{"x\na|b\n-|-", "<p>x<br>\na|b<br>\n-|-</p>"},
+	})
+}
+
+func TestFences(t *testing.T) {
+	code := func(lang, body string) string {
+		if lang != "" {
+			lang = ` data-code-language="` + lang + `"`
+		}
+		return `<div class="codehilite"` + lang + `><pre><span></span><code>` + body + "\n</code></pre></div>"
+	}
+	check(t, &Options{}, [][2]string{
+		{"```\na\n````\nb\n```", code("", "a\n````\nb")},
+		{"```\na", code("", "a")},
+		{"a\n```\nb\n```\nc", "<p>a</p>\n" + code("", "b") + "\n<p>c</p>"},
+		{"``` .text\n<'\">\n```", code("Text only", "&lt;'\"&gt;")},
+		{"```{js}\n\n\tx  \n\n```", code("JavaScript", `<span class="w">    </span><span class="nx">x</span>`)},
+		{"```c++\n\n```", code("C++", "")},
+		{"```?no\nx\n ```", "<p><code>?no\nx\n </code></p>"}, {"```no$such\nx\n```", code("no", "x")},
+		{"```No.Such\nx\n```", code("No.Such", "x")},
+		{" ```\na\n ```", "<p><code>\na\n </code></p>"},
+		{"> ```\n> a\n> ```", "<blockquote>\n<p><code>\na\n</code></p>\n</blockquote>"},
+		{"#!/usr/bin/nosuch x\na", "<p>#!/usr/bin/nosuch x<br>\na</p>"},
+		{"```spoiler a\n```spoiler b\nc\n```\nd\n```", `<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>a</p>\n" +
+			`</div><div class="spoiler-content" aria-hidden="true">` + "\n" + `<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>b</p>\n" +
+			`</div><div class="spoiler-content" aria-hidden="true">` + "\n<p>c</p>\n</div></div>\n<p>d</p>\n</div></div>"},
+		{"~~~math\n\\x\n\n\\y'\n~~~", "<p><span class=\"tex-error\">\\x</span></p>\n<p><span class=\"tex-error\">\\y&#x27;</span></p>"},
+	})
+	check(t, &Options{DefaultCodeLanguage: "nosuch"}, [][2]string{
+		{"```\na\n```", code("nosuch", "a")}, {"```text\na\n```", code("Text only", "a")}, {"    a", code("", "a")},
+	})
+}
+
+func TestInline(t *testing.T) {
+	check(t, &Options{}, [][2]string{
+		{"`` `a` ``", "<p><code> `a` </code></p>"}, {"`a\nb`", "<p><code>a\nb</code></p>"}, {"\\`a`", "<p>\\`a`</p>"},
+		{"**a *b* c**", "<p><strong>a <em>b</em> c</strong></p>"}, {"* a*", "<ul>\n<li>a*</li>\n</ul>"}, {"x * a*", "<p>x * a*</p>"},
+		{"~~a **b**~~ ~~~c~~~", "<p><del>a <strong>b</strong></del> ~~~c~~~</p>"}, {"~~ a ~~", "<p><del> a </del></p>"},
+		{"*a\nb*", "<p>*a<br>\nb*</p>"}, {"**:cat:**", `<p><strong><span aria-label="cat" class="emoji emoji-1f408" role="img" title="cat">:cat:</span></strong></p>`},
+		{"`:cat:`", "<p><code>:cat:</code></p>"}, {"[:cat: **x**](/y)", `<p><a href="/y">:cat: **x**</a></p>`},
+		{"x$$a$$", "<p>x$$a$$</p>"}, {"$$a\nb$$", "<p>$$a<br>\nb$$</p>"}, {"`$$a$$`", "<p><code>$$a$$</code></p>"},
+		{"![a](http://b.org)", `<p>!<a href="http://b.org">a</a></p>`}, {"_a_ \\* \\_", `<p>_a_ \* \_</p>`},
+		{"/me waves\nat you", "<p>/me waves<br>\nat you</p>"},
+	})
+	if r := mustRender(t, "/me waves\nat you", &Options{}); !r.IsMe {
+		t.Error("/me is not noticed")
+	}
+	for _, text := range []string{"/me", "/meow", "x /me y", "/me a\n\n* b"} {
+		if r := mustRender(t, text, &Options{}); r.IsMe {
+			t.Errorf("%q is no /me message", text)
+		}
+	}
+}
+
+func TestMentions(t *testing.T) {
+	check(t, &Options{}, [][2]string{
+		{"@**Ann Lee**", "<p>" + annMention + "</p>"}, {"@**ann lee**", "<p>" + annMention + "</p>"},
+		{"@**Ann Lee|12**", "<p>" + annMention + "</p>"}, {"@**|12**", "<p>" + annMention + "</p>"},
+		{"@**ann lee|12**", "<p>@<strong>ann lee|12</strong></p>"}, {"@**Zoe|12**", "<p>@<strong>Zoe|12</strong></p>"},
+		{"@_**Ann Lee|12**", "<p>" + annSilent + "</p>"}, {"x@**Ann Lee**", "<p>x@<strong>Ann Lee</strong></p>"},
+		{"(@**Ann Lee**)", "<p>(" + annMention + ")</p>"}, {"`x`@**Zoe**", "<p><code>x</code>@<strong>Zoe</strong></p>"},
+		{"@**Gone**", `<p><span class="user-mention silent" data-user-id="13">Gone</span></p>`},
+		{"@**A & B <C>**", `<p><span class="user-mention" data-user-id="14">@A &amp; B &lt;C&gt;</span></p>`},
+		{"@**all**", `<p><span class="user-mention channel-wildcard-mention" data-user-id="*">@all</span></p>`},
+		{"@_**channel**", `<p><span class="user-mention channel-wildcard-mention silent" data-user-id="*">channel</span></p>`},
+		{"@**topic** @_**topic**", `<p><span class="topic-mention">@topic</span> <span class="topic-mention silent">topic</span></p>`},
+		{"@**all|99**", `<p><span class="user-mention" data-user-id="99">@all</span></p>`},
+		{"@*ops* @_*ops* @*old*", `<p><span class="user-group-mention" data-user-group-id="5">@ops</span> ` +
+			`<span class="user-group-mention silent" data-user-group-id="5">ops</span> <span class="user-group-mention silent" data-user-group-id="6">old</span></p>`},
+		{"@*role:administrators*", `<p><span class="user-group-mention" data-user-group-id="1">@Administrators</span></p>`},
+		{"@*none*", "<p>@<em>none</em></p>"},
+		{">@**Ann Lee** `a @**Zoe**`", "<blockquote>\n<p>" + annSilent + " <code>a @_**Zoe**</code></p>\n</blockquote>"},
+		{"```quote\n@*ops*\n```", "<blockquote>\n<p><span class=\"user-group-mention silent\" data-user-group-id=\"5\">ops</span></p>\n</blockquote>"},
+	})
+	r := mustRender(t, "@**Ann Lee** @**Ann Lee** @_**Zoe** @**Gone** @*ops* @_*old* @**all** @_**topic**\n> @**Zoe**", &Options{})
+	if !slices.Equal(r.MentionedUsers, []int64{12}) || !slices.Equal(r.MentionedGroups, []int64{5}) || !r.ChannelWildcard || r.TopicWildcard {
+		t.Errorf("%+v", r)
+	}
+	r = mustRender(t, "@**Ann Lee** @*ops* @**all** @**topic**", &Options{Silent: true})
+	if len(r.MentionedUsers)+len(r.MentionedGroups) > 0 || r.ChannelWildcard || r.TopicWildcard {
+		t.Errorf("a description mentions: %+v", r)
+	}
+}
+
+func TestChannelLinks(t *testing.T) {
+	check(t, &Options{}, [][2]string{
+		{"#**dev**", `<p><a class="stream" data-stream-id="3" href="/#narrow/channel/3-dev">#dev</a></p>`},
+		{"#**big news.**", `<p><a class="stream" data-stream-id="4" href="/#narrow/channel/4-big-news.2E">#big news.</a></p>`},
+		{"#**dev>big plan**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/big.20plan/with/77">#dev &gt; big plan</a></p>`},
+		{"#**dev>a/b é**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/a.2Fb.20.C3.A9">#dev &gt; a/b é</a></p>`},
+		{"#**dev>**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/">#dev &gt; <em>general chat</em></a></p>`},
+		{"#**dev>big plan@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic/big.20plan/near/77">#dev &gt; big plan @ 💬</a></p>`},
+		{"#**dev>@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic//near/77">#dev &gt; <em>general chat</em> @ 💬</a></p>`},
+		{"#**secret>a** x#**dev**", "<p>#<strong>secret&gt;a</strong> x#<strong>dev</strong></p>"},
+	})
+	if r := mustRender(t, "#**dev**", &Options{}); r.HasLink {
+		t.Error("a channel link counts as a link")
+	}
+}
+
+func TestLinks(t *testing.T) {
+	check(t, &Options{RealmURL: "https://chat.example.org"}, [][2]string{
+		{`[a](http://b.org "t & \"u")`, `<p><a href="http://b.org" title="t &amp; \&quot;u">a</a></p>`},
+		{"[](http://b.org) [ ](/c)", `<p><a href="http://b.org">http://b.org</a> <a href="/c">/c</a></p>`},
+		{"[a](b.org/c) [a](x@b.org) [a](#f) [a](/p)", `<p><a href="http://b.org/c">a</a> <a href="mailto:x@b.org">a</a> <a href="#f">a</a> <a href="/p">a</a></p>`},
+		{"[a](JAVASCRIPT:x) [a](foo:bar) [a](data:x)", "<p>[a](JAVASCRIPT:x) [a](foo:bar) [a](data:x)</p>"},
+		{"[a](HTTP://B.org/#)", `<p><a href="http://B.org/">a</a></p>`},
+		{"[a]( http://b.org/c d )", `<p><a href="http://b.org/c%20d">a</a></p>`},
+		{"[`a`](/b) [[a]](/b(c))", `<p><a href="/b"><code>a</code></a> <a href="/b(c)">[a]</a></p>`},
+		{"https://chat.example.org/#narrow/x https://chat.example.org/user_uploads/1/a https://chat.example.org/help https://chat.example.org.evil/#x",
+			`<p><a href="#narrow/x">https://chat.example.org/#narrow/x</a> <a href="user_uploads/1/a">https://chat.example.org/user_uploads/1/a</a> ` +
+				`<a href="https://chat.example.org/help">https://chat.example.org/help</a> <a href="https://chat.example.org.evil/#x">https://chat.example.org.evil/#x</a></p>`},
+		{"see a.md, b.py or C.COM", "<p>see a.md, b.py or C.COM</p>"},
+		{"http://a.org?x=1 a..b x@y", "<p>http://a.org?x=1 a..b x@y</p>"},
+		{"http://a.org/?x=1&y=2.", `<p><a href="http://a.org/?x=1&amp;y=2">http://a.org/?x=1&amp;y=2</a>.</p>`},
+		{"**http://a.org/x**", `<p><strong>http://a.org/x</strong></p>`},
+		{"bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT", `<p><a href="bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT">bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT</a></p>`},
+		{"<a.org>, mail first.last@b.co.uk!", `<p>&lt;<a href="http://a.org">a.org</a>&gt;, mail <a href="mailto:first.last@b.co.uk">first.last@b.co.uk</a>!</p>`},
+	})
+}
+
+func TestTimes(t *testing.T) {
+	now := time.Date(2030, 5, 31, 8, 0, 0, 0, time.UTC)
+	for source, want := range map[string]string{
+		"2031-05-06T10:00:00+02:00": "2031-05-06T08:00:00Z", "2031-05-06 10:00": "2031-05-06T10:00:00Z", "2031-05-06T10:00Z": "2031-05-06T10:00:00Z",
+		"20310506T101112Z": "2031-05-06T10:11:12Z", "Jun 5th 2017, 10:30PM": "2017-06-05T22:30:00Z", "June 5, 2017 at 12am": "2017-06-05T00:00:00Z",
+		"5/6/2017": "2017-05-06T00:00:00Z", "25/6/2017 9:00 EST": "2017-06-25T14:00:00Z", "Mon, 05 Jun 2017 22:30:00 GMT": "2017-06-05T22:30:00Z",
+		"2017-06-05 22:30:00.25": "2017-06-05T22:30:00.250000Z", "1496701800": "2017-06-05T22:30:00Z", "10:15": "2030-05-31T10:15:00Z",
+		"Feb 2029": "2029-02-28T00:00:00Z", "2017-06-05 22:30 -0530": "2017-06-06T04:00:00Z",
+		"": "", "hello": "", "2017-13-45": "", "99:99": "", "2017-02-30": "", "1e400": "", "9999-12-31T23:00:00-05:00": "", "nan": "",
+	} {
+		got := mustRender(t, "<time:"+source+">", &Options{Now: now}).HTML
+		expect := `<p><time datetime="` + want + `">` + source + "</time></p>"
+		if want == "" {
+			expect = `<p><span class="timestamp-error">Invalid time format: ` + source + "</span></p>"
+		}
+		if got != expect {
+			t.Errorf("%q\n got: %s\nwant: %s", source, got, expect)
+		}
+	}
+}
+
+func TestEmoji(t *testing.T) {
+	span := func(name, code string) string {
+		title := strings.ReplaceAll(name, "_", " ")
+		return `<span aria-label="` + title + `" class="emoji emoji-` + code + `" role="img" title="` + title + `">:` + name + `:</span>`
+	}
+	check(t, &Options{RealmID: "2"}, [][2]string{
+		{":party::nosuch::cat:", `<p><img alt=":party:" class="emoji" src="/user_avatars/2/emoji/images/1.png" title="party">:nosuch:` + span("cat", "1f408") + "</p>"},
+		{":smile_cat:", `<p><img alt=":smile_cat:" class="emoji" src="/user_avatars/2/emoji/images/2.gif" title="smile cat"></p>`},
+		{":zulip:", `<p><img alt=":zulip:" class="emoji" src="/static/generated/emoji/images/emoji/unicode/zulip.png" title="zulip"></p>`},
+		{":thumbs_up: 👍 ✈ ✈️ 1️⃣ 🇩🇪 🇩", "<p>" + span("thumbs_up", "1f44d") + " " + span("+1", "1f44d") + " ✈ " + span("airplane", "2708") + " " +
+			span("one", "0031-20e3") + " " + span("flag_germany", "1f1e9-1f1ea") + " 🇩</p>"},
+		{"👍🏽 © 3 #", "<p>👍🏽 © 3 #</p>"},
+		{":) ", "<p>:) </p>"},
+	})
+	check(t, &Options{Emoticons: true}, [][2]string{
+		{":) (: a:) :)a (:)) ;)!", "<p>" + span("smile", "1f642") + " " + span("smile", "1f642") + " a:) :)a " + span("smile", "1f642") + ")) " + span("wink", "1f609") + "!</p>"},
+		{"<3 :/ :P `:)`", "<p>" + span("heart", "2764") + " " + span("confused", "1f615") + " " + span("stuck_out_tongue", "1f61b") + " <code>:)</code></p>"},
+	})
+}
+
+func TestPreviews(t *testing.T) {
+	o := &Options{InlineImages: true}
+	img := func(url, title string) string {
+		if title != "" {
+			title = ` title="` + title + `"`
+		}
+		return `<div class="message_inline_image"><a href="` + url + `"` + title + `><img src="` + url + `"></a></div>`
+	}
+	link := func(url string) string { return `<a href="` + url + `">` + url + "</a>" }
+	const a, b = "http://x.org/a.png", "http://x.org/b.JPG?v=1"
+	check(t, o, [][2]string{
+		{a, img(a, "")},
+		{a + " " + b + " " + a, "<p>" + link(a) + " " + link(b) + " " + link(a) + "</p>\n" + img(a, "") + img(b, "")},
+		{a + "\n\n" + b + "\n\nc", img(a, "") + img(b, "") + "<p>c</p>"},
+		{"* " + a, "<ul>\n<li>" + img(a, "") + "</li>\n</ul>"},
+		{"**see " + a + " x**", "<p><strong>see " + link(a) + " x</strong></p>\n" + img(a, "")},
+		{"> " + a, "<blockquote>\n<p>" + link(a) + "</p>\n</blockquote>"},
+		{"[n & m](" + a + ")", `<p><a href="` + a + `">n &amp; m</a></p>` + "\n" + img(a, "n &amp; m")},
+		{"[cat](/user_uploads/2/ab/cat.png)", `<p><a href="/user_uploads/2/ab/cat.png">cat</a></p>` + "\n" +
+			`<div class="message_inline_image"><a href="/user_uploads/2/ab/cat.png" title="cat"><img data-original-content-type="image/png" ` +
+			`data-original-dimensions="30x20" src="/user_uploads/thumbnail/2/ab/cat.png/840x560.webp"></a></div>`},
+		{"[new](/user_uploads/2/ab/new.png)", `<p><a href="/user_uploads/2/ab/new.png">new</a></p>` + "\n" +
+			`<div class="message_inline_image"><a href="/user_uploads/2/ab/new.png" title="new"><img class="image-loading-placeholder" ` +
+			`data-original-content-type="image/png" data-original-dimensions="30x20" src="/static/images/loading/loader-black.svg"></a></div>`},
+		{"[fun](/user_uploads/2/ab/fun.gif)", `<p><a href="/user_uploads/2/ab/fun.gif">fun</a></p>` + "\n" +
+			`<div class="message_inline_image"><a href="/user_uploads/2/ab/fun.gif" title="fun"><img data-animated="true" data-original-content-type="image/gif" ` +
+			`data-original-dimensions="3x2" src="/user_uploads/thumbnail/2/ab/fun.gif/840x560-anim.webp"></a></div>`},
+		{"[film](/user_uploads/2/ab/film.mp4)", `<p><a href="/user_uploads/2/ab/film.mp4">film</a></p>` + "\n" +
+			`<div class="message_inline_image message_inline_video"><a href="/user_uploads/2/ab/film.mp4" title="film"><video preload="metadata" src="/user_uploads/2/ab/film.mp4"></video></a></div>`},
+		{"[text](/user_uploads/2/ab/text.txt)", `<p><a href="/user_uploads/2/ab/text.txt">text</a></p>`},
+		{"https://youtu.be/dQw4w9WgXcQ", "<p>" + link("https://youtu.be/dQw4w9WgXcQ") + "</p>\n" +
+			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://youtu.be/dQw4w9WgXcQ"><img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
+	})
+	many := ""
+	for i := range maxPreviews + 1 {
+		many += a + "?" + string(rune('a'+i)) + " "
+	}
+	if strings.Contains(mustRender(t, many, o).HTML, "<img") {
+		t.Error("too many previews are shown")
+	}
+	if got := mustRender(t, a, &Options{InlineImages: true, NoPreviews: true}).HTML; got != "<p>"+link(a)+"</p>" {
+		t.Error("a description has previews:", got)
+	}
+
+	r := mustRender(t, "[n](/user_uploads/2/ab/cat.png) /user_uploads/2/x/y%20z.txt", o)
+	if !r.HasLink || !r.HasImage || !r.HasAttachment || !slices.Equal(r.Attachments, []string{"2/ab/cat.png", "2/x/y z.txt"}) {
+		t.Errorf("%+v", r)
+	}
+	r = mustRender(t, "http://x.org/page", &Options{LinkPreviews: true})
+	if !slices.Equal(r.PreviewURLs, []string{"http://x.org/page"}) {
+		t.Errorf("%+v", r)
+	}
+	o = &Options{LinkPreviews: true, Previews: map[string]Preview{"http://x.org/page": {Title: "T", Description: "<D>", Image: "http://x.org/i.png?a=(1)"}}}
+	check(t, o, [][2]string{{"http://x.org/page", "<p>" + link("http://x.org/page") + "</p>\n" +
+		`<div class="message_embed"><a class="message_embed_image" href="http://x.org/page" style="background-image: url(http://x.org/i.png?a=%281%29)"></a>` +
+		`<div class="data-container"><div class="message_embed_title"><a href="http://x.org/page" title="T">T</a></div>` +
+		`<div class="message_embed_description">&lt;D&gt;</div></div></div>`}})
+}
+
+func TestLinkifiers(t *testing.T) {
+	var o Options
+	for _, l := range [][2]string{
+		{`#(?P<id>[0-9]{2,8})`, "https://bugs.example.org/{id}"},
+		{`#(?P<id>[0-9]+)-x`, "https://other.example.org/{?id}"},
+		{`(?P<org>[a-z]+)/(?P<repo>[a-z]+)@(?P<hash>[0-9a-f]{7})`, "https://code.example.org/{org}/{repo}/{hash}"},
+		{`evil(?P<x>.*)`, "javascript:{x}"},
+	} {
+		c, err := CompileLinkifier(l[0], l[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Linkifiers = append(o.Linkifiers, c)
+	}
+	bug := func(n string) string { return `<a href="https://bugs.example.org/` + n + `">#` + n + "</a>" }
+	check(t, &o, [][2]string{
+		{"#12 #13, (#14) x#15 #16y #17.", "<p>" + bug("12") + " " + bug("13") + ", (" + bug("14") + ") x#15 #16y " + bug("17") + ".</p>"},
+		{"`#12` [#12](/a) **#12**", `<p><code>#12</code> <a href="/a">#12</a> <strong>#12</strong></p>`},
+		{"#12-x", "<p>" + bug("12") + "-x</p>"}, {"#1-x", `<p><a href="https://other.example.org/?id=1">#1-x</a></p>`},
+		{"a/b@1234567", `<p><a href="https://code.example.org/a/b/1234567">a/b@1234567</a></p>`},
+		{"evilx", "<p>evilx</p>"},
+	})
+	links := TopicLinks("fix #12 and #13 see example.org or https://a.org/#99", &o)
+	want := []TopicLink{{"#12", "https://bugs.example.org/12"}, {"#13", "https://bugs.example.org/13"}, {"example.org", "https://example.org"},
+		{"https://a.org/#99", "https://a.org/#99"}}
+	if !slices.Equal(links, want) {
+		t.Errorf("got %v, want %v", links, want)
+	}
+	for _, c := range [][3]string{
+		{"(", "https://x/", "Bad regular expression: missing closing ): `(`"},
+		{"(?P<a>x)", "https://x/{b}", "Group 'b' in URL template is not present in linkifier pattern."},
+		{"(?P<a>x)", "https://x/", "Group 'a' in linkifier pattern is not present in URL template."},
+		{"x", "https://x/{", "Invalid URL template."},
+		{`(?=x)`, "https://x/", "Bad regular expression: invalid or unsupported Perl syntax: `(?=`"},
+	} {
+		if _, err := CompileLinkifier(c[0], c[1]); err == nil || err.Error() != c[2] {
+			t.Errorf("%q: %v", c[0], err)
+		}
+	}
+}
+
+func TestScan(t *testing.T) {
+	got := Scan("@**Ann Lee** @_**Zoe|7** @*ops* #**dev>big plan@5** #**a>b** :cat::dog: @**all** [x](/user_uploads/2/ab/cat.png)")
+	if !slices.Equal(got.Users, []UserRef{{"Ann Lee", 0}, {"Zoe", 7}}) || !slices.Contains(got.Groups, "ops") || !got.Wildcard ||
+		!slices.Equal(got.Channels, []ChannelRef{{Name: "dev", Topic: "big plan", HasTopic: true, Message: "5"}, {Name: "a", Topic: "b", HasTopic: true}, {Name: "a>b"}}) ||
+		!slices.Contains(got.Emoji, "cat") || !slices.Contains(got.Emoji, "dog") || !slices.Equal(got.Uploads, []string{"2/ab/cat.png"}) {
+		t.Errorf("%+v", got)
+	}
+	if !Scan("Nothing here, at 10 o'clock (really).").Empty() {
+		t.Error("something found in nothing")
+	}
+}

@@ -1,0 +1,229 @@
+// Package preview fetches pages that messages link to and reads what they say of themselves.
+//
+// It is off unless somebody makes a Fetcher. A Fetcher never connects to this machine or its network: the address actually dialled
+// is checked, after names have been resolved and for every redirect, so neither a name nor a redirect can lead it there.
+package preview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/wire/markdown"
+
+	"golang.org/x/net/html"
+)
+
+const (
+	maxTime      = 10 * time.Second // one page, redirects included
+	maxDial      = 3 * time.Second  // one connection
+	maxRedirects = 3
+	maxBody      = 512 << 10 // bytes read of a page: what is wanted stands in its head
+	maxHeader    = 64 << 10  // bytes of the answer's header
+	maxTitle     = 300       // bytes
+	maxText      = 1000      // bytes of a description
+	maxAddress   = 2000      // bytes
+	userAgent    = "Parley link preview"
+)
+
+// ErrRefused says that an address is not one a preview may be fetched from.
+var ErrRefused = errors.New("address refused")
+
+// ErrNoPreview says that a page could be fetched but says nothing of itself.
+var ErrNoPreview = errors.New("no preview")
+
+// Fetcher fetches previews. It may be used by many goroutines.
+type Fetcher struct {
+	client *http.Client
+}
+
+// New makes a Fetcher.
+func New() *Fetcher { return newFetcher(Public, map[string]bool{"80": true, "443": true}) }
+
+func newFetcher(allowed func(netip.Addr) bool, ports map[string]bool) *Fetcher {
+	dialer := &net.Dialer{
+		Timeout: maxDial,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			host, port, err := net.SplitHostPort(address)
+			if err != nil {
+				return fmt.Errorf("%w: %s", ErrRefused, address)
+			}
+			ip, err := netip.ParseAddr(host)
+			if err != nil || !allowed(ip) || ports != nil && !ports[port] {
+				return fmt.Errorf("%w: %s", ErrRefused, address)
+			}
+			return nil
+		},
+	}
+	transport := &http.Transport{
+		Proxy:                  nil, // a proxy would dial in our place, unchecked
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    maxDial,
+		ResponseHeaderTimeout:  maxTime,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableKeepAlives:      true,
+	}
+	return &Fetcher{&http.Client{
+		Transport: transport,
+		Timeout:   maxTime,
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects {
+				return fmt.Errorf("%w: too many redirects", ErrRefused)
+			}
+			return check(r.URL)
+		},
+	}}
+}
+
+// Public says that an address belongs to the public internet.
+func Public(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	if !ip.IsValid() || !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.Zone() != "" {
+		return false
+	}
+	for _, p := range reserved {
+		if p.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}
+
+// reserved are networks that look public but are not, or that embed other addresses.
+var reserved = func() (list []netip.Prefix) {
+	for _, s := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "fec0::/10"} {
+		list = append(list, netip.MustParsePrefix(s))
+	}
+	return list
+}()
+
+func check(u *url.URL) error {
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || len(u.String()) > maxAddress {
+		return fmt.Errorf("%w: %s", ErrRefused, u.Redacted())
+	}
+	return nil
+}
+
+// Fetch reads the preview of a page.
+func (f *Fetcher) Fetch(ctx context.Context, address string) (markdown.Preview, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return markdown.Preview{}, fmt.Errorf("%w: %s", ErrRefused, address)
+	}
+	if err := check(u); err != nil {
+		return markdown.Preview{}, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return markdown.Preview{}, fmt.Errorf("fetch preview: %w", err)
+	}
+	r.Header.Set("User-Agent", userAgent)
+	r.Header.Set("Accept", "text/html")
+	answer, err := f.client.Do(r)
+	if err != nil {
+		return markdown.Preview{}, fmt.Errorf("fetch preview: %w", err)
+	}
+	defer answer.Body.Close()
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if answer.StatusCode != http.StatusOK || kind != "text/html" && kind != "application/xhtml+xml" {
+		return markdown.Preview{}, fmt.Errorf("%w: %s of type %q", ErrNoPreview, answer.Status, kind)
+	}
+	p := read(io.LimitReader(answer.Body, maxBody), answer.Request.URL)
+	if p.Title == "" && p.Description == "" {
+		return markdown.Preview{}, ErrNoPreview
+	}
+	return p, nil
+}
+
+// read collects what the head of a page says: Open Graph first, then the plain title and description.
+func read(body io.Reader, base *url.URL) (p markdown.Preview) {
+	var title, description, image string
+	z := html.NewTokenizer(body)
+	z.SetMaxBuf(maxBody)
+	inTitle := false
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			p.Title, p.Description = or(p.Title, title), or(p.Description, description)
+			p.Title, p.Description = clip(p.Title, maxTitle), clip(p.Description, maxText)
+			p.Image = resolve(base, or(p.Image, image))
+			return p
+		case html.TextToken:
+			if inTitle {
+				title += string(z.Text())
+			}
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			inTitle = inTitle && string(name) != "title"
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			switch t.Data {
+			case "title":
+				inTitle = t.Type == html.StartTagToken && title == ""
+			case "meta":
+				key, content := meta(t)
+				switch key {
+				case "og:title":
+					p.Title = or(p.Title, content)
+				case "og:description":
+					p.Description = or(p.Description, content)
+				case "og:image", "og:image:url", "og:image:secure_url":
+					p.Image = or(p.Image, content)
+				case "description", "twitter:description":
+					description = or(description, content)
+				case "twitter:image":
+					image = or(image, content)
+				}
+			}
+		}
+	}
+}
+
+func meta(t html.Token) (key, content string) {
+	for _, a := range t.Attr {
+		switch a.Key {
+		case "property", "name":
+			key = or(key, strings.ToLower(a.Val))
+		case "content":
+			content = strings.TrimSpace(a.Val)
+		}
+	}
+	return key, content
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// clip shortens s to at most n bytes of whole characters, without white space at the ends.
+func clip(s string, n int) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "")
+	if len(s) <= n {
+		return s
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(s[:n], ""))
+}
+
+func resolve(base *url.URL, image string) string {
+	if image == "" {
+		return ""
+	}
+	u, err := base.Parse(image)
+	if err != nil || check(u) != nil {
+		return ""
+	}
+	return u.String()
+}
