@@ -40,9 +40,20 @@ func (r *Realm) inTalk(u UserID, t TalkID) bool {
 	return false
 }
 
-// rowsOf is every message a user has a row of.
-func (r *Realm) rowsOf(u UserID) Set {
+// rowsOf is every message a user has a row of. The set is the caller's own.
+func (r *Realm) rowsOf(u UserID) Set { return r.rowsWithin(u, nil) }
+
+// rowsWithin is what of a set (nil: everything) a user has a row of. The set it returns is the caller's own.
+func (r *Realm) rowsWithin(u UserID, within *Set) Set {
 	var sets []Set
+	part := func(s Set) {
+		if within != nil {
+			s = Both(s, *within)
+		}
+		if !s.Empty() {
+			sets = append(sets, s)
+		}
+	}
 	if l := r.subs.find(u); l != nil {
 		for _, s := range l.List {
 			sent := r.by.channel[s.Channel].sent
@@ -52,24 +63,25 @@ func (r *Realm) rowsOf(u UserID) Set {
 					to = MaxMessageID
 				}
 				if lo, ok := sent.Min(); ok && int64(p.From) <= lo && p.To == 0 {
-					sets = append(sets, sent)
-				} else {
-					sets = append(sets, sent.Between(int64(p.From), to))
+					part(sent)
+				} else if ok {
+					part(sent.Between(int64(p.From), to))
 				}
 			}
 		}
 	}
 	for _, t := range r.by.talksOf[u] {
-		sets = append(sets, r.by.talk[t].ids)
+		part(r.by.talk[t].ids)
 	}
 	rd := r.reading.find(u)
 	if rd == nil {
 		return Either(sets...)
 	}
 	if !rd.Lost.Empty() {
-		return Either(Without(Either(sets...), rd.Lost), rd.Rows)
+		sets = []Set{Without(Either(sets...), rd.Lost)}
 	}
-	return Either(append(sets, rd.Rows)...)
+	part(rd.Rows)
+	return Either(sets...)
 }
 
 // unreadOf is every message a user has a row of and has not read.
