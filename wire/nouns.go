@@ -42,10 +42,6 @@ var (
 
 	fieldEvents []EventKind
 
-	flagEndpoints []Endpoint
-
-	flagEvents []EventKind
-
 	folderEndpoints []Endpoint
 
 	folderEvents []EventKind
@@ -53,10 +49,6 @@ var (
 	groupEndpoints []Endpoint
 
 	groupEvents []EventKind
-
-	historyEndpoints []Endpoint
-
-	historyEvents []EventKind
 
 	inviteEndpoints []Endpoint
 
@@ -101,10 +93,6 @@ var (
 	scheduledEndpoints []Endpoint
 
 	scheduledEvents []EventKind
-
-	searchEndpoints []Endpoint
-
-	searchEvents []EventKind
 
 	settingEndpoints []Endpoint
 

@@ -225,15 +225,11 @@ var sections = []section{
 	constant("onboarding_steps", "navigation_tour_video_url", func() any { return nil }),
 	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes),
 
+	of("message update_message_flags", unreadSection),
+	of("starred_messages", starredSection),
+	of("recent_private_conversations", recentTalksSection),
+
 	// Each line below gives way to its noun's own section.
-	constant("message update_message_flags", "unread_msgs", func() any {
-		return obj{"count": 0, "pms": []any{}, "streams": []any{}, "huddles": []any{}, "mentions": []any{}, "old_unreads_missing": false}
-	}),
-
-	constant("starred_messages", "starred_messages", emptyList),
-
-	constant("recent_private_conversations", "recent_private_conversations", emptyList),
-
 	constant("user_topic", "user_topics", emptyList),
 
 	constant("muted_topics", "muted_topics", emptyList),

@@ -43,6 +43,9 @@ var kinds = map[uint16]any{
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 
 	// 280-319 reading: flags
+	280: (*FlagsChanged)(nil),
+	281: (*FlagsTold)(nil),
+	282: (*AllRead)(nil),
 
 	// 320-369 stored items: drafts, scheduled messages, reminders, snippets, navigation views
 

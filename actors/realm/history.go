@@ -50,16 +50,16 @@ func (v View) Resolve(n Narrowed, a Anchor, match func(MessageID) bool) int64 {
 		if v.User == 0 {
 			return NewestAnchor
 		}
-		return first(v.UnreadIn(n), match)
+		return firstOf(v.UnreadIn(n), match)
 	case AnchorDate:
-		return first(v.since(n.IDs, a.Time), match)
+		return firstOf(v.since(n.IDs, a.Time), match)
 	case AnchorAt:
 		return min(max(a.ID, 0), NewestAnchor)
 	}
 	return NewestAnchor
 }
 
-func first(s Set, match func(MessageID) bool) int64 {
+func firstOf(s Set, match func(MessageID) bool) int64 {
 	at := int64(NewestAnchor)
 	s.Each(func(id int64) bool {
 		if match == nil || match(MessageID(id)) {
@@ -178,7 +178,7 @@ type Seen struct {
 	Unknown bool // the reader may not know the sender
 }
 
-// ErasedTopicHistory and others: what of a message's past is shown (protocol: message_edit_history_visibility_policy).
+// What of a message's past is shown (protocol: message_edit_history_visibility_policy).
 const (
 	historyAll   = "all"
 	historyMoves = "moves"
@@ -250,8 +250,6 @@ func (v View) SeeOne(id MessageID) (Seen, error) {
 	}
 	return Seen{}, errMessage()
 }
-
-// readersPerTalk bounds nothing: receipts list accounts, of which an organization has few compared with messages.
 
 // Receipts is who has read a message and lets others know: never its sender, nor people who mute the caller or whom he
 // mutes.

@@ -88,6 +88,7 @@ type narrowing struct {
 	direct   bool // a term that only direct messages meet
 	hits     Hits
 	mentions []mention
+	within   *Set // only of these, each of which the caller may read or not by itself
 }
 
 // mention is a condition that no index answers alone: who is named, not merely reached through a group.
@@ -98,8 +99,16 @@ type mention struct {
 
 // Narrow finds the messages of a narrow that the caller may read. hits answers the search terms; it is nil if there are
 // none.
-func (v View) Narrow(terms []Term, hits Hits) (Narrowed, error) {
-	n := &narrowing{View: v, me: v.Me(), hits: hits}
+func (v View) Narrow(terms []Term, hits Hits) (Narrowed, error) { return v.narrow(terms, hits, nil) }
+
+// Among is which of some messages the caller may read and a narrow lets through, ascending.
+func (v View) Among(terms []Term, hits Hits, ids Set) ([]MessageID, error) {
+	n, err := v.narrow(terms, hits, &ids)
+	return IDs[MessageID](n.IDs), err
+}
+
+func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
+	n := &narrowing{View: v, me: v.Me(), hits: hits, within: within}
 	if n.me == nil {
 		if err := n.visitorTerms(terms); err != nil {
 			return Narrowed{}, err
@@ -113,6 +122,9 @@ func (v View) Narrow(terms []Term, hits Hits) (Narrowed, error) {
 	for i := range terms {
 		t := &terms[i]
 		if t.Operator == "search" {
+			if hits == nil {
+				return Narrowed{}, badNarrow("unknown operator " + t.Sent)
+			}
 			if !searched {
 				n.search()
 			}
@@ -541,6 +553,9 @@ func (n *narrowing) evaluate() Narrowed {
 	var out Narrowed
 	narrow := func(s Set) { out.IDs, out.shared = s, false }
 	first := true
+	if n.within != nil {
+		out.IDs, first = n.readable(*n.within), false
+	}
 	for _, s := range n.in {
 		if first {
 			out.IDs, out.shared, first = s, true, false
@@ -554,7 +569,7 @@ func (n *narrowing) evaluate() Narrowed {
 		narrow(Both(out.IDs, public))
 	case first:
 		narrow(n.readableRows(n.me, nil))
-	case !n.history || n.personal:
+	case n.personal || !n.history && n.within == nil:
 		narrow(n.readableRows(n.me, &out.IDs))
 	}
 	for _, s := range n.out {
@@ -565,6 +580,19 @@ func (n *narrowing) evaluate() Narrowed {
 	for _, m := range n.mentions {
 		narrow(n.naming(out.IDs, m))
 	}
+	return out
+}
+
+// readable is what of a few messages the caller may read.
+func (v View) readable(ids Set) Set {
+	var out Set
+	me, access := v.Me(), map[uint32]bool{}
+	ids.Each(func(id int64) bool {
+		if m := v.message(MessageID(id)); m != nil && v.mayReadCached(me, MessageID(id), m, access) {
+			out.Add(id)
+		}
+		return true
+	})
 	return out
 }
 

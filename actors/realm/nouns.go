@@ -50,6 +50,9 @@ func (t *Turn) alerted(f *MessageSent) []UserID { return nil }
 // mutersOf is who muted the sender of a message.
 func (t *Turn) mutersOf(f *MessageSent) []UserID { return nil }
 
+// mutes is whether one user has muted another.
+func (r *Realm) mutes(u, other UserID) bool { return false }
+
 // checkDomain refuses addresses outside the organization's domains.
 func (v View) checkDomain(email string) error { return nil }
 

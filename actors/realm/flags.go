@@ -1,0 +1,329 @@
+package realm
+
+import "slices"
+
+// MaxFlagged is how many messages one change of flags by narrow may touch (protocol): it bounds the turn.
+const MaxFlagged = 5000
+
+// allFlags are the flags clients may name; only the first three are theirs to change.
+var allFlags = []struct {
+	name string
+	flag Flags
+	own  bool
+}{
+	{"read", FlagRead, true}, {"starred", FlagStarred, true}, {"collapsed", FlagCollapsed, true}, {"mentioned", FlagMentioned, false},
+	{"stream_wildcard_mentioned", FlagChannelWildcard, false}, {"topic_wildcard_mentioned", FlagTopicWildcard, false},
+	{"group_mentioned", 0, false}, {"force_expand", 0, false}, {"force_collapse", 0, false}, {"has_alert_word", FlagAlert, false},
+	{"historical", FlagHistorical, false}, {"is_private", 0, false}, {"active_mobile_push_notification", 0, false},
+}
+
+// ownFlag is the flag of that name, if it is the reader's to change.
+func ownFlag(name, op string) (Flags, error) {
+	for _, f := range allFlags {
+		if f.name == name {
+			if !f.own {
+				return 0, Bad("Flag not editable: '%s'", name)
+			}
+			if op != "add" && op != "remove" {
+				return 0, Bad("Invalid message flag operation: '%s'", op)
+			}
+			return f.flag, nil
+		}
+	}
+	return 0, Bad("Invalid flag: '%s'", name)
+}
+
+// Flag asks to put a flag on messages, or to take it off.
+type Flag struct {
+	Messages []MessageID
+	Op, Flag string
+}
+
+// Flagged answers Flag and FlagNarrow.
+type Flagged struct {
+	Changed int
+	Ignored []ChannelID // messages of channels the caller has left are not marked unread; ascending
+}
+
+func (c Flag) Decide(t *Turn) (Flagged, error) {
+	me := t.Me()
+	if me == nil {
+		return Flagged{}, errNotLoggedIn()
+	}
+	flag, err := ownFlag(c.Flag, c.Op)
+	if err != nil {
+		return Flagged{}, err
+	}
+	return t.flag(me, c.Messages, flag, c.Op == "add")
+}
+
+// flag decides and records what changes: messages that are in the wanted state already are left out, so are those the
+// caller has no row of, except that starring makes one.
+func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, error) {
+	a := Flagged{Ignored: []ChannelID{}}
+	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
+	have := t.reading.find(me.ID).marks(flag)
+	left := map[ChannelID]bool{}
+	access := map[uint32]bool{}
+	for _, id := range ids {
+		m := t.message(id)
+		row := m != nil && t.received(me.ID, id, m)
+		switch {
+		case !row && flag == FlagStarred && add:
+			if m == nil || !t.mayReadCached(me, id, m, access) {
+				return Flagged{}, errMessage()
+			}
+			f.Rows.Add(int64(id))
+		case !row || have.Has(int64(id)) == add:
+			continue
+		case flag == FlagRead && !add && m.channel != 0 && !t.Realm.Subscribed(me.ID, ChannelID(m.channel)):
+			left[ChannelID(m.channel)] = true
+			continue
+		}
+		f.IDs.Add(int64(id))
+	}
+	for c := range left {
+		a.Ignored = append(a.Ignored, c)
+	}
+	slices.Sort(a.Ignored)
+	if a.Changed = f.IDs.Len(); a.Changed > 0 {
+		t.Record(f)
+	}
+	return a, nil
+}
+
+// marks is the messages that carry one of the reader's own flags.
+func (rd *Reading) marks(flag Flags) Set {
+	switch {
+	case rd == nil:
+	case flag == FlagRead:
+		return rd.Read
+	case flag == FlagStarred:
+		return rd.Starred
+	case flag == FlagCollapsed:
+		return rd.Collapsed
+	}
+	return Set{}
+}
+
+// FlagsChanged says a reader has put a flag on messages, or taken it off.
+type FlagsChanged struct {
+	User UserID
+	Flag Flags
+	Add  bool
+	IDs  Set // only messages whose state changes
+	Rows Set // of them, those the reader had no row of until now: they come to him as read
+}
+
+func (f *FlagsChanged) apply(r *Realm) {
+	rd := r.reading.open(f.User)
+	if !f.Rows.Empty() {
+		rd.Rows.Union(f.Rows)
+		rd.Lost.Subtract(f.Rows)
+		rd.Read.Union(f.Rows)
+	}
+	set := &rd.Read
+	switch f.Flag {
+	case FlagStarred:
+		set = &rd.Starred
+	case FlagCollapsed:
+		set = &rd.Collapsed
+	}
+	if f.Add {
+		set.Union(f.IDs)
+	} else {
+		set.Subtract(f.IDs)
+	}
+}
+
+func (f *FlagsChanged) tell(r *Realm) []Notice {
+	to := r.only(f.User)
+	if len(to) == 0 {
+		return nil
+	}
+	e := &FlagsTold{Flag: f.Flag, Add: f.Add, IDs: f.IDs}
+	if f.Flag == FlagRead && !f.Add {
+		e.Unread = r.unreadDetails(f.User, f.IDs)
+	}
+	return []Notice{{To: to, Event: e}}
+}
+
+// FlagsTold is the event update_message_flags.
+type FlagsTold struct {
+	Flag   Flags
+	Add    bool
+	All    bool // everything is read now; IDs is empty
+	IDs    Set
+	Unread []UnreadDetail // of messages that became unread, in the order of their ids
+}
+
+func (*FlagsTold) EventType() string { return "update_message_flags" }
+
+// UnreadDetail is what a client must know of a message to count it as unread.
+type UnreadDetail struct {
+	ID        MessageID
+	Mentioned bool
+	Channel   ChannelID // 0: direct
+	Topic     string
+	Unmuted   bool     // a channel message that is not muted
+	People    []UserID // of a direct message, the others
+}
+
+func (r *Realm) unreadDetails(u UserID, ids Set) []UnreadDetail {
+	out := make([]UnreadDetail, 0, ids.Len())
+	mutes := r.mutesOf(u)
+	ids.Each(func(id int64) bool {
+		m := r.message(MessageID(id))
+		d := UnreadDetail{ID: MessageID(id), Mentioned: r.flagsOf(u, MessageID(id), m)&(FlagMentioned|FlagChannelWildcard|FlagTopicWildcard) != 0}
+		if m.channel != 0 {
+			d.Channel, d.Topic = ChannelID(m.channel), r.topics.must(m.topic).Name
+			d.Unmuted = !mutes.covers(d.Channel, d.Topic)
+		} else {
+			d.People = without(r.talks.must(m.talk).Members, u)
+		}
+		out = append(out, d)
+		return true
+	})
+	return out
+}
+
+// FlagNarrow asks to put a flag on a stretch of a narrow, or to take it off.
+type FlagNarrow struct {
+	Terms    []Term
+	Hits     Hits
+	Range    Range
+	Op, Flag string
+	// Page, if not nil, is the stretch, found before: a narrow whose messages had to be compared by their texts.
+	Page *Page
+}
+
+// FlaggedNarrow answers FlagNarrow.
+type FlaggedNarrow struct {
+	Flagged
+	Page Page
+}
+
+func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
+	var a FlaggedNarrow
+	me := t.Me()
+	if me == nil {
+		return a, errNotLoggedIn()
+	}
+	if err := c.Range.check(); err != nil {
+		return a, err
+	}
+	flag, err := ownFlag(c.Flag, c.Op)
+	if err != nil {
+		return a, err
+	}
+	if c.Page != nil {
+		a.Page = *c.Page
+	} else {
+		n, err := t.Narrow(c.Terms, c.Hits)
+		if err != nil {
+			return a, err
+		}
+		a.Page = n.Page(t.Resolve(n, c.Range.Anchor, nil), c.Range.Bounded(), nil)
+	}
+	a.Flagged, err = t.flag(me, a.Page.IDs, flag, c.Op == "add")
+	return a, err
+}
+
+func (g Range) check() error {
+	if g.Exclude && g.Before > 0 && g.After > 0 {
+		return Bad("The anchor can only be excluded at an end of the range")
+	}
+	return nil
+}
+
+// Bounded is the range cut down to what one change may touch.
+func (g Range) Bounded() Range {
+	if g.Before+g.After > MaxFlagged {
+		g.Before = min(g.Before, max(MaxFlagged-g.After, MaxFlagged/2))
+		g.After = min(g.After, MaxFlagged-g.Before)
+	}
+	return g
+}
+
+// ReadAll asks to mark everything read; ReadChannel everything in a channel; ReadTopic everything in a topic.
+type (
+	ReadAll     struct{}
+	ReadChannel struct{ Channel ChannelID }
+	ReadTopic   struct {
+		Channel ChannelID
+		Topic   string
+	}
+)
+
+func (ReadAll) Decide(t *Turn) (Done, error) {
+	me := t.Me()
+	if me == nil {
+		return Done{}, errNotLoggedIn()
+	}
+	if !t.unreadOf(me.ID).Empty() {
+		t.Record(&AllRead{me.ID, t.LastMessage()})
+	}
+	return Done{}, nil
+}
+
+// AllRead says a reader has read everything up to a message: one run, however many messages that is.
+type AllRead struct {
+	User UserID
+	Upto MessageID
+}
+
+func (f *AllRead) apply(r *Realm) { r.reading.open(f.User).Read.AddRange(1, int64(f.Upto)) }
+
+func (f *AllRead) tell(r *Realm) []Notice {
+	if to := r.only(f.User); len(to) > 0 {
+		return []Notice{{To: to, Event: &FlagsTold{Flag: FlagRead, Add: true, All: true}}}
+	}
+	return nil
+}
+
+func (c ReadChannel) Decide(t *Turn) (Done, error) {
+	if t.Me() == nil {
+		return Done{}, errNotLoggedIn()
+	}
+	ch, err := t.ReadableChannel(c.Channel)
+	if err != nil {
+		return Done{}, err
+	}
+	t.markRead(t.User, t.by.channel[ch.ID].ids)
+	return Done{}, nil
+}
+
+func (c ReadTopic) Decide(t *Turn) (Done, error) {
+	if t.Me() == nil {
+		return Done{}, errNotLoggedIn()
+	}
+	ch, err := t.ReadableChannel(c.Channel)
+	if err != nil {
+		return Done{}, err
+	}
+	topic, err := NormalizeTopic(c.Topic)
+	if err != nil {
+		return Done{}, err
+	}
+	ix := t.by.channel[ch.ID].topics[fold(topic)]
+	if ix == nil || !ch.History && !ch.WebPublic && t.rowsWithin(t.User, &ix.ids).Empty() {
+		return Done{}, Bad("No such topic '%s'", c.Topic)
+	}
+	t.markRead(t.User, ix.ids)
+	return Done{}, nil
+}
+
+// markRead records that a user has read what is unread of a set.
+func (t *Turn) markRead(u UserID, s Set) {
+	if ids := t.unreadWithin(u, s); !ids.Empty() {
+		t.Record(&FlagsChanged{User: u, Flag: FlagRead, Add: true, IDs: ids})
+	}
+}
+
+// unreadWithin is what of a set a user has a row of and has not read. The set it returns is the caller's own.
+func (r *Realm) unreadWithin(u UserID, s Set) Set {
+	if rd := r.reading.find(u); rd != nil {
+		s = Without(s, rd.Read)
+	}
+	return r.rowsWithin(u, &s)
+}

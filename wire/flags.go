@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"strconv"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var flagEndpoints = []Endpoint{
+	Custom("POST", "/messages/flags", setFlags),
+	Custom("POST", "/messages/flags/narrow", setFlagsNarrow),
+	Do("POST", "/mark_all_as_read", func(none) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }),
+	Do("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
+		return realm.ReadChannel{Channel: realm.ChannelID(f.Channel)}
+	}, silent),
+	Do("POST", "/mark_topic_as_read", func(f readTopicForm) realm.ReadTopic {
+		return realm.ReadTopic{Channel: realm.ChannelID(f.Channel), Topic: f.Topic}
+	}, silent),
+}
+
+var flagEvents = []EventKind{
+	Event(flagsTold),
+}
+
+type setFlagsForm struct {
+	Messages []int64 `form:"messages,required"`
+	Op       string  `form:"op,required"`
+	Flag     string  `form:"flag,required"`
+}
+
+func setFlags(c *Call, f setFlagsForm) (Answer, error) {
+	ids := make([]realm.MessageID, len(f.Messages))
+	for i, id := range f.Messages {
+		ids[i] = realm.MessageID(id)
+	}
+	d, err := Play(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
+	if err != nil {
+		return nil, err
+	}
+	a := Answer{"messages": ids}
+	ignored(a, f.Op, f.Flag, d.Ignored)
+	return a, nil
+}
+
+// ignored adds the channels whose messages stayed as they were; only marking unread knows such.
+func ignored(a Answer, op, flag string, channels []realm.ChannelID) {
+	if op == "remove" && flag == "read" {
+		a["ignored_because_not_subscribed_channels"] = channels
+	}
+}
+
+type setFlagsNarrowForm struct {
+	Anchor        form.Anchor  `form:"anchor"`
+	Date          form.Instant `form:"anchor_date"`
+	IncludeAnchor bool         `form:"include_anchor,default=true"`
+	Before        int64        `form:"num_before,required,min=0"`
+	After         int64        `form:"num_after,required,min=0"`
+	Narrow        form.Narrow  `form:"narrow,required"`
+	Op            string       `form:"op,required"`
+	Flag          string       `form:"flag,required"`
+}
+
+func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
+	anchor, err := realmAnchor(f.Anchor, f.Date)
+	if err != nil {
+		return nil, err
+	}
+	terms, words := narrowTerms(f.Narrow)
+	s, err := search(c, words)
+	if err != nil {
+		return nil, err
+	}
+	const many = 1 << 30 // more than any narrow has, and sums of two do not overflow
+	cmd := realm.FlagNarrow{Terms: terms, Hits: s.hits, Op: f.Op, Flag: f.Flag,
+		Range: realm.Range{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
+	if err := s.settle(c, &cmd); err != nil {
+		return nil, err
+	}
+	d, err := Play(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil, "last_processed_id": nil,
+		"found_oldest": d.Page.Oldest, "found_newest": d.Page.Newest}
+	if n := len(d.Page.IDs); n > 0 {
+		a["first_processed_id"], a["last_processed_id"] = d.Page.IDs[0], d.Page.IDs[n-1]
+	}
+	ignored(a, f.Op, f.Flag, d.Ignored)
+	return a, nil
+}
+
+type readChannelForm struct {
+	Channel int64 `form:"stream_id,required"`
+}
+
+type readTopicForm struct {
+	Channel int64  `form:"stream_id,required"`
+	Topic   string `form:"topic_name,required"`
+}
+
+func flagsTold(e *realm.FlagsTold, to *To) any {
+	op := "remove"
+	if e.Add {
+		op = "add"
+	}
+	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0], "messages": realm.IDs[int64](e.IDs), "all": e.All}
+	if e.Flag == realm.FlagRead && !e.Add {
+		details := obj{}
+		for _, d := range e.Unread {
+			details[strconv.FormatInt(int64(d.ID), 10)] = unreadDetail(d, to.Client)
+		}
+		o["message_details"] = details
+	}
+	return o
+}
+
+func unreadDetail(d realm.UnreadDetail, c Client) obj {
+	o := obj{"type": "private"}
+	if d.Mentioned {
+		o["mentioned"] = true
+	}
+	if d.Channel != 0 {
+		o["type"], o["stream_id"], o["topic"], o["unmuted_stream_msg"] = "stream", d.Channel, c.Topic(d.Topic), d.Unmuted
+	} else {
+		o["user_ids"] = nonNil(d.People)
+	}
+	return o
+}

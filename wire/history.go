@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"strconv"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var historyEndpoints = []Endpoint{
+	Custom("GET", "/messages", getMessages).Visitor(),
+	Custom("GET", "/messages/{message_id}", getMessage).Visitor(),
+	Get("/messages/{message_id}/read_receipts", getReceipts),
+}
+
+var historyEvents []EventKind
+
+// maxFetched is how many messages one request may ask for (protocol).
+const maxFetched = 5000
+
+// seenAView is how many messages one look at the realm copies: well under 5 ms.
+const seenAView = 500
+
+type getMessagesForm struct {
+	Anchor        form.Anchor       `form:"anchor"`
+	Date          form.Instant      `form:"anchor_date"`
+	IncludeAnchor form.Opt[bool]    `form:"include_anchor"`
+	Before        form.Opt[int64]   `form:"num_before,min=0"`
+	After         form.Opt[int64]   `form:"num_after,min=0"`
+	Narrow        form.Narrow       `form:"narrow"`
+	Gravatar      bool              `form:"client_extavatar,alias=client_gravatar,default=true"`
+	Markdown      bool              `form:"apply_markdown,default=true"`
+	FirstUnread   form.Opt[bool]    `form:"use_first_unread_anchor"`
+	IDs           form.Opt[[]int64] `form:"message_ids,maxitems=5000"`
+	EmptyTopic    bool              `form:"allow_empty_topic_name"`
+}
+
+func (f *getMessagesForm) Check() *form.Error {
+	if f.IDs.Set {
+		if f.Anchor.Kind != form.AnchorAbsent || f.IncludeAnchor.Set || f.Before.Set || f.After.Set || f.FirstUnread.Set {
+			return form.Unsupported("num_before", "num_after", "anchor", "message_ids", "include_anchor", "use_first_unread_anchor")
+		}
+		return nil
+	}
+	if f.FirstUnread.Value {
+		f.Anchor = form.Anchor{Kind: form.AnchorFirstUnread}
+	}
+	if f.Anchor.Kind == form.AnchorAbsent {
+		return form.MissingAnchor()
+	}
+	if f.Before.Value > maxFetched || f.After.Value > maxFetched || f.Before.Value+f.After.Value > maxFetched {
+		return form.Bad("Too many messages requested (maximum " + strconv.Itoa(maxFetched) + ").")
+	}
+	return nil
+}
+
+// reader is how a request wants to read messages.
+func reader(c *Call, markdown, gravatar, emptyTopic bool) Client {
+	r := Client{Markdown: markdown, Gravatar: gravatar && c.Account != nil}
+	if emptyTopic {
+		r.Caps |= realm.CapEmptyTopicName
+	}
+	return r
+}
+
+func getMessages(c *Call, f getMessagesForm) (Answer, error) {
+	terms, words := narrowTerms(f.Narrow)
+	s, err := search(c, words)
+	if err != nil {
+		return nil, err
+	}
+	var page realm.Page
+	if f.IDs.Set {
+		page.IDs, err = s.among(c, terms, f.IDs.Value)
+	} else {
+		var a realm.Anchor
+		if a, err = realmAnchor(f.Anchor, f.Date); err != nil {
+			return nil, err
+		}
+		page, err = s.page(c, terms, realm.Range{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value), Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := reader(c, f.Markdown, f.Gravatar, f.EmptyTopic)
+	messages := []any{}
+	err = read(c, page.IDs, func(m *realm.Seen, body realm.Body) {
+		o := seenObject(c, m, body, r)
+		if s.wanted() {
+			o["match_content"], o["match_subject"] = s.match(r.Topic(m.Topic), body)
+		}
+		messages = append(messages, o)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := Answer{"messages": messages, "found_anchor": page.Found, "found_oldest": page.Oldest, "found_newest": page.Newest, "history_limited": false}
+	if !f.IDs.Set {
+		out["anchor"] = page.Anchor
+	}
+	return out, nil
+}
+
+// read hands out messages with their texts, in slices short enough that nobody waits for them. A message that went away
+// meanwhile is left out.
+func read(c *Call, ids []realm.MessageID, fn func(*realm.Seen, realm.Body)) error {
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), seenAView)]
+		ids = ids[len(part):]
+		seen, err := Look(c, func(v realm.View) ([]realm.Seen, error) { return v.See(part), nil })
+		if err != nil {
+			return err
+		}
+		for i := range seen {
+			if body, ok := c.House.Text(c.Realm, seen[i].Ref); ok {
+				fn(&seen[i], body)
+			}
+		}
+	}
+	return nil
+}
+
+// seenObject is a message as its reader sees it: with flags and what may be shown of its past.
+func seenObject(c *Call, m *realm.Seen, body realm.Body, r Client) obj {
+	o := messageObject(&m.MessageInfo, body, r, c.Site, m.Unknown)
+	o["flags"] = flagNames(m.Flags)
+	if len(m.History) > 0 {
+		o["edit_history"] = revisions(c, m, r)
+	}
+	return o
+}
+
+// revisions is a message's past, newest first.
+func revisions(c *Call, m *realm.Seen, r Client) []any {
+	out := make([]any, 0, len(m.History))
+	for i := len(m.History) - 1; i >= 0; i-- {
+		x := m.History[i]
+		o := obj{"user_id": x.User, "timestamp": x.At}
+		if x.Content {
+			if b, ok := c.House.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version}); ok {
+				o["prev_content"], o["prev_rendered_content"] = b.Text, b.HTML
+			}
+		}
+		if x.TopicBefore != nil && x.TopicAfter != nil {
+			o["prev_topic"], o["topic"] = r.Topic(*x.TopicBefore), r.Topic(*x.TopicAfter)
+		}
+		if x.ChannelBefore != 0 {
+			o["prev_stream"], o["stream"] = x.ChannelBefore, x.ChannelAfter
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+type getMessageForm struct {
+	Message    int64 `path:"message_id"`
+	Markdown   bool  `form:"apply_markdown,default=true"`
+	EmptyTopic bool  `form:"allow_empty_topic_name"`
+}
+
+func getMessage(c *Call, f getMessageForm) (Answer, error) {
+	m, err := Look(c, func(v realm.View) (realm.Seen, error) { return v.SeeOne(realm.MessageID(f.Message)) })
+	if err != nil {
+		return nil, err
+	}
+	body, ok := c.House.Text(c.Realm, m.Ref)
+	if !ok {
+		return nil, realm.Bad("Invalid message(s)")
+	}
+	return Answer{"message": seenObject(c, &m, body, reader(c, f.Markdown, false, f.EmptyTopic)), "raw_content": body.Text}, nil
+}
+
+type receiptsForm struct {
+	Message int64 `path:"message_id"`
+}
+
+func getReceipts(c *Call, v realm.View, f receiptsForm) (Answer, error) {
+	users, err := v.Receipts(realm.MessageID(f.Message))
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"user_ids": users}, nil
+}

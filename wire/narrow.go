@@ -1,0 +1,43 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// narrowTerms is a narrow in the realm's terms, and the words it searches for; several search terms are one.
+func narrowTerms(n form.Narrow) ([]realm.Term, string) {
+	var words string
+	terms := make([]realm.Term, len(n))
+	for i, t := range n {
+		terms[i] = realm.Term{Operator: t.Canonical(), Sent: t.Operator, Negated: t.Negated, Operand: realm.Operand{
+			Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID, IsList: t.Operand.Kind == form.OperandIDs}}
+		if terms[i].Operator == "search" {
+			if words != "" {
+				words += " "
+			}
+			words += t.Operand.Text
+		}
+	}
+	return terms, words
+}
+
+// realmAnchor is an anchor in the realm's terms.
+func realmAnchor(a form.Anchor, date form.Instant) (realm.Anchor, error) {
+	switch a.Kind {
+	case form.AnchorNewest:
+		return realm.Anchor{Kind: realm.AnchorNewest}, nil
+	case form.AnchorOldest:
+		return realm.Anchor{Kind: realm.AnchorOldest}, nil
+	case form.AnchorFirstUnread:
+		return realm.Anchor{Kind: realm.AnchorFirstUnread}, nil
+	case form.AnchorDate:
+		if !date.Set {
+			return realm.Anchor{}, form.Missing("anchor_date")
+		}
+		return realm.Anchor{Kind: realm.AnchorDate, Time: date.Unix}, nil
+	case form.AnchorID:
+		return realm.Anchor{ID: a.ID}, nil
+	}
+	return realm.Anchor{}, form.MissingAnchor()
+}

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"strings"
+
+	"parley/actors/realm"
+)
+
+// unreadSection is unread_msgs of a registration.
+func unreadSection(s *state) {
+	u := realm.Unread{}
+	if s.Me() != nil {
+		u = s.Unread()
+	}
+	pms, streams, huddles := []any{}, []any{}, []any{}
+	for _, t := range u.Direct {
+		pms = append(pms, obj{"other_user_id": t.Other, "sender_id": t.Other, "unread_message_ids": t.IDs})
+	}
+	for _, t := range u.Channels {
+		streams = append(streams, obj{"stream_id": t.Channel, "topic": s.Topic(t.Topic), "unread_message_ids": t.IDs})
+	}
+	for _, t := range u.Groups {
+		huddles = append(huddles, obj{"user_ids_string": userList(t.Members), "unread_message_ids": t.IDs})
+	}
+	s.a["unread_msgs"] = obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions), "old_unreads_missing": u.Missing}
+}
+
+// userList is ids joined by commas, ascending as they are.
+func userList(users []realm.UserID) string {
+	parts := make([]string, len(users))
+	for i, u := range users {
+		parts[i] = u.String()
+	}
+	return strings.Join(parts, ",")
+}
+
+func starredSection(s *state) {
+	s.a["starred_messages"] = []any{}
+	if s.Me() != nil {
+		s.a["starred_messages"] = s.Starred()
+	}
+}
+
+func recentTalksSection(s *state) {
+	out := []any{}
+	if s.Me() != nil {
+		for _, t := range s.RecentTalks() {
+			out = append(out, obj{"max_message_id": t.Newest, "user_ids": t.Others})
+		}
+	}
+	s.a["recent_private_conversations"] = out
+}
