@@ -49,15 +49,16 @@ def group_setting(value):
     assert isinstance(value, int) or set(value) == {"direct_members", "direct_subgroups"}, value
 
 
-# Something to show.
 ids = [owner["me"]["user_id"], member["me"]["user_id"]]
-ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "mobile"}], principals=ids))
-channel = ok(server.call("GET", "get_stream_id", owner, stream="mobile"))["stream_id"]
-older = [ok(server.call("POST", "messages", owner, type="stream", to="mobile", topic="", content=f"older {n}"))["id"] for n in range(3)]
-direct = ok(server.call("POST", "messages", owner, type="direct", to=[ids[1]], content="direct"))["id"]
-ok(server.call("POST", "user_topics", member, stream_id=channel, topic="followed", visibility_policy=3))
-ok(server.call("POST", "users/me/status", owner, status_text="here", emoji_name="car"))
-ok(server.call("POST", "users/me/presence", owner, status="active"))
+channel, older, direct = None, [], None
+with checks.that("set-up: a channel, messages, a followed topic, a status"):
+    ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "mobile"}], principals=ids))
+    channel = ok(server.call("GET", "get_stream_id", owner, stream="mobile"))["stream_id"]
+    older = [ok(server.call("POST", "messages", owner, type="stream", to="mobile", topic="", content=f"older {n}"))["id"] for n in range(3)]
+    direct = ok(server.call("POST", "messages", owner, type="direct", to=[ids[1]], content="direct"))["id"]
+    ok(server.call("POST", "user_topics", member, stream_id=channel, topic="followed", visibility_policy=3))
+    ok(server.call("POST", "users/me/status", owner, status_text="here", emoji_name="car"))
+    ok(server.call("POST", "users/me/presence", owner, status="active"))
 
 session = requests.Session()
 session.headers["User-Agent"] = "ZulipFlutter/30.0.274+274 (Android 14)"

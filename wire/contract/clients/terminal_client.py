@@ -10,15 +10,18 @@ member = next(p for p in people if p["me"]["role"] == 400 and not p["me"]["is_bo
 AGENT = "ZulipTerminal/0.7.0+git conform"
 
 # Something to show: a channel, a muted topic, an unread direct message, a reaction.
-channel = ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "terminal"}],
-                         principals=[p["me"]["user_id"] for p in (owner, member)])) and \
-    ok(server.call("GET", "get_stream_id", owner, stream="terminal"))["stream_id"]
-unread = ok(server.call("POST", "messages", owner, type="private", to=[member["me"]["user_id"]], content="unread"))["id"]
-group = ok(server.call("POST", "messages", owner, type="private", to=[p["me"]["user_id"] for p in people[:3] if p is not owner] + [member["me"]["user_id"]], content="to three"))["id"]
-spoken = ok(server.call("POST", "messages", owner, type="stream", to="terminal", topic="t", content="spoken"))["id"]
-nameless = ok(server.call("POST", "messages", owner, type="stream", to="terminal", topic="", content="no topic"))["id"]
-ok(server.call("POST", "user_topics", member, stream_id=channel, topic="quiet", visibility_policy=1))
-ok(server.call("POST", f"messages/{spoken}/reactions", member, emoji_name="tada"))
+channel = unread = group = spoken = nameless = None
+with checks.that("set-up: a channel, messages, a muted topic, a reaction"):
+    ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "terminal"}],
+                   principals=[p["me"]["user_id"] for p in (owner, member)]))
+    channel = ok(server.call("GET", "get_stream_id", owner, stream="terminal"))["stream_id"]
+    unread = ok(server.call("POST", "messages", owner, type="private", to=[member["me"]["user_id"]], content="unread"))["id"]
+    three = [member["me"]["user_id"], people[1]["me"]["user_id"]]
+    group = ok(server.call("POST", "messages", owner, type="private", to=three, content="to three"))["id"]
+    spoken = ok(server.call("POST", "messages", owner, type="stream", to="terminal", topic="t", content="spoken"))["id"]
+    nameless = ok(server.call("POST", "messages", owner, type="stream", to="terminal", topic="", content="no topic"))["id"]
+    ok(server.call("POST", "user_topics", member, stream_id=channel, topic="quiet", visibility_policy=1))
+    ok(server.call("POST", f"messages/{spoken}/reactions", member, emoji_name="tada"))
 
 session = requests.Session()
 session.auth = (member["email"], member["key"])
