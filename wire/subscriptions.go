@@ -29,14 +29,21 @@ var subscriptionEvents = []EventKind{
 func subscriptionObject(s realm.SubscriptionInfo, to Client) obj {
 	o := channelObject(s.ChannelInfo)
 	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
-	for name, value := range map[string]*bool{"desktop_notifications": s.Desktop, "audible_notifications": s.Audible, "push_notifications": s.Push,
-		"email_notifications": s.Email, "wildcard_mentions_notify": s.Wildcard} {
-		if value != nil {
+	own := func(name string, value *bool, inherited bool) {
+		switch {
+		case value != nil:
 			o[name] = *value
-		} else {
+		case to.Has(realm.CapNotificationSettingsNull):
 			o[name] = nil
+		default:
+			o[name] = inherited
 		}
 	}
+	own("desktop_notifications", s.Desktop, s.Inherited.Desktop)
+	own("audible_notifications", s.Audible, s.Inherited.Audible)
+	own("push_notifications", s.Push, s.Inherited.Push)
+	own("email_notifications", s.Email, s.Inherited.Email)
+	own("wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard)
 	if to.Subscribers != form.NoSubscribers {
 		o["subscribers"] = nonNil(s.Members)
 	}

@@ -198,11 +198,27 @@ type SubscriptionInfo struct {
 	Subscription
 	Members      []UserID // subscribers, if they may be known
 	KnowsMembers bool
+	Inherited    ChannelNotifications // what the subscription's own settings are while unset
+}
+
+// ChannelNotifications is when a user is notified of channel messages, unless a subscription says otherwise.
+type ChannelNotifications struct {
+	Desktop, Audible, Push, Email, Wildcard bool
+}
+
+func (u *User) channelNotifications() ChannelNotifications {
+	return ChannelNotifications{
+		Desktop:  u.Flag("enable_stream_desktop_notifications"),
+		Audible:  u.Flag("enable_stream_audible_notifications"),
+		Push:     u.Flag("enable_stream_push_notifications"),
+		Email:    u.Flag("enable_stream_email_notifications"),
+		Wildcard: u.Flag("wildcard_mentions_notify"),
+	}
 }
 
 // SubscriptionInfo copies a user's subscription out of the realm.
 func (r *Realm) SubscriptionInfo(u UserID, c *Channel, members bool) SubscriptionInfo {
-	i := SubscriptionInfo{ChannelInfo: r.ChannelInfo(c), KnowsMembers: members}
+	i := SubscriptionInfo{ChannelInfo: r.ChannelInfo(c), KnowsMembers: members, Inherited: r.users.must(u).channelNotifications()}
 	if s := r.SubscriptionOf(u, c.ID); s != nil {
 		i.Subscription = *s
 		i.Spans = nil
