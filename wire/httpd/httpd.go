@@ -106,6 +106,7 @@ func New(o Options) *Server {
 		ctx.Response.SkipBody = ctx.IsHead()
 		s.write(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
+	s.router.ANY(emojiPath, s.serveEmoji)
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}

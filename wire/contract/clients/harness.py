@@ -100,6 +100,11 @@ class Server:
         answer["status"] = status
         return answer
 
+    def channel(self, who, name):
+        """The ID of a channel someone is subscribed to."""
+        listed = ok(self.call("GET", "users/me/subscriptions", who))["subscriptions"]
+        return next(s["stream_id"] for s in listed if s["name"] == name)
+
     def people(self):
         """Everyone of the demo organization, as {email, key, me}, owners first and guests last."""
         listed = self.call("GET", "dev_list_users")

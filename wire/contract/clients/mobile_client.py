@@ -53,7 +53,7 @@ ids = [owner["me"]["user_id"], member["me"]["user_id"]]
 channel, older, direct = None, [], None
 with checks.that("set-up: a channel, messages, a followed topic, a status"):
     ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "mobile"}], principals=ids))
-    channel = ok(server.call("GET", "get_stream_id", owner, stream="mobile"))["stream_id"]
+    channel = server.channel(owner, "mobile")
     older = [ok(server.call("POST", "messages", owner, type="stream", to="mobile", topic="", content=f"older {n}"))["id"] for n in range(3)]
     direct = ok(server.call("POST", "messages", owner, type="direct", to=[ids[1]], content="direct"))["id"]
     ok(server.call("POST", "user_topics", member, stream_id=channel, topic="followed", visibility_policy=3))

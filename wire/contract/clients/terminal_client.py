@@ -14,7 +14,7 @@ channel = unread = group = spoken = nameless = None
 with checks.that("set-up: a channel, messages, a muted topic, a reaction"):
     ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "terminal"}],
                    principals=[p["me"]["user_id"] for p in (owner, member)]))
-    channel = ok(server.call("GET", "get_stream_id", owner, stream="terminal"))["stream_id"]
+    channel = server.channel(owner, "terminal")
     unread = ok(server.call("POST", "messages", owner, type="private", to=[member["me"]["user_id"]], content="unread"))["id"]
     three = [member["me"]["user_id"], people[1]["me"]["user_id"]]
     group = ok(server.call("POST", "messages", owner, type="private", to=three, content="to three"))["id"]
