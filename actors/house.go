@@ -82,6 +82,8 @@ type House struct {
 	stop    chan struct{}
 	stopped sync.WaitGroup
 	Metrics Metrics
+	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
+	Renderer wire.Renderer
 }
 
 // Metrics are counted where things happen and read by the metrics page.
@@ -99,6 +101,7 @@ type handle struct {
 	presence *actor.PID
 	inFlight atomic.Int64
 	durable  atomic.Uint64
+	dialect  atomic.Uint64
 	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process
 	site     wire.Site
 }
@@ -277,6 +280,14 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 	return x.v, x.err
 }
 
+// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
+func (h *House) Dialect(id realm.ID) realm.Seq {
+	if r := h.find(id); r != nil {
+		return realm.Seq(r.dialect.Load())
+	}
+	return 0
+}
+
 // errInternal is the answer to a caller who ran into a bug before anything was recorded.
 var errInternal = errors.New("internal error")
 
@@ -297,9 +308,11 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 }
 
 // moment is what a turn gets to know of the world.
-func (h *House) moment() realm.Moment {
+func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey,
-		Render: wire.RenderInTurn, Describe: wire.Describe}
+		Render:   func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
+		Describe: func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },
+		Links:    func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.Links(topic, v, r.site) }}
 }
 
 // HashKey is the one-way form of API keys and tokens. They are long and random, so a plain hash is enough and lookup by

@@ -67,6 +67,7 @@ type pending struct {
 	answer   answer
 	told     []realm.Told
 	accounts []realm.UserID
+	dialect  realm.Seq
 }
 
 // openRealm loads a realm, plays the journal behind its rows, and starts its actor.
@@ -158,6 +159,7 @@ func (h *House) startRealm(a *realmActor, book *presence.Book) {
 		a.handle.site = h.site(a.handle.name)
 	}
 	a.handle.durable.Store(uint64(a.durable))
+	a.handle.dialect.Store(uint64(a.r.DialectVersion()))
 	a.handle.pid = h.spawn(a)
 	a.handle.presence = h.spawn(&presenceActor{h, book})
 	h.mu.Lock()
@@ -199,7 +201,7 @@ func (a *realmActor) ask(m *ask) {
 		a.h.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
-	p.seq = a.r.Seq()
+	p.seq, p.dialect = a.r.Seq(), a.r.DialectVersion()
 	a.pending = append(a.pending, p)
 	if a.durable == p.seq {
 		a.release(p.seq)
@@ -232,7 +234,7 @@ func (a *realmActor) turn(m *ask) (p pending) {
 			p.answer = answer{err: errInternal}
 		}
 	}()
-	moment := a.h.moment()
+	moment := a.h.moment(a.handle)
 	a.r.Clock(moment.Now)
 	v, facts, told, err := realm.Play(a.r, m.caller, moment, m.decide)
 	p.answer, p.told = answer{v, err}, told
@@ -284,6 +286,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	n := 0
 	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
 		p := &a.pending[n]
+		a.handle.dialect.Store(uint64(p.dialect))
 		for _, u := range p.accounts {
 			a.h.account(a.r, u)
 		}

@@ -9,6 +9,7 @@ var channelEndpoints = []Endpoint{}
 var channelEvents = []EventKind{
 	Event(channelAppeared),
 	Event(channelVanished),
+	Events(channelStirred),
 }
 
 // groupValue is a permission setting on the wire: a group's id, or its members.
@@ -87,4 +88,19 @@ func channelVanished(e *realm.ChannelVanished, to *To) any {
 		list = append(list, obj{"stream_id": c})
 	}
 	return obj{"type": "stream", "op": "delete", "streams": list, "stream_ids": e.Channels}
+}
+
+func channelStirred(e *realm.ChannelStirred, to *To) []any {
+	var out []any
+	if e.FirstChanged {
+		var first any
+		if e.First != 0 {
+			first = e.First
+		}
+		out = append(out, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first, "stream_id": e.Channel, "name": e.Name})
+	}
+	if e.Active {
+		out = append(out, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true, "stream_id": e.Channel, "name": e.Name})
+	}
+	return out
 }

@@ -11,6 +11,8 @@ type House interface {
 	Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error)
 	View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error)
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
+	// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
+	Dialect(realm.ID) realm.Seq
 	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
 	Poll(PollRequest)
 	Gone(PollRequest)
@@ -51,6 +53,7 @@ type Tools struct {
 	Version       string
 	Generation    int64 // Unix seconds of the process start
 	Dev           bool  // development logins are on
+	Renderer      *Renderer
 }
 
 // Call is one request on its way through an endpoint.

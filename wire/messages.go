@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"html"
+	"errors"
 	"strings"
 
 	"parley/actors/realm"
@@ -9,7 +9,8 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	webhook(Act("POST", "/messages", sendMessage, sent)),
+	webhook(Custom("POST", "/messages", sendMessage)),
+	Custom("POST", "/messages/render", renderMessage),
 }
 
 func webhook(e Endpoint) Endpoint { e.Webhook = true; return e }
@@ -24,17 +25,38 @@ type sendForm struct {
 	Queue   string           `form:"queue_id"`
 	LocalID string           `form:"local_id,maxlen=100"`
 	Read    form.Opt[bool]   `form:"read_by_sender"`
+	Widget  form.Opt[string] `form:"widget_content,hidden"`
 }
 
 // readingClients are the programs whose user is taken to have read what he sends (protocol).
 var readingClients = map[string]bool{"zulipandroid": true, "zulipios": true, "zulipdesktop": true, "zulipmobile": true, "zulipelectron": true,
 	"zulipterminal": true, "snipe": true, "website": true, "ios": true, "android": true, "zulipflutter": true}
 
-func sendMessage(c *Call, f sendForm) (realm.SendMessage, error) {
-	cmd := realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: readingClients[strings.ToLower(c.Caller.Client)]}
-	if f.Read.Set {
-		cmd.ReadBySender = f.Read.Value
+// sendMessage sends; the owner of a bot that wrote to a channel that does not exist is told.
+func sendMessage(c *Call, f sendForm) (Answer, error) {
+	cmd, err := f.command(c)
+	if err != nil {
+		return nil, err
 	}
+	s, err := Play(c, cmd)
+	if err != nil {
+		var r *realm.Refusal
+		if errors.As(err, &r) && r.Code == "STREAM_DOES_NOT_EXIST" && c.Account != nil && c.Account.Bot != realm.Human {
+			name := cmd.ChannelName
+			if cmd.Channel != 0 {
+				name = cmd.Channel.String()
+			}
+			if _, warnErr := Play(c, realm.WarnOwner{Channel: name}); warnErr != nil {
+				return nil, warnErr
+			}
+		}
+		return nil, err
+	}
+	return sent(s), nil
+}
+
+func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
+	cmd := realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwn(c))}
 	if f.Type == "stream" || f.Type == "channel" {
 		if !f.To.Given() {
 			return cmd, realm.Bad("Missing channel")
@@ -68,8 +90,30 @@ func sendMessage(c *Call, f sendForm) (realm.SendMessage, error) {
 	if err != nil {
 		return cmd, err
 	}
-	cmd.Body = realm.Body{Text: text, HTML: "<p>" + strings.ReplaceAll(html.EscapeString(text), "\n", "<br>\n") + "</p>"}
-	return cmd, nil
+	if f.Widget.Set {
+		if cmd.Widget, cmd.WidgetData, err = checkWidget(f.Widget.Value); err != nil {
+			return cmd, err
+		}
+	} else {
+		cmd.Widget, cmd.WidgetData = widgetIn(text)
+	}
+	cmd.Body, cmd.Content, err = render(c, text)
+	return cmd, err
+}
+
+// readsOwn: the caller's program is one whose user is taken to have read what he sends.
+func readsOwn(c *Call) bool { return readingClients[strings.ToLower(c.Caller.Client)] }
+
+type renderForm struct {
+	Content string `form:"content,required,maxlen=10000"`
+}
+
+func renderMessage(c *Call, f renderForm) (Answer, error) {
+	body, _, err := render(c, f.Content)
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"rendered": body.HTML}, nil
 }
 
 func sent(s realm.Sent) Answer {
@@ -90,7 +134,7 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 	}
 	o := obj{
 		"id": m.ID, "sender_id": m.Sender.ID, "sender_email": sender, "sender_full_name": name, "sender_realm_str": s.Name, "avatar_url": avatar,
-		"client": m.Client, "timestamp": m.Time, "subject": c.Topic(m.Topic), "topic_links": []any{}, "is_me_message": m.Me,
+		"client": m.Client, "timestamp": m.Time, "subject": c.Topic(m.Topic), "topic_links": topicLinks(m.Links), "is_me_message": m.Me,
 		"reactions": reactionObjects(m.Reactions), "submessages": submessageObjects(m),
 	}
 	if c.Markdown {
@@ -114,6 +158,14 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		o["last_moved_timestamp"] = m.Moved
 	}
 	return o
+}
+
+func topicLinks(links []realm.TopicLink) []any {
+	out := []any{}
+	for _, l := range links {
+		out = append(out, obj{"text": l.Text, "url": l.URL})
+	}
+	return out
 }
 
 func reactionObjects(list []realm.Reaction) []any {

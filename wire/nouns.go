@@ -78,10 +78,6 @@ var (
 
 	pushEvents []EventKind
 
-	reactionEndpoints []Endpoint
-
-	reactionEvents []EventKind
-
 	realmEndpoints []Endpoint
 
 	realmEvents []EventKind
@@ -109,14 +105,6 @@ var (
 	storageEndpoints []Endpoint
 
 	storageEvents []EventKind
-
-	submessageEndpoints []Endpoint
-
-	submessageEvents []EventKind
-
-	typingEndpoints []Endpoint
-
-	typingEvents []EventKind
 
 	uploadEndpoints []Endpoint
 

@@ -41,6 +41,12 @@ var kinds = map[uint16]any{
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
+	220: (*ChannelStirred)(nil),
+	221: (*ReactionAdded)(nil),
+	222: (*ReactionRemoved)(nil),
+	223: (*SubmessageAdded)(nil),
+	224: (*Typing)(nil),
+	225: (*TypingEdit)(nil),
 
 	// 280-319 reading: flags
 	280: (*FlagsChanged)(nil),

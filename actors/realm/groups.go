@@ -83,6 +83,17 @@ func (r *Realm) SystemGroup(name string) GroupID {
 // FindGroup is a group by id, or nil.
 func (r *Realm) FindGroup(id GroupID) *Group { return r.groups.find(id) }
 
+// FindGroupByName is a group by its internal name, compared without case: an active one before a deactivated one; or nil.
+func (r *Realm) FindGroupByName(name string) *Group {
+	var found *Group
+	for _, g := range r.groups.rows {
+		if fold(g.Name) == fold(name) && (found == nil || found.Deactivated && !g.Deactivated || found.Deactivated == g.Deactivated && g.ID < found.ID) {
+			found = g
+		}
+	}
+	return found
+}
+
 // EachGroup calls fn with every group by ascending id.
 func (r *Realm) EachGroup(fn func(*Group)) {
 	for _, id := range r.groups.keys() {

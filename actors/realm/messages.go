@@ -193,7 +193,9 @@ type ClientName struct{ Name string }
 // indexes is everything derived from rows.
 type indexes struct {
 	clock                               int64
+	dialect                             Seq // number of the newest fact that may have changed how texts are rendered
 	email                               map[string]UserID
+	named                               map[string][]UserID // by folded full name, ascending
 	channelName                         map[string]ChannelID
 	channel                             map[ChannelID]*channelIndex
 	topic                               map[ChannelID]map[string]TopicID // exact spelling
@@ -212,7 +214,7 @@ type indexes struct {
 }
 
 func (x *indexes) init() {
-	*x = indexes{clock: x.clock, email: map[string]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
+	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
 		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
 		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}}
@@ -229,6 +231,7 @@ func (r *Realm) index() {
 	r.by.init()
 	for _, u := range r.users.rows {
 		r.by.email[foldEmail(u.Email)] = u.ID
+		r.by.name(u.ID, u.Name)
 	}
 	for _, c := range r.chans.rows {
 		r.by.addChannel(c)

@@ -44,6 +44,32 @@ func (n *nounTables) index(r *Realm) {
 	// uploads, pictures
 }
 
+// linkifierRules is the organization's linkifiers in their order.
+func (r *Realm) linkifierRules() []LinkifierRule { return nil }
+
+// ownEmoji is the organization's active emoji, by name.
+func (r *Realm) ownEmoji() []OwnEmoji { return nil }
+
+// emojiNumbered is an emoji of the organization by id, deactivated ones too.
+func (r *Realm) emojiNumbered(id int64) (OwnEmoji, bool) { return OwnEmoji{}, false }
+
+// everyAlertWord is every word anybody wants to be alerted of, folded, sorted, each once.
+func (r *Realm) everyAlertWord() []string { return nil }
+
+// UploadInfo is what rendering needs to know of an uploaded file.
+type UploadInfo struct {
+	Type          string
+	Width, Height int
+	Thumbnailed   bool
+	Animated      bool
+}
+
+// UploadAt is an uploaded file by its path id, if the caller may see it.
+func (v View) UploadAt(path string) (UploadInfo, bool) { return UploadInfo{}, false }
+
+// followByTakingPart follows or unmutes a topic because somebody takes part in it: reacts, or votes.
+func (t *Turn) followByTakingPart(me *User, c ChannelID, topic string) {}
+
 // alerted is whose alert words occur in a message, of those who will have a row of it.
 func (t *Turn) alerted(f *MessageSent) []UserID { return nil }
 

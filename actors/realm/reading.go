@@ -106,6 +106,24 @@ func (r *Realm) mayRead(u *User, id MessageID, m *message) bool {
 	return c.History || c.WebPublic || u != nil && r.received(u.ID, id, m)
 }
 
+// LatestIn is the newest message of a topic that the caller may read, 0 for none.
+func (v View) LatestIn(c *Channel, topic string) MessageID {
+	ix := v.by.channel[c.ID].topics[fold(topic)]
+	me := v.Me()
+	if ix == nil || !v.System && !v.hasContent(me, c) {
+		return 0
+	}
+	ids := ix.ids
+	if !v.System && !c.History && !c.WebPublic {
+		if me == nil {
+			return 0
+		}
+		ids = Both(ids, v.rowsOf(me.ID))
+	}
+	last, _ := ids.Max()
+	return MessageID(last)
+}
+
 // ReadableMessage is a message the caller may read. Unknown and hidden ones are refused alike.
 func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 	m := v.message(id)
@@ -160,7 +178,8 @@ type MessageInfo struct {
 	Submessages []Submessage
 	History     []Revision
 	Ref         BodyRef
-	Body        *Body `msgpack:"-"` // joined when known; otherwise under Ref
+	Links       []TopicLink // of the topic, when known
+	Body        *Body       `msgpack:"-"` // joined when known; otherwise under Ref
 }
 
 func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {

@@ -110,6 +110,8 @@ type Moment struct {
 	// at the view. nil shows plain paragraphs.
 	Render   func(text string, v View) (Body, Content)
 	Describe func(text string, v View) string
+	// Links is the links a topic contains, as the organization's linkifiers stand.
+	Links func(topic string, v View) []TopicLink
 }
 
 // Caller says who asks. User 0 is nobody: an anonymous visitor, or the system itself if System is set.
@@ -164,6 +166,7 @@ func (t *Turn) Record(f Fact) {
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)
+	t.took(f)
 	if n := f.tell(t.Realm); len(n) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
 	}
@@ -185,10 +188,19 @@ func (t *Turn) UUID() string { return t.moment.UUID() }
 // Hash is the one-way form under which bearer secrets are kept.
 func (t *Turn) Hash(secret string) [32]byte { return t.moment.Hash(secret) }
 
+// topicLinks is the links a topic contains, as the organization's linkifiers stand.
+func (t *Turn) topicLinks(topic string) []TopicLink {
+	if t.moment.Links == nil || topic == "" {
+		return nil
+	}
+	return t.moment.Links(topic, t.View)
+}
+
 // Replay applies a fact read back from the journal and tells what it told then.
 func (r *Realm) Replay(f Fact) Told {
 	r.seq++
 	f.apply(r)
+	r.took(f)
 	return Told{Seq: r.seq, Notices: f.tell(r)}
 }
 
@@ -196,6 +208,7 @@ func (r *Realm) Replay(f Fact) Told {
 func (r *Realm) Stand(seq Seq) {
 	r.seq = seq
 	r.index()
+	r.by.dialect = seq
 }
 
 // Ticked is a fact without content: it makes room for more ephemeral event ids behind a number.

@@ -64,6 +64,36 @@ func (r *Realm) addUser(u *User) {
 	o.NextUser = max(o.NextUser, u.ID+1)
 	r.users.put(u.ID, u)
 	r.by.email[foldEmail(u.Email)] = u.ID
+	r.by.name(u.ID, u.Name)
+}
+
+// name notes what a user is called; several may share a name.
+func (x *indexes) name(u UserID, name string) {
+	list := x.named[fold(name)]
+	if i, known := slices.BinarySearch(list, u); !known {
+		x.named[fold(name)] = slices.Insert(list, i, u)
+	}
+}
+
+func (x *indexes) unname(u UserID, name string) {
+	list := x.named[fold(name)]
+	if i, known := slices.BinarySearch(list, u); known {
+		x.named[fold(name)] = slices.Delete(list, i, i+1)
+	}
+	if len(x.named[fold(name)]) == 0 {
+		delete(x.named, fold(name))
+	}
+}
+
+// FindByName is who is called so, compared without case: active accounts before others, then the oldest; or nil.
+func (r *Realm) FindByName(name string) *User {
+	var found *User
+	for _, id := range r.by.named[fold(name)] {
+		if u := r.users.must(id); found == nil || u.Active && !found.Active {
+			found = u
+		}
+	}
+	return found
 }
 
 func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
@@ -266,7 +296,9 @@ type UserChanged struct {
 func (f *UserChanged) apply(r *Realm) {
 	u := r.users.change(f.ID)
 	if f.Name != nil {
+		r.by.unname(u.ID, u.Name)
 		u.Name = *f.Name
+		r.by.name(u.ID, u.Name)
 	}
 	if f.Role != nil {
 		u.Role = *f.Role

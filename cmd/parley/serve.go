@@ -59,7 +59,7 @@ func serve(args []string) error {
 	}
 	sites.house = house
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Dev: c.Demo || c.Crowd != ""}
+	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, Dev: c.Demo || c.Crowd != ""}
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return errors.Join(err, store.Close())

@@ -1,0 +1,240 @@
+package realm_test
+
+import (
+	"testing"
+
+	. "parley/actors/realm"
+	"parley/actors/realm/realmtest"
+)
+
+// stage is a scene with people of every role and channels of every kind.
+type stage struct {
+	*realmtest.Scene
+	owner, admin, mod, ann, bo, cy, guest, bot UserID
+	public, private, protected                 ChannelID
+}
+
+// newStage: ann and bo are in every channel, the guest in the public one, the others in none; cy is in none either.
+func newStage(t testing.TB) *stage {
+	s := &stage{Scene: realmtest.New(t)}
+	s.owner, s.admin, s.mod = s.Join("Olive", Owner), s.Join("Ada", Administrator), s.Join("Mo", Moderator)
+	s.ann, s.bo, s.cy, s.guest = s.Join("Ann"), s.Join("Bo"), s.Join("Cy"), s.Join("Gus", Guest)
+	s.bot = s.JoinBot("Robo", s.ann)
+	yes := true
+	s.public = s.channel("public", NewChannel{}, s.ann, s.bo, s.guest)
+	s.private = s.channel("private", NewChannel{Private: true, History: &yes}, s.ann, s.bo)
+	s.protected = s.channel("protected", NewChannel{Private: true}, s.ann, s.bo)
+	return s
+}
+
+func (s *stage) channel(name string, n NewChannel, members ...UserID) ChannelID {
+	s.T.Helper()
+	var people []Principal
+	for _, u := range members {
+		people = append(people, Principal{ID: u})
+	}
+	a := do(s, members[0], Subscribe{Channels: []Joining{{Name: name}}, New: n, Principals: people, Fatal: true})
+	return a.Created[0]
+}
+
+func (s *stage) join(u UserID, c ChannelID) {
+	s.T.Helper()
+	do(s, s.ann, Subscribe{Channels: []Joining{{Name: s.Realm.FindChannel(c).Name}}, Principals: []Principal{{ID: u}}, Fatal: true})
+}
+
+func (s *stage) leave(u UserID, c ChannelID) {
+	s.T.Helper()
+	do(s, u, Unsubscribe{Names: []string{s.Realm.FindChannel(c).Name}})
+}
+
+// do plays a command that must not be refused; refused one that must be.
+func do[A any](s *stage, u UserID, c Command[A]) A { s.T.Helper(); return realmtest.Do(s.Scene, u, c) }
+func refused[A any](s *stage, u UserID, c Command[A], want string) {
+	s.T.Helper()
+	realmtest.Refused(s.Scene, u, c, want)
+}
+
+func say(c ChannelID, topic, text string) SendMessage {
+	return SendMessage{ToChannel: true, Channel: c, Topic: topic, Body: Body{Text: text, HTML: "<p>" + text + "</p>"}}
+}
+
+func write(text string, to ...UserID) SendMessage {
+	m := SendMessage{Body: Body{Text: text, HTML: "<p>" + text + "</p>"}}
+	for _, u := range to {
+		m.People = append(m.People, Principal{ID: u})
+	}
+	return m
+}
+
+func (s *stage) post(u UserID, c ChannelID, topic, text string) MessageID {
+	s.T.Helper()
+	return do(s, u, say(c, topic, text)).ID
+}
+
+func TestWhoHearsMessages(t *testing.T) {
+	s := newStage(t)
+	s.post(s.ann, s.public, "a", "first")
+	s.Hears(s.guest, "message", "stream") // the channel's history begins
+	s.post(s.ann, s.public, "a", "hi")
+	s.Hears(s.ann, "message")
+	s.Hears(s.bo, "message")
+	s.Hears(s.guest, "message")
+	s.HearsNothing(s.cy, s.owner, s.bot)
+	s.post(s.ann, s.private, "a", "first")
+	s.post(s.ann, s.private, "a", "hi")
+	s.Hears(s.bo, "message")
+	s.HearsNothing(s.cy, s.guest, s.owner)
+	do(s, s.ann, write("psst", s.bo))
+	s.Hears(s.bo, "message")
+	s.HearsNothing(s.owner, s.cy)
+}
+
+func TestSendingIsRefused(t *testing.T) {
+	s := newStage(t)
+	refused(s, s.cy, say(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	refused(s, s.owner, say(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	refused(s, s.guest, say(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	refused(s, s.ann, say(99, "a", "hi"), "STREAM_DOES_NOT_EXIST")
+	refused(s, s.ann, say(s.public, "a\x01", "hi"), "Invalid character in topic, at position 2!")
+	refused(s, s.ann, write("hi"), "Message must have recipients")
+	refused(s, s.ann, write("hi", 999), "Invalid user ID 999")
+	do(s, s.cy, say(s.public, "a", "not subscribed, still allowed"))
+	s.leave(s.guest, s.public)
+	refused(s, s.guest, say(s.public, "a", "hi"), "Not authorized to send to channel 'public'")
+	do(s, s.bot, say(s.private, "a", "its owner is in"))
+}
+
+func TestMentions(t *testing.T) {
+	s := newStage(t)
+	m := say(s.public, "a", "@**Bo** @**Cy** @**Robo**")
+	m.Content.Users = []UserID{s.cy, s.bot, s.bo}
+	id := do(s, s.ann, m).ID
+	flags := func(u UserID) Flags { return s.View(u).FlagsOf(id) }
+	if flags(s.bo) != FlagMentioned {
+		t.Errorf("a mentioned subscriber has flags %b", flags(s.bo))
+	}
+	if flags(s.cy) != FlagRead|FlagHistorical {
+		t.Errorf("a mentioned stranger has flags %b", flags(s.cy))
+	}
+	s.Hears(s.bot, "message", "stream")
+	if flags(s.bot)&FlagMentioned == 0 || flags(s.bot)&FlagRead != 0 {
+		t.Errorf("a mentioned bot has flags %b", flags(s.bot))
+	}
+	all := say(s.public, "a", "@**all**")
+	all.Content.ChannelWildcard = true
+	id = do(s, s.ann, all).ID
+	if flags(s.guest) != FlagChannelWildcard {
+		t.Errorf("a subscriber of a wildcard has flags %b", flags(s.guest))
+	}
+	for i := range 15 {
+		s.join(s.Join("Extra "+string(rune('a'+i))), s.public)
+	}
+	refused(s, s.ann, all, "STREAM_WILDCARD_MENTION_NOT_ALLOWED")
+	do(s, s.admin, all)
+	topic := say(s.public, "a", "@**topic**")
+	topic.Content.TopicWildcard = true
+	id = do(s, s.bo, topic).ID
+	if flags(s.ann) != FlagTopicWildcard || flags(s.bo) != FlagTopicWildcard || flags(s.guest) != 0 {
+		t.Errorf("topic wildcard: participants %b %b, another %b", flags(s.ann), flags(s.bo), flags(s.guest))
+	}
+	group := say(s.public, "a", "@*role:members*")
+	group.Content.Groups = []GroupID{s.Realm.SystemGroup("role:members")}
+	refused(s, s.ann, group, "You are not allowed to mention user group 'Members'.")
+}
+
+func TestReactions(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	wave := AddReaction{Message: id, Name: "wave", NameCode: "1f44b"}
+	do(s, s.bo, wave)
+	for _, u := range []UserID{s.ann, s.bo, s.guest} {
+		s.Hears(u, "reaction")
+	}
+	s.HearsNothing(s.cy)
+	refused(s, s.bo, wave, "REACTION_ALREADY_EXISTS")
+	do(s, s.cy, AddReaction{Message: id, Name: "waving", NameCode: "1f44b"})
+	i, _ := s.View(s.cy).ReadableMessage(id)
+	if i.Reactions[1].Name != "wave" {
+		t.Errorf("the second vote is called %q", i.Reactions[1].Name)
+	}
+	if f := s.View(s.cy).FlagsOf(id); f != FlagRead|FlagHistorical {
+		t.Errorf("who reacted to what he did not receive has flags %b", f)
+	}
+	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
+	s.Hears(s.cy, "reaction") // he has a row now
+	for want, c := range map[string]AddReaction{
+		"Emoji 'nosuch' does not exist": {Message: id, Name: "nosuch"},
+		"Invalid emoji code.":           {Message: id, Name: "x", Code: "zzz", Type: UnicodeEmoji},
+		"Invalid emoji name.":           {Message: id, Name: "wave", NameCode: "1f44b", Code: "1f642", KnownCode: true, Type: UnicodeEmoji},
+		"Invalid custom emoji.":         {Message: id, Name: "x", Code: "77", Type: RealmEmoji},
+		"Invalid emoji type.":           {Message: id, Name: "x", Code: "77", Type: "sticker"},
+		"Invalid message(s)":            {Message: 999, Name: "wave", NameCode: "1f44b"},
+	} {
+		refused(s, s.ann, c, want)
+	}
+	refused(s, s.ann, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"}, "REACTION_DOES_NOT_EXIST")
+	refused(s, s.ann, RemoveReaction{Message: id}, "At least one of the following arguments must be present: emoji_name, emoji_code")
+	do(s, s.bo, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"})
+	s.Hears(s.cy, "reaction")
+	secret := s.post(s.ann, s.protected, "a", "hi")
+	refused(s, s.owner, AddReaction{Message: secret, Name: "zulip"}, "Invalid message(s)")
+	s.join(s.cy, s.protected)
+	refused(s, s.cy, AddReaction{Message: secret, Name: "zulip"}, "Invalid message(s)")
+	do(s, s.bo, AddReaction{Message: secret, Name: "zulip"})
+	s.Hears(s.ann, "reaction")
+	s.HearsNothing(s.cy, s.owner)
+}
+
+func TestSubmessages(t *testing.T) {
+	s := newStage(t)
+	plain := s.post(s.ann, s.public, "a", "hi")
+	refused(s, s.bo, AddSubmessage{plain, "widget", "{}"}, "You cannot attach a submessage to this message.")
+	do(s, s.ann, AddSubmessage{plain, "other", "7"})
+	m := say(s.public, "a", "/poll Where?")
+	m.Widget, m.WidgetData = "poll", `{"widget_type":"poll","extra_data":{"question":"Where?","options":[]}}`
+	id := do(s, s.ann, m).ID
+	do(s, s.bo, AddSubmessage{id, "widget", `{"type":"vote","key":"1,0","vote":1}`})
+	s.Hears(s.guest, "submessage")
+	for content, want := range map[string]string{
+		`{"type":"question","question":"x"}`:            "You can't edit a question unless you are the author.",
+		`{"type":"dance"}`:                              "Unknown type for poll data: dance",
+		`{"type":"new_option","option":"x","idx":1001}`: `poll data["idx"] is too large`,
+		`{`:                           "Invalid json for submessage",
+		`{"type":"vote","key":"1,0"}`: `Invalid poll data["vote"]`,
+	} {
+		refused(s, s.bo, AddSubmessage{id, "widget", content}, want)
+	}
+	refused(s, s.cy, AddSubmessage{999, "widget", "{}"}, "Invalid message(s)")
+}
+
+func TestTyping(t *testing.T) {
+	s := newStage(t)
+	do(s, s.ann, Type{People: []Principal{{ID: s.bo}}})
+	s.Hears(s.bo, "typing")
+	s.Hears(s.ann, "typing")
+	s.HearsNothing(s.cy)
+	do(s, s.ann, Type{ToChannel: true, Channel: s.private, Topic: "a"})
+	s.Hears(s.bo, "typing")
+	s.HearsNothing(s.guest, s.cy)
+	refused(s, s.cy, Type{ToChannel: true, Channel: s.private, Topic: "a"}, "Invalid channel ID")
+	refused(s, s.ann, Type{People: []Principal{{ID: 999}}}, "Invalid user ID 999")
+	id := s.post(s.ann, s.private, "a", "hi")
+	do(s, s.ann, TypeEdit{Message: id})
+	s.Hears(s.bo, "typing_edit_message")
+	refused(s, s.bo, TypeEdit{Message: id}, "You don't have permission to edit this message")
+	s.Later(601)
+	refused(s, s.ann, TypeEdit{Message: id}, "The time limit for editing this message has passed")
+}
+
+func TestBotOwnersAreWarned(t *testing.T) {
+	s := newStage(t)
+	do(s, s.bot, WarnOwner{"nowhere"})
+	s.Hears(s.ann, "message")
+	do(s, s.bot, WarnOwner{"nowhere"})
+	s.HearsNothing(s.ann)
+	s.Later(60)
+	do(s, s.bot, WarnOwner{"nowhere"})
+	s.Hears(s.ann, "message")
+	do(s, s.bo, WarnOwner{"people are not bots"})
+	s.HearsNothing(s.ann, s.bo)
+}

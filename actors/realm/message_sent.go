@@ -1,0 +1,228 @@
+package realm
+
+import "slices"
+
+// MessageSent says a message exists. One fact, whatever the audience: who received it follows from subscriptions and
+// the conversation.
+type MessageSent struct {
+	ID             MessageID
+	Sender         UserID
+	At             int64
+	Client         string
+	ClientID       ClientID
+	Channel        ChannelID
+	Topic          TopicID
+	TopicName      string
+	NewTopic       bool
+	Talk           TalkID
+	People         []UserID
+	NewTalk        bool
+	Content        Content
+	Mentioned      []UserID
+	GroupMentioned []UserID
+	TopicMentioned []UserID
+	Alerted        []UserID
+	ReadBy         []UserID // has it read at once: the sender, and whoever muted him
+	Queue          QueueID
+	LocalID        string
+	Widget         string
+	WidgetData     string
+	Links          []TopicLink
+	Woke           bool // the channel had been silent for long
+	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
+}
+
+// Bodies is the texts written with the fact.
+func (f *MessageSent) Bodies() map[BodyRef]*Body { return map[BodyRef]*Body{{Message: f.ID}: &f.Body} }
+
+func (f *MessageSent) apply(r *Realm) {
+	o := r.org.change(0)
+	o.NextMessage = max(o.NextMessage, f.ID+1)
+	m := message{sender: uint32(f.Sender), channel: uint32(f.Channel), talk: f.Talk, topic: f.Topic, time: uint32(f.At), client: f.ClientID, bits: bitLive | f.Content.bits()}
+	if _, known := r.by.client[f.Client]; !known {
+		o.NextClient = max(o.NextClient, f.ClientID+1)
+		r.clients.put(f.ClientID, &ClientName{f.Client})
+		r.by.client[f.Client] = f.ClientID
+	}
+	if f.Channel != 0 {
+		m.talk = 0
+		if f.NewTopic {
+			r.addTopic(f.Topic, f.Channel, f.TopicName)
+		}
+		if c := r.chans.must(f.Channel); f.At-c.LastActive >= 86400 {
+			r.chans.change(f.Channel).LastActive = f.At // a day's precision is all anyone needs; it saves rows
+		}
+	} else if f.NewTalk {
+		o.NextTalk = max(o.NextTalk, f.Talk+1)
+		t := &Talk{Members: f.People}
+		r.talks.put(f.Talk, t)
+		r.by.addTalk(f.Talk, t)
+	}
+	r.blocks.open(int64(f.ID) / blockSize).m[f.ID%blockSize] = m
+	if f.hasExtra() {
+		e := r.changeExtra(f.ID)
+		e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = f.Mentioned, f.GroupMentioned, f.TopicMentioned, f.Alerted
+		e.Attachments, e.Widget = f.Content.Attachments, f.Widget
+		if f.WidgetData != "" {
+			id := r.nextID("submessage")
+			r.usedID("submessage", id)
+			e.Submessages = []Submessage{{ID: id, Sender: f.Sender, Type: "widget", Content: f.WidgetData}}
+		}
+	}
+	r.indexMessage(f.ID, r.message(f.ID))
+	for _, u := range f.ReadBy {
+		r.reading.open(u).Read.Add(int64(f.ID))
+	}
+	for _, u := range f.Mentioned { // a mentioned bot that is not subscribed has a row of its own
+		if f.Channel != 0 && !r.Subscribed(u, f.Channel) {
+			r.reading.open(u).Rows.Add(int64(f.ID))
+		}
+	}
+}
+
+func (f *MessageSent) hasExtra() bool {
+	return len(f.Mentioned)+len(f.GroupMentioned)+len(f.TopicMentioned)+len(f.Alerted)+len(f.Content.Attachments)+len(f.Widget) > 0
+}
+
+func (x Content) bits() uint16 {
+	var b uint16
+	for _, s := range []struct {
+		is  bool
+		bit uint16
+	}{{x.Link, bitLink}, {x.Image, bitImage}, {x.Attachment, bitAttachment}, {x.Me, bitMe}, {x.ChannelWildcard, bitChannelWildcard}, {x.TopicWildcard, bitTopicWildcard}} {
+		if s.is {
+			b |= s.bit
+		}
+	}
+	return b
+}
+
+func (r *Realm) addTopic(id TopicID, c ChannelID, name string) {
+	o := r.org.change(0)
+	o.NextTopic = max(o.NextTopic, id+1)
+	r.topics.put(id, &Topic{Channel: c, Name: name})
+	r.by.topic[c][name] = id
+}
+
+func (f *MessageSent) tell(r *Realm) []Notice {
+	e := &MessageArrived{Message: r.messageInfo(f.ID, r.message(f.ID)), ChannelWildcard: f.Content.ChannelWildcard,
+		Mentioned: f.Mentioned, GroupMentioned: f.GroupMentioned, TopicMentioned: f.TopicMentioned, Alerted: f.Alerted, ReadBy: f.ReadBy, Queue: f.Queue, LocalID: f.LocalID}
+	e.Message.Links = f.Links
+	e.Message.Body = &f.Body
+	if f.Body.Text == "" {
+		e.Message.Body = nil // replayed: the text is joined when delivered
+	}
+	var to []UserID
+	if f.Channel != 0 {
+		to = r.heard(f.Channel)
+		for _, u := range f.Mentioned {
+			if !r.Subscribed(u, f.Channel) && r.by.listening.Has(int64(u)) {
+				to = append(slices.Clone(to), u)
+				slices.Sort(to)
+			}
+		}
+	} else {
+		to = r.only(f.People...)
+	}
+	e.Unknown = r.strangers(to, f.Sender)
+	var out []Notice
+	if len(to) > 0 {
+		out = append(out, Notice{To: to, Event: e})
+	}
+	if f.Channel != 0 && len(r.by.allPublic) > 0 && !r.chans.must(f.Channel).Private {
+		var others []UserID
+		for u := range r.by.allPublic {
+			if !r.users.must(u).IsGuest() && !contains(to, u) {
+				others = append(others, u)
+			}
+		}
+		if slices.Sort(others); len(others) > 0 {
+			out = append(out, Notice{To: others, Event: e, PublicOnly: true})
+		}
+	}
+	if f.Channel != 0 {
+		c := r.chans.must(f.Channel)
+		s := &ChannelStirred{Channel: c.ID, Name: c.Name, Active: f.Woke}
+		if first, _ := r.by.channel[f.Channel].ids.Min(); first == int64(f.ID) {
+			s.First, s.FirstChanged = f.ID, true
+		}
+		if s.Active || s.FirstChanged {
+			out = append(out, Notice{To: r.knowers(c), Event: s})
+		}
+	}
+	return out
+}
+
+// contains is slices.Contains for ascending ids.
+func contains[T ~int64](ids []T, id T) bool {
+	_, ok := slices.BinarySearch(ids, id)
+	return ok
+}
+
+// ChannelStirred is the events stream/update of what follows from messages: where the history begins, and whether
+// anybody has written lately.
+type ChannelStirred struct {
+	Channel      ChannelID
+	Name         string
+	First        MessageID // 0: no history
+	FirstChanged bool
+	Active       bool // turned true
+}
+
+func (*ChannelStirred) EventType() string { return "stream" }
+
+// heard is the subscribers that have a queue, kept until somebody joins, leaves or (un)registers.
+func (r *Realm) heard(c ChannelID) []UserID {
+	ix := r.by.channel[c]
+	if !ix.heardKnown {
+		ix.heard, ix.heardKnown = IDs[UserID](Both(ix.subscribers, r.by.listening)), true
+	}
+	return ix.heard
+}
+
+// strangers is who of an audience may not know a user: guests where they are limited.
+func (r *Realm) strangers(to []UserID, sender UserID) []UserID {
+	if !r.guestsLimited() {
+		return nil
+	}
+	var out []UserID
+	s := r.users.must(sender)
+	for _, u := range to {
+		if !r.maySee(r.users.must(u), s) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// MessageArrived is the event of a new message.
+type MessageArrived struct {
+	Message         MessageInfo
+	ChannelWildcard bool
+	Mentioned       []UserID
+	GroupMentioned  []UserID
+	TopicMentioned  []UserID
+	Alerted         []UserID
+	ReadBy          []UserID
+	Unknown         []UserID // of the audience, who may not know the sender
+	Queue           QueueID
+	LocalID         string
+}
+
+func (*MessageArrived) EventType() string { return "message" }
+
+// FlagsFor is the flags the message arrives with.
+func (e *MessageArrived) FlagsFor(u UserID) Flags {
+	var f Flags
+	if e.ChannelWildcard {
+		f |= FlagChannelWildcard
+	}
+	if _, read := slices.BinarySearch(e.ReadBy, u); read { // an archive notice is read by the whole audience
+		f |= FlagRead
+	}
+	if len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted) > 0 {
+		x := MessageExtra{Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned, Alerted: e.Alerted}
+		f |= x.mentions(u)
+	}
+	return f
+}

@@ -1,0 +1,222 @@
+package realm
+
+import (
+	"slices"
+	"strconv"
+)
+
+// The namespaces of emoji codes.
+const (
+	UnicodeEmoji = "unicode_emoji"
+	RealmEmoji   = "realm_emoji"
+	ExtraEmoji   = "zulip_extra_emoji"
+	extraEmoji   = "zulip" // the only one of its kind
+)
+
+// AddReaction asks to put an emoji on a message.
+type AddReaction struct {
+	Message MessageID
+	Name    string
+	Code    string // "": follows from the name
+	Type    string // "": follows from the name
+	// What unicode says, which the realm does not know by heart.
+	NameCode  string // code of the unicode emoji with that name, "" for none
+	KnownCode bool   // Code is one of a unicode emoji
+}
+
+func (c AddReaction) Decide(t *Turn) (Done, error) {
+	me := t.Me()
+	if me == nil {
+		return Done{}, errMember()
+	}
+	i, err := t.WritableMessage(c.Message)
+	if err != nil {
+		return Done{}, err
+	}
+	e := Reaction{User: me.ID, Name: c.Name, Code: c.Code, Type: c.Type}
+	if e.Code == "" || e.Type == "" {
+		code, kind, ok := t.emojiNamed(c)
+		if !ok {
+			return Done{}, Bad("Emoji '%s' does not exist", c.Name)
+		}
+		if e.Code == "" {
+			e.Code = code
+		}
+		if e.Type == "" {
+			e.Type = kind
+		}
+	}
+	there := -1
+	for n, x := range i.Reactions {
+		if x.Type != e.Type || x.Code != e.Code {
+			continue
+		}
+		if x.User == me.ID {
+			return Done{}, Refuse(Invalid, "REACTION_ALREADY_EXISTS", "Reaction already exists.")
+		}
+		if there < 0 {
+			there = n
+		}
+	}
+	if there >= 0 {
+		e.Name = i.Reactions[there].Name // a vote for what stands there already
+	} else if err := t.checkEmoji(e, c); err != nil {
+		return Done{}, err
+	}
+	if i.Channel != 0 {
+		t.followByTakingPart(me, i.Channel, i.Topic)
+	}
+	t.Record(&ReactionAdded{Message: c.Message, Reaction: e})
+	return Done{}, nil
+}
+
+// emojiNamed finds an emoji by name: the organization's own first, then the extra one, then unicode.
+func (t *Turn) emojiNamed(c AddReaction) (code, kind string, ok bool) {
+	for _, e := range t.ownEmoji() {
+		if e.Name == c.Name {
+			return strconv.FormatInt(e.ID, 10), RealmEmoji, true
+		}
+	}
+	if c.Name == extraEmoji {
+		return extraEmoji, ExtraEmoji, true
+	}
+	return c.NameCode, UnicodeEmoji, c.NameCode != ""
+}
+
+// checkEmoji refuses a name and a code that do not belong together.
+func (t *Turn) checkEmoji(e Reaction, c AddReaction) error {
+	switch e.Type {
+	case RealmEmoji:
+		id, err := strconv.ParseInt(e.Code, 10, 64)
+		own, ok := t.emojiNumbered(id)
+		switch {
+		case err != nil || !ok:
+			return Bad("Invalid custom emoji.")
+		case own.Name != e.Name:
+			return Bad("Invalid custom emoji name.")
+		case own.Deactivated:
+			return Bad("This custom emoji has been deactivated.")
+		}
+	case ExtraEmoji:
+		if e.Code != extraEmoji {
+			return Bad("Invalid emoji code.")
+		}
+		if e.Name != extraEmoji {
+			return Bad("Invalid emoji name.")
+		}
+	case UnicodeEmoji:
+		if e.Code != c.NameCode && !c.KnownCode {
+			return Bad("Invalid emoji code.")
+		}
+		if e.Code != c.NameCode {
+			return Bad("Invalid emoji name.")
+		}
+	default:
+		return Bad("Invalid emoji type.")
+	}
+	return nil
+}
+
+// ReactionAdded says a reaction stands on a message now.
+type ReactionAdded struct {
+	Message  MessageID
+	Reaction Reaction
+}
+
+func (*ReactionAdded) calm()             {}
+func (*ReactionAdded) EventType() string { return "reaction" }
+
+func (f *ReactionAdded) apply(r *Realm) {
+	m := r.message(f.Message)
+	e := r.changeExtra(f.Message)
+	u := f.Reaction.User
+	had := r.received(u, f.Message, m)
+	e.Reactions = append(e.Reactions, f.Reaction)
+	r.by.reacted.Add(int64(f.Message))
+	if m.channel != 0 {
+		r.topicIndexOf(m).participants[u]++
+	}
+	if !had { // who reacts to what he never received has it from now on, as read
+		rd := r.reading.open(u)
+		rd.Rows.Add(int64(f.Message))
+		rd.Read.Add(int64(f.Message))
+	}
+}
+
+func (f *ReactionAdded) tell(r *Realm) []Notice {
+	return []Notice{{To: r.hearers(f.Message, r.message(f.Message)), Event: f}}
+}
+
+// RemoveReaction asks to take an emoji off a message.
+type RemoveReaction struct {
+	Message MessageID
+	Name    string
+	Code    string
+	Type    string // "": unicode
+	// NameCode is the code of the unicode emoji with that name, "" for none.
+	NameCode string
+}
+
+func (c RemoveReaction) Decide(t *Turn) (Done, error) {
+	me := t.Me()
+	if me == nil {
+		return Done{}, errMember()
+	}
+	i, err := t.WritableMessage(c.Message)
+	if err != nil {
+		return Done{}, err
+	}
+	if c.Name == "" && c.Code == "" {
+		return Done{}, Bad("At least one of the following arguments must be present: emoji_name, emoji_code")
+	}
+	e := Reaction{Code: c.Code, Type: c.Type}
+	if e.Type == "" {
+		e.Type = UnicodeEmoji
+	}
+	if e.Code == "" {
+		// The name under which it stands there decides: a deactivated emoji may still be taken off.
+		at := slices.IndexFunc(i.Reactions, func(x Reaction) bool {
+			return x.User == me.ID && x.Name == c.Name && (c.Type == "" || x.Type == c.Type)
+		})
+		switch code, kind, ok := t.emojiNamed(AddReaction{Name: c.Name, NameCode: c.NameCode}); {
+		case at >= 0:
+			e.Code, e.Type = i.Reactions[at].Code, i.Reactions[at].Type
+		case !ok:
+			return Done{}, Bad("Emoji '%s' does not exist", c.Name)
+		default:
+			e.Code, e.Type = code, kind
+		}
+	}
+	at := slices.IndexFunc(i.Reactions, func(x Reaction) bool { return x.User == me.ID && x.Code == e.Code && x.Type == e.Type })
+	if at < 0 {
+		return Done{}, Refuse(Invalid, "REACTION_DOES_NOT_EXIST", "Reaction doesn't exist.")
+	}
+	t.Record(&ReactionRemoved{Message: c.Message, Reaction: i.Reactions[at]})
+	return Done{}, nil
+}
+
+// ReactionRemoved says a reaction stands on a message no more.
+type ReactionRemoved struct {
+	Message  MessageID
+	Reaction Reaction
+}
+
+func (*ReactionRemoved) calm()             {}
+func (*ReactionRemoved) EventType() string { return "reaction" }
+
+func (f *ReactionRemoved) apply(r *Realm) {
+	m := r.message(f.Message)
+	e := r.changeExtra(f.Message)
+	e.Reactions = slices.DeleteFunc(slices.Clone(e.Reactions), func(x Reaction) bool { return x == f.Reaction })
+	if len(e.Reactions) == 0 {
+		e.Reactions = nil
+		r.by.reacted.Remove(int64(f.Message))
+	}
+	if m.channel != 0 {
+		r.topicIndexOf(m).leave(f.Reaction.User)
+	}
+}
+
+func (f *ReactionRemoved) tell(r *Realm) []Notice {
+	return []Notice{{To: r.hearers(f.Message, r.message(f.Message)), Event: f}}
+}

@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+	"parley/wire/markdown/emoji"
+)
+
+var reactionEndpoints = []Endpoint{
+	Do("POST", "/messages/{message_id}/reactions", addReaction, silent),
+	Do("DELETE", "/messages/{message_id}/reactions", removeReaction, silent),
+}
+
+var reactionEvents = []EventKind{
+	Event(func(e *realm.ReactionAdded, _ *To) any { return reactionEvent("add", e.Message, e.Reaction) }),
+	Event(func(e *realm.ReactionRemoved, _ *To) any { return reactionEvent("remove", e.Message, e.Reaction) }),
+}
+
+type addReactionForm struct {
+	Message realm.MessageID `path:"message_id"`
+	Name    string          `form:"emoji_name,required"`
+	Code    string          `form:"emoji_code"`
+	Type    string          `form:"reaction_type"`
+}
+
+func addReaction(f addReactionForm) realm.AddReaction {
+	c := realm.AddReaction{Message: f.Message, Name: f.Name, Code: f.Code, Type: f.Type}
+	c.NameCode, _ = emoji.CodeOf(f.Name)
+	_, c.KnownCode = emoji.NameOf(f.Code)
+	return c
+}
+
+type removeReactionForm struct {
+	Message realm.MessageID  `path:"message_id"`
+	Name    string           `form:"emoji_name"`
+	Code    string           `form:"emoji_code"`
+	Type    form.Opt[string] `form:"reaction_type"`
+}
+
+func removeReaction(f removeReactionForm) realm.RemoveReaction {
+	c := realm.RemoveReaction{Message: f.Message, Name: f.Name, Code: f.Code, Type: f.Type.Value}
+	c.NameCode, _ = emoji.CodeOf(f.Name)
+	return c
+}
+
+func reactionEvent(op string, id realm.MessageID, r realm.Reaction) obj {
+	return obj{"type": "reaction", "op": op, "message_id": id, "user_id": r.User, "emoji_name": r.Name, "emoji_code": r.Code, "reaction_type": r.Type}
+}

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley/actors/realm"
+)
+
+// widgetIn is the widget a text asks for with its first word, and what its first submessage says; "" for none.
+func widgetIn(text string) (kind, data string) {
+	word := text
+	if i := strings.IndexAny(text, " \t\r\n"); i >= 0 {
+		word = text[:i]
+	}
+	lines := strings.Split(strings.ReplaceAll(text[len(word):], "\r\n", "\n"), "\n")
+	title, rest := strings.TrimSpace(lines[0]), lines[1:]
+	switch word {
+	case "/poll":
+		options := []string{}
+		for _, l := range rest {
+			if o := withoutBullet(l); o != "" {
+				options = append(options, o)
+			}
+		}
+		return "poll", widgetData("poll", obj{"question": title, "options": options})
+	case "/todo":
+		tasks := []any{}
+		for _, l := range rest {
+			if t := withoutBullet(l); t != "" {
+				task, about, _ := strings.Cut(t, ": ")
+				tasks = append(tasks, obj{"task": strings.TrimSpace(task), "desc": strings.TrimSpace(about)})
+			}
+		}
+		return "todo", widgetData("todo", obj{"task_list_title": title, "tasks": tasks})
+	}
+	return "", ""
+}
+
+var bullet = regexp.MustCompile(`^\s*[-*]?\s*`)
+
+func withoutBullet(line string) string {
+	line = strings.TrimSpace(line)
+	return line[len(bullet.FindString(line)):]
+}
+
+func widgetData(kind string, extra obj) string {
+	return string(encode(obj{"widget_type": kind, "extra_data": extra}))
+}
+
+// checkWidget reads the widget_content parameter: only forms of choices may be asked for this way.
+func checkWidget(raw string) (kind, data string, err error) {
+	var x any
+	if json.Unmarshal([]byte(raw), &x) != nil {
+		return "", "", realm.Bad("Widgets: API programmer sent invalid JSON content")
+	}
+	if why := widgetFault(x); why != "" {
+		return "", "", realm.Bad("Widgets: %s", why)
+	}
+	return "zform", string(encode(x)), nil
+}
+
+func widgetFault(x any) string {
+	w, ok := x.(obj)
+	if !ok {
+		return "widget_content is not a dict"
+	}
+	kind, ok := w["widget_type"]
+	if !ok {
+		return "widget_type is not in widget_content"
+	}
+	if _, ok := w["extra_data"]; !ok {
+		return "extra_data is not in widget_content"
+	}
+	extra, ok := w["extra_data"].(obj)
+	if !ok {
+		return "extra_data is not a dict"
+	}
+	name, _ := kind.(string)
+	if name != "zform" {
+		return "unknown widget type: " + name
+	}
+	of, ok := extra["type"]
+	if !ok {
+		return "zform is missing type field"
+	}
+	if of != "choices" {
+		s, _ := of.(string)
+		return "unknown zform type: " + s
+	}
+	if why := textFault(extra, "extra_data", "heading"); why != "" {
+		return why
+	}
+	choices, ok := extra["choices"].([]any)
+	if _, sent := extra["choices"]; !sent {
+		return "choices key is missing from extra_data"
+	}
+	if !ok {
+		return `extra_data["choices"] is not a list`
+	}
+	for i, c := range choices {
+		at := `extra_data["choices"][` + strconv.Itoa(i) + `]`
+		choice, ok := c.(obj)
+		if !ok {
+			return at + " is not a dict"
+		}
+		for _, k := range []string{"type", "short_name", "long_name", "reply"} {
+			if why := textFault(choice, at, k); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+func textFault(o obj, at, key string) string {
+	v, sent := o[key]
+	if !sent {
+		return key + " key is missing from " + at
+	}
+	if _, ok := v.(string); !ok {
+		return at + `["` + key + `"] is not a string`
+	}
+	return ""
+}
