@@ -170,6 +170,8 @@ func TestBackupWhileServing(t *testing.T) {
 	mustClaim(t, s, 1)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(stop)
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
@@ -202,6 +204,4 @@ func TestBackupWhileServing(t *testing.T) {
 		}
 		same(t, "findings", len(findings(t, other)), 0)
 	}
-	close(stop)
-	wg.Wait()
 }

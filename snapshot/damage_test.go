@@ -254,6 +254,16 @@ func TestDamageIsNamedByItsPlace(t *testing.T) {
 			func(s *Store) error { _, err := s.Claim(2); return err },
 			"number 4, in ", []string{"realm 2, number 4: it is missing; next is number 5"},
 		}, {
+			"the first fact replaced by one that is right in itself",
+			func(db *pebble.DB) {
+				var h hasher
+				v := make([]byte, recordHead+1)
+				h.put(v, 2, 4, chain{1}, []byte("x"))
+				db.Set(journalKey(2, 4), v, pebble.Sync)
+			},
+			func(s *Store) error { _, err := s.Claim(2); return err },
+			"it does not follow the rows", []string{"number 4: it follows another record"},
+		}, {
 			"the last fact", flip(journalKey(2, 6), recordHead),
 			func(s *Store) error { return s.Append([]Entry{{Realm: 2, Epoch: 1, After: 6}})[0] },
 			"realm 2, number 6, in ", []string{"realm 2, number 6: checksum mismatch"},

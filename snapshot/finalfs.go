@@ -49,9 +49,14 @@ func (fs finalFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vf
 	return fs.file("open", name, f, err)
 }
 
+// ReuseForWrite makes a new file after all. A log written over an old one saves the file system little, cannot be copied
+// while it is written (a copy may have the old bytes of one place and the new ones of a later place, which reads as
+// damage: backups did), and keeps text on disk that was deleted long ago.
 func (fs finalFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := fs.FS.ReuseForWrite(oldname, newname, c)
-	return fs.file("create", newname, f, err)
+	if err := fs.fatal("remove", oldname, fs.FS.Remove(oldname)); err != nil {
+		return nil, err
+	}
+	return fs.Create(newname, c)
 }
 
 func (fs finalFS) OpenDir(name string) (vfs.File, error) {

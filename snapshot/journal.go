@@ -225,12 +225,6 @@ func (s *Store) add(b *pebble.Batch, st *realmState, e *Entry) {
 	}
 }
 
-func putBodyKey(dst []byte, realm uint32, key []byte) {
-	binary.BigEndian.PutUint32(dst, realm)
-	dst[4] = spaceBodies
-	copy(dst[5:], key)
-}
-
 func (s *Store) request(realm uint32, id string) (Seq, bool, error) {
 	key := requestKey(realm, id)
 	if n, ok := s.pending[string(key)]; ok {

@@ -55,6 +55,12 @@ func bodyKey(realm uint32, key []byte) []byte {
 	return append(spaceKey(realm, spaceBodies), key...)
 }
 
+func putBodyKey(dst []byte, realm uint32, key []byte) {
+	binary.BigEndian.PutUint32(dst, realm)
+	dst[4] = spaceBodies
+	copy(dst[5:], key)
+}
+
 func requestKey(realm uint32, id string) []byte {
 	return append(spaceKey(realm, spaceRequest), id...)
 }
@@ -66,6 +72,15 @@ func stagedKey(realm uint32, chunk uint32) []byte {
 func rowKey(realm uint32, table uint16, key []byte) []byte {
 	k := binary.BigEndian.AppendUint16(spaceKey(realm, spaceRows), table)
 	return append(k, key...)
+}
+
+const rowKeyHead = 7
+
+func putRowKey(dst []byte, realm uint32, table uint16, key []byte) {
+	binary.BigEndian.PutUint32(dst, realm)
+	dst[4] = spaceRows
+	binary.BigEndian.PutUint16(dst[5:], table)
+	copy(dst[rowKeyHead:], key)
 }
 
 func metaKey(key string) []byte { return append(spaceKey(process, spaceMeta), key...) }

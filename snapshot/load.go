@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -108,7 +109,7 @@ func (s *Store) Realms() ([]uint32, error) {
 			ids = append(ids, id)
 		}
 	}
-	sortIDs(ids)
+	slices.Sort(ids)
 	return ids, nil
 }
 

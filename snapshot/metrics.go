@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"math/bits"
-	"slices"
 	"sync"
 	"time"
 )
@@ -14,7 +13,7 @@ type Metrics struct {
 	Bytes   uint64        // of all batches
 	Total   time.Duration // spent in commits
 	Slowest time.Duration
-	Median  time.Duration // of the commits, to the next power of two of a microsecond
+	Median  time.Duration // of the commits, to an eighth
 	P99     time.Duration
 
 	Journal map[uint32]int64 // bytes of each realm's facts behind its last snapshot, as far as tailed or appended
@@ -45,13 +44,31 @@ func (s *Store) Metrics() Metrics {
 	return m
 }
 
-// latency is a histogram with one bucket for each power of two of a microsecond.
+// latency is a histogram of microseconds with eight buckets for each doubling.
 type latency struct {
 	mu      sync.Mutex
 	count   uint64
 	total   time.Duration
 	slowest time.Duration
-	buckets [40]uint64
+	buckets [8 * 32]uint64
+}
+
+func bucketOf(d time.Duration) int {
+	us := uint64(max(d.Microseconds(), 0))
+	if us < 8 {
+		return int(us)
+	}
+	power := bits.Len64(us) - 4 // us>>power is 8 to 15
+	return min(power*8+int(us>>power), 8*32-1)
+}
+
+// upTo is where a bucket ends.
+func upTo(bucket int) time.Duration {
+	if bucket < 8 {
+		return time.Duration(bucket+1) * time.Microsecond
+	}
+	power := bucket/8 - 1
+	return time.Duration(bucket-power*8+1) << power * time.Microsecond
 }
 
 func (l *latency) add(d time.Duration) {
@@ -60,7 +77,7 @@ func (l *latency) add(d time.Duration) {
 	l.count++
 	l.total += d
 	l.slowest = max(l.slowest, d)
-	l.buckets[min(bits.Len64(uint64(d.Microseconds())), len(l.buckets)-1)]++
+	l.buckets[bucketOf(d)]++
 }
 
 func (l *latency) read(m *Metrics) {
@@ -74,10 +91,8 @@ func (l *latency) quantile(percent uint64) time.Duration {
 	var seen uint64
 	for i, n := range l.buckets {
 		if seen += n; n > 0 && seen*100 >= l.count*percent {
-			return min(time.Duration(1<<i)*time.Microsecond, l.slowest)
+			return min(upTo(i), l.slowest)
 		}
 	}
 	return 0
 }
-
-func sortIDs(ids []uint32) { slices.Sort(ids) }

@@ -229,9 +229,10 @@ func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
 		if !ok {
 			return bad
 		}
-		k := rowKey(realm, table, key)
 		if len(rest) > 0 && rest[0] == 0 {
-			b.Delete(k, nil)
+			op := b.DeleteDeferred(rowKeyHead + len(key))
+			putRowKey(op.Key, realm, table, key)
+			op.Finish()
 			ops = rest[1:]
 			continue
 		}
@@ -239,7 +240,11 @@ func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
 		if !ok {
 			return bad
 		}
-		setValue(b, k, value)
+		op := b.SetDeferred(rowKeyHead+len(key), valueHead+len(value))
+		putRowKey(op.Key, realm, table, key)
+		copy(op.Value[valueHead:], value)
+		sealValue(op.Value, op.Key)
+		op.Finish()
 		ops = rest
 	}
 	return nil
@@ -373,10 +378,10 @@ func (s *Store) Rows(realm uint32, fn func(Row) error) error {
 		return st.damage
 	}
 	return s.scan(spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), func(key, value []byte) error {
-		if len(key) < 7 {
+		if len(key) < rowKeyHead {
 			return s.damaged(key, "not a row's key")
 		}
-		return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[7:], Value: value})
+		return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[rowKeyHead:], Value: value})
 	})
 }
 

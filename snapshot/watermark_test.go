@@ -1,0 +1,210 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// What Pebble takes for an earlier end, or an earlier state, the watermark knows better.
+func TestWatermarkNoticesWhatPebbleDoesNot(t *testing.T) {
+	set := func(change func(db *pebble.DB, b *pebble.Batch)) func(*testing.T, *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) {
+			spoil(t, fs, func(db *pebble.DB) {
+				b := db.NewBatch()
+				change(db, b)
+				if err := b.Commit(pebble.Sync); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+	rewrite := func(suffix string, change func([]byte) []byte) func(*testing.T, *vfs.MemFS) {
+		return func(t *testing.T, fs *vfs.MemFS) {
+			for path, data := range imageOf(t, fs, "data") {
+				if !strings.Contains(path, suffix) || len(data) == 0 {
+					continue
+				}
+				f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Write(change(data)); err != nil {
+					t.Fatal(err)
+				}
+				f.Close()
+			}
+		}
+	}
+	for _, c := range []struct {
+		what  string
+		spoil func(*testing.T, *vfs.MemFS)
+		error string
+	}{
+		{"commits", set(func(_ *pebble.DB, b *pebble.Batch) { setNumber(b, commitsKey, 5) }), "5 commits are there and 17 were durable"},
+		{"epoch", set(func(_ *pebble.DB, b *pebble.Batch) { setNumber(b, headKey(1, headEpoch), 0) }), "realm 1 is at epoch 0 and was at 1"},
+		{"the last fact", set(func(_ *pebble.DB, b *pebble.Batch) { b.Delete(journalKey(2, 6), nil) }), "journal of realm 2 ends at 5 and went to 6"},
+		{"another last fact", set(func(db *pebble.DB, b *pebble.Batch) {
+			var h hasher
+			v, closer, _ := db.Get(journalKey(2, 6))
+			_, before, _, _ := h.get(v, 2, 6)
+			closer.Close()
+			record := make([]byte, recordHead+1)
+			h.put(record, 2, 6, before, []byte("y"))
+			b.Set(journalKey(2, 6), record, nil)
+		}), "fact 6 of realm 2 is another one than it was"},
+		{"a realm", set(func(_ *pebble.DB, b *pebble.Batch) { b.DeleteRange(spaceKey(2, 0), spaceKey(3, 0), nil) }), "realm 2 is gone"},
+		{"rows", set(func(_ *pebble.DB, b *pebble.Batch) {
+			b.DeleteRange(spaceKey(2, spaceJournal), spaceEnd(2, spaceJournal), nil)
+			setValue(b, headKey(2, headStanding), standing{at: 2}.encode())
+		}), "rows of realm 2 stand at 2 and stood at 3"},
+		{"Pebble's files", func(t *testing.T, fs *vfs.MemFS) {
+			if err := fs.RemoveAll("data/store"); err != nil {
+				t.Fatal(err)
+			}
+		}, "Pebble's store is gone"},
+		{"a manifest's byte", rewrite("/MANIFEST-", func(d []byte) []byte { d[len(d)-1] ^= 1; return d }), "manifest is illegible after "},
+		{"a manifest's end", rewrite("/MANIFEST-", func(d []byte) []byte { return d[:len(d)-1] }), "bytes and had "},
+		{"a log's end", rewrite(".log", func(d []byte) []byte { return d[:len(d)-1] }), "bytes and had "},
+		{"the watermark", rewrite("watermark", func(d []byte) []byte { d[30] ^= 1; return d }), "checksum mismatch (the rest may be sound"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			fs := vfs.NewMem()
+			mustClose(t, filled(t, fs))
+			c.spoil(t, fs)
+			_, err := Open("data", small(fs))
+			var d *DamageError
+			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) {
+				t.Errorf("open: %v", err)
+			}
+			// A check reports it and looks at the rest; with no store there is no rest.
+			var found []string
+			err = Check("data", small(fs), func(f Finding) { found = append(found, f.String()) })
+			if len(found) == 0 || !strings.Contains(found[0], c.error) || err != nil && c.what != "Pebble's files" {
+				t.Errorf("check: %q, %v", found, err)
+			}
+		})
+	}
+}
+
+func TestWithoutAWatermarkItOpens(t *testing.T) {
+	fs := vfs.NewMem()
+	s := filled(t, fs)
+	want := contents(s)
+	mustClose(t, s)
+	if err := fs.Remove("data/watermark"); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, fs)
+	same(t, "contents", contents(s), want)
+}
+
+// Every commit is followed by a watermark here: then no end of the log can be torn off unseen, crash or not.
+func TestNothingIsLostBeforeAWatermark(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	o := small(fs)
+	o.MarkEvery = 1
+	s, err := Open("data", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustClaim(t, s, 1)
+	for n := range Seq(10) {
+		mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}})
+	}
+	if err := s.PutMeta("realms", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	want := contents(s)
+	image := imageOf(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data")
+	everyDamage(image, stepOf(13), func(what string, image fileImage) {
+		if got := readBack(t, image); got != "" && got != want {
+			t.Errorf("%s: silently different: %s", what, difference(got, want))
+		}
+	})
+}
+
+func TestCloseLeavesNothingInTheLog(t *testing.T) {
+	fs := vfs.NewMem()
+	s := filled(t, fs)
+	want := contents(s)
+	mustClose(t, s)
+	image := imageOf(t, fs, "data")
+	delete(image, "data/watermark")
+	for path := range image {
+		if strings.HasSuffix(path, ".log") {
+			delete(image, path)
+		}
+	}
+	if got := readBack(t, image); got != want {
+		t.Errorf("without the log: %s", difference(got, want))
+	}
+}
+
+// A crash while a new directory is made leaves one that opens.
+func TestCrashWhileCreating(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		disk := vfs.NewCrashableMem()
+		var mu sync.Mutex
+		var points []*vfs.MemFS
+		s, err := Open("data", small(errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if isWrite(op) {
+				points = append(points, disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng}))
+			}
+			return nil
+		}))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		taken := points
+		mu.Unlock()
+		for i, fs := range taken {
+			s, err := Open("data", small(fs))
+			if err != nil {
+				t.Errorf("seed %d, crash %d: %v", seed, i, err)
+				continue
+			}
+			mustClaim(t, s, 1)
+			s.Close()
+		}
+		s.Close()
+	}
+}
+
+// A backup once had the old bytes of one place in a reused log and the new ones of a later place.
+func TestLogsAreNotReused(t *testing.T) {
+	var logs atomic.Int32
+	s, err := Open("data", crashing(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch {
+		case op.Kind == errorfs.OpReuseForWrite:
+			t.Errorf("%s is written over", op.Path)
+		case op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".log"):
+			logs.Add(1)
+		}
+		return nil
+	}))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClaim(t, s, 1)
+	for n := range Seq(200) {
+		mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{make([]byte, 3000)}})
+	}
+	mustClose(t, s)
+	if n := logs.Load(); n < 5 {
+		t.Errorf("only %d logs were made", n)
+	}
+}
