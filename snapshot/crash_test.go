@@ -307,6 +307,12 @@ func (p *crashPoint) verify(t *testing.T, seed uint64, i int) {
 		t.Errorf("%s: %s", name, difference(got, p.history[p.before]))
 		return
 	}
+	for id := range s.realms {
+		err := s.scan(spaceKey(id, spaceStaged), spaceEnd(id, spaceStaged), func([]byte, []byte) error { return errors.New("left over") })
+		if err != nil {
+			t.Errorf("%s: staged rows: %v", name, err)
+		}
+	}
 	// It goes on: a claim, a fact, another crash.
 	c, err := s.Claim(1)
 	if err == nil {
