@@ -24,7 +24,8 @@ type blockConn struct {
 	mu      sync.Mutex
 	parked  *Parked
 	writing chan struct{} // closed when the answer being written is out
-	idle    bool          // waits for a request
+	resting bool          // its goroutine reads for the next request
+	idle    bool          // and has nothing of it, nor an answer due
 	ahead   bool          // holds bytes of the next request while it waits for this one's answer
 	woken   bool          // the read is to end because that answer is out
 	closed  bool
@@ -101,7 +102,8 @@ func (c *blockConn) run(ref *refusal) {
 func (c *blockConn) collect(fresh bool) bool {
 	s, r := c.s, c.req
 	for {
-		if r.buffered() > 0 && !c.isParked() {
+		parked := c.isParked()
+		if r.buffered() > 0 && !parked {
 			if !c.settle() {
 				return false
 			}
@@ -130,16 +132,23 @@ func (c *blockConn) collect(fresh bool) bool {
 			}
 			continue
 		}
-		if !c.rest(wait, !isHead) {
+		c.mu.Lock()
+		if c.closed || c.late && !isHead && c.parked == nil && c.writing == nil {
+			c.mu.Unlock()
 			return false
 		}
+		if parked && c.parked == nil && r.buffered() > 0 { // answered by now: what waited behind it may go on
+			c.mu.Unlock()
+			continue
+		}
+		c.rest(wait, !isHead)
+		c.mu.Unlock()
 		n, err := c.conn.Read(b)
 		r.grew(n)
 		s.bytesIn.Add(int64(n))
 		c.mu.Lock()
-		c.idle = false
 		closed, woken := c.closed, c.woken
-		c.ahead, c.woken = false, false
+		c.resting, c.idle, c.ahead, c.woken = false, false, false, false
 		c.mu.Unlock()
 		if n == 0 && err != nil {
 			if !closed && woken && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -160,24 +169,16 @@ func (c *blockConn) isParked() bool {
 }
 
 // rest prepares for a read: without a deadline while a request is parked or its answer is being written, which then
-// sets its own.
-func (c *blockConn) rest(wait time.Duration, idle bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
+// sets its own. mu is held.
+func (c *blockConn) rest(wait time.Duration, idle bool) {
+	c.resting = true
 	if c.parked != nil || c.writing != nil {
 		c.ahead = c.req.buffered() > 0
 		c.conn.SetReadDeadline(time.Time{})
-		return true
-	}
-	if c.late && idle {
-		return false
+		return
 	}
 	c.idle = idle
 	c.conn.SetReadDeadline(time.Now().Add(wait))
-	return true
 }
 
 // settle waits until no answer is due or being written. It reports whether the connection is still of use.
@@ -372,7 +373,7 @@ func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
 		case c.ahead:
 			c.woken = true
 			c.conn.SetReadDeadline(time.Unix(1, 0))
-		default:
+		case c.resting:
 			c.idle = true
 			c.conn.SetReadDeadline(time.Now().Add(s.cfg.IdleTimeout))
 		}

@@ -29,6 +29,8 @@ func testSocketOptions(t *testing.T, multipath bool) {
 	c.expect("hello /")
 	seen := 0
 	o.eachEvented(func(c *eventConn) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		seen++
 		for _, opt := range []struct{ level, name, want int }{
 			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
@@ -66,6 +68,8 @@ func TestIPv6(t *testing.T) {
 	}
 	seen := 0
 	o.eachEvented(func(ec *eventConn) {
+		ec.mu.Lock()
+		defer ec.mu.Unlock()
 		if ec.admitted {
 			seen++
 			if ec.remote().String() != c.LocalAddr().String() || ec.local().String() != c.RemoteAddr().String() {
