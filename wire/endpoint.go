@@ -17,6 +17,7 @@ type Answer = map[string]any
 type Endpoint struct {
 	Method, Path string
 	Form         *form.Form
+	Rows         *form.Form // further parameters that come from a settings table; may be nil
 	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
 	Open, Visitors bool
 	Dev            bool // development only

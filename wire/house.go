@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -92,4 +94,9 @@ type PollRequest struct {
 	Last      int64
 	DontBlock bool
 	Reply     Reply
+}
+
+// consumed takes a name off the ignored parameters: a nested form took it.
+func (c *Call) consumed(name string) {
+	c.ignored = slices.DeleteFunc(c.ignored, func(n string) bool { return n == name })
 }

@@ -78,10 +78,6 @@ var (
 
 	pushEvents []EventKind
 
-	realmEndpoints []Endpoint
-
-	realmEvents []EventKind
-
 	reminderEndpoints []Endpoint
 
 	reminderEvents []EventKind
@@ -89,10 +85,6 @@ var (
 	scheduledEndpoints []Endpoint
 
 	scheduledEvents []EventKind
-
-	settingEndpoints []Endpoint
-
-	settingEvents []EventKind
 
 	snippetEndpoints []Endpoint
 

@@ -37,6 +37,10 @@ var kinds = map[uint16]any{
 	101: (*UserReactivated)(nil),
 	102: (*Granted)(nil),
 	103: (*ProfileChanged)(nil),
+	104: (*UserSettingChanged)(nil),
+	105: (*DeliveryEmailSeen)(nil),
+	106: (*ShownEmailChanged)(nil),
+	107: (*UserDefaultChanged)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 
@@ -57,6 +61,7 @@ var kinds = map[uint16]any{
 
 	// 370-429 organization: settings, groups, domains, playgrounds, linkifiers, emoji, profile fields
 	370: (*GroupMembersChanged)(nil),
+	400: (*OrganizationChanged)(nil),
 
 	// 430-469 invitations, mail, push, exports
 

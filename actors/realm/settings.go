@@ -204,7 +204,7 @@ func settingIndex(list []Setting) map[string]*Setting {
 
 func valueOf(have map[string]any, index map[string]*Setting, name string) any {
 	if v, ok := have[name]; ok {
-		return v
+		return plain(v)
 	}
 	s := index[name]
 	if s == nil {
@@ -251,3 +251,14 @@ type (
 	Counters    map[string]int64
 	Profile     map[int64]string
 )
+
+// plain brings a value that comes back from the disk into the types settings have: whole numbers are int64.
+func plain(v any) any {
+	if n, ok := v.(uint64); ok {
+		return int64(n)
+	}
+	return v
+}
+
+// IsDictSetting reports whether a setting's change is told as realm/update_dict.
+func IsDictSetting(name string) bool { s := orgSettings[name]; return s != nil && s.Dict }

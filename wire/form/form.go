@@ -79,6 +79,9 @@ type Checker interface{ Check() *Error }
 // Of compiles the declaration F; a declaration that makes no sense is a BUG.
 func Of[F any]() *Form { return of(reflect.TypeFor[F]()) }
 
+// OfType is Of for a declaration that a table made.
+func OfType(t reflect.Type) *Form { return of(t) }
+
 // Decode fills into, a pointer to a zero F. Fields that were not sent keep their zero value or get their default.
 func (f *Form) Decode(v *Values, into any) *Error {
 	dst := reflect.ValueOf(into)

@@ -1,0 +1,154 @@
+package realm
+
+import (
+	"strings"
+)
+
+// ChangeOrganization asks to change the organization's settings.
+type ChangeOrganization struct {
+	Values          []SettingValue
+	Groups          []GroupChange
+	Name            *string
+	Description     *string
+	DescriptionHTML string
+}
+
+// Lengths in code points (protocol).
+const (
+	maxOrgName        = 40
+	maxOrgDescription = 1000
+)
+
+func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
+	me, err := t.Admin()
+	if err != nil {
+		return Done{}, err
+	}
+	f := &OrganizationChanged{}
+	var facts []Fact
+	for _, v := range c.Values {
+		if orgSettings[v.Name].Owner && me.Role != Owner {
+			return Done{}, errOwner()
+		}
+		if err := t.checkOrgSetting(v); err != nil {
+			return Done{}, err
+		}
+		if t.OrgSetting(v.Name) != v.Value {
+			facts = append(facts, &OrganizationChanged{Setting: v.Name, Value: v.Value})
+		}
+	}
+	for _, g := range c.Groups {
+		v, err := t.resettle(orgGroups[g.Name], t.OrgGroup(g.Name), g)
+		if err != nil {
+			return Done{}, err
+		}
+		if g.Name == "can_create_groups" || g.Name == "can_invite_users_group" || g.Name == "can_manage_all_groups" {
+			if me.Role != Owner {
+				return Done{}, errOwner()
+			}
+		}
+		if !v.equal(t.OrgGroup(g.Name)) {
+			facts = append(facts, &OrganizationChanged{Setting: g.Name, Group: &v})
+		}
+	}
+	if c.Name != nil {
+		name := strings.TrimSpace(*c.Name)
+		if name == "" || length(name) > maxOrgName {
+			return Done{}, Bad("Organization name is too long or empty.")
+		}
+		if name != t.Org().Name {
+			facts = append(facts, &OrganizationChanged{Setting: "name", Value: name})
+		}
+	}
+	if c.Description != nil && *c.Description != t.Org().Description {
+		if length(*c.Description) > maxOrgDescription {
+			return Done{}, Bad("Organization description is too long.")
+		}
+		f.Setting, f.Value, f.HTML = "description", *c.Description, c.DescriptionHTML
+		facts = append(facts, f)
+	}
+	for _, f := range facts {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+func (t *Turn) checkOrgSetting(v SettingValue) error {
+	switch v.Name {
+	case "message_content_edit_limit_seconds", "message_content_delete_limit_seconds", "move_messages_within_stream_limit_seconds", "move_messages_between_streams_limit_seconds":
+		if n, ok := v.Value.(int64); ok && n <= 0 {
+			return badSetting(v)
+		}
+	case "message_retention_days":
+		if n := v.Value.(int64); n < 1 && n != -1 {
+			return badSetting(v)
+		}
+	case "waiting_period_threshold":
+		if v.Value.(int64) < 0 {
+			return badSetting(v)
+		}
+	case "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id":
+		if n := v.Value.(int64); n != -1 {
+			if c := t.chans.find(ChannelID(n)); c == nil || c.Archived || !t.hasContent(t.Me(), c) {
+				return errChannelID()
+			}
+		}
+	case "moderation_request_channel_id":
+		if n := v.Value.(int64); n != -1 {
+			c := t.chans.find(ChannelID(n))
+			if c == nil || c.Archived || !t.hasMetadata(t.Me(), c) {
+				return errChannelID()
+			}
+			if !c.Private {
+				return Bad("Moderation request channel must be private.")
+			}
+		}
+	case "default_language":
+		if _, ok := Languages[v.Value.(string)]; !ok {
+			return Bad("Invalid language '%s'", v.Value)
+		}
+	case "video_chat_provider":
+		if n := v.Value.(int64); n != 0 && n != 1 {
+			return Bad("Invalid video_chat_provider %d", n)
+		}
+	}
+	return nil
+}
+
+func badSetting(v SettingValue) error {
+	return Refuse(Invalid, "REQUEST_VARIABLE_INVALID", "Bad value for '"+v.Name+"': "+valueText(v.Value)).With("var_name", v.Name).With("bad_value", v.Value)
+}
+
+func valueText(v any) string {
+	if n, ok := v.(int64); ok {
+		return UserID(n).String()
+	}
+	s, _ := v.(string)
+	return s
+}
+
+// OrganizationChanged says one setting of the organization is another one now: a value, or a permission's group.
+type OrganizationChanged struct {
+	Setting string
+	Value   any
+	Group   *GroupValue
+	HTML    string // of the description
+}
+
+func (f *OrganizationChanged) apply(r *Realm) {
+	o := r.org.change(0)
+	switch {
+	case f.Group != nil:
+		o.GroupSettings[f.Setting] = *f.Group
+	case f.Setting == "name":
+		o.Name, _ = f.Value.(string)
+	case f.Setting == "description":
+		o.Description, _ = f.Value.(string)
+		o.DescriptionHTML = f.HTML
+	default:
+		o.Settings[f.Setting] = plain(f.Value)
+	}
+}
+
+func (f *OrganizationChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*OrganizationChanged) EventType() string        { return "realm" }

@@ -1,0 +1,62 @@
+package realm_test
+
+import (
+	"testing"
+
+	"parley/actors/realm"
+	. "parley/actors/realm/realmtest"
+)
+
+func TestChangedPreferenceReachesOnlyItsUser(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "twenty_four_hour_time", Value: true}, {Name: "color_scheme", Value: int64(2)}}})
+	s.Hears(ann, "user_settings", "user_settings")
+	s.HearsNothing(bo)
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "color_scheme", Value: int64(2)}}})
+	s.HearsNothing(ann)
+	Refused(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_notifications_batching_period_seconds", Value: int64(0)}}}, "Invalid email batching period: 0 seconds")
+	bot := s.JoinBot("Robo", ann)
+	Refused(s, bot, realm.ChangeSettings{}, "This endpoint does not accept bot requests.")
+}
+
+func TestHidingTheAddressTellsThoseWhoLoseIt(t *testing.T) {
+	s := New(t)
+	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
+	if got := HeardOf[*realm.DeliveryEmailSeen](s, bo); len(got) != 1 || got[0].Email != "" {
+		t.Fatalf("a member heard %+v", got)
+	}
+	if got := HeardOf[*realm.DeliveryEmailSeen](s, olive); len(got) != 0 {
+		t.Fatalf("the owner, who still may know it, heard %+v", got)
+	}
+	v := s.View(bo)
+	if v.SeesEmail(v.Me(), s.Realm.Find(ann)) {
+		t.Fatal("the member still sees the address")
+	}
+}
+
+func TestOrganizationSettingsAreForAdministrators(t *testing.T) {
+	s := New(t)
+	olive, ada, ann := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator), s.Join("Ann")
+	edit := func(name string, v any) realm.ChangeOrganization {
+		return realm.ChangeOrganization{Values: []realm.SettingValue{{Name: name, Value: v}}}
+	}
+	Refused(s, ann, edit("digest_weekday", int64(2)), "UNAUTHORIZED_PRINCIPAL")
+	Refused(s, ada, edit("invite_required", false), "UNAUTHORIZED_PRINCIPAL")
+	Refused(s, olive, edit("message_content_edit_limit_seconds", int64(0)), "REQUEST_VARIABLE_INVALID")
+	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
+	s.Hears(ann, "realm")
+	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
+	s.HearsNothing(ann)
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_invite_users_group", New: realm.GroupValue{Members: []realm.UserID{ann}}}}})
+	s.Hears(ann, "realm")
+	if v := s.View(ann); !v.May(v.Me(), "can_invite_users_group") {
+		t.Fatal("a named member may not")
+	}
+	if v := s.View(ada); v.May(v.Me(), "can_invite_users_group") {
+		t.Fatal("an unnamed administrator may")
+	}
+	Refused(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_web_public_channel_group", New: realm.GroupValue{Members: []realm.UserID{ann}}}}}, "SYSTEM_GROUP_REQUIRED")
+	Refused(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_invite_users_group", New: realm.GroupValue{Group: 1}, Old: &realm.GroupValue{Group: 1}}}}, "EXPECTATION_MISMATCH")
+}

@@ -1,0 +1,118 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var realmEndpoints = []Endpoint{
+	tableEndpoint("PATCH", "/realm", realm.OrgSettings, changeOrganization),
+}
+
+var realmEvents = []EventKind{Event(organizationChanged)}
+
+type organizationForm struct {
+	Name        form.Opt[string] `form:"name"`
+	Description form.Opt[string] `form:"description"`
+}
+
+// groupRows is the form of the organization's permission settings.
+var groupRows = groupTable(realm.OrgGroupSettings)
+
+// groupTable is a form with one {new, old} parameter for each permission setting.
+func groupTable(rules []realm.GroupSettingRule) *form.Form { return form.OfType(groupTableType(rules)) }
+
+func groupTableType(rules []realm.GroupSettingRule) reflect.Type {
+	var fields []reflect.StructField
+	for i, r := range rules {
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i), Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
+	}
+	return reflect.StructOf(fields)
+}
+
+// groupChanges reads the permission settings that were sent.
+func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) ([]realm.GroupChange, error) {
+	into := reflect.New(groupTableType(rules))
+	if err := f.Decode(v, into.Interface()); err != nil {
+		return nil, err
+	}
+	var out []realm.GroupChange
+	for i, r := range rules {
+		u := into.Elem().Field(i).Interface().(*form.GroupSettingUpdate)
+		if u == nil {
+			continue
+		}
+		c := realm.GroupChange{Name: r.Name, New: groupInput(u.New)}
+		if u.Old != nil {
+			old := groupInput(*u.Old)
+			c.Old = &old
+		}
+		out = append(out, c)
+		v.Consume(r.Name)
+	}
+	return out, nil
+}
+
+// groupInput is a permission setting as it was sent.
+func groupInput(g form.GroupSetting) realm.GroupValue {
+	if !g.Direct {
+		if g.Group <= 0 {
+			return realm.GroupValue{Group: -1} // no such group
+		}
+		return realm.GroupValue{Group: realm.GroupID(g.Group)}
+	}
+	v := realm.GroupValue{}
+	for _, m := range g.Members {
+		v.Members = append(v.Members, realm.UserID(m))
+	}
+	for _, s := range g.Subgroups {
+		v.Subgroups = append(v.Subgroups, realm.GroupID(s))
+	}
+	return v
+}
+
+func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue) (Answer, error) {
+	groups, err := groupChanges(groupRows, realm.OrgGroupSettings, c.Params)
+	if err != nil {
+		return nil, err
+	}
+	cmd := realm.ChangeOrganization{Values: values, Groups: groups}
+	if f.Name.Set {
+		cmd.Name = &f.Name.Value
+	}
+	if f.Description.Set {
+		cmd.Description = &f.Description.Value
+		cmd.DescriptionHTML, err = Look(c, func(v realm.View) (string, error) { return Describe(f.Description.Value, v), nil })
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, g := range groups {
+		c.consumed(g.Name)
+	}
+	_, err = Play(c, cmd)
+	return Answer{}, err
+}
+
+// organizationChanged is one setting as realm/update, or as realm/update_dict where the protocol bundles it.
+func organizationChanged(e *realm.OrganizationChanged, to *To) any {
+	dict := func(data obj) any {
+		return obj{"type": "realm", "op": "update_dict", "property": "default", "data": data}
+	}
+	switch {
+	case e.Group != nil:
+		return dict(obj{e.Setting: groupValue(*e.Group)})
+	case e.Setting == "description":
+		return dict(obj{"description": e.Value, "rendered_description": e.HTML})
+	case e.Setting == "message_edit_history_visibility_policy":
+		return dict(obj{e.Setting: e.Value, "allow_edit_history": e.Value != "none"})
+	case e.Setting == "topics_policy":
+		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
+	case realm.IsDictSetting(e.Setting):
+		return dict(obj{e.Setting: e.Value})
+	}
+	return obj{"type": "realm", "op": "update", "property": e.Setting, "value": e.Value}
+}

@@ -1,0 +1,234 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var settingEndpoints = []Endpoint{
+	settingsEndpoint("/settings"),
+	settingsEndpoint("/settings/display"),
+	settingsEndpoint("/settings/notifications"),
+	tableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, func(c *Call, _ none, values []realm.SettingValue) (Answer, error) {
+		_, err := Play(c, realm.ChangeUserDefaults{Values: values})
+		return Answer{}, err
+	}),
+}
+
+var settingEvents = []EventKind{
+	Event(func(e *realm.UserSettingChanged, to *To) any {
+		o := obj{"type": "user_settings", "op": "update", "property": e.Name, "value": e.Value}
+		if e.Name == "default_language" {
+			o["language_name"] = realm.Languages[e.Value.(string)]
+		}
+		return o
+	}),
+	Event(func(e *realm.UserDefaultChanged, to *To) any {
+		return obj{"type": "realm_user_settings_defaults", "op": "update", "property": e.Name, "value": e.Value}
+	}),
+	Event(func(e *realm.DeliveryEmailSeen, to *To) any {
+		p := obj{"user_id": e.User, "delivery_email": nil}
+		if e.Email != "" {
+			p["delivery_email"] = e.Email
+		}
+		return obj{"type": "realm_user", "op": "update", "person": p}
+	}),
+	Event(func(e *realm.ShownEmailChanged, to *To) any {
+		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
+	}),
+}
+
+// tableEndpoint is an endpoint whose parameters are the rows of a settings table, beside a fixed form.
+func tableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
+	fixed, rows := form.Of[F](), tableForm(table)
+	return Endpoint{Method: method, Path: path, Form: fixed, Rows: rows.form, run: func(c *Call) (any, error) {
+		var in F
+		if err := fixed.Decode(c.Params, &in); err != nil {
+			return nil, err
+		}
+		values, err := rows.decode(c.Params)
+		if err != nil {
+			return nil, err
+		}
+		known := rows.form.Ignored(c.Params)
+		for _, name := range fixed.Ignored(c.Params) {
+			if slices.Contains(known, name) {
+				c.ignored = append(c.ignored, name)
+			}
+		}
+		return run(c, in, values)
+	}}
+}
+
+// rowsForm is a form made from a settings table: an optional parameter a row.
+type rowsForm struct {
+	table []realm.Setting
+	of    reflect.Type
+	form  *form.Form
+}
+
+func tableForm(table []realm.Setting) *rowsForm {
+	var fields []reflect.StructField
+	r := &rowsForm{}
+	for _, s := range table {
+		if s.Hidden {
+			continue
+		}
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s), Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
+		r.table = append(r.table, s)
+	}
+	r.of = reflect.StructOf(fields)
+	r.form = form.OfType(r.of)
+	return r
+}
+
+func paramType(s realm.Setting) reflect.Type {
+	if strings.HasSuffix(s.Name, "_limit_seconds") {
+		return reflect.TypeFor[form.NumberOrWord]()
+	}
+	switch s.Default.(type) {
+	case bool:
+		if s.Null {
+			return reflect.TypeFor[form.Null[bool]]()
+		}
+		return reflect.TypeFor[form.Opt[bool]]()
+	case int64:
+		return reflect.TypeFor[form.Opt[int64]]()
+	}
+	return reflect.TypeFor[form.Opt[string]]()
+}
+
+func paramTag(s realm.Setting) string {
+	tag := s.Name
+	if s.In != nil {
+		var in []string
+		for _, v := range s.In {
+			in = append(in, fmt.Sprint(v))
+		}
+		tag += ",in=" + strings.Join(in, "|")
+	}
+	if s.Max > 0 {
+		tag += fmt.Sprintf(",maxlen=%d", s.Max)
+	}
+	return tag
+}
+
+// decode is the rows that were sent, in the table's order.
+func (r *rowsForm) decode(v *form.Values) ([]realm.SettingValue, error) {
+	into := reflect.New(r.of)
+	if err := r.form.Decode(v, into.Interface()); err != nil {
+		return nil, err
+	}
+	var out []realm.SettingValue
+	for i, s := range r.table {
+		var value any
+		sent := false
+		switch x := into.Elem().Field(i).Interface().(type) {
+		case form.Opt[bool]:
+			value, sent = x.Value, x.Set
+		case form.Opt[int64]:
+			value, sent = x.Value, x.Set
+		case form.Opt[string]:
+			value, sent = x.Value, x.Set
+			if s.Null && x.Value == "" {
+				value = nil
+			}
+		case form.Null[bool]:
+			sent = x.Set
+			if !x.IsNull {
+				value = x.Value
+			}
+		case form.NumberOrWord:
+			sent = x.Set
+			switch {
+			case !x.IsWord:
+				value = x.Number
+			case x.Word != "unlimited":
+				return nil, form.BadValue(s.Name, x.Word)
+			}
+		}
+		if sent {
+			out = append(out, realm.SettingValue{Name: s.Name, Value: value})
+		}
+	}
+	return out, nil
+}
+
+type settingsForm struct {
+	Name        form.Opt[string] `form:"full_name"`
+	Email       form.Opt[string] `form:"email,strip"`
+	OldPassword string           `form:"old_password"`
+	NewPassword string           `form:"new_password"`
+	Timezone    form.Opt[string] `form:"timezone"`
+}
+
+func settingsEndpoint(path string) Endpoint {
+	return tableEndpoint("PATCH", path, realm.UserSettings, changeSettings)
+}
+
+func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
+	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.Human(); return nil, err }); err != nil {
+		return nil, err
+	}
+	cmd := realm.ChangeSettings{Values: values}
+	if f.Name.Set && strings.TrimSpace(f.Name.Value) != "" {
+		cmd.Name = &f.Name.Value
+	}
+	if f.Email.Set && f.Email.Value != "" {
+		cmd.Email = &f.Email.Value
+	}
+	if f.Timezone.Set {
+		if !validTimezone(f.Timezone.Value) {
+			return nil, form.Invalid("Not a recognized time zone").Named("timezone")
+		}
+		cmd.Timezone = &f.Timezone.Value
+	}
+	if f.NewPassword != "" {
+		hash, err := newPassword(c, f.OldPassword, f.NewPassword)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Password = &hash
+	}
+	a, err := Play(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return Answer{}, followPresence(c, a)
+}
+
+// newPassword checks the old password and hashes the new one, outside the realm: both take their time.
+func newPassword(c *Call, old, fresh string) (string, error) {
+	right, err := c.Tools.CheckPassword(old, c.Account.Password)
+	if err != nil {
+		return "", err
+	}
+	if !right {
+		return "", realm.Bad("Wrong password!")
+	}
+	if err := checkPassword(fresh); err != nil {
+		return "", err
+	}
+	return c.Tools.HashPassword(fresh)
+}
+
+// followPresence shows or hides somebody who just switched his presence on or off, and tells the others.
+func followPresence(c *Call, a realm.ChangedSettings) error {
+	if !a.Hide && !a.Show {
+		return nil
+	}
+	row := c.House.HidePresence
+	if a.Show {
+		r, _ := c.House.ReportPresence(c.Realm, c.Caller.User, true)
+		_, err := Play(c, realm.TellPresence{User: r.User, Active: r.Active, Connected: r.Connected, Max: maxPresenceReceivers})
+		return err
+	}
+	r := row(c.Realm, c.Caller.User)
+	_, err := Play(c, realm.TellPresence{User: r.User, Active: r.Active, Connected: r.Connected, Max: maxPresenceReceivers})
+	return err
+}

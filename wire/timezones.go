@@ -1,0 +1,22 @@
+package wire
+
+import (
+	"time"
+	_ "time/tzdata" // the binary must know the time zones also where the system does not
+
+	"parley/actors/presence"
+)
+
+const maxPresenceReceivers = presence.MaxReceivers
+
+// validTimezone reports whether a name is an IANA time zone; "" is none.
+func validTimezone(name string) bool {
+	if name == "" {
+		return true
+	}
+	if name == "Local" {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
+}
