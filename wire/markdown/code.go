@@ -135,58 +135,15 @@ func (r *renderer) highlight(body *node, k kind, lang, code string) bool {
 	if err != nil {
 		return false
 	}
-	previous := ""
+	h := highlighter{r: r, body: body, kind: k, language: l}
 	for t := tokens(); t != chroma.EOF; t = tokens() {
 		if r.outOfTime() {
 			return false
 		}
-		r.token(body, k, l, t, previous)
-		if strings.TrimSpace(t.Value) != "" {
-			previous = t.Value
+		if t.Value != "" {
+			h.tokens = append(h.tokens, token{chroma.StandardTypes[t.Type], t.Value})
 		}
 	}
+	h.write()
 	return true
-}
-
-// token appends a token. Spans do not go over line ends; neighbours of one class share a span.
-func (r *renderer) token(body *node, k kind, l *language, t chroma.Token, previous string) {
-	class := chroma.StandardTypes[t.Type]
-	if t.Type == chroma.Text && l.whiteSpace || class == "w" {
-		class = "w"
-	} else if class == "" && (previous == "def" || previous == "class") && strings.HasPrefix(l.name, "Python") {
-		class = "w"
-	}
-	for line := t.Value; line != ""; {
-		part, rest, ended := strings.Cut(line, "\n")
-		line = rest
-		c := class
-		if c == "w" && strings.Trim(part, " ") != "" {
-			c = ""
-		}
-		if part != "" {
-			r.span(body, k, c, part)
-		}
-		if ended {
-			r.span(body, k, "", "\n")
-		}
-	}
-}
-
-func (r *renderer) span(body *node, k kind, class, text string) {
-	last := body.last
-	if class == "" {
-		if last != nil && last.kind == k {
-			last.text += text
-			return
-		}
-		body.append(r.textNode(k, text))
-		return
-	}
-	if last != nil && last.kind == kindElement && last.attr("class") == class {
-		last.first.text += text
-		return
-	}
-	s := r.element(tagSpan, attr{"class", class})
-	s.append(r.textNode(k, text))
-	body.append(s)
 }

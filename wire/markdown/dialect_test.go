@@ -89,6 +89,29 @@ func TestFences(t *testing.T) {
 	})
 }
 
+func TestHighlighting(t *testing.T) {
+	short := strings.NewReplacer(`<span class="`, "{", `">`, ":", "</span>", "}")
+	for _, c := range [][3]string{
+		{"python", "from a import b\ndef f(x):\n    \"\"\"doc\"\"\"\n    return 'y' + 1", "{kn:from}{w: }{nn:a}{w: }{kn:import} {n:b}\n{k:def}{w: }{nf:f}{p:(}{n:x}{p:):}\n" +
+			"{w:    }{sd:\"\"\"doc\"\"\"}\n    {k:return} {s1:'y'} {o:+} {mi:1}"},
+		{"js", "const e = new TypeError(1);", "{kd:const}{w: }{nx:e}{w: }{o:=}{w: }{ow:new}{w: }{ne:TypeError}{p:(}{mf:1}{p:);}"},
+		{"bash", "#!/bin/sh\nfor i in x; do ls -l; done", "{ch:#!/bin/sh}\n{k:for}{w: }i{w: }{k:in}{w: }x{p:;}{w: }{k:do}{w: }ls{w: }-l{p:;}{w: }{k:done}"},
+		{"c", "int main() { f(); }", "{kt:int}{w: }{nf:main}{p:()}{w: }{p:{}{w: }{n:f}{p:();}{w: }{p:}}"},
+		{"go", "func f() {}", "{kd:func}{w: }{nx:f}{p:()}{w: }{p:{}}"},
+		{"yaml", "a:\n  - 1", "{nt:a}{p::}\n{w:  }{p p-Indicator:-}{w: }{l l-Scalar l-Scalar-Plain:1}"},
+		{"json", `{"a": null}`, `{p:{}{nt:"a"}{p::}{w: }{kc:null}{p:}}`},
+		{"sql", "select 1", "{k:select}{w: }{mi:1}"},
+		{"diff", "+a", "{gi:+a}"},
+	} {
+		html := mustRender(t, "```"+c[0]+"\n"+c[1]+"\n```", &Options{}).HTML
+		_, html, _ = strings.Cut(html, "<code>")
+		html, _, _ = strings.Cut(html, "\n</code>")
+		if got := short.Replace(html); got != c[2] {
+			t.Errorf("%s\n got: %s\nwant: %s", c[0], got, c[2])
+		}
+	}
+}
+
 func TestInline(t *testing.T) {
 	check(t, &Options{}, [][2]string{
 		{"`` `a` ``", "<p><code> `a` </code></p>"}, {"`a\nb`", "<p><code>a\nb</code></p>"}, {"\\`a`", "<p>\\`a`</p>"},
