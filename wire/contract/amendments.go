@@ -71,8 +71,9 @@ var unwritten = []amendment{
 	{0, drop, "POST /users/me/presence", "zephyr_mirror_active", ""},
 	{0, add, "POST /messages", "automatic_new_visibility_policy?", "int"},
 	{0, add, "CustomProfileField", "field_data?", "str"},
-	{0, add, "event message", "local_message_id?", "str"}, // to the queue that sent it
-	{0, add, "event presence", "email?", "str"},           // slim_presence
+	{0, add, "event update_message_flags/remove message_details*", "unmuted_stream_msg?", "bool"}, // of channel messages
+	{0, add, "event message", "local_message_id?", "str"},                                         // to the queue that sent it
+	{0, add, "event presence", "email?", "str"},                                                   // slim_presence
 	{0, add, "event realm_user/add person", "is_active", "bool"},
 	{0, add, "GET /users members[]", "is_active", "bool"},
 	{0, add, "GET /users/{user_id} user", "is_active", "bool"},

@@ -21,6 +21,7 @@ var everyCapability = map[string]bool{
 type listener struct {
 	name    string
 	who     *person
+	modern  bool // understands everything there is; else nothing
 	queue   string
 	last    json.Number    // the event it has acknowledged
 	kinds   map[string]int // how often it heard what
@@ -31,7 +32,7 @@ func (w *world) listen(name, who string, pairs ...any) *listener {
 	w.Helper()
 	got := w.must(who, "POST", "/register", pairs...)
 	last, _ := got["last_event_id"].(json.Number)
-	return &listener{name: name, who: w.people[who], queue: text(got["queue_id"]), last: last, kinds: map[string]int{}}
+	return &listener{name: name, who: w.people[who], modern: slices.Contains(pairs, any("client_capabilities")), queue: text(got["queue_id"]), last: last, kinds: map[string]int{}}
 }
 
 // hear fetches what has come; every event is checked on the way.
@@ -56,6 +57,9 @@ func (w *world) hear(l *listener) {
 			kind += "/" + op
 		}
 		l.kinds[kind]++
+		if wrong := wrongForm(kind, event, l.modern); wrong != "" {
+			w.Errorf("%s: %s: %s: %s", l.name, kind, wrong, sample(event))
+		}
 		if message, ok := event["message"].(map[string]any); ok {
 			l.message = number(message["id"])
 		}
@@ -179,7 +183,7 @@ func (w *world) changeMessages() {
 	w.must("owner", "PATCH", "/messages/{second}", "topic", "moved", "propagate_mode", "change_all")
 	w.must("owner", "PATCH", "/messages/{second}", "topic", "✔ moved", "propagate_mode", "change_all")
 	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "elsewhere"}}, "principals", []int{w.num("owner"), w.num("member")})
-	w.keep("elsewhere", w.must("owner", "GET", "/get_stream_id", "stream", "elsewhere")["stream_id"])
+	w.keepChannel("elsewhere", "owner", "elsewhere")
 	w.must("owner", "PATCH", "/messages/{second}", "stream_id", w.num("elsewhere"), "propagate_mode", "change_all")
 	w.must("member", "GET", "/messages/{second}/history")
 	w.must("member", "GET", "/messages/{first}/read_receipts")
@@ -256,8 +260,8 @@ func (w *world) changeChannels() {
 	w.must("member", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "announce", true)
 	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", named("private"), "invite_only", true, "principals", members)
 	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", named("for guests"), "principals", append(members, w.num("guest")))
-	w.keep("public", w.must("owner", "GET", "/get_stream_id", "stream", "public")["stream_id"])
-	w.keep("private", w.must("owner", "GET", "/get_stream_id", "stream", "private")["stream_id"])
+	w.keepChannel("public", "member", "public")
+	w.keepChannel("private", "owner", "private")
 	w.keep("created", w.must("owner", "POST", "/channels/create", "name", "created", "subscribers", members)["id"])
 	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "principals", []int{w.num("other"), w.num("guest")})
 	w.must("other", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"public"})

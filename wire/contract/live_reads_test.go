@@ -164,7 +164,7 @@ func (w *world) furnish() {
 	w.Helper()
 	everyone := []int{w.num("owner"), w.num("member"), w.num("other"), w.num("guest")}
 	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform", "description": "about *it*"}}, "principals", everyone)
-	w.keep("stream_id", w.must("owner", "GET", "/get_stream_id", "stream", "conform")["stream_id"])
+	w.keepChannel("stream_id", "owner", "conform")
 	bot := w.must("owner", "POST", "/bots", "full_name", "Crawler", "short_name", "crawler")
 	if w.keep("bot_id", bot["user_id"]) {
 		mine := w.must("owner", "GET", "/users/{bot_id}")

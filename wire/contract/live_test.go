@@ -317,6 +317,16 @@ func (w *world) keep(name string, v any) bool {
 	return true
 }
 
+// keepChannel remembers the ID of a channel someone is subscribed to.
+func (w *world) keepChannel(as, who, name string) {
+	w.Helper()
+	for _, s := range list(w.must(who, "GET", "/users/me/subscriptions")["subscriptions"]) {
+		if s := s.(map[string]any); s["name"] == name {
+			w.keep(as, s["stream_id"])
+		}
+	}
+}
+
 // num is a remembered value as a number.
 func (w *world) num(name string) int {
 	if w.vars[name] == "" {
