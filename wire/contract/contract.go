@@ -297,7 +297,7 @@ func match(pattern, segments []string) int {
 			score += 4
 		case !strings.HasPrefix(p, "{"):
 			return -1
-		case strings.HasSuffix(p, "_id}") && !digits && p != "{invite_id}":
+		case strings.HasSuffix(p, "_id}") && !digits:
 			return -1
 		case strings.HasSuffix(p, "_id}"):
 			score += 2

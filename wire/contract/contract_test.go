@@ -267,6 +267,45 @@ func TestRegisterNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestDeviationsAreAllowedAndCounted(t *testing.T) {
+	c := load(t)
+	body := []byte(`{"result":"success","msg":"","topics":[{"max_id":1,"name":"a","extra":1}]}`)
+	if err := c.Answer("GET", "/api/v1/users/me/7/topics", 200, body); err == nil {
+		t.Fatal("an unknown field passed")
+	}
+	old := deviations
+	defer func() { deviations = old }()
+	deviations = []Deviation{
+		{Where: "GET /users/me/{stream_id}/topics", Path: "topics[].extra", What: "unknown", Reason: "for this test"},
+		{Where: "GET /users/me", Path: "nothing", What: "missing", Reason: "never needed"},
+	}
+	if err := c.Answer("GET", "/api/v1/users/me/7/topics", 200, body); err != nil {
+		t.Errorf("the deviation was not allowed: %v", err)
+	}
+	if unused := c.Unused(); len(unused) != 1 || unused[0].Reason != "never needed" {
+		t.Errorf("unused: %v", unused)
+	}
+}
+
+func TestRecordingsAreChecked(t *testing.T) {
+	c := load(t)
+	var report Report
+	err := c.CheckRecording(strings.NewReader(`{"method":"POST","path":"/api/v1/messages","status":200,"body":{"result":"success","msg":"","id":1}}
+{"method":"GET","path":"/api/v1/events?queue_id=a","status":200,"body":{"result":"success","msg":"","queue_id":"a","events":[{"id":1,"type":"heartbeat"},{"id":2,"type":"heartbeat","x":1}]}}
+{"method":"GET","path":"/api/v1/drafts","status":404,"body":{"result":"error","msg":"Not found","code":"BAD_REQUEST"}}
+{"method":"DELETE","path":"/api/v1/drafts/7","status":404,"body":{"result":"error","msg":"Draft does not exist","code":"BAD_REQUEST"}}
+`), &report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Answers != 4 || report.Events != 2 || len(report.Missing) != 1 || report.Missing["GET /drafts"] != 1 {
+		t.Errorf("%+v", report)
+	}
+	if got := report.Distinct(); len(got) != 1 || !strings.Contains(got[0], "event heartbeat: x: unknown field") {
+		t.Errorf("differences: %q", got)
+	}
+}
+
 func TestAmendmentsNameTheirLevelAndTakeHold(t *testing.T) {
 	load(t)
 	for _, a := range amendments {
