@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -222,12 +221,7 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 
 // Answer checks one answer. path is the path as called, below /api/v1 or /json or without either.
 func (c *Contract) Answer(method, path string, status int, body []byte) error {
-	if u, err := url.Parse(path); err == nil {
-		path = u.EscapedPath()
-	}
-	for _, prefix := range []string{"/api/v1", "/json"} {
-		path = strings.TrimPrefix(path, prefix)
-	}
+	path = below(path)
 	where := method + " " + path
 	r := c.route(method, path)
 	if r != nil {
@@ -253,12 +247,21 @@ func (c *Contract) Answer(method, path string, status int, body []byte) error {
 	return c.accept(s.check(where, "", v)).err()
 }
 
-// Route names the endpoint a path belongs to, as the tables write it, or "".
-func (c *Contract) Route(method, path string) string {
+// below is a path as called without its query and prefix, slashes that clients double made one.
+func below(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
 	for _, prefix := range []string{"/api/v1", "/json"} {
 		path = strings.TrimPrefix(path, prefix)
 	}
-	if r := c.route(method, path); r != nil {
+	return path
+}
+
+// Route names the endpoint a path belongs to, as the tables write it, or "".
+func (c *Contract) Route(method, path string) string {
+	if r := c.route(method, below(path)); r != nil {
 		return r.name
 	}
 	return ""
