@@ -16,6 +16,7 @@ type Parked struct {
 	extra string // header lines the handler had set
 	close bool   // the client asked for no further requests, or the server drained
 	head  bool   // the client wants no body
+	late  bool   // parked when the server drained already, so no owner will be told to answer
 	alive bool   // an HTTP/1.0 client must be told that it may go on
 }
 
@@ -24,7 +25,8 @@ type Parked struct {
 // kept for the answer, except Content-Type (always application/json), Content-Length and Connection.
 //
 // gone is called at most once, from any goroutine, when the client left (or the server drains) before Answer; never
-// after Answer returned true. It should be short and must not wait for other parked requests.
+// after Answer returned true. It should be short and must not wait for other parked requests. It may come before Park
+// has returned, so what it touches must be in place by then.
 func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 	r := requestOf(ctx)
 	if r.parked != nil {
@@ -37,6 +39,7 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 		extra: s.extraLines(&ctx.Response.Header),
 		close: close,
 		head:  ctx.IsHead(),
+		late:  s.draining.Load(),
 		alive: !close && !ctx.Request.Header.IsHTTP11(),
 	}
 	r.parked = p
@@ -52,6 +55,11 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 // handler that parked the request has returned. The parts are not kept.
 func (p *Parked) Answer(status int, parts ...[]byte) bool {
 	return p.link.answer(p, status, parts)
+}
+
+// dropped tells whether a drain gives p up as soon as its handler has returned.
+func (s *Server) dropped(p *Parked) bool {
+	return s.draining.Load() && (p.late || s.cfg.OnDrain == nil)
 }
 
 // link is a connection as requests and their answers see it.

@@ -217,18 +217,13 @@ func (c *blockConn) serve() bool {
 	if !keep && unread {
 		c.linger()
 	}
-	if s.draining.Load() {
-		c.dropLate()
+	c.mu.Lock()
+	p := c.parked
+	c.mu.Unlock()
+	if p != nil && s.dropped(p) {
+		c.dropParked()
 	}
 	return keep
-}
-
-// dropLate drops a request that was parked while the server drains.
-func (c *blockConn) dropLate() {
-	c.mu.Lock()
-	c.late = true
-	c.mu.Unlock()
-	c.dropParked()
 }
 
 func (c *blockConn) refuse(ref *refusal) bool {

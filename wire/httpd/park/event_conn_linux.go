@@ -213,7 +213,7 @@ func (c *eventConn) serve() bool {
 	unread := r.unread()
 	c.mu.Lock()
 	if p := c.parked; p != nil {
-		if c.hup || c.broken != nil || s.draining.Load() {
+		if c.hup || c.broken != nil || s.dropped(p) {
 			c.closeLocked()
 			c.mu.Unlock()
 			s.callGone([]*Parked{p})

@@ -52,7 +52,8 @@ type Config struct {
 	ParkedHeader []byte
 
 	// OnDrain is called once when Shutdown begins, after the listeners closed. The owner of parked requests should
-	// answer them now. Without it they are dropped at once, and their gone functions called.
+	// answer them now, also those that only now reach it; what is parked later is dropped and its gone function
+	// called. Without OnDrain all are dropped.
 	OnDrain func()
 
 	// BodyLimit may allow a request more (or less) body than MaxBody, by method and target (path and query as sent).
@@ -72,7 +73,7 @@ type Config struct {
 	MaxConns      int // open connections; default is the process's file limit less 1/16 (at least 64) for other files
 	MaxConnsPerIP int // open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one
 	MaxActive     int // requests being handled at once, each ~20 kB of stack and buffers; 8,192
-	MaxSlow       int // handlers held up by a slow body or a slow reader at once, same cost; 1,024
+	MaxSlow       int // requests held up by a slow body or reader at once, same cost (without epoll: as active); 1,024
 	MaxBodies     int // bytes of request bodies in memory at once: announced lengths are allocated unseen; 512 MiB
 	MaxPending    int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
 }
