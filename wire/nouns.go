@@ -46,10 +46,6 @@ var (
 
 	folderEvents []EventKind
 
-	groupEndpoints []Endpoint
-
-	groupEvents []EventKind
-
 	inviteEndpoints []Endpoint
 
 	inviteEvents []EventKind

@@ -346,23 +346,10 @@ func groupsSection(s *state) {
 	list := []any{}
 	s.EachGroup(func(g *realm.Group) {
 		if !g.Deactivated || s.Has(realm.CapDeactivatedGroups) {
-			list = append(list, groupObject(s.View, g))
+			list = append(list, groupObject(s.GroupInfo(g)))
 		}
 	})
 	s.a["realm_user_groups"] = list
-}
-
-// groupObject is a user group as clients know it.
-func groupObject(v realm.View, g *realm.Group) obj {
-	o := obj{"id": g.ID, "name": g.Name, "description": g.Description, "date_created": g.Created, "creator_id": nil, "members": nonNil(v.DirectMembers(g, v.Now)),
-		"direct_subgroup_ids": nonNil(slices.Clone(g.Subgroups)), "is_system_group": g.System, "deactivated": g.Deactivated}
-	if g.Creator != 0 {
-		o["creator_id"] = g.Creator
-	}
-	for _, r := range realm.GroupRules {
-		o[r.Name] = groupValue(v.GroupSettingOf(g, r.Name))
-	}
-	return o
 }
 
 func streamsSection(s *state) []any {

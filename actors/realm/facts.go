@@ -61,6 +61,10 @@ var kinds = map[uint16]any{
 
 	// 370-429 organization: settings, groups, domains, playgrounds, linkifiers, emoji, profile fields
 	370: (*GroupMembersChanged)(nil),
+	371: (*GroupCreated)(nil),
+	372: (*GroupAppeared)(nil),
+	373: (*GroupChanged)(nil),
+	374: (*MembersChanged)(nil),
 	400: (*OrganizationChanged)(nil),
 
 	// 430-469 invitations, mail, push, exports

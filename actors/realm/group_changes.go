@@ -1,0 +1,506 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxGroupName is in code points (protocol).
+const maxGroupName = 100
+
+// groupPrefixes may not begin a group's name: they mean something else in mentions.
+var groupPrefixes = []string{"@", "role:", "user:", "stream:", "channel:"}
+
+func (v View) checkGroupName(name string, except GroupID) (string, error) {
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "":
+		return "", Bad("User group name can't be empty!")
+	case length(name) > maxGroupName:
+		return "", Bad("User group name cannot exceed %d characters.", maxGroupName)
+	}
+	for _, p := range groupPrefixes {
+		if strings.HasPrefix(name, p) {
+			return "", Bad("User group name cannot start with '%s'.", p)
+		}
+	}
+	if g := v.FindGroupByName(name); g != nil && g.ID != except {
+		return "", Bad("User group '%s' already exists.", name)
+	}
+	return name, nil
+}
+
+// ManagedGroup is a group the caller may change: never a system group.
+func (v View) ManagedGroup(id GroupID) (*Group, error) {
+	g := v.groups.find(id)
+	if g == nil {
+		return nil, Bad("Invalid user group")
+	}
+	if g.System || !v.manages(v.Me(), g) {
+		return nil, errPermission()
+	}
+	return g, nil
+}
+
+func (r *Realm) manages(u *User, g *Group) bool {
+	return u != nil && !g.System && (r.May(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false))
+}
+
+// MemberOnly refuses visitors, guests and bots where only members may ask.
+func (v View) MemberOnly() (*User, error) {
+	me := v.Me()
+	if me == nil {
+		return nil, errMember()
+	}
+	if me.IsGuest() {
+		return nil, errGuest()
+	}
+	return me, nil
+}
+
+// CreateGroup asks for a user group.
+type CreateGroup struct {
+	Name, Description string
+	Members           []UserID
+	Subgroups         []GroupID
+	Settings          []GroupChange
+}
+
+func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
+	me, err := t.MemberOnly()
+	if err != nil {
+		return 0, err
+	}
+	if !t.May(me, "can_create_groups") {
+		return 0, errPermission()
+	}
+	name, err := t.checkGroupName(c.Name, 0)
+	if err != nil {
+		return 0, err
+	}
+	if length(c.Description) > MaxDescription {
+		return 0, Bad("description is too long (limit: %d characters)", MaxDescription)
+	}
+	if err := t.checkMembers(c.Members); err != nil {
+		return 0, err
+	}
+	if err := t.checkSubgroups(c.Subgroups); err != nil {
+		return 0, err
+	}
+	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID, Members: ascending(c.Members), Subgroups: ascending(c.Subgroups), Settings: GroupValues{}}
+	for _, s := range c.Settings {
+		v, err := t.settle(ruleNamed(GroupRules, s.Name), s.New)
+		if err != nil {
+			return 0, err
+		}
+		g.Settings[s.Name] = v
+	}
+	t.Record(&GroupCreated{g})
+	return g.ID, nil
+}
+
+func (v View) checkMembers(ids []UserID) error {
+	for _, id := range ids {
+		u := v.Find(id)
+		if u == nil || u.System {
+			return Bad("Invalid user ID: %d", id)
+		}
+		if !u.Active {
+			return errDeactivated()
+		}
+	}
+	return nil
+}
+
+func (v View) checkSubgroups(ids []GroupID) error {
+	for _, id := range ids {
+		g := v.groups.find(id)
+		if g == nil || id == groupInternet || id == groupNobody {
+			return Bad("Invalid user group ID: %d", id)
+		}
+		if g.Deactivated {
+			return Bad("User group is deactivated.")
+		}
+	}
+	return nil
+}
+
+// GroupInfo is a group as clients are told of it.
+type GroupInfo struct {
+	ID                GroupID
+	Name, Description string
+	Created           int64
+	Creator           UserID
+	Members           []UserID
+	Subgroups         []GroupID
+	System            bool
+	Deactivated       bool
+	Settings          GroupValues // all of them, defaults filled in
+}
+
+// GroupInfo copies a group out of the realm.
+func (r *Realm) GroupInfo(g *Group) GroupInfo {
+	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g, r.by.clock),
+		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
+	for _, rule := range GroupRules {
+		i.Settings[rule.Name] = r.Shown(r.GroupSettingOf(g, rule.Name))
+	}
+	return i
+}
+
+// GroupCreated says a user group exists.
+type GroupCreated struct{ Group Group }
+
+func (f *GroupCreated) apply(r *Realm) {
+	g := f.Group
+	g.Settings = cloneMap(g.Settings)
+	o := r.org.change(0)
+	o.NextGroup = max(o.NextGroup, g.ID+1)
+	r.groups.put(g.ID, &g)
+}
+
+func (f *GroupCreated) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyone(), Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.Group.ID))}}}
+}
+
+// GroupAppeared is the event user_group/add. Back marks one that was reactivated: only queues that are not told of
+// deactivated groups hear of it.
+type GroupAppeared struct {
+	Group GroupInfo
+	Back  bool
+}
+
+func (*GroupAppeared) EventType() string { return "user_group" }
+
+// EditGroup asks to change a group; nil fields stay.
+type EditGroup struct {
+	Group             GroupID
+	Name, Description *string
+	Reactivate        bool
+	Settings          []GroupChange
+}
+
+func (c EditGroup) Decide(t *Turn) (Done, error) {
+	if _, err := t.MemberOnly(); err != nil {
+		return Done{}, err
+	}
+	g, err := t.ManagedGroup(c.Group)
+	if err != nil {
+		return Done{}, err
+	}
+	if c.Name == nil && c.Description == nil && len(c.Settings) == 0 && !c.Reactivate {
+		return Done{}, Bad("No new data supplied")
+	}
+	if g.Deactivated && !c.Reactivate && c.Name == nil {
+		return Done{}, Bad("User group is deactivated.")
+	}
+	f := &GroupChanged{ID: g.ID, Settings: GroupValues{}, WasDeactivated: g.Deactivated}
+	changed := false
+	if c.Name != nil && *c.Name != g.Name {
+		name, err := t.checkGroupName(*c.Name, g.ID)
+		if err != nil {
+			return Done{}, err
+		}
+		f.Name, changed = &name, true
+	}
+	if c.Description != nil && *c.Description != g.Description {
+		if length(*c.Description) > MaxDescription {
+			return Done{}, Bad("description is too long (limit: %d characters)", MaxDescription)
+		}
+		f.Description, changed = c.Description, true
+	}
+	for _, s := range c.Settings {
+		now := t.GroupSettingOf(g, s.Name)
+		v, err := t.resettle(ruleNamed(GroupRules, s.Name), now, s)
+		if err != nil {
+			return Done{}, err
+		}
+		if !v.equal(now) {
+			f.Settings[s.Name], changed = v, true
+		}
+	}
+	if c.Reactivate && g.Deactivated {
+		no := false
+		f.Deactivated, changed = &no, true
+	}
+	if changed {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+// GroupChanged says fields of a group changed; it is the event user_group/update, in one of its two shapes.
+type GroupChanged struct {
+	ID                GroupID
+	Name, Description *string
+	Deactivated       *bool
+	Settings          GroupValues
+	WasDeactivated    bool
+}
+
+func (f *GroupChanged) apply(r *Realm) {
+	g := r.groups.change(f.ID)
+	if f.Name != nil {
+		g.Name = *f.Name
+	}
+	if f.Description != nil {
+		g.Description = *f.Description
+	}
+	if f.Deactivated != nil {
+		g.Deactivated = *f.Deactivated
+	}
+	for name, v := range f.Settings {
+		if g.Settings == nil {
+			g.Settings = GroupValues{}
+		}
+		g.Settings[name] = v
+	}
+}
+
+func (f *GroupChanged) tell(r *Realm) []Notice {
+	to := r.everyone()
+	out := []Notice{{To: to, Event: f}}
+	if f.Deactivated != nil && !*f.Deactivated {
+		out = append(out, Notice{To: to, Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.ID)), Back: true}})
+	}
+	return out
+}
+
+func (*GroupChanged) EventType() string { return "user_group" }
+
+// DeactivateGroup asks to take a group out of use.
+type DeactivateGroup struct{ Group GroupID }
+
+func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
+	if _, err := t.MemberOnly(); err != nil {
+		return Done{}, err
+	}
+	g, err := t.ManagedGroup(c.Group)
+	if err != nil {
+		return Done{}, err
+	}
+	if g.Deactivated {
+		return Done{}, Bad("User group is deactivated.")
+	}
+	if o := t.objections(g.ID); len(o) > 0 {
+		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").With("objections", o)
+	}
+	yes := true
+	t.Record(&GroupChanged{ID: g.ID, Deactivated: &yes, Settings: GroupValues{}})
+	return Done{}, nil
+}
+
+// objections is where a group is in use, in the protocol's words.
+func (r *Realm) objections(id GroupID) []any {
+	out := []any{}
+	var above []GroupID
+	for _, gid := range r.groups.keys() {
+		g := r.groups.rows[gid]
+		if slices.Contains(g.Subgroups, id) && !g.Deactivated {
+			above = append(above, gid)
+		}
+	}
+	if len(above) > 0 {
+		out = append(out, map[string]any{"type": "subgroup", "supergroup_ids": above})
+	}
+	uses := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
+	for _, cid := range r.chans.keys() {
+		c := r.chans.rows[cid]
+		if s := used(c.Settings, uses); len(s) > 0 && !c.Archived {
+			out = append(out, map[string]any{"type": "channel", "channel_id": cid, "settings": s})
+		}
+	}
+	for _, gid := range r.groups.keys() {
+		g := r.groups.rows[gid]
+		if s := used(g.Settings, uses); len(s) > 0 && gid != id && !g.Deactivated {
+			out = append(out, map[string]any{"type": "user_group", "group_id": gid, "settings": s})
+		}
+	}
+	if s := used(r.Org().GroupSettings, uses); len(s) > 0 {
+		out = append(out, map[string]any{"type": "realm", "settings": s})
+	}
+	return out
+}
+
+func used(settings GroupValues, uses func(GroupValue) bool) (names []string) {
+	for name, v := range settings {
+		if uses(v) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ChangeMembers asks to add and remove members and subgroups of a group.
+type ChangeMembers struct {
+	Group                      GroupID
+	Add, Remove                []UserID
+	AddSubgroups, RemoveGroups []GroupID
+	OnlySubgroups              bool // the endpoint for subgroups, which words an empty request differently
+}
+
+func (c ChangeMembers) Decide(t *Turn) (Done, error) {
+	me, err := t.MemberOnly()
+	if err != nil {
+		return Done{}, err
+	}
+	g := t.groups.find(c.Group)
+	if g == nil {
+		return Done{}, Bad("Invalid user group")
+	}
+	if len(c.Add)+len(c.Remove)+len(c.AddSubgroups)+len(c.RemoveGroups) == 0 {
+		if c.OnlySubgroups {
+			return Done{}, Bad(`Nothing to do. Specify at least one of "add" or "delete".`)
+		}
+		return Done{}, Bad(`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+	}
+	if g.System || !c.allowed(t, me, g) {
+		return Done{}, errPermission()
+	}
+	facts, err := c.plan(t, g)
+	if err != nil {
+		return Done{}, err
+	}
+	for _, f := range facts {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+// allowed: managers may everything; others what the group lets them, or join and leave for themselves.
+func (c ChangeMembers) allowed(t *Turn, me *User, g *Group) bool {
+	if t.manages(me, g) {
+		return true
+	}
+	may := func(name string) bool {
+		return t.allowed(me, t.GroupSettingOf(g, name), ruleNamed(GroupRules, name).EveryoneOK)
+	}
+	self := func(list []UserID) bool { return len(list) == 1 && list[0] == me.ID }
+	if len(c.Add)+len(c.AddSubgroups) > 0 && !may("can_add_members_group") && !(self(c.Add) && len(c.AddSubgroups) == 0 && may("can_join_group")) {
+		return false
+	}
+	if len(c.Remove)+len(c.RemoveGroups) > 0 && !may("can_remove_members_group") && !(self(c.Remove) && len(c.RemoveGroups) == 0 && may("can_leave_group")) {
+		return false
+	}
+	return true
+}
+
+func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
+	if err := t.checkMembers(c.Add); err != nil {
+		return nil, err
+	}
+	for _, u := range c.Add {
+		if slices.Contains(g.Members, u) {
+			return nil, Bad("User %d is already a member of this group", u)
+		}
+	}
+	for _, u := range c.Remove {
+		if !slices.Contains(g.Members, u) {
+			return nil, Bad("There is no member '%d' in this user group", u)
+		}
+	}
+	if err := t.checkSubgroups(c.AddSubgroups); err != nil {
+		return nil, err
+	}
+	for _, s := range c.AddSubgroups {
+		if slices.Contains(g.Subgroups, s) {
+			return nil, Bad("User group %d is already a subgroup of this group.", s)
+		}
+		if s == g.ID || t.under(g.ID, s, 0) {
+			return nil, Bad("User group %d is already a subgroup of one of the passed subgroups.", g.ID)
+		}
+	}
+	for _, s := range c.RemoveGroups {
+		if !slices.Contains(g.Subgroups, s) {
+			return nil, Bad("User group %d is not a subgroup of this group.", s)
+		}
+	}
+	add := func(f *MembersChanged) {
+		if len(f.Users)+len(f.Groups) > 0 {
+			out = append(out, f)
+		}
+	}
+	add(&MembersChanged{Group: g.ID, Joined: true, Users: ascending(c.Add)})
+	add(&MembersChanged{Group: g.ID, Users: ascending(c.Remove)})
+	add(&MembersChanged{Group: g.ID, Joined: true, Groups: ascending(c.AddSubgroups)})
+	add(&MembersChanged{Group: g.ID, Groups: ascending(c.RemoveGroups)})
+	return out, nil
+}
+
+// under reports whether a group is another one's subgroup, at any depth.
+func (r *Realm) under(below, above GroupID, depth int) bool {
+	g := r.groups.find(above)
+	if g == nil || depth > maxGroupDepth {
+		return false
+	}
+	for _, s := range g.Subgroups {
+		if s == below || r.under(below, s, depth+1) {
+			return true
+		}
+	}
+	return false
+}
+
+// MembersChanged says users or subgroups joined or left a group.
+type MembersChanged struct {
+	Group  GroupID
+	Joined bool
+	Users  []UserID
+	Groups []GroupID
+}
+
+func (f *MembersChanged) apply(r *Realm) {
+	g := r.groups.change(f.Group)
+	g.Members, g.Subgroups = slices.Clone(g.Members), slices.Clone(g.Subgroups)
+	if f.Joined {
+		g.Members, g.Subgroups = ascending(append(g.Members, f.Users...)), ascending(append(g.Subgroups, f.Groups...))
+		return
+	}
+	g.Members = slices.DeleteFunc(g.Members, func(u UserID) bool { return slices.Contains(f.Users, u) })
+	g.Subgroups = slices.DeleteFunc(g.Subgroups, func(s GroupID) bool { return slices.Contains(f.Groups, s) })
+}
+
+func (f *MembersChanged) tell(r *Realm) []Notice {
+	if len(f.Users) > 0 {
+		return []Notice{{To: r.everyone(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users}}}
+	}
+	return []Notice{{To: r.everyone(), Event: f}}
+}
+
+func (*MembersChanged) EventType() string { return "user_group" }
+
+// AllMembers is everyone in a group, also through subgroups, ascending.
+func (r *Realm) AllMembers(g *Group) []UserID {
+	var s Set
+	r.collect(g, &s, 0)
+	return IDs[UserID](s)
+}
+
+func (r *Realm) collect(g *Group, s *Set, depth int) {
+	for _, u := range r.DirectMembers(g, r.by.clock) {
+		if !r.gone(u) {
+			s.Add(int64(u))
+		}
+	}
+	for _, id := range g.Subgroups {
+		if sub := r.groups.find(id); sub != nil && depth < maxGroupDepth {
+			r.collect(sub, s, depth+1)
+		}
+	}
+}
+
+// AllSubgroups is every group below a group, ascending.
+func (r *Realm) AllSubgroups(g *Group) []GroupID {
+	var s Set
+	var walk func(*Group, int)
+	walk = func(g *Group, depth int) {
+		for _, id := range g.Subgroups {
+			if sub := r.groups.find(id); sub != nil && depth < maxGroupDepth && s.Add(int64(id)) {
+				walk(sub, depth+1)
+			}
+		}
+	}
+	walk(g, 0)
+	return IDs[GroupID](s)
+}

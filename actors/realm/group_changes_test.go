@@ -1,0 +1,41 @@
+package realm_test
+
+import (
+	"testing"
+
+	"parley/actors/realm"
+	. "parley/actors/realm/realmtest"
+)
+
+func TestGroupsAreManagedByTheirCreators(t *testing.T) {
+	s := New(t)
+	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
+	ops := Do(s, ann, realm.CreateGroup{Name: "ops", Members: []realm.UserID{ann}})
+	s.Hears(gus, "user_group")
+	Refused(s, gus, realm.CreateGroup{Name: "x"}, "Not allowed for guest users")
+	Refused(s, bo, realm.CreateGroup{Name: "OPS"}, "User group 'OPS' already exists.")
+	Refused(s, bo, realm.CreateGroup{Name: "role:x"}, "User group name cannot start with 'role:'.")
+	Refused(s, bo, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "Insufficient permission")
+	Refused(s, bo, realm.EditGroup{Group: ops}, "Insufficient permission")
+	Refused(s, ann, realm.EditGroup{Group: ops}, "No new data supplied")
+	Refused(s, ann, realm.ChangeMembers{Group: ops}, `Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+	Do(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}})
+	s.Hears(gus, "user_group")
+	Refused(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 9 is already a member of this group")
+	Do(s, bo, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}) // anyone may leave
+	Refused(s, olive, realm.ChangeMembers{Group: 2, Add: []realm.UserID{ann}}, "Insufficient permission")
+}
+
+func TestGroupsCannotContainThemselves(t *testing.T) {
+	s := New(t)
+	ann := s.Join("Ann")
+	a := Do(s, ann, realm.CreateGroup{Name: "a"})
+	b := Do(s, ann, realm.CreateGroup{Name: "b", Subgroups: []realm.GroupID{a}})
+	Refused(s, ann, realm.ChangeMembers{Group: a, AddSubgroups: []realm.GroupID{b}}, "User group 9 is already a subgroup of one of the passed subgroups.")
+	Refused(s, ann, realm.DeactivateGroup{Group: a}, "CANNOT_DEACTIVATE_GROUP_IN_USE")
+	Do(s, ann, realm.ChangeMembers{Group: b, RemoveGroups: []realm.GroupID{a}})
+	Do(s, ann, realm.DeactivateGroup{Group: a})
+	Refused(s, ann, realm.DeactivateGroup{Group: a}, "User group is deactivated.")
+	Do(s, ann, realm.EditGroup{Group: a, Reactivate: true})
+	s.Hears(ann, "user_group", "user_group")
+}

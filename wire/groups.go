@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"slices"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var groupEndpoints = []Endpoint{
+	Get("/user_groups", getGroups),
+	Act("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }),
+	Act("PATCH", "/user_groups/{user_group_id}", editGroup, silent),
+	Do("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup { return realm.DeactivateGroup{Group: f.Group} }, silent),
+	Get("/user_groups/{user_group_id}/members", getMembers),
+	Do("POST", "/user_groups/{user_group_id}/members", changeMembers, silent),
+	Get("/user_groups/{user_group_id}/members/{user_id}", isMember),
+	Get("/user_groups/{user_group_id}/subgroups", getSubgroups),
+	Do("POST", "/user_groups/{user_group_id}/subgroups", changeSubgroups, silent),
+}
+
+var groupEvents = []EventKind{
+	Event(func(e *realm.GroupAppeared, to *To) any {
+		if e.Back && to.Has(realm.CapDeactivatedGroups) {
+			return nil // told as an update
+		}
+		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
+	}),
+	Event(groupChanged),
+	Event(func(e *realm.MembersChanged, to *To) any {
+		op := "remove_subgroups"
+		if e.Joined {
+			op = "add_subgroups"
+		}
+		return obj{"type": "user_group", "op": op, "group_id": e.Group, "direct_subgroup_ids": e.Groups}
+	}),
+}
+
+// groupObject is a user group as clients know it.
+func groupObject(g realm.GroupInfo) obj {
+	o := obj{"id": g.ID, "name": g.Name, "description": g.Description, "date_created": g.Created, "creator_id": nil, "members": nonNil(g.Members),
+		"direct_subgroup_ids": nonNil(g.Subgroups), "is_system_group": g.System, "deactivated": g.Deactivated}
+	if g.Creator != 0 {
+		o["creator_id"] = g.Creator
+	}
+	for name, v := range g.Settings {
+		o[name] = groupValue(v)
+	}
+	return o
+}
+
+// groupChanged is an update, or for queues that are not told of deactivated groups a removal.
+func groupChanged(e *realm.GroupChanged, to *To) any {
+	all := to.Has(realm.CapDeactivatedGroups)
+	if e.Deactivated != nil && !all {
+		if *e.Deactivated {
+			return obj{"type": "user_group", "op": "remove", "group_id": e.ID}
+		}
+		return nil // it comes back as an added one
+	}
+	if e.WasDeactivated && !all {
+		return nil
+	}
+	data := obj{}
+	if e.Name != nil {
+		data["name"] = *e.Name
+	}
+	if e.Description != nil {
+		data["description"] = *e.Description
+	}
+	if e.Deactivated != nil {
+		data["deactivated"] = *e.Deactivated
+	}
+	for name, v := range e.Settings {
+		data[name] = groupValue(v)
+	}
+	return obj{"type": "user_group", "op": "update", "group_id": e.ID, "data": data}
+}
+
+type groupIDForm struct {
+	Group realm.GroupID `path:"user_group_id"`
+}
+
+type getGroupsForm struct {
+	Deactivated bool `form:"include_deactivated_groups"`
+}
+
+func getGroups(c *Call, v realm.View, f getGroupsForm) (Answer, error) {
+	if _, err := v.MemberOnly(); err != nil {
+		return nil, err
+	}
+	list := []any{}
+	v.EachGroup(func(g *realm.Group) {
+		if !g.Deactivated || f.Deactivated {
+			list = append(list, groupObject(v.GroupInfo(g)))
+		}
+	})
+	return Answer{"user_groups": list}, nil
+}
+
+type createGroupForm struct {
+	Name        string             `form:"name,required"`
+	Description string             `form:"description,required"`
+	Members     []realm.UserID     `form:"members,required"`
+	Subgroups   []realm.GroupID    `form:"subgroups"`
+	AddMembers  *form.GroupSetting `form:"can_add_members_group"`
+	Join        *form.GroupSetting `form:"can_join_group"`
+	Leave       *form.GroupSetting `form:"can_leave_group"`
+	Manage      *form.GroupSetting `form:"can_manage_group"`
+	Mention     *form.GroupSetting `form:"can_mention_group"`
+	Remove      *form.GroupSetting `form:"can_remove_members_group"`
+}
+
+func createGroup(c *Call, f createGroupForm) (realm.CreateGroup, error) {
+	cmd := realm.CreateGroup{Name: f.Name, Description: f.Description, Members: f.Members, Subgroups: f.Subgroups}
+	for i, g := range []*form.GroupSetting{f.AddMembers, f.Join, f.Leave, f.Manage, f.Mention, f.Remove} {
+		if g != nil {
+			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupInput(*g)})
+		}
+	}
+	return cmd, nil
+}
+
+type editGroupForm struct {
+	Group       realm.GroupID            `path:"user_group_id"`
+	Name        form.Opt[string]         `form:"name"`
+	Description form.Opt[string]         `form:"description"`
+	Deactivated *bool                    `form:"deactivated"`
+	AddMembers  *form.GroupSettingUpdate `form:"can_add_members_group"`
+	Join        *form.GroupSettingUpdate `form:"can_join_group"`
+	Leave       *form.GroupSettingUpdate `form:"can_leave_group"`
+	Manage      *form.GroupSettingUpdate `form:"can_manage_group"`
+	Mention     *form.GroupSettingUpdate `form:"can_mention_group"`
+	Remove      *form.GroupSettingUpdate `form:"can_remove_members_group"`
+}
+
+func editGroup(c *Call, f editGroupForm) (realm.EditGroup, error) {
+	cmd := realm.EditGroup{Group: f.Group, Reactivate: f.Deactivated != nil && !*f.Deactivated}
+	if f.Name.Set {
+		cmd.Name = &f.Name.Value
+	}
+	if f.Description.Set {
+		cmd.Description = &f.Description.Value
+	}
+	for i, g := range []*form.GroupSettingUpdate{f.AddMembers, f.Join, f.Leave, f.Manage, f.Mention, f.Remove} {
+		if g == nil {
+			continue
+		}
+		change := realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupInput(g.New)}
+		if g.Old != nil {
+			old := groupInput(*g.Old)
+			change.Old = &old
+		}
+		cmd.Settings = append(cmd.Settings, change)
+	}
+	return cmd, nil
+}
+
+type membersForm struct {
+	Group  realm.GroupID `path:"user_group_id"`
+	Direct bool          `form:"direct_member_only"`
+}
+
+func groupFor(v realm.View, id realm.GroupID) (*realm.Group, error) {
+	if _, err := v.MemberOnly(); err != nil {
+		return nil, err
+	}
+	g := v.FindGroup(id)
+	if g == nil {
+		return nil, realm.Bad("Invalid user group")
+	}
+	return g, nil
+}
+
+func getMembers(c *Call, v realm.View, f membersForm) (Answer, error) {
+	g, err := groupFor(v, f.Group)
+	if err != nil {
+		return nil, err
+	}
+	if f.Direct {
+		return Answer{"members": nonNil(v.DirectMembers(g, v.Now))}, nil
+	}
+	return Answer{"members": v.AllMembers(g)}, nil
+}
+
+type isMemberForm struct {
+	membersForm
+	User realm.UserID `path:"user_id"`
+}
+
+func isMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
+	g, err := groupFor(v, f.Group)
+	if err != nil {
+		return nil, err
+	}
+	u := v.Find(f.User)
+	if u == nil || !v.MaySee(u) {
+		return nil, realm.Bad("No such user")
+	}
+	if f.Direct {
+		return Answer{"is_user_group_member": slices.Contains(v.DirectMembers(g, v.Now), u.ID)}, nil
+	}
+	return Answer{"is_user_group_member": v.InGroup(u, g.ID)}, nil
+}
+
+type subgroupsForm struct {
+	Group  realm.GroupID `path:"user_group_id"`
+	Direct bool          `form:"direct_subgroup_only"`
+}
+
+func getSubgroups(c *Call, v realm.View, f subgroupsForm) (Answer, error) {
+	g, err := groupFor(v, f.Group)
+	if err != nil {
+		return nil, err
+	}
+	if f.Direct {
+		return Answer{"subgroups": nonNil(slices.Clone(g.Subgroups))}, nil
+	}
+	return Answer{"subgroups": v.AllSubgroups(g)}, nil
+}
+
+type changeMembersForm struct {
+	Group           realm.GroupID   `path:"user_group_id"`
+	Add             []realm.UserID  `form:"add"`
+	Delete          []realm.UserID  `form:"delete"`
+	AddSubgroups    []realm.GroupID `form:"add_subgroups"`
+	DeleteSubgroups []realm.GroupID `form:"delete_subgroups"`
+}
+
+func changeMembers(f changeMembersForm) realm.ChangeMembers {
+	return realm.ChangeMembers{Group: f.Group, Add: f.Add, Remove: f.Delete, AddSubgroups: f.AddSubgroups, RemoveGroups: f.DeleteSubgroups}
+}
+
+type changeSubgroupsForm struct {
+	Group  realm.GroupID   `path:"user_group_id"`
+	Add    []realm.GroupID `form:"add"`
+	Delete []realm.GroupID `form:"delete"`
+}
+
+func changeSubgroups(f changeSubgroupsForm) realm.ChangeMembers {
+	return realm.ChangeMembers{Group: f.Group, AddSubgroups: f.Add, RemoveGroups: f.Delete, OnlySubgroups: true}
+}
