@@ -21,7 +21,7 @@ func TestGroupsAreManagedByTheirCreators(t *testing.T) {
 	Refused(s, ann, realm.ChangeMembers{Group: ops}, `Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
 	Do(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}})
 	s.Hears(gus, "user_group")
-	Refused(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 9 is already a member of this group")
+	Refused(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 10 is already a member of this group")
 	Do(s, bo, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}) // anyone may leave
 	Refused(s, olive, realm.ChangeMembers{Group: 2, Add: []realm.UserID{ann}}, "Insufficient permission")
 }
