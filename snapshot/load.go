@@ -142,7 +142,7 @@ func (s *Store) PutMeta(key string, value []byte) error {
 	return s.commit(b)
 }
 
-// Body reads a body. What it returns belongs to the caller.
+// Body reads a body. What it returns belongs to the caller. It may be of an Append that has not answered yet.
 func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
 	if err := s.read(); err != nil {
 		return nil, false, err

@@ -28,6 +28,10 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 	if err != nil {
 		return err
 	}
+	if err := s.read(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
 	st.snap.Lock()
 	defer st.snap.Unlock()
 
@@ -48,7 +52,10 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 	if err := s.flip(st, next, w.ops); err != nil {
 		return err
 	}
-	return s.takeOver(st)
+	if err := s.takeOver(st); err != nil {
+		return err
+	}
+	return s.mark()
 }
 
 func (s *Store) known(realm uint32) (*realmState, error) {
@@ -133,13 +140,10 @@ func (w *rowWriter) stage() error {
 		return nil
 	}
 	s := w.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return err
-	}
 	b := s.db.NewBatch()
 	setValue(b, stagedKey(w.st.id, w.chunks), w.ops)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.commit(b); err != nil {
 		return err
 	}
@@ -162,13 +166,8 @@ func (w *rowWriter) abandon() error {
 	return w.s.commit(b)
 }
 
-// flip is the moment of a snapshot.
+// flip is the moment of a snapshot. Its batch is made before appends have to wait for it.
 func (s *Store) flip(st *realmState, next standing, ops []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return err
-	}
 	b := s.db.NewBatch()
 	if err := addRows(b, st.id, ops); err != nil {
 		return err
@@ -182,6 +181,8 @@ func (s *Store) flip(st *realmState, next standing, ops []byte) error {
 	if err := s.forgetRequests(b, st.id, func(n Seq) bool { return n <= before }); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.commit(b); err != nil {
 		return err
 	}
@@ -192,7 +193,7 @@ func (s *Store) flip(st *realmState, next standing, ops []byte) error {
 		st.journal = int64(float64(st.journal) * float64(st.last-next.at) / float64(st.last-st.standing.at))
 	}
 	st.standing = next
-	return s.writeWatermark()
+	return nil
 }
 
 func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool) error {
@@ -307,21 +308,18 @@ func (s *Store) takeChunk(st *realmState, i uint32, last bool) error {
 	if !found {
 		return s.damaged(key, "rows of the last snapshot are missing")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		return err
-	}
 	b := s.db.NewBatch()
 	if err := addRows(b, st.id, ops); err != nil {
 		return s.damaged(key, err.Error())
 	}
 	b.Delete(key, nil)
-	done := st.standing
+	done := st.standing // changes only under st.snap
 	done.staged = 0
 	if last {
 		setValue(b, headKey(st.id, headStanding), done.encode())
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.commit(b); err != nil {
 		return err
 	}

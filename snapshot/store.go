@@ -42,10 +42,10 @@ type RealmID = uint32
 
 // Limits of the store. Those that suit a deployment differently are also in Options.
 const (
-	DefaultCache         = 32 << 20 // bytes of uncompressed blocks; keeps an idle server under 60 MB
-	DefaultMemTable      = 64 << 20 // bytes of a memtable, and of journal to replay after a crash; fewer, larger flushes
-	DefaultSnapshotBatch = 1 << 20  // bytes of rows in one commit: a few milliseconds in which appends wait
-	DefaultMarkEvery     = 4 << 20  // bytes committed between two watermarks: about a millisecond each
+	DefaultCache         = 32 << 20  // bytes of uncompressed blocks; keeps an idle server under 60 MB
+	DefaultMemTable      = 64 << 20  // bytes of a memtable, and of journal to replay after a crash; fewer, larger flushes
+	DefaultSnapshotBatch = 256 << 10 // bytes of rows in one commit: two or three milliseconds in which appends wait
+	DefaultMarkEvery     = 8 << 20   // bytes committed between two watermarks: a millisecond or two of the disk for each
 
 	MaxFact    = 16 << 20  // bytes of one fact, row value or body: far above any message, far below a batch
 	MaxKey     = 4 << 10   // bytes of a row's or body's key
@@ -141,7 +141,9 @@ type Store struct {
 	commits uint64 // number of the last commit, kept in every batch
 	pending map[string]Seq
 	hash    hasher
-	unmark  int64 // bytes committed since the last watermark
+
+	unmarked int64      // bytes committed since the last watermark; under mu
+	marking  sync.Mutex // one watermark at a time; taken before mu
 
 	latency     latency
 	facts       atomic.Uint64
@@ -276,9 +278,7 @@ func (s *Store) open() error {
 	if err := s.finishSnapshots(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.writeWatermark()
+	return s.mark()
 }
 
 // makeDir makes a directory and those above it, durably: what is synced into a directory is lost if the directory is.
@@ -392,9 +392,7 @@ func (s *Store) Close() error {
 	}
 	clean := s.release() && s.Err() == nil
 	if clean && !s.readOnly {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.writeWatermark()
+		s.mark()
 	}
 	s.unlock()
 	return s.Err()
@@ -560,9 +558,8 @@ func (s *Store) commit(b *pebble.Batch) error {
 	s.latency.add(time.Since(start))
 	s.writtenByte.Add(uint64(size))
 	b.Close()
-	if s.unmark += size; s.unmark >= s.o.MarkEvery {
-		return s.writeWatermark()
-	}
+	s.unmarked += size
+	s.markSoon()
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // A log that ends early looks like a crash that came early: nothing inside Pebble tells a tail that was torn off from
-// one that was never written, and a damaged manifest quietly becomes an older one. So at certain moments (open, claim,
+// one that was never written, and a damaged manifest quietly becomes an older one. So at certain moments (open,
 // snapshot, every few megabytes, close) the store writes down beside Pebble what is durable by then: how far each realm
 // is, how many commits there were, how long the logs are. A store that has less than its watermark when it is opened has
 // lost something, and says so. After a clean close nothing can be lost unseen; after a crash, what came behind the last
@@ -96,29 +96,44 @@ func decodeWatermark(data []byte) (*watermark, error) {
 	return w, lines.Err()
 }
 
-// writeWatermark writes down what is durable now. s.mu is held, so no commit is under way.
-func (s *Store) writeWatermark() error {
+// mark writes down what is durable now. Commits go on meanwhile: what is durable stays so.
+func (s *Store) mark() error {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	s.mu.Lock()
 	if err := s.Err(); err != nil {
+		s.mu.Unlock()
 		return err
 	}
 	w := s.positions()
-	err := func() error {
-		files, err := s.durableFiles()
-		if err != nil {
-			return err
-		}
+	s.unmarked = 0
+	s.mu.Unlock()
+	files, err := s.durableFiles()
+	if err == nil {
 		w.files = files
-		return s.replaceFile(watermarkFile, w.encode())
-	}()
+		err = s.replaceFile(watermarkFile, w.encode())
+	}
 	if err != nil {
 		s.fail(fmt.Errorf("write watermark: %w", err))
 		return s.Err()
 	}
-	s.unmark = 0
 	return nil
 }
 
-// positions is a watermark without files: what any later state of the store has at least. s.mu is held.
+// markSoon marks in the background when enough has been committed. s.mu is held.
+func (s *Store) markSoon() {
+	if s.unmarked < s.o.MarkEvery || s.read() != nil {
+		return
+	}
+	s.unmarked = 0
+	go func() {
+		defer s.readers.Done()
+		s.mark()
+	}()
+}
+
+// positions is a watermark without files: what any later state of the store has at least. s.mu is held, so no commit is
+// under way.
 func (s *Store) positions() *watermark {
 	w := &watermark{commits: s.commits}
 	for _, st := range s.realms {
