@@ -132,6 +132,11 @@ func TestEveryByteOfAClosedStore(t *testing.T) {
 		switch got := readBack(t, image); got {
 		case "":
 			noticed++
+			// What hinders a reader, a check must tell.
+			found := 0
+			if err := Check("data", small(image.fs(t)), func(Finding) { found++ }); err == nil && found == 0 {
+				t.Errorf("%s: a check is content", what)
+			}
 		case want:
 			harmless++
 		default:
