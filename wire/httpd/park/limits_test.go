@@ -102,7 +102,7 @@ func TestIdleTimeout(t *testing.T) {
 
 func TestSlowSenders(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{ReadTimeout: 100 * time.Millisecond, MinRate: 1 << 20, ParkedHeader: viaTest})
+		o := serve(t, kind, Config{ReadTimeout: 300 * time.Millisecond, MinRate: 1 << 20, ParkedHeader: viaTest})
 		c := o.dial() // says nothing, ever
 		if kind != "tls" {
 			c.ended()
@@ -142,16 +142,16 @@ func TestSlowSenders(t *testing.T) {
 // TestSlowButSteady: a body that keeps up the least rate may take longer than the base time.
 func TestSlowButSteady(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{ReadTimeout: 100 * time.Millisecond, MinRate: 10_000})
+		o := serve(t, kind, Config{ReadTimeout: 250 * time.Millisecond, MinRate: 10_000})
 		c := o.dial()
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n")
+		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n")
 		tick := time.NewTicker(20 * time.Millisecond) // 50 kB/s
 		defer tick.Stop()
-		for range 20 {
+		for range 30 {
 			c.say("%s", strings.Repeat("x", 1000))
 			<-tick.C
 		}
-		c.expect(strings.Repeat("x", 20_000))
+		c.expect(strings.Repeat("x", 30_000))
 	})
 }
 
