@@ -20,7 +20,7 @@ for _ in $(seq 400); do
 done
 [ "$up" = 1 ] || { echo "FAIL the server did not answer: $(tail -c 400 "$dir/log")"; echo "0 passed, 1 failed"; exit 1; }
 
-# call METHOD PATH CURL-ARGUMENTS: leaves the status in $status, the body in $body, the headers in $headers.
+# call METHOD PATH CURL-ARGUMENTS (recorded as method $as, if set): leaves the status in $status, the body in $body, the headers in $headers.
 call() {
   local method=$1 path=$2
   shift 2
@@ -31,7 +31,7 @@ call() {
   body=$(cat "$dir/b")
   headers=$(tr -d '\r' <"$dir/h")
   if [ -n "${PARLEY_RECORDING:-}" ] && [ -s "$dir/b" ] && [[ $path == /api/v1/* ]]; then
-    python3 - "$method" "$path" "$status" "$dir/b" >>"$PARLEY_RECORDING/curl.jsonl" <<'PY'
+    python3 - "${as:-$method}" "$path" "$status" "$dir/b" >>"$PARLEY_RECORDING/curl.jsonl" <<'PY'
 import json, sys
 method, path, status, name = sys.argv[1:]
 raw = open(name, encoding="utf-8").read()
@@ -167,7 +167,7 @@ call POST /api/v1/messages/render "${me[@]}" -H 'Content-Type: application/json'
 is "a JSON body is no form" REQUEST_VARIABLE_MISSING "$(value 'a["code"]')"
 call POST /api/v1/messages/render "${me[@]}" --data-urlencode 'content=grüße 漢字'
 says "text is not escaped" 'grüße 漢字' "$body"
-call POST /api/v1/settings "${me[@]}" -d method=PATCH -d enter_sends=true
+as=PATCH call POST /api/v1/settings "${me[@]}" -d method=PATCH -d enter_sends=true
 is "a form field method=PATCH makes it one" success "$(value 'a["result"]')"
 
 call HEAD /api/v1/server_settings
