@@ -164,7 +164,7 @@ func userChanged(e *realm.UserChanged, to *To) any {
 	case e.Active != nil:
 		p["is_active"] = *e.Active
 	case e.Timezone != nil:
-		p["timezone"] = *e.Timezone
+		p["timezone"], p["email"] = *e.Timezone, apiEmail(*e.Person, to.Site)
 	case e.Owner != nil:
 		p["bot_owner_id"] = *e.Owner
 	case e.Email != nil:

@@ -51,7 +51,8 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 		facts = append(facts, &UserChanged{ID: me.ID, Name: &name, OldName: me.Name})
 	}
 	if c.Timezone != nil && *c.Timezone != me.Timezone {
-		facts = append(facts, &UserChanged{ID: me.ID, Timezone: c.Timezone})
+		person := t.Person(me.ID)
+		facts = append(facts, &UserChanged{ID: me.ID, Timezone: c.Timezone, Person: &person})
 	}
 	if c.Email != nil && !strings.EqualFold(*c.Email, me.Email) {
 		if t.OrgBool("email_changes_disabled") && !me.IsAdmin() {

@@ -286,7 +286,8 @@ type UserChanged struct {
 	Active   *bool
 	Email    *string
 	Timezone *string
-	Owner    *UserID // of a bot
+	Person   *PersonInfo // with Timezone, whose event names the user's address too
+	Owner    *UserID     // of a bot
 	OldName  string
 	OldRole  Role        // with Role
 	Appear   []ChannelID // with Role: what came into the user's sight
