@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test check conform
+.PHONY: help build run test check bench conform
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -19,6 +19,9 @@ check: ## vet, staticcheck, gofmt
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@latest ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+
+bench: build ## every target of the load harness, short form: reached or missed (8 to 10 minutes)
+	bin/parley bench targets --self --short
 
 conform: build ## acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run

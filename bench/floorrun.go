@@ -55,8 +55,12 @@ var ratios = []string{"cpu_per_delivery", "deliveries_per_s", "seen_p50", "seen_
 // neither file limits nor memory of this run are touched. The measured server's parked polls stay parked meanwhile.
 func (r *run) floorRun() error {
 	weight := 1000
-	if f, ok := r.result.Figure(r.sc.Phases[len(r.sc.Phases)-1].Name + ".bytes_per_delivery"); ok {
-		weight = int(f.Value)
+	// Once the measured server's answers are known, the floor's weigh the same.
+	for _, p := range r.sc.Phases {
+		if f, ok := r.result.Figure(p.Name + ".bytes_per_delivery"); ok {
+			weight = int(f.Value)
+			break
+		}
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -290,13 +290,19 @@ func (r *run) phaseResult(p *Phase, m *meter, drain time.Duration) {
 	r.phaseFigures(p, m, &d)
 }
 
-// refusal says why a phase tells more about the generator than about the server.
+// othersLimit is the share of the machine other processes may take before rates and latencies are theirs more than the
+// server's. CPU figures are counted for each process and stand.
+const othersLimit = 0.15
+
+// refusal says why a phase tells more about the generator, or the neighbours, than about the server.
 func (r *run) refusal(p *Phase, m *meter, d *PhaseData) string {
 	limit := r.sc.Gate.Generator
 	if limit <= 0 {
 		limit = DefaultGate.Generator
 	}
 	switch {
+	case d.Others > othersLimit*float64(runtime.NumCPU()):
+		return fmt.Sprintf("other processes used %.1f of %d cores", d.Others, runtime.NumCPU())
 	case d.Busy > limit:
 		return fmt.Sprintf("the generator's thread was busy %.0f %% of the time", 100*d.Busy)
 	case (p.Rate > 0 || p.Share > 0) && d.Late.N > 0 && d.Late.P99 > 250:
