@@ -90,7 +90,7 @@ func (p *crowdPlayer) outcome(a *crowd.Action, ans *swarm.Answer, ok bool, ledge
 		// Said once for each kind: a server that lacks an endpoint lacks it every time.
 		if !p.missing[a.Kind] {
 			p.missing[a.Kind] = true
-			r.led.breach("no such endpoint", "%s: status %d: %.200s", a, ans.Status, ans.Body)
+			r.led.breach("no such endpoint: "+string(a.Kind), "%s: status %d: %.200s", a, ans.Status, ans.Body)
 		}
 	} else if why := a.Broke(ok); why != "" {
 		r.led.breach("crowd", "%s: status %d: %.200s (seed %d)", why, ans.Status, ans.Body, r.sc.Seed)

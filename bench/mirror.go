@@ -452,7 +452,10 @@ func (m *mirror) diff(fresh *mirror) error {
 		name string
 		a, b map[int64]bool
 	}{{"unread message", m.unread, fresh.unread}, {"starred message", m.starred, fresh.starred}, {"muted user", m.muted, fresh.muted}} {
-		if err := diffSets(part.name, part.a, part.b); err != nil {
+		if id, err := diffSets(part.name, part.a, part.b); err != nil {
+			if x := m.messages[id]; x != nil && part.name != "muted user" {
+				err = fmt.Errorf("%w; events told channel %d, topic %q, flags %v, text %.80s", err, x.stream, x.topic, list(x.flags), x.content)
+			}
 			return err
 		}
 	}
@@ -469,18 +472,19 @@ func (m *mirror) diff(fresh *mirror) error {
 	return nil
 }
 
-func diffSets(name string, a, b map[int64]bool) error {
+// diffSets answers the first id that only one side has.
+func diffSets(name string, a, b map[int64]bool) (int64, error) {
 	for _, id := range keys(a) {
 		if !b[id] {
-			return fmt.Errorf("%s %d is there by events, not by register (%d and %d in all)", name, id, len(a), len(b))
+			return id, fmt.Errorf("%s %d is there by events, not by register (%d and %d in all)", name, id, len(a), len(b))
 		}
 	}
 	for _, id := range keys(b) {
 		if !a[id] {
-			return fmt.Errorf("%s %d is there by register, not by events (%d and %d in all)", name, id, len(b), len(a))
+			return id, fmt.Errorf("%s %d is there by register, not by events (%d and %d in all)", name, id, len(b), len(a))
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 func diffObjects(name string, a, b map[int64]obj) error {
@@ -491,7 +495,7 @@ func diffObjects(name string, a, b map[int64]obj) error {
 	for id := range b {
 		fresh[id] = true
 	}
-	if err := diffSets(name, there, fresh); err != nil {
+	if _, err := diffSets(name, there, fresh); err != nil {
 		return err
 	}
 	for _, id := range keys(a) {
