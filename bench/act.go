@@ -156,6 +156,9 @@ func (r *run) issue(kind int, c *swarm.Call, intended time.Duration, then func()
 	r.pool.Do(c)
 }
 
+// maxComplaints bounds the refusals that are kept word for word.
+const maxComplaints = 5
+
 func (r *run) count(m *meter, kind int, c *swarm.Call, a *swarm.Answer) {
 	if a.Err != nil && (r.down || r.recovering) {
 		// Nobody answers while the server lies dead on purpose; that is not its error rate.
@@ -163,7 +166,7 @@ func (r *run) count(m *meter, kind int, c *swarm.Call, a *swarm.Answer) {
 		return
 	}
 	m.answered(kind, a.Status, a.Wire, a.At-c.Intended)
-	if a.Status != 200 && len(r.complaints) < 5 {
+	if a.Status != 200 && len(r.complaints) < maxComplaints {
 		r.complaints = append(r.complaints, problem(c, a).Error())
 	}
 }

@@ -220,6 +220,9 @@ func (p *poller) refused(a *swarm.Answer) {
 		p.away = false // it was answered, though not well
 		p.r.away--
 	}
+	if len(p.r.complaints) < maxComplaints {
+		p.r.complaints = append(p.r.complaints, fmt.Sprintf("GET /api/v1/events: status %d: %.200s", a.Status, a.Body))
+	}
 	if v.Code == "BAD_EVENT_QUEUE_ID" {
 		p.dead = true
 		p.r.led.breach("queue lost", "poller %d (person %d): %s; its last event was %d", p.heard.no, p.who, v.Msg, p.last)

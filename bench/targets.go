@@ -30,6 +30,7 @@ var Targets = []Target{
 	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5, Unit: "kB"},
 	{What: "19,000 parked polls: goroutines", Run: "idle", Figure: "steady.goroutines", Limit: 200},
 	{What: "19,000 parked polls: CPU of heartbeats", Run: "idle", Figure: "parked.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "19,000 parked polls: answers that are errors", Run: "idle", Figure: "parked.errors", Limit: 0, Unit: "%"},
 	{What: "fanout to 10,000: server CPU a delivery, to floor", Run: "fanout", Figure: "rounds.cpu_per_delivery_to_floor", Limit: 1.4, Unit: "x"},
 	{What: "fanout to 10,000: deliveries/s, to floor", Run: "fanout", Figure: "rounds.deliveries_per_s_to_floor", AtLeast: true, Limit: 0.9, Unit: "x"},
 	{What: "100 of 10,000 at 10 % load, durable: seen p50", Run: "fanout", Figure: "hundred.seen_p50", Limit: 2, Unit: "ms"},
