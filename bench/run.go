@@ -555,11 +555,27 @@ func (r *run) cameBack(answered time.Duration) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// serveArgs makes the server a development one, and lets it make the crowd itself where it can: that takes seconds for
-// what takes minutes over HTTP.
+// serveArgs makes the server a development one without rate limits, and lets it make the crowd itself where it can: that
+// takes seconds for what takes minutes over HTTP.
 func serveArgs(exe string, sc Scenario) []string {
-	if !supports(exe, "serve", "demo-crowd") {
-		return []string{"--demo"}
+	var args []string
+	help := helpOf(exe, "serve")
+	has := func(flag string) bool { return strings.Contains(help, "-"+flag) }
+	if has("demo-crowd") {
+		args = append(args, "--demo-crowd", fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels, sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
+	} else {
+		args = append(args, "--demo")
 	}
-	return []string{"--demo-crowd", fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels, sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed)}
+	for _, flag := range []string{"rate-limit", "anonymous-rate-limit", "login-limit"} {
+		if has(flag) {
+			args = append(args, "--"+flag, "0")
+		}
+	}
+	if has("max-connections") {
+		args = append(args, "--max-connections", fmt.Sprint(serverConns))
+	}
+	return args
 }
+
+// serverConns leaves a server with 20,000 files what its database needs.
+const serverConns = 19700

@@ -210,11 +210,10 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// supports says whether the executable's help for a command names a flag.
-func supports(exe, command, flag string) bool {
-	cmd := exec.Command(exe, command, "-h")
-	out, _ := cmd.CombinedOutput()
-	return strings.Contains(string(out), flag)
+// helpOf is what a command says about its flags.
+func helpOf(exe, command string) string {
+	out, _ := exec.Command(exe, command, "-h").CombinedOutput()
+	return string(out)
 }
 
 // sources are the addresses connections come from. Each loopback source has its own 28,000 ports.

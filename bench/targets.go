@@ -158,7 +158,7 @@ func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 		opt.floor, opt.repeat = true, 3
 	}
 	if tr.needs != "" {
-		if !supports(exe, "serve", strings.TrimLeft(tr.needs, "-")) {
+		if !strings.Contains(helpOf(exe, "serve"), strings.TrimLeft(tr.needs, "-")) {
 			return nil, nil
 		}
 		tr.sc.Serve = append(serveArgs(exe, tr.sc), tr.needs)
