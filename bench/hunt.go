@@ -32,6 +32,7 @@ func huntMain(args []string, stdout, stderr io.Writer) int {
 	}
 	s.opt.quiet = true
 	base := s.sc
+	gate.Generator, gate.Late, gate.Others = base.Gate.Generator, base.Gate.Late, base.Gate.Others
 	base.Gate = gate
 	fmt.Fprintf(stdout, "hunt %s: mean <= %g ms, p99 <= %g ms, errors <= %g %%, sent to seen p99 <= %g ms (seed %d)\n", name, gate.Mean, gate.P99, gate.Errors, gate.SeenP99, base.Seed)
 	var best *Result

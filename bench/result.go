@@ -290,22 +290,15 @@ func (r *run) phaseResult(p *Phase, m *meter, drain time.Duration) {
 	r.phaseFigures(p, m, &d)
 }
 
-// othersLimit is the share of the machine other processes may take before rates and latencies are theirs more than the
-// server's. CPU figures are counted for each process and stand.
-const othersLimit = 0.15
-
 // refusal says why a phase tells more about the generator, or the neighbours, than about the server.
 func (r *run) refusal(p *Phase, m *meter, d *PhaseData) string {
-	limit := r.sc.Gate.Generator
-	if limit <= 0 {
-		limit = DefaultGate.Generator
-	}
+	g := r.sc.Gate
 	switch {
-	case d.Others > othersLimit*float64(runtime.NumCPU()):
+	case d.Others > g.Others*float64(runtime.NumCPU()):
 		return fmt.Sprintf("other processes used %.1f of %d cores", d.Others, runtime.NumCPU())
-	case d.Busy > limit:
+	case d.Busy > g.Generator:
 		return fmt.Sprintf("the generator's thread was busy %.0f %% of the time", 100*d.Busy)
-	case (p.Rate > 0 || p.Share > 0) && d.Late.N > 0 && d.Late.P99 > 250:
+	case (p.Rate > 0 || p.Share > 0) && d.Late.N > 0 && d.Late.P99 > g.Late:
 		return fmt.Sprintf("the generator was %.0f ms behind its own schedule (p99)", d.Late.P99)
 	}
 	return ""
