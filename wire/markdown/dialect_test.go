@@ -271,6 +271,9 @@ func TestPreviews(t *testing.T) {
 		{"[film](/user_uploads/2/ab/film.mp4)", `<p><a href="/user_uploads/2/ab/film.mp4">film</a></p>` + "\n" +
 			`<div class="message_inline_image message_inline_video"><a href="/user_uploads/2/ab/film.mp4" title="film"><video preload="metadata" src="/user_uploads/2/ab/film.mp4"></video></a></div>`},
 		{"[text](/user_uploads/2/ab/text.txt)", `<p><a href="/user_uploads/2/ab/text.txt">text</a></p>`},
+		{"[a](/i/x.png) [b](/i/x.mp4)", `<p><a href="/i/x.png">a</a> <a href="/i/x.mp4">b</a></p>` + "\n" + img("/i/x.png", "a")},
+		{"https://github.com/a/b/blob/main/c.png", `<div class="message_inline_image"><a href="https://github.com/a/b/blob/main/c.png">` +
+			`<img src="https://raw.githubusercontent.com/a/b/main/c.png"></a></div>`},
 		{"https://youtu.be/dQw4w9WgXcQ", "<p>" + link("https://youtu.be/dQw4w9WgXcQ") + "</p>\n" +
 			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://youtu.be/dQw4w9WgXcQ"><img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
 	})

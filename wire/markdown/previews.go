@@ -123,23 +123,42 @@ func (r *renderer) preview(l shownLink) {
 		return
 	}
 	u, err := url.Parse(l.url)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	own := err == nil && u.Scheme == "" && u.Host == "" && strings.HasPrefix(u.Path, "/")
+	if err != nil || !own && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return
 	}
 	if r.o.InlineImages {
 		switch ending(u.Path) {
 		case "bmp", "gif", "jpe", "jpeg", "jpg", "png", "webp":
-			img := r.element(tagImg, attr{"src", r.proxied(l.url)})
+			src := l.url
+			if !own {
+				src = r.proxied(imageOf(l.url, u))
+			}
+			img := r.element(tagImg, attr{"src", src})
 			r.place(l, r.mediaBox(l, "message_inline_image", l.url, img))
 			r.result.HasImage = true
 			return
 		case "mp4", "webm":
+			if own {
+				return
+			}
 			video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", r.proxied(l.url)})
 			r.place(l, r.mediaBox(l, "message_inline_image message_inline_video", l.url, video))
 			return
 		}
 	}
-	r.pagePreview(l, u)
+	if !own {
+		r.pagePreview(l, u)
+	}
+}
+
+// imageOf is the address of the image itself where the linked page only shows it.
+func imageOf(address string, u *url.URL) string {
+	parts := strings.Split(u.EscapedPath(), "/")
+	if strings.EqualFold(u.Host, "github.com") && len(parts) > 4 && parts[3] == "blob" {
+		return "https://raw.githubusercontent.com" + strings.Join(slices.Delete(parts, 3, 4), "/")
+	}
+	return address
 }
 
 // pagePreview shows a video's picture or a fetched page, and notes pages that could be fetched.

@@ -90,6 +90,9 @@ func Render(tex string, display bool, deadline time.Time) (html string, ok, late
 		return "", false, true
 	}
 	if err != nil {
+		if _, ok := err.(*goja.Exception); !ok {
+			e = nil // it ran out of stack: who knows what it holds
+		}
 		return "", false, false
 	}
 	html = v.String()
