@@ -347,7 +347,7 @@ func TestLinkifiers(t *testing.T) {
 func TestScan(t *testing.T) {
 	got := Scan("@**Ann Lee** @_**Zoe|7** @*ops* #**dev>big plan@5** #**a>b** :cat::dog: @**all** [x](/user_uploads/2/ab/cat.png)")
 	if !slices.Equal(got.Users, []UserRef{{"Ann Lee", 0}, {"Zoe", 7}}) || !slices.Contains(got.Groups, "ops") || !got.Wildcard ||
-		!slices.Equal(got.Channels, []ChannelRef{{Name: "dev", Topic: "big plan", HasTopic: true, Message: "5"}, {Name: "a", Topic: "b", HasTopic: true}, {Name: "a>b"}}) ||
+		!slices.Equal(got.Channels, []ChannelRef{{Name: "dev", Topic: "big plan", HasTopic: true, Message: "5"}, {Name: "dev>big plan@5"}, {Name: "a", Topic: "b", HasTopic: true}, {Name: "a>b"}}) ||
 		!slices.Contains(got.Emoji, "cat") || !slices.Contains(got.Emoji, "dog") || !slices.Equal(got.Uploads, []string{"2/ab/cat.png"}) {
 		t.Errorf("%+v", got)
 	}

@@ -84,7 +84,13 @@ func (r *renderer) mentions(text string) string {
 	return e.done()
 }
 
+// mayName says that s can be the name of something: one line, nothing in it that has been read already.
+func mayName(s string) bool { return strings.IndexAny(s, "\n\x02") < 0 }
+
 func (r *renderer) userMention(m mention) *node {
+	if !mayName(m.name) {
+		return nil
+	}
 	if m.name == topicWildcard || slices.Contains(channelWildcards, m.name) {
 		return r.wildcard(m)
 	}
@@ -147,7 +153,11 @@ func splitUserRef(s string) (name string, id int64) {
 func (r *renderer) groups(text string) string {
 	e := edit{src: text}
 	for m, ok := nextMention(text, 0, 1); ok; {
-		g, found := r.look.GroupByName(m.name)
+		var g Group
+		found := false
+		if mayName(m.name) {
+			g, found = r.look.GroupByName(m.name)
+		}
 		if !found {
 			m, ok = nextMention(text, m.start+1, 1)
 			continue
@@ -220,10 +230,13 @@ func nextChannelRef(text string, i int, opens func(string, int) bool) (mention, 
 }
 
 func (r *renderer) channelLink(ref string) *node {
-	if name, topic, ok := strings.Cut(ref, ">"); ok && name != "" {
+	if name, topic, ok := strings.Cut(ref, ">"); ok && name != "" && mayName(name) {
 		if c, found := r.look.Channel(name); found {
-			return r.topicLink(c, topic)
+			return r.topicLink(c, r.unmark(topic))
 		}
+	}
+	if !mayName(ref) {
+		return nil
 	}
 	c, found := r.look.Channel(ref)
 	if !found {

@@ -92,9 +92,8 @@ func (r *Refs) channel(ref string) {
 	}
 	c := ChannelRef{Name: name, Topic: topic, HasTopic: true}
 	if at := strings.LastIndexByte(topic, '@'); at >= 0 && isNumber(topic[at+1:]) {
-		c.Message = topic[at+1:]
-		r.Channels = append(r.Channels, ChannelRef{Name: name, Topic: topic[:at], HasTopic: true, Message: c.Message})
-		return
+		c.Topic, c.Message = topic[:at], topic[at+1:]
 	}
+	// All of it may also be a channel's name.
 	r.Channels = append(r.Channels, c, ChannelRef{Name: ref})
 }
