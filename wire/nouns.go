@@ -2,10 +2,6 @@ package wire
 
 // The endpoints and events of nouns that have no file of their own.
 var (
-	alertWordEndpoints []Endpoint
-
-	alertWordEvents []EventKind
-
 	botEndpoints []Endpoint
 
 	botEvents []EventKind
@@ -54,10 +50,6 @@ var (
 
 	linkifierEvents []EventKind
 
-	muteEndpoints []Endpoint
-
-	muteEvents []EventKind
-
 	navigationEndpoints []Endpoint
 
 	navigationEvents []EventKind
@@ -85,10 +77,6 @@ var (
 	snippetEndpoints []Endpoint
 
 	snippetEvents []EventKind
-
-	statusEndpoints []Endpoint
-
-	statusEvents []EventKind
 
 	storageEndpoints []Endpoint
 

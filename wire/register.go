@@ -238,11 +238,11 @@ var sections = []section{
 
 	constant("channel_folders", "channel_folders", emptyList),
 
-	constant("alert_words", "alert_words", emptyList),
+	of("alert_words", func(s *state) { s.a["alert_words"] = s.AlertWordsOf(s.User) }),
 
-	constant("muted_users", "muted_users", emptyList),
+	of("muted_users", func(s *state) { s.a["muted_users"] = mutedObjects(s.MutedBy(s.User)) }),
 
-	constant("user_status", "user_status", emptyMap),
+	of("user_status", statusSection),
 
 	constant("custom_profile_fields", "custom_profile_fields", emptyList),
 

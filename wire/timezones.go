@@ -3,11 +3,7 @@ package wire
 import (
 	"time"
 	_ "time/tzdata" // the binary must know the time zones also where the system does not
-
-	"parley/actors/presence"
 )
-
-const maxPresenceReceivers = presence.MaxReceivers
 
 // validTimezone reports whether a name is an IANA time zone; "" is none.
 func validTimezone(name string) bool {

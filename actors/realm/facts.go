@@ -41,6 +41,10 @@ var kinds = map[uint16]any{
 	105: (*DeliveryEmailSeen)(nil),
 	106: (*ShownEmailChanged)(nil),
 	107: (*UserDefaultChanged)(nil),
+	108: (*AlertWordsChanged)(nil),
+	109: (*UserMuted)(nil),
+	110: (*MutedUsersChanged)(nil),
+	111: (*StatusChanged)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 

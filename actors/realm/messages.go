@@ -208,16 +208,18 @@ type indexes struct {
 	alerted                             map[UserID]*Set
 	wildcard                            Set // messages with a channel wildcard
 	links, images, attachments, reacted Set
-	listening                           Set            // users with a queue
-	queuesOf                            map[UserID]int // how many each
-	allPublic                           map[UserID]int // queues that take messages beyond what was received
+	listening                           Set             // users with a queue
+	queuesOf                            map[UserID]int  // how many each
+	alertedBy                           map[string]*Set // users by folded alert word
+	mutersOf                            map[UserID]*Set // who muted each
+	allPublic                           map[UserID]int  // queues that take messages beyond what was received
 }
 
 func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
 		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
-		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}}
+		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{}}
 }
 
 func (x *indexes) addChannel(c *Channel) {

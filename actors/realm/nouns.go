@@ -3,6 +3,9 @@ package realm
 // nounTables are the tables of the smaller nouns; each is declared in its noun's file and numbered here once, for ever.
 type nounTables struct {
 	// 20-29 people
+	alertWords table[UserID, AlertWords]
+	muted      table[UserID, MutedUsers]
+	status     table[UserID, UserStatus]
 
 	// 30-39 channels
 
@@ -17,6 +20,9 @@ type nounTables struct {
 
 func (n *nounTables) init(r *Realm) {
 	// people
+	n.alertWords.init(r, 20)
+	n.muted.init(r, 21)
+	n.status.init(r, 22)
 
 	// channels
 
@@ -32,6 +38,14 @@ func (n *nounTables) init(r *Realm) {
 // index rebuilds what the smaller nouns derive from their rows.
 func (n *nounTables) index(r *Realm) {
 	// people
+	for u := range n.alertWords.rows {
+		r.learnAlertWords(u)
+	}
+	for u, l := range n.muted.rows {
+		for _, m := range l.List {
+			setOf(r.by.mutersOf, m.User).Add(int64(u))
+		}
+	}
 
 	// channels
 
@@ -53,9 +67,6 @@ func (r *Realm) ownEmoji() []OwnEmoji { return nil }
 // emojiNumbered is an emoji of the organization by id, deactivated ones too.
 func (r *Realm) emojiNumbered(id int64) (OwnEmoji, bool) { return OwnEmoji{}, false }
 
-// everyAlertWord is every word anybody wants to be alerted of, folded, sorted, each once.
-func (r *Realm) everyAlertWord() []string { return nil }
-
 // UploadInfo is what rendering needs to know of an uploaded file.
 type UploadInfo struct {
 	Type          string
@@ -69,15 +80,6 @@ func (v View) UploadAt(path string) (UploadInfo, bool) { return UploadInfo{}, fa
 
 // followByTakingPart follows or unmutes a topic because somebody takes part in it: reacts, or votes.
 func (t *Turn) followByTakingPart(me *User, c ChannelID, topic string) {}
-
-// alerted is whose alert words occur in a message, of those who will have a row of it.
-func (t *Turn) alerted(f *MessageSent) []UserID { return nil }
-
-// mutersOf is who muted the sender of a message.
-func (t *Turn) mutersOf(f *MessageSent) []UserID { return nil }
-
-// mutes is whether one user has muted another.
-func (r *Realm) mutes(u, other UserID) bool { return false }
 
 // checkDomain refuses addresses outside the organization's domains.
 func (v View) checkDomain(email string) error { return nil }

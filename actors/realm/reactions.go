@@ -71,7 +71,7 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 }
 
 // emojiNamed finds an emoji by name: the organization's own first, then the extra one, then unicode.
-func (t *Turn) emojiNamed(c AddReaction) (code, kind string, ok bool) {
+func (t View) emojiNamed(c AddReaction) (code, kind string, ok bool) {
 	for _, e := range t.ownEmoji() {
 		if e.Name == c.Name {
 			return strconv.FormatInt(e.ID, 10), RealmEmoji, true
@@ -84,7 +84,7 @@ func (t *Turn) emojiNamed(c AddReaction) (code, kind string, ok bool) {
 }
 
 // checkEmoji refuses a name and a code that do not belong together.
-func (t *Turn) checkEmoji(e Reaction, c AddReaction) error {
+func (t View) checkEmoji(e Reaction, c AddReaction) error {
 	switch e.Type {
 	case RealmEmoji:
 		id, err := strconv.ParseInt(e.Code, 10, 64)
@@ -219,4 +219,22 @@ func (f *ReactionRemoved) apply(r *Realm) {
 
 func (f *ReactionRemoved) tell(r *Realm) []Notice {
 	return []Notice{{To: r.hearers(f.Message, r.message(f.Message)), Event: f}}
+}
+
+// EmojiFor is the emoji a request names, by whatever of name, code and type it gave.
+func (v View) EmojiFor(c AddReaction) (Reaction, error) {
+	e := Reaction{Name: c.Name, Code: c.Code, Type: c.Type}
+	if e.Code == "" || e.Type == "" {
+		code, kind, ok := v.emojiNamed(c)
+		if !ok {
+			return e, Bad("Emoji '%s' does not exist", c.Name)
+		}
+		if e.Code == "" {
+			e.Code = code
+		}
+		if e.Type == "" {
+			e.Type = kind
+		}
+	}
+	return e, v.checkEmoji(e, c)
 }

@@ -1,0 +1,123 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// AlertWords is the row of the words one user wants to be alerted of, as first written, in the order they were added.
+type AlertWords struct{ List []string }
+
+// Limits of alert words: the length is the protocol's (code points), the number keeps one user from filling the
+// matcher everybody's messages pass through.
+const (
+	maxAlertWord  = 100
+	maxAlertWords = 1000
+)
+
+// AlertWordsOf is a user's alert words.
+func (r *Realm) AlertWordsOf(u UserID) []string {
+	if l := r.nouns.alertWords.find(u); l != nil {
+		return slices.Clone(l.List)
+	}
+	return []string{}
+}
+
+// ChangeAlertWords asks to add or remove words; both ignore case.
+type ChangeAlertWords struct {
+	Words  []string
+	Remove bool
+}
+
+func (c ChangeAlertWords) Decide(t *Turn) ([]string, error) {
+	if t.Me() == nil {
+		return nil, errMember()
+	}
+	words := t.AlertWordsOf(t.User)
+	before := slices.Clone(words)
+	for _, w := range c.Words {
+		w = strings.TrimSpace(w)
+		if length(w) > maxAlertWord {
+			return nil, Bad("alert_words is too long (limit: %d characters)", maxAlertWord)
+		}
+		same := func(x string) bool { return fold(x) == fold(w) }
+		switch {
+		case w == "":
+		case c.Remove:
+			words = slices.DeleteFunc(words, same)
+		case !slices.ContainsFunc(words, same):
+			words = append(words, w)
+		}
+	}
+	if len(words) > maxAlertWords {
+		return nil, Bad("Too many alert words (limit: %d)", maxAlertWords)
+	}
+	if !slices.Equal(before, words) {
+		t.Record(&AlertWordsChanged{t.User, words})
+	}
+	return words, nil
+}
+
+// AlertWordsChanged says a user's alert words are these now; it is the event alert_words.
+type AlertWordsChanged struct {
+	User  UserID
+	Words []string
+}
+
+func (f *AlertWordsChanged) apply(r *Realm) {
+	r.forgetAlertWords(f.User)
+	r.nouns.alertWords.put(f.User, &AlertWords{f.Words})
+	r.learnAlertWords(f.User)
+}
+
+func (f *AlertWordsChanged) tell(r *Realm) []Notice {
+	if to := r.only(f.User); len(to) > 0 {
+		return []Notice{{To: to, Event: f}}
+	}
+	return nil
+}
+
+func (*AlertWordsChanged) EventType() string { return "alert_words" }
+
+func (r *Realm) forgetAlertWords(u UserID) {
+	for _, w := range r.AlertWordsOf(u) {
+		if s := r.by.alertedBy[fold(w)]; s != nil {
+			if s.Remove(int64(u)); s.Empty() {
+				delete(r.by.alertedBy, fold(w))
+			}
+		}
+	}
+}
+
+func (r *Realm) learnAlertWords(u UserID) {
+	for _, w := range r.AlertWordsOf(u) {
+		setOf(r.by.alertedBy, fold(w)).Add(int64(u))
+	}
+}
+
+// everyAlertWord is every word anybody wants to be alerted of, folded, sorted, each once.
+func (r *Realm) everyAlertWord() []string {
+	words := make([]string, 0, len(r.by.alertedBy))
+	for w := range r.by.alertedBy {
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	return words
+}
+
+// alerted is whose alert words occur in a message, of those who will have a row of it.
+func (t *Turn) alerted(f *MessageSent) []UserID {
+	var s Set
+	for _, w := range f.Content.AlertWords {
+		if users := t.by.alertedBy[fold(w)]; users != nil {
+			s.Union(*users)
+		}
+	}
+	var out []UserID
+	for _, u := range IDs[UserID](s) {
+		if x := t.Find(u); x != nil && x.Active && t.gets(f, u) {
+			out = append(out, u)
+		}
+	}
+	return out
+}

@@ -1,0 +1,113 @@
+package realm
+
+import "slices"
+
+// MutedUsers is the row of whom one user does not want to hear, in the order they were muted.
+type MutedUsers struct{ List []MutedUser }
+
+// MutedUser is one of them.
+type MutedUser struct {
+	User  UserID
+	Since int64
+}
+
+// MutedBy is whom a user has muted.
+func (r *Realm) MutedBy(u UserID) []MutedUser {
+	if l := r.nouns.muted.find(u); l != nil {
+		return slices.Clone(l.List)
+	}
+	return nil
+}
+
+// MuteUser asks not to hear somebody any more, or again.
+type MuteUser struct {
+	User   UserID
+	Unmute bool
+}
+
+func (c MuteUser) Decide(t *Turn) (Done, error) {
+	me := t.Me()
+	if me == nil {
+		return Done{}, errMember()
+	}
+	if c.User == me.ID && !c.Unmute {
+		return Done{}, Bad("Cannot mute self")
+	}
+	u := t.Find(c.User)
+	if u == nil || u.System || !t.MaySee(u) {
+		return Done{}, errNoUser()
+	}
+	switch muted := t.mutes(me.ID, u.ID); {
+	case c.Unmute && !muted:
+		return Done{}, Bad("User is not muted")
+	case !c.Unmute && muted:
+		return Done{}, Bad("User already muted")
+	}
+	t.Record(&UserMuted{User: me.ID, Other: u.ID, Unmuted: c.Unmute, At: t.Now})
+	if !c.Unmute {
+		t.readFrom(me.ID, u.ID)
+	}
+	return Done{}, nil
+}
+
+// readFrom marks what somebody sent as read by a user.
+func (t *Turn) readFrom(u, sender UserID) {
+	sent := t.by.sender[sender]
+	if sent == nil {
+		return
+	}
+	if unread := Both(t.unreadOf(u), *sent); !unread.Empty() {
+		t.markRead(u, unread)
+	}
+}
+
+// UserMuted says a user does, or no longer does, want to hear another one.
+type UserMuted struct {
+	User, Other UserID
+	Unmuted     bool
+	At          int64
+}
+
+func (f *UserMuted) apply(r *Realm) {
+	l := r.nouns.muted.open(f.User)
+	if f.Unmuted {
+		l.List = slices.DeleteFunc(slices.Clone(l.List), func(m MutedUser) bool { return m.User == f.Other })
+		setOf(r.by.mutersOf, f.Other).Remove(int64(f.User))
+		return
+	}
+	l.List = append(slices.Clone(l.List), MutedUser{f.Other, f.At})
+	setOf(r.by.mutersOf, f.Other).Add(int64(f.User))
+}
+
+func (f *UserMuted) tell(r *Realm) []Notice {
+	if to := r.only(f.User); len(to) > 0 {
+		return []Notice{{To: to, Event: &MutedUsersChanged{r.MutedBy(f.User)}}}
+	}
+	return nil
+}
+
+// MutedUsersChanged is the event muted_users: the whole list.
+type MutedUsersChanged struct{ List []MutedUser }
+
+func (*MutedUsersChanged) EventType() string { return "muted_users" }
+
+// mutersOf is who muted the sender of a message.
+func (t *Turn) mutersOf(f *MessageSent) []UserID {
+	s := t.by.mutersOf[f.Sender]
+	if s == nil {
+		return nil
+	}
+	var out []UserID
+	for _, u := range IDs[UserID](*s) {
+		if t.gets(f, u) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// mutes is whether one user has muted another.
+func (r *Realm) mutes(u, other UserID) bool {
+	s := r.by.mutersOf[other]
+	return s != nil && s.Has(int64(u))
+}

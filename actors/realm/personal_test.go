@@ -1,0 +1,71 @@
+package realm_test
+
+import (
+	"testing"
+
+	"parley/actors/realm"
+	. "parley/actors/realm/realmtest"
+)
+
+func TestMutedPeopleAreReadUnread(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	say := func(text string) realm.MessageID {
+		return Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: text}}).ID
+	}
+	before := say("before")
+	if s.View(ann).FlagsOf(before)&realm.FlagRead != 0 {
+		t.Fatal("a fresh message is read")
+	}
+	Refused(s, ann, realm.MuteUser{User: ann}, "Cannot mute self")
+	Refused(s, ann, realm.MuteUser{User: bo, Unmute: true}, "User is not muted")
+	Do(s, ann, realm.MuteUser{User: bo})
+	s.Hears(ann, "muted_users", "update_message_flags")
+	s.HearsNothing(bo)
+	Refused(s, ann, realm.MuteUser{User: bo}, "User already muted")
+	for _, id := range []realm.MessageID{before, say("after")} {
+		if s.View(ann).FlagsOf(id)&realm.FlagRead == 0 {
+			t.Fatalf("message %d of a muted person is unread", id)
+		}
+	}
+	Do(s, ann, realm.MuteUser{User: bo, Unmute: true})
+	if id := say("again"); s.View(ann).FlagsOf(id)&realm.FlagRead != 0 {
+		t.Fatal("a message of somebody no longer muted is read")
+	}
+}
+
+func TestAlertWordsFlagTheirUser(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	words := Do(s, ann, realm.ChangeAlertWords{Words: []string{" Lunch ", "lunch", "tea"}})
+	if len(words) != 2 || words[0] != "Lunch" {
+		t.Fatalf("the words are %q", words)
+	}
+	s.Hears(ann, "alert_words")
+	s.HearsNothing(bo)
+	id := Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "lunch?"}, Content: realm.Content{AlertWords: []string{"lunch"}}}).ID
+	if s.View(ann).FlagsOf(id)&realm.FlagAlert == 0 {
+		t.Fatal("no alert")
+	}
+	if s.View(bo).FlagsOf(id)&realm.FlagAlert != 0 {
+		t.Fatal("an alert for somebody without the word")
+	}
+	if got := Do(s, ann, realm.ChangeAlertWords{Words: []string{"LUNCH"}, Remove: true}); len(got) != 1 {
+		t.Fatalf("the words are %q", got)
+	}
+}
+
+func TestStatusIsToldAndCleared(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	text := "out for lunch"
+	Do(s, ann, realm.SetStatus{Text: &text})
+	s.Hears(bo, "user_status")
+	Refused(s, ann, realm.SetStatus{}, "Client did not pass any new values.")
+	Refused(s, bo, realm.SetStatus{User: ann, Text: &text}, "UNAUTHORIZED_PRINCIPAL")
+	empty := ""
+	Do(s, ann, realm.SetStatus{Text: &empty})
+	if s.Realm.StatusOf(ann) != (realm.UserStatus{}) {
+		t.Fatal("the status is still there")
+	}
+}

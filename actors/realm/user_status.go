@@ -1,0 +1,96 @@
+package realm
+
+import "strings"
+
+// UserStatus is the row of what one user shows of himself.
+type UserStatus struct {
+	Text      string
+	EmojiName string
+	EmojiCode string
+	EmojiType string
+}
+
+// maxStatus is in code points (protocol).
+const maxStatus = 60
+
+// StatusOf is what a user shows of himself.
+func (r *Realm) StatusOf(u UserID) UserStatus {
+	if s := r.nouns.status.find(u); s != nil {
+		return *s
+	}
+	return UserStatus{}
+}
+
+// SetStatus asks to show something else; nil fields stay, empty ones clear.
+type SetStatus struct {
+	User  UserID // 0: the caller; others only for administrators
+	Text  *string
+	Emoji *Reaction // name, code and type; an empty name clears
+}
+
+func (c SetStatus) Decide(t *Turn) (Done, error) {
+	who := c.User
+	if who == 0 {
+		me, err := t.Human()
+		if err != nil {
+			return Done{}, err
+		}
+		who = me.ID
+	} else {
+		if _, err := t.Admin(); err != nil {
+			return Done{}, err
+		}
+		if u := t.Find(who); u == nil || u.System || u.IsBot() {
+			return Done{}, errNoUser()
+		}
+	}
+	if c.Text == nil && c.Emoji == nil {
+		return Done{}, Bad("Client did not pass any new values.")
+	}
+	f := &StatusChanged{User: who}
+	if c.Text != nil {
+		text := strings.TrimSpace(*c.Text)
+		if length(text) > maxStatus {
+			return Done{}, Bad("status_text is too long (limit: %d characters)", maxStatus)
+		}
+		f.Text = &text
+	}
+	if c.Emoji != nil {
+		f.Emoji = &UserStatus{EmojiName: c.Emoji.Name, EmojiCode: c.Emoji.Code, EmojiType: c.Emoji.Type}
+	}
+	t.Record(f)
+	return Done{}, nil
+}
+
+// StatusChanged says a user shows something else of himself; it is the event user_status.
+type StatusChanged struct {
+	User  UserID
+	Text  *string
+	Emoji *UserStatus // only its emoji counts
+}
+
+func (f *StatusChanged) apply(r *Realm) {
+	s := r.nouns.status.open(f.User)
+	if f.Text != nil {
+		s.Text = *f.Text
+	}
+	if f.Emoji != nil {
+		s.EmojiName, s.EmojiCode, s.EmojiType = f.Emoji.EmojiName, f.Emoji.EmojiCode, f.Emoji.EmojiType
+	}
+	if *s == (UserStatus{}) {
+		r.nouns.status.remove(f.User)
+	}
+}
+
+func (f *StatusChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.whoSee(r.users.must(f.User)), Event: f}}
+}
+
+func (*StatusChanged) EventType() string { return "user_status" }
+
+// EachStatus calls fn with everybody who shows something, by ascending id.
+func (r *Realm) EachStatus(fn func(UserID, UserStatus)) {
+	for _, u := range r.nouns.status.keys() {
+		fn(u, *r.nouns.status.rows[u])
+	}
+}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var statusEndpoints = []Endpoint{
+	Custom("POST", "/users/me/status", setOwnStatus),
+	Get("/users/{user_id}/status", getStatus),
+	Custom("POST", "/users/{user_id}/status", setStatus),
+}
+
+var statusEvents = []EventKind{Event(statusChanged)}
+
+type statusForm struct {
+	Text      form.Opt[string] `form:"status_text,strip,maxlen=60"`
+	EmojiName form.Opt[string] `form:"emoji_name"`
+	EmojiCode form.Opt[string] `form:"emoji_code"`
+	EmojiType form.Opt[string] `form:"reaction_type"`
+}
+
+// Check: an emoji is known by its name.
+func (f *statusForm) Check() *form.Error {
+	if !f.EmojiName.Set && (f.EmojiCode.Set || f.EmojiType.Set) {
+		return form.Bad("Client must pass emoji_name if they pass either emoji_code or reaction_type.")
+	}
+	return nil
+}
+
+type ownStatusForm struct {
+	statusForm
+	Away *bool `form:"away"`
+}
+
+func (f *ownStatusForm) Check() *form.Error { return f.statusForm.Check() }
+
+func (f *statusForm) command(c *Call) (realm.SetStatus, error) {
+	var cmd realm.SetStatus
+	if f.Text.Set {
+		cmd.Text = &f.Text.Value
+	}
+	if f.EmojiName.Set {
+		cmd.Emoji = &realm.Reaction{}
+		if f.EmojiName.Value != "" {
+			r, err := Look(c, func(v realm.View) (realm.Reaction, error) {
+				return v.EmojiFor(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value, Type: f.EmojiType.Value}))
+			})
+			if err != nil {
+				return cmd, err
+			}
+			cmd.Emoji = &r
+		}
+	}
+	return cmd, nil
+}
+
+func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
+	cmd, err := f.command(c)
+	if err != nil {
+		return nil, err
+	}
+	if f.Away != nil { // the old way to switch presence off and on
+		a, err := Play(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: !*f.Away}}})
+		if err != nil {
+			return nil, err
+		}
+		if err := followPresence(c, a); err != nil || cmd.Text == nil && cmd.Emoji == nil {
+			return Answer{}, err
+		}
+	}
+	_, err = Play(c, cmd)
+	return Answer{}, err
+}
+
+type setStatusForm struct {
+	User realm.UserID `path:"user_id"`
+	statusForm
+}
+
+func (f *setStatusForm) Check() *form.Error { return f.statusForm.Check() }
+
+func setStatus(c *Call, f setStatusForm) (Answer, error) {
+	cmd, err := f.command(c)
+	if err != nil {
+		return nil, err
+	}
+	cmd.User = f.User
+	_, err = Play(c, cmd)
+	return Answer{}, err
+}
+
+func getStatus(c *Call, v realm.View, f userIDForm) (Answer, error) {
+	u := v.Find(f.User)
+	if u == nil || !v.MaySee(u) {
+		return nil, realm.Bad("No such user")
+	}
+	return Answer{"status": statusObject(v.StatusOf(u.ID))}, nil
+}
+
+// statusObject is only what is set.
+func statusObject(s realm.UserStatus) obj {
+	o := obj{}
+	if s.Text != "" {
+		o["status_text"] = s.Text
+	}
+	if s.EmojiName != "" {
+		o["emoji_name"], o["emoji_code"], o["reaction_type"] = s.EmojiName, s.EmojiCode, s.EmojiType
+	}
+	return o
+}
+
+func statusSection(s *state) {
+	all := obj{}
+	s.EachStatus(func(u realm.UserID, x realm.UserStatus) {
+		if w := s.Find(u); w != nil && w.Active && s.MaySee(w) {
+			all[u.String()] = statusObject(x)
+		}
+	})
+	s.a["user_status"] = all
+}
+
+func statusChanged(e *realm.StatusChanged, to *To) any {
+	o := obj{"type": "user_status", "user_id": e.User}
+	if e.Text != nil {
+		o["status_text"] = *e.Text
+	}
+	if e.Emoji != nil {
+		o["emoji_name"], o["emoji_code"], o["reaction_type"] = e.Emoji.EmojiName, e.Emoji.EmojiCode, e.Emoji.EmojiType
+	}
+	return o
+}
+
+const maxPresenceReceivers = presence.MaxReceivers
