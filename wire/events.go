@@ -96,6 +96,8 @@ type To struct {
 	Client
 	Context
 	User realm.UserID // of the event's variant; only for kinds registered with personal
+	// Flags are the reader's, where the event knows them.
+	Flags realm.Flags
 }
 
 // Texts finds message texts.
@@ -116,6 +118,8 @@ type EventKind struct {
 	render func(realm.Event, *To) []any
 	// personal events read differently for each user.
 	personal bool
+	// lazy events are made when they are delivered, and may turn out to be nothing.
+	lazy bool
 }
 
 // Event registers how an event reads: one JSON object, or nil if this kind of client does not hear of it.
@@ -131,6 +135,18 @@ func Event[E realm.Event](render func(E, *To) any) EventKind {
 // Events is Event for what some clients hear as several events; how many may depend only on event and client.
 func Events[E realm.Event](render func(E, *To) []any) EventKind {
 	return EventKind{of: reflect.TypeFor[E](), render: func(e realm.Event, to *To) []any { return render(e.(E), to) }}
+}
+
+// Lazily is Event for what is joined with message texts when it is delivered; nil then means that the text was erased.
+func Lazily[E realm.Event](render func(E, *To) any) EventKind {
+	k := Event(render)
+	k.lazy = true
+	return k
+}
+
+// flagged is an event that knows its readers' flags.
+type flagged interface {
+	FlagsFor(realm.UserID) realm.Flags
 }
 
 // Personal marks an event that reads differently for each user.
@@ -275,9 +291,23 @@ func (s *Shaped) For(u realm.UserID, q *realm.Queue) []*queue.Event {
 	if s.kind.personal {
 		v.user = u
 	}
+	if f, ok := s.n.Event.(flagged); ok {
+		v.flags = f.FlagsFor(u)
+	}
+	to := &To{Client: v.client, Context: s.ctx, User: u, Flags: v.flags}
+	if s.kind.lazy {
+		return s.once(v, func() []*queue.Event {
+			return []*queue.Event{{Make: func() []byte {
+				for _, x := range s.kind.render(s.n.Event, to) {
+					return open(encode(x))
+				}
+				return nil
+			}}}
+		})
+	}
 	return s.once(v, func() []*queue.Event {
 		var out []*queue.Event
-		for _, x := range s.kind.render(s.n.Event, &To{Client: v.client, Context: s.ctx, User: u}) {
+		for _, x := range s.kind.render(s.n.Event, to) {
 			out = append(out, &queue.Event{JSON: open(encode(x))})
 		}
 		return out

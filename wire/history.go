@@ -122,6 +122,9 @@ func read(c *Call, ids []realm.MessageID, fn func(*realm.Seen, realm.Body)) erro
 
 // seenObject is a message as its reader sees it: with flags and what may be shown of its past.
 func seenObject(c *Call, m *realm.Seen, body realm.Body, r Client) obj {
+	if m.Channel != 0 {
+		m.Links = linksOf(c, m.Topic)
+	}
 	o := messageObject(&m.MessageInfo, body, r, c.Site, m.Unknown)
 	o["flags"] = flagNames(m.Flags)
 	if len(m.History) > 0 {

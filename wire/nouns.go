@@ -22,10 +22,6 @@ var (
 
 	draftEvents []EventKind
 
-	editEndpoints []Endpoint
-
-	editEvents []EventKind
-
 	emojiEndpoints []Endpoint
 
 	emojiEvents []EventKind

@@ -154,6 +154,15 @@ func (r *Renderer) Links(topic string, v realm.View, site Site) []realm.TopicLin
 	return r.dialectIn(v, site).links(topic)
 }
 
+// linksOf is the links of a topic as the dialect stands now; none if the realm is too busy to say.
+func linksOf(c *Call, topic string) []realm.TopicLink {
+	d, err := c.Tools.Renderer.dialectOf(c)
+	if err != nil || topic == "" {
+		return nil
+	}
+	return d.links(topic)
+}
+
 func (d *dialect) links(topic string) []realm.TopicLink {
 	var out []realm.TopicLink
 	for _, l := range markdown.TopicLinks(topic, &d.options) {

@@ -16,6 +16,7 @@ type BotMessage struct {
 	People  []UserID // of a direct message; the bot itself may be left out
 	Text    string   // markdown; Mention, ChannelLink and QuoteBlock help to write it
 	ReadBy  []UserID // who has it read at once
+	Kind    string   // of notice, where the server must know it again
 }
 
 // Announce has the notification bot post to a channel, whatever its rules say: system bots post everywhere.
@@ -37,7 +38,7 @@ func (t *Turn) Say(m BotMessage) MessageID {
 	if err != nil {
 		panic("BUG: a system bot says nothing: " + err.Error())
 	}
-	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot)}
+	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)
 	if m.Channel != 0 {
 		f.Channel, f.TopicName = m.Channel, m.Topic

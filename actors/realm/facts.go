@@ -55,6 +55,12 @@ var kinds = map[uint16]any{
 	223: (*SubmessageAdded)(nil),
 	224: (*Typing)(nil),
 	225: (*TypingEdit)(nil),
+	226: (*MessageUpdated)(nil),
+	227: (*MessageUpdate)(nil),
+	228: (*MessagesHidden)(nil),
+	229: (*MessagesGone)(nil),
+	230: (*HistoryBegins)(nil),
+	231: (*MessagesDeleted)(nil),
 
 	// 280-319 reading: flags
 	280: (*FlagsChanged)(nil),

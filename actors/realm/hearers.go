@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // hearers is every listening user who hears of what happens to a message after it was sent: the participants of a
 // conversation; a channel's subscribers; where everybody may read, also people who once received it. Where history is
 // protected, only those of them who have a row.
@@ -8,22 +10,26 @@ func (r *Realm) hearers(id MessageID, m *message) []UserID {
 		return r.only(r.talks.must(m.talk).Members...)
 	}
 	c := r.chans.must(ChannelID(m.channel))
-	heard := r.heard(c.ID)
-	if r.protected(c) {
-		var out []UserID
-		for _, u := range heard {
-			if r.received(u, id, m) {
-				out = append(out, u)
-			}
-		}
-		return out
+	if c.Private && !r.protected(c) {
+		return r.heard(c.ID)
 	}
-	if c.Private {
+	return r.holders(c, SetOf(id))
+}
+
+// holders is hearers for several messages of a channel: whoever hears of one of them.
+func (r *Realm) holders(c *Channel, ids Set) []UserID {
+	heard := r.heard(c.ID)
+	if c.Private && !r.protected(c) {
 		return heard
 	}
+	holds := r.holder(ids)
+	if r.protected(c) {
+		return slices.DeleteFunc(slices.Clone(heard), func(u UserID) bool { return !holds(u) })
+	}
 	var further Set
+	subscribers := r.by.channel[c.ID].subscribers
 	r.by.listening.Each(func(u int64) bool {
-		if !r.by.channel[c.ID].subscribers.Has(u) && !r.users.must(UserID(u)).IsGuest() && r.received(UserID(u), id, m) {
+		if !subscribers.Has(u) && !r.users.must(UserID(u)).IsGuest() && holds(UserID(u)) {
 			further.Add(u)
 		}
 		return true
@@ -32,6 +38,43 @@ func (r *Realm) hearers(id MessageID, m *message) []UserID {
 		return heard
 	}
 	return IDs[UserID](Either(SetOf(heard...), further))
+}
+
+// holder tells of users whether they have a row of one of some messages. What can be settled once for all users is.
+func (r *Realm) holder(ids Set) func(UserID) bool {
+	sent := map[ChannelID]*Set{}
+	ids.Each(func(n int64) bool {
+		if m := r.message(MessageID(n)); m.channel != 0 {
+			origin := ChannelID(m.channel)
+			if e := r.extra(MessageID(n), m); e != nil && e.SentTo != 0 {
+				origin = e.SentTo
+			}
+			setOf(sent, origin).Add(n)
+		}
+		return true
+	})
+	return func(u UserID) bool {
+		rd := r.reading.find(u)
+		if rd != nil && !Both(rd.Rows, ids).Empty() {
+			return true
+		}
+		for origin, set := range sent {
+			s := r.SubscriptionOf(u, origin)
+			if s == nil {
+				continue
+			}
+			for _, p := range s.Spans {
+				to := int64(p.To)
+				if to == 0 {
+					to = MaxMessageID
+				}
+				if part := set.Between(int64(p.From), to); !part.Empty() && (rd == nil || !Without(part, rd.Lost).Empty()) {
+					return true
+				}
+			}
+		}
+		return false
+	}
 }
 
 // protected reports whether a message of the channel is only for those who received it.

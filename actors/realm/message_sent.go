@@ -28,8 +28,9 @@ type MessageSent struct {
 	Widget         string
 	WidgetData     string
 	Links          []TopicLink
-	Woke           bool // the channel had been silent for long
-	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
+	Woke           bool   // the channel had been silent for long
+	Notice         string // what kind of notice of the server itself it is
+	Body           Body   `msgpack:"-"` // written as a body of its own, in the same batch
 }
 
 // Bodies is the texts written with the fact.
@@ -62,7 +63,7 @@ func (f *MessageSent) apply(r *Realm) {
 	if f.hasExtra() {
 		e := r.changeExtra(f.ID)
 		e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = f.Mentioned, f.GroupMentioned, f.TopicMentioned, f.Alerted
-		e.Attachments, e.Widget = f.Content.Attachments, f.Widget
+		e.Attachments, e.Widget, e.Notice = f.Content.Attachments, f.Widget, f.Notice
 		if f.WidgetData != "" {
 			id := r.nextID("submessage")
 			r.usedID("submessage", id)
@@ -81,7 +82,7 @@ func (f *MessageSent) apply(r *Realm) {
 }
 
 func (f *MessageSent) hasExtra() bool {
-	return len(f.Mentioned)+len(f.GroupMentioned)+len(f.TopicMentioned)+len(f.Alerted)+len(f.Content.Attachments)+len(f.Widget) > 0
+	return len(f.Mentioned)+len(f.GroupMentioned)+len(f.TopicMentioned)+len(f.Alerted)+len(f.Content.Attachments)+len(f.Widget)+len(f.Notice) > 0
 }
 
 func (x Content) bits() uint16 {

@@ -94,6 +94,7 @@ type MessageExtra struct {
 	History        []Revision // oldest first
 	Attachments    []string
 	Widget         string // poll, todo or zform
+	Notice         string // what kind of notice of the server itself it is
 }
 
 // Reaction is one emoji of one user on a message.

@@ -78,6 +78,19 @@ type UploadInfo struct {
 // UploadAt is an uploaded file by its path id, if the caller may see it.
 func (v View) UploadAt(path string) (UploadInfo, bool) { return UploadInfo{}, false }
 
+// Detached is an upload that no message uses any more.
+type Detached struct {
+	ID       int64
+	Name     string
+	Path     string
+	Size     int64
+	Created  int64
+	Messages []MessageID
+}
+
+// detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
+func (t *Turn) detached(u UserID, id MessageID, attachments []string) []Detached { return nil }
+
 // followByTakingPart follows or unmutes a topic because somebody takes part in it: reacts, or votes.
 func (t *Turn) followByTakingPart(me *User, c ChannelID, topic string) {}
 

@@ -1,0 +1,185 @@
+package realm
+
+import "slices"
+
+// DeleteMessage asks to delete one message.
+type DeleteMessage struct{ Message MessageID }
+
+func (c DeleteMessage) Decide(t *Turn) (Done, error) {
+	me := t.Me()
+	if me == nil {
+		return Done{}, errMember()
+	}
+	i, err := t.WritableMessage(c.Message)
+	if err != nil {
+		return Done{}, err
+	}
+	if err := t.mayDelete(me, i); err != nil {
+		return Done{}, err
+	}
+	t.deleteMessages([]MessageID{c.Message}, me.ID)
+	return Done{}, nil
+}
+
+// mayDelete: anybody's messages with one right; one's own, or one's bot's, with another and for a time.
+func (t *Turn) mayDelete(me *User, i MessageInfo) error {
+	allows := func(right string) bool {
+		return t.May(me, right) || i.Channel != 0 && t.channelAllows(me, t.chans.must(i.Channel), right)
+	}
+	if allows("can_delete_any_message_group") {
+		return nil
+	}
+	if own := i.Sender.ID == me.ID || t.users.must(i.Sender.ID).BotOwner == me.ID; !own || !allows("can_delete_own_message_group") {
+		return Bad("You don't have permission to delete this message")
+	}
+	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-i.Time > limit {
+		return Bad("The time limit for deleting this message has passed")
+	}
+	return nil
+}
+
+// deletedAtOnce is how many messages of a topic one turn deletes: a hundredth of a second's work.
+const deletedAtOnce = 500
+
+// DeleteTopic asks to delete a topic, newest messages first; one turn deletes some of them.
+type DeleteTopic struct {
+	Channel ChannelID
+	Topic   string
+}
+
+// Decide answers whether messages are left.
+func (c DeleteTopic) Decide(t *Turn) (more bool, err error) {
+	me := t.Me()
+	if me == nil {
+		return false, errMember()
+	}
+	ch, err := t.ReadableChannel(c.Channel)
+	if err != nil {
+		return false, err
+	}
+	if !me.IsAdmin() && !t.May(me, "can_delete_any_message_group") && !t.channelAllows(me, ch, "can_delete_any_message_group") {
+		return false, errAdmin()
+	}
+	if ch.Archived {
+		return false, errChannelID()
+	}
+	topic := c.Topic
+	if topic == EmptyTopicName {
+		topic = ""
+	}
+	ix := t.by.channel[ch.ID].topics[fold(topic)]
+	if ix == nil {
+		return false, nil
+	}
+	ids := ix.ids
+	if t.protected(ch) {
+		ids = Both(ids, t.rowsOf(me.ID))
+	}
+	n := ids.Len()
+	if n == 0 {
+		return false, nil
+	}
+	var batch []MessageID
+	for i := max(0, n-deletedAtOnce); i < n; i++ {
+		batch = append(batch, MessageID(ids.At(i)))
+	}
+	t.deleteMessages(batch, me.ID)
+	return n > len(batch), nil
+}
+
+// deleteMessages records that messages of one conversation are gone; ids ascend.
+func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
+	m := t.message(ids[0])
+	var first firsts
+	if m.channel != 0 {
+		first = t.firstMessages(ChannelID(m.channel))
+	}
+	var parts [][]MessageID
+	atOnce := hiddenAtOnce
+	if m.channel != 0 && t.protected(t.chans.must(ChannelID(m.channel))) {
+		atOnce = 1 // each has an audience of its own
+	}
+	for part := range slices.Chunk(ids, atOnce) {
+		parts = append(parts, part)
+	}
+	slices.Reverse(parts) // newest first
+	for _, part := range parts {
+		f := &MessagesDeleted{By: by}
+		if m := t.message(part[0]); m.channel != 0 {
+			f.Channel, f.Topic = ChannelID(m.channel), t.topics.must(m.topic).Name
+		}
+		for _, id := range part {
+			f.IDs = append(f.IDs, id)
+			f.Versions = append(f.Versions, t.extraOf(id).Version)
+		}
+		t.Record(f)
+	}
+	t.tellFirst(first)
+}
+
+// deleteHearers is every listening user who could see the messages, and the one who deletes if he could.
+func (r *Realm) deleteHearers(f *MessagesDeleted) []UserID {
+	var to []UserID
+	if f.Channel == 0 {
+		to = r.hearers(f.IDs[0], r.message(f.IDs[0]))
+	} else {
+		to = r.holders(r.chans.must(f.Channel), SetOf(f.IDs...))
+	}
+	if f.By != 0 && r.by.listening.Has(int64(f.By)) && !contains(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
+		to = ascending(append(slices.Clone(to), f.By))
+	}
+	return to
+}
+
+// MessagesDeleted says messages of one conversation are gone, and their texts with them.
+type MessagesDeleted struct {
+	IDs      []MessageID // ascending, at most 100
+	Versions []uint16    // newest version of each one's text
+	Channel  ChannelID   // 0: direct
+	Topic    string
+	By       UserID
+
+	to []UserID // who hears of it: settled before they are gone
+}
+
+func (*MessagesDeleted) calm() {}
+
+// Erased is every version of the texts.
+func (f *MessagesDeleted) Erased() []BodyRef {
+	var out []BodyRef
+	for i, id := range f.IDs {
+		for v := range int(f.Versions[i]) + 1 {
+			out = append(out, BodyRef{Message: id, Version: uint16(v)})
+		}
+	}
+	return out
+}
+
+func (f *MessagesDeleted) apply(r *Realm) {
+	f.to = r.deleteHearers(f)
+	gone := SetOf(f.IDs...)
+	for _, id := range f.IDs {
+		m := r.changeMessage(id)
+		r.unindexMessage(id, m)
+		if m.bits&bitExtra != 0 {
+			r.extras.remove(id)
+		}
+		*m = message{}
+	}
+	for u, rd := range r.reading.rows {
+		if Both(rd.Rows, gone).Empty() && Both(rd.Starred, gone).Empty() && Both(rd.Collapsed, gone).Empty() && Both(rd.Lost, gone).Empty() {
+			continue
+		}
+		rd = r.reading.change(u)
+		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost} {
+			s.Subtract(gone)
+		}
+	}
+}
+
+func (f *MessagesDeleted) tell(r *Realm) []Notice {
+	if len(f.to) == 0 {
+		return nil
+	}
+	return []Notice{{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}}}
+}

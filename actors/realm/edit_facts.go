@@ -1,0 +1,304 @@
+package realm
+
+// carryOut records what was checked.
+func (p *editing) carryOut(t *Turn) Edited {
+	var answer Edited
+	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
+	if p.Content != nil {
+		f.Content = t.contentEdit(p)
+		answer.Detached = t.detached(p.me.ID, p.Message, p.Content.Content.Attachments)
+	}
+	if p.Topic == nil && p.Channel == 0 {
+		t.Record(f)
+		return answer
+	}
+	from := t.chans.must(p.i.Channel)
+	if f.Content != nil && t.protected(from) {
+		// Who may see the text need not be who may see what moves along: two facts, each with its own audience.
+		t.Record(f)
+		f = &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
+	}
+	topic := p.i.Topic
+	if p.Topic != nil {
+		topic = p.topic
+	}
+	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.target.ID, FromTopic: p.i.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.toggle, Mode: p.Mode}
+	m.Topic, m.NewTopic = t.topicID(m.To, topic)
+	if m.TopicChanged {
+		m.Links = t.topicLinks(topic)
+	}
+	old, target := t.by.channel[m.From].topics[fold(m.FromTopic)], t.by.channel[m.To].topics[fold(topic)]
+	same := m.From == m.To && fold(m.FromTopic) == fold(topic)
+	whole, empty := old.ids.Len() == p.ids.Len(), target == nil
+	first := t.firstMessages(m.From, m.To)
+	if m.From != m.To {
+		t.hideFrom(m)
+		if t.protected(p.target) {
+			m.Give = t.Subscribers(m.To)
+		}
+	}
+	f.Move = m
+	t.Record(f)
+	t.tellFirst(first)
+	if whole && !same {
+		t.movePolicies(m, empty)
+	}
+	if p.toggle {
+		t.noticeResolve(p.me, m)
+		return answer
+	}
+	p.breadcrumbs(t, m, whole)
+	return answer
+}
+
+func (t *Turn) contentEdit(p *editing) *ContentEdit {
+	probe := &MessageSent{ID: p.Message, Sender: p.i.Sender.ID, Channel: p.i.Channel, TopicName: p.i.Topic, Content: p.Content.Content}
+	for _, u := range p.i.People {
+		probe.People = append(probe.People, u.ID)
+	}
+	m := t.message(p.Message)
+	t.reach(probe, func(u UserID) bool { return t.received(u, p.Message, m) })
+	return &ContentEdit{Version: p.i.Ref.Version + 1, Content: p.Content.Content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
+		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
+}
+
+// MessageUpdated says a message's text changed, or messages moved, or both.
+type MessageUpdated struct {
+	Message MessageID
+	User    UserID
+	At      int64
+	Content *ContentEdit
+	Move    *MessageMove
+}
+
+// ContentEdit is a new text and whom it flags.
+type ContentEdit struct {
+	Version        uint16
+	Content        Content
+	Mentioned      []UserID
+	GroupMentioned []UserID
+	TopicMentioned []UserID
+	Alerted        []UserID
+	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
+}
+
+// MessageMove is messages that change their topic or channel together.
+type MessageMove struct {
+	IDs          Set
+	From, To     ChannelID
+	FromTopic    string // as the asked-for message spells it
+	Topic        TopicID
+	TopicName    string
+	NewTopic     bool // the spelling is new
+	TopicChanged bool
+	Toggle       bool // marks a topic as resolved or not: no move in the eyes of the protocol
+	Mode         string
+	Links        []TopicLink
+	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
+}
+
+func (*MessageUpdated) calm() {}
+
+// Bodies is the text written with the fact.
+func (f *MessageUpdated) Bodies() map[BodyRef]*Body {
+	if f.Content == nil {
+		return nil
+	}
+	return map[BodyRef]*Body{{Message: f.Message, Version: f.Content.Version}: &f.Content.Body}
+}
+
+func (f *MessageUpdated) apply(r *Realm) {
+	if f.Content != nil {
+		f.Content.apply(r, f)
+	}
+	if f.Move != nil {
+		f.Move.apply(r, f)
+	}
+}
+
+func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
+	id := f.Message
+	m := r.changeMessage(id)
+	r.unindexContent(id, m)
+	e := r.changeExtra(id)
+	rev := Revision{User: f.User, At: f.At, Content: true, Version: e.Version}
+	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
+		rev = f.Move.revision(r, m, rev)
+	}
+	e.History = append(e.History, rev)
+	e.Version, e.Edited = c.Version, f.At
+	e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = c.Mentioned, c.GroupMentioned, c.TopicMentioned, c.Alerted
+	e.Attachments = c.Content.Attachments
+	m.bits = m.bits&(bitLive|bitExtra) | c.Content.bits()
+	r.indexContent(id, m)
+}
+
+// revision adds a move to an entry of a message's history.
+func (v *MessageMove) revision(r *Realm, m *message, rev Revision) Revision {
+	if v.TopicChanged {
+		before, after := r.topics.must(m.topic).Name, v.TopicName
+		rev.TopicBefore, rev.TopicAfter = &before, &after
+	}
+	if v.From != v.To {
+		rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+	}
+	return rev
+}
+
+func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
+	if v.NewTopic {
+		r.addTopic(v.Topic, v.To, v.TopicName)
+	}
+	for _, u := range v.Give {
+		rd := r.reading.open(u)
+		v.IDs.Each(func(n int64) bool {
+			if id := MessageID(n); !r.received(u, id, r.message(id)) {
+				rd.Rows.Add(n)
+				rd.Read.Add(n)
+			}
+			return true
+		})
+	}
+	v.IDs.Each(func(n int64) bool {
+		id := MessageID(n)
+		m := r.changeMessage(id)
+		r.unplaceMessage(id, m)
+		e := r.changeExtra(id)
+		if f.Content == nil || id != f.Message {
+			e.History = append(e.History, v.revision(r, m, Revision{User: f.User, At: f.At}))
+		}
+		if !v.Toggle {
+			e.Moved = f.At
+		}
+		to := v.Topic
+		if v.From != v.To {
+			if e.SentTo == 0 {
+				e.SentTo = v.From
+			}
+			m.channel = uint32(v.To)
+			if !v.TopicChanged && r.topics.must(m.topic).Name != v.TopicName {
+				to = r.spelled(v.To, r.topics.must(m.topic).Name, v.Topic)
+			}
+		}
+		m.topic = to
+		r.placeMessage(id, m)
+		return true
+	})
+}
+
+// spelled is the topic row of a spelling in a channel, or another one if nobody has spelled it so there.
+func (r *Realm) spelled(c ChannelID, name string, otherwise TopicID) TopicID {
+	if id, ok := r.by.topic[c][name]; ok {
+		return id
+	}
+	return otherwise
+}
+
+func (f *MessageUpdated) tell(r *Realm) []Notice {
+	m := r.message(f.Message)
+	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
+	to := r.hearers(f.Message, m)
+	if c := f.Content; c != nil {
+		x := r.extra(f.Message, m)
+		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMe != 0
+		e.OldVersion = x.History[len(x.History)-1].Version
+		if c.Body.Text != "" {
+			e.Body = &c.Body
+		}
+	}
+	if v := f.Move; v != nil {
+		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, IDs[MessageID](v.IDs), v.From, v.To, v.Mode
+		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged, v.Links
+		to = r.moveHearers(v)
+	}
+	if e.Channel != 0 {
+		e.ChannelName = r.chans.must(e.Channel).Name
+	}
+	if len(to) == 0 {
+		return nil
+	}
+	e.Flags = r.flagGroups(to, f.Message, m)
+	return []Notice{{To: to, Event: e}}
+}
+
+// moveHearers is every listening user who may see, where they are now, messages that moved, and who was or is concerned
+// by one of the two channels: subscribers, and people with a row.
+func (r *Realm) moveHearers(v *MessageMove) []UserID {
+	to := r.chans.must(v.To)
+	audience := SetOf(r.holders(to, v.IDs)...)
+	if !r.protected(to) {
+		for _, u := range r.heard(v.From) {
+			if r.hasContent(r.users.must(u), to) {
+				audience.Add(int64(u))
+			}
+		}
+	}
+	return IDs[UserID](audience)
+}
+
+// FlagGroups is who has which flags of one message: most people have the same.
+type FlagGroups []struct {
+	Flags Flags
+	Users Set
+}
+
+// Of is somebody's flags.
+func (g FlagGroups) Of(u UserID) Flags {
+	for i := range g {
+		if g[i].Users.Has(int64(u)) {
+			return g[i].Flags
+		}
+	}
+	return FlagRead
+}
+
+func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
+	var g FlagGroups
+	at := map[Flags]int{}
+	for _, u := range to {
+		f := r.flagsOf(u, id, m)
+		if f&FlagHistorical != 0 && !r.received(u, id, m) {
+			f = FlagRead // events say so of what somebody has no row of
+		}
+		i, ok := at[f]
+		if !ok {
+			i, at[f] = len(g), len(g)
+			g = append(g, struct {
+				Flags Flags
+				Users Set
+			}{Flags: f})
+		}
+		g[i].Users.Add(int64(u))
+	}
+	return g
+}
+
+// MessageUpdate is the event of an edit or a move.
+type MessageUpdate struct {
+	User        UserID // 0: nobody, the text is only rendered anew
+	At          int64
+	Message     MessageID
+	IDs         []MessageID // ascending
+	Channel     ChannelID   // where it was; 0: direct
+	ChannelName string
+	Flags       FlagGroups
+
+	Content             bool
+	OldVersion, Version uint16
+	Me                  bool
+
+	Moved        bool
+	NewChannel   ChannelID
+	Mode         string
+	OrigTopic    string
+	Topic        string
+	TopicChanged bool
+	Links        []TopicLink
+
+	Body *Body `msgpack:"-"` // the new text when known; otherwise under its version
+}
+
+func (*MessageUpdate) EventType() string { return "update_message" }
+
+// FlagsFor is the flags a reader has of the message.
+func (e *MessageUpdate) FlagsFor(u UserID) Flags { return e.Flags.Of(u) }

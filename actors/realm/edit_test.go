@@ -1,0 +1,300 @@
+package realm_test
+
+import (
+	"slices"
+	"testing"
+
+	. "parley/actors/realm"
+	"parley/actors/realm/realmtest"
+)
+
+func (s *stage) text(id MessageID, text string) EditMessage {
+	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
+}
+
+func (s *stage) info(id MessageID) MessageInfo {
+	i, _ := s.View(realmtest.System).ReadableMessage(id)
+	return i
+}
+
+func retopic(id MessageID, mode, topic string) EditMessage {
+	return EditMessage{Message: id, Mode: mode, Topic: &topic}
+}
+
+func rechannel(id MessageID, mode string, c ChannelID) EditMessage {
+	return EditMessage{Message: id, Mode: mode, Channel: c}
+}
+
+// set and setGroup change a setting for this test, behind the facts.
+func (s *stage) set(name string, value any) {
+	s.Realm.Org().Settings[name] = value
+	s.T.Cleanup(func() { delete(s.Realm.Org().Settings, name) })
+}
+
+func (s *stage) setGroup(name string, g string) {
+	s.Realm.Org().GroupSettings[name] = GroupValue{Group: s.Realm.SystemGroup(g)}
+	s.T.Cleanup(func() { delete(s.Realm.Org().GroupSettings, name) })
+}
+
+func TestEditText(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	refused(s, s.bo, s.text(id, "ho"), "You don't have permission to edit this message")
+	refused(s, s.owner, s.text(id, "ho"), "You don't have permission to edit this message")
+	refused(s, s.ann, EditMessage{Message: id, Mode: MoveOne}, "Nothing to change")
+	refused(s, s.ann, EditMessage{Message: 999, Mode: MoveOne}, "Invalid message(s)")
+	later := s.text(id, "ho")
+	later.Mode = MoveLater
+	refused(s, s.ann, later, "Invalid propagate_mode without topic edit")
+	moved := s.text(id, "ho")
+	moved.Channel = s.private
+	refused(s, s.ann, moved, "Cannot change message content while changing channel")
+	sum := s.text(id, "ho")
+	sum.Content.WantSum, sum.Content.OldSum = "aa", "bb"
+	refused(s, s.ann, sum, "EXPECTATION_MISMATCH")
+	dm := do(s, s.ann, write("psst", s.bo)).ID
+	refused(s, s.ann, retopic(dm, MoveOne, "x"), "Direct messages cannot have topics.")
+	refused(s, s.ann, rechannel(dm, MoveOne, s.public), "Direct messages cannot be moved to channels.")
+	poll := say(s.public, "a", "/poll")
+	poll.Widget, poll.WidgetData = "poll", "{}"
+	refused(s, s.ann, s.text(do(s, s.ann, poll).ID, "x"), "Widgets cannot be edited.")
+
+	mention := s.text(id, "@Bo")
+	mention.Content.Content.Users = []UserID{s.bo}
+	do(s, s.ann, mention)
+	for _, u := range []UserID{s.ann, s.bo, s.guest} {
+		s.Hears(u, "update_message")
+	}
+	s.HearsNothing(s.cy, s.owner)
+	e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.bo)[0]
+	if e.FlagsFor(s.bo) != FlagMentioned || e.FlagsFor(s.guest) != 0 || e.Version != 1 || e.OldVersion != 0 {
+		t.Errorf("the event says %+v", e)
+	}
+	do(s, s.ann, s.text(id, "nobody"))
+	if f := s.View(s.bo).FlagsOf(id); f != 0 {
+		t.Errorf("who is mentioned no more has flags %b", f)
+	}
+	if h := s.info(id).History; len(h) != 2 || h[0].Version != 0 || h[1].Version != 1 {
+		t.Errorf("history %+v", h)
+	}
+	stale := s.text(id, "x")
+	stale.Content.OldVersion = 0
+	if _, err := realmtest.Try(s.Scene, s.ann, stale); err != ErrStale {
+		t.Errorf("an edit of an older text: %v", err)
+	}
+	s.Later(600 + 20)
+	do(s, s.ann, s.text(id, "just in time"))
+	s.Later(1)
+	refused(s, s.ann, s.text(id, "too late"), "The time limit for editing this message has passed")
+	s.set("allow_message_editing", false)
+	refused(s, s.ann, s.text(id, "x"), "Your organization has turned off message editing")
+}
+
+func TestEditChecksNewMentionsOnly(t *testing.T) {
+	s := newStage(t)
+	for i := range 15 {
+		s.join(s.Join("Extra "+string(rune('a'+i))), s.public)
+	}
+	id := s.post(s.ann, s.public, "a", "hi")
+	all := s.text(id, "@all")
+	all.Content.Content.ChannelWildcard = true
+	refused(s, s.ann, all, "STREAM_WILDCARD_MENTION_NOT_ALLOWED")
+	all.Content.Old.ChannelWildcard = true
+	do(s, s.ann, all)
+}
+
+func TestMoveTopics(t *testing.T) {
+	s := newStage(t)
+	var ids []MessageID
+	for _, topic := range []string{"a", "A", "b", "a"} {
+		ids = append(ids, s.post(s.ann, s.public, topic, "hi"))
+	}
+	topics := func() (out []string) {
+		for _, id := range ids {
+			out = append(out, s.info(id).Topic)
+		}
+		return out
+	}
+	refused(s, s.bo, retopic(ids[0], MoveOne, " a "), "Nothing to change")
+	refused(s, s.bo, retopic(ids[0], MoveAll, "✔"), "General chat cannot be marked as resolved")
+	refused(s, s.bo, retopic(ids[0], MoveAll, "✔ general chat"), "General chat cannot be marked as resolved")
+	refused(s, s.bo, retopic(ids[0], MoveAll, "x\x00"), "Invalid character in topic, at position 2!")
+	refused(s, s.cy, retopic(s.post(s.ann, s.private, "a", "hi"), MoveAll, "x"), "Invalid message(s)")
+	do(s, s.bo, retopic(ids[1], MoveLater, "c"))
+	if got := topics(); !slices.Equal(got, []string{"a", "c", "b", "c"}) {
+		t.Fatalf("after change_later: %q", got)
+	}
+	s.Hears(s.guest, "update_message")
+	e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.guest)[0]
+	if !slices.Equal(e.IDs, []MessageID{ids[1], ids[3]}) || e.OrigTopic != "A" || e.Topic != "c" || e.NewChannel != s.public || e.Content {
+		t.Errorf("the event says %+v", e)
+	}
+	move := retopic(ids[3], MoveAll, "")
+	move.NotifyOld, move.NotifyNew = true, true
+	do(s, s.guest, move)
+	s.Hears(s.ann, "update_message", "message", "message")
+	if got := topics(); !slices.Equal(got, []string{"a", "", "b", ""}) {
+		t.Fatalf("after change_all: %q", got)
+	}
+	s.setGroup("can_move_messages_between_topics_group", "role:nobody")
+	refused(s, s.bo, retopic(ids[0], MoveOne, "x"), "You don't have permission to edit this message")
+	s.setGroup("can_move_messages_between_topics_group", "role:everyone")
+	s.set("topics_policy", "disable_empty_topic")
+	refused(s, s.bo, retopic(ids[0], MoveOne, ""), "Topics are required in this organization.")
+}
+
+func TestMovesTakeTooLong(t *testing.T) {
+	s := newStage(t)
+	old := s.post(s.ann, s.public, "a", "old")
+	s.Later(604800 + 21)
+	refused(s, s.bo, retopic(old, MoveAll, "x"), "The time limit for editing this message's topic has passed.")
+	refused(s, s.bo, rechannel(old, MoveAll, s.private), "The time limit for editing this message's channel has passed")
+	young := s.post(s.ann, s.public, "a", "young")
+	_, err := realmtest.Try(s.Scene, s.bo, retopic(young, MoveAll, "x"))
+	r, _ := err.(*Refusal)
+	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." || r.Data["first_message_id_allowed_to_move"] != young {
+		t.Errorf("moving a topic that is partly too old: %+v", r)
+	}
+	do(s, s.bo, retopic(young, MoveAll, "✔ a")) // marking as resolved knows no limit
+	do(s, s.mod, retopic(young, MoveAll, "x"))
+}
+
+func TestMoveBetweenChannels(t *testing.T) {
+	s := newStage(t)
+	open := s.post(s.ann, s.public, "a", "hi")
+	refused(s, s.guest, rechannel(open, MoveAll, s.private), "You don't have permission to move this message")
+	refused(s, s.cy, rechannel(open, MoveAll, s.private), "Invalid channel ID")
+	refused(s, s.cy, rechannel(open, MoveAll, 99), "Invalid channel ID")
+	do(s, s.bo, AddReaction{Message: open, Name: "zulip"})
+	do(s, s.cy, AddReaction{Message: open, Name: "zulip"})
+	do(s, s.bo, rechannel(open, MoveAll, s.private))
+	s.Hears(s.ann, "update_message", "stream", "stream")
+	s.Hears(s.guest, "delete_message", "stream")
+	s.Hears(s.cy, "delete_message", "stream") // had a row of it
+	s.Hears(s.mod, "stream") // the public channel has no history left
+	if _, err := s.View(s.guest).ReadableMessage(open); err == nil {
+		t.Error("the guest reads what moved where he cannot follow")
+	}
+	if f := s.View(s.ann).FlagsOf(open); f != 0 {
+		t.Errorf("an own message that moved has flags %b", f)
+	}
+	// Back again: who lost his row reads it as history.
+	do(s, s.bo, rechannel(open, MoveAll, s.public))
+	if f := s.View(s.guest).FlagsOf(open); f != FlagRead|FlagHistorical {
+		t.Errorf("a message that came back has flags %b", f)
+	}
+}
+
+func TestMoveToProtectedHistory(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	s.join(s.cy, s.protected)
+	do(s, s.bo, rechannel(id, MoveAll, s.protected))
+	s.Hears(s.cy, "update_message", "stream", "stream")
+	if _, err := s.View(s.cy).ReadableMessage(id); err != nil {
+		t.Error("a subscriber of the protected channel may not read what moved there")
+	}
+	late := s.Join("Late")
+	s.join(late, s.protected)
+	if _, err := s.View(late).ReadableMessage(id); err == nil {
+		t.Error("who came later reads protected history")
+	}
+	// What the mover cannot see stays where it is.
+	hidden := s.post(s.ann, s.protected, "b", "before")
+	s.join(s.owner, s.protected)
+	seen := s.post(s.ann, s.protected, "b", "after")
+	do(s, s.owner, rechannel(seen, MoveAll, s.public))
+	if s.info(hidden).Channel != s.protected {
+		t.Error("a message the mover could not see moved along")
+	}
+}
+
+func TestResolve(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	do(s, s.bo, retopic(id, MoveAll, "✔ a"))
+	s.Hears(s.ann, "update_message", "message")
+	if i := s.info(id); i.Moved != 0 || i.Topic != "✔ a" || len(i.History) != 1 {
+		t.Errorf("marked as resolved: %+v", i)
+	}
+	s.Later(30)
+	do(s, s.bo, retopic(id, MoveAll, "a"))
+	s.Hears(s.ann, "update_message", "delete_message")
+	do(s, s.bo, retopic(id, MoveAll, "✔ a"))
+	s.Later(61)
+	do(s, s.bo, retopic(id, MoveAll, "a"))
+	s.Hears(s.ann, "update_message", "message")
+	s.setGroup("can_resolve_topics_group", "role:administrators")
+	refused(s, s.bo, retopic(id, MoveAll, "✔ a"), "You don't have permission to resolve topics.")
+}
+
+func TestPoliciesMoveWithTopics(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	set := func(u UserID, c ChannelID, topic string, policy int) {
+		realmtest.Turn(s.Scene, realmtest.System, func(t *Turn) (Done, error) {
+			t.Record(&TopicPolicySet{User: u, Channel: c, Topic: topic, Policy: policy, At: t.Now})
+			return Done{}, nil
+		})
+	}
+	policy := func(u UserID, c ChannelID, topic string) int { return s.Realm.TopicPolicyOf(u, c, topic) }
+	set(s.ann, s.public, "a", 3)
+	set(s.guest, s.public, "a", 1)
+	do(s, s.bo, retopic(id, MoveAll, "b"))
+	if policy(s.ann, s.public, "a") != 0 || policy(s.ann, s.public, "b") != 3 {
+		t.Error("the policy did not move with the topic")
+	}
+	s.post(s.ann, s.public, "c", "hi")
+	set(s.ann, s.public, "c", 2)
+	do(s, s.bo, retopic(id, MoveAll, "c"))
+	if policy(s.ann, s.public, "c") != 2 || policy(s.guest, s.public, "c") != 0 {
+		t.Error("disagreeing policies became something else")
+	}
+	do(s, s.bo, rechannel(id, MoveAll, s.private))
+	if policy(s.guest, s.private, "c") != 0 {
+		t.Error("who cannot follow has a policy there")
+	}
+}
+
+func TestDelete(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	second := s.post(s.ann, s.public, "a", "hi")
+	refused(s, s.bo, DeleteMessage{id}, "You don't have permission to delete this message")
+	refused(s, s.mod, DeleteMessage{id}, "You don't have permission to delete this message")
+	do(s, s.ann, s.text(id, "edited"))
+	do(s, s.cy, AddReaction{Message: id, Name: "zulip"})
+	do(s, s.ann, DeleteMessage{id})
+	for _, u := range []UserID{s.ann, s.bo, s.guest, s.cy} {
+		s.Hears(u, "delete_message", "stream")
+	}
+	refused(s, s.ann, DeleteMessage{id}, "Invalid message(s)")
+	s.Later(601)
+	refused(s, s.ann, DeleteMessage{second}, "The time limit for deleting this message has passed")
+	do(s, s.admin, DeleteMessage{second})
+	s.Hears(s.admin, "delete_message", "stream")
+	own := s.post(s.bot, s.public, "a", "beep")
+	do(s, s.ann, DeleteMessage{own})
+	secret := s.post(s.ann, s.private, "a", "hi")
+	refused(s, s.admin, DeleteMessage{secret}, "Invalid message(s)")
+}
+
+func TestDeleteTopic(t *testing.T) {
+	s := newStage(t)
+	for range 5 {
+		s.post(s.ann, s.public, "a", "hi")
+	}
+	kept := s.post(s.ann, s.public, "b", "hi")
+	refused(s, s.ann, DeleteTopic{s.public, "a"}, "Must be an organization administrator")
+	refused(s, s.admin, DeleteTopic{s.private, "a"}, "Invalid channel ID")
+	if do(s, s.admin, DeleteTopic{s.public, "A"}) {
+		t.Error("messages are left of five")
+	}
+	s.Hears(s.bo, "delete_message", "stream")
+	if s.info(kept).ID != kept {
+		t.Error("another topic is gone")
+	}
+	if do(s, s.admin, DeleteTopic{s.public, "a"}) {
+		t.Error("an unknown topic has messages")
+	}
+}

@@ -1,0 +1,213 @@
+package realm
+
+import (
+	"fmt"
+	"slices"
+)
+
+// hiddenAtOnce is how many messages one fact takes out of somebody's sight: old clients hear one event for each, and a
+// fact may tell a queue at most 128.
+const hiddenAtOnce = 100
+
+// hideFrom takes messages from those who will not see them where they go, before they go.
+func (t *Turn) hideFrom(m *MessageMove) {
+	to := t.chans.must(m.To)
+	var lose []UserID
+	holds := t.holder(m.IDs)
+	for _, u := range t.users.keys() {
+		if t.hasContent(t.users.must(u), to) {
+			continue
+		}
+		if t.SubscriptionOf(u, m.From) != nil || holds(u) {
+			lose = append(lose, u)
+		}
+	}
+	if len(lose) == 0 {
+		return
+	}
+	ids := IDs[MessageID](m.IDs)
+	for part := range slices.Chunk(ids, hiddenAtOnce) {
+		t.Record(&MessagesHidden{IDs: SetOf(part...), Users: lose, Channel: m.From, Topic: m.FromTopic})
+	}
+}
+
+// MessagesHidden says people have no row of messages any more that go where they cannot follow.
+type MessagesHidden struct {
+	IDs     Set
+	Users   []UserID // ascending
+	Channel ChannelID
+	Topic   string
+
+	to []UserID // who hears of it: those who saw them
+}
+
+func (*MessagesHidden) calm() {}
+
+func (f *MessagesHidden) apply(r *Realm) {
+	c, holds := r.chans.must(f.Channel), r.holder(f.IDs)
+	for _, u := range r.only(f.Users...) {
+		if r.hasContent(r.users.must(u), c) && (!r.protected(c) || holds(u)) {
+			f.to = append(f.to, u)
+		}
+	}
+	for _, u := range f.Users {
+		rd := r.reading.open(u)
+		rd.Rows.Subtract(f.IDs)
+		rd.Lost.Union(f.IDs)
+	}
+}
+
+func (f *MessagesHidden) tell(r *Realm) []Notice {
+	if len(f.to) == 0 {
+		return nil
+	}
+	return []Notice{{To: f.to, Event: &MessagesGone{IDs: IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}}}
+}
+
+// MessagesGone is the event delete_message: deleted, or moved out of somebody's sight. At most 100 of one conversation.
+type MessagesGone struct {
+	IDs     []MessageID // ascending
+	Channel ChannelID   // 0: direct
+	Topic   string
+}
+
+func (*MessagesGone) EventType() string { return "delete_message" }
+
+// firsts is where channels' histories began before a change.
+type firsts map[ChannelID]MessageID
+
+func (t *Turn) firstMessages(channels ...ChannelID) firsts {
+	f := firsts{}
+	for _, c := range channels {
+		first, _ := t.by.channel[c].ids.Min()
+		f[c] = MessageID(first)
+	}
+	return f
+}
+
+// tellFirst records where histories begin now, if elsewhere.
+func (t *Turn) tellFirst(before firsts) {
+	channels := make([]ChannelID, 0, len(before))
+	for c := range before {
+		channels = append(channels, c)
+	}
+	slices.Sort(channels)
+	for _, c := range channels {
+		if now := t.firstMessages(c)[c]; now != before[c] {
+			t.Record(&HistoryBegins{c, now})
+		}
+	}
+}
+
+// HistoryBegins says which message is a channel's first now; 0 if none is left.
+type HistoryBegins struct {
+	Channel ChannelID
+	First   MessageID
+}
+
+func (*HistoryBegins) calm()        {}
+func (*HistoryBegins) apply(*Realm) {}
+func (f *HistoryBegins) tell(r *Realm) []Notice {
+	c := r.chans.must(f.Channel)
+	return []Notice{{To: r.knowers(c), Event: &ChannelStirred{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}}}
+}
+
+// What people prefer for a topic: the numbers are the protocol's.
+const (
+	topicMuted    = 1
+	topicUnmuted  = 2
+	topicFollowed = 3
+)
+
+// movePolicies takes people's preferences along when no message of a topic stays behind.
+func (t *Turn) movePolicies(m *MessageMove, empty bool) {
+	to := t.chans.must(m.To)
+	for _, u := range t.prefs.keys() {
+		was, there := t.TopicPolicyOf(u, m.From, m.FromTopic), t.TopicPolicyOf(u, m.To, m.TopicName)
+		if was == 0 && there == 0 {
+			continue
+		}
+		next := was
+		switch {
+		case !t.hasContent(t.users.must(u), to):
+			next = there
+		case empty || was == there:
+		case was == topicUnmuted || there == topicUnmuted:
+			next = topicUnmuted
+		default:
+			next = 0
+		}
+		if was != 0 {
+			t.Record(&TopicPolicySet{User: u, Channel: m.From, Topic: m.FromTopic, At: t.Now})
+		}
+		if next != there {
+			t.Record(&TopicPolicySet{User: u, Channel: m.To, Topic: m.TopicName, Policy: next, At: t.Now})
+		}
+	}
+}
+
+// breadcrumbs leaves notices where messages went and where they came from.
+func (p *editing) breadcrumbs(t *Turn, m *MessageMove, whole bool) {
+	who, n := t.SilentMention(p.me.ID), m.IDs.Len()
+	what := "This topic was"
+	if !whole {
+		if what = fmt.Sprintf("%d messages were", n); n == 1 {
+			what = "1 message was"
+		}
+	}
+	from, to := t.chans.must(m.From), t.chans.must(m.To)
+	if p.NotifyOld {
+		t.Announce(m.From, m.FromTopic, what+" moved to "+t.TopicLink(to, m.TopicName)+" by "+who+".")
+	}
+	if p.NotifyNew {
+		t.Announce(m.To, m.TopicName, what+" moved here from "+t.TopicLink(from, m.FromTopic)+" by "+who+".")
+	}
+}
+
+// undoResolve is how long after marking a topic its undoing takes the notice back instead of adding one, in seconds
+// (protocol).
+const undoResolve = 60
+
+// noticeResolve tells a topic that it was marked as resolved, or no longer is.
+func (t *Turn) noticeResolve(me *User, m *MessageMove) {
+	if last := t.lastNotice(m.To, m.TopicName); last != 0 && t.Now-int64(t.message(last).time) <= undoResolve {
+		t.deleteMessages([]MessageID{last}, 0)
+		return
+	}
+	text := " has marked this topic as resolved."
+	if len(m.TopicName) < len(m.FromTopic) {
+		text = " has marked this topic as unresolved."
+	}
+	t.Say(BotMessage{Channel: m.To, Topic: m.TopicName, Text: t.SilentMention(me.ID) + text, ReadBy: t.readsNotices(m), Kind: resolveNotice})
+}
+
+// resolveNotice marks the bot's message about a topic that was resolved or not.
+const resolveNotice = "resolve"
+
+// lastNotice is a topic's newest message if it is such a notice.
+func (t *Turn) lastNotice(c ChannelID, topic string) MessageID {
+	ix := t.by.channel[c].topics[fold(topic)]
+	if ix == nil {
+		return 0
+	}
+	last, _ := ix.ids.Max()
+	if t.extraOf(MessageID(last)).Notice != resolveNotice {
+		return 0
+	}
+	return MessageID(last)
+}
+
+// readsNotices is whose settings take such notices for read at once.
+func (t *Turn) readsNotices(m *MessageMove) (read []UserID) {
+	for _, u := range t.Subscribers(m.To) {
+		switch t.users.must(u).Text("resolved_topic_notice_auto_read_policy") {
+		case "always":
+			read = append(read, u)
+		case "except_followed":
+			if t.TopicPolicyOf(u, m.To, m.TopicName) != topicFollowed {
+				read = append(read, u)
+			}
+		}
+	}
+	return read
+}

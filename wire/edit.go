@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var editEndpoints = []Endpoint{
+	Custom("PATCH", "/messages/{message_id}", editMessage),
+	Do("DELETE", "/messages/{message_id}", deleteMessage, silent),
+	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic),
+	Custom("GET", "/messages/{message_id}/history", getMessageHistory),
+}
+
+var editEvents = []EventKind{
+	Lazily(messageUpdated),
+	Events(messagesGone),
+}
+
+type editForm struct {
+	Message   realm.MessageID  `path:"message_id"`
+	Content   form.Opt[string] `form:"content"`
+	Topic     form.Opt[string] `form:"topic,alias=subject,strip"`
+	Channel   form.Opt[int64]  `form:"stream_id"`
+	Mode      string           `form:"propagate_mode,default=change_one,enum=change_one|change_later|change_all"`
+	NotifyOld bool             `form:"send_notification_to_old_thread,default=false"`
+	NotifyNew bool             `form:"send_notification_to_new_thread,default=true"`
+	Sum       string           `form:"prev_content_sha256"`
+}
+
+// editAttempts is how often an edit whose message was edited in between is tried again before the client must.
+const editAttempts = 5
+
+func editMessage(c *Call, f editForm) (Answer, error) {
+	cmd := realm.EditMessage{Message: f.Message, Mode: f.Mode, NotifyOld: f.NotifyOld, NotifyNew: f.NotifyNew}
+	if f.Topic.Set {
+		cmd.Topic = &f.Topic.Value
+	}
+	if f.Channel.Set {
+		if cmd.Channel = realm.ChannelID(f.Channel.Value); cmd.Channel <= 0 {
+			return nil, realm.Bad("Invalid channel ID")
+		}
+	}
+	for range editAttempts {
+		var err error
+		if f.Content.Set {
+			if cmd.Content, err = newContent(c, &f); err != nil {
+				return nil, err
+			}
+		}
+		e, err := Play(c, cmd)
+		if errors.Is(err, realm.ErrStale) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		uploads := []any{}
+		for _, d := range e.Detached {
+			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)})
+		}
+		return Answer{"detached_uploads": uploads}, nil
+	}
+	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
+}
+
+// newContent renders the new text, and finds out what the old one did; who may not read the message is refused here.
+func newContent(c *Call, f *editForm) (*realm.NewContent, error) {
+	i, err := Look(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
+	if err != nil {
+		return nil, err
+	}
+	old, ok := c.House.Text(c.Realm, i.Ref)
+	if !ok {
+		return nil, realm.Bad("Invalid message(s)")
+	}
+	text := f.Content.Value
+	if strings.TrimSpace(text) == "" {
+		text = "(deleted)"
+	}
+	if text, err = realm.NormalizeContent(text); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(old.Text))
+	n := &realm.NewContent{OldVersion: i.Ref.Version, OldSum: hex.EncodeToString(sum[:]), WantSum: strings.TrimSpace(f.Sum)}
+	if i.Sender.ID != c.Caller.User {
+		return n, nil // refused in the turn; no need to render
+	}
+	if n.Body, n.Content, err = render(c, text); err != nil {
+		n.Unrenderable = true
+	}
+	if _, n.Old, err = render(c, old.Text); err != nil {
+		n.Old = realm.Content{}
+	}
+	return n, nil
+}
+
+type oneMessageForm struct {
+	Message realm.MessageID `path:"message_id"`
+}
+
+func deleteMessage(f oneMessageForm) realm.DeleteMessage {
+	return realm.DeleteMessage{Message: f.Message}
+}
+
+type deleteTopicForm struct {
+	Channel realm.ChannelID `path:"stream_id"`
+	Topic   string          `form:"topic_name,required,strip"`
+}
+
+// deleteTopicTime is how long one request deletes before the client must ask again.
+const deleteTopicTime = 50 * time.Second
+
+func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
+	for began := time.Now(); time.Since(began) < deleteTopicTime; {
+		more, err := Play(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return Answer{"complete": true}, nil
+		}
+	}
+	return Answer{"complete": false}, nil
+}
+
+func messageUpdated(e *realm.MessageUpdate, to *To) any {
+	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At, "message_id": e.Message,
+		"message_ids": e.IDs, "flags": flagNames(to.Flags)}
+	if e.User == 0 {
+		o["user_id"] = nil
+	}
+	if e.Channel != 0 {
+		o["stream_id"], o["stream_name"] = e.Channel, e.ChannelName
+	}
+	if e.Content {
+		var body realm.Body
+		if e.Body != nil {
+			body = *e.Body
+		} else if b, ok := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.Version}); ok {
+			body = b
+		} else {
+			return nil // erased since
+		}
+		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
+		if e.User != 0 {
+			old, ok := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
+			if !ok {
+				return nil
+			}
+			o["orig_content"], o["orig_rendered_content"] = old.Text, old.HTML
+		}
+	}
+	if e.Moved {
+		o["propagate_mode"], o["orig_subject"] = e.Mode, to.Topic(e.OrigTopic)
+		if e.TopicChanged {
+			o["subject"], o["topic_links"] = to.Topic(e.Topic), topicLinks(e.Links)
+		}
+		if e.NewChannel != e.Channel {
+			o["new_stream_id"] = e.NewChannel
+		}
+	}
+	return o
+}
+
+func messagesGone(e *realm.MessagesGone, to *To) []any {
+	one := obj{"type": "delete_message", "message_type": "private"}
+	if e.Channel != 0 {
+		one["message_type"], one["stream_id"], one["topic"] = "stream", e.Channel, to.Topic(e.Topic)
+	}
+	if to.Has(realm.CapBulkMessageDeletion) {
+		one["message_ids"] = e.IDs
+		return []any{one}
+	}
+	var out []any
+	for _, id := range e.IDs {
+		o := obj{"message_id": id}
+		for k, v := range one {
+			o[k] = v
+		}
+		out = append(out, o)
+	}
+	return out
+}
