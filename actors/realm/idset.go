@@ -14,6 +14,9 @@ func SetOf[T ~int64](ids ...T) Set {
 	return s
 }
 
+// SetFrom is a bitmap that some device made, as a set. It belongs to the set from now on.
+func SetFrom(b *roaring.Bitmap) Set { return Set{b} }
+
 func (s *Set) bitmap() *roaring.Bitmap {
 	if s.b == nil {
 		s.b = roaring.New()

@@ -28,6 +28,7 @@ var floors = map[string][]string{
 	"wire/httpd/park":        {"wire/httpd/park/*"},
 	"wire/contract":          {"wire", "wire/*"},
 	"snapshot/codec":         {"actors/realm", "actors/presence"},
+	"snapshot/search":        {"actors/realm"},
 	"snapshot":               {"snapshot/*", "actors/realm", "actors/presence"},
 	"bench":                  {"bench/*", "wire", "wire/*"},
 	"cmd/parley":             {"*"},
@@ -40,7 +41,8 @@ var homes = map[string][]string{
 	"github.com/fasthttp/router":          {"wire/httpd"},
 	"github.com/cockroachdb/pebble":       {"snapshot"},
 	"github.com/vmihailenco/msgpack":      {"snapshot/codec"},
-	"github.com/RoaringBitmap/roaring/v2": {"actors/realm"},
+	"github.com/RoaringBitmap/roaring/v2": {"actors/realm", "snapshot/search"},
+	"github.com/blevesearch":              {"snapshot/search"},
 }
 
 // lifeless packages start no goroutine, hold no mutex, read no clock, roll no dice, do no I/O.

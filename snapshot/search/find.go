@@ -1,0 +1,331 @@
+package search
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/blevesearch/bleve/v2/index/scorch"
+	scorchseg "github.com/blevesearch/scorch_segment_api/v2"
+
+	"parley/actors/realm"
+)
+
+// segment is what searching needs of one piece of the index, which never changes: the message behind each document, and
+// the terms in order, as one text so that a fragment is found by one scan.
+type segment struct {
+	ids   []uint32
+	terms []byte   // each behind a newline, and one newline at the end
+	at    []uint32 // where each term's newline is
+}
+
+// Find is, for each word of a query, the messages whose text has it: exactly those. For a phrase it is all messages that
+// can have it, and maybe more; any is set where a phrase says nothing the index could answer.
+func (x *Index) Find(q Query) (words, phrases []Found, err error) {
+	err = x.read(func(parts []part) error {
+		for _, w := range q.Words {
+			s, err := union(parts, func(p part) (*roaring.Bitmap, error) { return p.stem(w) })
+			if err != nil {
+				return err
+			}
+			words = append(words, Found{Messages: s})
+		}
+		for _, f := range q.Phrases {
+			found, err := phrase(parts, f)
+			if err != nil {
+				return err
+			}
+			phrases = append(phrases, found)
+		}
+		return nil
+	})
+	return words, phrases, err
+}
+
+// Found is candidates.
+type Found struct {
+	Messages realm.Set
+	Any      bool // every message is one
+}
+
+// part is one segment as it stands in one state of the index.
+type part struct {
+	*segment
+	seg     scorchseg.Segment
+	deleted *roaring.Bitmap
+}
+
+// read opens the index as it stands and prepares its segments.
+func (x *Index) read(fn func([]part) error) error {
+	r, err := x.index.Reader()
+	if err != nil {
+		return fmt.Errorf("read search index: %w", err)
+	}
+	defer r.Close()
+	snapshot, ok := r.(*scorch.IndexSnapshot)
+	if !ok {
+		return fmt.Errorf("read search index: the library hands out a %T", r)
+	}
+	x.mu.Lock()
+	parts, err := x.prepare(snapshot)
+	x.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("read search index: %w", err)
+	}
+	if err := fn(parts); err != nil {
+		return fmt.Errorf("read search index: %w", err)
+	}
+	return nil
+}
+
+// Warm prepares what the next search needs.
+func (x *Index) Warm() error { return x.read(func([]part) error { return nil }) }
+
+// prepare reads the ids and terms of segments that are new and forgets those that were merged away. x.mu is held.
+func (x *Index) prepare(snapshot *scorch.IndexSnapshot) ([]part, error) {
+	var parts []part
+	live := map[uint64]*segment{}
+	for _, s := range snapshot.Segments() {
+		p := part{segment: x.segments[s.Id()], seg: s.Segment(), deleted: s.Deleted()}
+		if p.segment == nil {
+			var err error
+			if p.segment, err = load(p.seg); err != nil {
+				return nil, err
+			}
+		}
+		live[s.Id()] = p.segment
+		parts = append(parts, p)
+	}
+	x.segments = live
+	return parts, nil
+}
+
+func load(seg scorchseg.Segment) (*segment, error) {
+	s := &segment{ids: make([]uint32, seg.Count())}
+	for i := range s.ids {
+		id, err := seg.DocID(uint64(i))
+		if err != nil {
+			return nil, err
+		}
+		if len(id) != 4 {
+			return nil, fmt.Errorf("a document is named by %d bytes", len(id))
+		}
+		s.ids[i] = binary.BigEndian.Uint32(id)
+	}
+	dict, err := seg.Dictionary(fieldText)
+	if err != nil {
+		return nil, err
+	}
+	it := dict.AutomatonIterator(nil, nil, nil)
+	for {
+		e, err := it.Next()
+		if err != nil {
+			return nil, err
+		}
+		if e == nil {
+			break
+		}
+		s.at = append(s.at, uint32(len(s.terms)))
+		s.terms = append(append(s.terms, '\n'), e.Term...)
+	}
+	s.terms = append(s.terms, '\n')
+	return s, nil
+}
+
+func (s *segment) term(i int) []byte {
+	end := len(s.terms) - 1
+	if i+1 < len(s.at) {
+		end = int(s.at[i+1])
+	}
+	return s.terms[s.at[i]+1 : end]
+}
+
+// beginning is the terms that begin with a prefix: a stretch of the order.
+func (s *segment) beginning(prefix string) (from, to int) {
+	from = sort.Search(len(s.at), func(i int) bool { return string(s.term(i)) >= prefix })
+	to = from + sort.Search(len(s.at)-from, func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
+	return from, to
+}
+
+// postings is the documents of one field that have any of the terms.
+func (p part) postings(field string, terms [][]byte) (*roaring.Bitmap, error) {
+	dict, err := p.seg.Dictionary(field)
+	if err != nil {
+		return nil, err
+	}
+	var all []*roaring.Bitmap
+	single := roaring.New()
+	for _, t := range terms {
+		list, err := dict.PostingsList(t, p.deleted, nil)
+		if err != nil {
+			return nil, err
+		}
+		it := list.Iterator(false, false, false, nil)
+		fast, ok := it.(scorchseg.OptimizablePostingsIterator)
+		if !ok {
+			return nil, fmt.Errorf("the library's postings are %T", it)
+		}
+		if doc, one := fast.DocNum1Hit(); one {
+			single.Add(uint32(doc))
+		} else if b := fast.ActualBitmap(); b != nil {
+			all = append(all, b)
+		}
+	}
+	return roaring.FastOr(append(all, single)...), nil
+}
+
+// stem is the documents with a word of that stem.
+func (p part) stem(want string) (*roaring.Bitmap, error) {
+	var terms [][]byte
+	from, to := p.beginning(common(want))
+	for i := from; i < to; i++ {
+		if t := p.term(i); string(t) == want || stem(string(t)) == want {
+			terms = append(terms, t)
+		}
+	}
+	for _, w := range irregular[want] {
+		terms = append(terms, []byte(w))
+	}
+	return p.postings(fieldText, terms)
+}
+
+// A fragment that is shorter (bytes), or that more terms have, narrows hardly anything down and is not looked up.
+const (
+	shortFragment = 3
+	manyTerms     = 2000
+)
+
+// phrase is what can have a phrase: the words that stand whole in it, and words that its ends may be cut from.
+func phrase(parts []part, text string) (Found, error) {
+	type fragment struct {
+		token        string
+		begins, ends bool
+	}
+	var fragments []fragment
+	tokens(text, func(t string, begins, ends bool) {
+		if begins && ends || len(t) >= shortFragment {
+			fragments = append(fragments, fragment{t, begins, ends})
+		}
+	})
+	if len(fragments) == 0 {
+		return Found{Any: true}, nil
+	}
+	any := false
+	s, err := union(parts, func(p part) (*roaring.Bitmap, error) {
+		var docs *roaring.Bitmap
+		for _, f := range fragments {
+			terms, ok := p.having(f.token, f.begins, f.ends)
+			if !ok {
+				continue
+			}
+			b, err := p.postings(fieldText, terms)
+			if err != nil {
+				return nil, err
+			}
+			if docs == nil {
+				docs = b
+			} else {
+				docs.And(b)
+			}
+		}
+		if docs == nil {
+			any = true
+		}
+		return docs, nil
+	})
+	if any {
+		return Found{Any: true}, err
+	}
+	return Found{Messages: s}, err
+}
+
+// having is the terms of which a fragment may be a part: whole, as beginning, as end, or anywhere. It reports false when
+// they are too many to be worth it.
+func (p part) having(token string, begins, ends bool) ([][]byte, bool) {
+	key := []byte(token)
+	if begins {
+		key = append([]byte{'\n'}, key...)
+	}
+	if ends {
+		key = append(key, '\n')
+	}
+	var terms [][]byte
+	for from := 0; ; {
+		i := bytes.Index(p.terms[from:], key)
+		if i < 0 {
+			return terms, true
+		}
+		if len(terms) == manyTerms {
+			return nil, false
+		}
+		i += from
+		if begins {
+			i++
+		}
+		n := sort.Search(len(p.at), func(n int) bool { return int(p.at[n]) >= i }) - 1
+		t := p.term(n)
+		terms = append(terms, t)
+		from = int(p.at[n]) + 1 + len(t) // the next term's newline
+	}
+}
+
+// union is the messages behind the documents that fn finds in each segment.
+func union(parts []part, fn func(part) (*roaring.Bitmap, error)) (realm.Set, error) {
+	out := roaring.New()
+	buf := make([]uint32, 4096)
+	for _, p := range parts {
+		docs, err := fn(p)
+		if err != nil {
+			return realm.Set{}, err
+		}
+		if docs == nil {
+			continue
+		}
+		for it := docs.ManyIterator(); ; {
+			n := it.NextMany(buf)
+			if n == 0 {
+				break
+			}
+			for i, d := range buf[:n] {
+				buf[i] = p.ids[d]
+			}
+			out.AddMany(buf[:n])
+		}
+	}
+	return realm.SetFrom(out), nil
+}
+
+// Versions is which version of each message's text is in the index.
+func (x *Index) Versions() (map[realm.MessageID]uint16, error) {
+	out := map[realm.MessageID]uint16{}
+	err := x.read(func(parts []part) error {
+		for _, p := range parts {
+			dict, err := p.seg.Dictionary(fieldVersion)
+			if err != nil {
+				return err
+			}
+			for it := dict.AutomatonIterator(nil, nil, nil); ; {
+				e, err := it.Next()
+				if err != nil {
+					return err
+				}
+				if e == nil {
+					break
+				}
+				docs, err := p.postings(fieldVersion, [][]byte{[]byte(e.Term)})
+				if err != nil {
+					return err
+				}
+				version := binary.BigEndian.Uint16([]byte(e.Term))
+				docs.Iterate(func(d uint32) bool {
+					out[realm.MessageID(p.ids[d])] = version
+					return true
+				})
+			}
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,142 @@
+// Package search finds the messages whose texts have given words. It keeps one full-text index for each organization,
+// in a directory of its own below the data directory, with bleve's scorch as the library underneath.
+//
+// An index is written behind the journal and remembers the number of the fact it stands at, in the same batch as the
+// texts: after a crash it is behind, never wrong about where. It proposes candidates only. Whether a reader may know of
+// a message is for the realm to say, and a quoted phrase is decided by the text itself.
+package search
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/document"
+	"github.com/blevesearch/bleve/v2/index/scorch"
+	bleve "github.com/blevesearch/bleve_index_api"
+
+	"parley/actors/realm"
+)
+
+// Doc is one text as the index knows it; Gone takes it out.
+type Doc struct {
+	Ref  realm.BodyRef
+	Text string
+	Gone bool
+}
+
+// The fields of a document. Which version of a text is indexed is a term, too: comparing with the disk is a look at a
+// few postings.
+const (
+	fieldID      = "_id"
+	fieldText    = "t"
+	fieldVersion = "v"
+)
+
+var standsAt = []byte("stands at")
+
+// Index is the full-text index of one organization. Any number of goroutines may search; one writes.
+type Index struct {
+	dir      string
+	index    bleve.Index
+	analysis *bleve.AnalysisQueue
+
+	mu       sync.Mutex
+	segments map[uint64]*segment // what searching needs of each, by the segment's own id
+}
+
+// Open opens the index in a directory; it makes an empty one where there is none. An index that cannot be read is
+// damaged: it is thrown away, as everything in it can be had again from the texts.
+func Open(dir string) (*Index, error) {
+	x, err := open(dir)
+	if err != nil {
+		if err = os.RemoveAll(dir); err == nil {
+			x, err = open(dir)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open search index: %w", err)
+	}
+	return x, nil
+}
+
+func open(dir string) (*Index, error) {
+	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}}
+	var err error
+	config := map[string]any{"path": dir, "bolt_timeout": "5s", "numSnapshotsToKeep": 1,
+		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": 0}}
+	if x.index, err = scorch.NewScorch(scorch.Name, config, x.analysis); err != nil {
+		return nil, err
+	}
+	if err := x.index.Open(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Close ends the index; what was written is on disk.
+func (x *Index) Close() error {
+	err := x.index.Close()
+	x.analysis.Close()
+	return err
+}
+
+// At is the number of the fact the index stands at.
+func (x *Index) At() (realm.Seq, error) {
+	r, err := x.index.Reader()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	v, err := r.GetInternal(standsAt)
+	if err != nil || len(v) != 8 {
+		return 0, err
+	}
+	return realm.Seq(binary.BigEndian.Uint64(v)), nil
+}
+
+// Write puts texts in, replaces them and takes them out, and moves to a number, all in one durable step.
+func (x *Index) Write(at realm.Seq, docs []Doc) error {
+	b := bleve.NewBatch()
+	for i := range docs {
+		d := &docs[i]
+		if d.Gone {
+			b.Delete(docID(d.Ref.Message))
+			continue
+		}
+		doc := document.NewDocument(docID(d.Ref.Message))
+		options := bleve.IndexField | bleve.SkipFreqNorm
+		doc.AddField(document.NewTextFieldCustom(fieldText, nil, []byte(d.Text), options, analyzer{}))
+		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, binary.BigEndian.AppendUint16(nil, d.Ref.Version), options, nil))
+		doc.AddIDField()
+		b.Update(doc)
+	}
+	b.SetInternal(standsAt, binary.BigEndian.AppendUint64(nil, uint64(at)))
+	if err := x.index.Batch(b); err != nil {
+		return fmt.Errorf("write search index: %w", err)
+	}
+	return nil
+}
+
+// docID is a message's id as the library wants it: text that sorts like the number.
+func docID(id realm.MessageID) string {
+	return string(binary.BigEndian.AppendUint32(nil, uint32(id)))
+}
+
+// analyzer makes terms of a text: its words in lower case. They are not stemmed: stems are found at the time of the
+// search among the terms that begin alike, so that one set of terms serves words and phrases.
+type analyzer struct{}
+
+func (analyzer) Analyze(text []byte) analysis.TokenStream {
+	var out analysis.TokenStream
+	seen := map[string]bool{} // where and how often a word stands is not kept
+	tokens(string(text), func(t string, _, _ bool) {
+		if !seen[t] {
+			seen[t] = true
+			out = append(out, &analysis.Token{Term: []byte(t), Position: len(out) + 1, End: len(t)})
+		}
+	})
+	return out
+}

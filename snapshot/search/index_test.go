@@ -1,0 +1,243 @@
+package search
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+)
+
+func doc(id realm.MessageID, text string) Doc {
+	return Doc{Ref: realm.BodyRef{Message: id}, Text: text}
+}
+
+func fresh(t testing.TB, docs ...Doc) *Index {
+	x, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	if err := x.Write(1, docs); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// find is what a search comes to when candidates for phrases are compared with the texts.
+func find(t testing.TB, x *Index, texts map[realm.MessageID]string, query string) []realm.MessageID {
+	t.Helper()
+	q := Parse(query)
+	words, phrases, err := x.Find(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []realm.MessageID{}
+	for id := range texts {
+		ok := true
+		for _, w := range words {
+			ok = ok && w.Messages.Has(int64(id))
+		}
+		for i, p := range phrases {
+			candidate := p.Any || p.Messages.Has(int64(id))
+			has := strings.Contains(strings.ToLower(texts[id]), q.Phrases[i])
+			if has && !candidate {
+				t.Errorf("%q: message %d %q has the phrase and is no candidate", query, id, texts[id])
+			}
+			ok = ok && candidate && has
+		}
+		if ok {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestFind(t *testing.T) {
+	texts := map[realm.MessageID]string{
+		1: "The quick brown fox was running home",
+		2: "He runs. Quickly! RUN, I said: cats",
+		3: "a cat's tale — naïve résumé of dying stars",
+		4: "日本語のテキスト and some code: foo_bar(baz)",
+		5: "stars die; skies, happy happiness",
+		6: "https://example.org/path?q=brown%20fox :-)",
+	}
+	var docs []Doc
+	for id, text := range texts {
+		docs = append(docs, doc(id, text))
+	}
+	x := fresh(t, docs...)
+	for _, c := range []struct {
+		query string
+		want  []realm.MessageID
+	}{
+		{"run", []realm.MessageID{1, 2}},
+		{"RUNNING home", []realm.MessageID{1}},
+		{"cats", []realm.MessageID{2, 3}},
+		{"brown fox", []realm.MessageID{1}},
+		{`"brown fox"`, []realm.MessageID{1}},
+		{`"own fo"`, []realm.MessageID{1}},
+		{`"ROWN"`, []realm.MessageID{1, 6}},
+		{"die", []realm.MessageID{3, 5}},
+		{"naïve", []realm.MessageID{3}},
+		{"日本", []realm.MessageID{4}},
+		{`"テキ"`, []realm.MessageID{4}},
+		{"foo_bar", []realm.MessageID{4}},
+		{":-)", []realm.MessageID{6}},
+		{"happy", []realm.MessageID{5}},
+		{`happy "die"`, []realm.MessageID{5}},
+		{"absent", []realm.MessageID{}},
+		{`run "quick`, []realm.MessageID{1, 2}},
+		{`"`, []realm.MessageID{}},
+	} {
+		if got := find(t, x, texts, c.query); !slices.Equal(got, c.want) {
+			t.Errorf("%q finds %v, want %v", c.query, got, c.want)
+		}
+	}
+}
+
+func TestWriteReplacesAndRemembers(t *testing.T) {
+	dir := t.TempDir()
+	x, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := x.At(); at != 0 || err != nil {
+		t.Fatalf("an empty index stands at %d, %v", at, err)
+	}
+	for _, w := range []struct {
+		at   realm.Seq
+		docs []Doc
+	}{{3, []Doc{doc(1, "apple"), doc(2, "pear")}}, {9, []Doc{{Ref: realm.BodyRef{Message: 1, Version: 4}, Text: "plum"}, {Ref: realm.BodyRef{Message: 2}, Gone: true}}}} {
+		if err := x.Write(w.at, w.docs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if at, err := x.At(); at != 9 || err != nil {
+		t.Errorf("stands at %d, %v, want 9", at, err)
+	}
+	texts := map[realm.MessageID]string{1: "plum", 2: ""}
+	for query, want := range map[string][]realm.MessageID{"plum": {1}, "apple": {}, "pear": {}} {
+		if got := find(t, x, texts, query); !slices.Equal(got, want) {
+			t.Errorf("%q finds %v, want %v", query, got, want)
+		}
+	}
+	v, err := x.Versions()
+	if err != nil || len(v) != 1 || v[1] != 4 {
+		t.Errorf("versions are %v, %v", v, err)
+	}
+}
+
+// TestStemsBeginAlike holds what finding stems rests on: a word begins as its stem does, all but the last letter.
+func TestStemsBeginAlike(t *testing.T) {
+	check := func(w string) {
+		if s := stem(w); !strings.HasPrefix(w, common(s)) && !slices.Contains(irregular[s], w) {
+			t.Errorf("%q has the stem %q, which the index would not look for there", w, s)
+		}
+	}
+	for _, w := range strings.Fields("skis skies dying lying tying idly gently ugly early only singly news howe atlas cosmos bias andes inning outing canning herring earring proceed exceed succeed generously communication arsenal national conditional sensibility electricity hopefulness formalize relational happily cries ties kiwis hoping hopping falling luxuriated troubled sized") {
+		check(w)
+	}
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewSource(seed))
+	ends := strings.Fields("s es ed ing ly edly ingly tional ational enci anci abli entli izer ization ation ator alism aliti alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses")
+	for range 50_000 {
+		b := make([]byte, 1+r.Intn(7))
+		for i := range b {
+			b[i] = "abcdefghijklmnopqrstuvwxyzaeiouaeiou"[r.Intn(36)]
+		}
+		w := string(b)
+		for range r.Intn(3) {
+			w += ends[r.Intn(len(ends))]
+		}
+		check(w)
+	}
+}
+
+// TestFindAgainstScan compares the index with reading every text, over random texts written in random batches.
+func TestFindAgainstScan(t *testing.T) {
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewSource(seed))
+	words := strings.Fields("run runs running cat cats catalog über naïve 日本 本 tea-time foo_bar x1 happy happily die dying ok :) http://a.b/c? RUN Cat")
+	seps := []string{" ", ", ", "-", "", ". ", "\n"}
+	text := func(n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteString(words[r.Intn(len(words))] + seps[r.Intn(len(seps))])
+		}
+		return b.String()
+	}
+	x := fresh(t)
+	texts := map[realm.MessageID]string{}
+	for at := realm.Seq(1); at < 12; at++ {
+		var docs []Doc
+		for range 1 + r.Intn(20) {
+			id := realm.MessageID(1 + r.Intn(80))
+			if slices.ContainsFunc(docs, func(d Doc) bool { return d.Ref.Message == id }) {
+				continue
+			}
+			d := doc(id, text(1+r.Intn(8)))
+			if d.Gone = r.Intn(5) == 0; d.Gone {
+				delete(texts, id)
+			} else {
+				texts[id] = d.Text
+			}
+			docs = append(docs, d)
+		}
+		if err := x.Write(at, docs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 300 {
+		query := text(1 + r.Intn(2))
+		if r.Intn(2) == 0 {
+			runes := []rune(strings.ReplaceAll(text(2), `"`, ""))
+			from := r.Intn(len(runes))
+			query = `"` + string(runes[from:from+1+r.Intn(len(runes)-from)]) + `"`
+		}
+		q := Parse(query)
+		want := []realm.MessageID{}
+		for id, text := range texts {
+			has := map[string]bool{}
+			tokens(text, func(t string, _, _ bool) { has[stem(t)] = true })
+			ok := true
+			for _, w := range q.Words {
+				ok = ok && has[w]
+			}
+			for _, p := range q.Phrases {
+				ok = ok && strings.Contains(strings.ToLower(text), p)
+			}
+			if ok {
+				want = append(want, id)
+			}
+		}
+		slices.Sort(want)
+		if got := find(t, x, texts, query); !slices.Equal(got, want) {
+			t.Fatalf("%q finds %v, want %v", query, got, want)
+		}
+	}
+}
+
+func BenchmarkStem(b *testing.B) {
+	for range b.N {
+		stem("communication")
+	}
+}
+
+func ExampleQuery_Marks() {
+	fmt.Println(Parse("run fox").Marks("Foxes were running, not walking"))
+	// Output: [foxes running]
+}
