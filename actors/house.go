@@ -71,6 +71,7 @@ type House struct {
 	journal *actor.PID
 	shards  []*actor.PID
 	texts   *textCache
+	search  Search
 	site    func(stringID string) wire.Site
 
 	mu      sync.RWMutex // guards realms and byName; both only grow
@@ -120,11 +121,13 @@ type Options struct {
 	Now   func() time.Time // nil: the clock
 	Fatal func(error)      // nil: log and exit at once, so that the restart recovers
 	Site  func(stringID string) wire.Site
+	// Search is the full-text index; nil: none, and searches are refused.
+	Search Search
 }
 
 // Open starts the actors and brings every realm of the disk back.
 func Open(disk Disk, o Options) (*House, error) {
-	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, stop: make(chan struct{})}
+	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, stop: make(chan struct{})}
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -136,6 +139,9 @@ func Open(disk Disk, o Options) (*House, error) {
 			h.log.Error("cannot go on; stopping at once so that a restart recovers", "error", err)
 			os.Exit(2)
 		}
+	}
+	if h.search == nil {
+		h.search = noSearch{}
 	}
 	h.texts = newTextCache(textCacheBytes)
 	quiet := slog.New(slog.DiscardHandler)

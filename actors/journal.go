@@ -63,6 +63,9 @@ func (j *journalActor) commit() {
 	j.h.Metrics.Commits.Add(1)
 	j.h.Metrics.Facts.Add(int64(facts))
 	j.h.Metrics.CommitNanos.Add(int64(time.Since(began)))
+	for _, b := range j.batches {
+		j.h.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
+	}
 	told := map[realm.ID]bool{}
 	for i := len(j.waiting) - 1; i >= 0; i-- { // the last turn of each realm carries its newest number
 		w := j.waiting[i]

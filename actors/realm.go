@@ -111,6 +111,9 @@ func (h *House) openRealm(id realm.ID) error {
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
+	if err := h.search.Attach(id, last, rows); err != nil {
+		return fmt.Errorf("realm %d: %w", id, err)
+	}
 	h.startRealm(a, book)
 	if a.r.Founded() {
 		h.introduce(a)
@@ -138,6 +141,9 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: h.now()}
+	if err := h.search.Attach(id, 0, 0); err != nil {
+		return 0, fmt.Errorf("realm %d: %w", id, err)
+	}
 	h.startRealm(a, presence.New())
 	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)

@@ -106,3 +106,14 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	b, err := codec.DecodeText(data)
 	return b, err == nil, err
 }
+
+// EachText calls fn with every version of every text, by ascending message; body reads it.
+func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error {
+	return d.Store.Bodies(uint32(id), nil, nil, func(key, value []byte) error {
+		ref, err := codec.TextRef(key)
+		if err != nil {
+			return err
+		}
+		return fn(ref, func() (realm.Body, error) { return codec.DecodeText(value) })
+	})
+}

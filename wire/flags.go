@@ -72,7 +72,7 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 		return nil, err
 	}
 	const many = 1 << 30 // more than any narrow has, and sums of two do not overflow
-	cmd := realm.FlagNarrow{Terms: terms, Hits: s.hits, Op: f.Op, Flag: f.Flag,
+	cmd := realm.FlagNarrow{Terms: terms, Hits: s.found.Hits, Op: f.Op, Flag: f.Flag,
 		Range: realm.Range{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
 	if err := s.settle(c, &cmd); err != nil {
 		return nil, err

@@ -15,6 +15,8 @@ type House interface {
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
 	// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
 	Dialect(realm.ID) realm.Seq
+	// Search looks words up in the full-text index, which is as new as what the caller can have seen.
+	Search(id realm.ID, words string) (Found, error)
 	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
 	Poll(PollRequest)
 	Gone(PollRequest)

@@ -1,49 +1,201 @@
 package wire
 
 import (
+	"strings"
+
 	"parley/actors/realm"
+	"parley/wire/form"
+	"parley/wire/markdown"
 )
 
-var searchEndpoints []Endpoint
+var searchEndpoints = []Endpoint{
+	Custom("GET", "/messages/matches_narrow", matchesNarrow),
+}
 
 var searchEvents []EventKind
 
+// Found is what the search index says to the words of a search.
+type Found struct {
+	Hits realm.Hits
+	// Marks is what of a plain text the search hits, to be highlighted.
+	Marks func(text string) []string
+}
+
+// SearchText is what of a message's text can be found: as it was written, and as it reads.
+func SearchText(b realm.Body) string { return b.Text + "\n" + markdown.SearchText(b.HTML) }
+
 // searching is the search part of a narrow: what the index proposes, and what only the texts can decide.
 type searching struct {
-	words string
-	hits  realm.Hits
+	c        *Call
+	words    string
+	found    Found
+	compared int
+	err      error // of comparing
 }
+
+// maxCompared is how many texts one search may be compared with: a second or two of reading. Only phrases of the
+// commonest fragments need more.
+const maxCompared = 200_000
 
 // search looks the words of a narrow up.
 func search(c *Call, words string) (*searching, error) {
-	return &searching{words: words}, nil
+	s := &searching{c: c, words: words}
+	if words == "" {
+		return s, nil
+	}
+	var err error
+	s.found, err = c.House.Search(c.Realm, words)
+	return s, err
 }
 
 func (s *searching) wanted() bool { return s.words != "" }
 
+// doubtful reports whether texts must be compared.
+func (s *searching) doubtful() bool {
+	for _, h := range s.found.Hits {
+		if h.Phrase != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // page is a stretch of a narrow.
 func (s *searching) page(c *Call, terms []realm.Term, r realm.Range) (realm.Page, error) {
-	return Look(c, func(v realm.View) (realm.Page, error) {
-		n, err := v.Narrow(terms, s.hits)
+	if !s.doubtful() {
+		return Look(c, func(v realm.View) (realm.Page, error) {
+			n, err := v.Narrow(terms, s.found.Hits)
+			if err != nil {
+				return realm.Page{}, err
+			}
+			return n.Page(v.Spot(n, r.Anchor).In(nil), r, nil), nil
+		})
+	}
+	type place struct {
+		n    realm.Narrowed
+		spot realm.Spot
+	}
+	p, err := Look(c, func(v realm.View) (place, error) {
+		n, err := v.Narrow(terms, s.found.Hits)
 		if err != nil {
-			return realm.Page{}, err
+			return place{}, err
 		}
-		return n.Page(v.Resolve(n, r.Anchor, nil), r, nil), nil
+		return place{n.Frozen(), v.Spot(n, r.Anchor)}, nil
 	})
+	if err != nil {
+		return realm.Page{}, err
+	}
+	match := s.comparing(p.n.Doubts)
+	page := p.n.Page(p.spot.In(match), r, match)
+	return page, s.err
+}
+
+// comparing reads texts to decide where phrases really are.
+func (s *searching) comparing(doubts []realm.Doubt) realm.Match {
+	return func(ids []realm.MessageID) []bool {
+		out := make([]bool, len(ids))
+		if s.compared += len(ids); s.err != nil || s.compared > maxCompared {
+			if s.err == nil {
+				s.err = realm.Refuse(realm.Busy, "BAD_REQUEST", "This search would have to read too many messages; add a word or a channel to it.")
+			}
+			return out
+		}
+		refs, err := Look(s.c, func(v realm.View) ([]realm.BodyRef, error) { return v.Refs(ids), nil })
+		if err != nil {
+			s.err = err
+			return out
+		}
+		for i, ref := range refs {
+			if ref.Message == 0 {
+				continue
+			}
+			text, read := "", false
+			out[i] = true
+			for _, d := range doubts {
+				if d.Sure.Has(int64(ids[i])) {
+					continue
+				}
+				if !read {
+					body, _ := s.c.House.Text(s.c.Realm, ref)
+					text, read = strings.ToLower(body.Text), true
+				}
+				if !strings.Contains(text, d.Phrase) {
+					out[i] = false
+					break
+				}
+			}
+		}
+		return out
+	}
+}
+
+// settle finds the stretch of a narrow beforehand if its messages must be compared by their texts.
+func (s *searching) settle(c *Call, cmd *realm.FlagNarrow) error {
+	if !s.doubtful() {
+		return nil
+	}
+	page, err := s.page(c, cmd.Terms, cmd.Range.Bounded())
+	cmd.Page = &page
+	return err
 }
 
 // among is which of some messages the caller may read and a narrow lets through.
 func (s *searching) among(c *Call, terms []realm.Term, ids []int64) ([]realm.MessageID, error) {
+	return s.which(c, terms, ids, realm.View.Among)
+}
+
+// which is the messages of a list that select takes and the texts confirm.
+func (s *searching) which(c *Call, terms []realm.Term, ids []int64, choose func(realm.View, []realm.Term, realm.Hits, realm.Set) (realm.Narrowed, error)) ([]realm.MessageID, error) {
 	var set realm.Set
 	for _, id := range ids {
 		if id > 0 && id <= realm.MaxMessageID {
 			set.Add(id)
 		}
 	}
-	return Look(c, func(v realm.View) ([]realm.MessageID, error) { return v.Among(terms, s.hits, set) })
+	n, err := Look(c, func(v realm.View) (realm.Narrowed, error) {
+		n, err := choose(v, terms, s.found.Hits, set)
+		return n.Frozen(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var match realm.Match
+	if len(n.Doubts) > 0 {
+		match = s.comparing(n.Doubts)
+	}
+	return n.Matching(match), s.err
 }
 
-func (s *searching) match(topic string, body realm.Body) (content, subject string) { return "", "" }
+// match is a message's text and topic with the hits marked.
+func (s *searching) match(topic string, body realm.Body) (content, subject string) {
+	if !s.wanted() {
+		return body.HTML, markdown.HighlightText(topic)
+	}
+	return markdown.Highlight(body.HTML, s.found.Marks(markdown.SearchText(body.HTML))...), markdown.HighlightText(topic, s.found.Marks(topic)...)
+}
 
-// settle finds the stretch of a narrow beforehand if its messages must be compared by their texts.
-func (s *searching) settle(c *Call, cmd *realm.FlagNarrow) error { return nil }
+type matchesNarrowForm struct {
+	IDs    []int64     `form:"msg_ids,required,maxitems=5000"`
+	Narrow form.Narrow `form:"narrow,required"`
+}
+
+func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
+	terms, words := narrowTerms(f.Narrow)
+	s, err := search(c, words)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.which(c, terms, f.IDs, realm.View.Received)
+	if err != nil {
+		return nil, err
+	}
+	messages := obj{}
+	err = read(c, ids, func(m *realm.Seen, body realm.Body) {
+		content, subject := s.match(Client{}.Topic(m.Topic), body)
+		messages[m.ID.String()] = obj{"match_content": content, "match_subject": subject}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"messages": messages}, nil
+}

@@ -223,7 +223,7 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 		if err != nil {
 			return a, err
 		}
-		a.Page = n.Page(t.Resolve(n, c.Range.Anchor, nil), c.Range.Bounded(), nil)
+		a.Page = n.Page(t.Spot(n, c.Range.Anchor).In(nil), c.Range.Bounded(), nil)
 	}
 	a.Flagged, err = t.flag(me, a.Page.IDs, flag, c.Op == "add")
 	return a, err

@@ -41,33 +41,40 @@ type Page struct {
 	before, after, atAnchor int
 }
 
-// Resolve settles where in the narrow an anchor is. match, if not nil, decides which of its messages really belong to it.
-func (v View) Resolve(n Narrowed, a Anchor, match func(MessageID) bool) int64 {
-	switch a.Kind {
-	case AnchorOldest:
-		return 0
-	case AnchorFirstUnread:
-		if v.User == 0 {
-			return NewestAnchor
-		}
-		return firstOf(v.UnreadIn(n), match)
-	case AnchorDate:
-		return firstOf(v.since(n.IDs, a.Time), match)
-	case AnchorAt:
-		return min(max(a.ID, 0), NewestAnchor)
-	}
-	return NewestAnchor
+// Match decides which messages really belong to a narrow whose phrases are in doubt. nil takes all.
+type Match func([]MessageID) []bool
+
+func (m Match) one(id MessageID) bool { return m == nil || m([]MessageID{id})[0] }
+
+// Spot is where an anchor is: at an id, or at the first match of a set.
+type Spot struct {
+	at    int64
+	among Set
 }
 
-func firstOf(s Set, match func(MessageID) bool) int64 {
-	at := int64(NewestAnchor)
-	s.Each(func(id int64) bool {
-		if match == nil || match(MessageID(id)) {
-			at = id
+// Spot settles what of an anchor the realm alone knows. It is the caller's own and outlives the view.
+func (v View) Spot(n Narrowed, a Anchor) Spot {
+	switch a.Kind {
+	case AnchorOldest:
+		return Spot{}
+	case AnchorAt:
+		return Spot{at: min(max(a.ID, 0), NewestAnchor)}
+	case AnchorFirstUnread:
+		if v.User != 0 {
+			return Spot{at: NewestAnchor, among: v.UnreadIn(n)}
 		}
-		return at == NewestAnchor
-	})
-	return at
+	case AnchorDate:
+		return Spot{at: NewestAnchor, among: v.since(n.IDs, a.Time)}
+	}
+	return Spot{at: NewestAnchor}
+}
+
+// In is the anchor's id.
+func (s Spot) In(match Match) int64 {
+	if first := s.among.forward(0, 1, match); len(first) > 0 {
+		return int64(first[0])
+	}
+	return s.at
 }
 
 // UnreadIn is the caller's unread messages of a narrow that count for first_unread: not in muted topics, and not in muted
@@ -100,13 +107,13 @@ func (v View) since(s Set, time int64) Set {
 // chunk is how many messages are looked at before a match is asked for more.
 const chunk = 256
 
-// Page cuts a stretch around an anchor out of the narrow. match as in Resolve.
-func (n Narrowed) Page(anchor int64, r Range, match func(MessageID) bool) Page {
+// Page cuts a stretch around an anchor out of the narrow.
+func (n Narrowed) Page(anchor int64, r Range, match Match) Page {
 	p := Page{Anchor: anchor}
 	before := n.IDs.backward(anchor, r.Before, match)
 	slices.Reverse(before)
 	p.IDs = before
-	if !r.Exclude && n.IDs.Has(anchor) && (match == nil || match(MessageID(anchor))) {
+	if !r.Exclude && n.IDs.Has(anchor) && match.one(MessageID(anchor)) {
 		p.IDs, p.Found, p.atAnchor = append(p.IDs, MessageID(anchor)), true, 1
 	}
 	after := n.IDs.forward(anchor, r.After, match)
@@ -118,7 +125,7 @@ func (n Narrowed) Page(anchor int64, r Range, match func(MessageID) bool) Page {
 }
 
 // backward is the last n matching ids below an id, newest first.
-func (s Set) backward(below int64, n int, match func(MessageID) bool) []MessageID {
+func (s Set) backward(below int64, n int, match Match) []MessageID {
 	var out []MessageID
 	for hi := s.Rank(below - 1); hi > 0 && len(out) < n; {
 		size := n - len(out)
@@ -126,19 +133,16 @@ func (s Set) backward(below int64, n int, match func(MessageID) bool) []MessageI
 			size = chunk
 		}
 		lo := max(0, hi-size)
-		part := s.slice(lo, hi)
-		for i := len(part) - 1; i >= 0 && len(out) < n; i-- {
-			if match == nil || match(part[i]) {
-				out = append(out, part[i])
-			}
-		}
+		part := s.matching(lo, hi, match)
+		slices.Reverse(part)
+		out = append(out, part[:min(len(part), n-len(out))]...)
 		hi = lo
 	}
 	return out
 }
 
 // forward is the first n matching ids above an id, oldest first.
-func (s Set) forward(above int64, n int, match func(MessageID) bool) []MessageID {
+func (s Set) forward(above int64, n int, match Match) []MessageID {
 	var out []MessageID
 	size := s.Len()
 	for lo := s.Rank(above); lo < size && len(out) < n; {
@@ -147,12 +151,40 @@ func (s Set) forward(above int64, n int, match func(MessageID) bool) []MessageID
 			step = chunk
 		}
 		hi := min(size, lo+step)
-		for _, id := range s.slice(lo, hi) {
-			if len(out) < n && (match == nil || match(id)) {
-				out = append(out, id)
+		part := s.matching(lo, hi, match)
+		out = append(out, part[:min(len(part), n-len(out))]...)
+		lo = hi
+	}
+	return out
+}
+
+func (s Set) matching(lo, hi int, match Match) []MessageID {
+	ids := s.slice(lo, hi)
+	if match == nil {
+		return ids
+	}
+	out := ids[:0]
+	for i, ok := range match(slices.Clone(ids)) {
+		if ok {
+			out = append(out, ids[i])
+		}
+	}
+	return out
+}
+
+// Matching is every matching id of the narrow, ascending.
+func (n Narrowed) Matching(match Match) []MessageID { return n.IDs.forward(0, n.IDs.Len(), match) }
+
+// Refs is the current versions of messages' texts; 0 stands for a message that is gone.
+func (r *Realm) Refs(ids []MessageID) []BodyRef {
+	out := make([]BodyRef, len(ids))
+	for i, id := range ids {
+		if m := r.message(id); m != nil {
+			out[i].Message = id
+			if e := r.extra(id, m); e != nil {
+				out[i].Version = e.Version
 			}
 		}
-		lo = hi
 	}
 	return out
 }

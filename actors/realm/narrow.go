@@ -38,14 +38,39 @@ func (o Operand) String() string {
 	return o.Text
 }
 
-// Hits is what the search index proposes for the search terms of one narrow: for each word the messages whose text has
-// it and the topics whose name has it. A message matches when every word is in its text or its topic.
+// Hits is what the search index proposes for the words and phrases a narrow searches for. A message matches when each is
+// in its text or in the name of its topic.
 type Hits []Hit
 
-// Hit is the places of one word.
+// Hit is the places of one word, or where one phrase may be.
 type Hit struct {
 	Messages Set
-	Topics   []TopicID
+	Topics   []TopicID // whose name has it
+	Any      bool      // the index cannot narrow this phrase down: every text may have it
+	Phrase   string    // not "": which of Messages have it is for the texts to say
+}
+
+// Doubt is a phrase that the texts must be compared with, except in messages whose topic has it.
+type Doubt struct {
+	Phrase string
+	Sure   Set
+}
+
+// TopicName is one spelling of a topic's name.
+type TopicName struct {
+	ID   TopicID
+	Name string
+}
+
+// TopicsAfter is up to max topics made after one, in order.
+func (r *Realm) TopicsAfter(after TopicID, max int) []TopicName {
+	var out []TopicName
+	for id := after + 1; id < r.Org().NextTopic && len(out) < max; id++ {
+		if t := r.topics.find(id); t != nil {
+			out = append(out, TopicName{id, t.Name})
+		}
+	}
+	return out
 }
 
 // badNarrow refuses a term; badCombination refuses terms that do not go together.
@@ -64,6 +89,7 @@ func errNotLoggedIn() *Refusal {
 // Narrowed is the messages a narrow lets a caller see. The set may be the realm's own: Frozen copies it.
 type Narrowed struct {
 	IDs    Set
+	Doubts []Doubt
 	shared bool
 	terms  []Term
 }
@@ -88,6 +114,7 @@ type narrowing struct {
 	direct   bool // a term that only direct messages meet
 	hits     Hits
 	mentions []mention
+	doubts   []Doubt
 	within   *Set // only of these, each of which the caller may read or not by itself
 }
 
@@ -101,10 +128,15 @@ type mention struct {
 // none.
 func (v View) Narrow(terms []Term, hits Hits) (Narrowed, error) { return v.narrow(terms, hits, nil) }
 
-// Among is which of some messages the caller may read and a narrow lets through, ascending.
-func (v View) Among(terms []Term, hits Hits, ids Set) ([]MessageID, error) {
-	n, err := v.narrow(terms, hits, &ids)
-	return IDs[MessageID](n.IDs), err
+// Among is which of some messages the caller may read and a narrow lets through.
+func (v View) Among(terms []Term, hits Hits, ids Set) (Narrowed, error) {
+	return v.narrow(terms, hits, &ids)
+}
+
+// Received is which of some messages the caller has a row of and a narrow lets through.
+func (v View) Received(terms []Term, hits Hits, ids Set) (Narrowed, error) {
+	ids = v.rowsWithin(v.User, &ids)
+	return v.narrow(terms, hits, &ids)
 }
 
 func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
@@ -139,7 +171,7 @@ func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
 		}
 	}
 	out := n.evaluate()
-	out.terms = terms
+	out.terms, out.Doubts = terms, n.doubts
 	return out, nil
 }
 
@@ -532,10 +564,10 @@ func (v View) inMutedChannels() Set {
 	return s
 }
 
-// search adds the messages in which every word occurs.
+// search adds the messages in which every word occurs, and every phrase may.
 func (n *narrowing) search() {
 	for _, h := range n.hits {
-		sets := []Set{h.Messages}
+		var sets []Set
 		for _, id := range h.Topics {
 			if t := n.Realm.topics.find(id); t != nil {
 				if ix := n.by.channel[t.Channel].topics[fold(t.Name)]; ix != nil {
@@ -543,7 +575,14 @@ func (n *narrowing) search() {
 				}
 			}
 		}
-		n.in = append(n.in, Either(sets...))
+		if h.Phrase != "" {
+			named := Either(sets...)
+			n.doubts = append(n.doubts, Doubt{h.Phrase, named})
+			sets = []Set{named}
+		}
+		if !h.Any {
+			n.in = append(n.in, Either(append(sets, h.Messages)...))
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
 )
@@ -53,9 +55,11 @@ func serve(args []string) error {
 		return err
 	}
 	sites := siteMaker(c.URL)
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Log: log, Site: sites.of})
+	disk := snapshot.Disk{Store: store}
+	library := search.OpenLibrary(searchDir(c.Data), disk, wire.SearchText, log)
+	house, err := actors.Open(disk, actors.Options{Log: log, Site: sites.of, Search: library})
 	if err != nil {
-		return errors.Join(err, store.Close())
+		return errors.Join(err, library.Close(), store.Close())
 	}
 	sites.house = house
 	passwords := httpd.NewPasswords()
@@ -93,8 +97,11 @@ func serve(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(ctx), house.Close(ctx), store.Close())
+	return errors.Join(err, server.Shutdown(ctx), house.Close(ctx), library.Close(), store.Close())
 }
+
+// searchDir is where the full-text indexes are.
+func searchDir(data string) string { return filepath.Join(data, "search") }
 
 // siteTable knows where organizations are reached: the external URL's host is the root organization, its subdomains the
 // others.

@@ -112,6 +112,14 @@ func TextKey(ref realm.BodyRef) []byte {
 	return binary.BigEndian.AppendUint16(k, ref.Version)
 }
 
+// TextRef reads what TextKey wrote.
+func TextRef(key []byte) (realm.BodyRef, error) {
+	if len(key) != 10 {
+		return realm.BodyRef{}, fmt.Errorf("key of a text has %d bytes", len(key))
+	}
+	return realm.BodyRef{Message: realm.MessageID(binary.BigEndian.Uint64(key)), Version: binary.BigEndian.Uint16(key[8:])}, nil
+}
+
 // Kept is notices that a snapshot keeps because some queue has not acknowledged them: each event once, with its
 // audience.
 type Kept struct {

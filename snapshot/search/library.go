@@ -1,0 +1,573 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// Limits of a library.
+const (
+	// MaxQueued is how many texts of one organization may wait to be indexed. When more come, the queue is dropped and
+	// the index is compared with the disk instead: it costs a scan, but no memory.
+	MaxQueued = 20_000
+	// batchDocs and batchBytes bound what is written in one step.
+	batchDocs  = 1000
+	batchBytes = 4 << 20
+	// patience is how long a search waits for the index to reach what the searcher has seen.
+	patience = 5 * time.Second
+	// nap lets texts gather, so that a busy organization does not write an index segment for each message. A waiting
+	// search wakes the writer.
+	nap = 100 * time.Millisecond
+	// standEvery is how often the number is written when no text came: a start then need not read far back.
+	standEvery = time.Minute
+)
+
+// Disk is where the texts are.
+type Disk interface {
+	// Tail calls fn with the facts after a number; it fails if rows have taken them over.
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
+	// EachText calls fn with every text, versions of one message in order; body reads it.
+	EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error
+}
+
+// Library is the indexes of all organizations. One goroutine writes.
+type Library struct {
+	dir   string
+	disk  Disk
+	plain func(realm.Body) string // what of a text can be found
+	log   *slog.Logger
+
+	mu      sync.Mutex // guards shelves and everything in them but the index itself
+	shelves map[realm.ID]*shelf
+	wake    chan struct{}
+	hurry   bool // somebody waits
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// shelf is one organization's index and what waits for it.
+type shelf struct {
+	id     realm.ID
+	index  *Index
+	behind bool // the queue is not enough: compare with the disk
+	tail   bool // the journal has everything that is missing
+	busy   bool // the writer has taken the queue and not written it yet
+	queue  []realm.TextWrite
+	target realm.Seq // what is on disk
+	at     realm.Seq // what can be searched
+	stored realm.Seq // what the index itself remembers
+	failed error
+	moved  chan struct{} // closed when at moves
+	topics topics
+}
+
+// OpenLibrary keeps the indexes below a directory.
+func OpenLibrary(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger) *Library {
+	l := &Library{dir: dir, disk: disk, plain: plain, log: log, shelves: map[realm.ID]*shelf{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	go l.work()
+	return l
+}
+
+func (l *Library) path(id realm.ID) string {
+	return filepath.Join(l.dir, strconv.FormatUint(uint64(id), 10))
+}
+
+// Attach takes an organization up: its journal ends at last, and its rows stand at rows. Feed follows every commit from
+// then on.
+func (l *Library) Attach(id realm.ID, last, rows realm.Seq) error {
+	x, err := Open(l.path(id))
+	if err != nil {
+		return err
+	}
+	at, err := x.At()
+	if err != nil {
+		return errors.Join(err, x.Close())
+	}
+	s := &shelf{id: id, index: x, at: at, stored: at, target: last, moved: make(chan struct{})}
+	if at != last {
+		s.behind, s.tail = true, at >= rows && at < last
+		if at > last { // of another life of this organization
+			s.at = 0
+		}
+	}
+	l.mu.Lock()
+	l.shelves[id] = s
+	l.mu.Unlock()
+	l.signal()
+	return nil
+}
+
+// Feed notes what a commit wrote. It never blocks.
+func (l *Library) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.shelves[id]
+	if s == nil {
+		return
+	}
+	s.target = upto
+	switch {
+	case len(texts) == 0 && len(s.queue) == 0 && !s.behind && !s.busy && s.failed == nil:
+		s.move(upto)
+		return
+	case len(s.queue)+len(texts) > MaxQueued:
+		s.queue, s.behind, s.tail = nil, true, false
+	default:
+		s.queue = append(s.queue, texts...)
+	}
+	l.signal()
+}
+
+func (l *Library) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// move notes that everything up to a number can be searched. l.mu is held.
+func (s *shelf) move(at realm.Seq) {
+	if s.at != at {
+		s.at = at
+		close(s.moved)
+		s.moved = make(chan struct{})
+	}
+}
+
+// Close writes what waits and closes the indexes.
+func (l *Library) Close() error {
+	close(l.stop)
+	<-l.stopped
+	var errs []error
+	for _, s := range l.shelves {
+		errs = append(errs, s.index.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Library) work() {
+	defer close(l.stopped)
+	stand := time.NewTicker(standEvery)
+	defer stand.Stop()
+	for stopping := false; ; {
+		select {
+		case <-l.wake:
+		case <-stand.C:
+			l.eachShelf(l.stand)
+		case <-l.stop:
+			stopping = true
+		}
+		l.eachShelf(l.catchUp)
+		if stopping {
+			l.eachShelf(l.stand)
+			return
+		}
+		l.rest()
+	}
+}
+
+// rest lets texts gather unless somebody waits for them.
+func (l *Library) rest() {
+	t := time.NewTimer(nap)
+	defer t.Stop()
+	for {
+		l.mu.Lock()
+		hurry := l.hurry
+		l.hurry = false
+		l.mu.Unlock()
+		if hurry {
+			return
+		}
+		select {
+		case <-t.C:
+			return
+		case <-l.stop:
+			return
+		case <-l.wake:
+			defer l.signal() // it is still to be done
+			l.mu.Lock()
+			hurry := l.hurry
+			l.mu.Unlock()
+			if hurry {
+				return
+			}
+			select {
+			case <-t.C:
+			case <-l.stop:
+			}
+			return
+		}
+	}
+}
+
+func (l *Library) eachShelf(fn func(*shelf)) {
+	l.mu.Lock()
+	list := make([]*shelf, 0, len(l.shelves))
+	for _, s := range l.shelves {
+		list = append(list, s)
+	}
+	l.mu.Unlock()
+	for _, s := range list {
+		fn(s)
+	}
+}
+
+// stand writes the number alone when it has moved without a text.
+func (l *Library) stand(s *shelf) {
+	l.mu.Lock()
+	at, idle := s.at, len(s.queue) == 0 && !s.behind && s.failed == nil
+	l.mu.Unlock()
+	if idle && at != s.stored {
+		l.note(s, at, s.index.Write(at, nil))
+	}
+}
+
+// catchUp indexes everything that waits for one organization.
+func (l *Library) catchUp(s *shelf) {
+	for {
+		l.mu.Lock()
+		queue, target, behind, tail := s.queue, s.target, s.behind, s.tail
+		s.queue, s.behind, s.tail = nil, false, false
+		s.busy = len(queue) > 0 || behind
+		busy := s.busy
+		l.mu.Unlock()
+		if !busy {
+			return
+		}
+		var err error
+		switch {
+		case tail:
+			if err = l.replay(s, target); err == nil {
+				err = l.write(s, target, queue)
+				break
+			}
+			l.log.Info("the journal does not reach back to the search index; comparing with the texts", "realm", s.id, "reason", err)
+			fallthrough
+		case behind:
+			err = l.compare(s, target)
+			if err == nil {
+				err = l.write(s, target, queue)
+			}
+		default:
+			err = l.write(s, target, queue)
+		}
+		if err == nil {
+			err = s.index.Warm()
+		}
+		if !l.note(s, target, err) {
+			return
+		}
+	}
+}
+
+// note says how far an index is, or that it failed: then it is left as it is until the next start.
+func (l *Library) note(s *shelf, at realm.Seq, err error) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		s.failed, s.queue = err, nil
+		l.log.Error("search index", "realm", s.id, "error", err)
+		close(s.moved)
+		s.moved = make(chan struct{})
+		return false
+	}
+	s.stored, s.busy = at, false
+	if len(s.queue) == 0 && !s.behind {
+		at = s.target // what came since was no text
+	}
+	s.move(at)
+	return true
+}
+
+// batch gathers documents and writes them when there are enough.
+type batch struct {
+	s     *shelf
+	at    realm.Seq // the number while more is to come
+	docs  []Doc
+	bytes int
+}
+
+func (b *batch) add(d Doc) error {
+	b.docs = append(b.docs, d)
+	if b.bytes += len(d.Text); len(b.docs) < batchDocs && b.bytes < batchBytes {
+		return nil
+	}
+	return b.flush(b.at)
+}
+
+func (b *batch) flush(at realm.Seq) error {
+	err := b.s.index.Write(at, b.docs)
+	b.docs, b.bytes = b.docs[:0], 0
+	return err
+}
+
+// write indexes texts in the order they were written: only the last word on each message counts.
+func (l *Library) write(s *shelf, target realm.Seq, texts []realm.TextWrite) error {
+	last := map[realm.MessageID]int{}
+	for i, t := range texts {
+		// The erasure of an old version, an edit history cut short, says nothing about the message.
+		if j, ok := last[t.Ref.Message]; !ok || t.Ref.Version >= texts[j].Ref.Version {
+			last[t.Ref.Message] = i
+		}
+	}
+	b := batch{s: s, at: s.stored}
+	for i, t := range texts {
+		if last[t.Ref.Message] != i {
+			continue
+		}
+		d := Doc{Ref: t.Ref, Gone: t.Body == nil}
+		if t.Body != nil {
+			d.Text = l.plain(*t.Body)
+		}
+		if err := b.add(d); err != nil {
+			return err
+		}
+	}
+	return b.flush(target)
+}
+
+// replay brings an index up to a number from the journal.
+func (l *Library) replay(s *shelf, target realm.Seq) error {
+	refs := map[realm.MessageID]realm.BodyRef{}
+	gone := map[realm.MessageID]bool{}
+	err := l.disk.Tail(s.id, s.stored, func(seq realm.Seq, f realm.Fact) error {
+		if w, ok := f.(realm.Writer); ok && seq <= target {
+			for ref := range w.Bodies() {
+				if old, ok := refs[ref.Message]; !ok || ref.Version >= old.Version {
+					refs[ref.Message] = ref
+				}
+			}
+		}
+		if e, ok := f.(realm.Eraser); ok && seq <= target {
+			for _, ref := range e.Erased() {
+				if _, ok := refs[ref.Message]; !ok {
+					refs[ref.Message] = ref
+				}
+				gone[ref.Message] = true
+			}
+		}
+		if len(refs) > 10*MaxQueued {
+			return fmt.Errorf("more than %d texts are missing", 10*MaxQueued)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	b := batch{s: s, at: s.stored}
+	for _, ref := range refs {
+		body, ok, err := l.disk.Text(s.id, ref)
+		if err != nil {
+			return err
+		}
+		if !ok && !gone[ref.Message] {
+			return fmt.Errorf("the text of message %d is missing", ref.Message)
+		}
+		d := Doc{Ref: ref, Gone: !ok}
+		if ok {
+			d.Text = l.plain(body)
+		}
+		if err := b.add(d); err != nil {
+			return err
+		}
+	}
+	return b.flush(target)
+}
+
+// compare makes an index what the texts on disk say, whatever it was.
+func (l *Library) compare(s *shelf, target realm.Seq) error {
+	have, err := s.index.Versions()
+	if err != nil {
+		return err
+	}
+	began, written := time.Now(), 0
+	b := batch{s: s, at: s.stored}
+	var ref realm.BodyRef
+	var text string
+	known := false // the newest version seen of ref.Message is the one indexed
+	settle := func() error {
+		if ref.Message == 0 {
+			return nil
+		}
+		delete(have, ref.Message)
+		if known {
+			return nil
+		}
+		written++
+		return b.add(Doc{Ref: ref, Text: text})
+	}
+	err = l.disk.EachText(s.id, func(next realm.BodyRef, body func() (realm.Body, error)) error {
+		select {
+		case <-l.stop:
+			return errors.New("stopped")
+		default:
+		}
+		if next.Message != ref.Message {
+			if err := settle(); err != nil {
+				return err
+			}
+		}
+		ref, text = next, ""
+		version, ok := have[next.Message]
+		if known = ok && version == next.Version; known {
+			return nil
+		}
+		x, err := body()
+		text = l.plain(x)
+		return err
+	})
+	if err == nil {
+		err = settle()
+	}
+	if err != nil {
+		return err
+	}
+	for id := range have {
+		if err := b.add(Doc{Ref: realm.BodyRef{Message: id}, Gone: true}); err != nil {
+			return err
+		}
+	}
+	if err := b.flush(target); err != nil {
+		return err
+	}
+	l.log.Info("search index compared with the texts", "realm", s.id, "written", written, "removed", len(have), "took", time.Since(began).Round(time.Millisecond).String())
+	return nil
+}
+
+// Find answers a search in the state of a number or later. next hands out the topics made after one; marks is what of a
+// text the search hits. ready is false while the index has so much to catch up with that waiting did not help.
+func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(string) []string, ready bool, err error) {
+	s, err := l.wait(id, upto)
+	if s == nil || err != nil {
+		return nil, nil, false, err
+	}
+	if err := s.topics.update(next); err != nil {
+		return nil, nil, false, err
+	}
+	q := Parse(text)
+	words, phrases, err := s.index.Find(q)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	hits = make(realm.Hits, 0, len(words)+len(phrases))
+	for i, w := range words {
+		hits = append(hits, realm.Hit{Messages: w.Messages, Topics: s.topics.word(q.Words[i])})
+	}
+	for i, p := range phrases {
+		hits = append(hits, realm.Hit{Messages: p.Messages, Any: p.Any, Phrase: q.Phrases[i], Topics: s.topics.phrase(q.Phrases[i])})
+	}
+	return hits, q.Marks, true, nil
+}
+
+// wait returns when everything up to a number can be searched, or nil when that takes too long.
+func (l *Library) wait(id realm.ID, upto realm.Seq) (*shelf, error) {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		l.mu.Lock()
+		s := l.shelves[id]
+		if s == nil {
+			l.mu.Unlock()
+			return nil, fmt.Errorf("realm %d has no search index", id)
+		}
+		if s.failed != nil || s.at >= upto && !s.behind {
+			l.mu.Unlock()
+			return s, s.failed
+		}
+		moved := s.moved
+		l.hurry = true
+		l.mu.Unlock()
+		l.signal()
+		select {
+		case <-moved:
+		case <-deadline.C:
+			return nil, nil
+		case <-l.stop:
+			return nil, nil
+		}
+	}
+}
+
+// topics is the names of an organization's topics. They never change; new ones come.
+type topics struct {
+	mu    sync.Mutex
+	last  realm.TopicID
+	ids   []realm.TopicID
+	names []string // in lower case, one for each id
+	words map[string][]realm.TopicID
+}
+
+func (t *topics) update(next func(realm.TopicID) ([]realm.TopicName, error)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.words == nil {
+		t.words = map[string][]realm.TopicID{}
+	}
+	for {
+		list, err := next(t.last)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, n := range list {
+			t.last = n.ID
+			t.ids, t.names = append(t.ids, n.ID), append(t.names, strings.ToLower(n.Name))
+			tokens(n.Name, func(w string, _, _ bool) {
+				w = stem(w)
+				if l := t.words[w]; len(l) == 0 || l[len(l)-1] != n.ID {
+					t.words[w] = append(l, n.ID)
+				}
+			})
+		}
+	}
+}
+
+// word is the topics with a word of that stem. Lists only grow at the end, so handing one out is safe.
+func (t *topics) word(stem string) []realm.TopicID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.words[stem]
+	return l[:len(l):len(l)]
+}
+
+func (t *topics) phrase(text string) []realm.TopicID {
+	t.mu.Lock()
+	ids, names := t.ids, t.names
+	t.mu.Unlock()
+	var out []realm.TopicID
+	for i, n := range names {
+		if strings.Contains(n, text) {
+			out = append(out, ids[i])
+		}
+	}
+	return out
+}
+
+// Rebuild makes the index of an organization anew; nobody else may have it open.
+func Rebuild(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger, id realm.ID, last realm.Seq) (count int, err error) {
+	l := &Library{dir: dir, disk: disk, plain: plain, log: log, stop: make(chan struct{})}
+	if err := os.RemoveAll(l.path(id)); err != nil {
+		return 0, err
+	}
+	x, err := Open(l.path(id))
+	if err != nil {
+		return 0, err
+	}
+	s := &shelf{id: id, index: x, moved: make(chan struct{})}
+	err = l.compare(s, last)
+	if err == nil {
+		var v map[realm.MessageID]uint16
+		v, err = x.Versions()
+		count = len(v)
+	}
+	return count, errors.Join(err, x.Close())
+}
