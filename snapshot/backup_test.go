@@ -3,6 +3,8 @@ package snapshot
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -204,4 +206,50 @@ func TestBackupWhileServing(t *testing.T) {
 		}
 		same(t, "findings", len(findings(t, other)), 0)
 	}
+}
+
+func TestBackupOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClaim(t, s, 1)
+	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}})
+	if err := s.Snapshot(1, 1, 1, yieldRows(Row{1, []byte("k"), []byte("v")})); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := s.Backup(&file); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
+		t.Errorf("a backup left %v", left)
+	}
+	mustClose(t, s)
+
+	// Beside uploads that were put back already.
+	other := filepath.Join(t.TempDir(), "not", "yet", "there")
+	if err := os.MkdirAll(filepath.Join(other, "uploads"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(&file, other, map[uint32]Seq{1: 2}); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Open(other, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "claim", mustClaim(t, s, 1), Claimed{Epoch: 2, Last: 2, Rows: 1})
+	same(t, "tail", tail(t, s, 1, 1), []string{"2 b"})
+	same(t, "rows", rows(t, s, 1), []string{"1 k=v"})
+	mustClose(t, s)
+	names, err := filepath.Glob(filepath.Join(other, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range names {
+		names[i] = filepath.Base(names[i])
+	}
+	same(t, "files", names, []string{"LOCK", "store", "uploads", "watermark"})
 }

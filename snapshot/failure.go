@@ -1,0 +1,98 @@
+package snapshot
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// await runs a call into Pebble that may never return when a write fails. It has returned, or Pebble is stuck.
+func (s *Store) await(call func() error) (returned bool, err error) {
+	result := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				s.stuck.Store(true)
+				result <- panicError(p)
+			}
+		}()
+		result <- call()
+	}()
+	select {
+	case err = <-result:
+		returned = true
+	case <-s.stopped:
+	}
+	if failure := s.Err(); failure != nil {
+		return returned, failure
+	}
+	return returned, err
+}
+
+func panicError(p any) error {
+	if err, ok := p.(error); ok {
+		return err
+	}
+	return fmt.Errorf("%v", p)
+}
+
+// Failed is closed when a write has failed, also one in the background. Err then tells why.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
+
+// Err is nil until a write has failed, then an ErrFailed with the reason.
+func (s *Store) Err() error {
+	select {
+	case <-s.failed:
+		return s.failure
+	default:
+		return nil
+	}
+}
+
+func (s *Store) fail(reason error) {
+	s.failOnce.Do(func() {
+		if vfs.IsNoSpaceError(reason) {
+			reason = fmt.Errorf("the disk is full: %w", reason)
+		}
+		s.failure = &failedError{reason}
+		s.o.Log.Error("data directory failed", "dir", s.dir, "why", reason)
+		close(s.failed)
+	})
+}
+
+// stop fails the store and never returns. Pebble's locks that the goroutine holds stay held.
+func (s *Store) stop(reason error) {
+	s.fail(reason)
+	s.stuck.Store(true)
+	s.stopOnce.Do(func() { close(s.stopped) })
+	select {}
+}
+
+type failedError struct{ reason error }
+
+func (e *failedError) Error() string   { return ErrFailed.Error() + ": " + e.reason.Error() }
+func (e *failedError) Unwrap() []error { return []error{ErrFailed, e.reason} }
+
+// fatalLogger stops the goroutine that Pebble declares lost. Pebble expects Fatalf not to return; ending the process is
+// the decision of whoever opened the store, so the goroutine stays where it is and the store is failed.
+type fatalLogger struct{ s *Store }
+
+func (l fatalLogger) Infof(string, ...any) {}
+
+func (l fatalLogger) Errorf(format string, args ...any) {
+	l.s.o.Log.Warn("pebble", "message", fmt.Sprintf(format, args...))
+}
+
+func (l fatalLogger) Fatalf(format string, args ...any) {
+	l.s.stop(fatalReason(format, args))
+}
+
+// fatalReason keeps an error among the arguments, so that a full disk is recognized.
+func fatalReason(format string, args []any) error {
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			return err
+		}
+	}
+	return fmt.Errorf(format, args...)
+}
