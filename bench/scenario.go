@@ -52,11 +52,11 @@ type Phase struct {
 
 // A Gate is what a run must stay inside for hunt to call it good.
 type Gate struct {
-	Mean       float64 `json:"mean_ms"`         // of all answers but polls
-	P99        float64 `json:"p99_ms"`          // of all answers but polls
-	Errors     float64 `json:"errors_percent"`  // 5xx and lost answers
-	SeenP99    float64 `json:"seen_p99_ms"`     // from intended send to seen
-	Violations int     `json:"violations"`      // broken promises
+	Mean       float64 `json:"mean_ms"`        // of all answers but polls
+	P99        float64 `json:"p99_ms"`         // of all answers but polls
+	Errors     float64 `json:"errors_percent"` // 5xx and lost answers
+	SeenP99    float64 `json:"seen_p99_ms"`    // from intended send to seen
+	Violations int     `json:"violations"`     // broken promises
 	// Above these there is no verdict, since rates and latencies are not the server's: the generator's thread as a share
 	// of one core, how far it is behind its own schedule, and what other processes take of the machine. CPU figures are
 	// counted for each process and stand.
