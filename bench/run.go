@@ -189,6 +189,9 @@ func (r *run) metricsURL() string {
 	if r.opt.metrics != "" {
 		return r.opt.metrics
 	}
+	if r.srv.metrics != "" {
+		return r.srv.metrics
+	}
 	u := "http://" + r.srv.addr.String() + "/metrics"
 	if g, _ := readMetrics(u); g > 0 {
 		return u

@@ -77,6 +77,15 @@ func startSelf(exe string, extra []string) (*server, error) {
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	s := &server{exe: exe, dir: dir}
 	s.args = append([]string{"serve", "--data", filepath.Join(dir, "data"), "--listen", addr}, extra...)
+	if strings.Contains(helpOf(exe, "serve"), "-debug-listen") {
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		debug := fmt.Sprintf("127.0.0.1:%d", port)
+		s.args = append(s.args, "--debug-listen", debug)
+		s.metrics = "http://" + debug + "/metrics"
+	}
 	if err := s.resolve("http://" + addr); err != nil {
 		return nil, err
 	}

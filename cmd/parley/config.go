@@ -30,6 +30,7 @@ type config struct {
 	LogJSON  bool   `toml:"log-json" help:"log as JSON lines"`
 	Cert     string `toml:"tls-cert" help:"certificate file; with tls-key the server speaks TLS itself"`
 	Key      string `toml:"tls-key" help:"key file of the certificate"`
+	Debug    string `toml:"debug-listen" help:"address for metrics (Prometheus text) and Go profiles; asks no login, so keep it private"`
 	Proxies  string `toml:"trusted-proxies" help:"addresses or networks, comma-separated, whose X-Forwarded-For is believed"`
 
 	RateLimit      int           `toml:"rate-limit" help:"requests a minute of one account; 0 switches rate limits off"`

@@ -85,6 +85,13 @@ func serve(args []string) error {
 		return errors.Join(err, store.Close())
 	}
 	defer closeControl()
+	if c.Debug != "" {
+		closeMeters, err := serveMeters(c.Debug, house, store, server)
+		if err != nil {
+			return errors.Join(err, store.Close())
+		}
+		defer closeMeters()
+	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	failed := make(chan error, 1)
