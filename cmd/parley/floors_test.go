@@ -23,6 +23,7 @@ var floors = map[string][]string{
 	"actors":                 {"actors/*", "wire"},
 	"wire/form":              {},
 	"wire/markdown":          {"wire/markdown/*"},
+	"wire/markdown/preview":  {"wire/markdown"},
 	"wire":                   {"actors/realm", "actors/queue", "actors/presence", "wire/form", "wire/markdown", "wire/markdown/*", "wire/contract"},
 	"wire/httpd":             {"wire", "wire/*", "actors/realm", "actors/presence"},
 	"wire/httpd/park":        {"wire/httpd/park/*"},

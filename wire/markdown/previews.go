@@ -339,14 +339,14 @@ func ending(p string) string {
 
 // youtubeID reads the id of a video from the address of its page.
 func youtubeID(u *url.URL) string {
-	id := ""
-	switch strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.") {
-	case "youtu.be":
+	id, host := "", strings.ToLower(u.Hostname())
+	switch {
+	case host == "youtu.be":
 		id = strings.TrimPrefix(u.Path, "/")
-	case "youtube.com", "m.youtube.com", "youtube-nocookie.com":
+	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "www.youtube-nocookie.com":
 		first, rest, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		switch first {
-		case "watch", "watch_popup":
+		case "watch", "watch_popup", "playlist":
 			id = u.Query().Get("v")
 		case "v", "embed", "e", "shorts":
 			id, _, _ = strings.Cut(rest, "/")
