@@ -79,6 +79,10 @@ var unwritten = []amendment{
 	{0, add, "GET /users/{user_id} user", "is_active", "bool"},
 	{0, add, "GET /users/{email} user", "is_active", "bool"},
 	{0, loosen, "event realm/update_dict data", "", ""},
+	{0, loosen, "event user_group/update data", "", ""},
+	{0, add, "event user_status", "away?", "bool"}, // only what changed; empty is cleared
+	{0, add, "event user_status", "status_text? emoji_name? emoji_code?", "str"},
+	{0, add, "event user_status", "reaction_type?", "'' | 'unicode_emoji' | 'realm_emoji' | 'zulip_extra_emoji'"},
 	{0, add, "event subscription/update", "value", "bool? | int | str"}, // notification_settings_null
 	{0, add, "POST /register", "jitsi_server_url?", "str?"},
 	{0, add, "RealmPlayground", "highlighter_language?", "str"}, // the specification's name beside the historical one
