@@ -1,15 +1,38 @@
 package wire
 
 import (
+	"slices"
+	"strings"
+
 	"parley/actors/realm"
+	"parley/wire/form"
 )
 
-var channelEndpoints = []Endpoint{}
+var channelEndpoints = []Endpoint{
+	Get("/streams", getChannels),
+	Get("/streams/{stream_id}", getChannel),
+	Act("PATCH", "/streams/{stream_id}", editChannel, silent),
+	Do("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel { return realm.ArchiveChannel{Channel: f.Channel} }, silent),
+	Get("/streams/{stream_id}/members", getSubscribers),
+	Custom("GET", "/streams/{stream_id}/email_address", channelAddress),
+	Get("/get_stream_id", getChannelID),
+	Act("POST", "/channels/create", createChannel, func(id realm.ChannelID) Answer { return Answer{"id": id} }),
+	Get("/users/{user_id}/channels", getChannelsOf),
+	Get("/users/{user_id}/subscriptions/{stream_id}", getIsSubscribed),
+	Get("/users/me/{stream_id}/topics", getTopics).Visitor(),
+}
 
 var channelEvents = []EventKind{
 	Event(channelAppeared),
 	Event(channelVanished),
 	Events(channelStirred),
+	Events(channelChanged),
+	Event(channelPrivacySet),
+	Event(channelArchived),
+	Event(channelUnarchived),
+	Event(func(e *realm.AnnouncementsStopped, _ *To) any {
+		return obj{"type": "realm", "op": "update", "property": e.Setting, "value": -1}
+	}),
 }
 
 // groupValue is a permission setting on the wire: a group's id, or its members.
@@ -71,23 +94,177 @@ func channelObject(c realm.ChannelInfo) obj {
 	return o
 }
 
-func channelAppeared(e *realm.ChannelAppeared, to *To) any {
-	list := []any{}
-	for _, c := range e.Channels {
-		list = append(list, channelObject(c))
-	}
-	return obj{"type": "stream", "op": "create", "streams": list}
+type channelForm struct {
+	Channel realm.ChannelID `path:"stream_id"`
 }
 
-func channelVanished(e *realm.ChannelVanished, to *To) any {
-	if e.Archived && to.Has(realm.CapArchivedChannels) {
-		return nil
+type getChannelsForm struct {
+	Public          bool `form:"include_public,default=true"`
+	WebPublic       bool `form:"include_web_public"`
+	Subscribed      bool `form:"include_subscribed,default=true"`
+	ExcludeArchived bool `form:"exclude_archived,default=true"`
+	AllActive       bool `form:"include_all_active"`
+	All             bool `form:"include_all"`
+	Default         bool `form:"include_default"`
+	OwnerSubscribed bool `form:"include_owner_subscribed"`
+	Content         bool `form:"include_can_access_content"`
+}
+
+func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
+	me := v.Me()
+	if f.AllActive && !me.IsAdmin() {
+		return nil, realm.Bad("User not authorized for this query")
+	}
+	var found []*realm.Channel
+	v.EachChannel(func(ch *realm.Channel) {
+		if (!f.ExcludeArchived || !ch.Archived) && v.MaySeeChannel(ch) && f.takes(v, me, ch) {
+			found = append(found, ch)
+		}
+	})
+	byName(found)
+	list := []any{}
+	for _, ch := range found {
+		o := channelObject(v.ChannelInfo(ch))
+		if f.Default {
+			o["is_default"] = ch.Default
+		}
+		list = append(list, o)
+	}
+	return Answer{"streams": list}, nil
+}
+
+// takes decides whether the caller asked for a channel; any one of the conditions is enough.
+func (f *getChannelsForm) takes(v realm.View, me *realm.User, ch *realm.Channel) bool {
+	return f.All || f.AllActive ||
+		f.Public && !ch.Private && !me.IsGuest() ||
+		f.WebPublic && ch.WebPublic ||
+		f.Subscribed && v.Subscribed(me.ID, ch.ID) ||
+		f.Default && ch.Default ||
+		f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) ||
+		f.Content && v.MayReadChannel(ch)
+}
+
+// byName sorts channels as people look for them.
+func byName(list []*realm.Channel) {
+	slices.SortStableFunc(list, func(a, b *realm.Channel) int {
+		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
+	})
+}
+
+func getChannel(c *Call, v realm.View, f channelForm) (Answer, error) {
+	ch, err := v.VisibleChannel(f.Channel)
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"stream": channelObject(v.ChannelInfo(ch))}, nil
+}
+
+func getSubscribers(c *Call, v realm.View, f channelForm) (Answer, error) {
+	ch, err := v.VisibleChannel(f.Channel)
+	if err != nil {
+		return nil, err
+	}
+	if !v.MaySeeSubscribers(ch) {
+		return nil, realm.Bad("Invalid channel ID")
+	}
+	return Answer{"subscribers": v.Subscribers(ch.ID)}, nil
+}
+
+type getChannelIDForm struct {
+	Name string `form:"stream,required"`
+}
+
+func getChannelID(c *Call, v realm.View, f getChannelIDForm) (Answer, error) {
+	ch := v.FindChannelByName(f.Name)
+	if ch == nil || !v.MaySeeChannel(ch) {
+		return nil, realm.Bad("Invalid channel name '%s'", f.Name)
+	}
+	return Answer{"stream_id": ch.ID}, nil
+}
+
+type channelsOfForm struct {
+	User realm.UserID `path:"user_id"`
+}
+
+// visibleUser is a user the caller may know.
+func visibleUser(v realm.View, id realm.UserID) (*realm.User, error) {
+	u := v.Find(id)
+	if u == nil || u.System || !v.MaySee(u) {
+		return nil, realm.Bad("No such user")
+	}
+	return u, nil
+}
+
+func getChannelsOf(c *Call, v realm.View, f channelsOfForm) (Answer, error) {
+	u, err := visibleUser(v, f.User)
+	if err != nil {
+		return nil, err
+	}
+	ids := []realm.ChannelID{}
+	for _, id := range v.ChannelsOf(u.ID) {
+		if ch := v.FindChannel(id); !ch.Archived && v.MaySeeSubscribers(ch) {
+			ids = append(ids, id)
+		}
+	}
+	return Answer{"subscribed_channel_ids": ids}, nil
+}
+
+type isSubscribedForm struct {
+	User    realm.UserID    `path:"user_id"`
+	Channel realm.ChannelID `path:"stream_id"`
+}
+
+func getIsSubscribed(c *Call, v realm.View, f isSubscribedForm) (Answer, error) {
+	u, err := visibleUser(v, f.User)
+	if err != nil {
+		return nil, err
+	}
+	ch, err := v.VisibleChannel(f.Channel)
+	if err != nil {
+		return nil, err
+	}
+	if !v.MaySeeSubscribers(ch) {
+		return nil, realm.Bad("Invalid channel ID")
+	}
+	return Answer{"is_subscribed": v.Subscribed(u.ID, ch.ID)}, nil
+}
+
+type topicsForm struct {
+	Channel   realm.ChannelID `path:"stream_id"`
+	EmptyName bool            `form:"allow_empty_topic_name"`
+}
+
+func getTopics(c *Call, v realm.View, f topicsForm) (Answer, error) {
+	ch, err := v.ReadableChannel(f.Channel)
+	if err != nil {
+		return nil, err
 	}
 	list := []any{}
-	for _, c := range e.Channels {
-		list = append(list, obj{"stream_id": c})
+	for _, t := range v.Topics(ch) {
+		name := t.Name
+		if name == "" && !f.EmptyName {
+			name = realm.EmptyTopicName
+		}
+		list = append(list, obj{"name": name, "max_id": t.Last})
 	}
-	return obj{"type": "stream", "op": "delete", "streams": list, "stream_ids": e.Channels}
+	return Answer{"topics": list}, nil
+}
+
+type addressForm struct {
+	Channel realm.ChannelID        `path:"stream_id"`
+	Sender  form.Opt[realm.UserID] `form:"sender_id"`
+}
+
+func channelAddress(c *Call, f addressForm) (Answer, error) {
+	sender := realm.EmailGateway
+	if f.Sender.Set {
+		sender = f.Sender.Value
+	}
+	m, err := Play(c, realm.MailToken{Channel: f.Channel, Sender: sender})
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"email": m.Address(c.Tools.MailPattern)}, nil
 }
 
 func channelStirred(e *realm.ChannelStirred, to *To) []any {

@@ -284,6 +284,9 @@ func (s *Shaped) For(u realm.UserID, q *realm.Queue) []*queue.Event {
 	if !q.Wants(s.n.Event.EventType()) {
 		return nil
 	}
+	if _, old := s.n.Event.(*realm.MutedTopicsTold); old && q.EventTypes != nil && q.Wants("user_topic") {
+		return nil // it listens to what took its place
+	}
 	if s.message != nil {
 		return s.forMessage(u, q)
 	}

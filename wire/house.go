@@ -58,6 +58,9 @@ type Tools struct {
 	Generation    int64 // Unix seconds of the process start
 	Dev           bool  // development logins are on
 	Renderer      *Renderer
+	// MailPattern makes mail addresses of channels, with %s for what is before the @: "%s@example.com"; "" if the mail
+	// gateway is not set up.
+	MailPattern string
 }
 
 // Call is one request on its way through an endpoint.

@@ -10,10 +10,6 @@ var (
 
 	callEvents []EventKind
 
-	defaultChannelEndpoints []Endpoint
-
-	defaultChannelEvents []EventKind
-
 	domainEndpoints []Endpoint
 
 	domainEvents []EventKind
@@ -33,10 +29,6 @@ var (
 	fieldEndpoints []Endpoint
 
 	fieldEvents []EventKind
-
-	folderEndpoints []Endpoint
-
-	folderEvents []EventKind
 
 	inviteEndpoints []Endpoint
 
@@ -81,8 +73,4 @@ var (
 	uploadEndpoints []Endpoint
 
 	uploadEvents []EventKind
-
-	userTopicEndpoints []Endpoint
-
-	userTopicEvents []EventKind
 )

@@ -71,8 +71,12 @@ func register(c *Call, f registerForm) (Answer, error) {
 	if wants("presence") && c.Account != nil {
 		rows = presenceRows(c, -1, f.HistoryDays)
 	}
+	var recent []presence.Row
+	if wants("subscription") && f.Subscribers == form.PartialSubscribers {
+		recent = presenceRows(c, -1, partialDays)
+	}
 	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
-		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, explicit: fetch.Set, wants: wants}
+		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, recent: recent, explicit: fetch.Set, wants: wants}
 		for _, x := range sections {
 			if x.wanted(wants) {
 				x.build(s)
@@ -148,7 +152,8 @@ type state struct {
 	queue    *realm.Queue
 	a        Answer
 	presence []presence.Row
-	explicit bool // the fetch types were named
+	recent   []presence.Row // of the last partialDays, for partial lists of subscribers
+	explicit bool           // the fetch types were named
 	wants    func(string) bool
 }
 
@@ -201,18 +206,13 @@ var sections = []section{
 	of("realm_user_settings_defaults", func(s *state) {
 		s.a["realm_user_settings_defaults"] = userSettings(&realm.User{Settings: s.Org().UserDefaults}, false)
 	}),
-	of("stream", func(s *state) {
-		if s.Me() != nil {
-			s.a["streams"] = streamsSection(s)
-		}
-	}),
-	of("subscription", subscriptionSections),
-	of("default_streams", func(s *state) {
-		s.a["realm_default_streams"] = []realm.ChannelID{}
-		if me := s.Me(); me != nil && !me.IsGuest() {
-			s.a["realm_default_streams"] = nonNil(slices.Clone(s.Org().DefaultChannels))
-		}
-	}),
+	of("stream", streamsSection),
+	of("subscription", subscriptionsSection),
+	of("default_streams", defaultStreamsSection),
+	of("default_stream_groups", defaultStreamGroupsSection),
+	of("channel_folders", channelFoldersSection),
+	of("user_topic", userTopicsSection),
+	of("muted_topics", mutedTopicsSection),
 	constant("giphy", "giphy_api_key", noText),
 	constant("tenor", "tenor_api_key", noText),
 	constant("realm_billing", "realm_billing", func() any { return obj{"has_pending_sponsorship_request": false} }),
@@ -230,13 +230,6 @@ var sections = []section{
 	of("recent_private_conversations", recentTalksSection),
 
 	// Each line below gives way to its noun's own section.
-	constant("user_topic", "user_topics", emptyList),
-
-	constant("muted_topics", "muted_topics", emptyList),
-
-	constant("default_stream_groups", "realm_default_stream_groups", emptyList),
-
-	constant("channel_folders", "channel_folders", emptyList),
 
 	of("alert_words", func(s *state) { s.a["alert_words"] = s.AlertWordsOf(s.User) }),
 
@@ -352,38 +345,3 @@ func groupsSection(s *state) {
 	s.a["realm_user_groups"] = list
 }
 
-func streamsSection(s *state) []any {
-	list := []any{}
-	s.EachChannel(func(c *realm.Channel) {
-		if s.MaySeeChannel(c) && (!c.Archived || s.Has(realm.CapArchivedChannels)) {
-			list = append(list, channelObject(s.ChannelInfo(c)))
-		}
-	})
-	return list
-}
-
-func subscriptionSections(s *state) {
-	now, before, never := []any{}, []any{}, []any{}
-	s.EachChannel(func(c *realm.Channel) {
-		if !s.MaySeeChannel(c) || c.Archived && !s.Has(realm.CapArchivedChannels) {
-			return
-		}
-		x := s.SubscriptionOf(s.User, c.ID)
-		switch {
-		case x != nil && x.Active, s.Me() == nil:
-			now = append(now, subscriptionObject(s.SubscriptionInfo(s.User, c, s.MaySeeSubscribers(c)), s.Client))
-		case x != nil:
-			before = append(before, subscriptionObject(s.SubscriptionInfo(s.User, c, s.MaySeeSubscribers(c)), s.Client))
-		default:
-			o := channelObject(s.ChannelInfo(c))
-			if s.Subscribers != form.NoSubscribers {
-				o["subscribers"] = []realm.UserID{}
-				if s.MaySeeSubscribers(c) {
-					o["subscribers"] = s.Realm.Subscribers(c.ID)
-				}
-			}
-			never = append(never, o)
-		}
-	})
-	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now, before, never
-}

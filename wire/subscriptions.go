@@ -1,18 +1,24 @@
 package wire
 
 import (
+	"strconv"
+
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
 var subscriptionEndpoints = []Endpoint{
-	Get("/users/me/subscriptions", getSubscriptions),
+	Custom("GET", "/users/me/subscriptions", getSubscriptions),
 	Act("POST", "/users/me/subscriptions", subscribe, joined),
-	Do("DELETE", "/users/me/subscriptions", unsubscribe, func(l realm.Left) Answer { return Answer{"removed": l.Removed, "not_removed": l.NotRemoved} }),
+	Do("DELETE", "/users/me/subscriptions", unsubscribe, left),
+	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed),
+	Do("POST", "/users/me/subscriptions/properties", setProperties, silent),
+	Do("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, silent),
 }
 
 var subscriptionEvents = []EventKind{
-	Event(subscriptionAdded),
+	Event(subscriptionAdded).Personal(),
 	Event(func(e *realm.SubscriptionRemoved, to *To) any {
 		return obj{"type": "subscription", "op": "remove", "subscriptions": []any{obj{"stream_id": e.Channel, "name": e.Name}}}
 	}),
@@ -23,83 +29,155 @@ var subscriptionEvents = []EventKind{
 		}
 		return obj{"type": "subscription", "op": op, "stream_ids": e.Channels, "user_ids": e.Users}
 	}),
+	Events(subscriptionSet),
+	Event(func(e *realm.ReadBehind, to *To) any {
+		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": realm.IDs[realm.MessageID](e.Messages)}
+	}),
+}
+
+// fullSubscribers is below how many subscribers a client that wants partial lists still gets the full one (protocol).
+const fullSubscribers = 250
+
+// partialDays is how long ago a user in a partial list was here at last (protocol).
+const partialDays = 14
+
+// roster puts what a client wants to know of a channel's subscribers into its object. recent says who belongs into a
+// partial list beside bots; nil sends full lists.
+func roster(o obj, members []realm.UserID, wanted form.IncludeSubscribers, recent func(realm.UserID) bool) {
+	switch {
+	case wanted == form.NoSubscribers:
+	case wanted == form.PartialSubscribers && len(members) >= fullSubscribers && recent != nil:
+		part := []realm.UserID{}
+		for _, u := range members {
+			if recent(u) {
+				part = append(part, u)
+			}
+		}
+		o["partial_subscribers"] = part
+	default:
+		o["subscribers"] = nonNil(members)
+	}
+}
+
+// recently is who belongs into partial lists: bots, people who are here, and people whose presence is younger than
+// partialDays.
+func recently(v realm.View, rows []presence.Row) func(realm.UserID) bool {
+	seen := make(map[realm.UserID]bool, len(rows))
+	oldest := v.Now - partialDays*86400
+	for _, r := range rows {
+		seen[r.User] = max(r.Active, r.Connected) >= oldest
+	}
+	return func(u realm.UserID) bool { return seen[u] || v.Listening(u) || v.Find(u).IsBot() }
 }
 
 // subscriptionObject is a channel with one user's settings for it.
-func subscriptionObject(s realm.SubscriptionInfo, to Client) obj {
+func subscriptionObject(s realm.SubscriptionInfo, to Client, recent func(realm.UserID) bool) obj {
 	o := channelObject(s.ChannelInfo)
 	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
-	own := func(name string, value *bool, inherited bool) {
+	for _, x := range []struct {
+		name     string
+		own      *bool
+		inherits bool
+	}{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible}, {"push_notifications", s.Push, s.Inherited.Push},
+		{"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}} {
 		switch {
-		case value != nil:
-			o[name] = *value
+		case x.own != nil:
+			o[x.name] = *x.own
 		case to.Has(realm.CapNotificationSettingsNull):
-			o[name] = nil
+			o[x.name] = nil
 		default:
-			o[name] = inherited
+			o[x.name] = x.inherits
 		}
 	}
-	own("desktop_notifications", s.Desktop, s.Inherited.Desktop)
-	own("audible_notifications", s.Audible, s.Inherited.Audible)
-	own("push_notifications", s.Push, s.Inherited.Push)
-	own("email_notifications", s.Email, s.Inherited.Email)
-	own("wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard)
-	if to.Subscribers != form.NoSubscribers {
-		o["subscribers"] = nonNil(s.Members)
-	}
+	roster(o, s.Members, to.Subscribers, recent)
 	return o
 }
 
 func subscriptionAdded(e *realm.SubscriptionAdded, to *To) any {
-	list := []any{}
-	for _, s := range e.List {
-		list = append(list, subscriptionObject(s, to.Client))
+	if e.Info.Archived && !to.Has(realm.CapArchivedChannels) {
+		return nil
 	}
-	return obj{"type": "subscription", "op": "add", "subscriptions": list}
+	return obj{"type": "subscription", "op": "add", "subscriptions": []any{subscriptionObject(e.For(to.User), to.Client, nil)}}
+}
+
+func subscriptionSet(e *realm.SubscriptionSet, to *To) []any {
+	update := func(property string, value any) any {
+		return obj{"type": "subscription", "op": "update", "stream_id": e.Channel, "property": property, "value": value}
+	}
+	switch e.Property {
+	case "color":
+		return []any{update("color", e.Color)}
+	case "is_muted":
+		return []any{update("in_home_view", !e.Value), update("is_muted", e.Value)}
+	}
+	return []any{update(e.Property, e.Value)}
 }
 
 type getSubscriptionsForm struct {
 	Subscribers form.IncludeSubscribers `form:"include_subscribers"`
 }
 
-func getSubscriptions(c *Call, v realm.View, f getSubscriptionsForm) (Answer, error) {
-	list := []any{}
-	v.EachChannel(func(ch *realm.Channel) {
-		if s := v.SubscriptionOf(v.User, ch.ID); s != nil && s.Active && !ch.Archived {
-			list = append(list, subscriptionObject(v.SubscriptionInfo(v.User, ch, v.MaySeeSubscribers(ch)), Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}))
+func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
+	var rows []presence.Row
+	if f.Subscribers == form.PartialSubscribers {
+		rows = presenceRows(c, -1, partialDays)
+	}
+	return Look(c, func(v realm.View) (Answer, error) {
+		var found []*realm.Channel
+		for _, id := range v.ChannelsOf(v.User) {
+			if ch := v.FindChannel(id); !ch.Archived {
+				found = append(found, ch)
+			}
 		}
+		byName(found)
+		list, recent := []any{}, recently(v, rows)
+		for _, ch := range found {
+			members := f.Subscribers != form.NoSubscribers && v.MaySeeSubscribers(ch)
+			list = append(list, subscriptionObject(v.SubscriptionInfo(v.User, ch, members), Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
+		}
+		return Answer{"subscriptions": list}, nil
 	})
-	return Answer{"subscriptions": list}, nil
+}
+
+type joiningForm struct {
+	Name        string `form:"name,required,strip"`
+	Description string `form:"description"`
+	Color       string `form:"color"`
 }
 
 type subscribeForm struct {
-	Subscriptions []struct {
-		Name        string `form:"name,required,strip"`
-		Description string `form:"description"`
-		Color       string `form:"color"`
-	} `form:"subscriptions,required"`
-	Principals form.Principals `form:"principals"`
-	Announce   bool            `form:"announce"`
-	Private    bool            `form:"invite_only"`
-	WebPublic  bool            `form:"is_web_public"`
-	Default    bool            `form:"is_default_stream"`
-	History    *bool           `form:"history_public_to_subscribers"`
-	Fatal      bool            `form:"authorization_errors_fatal,default=true"`
-	Notify     bool            `form:"send_new_subscription_messages,default=true"`
+	Subscriptions []joiningForm   `form:"subscriptions,required"`
+	Principals    form.Principals `form:"principals"`
+	Fatal         bool            `form:"authorization_errors_fatal,default=true"`
+	newChannelForm
+}
+
+// joinings are the channels to join; where is the parameter's name, for what is wrong with a colour.
+func joinings(list []joiningForm, where string) (out []realm.Joining, err error) {
+	for i, s := range list {
+		if s.Color != "" && !realm.IsColor(s.Color) {
+			return nil, realm.Bad("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where, i, where)
+		}
+		out = append(out, realm.Joining{Name: s.Name, Color: s.Color, Description: s.Description})
+	}
+	return out, nil
 }
 
 func subscribe(c *Call, f subscribeForm) (realm.Subscribe, error) {
-	cmd := realm.Subscribe{Fatal: f.Fatal, Announce: f.Announce, Notify: f.Notify, Principals: principals(f.Principals),
-		New: realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, History: f.History, Default: f.Default}}
-	for _, s := range f.Subscriptions {
-		cmd.Channels = append(cmd.Channels, realm.Joining{Name: s.Name, Color: s.Color, Description: s.Description})
+	n, err := f.channel()
+	if err != nil {
+		return realm.Subscribe{}, err
 	}
-	return cmd, nil
+	list, err := joinings(f.Subscriptions, "subscriptions")
+	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, Fatal: f.Fatal, Announce: f.Announce, Notify: f.Notify}, err
 }
 
 func principals(p form.Principals) []realm.Principal {
 	var out []realm.Principal
 	for _, id := range p.IDs {
+		if id <= 0 {
+			id = -1 // nobody's; 0 would mean the address
+		}
 		out = append(out, realm.Principal{ID: realm.UserID(id)})
 	}
 	for _, e := range p.Emails {
@@ -110,8 +188,11 @@ func principals(p form.Principals) []realm.Principal {
 
 func joined(j realm.Joined) Answer {
 	a := Answer{"subscribed": namesByUser(j.Subscribed), "already_subscribed": namesByUser(j.Already)}
-	if len(j.Unauthorized) > 0 {
+	if !j.Fatal {
 		a["unauthorized"] = j.Unauthorized
+	}
+	if j.Asked {
+		a["new_subscription_messages_sent"] = j.Notified
 	}
 	return a
 }
@@ -131,4 +212,67 @@ type unsubscribeForm struct {
 
 func unsubscribe(f unsubscribeForm) realm.Unsubscribe {
 	return realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals)}
+}
+
+func left(l realm.Left) Answer { return Answer{"removed": l.Removed, "not_removed": l.NotRemoved} }
+
+type resubscribeForm struct {
+	Delete []string      `form:"delete"`
+	Add    []joiningForm `form:"add"`
+}
+
+func (f *resubscribeForm) Check() *form.Error {
+	for i, s := range f.Add {
+		if s.Color != "" && !realm.IsColor(s.Color) {
+			return form.Bad("Invalid add[" + strconv.Itoa(i) + "]: Value error, add.color is not a valid hex color code")
+		}
+	}
+	return nil
+}
+
+func resubscribe(f resubscribeForm) realm.Resubscribe {
+	list, _ := joinings(f.Add, "add") // Check has looked at the colours
+	return realm.Resubscribe{Add: list, Delete: f.Delete}
+}
+
+func resubscribed(r realm.Resubscribed) Answer {
+	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already), "removed": r.Removed, "not_removed": r.NotRemoved}
+}
+
+type propertyForm struct {
+	Channel  realm.ChannelID `form:"stream_id,required"`
+	Property string          `form:"property,required"`
+	Value    form.Value      `form:"value,required"`
+}
+
+type setPropertiesForm struct {
+	Data []propertyForm `form:"subscription_data,required"`
+}
+
+func setProperties(f setPropertiesForm) realm.SetProperties {
+	var c realm.SetProperties
+	for _, p := range f.Data {
+		c.Changes = append(c.Changes, propertyChange(p.Channel, p.Property, p.Value))
+	}
+	return c
+}
+
+func propertyChange(id realm.ChannelID, property string, v form.Value) realm.PropertyChange {
+	c := realm.PropertyChange{Channel: id, Property: property}
+	if b, err := v.Bool(); err == nil {
+		c.Bool = &b
+	} else if s, err := v.Text(); err == nil {
+		c.Text = &s
+	}
+	return c
+}
+
+type setPropertyForm struct {
+	Channel  realm.ChannelID `path:"stream_id"`
+	Property string          `form:"property,required"`
+	Value    form.Value      `form:"value,required"`
+}
+
+func setProperty(f setPropertyForm) realm.SetProperties {
+	return realm.SetProperties{Changes: []realm.PropertyChange{propertyChange(f.Channel, f.Property, f.Value)}}
 }

@@ -49,6 +49,8 @@ type channelIndex struct {
 	topics      map[string]*topicIndex // by folded name
 	heard       []UserID               // cached: subscribers that have a queue
 	heardKnown  bool
+	traffic     int   // cached: messages in the 28 days before trafficDay
+	trafficDay  int64 // counted from 1970
 }
 
 // FindChannel is a channel by id whatever the caller may know of it, or nil. Commands use the functions below, which
@@ -207,7 +209,7 @@ type NewChannel struct {
 	Folder                             int64
 	TopicsPolicy                       string
 	Default                            bool
-	Settings                           GroupValues
+	Groups                             []GroupChange
 }
 
 // checkChannelName refuses names the protocol does not allow and returns the trimmed one.
@@ -225,7 +227,7 @@ func checkChannelName(name string) (string, error) {
 	return name, nil
 }
 
-// newChannel checks and records a channel; who may create which kind is decided here.
+// newChannel checks and records a channel, without a notice.
 func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
 	c, err := t.planChannel(n)
 	if err != nil {
@@ -235,7 +237,8 @@ func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
 	return t.chans.must(c.ID), nil
 }
 
-// planChannel is newChannel without the recording, so that several can be checked before the first is made.
+// planChannel checks a new channel and who may create it, without recording, so that several can be checked before the
+// first is made.
 func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	name, err := checkChannelName(n.Name)
 	if err != nil {
@@ -244,57 +247,75 @@ func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	if t.FindChannelByName(name) != nil {
 		return nil, Bad("Channel name is already in use.")
 	}
-	history := !n.Private
-	if n.History != nil {
-		history = *n.History
-	}
-	if n.WebPublic && (n.Private || !history) || !n.Private && !history {
-		return nil, Bad("Invalid parameters")
+	history := or(n.History, !n.Private)
+	if err := privacyAllowed(n.Private, n.WebPublic, history); err != nil {
+		return nil, err
 	}
 	me := t.Me()
-	if !t.System {
-		if me == nil {
-			return nil, errPermission()
-		}
-		right := "can_create_public_channel_group"
-		if n.Private {
-			right = "can_create_private_channel_group"
-		}
-		if !t.May(me, right) {
-			return nil, errPermission()
-		}
-		if n.WebPublic {
-			if !t.OrgBool("enable_spectator_access") {
-				return nil, Bad("Web-public channels are not enabled.")
-			}
-			if !t.May(me, "can_create_web_public_channel_group") {
-				return nil, errPermission()
-			}
-		}
-		if n.Retention != nil && me.Role != Owner {
-			return nil, errOwner()
-		}
-		if n.Default && !me.IsAdmin() {
-			return nil, Bad("You do not have permission to change default channels.")
-		}
+	if err := t.mayCreate(me, n); err != nil {
+		return nil, err
 	}
 	if n.Default && n.Private {
 		return nil, Bad("A default channel cannot be private.")
 	}
-	if length(n.Description) > MaxDescription {
-		return nil, Bad("description is too long (limit: %d characters)", MaxDescription)
+	if err := t.openFolder(n.Folder); err != nil {
+		return nil, err
 	}
-	policy := n.TopicsPolicy
-	if policy == "" {
-		policy = "inherit"
+	text, err := cleanDescription(n.Description)
+	if err != nil {
+		return nil, err
 	}
-	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: strings.ReplaceAll(n.Description, "\n", " "), DescriptionHTML: n.DescriptionHTML,
-		Created: t.Now, LastActive: t.Now, Private: n.Private, WebPublic: n.WebPublic, History: history, Retention: n.Retention, Folder: n.Folder,
-		TopicsPolicy: policy, Default: n.Default, Settings: cloneMap(n.Settings)}
+	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: text, DescriptionHTML: n.DescriptionHTML, Created: t.Now, LastActive: t.Now,
+		Private: n.Private, WebPublic: n.WebPublic, History: history, Retention: n.Retention, Folder: n.Folder, TopicsPolicy: "inherit", Default: n.Default, Settings: GroupValues{}}
 	if me != nil {
 		c.Creator = me.ID
 	}
+	if n.TopicsPolicy != "" && n.TopicsPolicy != c.TopicsPolicy {
+		if err := t.maySetTopicsPolicy(me); err != nil {
+			return nil, err
+		}
+		c.TopicsPolicy = n.TopicsPolicy
+	}
+	values, err := t.settingsOf(me, n.Groups, func(name string) GroupValue { return t.ChannelSetting(c, name) })
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range n.Groups {
+		c.Settings[g.Name] = values[i]
+	}
+	if c.Private && !c.History && t.ChannelSetting(c, "can_create_topic_group").Group != groupEveryone {
+		return nil, errTopicCreation()
+	}
+	if c.DescriptionHTML == "" && text != "" {
+		c.DescriptionHTML = t.Describe(text)
+	}
 	return c, nil
+}
+
+// mayCreate: which kinds of channels somebody may create.
+func (t *Turn) mayCreate(me *User, n NewChannel) error {
+	if t.System {
+		return nil
+	}
+	right := "can_create_public_channel_group"
+	if n.Private {
+		right = "can_create_private_channel_group"
+	}
+	if me == nil || !t.May(me, right) {
+		return errPermission()
+	}
+	if n.WebPublic {
+		if err := t.mayOpenToWeb(me); err != nil {
+			return err
+		}
+	}
+	if n.Retention != nil && me.Role != Owner {
+		return errOwner()
+	}
+	if n.Default && !me.IsAdmin() {
+		return errDefaultChannels()
+	}
+	return nil
 }
 
 // ChannelCreated says a channel exists.
@@ -314,7 +335,11 @@ func (f *ChannelCreated) apply(r *Realm) {
 }
 
 func (f *ChannelCreated) tell(r *Realm) []Notice {
-	return []Notice{{To: r.knowers(r.chans.must(f.Channel.ID)), Event: r.appear(f.Channel.ID)}}
+	out := []Notice{{To: r.knowers(r.chans.must(f.Channel.ID)), Event: r.appear(f.Channel.ID)}}
+	if f.Channel.Default {
+		out = append(out, Notice{To: r.members(), Event: r.defaultChannelsTold()})
+	}
+	return out
 }
 
 // ChannelAppeared is the event stream/create: the channel came into somebody's sight.
@@ -357,7 +382,7 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	i := ChannelInfo{Channel: *c, Groups: make(GroupValues, len(ChannelRules)), WeeklyTraffic: r.weeklyTraffic(c)}
 	i.Settings = nil
 	for _, rule := range ChannelRules {
-		i.Groups[rule.Name] = r.ChannelSetting(c, rule.Name)
+		i.Groups[rule.Name] = r.Shown(r.ChannelSetting(c, rule.Name))
 	}
 	if m, ok := ix.ids.Min(); ok {
 		i.FirstMessage = MessageID(m)
@@ -367,25 +392,35 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	return i
 }
 
-// weeklyTraffic is the average of messages a week over the last 28 days, rounded to two significant digits; -1 for a
-// channel younger than a week.
+// weeklyTraffic is the average of messages a week over the 28 days before today, rounded to two significant digits; -1
+// for a channel younger than a week. It changes once a day, so it is counted once a day.
 func (r *Realm) weeklyTraffic(c *Channel) int64 {
-	age := (r.by.clock - c.Created) / 86400
+	age := (r.by.clock - c.Created) / day
 	if age < 7 {
 		return -1
 	}
-	n := int64(r.messagesSince(c.ID, r.by.clock-28*86400))
-	weekly := n / 4
-	if age < 28 {
-		weekly = n * 7 / age
+	ix := r.by.channel[c.ID]
+	today := r.by.clock / day
+	if ix.trafficDay != today {
+		ix.trafficDay = today
+		ix.traffic = r.messagesSince(c.ID, (today-28)*day) - r.messagesSince(c.ID, today*day)
 	}
-	if weekly == 0 && n > 0 {
+	return weekly(int64(ix.traffic), age)
+}
+
+const day = 86400 // seconds
+
+// weekly makes an average of n messages in the last 28 days of a channel's life of age days.
+func weekly(n, age int64) int64 {
+	span := min(age, 28)
+	w := (n*7 + span/2) / span
+	if w == 0 && n > 0 {
 		return 1
 	}
-	for unit := int64(10); weekly >= unit*10; unit *= 10 {
-		if weekly < unit*100 {
-			return (weekly + unit/2) / unit * unit
+	for unit := int64(10); w >= unit*10; unit *= 10 {
+		if w < unit*100 {
+			return (w + unit/2) / unit * unit
 		}
 	}
-	return weekly
+	return w
 }

@@ -17,7 +17,12 @@ type stage struct {
 // newStage: ann and bo are in every channel, the guest in the public one, the others in none; cy is in none either.
 func newStage(t testing.TB) *stage {
 	s := &stage{Scene: realmtest.New(t)}
-	s.owner, s.admin, s.mod = s.Join("Olive", Owner), s.Join("Ada", Administrator), s.Join("Mo", Moderator)
+	s.owner = s.Join("Olive", Owner)
+	// Notices about channels and automatic following have tests of their own; here they would be in the way.
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: false}}})
+	do(s, s.owner, ChangeUserDefaults{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: int64(4)},
+		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: int64(4)}, {Name: "automatically_follow_topics_where_mentioned", Value: false}}})
+	s.admin, s.mod = s.Join("Ada", Administrator), s.Join("Mo", Moderator)
 	s.ann, s.bo, s.cy, s.guest = s.Join("Ann"), s.Join("Bo"), s.Join("Cy"), s.Join("Gus", Guest)
 	s.bot = s.JoinBot("Robo", s.ann)
 	yes := true

@@ -41,7 +41,7 @@ func (p *editing) carryOut(t *Turn) Edited {
 	t.Record(f)
 	t.tellFirst(first)
 	if whole && !same {
-		t.movePolicies(m, empty)
+		t.movePolicies(m.From, m.FromTopic, m.To, m.TopicName, empty)
 	}
 	if p.toggle {
 		t.noticeResolve(p.me, m)

@@ -47,6 +47,24 @@ var kinds = map[uint16]any{
 	111: (*StatusChanged)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
+	160: (*TopicPoliciesSet)(nil),
+	161: (*MutedTopicsTold)(nil),
+	162: (*ChannelChanged)(nil),
+	163: (*ChannelPrivacySet)(nil),
+	164: (*ChannelArchived)(nil),
+	165: (*ChannelUnarchived)(nil),
+	166: (*AnnouncementsStopped)(nil),
+	167: (*LeftBehind)(nil),
+	168: (*ReadBehind)(nil),
+	169: (*SubscriptionSet)(nil),
+	170: (*FolderCreated)(nil),
+	171: (*FolderChanged)(nil),
+	172: (*FoldersOrdered)(nil),
+	173: (*DefaultChannelsSet)(nil),
+	174: (*DefaultGroupSet)(nil),
+	175: (*DefaultGroupDropped)(nil),
+	176: (*DefaultGroupsTold)(nil),
+	177: (*MailTokenMade)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

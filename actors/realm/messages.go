@@ -214,13 +214,16 @@ type indexes struct {
 	alertedBy                           map[string]*Set // users by folded alert word
 	mutersOf                            map[UserID]*Set // who muted each
 	allPublic                           map[UserID]int  // queues that take messages beyond what was received
+	policies                            map[topicKey]map[UserID]int
+	mailToken                           map[mailKey]string
 }
 
 func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
 		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
-		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{}}
+		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
+		policies: map[topicKey]map[UserID]int{}, mailToken: map[mailKey]string{}}
 }
 
 func (x *indexes) addChannel(c *Channel) {

@@ -112,40 +112,6 @@ func (f *HistoryBegins) tell(r *Realm) []Notice {
 	return []Notice{{To: r.knowers(c), Event: &ChannelStirred{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}}}
 }
 
-// What people prefer for a topic: the numbers are the protocol's.
-const (
-	topicMuted    = 1
-	topicUnmuted  = 2
-	topicFollowed = 3
-)
-
-// movePolicies takes people's preferences along when no message of a topic stays behind.
-func (t *Turn) movePolicies(m *MessageMove, empty bool) {
-	to := t.chans.must(m.To)
-	for _, u := range t.prefs.keys() {
-		was, there := t.TopicPolicyOf(u, m.From, m.FromTopic), t.TopicPolicyOf(u, m.To, m.TopicName)
-		if was == 0 && there == 0 {
-			continue
-		}
-		next := was
-		switch {
-		case !t.hasContent(t.users.must(u), to):
-			next = there
-		case empty || was == there:
-		case was == topicUnmuted || there == topicUnmuted:
-			next = topicUnmuted
-		default:
-			next = 0
-		}
-		if was != 0 {
-			t.Record(&TopicPolicySet{User: u, Channel: m.From, Topic: m.FromTopic, At: t.Now})
-		}
-		if next != there {
-			t.Record(&TopicPolicySet{User: u, Channel: m.To, Topic: m.TopicName, Policy: next, At: t.Now})
-		}
-	}
-}
-
 // breadcrumbs leaves notices where messages went and where they came from.
 func (p *editing) breadcrumbs(t *Turn, m *MessageMove, whole bool) {
 	who, n := t.SilentMention(p.me.ID), m.IDs.Len()
@@ -204,7 +170,7 @@ func (t *Turn) readsNotices(m *MessageMove) (read []UserID) {
 		case "always":
 			read = append(read, u)
 		case "except_followed":
-			if t.TopicPolicyOf(u, m.To, m.TopicName) != topicFollowed {
+			if t.TopicPolicyOf(u, m.To, m.TopicName) != TopicFollowed {
 				read = append(read, u)
 			}
 		}

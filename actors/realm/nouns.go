@@ -8,6 +8,10 @@ type nounTables struct {
 	status     table[UserID, UserStatus]
 
 	// 30-39 channels
+	defaultGroups table[int64, DefaultGroup] // 30
+	folders       table[int64, Folder]       // 31
+	mail          table[string, MailAddress] // 32, by token
+	leaving       table[int64, Leaving]      // 33
 
 	// 40-49 stored items
 
@@ -25,6 +29,10 @@ func (n *nounTables) init(r *Realm) {
 	n.status.init(r, 22)
 
 	// channels
+	n.defaultGroups.init(r, 30)
+	n.folders.init(r, 31)
+	n.mail.init(r, 32)
+	n.leaving.init(r, 33)
 
 	// stored items
 
@@ -48,6 +56,14 @@ func (n *nounTables) index(r *Realm) {
 	}
 
 	// channels
+	for token, a := range n.mail.rows {
+		r.by.mailToken[mailKey{a.Channel, a.User, a.Sender}] = token
+	}
+	for u, l := range r.prefs.rows {
+		for _, p := range l.List {
+			r.by.policy(topicKey{p.Channel, fold(p.Topic)}, u, p.Policy)
+		}
+	}
 
 	// stored items
 
@@ -91,9 +107,6 @@ type Detached struct {
 // detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
 func (t *Turn) detached(u UserID, id MessageID, attachments []string) []Detached { return nil }
 
-// followByTakingPart follows or unmutes a topic because somebody takes part in it: reacts, or votes.
-func (t *Turn) followByTakingPart(me *User, c ChannelID, topic string) {}
-
 // checkDomain refuses addresses outside the organization's domains.
 func (v View) checkDomain(email string) error { return nil }
 
@@ -103,6 +116,9 @@ func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 		// stored items
 
 		// invitations, mail, push, exports
+
+		// channels; last, since its jobs can wait
+		leavingDue,
 	} {
 		if d := due(r, now); d != nil {
 			return d

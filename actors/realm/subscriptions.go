@@ -82,16 +82,13 @@ func (r *Realm) indexActive(u *User) {
 var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
 
 // colorFor is the colour a new subscription gets: the user's old one for the channel, or the first palette entry the
-// user has not used, also counting the ones just planned.
-func (r *Realm) colorFor(u UserID, c ChannelID, planned []string) string {
+// user has not used.
+func (r *Realm) colorFor(u UserID, c ChannelID) string {
 	l := r.subs.find(u)
 	if s := l.find(c); s != nil && s.Color != "" {
 		return s.Color
 	}
 	used := map[string]bool{}
-	for _, p := range planned {
-		used[p] = true
-	}
 	if l != nil {
 		for _, s := range l.List {
 			used[s.Color] = true
@@ -134,13 +131,21 @@ func (f *Subscribed) tell(r *Realm) []Notice {
 	if to := r.only(f.Appears...); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: r.appear(f.Channel)})
 	}
-	for _, u := range r.only(f.Users...) {
-		out = append(out, Notice{To: []UserID{u}, Event: &SubscriptionAdded{[]SubscriptionInfo{r.SubscriptionInfo(u, c, r.MayKnowSubscribers(u, c))}}})
+	if to := r.only(f.Users...); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: r.subscriptionAdded(c, to)})
 	}
-	if to := without(r.peers(c), f.Users...); len(to) > 0 {
+	if to := others(r.peers(c), f.Users); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users}})
 	}
 	return out
+}
+
+// others is an audience without some users; both are ascending.
+func others(to, users []UserID) []UserID {
+	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
+		_, is := slices.BinarySearch(users, u)
+		return is
+	})
 }
 
 // MayKnowSubscribers is MaySeeSubscribers for a user who is not the caller.
@@ -151,8 +156,9 @@ func (r *Realm) MayKnowSubscribers(u UserID, c *Channel) bool {
 // Unsubscribed says users left a channel.
 type Unsubscribed struct {
 	Channel ChannelID
-	Users   []UserID
+	Users   []UserID  // ascending
 	Last    MessageID // last message id they may have received
+	Job     int64     // under which its messages are marked read for them; see leaving.go
 }
 
 func (f *Unsubscribed) apply(r *Realm) {
@@ -164,6 +170,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 		ix.subscribers.Remove(int64(u))
 		ix.active.Remove(int64(u))
 	}
+	r.leave(f.Job, f.Channel, SetOf(f.Users...))
 	ix.heardKnown = false
 }
 
@@ -186,7 +193,7 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}}})
 		}
 	}
-	if to := without(r.peers(c), f.Users...); len(to) > 0 {
+	if to := others(r.peers(c), f.Users); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users}})
 	}
 	return out
@@ -206,6 +213,14 @@ type ChannelNotifications struct {
 	Desktop, Audible, Push, Email, Wildcard bool
 }
 
+// inherited is what somebody's subscriptions inherit; visitors are never notified.
+func (r *Realm) inherited(u UserID) ChannelNotifications {
+	if x := r.users.find(u); x != nil {
+		return x.channelNotifications()
+	}
+	return ChannelNotifications{}
+}
+
 func (u *User) channelNotifications() ChannelNotifications {
 	return ChannelNotifications{
 		Desktop:  u.Flag("enable_stream_desktop_notifications"),
@@ -218,7 +233,7 @@ func (u *User) channelNotifications() ChannelNotifications {
 
 // SubscriptionInfo copies a user's subscription out of the realm.
 func (r *Realm) SubscriptionInfo(u UserID, c *Channel, members bool) SubscriptionInfo {
-	i := SubscriptionInfo{ChannelInfo: r.ChannelInfo(c), KnowsMembers: members, Inherited: r.users.must(u).channelNotifications()}
+	i := SubscriptionInfo{ChannelInfo: r.ChannelInfo(c), KnowsMembers: members, Inherited: r.inherited(u)}
 	if s := r.SubscriptionOf(u, c.ID); s != nil {
 		i.Subscription = *s
 		i.Spans = nil
@@ -229,8 +244,39 @@ func (r *Realm) SubscriptionInfo(u UserID, c *Channel, members bool) Subscriptio
 	return i
 }
 
-// SubscriptionAdded is the event subscription/add, to the subscriber.
-type SubscriptionAdded struct{ List []SubscriptionInfo }
+// SubscriptionAdded is the event subscription/add, to each subscriber of his own. What is the same for all is in it once,
+// however many join together.
+type SubscriptionAdded struct {
+	Info      ChannelInfo
+	Members   []UserID               // subscribers
+	Own       []Subscription         // one for each of Users
+	Users     []UserID               // ascending
+	Knows     []bool                 // one each: may know the subscribers
+	Inherited []ChannelNotifications // one each
+}
+
+func (r *Realm) subscriptionAdded(c *Channel, users []UserID) *SubscriptionAdded {
+	e := &SubscriptionAdded{Info: r.ChannelInfo(c), Members: r.Subscribers(c.ID), Users: users}
+	for _, u := range users {
+		own := *r.SubscriptionOf(u, c.ID)
+		own.Spans = nil
+		e.Own, e.Knows, e.Inherited = append(e.Own, own), append(e.Knows, r.MayKnowSubscribers(u, c)), append(e.Inherited, r.inherited(u))
+	}
+	return e
+}
+
+// For is the subscription as one of the users is told of it.
+func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
+	i, ok := slices.BinarySearch(e.Users, u)
+	if !ok {
+		panic("BUG: the event subscription/add reached user " + u.String() + ", who did not subscribe")
+	}
+	s := SubscriptionInfo{ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i]}
+	if e.Knows[i] {
+		s.Members = e.Members
+	}
+	return s
+}
 
 // SubscriptionRemoved is the event subscription/remove, to the one who left.
 type SubscriptionRemoved struct {
@@ -249,9 +295,11 @@ func (*SubscriptionAdded) EventType() string   { return "subscription" }
 func (*SubscriptionRemoved) EventType() string { return "subscription" }
 func (*PeersChanged) EventType() string        { return "subscription" }
 
-// subscribe records that users join a channel; those who are in it already are left out. It returns who joined.
+// subscribe records that users join a channel; those who are in it already are left out. It returns who joined. color is
+// what they asked for, or "".
 func (t *Turn) subscribe(c *Channel, users []UserID, color string) []UserID {
 	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage}
+	users = slices.Clone(users)
 	slices.Sort(users)
 	for _, u := range slices.Compact(users) {
 		if t.Realm.Subscribed(u, c.ID) {
@@ -260,7 +308,7 @@ func (t *Turn) subscribe(c *Channel, users []UserID, color string) []UserID {
 		f.Users = append(f.Users, u)
 		col := color
 		if col == "" {
-			col = t.colorFor(u, c.ID, nil)
+			col = t.colorFor(u, c.ID)
 		}
 		f.Colors = append(f.Colors, col)
 		if !t.hasMetadata(t.users.must(u), c) {
@@ -275,7 +323,8 @@ func (t *Turn) subscribe(c *Channel, users []UserID, color string) []UserID {
 
 // unsubscribe records that users leave a channel and returns who left.
 func (t *Turn) unsubscribe(c *Channel, users []UserID) []UserID {
-	f := &Unsubscribed{Channel: c.ID, Last: t.Org().NextMessage - 1}
+	users = slices.Clone(users)
+	f := &Unsubscribed{Channel: c.ID, Last: t.Org().NextMessage - 1, Job: t.nextID("leaving")}
 	slices.Sort(users)
 	for _, u := range slices.Compact(users) {
 		if t.Realm.Subscribed(u, c.ID) {
@@ -290,203 +339,11 @@ func (t *Turn) unsubscribe(c *Channel, users []UserID) []UserID {
 
 // joinChannels subscribes a new account to its first channels.
 func (t *Turn) joinChannels(u *User, ids []ChannelID) {
+	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
 		if c := t.chans.find(id); c != nil && !c.Archived {
 			t.subscribe(c, []UserID{u.ID}, "")
 		}
 	}
-}
-
-// Subscribe asks to join channels, creating the ones that do not exist, for oneself or for others.
-type Subscribe struct {
-	Channels   []Joining
-	Principals []Principal // empty: the caller
-	New        NewChannel  // what channels that do not exist are created with; the name comes from Channels
-	Fatal      bool        // refuse everything when one channel may not be joined
-	Announce   bool
-	Notify     bool // tell people who were subscribed by somebody else
-}
-
-// Joining is one channel to join.
-type Joining struct {
-	Name, Color                  string
-	Description, DescriptionHTML string
-}
-
-// Principal is a user named by id or address.
-type Principal struct {
-	ID    UserID
-	Email string
-}
-
-// Joined answers Subscribe.
-type Joined struct {
-	Subscribed, Already map[UserID][]string
-	Unauthorized        []string
-	Notified            bool
-	Created             []ChannelID
-}
-
-func (v View) principals(list []Principal) ([]*User, error) {
-	if len(list) == 0 {
-		return []*User{v.Me()}, nil
-	}
-	var out []*User
-	for _, p := range list {
-		u := v.Find(p.ID)
-		if p.ID == 0 {
-			u = v.FindByEmail(p.Email)
-			if u == nil {
-				if id, ok := v.dummyAddress(p.Email); ok {
-					u = v.Find(id)
-				}
-			}
-		}
-		if u == nil || u.System || !v.MaySee(u) {
-			return nil, errNoUser()
-		}
-		if !u.Active {
-			return nil, errDeactivated()
-		}
-		if !slices.Contains(out, u) {
-			out = append(out, u)
-		}
-	}
-	return out, nil
-}
-
-func (c Subscribe) Decide(t *Turn) (Joined, error) {
-	a := Joined{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}, Unauthorized: []string{}}
-	me := t.Me()
-	if me == nil {
-		return a, errMember()
-	}
-	if me.IsGuest() {
-		return a, errGuest()
-	}
-	users, err := t.principals(c.Principals)
-	if err != nil {
-		return a, err
-	}
-	ids := make([]UserID, len(users))
-	others := false
-	for i, u := range users {
-		ids[i] = u.ID
-		others = others || u.ID != me.ID
-	}
-	type join struct {
-		existing *Channel
-		plan     *Channel
-		color    string
-	}
-	var joins []join
-	var created int
-	for _, j := range c.Channels {
-		if old := t.FindChannelByName(j.Name); old != nil {
-			if old.Archived || !t.mayJoin(me, old) {
-				a.Unauthorized = append(a.Unauthorized, old.Name)
-				continue
-			}
-			if others && !t.mayAdd(me, old) {
-				return a, errPermission()
-			}
-			joins = append(joins, join{existing: old, color: j.Color})
-			continue
-		}
-		n := c.New
-		n.Name, n.Description, n.DescriptionHTML = j.Name, j.Description, j.DescriptionHTML
-		p, err := t.planChannel(n)
-		if err != nil {
-			return a, err
-		}
-		if slices.ContainsFunc(joins, func(o join) bool { return o.plan != nil && fold(o.plan.Name) == fold(p.Name) }) {
-			continue // the same new name twice is one channel
-		}
-		p.ID += ChannelID(created)
-		created++
-		joins = append(joins, join{plan: p, color: j.Color})
-	}
-	if c.Fatal && len(a.Unauthorized) > 0 {
-		return a, Bad("Unable to access channel (%s).", strings.Join(a.Unauthorized, ", "))
-	}
-	if others && created > 0 && !t.May(me, "can_add_subscribers_group") && !me.IsAdmin() && !t.May(me, "can_create_public_channel_group") {
-		return a, errPermission()
-	}
-	for _, j := range joins {
-		ch := j.existing
-		if ch == nil {
-			t.Record(&ChannelCreated{Channel: *j.plan})
-			ch = t.chans.must(j.plan.ID)
-			a.Created = append(a.Created, ch.ID)
-		}
-		joined := t.subscribe(ch, slices.Clone(ids), j.color)
-		for _, u := range ids {
-			if slices.Contains(joined, u) {
-				a.Subscribed[u] = append(a.Subscribed[u], ch.Name)
-			} else {
-				a.Already[u] = append(a.Already[u], ch.Name)
-			}
-		}
-	}
-	return a, nil
-}
-
-// mayJoin: who may subscribe himself. Whoever may read; administrators of a private channel may not.
-func (r *Realm) mayJoin(u *User, c *Channel) bool { return r.hasContent(u, c) && !u.IsGuest() }
-
-// mayAdd: who may subscribe others to a channel he can access.
-func (r *Realm) mayAdd(u *User, c *Channel) bool {
-	return !u.IsGuest() && (u.IsAdmin() || r.May(u, "can_add_subscribers_group") || r.administers(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
-}
-
-// Unsubscribe asks that oneself or others leave channels.
-type Unsubscribe struct {
-	Names      []string
-	Principals []Principal
-}
-
-// Left answers Unsubscribe.
-type Left struct{ Removed, NotRemoved []string }
-
-func (c Unsubscribe) Decide(t *Turn) (Left, error) {
-	a := Left{Removed: []string{}, NotRemoved: []string{}}
-	me := t.Me()
-	if me == nil {
-		return a, errMember()
-	}
-	users, err := t.principals(c.Principals)
-	if err != nil {
-		return a, err
-	}
-	var channels []*Channel
-	var unknown []string
-	for _, n := range c.Names {
-		ch := t.FindChannelByName(n)
-		if ch == nil || !t.hasMetadata(me, ch) {
-			unknown = append(unknown, n)
-			continue
-		}
-		channels = append(channels, ch)
-	}
-	if len(unknown) > 0 {
-		return a, Bad("Channel(s) (%s) do not exist", strings.Join(unknown, ", "))
-	}
-	var ids []UserID
-	for _, u := range users {
-		ids = append(ids, u.ID)
-		for _, ch := range channels {
-			if u.ID != me.ID && u.BotOwner != me.ID && !t.administers(me, ch) && !t.channelAllows(me, ch, "can_remove_subscribers_group") {
-				return a, errPermission()
-			}
-		}
-	}
-	for _, ch := range channels {
-		if len(t.unsubscribe(ch, slices.Clone(ids))) > 0 {
-			a.Removed = append(a.Removed, ch.Name)
-		} else {
-			a.NotRemoved = append(a.NotRemoved, ch.Name)
-		}
-	}
-	return a, nil
 }

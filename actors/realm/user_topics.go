@@ -1,9 +1,13 @@
 package realm
 
+import (
+	"slices"
+)
+
 // TopicPolicies is the row of one user's topic preferences.
 type TopicPolicies struct{ List []TopicPolicy }
 
-// TopicPolicy is how one user wants one topic: 1 muted, 2 unmuted, 3 followed.
+// TopicPolicy is how one user wants one topic.
 type TopicPolicy struct {
 	Channel ChannelID
 	Topic   string // compared without case; spelled as first set
@@ -11,19 +15,76 @@ type TopicPolicy struct {
 	Since   int64
 }
 
+// TopicInherits is no policy of a topic's own; the others stand in narrow.go.
+const TopicInherits = 0
+
 // TopicPolicyOf is a user's preference for a topic, 0 for none.
 func (r *Realm) TopicPolicyOf(u UserID, c ChannelID, topic string) int {
-	if l := r.prefs.find(u); l != nil {
-		for _, p := range l.List {
-			if p.Channel == c && fold(p.Topic) == fold(topic) {
-				return p.Policy
-			}
-		}
-	}
-	return 0
+	return r.by.policies[topicKey{c, fold(topic)}][u]
 }
 
-// TopicPolicySet says a user prefers something else for a topic now; policy 0 forgets it.
+// TopicPoliciesOf is all of a user's preferences, by channel and then as they were set.
+func (r *Realm) TopicPoliciesOf(u UserID) []TopicPolicy {
+	l := r.prefs.find(u)
+	if l == nil {
+		return nil
+	}
+	out := slices.Clone(l.List)
+	slices.SortStableFunc(out, func(a, b TopicPolicy) int { return int(a.Channel - b.Channel) })
+	return out
+}
+
+// TopicPolicyUsers is who has that policy for a topic, ascending.
+func (r *Realm) TopicPolicyUsers(c ChannelID, topic string, policy int) []UserID {
+	var out []UserID
+	for u, p := range r.by.policies[topicKey{c, fold(topic)}] {
+		if p == policy {
+			out = append(out, u)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// setPolicy is how every fact about topic policies changes them.
+func (r *Realm) setPolicy(u UserID, c ChannelID, topic string, policy int, at int64) {
+	k := topicKey{c, fold(topic)}
+	l := r.prefs.open(u)
+	i := -1
+	if r.by.policies[k][u] != 0 {
+		i = slices.IndexFunc(l.List, func(p TopicPolicy) bool { return p.Channel == c && fold(p.Topic) == k.topic })
+	}
+	switch {
+	case policy == 0 && i >= 0:
+		l.List = slices.Delete(l.List, i, i+1)
+	case policy != 0 && i >= 0:
+		l.List[i].Policy, l.List[i].Since = policy, at
+	case policy != 0:
+		l.List = append(l.List, TopicPolicy{c, topic, policy, at})
+	}
+	r.by.policy(k, u, policy)
+	if len(l.List) == 0 {
+		r.prefs.remove(u)
+	}
+}
+
+func (x *indexes) policy(k topicKey, u UserID, policy int) {
+	m := x.policies[k]
+	if policy == 0 {
+		if delete(m, u); len(m) == 0 {
+			delete(x.policies, k)
+		}
+		return
+	}
+	if m == nil {
+		m = map[UserID]int{}
+		x.policies[k] = m
+	}
+	m[u] = policy
+}
+
+// TopicPolicySet says a user prefers something else for a topic now; policy 0 forgets it. It is the event user_topic
+// too.
 type TopicPolicySet struct {
 	User    UserID
 	Channel ChannelID
@@ -32,30 +93,158 @@ type TopicPolicySet struct {
 	At      int64
 }
 
-func (f *TopicPolicySet) apply(r *Realm) {
-	l := r.prefs.open(f.User)
-	for i, p := range l.List {
-		if p.Channel == f.Channel && fold(p.Topic) == fold(f.Topic) {
-			if f.Policy == 0 {
-				l.List = append(l.List[:i], l.List[i+1:]...)
-			} else {
-				l.List[i].Policy, l.List[i].Since = f.Policy, f.At
-			}
-			return
-		}
-	}
-	if f.Policy != 0 {
-		l.List = append(l.List, TopicPolicy{f.Channel, f.Topic, f.Policy, f.At})
-	}
-}
+func (f *TopicPolicySet) apply(r *Realm) { r.setPolicy(f.User, f.Channel, f.Topic, f.Policy, f.At) }
 
 func (f *TopicPolicySet) tell(r *Realm) []Notice {
-	return []Notice{{To: r.only(f.User), Event: f}}
+	return r.tellPolicy([]UserID{f.User}, f)
 }
 
 func (*TopicPolicySet) EventType() string { return "user_topic" }
 
-// followBySending follows or unmutes a topic because the sender's settings say so, before the message is told.
-func (t *Turn) followBySending(me *User, f *MessageSent) int {
-	return 0
+// tellPolicy tells users of their own changed policy: the old list of muted topics first, then what changed.
+func (r *Realm) tellPolicy(users []UserID, f *TopicPolicySet) []Notice {
+	var out []Notice
+	to := r.only(users...)
+	for _, u := range to {
+		out = append(out, Notice{To: []UserID{u}, Event: &MutedTopicsTold{r.MutedTopics(u)}})
+	}
+	if len(to) > 0 {
+		out = append(out, Notice{To: to, Event: f})
+	}
+	return out
+}
+
+// TopicPoliciesSet says many users prefer something else for a topic now, all the same.
+type TopicPoliciesSet struct {
+	Users   []UserID // ascending
+	Channel ChannelID
+	Topic   string
+	Policy  int
+	At      int64
+}
+
+func (f *TopicPoliciesSet) apply(r *Realm) {
+	for _, u := range f.Users {
+		r.setPolicy(u, f.Channel, f.Topic, f.Policy, f.At)
+	}
+}
+
+func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
+	return r.tellPolicy(f.Users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
+}
+
+// MutedTopic is one entry of the old list of muted topics.
+type MutedTopic struct {
+	ChannelName, Topic string
+	Since              int64
+}
+
+// MutedTopicsTold is the event muted_topics, for clients from before topics could be followed.
+type MutedTopicsTold struct{ List []MutedTopic }
+
+func (*MutedTopicsTold) EventType() string { return "muted_topics" }
+
+// MutedTopics is a user's muted topics in channels he may know that are not archived.
+func (r *Realm) MutedTopics(u UserID) []MutedTopic {
+	out := []MutedTopic{}
+	for _, p := range r.TopicPoliciesOf(u) {
+		if p.Policy == TopicMuted {
+			if c := r.chans.find(p.Channel); c != nil && !c.Archived {
+				out = append(out, MutedTopic{c.Name, p.Topic, p.Since})
+			}
+		}
+	}
+	return out
+}
+
+// SetTopicPolicy asks to prefer something else for a topic.
+type SetTopicPolicy struct {
+	Channel ChannelID
+	Topic   string
+	Policy  int
+}
+
+func (c SetTopicPolicy) Decide(t *Turn) (Done, error) {
+	if t.Me() == nil {
+		return Done{}, errMember()
+	}
+	topic, err := checkPolicyTopic(c.Topic)
+	if err != nil {
+		return Done{}, err
+	}
+	// A preference may be forgotten in a channel that one lost access to.
+	if c.Policy == TopicInherits {
+		if t.chans.find(c.Channel) == nil {
+			return Done{}, errChannelID()
+		}
+	} else if _, err := t.ReadableChannel(c.Channel); err != nil {
+		return Done{}, err
+	}
+	t.prefer(t.User, c.Channel, topic, c.Policy)
+	return Done{}, nil
+}
+
+// checkPolicyTopic brings a topic into its stored form; unlike in sending, what is too long is an error.
+func checkPolicyTopic(topic string) (string, error) {
+	if length(topic) > MaxTopic {
+		return "", Bad("topic is too long (limit: %d characters)", MaxTopic)
+	}
+	return NormalizeTopic(topic)
+}
+
+// prefer records a policy unless it is the present one.
+func (t *Turn) prefer(u UserID, c ChannelID, topic string, policy int) {
+	if t.TopicPolicyOf(u, c, topic) != policy {
+		t.Record(&TopicPolicySet{User: u, Channel: c, Topic: topic, Policy: policy, At: t.Now})
+	}
+}
+
+// MuteTopic is the older way to mute a topic, or to take that back.
+type MuteTopic struct {
+	Channel     ChannelID
+	ChannelName string // used when Channel is 0
+	Topic       string
+	Remove      bool
+}
+
+func (c MuteTopic) Decide(t *Turn) (Done, error) {
+	if t.Me() == nil {
+		return Done{}, errMember()
+	}
+	topic, err := checkPolicyTopic(c.Topic)
+	if err != nil {
+		return Done{}, err
+	}
+	ch := t.chans.find(c.Channel)
+	if c.Channel == 0 {
+		if ch = t.FindChannelByName(c.ChannelName); ch == nil {
+			return Done{}, errMuted(c.Remove, Bad("Invalid channel name '%s'", c.ChannelName))
+		}
+	}
+	if ch == nil {
+		return Done{}, errMuted(c.Remove, errChannelID())
+	}
+	if c.Remove {
+		if t.TopicPolicyOf(t.User, ch.ID, topic) != TopicMuted {
+			return Done{}, Bad("Topic is not muted")
+		}
+		t.prefer(t.User, ch.ID, topic, TopicInherits)
+		return Done{}, nil
+	}
+	if !t.MayReadChannel(ch) {
+		if c.Channel == 0 {
+			return Done{}, Bad("Invalid channel name '%s'", c.ChannelName)
+		}
+		return Done{}, errChannelID()
+	}
+	t.prefer(t.User, ch.ID, topic, TopicMuted)
+	return Done{}, nil
+}
+
+// errMuted: taking back a mute nobody can find is refused as just that.
+func errMuted(remove bool, other *Refusal) *Refusal {
+	if remove {
+		return Bad("Topic is not muted")
+	}
+	return other
 }

@@ -1,0 +1,100 @@
+package realm
+
+import "slices"
+
+// ArchiveChannel asks to close a channel: it keeps its name, subscribers and messages, but nothing in it changes any
+// more.
+type ArchiveChannel struct{ Channel ChannelID }
+
+func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
+	ch, err := t.AdministeredChannel(c.Channel)
+	if err != nil {
+		return Done{}, err
+	}
+	if ch.Archived {
+		return Done{}, Bad("Channel is already deactivated")
+	}
+	f := &ChannelArchived{Channel: ch.ID, Name: ch.Name, Job: t.nextID("leaving"), At: t.Now}
+	for _, s := range announcing {
+		if ChannelID(t.OrgInt(s)) == ch.ID {
+			f.Cleared = append(f.Cleared, s)
+		}
+	}
+	if ch.Default {
+		t.Record(t.defaultChannels(ch.ID, false))
+	}
+	t.leaveDefaultGroups(ch.ID)
+	t.Record(f)
+	if t.OrgBool("send_channel_events_messages") {
+		t.Say(BotMessage{Channel: ch.ID, Topic: t.noticeTopic(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + ".", ReadBy: t.Subscribers(ch.ID)})
+	}
+	return Done{}, nil
+}
+
+// announcing are the organization's settings that name a channel.
+var announcing = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
+
+// ChannelArchived says a channel is closed. It is the event too: stream/update of is_archived, or stream/delete for
+// clients that do not know archived channels.
+type ChannelArchived struct {
+	Channel ChannelID
+	Name    string
+	Cleared []string // settings of the organization that named it and name none now
+	Job     int64    // under which its messages are marked read for those who left; see leaving.go
+	At      int64
+}
+
+func (*ChannelArchived) EventType() string { return "stream" }
+
+func (f *ChannelArchived) apply(r *Realm) {
+	c := r.chans.change(f.Channel)
+	c.Archived = true
+	if len(f.Cleared) > 0 {
+		o := r.org.change(0)
+		for _, s := range f.Cleared {
+			o.Settings[s] = int64(-1)
+		}
+	}
+	r.leave(f.Job, f.Channel, r.by.channel[f.Channel].active.Clone())
+}
+
+func (f *ChannelArchived) tell(r *Realm) []Notice {
+	out := []Notice{{To: r.knowers(r.chans.must(f.Channel)), Event: f}}
+	for _, s := range f.Cleared {
+		out = append(out, Notice{To: r.everyone(), Event: &AnnouncementsStopped{s}})
+	}
+	return out
+}
+
+// AnnouncementsStopped is the event realm/update of a setting that named a channel and names none now.
+type AnnouncementsStopped struct{ Setting string }
+
+func (*AnnouncementsStopped) EventType() string { return "realm" }
+
+// ChannelUnarchived says a channel goes on. It is the event too: stream/update, or stream/create for clients that do
+// not know archived channels.
+type ChannelUnarchived struct {
+	Channel ChannelID
+	Name    string
+	Info    *ChannelInfo // filled in when told
+}
+
+func (*ChannelUnarchived) EventType() string { return "stream" }
+
+func (f *ChannelUnarchived) apply(r *Realm) { r.chans.change(f.Channel).Archived = false }
+
+func (f *ChannelUnarchived) tell(r *Realm) []Notice {
+	c := r.chans.must(f.Channel)
+	i := r.ChannelInfo(c)
+	return []Notice{{To: r.knowers(c), Event: &ChannelUnarchived{f.Channel, f.Name, &i}}}
+}
+
+// defaultChannels is the fact that a channel is, or is no longer, one that new accounts are subscribed to.
+func (r *Realm) defaultChannels(c ChannelID, is bool) *DefaultChannelsSet {
+	list := slices.DeleteFunc(slices.Clone(r.Org().DefaultChannels), func(x ChannelID) bool { return x == c })
+	if is {
+		list = append(list, c)
+		slices.Sort(list)
+	}
+	return &DefaultChannelsSet{Channels: list}
+}

@@ -1,0 +1,413 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// EditChannel asks to change a channel. What is nil or not set stays.
+type EditChannel struct {
+	Channel                              ChannelID
+	Name, Description                    *string
+	Private, WebPublic, History, Default *bool
+	Unarchive                            bool
+	SetRetention                         bool
+	Retention                            *int64 // days; nil inherits, -1 keeps for ever
+	SetFolder                            bool
+	Folder                               int64 // 0: none
+	TopicsPolicy                         string
+	Groups                               []GroupChange
+}
+
+// edit is an EditChannel being checked: what it will record.
+type edit struct {
+	c       *Channel
+	me      *User
+	privacy *ChannelPrivacySet
+	facts   []Fact
+}
+
+func (c EditChannel) Decide(t *Turn) (Done, error) {
+	ch, err := t.AdministeredChannel(c.Channel)
+	if err != nil {
+		return Done{}, err
+	}
+	e := edit{c: ch, me: t.Me()}
+	for _, check := range []func(*Turn, *edit) error{c.unarchive, c.privacy, c.defaults, c.retention, c.describe, c.rename, c.folder, c.topics, c.groups} {
+		if err := check(t, &e); err != nil {
+			return Done{}, err
+		}
+	}
+	for _, f := range e.facts {
+		t.changeChannel(ch, f)
+	}
+	return Done{}, nil
+}
+
+func errDefaultChannels() *Refusal {
+	return Bad("You do not have permission to change default channels.")
+}
+
+func (c EditChannel) unarchive(t *Turn, e *edit) error {
+	if !c.Unarchive {
+		return nil
+	}
+	if !e.c.Archived {
+		return Bad("Channel is not currently deactivated")
+	}
+	if e.c.Private && t.SubscriberCount(e.c.ID) == 0 {
+		return Bad("Channel is private and have no subscribers")
+	}
+	e.facts = append(e.facts, &ChannelUnarchived{Channel: e.c.ID})
+	return nil
+}
+
+func (c EditChannel) privacy(t *Turn, e *edit) error {
+	if c.Private == nil && c.WebPublic == nil && c.History == nil {
+		return nil
+	}
+	if !t.System && !t.hasContent(e.me, e.c) {
+		return errContent()
+	}
+	f := &ChannelPrivacySet{Channel: e.c.ID, Private: or(c.Private, e.c.Private), WebPublic: or(c.WebPublic, e.c.WebPublic), History: e.c.History}
+	if c.Private != nil {
+		f.History = !f.Private
+	}
+	f.History = or(c.History, f.History)
+	if err := privacyAllowed(f.Private, f.WebPublic, f.History); err != nil {
+		return err
+	}
+	if f.Private && or(c.Default, e.c.Default) {
+		return Bad("A default channel cannot be private.")
+	}
+	if !f.Private && ChannelID(t.OrgInt("moderation_request_channel_id")) == e.c.ID {
+		return Bad("Moderation request channel must be private.")
+	}
+	if f.WebPublic && !e.c.WebPublic {
+		if err := t.mayOpenToWeb(e.me); err != nil {
+			return err
+		}
+	}
+	if f.Private && !f.History {
+		v := t.ChannelSetting(e.c, "can_create_topic_group")
+		for _, g := range c.Groups {
+			if g.Name == "can_create_topic_group" {
+				v = g.New.tidy()
+			}
+		}
+		if v.Group != groupEveryone {
+			return errTopicCreation()
+		}
+	}
+	if f.Private != e.c.Private || f.WebPublic != e.c.WebPublic || f.History != e.c.History {
+		e.privacy = f
+		e.facts = append(e.facts, f)
+	}
+	return nil
+}
+
+func errContent() *Refusal { return Bad("Channel content access is required.") }
+
+// errTopicCreation: where people cannot see older topics, nobody may be refused for beginning one that he cannot see.
+func errTopicCreation() *Refusal {
+	return Bad("Everyone must be allowed to create topics in a private channel with protected history.")
+}
+
+func or[T any](new *T, old T) T {
+	if new != nil {
+		return *new
+	}
+	return old
+}
+
+// privacyAllowed refuses the combinations the protocol does not know.
+func privacyAllowed(private, web, history bool) error {
+	if web && (private || !history) || !private && !history {
+		return Bad("Invalid parameters")
+	}
+	return nil
+}
+
+func (v View) mayOpenToWeb(me *User) error {
+	if !v.OrgBool("enable_spectator_access") {
+		return Bad("Web-public channels are not enabled.")
+	}
+	if !v.System && !v.May(me, "can_create_web_public_channel_group") {
+		return errPermission()
+	}
+	return nil
+}
+
+func (c EditChannel) defaults(t *Turn, e *edit) error {
+	if c.Default == nil {
+		return nil
+	}
+	if !t.System && !e.me.IsAdmin() {
+		return errDefaultChannels()
+	}
+	private := e.c.Private
+	if e.privacy != nil {
+		private = e.privacy.Private
+	}
+	if *c.Default && private {
+		return Bad("A default channel cannot be private.")
+	}
+	if *c.Default != e.c.Default {
+		e.facts = append(e.facts, t.defaultChannels(e.c.ID, *c.Default))
+	}
+	return nil
+}
+
+func (c EditChannel) retention(t *Turn, e *edit) error {
+	if !c.SetRetention {
+		return nil
+	}
+	if !t.System && e.me.Role != Owner {
+		return errOwner()
+	}
+	if !same(c.Retention, e.c.Retention) {
+		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "message_retention_days", Number: c.Retention})
+	}
+	return nil
+}
+
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// cleanDescription checks a description and returns it on one line.
+func cleanDescription(text string) (string, error) {
+	text = strings.TrimSpace(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(text))
+	if length(text) > MaxDescription {
+		return "", Bad("description is too long (limit: %d characters)", MaxDescription)
+	}
+	return text, nil
+}
+
+func (c EditChannel) describe(t *Turn, e *edit) error {
+	if c.Description == nil {
+		return nil
+	}
+	text, err := cleanDescription(*c.Description)
+	if err == nil && text != e.c.Description {
+		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "description", Text: text, HTML: t.Describe(text)})
+	}
+	return err
+}
+
+func (c EditChannel) rename(t *Turn, e *edit) error {
+	if c.Name == nil {
+		return nil
+	}
+	name, err := checkChannelName(*c.Name)
+	if err != nil {
+		return err
+	}
+	if name == e.c.Name {
+		return Bad("Channel already has that name.")
+	}
+	if taken := t.FindChannelByName(name); taken != nil && taken.ID != e.c.ID {
+		return Bad("Channel name is already in use.")
+	}
+	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
+	return nil
+}
+
+func (c EditChannel) folder(t *Turn, e *edit) error {
+	if !c.SetFolder {
+		return nil
+	}
+	if err := t.openFolder(c.Folder); err != nil {
+		return err
+	}
+	if c.Folder != e.c.Folder {
+		f := &ChannelChanged{Channel: e.c.ID, Property: "folder_id"}
+		if c.Folder != 0 {
+			f.Number = &c.Folder
+		}
+		e.facts = append(e.facts, f)
+	}
+	return nil
+}
+
+func (c EditChannel) topics(t *Turn, e *edit) error {
+	if c.TopicsPolicy == "" {
+		return nil
+	}
+	if err := t.maySetTopicsPolicy(e.me); err != nil {
+		return err
+	}
+	if c.TopicsPolicy == e.c.TopicsPolicy {
+		return nil
+	}
+	if c.TopicsPolicy == "empty_topic_only" {
+		for name := range t.by.channel[e.c.ID].topics {
+			if name != "" {
+				return Bad("To enable this configuration, all messages in this channel must be in the general chat topic.")
+			}
+		}
+	}
+	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "topics_policy", Text: c.TopicsPolicy})
+	return nil
+}
+
+func (v View) maySetTopicsPolicy(me *User) error {
+	if v.System || me.IsAdmin() || v.May(me, "can_set_topics_policy_group") {
+		return nil
+	}
+	return errPermission()
+}
+
+// settingsOf checks permission settings and returns the values they will have.
+func (v View) settingsOf(me *User, changes []GroupChange, now func(name string) GroupValue) ([]GroupValue, error) {
+	var out []GroupValue
+	for _, g := range changes {
+		rule := ruleNamed(ChannelRules, g.Name)
+		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() && !v.May(me, "can_set_delete_message_policy_group") {
+			return nil, errPermission()
+		}
+		value, err := v.resettle(rule, now(g.Name), g)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, value)
+	}
+	return out, nil
+}
+
+func (c EditChannel) groups(t *Turn, e *edit) error {
+	now := func(name string) GroupValue { return t.ChannelSetting(e.c, name) }
+	values, err := t.settingsOf(e.me, c.Groups, now)
+	if err != nil {
+		return err
+	}
+	private, history := e.c.Private, e.c.History
+	if e.privacy != nil {
+		private, history = e.privacy.Private, e.privacy.History
+	}
+	for i, g := range c.Groups {
+		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System && !t.hasContent(e.me, e.c) {
+			return errContent()
+		}
+		if g.Name == "can_create_topic_group" && private && !history && values[i].Group != groupEveryone {
+			return errTopicCreation()
+		}
+		if !values[i].equal(now(g.Name)) {
+			e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: g.Name, Group: values[i]})
+		}
+	}
+	return nil
+}
+
+// changeChannel records a change of a channel with who could see it before, and posts the notice about it.
+func (t *Turn) changeChannel(c *Channel, f Fact) {
+	before := *c
+	before.Settings = cloneMap(c.Settings)
+	switch f := f.(type) {
+	case *ChannelChanged:
+		f.Old = c.Name
+		if c.Private && slices.Contains(sightSettings, f.Property) {
+			f.Narrowed, f.Before = true, SetOf(t.knowers(c)...)
+		}
+	case *ChannelPrivacySet:
+		f.Name, f.Before = c.Name, SetOf(t.knowers(c)...)
+	case *ChannelUnarchived:
+		f.Name = c.Name
+	}
+	t.Record(f)
+	t.noticeOfChange(&before, t.chans.must(c.ID), f)
+}
+
+// sightSettings let people know a private channel.
+var sightSettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
+
+// ChannelChanged says one property of a channel has a new value. It is the event stream/update too.
+type ChannelChanged struct {
+	Channel  ChannelID
+	Old      string // the channel's name before
+	Property string // as the protocol calls it
+	Text     string // name, description, topics_policy
+	HTML     string // of a description
+	Number   *int64 // message_retention_days, folder_id; nil is null
+	Group    GroupValue
+	Narrowed bool // the change may have shown or hidden the channel; Before says from whom
+	Before   Set  // listening users that knew the channel before
+	Archived bool // filled in when told
+}
+
+func (*ChannelChanged) EventType() string { return "stream" }
+
+func (f *ChannelChanged) apply(r *Realm) {
+	c := r.chans.change(f.Channel)
+	switch f.Property {
+	case "name":
+		delete(r.by.channelName, fold(c.Name))
+		c.Name = f.Text
+		r.by.channelName[fold(c.Name)] = c.ID
+	case "description":
+		c.Description, c.DescriptionHTML = f.Text, f.HTML
+	case "topics_policy":
+		c.TopicsPolicy = f.Text
+	case "message_retention_days":
+		c.Retention = f.Number
+	case "folder_id":
+		c.Folder = 0
+		if f.Number != nil {
+			c.Folder = *f.Number
+		}
+	default:
+		if c.Settings == nil {
+			c.Settings = GroupValues{}
+		}
+		c.Settings[f.Property] = f.Group
+	}
+}
+
+func (f *ChannelChanged) tell(r *Realm) []Notice {
+	c := r.chans.must(f.Channel)
+	e := *f
+	e.Before, e.Archived, e.Group = Set{}, c.Archived, r.Shown(f.Group)
+	if !f.Narrowed {
+		return []Notice{{To: r.knowers(c), Event: &e}}
+	}
+	return r.resight(c, f.Before, &e)
+}
+
+// resight tells the ones who knew a channel of its change, and the others that it came into sight or went out of it.
+func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
+	after := SetOf(r.knowers(c)...)
+	var out []Notice
+	if gained := IDs[UserID](Without(after, before)); len(gained) > 0 {
+		out = append(out, Notice{To: gained, Event: r.appear(c.ID)})
+		if peers := r.Subscribers(c.ID); len(peers) > 0 {
+			out = append(out, Notice{To: gained, Event: &PeersChanged{Joined: true, Channels: []ChannelID{c.ID}, Users: peers}})
+		}
+	}
+	if stayed := IDs[UserID](Both(after, before)); len(stayed) > 0 {
+		out = append(out, Notice{To: stayed, Event: change})
+	}
+	if lost := r.only(IDs[UserID](Without(before, after))...); len(lost) > 0 {
+		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}}})
+	}
+	return out
+}
+
+// ChannelPrivacySet says who may find and read a channel now. It is the event stream/update of invite_only too.
+type ChannelPrivacySet struct {
+	Channel                     ChannelID
+	Name                        string
+	Private, WebPublic, History bool
+	Before                      Set  // listening users that knew the channel before
+	Archived                    bool // filled in when told
+}
+
+func (*ChannelPrivacySet) EventType() string { return "stream" }
+
+func (f *ChannelPrivacySet) apply(r *Realm) {
+	c := r.chans.change(f.Channel)
+	c.Private, c.WebPublic, c.History = f.Private, f.WebPublic, f.History
+}
+
+func (f *ChannelPrivacySet) tell(r *Realm) []Notice {
+	e := *f
+	e.Before, e.Archived = Set{}, r.chans.must(f.Channel).Archived
+	return r.resight(r.chans.must(f.Channel), f.Before, &e)
+}

@@ -1,0 +1,234 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Folder is the row of a folder that channels are shown in.
+type Folder struct {
+	ID              int64
+	Name            string
+	Description     string
+	DescriptionHTML string
+	Created         int64
+	Creator         UserID // 0: none
+	Archived        bool
+	Order           int // place in the list, from 0
+}
+
+// Lengths in code points; the numbers are the protocol's.
+const (
+	MaxFolderName        = 60
+	MaxFolderDescription = 1024
+)
+
+func errFolder() *Refusal { return Bad("Invalid channel folder ID") }
+
+// Folders is every folder in the order they are shown; archived ones are left out unless asked for.
+func (r *Realm) Folders(archived bool) []Folder {
+	var out []Folder
+	for _, id := range r.nouns.folders.keys() {
+		if f := r.nouns.folders.rows[id]; archived || !f.Archived {
+			out = append(out, *f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Folder) int { return a.Order - b.Order })
+	return out
+}
+
+// VisibleFolders is Folders as the caller may know them: visitors only those with a web-public channel.
+func (v View) VisibleFolders(archived bool) []Folder {
+	all := v.Folders(archived)
+	if v.Me() != nil || v.System {
+		return all
+	}
+	open := map[int64]bool{}
+	v.EachChannel(func(c *Channel) { open[c.Folder] = open[c.Folder] || c.WebPublic && !c.Archived })
+	return slices.DeleteFunc(all, func(f Folder) bool { return !open[f.ID] })
+}
+
+// openFolder refuses folders that channels may not be put into; 0 is none.
+func (r *Realm) openFolder(id int64) error {
+	if id == 0 {
+		return nil
+	}
+	if f := r.nouns.folders.find(id); f == nil || f.Archived {
+		return errFolder()
+	}
+	return nil
+}
+
+func (r *Realm) folderName(id int64) string {
+	if f := r.nouns.folders.find(id); f != nil {
+		return "**" + f.Name + "**"
+	}
+	return "none"
+}
+
+// checkFolderName refuses names a folder may not have; except is the folder that has it already.
+func (r *Realm) checkFolderName(name string, except int64) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return "", Bad("Channel folder name can't be empty.")
+	}
+	if length(name) > MaxFolderName {
+		return "", Bad("name is too long (limit: %d characters)", MaxFolderName)
+	}
+	if at, ok := printable(name); !ok {
+		return "", Bad("Invalid character in channel folder name, at position %d.", at)
+	}
+	for _, f := range r.nouns.folders.rows {
+		if f.ID != except && !f.Archived && fold(f.Name) == fold(name) {
+			return "", Bad("Channel folder '%s' already exists", name)
+		}
+	}
+	return name, nil
+}
+
+func checkFolderDescription(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if length(text) > MaxFolderDescription {
+		return "", Bad("description is too long (limit: %d characters)", MaxFolderDescription)
+	}
+	return text, nil
+}
+
+// CreateFolder asks for a new folder.
+type CreateFolder struct{ Name, Description string }
+
+func (c CreateFolder) Decide(t *Turn) (int64, error) {
+	me, err := t.Admin()
+	if err != nil {
+		return 0, err
+	}
+	name, err := t.checkFolderName(c.Name, 0)
+	if err != nil {
+		return 0, err
+	}
+	text, err := checkFolderDescription(c.Description)
+	if err != nil {
+		return 0, err
+	}
+	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID, Order: t.nouns.folders.size()}
+	if text != "" {
+		f.DescriptionHTML = t.Describe(text)
+	}
+	t.Record(&FolderCreated{f})
+	return f.ID, nil
+}
+
+// FolderCreated says a folder exists. It is the event channel_folder/add too.
+type FolderCreated struct{ Folder Folder }
+
+func (f *FolderCreated) apply(r *Realm) {
+	r.usedID("folder", f.Folder.ID)
+	row := f.Folder
+	r.nouns.folders.put(row.ID, &row)
+}
+
+func (f *FolderCreated) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*FolderCreated) EventType() string        { return "channel_folder" }
+
+// EditFolder asks to change a folder; what is nil stays.
+type EditFolder struct {
+	Folder            int64
+	Name, Description *string
+	Archived          *bool
+}
+
+func (c EditFolder) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	old := t.nouns.folders.find(c.Folder)
+	if old == nil {
+		return Done{}, errFolder()
+	}
+	f := &FolderChanged{Folder: c.Folder}
+	if c.Name != nil {
+		name, err := t.checkFolderName(*c.Name, c.Folder)
+		if err != nil {
+			return Done{}, err
+		}
+		if name != old.Name {
+			f.Name = &name
+		}
+	}
+	if c.Description != nil {
+		text, err := checkFolderDescription(*c.Description)
+		if err != nil {
+			return Done{}, err
+		}
+		if text != old.Description {
+			html := ""
+			if text != "" {
+				html = t.Describe(text)
+			}
+			f.Description, f.DescriptionHTML = &text, &html
+		}
+	}
+	if c.Archived != nil && *c.Archived != old.Archived {
+		if *c.Archived && t.folderInUse(c.Folder) {
+			return Done{}, Bad("You need to remove all the channels from this folder to archive it.")
+		}
+		f.Archived = c.Archived
+	}
+	if f.Name != nil || f.Description != nil || f.Archived != nil {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+func (r *Realm) folderInUse(id int64) bool {
+	for _, c := range r.chans.rows {
+		if c.Folder == id {
+			return true
+		}
+	}
+	return false
+}
+
+// FolderChanged says what is different about a folder. It is the event channel_folder/update too.
+type FolderChanged struct {
+	Folder                             int64
+	Name, Description, DescriptionHTML *string
+	Archived                           *bool
+}
+
+func (f *FolderChanged) apply(r *Realm) {
+	row := r.nouns.folders.change(f.Folder)
+	row.Name, row.Archived = or(f.Name, row.Name), or(f.Archived, row.Archived)
+	row.Description, row.DescriptionHTML = or(f.Description, row.Description), or(f.DescriptionHTML, row.DescriptionHTML)
+}
+
+func (f *FolderChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*FolderChanged) EventType() string        { return "channel_folder" }
+
+// OrderFolders asks to show the folders in another order; it names them all.
+type OrderFolders struct{ Order []int64 }
+
+func (c OrderFolders) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	sorted := slices.Clone(c.Order)
+	slices.Sort(sorted)
+	if !slices.Equal(sorted, t.nouns.folders.keys()) {
+		return Done{}, Bad("Invalid order mapping.")
+	}
+	t.Record(&FoldersOrdered{c.Order})
+	return Done{}, nil
+}
+
+// FoldersOrdered says in which order the folders are shown. It is the event channel_folder/reorder too.
+type FoldersOrdered struct{ Order []int64 }
+
+func (f *FoldersOrdered) apply(r *Realm) {
+	for i, id := range f.Order {
+		r.nouns.folders.change(id).Order = i
+	}
+}
+
+func (f *FoldersOrdered) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*FoldersOrdered) EventType() string        { return "channel_folder" }

@@ -1,0 +1,110 @@
+package realm
+
+import (
+	"fmt"
+	"strings"
+)
+
+// MailAddress is the row of an address that posts mail to a channel, under its token. There is one for each channel,
+// user who asked for it, and sender the messages show.
+type MailAddress struct {
+	Channel ChannelID
+	User    UserID
+	Sender  UserID
+}
+
+// MailToken asks for the token of the caller's address of a channel; Sender 0 is the mail gateway.
+type MailToken struct {
+	Channel ChannelID
+	Sender  UserID
+}
+
+// ChannelMail answers MailToken.
+type ChannelMail struct{ Slug, Token string }
+
+func (c MailToken) Decide(t *Turn) (ChannelMail, error) {
+	me := t.Me()
+	if me == nil {
+		return ChannelMail{}, errMember()
+	}
+	ch, err := t.VisibleChannel(c.Channel)
+	if err != nil {
+		return ChannelMail{}, err
+	}
+	sender := EmailGateway
+	if c.Sender != 0 {
+		u := t.Find(c.Sender)
+		if u == nil || u.ID != me.ID && u.ID != EmailGateway && (!u.IsBot() || u.BotOwner != me.ID) {
+			return ChannelMail{}, Bad("Invalid user ID: %d", c.Sender)
+		}
+		sender = u.ID
+	}
+	if err := t.maySend(me, ch); err != nil {
+		return ChannelMail{}, errChannelID()
+	}
+	key := mailKey{ch.ID, me.ID, sender}
+	token, ok := t.by.mailToken[key]
+	if !ok {
+		token = strings.ToLower(t.Token(32))
+		t.Record(&MailTokenMade{Token: token, Address: MailAddress{ch.ID, me.ID, sender}})
+	}
+	return ChannelMail{Slug: mailSlug(ch.Name), Token: token}, nil
+}
+
+type mailKey struct {
+	channel      ChannelID
+	user, sender UserID
+}
+
+// MailTokenMade says a channel has a further mail address.
+type MailTokenMade struct {
+	Token   string
+	Address MailAddress
+}
+
+func (f *MailTokenMade) apply(r *Realm) {
+	a := f.Address
+	r.nouns.mail.put(f.Token, &a)
+	r.by.mailToken[mailKey{a.Channel, a.User, a.Sender}] = f.Token
+}
+
+func (f *MailTokenMade) tell(*Realm) []Notice { return nil }
+
+// FindMailAddress is what a token of a mail address stands for, or nil; addresses of archived channels do not work.
+func (r *Realm) FindMailAddress(token string) *MailAddress {
+	a := r.nouns.mail.find(strings.ToLower(token))
+	if a == nil || r.chans.must(a.Channel).Archived {
+		return nil
+	}
+	return a
+}
+
+// mailSlug is a channel's name as the readable part of its address: letters and digits with dashes between, or nothing
+// for names that are not plainly ASCII.
+func mailSlug(name string) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(name) {
+		switch {
+		case c > 127:
+			return ""
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+			b.WriteRune(c)
+		default:
+			b.WriteByte('-')
+		}
+	}
+	parts := strings.FieldsFunc(b.String(), func(c rune) bool { return c == '-' })
+	return strings.Join(parts, "-")
+}
+
+// Address writes the address under a pattern in which %s stands for the local part's content: "%s@example.com".
+func (m ChannelMail) Address(pattern string) string {
+	if pattern == "" {
+		return ""
+	}
+	local := m.Token + ".show-sender"
+	if m.Slug != "" {
+		local = m.Slug + "." + local
+	}
+	return fmt.Sprintf(pattern, local)
+}

@@ -1,0 +1,350 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Subscribe asks to join channels, creating the ones that do not exist, for oneself or for others.
+type Subscribe struct {
+	Channels   []Joining
+	Principals []Principal // empty: the caller
+	New        NewChannel  // what channels that do not exist are created with; the name comes from Channels
+	Fatal      bool        // refuse everything when one channel may not be joined
+	Announce   bool
+	Notify     bool // tell people who were subscribed by somebody else
+}
+
+// Joining is one channel to join.
+type Joining struct {
+	Name, Color                  string
+	Description, DescriptionHTML string
+}
+
+// Principal is a user named by id or address.
+type Principal struct {
+	ID    UserID
+	Email string
+}
+
+// Joined answers Subscribe.
+type Joined struct {
+	Subscribed, Already map[UserID][]string
+	Unauthorized        []string
+	Fatal, Asked        bool // as the request was: one refusal refuses all; people were to be told
+	Notified            bool
+	Created             []ChannelID
+}
+
+// maxJoining is how many channels one request may join or leave: each is a fact and its events.
+const maxJoining = 1000
+
+// principals are the users a request acts for. Each must exist, be known to the caller and be active.
+func (v View) principals(list []Principal) ([]*User, error) {
+	if len(list) == 0 {
+		return []*User{v.Me()}, nil
+	}
+	var out []*User
+	seen := map[UserID]bool{}
+	for _, p := range list {
+		u := v.Find(p.ID)
+		if p.ID == 0 {
+			u = v.byAddress(p.Email)
+		}
+		if u == nil || u.System || !v.MaySee(u) {
+			return nil, errNoUser()
+		}
+		if !u.Active {
+			return nil, errDeactivated()
+		}
+		if !seen[u.ID] {
+			seen[u.ID] = true
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+// byAddress is a user by his real address, or by the one shown where the real one is not.
+func (v View) byAddress(email string) *User {
+	if u := v.FindByEmail(email); u != nil {
+		return u
+	}
+	if id, ok := v.dummyAddress(email); ok {
+		return v.Find(id)
+	}
+	return nil
+}
+
+// join is one channel of a request: there already, or about to be created.
+type join struct {
+	existing, plan *Channel
+	color          string
+}
+
+// joining is a Subscribe being checked.
+type joining struct {
+	me     *User
+	users  []UserID
+	others bool // somebody else than the caller is meant
+	joins  []join
+	denied []string
+}
+
+func (c Subscribe) Decide(t *Turn) (Joined, error) {
+	j, err := c.check(t)
+	if err != nil {
+		return Joined{}, err
+	}
+	a := Joined{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}, Unauthorized: j.denied, Fatal: c.Fatal, Asked: c.Notify}
+	var created []*Channel
+	invited := map[UserID][]*Channel{}
+	for _, x := range j.joins {
+		ch := x.existing
+		if ch == nil {
+			t.Record(&ChannelCreated{Channel: *x.plan})
+			ch = t.chans.must(x.plan.ID)
+			created = append(created, ch)
+			a.Created = append(a.Created, ch.ID)
+		}
+		joined := t.subscribe(ch, j.users, x.color)
+		for _, u := range j.users {
+			if _, now := slices.BinarySearch(joined, u); !now {
+				a.Already[u] = append(a.Already[u], ch.Name)
+				continue
+			}
+			a.Subscribed[u] = append(a.Subscribed[u], ch.Name)
+			if x.plan == nil {
+				invited[u] = append(invited[u], ch)
+			}
+		}
+	}
+	for _, ch := range created {
+		t.noticeOfNew(ch)
+	}
+	if c.Announce {
+		t.announceNew(created)
+	}
+	if c.Notify && len(j.users) <= MaxNewSubscriptionMessages {
+		t.tellSubscribed(invited, j.users)
+		a.Notified = true
+	}
+	return a, nil
+}
+
+// check refuses, or says what to record.
+func (c Subscribe) check(t *Turn) (*joining, error) {
+	j := &joining{me: t.Me(), denied: []string{}}
+	if j.me == nil {
+		return nil, errMember()
+	}
+	if j.me.IsGuest() {
+		return nil, errGuest()
+	}
+	if len(c.Channels) > maxJoining {
+		return nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
+	}
+	users, err := t.principals(c.Principals)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		j.users = append(j.users, u.ID)
+		j.others = j.others || u.ID != j.me.ID
+	}
+	for _, x := range c.Channels {
+		if err := c.checkOne(t, j, x); err != nil {
+			return nil, err
+		}
+	}
+	if c.Fatal && len(j.denied) > 0 {
+		return nil, Bad("Unable to access channel (%s).", strings.Join(j.denied, ", "))
+	}
+	for _, x := range j.joins {
+		ch := x.existing
+		if ch == nil {
+			ch = x.plan
+		}
+		if j.others && !t.mayAdd(j.me, ch) {
+			return nil, errPermission()
+		}
+	}
+	return j, nil
+}
+
+func (c Subscribe) checkOne(t *Turn, j *joining, x Joining) error {
+	name, err := checkChannelName(x.Name)
+	if err != nil {
+		return err
+	}
+	if old := t.FindChannelByName(name); old != nil {
+		switch {
+		case old.Archived || !t.hasContent(j.me, old):
+			j.denied = append(j.denied, old.Name)
+		case !slices.ContainsFunc(j.joins, func(o join) bool { return o.existing == old }):
+			j.joins = append(j.joins, join{existing: old, color: x.Color})
+		}
+		return nil
+	}
+	if slices.ContainsFunc(j.joins, func(o join) bool { return o.plan != nil && fold(o.plan.Name) == fold(name) }) {
+		return nil // the same new name twice is one channel
+	}
+	n := c.New
+	n.Name, n.Description, n.DescriptionHTML = name, x.Description, x.DescriptionHTML
+	p, err := t.planChannel(n)
+	if err != nil {
+		return err
+	}
+	for _, o := range j.joins {
+		if o.plan != nil {
+			p.ID++
+		}
+	}
+	j.joins = append(j.joins, join{plan: p, color: x.Color})
+	return nil
+}
+
+// mayAdd: who may subscribe others to a channel he can access.
+func (r *Realm) mayAdd(u *User, c *Channel) bool {
+	return !u.IsGuest() && (u.IsAdmin() || r.May(u, "can_add_subscribers_group") || r.administers(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
+}
+
+// CreateChannel asks for one new channel with its first subscribers.
+type CreateChannel struct {
+	New         NewChannel
+	Subscribers []Principal
+	Announce    bool
+	Notify      bool
+}
+
+func (c CreateChannel) Decide(t *Turn) (ChannelID, error) {
+	if me := t.Me(); me != nil && me.IsGuest() {
+		return 0, errGuest()
+	}
+	name, err := checkChannelName(c.New.Name)
+	if err != nil {
+		return 0, err
+	}
+	if t.FindChannelByName(name) != nil {
+		return 0, Bad("Channel '%s' already exists", name)
+	}
+	if len(c.Subscribers) == 0 {
+		return c.empty(t)
+	}
+	s := Subscribe{Channels: []Joining{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, Fatal: true, Announce: c.Announce, Notify: c.Notify}
+	a, err := s.Decide(t)
+	if err != nil {
+		return 0, err
+	}
+	return a.Created[0], nil
+}
+
+// empty creates a channel nobody is subscribed to yet.
+func (c CreateChannel) empty(t *Turn) (ChannelID, error) {
+	ch, err := t.newChannel(c.New)
+	if err != nil {
+		return 0, err
+	}
+	t.noticeOfNew(ch)
+	if c.Announce {
+		t.announceNew([]*Channel{ch})
+	}
+	return ch.ID, nil
+}
+
+// Unsubscribe asks that oneself or others leave channels.
+type Unsubscribe struct {
+	Names      []string
+	Principals []Principal
+}
+
+// Left answers Unsubscribe.
+type Left struct{ Removed, NotRemoved []string }
+
+func (c Unsubscribe) Decide(t *Turn) (Left, error) {
+	channels, users, err := c.check(t)
+	if err != nil {
+		return Left{}, err
+	}
+	return t.leaveChannels(channels, users), nil
+}
+
+func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {
+	a := Left{Removed: []string{}, NotRemoved: []string{}}
+	for _, ch := range channels {
+		if len(t.unsubscribe(ch, users)) > 0 {
+			a.Removed = append(a.Removed, ch.Name)
+		} else {
+			a.NotRemoved = append(a.NotRemoved, ch.Name)
+		}
+	}
+	return a
+}
+
+func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err error) {
+	me := t.Me()
+	if me == nil {
+		return nil, nil, errMember()
+	}
+	if len(c.Names) > maxJoining {
+		return nil, nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
+	}
+	users, err := t.principals(c.Principals)
+	if err != nil {
+		return nil, nil, err
+	}
+	var unknown []string
+	for _, n := range c.Names {
+		ch := t.FindChannelByName(n)
+		if ch == nil || !t.hasMetadata(me, ch) {
+			unknown = append(unknown, n)
+		} else if !slices.Contains(channels, ch) {
+			channels = append(channels, ch)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, nil, Bad("Channel(s) (%s) do not exist", strings.Join(unknown, ", "))
+	}
+	for _, u := range users {
+		ids = append(ids, u.ID)
+		for _, ch := range channels {
+			if u.ID != me.ID && u.BotOwner != me.ID && !t.mayRemove(me, ch) {
+				return nil, nil, errPermission()
+			}
+		}
+	}
+	return channels, ids, nil
+}
+
+// mayRemove: who may unsubscribe others from a channel he may know.
+func (r *Realm) mayRemove(u *User, c *Channel) bool {
+	return r.administers(u, c) || r.channelAllows(u, c, "can_remove_subscribers_group")
+}
+
+// Resubscribe asks to leave some channels and join others at once, for oneself.
+type Resubscribe struct {
+	Add    []Joining
+	Delete []string
+}
+
+// Resubscribed answers Resubscribe.
+type Resubscribed struct {
+	Joined
+	Left
+}
+
+func (c Resubscribe) Decide(t *Turn) (Resubscribed, error) {
+	if len(c.Add) == 0 && len(c.Delete) == 0 {
+		return Resubscribed{}, Bad(`Nothing to do. Specify at least one of "add" or "delete".`)
+	}
+	a := Resubscribed{Joined: Joined{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}}, Left: Left{Removed: []string{}, NotRemoved: []string{}}}
+	channels, ids, err := Unsubscribe{Names: c.Delete}.check(t)
+	if err == nil && len(c.Add) > 0 {
+		a.Joined, err = Subscribe{Channels: c.Add, Fatal: true}.Decide(t) // refuses, if it does, before its first fact
+	}
+	if err != nil {
+		return a, err
+	}
+	a.Left = t.leaveChannels(channels, ids)
+	return a, nil
+}

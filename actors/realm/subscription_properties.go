@@ -1,0 +1,114 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// PropertyChange asks to change one of the caller's own settings of a channel.
+type PropertyChange struct {
+	Channel  ChannelID
+	Property string
+	Bool     *bool // what the client sent, if it was a boolean
+	Text     *string
+}
+
+// boolProperties are the personal settings of a channel that are booleans, but for in_home_view, which is is_muted
+// upside down.
+var boolProperties = []string{"is_muted", "in_home_view", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify", "pin_to_top"}
+
+// SetProperties asks to change the caller's own settings of channels.
+type SetProperties struct{ Changes []PropertyChange }
+
+func (c SetProperties) Decide(t *Turn) (Done, error) {
+	if t.Me() == nil {
+		return Done{}, errMember()
+	}
+	var facts []*SubscriptionSet
+	for _, p := range c.Changes {
+		f, err := p.check(t)
+		if err != nil {
+			return Done{}, err
+		}
+		facts = append(facts, f)
+	}
+	for _, f := range facts {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+func (c PropertyChange) check(t *Turn) (*SubscriptionSet, error) {
+	f := &SubscriptionSet{User: t.User, Channel: c.Channel, Property: c.Property}
+	switch {
+	case c.Property == "color":
+		if c.Text == nil {
+			return nil, Bad("color is not a string")
+		}
+		if !IsColor(*c.Text) {
+			return nil, Bad("color is not a valid hex color code")
+		}
+		f.Color = *c.Text
+	case slices.Contains(boolProperties, c.Property):
+		if c.Bool == nil {
+			return nil, Bad("%s is not a boolean", c.Property)
+		}
+		f.Value = *c.Bool
+		if c.Property == "in_home_view" {
+			f.Property, f.Value = "is_muted", !*c.Bool
+		}
+	default:
+		return nil, Bad("Unknown subscription property: %s", c.Property)
+	}
+	ch, err := t.VisibleChannel(c.Channel)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Realm.Subscribed(t.User, ch.ID) {
+		return nil, Bad("Not subscribed to channel ID %d", ch.ID)
+	}
+	return f, nil
+}
+
+// IsColor reports whether a text is a colour as # and three or six hexadecimal digits.
+func IsColor(s string) bool {
+	hex, ok := strings.CutPrefix(s, "#")
+	return ok && (len(hex) == 3 || len(hex) == 6) && strings.Trim(hex, "0123456789abcdefABCDEF") == ""
+}
+
+// SubscriptionSet says a user set one of his own settings of a channel. It is the event subscription/update too.
+type SubscriptionSet struct {
+	User     UserID
+	Channel  ChannelID
+	Property string // color, is_muted, pin_to_top or one of the notification settings
+	Value    bool
+	Color    string
+}
+
+func (*SubscriptionSet) EventType() string { return "subscription" }
+
+func (f *SubscriptionSet) apply(r *Realm) {
+	s := r.subs.change(f.User).find(f.Channel)
+	switch f.Property {
+	case "color":
+		s.Color = f.Color
+	case "is_muted":
+		s.Muted = f.Value
+	case "pin_to_top":
+		s.Pinned = f.Value
+	case "desktop_notifications":
+		s.Desktop = &f.Value
+	case "audible_notifications":
+		s.Audible = &f.Value
+	case "push_notifications":
+		s.Push = &f.Value
+	case "email_notifications":
+		s.Email = &f.Value
+	case "wildcard_mentions_notify":
+		s.Wildcard = &f.Value
+	}
+}
+
+func (f *SubscriptionSet) tell(r *Realm) []Notice {
+	return []Notice{{To: r.only(f.User), Event: f}}
+}

@@ -1,0 +1,46 @@
+package realm
+
+import "slices"
+
+// TopicInfo is a topic as it is listed: named as its newest message spells it.
+type TopicInfo struct {
+	Name string
+	Last MessageID // newest message the caller may read
+}
+
+// Topics is the topics of a channel with messages the caller may read, the most recent first.
+func (v View) Topics(c *Channel) []TopicInfo {
+	var own Set
+	limited := !c.History && !c.WebPublic && !v.System // protected history shows what was received only
+	if limited {
+		own = v.rowsOf(v.User)
+	}
+	out := []TopicInfo{}
+	for _, t := range v.by.channel[c.ID].topics {
+		ids := t.ids
+		if limited {
+			ids = Both(ids, own)
+		}
+		if last, ok := ids.Max(); ok {
+			out = append(out, TopicInfo{v.topics.must(v.message(MessageID(last)).topic).Name, MessageID(last)})
+		}
+	}
+	slices.SortFunc(out, func(a, b TopicInfo) int { return int(b.Last - a.Last) })
+	return out
+}
+
+// ChannelsOf is the channels a user is subscribed to, ascending, archived ones included.
+func (r *Realm) ChannelsOf(u UserID) []ChannelID {
+	var out []ChannelID
+	if l := r.subs.find(u); l != nil {
+		for _, s := range l.List {
+			if s.Active {
+				out = append(out, s.Channel)
+			}
+		}
+	}
+	return out
+}
+
+// Listening reports whether a user has a queue.
+func (r *Realm) Listening(u UserID) bool { return r.by.listening.Has(int64(u)) }

@@ -1,0 +1,79 @@
+package wire
+
+import "parley/actors/realm"
+
+func channelAppeared(e *realm.ChannelAppeared, to *To) any {
+	list := []any{}
+	for _, c := range e.Channels {
+		if !c.Archived || to.Has(realm.CapArchivedChannels) {
+			list = append(list, channelObject(c))
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return obj{"type": "stream", "op": "create", "streams": list}
+}
+
+func channelVanished(e *realm.ChannelVanished, to *To) any {
+	if e.Archived && to.Has(realm.CapArchivedChannels) {
+		return nil
+	}
+	return vanished(e.Channels...)
+}
+
+func vanished(ids ...realm.ChannelID) obj {
+	list := []any{}
+	for _, c := range ids {
+		list = append(list, obj{"stream_id": c})
+	}
+	return obj{"type": "stream", "op": "delete", "streams": list, "stream_ids": ids}
+}
+
+func channelUpdate(id realm.ChannelID, name, property string, value any) obj {
+	return obj{"type": "stream", "op": "update", "stream_id": id, "name": name, "property": property, "value": value}
+}
+
+func channelChanged(e *realm.ChannelChanged, to *To) []any {
+	if e.Archived && !to.Has(realm.CapArchivedChannels) {
+		return nil
+	}
+	update := func(property string, value any) obj { return channelUpdate(e.Channel, e.Old, property, value) }
+	switch e.Property {
+	case "name", "topics_policy":
+		return []any{update(e.Property, e.Text)}
+	case "description":
+		o := update(e.Property, e.Text)
+		o["rendered_description"] = e.HTML
+		return []any{o}
+	case "message_retention_days", "folder_id":
+		return []any{update(e.Property, e.Number)}
+	case "can_send_message_group":
+		post := postPolicy(e.Group)
+		return []any{update(e.Property, groupValue(e.Group)), update("stream_post_policy", post), update("is_announcement_only", post == 2)}
+	}
+	return []any{update(e.Property, groupValue(e.Group))}
+}
+
+func channelPrivacySet(e *realm.ChannelPrivacySet, to *To) any {
+	if e.Archived && !to.Has(realm.CapArchivedChannels) {
+		return nil
+	}
+	o := channelUpdate(e.Channel, e.Name, "invite_only", e.Private)
+	o["history_public_to_subscribers"], o["is_web_public"] = e.History, e.WebPublic
+	return o
+}
+
+func channelArchived(e *realm.ChannelArchived, to *To) any {
+	if to.Has(realm.CapArchivedChannels) {
+		return channelUpdate(e.Channel, e.Name, "is_archived", true)
+	}
+	return vanished(e.Channel)
+}
+
+func channelUnarchived(e *realm.ChannelUnarchived, to *To) any {
+	if to.Has(realm.CapArchivedChannels) {
+		return channelUpdate(e.Channel, e.Name, "is_archived", false)
+	}
+	return obj{"type": "stream", "op": "create", "streams": []any{channelObject(*e.Info)}}
+}

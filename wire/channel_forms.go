@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// channelGroups is the permission settings of a channel: plain values when it is created, old and new ones when it is
+// changed.
+type channelGroups[T any] struct {
+	AddSubscribers    form.Opt[T] `form:"can_add_subscribers_group"`
+	Administer        form.Opt[T] `form:"can_administer_channel_group"`
+	CreateTopic       form.Opt[T] `form:"can_create_topic_group"`
+	DeleteAny         form.Opt[T] `form:"can_delete_any_message_group"`
+	DeleteOwn         form.Opt[T] `form:"can_delete_own_message_group"`
+	MoveOut           form.Opt[T] `form:"can_move_messages_out_of_channel_group"`
+	MoveWithin        form.Opt[T] `form:"can_move_messages_within_channel_group"`
+	RemoveSubscribers form.Opt[T] `form:"can_remove_subscribers_group"`
+	ResolveTopics     form.Opt[T] `form:"can_resolve_topics_group"`
+	SendMessage       form.Opt[T] `form:"can_send_message_group"`
+	Subscribe         form.Opt[T] `form:"can_subscribe_group"`
+}
+
+// changes lists the settings that were sent, in the order of realm.ChannelRules.
+func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []realm.GroupChange) {
+	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut, g.MoveWithin, g.RemoveSubscribers,
+		g.ResolveTopics, g.SendMessage, g.Subscribe} {
+		if o.Set {
+			x := change(o.Value)
+			x.Name = realm.ChannelRules[i].Name
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// groupSetting is a permission setting as it was sent, in the realm's terms.
+func groupSetting(g form.GroupSetting) realm.GroupValue {
+	if !g.Direct {
+		if g.Group <= 0 {
+			return realm.GroupValue{Group: -1} // no group has that id
+		}
+		return realm.GroupValue{Group: realm.GroupID(g.Group)}
+	}
+	var v realm.GroupValue
+	for _, u := range g.Members {
+		v.Members = append(v.Members, realm.UserID(u))
+	}
+	for _, s := range g.Subgroups {
+		v.Subgroups = append(v.Subgroups, realm.GroupID(s))
+	}
+	return v
+}
+
+func groupSet(g form.GroupSetting) realm.GroupChange { return realm.GroupChange{New: groupSetting(g)} }
+
+func groupChange(g form.GroupSettingUpdate) realm.GroupChange {
+	x := realm.GroupChange{New: groupSetting(g.New)}
+	if g.Old != nil {
+		old := groupSetting(*g.Old)
+		x.Old = &old
+	}
+	return x
+}
+
+// retention is a number of days, or a word: realm_default is nil, unlimited -1.
+func retention(n form.NumberOrWord) (*int64, error) {
+	switch {
+	case !n.Set || n.IsWord && n.Word == "realm_default":
+		return nil, nil
+	case n.IsWord && n.Word == "unlimited":
+		days := int64(-1)
+		return &days, nil
+	case n.IsWord:
+		return nil, form.BadValue("message_retention_days", n.Word)
+	case n.Number < 1:
+		return nil, form.BadValue("message_retention_days", strconv.FormatInt(n.Number, 10))
+	}
+	return &n.Number, nil
+}
+
+// topicsPolicies are the values of topics_policy.
+var topicsPolicies = []string{"inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"}
+
+// topicsPolicy takes the word with and without JSON's quotes: clients send both.
+func topicsPolicy(o form.Opt[string]) (string, error) {
+	word := strings.Trim(o.Value, `"`)
+	if o.Set && !slices.Contains(topicsPolicies, word) {
+		return "", realm.Bad("Invalid topics_policy")
+	}
+	return word, nil
+}
+
+type editChannelForm struct {
+	Channel      realm.ChannelID   `path:"stream_id"`
+	Description  form.Opt[string]  `form:"description"`
+	Private      form.Opt[bool]    `form:"is_private"`
+	Default      form.Opt[bool]    `form:"is_default_stream"`
+	History      form.Opt[bool]    `form:"history_public_to_subscribers"`
+	WebPublic    form.Opt[bool]    `form:"is_web_public"`
+	Name         form.Opt[string]  `form:"new_name"`
+	Retention    form.NumberOrWord `form:"message_retention_days"`
+	Archived     form.Opt[bool]    `form:"is_archived"`
+	Folder       form.Null[int64]  `form:"folder_id"`
+	TopicsPolicy form.Opt[string]  `form:"topics_policy"`
+	channelGroups[form.GroupSettingUpdate]
+}
+
+func given[T any](o form.Opt[T]) *T {
+	if !o.Set {
+		return nil
+	}
+	return &o.Value
+}
+
+func editChannel(c *Call, f editChannelForm) (cmd realm.EditChannel, err error) {
+	cmd = realm.EditChannel{Channel: f.Channel, Name: given(f.Name), Description: given(f.Description), Private: given(f.Private), WebPublic: given(f.WebPublic),
+		History: given(f.History), Default: given(f.Default), SetRetention: f.Retention.Set, SetFolder: f.Folder.Set, Folder: f.Folder.Value, Groups: f.changes(groupChange)}
+	if f.Archived.Set {
+		if f.Archived.Value {
+			return cmd, realm.Bad("Invalid is_archived")
+		}
+		cmd.Unarchive = true
+	}
+	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
+		return cmd, realm.Bad("Invalid channel folder ID")
+	}
+	if cmd.Retention, err = retention(f.Retention); err != nil {
+		return cmd, err
+	}
+	cmd.TopicsPolicy, err = topicsPolicy(f.TopicsPolicy)
+	return cmd, err
+}
+
+// newChannelForm is what a channel is created with, by whichever endpoint.
+type newChannelForm struct {
+	Announce     bool              `form:"announce"`
+	Private      bool              `form:"invite_only"`
+	WebPublic    bool              `form:"is_web_public"`
+	Default      bool              `form:"is_default_stream"`
+	History      form.Opt[bool]    `form:"history_public_to_subscribers"`
+	Retention    form.NumberOrWord `form:"message_retention_days"`
+	Folder       form.Null[int64]  `form:"folder_id"`
+	TopicsPolicy form.Opt[string]  `form:"topics_policy"`
+	Notify       bool              `form:"send_new_subscription_messages,default=true"`
+	channelGroups[form.GroupSetting]
+}
+
+func (f *newChannelForm) channel() (n realm.NewChannel, err error) {
+	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default, History: given(f.History), Folder: f.Folder.Value, Groups: f.changes(groupSet)}
+	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
+		return n, realm.Bad("Invalid channel folder ID")
+	}
+	if n.Retention, err = retention(f.Retention); err != nil {
+		return n, err
+	}
+	n.TopicsPolicy, err = topicsPolicy(f.TopicsPolicy)
+	return n, err
+}
+
+type createChannelForm struct {
+	Name        string  `form:"name,required"`
+	Description string  `form:"description"`
+	Subscribers []int64 `form:"subscribers,required"`
+	newChannelForm
+}
+
+func createChannel(c *Call, f createChannelForm) (realm.CreateChannel, error) {
+	n, err := f.channel()
+	n.Name, n.Description = f.Name, f.Description
+	cmd := realm.CreateChannel{New: n, Announce: f.Announce, Notify: f.Notify}
+	for _, id := range f.Subscribers {
+		cmd.Subscribers = append(cmd.Subscribers, realm.Principal{ID: realm.UserID(id)})
+	}
+	return cmd, err
+}

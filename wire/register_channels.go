@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"slices"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// visibleChannels is every channel the registering client may be told of, by name.
+func (s *state) visibleChannels() []*realm.Channel {
+	var out []*realm.Channel
+	s.EachChannel(func(c *realm.Channel) {
+		if (!c.Archived || s.Has(realm.CapArchivedChannels)) && s.MaySeeChannel(c) {
+			out = append(out, c)
+		}
+	})
+	byName(out)
+	return out
+}
+
+// streamsSection is streams: every channel the user can see. Visitors do not get it.
+func streamsSection(s *state) {
+	if s.Me() == nil {
+		return
+	}
+	list := []any{}
+	for _, c := range s.visibleChannels() {
+		list = append(list, channelObject(s.ChannelInfo(c)))
+	}
+	s.a["streams"] = list
+}
+
+// subscriptionsSection is the three lists of channels: subscribed now, formerly, never. A visitor is shown the
+// web-public ones as if subscribed.
+func subscriptionsSection(s *state) {
+	now, before, never := []any{}, []any{}, []any{}
+	recent := recently(s.View, s.recent)
+	for _, c := range s.visibleChannels() {
+		members := s.Subscribers != form.NoSubscribers && s.MaySeeSubscribers(c)
+		x := s.SubscriptionOf(s.User, c.ID)
+		if x != nil || s.Me() == nil {
+			o := subscriptionObject(s.SubscriptionInfo(s.User, c, members), s.Client, recent)
+			if x == nil || x.Active {
+				now = append(now, o)
+			} else {
+				before = append(before, o)
+			}
+			continue
+		}
+		if me := s.Me(); me.IsGuest() && !c.WebPublic {
+			continue
+		}
+		o := channelObject(s.ChannelInfo(c))
+		var list []realm.UserID
+		if members {
+			list = s.Realm.Subscribers(c.ID)
+		}
+		roster(o, list, s.Subscribers, recent)
+		never = append(never, o)
+	}
+	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now, before, never
+}
+
+// member reports a registering user who is not a guest.
+func (s *state) member() bool { return s.Me() != nil && !s.Me().IsGuest() }
+
+func defaultStreamsSection(s *state) {
+	s.a["realm_default_streams"] = []realm.ChannelID{}
+	if s.member() {
+		s.a["realm_default_streams"] = nonNil(slices.Clone(s.Org().DefaultChannels))
+	}
+}
+
+func defaultStreamGroupsSection(s *state) {
+	s.a["realm_default_stream_groups"] = []any{}
+	if s.member() {
+		s.a["realm_default_stream_groups"] = defaultGroupObjects(s.DefaultGroups())
+	}
+}
+
+func channelFoldersSection(s *state) { s.a["channel_folders"] = folderList(s.View, true) }
+
+func userTopicsSection(s *state) {
+	list := []any{}
+	for _, p := range s.TopicPoliciesOf(s.User) {
+		list = append(list, obj{"stream_id": p.Channel, "topic_name": s.Topic(p.Topic), "last_updated": p.Since, "visibility_policy": p.Policy})
+	}
+	s.a["user_topics"] = list
+}
+
+// mutedTopicsSection is the old list, left out when the client asked by name for it and for its successor.
+func mutedTopicsSection(s *state) {
+	if !s.explicit || !s.wants("user_topic") {
+		s.a["muted_topics"] = mutedTopicList(s.MutedTopics(s.User), s.Client)
+	}
+}
