@@ -38,30 +38,12 @@ func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []real
 	return out
 }
 
-// groupSetting is a permission setting as it was sent, in the realm's terms.
-func groupSetting(g form.GroupSetting) realm.GroupValue {
-	if !g.Direct {
-		if g.Group <= 0 {
-			return realm.GroupValue{Group: -1} // no group has that id
-		}
-		return realm.GroupValue{Group: realm.GroupID(g.Group)}
-	}
-	var v realm.GroupValue
-	for _, u := range g.Members {
-		v.Members = append(v.Members, realm.UserID(u))
-	}
-	for _, s := range g.Subgroups {
-		v.Subgroups = append(v.Subgroups, realm.GroupID(s))
-	}
-	return v
-}
-
-func groupSet(g form.GroupSetting) realm.GroupChange { return realm.GroupChange{New: groupSetting(g)} }
+func groupSet(g form.GroupSetting) realm.GroupChange { return realm.GroupChange{New: groupInput(g)} }
 
 func groupChange(g form.GroupSettingUpdate) realm.GroupChange {
-	x := realm.GroupChange{New: groupSetting(g.New)}
+	x := realm.GroupChange{New: groupInput(g.New)}
 	if g.Old != nil {
-		old := groupSetting(*g.Old)
+		old := groupInput(*g.Old)
 		x.Old = &old
 	}
 	return x
