@@ -344,4 +344,3 @@ func groupsSection(s *state) {
 	})
 	s.a["realm_user_groups"] = list
 }
-
