@@ -79,7 +79,7 @@ func (s *stage) post(u UserID, c ChannelID, topic, text string) MessageID {
 func TestWhoHearsMessages(t *testing.T) {
 	s := newStage(t)
 	s.post(s.ann, s.public, "a", "first")
-	s.Hears(s.guest, "message") // its history began with the notice of its creation
+	s.Hears(s.guest, "message", "stream") // the channel's history begins
 	s.post(s.ann, s.public, "a", "hi")
 	s.Hears(s.ann, "message")
 	s.Hears(s.bo, "message")
@@ -121,7 +121,7 @@ func TestMentions(t *testing.T) {
 	if flags(s.cy) != FlagRead|FlagHistorical {
 		t.Errorf("a mentioned stranger has flags %b", flags(s.cy))
 	}
-	s.Hears(s.bot, "message")
+	s.Hears(s.bot, "message", "stream")
 	if flags(s.bot)&FlagMentioned == 0 || flags(s.bot)&FlagRead != 0 {
 		t.Errorf("a mentioned bot has flags %b", flags(s.bot))
 	}
