@@ -29,8 +29,6 @@ func on(t *testing.T, f *fake, s Scenario) (*Result, string) {
 	return res, out.String()
 }
 
-func rounds(n int) []Phase { return []Phase{{Name: "rounds", Rounds: n}} }
-
 func TestPromisesKept(t *testing.T) {
 	s := small("chat")
 	s.Phases = []Phase{{Name: "rounds", Rounds: 20}, {Name: "open", Seconds: 1, Rate: 100, Mix: chatMix}, {Name: "closed", Count: 50, Closed: 4}}

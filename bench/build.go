@@ -51,7 +51,6 @@ type population struct {
 	channels []channel
 	took     time.Duration
 	how      string
-	requests int64
 }
 
 // A Builder puts a crowd on a server. The one here uses the public API; a server that can make its own crowd faster

@@ -67,12 +67,11 @@ func (a *audience) add(person int32) {
 
 // A listener is what one poller has seen.
 type listener struct {
-	person  int32
-	no      int32
-	last    int64 // newest message id
-	lastNo  int
-	seen    []uint64 // by send
-	checked bool
+	person int32
+	no     int32
+	last   int64 // newest message id
+	lastNo int
+	seen   []uint64 // by send
 }
 
 // A violation is a promise the server broke.

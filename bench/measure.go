@@ -86,7 +86,6 @@ type meter struct {
 	delivered  int64
 	heartbeats int64
 	eventBytes int64
-	parked     int64 // polls under way at the end
 	dials      int64
 
 	bytesIn, bytesOut int64

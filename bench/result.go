@@ -169,14 +169,13 @@ func machine() string {
 }
 
 type counters struct {
-	at        time.Duration
-	in, out   int64
-	cpu       time.Duration
-	busy      time.Duration
-	self      time.Duration
-	others    time.Duration
-	dials     int64
-	heartbeat int64
+	at      time.Duration
+	in, out int64
+	cpu     time.Duration
+	busy    time.Duration
+	self    time.Duration
+	others  time.Duration
+	dials   int64
 }
 
 func (r *run) counters() counters {

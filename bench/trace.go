@@ -192,13 +192,10 @@ type Recorder struct {
 
 // NewRecorder stands before target and writes steps to out.
 func NewRecorder(target *url.URL, out io.Writer) *Recorder {
-	p := httputil.NewSingleHostReverseProxy(target)
-	direct := p.Director
-	p.Director = func(r *http.Request) {
-		direct(r)
-		r.Host = target.Host
-	}
-	p.ErrorLog = nil
+	p := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target) // sets Host to the target's, too
+		r.SetXForwarded()
+	}}
 	return &Recorder{proxy: p, anon: newAnonymiser(), begin: time.Now(), out: json.NewEncoder(out)}
 }
 

@@ -193,7 +193,7 @@ var (
 	get     = []byte("GET /api/v1/events?")
 	post    = []byte("POST /api/v1/messages ")
 	reg     = []byte("POST /api/v1/register ")
-	any     = []byte("GET ")
+	anyGet  = []byte("GET ")
 	end     = []byte("\r\n\r\n")
 	length  = []byte("Content-Length: ")
 	success = `{"result":"success","msg":"",`
@@ -212,7 +212,7 @@ func (s *Server) request(c *conn, b []byte) int {
 		s.poll(c, b[len(get):i])
 		return i + 4
 	}
-	if bytes.HasPrefix(b, any) {
+	if bytes.HasPrefix(b, anyGet) {
 		s.reply(c, success+`"zulip_version":"floor","zulip_feature_level":0}`)
 		return i + 4
 	}
