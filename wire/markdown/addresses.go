@@ -9,10 +9,12 @@ var schemes = map[string]bool{
 	"sms": true, "smsto": true, "ssh": true, "tel": true, "urn": true, "webcal": true, "wtai": true, "xmpp": true,
 }
 
+// hasHosts are the schemes whose addresses are written with // even if no host follows.
+var hasHosts = map[string]bool{"file": true, "ftp": true, "http": true, "https": true, "mms": true, "nntp": true}
+
 // address is a URL in parts. Empty queries and fragments are the same as none.
 type address struct {
 	scheme, host, path, query, fragment string
-	hasHost                             bool
 }
 
 // splitAddress cuts a URL the way clients' servers always have: anything before a colon that looks like a scheme is one.
@@ -25,7 +27,6 @@ func splitAddress(s string) (a address, ok bool) {
 		a.scheme, s = strings.ToLower(s[:i]), s[i+1:]
 	}
 	if strings.HasPrefix(s, "//") {
-		a.hasHost = true
 		end := strings.IndexAny(s[2:], "/?#")
 		if end < 0 {
 			end = len(s) - 2
@@ -54,11 +55,14 @@ func isScheme(s string) bool {
 
 func (a address) String() string {
 	s := a.path
-	if a.hasHost && (a.host != "" || strings.HasPrefix(a.path, "//") || a.scheme == "file") {
+	switch {
+	case a.host != "":
 		if s != "" && s[0] != '/' {
 			s = "/" + s
 		}
 		s = "//" + a.host + s
+	case strings.HasPrefix(s, "//"), hasHosts[a.scheme] && (s == "" || s[0] == '/'):
+		s = "//" + s
 	}
 	if a.scheme != "" {
 		s = a.scheme + ":" + s
@@ -82,10 +86,9 @@ func cleanAddress(s string) (string, bool) {
 	if a.scheme == "" && a.host == "" {
 		switch {
 		case strings.Contains(a.path, "@"):
-			a.scheme, a.hasHost = "mailto", false
+			a.scheme = "mailto"
 			return a.String(), true
 		case strings.HasPrefix(a.path, "/"):
-			a.hasHost = false
 			if strings.HasPrefix(a.path, "//") { // it would name another host
 				return "", false
 			}

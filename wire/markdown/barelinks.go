@@ -50,7 +50,7 @@ func (r *renderer) bareLinks(text string) string {
 			continue
 		}
 		a := r.element(tagA, attr{"href", r.localAddress(href)})
-		r.emit(a, text[start:end])
+		r.emit(a, text[start:end], false)
 		r.result.HasLink = true
 		e.replace(start, end, r.mark(a))
 	}

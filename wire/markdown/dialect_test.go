@@ -186,6 +186,7 @@ func TestLinks(t *testing.T) {
 		{"[a](b.org/c) [a](x@b.org) [a](#f) [a](/p)", `<p><a href="http://b.org/c">a</a> <a href="mailto:x@b.org">a</a> <a href="#f">a</a> <a href="/p">a</a></p>`},
 		{"[a](JAVASCRIPT:x) [a](foo:bar) [a](data:x)", "<p>[a](JAVASCRIPT:x) [a](foo:bar) [a](data:x)</p>"},
 		{"[a](HTTP://B.org/#)", `<p><a href="http://B.org/">a</a></p>`},
+		{"[a\nb](/c) [x]() [x](file:/y) [x](//evil.org)", `<p><a href="/c">a` + "\n" + `b</a> <a href="http://">x</a> <a href="file:///y">x</a> <a href="http:////evil.org">x</a></p>`},
 		{"[a]( http://b.org/c d )", `<p><a href="http://b.org/c%20d">a</a></p>`},
 		{"[`a`](/b) [[a]](/b(c))", `<p><a href="/b"><code>a</code></a> <a href="/b(c)">[a]</a></p>`},
 		{"https://chat.example.org/#narrow/x https://chat.example.org/user_uploads/1/a https://chat.example.org/help https://chat.example.org.evil/#x",

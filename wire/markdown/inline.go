@@ -151,13 +151,17 @@ func (r *renderer) inline(parent *node, text string, from pass, f sign) {
 			text = r.emojiCharacters(text)
 		}
 	}
-	r.emit(parent, text)
+	r.emit(parent, text, true)
 }
 
-// emit appends text to parent: line ends become breaks, marks the elements they stand for.
-func (r *renderer) emit(parent *node, text string) {
+// emit appends text to parent: marks become the elements they stand for, and line ends breaks if they are to.
+func (r *renderer) emit(parent *node, text string, breaks bool) {
+	special := "\x02"
+	if breaks {
+		special = "\n\x02"
+	}
 	for {
-		i := strings.IndexAny(text, "\n\x02")
+		i := strings.IndexAny(text, special)
 		if i < 0 {
 			break
 		}

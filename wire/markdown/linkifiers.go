@@ -125,7 +125,7 @@ func (r *renderer) linkify(text string) string {
 				continue
 			}
 			a := r.element(tagA, attr{"href", r.localAddress(href)})
-			r.emit(a, text[start:end])
+			r.emit(a, text[start:end], false)
 			r.result.HasLink = true
 			e.replace(start, end, r.mark(a))
 		}

@@ -44,7 +44,7 @@ func (r *renderer) namedLinks(text string) string {
 		}
 		a := r.element(tagA, attrs...)
 		if name := text[i+1 : end]; !blank(name) {
-			r.emit(a, name)
+			r.emit(a, name, false)
 		} else {
 			a.append(r.textNode(kindText, href))
 		}
