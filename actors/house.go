@@ -8,6 +8,7 @@ package actors
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -66,6 +67,7 @@ type House struct {
 	log     *slog.Logger
 	now     func() time.Time
 	fatal   func(error)
+	secret  []byte
 	system  *actor.ActorSystem
 	root    *actor.RootContext
 	journal *actor.PID
@@ -117,10 +119,11 @@ type emailKey struct {
 
 // Options of a house.
 type Options struct {
-	Log   *slog.Logger
-	Now   func() time.Time // nil: the clock
-	Fatal func(error)      // nil: log and exit at once, so that the restart recovers
-	Site  func(stringID string) wire.Site
+	Secret []byte // API keys follow from it; nil: a random one that ends with the process
+	Log    *slog.Logger
+	Now    func() time.Time // nil: the clock
+	Fatal  func(error)      // nil: log and exit at once, so that the restart recovers
+	Site   func(stringID string) wire.Site
 	// Search is the full-text index; nil: none, and searches are refused.
 	Search Search
 }
@@ -142,6 +145,9 @@ func Open(disk Disk, o Options) (*House, error) {
 	}
 	if h.search == nil {
 		h.search = noSearch{}
+	}
+	if h.secret = o.Secret; len(h.secret) == 0 {
+		h.secret = []byte(Token(32))
 	}
 	h.texts = newTextCache(textCacheBytes)
 	quiet := slog.New(slog.DiscardHandler)
@@ -316,9 +322,23 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 // moment is what a turn gets to know of the world.
 func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey,
+		Key:      func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
 		Render:   func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
 		Describe: func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },
 		Links:    func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.Links(topic, v, r.site) }}
+}
+
+// key is an account's API key: a keyed hash of who it is, so that it can be made again but not guessed.
+func (h *House) key(id realm.ID, u realm.UserID, epoch int64) string {
+	mac := hmac.New(sha256.New, h.secret)
+	fmt.Fprintf(mac, "api key %d %d %d", id, u, epoch)
+	n := new(big.Int).SetBytes(mac.Sum(nil))
+	b, base, digit := make([]byte, 32), big.NewInt(int64(len(tokenAlphabet))), new(big.Int)
+	for i := range b {
+		n.DivMod(n, base, digit)
+		b[i] = tokenAlphabet[digit.Int64()]
+	}
+	return string(b)
 }
 
 // HashKey is the one-way form of API keys and tokens. They are long and random, so a plain hash is enough and lookup by

@@ -86,8 +86,7 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 	return issueKey(c, a)
 }
 
-// issueKey gives the account a key to log in with. Only hashes are kept, so a login cannot repeat an old key: each gets
-// one of its own, and the account's other programs keep theirs.
+// issueKey gives the account its key to log in with.
 func issueKey(c *Call, a Account) (Answer, error) {
 	if !a.Active {
 		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")

@@ -2,10 +2,6 @@ package wire
 
 // The endpoints and events of nouns that have no file of their own.
 var (
-	botEndpoints []Endpoint
-
-	botEvents []EventKind
-
 	callEndpoints []Endpoint
 
 	callEvents []EventKind
@@ -26,10 +22,6 @@ var (
 
 	exportEvents []EventKind
 
-	fieldEndpoints []Endpoint
-
-	fieldEvents []EventKind
-
 	inviteEndpoints []Endpoint
 
 	inviteEvents []EventKind
@@ -45,8 +37,6 @@ var (
 	playgroundEndpoints []Endpoint
 
 	playgroundEvents []EventKind
-
-	profileEndpoints []Endpoint
 
 	profileEvents []EventKind
 
@@ -65,8 +55,6 @@ var (
 	snippetEndpoints []Endpoint
 
 	snippetEvents []EventKind
-
-	storageEndpoints []Endpoint
 
 	storageEvents []EventKind
 

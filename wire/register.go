@@ -237,9 +237,9 @@ var sections = []section{
 
 	of("user_status", statusSection),
 
-	constant("custom_profile_fields", "custom_profile_fields", emptyList),
+	of("custom_profile_fields", func(s *state) { s.a["custom_profile_fields"] = fieldObjects(s.ProfileFields()) }),
 
-	constant("realm_bot", "realm_bots", emptyList),
+	of("realm_bot", func(s *state) { s.a["realm_bots"] = botObjects(s.View) }),
 
 	constant("drafts", "drafts", emptyList),
 

@@ -139,7 +139,7 @@ type MessagesDeleted struct {
 	Topic    string
 	By       UserID
 
-	to []UserID // who hears of it: settled before they are gone
+	to []UserID `msgpack:"-"` // who hears of it: settled by apply, before they are gone
 }
 
 func (*MessagesDeleted) calm() {}

@@ -171,7 +171,7 @@ func TestMoveBetweenChannels(t *testing.T) {
 	s.Hears(s.ann, "update_message", "stream", "stream")
 	s.Hears(s.guest, "delete_message", "stream")
 	s.Hears(s.cy, "delete_message", "stream") // had a row of it
-	s.Hears(s.mod, "stream") // the public channel has no history left
+	s.Hears(s.mod, "stream")                  // the public channel has no history left
 	if _, err := s.View(s.guest).ReadableMessage(open); err == nil {
 		t.Error("the guest reads what moved where he cannot follow")
 	}

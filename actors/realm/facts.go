@@ -45,6 +45,13 @@ var kinds = map[uint16]any{
 	109: (*UserMuted)(nil),
 	110: (*MutedUsersChanged)(nil),
 	111: (*StatusChanged)(nil),
+	112: (*BotChanged)(nil),
+	113: (*BotMoved)(nil),
+	114: (*BotStored)(nil),
+	115: (*ProfileFieldChanged)(nil),
+	116: (*ProfileFieldRemoved)(nil),
+	117: (*ProfileFieldsOrdered)(nil),
+	118: (*ProfileFieldsTold)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 	160: (*TopicPoliciesSet)(nil),

@@ -38,7 +38,7 @@ type MessagesHidden struct {
 	Channel ChannelID
 	Topic   string
 
-	to []UserID // who hears of it: those who saw them
+	to []UserID `msgpack:"-"` // who hears of it, settled by apply: those who saw them
 }
 
 func (*MessagesHidden) calm() {}

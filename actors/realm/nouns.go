@@ -6,6 +6,9 @@ type nounTables struct {
 	alertWords table[UserID, AlertWords]
 	muted      table[UserID, MutedUsers]
 	status     table[UserID, UserStatus]
+	bots       table[UserID, BotDetails]
+	storage    table[UserID, BotStorage]
+	fields     table[int64, ProfileField]
 
 	// 30-39 channels
 	defaultGroups table[int64, DefaultGroup] // 30
@@ -27,6 +30,9 @@ func (n *nounTables) init(r *Realm) {
 	n.alertWords.init(r, 20)
 	n.muted.init(r, 21)
 	n.status.init(r, 22)
+	n.bots.init(r, 23)
+	n.storage.init(r, 24)
+	n.fields.init(r, 25)
 
 	// channels
 	n.defaultGroups.init(r, 30)

@@ -19,11 +19,6 @@ func (t *Turn) profileChanges(u *User, values []ProfileValue, byAdmin bool) ([]F
 	return slices.Clip(out), nil
 }
 
-// profileValue is a value as it is kept; "" removes it.
-func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, err error) {
-	return "", "", Bad("Field id %d not found.", v.Field)
-}
-
 // ProfileChanged says a custom profile value is another one now; "" is none.
 type ProfileChanged struct {
 	User  UserID

@@ -50,8 +50,9 @@ type User struct {
 	Settings        map[string]any
 	Profile         Profile // custom profile values by field id, as stored
 	ProfileHTML     Profile
-	MayChangeEmails bool // granted by the operator: can_change_user_emails
-	MayCreateUsers  bool // granted by the operator: can_create_users
+	MayChangeEmails bool  // granted by the operator: can_change_user_emails
+	MayCreateUsers  bool  // granted by the operator: can_create_users
+	KeyEpoch        int64 // how often the account's key was taken back
 }
 
 func (u *User) IsAdmin() bool     { return u.Role <= Administrator }
@@ -331,29 +332,6 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 
 func (f *UserChanged) EventType() string { return "realm_user" }
 
-// maxKeys is how many API keys an account keeps: each login makes one, as only hashes are kept, and the oldest go.
-const maxKeys = 32
-
-// KeyIssued says an account has a further API key; if Only is set, every older one stops working at once.
-type KeyIssued struct {
-	ID   UserID
-	Hash [32]byte
-	Only bool
-}
-
-func (f *KeyIssued) apply(r *Realm) {
-	u := r.users.change(f.ID)
-	if f.Only {
-		u.Keys = nil
-	}
-	u.Keys = append(slices.Clone(u.Keys), f.Hash)
-	if n := len(u.Keys) - maxKeys; n > 0 {
-		u.Keys = u.Keys[n:]
-	}
-}
-
-func (f *KeyIssued) tell(r *Realm) []Notice { return nil }
-
 // PasswordChanged carries the new Argon2id hash in PHC form.
 type PasswordChanged struct {
 	ID   UserID
@@ -362,26 +340,6 @@ type PasswordChanged struct {
 
 func (f *PasswordChanged) apply(r *Realm)         { r.users.change(f.ID).Password = f.Hash }
 func (f *PasswordChanged) tell(r *Realm) []Notice { return nil }
-
-// NewKey gives an account a further API key, as each login does; Only takes back all older ones.
-type NewKey struct {
-	User UserID
-	Key  string // fixed by the operator, or "" for a random one
-	Only bool
-}
-
-func (c NewKey) Decide(t *Turn) (string, error) {
-	u := t.Find(c.User)
-	if u == nil || (!t.System && t.User != c.User) {
-		return "", errNoUser()
-	}
-	key := c.Key
-	if key == "" {
-		key = t.Token(32)
-	}
-	t.Record(&KeyIssued{u.ID, t.Hash(key), c.Only})
-	return key, nil
-}
 
 // SetPassword is the operator's or the reset page's way to set a password; Hash is Argon2id in PHC form.
 type SetPassword struct {

@@ -90,9 +90,13 @@ func command(dir, name string, args map[string]string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	secret, err := readSecret(dir)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	c := defaults()
 	sites := siteMaker("http://" + c.Listen)
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Log: slog.New(slog.DiscardHandler), Site: sites.of})
+	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: slog.New(slog.DiscardHandler), Site: sites.of})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -45,10 +45,13 @@ func makeDemo(h *actors.House, url string, out io.Writer) error {
 	ids := map[string]realm.UserID{}
 	fmt.Fprintf(out, "Demo organization at %s\n\n", url)
 	for _, p := range people {
-		key := actors.Token(32)
-		u, err := do(h, id, system, realm.JoinUser{Email: p.email, Name: p.name, Role: p.role, Key: key, Bot: p.bot, BotOwner: ids["olive@example.org"] * realm.UserID(min(p.bot, 1)), First: true})
+		u, err := do(h, id, system, realm.JoinUser{Email: p.email, Name: p.name, Role: p.role, Bot: p.bot, BotOwner: ids["olive@example.org"] * realm.UserID(min(p.bot, 1)), First: true})
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.email, err)
+		}
+		key, err := do(h, id, system, realm.NewKey{User: u})
+		if err != nil {
+			return err
 		}
 		ids[p.email] = u
 		fmt.Fprintf(out, "  %-22s %-14s %s\n", p.email, p.name, key)

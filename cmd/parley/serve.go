@@ -55,9 +55,13 @@ func serve(args []string) error {
 		return err
 	}
 	sites := siteMaker(c.URL)
+	secret, err := readSecret(c.Data)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
 	disk := snapshot.Disk{Store: store}
 	library := search.OpenLibrary(searchDir(c.Data), disk, wire.SearchText, log)
-	house, err := actors.Open(disk, actors.Options{Log: log, Site: sites.of, Search: library})
+	house, err := actors.Open(disk, actors.Options{Secret: secret, Log: log, Site: sites.of, Search: library})
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())
 	}
@@ -164,4 +168,25 @@ func (c *config) tls() (*tls.Config, error) {
 		return nil, fmt.Errorf("load certificate: %w", err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// secretFile lies in the data directory; API keys follow from it. It is not part of a backup: after a restore without
+// it, keys that are in use go on, and logins get new ones.
+const secretFile = "secret"
+
+// readSecret reads the server's secret, or makes it at the first start.
+func readSecret(dir string) ([]byte, error) {
+	path := filepath.Join(dir, secretFile)
+	data, err := os.ReadFile(path)
+	if err == nil && len(data) >= 32 {
+		return data, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read the server's secret: %w", err)
+	}
+	secret := []byte(actors.Token(64))
+	if err := os.WriteFile(path, secret, 0o600); err != nil {
+		return nil, fmt.Errorf("write the server's secret: %w", err)
+	}
+	return secret, nil
 }

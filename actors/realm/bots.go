@@ -1,0 +1,378 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// BotDetails is the row of what bots have beyond other accounts.
+type BotDetails struct {
+	Sending   ChannelID // default channel to send to; 0: none
+	Register  ChannelID // default channel to listen to; 0: none
+	AllPublic bool      // listens to all public channels unless it says otherwise
+	Services  []Service
+}
+
+// Service is what an outgoing-webhook or embedded bot stands for.
+type Service struct {
+	Name      string
+	URL       string
+	Interface int    // 1 generic, 2 Slack-like
+	Token     string // the server proves with it that it is the caller
+	Config    map[string]string
+}
+
+// BotOf is a bot's details.
+func (r *Realm) BotOf(u UserID) BotDetails {
+	if b := r.nouns.bots.find(u); b != nil {
+		return *b
+	}
+	return BotDetails{}
+}
+
+// CreateBot asks for a bot of the caller's.
+type CreateBot struct {
+	Name, Email, ShortName string
+	Type                   BotType
+	URL, ServiceName       string
+	Interface              int
+	Config                 map[string]string
+	Sending, Register      string // names of channels, "" for none
+	AllPublic              bool
+}
+
+// BotMade answers CreateBot.
+type BotMade struct {
+	ID  UserID
+	Key string
+}
+
+func (c CreateBot) Decide(t *Turn) (BotMade, error) {
+	me, err := t.Human()
+	if err != nil {
+		return BotMade{}, err
+	}
+	if me.IsGuest() {
+		return BotMade{}, errGuest()
+	}
+	if c.Type < GenericBot || c.Type > EmbeddedBot {
+		return BotMade{}, Bad("Invalid bot type")
+	}
+	if !t.May(me, "can_create_bots_group") && !(c.Type == IncomingWebhook && t.May(me, "can_create_write_only_bots_group")) {
+		return BotMade{}, errPermission()
+	}
+	if c.ShortName == "" || strings.Trim(fold(c.ShortName), "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || !validEmail(c.Email) {
+		return BotMade{}, Bad("Bad name or username")
+	}
+	if err := t.checkName(c.Name, 0); err != nil {
+		return BotMade{}, err
+	}
+	if t.FindByEmail(c.Email) != nil {
+		return BotMade{}, Bad("Email is already in use.")
+	}
+	if t.botNamed(c.Name, 0) {
+		return BotMade{}, Bad("Name is already in use.")
+	}
+	d, err := t.botDetails(c)
+	if err != nil {
+		return BotMade{}, err
+	}
+	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type, BotOwner: me.ID, Active: true, Joined: t.Now,
+		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Settings: map[string]any{}}
+	t.Record(&UserJoined{User: u})
+	t.Record(&BotChanged{ID: u.ID, Details: d, New: true})
+	return BotMade{u.ID, t.keyOf(t.users.must(u.ID), false)}, nil
+}
+
+// botNamed reports whether an active bot has that name already.
+func (r *Realm) botNamed(name string, except UserID) bool {
+	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool {
+		return u.IsBot() && u.ID != except && fold(u.Name) == fold(strings.TrimSpace(name))
+	})
+}
+
+func (t *Turn) botDetails(c CreateBot) (d BotDetails, err error) {
+	d.AllPublic = c.AllPublic
+	if d.Sending, err = t.botChannel(c.Sending); err != nil {
+		return d, err
+	}
+	if d.Register, err = t.botChannel(c.Register); err != nil {
+		return d, err
+	}
+	switch c.Type {
+	case OutgoingWebhook:
+		if c.Interface != 1 && c.Interface != 2 {
+			return d, Bad("Invalid interface type")
+		}
+		d.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
+	case EmbeddedBot:
+		return d, Bad("Embedded bots are not enabled.")
+	}
+	return d, nil
+}
+
+// botChannel is a channel a bot is given by name; its owner must be able to read it.
+func (t *Turn) botChannel(name string) (ChannelID, error) {
+	if name == "" {
+		return 0, nil
+	}
+	c := t.FindChannelByName(name)
+	if c == nil || !t.MayReadChannel(c) {
+		return 0, Bad("Invalid channel name '%s'", name)
+	}
+	return c.ID, nil
+}
+
+// ManagedBot is a bot the caller may change: its owner, or an administrator.
+func (v View) ManagedBot(id UserID) (*User, error) {
+	u := v.Find(id)
+	if u == nil || !u.IsBot() || u.System {
+		return nil, Bad("No such bot")
+	}
+	if me := v.Me(); !v.System && (me == nil || u.BotOwner != me.ID && !me.IsAdmin()) {
+		return nil, errPermission()
+	}
+	return u, nil
+}
+
+// EditBot asks to change a bot; nil fields stay.
+type EditBot struct {
+	Bot               UserID
+	Name, Email       *string
+	Owner             *UserID
+	Role              *Role
+	URL               *string
+	Interface         *int
+	Config            map[string]string
+	Sending, Register *string
+	AllPublic         *bool
+}
+
+func (c EditBot) Decide(t *Turn) (Done, error) {
+	u, err := t.ManagedBot(c.Bot)
+	if err != nil {
+		return Done{}, err
+	}
+	var facts []Fact
+	if c.Name != nil && strings.TrimSpace(*c.Name) != u.Name {
+		if err := t.checkName(*c.Name, u.ID); err != nil {
+			return Done{}, err
+		}
+		if t.botNamed(*c.Name, u.ID) {
+			return Done{}, Bad("Name is already in use.")
+		}
+		name := strings.TrimSpace(*c.Name)
+		facts = append(facts, &UserChanged{ID: u.ID, Name: &name, OldName: u.Name})
+	}
+	if c.Email != nil && !strings.EqualFold(*c.Email, u.Email) {
+		if !validEmail(*c.Email) {
+			return Done{}, Bad("Bad name or username")
+		}
+		if t.FindByEmail(*c.Email) != nil {
+			return Done{}, Bad("Email is already in use.")
+		}
+		facts = append(facts, &UserChanged{ID: u.ID, Email: c.Email})
+	}
+	if c.Role != nil && *c.Role != u.Role {
+		if me := t.Me(); !me.IsAdmin() {
+			return Done{}, errPermission()
+		}
+		if err := t.mayChangeRole(u, *c.Role); err != nil {
+			return Done{}, err
+		}
+		facts = append(facts, t.roleChange(u, *c.Role))
+	}
+	d := t.BotOf(u.ID)
+	before := d
+	d.Services = slices.Clone(d.Services)
+	if c.Sending != nil {
+		if d.Sending, err = t.botChannel(*c.Sending); err != nil {
+			return Done{}, err
+		}
+	}
+	if c.Register != nil {
+		if d.Register, err = t.botChannel(*c.Register); err != nil {
+			return Done{}, err
+		}
+	}
+	if c.AllPublic != nil {
+		d.AllPublic = *c.AllPublic
+	}
+	service := false
+	if len(d.Services) > 0 {
+		if c.URL != nil {
+			d.Services[0].URL, service = *c.URL, true
+		}
+		if c.Interface != nil {
+			if *c.Interface != 1 && *c.Interface != 2 {
+				return Done{}, Bad("Invalid interface type")
+			}
+			d.Services[0].Interface, service = *c.Interface, true
+		}
+		if c.Config != nil {
+			d.Services[0].Config, service = c.Config, true
+		}
+	}
+	if service || before.Sending != d.Sending || before.Register != d.Register || before.AllPublic != d.AllPublic {
+		facts = append(facts, &BotChanged{ID: u.ID, Details: d})
+	}
+	if c.Owner != nil && *c.Owner != u.BotOwner {
+		o := t.Find(*c.Owner)
+		switch {
+		case o == nil || o.System:
+			return Done{}, Bad("Failed to change owner, no such user")
+		case !o.Active:
+			return Done{}, Bad("Failed to change owner, user is deactivated")
+		case o.IsBot():
+			return Done{}, Bad("Failed to change owner, bots can't own other bots")
+		}
+		facts = append(facts, &UserChanged{ID: u.ID, Owner: c.Owner}, &BotMoved{ID: u.ID, From: u.BotOwner, To: *c.Owner})
+	}
+	for _, f := range facts {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+// BotChanged says a bot's details are these now; it is the event realm_bot, add or update.
+type BotChanged struct {
+	ID      UserID
+	Details BotDetails
+	New     bool
+}
+
+func (f *BotChanged) apply(r *Realm) { d := f.Details; r.nouns.bots.put(f.ID, &d) }
+func (f *BotChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.botWatchers(r.users.must(f.ID).BotOwner), Event: f}}
+}
+func (*BotChanged) EventType() string { return "realm_bot" }
+
+// botWatchers is who hears of a bot: its owner and the administrators.
+func (r *Realm) botWatchers(owner UserID) []UserID {
+	return r.where(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
+}
+
+// BotMoved says a bot has another owner; the old one hears that it is gone, the new one that it is there.
+type BotMoved struct{ ID, From, To UserID }
+
+func (f *BotMoved) apply(*Realm) {}
+func (f *BotMoved) tell(r *Realm) (out []Notice) {
+	admin := func(id UserID) bool { u := r.users.find(id); return u != nil && u.IsAdmin() }
+	if to := r.only(f.From); len(to) > 0 && !admin(f.From) {
+		out = append(out, Notice{To: to, Event: f})
+	}
+	if to := r.only(f.To); len(to) > 0 && !admin(f.To) {
+		out = append(out, Notice{To: to, Event: &BotChanged{ID: f.ID, Details: r.BotOf(f.ID), New: true}})
+	}
+	return out
+}
+func (*BotMoved) EventType() string { return "realm_bot" }
+
+// maxBotStorage is how many code points all keys and values of one bot's storage may have together (specification).
+const maxBotStorage = 10_000_000
+
+// BotStorage is the row of what one bot keeps.
+type BotStorage struct{ Values map[string]string }
+
+// botCaller refuses everyone but bots.
+func (v View) botCaller() (*User, error) {
+	me := v.Me()
+	if me == nil || !me.IsBot() {
+		return nil, Refuse(Forbidden, "PERMISSION_DENIED", "Must be a bot user")
+	}
+	return me, nil
+}
+
+// Stored is what the calling bot keeps, or of it the given keys.
+func (v View) Stored(keys []string) (map[string]string, error) {
+	me, err := v.botCaller()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	s := v.nouns.storage.find(me.ID)
+	if keys == nil {
+		if s != nil {
+			out = cloneMap(s.Values)
+		}
+		return out, nil
+	}
+	for _, k := range keys {
+		if s == nil || !has(s.Values, k) {
+			return nil, Bad("Key does not exist.")
+		}
+		out[k] = s.Values[k]
+	}
+	return out, nil
+}
+
+func has(m map[string]string, k string) bool { _, ok := m[k]; return ok }
+
+// Store asks to keep values, or to forget keys (all of them when Keys is nil).
+type Store struct {
+	Values map[string]string
+	Forget bool
+	Keys   []string
+}
+
+func (c Store) Decide(t *Turn) (Done, error) {
+	me, err := t.botCaller()
+	if err != nil {
+		return Done{}, err
+	}
+	s := t.nouns.storage.find(me.ID)
+	if s == nil {
+		s = &BotStorage{}
+	}
+	if c.Forget {
+		for _, k := range c.Keys {
+			if !has(s.Values, k) {
+				return Done{}, Bad("Key does not exist.")
+			}
+		}
+		t.Record(&BotStored{ID: me.ID, Forgotten: c.Keys, All: c.Keys == nil})
+		return Done{}, nil
+	}
+	size := 0
+	for k, v := range s.Values {
+		if !has(c.Values, k) {
+			size += length(k) + length(v)
+		}
+	}
+	for k, v := range c.Values {
+		size += length(k) + length(v)
+	}
+	if size > maxBotStorage {
+		return Done{}, Bad("Request exceeds storage limit by %d characters. The limit is %d characters.", size-maxBotStorage, maxBotStorage)
+	}
+	if len(c.Values) > 0 {
+		t.Record(&BotStored{ID: me.ID, Values: c.Values})
+	}
+	return Done{}, nil
+}
+
+// BotStored says a bot keeps values, or forgets them. Nobody hears of it.
+type BotStored struct {
+	ID        UserID
+	Values    map[string]string
+	Forgotten []string
+	All       bool
+}
+
+func (f *BotStored) apply(r *Realm) {
+	if f.All {
+		r.nouns.storage.remove(f.ID)
+		return
+	}
+	s := r.nouns.storage.open(f.ID)
+	values := cloneMap(s.Values)
+	for k, v := range f.Values {
+		values[k] = v
+	}
+	for _, k := range f.Forgotten {
+		delete(values, k)
+	}
+	s.Values = values
+}
+
+func (f *BotStored) tell(*Realm) []Notice { return nil }

@@ -1,0 +1,411 @@
+package realm
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// FieldType is the kind of a custom profile field; the numbers are the protocol's.
+type FieldType int
+
+const (
+	ShortText       FieldType = 1
+	LongText        FieldType = 2
+	SelectField     FieldType = 3
+	DateField       FieldType = 4
+	URLField        FieldType = 5
+	UserField       FieldType = 6
+	ExternalAccount FieldType = 7
+	Pronouns        FieldType = 8
+)
+
+// ProfileField is the row of one custom profile field.
+type ProfileField struct {
+	ID       int64
+	Type     FieldType
+	Name     string
+	Hint     string
+	Data     string // JSON, for options and external accounts
+	Order    int
+	Summary  bool // shown in the profile summary
+	Required bool
+	Editable bool // people may change it themselves
+	Matching bool // used to find people
+}
+
+// Limits of fields: lengths in code points are the protocol's, the number keeps profiles and registrations small.
+const (
+	maxFieldName    = 40
+	maxFieldHint    = 80
+	maxFields       = 100
+	maxSummary      = 2
+	maxShortText    = 50
+	maxLongText     = 500
+	maxFieldData    = 20000 // bytes
+	maxPeopleValues = 1000
+)
+
+// ProfileFields is every field in order.
+func (r *Realm) ProfileFields() []ProfileField {
+	out := []ProfileField{}
+	for _, id := range r.nouns.fields.keys() {
+		out = append(out, *r.nouns.fields.rows[id])
+	}
+	slices.SortStableFunc(out, func(a, b ProfileField) int { return cmp.Compare(a.Order, b.Order) })
+	return out
+}
+
+// PutField asks to create a field (ID 0) or to change one; nil fields stay.
+type PutField struct {
+	ID                                    int64
+	Type                                  FieldType // of a new field
+	Name, Hint, Data                      *string
+	Summary, Required, Editable, Matching *bool
+}
+
+func (c PutField) Decide(t *Turn) (int64, error) {
+	if _, err := t.Admin(); err != nil {
+		return 0, err
+	}
+	f := ProfileField{ID: t.nextID("field"), Type: c.Type, Editable: true, Order: len(t.nouns.fields.rows) + 1}
+	if c.ID != 0 {
+		old := t.nouns.fields.find(c.ID)
+		if old == nil {
+			return 0, Bad("Field id %d not found.", c.ID)
+		}
+		f = *old
+	} else if len(t.nouns.fields.rows) >= maxFields {
+		return 0, Bad("Too many custom profile fields (limit: %d)", maxFields)
+	}
+	before := f
+	if err := c.fill(t, &f); err != nil {
+		return 0, err
+	}
+	if c.ID == 0 || f != before {
+		t.Record(&ProfileFieldChanged{f})
+	}
+	return f.ID, nil
+}
+
+func (c PutField) fill(t *Turn, f *ProfileField) error {
+	if f.Type < ShortText || f.Type > Pronouns {
+		return Bad("Invalid field type.")
+	}
+	if c.Name != nil {
+		f.Name = strings.TrimSpace(*c.Name)
+	}
+	if f.Name == "" {
+		return Bad("Label cannot be blank.")
+	}
+	if length(f.Name) > maxFieldName {
+		return Bad("name is too long (limit: %d characters)", maxFieldName)
+	}
+	for _, o := range t.ProfileFields() {
+		if o.ID != f.ID && fold(o.Name) == fold(f.Name) {
+			return Bad("A field with that label already exists.")
+		}
+	}
+	if c.Hint != nil {
+		f.Hint = *c.Hint
+	}
+	if length(f.Hint) > maxFieldHint {
+		return Bad("hint is too long (limit: %d characters)", maxFieldHint)
+	}
+	if c.Data != nil {
+		f.Data = *c.Data
+	}
+	if err := f.checkData(); err != nil {
+		return err
+	}
+	for _, x := range []struct {
+		to   *bool
+		from *bool
+	}{{&f.Summary, c.Summary}, {&f.Required, c.Required}, {&f.Editable, c.Editable}, {&f.Matching, c.Matching}} {
+		if x.from != nil {
+			*x.to = *x.from
+		}
+	}
+	if f.Summary {
+		if f.Type == UserField {
+			return Bad("Field type not supported for display in profile summary.")
+		}
+		others := 0
+		for _, o := range t.ProfileFields() {
+			if o.ID != f.ID && o.Summary {
+				others++
+			}
+		}
+		if others >= maxSummary {
+			return Bad("Only 2 custom profile fields can be displayed in the profile summary.")
+		}
+	}
+	return nil
+}
+
+// checkData refuses options without choices and external accounts without a kind.
+func (f *ProfileField) checkData() error {
+	if len(f.Data) > maxFieldData {
+		return Bad("field_data is too long (limit: %d characters)", maxFieldData)
+	}
+	switch f.Type {
+	case SelectField:
+		choices := f.choices()
+		if len(choices) == 0 {
+			return Bad("Field must have at least one choice.")
+		}
+		texts := map[string]bool{}
+		for key, c := range choices {
+			if strings.TrimSpace(key) == "" || strings.TrimSpace(c.Text) == "" {
+				return Bad("field_data[\"text\"] cannot be blank.")
+			}
+			if texts[c.Text] {
+				return Bad("Field must not have duplicate choices.")
+			}
+			texts[c.Text] = true
+		}
+	case ExternalAccount:
+		var d struct {
+			Subtype string `json:"subtype"`
+			Pattern string `json:"url_pattern"`
+		}
+		if json.Unmarshal([]byte(f.Data), &d) != nil || d.Subtype == "" {
+			return Bad("field_data[\"subtype\"] field is missing: Field required")
+		}
+		if d.Subtype == "custom" && strings.Count(d.Pattern, "%(username)s") != 1 {
+			return Bad("URL pattern must contain '%%(username)s'.")
+		}
+		if d.Subtype != "custom" && d.Subtype != "twitter" && d.Subtype != "github" {
+			return Bad("Invalid external account type")
+		}
+	}
+	return nil
+}
+
+type choice struct {
+	Text  string `json:"text"`
+	Order string `json:"order"`
+}
+
+func (f *ProfileField) choices() map[string]choice {
+	var m map[string]choice
+	if json.Unmarshal([]byte(f.Data), &m) != nil {
+		return nil
+	}
+	return m
+}
+
+// RemoveField asks to remove a field and everybody's value of it.
+type RemoveField struct{ ID int64 }
+
+func (c RemoveField) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	if t.nouns.fields.find(c.ID) == nil {
+		return Done{}, Bad("Field id %d not found.", c.ID)
+	}
+	t.Record(&ProfileFieldRemoved{c.ID})
+	return Done{}, nil
+}
+
+// OrderFields asks to put the fields into another order; all must be named.
+type OrderFields struct{ IDs []int64 }
+
+func (c OrderFields) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	ids := slices.Clone(c.IDs)
+	slices.Sort(ids)
+	if !slices.Equal(slices.Compact(ids), t.nouns.fields.keys()) || len(ids) != len(c.IDs) {
+		return Done{}, Bad("Invalid order mapping.")
+	}
+	t.Record(&ProfileFieldsOrdered{c.IDs})
+	return Done{}, nil
+}
+
+// ProfileFieldChanged says a field exists, or is another one now.
+type ProfileFieldChanged struct{ Field ProfileField }
+
+func (f *ProfileFieldChanged) apply(r *Realm) {
+	x := f.Field
+	r.usedID("field", x.ID)
+	r.nouns.fields.put(x.ID, &x)
+}
+func (f *ProfileFieldChanged) tell(r *Realm) []Notice { return r.tellFields() }
+
+// ProfileFieldRemoved says a field is gone, with everybody's value of it.
+type ProfileFieldRemoved struct{ ID int64 }
+
+func (f *ProfileFieldRemoved) apply(r *Realm) {
+	r.nouns.fields.remove(f.ID)
+	for _, id := range r.users.keys() {
+		if _, has := r.users.rows[id].Profile[f.ID]; has {
+			u := r.users.change(id)
+			delete(u.Profile, f.ID)
+			delete(u.ProfileHTML, f.ID)
+		}
+	}
+}
+func (f *ProfileFieldRemoved) tell(r *Realm) []Notice { return r.tellFields() }
+
+// ProfileFieldsOrdered says the fields stand in another order now.
+type ProfileFieldsOrdered struct{ IDs []int64 }
+
+func (f *ProfileFieldsOrdered) apply(r *Realm) {
+	for i, id := range f.IDs {
+		r.nouns.fields.change(id).Order = i + 1
+	}
+}
+func (f *ProfileFieldsOrdered) tell(r *Realm) []Notice { return r.tellFields() }
+
+// ProfileFieldsTold is the event custom_profile_fields: the whole list.
+type ProfileFieldsTold struct{ Fields []ProfileField }
+
+func (*ProfileFieldsTold) EventType() string { return "custom_profile_fields" }
+
+func (r *Realm) tellFields() []Notice {
+	return []Notice{{To: r.everyone(), Event: &ProfileFieldsTold{r.ProfileFields()}}}
+}
+
+// ChangeProfile asks to set or remove the caller's own custom profile values.
+type ChangeProfile struct{ Values []ProfileValue }
+
+func (c ChangeProfile) Decide(t *Turn) (Done, error) {
+	me, err := t.Human()
+	if err != nil {
+		return Done{}, err
+	}
+	facts, err := t.profileChanges(me, c.Values, me.IsAdmin())
+	if err != nil {
+		return Done{}, err
+	}
+	for _, f := range facts {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+// profileValue is a value as it is kept and rendered; "" removes it.
+func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, err error) {
+	f := t.nouns.fields.find(v.Field)
+	if f == nil {
+		return "", "", Bad("Field id %d not found.", v.Field)
+	}
+	if !f.Editable && !byAdmin {
+		return "", "", Bad("You are not allowed to change this field. Contact an administrator to update it.")
+	}
+	if f.Type == UserField && (v.Value == nil || *v.Value != "") {
+		if len(v.Users) == 0 && v.Value == nil {
+			return "", "", nil
+		}
+		return t.peopleValue(f, v)
+	}
+	if v.Users != nil {
+		return "", "", Bad("%s is not a string", f.Name)
+	}
+	if v.Value == nil || *v.Value == "" {
+		return "", "", nil
+	}
+	text = *v.Value
+	if err := f.checkValue(text); err != nil {
+		return "", "", err
+	}
+	if f.Type == ShortText || f.Type == LongText {
+		html = t.Describe(text)
+	}
+	return text, html, nil
+}
+
+func (f *ProfileField) checkValue(text string) error {
+	limit := maxShortText
+	if f.Type == LongText {
+		limit = maxLongText
+	}
+	switch f.Type {
+	case ShortText, LongText, Pronouns, ExternalAccount:
+		if length(text) > limit {
+			return Bad("%s is too long (limit: %d characters)", f.Name, limit)
+		}
+	case SelectField:
+		if _, ok := f.choices()[text]; !ok {
+			return Bad("'%s' is not a valid choice for '%s'.", text, f.Name)
+		}
+	case DateField:
+		if !validDate(text) {
+			return Bad("%s is not a date", f.Name)
+		}
+	case URLField:
+		if !webAddress(text) {
+			return Bad("%s is not a URL", f.Name)
+		}
+	}
+	return nil
+}
+
+func (t *Turn) peopleValue(f *ProfileField, v ProfileValue) (string, string, error) {
+	if v.Value != nil { // people may also come as the text of a list, which is how they are kept
+		if err := json.Unmarshal([]byte(*v.Value), &v.Users); err != nil {
+			return "", "", Bad("%s is not a list", f.Name)
+		}
+	}
+	if len(v.Users) > maxPeopleValues {
+		return "", "", Bad("%s is too long (limit: %d items)", f.Name, maxPeopleValues)
+	}
+	var unknown []string
+	for _, id := range v.Users {
+		if u := t.Find(id); u == nil || u.System || !t.MaySee(u) {
+			unknown = append(unknown, strconv.FormatInt(int64(id), 10))
+		}
+	}
+	if len(unknown) > 0 {
+		return "", "", Bad("Invalid user IDs: %s", strings.Join(unknown, ", "))
+	}
+	for _, id := range v.Users {
+		switch u := t.Find(id); {
+		case !u.Active:
+			return "", "", Bad("User with ID %d is deactivated", id)
+		case u.IsBot():
+			return "", "", Bad("User with ID %d is a bot", id)
+		}
+	}
+	if len(v.Users) == 0 {
+		return "", "", nil
+	}
+	data, err := json.Marshal(v.Users)
+	if err != nil {
+		panic("BUG: encode ids: " + err.Error())
+	}
+	return string(data), "", nil
+}
+
+// validDate reports whether a text is a day as YYYY-MM-DD.
+func validDate(s string) bool {
+	if len(s) != 10 || s[4] != '-' || s[7] != '-' || !digits(s[:4]) || !digits(s[5:7]) || !digits(s[8:]) {
+		return false
+	}
+	year, _ := strconv.Atoi(s[:4])
+	month, _ := strconv.Atoi(s[5:7])
+	day, _ := strconv.Atoi(s[8:])
+	if year < 1 || month < 1 || month > 12 || day < 1 {
+		return false
+	}
+	days := []int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1]
+	if month == 2 && (year%4 == 0 && year%100 != 0 || year%400 == 0) {
+		days = 29
+	}
+	return day <= days
+}
+
+// webAddress reports whether a text is an absolute http address without white space.
+func webAddress(s string) bool {
+	rest, ok := strings.CutPrefix(s, "https://")
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "http://")
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return ok && host != "" && len(s) <= 2048 && !strings.ContainsAny(s, " \t\r\n<>\"") && (strings.Contains(host, ".") || strings.HasPrefix(host, "localhost"))
+}

@@ -1,0 +1,189 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var botEndpoints = []Endpoint{
+	Get("/bots", getBots),
+	Custom("POST", "/bots", createBot),
+	Act("PATCH", "/bots/{bot_id}", editBot, silent),
+	Do("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, silent),
+	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, false) }),
+	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, true) }),
+}
+
+var botEvents = []EventKind{
+	Event(func(e *realm.BotChanged, to *To) any {
+		op := "update"
+		if e.New {
+			op = "add"
+		}
+		return obj{"type": "realm_bot", "op": op, "bot": botObject(e.ID, e.Details, nil)}
+	}),
+	Event(func(e *realm.BotMoved, to *To) any {
+		return obj{"type": "realm_bot", "op": "delete", "bot": obj{"user_id": e.ID}}
+	}),
+}
+
+var storageEndpoints = []Endpoint{
+	Get("/bot_storage", func(c *Call, v realm.View, f storageKeysForm) (Answer, error) {
+		s, err := v.Stored(f.keys())
+		return Answer{"storage": s}, err
+	}),
+	Do("PUT", "/bot_storage", func(f storageForm) realm.Store { return realm.Store{Values: f.Storage} }, silent),
+	Do("DELETE", "/bot_storage", func(f storageKeysForm) realm.Store { return realm.Store{Forget: true, Keys: f.keys()} }, silent),
+}
+
+type storageForm struct {
+	Storage map[string]string `form:"storage,required"`
+}
+
+type storageKeysForm struct {
+	Keys form.Opt[[]string] `form:"keys"`
+}
+
+func (f storageKeysForm) keys() []string {
+	if !f.Keys.Set {
+		return nil
+	}
+	return nonNil(f.Keys.Value)
+}
+
+type botIDForm struct {
+	Bot realm.UserID `path:"bot_id"`
+}
+
+// botObject is a bot's details as owner and administrators know them.
+func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) any) obj {
+	channel := func(c realm.ChannelID) any {
+		if c == 0 || names == nil {
+			return nil
+		}
+		return names(c)
+	}
+	services := []any{}
+	for _, s := range d.Services {
+		o := obj{"base_url": s.URL, "interface": s.Interface, "token": s.Token}
+		if s.Config != nil {
+			o = obj{"service_name": s.Name, "config_data": s.Config}
+		}
+		services = append(services, o)
+	}
+	return obj{"user_id": id, "default_sending_stream": channel(d.Sending), "default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic, "services": services}
+}
+
+// botObjects is the bots the caller hears of: his own, and for administrators all.
+func botObjects(v realm.View) []any {
+	list := []any{}
+	me := v.Me()
+	if me == nil {
+		return list
+	}
+	v.EachUser(func(u *realm.User) {
+		if u.IsBot() && !u.System && (u.BotOwner == me.ID || me.IsAdmin()) {
+			list = append(list, botObject(u.ID, v.BotOf(u.ID), channelNames(v)))
+		}
+	})
+	return list
+}
+
+func channelNames(v realm.View) func(realm.ChannelID) any {
+	return func(id realm.ChannelID) any {
+		if c := v.FindChannel(id); c != nil {
+			return c.Name
+		}
+		return nil
+	}
+}
+
+func getBots(c *Call, v realm.View, _ none) (Answer, error) {
+	me, err := v.Human()
+	if err != nil {
+		return nil, err
+	}
+	if me.IsGuest() {
+		return nil, realm.Bad("Not allowed for guest users")
+	}
+	list := []any{}
+	v.EachUser(func(u *realm.User) {
+		if u.IsBot() && u.Active && !u.System && u.BotOwner == me.ID {
+			o := botObject(u.ID, v.BotOf(u.ID), channelNames(v))
+			o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.Person(u.ID), c.Site, false)
+			list = append(list, o)
+		}
+	})
+	return Answer{"bots": list}, nil
+}
+
+type createBotForm struct {
+	Name        string            `form:"full_name,required,strip"`
+	ShortName   string            `form:"short_name,required,strip"`
+	Type        realm.BotType     `form:"bot_type,default=1"`
+	URL         string            `form:"payload_url,json"`
+	Interface   int               `form:"interface_type,default=1"`
+	ServiceName string            `form:"service_name"`
+	Config      map[string]string `form:"config_data"`
+	Sending     string            `form:"default_sending_stream"`
+	Register    string            `form:"default_events_register_stream"`
+	AllPublic   bool              `form:"default_all_public_streams"`
+}
+
+func createBot(c *Call, f createBotForm) (Answer, error) {
+	if f.Type == realm.OutgoingWebhook && !validURL(f.URL) {
+		return nil, form.Invalid("Not a URL").Named("payload_url")
+	}
+	cmd := realm.CreateBot{Name: f.Name, ShortName: f.ShortName, Email: botEmail(f.ShortName, c.Site), Type: f.Type, URL: f.URL, ServiceName: f.ServiceName, Interface: f.Interface, Config: f.Config,
+		Sending: f.Sending, Register: f.Register, AllPublic: f.AllPublic}
+	b, err := Play(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return Look(c, func(v realm.View) (Answer, error) {
+		d := v.BotOf(b.ID)
+		a := Answer(botObject(b.ID, d, channelNames(v)))
+		delete(a, "services")
+		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email, avatarURL(v.Person(b.ID), c.Site, false)
+		return a, nil
+	})
+}
+
+// botEmail is the address of a bot: its short name at the organization's host.
+func botEmail(short string, s Site) string { return short + "-bot@" + s.Host }
+
+type editBotForm struct {
+	Bot       realm.UserID           `path:"bot_id"`
+	Name      form.Opt[string]       `form:"full_name,strip"`
+	ShortName form.Opt[string]       `form:"short_name,strip"`
+	Owner     form.Opt[realm.UserID] `form:"bot_owner_id"`
+	Role      form.Opt[realm.Role]   `form:"role,in=100|200|300|400|600"`
+	URL       form.Opt[string]       `form:"service_payload_url,json"`
+	Interface form.Opt[int]          `form:"service_interface"`
+	Config    map[string]string      `form:"config_data"`
+	Sending   form.Opt[string]       `form:"default_sending_stream"`
+	Register  form.Opt[string]       `form:"default_events_register_stream"`
+	AllPublic form.Opt[bool]         `form:"default_all_public_streams"`
+}
+
+func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
+	cmd := realm.EditBot{Bot: f.Bot, Config: f.Config, Name: given(f.Name), Owner: given(f.Owner), Role: given(f.Role), URL: given(f.URL), Interface: given(f.Interface),
+		Sending: given(f.Sending), Register: given(f.Register), AllPublic: given(f.AllPublic)}
+	if f.URL.Set && !validURL(f.URL.Value) {
+		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
+	}
+	if f.ShortName.Set {
+		email := botEmail(f.ShortName.Value, c.Site)
+		cmd.Email = &email
+	}
+	return cmd, nil
+}
+
+func botKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {
+	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
+		return nil, err
+	}
+	system := &Call{House: c.House, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
+	key, err := Play(system, realm.NewKey{User: bot, Only: anew})
+	return Answer{"api_key": key}, err
+}
