@@ -6,10 +6,6 @@ var (
 
 	callEvents []EventKind
 
-	domainEndpoints []Endpoint
-
-	domainEvents []EventKind
-
 	draftEndpoints []Endpoint
 
 	draftEvents []EventKind
@@ -26,17 +22,9 @@ var (
 
 	inviteEvents []EventKind
 
-	linkifierEndpoints []Endpoint
-
-	linkifierEvents []EventKind
-
 	navigationEndpoints []Endpoint
 
 	navigationEvents []EventKind
-
-	playgroundEndpoints []Endpoint
-
-	playgroundEvents []EventKind
 
 	profileEvents []EventKind
 

@@ -251,11 +251,16 @@ var sections = []section{
 
 	constant("navigation_views", "navigation_views", emptyList),
 
-	constant("realm_domains", "realm_domains", emptyList),
+	of("realm_domains", func(s *state) { s.a["realm_domains"] = domainObjects(s.Domains()) }),
 
-	constant("realm_playgrounds", "realm_playgrounds", emptyList),
+	of("realm_playgrounds", func(s *state) { s.a["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }),
 
-	constant("realm_linkifiers", "realm_linkifiers", emptyList),
+	of("realm_linkifiers", func(s *state) {
+		s.a["realm_linkifiers"] = []any{}
+		if s.Has(realm.CapLinkifierURLTemplate) {
+			s.a["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
+		}
+	}),
 
 	constant("realm_emoji", "realm_emoji", emptyMap),
 

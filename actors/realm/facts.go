@@ -101,6 +101,16 @@ var kinds = map[uint16]any{
 	373: (*GroupChanged)(nil),
 	374: (*MembersChanged)(nil),
 	400: (*OrganizationChanged)(nil),
+	410: (*DomainAdded)(nil),
+	411: (*DomainChanged)(nil),
+	412: (*DomainRemoved)(nil),
+	413: (*PlaygroundAdded)(nil),
+	414: (*PlaygroundRemoved)(nil),
+	415: (*PlaygroundsChanged)(nil),
+	416: (*LinkifierSaved)(nil),
+	417: (*LinkifierRemoved)(nil),
+	418: (*LinkifiersOrdered)(nil),
+	419: (*LinkifiersChanged)(nil),
 
 	// 430-469 invitations, mail, push, exports
 

@@ -19,6 +19,9 @@ type nounTables struct {
 	// 40-49 stored items
 
 	// 50-69 organization
+	domains     table[int64, Domain]
+	playgrounds table[int64, Playground]
+	linkifiers  table[int64, Linkifier]
 
 	// 70-79 invitations, mail, push, exports
 
@@ -43,6 +46,9 @@ func (n *nounTables) init(r *Realm) {
 	// stored items
 
 	// organization
+	n.domains.init(r, 60)
+	n.playgrounds.init(r, 61)
+	n.linkifiers.init(r, 62)
 
 	// invitations, mail, push, exports
 
@@ -80,9 +86,6 @@ func (n *nounTables) index(r *Realm) {
 	// uploads, pictures
 }
 
-// linkifierRules is the organization's linkifiers in their order.
-func (r *Realm) linkifierRules() []LinkifierRule { return nil }
-
 // ownEmoji is the organization's active emoji, by name.
 func (r *Realm) ownEmoji() []OwnEmoji { return nil }
 
@@ -112,9 +115,6 @@ type Detached struct {
 
 // detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
 func (t *Turn) detached(u UserID, id MessageID, attachments []string) []Detached { return nil }
-
-// checkDomain refuses addresses outside the organization's domains.
-func (v View) checkDomain(email string) error { return nil }
 
 // due is what the smaller nouns want done at a time: scheduled messages, reminders, expiries. nil is nothing.
 func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {

@@ -114,8 +114,8 @@ func (t *Turn) emailChange(u *User, to string) (Fact, error) {
 	if o := t.FindByEmail(to); o != nil && o.ID != u.ID {
 		return nil, Bad("New email value error: Already has an account.")
 	}
-	if err := t.checkDomain(to); err != nil {
-		return nil, Bad("New email value error: %s", err.Error())
+	if fault := t.addressFault(to); fault != "" {
+		return nil, Bad("New email value error: %s", fault)
 	}
 	return &UserChanged{ID: u.ID, Email: &to}, nil
 }

@@ -1,0 +1,216 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Domain is the row of a domain whose addresses may join while the organization restricts them.
+type Domain struct {
+	ID         int64
+	Name       string
+	Subdomains bool // addresses below the domain may join too
+}
+
+// Limits of domains. The length is the protocol's, in characters; the number keeps the list, which every registration
+// carries, small.
+const (
+	maxDomain  = 255
+	maxDomains = 500
+)
+
+// Domains is the organization's domains in the order they were added.
+func (r *Realm) Domains() []Domain {
+	out := make([]Domain, 0, len(r.nouns.domains.rows))
+	for _, id := range r.nouns.domains.keys() {
+		out = append(out, *r.nouns.domains.rows[id])
+	}
+	return out
+}
+
+func (r *Realm) domainNamed(name string) *Domain {
+	for _, d := range r.nouns.domains.rows {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+func errNoDomain(name string) *Refusal { return Bad("No entry found for domain %s.", name) }
+
+// domainFault is what is wrong with a domain's spelling, in the protocol's words.
+func domainFault(d string) string {
+	switch {
+	case d == "":
+		return "Domain can't be empty."
+	case !strings.Contains(d, "."):
+		return "Domain must have at least one dot (.)"
+	case length(d) > maxDomain:
+		return "Domain is too long"
+	case d[0] == '.' || d[len(d)-1] == '.':
+		return "Domain cannot start or end with a dot (.)"
+	}
+	for _, part := range strings.Split(d, ".") {
+		switch {
+		case part == "":
+			return "Consecutive '.' are not allowed."
+		case part[0] == '-' || part[len(part)-1] == '-':
+			return "Subdomains cannot start or end with a '-'."
+		case strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
+			return "Domain can only have letters, numbers, '.' and '-'s."
+		}
+	}
+	return ""
+}
+
+// AddDomain asks to let addresses of a domain join.
+type AddDomain struct {
+	Domain     string
+	Subdomains bool
+}
+
+func (c AddDomain) Decide(t *Turn) (Domain, error) {
+	if _, err := t.AnOwner(); err != nil {
+		return Domain{}, err
+	}
+	name := strings.ToLower(strings.TrimSpace(c.Domain))
+	if fault := domainFault(name); fault != "" {
+		return Domain{}, Bad("Invalid domain: %s", fault)
+	}
+	if t.domainNamed(name) != nil {
+		return Domain{}, Bad("The domain %s is already a part of your organization.", name)
+	}
+	if len(t.nouns.domains.rows) >= maxDomains {
+		return Domain{}, Bad("Too many domains (limit: %d)", maxDomains)
+	}
+	d := Domain{t.nextID("domain"), name, c.Subdomains}
+	t.Record(&DomainAdded{d})
+	return d, nil
+}
+
+// DomainAdded is the event realm_domains/add.
+type DomainAdded struct{ Domain Domain }
+
+func (f *DomainAdded) apply(r *Realm) {
+	d := f.Domain
+	r.usedID("domain", d.ID)
+	r.nouns.domains.put(d.ID, &d)
+}
+
+func (f *DomainAdded) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*DomainAdded) EventType() string        { return "realm_domains" }
+
+// EditDomain asks whether a domain's subdomains are meant too.
+type EditDomain struct {
+	Domain     string
+	Subdomains bool
+}
+
+func (c EditDomain) Decide(t *Turn) (Done, error) {
+	if _, err := t.AnOwner(); err != nil {
+		return Done{}, err
+	}
+	d := t.domainNamed(strings.ToLower(c.Domain))
+	if d == nil {
+		return Done{}, errNoDomain(c.Domain)
+	}
+	if d.Subdomains != c.Subdomains {
+		t.Record(&DomainChanged{Domain{d.ID, d.Name, c.Subdomains}})
+	}
+	return Done{}, nil
+}
+
+// DomainChanged is the event realm_domains/change.
+type DomainChanged struct{ Domain Domain }
+
+func (f *DomainChanged) apply(r *Realm) {
+	r.nouns.domains.change(f.Domain.ID).Subdomains = f.Domain.Subdomains
+}
+func (f *DomainChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*DomainChanged) EventType() string        { return "realm_domains" }
+
+// RemoveDomain asks to let addresses of a domain join no longer. Without any domain the restriction would keep everybody
+// out, so it goes with the last one.
+type RemoveDomain struct{ Domain string }
+
+func (c RemoveDomain) Decide(t *Turn) (Done, error) {
+	if _, err := t.AnOwner(); err != nil {
+		return Done{}, err
+	}
+	d := t.domainNamed(strings.ToLower(c.Domain))
+	if d == nil {
+		return Done{}, errNoDomain(c.Domain)
+	}
+	t.Record(&DomainRemoved{d.ID, d.Name})
+	if len(t.nouns.domains.rows) == 0 && t.OrgBool("emails_restricted_to_domains") {
+		t.Record(&OrganizationChanged{Setting: "emails_restricted_to_domains", Value: false})
+	}
+	return Done{}, nil
+}
+
+// DomainRemoved is the event realm_domains/remove.
+type DomainRemoved struct {
+	ID   int64
+	Name string
+}
+
+func (f *DomainRemoved) apply(r *Realm)         { r.nouns.domains.remove(f.ID) }
+func (f *DomainRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*DomainRemoved) EventType() string        { return "realm_domains" }
+
+// Why an address may not join, in the words invitations and changes of address use.
+const (
+	outsideDomain   = "Outside your domain."
+	disposableEmail = "Please use your real email address."
+	plusEmail       = "Email addresses containing + are not allowed."
+)
+
+// addressFault is why an address may not belong to the organization, or "".
+func (r *Realm) addressFault(email string) string {
+	user, domain, _ := strings.Cut(foldEmail(email), "@")
+	if !r.OrgBool("emails_restricted_to_domains") {
+		if r.OrgBool("disallow_disposable_email_addresses") && disposable(domain) {
+			return disposableEmail
+		}
+		return ""
+	}
+	if strings.Contains(user, "+") { // the same mailbox could join any number of times
+		return plusEmail
+	}
+	for _, d := range r.nouns.domains.rows {
+		if domain == d.Name || d.Subdomains && strings.HasSuffix(domain, "."+d.Name) {
+			return ""
+		}
+	}
+	return outsideDomain
+}
+
+// checkDomain refuses addresses that may not belong to the organization, as making an account words it.
+func (v View) checkDomain(email string) error {
+	switch v.addressFault(email) {
+	case outsideDomain:
+		return Bad("Email '%s' not allowed in this organization", email)
+	case disposableEmail:
+		return Bad("Disposable email addresses are not allowed in this organization")
+	case plusEmail:
+		return Bad(plusEmail)
+	}
+	return nil
+}
+
+// throwaway is domains that hand out mailboxes to anybody for minutes; subdomains are meant too.
+var throwaway = strings.Fields(`10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
+	discardmail.com dispostable.com dropmail.me emailondeck.com emailsensei.com fakeinbox.com fakemail.net filzmail.com getairmail.com getnada.com
+	grr.la guerrillamail.biz guerrillamail.com guerrillamail.de guerrillamail.info guerrillamail.net guerrillamail.org guerrillamailblock.com
+	harakirimail.com incognitomail.org inboxkitten.com jetable.org kurzepost.de mail-temp.com mailcatch.com maildrop.cc mailexpire.com mailforspam.com
+	mailinator.com mailinator.net mailinator2.com mailnesia.com mailnull.com mailsac.com mailtemp.info meltmail.com mintemail.com moakt.com mohmal.com
+	mytemp.email mytrashmail.com nada.email no-spam.ws nospam.ze.tc objectmail.com one-time.email owlymail.com pokemail.net rcpt.at sharklasers.com
+	shitmail.me sneakemail.com sofort-mail.de spam.la spam4.me spambog.com spambox.us spamex.com spamgourmet.com spamhole.com spaml.de tempail.com
+	temp-mail.io temp-mail.org tempinbox.com tempmail.dev tempmail.net tempmailaddress.com tempmailo.com tempr.email throwawaymail.com tmail.ws
+	tmpmail.net tmpmail.org trash-mail.com trash-mail.de trashmail.at trashmail.com trashmail.de trashmail.me trashmail.net trbvm.com wegwerfmail.de
+	wegwerfmail.net wegwerfmail.org wh4f.org yopmail.com yopmail.fr yopmail.net`)
+
+func disposable(domain string) bool {
+	return slices.ContainsFunc(throwaway, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}

@@ -1,0 +1,179 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Linkifier is the row of a pattern that becomes a link wherever it occurs.
+type Linkifier struct {
+	ID           int64
+	Pattern      string
+	Template     string
+	Example      *string  // a text the pattern matches
+	Reverse      *string  // how the text reads that an address is turned back into; needs an example
+	Alternatives []string // further templates of addresses that are turned back
+	Order        int64
+}
+
+// Limits of linkifiers. Each one is tried on every message that is rendered.
+const (
+	maxLinkifiers          = 200
+	maxLinkifierField      = 4096 // code points of an example or a reverse template
+	maxLinkifierAlternates = 20
+)
+
+// Linkifiers is the organization's linkifiers in the order they apply.
+func (r *Realm) Linkifiers() []Linkifier {
+	out := make([]Linkifier, 0, len(r.nouns.linkifiers.rows))
+	for _, l := range r.nouns.linkifiers.rows {
+		out = append(out, *l)
+	}
+	slices.SortFunc(out, func(a, b Linkifier) int {
+		if a.Order != b.Order {
+			return int(a.Order - b.Order)
+		}
+		return int(a.ID - b.ID)
+	})
+	return out
+}
+
+// FindLinkifier is a linkifier by id, or nil.
+func (r *Realm) FindLinkifier(id int64) *Linkifier { return r.nouns.linkifiers.find(id) }
+
+// ErrNoLinkifier refuses an id that names no linkifier.
+func ErrNoLinkifier() *Refusal { return Bad("Linkifier not found.") }
+
+// linkifierRules is the organization's linkifiers in their order, as rendering needs them.
+func (r *Realm) linkifierRules() []LinkifierRule {
+	if len(r.nouns.linkifiers.rows) == 0 {
+		return nil
+	}
+	var out []LinkifierRule
+	for _, l := range r.Linkifiers() {
+		out = append(out, LinkifierRule{l.Pattern, l.Template})
+	}
+	return out
+}
+
+// SaveLinkifier asks to add a linkifier (ID 0), or to change one. Pattern and templates have been checked; Fault is what
+// was found.
+type SaveLinkifier struct {
+	Linkifier Linkifier
+	Fault     error
+}
+
+func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
+	if _, err := t.Admin(); err != nil {
+		return 0, err
+	}
+	l := c.Linkifier
+	old := t.nouns.linkifiers.find(l.ID)
+	if l.ID != 0 && old == nil {
+		return 0, ErrNoLinkifier()
+	}
+	if l.Pattern = strings.TrimSpace(l.Pattern); l.Pattern == "" {
+		return 0, Faulty("pattern", blank)
+	}
+	for _, x := range []struct {
+		name string
+		text *string
+	}{{"example_input", l.Example}, {"reverse_template", l.Reverse}} {
+		if x.text != nil && length(*x.text) > maxLinkifierField {
+			return 0, Bad("%s is too long (limit: %d characters)", x.name, maxLinkifierField)
+		}
+	}
+	if len(l.Alternatives) > maxLinkifierAlternates {
+		return 0, Bad("Too many alternative URL templates (limit: %d)", maxLinkifierAlternates)
+	}
+	if c.Fault != nil {
+		return 0, c.Fault
+	}
+	for id, o := range t.nouns.linkifiers.rows {
+		if o.Pattern == l.Pattern && id != l.ID {
+			return 0, Faulty("__all__", "Linkifier with this Realm and Pattern already exists.")
+		}
+	}
+	if old == nil {
+		if len(t.nouns.linkifiers.rows) >= maxLinkifiers {
+			return 0, Bad("Too many linkifiers (limit: %d)", maxLinkifiers)
+		}
+		l.ID = t.nextID("linkifier")
+		for _, o := range t.nouns.linkifiers.rows {
+			l.Order = max(l.Order, o.Order+1)
+		}
+	} else {
+		l.Order = old.Order
+	}
+	t.Record(&LinkifierSaved{l})
+	return l.ID, nil
+}
+
+// LinkifierSaved says a linkifier was added, or is another one now.
+type LinkifierSaved struct{ Linkifier Linkifier }
+
+func (f *LinkifierSaved) apply(r *Realm) {
+	l := f.Linkifier
+	r.usedID("linkifier", l.ID)
+	r.nouns.linkifiers.put(l.ID, &l)
+}
+
+func (f *LinkifierSaved) tell(r *Realm) []Notice { return r.tellLinkifiers() }
+
+// RemoveLinkifier asks to take a linkifier away.
+type RemoveLinkifier struct{ ID int64 }
+
+func (c RemoveLinkifier) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	if t.nouns.linkifiers.find(c.ID) == nil {
+		return Done{}, ErrNoLinkifier()
+	}
+	t.Record(&LinkifierRemoved{c.ID})
+	return Done{}, nil
+}
+
+// LinkifierRemoved says a linkifier is gone.
+type LinkifierRemoved struct{ ID int64 }
+
+func (f *LinkifierRemoved) apply(r *Realm)         { r.nouns.linkifiers.remove(f.ID) }
+func (f *LinkifierRemoved) tell(r *Realm) []Notice { return r.tellLinkifiers() }
+
+// OrderLinkifiers asks for another order; every linkifier is named once.
+type OrderLinkifiers struct{ IDs []int64 }
+
+func (c OrderLinkifiers) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	sorted := slices.Clone(c.IDs)
+	slices.Sort(sorted)
+	if !slices.Equal(sorted, t.nouns.linkifiers.keys()) {
+		return Done{}, Bad("The ordered list must enumerate all existing linkifiers exactly once")
+	}
+	if len(c.IDs) > 0 {
+		t.Record(&LinkifiersOrdered{c.IDs})
+	}
+	return Done{}, nil
+}
+
+// LinkifiersOrdered says in which order the linkifiers apply.
+type LinkifiersOrdered struct{ IDs []int64 }
+
+func (f *LinkifiersOrdered) apply(r *Realm) {
+	for i, id := range f.IDs {
+		r.nouns.linkifiers.change(id).Order = int64(i)
+	}
+}
+
+func (f *LinkifiersOrdered) tell(r *Realm) []Notice { return r.tellLinkifiers() }
+
+// LinkifiersChanged is the event realm_linkifiers: the whole list in order.
+type LinkifiersChanged struct{ List []Linkifier }
+
+func (*LinkifiersChanged) EventType() string { return "realm_linkifiers" }
+
+func (r *Realm) tellLinkifiers() []Notice {
+	return []Notice{{To: r.everyone(), Event: &LinkifiersChanged{r.Linkifiers()}}}
+}

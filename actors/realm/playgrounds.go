@@ -1,0 +1,116 @@
+package realm
+
+import "strings"
+
+// Playground is the row of a place where code of one language can be tried out.
+type Playground struct {
+	ID       int64
+	Name     string
+	Language string
+	Template string // of its address, RFC 6570, with the one variable code
+}
+
+// Limits of playgrounds: the lengths are the protocol's, in code points; the number keeps the list, which every change
+// tells everybody anew, small.
+const (
+	maxPlaygroundName     = 40
+	maxPlaygroundLanguage = 40
+	maxPlaygroundTemplate = 4096
+	maxPlaygrounds        = 200
+)
+
+// Playgrounds is the organization's playgrounds in the order they were added.
+func (r *Realm) Playgrounds() []Playground {
+	out := make([]Playground, 0, len(r.nouns.playgrounds.rows))
+	for _, id := range r.nouns.playgrounds.keys() {
+		out = append(out, *r.nouns.playgrounds.rows[id])
+	}
+	return out
+}
+
+// Faulty is the refusal of a row with a wrong field: the protocol names the field beside the text; "__all__" is the row.
+func Faulty(field, msg string) *Refusal {
+	return Bad("%s", msg).With("errors", map[string]any{field: []string{msg}})
+}
+
+// blank is what the protocol says about a field without content.
+const blank = "This field cannot be blank."
+
+// AddPlayground asks for a playground. Fault is what a check of the template found; it is told after the other checks.
+type AddPlayground struct {
+	Name, Language, Template string
+	Fault                    error
+}
+
+func (c AddPlayground) Decide(t *Turn) (int64, error) {
+	if _, err := t.Admin(); err != nil {
+		return 0, err
+	}
+	p := Playground{t.nextID("playground"), strings.TrimSpace(c.Name), strings.TrimSpace(c.Language), strings.TrimSpace(c.Template)}
+	switch {
+	case p.Name == "":
+		return 0, Faulty("name", blank)
+	case length(p.Name) > maxPlaygroundName:
+		return 0, Bad("name is too long (limit: %d characters)", maxPlaygroundName)
+	case p.Language == "":
+		return 0, Faulty("pygments_language", blank)
+	case length(p.Language) > maxPlaygroundLanguage:
+		return 0, Bad("pygments_language is too long (limit: %d characters)", maxPlaygroundLanguage)
+	case strings.Trim(strings.ToLower(p.Language), "abcdefghijklmnopqrstuvwxyz0123456789_.+#- ") != "":
+		return 0, Bad("Invalid characters in pygments language")
+	case length(p.Template) > maxPlaygroundTemplate:
+		return 0, Bad("url_template is too long (limit: %d characters)", maxPlaygroundTemplate)
+	case c.Fault != nil:
+		return 0, c.Fault
+	}
+	for _, o := range t.nouns.playgrounds.rows {
+		if o.Name == p.Name && o.Language == p.Language {
+			return 0, Faulty("__all__", "Realm playground with this Realm, Pygments language and Name already exists.")
+		}
+	}
+	if len(t.nouns.playgrounds.rows) >= maxPlaygrounds {
+		return 0, Bad("Too many playgrounds (limit: %d)", maxPlaygrounds)
+	}
+	t.Record(&PlaygroundAdded{p})
+	return p.ID, nil
+}
+
+// PlaygroundAdded says a playground exists.
+type PlaygroundAdded struct{ Playground Playground }
+
+func (f *PlaygroundAdded) apply(r *Realm) {
+	p := f.Playground
+	r.usedID("playground", p.ID)
+	r.nouns.playgrounds.put(p.ID, &p)
+}
+
+func (f *PlaygroundAdded) tell(r *Realm) []Notice { return r.tellPlaygrounds() }
+
+// RemovePlayground asks to take a playground away.
+type RemovePlayground struct{ ID int64 }
+
+func (c RemovePlayground) Decide(t *Turn) (Done, error) {
+	if _, err := t.Admin(); err != nil {
+		return Done{}, err
+	}
+	if t.nouns.playgrounds.find(c.ID) == nil {
+		return Done{}, Bad("Invalid playground")
+	}
+	t.Record(&PlaygroundRemoved{c.ID})
+	return Done{}, nil
+}
+
+// PlaygroundRemoved says a playground is gone.
+type PlaygroundRemoved struct{ ID int64 }
+
+func (f *PlaygroundRemoved) apply(r *Realm)         { r.nouns.playgrounds.remove(f.ID) }
+func (f *PlaygroundRemoved) tell(r *Realm) []Notice { return r.tellPlaygrounds() }
+
+// PlaygroundsChanged is the event realm_playgrounds: the whole list.
+type PlaygroundsChanged struct{ List []Playground }
+
+func (*PlaygroundsChanged) EventType() string { return "realm_playgrounds" }
+
+func (r *Realm) tellPlaygrounds() []Notice {
+	return []Notice{{To: r.everyone(), Event: &PlaygroundsChanged{r.Playgrounds()}}}
+}

@@ -1,0 +1,147 @@
+package wire
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+	"parley/wire/markdown"
+)
+
+var linkifierEndpoints = []Endpoint{
+	Get("/realm/linkifiers", func(c *Call, v realm.View, _ none) (Answer, error) {
+		return Answer{"linkifiers": linkifierObjects(v.Linkifiers())}, nil
+	}),
+	Do("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers { return realm.OrderLinkifiers{IDs: f.IDs} }, silent),
+	Do("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier { return checkedLinkifier(f.onto(realm.Linkifier{})) },
+		func(id int64) Answer { return Answer{"id": id} }),
+	Act("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
+	Do("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier { return realm.RemoveLinkifier{ID: f.ID} }, silent),
+}
+
+var linkifierEvents = []EventKind{
+	Event(func(e *realm.LinkifiersChanged, to *To) any {
+		if !to.Has(realm.CapLinkifierURLTemplate) {
+			return nil // it would not know what a template is
+		}
+		return obj{"type": "realm_linkifiers", "realm_linkifiers": linkifierObjects(e.List)}
+	}),
+}
+
+type orderLinkifiersForm struct {
+	IDs []int64 `form:"ordered_linkifier_ids,required,maxitems=10000"`
+}
+
+type linkifierIDForm struct {
+	ID int64 `path:"filter_id"`
+}
+
+type linkifierForm struct {
+	Pattern      string             `form:"pattern,required"`
+	Template     string             `form:"url_template,required"`
+	Example      *string            `form:"example_input,raw"`
+	Reverse      *string            `form:"reverse_template,raw"`
+	Alternatives form.Opt[[]string] `form:"alternative_url_templates,maxitems=1000"`
+}
+
+type editLinkifierForm struct {
+	linkifierIDForm
+	linkifierForm
+}
+
+// onto is a linkifier with what was sent; an empty text takes an optional field away, an absent one leaves it.
+func (f linkifierForm) onto(l realm.Linkifier) realm.Linkifier {
+	l.Pattern, l.Template = strings.TrimSpace(f.Pattern), strings.TrimSpace(f.Template)
+	for _, x := range []struct {
+		to   **string
+		sent *string
+	}{{&l.Example, f.Example}, {&l.Reverse, f.Reverse}} {
+		switch {
+		case x.sent != nil && *x.sent == "":
+			*x.to = nil
+		case x.sent != nil:
+			*x.to = x.sent
+		}
+	}
+	if f.Alternatives.Set {
+		l.Alternatives = f.Alternatives.Value
+	}
+	return l
+}
+
+func editLinkifier(c *Call, f editLinkifierForm) (realm.SaveLinkifier, error) {
+	old, err := Look(c, func(v realm.View) (realm.Linkifier, error) {
+		if _, err := v.Admin(); err != nil {
+			return realm.Linkifier{}, err
+		}
+		l := v.FindLinkifier(f.ID)
+		if l == nil {
+			return realm.Linkifier{}, realm.ErrNoLinkifier()
+		}
+		return *l, nil
+	})
+	if err != nil {
+		return realm.SaveLinkifier{}, err
+	}
+	return checkedLinkifier(f.onto(old)), nil
+}
+
+func checkedLinkifier(l realm.Linkifier) realm.SaveLinkifier {
+	return realm.SaveLinkifier{Linkifier: l, Fault: linkifierFault(l)}
+}
+
+// linkifierFault is what is wrong with a linkifier's pattern and templates.
+func linkifierFault(l realm.Linkifier) error {
+	for i, template := range append([]string{l.Template}, l.Alternatives...) {
+		field := "url_template"
+		if i > 0 {
+			field = "alternative_url_templates"
+		}
+		if template == "" {
+			return realm.Faulty(field, "This field cannot be blank.")
+		}
+		if _, err := markdown.CompileLinkifier(l.Pattern, template); err != nil {
+			switch msg := err.Error(); {
+			case strings.HasPrefix(msg, "Bad regular expression"):
+				return realm.Faulty("pattern", msg)
+			case strings.HasPrefix(msg, "Invalid URL template"):
+				return realm.Faulty(field, msg)
+			default:
+				return realm.Faulty("__all__", msg)
+			}
+		}
+	}
+	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // it compiled a moment ago
+	if l.Example != nil && !match.MatchString(*l.Example) {
+		return realm.Faulty("__all__", "Example input does not match the linkifier pattern.")
+	}
+	if l.Reverse == nil {
+		return nil
+	}
+	if l.Example == nil {
+		return realm.Faulty("__all__", "Reverse template requires an example input.")
+	}
+	t, err := uritemplate.New(*l.Reverse)
+	if err != nil {
+		return realm.Faulty("reverse_template", "Invalid reverse template.")
+	}
+	for _, name := range t.Varnames() {
+		if !slices.Contains(match.SubexpNames(), name) {
+			return realm.Faulty("__all__", "Group '"+name+"' in reverse template is not present in linkifier pattern.")
+		}
+	}
+	return nil
+}
+
+func linkifierObjects(list []realm.Linkifier) []any {
+	out := make([]any, len(list))
+	for i, l := range list {
+		out[i] = obj{"id": l.ID, "pattern": l.Pattern, "url_template": l.Template, "example_input": l.Example, "reverse_template": l.Reverse,
+			"alternative_url_templates": nonNil(slices.Clone(l.Alternatives))}
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"parley/actors/realm"
+)
+
+var playgroundEndpoints = []Endpoint{
+	Do("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
+		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template, Fault: playgroundFault(strings.TrimSpace(f.Template))}
+	}, func(id int64) Answer { return Answer{"id": id} }),
+	Do("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
+		return realm.RemovePlayground{ID: f.ID}
+	}, silent),
+}
+
+var playgroundEvents = []EventKind{
+	Event(func(e *realm.PlaygroundsChanged, to *To) any {
+		return obj{"type": "realm_playgrounds", "realm_playgrounds": playgroundObjects(e.List)}
+	}),
+}
+
+type playgroundForm struct {
+	ID int64 `path:"playground_id"`
+}
+
+type addPlaygroundForm struct {
+	Name     string `form:"name,required"`
+	Language string `form:"highlighter_language,alias=pygments_language,required"`
+	Template string `form:"url_template,required"`
+}
+
+// playgroundFault is what is wrong with the template of a playground's address.
+func playgroundFault(text string) error {
+	t, err := uritemplate.New(text)
+	if err != nil || text == "" {
+		return realm.Faulty("url_template", "Invalid URL template.")
+	}
+	names := t.Varnames()
+	switch {
+	case !slices.Contains(names, "code"):
+		return realm.Faulty("__all__", `Missing the required variable "code" in the URL template`)
+	case slices.ContainsFunc(names, func(n string) bool { return n != "code" }):
+		return realm.Faulty("__all__", `"code" should be the only variable present in the URL template`)
+	}
+	return nil
+}
+
+// playgroundObjects name the language twice: clients older than its present name read the other key.
+func playgroundObjects(list []realm.Playground) []any {
+	out := make([]any, len(list))
+	for i, p := range list {
+		out[i] = obj{"id": p.ID, "name": p.Name, "highlighter_language": p.Language, "pygments_language": p.Language, "url_template": p.Template}
+	}
+	return out
+}
