@@ -153,8 +153,13 @@ func (m *moment) number(s string, i int) (int, bool) {
 	if end < len(s) && s[end] == ':' && digitCount <= 2 && !m.timed {
 		return m.clock(s, end+1, n)
 	}
+	if next, ok := m.separated(s, i, end); ok {
+		return next, true
+	}
 	// Digits without separators.
 	switch {
+	case (digitCount == 6 || digitCount == 4) && !m.timed && m.dated():
+		return end, m.compactClock(s[i:end])
 	case digitCount == 14, digitCount == 12, digitCount == 8 && m.year == 0:
 		m.year, m.month, m.day = n, 0, 0
 		d := s[i:end]
@@ -168,8 +173,6 @@ func (m *moment) number(s string, i int) (int, bool) {
 			return end, m.compactClock(d[8:])
 		}
 		return end, true
-	case (digitCount == 6 || digitCount == 4) && m.year != 0 && !m.timed && i > 0 && (s[i-1] == 'T' || s[i-1] == 't'):
-		return end, m.compactClock(s[i:end])
 	case digitCount > 4:
 		return 0, false
 	}
@@ -192,6 +195,60 @@ func (m *moment) number(s string, i int) (int, bool) {
 	}
 	m.numbers = append(m.numbers, dateNumber{n, digitCount})
 	return end, len(m.numbers) <= 3
+}
+
+// dated says that the whole date has been read.
+func (m *moment) dated() bool {
+	return m.year != 0 || len(m.numbers) == 3 || len(m.numbers) == 2 && m.month != 0
+}
+
+// separated reads a date like 2031-05-06, 5/6/2031 or 6-May-2031 whose first number stands from i to end.
+func (m *moment) separated(s string, i, end int) (next int, ok bool) {
+	if end >= len(s) || strings.IndexByte("-/.", s[end]) < 0 || end-i > 4 || len(m.numbers) > 0 || m.dated() {
+		return 0, false
+	}
+	separator := s[end]
+	numbers := []dateNumber{number(s[i:end])}
+	month := 0
+	for end < len(s) && s[end] == separator && len(numbers) < 3 {
+		from := end + 1
+		to := digits(s, from)
+		if to > from && to-from <= 4 {
+			numbers = append(numbers, number(s[from:to]))
+		} else if to = word(s, from); month == 0 && monthOf(strings.ToLower(s[from:to])) > 0 {
+			month = monthOf(strings.ToLower(s[from:to]))
+		} else {
+			break
+		}
+		end = to
+	}
+	parts := len(numbers)
+	if month > 0 {
+		parts++
+	}
+	if parts < 2 || separator == '.' && parts < 3 {
+		return 0, false
+	}
+	m.numbers = append(m.numbers, numbers...)
+	if month > 0 {
+		m.month = month
+	}
+	return end, true
+}
+
+func number(s string) dateNumber {
+	n, _ := strconv.Atoi(s)
+	return dateNumber{n, len(s)}
+}
+
+// monthOf is the number of a month's name or its first letters, or 0.
+func monthOf(w string) int {
+	for i, name := range months {
+		if w == name || w == name[:3] || w == "sept" && i == 8 {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 func (m *moment) compactClock(d string) bool {
@@ -261,7 +318,7 @@ func (m *moment) zone(s string, i int) (int, bool) {
 func (m *moment) word(w string) bool {
 	switch {
 	case w == "am" || w == "a" || w == "pm" || w == "p":
-		if !m.timed || m.hour > 12 || m.hour == 0 {
+		if !m.timed || m.hour > 12 {
 			return false
 		}
 		m.hour %= 12
@@ -272,14 +329,12 @@ func (m *moment) word(w string) bool {
 	case fillers[w]:
 		return true
 	}
-	for i, name := range months {
-		if w == name || w == name[:3] || w == "sept" && i == 8 {
-			if m.month != 0 {
-				return false
-			}
-			m.month = i + 1
-			return true
+	if month := monthOf(w); month > 0 {
+		if m.month != 0 {
+			return false
 		}
+		m.month = month
+		return true
 	}
 	for _, name := range weekdays {
 		if w == name || len(w) >= 3 && len(w) <= 5 && strings.HasPrefix(name, w) {
@@ -293,13 +348,19 @@ func (m *moment) word(w string) bool {
 	return false
 }
 
+// centuryTurn is how many years ahead a year of two digits may lie before it means the century before.
+const centuryTurn = 50
+
 // date gives the numbers of the date their parts.
-func (m *moment) date() bool {
+func (m *moment) date(now time.Time) bool {
 	n := m.numbers
 	year := func(d dateNumber) {
 		m.year = d.value
 		if d.digits <= 2 {
 			m.year += 2000
+			if turn := max(now.UTC().Year(), 2025) + centuryTurn; m.year >= turn {
+				m.year -= 100
+			}
 		}
 	}
 	if m.month != 0 && m.day == 0 { // by name
@@ -373,11 +434,11 @@ func (m *moment) date() bool {
 
 func (m *moment) time(now time.Time) (time.Time, bool) {
 	named := m.month != 0 || m.day != 0 || len(m.numbers) > 0
-	if !m.date() || !named && !m.timed {
+	if !m.date(now) || !named && !m.timed {
 		return time.Time{}, false
 	}
 	if m.year == 0 || m.month == 0 || m.day == 0 {
-		if now.IsZero() || len(m.numbers) == 1 && m.month == 0 && !m.timed {
+		if now.IsZero() {
 			return time.Time{}, false
 		}
 		if m.year == 0 {
