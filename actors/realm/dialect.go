@@ -30,13 +30,17 @@ type TopicLink struct{ Text, URL string }
 // rest need not care.
 type calm interface{ calm() }
 
-func (*Ticked) calm()         {}
-func (*QueueOpened) calm()    {}
-func (*QueueClosed) calm()    {}
-func (*MessageSent) calm()    {}
-func (*TopicPolicySet) calm() {}
-func (*Subscribed) calm()     {}
-func (*Unsubscribed) calm()   {}
+func (*Ticked) calm()           {}
+func (*QueueOpened) calm()      {}
+func (*QueueClosed) calm()      {}
+func (*MessageSent) calm()      {}
+func (*TopicPolicySet) calm()   {}
+func (*Subscribed) calm()       {}
+func (*Unsubscribed) calm()     {}
+func (*TopicPoliciesSet) calm() {}
+func (*LeftBehind) calm()       {}
+func (*SubscriptionSet) calm()  {}
+func (*HistoryGiven) calm()     {}
 
 // took notes that a fact has been applied.
 func (r *Realm) took(f Fact) {

@@ -72,6 +72,7 @@ var kinds = map[uint16]any{
 	175: (*DefaultGroupDropped)(nil),
 	176: (*DefaultGroupsTold)(nil),
 	177: (*MailTokenMade)(nil),
+	178: (*HistoryGiven)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

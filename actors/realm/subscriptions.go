@@ -337,13 +337,56 @@ func (t *Turn) unsubscribe(c *Channel, users []UserID) []UserID {
 	return f.Users
 }
 
-// joinChannels subscribes a new account to its first channels.
+// Limits of the history a new account starts with; the numbers are the protocol's.
+const (
+	newcomerRows   = 1000 // newest messages of the first channels that the account has rows of
+	newcomerUnread = 20   // how many of them are unread
+)
+
+// joinChannels subscribes a new account to its first channels, and gives it the newest part of their history.
 func (t *Turn) joinChannels(u *User, ids []ChannelID) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
+	var joined []*Channel
 	for _, id := range slices.Compact(ids) {
 		if c := t.chans.find(id); c != nil && !c.Archived {
 			t.subscribe(c, []UserID{u.ID}, "")
+			joined = append(joined, c)
 		}
 	}
+	if u.IsBot() {
+		return
+	}
+	var recent []Set
+	for _, c := range joined {
+		if c.History {
+			recent = append(recent, newest(t.by.channel[c.ID].ids, newcomerRows))
+		}
+	}
+	if rows := newest(Either(recent...), newcomerRows); !rows.Empty() {
+		t.Record(&HistoryGiven{User: u.ID, Rows: rows, Read: Without(rows, newest(rows, newcomerUnread))})
+	}
 }
+
+// newest is the n highest ids of a set.
+func newest(s Set, n int) Set {
+	if s.Len() <= n {
+		return s.Clone()
+	}
+	return s.Between(s.At(s.Len()-n), MaxMessageID)
+}
+
+// HistoryGiven says a user has rows of messages sent before he came.
+type HistoryGiven struct {
+	User UserID
+	Rows Set
+	Read Set // those of them that count as read
+}
+
+func (f *HistoryGiven) apply(r *Realm) {
+	rd := r.reading.open(f.User)
+	rd.Rows.Union(f.Rows)
+	rd.Read.Union(f.Read)
+}
+
+func (f *HistoryGiven) tell(*Realm) []Notice { return nil }

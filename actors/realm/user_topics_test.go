@@ -1,0 +1,165 @@
+package realm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	. "parley/actors/realm"
+	"parley/actors/realm/realmtest"
+)
+
+func TestTopicPolicies(t *testing.T) {
+	s := newStage(t)
+	set := func(c ChannelID, topic string, p int) SetTopicPolicy { return SetTopicPolicy{c, topic, p} }
+	do(s, s.bo, set(s.public, "Tea", TopicMuted)) // no message needed
+	s.Hears(s.bo, "muted_topics", "user_topic")
+	s.HearsNothing(s.ann, s.owner)
+	if l := realmtest.HeardOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].ChannelName != "public" || l[0].Topic != "Tea" {
+		t.Errorf("muted %+v", l)
+	}
+	do(s, s.bo, set(s.public, "tEA", TopicMuted))
+	s.HearsNothing(s.bo)
+	do(s, s.bo, set(s.public, "TEA", TopicFollowed))
+	if l := s.Realm.TopicPoliciesOf(s.bo); len(l) != 1 || l[0].Topic != "Tea" || l[0].Policy != TopicFollowed {
+		t.Errorf("preferences are %+v", l)
+	}
+	if got := s.Realm.TopicPolicyUsers(s.public, "tea", TopicFollowed); !slices.Equal(got, []UserID{s.bo}) {
+		t.Errorf("followed by %v", got)
+	}
+	do(s, s.bo, set(s.public, "tea", TopicInherits))
+	if l := s.Realm.TopicPoliciesOf(s.bo); len(l) != 0 {
+		t.Errorf("preferences are %+v", l)
+	}
+	refused(s, s.bo, set(s.public, strings.Repeat("x", 61), 1), "topic is too long (limit: 60 characters)")
+	refused(s, s.bo, set(99, "x", 1), "Invalid channel ID")
+	refused(s, s.bo, set(99, "x", 0), "Invalid channel ID")
+	refused(s, s.cy, set(s.private, "x", 1), "Invalid channel ID")
+	refused(s, s.admin, set(s.private, "x", 1), "Invalid channel ID")
+
+	do(s, s.bo, set(s.private, "x", TopicUnmuted))
+	s.leave(s.bo, s.private)
+	refused(s, s.bo, set(s.private, "x", TopicMuted), "Invalid channel ID")
+	do(s, s.bo, set(s.private, "x", TopicInherits)) // may be forgotten
+	s.Hears(s.bo, "muted_topics", "user_topic")
+}
+
+func TestMuteTopicTheOldWay(t *testing.T) {
+	s := newStage(t)
+	do(s, s.bo, MuteTopic{ChannelName: "public", Topic: "t"})
+	s.Hears(s.bo, "muted_topics", "user_topic")
+	do(s, s.bo, MuteTopic{Channel: s.public, Topic: "T"})
+	s.HearsNothing(s.bo)
+	do(s, s.bo, MuteTopic{Channel: s.public, Topic: "T", Remove: true})
+	refused(s, s.bo, MuteTopic{Channel: s.public, Topic: "T", Remove: true}, "Topic is not muted")
+	refused(s, s.bo, MuteTopic{Channel: 99, Topic: "T", Remove: true}, "Topic is not muted")
+	refused(s, s.bo, MuteTopic{Channel: 99, Topic: "T"}, "Invalid channel ID")
+	refused(s, s.cy, MuteTopic{ChannelName: "private", Topic: "T"}, "Invalid channel name 'private'")
+	refused(s, s.bo, MuteTopic{ChannelName: "nowhere", Topic: "T"}, "Invalid channel name 'nowhere'")
+}
+
+// automatic sets how a user follows topics by himself.
+func (s *stage) automatic(u UserID, follow, unmute int64, mentioned bool) {
+	s.T.Helper()
+	do(s, u, ChangeSettings{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: follow},
+		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: unmute}, {Name: "automatically_follow_topics_where_mentioned", Value: mentioned}}})
+}
+
+func TestFollowBySending(t *testing.T) {
+	s := newStage(t)
+	policy := func(u UserID, topic string) int { return s.Realm.TopicPolicyOf(u, s.public, topic) }
+	s.automatic(s.bo, 3, 2, false) // follow what one begins; in muted channels unmute what one writes to
+
+	if a := do(s, s.bo, say(s.public, "begun", "x")); a.Policy != TopicFollowed {
+		t.Errorf("the answer names policy %d", a.Policy)
+	}
+	s.Hears(s.bo, "muted_topics", "user_topic", "message", "stream") // the policy comes first
+	s.Hears(s.ann, "message", "stream")
+	if a := do(s, s.bo, say(s.public, "begun", "x")); a.Policy != 0 {
+		t.Error("a topic already followed changed")
+	}
+	s.post(s.ann, s.public, "hers", "x")
+	s.post(s.bo, s.public, "hers", "x")
+	if p := policy(s.bo, "hers"); p != 0 {
+		t.Errorf("a topic somebody else began has policy %d", p)
+	}
+	do(s, s.bo, SetProperties{[]PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
+	if a := do(s, s.bo, say(s.public, "hers", "x")); a.Policy != TopicUnmuted {
+		t.Errorf("in a muted channel the topic has policy %d", a.Policy)
+	}
+	do(s, s.bo, SetTopicPolicy{s.public, "muted", TopicMuted})
+	s.post(s.ann, s.public, "muted", "x")
+	s.post(s.bo, s.public, "muted", "x")
+	if p := policy(s.bo, "muted"); p != TopicUnmuted {
+		t.Errorf("writing to a topic one muted leaves policy %d", p)
+	}
+
+	s.automatic(s.cy, 1, 4, false) // follow whatever one takes part in
+	id := s.post(s.ann, s.public, "to react to", "x")
+	do(s, s.cy, AddReaction{Message: id, Name: "wave", NameCode: "1f44b"})
+	if p := policy(s.cy, "to react to"); p != TopicFollowed {
+		t.Errorf("a reaction leaves policy %d", p)
+	}
+	do(s, s.bo, AddReaction{Message: id, Name: "wave", NameCode: "1f44b"})
+	if p := policy(s.bo, "to react to"); p != 0 {
+		t.Errorf("a reaction of somebody who follows what he begins leaves policy %d", p)
+	}
+	if a := do(s, s.bot, say(s.public, "by a bot", "x")); a.Policy != 0 {
+		t.Error("a bot follows a topic")
+	}
+}
+
+func TestFollowWhereMentioned(t *testing.T) {
+	s := newStage(t)
+	s.automatic(s.bo, 4, 4, true)
+	s.automatic(s.guest, 4, 4, true)
+	do(s, s.guest, SetTopicPolicy{s.public, "t", TopicMuted})
+	m := say(s.public, "t", "@**Bo** @**Gus** @**Cy**")
+	m.Content.Users = []UserID{s.bo, s.guest, s.cy}
+	do(s, s.ann, m)
+	s.Hears(s.bo, "muted_topics", "user_topic", "message", "stream")
+	s.Hears(s.guest, "message", "stream") // he has a policy there
+	s.Hears(s.cy, "stream")
+	if p := s.Realm.TopicPolicyOf(s.bo, s.public, "T"); p != TopicFollowed {
+		t.Errorf("policy %d", p)
+	}
+}
+
+// A topic that moves as a whole takes the policies along.
+func TestPoliciesMoveWithTheirTopic(t *testing.T) {
+	s := newStage(t)
+	prefer := func(u UserID, c ChannelID, topic string, p int) {
+		if p != 0 {
+			do(s, u, SetTopicPolicy{c, topic, p})
+		}
+	}
+	move := func(id MessageID, c ChannelID, topic string) {
+		do(s, s.ann, EditMessage{Message: id, Topic: &topic, Channel: c, Mode: "change_all"})
+	}
+	id := s.post(s.ann, s.public, "from", "x")
+	prefer(s.bo, s.public, "from", TopicFollowed)
+	prefer(s.guest, s.public, "from", TopicMuted)
+	move(id, 0, "empty")
+	if s.Realm.TopicPolicyOf(s.bo, s.public, "from") != 0 || s.Realm.TopicPolicyOf(s.bo, s.public, "empty") != TopicFollowed || s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != TopicMuted {
+		t.Error("the policies stayed behind")
+	}
+	got := realmtest.HeardOf[*TopicPolicySet](s.Scene, s.bo)
+	if len(got) != 2 || got[0].Policy != 0 || got[1].Policy != TopicFollowed {
+		t.Errorf("bo heard %+v", got)
+	}
+	for i, x := range []struct{ was, there, want int }{{1, 1, 1}, {3, 2, 2}, {2, 0, 2}, {1, 3, 0}, {0, 3, 0}, {0, 2, 2}} {
+		old, new := "old "+string(rune('a'+i)), "new "+string(rune('a'+i))
+		id := s.post(s.ann, s.public, old, "x")
+		s.post(s.ann, s.public, new, "x")
+		prefer(s.bo, s.public, old, x.was)
+		prefer(s.bo, s.public, new, x.there)
+		move(id, 0, new)
+		if p := s.Realm.TopicPolicyOf(s.bo, s.public, new); p != x.want {
+			t.Errorf("%d joined to %d became %d, want %d", x.was, x.there, p, x.want)
+		}
+	}
+	move(id, s.private, "empty") // the guest may not see it there
+	if s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != 0 || s.Realm.TopicPolicyOf(s.guest, s.private, "empty") != 0 || s.Realm.TopicPolicyOf(s.bo, s.private, "empty") != TopicFollowed {
+		t.Error("a policy went where its user may not, or did not go where he may")
+	}
+}
