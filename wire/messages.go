@@ -11,6 +11,8 @@ import (
 var messageEndpoints = []Endpoint{
 	webhook(Custom("POST", "/messages", sendMessage)),
 	Custom("POST", "/messages/render", renderMessage),
+	Custom("POST", "/messages/{message_id}/report", reportMessage),
+	Custom("POST", "/zcommand", zcommand),
 }
 
 func webhook(e Endpoint) Endpoint { e.Webhook = true; return e }

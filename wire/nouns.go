@@ -6,10 +6,6 @@ var (
 
 	callEvents []EventKind
 
-	draftEndpoints []Endpoint
-
-	draftEvents []EventKind
-
 	emojiEndpoints []Endpoint
 
 	emojiEvents []EventKind
@@ -22,27 +18,11 @@ var (
 
 	inviteEvents []EventKind
 
-	navigationEndpoints []Endpoint
-
-	navigationEvents []EventKind
-
 	profileEvents []EventKind
 
 	pushEndpoints []Endpoint
 
 	pushEvents []EventKind
-
-	reminderEndpoints []Endpoint
-
-	reminderEvents []EventKind
-
-	scheduledEndpoints []Endpoint
-
-	scheduledEvents []EventKind
-
-	snippetEndpoints []Endpoint
-
-	snippetEvents []EventKind
 
 	storageEvents []EventKind
 

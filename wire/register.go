@@ -241,15 +241,15 @@ var sections = []section{
 
 	of("realm_bot", func(s *state) { s.a["realm_bots"] = botObjects(s.View) }),
 
-	constant("drafts", "drafts", emptyList),
+	of("drafts", draftsSection),
 
-	constant("scheduled_messages", "scheduled_messages", emptyList),
+	of("scheduled_messages", func(s *state) { s.a["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User)) }),
 
-	constant("reminders", "reminders", emptyList),
+	of("reminders", func(s *state) { s.a["reminders"] = reminderObjects(s.RemindersOf(s.User)) }),
 
-	constant("saved_snippets", "saved_snippets", emptyList),
+	of("saved_snippets", func(s *state) { s.a["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }),
 
-	constant("navigation_views", "navigation_views", emptyList),
+	of("navigation_views", func(s *state) { s.a["navigation_views"] = viewObjects(s.ViewsOf(s.User)) }),
 
 	of("realm_domains", func(s *state) { s.a["realm_domains"] = domainObjects(s.Domains()) }),
 

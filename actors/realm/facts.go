@@ -94,6 +94,20 @@ var kinds = map[uint16]any{
 	282: (*AllRead)(nil),
 
 	// 320-369 stored items: drafts, scheduled messages, reminders, snippets, navigation views
+	320: (*DraftsAdded)(nil),
+	321: (*DraftChanged)(nil),
+	322: (*DraftRemoved)(nil),
+	323: (*MessageScheduled)(nil),
+	324: (*ScheduledChanged)(nil),
+	325: (*ScheduledGone)(nil),
+	326: (*ReminderAdded)(nil),
+	327: (*ReminderGone)(nil),
+	328: (*SnippetAdded)(nil),
+	329: (*SnippetChanged)(nil),
+	330: (*SnippetRemoved)(nil),
+	331: (*ViewAdded)(nil),
+	332: (*ViewChanged)(nil),
+	333: (*ViewRemoved)(nil),
 
 	// 370-429 organization: settings, groups, domains, playgrounds, linkifiers, emoji, profile fields
 	370: (*GroupMembersChanged)(nil),

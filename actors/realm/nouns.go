@@ -17,6 +17,11 @@ type nounTables struct {
 	leaving       table[int64, Leaving]      // 33
 
 	// 40-49 stored items
+	drafts    owned[Draft, *Draft]
+	scheduled owned[Scheduled, *Scheduled]
+	reminders owned[Reminder, *Reminder]
+	snippets  owned[Snippet, *Snippet]
+	views     table[UserID, NavigationViews]
 
 	// 50-69 organization
 	domains     table[int64, Domain]
@@ -44,6 +49,11 @@ func (n *nounTables) init(r *Realm) {
 	n.leaving.init(r, 33)
 
 	// stored items
+	n.drafts.init(r, 40)
+	n.scheduled.init(r, 41)
+	n.reminders.init(r, 42)
+	n.snippets.init(r, 43)
+	n.views.init(r, 44)
 
 	// organization
 	n.domains.init(r, 60)
@@ -78,6 +88,10 @@ func (n *nounTables) index(r *Realm) {
 	}
 
 	// stored items
+	n.drafts.index()
+	n.scheduled.index()
+	n.reminders.index()
+	n.snippets.index()
 
 	// organization
 
@@ -120,6 +134,7 @@ func (t *Turn) detached(u UserID, id MessageID, attachments []string) []Detached
 func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 	for _, due := range []func(*Realm, int64) func(*Turn) (any, error){
 		// stored items
+		scheduledDue, remindersDue,
 
 		// invitations, mail, push, exports
 

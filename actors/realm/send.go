@@ -85,26 +85,34 @@ func (c SendMessage) Decide(t *Turn) (Sent, error) {
 	if me == nil {
 		return Sent{}, errMember()
 	}
-	f := &MessageSent{Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID, Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData}
-	var err error
-	if c.ToChannel {
-		err = c.toChannel(t, me, f)
-	} else {
-		err = c.toPeople(t, me, f)
-	}
+	f, err := c.plan(t, me)
 	if err != nil {
 		return Sent{}, err
 	}
+	return t.send(me, f), nil
+}
+
+// plan decides whether the message may be sent, and where to.
+func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
+	f := &MessageSent{Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID, Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData}
 	if c.ReadBySender {
 		f.ReadBy = append(f.ReadBy, me.ID)
 	}
+	if c.ToChannel {
+		return f, c.toChannel(t, me, f)
+	}
+	return f, c.toPeople(t, me, f)
+}
+
+// send records a planned message and what follows from it.
+func (t *Turn) send(me *User, f *MessageSent) Sent {
 	t.finish(f)
 	policy := t.followBySending(me, f)
 	t.Record(f)
 	if me.IsBot() && f.Channel != 0 && t.SubscriberCount(f.Channel) == 0 {
 		t.warnOwner(me, "tried to send a message to channel "+t.ChannelLink(t.chans.must(f.Channel))+". The channel exists, but nobody is subscribed to it.")
 	}
-	return Sent{f.ID, policy}, nil
+	return Sent{f.ID, policy}
 }
 
 // finish settles what every message needs: its id, who is flagged, who has it read at once.

@@ -1,0 +1,205 @@
+package realm
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxDrafts is how many drafts one user may keep: as many as a client is told of when it registers (protocol).
+const maxDrafts = 1000
+
+// Draft is the row of a message that somebody has begun to write.
+type Draft struct {
+	ID      int64
+	User    UserID
+	Type    string  // "", stream or private
+	To      []int64 // one channel, or the other participants
+	Topic   string
+	Content string
+	Edited  int64
+}
+
+func (d *Draft) owner() UserID { return d.User }
+
+// DraftsOf is a user's drafts, oldest edit first.
+func (r *Realm) DraftsOf(u UserID) []Draft {
+	list := r.nouns.drafts.list(u)
+	slices.SortStableFunc(list, func(a, b Draft) int { return cmp.Compare(a.Edited, b.Edited) })
+	return list
+}
+
+// Drafter is the caller, if he wants his drafts kept here.
+func (v View) Drafter() (*User, error) {
+	me := v.Me()
+	if me == nil {
+		return nil, errMember()
+	}
+	if !me.Flag("enable_drafts_synchronization") {
+		return nil, Bad("User has disabled synchronizing drafts.")
+	}
+	return me, nil
+}
+
+// checkDraft brings a draft into the form it is stored in.
+func (v View) checkDraft(me *User, d Draft) (Draft, error) {
+	content, err := NormalizeContent(d.Content)
+	if err != nil {
+		return d, err
+	}
+	d.User, d.Content = me.ID, content
+	if d.Edited == 0 {
+		d.Edited = v.Now
+	}
+	if d.Edited < 0 {
+		return d, Bad("Timestamp must not be negative.")
+	}
+	switch d.Type {
+	case "stream":
+		if strings.ContainsRune(d.Topic, 0) {
+			return d, Bad("Topic must not contain null bytes")
+		}
+		if d.Topic = strings.TrimSpace(d.Topic); length(d.Topic) > MaxTopic {
+			d.Topic = firstRunes(d.Topic, MaxTopic-3) + "..."
+		}
+		if len(d.To) != 1 {
+			return d, Bad("Must specify exactly 1 channel ID for channel messages")
+		}
+		if c := v.chans.find(ChannelID(d.To[0])); c == nil || !v.hasContent(me, c) {
+			return d, errChannelID()
+		}
+	case "private":
+		d.Topic = ""
+		var others []int64
+		for _, id := range d.To {
+			u := v.Find(UserID(id))
+			if u == nil || !v.maySee(me, u) {
+				return d, Bad("Invalid user ID %d", id)
+			}
+			if u.ID != me.ID {
+				others = append(others, id)
+			}
+		}
+		slices.Sort(others)
+		if d.To = slices.Compact(others); len(d.To) == 0 {
+			d.To = []int64{}
+		}
+	default:
+		d.To, d.Topic = []int64{}, ""
+	}
+	return d, nil
+}
+
+// AddDrafts asks to keep drafts.
+type AddDrafts struct{ Drafts []Draft }
+
+func (c AddDrafts) Decide(t *Turn) ([]int64, error) {
+	ids := []int64{}
+	me, err := t.Drafter()
+	if err != nil {
+		return nil, err
+	}
+	if t.nouns.drafts.count(me.ID)+len(c.Drafts) > maxDrafts {
+		return nil, Bad("Too many drafts (limit: %d)", maxDrafts)
+	}
+	f := &DraftsAdded{User: me.ID}
+	for i, d := range c.Drafts {
+		if d, err = t.checkDraft(me, d); err != nil {
+			return nil, err
+		}
+		d.ID = t.nextID("draft") + int64(i)
+		f.Drafts, ids = append(f.Drafts, d), append(ids, d.ID)
+	}
+	if len(ids) > 0 {
+		t.Record(f)
+	}
+	return ids, nil
+}
+
+// DraftsAdded says a user keeps further drafts.
+type DraftsAdded struct {
+	User   UserID
+	Drafts []Draft
+}
+
+func (*DraftsAdded) calm()             {}
+func (*DraftsAdded) EventType() string { return "drafts" }
+
+func (f *DraftsAdded) apply(r *Realm) {
+	for _, d := range f.Drafts {
+		r.usedID("draft", d.ID)
+		r.nouns.drafts.put(d.ID, &d)
+	}
+}
+
+func (f *DraftsAdded) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+
+func errNoDraft() *Refusal { return Missing("Draft does not exist") }
+
+// ChangeDraft asks to replace a draft.
+type ChangeDraft struct {
+	ID    int64
+	Draft Draft
+}
+
+func (c ChangeDraft) Decide(t *Turn) (Done, error) {
+	me, err := t.Drafter()
+	if err != nil {
+		return Done{}, err
+	}
+	if t.nouns.drafts.mine(me.ID, c.ID) == nil {
+		return Done{}, errNoDraft()
+	}
+	d, err := t.checkDraft(me, c.Draft)
+	if err != nil {
+		return Done{}, err
+	}
+	d.ID = c.ID
+	t.Record(&DraftChanged{d})
+	return Done{}, nil
+}
+
+// DraftChanged says a draft reads differently now.
+type DraftChanged struct{ Draft Draft }
+
+func (*DraftChanged) calm()             {}
+func (*DraftChanged) EventType() string { return "drafts" }
+
+func (f *DraftChanged) apply(r *Realm) { d := f.Draft; r.nouns.drafts.put(d.ID, &d) }
+
+func (f *DraftChanged) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.Draft.User), Event: f}} }
+
+// RemoveDraft asks to forget a draft.
+type RemoveDraft struct{ ID int64 }
+
+func (c RemoveDraft) Decide(t *Turn) (Done, error) {
+	me, err := t.Drafter()
+	if err != nil {
+		return Done{}, err
+	}
+	if t.nouns.drafts.mine(me.ID, c.ID) == nil {
+		return Done{}, errNoDraft()
+	}
+	t.Record(&DraftRemoved{me.ID, c.ID})
+	return Done{}, nil
+}
+
+// DraftRemoved says a draft is forgotten.
+type DraftRemoved struct {
+	User UserID
+	ID   int64
+}
+
+func (*DraftRemoved) calm()             {}
+func (*DraftRemoved) EventType() string { return "drafts" }
+
+func (f *DraftRemoved) apply(r *Realm) { r.nouns.drafts.remove(f.ID) }
+
+func (f *DraftRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+
+// dropDrafts forgets a user's drafts because he wants none kept here any more; nobody is told (protocol).
+func (r *Realm) dropDrafts(u UserID) {
+	for _, d := range r.nouns.drafts.list(u) {
+		r.nouns.drafts.remove(d.ID)
+	}
+}

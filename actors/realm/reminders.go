@@ -1,0 +1,176 @@
+package realm
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits of reminders: the note's length is told to clients; the number keeps one user's texts in memory small.
+const (
+	MaxReminderNote = 500 // code points
+	maxReminders    = 1000
+)
+
+// Reminder is the row of a message that somebody wants to be reminded of.
+type Reminder struct {
+	ID      int64
+	User    UserID
+	Message MessageID
+	At      int64
+	Body    Body // what the notification bot will say
+}
+
+func (x *Reminder) owner() UserID { return x.User }
+
+// RemindersOf is a user's reminders by the time they are due.
+func (r *Realm) RemindersOf(u UserID) []Reminder {
+	list := r.nouns.reminders.list(u)
+	slices.SortStableFunc(list, func(a, b Reminder) int { return cmp.Compare(a.At, b.At) })
+	return list
+}
+
+// AddReminder asks to be reminded of a message. Text is the message's source, read before the turn.
+type AddReminder struct {
+	Message MessageID
+	At      int64
+	Note    string
+	Text    string
+	Version uint16
+}
+
+func (c AddReminder) Decide(t *Turn) (int64, error) {
+	me := t.Me()
+	if me == nil {
+		return 0, errMember()
+	}
+	i, err := t.ReadableMessage(c.Message)
+	if err != nil {
+		return 0, err
+	}
+	if i.Ref.Version != c.Version {
+		return 0, ErrStale
+	}
+	note := strings.TrimSpace(c.Note)
+	if length(note) > MaxReminderNote {
+		return 0, Bad("Maximum reminder note length: %d characters", MaxReminderNote)
+	}
+	if c.At <= t.Now {
+		return 0, errPast()
+	}
+	if t.nouns.reminders.count(me.ID) >= maxReminders {
+		return 0, Bad("Too many reminders (limit: %d)", maxReminders)
+	}
+	x := Reminder{ID: t.nextID("reminder"), User: me.ID, Message: c.Message, At: c.At}
+	text, err := NormalizeContent(t.reminderText(me, i, note, c.Text))
+	if err != nil {
+		return 0, err
+	}
+	x.Body, _ = t.Render(text)
+	t.Record(&ReminderAdded{x})
+	return x.ID, nil
+}
+
+// reminderText is what the bot will say: a link to the message, the note, and the message itself.
+func (t *Turn) reminderText(me *User, i MessageInfo, note, text string) string {
+	var b strings.Builder
+	b.WriteString("You asked to be reminded of " + t.messageLink(me, i) + ".")
+	if note != "" {
+		b.WriteString(" Your note:\n\n" + QuoteBlock(note))
+	}
+	b.WriteString("\n\n" + t.SilentMention(i.Sender.ID))
+	switch t.extraOf(i.ID).Widget {
+	case "poll":
+		b.WriteString(" sent a poll.")
+	case "todo":
+		b.WriteString(" sent a to-do list.")
+	default:
+		b.WriteString(" wrote:\n\n" + QuoteBlock(text))
+	}
+	return b.String()
+}
+
+// messageLink links a message in markdown, as somebody who may read it sees it.
+func (r *Realm) messageLink(me *User, i MessageInfo) string {
+	if i.Channel != 0 && !strings.ContainsAny(i.ChannelName+i.Topic, "*>@`") {
+		return "#**" + i.ChannelName + ">" + i.Topic + "@" + i.ID.String() + "**"
+	}
+	if i.Channel != 0 {
+		return "[a message](#narrow/channel/" + i.Channel.String() + "/near/" + i.ID.String() + ")"
+	}
+	var people []string
+	for _, p := range i.People {
+		if p.ID != me.ID || len(i.People) == 1 {
+			people = append(people, strconv.FormatInt(int64(p.ID), 10))
+		}
+	}
+	return "[a direct message](#narrow/dm/" + strings.Join(people, ",") + "/near/" + i.ID.String() + ")"
+}
+
+// ReminderAdded says somebody will be reminded.
+type ReminderAdded struct{ Reminder Reminder }
+
+func (*ReminderAdded) calm()             {}
+func (*ReminderAdded) EventType() string { return "reminders" }
+
+func (f *ReminderAdded) apply(r *Realm) {
+	x := f.Reminder
+	r.usedID("reminder", x.ID)
+	r.nouns.reminders.put(x.ID, &x)
+}
+
+func (f *ReminderAdded) tell(r *Realm) []Notice {
+	return []Notice{{To: r.only(f.Reminder.User), Event: f}}
+}
+
+// RemoveReminder asks not to be reminded after all.
+type RemoveReminder struct{ ID int64 }
+
+func (c RemoveReminder) Decide(t *Turn) (Done, error) {
+	if t.nouns.reminders.mine(t.User, c.ID) == nil {
+		return Done{}, Missing("Reminder does not exist")
+	}
+	t.Record(&ReminderGone{t.User, c.ID})
+	return Done{}, nil
+}
+
+// ReminderGone says nobody will be reminded any more: it happened, or is not wanted.
+type ReminderGone struct {
+	User UserID
+	ID   int64
+}
+
+func (*ReminderGone) calm()             {}
+func (*ReminderGone) EventType() string { return "reminders" }
+
+func (f *ReminderGone) apply(r *Realm)         { r.nouns.reminders.remove(f.ID) }
+func (f *ReminderGone) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+
+// remindersDue is the turn that reminds whom it is time to remind, or nil.
+func remindersDue(r *Realm, now int64) func(*Turn) (any, error) {
+	var due []*Reminder
+	for _, x := range r.nouns.reminders.rows {
+		if x.At <= now {
+			due = append(due, x)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	slices.SortFunc(due, func(a, b *Reminder) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
+	var ids []int64
+	for _, x := range due[:min(len(due), sentAtOnce)] {
+		ids = append(ids, x.ID)
+	}
+	return func(t *Turn) (any, error) {
+		for _, id := range ids {
+			x := *t.nouns.reminders.must(id)
+			if t.users.must(x.User).Active { // whom nobody can remind any more is not reminded
+				t.Whisper(x.Body.Text, x.User)
+			}
+			t.Record(&ReminderGone{x.User, x.ID})
+		}
+		return nil, nil
+	}
+}

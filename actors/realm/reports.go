@@ -1,0 +1,47 @@
+package realm
+
+import "slices"
+
+// ReportType is why somebody reports a message.
+type ReportType struct{ Key, Name string }
+
+// ReportTypes are the reasons there are (protocol); the last one needs words.
+var ReportTypes = []ReportType{{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"}, {"norms", "Violates community norms"}, {"other", "Other reason"}}
+
+// ReportMessage tells the moderators' channel of a message. Text is its source, read before the turn.
+type ReportMessage struct {
+	Message                 MessageID
+	Type, Description, Text string
+}
+
+func (c ReportMessage) Decide(t *Turn) (Done, error) {
+	me := t.Me()
+	if me == nil {
+		return Done{}, errMember()
+	}
+	i, err := t.ReadableMessage(c.Message)
+	if err != nil {
+		return Done{}, err
+	}
+	to := t.chans.find(ChannelID(t.OrgInt("moderation_request_channel_id")))
+	if to == nil || to.Archived {
+		return Done{}, Bad("Moderation request channel must be specified to enable message reporting.")
+	}
+	at := slices.IndexFunc(ReportTypes, func(r ReportType) bool { return r.Key == c.Type })
+	if at < 0 {
+		return Done{}, Bad("Invalid report_type")
+	}
+	if c.Type == "other" && c.Description == "" {
+		return Done{}, Bad("An explanation is required.")
+	}
+	text := t.SilentMention(me.ID) + " reported a message by " + t.SilentMention(i.Sender.ID) + " (" + t.messageLink(me, i) + ").\n\n**Reason**: " + ReportTypes[at].Name
+	if c.Description != "" {
+		text += "\n\n**Explanation**:\n\n" + QuoteBlock(c.Description)
+	}
+	topic, err := NormalizeTopic(i.Sender.Name + "'s moderation requests")
+	if err != nil {
+		return Done{}, err
+	}
+	t.Announce(to.ID, topic, text+"\n\n**Reported message**:\n\n"+QuoteBlock(c.Text))
+	return Done{}, nil
+}

@@ -1,0 +1,118 @@
+package realm
+
+import "strings"
+
+// maxSnippets is how many snippets one user may keep: every registration carries them all.
+const maxSnippets = 1000
+
+// MaxSnippetTitle is the length of a title in code points (protocol).
+const MaxSnippetTitle = 60
+
+// Snippet is the row of a text that somebody keeps to use again.
+type Snippet struct {
+	ID      int64
+	User    UserID
+	Title   string
+	Content string
+	Created int64
+}
+
+func (s *Snippet) owner() UserID { return s.User }
+
+// SnippetsOf is a user's snippets by id.
+func (r *Realm) SnippetsOf(u UserID) []Snippet { return r.nouns.snippets.list(u) }
+
+// AddSnippet asks to keep a text.
+type AddSnippet struct{ Title, Content string }
+
+func (c AddSnippet) Decide(t *Turn) (int64, error) {
+	me := t.Me()
+	if me == nil {
+		return 0, errMember()
+	}
+	if t.nouns.snippets.count(me.ID) >= maxSnippets {
+		return 0, Bad("Too many saved snippets (limit: %d)", maxSnippets)
+	}
+	s := Snippet{ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title), Content: strings.TrimSpace(c.Content), Created: t.Now}
+	t.Record(&SnippetAdded{s})
+	return s.ID, nil
+}
+
+// SnippetAdded says a user keeps a text.
+type SnippetAdded struct{ Snippet Snippet }
+
+func (*SnippetAdded) calm()             {}
+func (*SnippetAdded) EventType() string { return "saved_snippets" }
+
+func (f *SnippetAdded) apply(r *Realm) {
+	s := f.Snippet
+	r.usedID("snippet", s.ID)
+	r.nouns.snippets.put(s.ID, &s)
+}
+
+func (f *SnippetAdded) tell(r *Realm) []Notice {
+	return []Notice{{To: r.only(f.Snippet.User), Event: f}}
+}
+
+// ChangeSnippet asks to change a kept text; nil stays.
+type ChangeSnippet struct {
+	ID             int64
+	Title, Content *string
+}
+
+func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
+	if c.Title == nil && c.Content == nil {
+		return Done{}, Bad("No new data is supplied")
+	}
+	old := t.nouns.snippets.mine(t.User, c.ID)
+	if old == nil {
+		return Done{}, Missing("Saved snippet does not exist.")
+	}
+	s := *old
+	if c.Title != nil {
+		s.Title = strings.TrimSpace(*c.Title)
+	}
+	if c.Content != nil {
+		s.Content = strings.TrimSpace(*c.Content)
+	}
+	if s != *old {
+		t.Record(&SnippetChanged{s})
+	}
+	return Done{}, nil
+}
+
+// SnippetChanged says a kept text reads differently now.
+type SnippetChanged struct{ Snippet Snippet }
+
+func (*SnippetChanged) calm()             {}
+func (*SnippetChanged) EventType() string { return "saved_snippets" }
+
+func (f *SnippetChanged) apply(r *Realm) { s := f.Snippet; r.nouns.snippets.put(s.ID, &s) }
+
+func (f *SnippetChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.only(f.Snippet.User), Event: f}}
+}
+
+// RemoveSnippet asks to forget a kept text.
+type RemoveSnippet struct{ ID int64 }
+
+func (c RemoveSnippet) Decide(t *Turn) (Done, error) {
+	if t.nouns.snippets.mine(t.User, c.ID) == nil {
+		return Done{}, Missing("Saved snippet does not exist.")
+	}
+	t.Record(&SnippetRemoved{t.User, c.ID})
+	return Done{}, nil
+}
+
+// SnippetRemoved says a kept text is forgotten.
+type SnippetRemoved struct {
+	User UserID
+	ID   int64
+}
+
+func (*SnippetRemoved) calm()             {}
+func (*SnippetRemoved) EventType() string { return "saved_snippets" }
+
+func (f *SnippetRemoved) apply(r *Realm) { r.nouns.snippets.remove(f.ID) }
+
+func (f *SnippetRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }

@@ -1,0 +1,170 @@
+package realm_test
+
+import (
+	"strings"
+	"testing"
+
+	. "parley/actors/realm"
+	"parley/actors/realm/realmtest"
+)
+
+// clock lets the server do what is due, as its clock does.
+func (s *stage) clock() {
+	s.T.Helper()
+	s.Realm.Clock(s.Now)
+	due := s.Realm.Due(s.Now)
+	if due == nil {
+		due = func(*Turn) (any, error) { return nil, nil }
+	}
+	if _, err := realmtest.Turn(s.Scene, realmtest.System, due); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+func TestDrafts(t *testing.T) {
+	s := newStage(t)
+	d := Draft{Type: "stream", To: []int64{int64(s.public)}, Topic: "a", Content: " hi "}
+	ids := do(s, s.ann, AddDrafts{[]Draft{d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5}}})
+	s.Hears(s.ann, "drafts")
+	s.HearsNothing(s.bo)
+	list := s.Realm.DraftsOf(s.ann)
+	if len(list) != 2 || list[0].ID != ids[1] || len(list[0].To) != 1 || list[1].Content != " hi" {
+		t.Errorf("drafts %+v", list)
+	}
+	refused(s, s.bo, RemoveDraft{ids[0]}, "Draft does not exist")
+	refused(s, s.bo, ChangeDraft{ids[0], d}, "Draft does not exist")
+	d.Content = "ho"
+	do(s, s.ann, ChangeDraft{ids[0], d})
+	s.Hears(s.ann, "drafts")
+	for want, bad := range map[string]Draft{
+		"Message must not be empty":                              {Content: " \n"},
+		"Must specify exactly 1 channel ID for channel messages": {Type: "stream", Content: "x"},
+		"Timestamp must not be negative.":                        {Content: "x", Edited: -1},
+		"Topic must not contain null bytes":                      {Type: "stream", Content: "x", Topic: "a\x00"},
+		"Invalid user ID 999":                                    {Type: "private", Content: "x", To: []int64{999}},
+	} {
+		refused(s, s.ann, AddDrafts{[]Draft{bad}}, want)
+	}
+	refused(s, s.cy, AddDrafts{[]Draft{{Type: "stream", Content: "x", To: []int64{int64(s.private)}}}}, "Invalid channel ID")
+	do(s, s.ann, RemoveDraft{ids[1]})
+	do(s, s.ann, ChangeSettings{Values: []SettingValue{{"enable_drafts_synchronization", false}}})
+	s.Hears(s.ann, "user_settings")
+	if len(s.Realm.DraftsOf(s.ann)) != 0 {
+		t.Error("drafts are kept though they are not wanted")
+	}
+	refused(s, s.ann, AddDrafts{[]Draft{d}}, "User has disabled synchronizing drafts.")
+}
+
+func TestScheduledMessages(t *testing.T) {
+	s := newStage(t)
+	at := s.Now + 100
+	id := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "later"), At: at})
+	s.Hears(s.ann, "scheduled_messages")
+	s.HearsNothing(s.bo)
+	refused(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "x"), At: s.Now}, "Scheduled delivery time must be in the future.")
+	refused(s, s.cy, ScheduleMessage{Message: say(s.private, "a", "x"), At: at}, "Not authorized to send to channel 'private'")
+	refused(s, s.bo, Unschedule{id}, "Scheduled message does not exist")
+	refused(s, s.ann, ChangeScheduled{ID: id}, "Nothing to change")
+	direct := false
+	refused(s, s.ann, ChangeScheduled{ID: id, ToChannel: &direct}, "Recipient required when updating type of scheduled message.")
+	topic := "b"
+	do(s, s.ann, ChangeScheduled{ID: id, Topic: &topic})
+	s.Hears(s.ann, "scheduled_messages")
+	s.clock()
+	s.HearsNothing(s.bo)
+	s.Later(100)
+	s.clock()
+	s.Hears(s.bo, "message", "stream")
+	s.Hears(s.ann, "message", "stream", "scheduled_messages")
+	if m := realmtest.HeardOf[*MessageArrived](s.Scene, s.bo)[0].Message; m.Topic != "b" || m.Sender.ID != s.ann {
+		t.Errorf("delivered %+v", m)
+	}
+	refused(s, s.ann, Unschedule{id}, "Scheduled message does not exist")
+
+	// What may not be sent any more fails, and the author is told.
+	lost := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "x"), At: s.Now + 10})
+	s.leave(s.ann, s.private)
+	s.Later(10)
+	s.clock()
+	s.Hears(s.ann, "scheduled_messages", "message")
+	s.HearsNothing(s.bo)
+	if l := s.Realm.ScheduledOf(s.ann); len(l) != 1 || l[0].ID != lost || !l[0].Failed {
+		t.Errorf("waiting: %+v", l)
+	}
+	s.clock()
+	s.HearsNothing(s.ann)
+	refused(s, s.ann, ChangeScheduled{ID: lost, Topic: &topic}, "Not authorized to send to channel 'private'")
+	// So does what is much too late.
+	do(s, s.bo, ScheduleMessage{Message: write("x", s.ann), At: s.Now + 10})
+	s.Later(611)
+	s.clock()
+	s.Hears(s.bo, "scheduled_messages", "message")
+	s.HearsNothing(s.ann)
+}
+
+func TestReminders(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.private, "a", "do not forget")
+	c := AddReminder{Message: id, At: s.Now + 60, Note: "really", Text: "do not forget"}
+	refused(s, s.cy, c, "Invalid message(s)")
+	past, long := c, c
+	past.At, long.Note = s.Now, strings.Repeat("x", 501)
+	refused(s, s.bo, past, "Scheduled delivery time must be in the future.")
+	refused(s, s.bo, long, "Maximum reminder note length: 500 characters")
+	gone := do(s, s.bo, c)
+	s.Hears(s.bo, "reminders")
+	refused(s, s.ann, RemoveReminder{gone}, "Reminder does not exist")
+	do(s, s.bo, RemoveReminder{gone})
+	do(s, s.bo, c)
+	s.Later(60)
+	s.clock()
+	s.Hears(s.bo, "message", "reminders")
+	s.HearsNothing(s.ann)
+	text := realmtest.HeardOf[*MessageArrived](s.Scene, s.bo)[0].Message.Body.Text
+	for _, part := range []string{"#**private>a@1**", "``` quote\nreally\n```", "@_**Ann|", "``` quote\ndo not forget\n```"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the reminder lacks %q:\n%s", part, text)
+		}
+	}
+}
+
+func TestSnippetsAndViews(t *testing.T) {
+	s := newStage(t)
+	id := do(s, s.ann, AddSnippet{"t", "c"})
+	s.Hears(s.ann, "saved_snippets")
+	title := "u"
+	refused(s, s.bo, ChangeSnippet{ID: id, Title: &title}, "Saved snippet does not exist.")
+	refused(s, s.ann, ChangeSnippet{ID: id}, "No new data is supplied")
+	do(s, s.ann, ChangeSnippet{ID: id, Title: &title})
+	s.Hears(s.ann, "saved_snippets")
+	do(s, s.ann, RemoveSnippet{id})
+	s.HearsNothing(s.bo)
+
+	do(s, s.ann, AddView{View: NavigationView{Fragment: "inbox", Pinned: true}})
+	refused(s, s.ann, AddView{View: NavigationView{Fragment: "inbox"}}, "Navigation view already exists.")
+	refused(s, s.ann, AddView{View: NavigationView{Fragment: "recent", Name: "x"}, Named: true}, "Built-in views cannot have a custom name.")
+	refused(s, s.ann, AddView{View: NavigationView{Fragment: "narrow/x"}}, "Custom views must have a valid name.")
+	do(s, s.ann, AddView{View: NavigationView{Fragment: "narrow/x", Name: "x"}, Named: true})
+	refused(s, s.ann, AddView{View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true}, "Navigation view already exists.")
+	pinned := false
+	do(s, s.ann, ChangeView{Fragment: "inbox", Pinned: &pinned})
+	s.Hears(s.ann, "navigation_view")
+	refused(s, s.bo, RemoveView{"inbox"}, "Navigation view does not exist.")
+	do(s, s.ann, RemoveView{"inbox"})
+	s.Hears(s.ann, "navigation_view")
+}
+
+func TestReports(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "spam")
+	c := ReportMessage{Message: id, Type: "spam", Text: "spam"}
+	refused(s, s.bo, c, "Moderation request channel must be specified to enable message reporting.")
+	s.set("moderation_request_channel_id", int64(s.private))
+	do(s, s.guest, c)
+	s.Hears(s.bo, "message", "stream")
+	s.HearsNothing(s.guest)
+	c.Type = "other"
+	refused(s, s.bo, c, "An explanation is required.")
+	c.Type = "boring"
+	refused(s, s.bo, c, "Invalid report_type")
+}

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var draftEndpoints = []Endpoint{
+	Get("/drafts", getDrafts),
+	Act("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }),
+	Act("PATCH", "/drafts/{draft_id}", changeDraft, silent),
+	Do("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, silent),
+}
+
+var draftEvents = []EventKind{
+	Event(func(e *realm.DraftsAdded, to *To) any {
+		return obj{"type": "drafts", "op": "add", "drafts": draftObjects(e.Drafts)}
+	}),
+	Event(func(e *realm.DraftChanged, to *To) any {
+		return obj{"type": "drafts", "op": "update", "draft": draftObject(e.Draft)}
+	}),
+	Event(func(e *realm.DraftRemoved, to *To) any {
+		return obj{"type": "drafts", "op": "remove", "draft_id": e.ID}
+	}),
+}
+
+type draftIDForm struct {
+	ID int64 `path:"draft_id"`
+}
+
+type draftForm struct {
+	Type      string          `form:"type,required"`
+	To        []int64         `form:"to,required"`
+	Topic     string          `form:"topic,required"`
+	Content   string          `form:"content,required"`
+	Timestamp form.Opt[int64] `form:"timestamp"`
+	ID        form.Opt[int64] `form:"id"` // clients send back what they were told; the path decides
+}
+
+func (f *draftForm) draft() (realm.Draft, error) {
+	if f.Type != "" && f.Type != "stream" && f.Type != "channel" && f.Type != "private" && f.Type != "direct" {
+		return realm.Draft{}, realm.Bad("Invalid type")
+	}
+	d := realm.Draft{Type: f.Type, To: f.To, Topic: f.Topic, Content: f.Content, Edited: f.Timestamp.Value}
+	switch d.Type {
+	case "channel":
+		d.Type = "stream"
+	case "direct":
+		d.Type = "private"
+	}
+	return d, nil
+}
+
+type addDraftsForm struct {
+	Drafts []draftForm `form:"drafts,required,maxitems=1000"`
+}
+
+func addDrafts(_ *Call, f addDraftsForm) (realm.AddDrafts, error) {
+	var c realm.AddDrafts
+	for i := range f.Drafts {
+		d, err := f.Drafts[i].draft()
+		if err != nil {
+			return c, err
+		}
+		c.Drafts = append(c.Drafts, d)
+	}
+	return c, nil
+}
+
+type changeDraftForm struct {
+	ID    int64     `path:"draft_id"`
+	Draft draftForm `form:"draft,required"`
+}
+
+func changeDraft(_ *Call, f changeDraftForm) (realm.ChangeDraft, error) {
+	d, err := f.Draft.draft()
+	return realm.ChangeDraft{ID: f.ID, Draft: d}, err
+}
+
+func getDrafts(_ *Call, v realm.View, _ none) (Answer, error) {
+	if _, err := v.Drafter(); err != nil {
+		return nil, err
+	}
+	list := v.DraftsOf(v.User)
+	return Answer{"count": len(list), "drafts": draftObjects(list)}, nil
+}
+
+// draftsSection is a registration's drafts, newest edit first.
+func draftsSection(s *state) {
+	list := []any{}
+	if _, err := s.Drafter(); err == nil {
+		all := s.DraftsOf(s.User)
+		for i := len(all) - 1; i >= 0; i-- {
+			list = append(list, draftObject(all[i]))
+		}
+	}
+	s.a["drafts"] = list
+}
+
+func draftObjects(list []realm.Draft) []any {
+	out := []any{}
+	for _, d := range list {
+		out = append(out, draftObject(d))
+	}
+	return out
+}
+
+func draftObject(d realm.Draft) obj {
+	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": d.Topic, "content": d.Content, "timestamp": d.Edited}
+}

@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"errors"
+
+	"parley/actors/realm"
+)
+
+var reminderEndpoints = []Endpoint{
+	Get("/reminders", func(_ *Call, v realm.View, _ none) (Answer, error) {
+		return Answer{"reminders": reminderObjects(v.RemindersOf(v.User))}, nil
+	}),
+	Custom("POST", "/reminders", addReminder),
+	Do("DELETE", "/reminders/{reminder_id}", func(f reminderIDForm) realm.RemoveReminder {
+		return realm.RemoveReminder{ID: f.ID}
+	}, silent),
+}
+
+var reminderEvents = []EventKind{
+	Event(func(e *realm.ReminderAdded, _ *To) any {
+		return obj{"type": "reminders", "op": "add", "reminders": []any{reminderObject(e.Reminder)}}
+	}),
+	Event(func(e *realm.ReminderGone, _ *To) any {
+		return obj{"type": "reminders", "op": "remove", "reminder_id": e.ID}
+	}),
+}
+
+type reminderIDForm struct {
+	ID int64 `path:"reminder_id"`
+}
+
+type addReminderForm struct {
+	Message realm.MessageID `form:"message_id,required"`
+	At      int64           `form:"scheduled_delivery_timestamp,required"`
+	Note    string          `form:"note"`
+}
+
+func addReminder(c *Call, f addReminderForm) (Answer, error) {
+	for range editAttempts {
+		i, text, err := readText(c, f.Message)
+		if err != nil {
+			return nil, err
+		}
+		id, err := Play(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text, Version: i.Ref.Version})
+		if errors.Is(err, realm.ErrStale) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Answer{"reminder_id": id}, nil
+	}
+	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
+}
+
+// readText is a message the caller may read, with its source.
+func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
+	i, err := Look(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
+	if err != nil {
+		return i, "", err
+	}
+	body, ok := c.House.Text(c.Realm, i.Ref)
+	if !ok {
+		return i, "", realm.Bad("Invalid message(s)")
+	}
+	return i, body.Text, nil
+}
+
+func reminderObjects(list []realm.Reminder) []any {
+	out := []any{}
+	for _, r := range list {
+		out = append(out, reminderObject(r))
+	}
+	return out
+}
+
+func reminderObject(r realm.Reminder) obj {
+	return obj{"reminder_id": r.ID, "type": "private", "to": []realm.UserID{r.User}, "content": r.Body.Text, "rendered_content": r.Body.HTML,
+		"scheduled_delivery_timestamp": r.At, "failed": false, "reminder_target_message_id": r.Message}
+}

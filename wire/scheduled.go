@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var scheduledEndpoints = []Endpoint{
+	Get("/scheduled_messages", func(_ *Call, v realm.View, _ none) (Answer, error) {
+		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User))}, nil
+	}),
+	Act("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }),
+	Act("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, silent),
+	Do("DELETE", "/scheduled_messages/{scheduled_message_id}", func(f scheduledIDForm) realm.Unschedule {
+		return realm.Unschedule{ID: f.ID}
+	}, silent),
+}
+
+var scheduledEvents = []EventKind{
+	Event(func(e *realm.MessageScheduled, _ *To) any {
+		return obj{"type": "scheduled_messages", "op": "add", "scheduled_messages": []any{scheduledObject(e.Message)}}
+	}),
+	Event(func(e *realm.ScheduledChanged, _ *To) any {
+		return obj{"type": "scheduled_messages", "op": "update", "scheduled_message": scheduledObject(e.Message)}
+	}),
+	Event(func(e *realm.ScheduledGone, _ *To) any {
+		return obj{"type": "scheduled_messages", "op": "remove", "scheduled_message_id": e.ID}
+	}),
+}
+
+type scheduledIDForm struct {
+	ID int64 `path:"scheduled_message_id"`
+}
+
+type scheduleForm struct {
+	Type    string           `form:"type,required,enum=direct|private|stream|channel"`
+	To      form.Recipients  `form:"to,required"`
+	Topic   form.Opt[string] `form:"topic,strip"`
+	Content string           `form:"content,required"`
+	At      int64            `form:"scheduled_delivery_timestamp,required"`
+	Read    form.Opt[bool]   `form:"read_by_sender"`
+}
+
+func isChannel(kind string) bool { return kind == "stream" || kind == "channel" }
+
+func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
+	cmd := realm.ScheduleMessage{At: f.At, ReadSet: f.Read.Set}
+	m := &cmd.Message
+	m.ReadBySender = f.Read.Or(readsOwn(c))
+	if m.ToChannel = isChannel(f.Type); m.ToChannel {
+		id, err := f.To.ChannelID()
+		if err != nil {
+			return cmd, err
+		}
+		if !f.Topic.Set {
+			return cmd, realm.Bad("Missing topic")
+		}
+		m.Channel, m.Topic = realm.ChannelID(id), f.Topic.Value
+	} else {
+		ids, err := f.To.UserIDs()
+		if err != nil {
+			return cmd, err
+		}
+		m.People = people(ids)
+	}
+	text, err := realm.NormalizeContent(f.Content)
+	if err != nil {
+		return cmd, err
+	}
+	m.Widget, m.WidgetData = widgetIn(text)
+	m.Body, m.Content, err = render(c, text)
+	return cmd, err
+}
+
+func people(ids []int64) []realm.Principal {
+	var out []realm.Principal
+	for _, id := range ids {
+		out = append(out, realm.Principal{ID: realm.UserID(id)})
+	}
+	return out
+}
+
+type changeScheduledForm struct {
+	ID      int64            `path:"scheduled_message_id"`
+	Type    form.Opt[string] `form:"type,enum=direct|private|stream|channel"`
+	To      form.Recipients  `form:"to"`
+	Topic   form.Opt[string] `form:"topic,strip"`
+	Content form.Opt[string] `form:"content"`
+	At      form.Opt[int64]  `form:"scheduled_delivery_timestamp"`
+}
+
+func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, error) {
+	cmd := realm.ChangeScheduled{ID: f.ID, Topic: given(f.Topic), At: given(f.At)}
+	channel := isChannel(f.Type.Value)
+	if f.Type.Set {
+		cmd.ToChannel = &channel
+	} else if f.To.Given() {
+		is, err := Look(c, func(v realm.View) (bool, error) { return v.ScheduledForChannel(f.ID) })
+		if err != nil {
+			return cmd, err
+		}
+		channel = is
+	}
+	if f.To.Given() {
+		cmd.GivenTo = true
+		if channel {
+			id, err := f.To.ChannelID()
+			if err != nil {
+				return cmd, err
+			}
+			to := realm.ChannelID(id)
+			cmd.Channel = &to
+		} else {
+			ids, err := f.To.UserIDs()
+			if err != nil {
+				return cmd, err
+			}
+			cmd.People = people(ids)
+		}
+	}
+	if f.Content.Set {
+		text, err := realm.NormalizeContent(f.Content.Value)
+		if err != nil {
+			return cmd, err
+		}
+		var body realm.Body
+		if body, cmd.Content, err = render(c, text); err != nil {
+			return cmd, err
+		}
+		cmd.Body = &body
+		cmd.Widget, cmd.Data = widgetIn(text)
+	}
+	return cmd, nil
+}
+
+func scheduledObjects(list []realm.Scheduled) []any {
+	out := []any{}
+	for _, s := range list {
+		out = append(out, scheduledObject(s))
+	}
+	return out
+}
+
+func scheduledObject(s realm.Scheduled) obj {
+	o := obj{"scheduled_message_id": s.ID, "type": "private", "to": s.Others(), "content": s.Body.Text, "rendered_content": s.Body.HTML,
+		"scheduled_delivery_timestamp": s.At, "failed": s.Failed}
+	if s.Channel != 0 {
+		o["type"], o["to"], o["topic"] = "stream", s.Channel, s.Topic
+	}
+	return o
+}
