@@ -37,13 +37,15 @@ func crowdedChannel(t testing.TB, subscribers int) (send func()) {
 		return Subscribe{Channels: []Joining{{Name: "all"}}, Principals: people, Fatal: true}.Decide(t)
 	})
 	all := r.FindChannelByName("all").ID
+	first := true // it begins the topic, and its sender follows that
 	return func() {
 		play(me, func(t *Turn) (any, error) {
 			return SendMessage{ToChannel: true, Channel: all, Topic: "a", Body: Body{Text: "hi", HTML: "<p>hi</p>"}}.Decide(t)
 		})
-		if len(facts) != 1 {
+		if len(facts) != 1 && !first {
 			t.Fatalf("%d facts for one message", len(facts))
 		}
+		first = false
 	}
 }
 
