@@ -21,35 +21,42 @@ func keys[V any](m map[int64]V) []int64 {
 // drifting are fields no event follows, or that events follow only roughly.
 var drifting = map[string]bool{"stream_weekly_traffic": true, "subscriber_count": true, "subscribers": true, "partial_subscribers": true, "is_recently_active": true, "profile_data": true, "date_joined": true}
 
-// diff names the first thing in which two states differ: the smallest witness there is.
-func (m *mirror) diff(fresh *mirror) error {
-	for _, part := range []struct {
-		name string
-		a, b map[int64]obj
-	}{{"subscription", m.subs, fresh.subs}, {"user", m.users, fresh.users}, {"user group", m.groups, fresh.groups}} {
-		if err := diffObjects(part.name, part.a, part.b); err != nil {
-			return err
+// A mismatch is the first thing in which two states differ in one part: the smallest witness there is.
+type mismatch struct {
+	part string
+	err  error
+}
+
+// diff compares two states part by part.
+func (m *mirror) diff(fresh *mirror) (out []mismatch) {
+	add := func(part string, err error) {
+		if err != nil {
+			out = append(out, mismatch{part, err})
 		}
 	}
+	add("subscriptions", diffObjects("subscription", m.subs, fresh.subs))
+	add("users", diffObjects("user", m.users, fresh.users))
+	add("user groups", diffObjects("user group", m.groups, fresh.groups))
 	for _, part := range []struct {
 		name string
 		a, b map[int64]bool
 	}{{"unread message", m.unread, fresh.unread}, {"starred message", m.starred, fresh.starred}, {"muted user", m.muted, fresh.muted}} {
-		if id, err := diffSets(part.name, part.a, part.b); err != nil {
-			if x := m.messages[id]; x != nil && part.name != "muted user" {
-				err = fmt.Errorf("%w; events told channel %d, topic %q, flags %v, text %.80s", err, x.stream, x.topic, list(x.flags), x.content)
+		id, err := diffSets(part.name, part.a, part.b)
+		if x := m.messages[id]; err != nil && x != nil && part.name != "muted user" {
+			err = fmt.Errorf("%w; events told channel %d, topic %q, flags %v, text %.80s", err, x.stream, x.topic, list(x.flags), x.content)
+		}
+		add(part.name+"s", err)
+	}
+	add("topic policies", diffPolicies(m.policies, fresh.policies))
+	return out
+}
+
+func diffPolicies(events, register map[string]float64) error {
+	for _, both := range []map[string]float64{events, register} {
+		for k := range both {
+			if events[k] != register[k] {
+				return fmt.Errorf("topic policy of %q: %v by events, %v by register", k, events[k], register[k])
 			}
-			return err
-		}
-	}
-	for k, v := range m.policies {
-		if fresh.policies[k] != v {
-			return fmt.Errorf("topic policy of %q: %v by events, %v by register", k, v, fresh.policies[k])
-		}
-	}
-	for k, v := range fresh.policies {
-		if m.policies[k] != v {
-			return fmt.Errorf("topic policy of %q: %v by events, %v by register", k, m.policies[k], v)
 		}
 	}
 	return nil
@@ -186,24 +193,26 @@ func (r *run) compareMirrors() {
 	if r.opt.patience > 0 {
 		tries = 2
 	}
-	wrong := map[*poller]error{}
+	wrong := map[*poller][]mismatch{}
 	for try := 0; try < tries && len(left) > 0; try++ {
 		r.loop.RunFor(seconds(0.3*float64(1+2*try)), nil)
 		var again []*poller
 		for _, p := range left {
-			if wrong[p] = r.compareMirror(p); wrong[p] != nil {
+			if wrong[p] = r.compareMirror(p); len(wrong[p]) > 0 {
 				again = append(again, p)
 			}
 		}
 		left = again
 	}
 	for _, p := range left {
-		r.led.breach("state", "poller %d (user %d): %v", p.heard.no, p.mirror.me, wrong[p])
+		for _, x := range wrong[p] {
+			r.led.breach("state of "+x.part, "poller %d (user %d): %v", p.heard.no, p.mirror.me, x.err)
+		}
 	}
 	r.result.Notes = append(r.result.Notes, fmt.Sprintf("%d clients built their state from events and compared it with a fresh register", n))
 }
 
-func (r *run) compareMirror(p *poller) error {
+func (r *run) compareMirror(p *poller) []mismatch {
 	who := &r.pop.people[p.who]
 	fresh := newMirror(p.mirror.me)
 	var queue string
@@ -228,14 +237,18 @@ func (r *run) compareMirror(p *poller) error {
 		})
 		return fresh.start(body)
 	})
-	if err == nil {
-		err = p.mirror.diff(fresh)
+	if err != nil {
+		return []mismatch{{"register", err}}
 	}
-	if err == nil && len(p.mirror.messages) > 0 {
-		err = call(r.call("GET", "messages", who, params{"message_ids": keys(p.mirror.messages), "apply_markdown": true, "client_gravatar": false, "allow_empty_topic_name": true}), p.mirror.diffMessages)
+	out := p.mirror.diff(fresh)
+	if len(p.mirror.messages) > 0 {
+		ask := params{"message_ids": keys(p.mirror.messages), "apply_markdown": true, "client_gravatar": false, "allow_empty_topic_name": true}
+		if err := call(r.call("GET", "messages", who, ask), p.mirror.diffMessages); err != nil {
+			out = append(out, mismatch{"messages", err})
+		}
 	}
 	if queue != "" {
 		call(r.call("DELETE", "events", who, params{"queue_id": queue}), func([]byte) error { return nil })
 	}
-	return err
+	return out
 }
