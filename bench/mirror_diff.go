@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"time"
 
 	"parley/bench/swarm"
 )
@@ -176,6 +177,10 @@ func list(m map[string]bool) []string {
 
 var errNoAnswer = errors.New("no answer")
 
+// mirrorPatience is how long events may lag behind what a register says: some work is done behind the answer, such as
+// marking read what somebody leaves unread in a channel.
+const mirrorPatience = 40 * time.Second
+
 // compareMirrors asks for the state anew and compares. Events of the last moments may still be on their way, so a
 // difference is looked at again before it counts.
 func (r *run) compareMirrors() {
@@ -189,13 +194,13 @@ func (r *run) compareMirrors() {
 	if n == 0 {
 		return
 	}
-	tries := 4
+	end := r.loop.Now() + mirrorPatience
 	if r.opt.patience > 0 {
-		tries = 2
+		end = r.loop.Now() + r.opt.patience
 	}
 	wrong := map[*poller][]mismatch{}
-	for try := 0; try < tries && len(left) > 0; try++ {
-		r.loop.RunFor(seconds(0.3*float64(1+2*try)), nil)
+	for try := 0; len(left) > 0 && (try == 0 || r.loop.Now() < end); try++ {
+		r.loop.RunFor(seconds(min(0.3*float64(1+2*try), 5)), nil)
 		var again []*poller
 		for _, p := range left {
 			if wrong[p] = r.compareMirror(p); len(wrong[p]) > 0 {
