@@ -324,7 +324,12 @@ func (a *realmActor) clock(now int64) {
 	a.r.Clock(now)
 	if a.r.Founded() {
 		if due := a.r.Due(now); due != nil {
+			before := a.r.Seq()
 			a.system(due)
+			if a.r.Seq() > before {
+				// The next one comes at once, but behind whoever waits already. One that did nothing waits for the clock.
+				a.h.root.Send(a.handle.pid, clock{now})
+			}
 		}
 	}
 	if a.grown > 0 && a.h.now().Sub(a.last) > snapshotAge {
