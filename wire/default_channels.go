@@ -33,14 +33,10 @@ var defaultChannelEvents = []EventKind{
 	}),
 }
 
-func defaultGroupObjects(groups []realm.DefaultGroupInfo) []any {
+func defaultGroupObjects(groups []realm.DefaultGroup) []any {
 	list := []any{}
 	for _, g := range groups {
-		channels := []any{}
-		for _, c := range g.Channels {
-			channels = append(channels, channelObject(c))
-		}
-		list = append(list, obj{"id": g.ID, "name": g.Name, "description": g.Description, "streams": channels})
+		list = append(list, obj{"id": g.ID, "name": g.Name, "description": g.Description, "streams": nonNil(g.Channels)})
 	}
 	return list
 }

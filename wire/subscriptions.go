@@ -155,10 +155,11 @@ type subscribeForm struct {
 // joinings are the channels to join; where is the parameter's name, for what is wrong with a colour.
 func joinings(list []joiningForm, where string) (out []realm.Joining, err error) {
 	for i, s := range list {
-		if s.Color != "" && !realm.IsColor(s.Color) {
+		color, ok := realm.Color(s.Color)
+		if s.Color != "" && !ok {
 			return nil, realm.Bad("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where, i, where)
 		}
-		out = append(out, realm.Joining{Name: s.Name, Color: s.Color, Description: s.Description})
+		out = append(out, realm.Joining{Name: s.Name, Color: color, Description: s.Description})
 	}
 	return out, nil
 }
@@ -223,7 +224,7 @@ type resubscribeForm struct {
 
 func (f *resubscribeForm) Check() *form.Error {
 	for i, s := range f.Add {
-		if s.Color != "" && !realm.IsColor(s.Color) {
+		if _, ok := realm.Color(s.Color); s.Color != "" && !ok {
 			return form.Bad("Invalid add[" + strconv.Itoa(i) + "]: Value error, add.color is not a valid hex color code")
 		}
 	}

@@ -58,25 +58,15 @@ type DefaultGroup struct {
 	Channels          []ChannelID // ascending
 }
 
-// DefaultGroupInfo is a default channel group with its channels.
-type DefaultGroupInfo struct {
-	ID                int64
-	Name, Description string
-	Channels          []ChannelInfo
-}
-
 // DefaultGroups is every default channel group by name.
-func (r *Realm) DefaultGroups() []DefaultGroupInfo {
-	out := []DefaultGroupInfo{}
+func (r *Realm) DefaultGroups() []DefaultGroup {
+	out := []DefaultGroup{}
 	for _, id := range r.nouns.defaultGroups.keys() {
-		g := r.nouns.defaultGroups.rows[id]
-		i := DefaultGroupInfo{ID: g.ID, Name: g.Name, Description: g.Description}
-		for _, c := range g.Channels {
-			i.Channels = append(i.Channels, r.ChannelInfo(r.chans.must(c)))
-		}
-		out = append(out, i)
+		g := *r.nouns.defaultGroups.rows[id]
+		g.Channels = slices.Clone(g.Channels)
+		out = append(out, g)
 	}
-	slices.SortStableFunc(out, func(a, b DefaultGroupInfo) int { return strings.Compare(fold(a.Name), fold(b.Name)) })
+	slices.SortStableFunc(out, func(a, b DefaultGroup) int { return strings.Compare(fold(a.Name), fold(b.Name)) })
 	return out
 }
 
@@ -102,7 +92,7 @@ func (f *DefaultGroupDropped) tell(r *Realm) []Notice {
 }
 
 // DefaultGroupsTold is the event default_stream_groups.
-type DefaultGroupsTold struct{ Groups []DefaultGroupInfo }
+type DefaultGroupsTold struct{ Groups []DefaultGroup }
 
 func (*DefaultGroupsTold) EventType() string { return "default_stream_groups" }
 

@@ -45,10 +45,11 @@ func (c PropertyChange) check(t *Turn) (*SubscriptionSet, error) {
 		if c.Text == nil {
 			return nil, Bad("color is not a string")
 		}
-		if !IsColor(*c.Text) {
+		color, ok := Color(*c.Text)
+		if !ok {
 			return nil, Bad("color is not a valid hex color code")
 		}
-		f.Color = *c.Text
+		f.Color = color
 	case slices.Contains(boolProperties, c.Property):
 		if c.Bool == nil {
 			return nil, Bad("%s is not a boolean", c.Property)
@@ -70,10 +71,16 @@ func (c PropertyChange) check(t *Turn) (*SubscriptionSet, error) {
 	return f, nil
 }
 
-// IsColor reports whether a text is a colour as # and three or six hexadecimal digits.
-func IsColor(s string) bool {
-	hex, ok := strings.CutPrefix(s, "#")
-	return ok && (len(hex) == 3 || len(hex) == 6) && strings.Trim(hex, "0123456789abcdefABCDEF") == ""
+// Color reads a colour, # and three or six hexadecimal digits, into the one form that every client reads: six, lower-case.
+func Color(s string) (color string, ok bool) {
+	hex, ok := strings.CutPrefix(strings.ToLower(s), "#")
+	if !ok || len(hex) != 3 && len(hex) != 6 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return "", false
+	}
+	if len(hex) == 3 {
+		hex = string([]byte{hex[0], hex[0], hex[1], hex[1], hex[2], hex[2]})
+	}
+	return "#" + hex, true
 }
 
 // SubscriptionSet says a user set one of his own settings of a channel. It is the event subscription/update too.

@@ -83,13 +83,13 @@ key=$(value 'a["api_key"]')
 is "a key is 32 letters and digits" 32 "$(tr -d -c 'A-Za-z0-9' <<<"$key" | wc -c | tr -d ' ')"
 me=(-u "$email:$key")
 
+call POST /api/v1/users/me/subscriptions "${me[@]}" --data-urlencode 'subscriptions=[{"name":"curl"}]'
+is "subscribe" success "$(value 'a["result"]')"
 call POST /api/v1/register "${me[@]}" --data-urlencode 'event_types=["message"]'
 is "register" 200 "$status"
 queue=$(value 'a["queue_id"]')
 is "a new queue stands before everything" -1 "$(value 'a["last_event_id"]')"
 is "only what was asked for is fetched" "success False" "$(value '"%s %s" % (a["result"], "realm_users" in a)')"
-call POST /api/v1/users/me/subscriptions "${me[@]}" --data-urlencode 'subscriptions=[{"name":"curl"}]'
-is "subscribe" success "$(value 'a["result"]')"
 
 (sleep 0.3; curl -s -m 20 -o "$dir/sent" "${me[@]}" "$base/api/v1/messages" -d type=stream -d to=curl -d topic=t -d content=hello) &
 talker=$!
