@@ -88,7 +88,7 @@ func TestDefaultGroups(t *testing.T) {
 	s.onlyHear("default_stream_groups", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.bot)
 	refused(s, s.admin, create("PACK"), "Default channel group 'PACK' already exists")
 	g := s.Realm.DefaultGroups()[0]
-	if len(g.Channels) != 2 || g.Channels[0].Name != "a" {
+	if len(g.Channels) != 2 || g.Channels[0] != s.Realm.FindChannelByName("a").ID {
 		t.Errorf("the group is %+v", g)
 	}
 	refused(s, s.admin, RegroupDefaults{g.ID, true, []string{"a"}}, "Channel 'a' is already present in default channel group 'pack'")
