@@ -153,6 +153,10 @@ func TestMentions(t *testing.T) {
 		{">@**Ann Lee** `a @**Zoe**`", "<blockquote>\n<p>" + annSilent + " <code>a @_**Zoe**</code></p>\n</blockquote>"},
 		{"```quote\n@*ops*\n```", "<blockquote>\n<p><span class=\"user-group-mention silent\" data-user-group-id=\"5\">ops</span></p>\n</blockquote>"},
 	})
+	// A name is never read again, whatever it holds.
+	if got, err := Render("[x](http://a/@**odd**) @**odd**", oddTown{}, &Options{}); err != nil || !strings.Contains(got.HTML, "@*a* \x020") {
+		t.Errorf("%q %v", got.HTML, err)
+	}
 	r := mustRender(t, "@**Ann Lee** @**Ann Lee** @_**Zoe** @**Gone** @*ops* @_*old* @**all** @_**topic**\n> @**Zoe**", &Options{})
 	if !slices.Equal(r.MentionedUsers, []int64{12}) || !slices.Equal(r.MentionedGroups, []int64{5}) || !r.ChannelWildcard || r.TopicWildcard {
 		t.Errorf("%+v", r)
@@ -162,6 +166,11 @@ func TestMentions(t *testing.T) {
 		t.Errorf("a description mentions: %+v", r)
 	}
 }
+
+// oddTown has a user whose name looks like what the renderer works with.
+type oddTown struct{ Nothing }
+
+func (oddTown) UserByName(string) (User, bool) { return User{1, "*a* \x020\x03", true}, true }
 
 func TestChannelLinks(t *testing.T) {
 	check(t, &Options{}, [][2]string{

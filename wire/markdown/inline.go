@@ -186,14 +186,19 @@ func (r *renderer) emit(parent *node, text string, breaks bool) {
 
 // unmark replaces the marks in text by the text of their elements: for addresses and titles.
 func (r *renderer) unmark(text string) string {
-	for {
-		i := strings.IndexByte(text, markOpen)
-		if i < 0 {
-			return text
-		}
-		n, length := r.marks(text[i:])
-		text = text[:i] + n.innerText() + text[i+length:]
+	i := strings.IndexByte(text, markOpen)
+	if i < 0 {
+		return text
 	}
+	var b strings.Builder
+	for ; i >= 0; i = strings.IndexByte(text, markOpen) {
+		n, length := r.marks(text[i:])
+		b.WriteString(text[:i])
+		b.WriteString(n.innerText())
+		text = text[i+length:]
+	}
+	b.WriteString(text)
+	return b.String()
 }
 
 // edit builds a text with some parts replaced by marks.

@@ -272,7 +272,10 @@ func Highlight(rendered string, words ...string) string {
 			break
 		}
 		end := strings.IndexByte(tag, '>') + 1
-		if end == 0 {
+		if strings.HasPrefix(tag, "math ") { // a span would break it, and nobody sees it
+			end = strings.Index(tag, "</math>") + len("</math>")
+		}
+		if end <= 0 || end > len(tag) {
 			end = len(tag)
 		}
 		b.WriteString(rendered[len(text) : len(text)+1+end])

@@ -37,6 +37,7 @@ func TestHighlight(t *testing.T) {
 		{"<p>R&amp;D AMP</p>", "R&D amp", `<p><span class="highlight">R&amp;D</span> <span class="highlight">AMP</span></p>`},
 		{"<p>Über über</p>", "üBER", `<p><span class="highlight">Über</span> <span class="highlight">über</span></p>`},
 		{"<p>x</p>", "", "<p>x</p>"},
+		{`<math xmlns="m"><mi>x</mi></math>x`, "x", `<math xmlns="m"><mi>x</mi></math><span class="highlight">x</span>`},
 	} {
 		if got := Highlight(c.html, strings.Fields(c.words)...); got != c.want {
 			t.Errorf("%q in %s\n got: %s\nwant: %s", c.words, c.html, got, c.want)
