@@ -82,6 +82,8 @@ func TestFences(t *testing.T) {
 		{"```spoiler a\n```spoiler b\nc\n```\nd\n```", `<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>a</p>\n" +
 			`</div><div class="spoiler-content" aria-hidden="true">` + "\n" + `<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>b</p>\n" +
 			`</div><div class="spoiler-content" aria-hidden="true">` + "\n<p>c</p>\n</div></div>\n<p>d</p>\n</div></div>"},
+		{"```quote\n\na\n```py\n```\n\n```\n", "<blockquote>\n<p>a</p>\n" + code("Python", "") + "\n</blockquote>"},
+		{"```quote\na\n", "<blockquote>\n<p>a</p>\n</blockquote>"}, {"```quote\n```", "<p>&gt; </p>"},
 		{"~~~math\n\\x\n\n\\y'\n~~~", "<p><span class=\"tex-error\">\\x</span></p>\n<p><span class=\"tex-error\">\\y&#x27;</span></p>"},
 	})
 	check(t, &Options{DefaultCodeLanguage: "nosuch"}, [][2]string{

@@ -93,7 +93,7 @@ func (r *renderer) takeFences(text string) string {
 				outer.lines = append(outer.lines, r.mark(m))
 			}
 		case fenceQuote:
-			for _, l := range done.lines {
+			for _, l := range withoutBlankEnds(done.lines) {
 				outer.lines = append(outer.lines, "> "+l)
 			}
 		case fenceSpoiler:
@@ -137,6 +137,20 @@ func (r *renderer) takeFences(text string) string {
 		finish()
 	}
 	return strings.Join(stack[0].lines, "\n")
+}
+
+// withoutBlankEnds drops blank lines at both ends, but leaves one line: an empty quote shows its mark.
+func withoutBlankEnds(lines []string) []string {
+	for len(lines) > 0 && blank(lines[len(lines)-1]) {
+		lines = lines[:len(lines)-1]
+	}
+	for len(lines) > 0 && blank(lines[0]) {
+		lines = lines[1:]
+	}
+	if len(lines) == 0 {
+		return []string{""}
+	}
+	return lines
 }
 
 // mark keeps a finished element and returns the text that stands for it.
