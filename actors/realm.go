@@ -70,6 +70,10 @@ type pending struct {
 	dialect  realm.Seq
 }
 
+// replayedBytes is what a replayed fact counts for until the next snapshot, in bytes: about an ordinary message's. If
+// replayed facts did not count, a server that is killed often would never write a snapshot.
+const replayedBytes = 200
+
 // openRealm loads a realm, plays the journal behind its rows, and starts its actor.
 func (h *House) openRealm(id realm.ID) error {
 	began := h.now()
@@ -107,6 +111,7 @@ func (h *House) openRealm(id realm.ID) error {
 	if err != nil {
 		return fmt.Errorf("replay realm %d: %w", id, err)
 	}
+	a.grown = int64(last-rows) * replayedBytes
 	a.durable = a.r.Seq()
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
@@ -433,18 +438,27 @@ func (a *realmActor) written(m written) {
 		return
 	}
 	a.h.Metrics.Snapshots.Add(1)
-	for _, done := range a.finished {
-		done <- nil
-	}
-	a.finished = nil
+	a.finishing()
 }
 
 // finish writes a last snapshot so that the next start has nothing to replay.
 func (a *realmActor) finish(m finish) {
-	if a.grown == 0 && a.cut == nil && a.rows == nil {
-		m.done <- nil
+	a.finished = append(a.finished, m.done)
+	a.finishing()
+}
+
+// finishing answers those who wait for the end once every fact is on disk and in the rows. A snapshot that was under way
+// holds only what was before it, so another follows.
+func (a *realmActor) finishing() {
+	switch {
+	case len(a.finished) == 0 || a.cut != nil || a.rows != nil:
+		return
+	case a.grown > 0:
+		a.snapshot() // at the newest number; it waits for that to be on disk
 		return
 	}
-	a.finished = append(a.finished, m.done)
-	a.snapshot()
+	for _, done := range a.finished {
+		done <- nil
+	}
+	a.finished = nil
 }

@@ -17,6 +17,12 @@ func (d Disk) Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error)
 	return c.Epoch, realm.Seq(c.Last), realm.Seq(c.Rows), err
 }
 
+// Bounds says what of a realm there is to read.
+func (d Disk) Bounds(id realm.ID) (rows, last realm.Seq, err error) {
+	r, l, err := d.Store.Bounds(uint32(id))
+	return realm.Seq(r), realm.Seq(l), err
+}
+
 func (d Disk) Realms() ([]realm.ID, error) {
 	list, err := d.Store.Realms()
 	out := make([]realm.ID, len(list))

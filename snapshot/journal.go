@@ -48,6 +48,17 @@ func (s *Store) Claim(realm uint32) (Claimed, error) {
 	return Claimed{Epoch: st.epoch, Last: st.last, Rows: st.standing.at}, nil
 }
 
+// Bounds says what of a realm there is to read, without claiming it: the rows stand at rows, the journal ends at last.
+func (s *Store) Bounds(realm uint32) (rows, last Seq, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.realms[realm]
+	if st == nil {
+		return 0, 0, nil
+	}
+	return st.standing.at, st.last, st.damage
+}
+
 // usable says why nothing can be written. s.mu is held.
 func (s *Store) usable() error {
 	if err := s.Err(); err != nil {

@@ -1,6 +1,11 @@
 package realm
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // Set is a compressed set of ids (Roaring; the chosen home of that library). The zero value is empty and usable.
 // It encodes as the portable Roaring format, so a user who has read a million messages costs a few runs.
@@ -174,6 +179,35 @@ func (s Set) MarshalBinary() ([]byte, error) {
 	b := s.b.Clone() // RunOptimize changes the bitmap; a row being written must not change under its readers
 	b.RunOptimize()
 	return b.ToBytes()
+}
+
+// MarshalJSON shows the runs of a set, for people: [1,"5-9"].
+func (s Set) MarshalJSON() ([]byte, error) {
+	out := []byte{'['}
+	from, to := int64(-1), int64(-2)
+	run := func() {
+		if from < 0 {
+			return
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if out = strconv.AppendInt(out, from, 10); from < to {
+			at := len(out) - len(strconv.FormatInt(from, 10))
+			out = slices.Insert(out, at, '"')
+			out = append(strconv.AppendInt(append(out, '-'), to, 10), '"')
+		}
+	}
+	s.Each(func(id int64) bool {
+		if id != to+1 {
+			run()
+			from = id
+		}
+		to = id
+		return true
+	})
+	run()
+	return append(out, ']'), nil
 }
 
 func (s *Set) UnmarshalBinary(data []byte) error {

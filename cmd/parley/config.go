@@ -156,6 +156,14 @@ func readConfig(args []string) (config, error) {
 	return c, nil
 }
 
+// listening notes where the server really listens: port 0 means any that is free.
+func (c *config) listening(addr string) {
+	if strings.HasSuffix(c.Listen, ":0") {
+		c.URL = strings.Replace(c.URL, c.Listen, addr, 1)
+		c.Listen = addr
+	}
+}
+
 func (c *config) logger() (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {

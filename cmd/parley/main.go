@@ -11,15 +11,16 @@ import (
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "parley: "+err.Error())
-		os.Exit(1)
+		os.Exit(exitError)
 	}
 }
 
 const usage = `usage: parley COMMAND …
 
   serve                          serve; parley serve --help lists the settings
-  realm create|list              organizations, of a running or a stopped server
+  realm create|list|digest         organizations, of a running or a stopped server
   user create|list|api-key|password|grant
+  log print|check|replay DIR     look into a stopped server's data directory
   bench                          load harness; parley bench help
 `
 
@@ -32,6 +33,8 @@ func run(args []string) error {
 		return serve(args[1:])
 	case "realm", "user":
 		return manage(args[0], args[1:], os.Stdin, os.Stdout)
+	case "log":
+		return journal(args[1:], os.Stdout)
 	case "bench":
 		os.Exit(bench.Main(args[1:], os.Stdout, os.Stderr))
 	case "help", "--help", "-h":

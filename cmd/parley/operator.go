@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	"parley/actors/realm"
+	"parley/snapshot"
 )
 
 // orders is every command of the operator, by name.
 var orders = map[string]order{
 	"realm-create":  realmCreate,
 	"realm-list":    realmList,
+	"realm-digest":  realmDigest,
 	"user-create":   userCreate,
 	"user-list":     userList,
 	"user-api-key":  userKey,
@@ -78,6 +80,20 @@ func realmList(o *operator, args map[string]string) (any, error) {
 		list = append(list, x)
 	}
 	return map[string]any{"realms": list}, nil
+}
+
+// realmDigest is the digest of every organization's state; it holds each one while it reads all its rows.
+func realmDigest(o *operator, args map[string]string) (any, error) {
+	list := []any{}
+	realms := o.house.Realms()
+	for _, name := range slices.Sorted(maps.Keys(realms)) {
+		x, err := o.house.View(realms[name], system, func(v realm.View) (any, error) { return snapshot.StateDigest(v.Realm).String(), nil })
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, map[string]any{"state": x})
+	}
+	return map[string]any{"digests": list}, nil
 }
 
 var roles = map[string]realm.Role{"owner": realm.Owner, "administrator": realm.Administrator, "moderator": realm.Moderator, "member": realm.Member, "guest": realm.Guest}
@@ -170,7 +186,7 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 // manage is `parley realm …` and `parley user …`.
 func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list", "user": "create|list|api-key|password|grant"}[noun])
+		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest", "user": "create|list|api-key|password|grant"}[noun])
 	}
 	fs := flag.NewFlagSet(noun+" "+args[0], flag.ContinueOnError)
 	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
@@ -196,7 +212,7 @@ func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 		add("email", "", "address")
 		add("create-users", "false", "may create users through the API")
 		add("change-emails", "false", "may change addresses of others")
-	case "realm-list", "user-list":
+	case "realm-list", "realm-digest", "user-list":
 	default:
 		return fmt.Errorf("unknown command %q", noun+" "+args[0])
 	}

@@ -50,10 +50,20 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
-	store, err := snapshot.Open(c.Data, snapshot.Options{Log: log})
+	began := time.Now()
+	// Whoever connects while the data directory is being opened waits in the socket's backlog.
+	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return err
 	}
+	defer l.Close()
+	c.listening(l.Addr().String())
+	store, err := snapshot.Open(c.Data, snapshot.Options{Log: log})
+	if err != nil {
+		return startFailure(c.Data, err)
+	}
+	fatal := fatally(log)
+	go stopOnFailure(store, fatal)
 	sites := siteMaker(c.URL)
 	secret, err := readSecret(c.Data)
 	if err != nil {
@@ -61,17 +71,13 @@ func serve(args []string) error {
 	}
 	disk := snapshot.Disk{Store: store}
 	library := search.OpenLibrary(searchDir(c.Data), disk, wire.SearchText, log)
-	house, err := actors.Open(disk, actors.Options{Secret: secret, Log: log, Site: sites.of, Search: library})
+	house, err := actors.Open(disk, actors.Options{Secret: secret, Log: log, Fatal: fatal, Site: sites.of, Search: library})
 	if err != nil {
-		return errors.Join(err, library.Close(), store.Close())
+		return errors.Join(startFailure(c.Data, err), library.Close(), store.Close())
 	}
 	sites.house = house
 	passwords := httpd.NewPasswords()
 	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, Dev: c.Demo || c.Crowd != ""}
-	l, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
 	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
@@ -100,7 +106,7 @@ func serve(args []string) error {
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
-	log.Info("serving", "url", c.URL, "data", c.Data)
+	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	select {
 	case err = <-failed:
 	case s := <-stop:

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// playParley makes this test binary behave as parley itself, so that tests kill and upgrade the real program.
+const playParley = "PARLEY_TEST_PLAY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(playParley) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// binaryPatience bounds every wait for the program in these tests; it only decides how long a broken one takes to fail.
+const binaryPatience = 60 * time.Second
+
+// program is parley, running.
+type program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	serves chan string // where it listens, once it says so
+
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func parley(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), playParley+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// runParley runs a command to its end.
+func runParley(args ...string) (output string, code int) {
+	cmd := parley(args...)
+	out, _ := cmd.CombinedOutput()
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func start(t *testing.T, cmd *exec.Cmd) *program {
+	t.Helper()
+	p := &program{t: t, cmd: cmd, ended: make(chan struct{}), serves: make(chan string, 8)}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	go p.listen(r)
+	go func() {
+		cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s said:\n%s", strings.Join(cmd.Args[1:], " "), p.output())
+		}
+	})
+	return p
+}
+
+var listenAt = regexp.MustCompile(`msg=serving .*listen=(\S+)`)
+
+// listen collects what the program, and a successor with the same standard files, says.
+func (p *program) listen(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		p.mu.Lock()
+		p.said.WriteString(lines.Text() + "\n")
+		p.mu.Unlock()
+		if m := listenAt.FindStringSubmatch(lines.Text()); m != nil {
+			p.serves <- "http://" + m[1]
+		}
+	}
+}
+
+func (p *program) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
+
+// serving waits for the line that says it serves, and returns where.
+func (p *program) serving() string {
+	p.t.Helper()
+	select {
+	case at := <-p.serves:
+		return at
+	case <-p.ended:
+		p.t.Fatalf("it ended instead of serving: %s", p.output())
+	case <-time.After(binaryPatience):
+		p.t.Fatalf("it does not serve: %s", p.output())
+	}
+	return ""
+}
+
+// end waits for the program's own end and returns its exit code.
+func (p *program) end() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(binaryPatience):
+		p.t.Fatalf("it does not end: %s", p.output())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *program) kill() {
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop asks it to end as an operator does.
+func (p *program) stop() {
+	p.t.Helper()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	if code := p.end(); code != 0 {
+		p.t.Fatalf("it ended with code %d: %s", code, p.output())
+	}
+}
+
+// person talks to a server as one account; at may change when the server moves.
+type person struct {
+	at, email, key string
+}
+
+// demoPerson logs in the way a demo organization allows.
+func demoPerson(t *testing.T, at, email string) *person {
+	t.Helper()
+	p := &person{at: at}
+	a, err := p.call("POST", "dev_fetch_api_key", url.Values{"username": {email}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.email, p.key = email, a["api_key"].(string)
+	return p
+}
+
+// call is one request; an answer that is not a success is an error with the protocol's code.
+func (p *person) call(method, path string, form url.Values) (map[string]any, error) {
+	return p.callWith(&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true}}, method, path, form)
+}
+
+func (p *person) callWith(c *http.Client, method, path string, form url.Values) (map[string]any, error) {
+	target, body := p.at+"/api/v1/"+path, form.Encode()
+	if method == "GET" || method == "DELETE" {
+		target, body = target+"?"+body, ""
+	}
+	r, err := http.NewRequest(method, target, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if p.key != "" {
+		r.SetBasicAuth(p.email, p.key)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	var a map[string]any
+	if err := json.Unmarshal(data, &a); err != nil {
+		return nil, fmt.Errorf("%s %s: status %d, %q", method, path, resp.StatusCode, data)
+	}
+	if resp.StatusCode != 200 {
+		return a, fmt.Errorf("%s %s: status %d, %v: %v", method, path, resp.StatusCode, a["code"], a["msg"])
+	}
+	return a, nil
+}
+
+// send sends to a channel of the demo organization.
+func (p *person) send(text string) (int64, error) {
+	a, err := p.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"proof"}, "content": {text}})
+	if err != nil {
+		return 0, err
+	}
+	return int64(a["id"].(float64)), nil
+}

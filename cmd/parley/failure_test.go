@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// demo starts a demo server in a fresh data directory.
+func demo(t *testing.T, dir string, flags ...string) *program {
+	t.Helper()
+	return start(t, parley(append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"}, flags...)...))
+}
+
+func TestDamageIsNamedAndStopsTheStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	p := demo(t, dir)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	for i := range 20 {
+		if _, err := ann.send(fmt.Sprintf("message %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stop()
+	if out, code := runParley("log", "check", dir); code != 0 || !strings.Contains(out, "are right") {
+		t.Fatalf("check of a sound directory: %d, %s", code, out)
+	}
+	tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatal(tables, err)
+	}
+	for _, table := range tables {
+		data, err := os.ReadFile(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range min(len(data)/2, 4096) {
+			data[i] ^= 0x5a
+		}
+		if err := os.WriteFile(table, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, code := runParley("serve", "--data", dir, "--listen", "127.0.0.1:0")
+	if code != exitError || !strings.Contains(out, "damaged") || !strings.Contains(out, "parley log check "+dir) {
+		t.Errorf("start on damaged data: code %d, %s", code, out)
+	}
+	out, code = runParley("log", "check", dir)
+	if code != exitError || !strings.Contains(out, "damaged places") {
+		t.Errorf("check of damaged data: code %d, %s", code, out)
+	}
+}
+
+func TestASecondServerIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	demo(t, dir).serving()
+	out, code := runParley("serve", "--data", dir, "--listen", "127.0.0.1:0")
+	if code != exitError || !strings.Contains(out, "is in use by another parley") {
+		t.Errorf("code %d, %s", code, out)
+	}
+}
+
+// A disk that fills up under a running server: it says so and ends, and nothing that it acknowledged is lost.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if out, err := exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("no small file system can be mounted here: %v %s", err, out)
+	}
+	// The copy is taken inside, because the small file system disappears with the server's namespace.
+	script := `mount -t tmpfs -o size=6m none "$1/small" && "$2" serve --data "$1/small/data" --listen 127.0.0.1:0 --demo; code=$?
+		rm -f "$1/small/data/control"; cp -r "$1/small/data" "$1/copy"; exit $code`
+	for _, d := range []string{"small"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("unshare", "-rm", "sh", "-c", script, "sh", dir, os.Args[0])
+	cmd.Env = append(os.Environ(), playParley+"=1")
+	p := start(t, cmd)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	acked := map[int64]string{}
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := 0; ; i++ {
+		text := fmt.Sprintf("%d ", i)
+		for len(text) < 4000 { // what tables on disk cannot compress
+			text += string(rune('a' + random.IntN(26)))
+		}
+		id, err := ann.send(text)
+		if err != nil {
+			break
+		}
+		if acked[id] = text; i > 20000 {
+			t.Fatal("6 MB hold more than 80")
+		}
+	}
+	if code := p.end(); code != exitLost || !strings.Contains(p.output(), "disk is full") {
+		t.Errorf("ended with code %d: %s", code, p.output())
+	}
+	again := demo(t, filepath.Join(dir, "copy"))
+	ann.at = again.serving()
+	for id, text := range acked {
+		a, err := ann.call("GET", fmt.Sprintf("messages/%d", id), map[string][]string{"apply_markdown": {"false"}})
+		if err != nil {
+			t.Fatalf("an acknowledged message is lost: %v", err)
+		}
+		if got := a["message"].(map[string]any)["content"]; got != text {
+			t.Fatalf("message %d: %.40q instead of %.40q", id, got, text)
+		}
+	}
+	t.Logf("%d messages fitted, all there", len(acked))
+}

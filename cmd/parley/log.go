@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot"
+)
+
+const journalUsage = "usage: parley log print|check|replay [flags] DIR"
+
+// journal is `parley log …`: looking into a data directory without changing it.
+func journal(args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New(journalUsage)
+	}
+	do := map[string]func(journalRange, io.Writer) error{"print": printJournal, "check": checkJournal, "replay": replayJournal}[args[0]]
+	if do == nil {
+		return errors.New(journalUsage)
+	}
+	var r journalRange
+	fs := flag.NewFlagSet("log "+args[0], flag.ContinueOnError)
+	fs.Uint64Var(&r.realm, "realm", 0, "number of the organization; 0 is all")
+	fs.Uint64Var(&r.from, "from", 0, "first fact to print")
+	fs.Uint64Var(&r.to, "to", 0, "last fact to print or to replay; 0 is the newest")
+	if err := fs.Parse(args[1:]); err != nil {
+		return err
+	}
+	if fs.NArg() != 1 {
+		return errors.New(journalUsage)
+	}
+	r.dir = fs.Arg(0)
+	return do(r, out)
+}
+
+// journalRange is which facts of which data directory.
+type journalRange struct {
+	dir             string
+	realm, from, to uint64
+}
+
+// each opens the directory for reading and calls fn with each organization asked for.
+func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
+	store, err := snapshot.OpenReadOnly(r.dir, snapshot.Options{})
+	if err != nil {
+		return startFailure(r.dir, err)
+	}
+	d := snapshot.Disk{Store: store}
+	ids, err := d.Realms()
+	if r.realm != 0 {
+		if !slices.Contains(ids, realm.ID(r.realm)) {
+			err = errors.Join(err, fmt.Errorf("no organization %d; there are %v", r.realm, ids))
+		}
+		ids = []realm.ID{realm.ID(r.realm)}
+	}
+	for _, id := range ids {
+		if err == nil {
+			err = fn(d, id)
+		}
+	}
+	return errors.Join(err, store.Close())
+}
+
+// printJournal writes a line a fact: organization, number, type, fields.
+func printJournal(r journalRange, out io.Writer) error {
+	return r.each(func(d snapshot.Disk, id realm.ID) error {
+		rows, _, err := d.Bounds(id)
+		if err != nil {
+			return err
+		}
+		if rows > 0 {
+			fmt.Fprintf(out, "realm %d: facts 1 to %d are in the snapshot's rows\n", id, rows)
+		}
+		return d.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
+			if uint64(seq) < r.from {
+				return nil
+			}
+			if r.to != 0 && uint64(seq) > r.to {
+				return nil
+			}
+			fields, err := json.Marshal(f)
+			if err != nil {
+				return fmt.Errorf("realm %d, number %d: %w", id, seq, err)
+			}
+			_, err = fmt.Fprintf(out, "%d %d %s %s\n", id, seq, reflect.TypeOf(f).Elem().Name(), fields)
+			return err
+		})
+	})
+}
+
+// checkJournal verifies every checksum of a data directory and the chain of the facts.
+func checkJournal(r journalRange, out io.Writer) error {
+	found := 0
+	err := snapshot.Check(r.dir, snapshot.Options{}, func(f snapshot.Finding) {
+		found++
+		fmt.Fprintln(out, f)
+	})
+	if err != nil {
+		return err
+	}
+	if found > 0 {
+		return fmt.Errorf("%d damaged places in %s; restore a backup (parley restore)", found, r.dir)
+	}
+	fmt.Fprintf(out, "%s: every checksum and the chain of facts are right\n", r.dir)
+	return nil
+}
+
+// replayJournal builds each organization from rows and journal, as a start does, and prints the digest of its state.
+func replayJournal(r journalRange, out io.Writer) error {
+	return r.each(func(d snapshot.Disk, id realm.ID) error {
+		state, replayed, err := rebuild(d, id, realm.Seq(r.to))
+		if err != nil {
+			return err
+		}
+		digest := snapshot.StateDigest(state)
+		_, err = fmt.Fprintf(out, "%s (%d facts replayed)\n", digest, replayed)
+		return err
+	})
+}
+
+// errEnough ends a replay early.
+var errEnough = errors.New("enough")
+
+// rebuild is an organization as of fact number upto (0: the newest), from its rows and the facts behind them.
+func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, replayed int, err error) {
+	rows, last, err := d.Bounds(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	if upto == 0 {
+		upto = last
+	}
+	if upto < rows || upto > last {
+		return nil, 0, fmt.Errorf("realm %d can be replayed to %d to %d, not to %d", id, rows, last, upto)
+	}
+	r = realm.New(id)
+	if _, err := d.Load(id, r, presence.New()); err != nil {
+		return nil, 0, fmt.Errorf("load realm %d: %w", id, err)
+	}
+	r.Stand(rows)
+	err = d.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
+		if seq > upto {
+			return errEnough
+		}
+		replayed++
+		r.Replay(f)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, 0, fmt.Errorf("replay realm %d: %w", id, err)
+	}
+	return r, replayed, nil
+}
