@@ -77,3 +77,7 @@ func channelUnarchived(e *realm.ChannelUnarchived, to *To) any {
 	}
 	return obj{"type": "stream", "op": "create", "streams": []any{channelObject(*e.Info)}}
 }
+
+func channelQuieted(e *realm.ChannelQuieted, _ *To) any {
+	return channelUpdate(e.Channel, e.Name, "is_recently_active", false)
+}

@@ -30,6 +30,7 @@ var channelEvents = []EventKind{
 	Event(channelPrivacySet),
 	Event(channelArchived),
 	Event(channelUnarchived),
+	Event(channelQuieted),
 	Event(func(e *realm.AnnouncementsStopped, _ *To) any {
 		return obj{"type": "realm", "op": "update", "property": e.Setting, "value": -1}
 	}),

@@ -316,9 +316,6 @@ func (t *Turn) changeChannel(c *Channel, f Fact) {
 	t.noticeOfChange(&before, t.chans.must(c.ID), f)
 }
 
-// sightSettings let people know a private channel.
-var sightSettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
-
 // ChannelChanged says one property of a channel has a new value. It is the event stream/update too.
 type ChannelChanged struct {
 	Channel  ChannelID
@@ -369,25 +366,6 @@ func (f *ChannelChanged) tell(r *Realm) []Notice {
 		return []Notice{{To: r.knowers(c), Event: &e}}
 	}
 	return r.resight(c, f.Before, &e)
-}
-
-// resight tells the ones who knew a channel of its change, and the others that it came into sight or went out of it.
-func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
-	after := SetOf(r.knowers(c)...)
-	var out []Notice
-	if gained := IDs[UserID](Without(after, before)); len(gained) > 0 {
-		out = append(out, Notice{To: gained, Event: r.appear(c.ID)})
-		if peers := r.Subscribers(c.ID); len(peers) > 0 {
-			out = append(out, Notice{To: gained, Event: &PeersChanged{Joined: true, Channels: []ChannelID{c.ID}, Users: peers}})
-		}
-	}
-	if stayed := IDs[UserID](Both(after, before)); len(stayed) > 0 {
-		out = append(out, Notice{To: stayed, Event: change})
-	}
-	if lost := r.only(IDs[UserID](Without(before, after))...); len(lost) > 0 {
-		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}}})
-	}
-	return out
 }
 
 // ChannelPrivacySet says who may find and read a channel now. It is the event stream/update of invite_only too.

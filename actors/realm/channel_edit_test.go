@@ -273,3 +273,45 @@ func TestWeeklyTraffic(t *testing.T) {
 		t.Errorf("%d messages a week when the last 28 days were silent", n)
 	}
 }
+
+func TestGroupsShowAndHideChannels(t *testing.T) {
+	s := newStage(t)
+	g := do(s, s.ann, CreateGroup{Name: "readers", Members: []UserID{s.ann}})
+	do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: GroupValue{Group: g}}}})
+	s.HearsNothing(s.cy)
+	do(s, s.ann, ChangeMembers{Group: g, Add: []UserID{s.cy, s.guest}})
+	if got := realmtest.HeardOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 || got[0].Channels[0].ID != s.private {
+		t.Errorf("cy heard %v", s.Heard(s.cy))
+	}
+	if got := realmtest.HeardOf[*ChannelAppeared](s.Scene, s.guest); len(got) != 0 {
+		t.Error("a guest may subscribe himself")
+	}
+	do(s, s.ann, ChangeMembers{Group: g, Remove: []UserID{s.cy, s.ann}})
+	if got := realmtest.HeardOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
+		t.Errorf("cy heard %v", s.Heard(s.cy))
+	}
+	if got := realmtest.HeardOf[*ChannelVanished](s.Scene, s.ann); len(got) != 0 {
+		t.Error("a subscriber lost sight of her channel")
+	}
+}
+
+func TestChannelsGrowQuiet(t *testing.T) {
+	s := newStage(t)
+	s.post(s.ann, s.public, "t", "x")
+	active := func() bool { return s.View(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).RecentlyActive }
+	if !active() || s.Realm.Due(s.Now) != nil {
+		t.Fatal("a new channel is not recently active")
+	}
+	s.Later(181 * 86400)
+	s.comeRound()
+	s.Hears(s.bo, "stream", "stream", "stream")
+	s.Hears(s.cy, "stream")
+	if active() || s.Realm.Due(s.Now) != nil {
+		t.Error("still recently active, or still to be told")
+	}
+	s.post(s.ann, s.public, "t", "x")
+	s.Hears(s.cy, "stream")
+	if !active() {
+		t.Error("a message does not wake the channel")
+	}
+}

@@ -23,6 +23,7 @@ type Channel struct {
 	Default         bool   // kept in step with the organization's default channels
 	LastActive      int64  // time of the last message, or of creation
 	Settings        GroupValues
+	Quiet           bool // told to be no longer recently active
 }
 
 // ChannelRules are the permission settings every channel has.
@@ -373,9 +374,6 @@ type ChannelInfo struct {
 	RecentlyActive bool
 }
 
-// recentlyActive is how long after its last message a channel still counts as active: 180 days.
-const recentlyActive = 180 * 86400
-
 // ChannelInfo copies a channel out of the realm.
 func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	ix := r.by.channel[c.ID]
@@ -388,7 +386,7 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 		i.FirstMessage = MessageID(m)
 	}
 	i.Subscribers = r.SubscriberCount(c.ID)
-	i.RecentlyActive = r.by.clock-c.LastActive <= recentlyActive
+	i.RecentlyActive = !c.Quiet && r.by.clock-c.LastActive <= recentlyActive
 	return i
 }
 

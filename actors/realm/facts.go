@@ -73,6 +73,9 @@ var kinds = map[uint16]any{
 	176: (*DefaultGroupsTold)(nil),
 	177: (*MailTokenMade)(nil),
 	178: (*HistoryGiven)(nil),
+	179: (*SightChanged)(nil),
+	180: (*ChannelsQuieted)(nil),
+	181: (*ChannelQuieted)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

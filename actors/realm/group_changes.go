@@ -362,9 +362,11 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	for _, f := range facts {
-		t.Record(f)
-	}
+	t.keepSight(func() {
+		for _, f := range facts {
+			t.Record(f)
+		}
+	})
 	return Done{}, nil
 }
 

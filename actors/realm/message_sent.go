@@ -51,7 +51,8 @@ func (f *MessageSent) apply(r *Realm) {
 			r.addTopic(f.Topic, f.Channel, f.TopicName)
 		}
 		if c := r.chans.must(f.Channel); f.At-c.LastActive >= 86400 {
-			r.chans.change(f.Channel).LastActive = f.At // a day's precision is all anyone needs; it saves rows
+			c = r.chans.change(f.Channel)
+			c.LastActive, c.Quiet = f.At, false // a day's precision is all anyone needs; it saves rows
 		}
 	} else if f.NewTalk {
 		o.NextTalk = max(o.NextTalk, f.Talk+1)

@@ -216,6 +216,7 @@ type indexes struct {
 	allPublic                           map[UserID]int  // queues that take messages beyond what was received
 	policies                            map[topicKey]map[UserID]int
 	mailToken                           map[mailKey]string
+	quietDay                            int64 // when channels were looked over for silence, counted in days
 }
 
 func (x *indexes) init() {

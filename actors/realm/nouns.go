@@ -140,6 +140,7 @@ func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 
 		// channels; last, since its jobs can wait
 		leavingDue,
+		quietDue,
 	} {
 		if d := due(r, now); d != nil {
 			return d

@@ -132,7 +132,7 @@ func (t *Turn) finish(f *MessageSent) {
 	f.Links = t.topicLinks(f.TopicName)
 	if f.Channel != 0 {
 		c := t.chans.must(f.Channel)
-		f.Woke = t.Now-c.LastActive > recentlyActive
+		f.Woke = c.Quiet || t.Now-c.LastActive > recentlyActive
 	}
 }
 

@@ -1,0 +1,64 @@
+package realm
+
+import "slices"
+
+// sightSettings let people know a private channel.
+var sightSettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
+
+// resight tells the ones who knew a channel of its change, if there is one, and the others that it came into
+// sight or went out of it.
+func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
+	after := SetOf(r.knowers(c)...)
+	var out []Notice
+	if gained := IDs[UserID](Without(after, before)); len(gained) > 0 {
+		out = append(out, Notice{To: gained, Event: r.appear(c.ID)})
+		if peers := r.Subscribers(c.ID); len(peers) > 0 {
+			out = append(out, Notice{To: gained, Event: &PeersChanged{Joined: true, Channels: []ChannelID{c.ID}, Users: peers}})
+		}
+	}
+	if stayed := IDs[UserID](Both(after, before)); change != nil && len(stayed) > 0 {
+		out = append(out, Notice{To: stayed, Event: change})
+	}
+	if lost := r.only(IDs[UserID](Without(before, after))...); len(lost) > 0 {
+		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}}})
+	}
+	return out
+}
+
+// keepSight runs a change of group memberships, and then tells people of the private channels that it showed to them or
+// hid from them. Only channels that name a group of the organization's own can be among those.
+func (t *Turn) keepSight(change func()) {
+	before := map[ChannelID]Set{}
+	var ids []ChannelID
+	t.EachChannel(func(c *Channel) {
+		if c.Private && slices.ContainsFunc(sightSettings, func(s string) bool { return t.ChannelSetting(c, s).custom() }) {
+			ids = append(ids, c.ID)
+			before[c.ID] = SetOf(t.knowers(c)...)
+		}
+	})
+	change()
+	for _, id := range ids {
+		if after := SetOf(t.knowers(t.chans.must(id))...); !Without(after, before[id]).Empty() || !Without(before[id], after).Empty() {
+			t.Record(&SightChanged{id, before[id]})
+		}
+	}
+}
+
+// custom reports whether a value depends on groups other than the system's.
+func (v GroupValue) custom() bool {
+	own := func(g GroupID) bool { return g > groupInternet }
+	return own(v.Group) || slices.ContainsFunc(v.Subgroups, own)
+}
+
+// SightChanged says a change of groups showed a private channel to people, or hid it from them. It changes nothing by
+// itself.
+type SightChanged struct {
+	Channel ChannelID
+	Before  Set // listening users that knew the channel before
+}
+
+func (*SightChanged) calm()        {}
+func (*SightChanged) apply(*Realm) {}
+func (f *SightChanged) tell(r *Realm) []Notice {
+	return r.resight(r.chans.must(f.Channel), f.Before, nil)
+}
