@@ -54,10 +54,15 @@ type Tools struct {
 	CheckPassword func(password, hash string) (bool, error)
 	HashKey       func(secret string) [32]byte
 	Token         func(length int) string
-	Version       string
-	Generation    int64 // Unix seconds of the process start
-	Dev           bool  // development logins are on
-	Renderer      *Renderer
+	Files         Files
+	UploadQuota   int64 // bytes of one organization's files; 0: none
+	// Sign makes a mark that only this server can make; Signed checks it.
+	Sign       func(text string) string
+	Signed     func(text, mark string) bool
+	Version    string
+	Generation int64 // Unix seconds of the process start
+	Dev        bool  // development logins are on
+	Renderer   *Renderer
 	// MailPattern makes mail addresses of channels, with %s for what is before the @: "%s@example.com"; "" if the mail
 	// gateway is not set up.
 	MailPattern string
@@ -73,6 +78,8 @@ type Call struct {
 	Account *Account // nil for visitors
 	Params  *form.Values
 	Agent   string // the User-Agent header
+	// Files are the files of a multipart body.
+	Files func() ([]File, error)
 	// Park takes the request out of its handler; the answer goes through the Reply. gone is called if the client
 	// leaves first.
 	Park func(gone func()) Reply

@@ -25,8 +25,4 @@ var (
 	pushEvents []EventKind
 
 	storageEvents []EventKind
-
-	uploadEndpoints []Endpoint
-
-	uploadEvents []EventKind
 )

@@ -174,3 +174,12 @@ func userChanged(e *realm.UserChanged, to *To) any {
 	}
 	return obj{"type": "realm_user", "op": "update", "person": p}
 }
+
+// AvatarOf is where the picture of a user is, named by id or address; "" if the viewer may not know him.
+func AvatarOf(v realm.View, who string, s Site) string {
+	u := findByPath(v, who)
+	if u == nil || !v.MaySee(u) {
+		return ""
+	}
+	return avatarURL(v.Person(u.ID), s, false).(string)
+}

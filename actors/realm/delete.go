@@ -139,7 +139,8 @@ type MessagesDeleted struct {
 	Topic    string
 	By       UserID
 
-	to []UserID `msgpack:"-"` // who hears of it: settled by apply, before they are gone
+	to   []UserID `msgpack:"-"` // who hears of it: settled by apply, before they are gone
+	uses []string `msgpack:"-"` // the files they used
 }
 
 func (*MessagesDeleted) calm() {}
@@ -162,6 +163,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		m := r.changeMessage(id)
 		r.unindexMessage(id, m)
 		if m.bits&bitExtra != 0 {
+			f.uses = append(f.uses, r.extras.must(id).Attachments...)
 			r.extras.remove(id)
 		}
 		*m = message{}
@@ -178,8 +180,9 @@ func (f *MessagesDeleted) apply(r *Realm) {
 }
 
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
+	files := r.tellUses(f.uses)
 	if len(f.to) == 0 {
-		return nil
+		return files
 	}
-	return []Notice{{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}}}
+	return append([]Notice{{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}}}, files...)
 }

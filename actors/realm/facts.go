@@ -133,6 +133,12 @@ var kinds = map[uint16]any{
 	// 430-469 invitations, mail, push, exports
 
 	// 470-499 uploads, pictures
+	470: (*UploadSaved)(nil),
+	471: (*AttachmentChanged)(nil),
+	472: (*UploadDeleted)(nil),
+	473: (*AttachmentGone)(nil),
+	474: (*AvatarChanged)(nil),
+	475: (*AvatarShown)(nil),
 }
 
 var numbers = func() map[reflect.Type]uint16 {

@@ -152,7 +152,7 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 			out = append(out, Notice{To: r.knowers(c), Event: s})
 		}
 	}
-	return out
+	return append(out, r.tellUses(f.Content.Attachments)...)
 }
 
 // contains is slices.Contains for ascending ids.

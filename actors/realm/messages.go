@@ -209,8 +209,12 @@ type indexes struct {
 	alerted                             map[UserID]*Set
 	wildcard                            Set // messages with a channel wildcard
 	links, images, attachments, reacted Set
-	listening                           Set             // users with a queue
-	queuesOf                            map[UserID]int  // how many each
+	listening                           Set              // users with a queue
+	queuesOf                            map[UserID]int   // how many each
+	uploadAt                            map[string]int64 // uploads by path
+	usedBy                              map[string]*Set  // messages by the path of a file they use
+	bytesOf                             map[UserID]int64 // bytes of everybody's files
+	uploadBytes                         int64
 	alertedBy                           map[string]*Set // users by folded alert word
 	mutersOf                            map[UserID]*Set // who muted each
 	allPublic                           map[UserID]int  // queues that take messages beyond what was received
@@ -223,7 +227,7 @@ func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
 		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
-		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
+		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
 		policies: map[topicKey]map[UserID]int{}, mailToken: map[mailKey]string{}}
 }
 
@@ -385,6 +389,9 @@ func (r *Realm) indexContent(id MessageID, m *message) {
 		for _, u := range e.Alerted {
 			setOf(r.by.alerted, u).Add(n)
 		}
+		for _, p := range e.Attachments {
+			setOf(r.by.usedBy, p).Add(n)
+		}
 		if len(e.Reactions) > 0 {
 			r.by.reacted.Add(n)
 		}
@@ -421,6 +428,9 @@ func (r *Realm) unindexContent(id MessageID, m *message) {
 		}
 		for _, u := range e.Alerted {
 			setOf(r.by.alerted, u).Remove(n)
+		}
+		for _, p := range e.Attachments {
+			setOf(r.by.usedBy, p).Remove(n)
 		}
 	}
 }

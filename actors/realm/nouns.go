@@ -31,6 +31,7 @@ type nounTables struct {
 	// 70-79 invitations, mail, push, exports
 
 	// 80-89 uploads, pictures
+	uploads table[int64, Upload]
 }
 
 func (n *nounTables) init(r *Realm) {
@@ -63,6 +64,7 @@ func (n *nounTables) init(r *Realm) {
 	// invitations, mail, push, exports
 
 	// uploads, pictures
+	n.uploads.init(r, 80)
 }
 
 // index rebuilds what the smaller nouns derive from their rows.
@@ -98,6 +100,9 @@ func (n *nounTables) index(r *Realm) {
 	// invitations, mail, push, exports
 
 	// uploads, pictures
+	for _, u := range n.uploads.rows {
+		r.by.addUpload(u)
+	}
 }
 
 // ownEmoji is the organization's active emoji, by name.
@@ -114,9 +119,6 @@ type UploadInfo struct {
 	Animated      bool
 }
 
-// UploadAt is an uploaded file by its path id, if the caller may see it.
-func (v View) UploadAt(path string) (UploadInfo, bool) { return UploadInfo{}, false }
-
 // Detached is an upload that no message uses any more.
 type Detached struct {
 	ID       int64
@@ -126,9 +128,6 @@ type Detached struct {
 	Created  int64
 	Messages []MessageID
 }
-
-// detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
-func (t *Turn) detached(u UserID, id MessageID, attachments []string) []Detached { return nil }
 
 // due is what the smaller nouns want done at a time: scheduled messages, reminders, expiries. nil is nothing.
 func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {

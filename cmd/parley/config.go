@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 )
@@ -37,6 +38,7 @@ type config struct {
 	AnonymousLimit int           `toml:"anonymous-rate-limit" help:"requests a minute of one address without login"`
 	LoginLimit     int           `toml:"login-limit" help:"failed logins of one account in half an hour"`
 	MaxBody        int           `toml:"max-body" help:"bytes of one request's body, uploads apart"`
+	UploadQuota    int           `toml:"upload-quota" help:"MiB of one organization's uploaded files; 0: no limit"`
 	MaxConns       int           `toml:"max-connections" help:"open connections; 0: what the process may open"`
 	ReadTimeout    time.Duration `toml:"read-timeout" help:"time a client may take to send a request's head"`
 	WriteTimeout   time.Duration `toml:"write-timeout" help:"time a client may take to read an answer"`
@@ -44,7 +46,7 @@ type config struct {
 }
 
 func defaults() config {
-	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit}
+	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", MaxBody: 1 << 20, RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit}
 }
 
 // environment is the prefix of variables.
@@ -177,5 +179,34 @@ func (c *config) logger() (*slog.Logger, error) {
 }
 
 func (c *config) park() park.Config {
-	return park.Config{MaxBody: c.MaxBody, MaxConns: c.MaxConns, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout}
+	return park.Config{BodyLimit: bodyLimit(c.MaxBody), MaxBody: c.MaxBody, MaxConns: c.MaxConns, ReadTimeout: c.ReadTimeout, WriteTimeout: c.WriteTimeout, IdleTimeout: c.IdleTimeout}
+}
+
+// Bodies larger than ordinary forms, in bytes: a file and the rest of its multipart body; a bot's whole storage, whose
+// ten million characters take up to twelve bytes each when they are escaped.
+const (
+	uploadBody  = wire.MaxUpload + 64<<10
+	pictureBody = wire.MaxAvatar + 64<<10
+	storageBody = 130 << 20
+)
+
+// bodyLimit allows some endpoints larger bodies than the rest.
+func bodyLimit(ordinary int) func(method, target []byte) int {
+	large := []struct {
+		method, path string
+		bytes        int
+	}{{"POST", "/user_uploads", uploadBody}, {"POST", "/users/me/avatar", pictureBody}, {"POST", "/realm/emoji/", pictureBody}, {"POST", "/realm/icon", pictureBody}, {"POST", "/realm/logo", pictureBody},
+		{"PUT", "/bot_storage", storageBody}}
+	return func(method, target []byte) int {
+		path := string(target)
+		for _, prefix := range []string{"/api/v1", "/json"} {
+			rest, ok := strings.CutPrefix(path, prefix)
+			for _, l := range large {
+				if ok && string(method) == l.method && strings.HasPrefix(rest, l.path) {
+					return l.bytes
+				}
+			}
+		}
+		return ordinary
+	}
 }

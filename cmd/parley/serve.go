@@ -16,6 +16,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/files"
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -77,7 +78,11 @@ func serve(args []string) error {
 	}
 	sites.house = house
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, Dev: c.Demo || c.Crowd != ""}
+	kept, err := files.Open(filepath.Join(c.Data, "uploads"))
+	if err != nil {
+		return errors.Join(err, library.Close(), store.Close())
+	}
+	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, Dev: c.Demo || c.Crowd != ""}
 	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
@@ -89,7 +94,7 @@ func serve(args []string) error {
 	}
 	parkConfig := c.park()
 	parkConfig.OnDrain, parkConfig.TLS = house.Drain, tlsConfig
-	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits})
+	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
 	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())

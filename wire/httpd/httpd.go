@@ -28,6 +28,8 @@ type Options struct {
 	Log    *slog.Logger
 	Park   park.Config // Handler is set here
 	Limits Limits
+	// Pictures finds uploaded files and avatars.
+	Pictures Pictures
 	// Extra routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -107,6 +109,7 @@ func New(o Options) *Server {
 		s.write(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
 	s.router.ANY(emojiPath, s.serveEmoji)
+	s.files()
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}
@@ -254,6 +257,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	c.LoginFailed = func(who string) { s.logins.spend(who) }
 	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
+	c.Files = func() ([]wire.File, error) { return uploaded(ctx) }
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
 		parked = true

@@ -1,0 +1,41 @@
+package realm
+
+// SetAvatar asks for another picture of the caller; "" takes the generated one.
+type SetAvatar struct{ File string }
+
+func (c SetAvatar) Decide(t *Turn) (PersonInfo, error) {
+	me, err := t.Human()
+	if err != nil {
+		return PersonInfo{}, err
+	}
+	if t.OrgBool("avatar_changes_disabled") && !me.IsAdmin() {
+		return PersonInfo{}, Bad("Avatar changes are disabled in this organization.")
+	}
+	source := "U"
+	if c.File == "" {
+		source = t.OrgText("default_avatar_source")
+	}
+	t.Record(&AvatarChanged{User: me.ID, Source: source, File: c.File, Version: me.AvatarVersion + 1})
+	return t.Person(me.ID), nil
+}
+
+// AvatarChanged says somebody has another picture.
+type AvatarChanged struct {
+	User         UserID
+	Source, File string
+	Version      int
+}
+
+func (f *AvatarChanged) apply(r *Realm) {
+	u := r.users.change(f.User)
+	u.Avatar, u.AvatarFile, u.AvatarVersion = f.Source, f.File, f.Version
+}
+
+func (f *AvatarChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.whoSee(r.users.must(f.User)), Event: &AvatarShown{r.Person(f.User)}}}
+}
+
+// AvatarShown is the event realm_user/update of a picture.
+type AvatarShown struct{ Person PersonInfo }
+
+func (*AvatarShown) EventType() string { return "realm_user" }

@@ -1,0 +1,241 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// Upload is the row of one uploaded file. The bytes lie outside, under the hash of their content.
+type Upload struct {
+	ID            int64
+	Path          string // what its address ends with: random, so that knowing a name is not knowing a file
+	Name          string
+	Owner         UserID
+	Size          int64
+	Type          string // content type, as sniffed
+	Hash          string // of the content, hexadecimal: names the file on disk
+	Created       int64
+	Width, Height int
+}
+
+// maxFileName is how long an uploaded file's name may be, in code points.
+const maxFileName = 255
+
+// SaveUpload asks to note a file that was written already.
+type SaveUpload struct {
+	Name, Type, Hash string
+	Size             int64
+	Width, Height    int
+	Quota            int64 // bytes of the whole organization; 0: none
+}
+
+func (c SaveUpload) Decide(t *Turn) (Upload, error) {
+	me := t.Me()
+	if me == nil {
+		return Upload{}, errMember()
+	}
+	if c.Size == 0 {
+		return Upload{}, Bad("You must specify a file to upload")
+	}
+	if c.Quota > 0 && t.by.uploadBytes+c.Size > c.Quota {
+		return Upload{}, Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
+	}
+	name := fileName(c.Name)
+	u := Upload{ID: t.nextID("upload"), Path: t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height}
+	t.Record(&UploadSaved{u})
+	return u, nil
+}
+
+// fileName is a name that is safe in an address and in a markdown link: path separators, controls and brackets go.
+func fileName(name string) string {
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.Map(func(c rune) rune {
+		if c < ' ' || strings.ContainsRune("()[]<>\"'`%?#&|*:;\u007f", c) {
+			return -1
+		}
+		if c == ' ' {
+			return '-'
+		}
+		return c
+	}, name)
+	name = strings.Trim(name, ".- ")
+	if name == "" {
+		return "uploaded-file"
+	}
+	return firstRunes(name, maxFileName)
+}
+
+// UploadSaved says a file has been uploaded.
+type UploadSaved struct{ Upload Upload }
+
+func (f *UploadSaved) apply(r *Realm) {
+	u := f.Upload
+	r.usedID("upload", u.ID)
+	r.nouns.uploads.put(u.ID, &u)
+	r.by.addUpload(&u)
+}
+
+func (x *indexes) addUpload(u *Upload) {
+	x.uploadAt[u.Path] = u.ID
+	x.uploadBytes += u.Size
+	x.bytesOf[u.Owner] += u.Size
+}
+
+func (x *indexes) dropUpload(u *Upload) {
+	delete(x.uploadAt, u.Path)
+	x.uploadBytes -= u.Size
+	x.bytesOf[u.Owner] -= u.Size
+}
+
+func (f *UploadSaved) tell(r *Realm) []Notice {
+	return r.tellUpload(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachment(r.nouns.uploads.must(f.Upload.ID)), New: true, Used: r.by.bytesOf[f.Upload.Owner]})
+}
+
+func (r *Realm) tellUpload(owner UserID, e Event) []Notice {
+	if to := r.only(owner); len(to) > 0 {
+		return []Notice{{To: to, Event: e}}
+	}
+	return nil
+}
+
+// attachment is an upload and the messages that use it.
+func (r *Realm) attachment(u *Upload) Detached {
+	d := Detached{ID: u.ID, Name: u.Name, Path: u.Path, Size: u.Size, Created: u.Created, Messages: []MessageID{}}
+	if s := r.by.usedBy[u.Path]; s != nil {
+		d.Messages = IDs[MessageID](*s)
+	}
+	return d
+}
+
+// AttachmentChanged is the events attachment/add and update, to the uploader.
+type AttachmentChanged struct {
+	Attachment Detached
+	New        bool
+	Used       int64 // bytes of all the uploader's files
+}
+
+func (*AttachmentChanged) EventType() string { return "attachment" }
+
+// tellUses tells uploaders that messages began or ceased to use their files.
+func (r *Realm) tellUses(paths []string) (out []Notice) {
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		if u := r.uploadAt(p); u != nil {
+			out = append(out, r.tellUpload(u.Owner, &AttachmentChanged{Attachment: r.attachment(u), Used: r.by.bytesOf[u.Owner]})...)
+		}
+	}
+	return out
+}
+
+func (r *Realm) uploadAt(path string) *Upload {
+	if id, ok := r.by.uploadAt[path]; ok {
+		return r.nouns.uploads.find(id)
+	}
+	return nil
+}
+
+// VisibleUpload is an uploaded file the caller may see: his own, or one that a message he may read uses.
+func (v View) VisibleUpload(path string) (Upload, bool) {
+	u := v.uploadAt(path)
+	if u == nil {
+		return Upload{}, false
+	}
+	me := v.Me()
+	if v.System || me != nil && u.Owner == me.ID {
+		return *u, true
+	}
+	seen := false
+	if s := v.by.usedBy[path]; s != nil {
+		s.Each(func(id int64) bool {
+			if m := v.message(MessageID(id)); m != nil && v.mayRead(me, MessageID(id), m) {
+				seen = true
+			}
+			return !seen
+		})
+	}
+	return *u, seen
+}
+
+// UploadAt is what rendering needs to know of a file, if the caller may see it.
+func (v View) UploadAt(path string) (UploadInfo, bool) {
+	u, ok := v.VisibleUpload(path)
+	return UploadInfo{Type: u.Type, Width: u.Width, Height: u.Height}, ok
+}
+
+// UploadsOf is a user's files, oldest first, and how many bytes they take.
+func (r *Realm) UploadsOf(u UserID) (list []Detached, bytes int64) {
+	list = []Detached{}
+	for _, id := range r.nouns.uploads.keys() {
+		if x := r.nouns.uploads.rows[id]; x.Owner == u {
+			list = append(list, r.attachment(x))
+		}
+	}
+	return list, r.by.bytesOf[u]
+}
+
+// detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
+func (t *Turn) detached(u UserID, id MessageID, attachments []string) (out []Detached) {
+	m := t.message(id)
+	e := t.extra(id, m)
+	if e == nil {
+		return nil
+	}
+	for _, p := range e.Attachments {
+		x := t.uploadAt(p)
+		if x == nil || x.Owner != u || slices.Contains(attachments, p) {
+			continue
+		}
+		if s := t.by.usedBy[p]; s != nil && s.Len() == 1 && s.Has(int64(id)) {
+			d := t.attachment(x)
+			d.Messages = []MessageID{}
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// DeleteUpload asks to delete one of the caller's files; it answers the hash of content nobody uses any more.
+type DeleteUpload struct{ ID int64 }
+
+func (c DeleteUpload) Decide(t *Turn) (string, error) {
+	u := t.nouns.uploads.find(c.ID)
+	if u == nil || t.Me() == nil || u.Owner != t.User {
+		return "", Bad("Invalid attachment")
+	}
+	hash := u.Hash
+	for _, o := range t.nouns.uploads.rows {
+		if o.ID != u.ID && o.Hash == hash {
+			hash = ""
+			break
+		}
+	}
+	t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
+	return hash, nil
+}
+
+// UploadDeleted says a file is gone; messages that use it keep a link to nothing.
+type UploadDeleted struct {
+	ID    int64
+	Owner UserID
+}
+
+func (f *UploadDeleted) apply(r *Realm) {
+	r.by.dropUpload(r.nouns.uploads.must(f.ID))
+	r.nouns.uploads.remove(f.ID)
+}
+
+func (f *UploadDeleted) tell(r *Realm) []Notice {
+	return r.tellUpload(f.Owner, &AttachmentGone{f.ID, r.by.bytesOf[f.Owner]})
+}
+
+// AttachmentGone is the event attachment/remove, to the uploader.
+type AttachmentGone struct {
+	ID   int64
+	Used int64
+}
+
+func (*AttachmentGone) EventType() string { return "attachment" }
+
+func (*UploadSaved) calm()   {}
+func (*UploadDeleted) calm() {}

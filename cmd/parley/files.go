@@ -1,0 +1,53 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+
+	"parley/snapshot/files"
+	"parley/wire"
+)
+
+// fileStore gives the store of files the errors endpoints know.
+type fileStore struct{ s *files.Store }
+
+func (f fileStore) SaveUpload(r io.Reader, limit int64) (hash, kind string, size int64, w, h int, err error) {
+	x, err := f.s.Save(r, limit)
+	return x.Hash, x.Type, x.Size, x.Width, x.Height, known(err)
+}
+
+func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
+	name, err := f.s.SaveAvatar(r, limit)
+	return name, known(err)
+}
+
+func (f fileStore) Remove(hash string) error { return f.s.Remove(hash) }
+
+func known(err error) error {
+	switch {
+	case errors.Is(err, files.ErrTooLarge):
+		return wire.ErrFileTooLarge
+	case errors.Is(err, files.ErrNoImage):
+		return wire.ErrNoImage
+	case errors.Is(err, files.ErrPixels):
+		return wire.ErrPixels
+	}
+	return err
+}
+
+// signer makes marks only this server can make; checker checks them.
+func signer(secret []byte) func(string) string {
+	return func(text string) string {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte("signed " + text))
+		return hex.EncodeToString(mac.Sum(nil))
+	}
+}
+
+func checker(secret []byte) func(text, mark string) bool {
+	sign := signer(secret)
+	return func(text, mark string) bool { return hmac.Equal([]byte(sign(text)), []byte(mark)) }
+}

@@ -1,0 +1,228 @@
+// Package files keeps uploaded files and pictures under the data directory. A file is named by the hash of its content,
+// so the same content is kept once, and what was written is never changed: it appears whole, synced, or not at all.
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"image"
+	_ "image/gif"  // the kinds of pictures people upload
+	_ "image/jpeg" // "
+	"image/png"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp" // "
+)
+
+// Store is a directory of files.
+type Store struct{ dir string }
+
+// Limits of pictures: pixels bound what decoding may cost (a small file can claim a huge picture), sizes are in pixels.
+const (
+	maxPixels  = 50_000_000
+	avatarSize = 100
+	mediumSize = 500
+)
+
+// Errors a caller may be told of.
+var (
+	ErrTooLarge = errors.New("file too large")
+	ErrNoImage  = errors.New("not an image")
+	ErrPixels   = errors.New("image has too many pixels")
+)
+
+// Open makes the directory if it is not there.
+func Open(dir string) (*Store, error) {
+	for _, d := range []string{"content", "pictures", "incoming"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, fmt.Errorf("open uploads: %w", err)
+		}
+	}
+	// What lies in incoming was never finished.
+	left, err := filepath.Glob(filepath.Join(dir, "incoming", "*"))
+	if err != nil {
+		return nil, fmt.Errorf("open uploads: %w", err)
+	}
+	for _, f := range left {
+		os.Remove(f)
+	}
+	return &Store{dir}, nil
+}
+
+// Saved describes a file that was written.
+type Saved struct {
+	Hash          string
+	Size          int64
+	Type          string // sniffed; never what the client claims
+	Width, Height int    // of an image, else 0
+}
+
+// sniffed is how many bytes decide the content type.
+const sniffed = 512
+
+// Save writes a file of at most limit bytes and returns when it is on disk.
+func (s *Store) Save(r io.Reader, limit int64) (Saved, error) {
+	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
+	if err != nil {
+		return Saved{}, fmt.Errorf("save upload: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	w := &writer{to: f, hash: sha256.New()}
+	n, err := io.Copy(w, io.LimitReader(r, limit+1))
+	if err != nil {
+		return Saved{}, fmt.Errorf("save upload: %w", err)
+	}
+	if n > limit {
+		return Saved{}, ErrTooLarge
+	}
+	saved := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: n, Type: contentType(w.head)}
+	if strings.HasPrefix(saved.Type, "image/") {
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return Saved{}, fmt.Errorf("save upload: %w", err)
+		}
+		if c, _, err := image.DecodeConfig(f); err == nil {
+			saved.Width, saved.Height = c.Width, c.Height
+		}
+	}
+	return saved, place(f, s.Path(saved.Hash))
+}
+
+// writer hashes what passes and remembers the first bytes.
+type writer struct {
+	to   io.Writer
+	hash hash.Hash
+	head []byte
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if room := sniffed - len(w.head); room > 0 {
+		w.head = append(w.head, p[:min(room, len(p))]...)
+	}
+	w.hash.Write(p)
+	return w.to.Write(p)
+}
+
+// contentType is what the bytes look like; text that may be a page or a drawing with scripts is only text here.
+func contentType(head []byte) string {
+	t := http.DetectContentType(head)
+	if strings.HasPrefix(t, "text/html") || strings.HasPrefix(t, "text/xml") {
+		return "text/plain; charset=utf-8"
+	}
+	return t
+}
+
+// place syncs a file and gives it its name; the name is synced too.
+func place(f *os.File, path string) error {
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("save upload: %w", err)
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("save upload: %w", err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("save upload: %w", err)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("save upload: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("save upload: %w", err)
+	}
+	return nil
+}
+
+// Path is where content with that hash lies.
+func (s *Store) Path(hash string) string {
+	if len(hash) < 2 || strings.Trim(hash, "0123456789abcdef") != "" {
+		return filepath.Join(s.dir, "content", "none")
+	}
+	return filepath.Join(s.dir, "content", hash[:2], hash)
+}
+
+// Remove deletes content nobody uses any more.
+func (s *Store) Remove(hash string) error {
+	err := os.Remove(s.Path(hash))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// SaveAvatar scales a picture to the sizes avatars have and returns the name both files share.
+func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return "", fmt.Errorf("save avatar: %w", err)
+	}
+	if int64(len(data)) > limit {
+		return "", ErrTooLarge
+	}
+	img, err := Decode(data)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	name = hex.EncodeToString(sum[:16])
+	for suffix, size := range map[string]int{"": avatarSize, "-medium": mediumSize} {
+		if err := s.savePicture(name+suffix+".png", scale(img, size)); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}
+
+// Decode reads a picture that does not claim more pixels than anybody needs.
+func Decode(data []byte) (image.Image, error) {
+	c, _, err := image.DecodeConfig(strings.NewReader(string(data)))
+	if err != nil {
+		return nil, ErrNoImage
+	}
+	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height) > maxPixels {
+		return nil, ErrPixels
+	}
+	img, _, err := image.Decode(strings.NewReader(string(data)))
+	if err != nil {
+		return nil, ErrNoImage
+	}
+	return img, nil
+}
+
+// scale cuts the middle square out of a picture and brings it to size × size pixels.
+func scale(img image.Image, size int) image.Image {
+	b := img.Bounds()
+	side := min(b.Dx(), b.Dy())
+	x, y := b.Min.X+(b.Dx()-side)/2, b.Min.Y+(b.Dy()-side)/2
+	out := image.NewRGBA(image.Rect(0, 0, size, size))
+	draw.CatmullRom.Scale(out, out.Bounds(), img, image.Rect(x, y, x+side, y+side), draw.Src, nil)
+	return out
+}
+
+func (s *Store) savePicture(name string, img image.Image) error {
+	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "picture-*")
+	if err != nil {
+		return fmt.Errorf("save picture: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if err := png.Encode(f, img); err != nil {
+		return fmt.Errorf("save picture: %w", err)
+	}
+	return place(f, s.Picture(name))
+}
+
+// Picture is where a picture of that file name lies.
+func (s *Store) Picture(name string) string {
+	return filepath.Join(s.dir, "pictures", filepath.Base(filepath.Clean("/"+name)))
+}

@@ -1,0 +1,90 @@
+package files
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func picture(t *testing.T, w, h int) []byte {
+	t.Helper()
+	img := image.NewRGBA(image.Rect(0, 0, w, h))
+	img.Set(1, 1, color.White)
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestSavedFileIsNamedByItsContent(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.Save(strings.NewReader("<html><script>alert(1)</script>"), 100)
+	if err != nil || a.Type != "text/plain; charset=utf-8" {
+		t.Fatalf("a page is served as %q: %v", a.Type, err)
+	}
+	b, err := s.Save(bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	if err != nil || b.Type != "image/png" || b.Width != 30 || b.Height != 20 {
+		t.Fatalf("%+v: %v", b, err)
+	}
+	data, err := os.ReadFile(s.Path(a.Hash))
+	if err != nil || !strings.HasPrefix(string(data), "<html>") {
+		t.Fatalf("%q: %v", data, err)
+	}
+	if _, err := s.Save(strings.NewReader("eleven byte"), 10); !errors.Is(err, ErrTooLarge) {
+		t.Fatalf("a file above the limit: %v", err)
+	}
+	left, _ := filepath.Glob(filepath.Join(s.dir, "incoming", "*"))
+	if len(left) != 0 {
+		t.Fatalf("unfinished files stay: %v", left)
+	}
+}
+
+func TestPathsStayInside(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"../../etc/passwd", "..", "/etc/passwd", "a/../../b"} {
+		for _, p := range []string{s.Path(name), s.Picture(name)} {
+			if !strings.HasPrefix(p, s.dir+string(filepath.Separator)) {
+				t.Errorf("%q leads to %q", name, p)
+			}
+		}
+	}
+}
+
+func TestAvatarIsScaledAndBombsAreRefused(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := s.SaveAvatar(bytes.NewReader(picture(t, 600, 300)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(s.Picture(name + "-medium.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := png.DecodeConfig(bytes.NewReader(data)); err != nil || c.Width != 500 || c.Height != 500 {
+		t.Fatalf("%+v: %v", c, err)
+	}
+	if _, err := s.SaveAvatar(strings.NewReader("no picture"), 100); !errors.Is(err, ErrNoImage) {
+		t.Fatalf("text as an avatar: %v", err)
+	}
+	bomb := picture(t, 1, 1)
+	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // claims 65536 × 65536; the checksum no longer fits either
+	if _, err := s.SaveAvatar(bytes.NewReader(bomb), 1<<20); err == nil {
+		t.Fatal("a bomb was decoded")
+	}
+}

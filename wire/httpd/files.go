@@ -1,0 +1,268 @@
+package httpd
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"mime"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/form"
+)
+
+// Pictures finds the files behind uploads and avatars.
+type Pictures interface {
+	Path(hash string) string
+	Picture(name string) string
+}
+
+// files are the routes outside the protocol's prefix that clients fetch files from.
+func (s *Server) files() {
+	s.router.ANY("/user_uploads/temporary/{token}/{name}", s.temporaryFile)
+	s.router.ANY("/user_uploads/download/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, true) })
+	s.router.ANY("/user_uploads/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, false) })
+	s.router.ANY("/user_avatars/{realm}/{path:*}", s.picture)
+	s.router.ANY("/avatar/{who}", func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "") })
+	s.router.ANY("/avatar/{who}/medium", func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "-medium") })
+	s.router.ANY("/static/images/{path:*}", s.drawing)
+}
+
+func param(ctx *fasthttp.RequestCtx, name string) string {
+	v, _ := ctx.UserValue(name).(string)
+	return unescape(v)
+}
+
+// fileCall is who asks for a file: by the API's credentials, by an api_key in the query, or nobody.
+func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
+	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}}
+	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	if key := string(ctx.QueryArgs().Peek("api_key")); key != "" {
+		if a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key)); ok && a.Active && a.Realm == c.Realm {
+			c.Account, c.Caller.User = &a, a.User
+		}
+		return c
+	}
+	if len(ctx.Request.Header.Peek("Authorization")) > 0 && s.authenticate(ctx, c, &wire.Endpoint{}) != nil {
+		c.Account, c.Caller.User = nil, 0
+	}
+	return c
+}
+
+// uploadedFile serves an upload to whoever may see it.
+func (s *Server) uploadedFile(ctx *fasthttp.RequestCtx, download bool) {
+	c := s.fileCall(ctx)
+	u, err := wire.Look(c, func(v realm.View) (realm.Upload, error) {
+		u, ok := v.VisibleUpload(param(ctx, "path"))
+		if !ok || param(ctx, "realm") != strconv.Itoa(int(v.ID())) {
+			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
+		}
+		return u, nil
+	})
+	if err != nil {
+		status := 404
+		if c.Account == nil {
+			status = 403 // whether it is there is nobody's business without login
+		}
+		s.fail(ctx, status, "File not found or not yours to see")
+		return
+	}
+	s.sendUpload(ctx, u, download)
+}
+
+func (s *Server) temporaryFile(ctx *fasthttp.RequestCtx) {
+	id, path, ok := wire.OpenUpload(s.o.Tools, param(ctx, "token"), time.Now())
+	if !ok {
+		s.fail(ctx, 403, "Invalid or expired link")
+		return
+	}
+	x, err := s.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		u, ok := v.VisibleUpload(path)
+		if !ok {
+			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
+		}
+		return u, nil
+	})
+	if err != nil {
+		s.fail(ctx, 404, "File not found")
+		return
+	}
+	s.sendUpload(ctx, x.(realm.Upload), false)
+}
+
+// inline are the content types a browser may show in place; anything else is saved, so that nothing uploaded runs here.
+var inline = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
+	"video/mp4": true, "video/webm": true, "audio/mpeg": true, "audio/wave": true, "audio/aiff": true, "application/ogg": true, "audio/basic": true}
+
+func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download bool) {
+	h := &ctx.Response.Header
+	disposition := "attachment"
+	if inline[u.Type] && !download {
+		disposition = "inline"
+	}
+	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": u.Name}))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
+	h.Set("Cache-Control", "private, immutable")
+	s.sendFile(ctx, s.o.Pictures.Path(u.Hash), u.Type)
+}
+
+// sendFile streams a file, or the piece of it a Range header names.
+func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
+	f, err := os.Open(path)
+	if err != nil {
+		s.fail(ctx, 404, "File not found")
+		return
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		s.fail(ctx, 404, "File not found")
+		return
+	}
+	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
+	ctx.Response.Header.Set("Accept-Ranges", "bytes")
+	ctx.SetContentType(contentType)
+	size, from := int(info.Size()), 0
+	if r := ctx.Request.Header.Peek("Range"); len(r) > 0 {
+		start, end, err := fasthttp.ParseByteRange(r, size)
+		if err != nil {
+			f.Close()
+			ctx.Response.Header.Set("Content-Range", "bytes */"+strconv.Itoa(size))
+			s.fail(ctx, 416, "Invalid range")
+			return
+		}
+		ctx.Response.Header.Set("Content-Range", "bytes "+strconv.Itoa(start)+"-"+strconv.Itoa(end)+"/"+strconv.Itoa(size))
+		ctx.SetStatusCode(206)
+		from, size = start, end-start+1
+	}
+	if ctx.IsHead() {
+		f.Close()
+		ctx.Response.SkipBody = true
+		ctx.Response.Header.SetContentLength(size)
+		return
+	}
+	ctx.SetBodyStream(&piece{f, io.NewSectionReader(f, int64(from), int64(size))}, size)
+}
+
+// piece is a part of a file that closes the file when it has been sent.
+type piece struct {
+	f *os.File
+	*io.SectionReader
+}
+
+func (p *piece) Close() error { return p.f.Close() }
+
+// picture serves avatars and the organization's pictures: uploaded ones from disk, generated ones drawn from the name.
+func (s *Server) picture(ctx *fasthttp.RequestCtx) {
+	path := param(ctx, "path")
+	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // addresses change with the picture
+	if rest, ok := strings.CutPrefix(path, "generated/"); ok {
+		s.sendDrawn(ctx, param(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))
+		return
+	}
+	if path == "icon.png" {
+		s.sendDrawn(ctx, "icon of "+param(ctx, "realm"), true)
+		return
+	}
+	s.sendFile(ctx, s.o.Pictures.Picture(path), "image/png")
+}
+
+func (s *Server) sendDrawn(ctx *fasthttp.RequestCtx, name string, medium bool) {
+	size := 100
+	if medium {
+		size = 500
+	}
+	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
+	ctx.SetContentType("image/png")
+	ctx.SetBody(identicon(name, size))
+}
+
+// identicon draws a picture that follows from a name: five by five fields, mirrored, in one colour.
+func identicon(name string, size int) []byte {
+	sum := sha256.Sum256([]byte(name))
+	ink := color.RGBA{R: 60 + sum[0]%140, G: 60 + sum[1]%140, B: 60 + sum[2]%140, A: 255}
+	img := image.NewPaletted(image.Rect(0, 0, size, size), color.Palette{color.RGBA{240, 240, 240, 255}, ink})
+	cell, margin := size/6, (size-size/6*5)/2
+	for y := range 5 {
+		for x := range 3 {
+			if sum[3+y*3+x]%2 == 0 {
+				continue
+			}
+			for _, col := range []int{x, 4 - x} {
+				for py := range cell {
+					for px := range cell {
+						img.SetColorIndex(margin+col*cell+px, margin+y*cell+py, 1)
+					}
+				}
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		panic("BUG: draw a picture: " + err.Error())
+	}
+	return b.Bytes()
+}
+
+// avatar redirects to somebody's picture.
+func (s *Server) avatar(ctx *fasthttp.RequestCtx, suffix string) {
+	c := s.fileCall(ctx)
+	url, err := wire.Look(c, func(v realm.View) (string, error) { return wire.AvatarOf(v, param(ctx, "who"), c.Site), nil })
+	if err != nil || url == "" {
+		s.fail(ctx, 404, "No such user")
+		return
+	}
+	if suffix != "" {
+		url = strings.Replace(url, ".png", suffix+".png", 1)
+	}
+	ctx.Response.Header.Set("Location", url)
+	ctx.SetStatusCode(302)
+}
+
+// drawing serves the few pictures the server itself shows.
+func (s *Server) drawing(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
+	ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
+	switch path := param(ctx, "path"); {
+	case strings.HasPrefix(path, "logo/"):
+		ink := "#333"
+		if strings.Contains(path, "night") {
+			ink = "#eee"
+		}
+		ctx.SetContentType("image/svg+xml")
+		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)
+	case path == "unknown-user-avatar.png":
+		ctx.SetContentType("image/png")
+		ctx.SetBody(identicon("unknown user", 100))
+	default:
+		s.fail(ctx, 404, "Not found")
+	}
+}
+
+// uploaded is the files of a multipart body, under whatever field names.
+func uploaded(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
+	if !bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte("multipart/form-data")) {
+		return nil, nil
+	}
+	f, err := ctx.MultipartForm()
+	if err != nil {
+		return nil, realm.Bad("Malformed multipart body")
+	}
+	var out []wire.File
+	for _, list := range f.File {
+		for _, h := range list {
+			out = append(out, wire.File{Name: h.Filename, Size: h.Size, Open: func() (io.ReadCloser, error) { return h.Open() }})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"encoding/base64"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/actors/realm"
+)
+
+var uploadEndpoints = []Endpoint{
+	Custom("POST", "/user_uploads", upload),
+	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL),
+	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus),
+	Get("/attachments", attachments),
+	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
+	Custom("POST", "/users/me/avatar", setAvatar),
+	Act("DELETE", "/users/me/avatar", func(c *Call, _ none) (avatarOf, error) { return avatarOf{realm.SetAvatar{}, c.Site}, nil }, func(a Answer) Answer { return a }),
+}
+
+var uploadEvents = []EventKind{
+	Event(func(e *realm.AttachmentChanged, to *To) any {
+		op := "update"
+		if e.New {
+			op = "add"
+		}
+		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment), "upload_space_used": e.Used}
+	}),
+	Event(func(e *realm.AttachmentGone, to *To) any {
+		return obj{"type": "attachment", "op": "remove", "attachment": obj{"id": e.ID}, "upload_space_used": e.Used}
+	}),
+	Event(func(e *realm.AvatarShown, to *To) any {
+		p := avatarObject(e.Person, to.Site)
+		p["user_id"] = e.Person.ID
+		return obj{"type": "realm_user", "op": "update", "person": p}
+	}),
+}
+
+// Limits of files, in bytes; register tells them to clients in MiB.
+const (
+	MaxUpload = 100 << 20
+	MaxAvatar = 5 << 20
+)
+
+// File is one file of a multipart body.
+type File struct {
+	Name string
+	Size int64
+	Open func() (io.ReadCloser, error)
+}
+
+// Files keeps uploaded bytes.
+type Files interface {
+	// SaveUpload writes a file and returns when it is on disk; its type is sniffed.
+	SaveUpload(r io.Reader, limit int64) (hash, contentType string, size int64, width, height int, err error)
+	SaveAvatar(r io.Reader, limit int64) (name string, err error)
+	Remove(hash string) error
+}
+
+// The errors of Files that are the caller's.
+var (
+	ErrFileTooLarge = errors.New("file too large")
+	ErrNoImage      = errors.New("not an image")
+	ErrPixels       = errors.New("image has too many pixels")
+)
+
+// fileError words what a file was refused for.
+func fileError(err error, megabytes int) error {
+	switch {
+	case errors.Is(err, ErrFileTooLarge):
+		return realm.Bad("Uploaded file is larger than the allowed limit of %d MiB", megabytes)
+	case errors.Is(err, ErrNoImage):
+		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Invalid image format")
+	case errors.Is(err, ErrPixels):
+		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Image size exceeds limit")
+	}
+	return err
+}
+
+// oneFile is the single file of a request, under whatever field name.
+func oneFile(c *Call, missing string) (File, error) {
+	files, err := c.Files()
+	if err != nil {
+		return File{}, err
+	}
+	if len(files) == 0 || files[0].Size == 0 {
+		return File{}, realm.Bad("%s", missing)
+	}
+	if len(files) > 1 {
+		return File{}, realm.Bad("You may only upload one file at a time")
+	}
+	return files[0], nil
+}
+
+func upload(c *Call, _ none) (Answer, error) {
+	f, err := oneFile(c, "You must specify a file to upload")
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	hash, kind, size, w, h, err := c.Tools.Files.SaveUpload(r, MaxUpload)
+	if err != nil {
+		return nil, fileError(err, MaxUpload>>20)
+	}
+	u, err := Play(c, realm.SaveUpload{Name: f.Name, Type: kind, Hash: hash, Size: size, Width: w, Height: h, Quota: c.Tools.UploadQuota})
+	if err != nil {
+		return nil, err
+	}
+	url := uploadURL(c.Realm, u.Path)
+	return Answer{"url": url, "uri": url, "filename": u.Name}, nil
+}
+
+func uploadURL(id realm.ID, path string) string {
+	return "/user_uploads/" + strconv.Itoa(int(id)) + "/" + path
+}
+
+type uploadPathForm struct {
+	Realm string `path:"realm_id_str"`
+	Path  string `path:"filename"`
+}
+
+// temporary is how long an address that needs no login is good for.
+const temporary = time.Minute
+
+func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
+	u, err := Look(c, func(v realm.View) (realm.Upload, error) { return visibleUpload(v, f) })
+	if err != nil {
+		return nil, err
+	}
+	token := SignUpload(c.Tools, c.Realm, u.Path, time.Now().Add(temporary))
+	return Answer{"url": "/user_uploads/temporary/" + token + "/" + u.Name}, nil
+}
+
+func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {
+	u, ok := v.VisibleUpload(f.Path)
+	if !ok || f.Realm != strconv.Itoa(int(v.ID())) {
+		return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
+	}
+	return u, nil
+}
+
+// SignUpload makes a token that opens one file until a time.
+func SignUpload(t *Tools, id realm.ID, path string, until time.Time) string {
+	text := strconv.FormatInt(until.Unix(), 36) + " " + strconv.Itoa(int(id)) + " " + path
+	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(text)
+}
+
+// OpenUpload reads a token made by SignUpload.
+func OpenUpload(t *Tools, token string, now time.Time) (realm.ID, string, bool) {
+	body, mac, _ := strings.Cut(token, ".")
+	text, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil || !t.Signed(string(text), mac) {
+		return 0, "", false
+	}
+	parts := strings.SplitN(string(text), " ", 3)
+	until, err1 := strconv.ParseInt(parts[0], 36, 64)
+	if len(parts) != 3 || err1 != nil || now.Unix() > until {
+		return 0, "", false
+	}
+	id, err := strconv.Atoi(parts[1])
+	return realm.ID(id), parts[2], err == nil
+}
+
+func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (Answer, error) {
+	if _, err := visibleUpload(v, f); err != nil {
+		return nil, err
+	}
+	return Answer{"has_thumbnail": false}, nil // this server shows originals: server_thumbnail_formats is empty
+}
+
+func attachmentObject(d realm.Detached) obj {
+	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)}
+}
+
+func attachments(c *Call, v realm.View, _ none) (Answer, error) {
+	list, bytes := v.UploadsOf(v.User)
+	out := []any{}
+	for _, d := range list {
+		out = append(out, attachmentObject(d))
+	}
+	return Answer{"attachments": out, "upload_space_used": bytes}, nil
+}
+
+type attachmentForm struct {
+	ID int64 `path:"attachment_id"`
+}
+
+func deleteAttachment(c *Call, f attachmentForm) (Answer, error) {
+	hash, err := Play(c, realm.DeleteUpload{ID: f.ID})
+	if err == nil && hash != "" {
+		err = c.Tools.Files.Remove(hash)
+	}
+	return Answer{}, err
+}
+
+// avatarOf is SetAvatar with an answer that shows the new picture.
+type avatarOf struct {
+	realm.SetAvatar
+	site Site
+}
+
+func (a avatarOf) Decide(t *realm.Turn) (Answer, error) {
+	p, err := a.SetAvatar.Decide(t)
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"avatar_url": avatarURL(p, a.site, false)}, nil
+}
+
+// avatarObject is a picture as events show it.
+func avatarObject(p realm.PersonInfo, s Site) obj {
+	url := avatarURL(p, s, false).(string)
+	return obj{"avatar_source": p.Avatar, "avatar_url": url, "avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
+}
+
+func setAvatar(c *Call, _ none) (Answer, error) {
+	f, err := oneFile(c, "You must upload exactly one avatar.")
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatar)
+	if err != nil {
+		return nil, fileError(err, MaxAvatar>>20)
+	}
+	return Play(c, avatarOf{realm.SetAvatar{File: name}, c.Site})
+}
