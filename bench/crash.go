@@ -7,7 +7,16 @@ import (
 
 // planKill ends the server in the middle of the phase and starts it again while clients keep coming.
 func (r *run) planKill(p *Phase) {
-	r.loop.At(r.loop.Now()+seconds(p.Kill), func() {
+	var kill func()
+	kill = func() {
+		if r.crowd != nil && r.pool.Under() > 0 {
+			// The crowd's model must know every outcome, so the server dies between two actions: what was answered
+			// must be there afterwards, whole.
+			r.hold = true
+			r.loop.At(r.loop.Now()+100*time.Microsecond, kill)
+			return
+		}
+		r.hold = false
 		if r.srv.cmd == nil {
 			r.led.breach("setup", "a phase that kills the server needs --self")
 			return
@@ -37,7 +46,8 @@ func (r *run) planKill(p *Phase) {
 				return true
 			}
 		})
-	})
+	}
+	r.loop.At(r.loop.Now()+seconds(p.Kill), kill)
 }
 
 // cameBack watches how long everybody needs to be answered again, once the server listens. Messages keep flowing, so
@@ -53,7 +63,7 @@ func (r *run) cameBack(answered time.Duration) {
 	r.say("answers again after %v; %d of %d pollers still to come back", r.srv.started.Round(time.Millisecond), r.away, n)
 	r.result.add(Figure{Name: "restart_answers_s", Unit: "s", Value: (listening - r.killed).Seconds(), Note: "kill -9 to the first answer, process start and recovery included"})
 	// One message everybody hears, so that no poller has to wait for a heartbeat to be counted back.
-	if i := r.channelNamed("largest"); i >= 0 {
+	if i := r.channelNamed("largest"); i >= 0 && r.crowd == nil {
 		r.actSend(i, answered, nil, nil)
 	}
 	r.loop.Every(10*time.Millisecond, func() bool {

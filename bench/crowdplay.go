@@ -43,6 +43,10 @@ func (r *run) actCrowd(intended time.Duration, then func()) {
 		r.act(kindPresence, -1, intended, then)
 		return
 	}
+	if r.hold || r.down || r.recovering && r.away == len(r.pollers) {
+		r.loop.At(r.loop.Now()+time.Millisecond, func() { r.actCrowd(r.loop.Now(), then) })
+		return
+	}
 	a := p.crowd.Next()
 	c, kind := p.call(&a)
 	c.Kind, c.Intended = kind, intended

@@ -68,6 +68,7 @@ type run struct {
 	newest       int64
 
 	over       bool          // nothing is sent any more
+	hold       bool          // the crowd waits, since the server is about to be killed
 	down       bool          // the server was killed and has not answered yet
 	recovering bool          // it answers again, but not yet to everybody
 	away       int           // pollers without an answer since they lost the server

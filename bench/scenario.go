@@ -123,6 +123,12 @@ func Scenarios() map[string]Scenario {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
 		s.Phases = []Phase{{Name: "crowd", Seconds: 10, Closed: 1, Mix: map[string]float64{"crowd": 1}}}
 	})
+	add("crowd-crash", "the crowd, and kill -9 between two of its actions, again and again", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
+		for i := 0; i < 5; i++ {
+			s.Phases = append(s.Phases, Phase{Name: fmt.Sprintf("crash %d", i+1), Seconds: 3, Closed: 1, Kill: 1, Mix: map[string]float64{"crowd": 1}})
+		}
+	})
 	return m
 }
 
