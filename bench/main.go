@@ -209,7 +209,7 @@ func override(sc, f Scenario, rate, duration float64) Scenario {
 		if rate > 0 && p.Rate > 0 && !p.Warm {
 			p.Rate = rate
 		}
-		if duration > 0 && p.Seconds > 0 && !p.Warm {
+		if duration > 0 && p.Seconds > 0 && p.Burst == 0 && !p.Warm {
 			p.Seconds = duration
 		}
 		if p.Burst > sc.Users && !p.Warm {

@@ -346,7 +346,11 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 		if !ok || k == kindPoll {
 			continue
 		}
-		add(kindNames[k]+"_per_s", "1/s", float64(kd.N)/d.Seconds, p.Closed > 0 || p.Burst > 0, nil)
+		answered := kd.N
+		for _, n := range kd.Status {
+			answered -= n
+		}
+		add(kindNames[k]+"_per_s", "1/s", float64(answered)/d.Seconds, p.Closed > 0 || p.Burst > 0, nil)
 		add(kindNames[k]+"_p50", "ms", kd.Latency.P50, false, nil)
 		add(kindNames[k]+"_p99", "ms", kd.Latency.P99, false, nil)
 	}

@@ -20,6 +20,8 @@ const (
 	drainLimit = 20 * time.Second
 	// roundLimit ends a run in which somebody never sees a message, instead of waiting for ever.
 	roundLimit = 30 * time.Second
+	// burstLimit ends a burst that is never answered; a phase may set its own.
+	burstLimit = 5 * time.Minute
 	// backLimit is how long after a crash all pollers may take to be answered again.
 	backLimit = 30 * time.Second
 )
@@ -490,7 +492,16 @@ func (r *run) burst(p *Phase) error {
 	for i := 0; i < p.Burst; i++ {
 		r.act(choose(), to, now, func() { left-- })
 	}
-	return r.loop.RunFor(5*time.Minute, func() bool { return left == 0 })
+	limit := burstLimit
+	if p.Seconds > 0 {
+		limit = seconds(p.Seconds)
+	}
+	err := r.loop.RunFor(limit, func() bool { return left == 0 })
+	if left > 0 {
+		r.say("%d of %d requests given up after %v", left, p.Burst, limit)
+		r.pool.Cut()
+	}
+	return err
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

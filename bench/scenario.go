@@ -45,7 +45,7 @@ type Phase struct {
 	Mix   map[string]float64 `json:"mix,omitempty"`     // weights by kind of request; default: sends only
 	To    string             `json:"channel,omitempty"` // where sends go; empty: Zipf over the channels
 	Even  bool               `json:"even,omitempty"`    // open loop at even distances instead of random ones
-	Burst int                `json:"burst,omitempty"`   // all at once, that many
+	Burst int                `json:"burst,omitempty"`   // all at once, that many; what is not answered after Seconds is given up
 	Kill  float64            `json:"kill,omitempty"`    // kill -9 and restart the server after that many seconds
 	Warm  bool               `json:"warm,omitempty"`    // not reported
 }
@@ -97,7 +97,7 @@ func Scenarios() map[string]Scenario {
 	})
 	add("register-herd", "thousands of clients register at once", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Conns = 10000, 0, 50, 0, 512
-		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true}, {Name: "herd", Burst: 5000, Mix: map[string]float64{"register": 1}}}
+		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true}, {Name: "herd", Burst: 5000, Seconds: 30, Mix: map[string]float64{"register": 1}}}
 	})
 	add("restart-herd", "kill -9 while messages flow; every poller comes back to its own queue", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 19000, 20, 1, 0, msg

@@ -48,6 +48,7 @@ var Targets = []Target{
 	{What: "kill -9 under 19,000 pollers: 5xx", Run: "restart-herd", Figure: "after.errors", Limit: 0, Unit: "%"},
 	{What: "presence of 10,000 users each minute: CPU", Run: "presence", Figure: "minute.server_cores", Limit: 0.05, Unit: "cores"},
 	{What: "crowd doing everything: promises broken", Run: "crowd", Figure: "broken", Limit: 0},
+	{What: "crowd, kill -9 five times: promises broken", Run: "crowd-crash", Figure: "broken", Limit: 0},
 	{What: "chat mix, 2,000 users: promises broken", Run: "chat", Figure: "broken", Limit: 0},
 	{What: "chat mix, 2,000 users: seen p99", Run: "chat", Figure: "chat.seen_p99", Limit: 1000, Unit: "ms"},
 }
@@ -65,6 +66,7 @@ func targetRuns(short bool) []targetRun {
 	}
 	return []targetRun{
 		{name: "crowd", sc: with("crowd", nil)},
+		{name: "crowd-crash", sc: with("crowd-crash", nil)},
 		{name: "chat", sc: with("chat", func(s *Scenario) {
 			if short {
 				s.Phases[1].Seconds = 10

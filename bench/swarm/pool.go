@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"errors"
 	"net/netip"
 	"strconv"
 	"time"
@@ -26,6 +27,7 @@ type Call struct {
 // A Pool spreads calls over a fixed number of connections; calls wait their turn when all are taken.
 type Pool struct {
 	Loop  *Loop
+	all   []*Conn
 	idle  []*Conn
 	wait  []*Call // ring: head is the oldest
 	head  int
@@ -42,9 +44,29 @@ func NewPool(l *Loop, to netip.AddrPort, from []netip.Addr, size int, agent stri
 		if len(from) > 0 {
 			c.Local = from[i%len(from)]
 		}
-		p.idle = append(p.idle, c)
+		p.all = append(p.all, c)
 	}
+	p.idle = append(p.idle, p.all...)
 	return p
+}
+
+// ErrCut is told to calls that were given up from this side.
+var ErrCut = errors.New("given up")
+
+// Cut gives up every call that is not answered yet.
+func (p *Pool) Cut() {
+	wait := append([]*Call(nil), p.wait[p.head:]...)
+	p.wait, p.head = nil, 0
+	for _, c := range p.all {
+		if c.Waiting() {
+			c.fail(ErrCut)
+		}
+	}
+	for _, c := range wait {
+		if c.Done != nil {
+			c.Done(c, &Answer{Err: ErrCut, At: p.Loop.Now()})
+		}
+	}
 }
 
 // Do sends c as soon as a connection is free.

@@ -127,6 +127,29 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
+func TestCutGivesUpEverything(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	l := loop(t)
+	p := NewPool(l, netip.MustParseAddrPort(ln.Addr().String()), nil, 2, "t")
+	cut := 0
+	for i := 0; i < 5; i++ {
+		p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) {
+			if a.Err == ErrCut {
+				cut++
+			}
+		}})
+	}
+	l.RunFor(20*time.Millisecond, nil)
+	p.Cut()
+	if cut != 5 || p.Under() != 0 || l.Open != 0 {
+		t.Errorf("%d given up, %d under way, %d connections", cut, p.Under(), l.Open)
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	ln, _ := net.Listen("tcp", "127.0.0.1:0")
 	addr := netip.MustParseAddrPort(ln.Addr().String())
