@@ -113,12 +113,8 @@ func upload(c *Call, _ none) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	url := uploadURL(c.Realm, u.Path)
+	url := "/user_uploads/" + u.Path
 	return Answer{"url": url, "uri": url, "filename": u.Name}, nil
-}
-
-func uploadURL(id realm.ID, path string) string {
-	return "/user_uploads/" + strconv.Itoa(int(id)) + "/" + path
 }
 
 type uploadPathForm struct {
@@ -139,8 +135,8 @@ func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
 }
 
 func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {
-	u, ok := v.VisibleUpload(f.Path)
-	if !ok || f.Realm != strconv.Itoa(int(v.ID())) {
+	u, ok := v.VisibleUpload(f.Realm + "/" + f.Path)
+	if !ok {
 		return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
 	}
 	return u, nil

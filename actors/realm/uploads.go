@@ -2,13 +2,14 @@ package realm
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Upload is the row of one uploaded file. The bytes lie outside, under the hash of their content.
 type Upload struct {
 	ID            int64
-	Path          string // what its address ends with: random, so that knowing a name is not knowing a file
+	Path          string // what its address ends with: the realm, and something random, so that knowing a name is not knowing a file
 	Name          string
 	Owner         UserID
 	Size          int64
@@ -41,7 +42,7 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 		return Upload{}, Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
 	}
 	name := fileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height}
+	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }

@@ -62,8 +62,8 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
 func (s *Server) uploadedFile(ctx *fasthttp.RequestCtx, download bool) {
 	c := s.fileCall(ctx)
 	u, err := wire.Look(c, func(v realm.View) (realm.Upload, error) {
-		u, ok := v.VisibleUpload(param(ctx, "path"))
-		if !ok || param(ctx, "realm") != strconv.Itoa(int(v.ID())) {
+		u, ok := v.VisibleUpload(param(ctx, "realm") + "/" + param(ctx, "path"))
+		if !ok {
 			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
 		}
 		return u, nil
