@@ -322,16 +322,27 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 // moment is what a turn gets to know of the world.
 func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey,
-		Key:      func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
-		Render:   func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
-		Describe: func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },
-		Links:    func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.Links(topic, v, r.site) }}
+		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
+		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
+		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
+		Describe:  func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },
+		Links:     func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.Links(topic, v, r.site) }}
 }
 
 // key is an account's API key: a keyed hash of who it is, so that it can be made again but not guessed.
 func (h *House) key(id realm.ID, u realm.UserID, epoch int64) string {
+	return h.derived(fmt.Sprintf("api key %d %d %d", id, u, epoch))
+}
+
+// LinkToken is what an organization's invitation link of that number ends in.
+func (h *House) LinkToken(id realm.ID, link int64) string {
+	return h.derived(fmt.Sprintf("invitation link %d %d", id, link))
+}
+
+// derived is 32 characters that follow from the server's secret and what they are for.
+func (h *House) derived(what string) string {
 	mac := hmac.New(sha256.New, h.secret)
-	fmt.Fprintf(mac, "api key %d %d %d", id, u, epoch)
+	mac.Write([]byte(what))
 	n := new(big.Int).SetBytes(mac.Sum(nil))
 	b, base, digit := make([]byte, 32), big.NewInt(int64(len(tokenAlphabet))), new(big.Int)
 	for i := range b {

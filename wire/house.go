@@ -63,6 +63,12 @@ type Tools struct {
 	Generation int64 // Unix seconds of the process start
 	Dev        bool  // development logins are on
 	Renderer   *Renderer
+	// Mail takes a letter to send, without waiting for it; nil sends none.
+	Mail func(Letter)
+	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.
+	DailyInvites int
+	// LinkToken is what an organization's invitation link of that number ends in.
+	LinkToken func(id realm.ID, link int64) string
 	// MailPattern makes mail addresses of channels, with %s for what is before the @: "%s@example.com"; "" if the mail
 	// gateway is not set up.
 	MailPattern string

@@ -14,10 +14,6 @@ var (
 
 	exportEvents []EventKind
 
-	inviteEndpoints []Endpoint
-
-	inviteEvents []EventKind
-
 	profileEvents []EventKind
 
 	pushEndpoints []Endpoint

@@ -131,6 +131,12 @@ var kinds = map[uint16]any{
 	419: (*LinkifiersChanged)(nil),
 
 	// 430-469 invitations, mail, push, exports
+	430: (*InvitesSent)(nil),
+	431: (*InviteLinkMade)(nil),
+	432: (*InvitesRevoked)(nil),
+	433: (*InviteResent)(nil),
+	434: (*InviteAccepted)(nil),
+	435: (*InvitesChanged)(nil),
 
 	// 470-499 uploads, pictures
 	470: (*UploadSaved)(nil),

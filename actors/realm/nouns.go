@@ -29,6 +29,9 @@ type nounTables struct {
 	linkifiers  table[int64, Linkifier]
 
 	// 70-79 invitations, mail, push, exports
+	invites     table[int64, Invite]
+	inviteLinks table[int64, Invite]
+	inviteOf    map[[32]byte]inviteRef // by the hash of a link's token
 
 	// 80-89 uploads, pictures
 	uploads table[int64, Upload]
@@ -62,6 +65,9 @@ func (n *nounTables) init(r *Realm) {
 	n.linkifiers.init(r, 62)
 
 	// invitations, mail, push, exports
+	n.invites.init(r, 70)
+	n.inviteLinks.init(r, 71)
+	n.inviteOf = map[[32]byte]inviteRef{}
 
 	// uploads, pictures
 	n.uploads.init(r, 80)
@@ -98,6 +104,12 @@ func (n *nounTables) index(r *Realm) {
 	// organization
 
 	// invitations, mail, push, exports
+	for _, i := range n.invites.rows {
+		r.learnInvite(i)
+	}
+	for _, i := range n.inviteLinks.rows {
+		r.learnInvite(i)
+	}
 
 	// uploads, pictures
 	for _, u := range n.uploads.rows {

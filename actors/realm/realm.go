@@ -101,11 +101,13 @@ type Command[A any] interface {
 
 // Moment is what a turn may know of the world outside: the time and fresh random tokens.
 type Moment struct {
-	Now   int64                              // Unix seconds
-	Token func(length int) string            // random characters of [A-Za-z0-9]
-	UUID  func() string                      // random version 4
-	Hash  func(secret string) [32]byte       // one-way, for API keys and other bearer secrets
-	Key   func(u UserID, epoch int64) string // an account's API key
+	Now   int64                   // Unix seconds
+	Token func(length int) string // random characters of [A-Za-z0-9]
+	UUID  func() string           // random version 4
+	// LinkToken is what the invitation link of that number ends in: it follows from the server's secret.
+	LinkToken func(id int64) string
+	Hash      func(secret string) [32]byte       // one-way, for API keys and other bearer secrets
+	Key       func(u UserID, epoch int64) string // an account's API key
 
 	// Render and Describe turn the text of a message, or of a description, into HTML inside the turn. They look only
 	// at the view. nil shows plain paragraphs.

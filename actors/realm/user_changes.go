@@ -237,6 +237,7 @@ func (t *Turn) deactivate(u *User) {
 	for _, id := range ends { // first, so that a closed account hears nothing of its own end
 		t.Record(&QueueClosed{id, u.ID})
 	}
+	t.revokeInvitesOf(u.ID)
 	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID))})
 }
 

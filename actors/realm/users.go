@@ -261,6 +261,9 @@ func (c JoinUser) Decide(t *Turn) (UserID, error) {
 		channels = append(channels, t.Org().DefaultChannels...)
 	}
 	t.joinChannels(&u, channels)
+	if !t.System {
+		t.greet(id, nil)
+	}
 	return id, nil
 }
 

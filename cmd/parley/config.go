@@ -16,6 +16,7 @@ import (
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
+	"parley/wire/mail"
 )
 
 // config is everything a server can be told. It comes from defaults, then the file, then the environment, then flags:
@@ -43,10 +44,19 @@ type config struct {
 	ReadTimeout    time.Duration `toml:"read-timeout" help:"time a client may take to send a request's head"`
 	WriteTimeout   time.Duration `toml:"write-timeout" help:"time a client may take to read an answer"`
 	IdleTimeout    time.Duration `toml:"idle-timeout" help:"time a connection may rest between requests"`
+
+	DailyInvites int    `toml:"daily-invites" help:"people an organization may invite by mail in a day; 0: any number"`
+	MailHost     string `toml:"smtp-host" help:"server that takes the letters we send; without one they go to the outbox folder in the data directory"`
+	MailPort     int    `toml:"smtp-port" help:"its port"`
+	MailUser     string `toml:"smtp-user" help:"account there, if it asks for one"`
+	MailPassword string `toml:"smtp-password" help:"password of the account"`
+	MailFrom     string `toml:"smtp-from" help:"sender of our letters (default: noreply at the external URL's host)"`
+	MailTLS      string `toml:"smtp-tls" help:"starttls, tls (from the first byte) or none"`
 }
 
 func defaults() config {
-	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", MaxBody: 1 << 20, RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit}
+	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", MaxBody: 1 << 20, RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit,
+		DailyInvites: 100, MailPort: 587, MailTLS: mail.StartTLS}
 }
 
 // environment is the prefix of variables.

@@ -26,6 +26,7 @@ var floors = map[string][]string{
 	"wire":                   {"actors/realm", "actors/queue", "actors/presence", "wire/form", "wire/markdown", "wire/markdown/*", "wire/contract"},
 	"wire/httpd":             {"wire", "wire/*", "actors/realm", "actors/presence"},
 	"wire/httpd/park":        {"wire/httpd/park/*"},
+	"wire/mail":              {"wire"},
 	"wire/contract":          {"wire", "wire/*"},
 	"snapshot/codec":         {"actors/realm", "actors/presence"},
 	"snapshot/search":        {"actors/realm"},
@@ -41,6 +42,8 @@ var homes = map[string][]string{
 	"github.com/fasthttp/router":          {"wire/httpd"},
 	"github.com/cockroachdb/pebble":       {"snapshot"},
 	"github.com/vmihailenco/msgpack":      {"snapshot/codec"},
+	"github.com/wneessen/go-mail":         {"wire/mail"},
+	"github.com/emersion/go-smtp":         {"wire/mail"},
 	"github.com/RoaringBitmap/roaring/v2": {"actors/realm", "snapshot/search"},
 	"github.com/blevesearch":              {"snapshot/search"},
 }

@@ -83,6 +83,11 @@ func serve(args []string) error {
 		return errors.Join(err, library.Close(), store.Close())
 	}
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, Dev: c.Demo || c.Crowd != ""}
+	post, err := c.post(sites.of("").Host, log)
+	if err != nil {
+		return errors.Join(err, library.Close(), store.Close())
+	}
+	tools.Mail, tools.DailyInvites, tools.LinkToken = post.Send, c.DailyInvites, house.LinkToken
 	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
@@ -119,7 +124,7 @@ func serve(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(ctx), house.Close(ctx), library.Close(), store.Close())
+	return errors.Join(err, server.Shutdown(ctx), house.Close(ctx), post.Close(ctx), library.Close(), store.Close())
 }
 
 // searchDir is where the full-text indexes are.

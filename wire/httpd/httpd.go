@@ -110,6 +110,7 @@ func New(o Options) *Server {
 	})
 	s.router.ANY(emojiPath, s.serveEmoji)
 	s.files()
+	s.servePages()
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}

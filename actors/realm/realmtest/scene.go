@@ -98,7 +98,7 @@ func (s *Scene) moment() realm.Moment {
 	}, UUID: func() string {
 		s.tokens++
 		return fmt.Sprintf("00000000-0000-4000-8000-%012d", s.tokens)
-	}, Key: func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) }, Hash: func(secret string) (h [32]byte) {
+	}, Key: func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) }, LinkToken: func(id int64) string { return fmt.Sprintf("link-%d", id) }, Hash: func(secret string) (h [32]byte) {
 		copy(h[:], secret)
 		return h
 	}}

@@ -1,0 +1,514 @@
+package realm
+
+import (
+	"slices"
+	"strings"
+)
+
+// InviteState says whether an invitation may still be accepted; one that expired stays active.
+type InviteState uint8
+
+const (
+	InviteActive InviteState = iota
+	InviteUsed
+	InviteRevoked
+)
+
+// Invite is the row of an invitation by mail, or of a link that any number of people may use. The two kinds are
+// numbered apart.
+type Invite struct {
+	ID       int64
+	Multi    bool
+	By       UserID
+	At       int64
+	Expires  int64 // 0: never
+	Role     Role
+	Email    string // of an invitation by mail
+	Channels []ChannelID
+	Groups   []GroupID
+	Defaults bool
+	Notify   bool
+	Welcome  *string    // nil: the organization's
+	Tokens   [][32]byte // hashes of what its links end in, oldest first
+	State    InviteState
+	Uses     int
+}
+
+// Limits of invitations. Lengths and validity are the protocol's.
+const (
+	InviteValidity    = 14400 // minutes, where none is asked for
+	maxInviteValidity = 100 * 365 * 24 * 60
+	MaxWelcome        = 8000     // code points
+	maxInvitees       = 1000     // of one request: each is a letter
+	maxInviteLinks    = 1000     // active ones, of an organization
+	maxInviteMails    = 20000    // active ones, of an organization
+	maxInviteTokens   = 8        // links of one invitation that work: it was sent that often
+	inviteToken       = 32       // characters of A-Z, a-z, 0-9
+	inviteKept        = 30 * day // seconds that what can no longer be accepted is known, so that its link says why
+	newInviter        = 3 * day  // seconds an account needs to be old to invite where anybody could join unasked
+)
+
+type inviteRef struct {
+	multi bool
+	id    int64
+}
+
+func (r *Realm) invitesOf(multi bool) *table[int64, Invite] {
+	if multi {
+		return &r.nouns.inviteLinks
+	}
+	return &r.nouns.invites
+}
+
+func (r *Realm) learnInvite(i *Invite) {
+	for _, h := range i.Tokens {
+		r.nouns.inviteOf[h] = inviteRef{i.Multi, i.ID}
+	}
+}
+
+// live reports whether an invitation may be accepted now.
+func (i *Invite) live(now int64) bool {
+	return i.State == InviteActive && (i.Expires == 0 || i.Expires > now)
+}
+
+// Invitation is what both kinds have in common, as asked for.
+type Invitation struct {
+	Minutes  *int64 // of validity; nil: for ever
+	Role     Role
+	Channels []ChannelID
+	Groups   []GroupID
+	Defaults bool
+	Notify   bool
+	Welcome  *string
+}
+
+// mayInvite is the checks before anything of the request is looked at.
+func (c *Invitation) mayInvite(t *Turn, setting string) (*User, error) {
+	me := t.Me()
+	switch {
+	case me == nil:
+		return nil, errMember()
+	case me.IsGuest():
+		return nil, errGuest()
+	case me.IsBot():
+		return nil, errBot()
+	case !t.May(me, setting):
+		return nil, errPermission()
+	}
+	return me, t.mayInviteAs(me, c.Role)
+}
+
+// mayInviteAs: nobody grants more than he has.
+func (v View) mayInviteAs(me *User, role Role) error {
+	switch {
+	case role == Owner && me.Role != Owner:
+		return errOwner()
+	case role < me.Role && role <= Moderator:
+		return Bad("Must be an organization administrator")
+	}
+	return nil
+}
+
+// check looks at channels and groups, and makes the row without what the two kinds differ in.
+func (c *Invitation) check(t *Turn, me *User) (Invite, error) {
+	i := Invite{By: me.ID, At: t.Now, Role: c.Role, Channels: ascending(slices.Clone(c.Channels)), Groups: ascending(slices.Clone(c.Groups)), Defaults: c.Defaults, Notify: c.Notify}
+	for _, id := range c.Channels {
+		if ch, err := t.ReadableChannel(id); err != nil || ch.Archived {
+			return i, Bad("Invalid channel ID %d. No invites were sent.", id)
+		}
+	}
+	for _, id := range c.Channels {
+		if !slices.Contains(t.Org().DefaultChannels, id) && !t.mayAdd(me, t.chans.must(id)) {
+			return i, Bad("You do not have permission to subscribe other users to channels.")
+		}
+	}
+	for _, id := range c.Groups {
+		g := t.groups.find(id)
+		switch {
+		case g == nil:
+			return i, Bad("Invalid user group")
+		case g.System || !t.manages(me, g) && !t.allowed(me, t.GroupSettingOf(g, "can_add_members_group"), false):
+			return i, errPermission()
+		case g.Deactivated:
+			return i, Bad("User group is deactivated.")
+		}
+	}
+	if c.Minutes != nil {
+		if *c.Minutes < 1 || *c.Minutes > maxInviteValidity {
+			return i, Bad("Invalid invite_expires_in_minutes")
+		}
+		i.Expires = t.Now + *c.Minutes*60
+	}
+	if c.Welcome != nil && me.IsAdmin() {
+		if length(*c.Welcome) > MaxWelcome {
+			return i, Bad("welcome_message_custom_text is too long (limit: %d characters)", MaxWelcome)
+		}
+		i.Welcome = c.Welcome
+	}
+	return i, nil
+}
+
+// InviteByMail asks to invite people by their addresses.
+type InviteByMail struct {
+	Invitation
+	Emails string // separated by commas and newlines, each with or without a name
+	Daily  int    // invitations an organization may send in a day; 0: any number
+}
+
+// InviteLetter is an invitation that is to be sent: the token is kept nowhere else.
+type InviteLetter struct {
+	Invite  Invite
+	Token   string
+	Inviter string
+	Org     string
+}
+
+// InvitesMade answers InviteByMail. Failure is told although the other invitations were made.
+type InvitesMade struct {
+	Letters []InviteLetter
+	Failure *Refusal
+}
+
+// inviteFault is an address that is not invited, and why.
+type inviteFault struct {
+	email, reason string
+	deactivated   bool
+}
+
+func errInvitation(msg string, sent, limit bool, faults ...inviteFault) *Refusal {
+	list := []any{}
+	for _, f := range faults {
+		list = append(list, []any{f.email, f.reason, f.deactivated})
+	}
+	return Refuse(Invalid, "INVITATION_FAILED", msg).With("errors", list).With("sent_invitations", sent).With("daily_limit_reached", limit).With("license_limit_reached", false)
+}
+
+func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
+	me, err := c.mayInvite(t, "can_invite_users_group")
+	if err != nil {
+		return InvitesMade{}, err
+	}
+	emails := invitees(c.Emails)
+	if len(emails) == 0 {
+		return InvitesMade{}, Bad("You must specify at least one email address.")
+	}
+	template, err := c.check(t, me)
+	if err != nil {
+		return InvitesMade{}, err
+	}
+	if err := c.withinLimits(t, me, len(emails)); err != nil {
+		return InvitesMade{}, err
+	}
+	good, skipped, err := t.sortInvitees(emails)
+	if err != nil {
+		return InvitesMade{}, err
+	}
+	var a InvitesMade
+	f := &InvitesSent{Forgotten: t.oldInvites(false)}
+	for n, email := range good {
+		i, token := template, t.Token(inviteToken)
+		i.ID, i.Email, i.Tokens = t.nextID("invite")+int64(n), email, [][32]byte{t.Hash(token)}
+		f.Invites = append(f.Invites, i)
+		a.Letters = append(a.Letters, InviteLetter{i, token, me.Name, t.Org().Name})
+	}
+	t.Record(f)
+	if len(skipped) > 0 {
+		a.Failure = errInvitation("Some of those addresses already use this service, so they were not invited. Everyone else was.", true, false, skipped...)
+	}
+	return a, nil
+}
+
+// invitees splits the text people write addresses in: each once, in the order they were written.
+func invitees(text string) (out []string) {
+	seen := map[string]bool{}
+	for _, e := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == '\n' || c == '\r' }) {
+		e = strings.TrimSpace(e)
+		if open := strings.LastIndexByte(e, '<'); open >= 0 && strings.HasSuffix(e, ">") {
+			e = strings.TrimSpace(e[open+1 : len(e)-1])
+		}
+		if e != "" && !seen[foldEmail(e)] {
+			seen[foldEmail(e)] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (c InviteByMail) withinLimits(t *Turn, me *User, count int) error {
+	today, active := 0, 0
+	for _, i := range t.nouns.invites.rows {
+		if i.At > t.Now-day {
+			today++
+		}
+		if i.live(t.Now) {
+			active++
+		}
+	}
+	switch {
+	case count > maxInvitees:
+		return Bad("Too many addresses (limit: %d)", maxInvitees)
+	case c.Daily > 0 && today+count > c.Daily:
+		return errInvitation("The number of invitations that may be sent in one day is limited. The limit has been reached, so no invitations were sent.", false, true)
+	case active+count > maxInviteMails:
+		return Bad("Too many invitations are waiting (limit: %d)", maxInviteMails)
+	case !t.OrgBool("invite_required") && !me.IsAdmin() && me.Joined > t.Now-newInviter:
+		return errInvitation("Your account is too new to send invites for this organization. Ask an organization admin, or a more experienced user.", false, false)
+	}
+	return nil
+}
+
+// sortInvitees tells whom to invite from whom not; an address that makes no sense spoils the whole request.
+func (t *Turn) sortInvitees(emails []string) (good []string, skipped []inviteFault, err error) {
+	var wrong []inviteFault
+	for _, e := range emails {
+		if !validEmail(e) {
+			wrong = append(wrong, inviteFault{e, "Invalid address.", false})
+		} else if fault := t.addressFault(e); fault != "" {
+			wrong = append(wrong, inviteFault{e, fault, false})
+		} else if u := t.FindByEmail(e); u == nil {
+			good = append(good, e)
+		} else if u.System {
+			skipped = append(skipped, inviteFault{e, "Reserved for system bots.", false})
+		} else if u.Active {
+			skipped = append(skipped, inviteFault{e, "Already has an account.", false})
+		} else {
+			skipped = append(skipped, inviteFault{e, "Account has been deactivated.", true})
+		}
+	}
+	switch {
+	case len(wrong) > 0:
+		err = errInvitation("Some emails did not validate, so we didn't send any invitations.", false, false, append(wrong, skipped...)...)
+	case len(good) == 0:
+		err = errInvitation("We weren't able to invite anyone.", false, false, skipped...)
+	}
+	return good, skipped, err
+}
+
+// oldInvites is what ended so long ago that nobody needs to know.
+func (r *Realm) oldInvites(multi bool) (out []int64) {
+	now, t := r.by.clock, r.invitesOf(multi)
+	for _, id := range t.keys() {
+		if i := t.rows[id]; !i.live(now) && max(i.At, i.Expires) < now-inviteKept {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// InvitesSent says people were invited by mail.
+type InvitesSent struct {
+	Invites   []Invite
+	Forgotten []int64
+}
+
+func (f *InvitesSent) apply(r *Realm) {
+	r.forgetInvites(false, f.Forgotten)
+	for _, i := range f.Invites {
+		r.keepInvite(i)
+	}
+}
+
+func (r *Realm) keepInvite(i Invite) {
+	noun := "invite"
+	if i.Multi {
+		noun = "invite link"
+	}
+	r.usedID(noun, i.ID)
+	r.invitesOf(i.Multi).put(i.ID, &i)
+	r.learnInvite(&i)
+}
+
+func (r *Realm) forgetInvites(multi bool, ids []int64) {
+	for _, id := range ids {
+		for _, h := range r.invitesOf(multi).must(id).Tokens {
+			delete(r.nouns.inviteOf, h)
+		}
+		r.invitesOf(multi).remove(id)
+	}
+}
+
+func (f *InvitesSent) tell(r *Realm) []Notice { return r.tellInvites(f.Invites[0].By) }
+
+// MakeInviteLink asks for a link that any number of people may join with.
+type MakeInviteLink struct{ Invitation }
+
+func (c MakeInviteLink) Decide(t *Turn) (string, error) {
+	me, err := c.mayInvite(t, "create_multiuse_invite_group")
+	if err != nil {
+		return "", err
+	}
+	i, err := c.check(t, me)
+	if err != nil {
+		return "", err
+	}
+	active := 0
+	for _, o := range t.nouns.inviteLinks.rows {
+		if o.live(t.Now) {
+			active++
+		}
+	}
+	if active >= maxInviteLinks {
+		return "", Bad("Too many invitation links (limit: %d)", maxInviteLinks)
+	}
+	i.ID, i.Multi = t.nextID("invite link"), true
+	token := t.moment.LinkToken(i.ID)
+	i.Tokens = [][32]byte{t.Hash(token)}
+	t.Record(&InviteLinkMade{i, t.oldInvites(true)})
+	return token, nil
+}
+
+// InviteLinkMade says there is a further link to join with.
+type InviteLinkMade struct {
+	Invite    Invite
+	Forgotten []int64
+}
+
+func (f *InviteLinkMade) apply(r *Realm) {
+	r.forgetInvites(true, f.Forgotten)
+	r.keepInvite(f.Invite)
+}
+
+func (f *InviteLinkMade) tell(r *Realm) []Notice { return r.tellInvites(f.Invite.By) }
+
+// InvitesChanged is the event invites_changed: whoever may manage an invitation should ask for them anew.
+type InvitesChanged struct{}
+
+func (*InvitesChanged) EventType() string { return "invites_changed" }
+
+// tellInvites reaches administrators and those whose invitations changed.
+func (r *Realm) tellInvites(by ...UserID) []Notice {
+	to := r.where(func(u *User) bool { return u.IsAdmin() || slices.Contains(by, u.ID) })
+	return []Notice{{To: to, Event: &InvitesChanged{}}}
+}
+
+// ManagedInvites is the invitations the caller may manage and that may still be accepted, those by mail first.
+func (v View) ManagedInvites() ([]Invite, error) {
+	me, err := v.MemberOnly()
+	if err != nil {
+		return nil, err
+	}
+	var out []Invite
+	for _, multi := range []bool{false, true} {
+		t := v.invitesOf(multi)
+		for _, id := range t.keys() {
+			if i := t.rows[id]; i.live(v.Now) && (me.IsAdmin() || i.By == me.ID) {
+				out = append(out, *i)
+			}
+		}
+	}
+	return out, nil
+}
+
+// managedInvite is an invitation the caller may revoke or send again.
+func (v View) managedInvite(multi bool, id int64) (*Invite, error) {
+	me, err := v.MemberOnly()
+	if err != nil {
+		return nil, err
+	}
+	i := v.invitesOf(multi).find(id)
+	if i == nil || !multi && i.State != InviteActive {
+		return nil, Bad("No such invitation")
+	}
+	if i.By != me.ID {
+		if i.Role == Owner && me.Role != Owner {
+			return nil, errOwner()
+		}
+		if !me.IsAdmin() {
+			return nil, errAdmin()
+		}
+	}
+	if i.State == InviteRevoked {
+		return nil, Bad("Invitation has already been revoked")
+	}
+	return i, nil
+}
+
+// RevokeInvite asks that an invitation can no longer be accepted.
+type RevokeInvite struct {
+	Multi bool
+	ID    int64
+}
+
+func (c RevokeInvite) Decide(t *Turn) (Done, error) {
+	i, err := t.managedInvite(c.Multi, c.ID)
+	if err != nil {
+		return Done{}, err
+	}
+	t.Record(&InvitesRevoked{Multi: c.Multi, IDs: []int64{i.ID}})
+	return Done{}, nil
+}
+
+// revokeInvitesOf takes back what somebody who goes has invited to.
+func (t *Turn) revokeInvitesOf(u UserID) {
+	for _, multi := range []bool{false, true} {
+		f := &InvitesRevoked{Multi: multi}
+		for _, id := range t.invitesOf(multi).keys() {
+			if i := t.invitesOf(multi).rows[id]; i.By == u && i.live(t.Now) {
+				f.IDs = append(f.IDs, id)
+			}
+		}
+		if len(f.IDs) > 0 {
+			t.Record(f)
+		}
+	}
+}
+
+// InvitesRevoked says invitations can no longer be accepted.
+type InvitesRevoked struct {
+	Multi bool
+	IDs   []int64
+}
+
+func (f *InvitesRevoked) apply(r *Realm) {
+	for _, id := range f.IDs {
+		r.invitesOf(f.Multi).change(id).State = InviteRevoked
+	}
+}
+
+func (f *InvitesRevoked) tell(r *Realm) []Notice {
+	var by []UserID
+	for _, id := range f.IDs {
+		by = append(by, r.invitesOf(f.Multi).must(id).By)
+	}
+	return r.tellInvites(by...)
+}
+
+// ResendInvite asks to send an invitation by mail once more. The letter has a link of its own; older ones go on working.
+type ResendInvite struct{ ID int64 }
+
+func (c ResendInvite) Decide(t *Turn) (InviteLetter, error) {
+	i, err := t.managedInvite(false, c.ID)
+	if err != nil {
+		return InviteLetter{}, err
+	}
+	if !i.live(t.Now) {
+		return InviteLetter{}, Bad("No such invitation")
+	}
+	token := t.Token(inviteToken)
+	by := ""
+	if u := t.Find(i.By); u != nil {
+		by = u.Name
+	}
+	t.Record(&InviteResent{i.ID, t.Hash(token)})
+	return InviteLetter{*i, token, by, t.Org().Name}, nil
+}
+
+// InviteResent says an invitation has one more link.
+type InviteResent struct {
+	ID   int64
+	Hash [32]byte
+}
+
+func (f *InviteResent) apply(r *Realm) {
+	i := r.nouns.invites.change(f.ID)
+	i.Tokens = append(slices.Clone(i.Tokens), f.Hash)
+	if n := len(i.Tokens) - maxInviteTokens; n > 0 {
+		for _, h := range i.Tokens[:n] {
+			delete(r.nouns.inviteOf, h)
+		}
+		i.Tokens = i.Tokens[n:]
+	}
+	r.learnInvite(i)
+}
+
+func (f *InviteResent) tell(r *Realm) []Notice { return r.tellInvites(r.nouns.invites.must(f.ID).By) }

@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var inviteEndpoints = []Endpoint{
+	Get("/invites", getInvites),
+	Custom("POST", "/invites", inviteByMail),
+	Custom("POST", "/invites/multiuse", makeInviteLink),
+	Do("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID, Multi: true} }, silent),
+	Do("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID} }, silent),
+	Custom("POST", "/invites/{invite_id}/resend", resendInvite),
+}
+
+var inviteEvents = []EventKind{
+	Event(func(e *realm.InvitesChanged, to *To) any { return obj{"type": "invites_changed"} }),
+}
+
+type inviteIDForm struct {
+	ID int64 `path:"invite_id"`
+}
+
+// inviteOptions is what both kinds of invitation take.
+type inviteOptions struct {
+	Minutes  form.Null[int64] `form:"invite_expires_in_minutes"`
+	Role     int64            `form:"invite_as,default=400,in=100|200|300|400|600"`
+	Groups   []realm.GroupID  `form:"group_ids,maxitems=1000"`
+	Defaults bool             `form:"include_realm_default_subscriptions"`
+	Welcome  *string          `form:"welcome_message_custom_text,raw,maxlen=8000"`
+}
+
+func (f inviteOptions) invitation(channels []realm.ChannelID) realm.Invitation {
+	i := realm.Invitation{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults, Notify: true, Welcome: f.Welcome}
+	minutes := int64(realm.InviteValidity)
+	switch {
+	case !f.Minutes.Set:
+		i.Minutes = &minutes
+	case !f.Minutes.IsNull:
+		i.Minutes = &f.Minutes.Value
+	}
+	return i
+}
+
+type inviteForm struct {
+	Emails   string            `form:"invitee_emails,required"`
+	Channels []realm.ChannelID `form:"stream_ids,required,maxitems=10000"`
+	inviteOptions
+	Notify bool `form:"notify_referrer_on_join,default=true"`
+}
+
+func inviteByMail(c *Call, f inviteForm) (Answer, error) {
+	cmd := realm.InviteByMail{Invitation: f.invitation(f.Channels), Emails: f.Emails, Daily: c.Tools.DailyInvites}
+	cmd.Notify = f.Notify
+	made, err := Play(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range made.Letters { // the invitations are on disk: now they may be told of
+		c.send(c.invitation(l))
+	}
+	if made.Failure != nil {
+		return nil, made.Failure
+	}
+	return Answer{}, nil
+}
+
+func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
+	l, err := Play(c, realm.ResendInvite{ID: f.ID})
+	if err != nil {
+		return nil, err
+	}
+	c.send(c.invitation(l))
+	return Answer{}, nil
+}
+
+// joinURL is where a link's owner joins.
+func (c *Call) joinURL(token string) string { return c.Site.URL + JoinPath + token }
+
+// JoinPath is where invitations lead; the token follows.
+const JoinPath = "/join/"
+
+func (c *Call) invitation(l realm.InviteLetter) Letter {
+	who := l.Inviter
+	if who == "" {
+		who = "Somebody"
+	}
+	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", c.joinURL(l.Token)}
+	if l.Invite.Expires != 0 {
+		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires, 0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
+	}
+	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
+	return Letter{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p}
+}
+
+type inviteLinkForm struct {
+	Channels []realm.ChannelID `form:"stream_ids,maxitems=10000"`
+	inviteOptions
+}
+
+func makeInviteLink(c *Call, f inviteLinkForm) (Answer, error) {
+	token, err := Play(c, realm.MakeInviteLink{Invitation: f.invitation(f.Channels)})
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"invite_link": c.joinURL(token)}, nil
+}
+
+func getInvites(c *Call, v realm.View, _ none) (Answer, error) {
+	list, err := v.ManagedInvites()
+	if err != nil {
+		return nil, err
+	}
+	out := []any{}
+	for _, i := range list {
+		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role, "is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
+		if i.Expires != 0 {
+			o["expiry_date"] = i.Expires
+		}
+		if i.Multi {
+			o["link_url"] = c.joinURL(c.Tools.LinkToken(c.Realm, i.ID))
+		} else {
+			o["email"] = i.Email
+		}
+		out = append(out, o)
+	}
+	return Answer{"invites": out}, nil
+}
+
+// Invited looks up what a link stands for, for the page it leads to.
+func Invited(c *Call, token string) (realm.Joinable, error) {
+	return Look(c, func(v realm.View) (realm.Joinable, error) { return v.InviteAt(c.Tools.HashKey(token)) })
+}
+
+// Join makes the account of somebody who followed a link and filled in the page.
+func Join(c *Call, token, email, name, password string) error {
+	if _, err := Invited(c, token); err != nil { // before the password is hashed, which costs
+		return err
+	}
+	if err := checkPassword(password); err != nil {
+		return err
+	}
+	hash, err := c.Tools.HashPassword(password)
+	if err != nil {
+		return err
+	}
+	c.Caller = realm.Caller{System: true, Client: c.Caller.Client}
+	_, err = Play(c, realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name, Password: hash})
+	return err
+}

@@ -1,0 +1,212 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+
+	"parley/wire"
+)
+
+// server is a real SMTP server that refuses the first attempts.
+type server struct {
+	port   int
+	refuse []error // of each attempt, nil to take it
+	came   chan string
+
+	mu    sync.Mutex
+	tried int
+}
+
+func startServer(t *testing.T, secure *tls.Config, refuse ...error) *server {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{port: l.Addr().(*net.TCPAddr).Port, refuse: refuse, came: make(chan string, 10)}
+	x := smtp.NewServer(s)
+	x.Domain, x.TLSConfig = "localhost", secure
+	go x.Serve(l)
+	t.Cleanup(func() { x.Close() })
+	return s
+}
+
+func (s *server) NewSession(*smtp.Conn) (smtp.Session, error) { return &session{s: s}, nil }
+
+type session struct {
+	s     *server
+	known bool
+	to    string
+}
+
+func (*session) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (x *session) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user != "parley" || password != "secret" {
+			return errors.New("who are you")
+		}
+		x.known = true
+		return nil
+	}), nil
+}
+
+func (x *session) Mail(string, *smtp.MailOptions) error {
+	if !x.known {
+		return smtp.ErrAuthRequired
+	}
+	return nil
+}
+
+func (x *session) Rcpt(to string, _ *smtp.RcptOptions) error { x.to = to; return nil }
+func (*session) Reset()                                      {}
+func (*session) Logout() error                               { return nil }
+
+func (x *session) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	x.s.mu.Lock()
+	defer x.s.mu.Unlock()
+	n := x.s.tried
+	x.s.tried++
+	if n < len(x.s.refuse) && x.s.refuse[n] != nil {
+		return x.s.refuse[n]
+	}
+	x.s.came <- x.to + "\n" + string(text)
+	return nil
+}
+
+// certificate is a pair for 127.0.0.1 and a client that trusts it.
+func certificate(t *testing.T) (server, client *tls.Config) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, _ := x509.ParseCertificate(der)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+}
+
+// logbook is a log a test reads.
+type logbook struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+var hello = wire.Letter{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com", Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"}}
+
+func post(t *testing.T, c Config) (*Post, *logbook) {
+	book := &logbook{}
+	c.From = "Parley <noreply@example.com>"
+	p, err := NewPost(c, slog.New(slog.NewTextHandler(book, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, book
+}
+
+func TestLettersArriveAlthoughTheServerIsBusyAtFirst(t *testing.T) {
+	secure, trusting := certificate(t)
+	busy := &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "busy"}
+	s := startServer(t, secure, busy, busy)
+	p, book := post(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting, Pauses: []time.Duration{time.Millisecond, time.Millisecond}})
+	p.Send(hello)
+	select {
+	case text := <-s.came:
+		for _, want := range []string{"bo@example.com\n", "Subject: Hi Bcc: eve@example.com\r\n", "multipart/alternative", "Olive <3 invites you.", "Olive &lt;3 invites you.", "Auto-Submitted: auto-generated"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the letter lacks %q:\n%s", want, text)
+			}
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("nothing came; log:\n%s", book)
+	}
+	if err := p.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusedLettersAreGivenUpAndLogged(t *testing.T) {
+	secure, trusting := certificate(t)
+	s := startServer(t, secure, &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"})
+	p, book := post(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting})
+	p.Send(hello)
+	p.Close(context.Background())
+	if s.tried != 1 || !strings.Contains(book.String(), "mail given up") || !strings.Contains(book.String(), "bo@example.com") {
+		t.Errorf("tried %d times; log:\n%s", s.tried, book)
+	}
+}
+
+func TestLettersDoNotGoWithoutTheirSecurity(t *testing.T) {
+	s := startServer(t, nil) // offers no TLS
+	p, book := post(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, Pauses: []time.Duration{}})
+	p.Send(hello)
+	p.Close(context.Background())
+	if s.tried != 0 || !strings.Contains(book.String(), "mail given up") {
+		t.Errorf("tried %d times; log:\n%s", s.tried, book)
+	}
+}
+
+func TestWithoutAServerLettersLieInTheOutbox(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "outbox")
+	p, _ := post(t, Config{Security: StartTLS, Outbox: dir})
+	for range 3 {
+		p.Send(hello)
+	}
+	p.Close(context.Background())
+	p.Send(hello) // too late: must neither be kept nor block
+	list, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(list) != 3 {
+		t.Fatalf("the outbox holds %v", list)
+	}
+	text, err := os.ReadFile(list[0])
+	if err != nil || !strings.Contains(string(text), "https://chat.example.com/join/abc") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+func TestConfigurationsAreChecked(t *testing.T) {
+	for _, c := range []Config{{From: "a@example.com", Security: "maybe"}, {From: "nobody", Security: TLS}, {Security: TLS}} {
+		if c.Check() == nil {
+			t.Errorf("%+v was accepted", c)
+		}
+	}
+}
