@@ -32,6 +32,7 @@ type (
 	through struct { // every queue of a shard has acknowledged everything up to seq
 		shard int
 		seq   realm.Seq
+		heard realm.Seq // newest number the shard had heard of
 	}
 	finish struct{ done chan error }
 )
@@ -50,6 +51,7 @@ type realmActor struct {
 	kept     []realm.Told
 	keptRows map[realm.Seq]bool
 	acked    [Shards]realm.Seq
+	opened   [Shards]realm.Seq // newest registration of each shard
 
 	// The running snapshot, if any.
 	cut      *realm.Cut
@@ -150,6 +152,9 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("realm %d: %w", id, err)
 	}
 	h.startRealm(a, presence.New())
+	for _, k := range h.shards { // also the ones without users report how far they are
+		h.root.Send(k, &revive{realm: a.handle})
+	}
 	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
 	})
@@ -260,6 +265,12 @@ func (a *realmActor) turn(m *ask) (p pending) {
 			a.keep(t)
 		}
 	}
+	for i, f := range facts {
+		if o, ok := f.(*realm.QueueOpened); ok { // from here on the shard owes an acknowledgement
+			k, n := shardOf(o.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
+			a.opened[k], a.acked[k] = n, min(a.acked[k], n)
+		}
+	}
 	return p
 }
 
@@ -354,8 +365,12 @@ func (a *realmActor) keep(t realm.Told) {
 	}
 }
 
-// through drops kept notices that every queue has acknowledged.
+// through drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
+// says nothing of that queue.
 func (a *realmActor) through(m through) {
+	if m.heard < a.opened[m.shard] {
+		return
+	}
 	a.acked[m.shard] = m.seq
 	low := realm.Seq(math.MaxUint64)
 	for _, s := range a.acked {

@@ -53,7 +53,7 @@ type shardRealm struct {
 	handle   *handle
 	sessions map[realm.UserID]*session.Session
 	seq      realm.Seq // newest fact heard of
-	reported realm.Seq
+	reported through   // what the realm was last told
 }
 
 func newShard(h *House, n int) *shard {
@@ -327,9 +327,9 @@ func (s *shard) sweep(now int64) {
 				low = min(low, q.Through(r.seq))
 			}
 		}
-		if low != r.reported {
-			r.reported = low
-			s.h.root.Send(r.handle.pid, through{s.n, low})
+		if report := (through{s.n, low, r.seq}); report != r.reported {
+			r.reported = report
+			s.h.root.Send(r.handle.pid, report)
 		}
 	}
 }
