@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -123,13 +125,13 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 		}
 	})
 	byName(found)
-	list := []any{}
+	list := []json.RawMessage{}
 	for _, ch := range found {
-		o := channelObject(v.ChannelInfo(ch))
+		var more []byte
 		if f.Default {
-			o["is_default"] = ch.Default
+			more = strconv.AppendBool([]byte(`"is_default":`), ch.Default)
 		}
-		list = append(list, o)
+		list = append(list, splice(v.ChannelFace(ch, channelFace), more))
 	}
 	return Answer{"streams": list}, nil
 }

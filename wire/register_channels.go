@@ -1,10 +1,10 @@
 package wire
 
 import (
+	"encoding/json"
 	"slices"
 
 	"parley/actors/realm"
-	"parley/wire/form"
 )
 
 // visibleChannels is every channel the registering client may be told of, by name.
@@ -24,9 +24,9 @@ func streamsSection(s *state) {
 	if s.Me() == nil {
 		return
 	}
-	list := []any{}
+	list := []json.RawMessage{}
 	for _, c := range s.visibleChannels() {
-		list = append(list, channelObject(s.ChannelInfo(c)))
+		list = append(list, splice(s.ChannelFace(c, channelFace)))
 	}
 	s.a["streams"] = list
 }
@@ -34,30 +34,19 @@ func streamsSection(s *state) {
 // subscriptionsSection is the three lists of channels: subscribed now, formerly, never. A visitor is shown the
 // web-public ones as if subscribed.
 func subscriptionsSection(s *state) {
-	now, before, never := []any{}, []any{}, []any{}
+	now, before, never := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
 	recent := recently(s.View, s.recent)
 	for _, c := range s.visibleChannels() {
-		members := s.Subscribers != form.NoSubscribers && s.MaySeeSubscribers(c)
 		x := s.SubscriptionOf(s.User, c.ID)
-		if x != nil || s.Me() == nil {
-			o := subscriptionObject(s.SubscriptionInfo(s.User, c, members), s.Client, recent)
-			if x == nil || x.Active {
-				now = append(now, o)
-			} else {
-				before = append(before, o)
-			}
-			continue
+		o := subscriptionJSON(s.View, c, s.Client, recent)
+		switch {
+		case x != nil && x.Active, s.Me() == nil:
+			now = append(now, o)
+		case x != nil:
+			before = append(before, o)
+		case !s.Me().IsGuest() || c.WebPublic:
+			never = append(never, o)
 		}
-		if me := s.Me(); me.IsGuest() && !c.WebPublic {
-			continue
-		}
-		o := channelObject(s.ChannelInfo(c))
-		var list []realm.UserID
-		if members {
-			list = s.Realm.Subscribers(c.ID)
-		}
-		roster(o, list, s.Subscribers, recent)
-		never = append(never, o)
 	}
 	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now, before, never
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"strconv"
 
 	"parley/actors/presence"
@@ -41,24 +42,6 @@ const fullSubscribers = 250
 // partialDays is how long ago a user in a partial list was here at last (protocol).
 const partialDays = 14
 
-// roster puts what a client wants to know of a channel's subscribers into its object. recent says who belongs into a
-// partial list beside bots; nil sends full lists.
-func roster(o obj, members []realm.UserID, wanted form.IncludeSubscribers, recent func(realm.UserID) bool) {
-	switch {
-	case wanted == form.NoSubscribers:
-	case wanted == form.PartialSubscribers && len(members) >= fullSubscribers && recent != nil:
-		part := []realm.UserID{}
-		for _, u := range members {
-			if recent(u) {
-				part = append(part, u)
-			}
-		}
-		o["partial_subscribers"] = part
-	default:
-		o["subscribers"] = nonNil(members)
-	}
-}
-
 // recently is who belongs into partial lists: bots, people who are here, and people whose presence is younger than
 // partialDays.
 func recently(v realm.View, rows []presence.Row) func(realm.UserID) bool {
@@ -70,34 +53,48 @@ func recently(v realm.View, rows []presence.Row) func(realm.UserID) bool {
 	return func(u realm.UserID) bool { return seen[u] || v.Listening(u) || v.Find(u).IsBot() }
 }
 
-// subscriptionObject is a channel with one user's settings for it.
-func subscriptionObject(s realm.SubscriptionInfo, to Client, recent func(realm.UserID) bool) obj {
+// subscriptionObject is a channel with one user's settings for it, as an event tells it: with all subscribers.
+func subscriptionObject(s realm.SubscriptionInfo, to Client) obj {
 	o := channelObject(s.ChannelInfo)
+	personal(o, s, to)
+	if to.Subscribers != form.NoSubscribers {
+		o["subscribers"] = nonNil(s.Members)
+	}
+	return o
+}
+
+// notification is one notification setting of a channel: the user's own, or what it inherits.
+type notification struct {
+	name      string
+	own       *bool
+	inherited bool
+}
+
+func notifications(s realm.SubscriptionInfo) [5]notification {
+	return [5]notification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible},
+		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
+}
+
+// personal puts a user's own settings of a channel into an object.
+func personal(o obj, s realm.SubscriptionInfo, to Client) {
 	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
-	for _, x := range []struct {
-		name     string
-		own      *bool
-		inherits bool
-	}{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible}, {"push_notifications", s.Push, s.Inherited.Push},
-		{"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}} {
+	for _, x := range notifications(s) {
 		switch {
 		case x.own != nil:
 			o[x.name] = *x.own
 		case to.Has(realm.CapNotificationSettingsNull):
 			o[x.name] = nil
 		default:
-			o[x.name] = x.inherits
+			o[x.name] = x.inherited
 		}
 	}
-	roster(o, s.Members, to.Subscribers, recent)
-	return o
 }
 
 func subscriptionAdded(e *realm.SubscriptionAdded, to *To) any {
 	if e.Info.Archived && !to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
-	return obj{"type": "subscription", "op": "add", "subscriptions": []any{subscriptionObject(e.For(to.User), to.Client, nil)}}
+	return obj{"type": "subscription", "op": "add", "subscriptions": []any{subscriptionObject(e.For(to.User), to.Client)}}
 }
 
 func subscriptionSet(e *realm.SubscriptionSet, to *To) []any {
@@ -130,10 +127,9 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 			}
 		}
 		byName(found)
-		list, recent := []any{}, recently(v, rows)
+		list, recent := []json.RawMessage{}, recently(v, rows)
 		for _, ch := range found {
-			members := f.Subscribers != form.NoSubscribers && v.MaySeeSubscribers(ch)
-			list = append(list, subscriptionObject(v.SubscriptionInfo(v.User, ch, members), Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
+			list = append(list, subscriptionJSON(v, ch, Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
 		}
 		return Answer{"subscriptions": list}, nil
 	})

@@ -49,6 +49,7 @@ func (*ChannelArchived) EventType() string { return "stream" }
 func (f *ChannelArchived) apply(r *Realm) {
 	c := r.chans.change(f.Channel)
 	c.Archived = true
+	r.reface(c.ID)
 	if len(f.Cleared) > 0 {
 		o := r.org.change(0)
 		for _, s := range f.Cleared {
@@ -81,7 +82,10 @@ type ChannelUnarchived struct {
 
 func (*ChannelUnarchived) EventType() string { return "stream" }
 
-func (f *ChannelUnarchived) apply(r *Realm) { r.chans.change(f.Channel).Archived = false }
+func (f *ChannelUnarchived) apply(r *Realm) {
+	r.chans.change(f.Channel).Archived = false
+	r.reface(f.Channel)
+}
 
 func (f *ChannelUnarchived) tell(r *Realm) []Notice {
 	c := r.chans.must(f.Channel)

@@ -334,6 +334,7 @@ func (*ChannelChanged) EventType() string { return "stream" }
 
 func (f *ChannelChanged) apply(r *Realm) {
 	c := r.chans.change(f.Channel)
+	r.reface(c.ID)
 	switch f.Property {
 	case "name":
 		delete(r.by.channelName, fold(c.Name))
@@ -381,6 +382,7 @@ func (*ChannelPrivacySet) EventType() string { return "stream" }
 
 func (f *ChannelPrivacySet) apply(r *Realm) {
 	c := r.chans.change(f.Channel)
+	r.reface(c.ID)
 	c.Private, c.WebPublic, c.History = f.Private, f.WebPublic, f.History
 }
 

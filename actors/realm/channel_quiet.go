@@ -3,6 +3,10 @@ package realm
 // recentlyActive is how long after its last message a channel still counts as active: 180 days.
 const recentlyActive = 180 * day
 
+func (r *Realm) recentlyActive(c *Channel) bool {
+	return !c.Quiet && r.by.clock-c.LastActive <= recentlyActive
+}
+
 // quietDue finds, once a day, the channels in which nothing was said for so long that they count as active no longer.
 func quietDue(r *Realm, now int64) func(*Turn) (any, error) {
 	if r.by.quietDay == now/day {

@@ -52,6 +52,9 @@ type channelIndex struct {
 	heardKnown  bool
 	traffic     int   // cached: messages in the 28 days before trafficDay
 	trafficDay  int64 // counted from 1970
+	changes     int   // of what clients are told of the row
+	joins       int   // changes of active
+	face        face
 }
 
 // FindChannel is a channel by id whatever the caller may know of it, or nil. Commands use the functions below, which
@@ -386,7 +389,7 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 		i.FirstMessage = MessageID(m)
 	}
 	i.Subscribers = r.SubscriberCount(c.ID)
-	i.RecentlyActive = !c.Quiet && r.by.clock-c.LastActive <= recentlyActive
+	i.RecentlyActive = r.recentlyActive(c)
 	return i
 }
 

@@ -68,12 +68,14 @@ func (r *Realm) channelsOf(u UserID) Set {
 
 // indexActive keeps the channels' active subscribers in step with the account.
 func (r *Realm) indexActive(u *User) {
+	r.by.deactivations++
 	r.channelsOf(u.ID).Each(func(c int64) bool {
 		if ix := r.by.channel[ChannelID(c)]; u.Active {
 			ix.active.Add(int64(u.ID))
 		} else {
 			ix.active.Remove(int64(u.ID))
 		}
+		r.by.channel[ChannelID(c)].joins++
 		return true
 	})
 }
@@ -123,6 +125,7 @@ func (f *Subscribed) apply(r *Realm) {
 		}
 	}
 	ix.heardKnown = false
+	ix.joins++
 }
 
 func (f *Subscribed) tell(r *Realm) []Notice {
@@ -172,6 +175,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 	}
 	r.leave(f.Job, f.Channel, SetOf(f.Users...))
 	ix.heardKnown = false
+	ix.joins++
 }
 
 func (s *Subscription) close(last MessageID) {
@@ -231,15 +235,12 @@ func (u *User) channelNotifications() ChannelNotifications {
 	}
 }
 
-// SubscriptionInfo copies a user's subscription out of the realm.
-func (r *Realm) SubscriptionInfo(u UserID, c *Channel, members bool) SubscriptionInfo {
-	i := SubscriptionInfo{ChannelInfo: r.ChannelInfo(c), KnowsMembers: members, Inherited: r.inherited(u)}
-	if s := r.SubscriptionOf(u, c.ID); s != nil {
+// PersonalInfo is a user's own settings of a channel, without what everybody is told of it.
+func (r *Realm) PersonalInfo(u UserID, c ChannelID) SubscriptionInfo {
+	i := SubscriptionInfo{Inherited: r.inherited(u)}
+	if s := r.SubscriptionOf(u, c); s != nil {
 		i.Subscription = *s
 		i.Spans = nil
-	}
-	if members {
-		i.Members = r.Subscribers(c.ID)
 	}
 	return i
 }

@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/actors/realm/realmtest"
+	"parley/wire/form"
+)
+
+// What is put together from bytes reads as what is made of objects, and follows every change.
+func TestFacesFollowTheirChannels(t *testing.T) {
+	s := realmtest.New(t)
+	ann, bo := s.Join("Ann", realm.Owner), s.Join("Bo")
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "tea \"& more\"", Description: "<b>"}}, Principals: []realm.Principal{{ID: ann}}})
+	c := s.Realm.FindChannelByName("tea \"& more\"")
+	compare := func(after string) {
+		t.Helper()
+		for _, u := range []realm.UserID{ann, bo} {
+			v := s.View(u)
+			for _, to := range []Client{{Subscribers: form.AllSubscribers}, {Caps: realm.CapNotificationSettingsNull}, {Subscribers: form.PartialSubscribers}} {
+				want := channelObject(v.ChannelInfo(c))
+				if v.SubscriptionOf(u, c.ID) != nil {
+					personal(want, v.PersonalInfo(u, c.ID), to)
+				}
+				if to.Subscribers != form.NoSubscribers {
+					want["subscribers"] = v.Subscribers(c.ID)
+					if !v.MaySeeSubscribers(c) {
+						want["subscribers"] = []realm.UserID{}
+					}
+				}
+				var a, b map[string]any
+				if err := json.Unmarshal(subscriptionJSON(v, c, to, func(realm.UserID) bool { return true }), &a); err != nil {
+					t.Fatalf("after %s: %v", after, err)
+				}
+				if err := json.Unmarshal(encode(want), &b); err != nil {
+					t.Fatal(err)
+				}
+				if !reflect.DeepEqual(a, b) {
+					t.Errorf("after %s, user %d is shown\n%v\nwant\n%v", after, u, a, b)
+				}
+			}
+		}
+	}
+	compare("creation")
+	yes, name := true, "coffee"
+	for _, x := range []struct {
+		after string
+		do    func()
+	}{
+		{"joining", func() { realmtest.Do(s, bo, realm.Subscribe{Channels: []realm.Joining{{Name: c.Name}}}) }},
+		{"a message", func() {
+			realmtest.Do(s, ann, realm.SendMessage{ToChannel: true, Channel: c.ID, Topic: "t", Body: realm.Body{Text: "x", HTML: "x"}})
+		}},
+		{"muting", func() {
+			realmtest.Do(s, bo, realm.SetProperties{Changes: []realm.PropertyChange{{Channel: c.ID, Property: "is_muted", Bool: &yes}, {Channel: c.ID, Property: "push_notifications", Bool: &yes}}})
+		}},
+		{"renaming", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Name: &name}) }},
+		{"a group setting", func() {
+			realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Groups: []realm.GroupChange{{Name: "can_send_message_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+		}},
+		{"a week", func() { s.Later(8 * 86400) }},
+		{"privacy", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Private: &yes}) }},
+		{"leaving", func() { realmtest.Do(s, bo, realm.Unsubscribe{Names: []string{name}}) }},
+		{"half a year", func() { s.Later(200 * 86400) }},
+		{"deactivation", func() { realmtest.Do(s, ann, realm.DeactivateUser{User: bo}) }},
+		{"archiving", func() { realmtest.Do(s, ann, realm.ArchiveChannel{Channel: c.ID}) }},
+		{"unarchiving", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Unarchive: true}) }},
+	} {
+		x.do()
+		compare(x.after)
+	}
+}
+
+func TestPartialSubscribers(t *testing.T) {
+	s := realmtest.New(t)
+	ann := s.Join("Ann")
+	bot := realmtest.Do(s, realmtest.System, realm.JoinUser{Name: "Robo", Email: "robo@example.com", Bot: realm.GenericBot, BotOwner: ann})
+	all := []realm.Principal{{ID: ann}, {ID: bot}}
+	var here, gone realm.UserID
+	for i := range fullSubscribers - 2 {
+		gone, here = here, realmtest.Do(s, realmtest.System, realm.JoinUser{Name: fmt.Sprintf("User %d", i), Email: fmt.Sprintf("u%d@example.com", i)})
+		all = append(all, realm.Principal{ID: here})
+	}
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "small"}}, Principals: all[:len(all)-1]})
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "large"}}, Principals: all})
+	v := s.View(ann)
+	recent := recently(v, []presence.Row{{User: here, Connected: s.Now - 13*86400}, {User: gone, Connected: s.Now - 15*86400}})
+	show := func(name string) (o struct {
+		Subscribers *[]realm.UserID `json:"subscribers"`
+		Partial     *[]realm.UserID `json:"partial_subscribers"`
+	}) {
+		if err := json.Unmarshal(subscriptionJSON(v, v.FindChannelByName(name), Client{Subscribers: form.PartialSubscribers}, recent), &o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	if o := show("small"); o.Partial != nil || o.Subscribers == nil || len(*o.Subscribers) != fullSubscribers-1 {
+		t.Errorf("below %d subscribers the list must be full: %+v", fullSubscribers, o)
+	}
+	if o := show("large"); o.Subscribers != nil || o.Partial == nil || !reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
+		t.Errorf("the partial list must hold bots and the people of the last 14 days: %v", o.Partial)
+	}
+}
