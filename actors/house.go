@@ -46,6 +46,14 @@ type Disk interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
+// Services calls what outgoing-webhook bots stand for. Trigger must not block.
+type Services interface {
+	Trigger(realm.ID, wire.Site, *realm.ServiceTriggered)
+}
+
+// Call has a message's services called from now on.
+func (h *House) Call(s Services) { h.services.Store(&s) }
+
 // Limits of the house; each protects the process from one busy part.
 const (
 	// Shards is how many session actors there are: enough that two cores never wait for one, few enough that a
@@ -87,6 +95,7 @@ type House struct {
 	Metrics Metrics
 	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
 	Renderer wire.Renderer
+	services atomic.Pointer[Services]
 }
 
 // Metrics are counted where things happen and read by the metrics page.

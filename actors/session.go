@@ -184,6 +184,11 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 		return
 	case *realm.Ticked:
 		return // only the number matters
+	case *realm.ServiceTriggered:
+		if services := s.h.services.Load(); services != nil && t.Seq > r.handle.revived { // once is enough
+			(*services).Trigger(r.handle.id, r.handle.site, e)
+		}
+		return
 	}
 	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h})
 	for _, u := range n.To {

@@ -60,21 +60,8 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
 	cmd := realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwn(c))}
 	if f.Type == "stream" || f.Type == "channel" {
-		if !f.To.Given() {
-			return cmd, realm.Bad("Missing channel")
-		}
-		to, err := f.To.Channel()
-		if err != nil {
+		if err := f.channel(c, &cmd); err != nil {
 			return cmd, err
-		}
-		if !f.Topic.Set {
-			return cmd, realm.Bad("Missing topic")
-		}
-		cmd.ToChannel, cmd.Topic = true, f.Topic.Value
-		if to.ByID {
-			cmd.Channel = realm.ChannelID(to.ID)
-		} else {
-			cmd.ChannelName = to.Name
 		}
 	} else {
 		to, err := f.To.Direct()
@@ -101,6 +88,36 @@ func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
 	}
 	cmd.Body, cmd.Content, err = render(c, text)
 	return cmd, err
+}
+
+// channel reads where a channel message goes; a bot may have a channel it sends to unless it says otherwise.
+func (f *sendForm) channel(c *Call, cmd *realm.SendMessage) error {
+	cmd.ToChannel = true
+	if !f.To.Given() {
+		if c.Account == nil || c.Account.Bot == realm.Human {
+			return realm.Bad("Missing channel")
+		}
+		var err error
+		if cmd.Channel, err = Look(c, func(v realm.View) (realm.ChannelID, error) { return v.BotOf(v.User).Sending, nil }); err != nil {
+			return err
+		}
+		if cmd.Channel == 0 {
+			return realm.Bad("Missing channel")
+		}
+	} else {
+		to, err := f.To.Channel()
+		if err != nil {
+			return err
+		}
+		if cmd.Channel, cmd.ChannelName = realm.ChannelID(to.ID), to.Name; to.ByID && cmd.Channel <= 0 {
+			return realm.Refuse(realm.Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+cmd.Channel.String()+"' does not exist").With("stream_id", cmd.Channel)
+		}
+	}
+	if !f.Topic.Set {
+		return realm.Bad("Missing topic")
+	}
+	cmd.Topic = f.Topic.Value
+	return nil
 }
 
 // readsOwn: the caller's program is one whose user is taken to have read what he sends.

@@ -90,6 +90,7 @@ var kinds = map[uint16]any{
 	229: (*MessagesGone)(nil),
 	230: (*HistoryBegins)(nil),
 	231: (*MessagesDeleted)(nil),
+	232: (*ServiceTriggered)(nil),
 
 	// 280-319 reading: flags
 	280: (*FlagsChanged)(nil),

@@ -96,8 +96,13 @@ func (r *Realm) messageLink(me *User, i MessageInfo) string {
 	if i.Channel != 0 && !strings.ContainsAny(i.ChannelName+i.Topic, "*>@`") {
 		return "#**" + i.ChannelName + ">" + i.Topic + "@" + i.ID.String() + "**"
 	}
+	return "[a message](" + r.messageAddress(me, i) + ")"
+}
+
+// messageAddress is where a client finds a message.
+func (r *Realm) messageAddress(me *User, i MessageInfo) string {
 	if i.Channel != 0 {
-		return "[a message](#narrow/channel/" + i.Channel.String() + "/near/" + i.ID.String() + ")"
+		return "#narrow/channel/" + i.Channel.String() + "/near/" + i.ID.String()
 	}
 	var people []string
 	for _, p := range i.People {
@@ -105,7 +110,7 @@ func (r *Realm) messageLink(me *User, i MessageInfo) string {
 			people = append(people, strconv.FormatInt(int64(p.ID), 10))
 		}
 	}
-	return "[a direct message](#narrow/dm/" + strings.Join(people, ",") + "/near/" + i.ID.String() + ")"
+	return "#narrow/dm/" + strings.Join(people, ",") + "/near/" + i.ID.String()
 }
 
 // ReminderAdded says somebody will be reminded.

@@ -35,6 +35,8 @@ type config struct {
 	Debug    string `toml:"debug-listen" help:"address for metrics (Prometheus text) and Go profiles; asks no login, so keep it private"`
 	Proxies  string `toml:"trusted-proxies" help:"addresses or networks, comma-separated, whose X-Forwarded-For is believed"`
 
+	Webhooks string `toml:"webhooks-allow" help:"networks inside, comma-separated, that outgoing-webhook bots may call nevertheless"`
+
 	RateLimit      int           `toml:"rate-limit" help:"requests a minute of one account; 0 switches rate limits off"`
 	AnonymousLimit int           `toml:"anonymous-rate-limit" help:"requests a minute of one address without login"`
 	LoginLimit     int           `toml:"login-limit" help:"failed logins of one account in half an hour"`

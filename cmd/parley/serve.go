@@ -20,6 +20,7 @@ import (
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
+	"parley/wire/webhooks"
 )
 
 // patience is how long a stopping server waits for what is in flight.
@@ -88,6 +89,12 @@ func serve(args []string) error {
 		return errors.Join(err, library.Close(), store.Close())
 	}
 	tools.Mail, tools.DailyInvites, tools.LinkToken = post.Send, c.DailyInvites, house.LinkToken
+	inside, err := httpd.ParseProxies(c.Webhooks)
+	if err != nil {
+		return errors.Join(fmt.Errorf("webhooks-allow: %w", err), library.Close(), store.Close())
+	}
+	services := webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside})
+	house.Call(services)
 	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
@@ -124,7 +131,9 @@ func serve(args []string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(ctx), house.Close(ctx), post.Close(ctx), library.Close(), store.Close())
+	err = errors.Join(err, server.Shutdown(ctx))
+	services.Close() // while the house can still answer
+	return errors.Join(err, house.Close(ctx), post.Close(ctx), library.Close(), store.Close())
 }
 
 // searchDir is where the full-text indexes are.

@@ -1,0 +1,285 @@
+package webhooks
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// stand is a realm without actors or disk, as the calls see the server: every turn is done at once.
+type stand struct {
+	House
+	t     *testing.T
+	mu    sync.Mutex
+	r     *realm.Realm
+	texts map[realm.BodyRef]realm.Body
+	said  chan string // what bots said, as "author: text"
+}
+
+func (s *stand) moment() realm.Moment {
+	return realm.Moment{Now: 1_700_000_000, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u" }, Key: func(realm.UserID, int64) string { return "key" },
+		Hash: func(string) (h [32]byte) { return h }}
+}
+
+func (s *stand) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, facts, _, err := realm.Play(s.r, c, s.moment(), decide)
+	for _, f := range facts {
+		if m, ok := f.(*realm.MessageSent); ok {
+			s.texts[realm.BodyRef{Message: m.ID}] = m.Body
+			s.said <- s.r.Find(m.Sender).Name + ": " + m.Body.Text
+		}
+	}
+	return a, err
+}
+
+func (s *stand) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return look(s.r.ViewAs(c, 1_700_000_000))
+}
+
+func (s *stand) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.texts[ref]
+	return b, ok
+}
+
+func (s *stand) Dialect(realm.ID) realm.Seq { return 0 }
+
+func do[A any](s *stand, c realm.Caller, cmd realm.Command[A]) A {
+	s.t.Helper()
+	a, err := s.Turn(1, c, func(t *realm.Turn) (any, error) {
+		a, err := cmd.Decide(t)
+		return a, err
+	})
+	if err != nil {
+		s.t.Fatalf("%T: %v", cmd, err)
+	}
+	v, _ := a.(A)
+	return v
+}
+
+// newStand has Ann, her bot, and a message to it; the event names the service.
+func newStand(t *testing.T, service string, slack bool) (*stand, *realm.ServiceTriggered) {
+	s := &stand{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}, said: make(chan string, 1000)}
+	system := realm.Caller{System: true}
+	do(s, system, realm.FoundRealm{Name: "x"})
+	ann := realm.Caller{User: do(s, system, realm.JoinUser{Name: "Ann", Email: "ann@example.org"}), Client: "test"}
+	kind := 1
+	if slack {
+		kind = 2
+	}
+	b := do(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo", Type: realm.OutgoingWebhook, URL: service, Interface: kind})
+	var e *realm.ServiceTriggered
+	_, _, told, err := realm.Play(s.r, ann, s.moment(), func(t *realm.Turn) (any, error) {
+		return realm.SendMessage{People: []realm.Principal{{ID: b.ID}}, Body: realm.Body{Text: "hi *bot*", HTML: "<p>hi <em>bot</em></p>"}}.Decide(t)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range told {
+		for _, n := range x.Notices {
+			if f, ok := n.Event.(*realm.ServiceTriggered); ok {
+				e = f
+			}
+		}
+	}
+	if e == nil || e.Mention || e.Service.URL != service {
+		t.Fatalf("a message to the bot triggered %+v", e)
+	}
+	return s, e
+}
+
+func (s *stand) caller(allow ...string) *Caller {
+	o := Options{House: s, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, Pause: time.Millisecond}
+	for _, p := range allow {
+		o.Allow = append(o.Allow, netip.MustParsePrefix(p))
+	}
+	c := New(o)
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+func (s *stand) hear() string {
+	s.t.Helper()
+	select {
+	case x := <-s.said:
+		return x
+	case <-time.After(10 * time.Second):
+		s.t.Fatal("nobody said anything")
+	}
+	return ""
+}
+
+// service answers each call with the next of some handlers, the last one over and over.
+func service(t *testing.T, handlers ...http.HandlerFunc) string {
+	var mu sync.Mutex
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		next := handlers[0]
+		if len(handlers) > 1 {
+			handlers = handlers[1:]
+		}
+		mu.Unlock()
+		next(w, r)
+	}))
+	t.Cleanup(h.Close)
+	return h.URL
+}
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+func TestAnswerIsSaid(t *testing.T) {
+	var got map[string]any
+	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+		json.NewDecoder(r.Body).Decode(&got)
+		io.WriteString(w, `{"content": "hello yourself"}`)
+	}), false)
+	s.caller("127.0.0.0/8").Trigger(1, wire.Site{Host: "h"}, e)
+	if x := s.hear(); x != "Robo: hello yourself" {
+		t.Errorf("said %q", x)
+	}
+	m, _ := got["message"].(map[string]any)
+	if got["data"] != "hi *bot*" || got["trigger"] != "direct_message" || got["bot_full_name"] != "Robo" || got["token"] == "" || m["rendered_content"] != "<p>hi <em>bot</em></p>" || m["type"] != "private" {
+		t.Errorf("the service was told %v", got)
+	}
+}
+
+func TestSlackInterface(t *testing.T) {
+	var got url.Values
+	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+		r.ParseForm()
+		got = r.PostForm
+		io.WriteString(w, `{"text": "ok"}`)
+	}), true)
+	s.caller("127.0.0.0/8").Trigger(1, wire.Site{Host: "h"}, e)
+	if x := s.hear(); x != "Robo: ok" || got.Get("text") != "hi *bot*" || got.Get("user_name") != "Ann" {
+		t.Errorf("said %q after %v", x, got)
+	}
+}
+
+func TestServiceIsTriedAgain(t *testing.T) {
+	s, e := newStand(t, service(t, answer(503, ""), answer(500, ""), answer(200, `{"response_string": "third time"}`)), false)
+	s.caller("127.0.0.0/8").Trigger(1, wire.Site{}, e)
+	if x := s.hear(); x != "Robo: third time" {
+		t.Errorf("said %q", x)
+	}
+}
+
+func TestFailureIsTold(t *testing.T) {
+	for name, x := range map[string]struct {
+		reply  http.HandlerFunc
+		say    string
+		reason string
+	}{
+		"refused":  {answer(400, "no such thing"), "Robo: Failure! The webhook got a response with status code *400*.", "no such thing"},
+		"down":     {answer(502, ""), "Robo: Failure! The webhook got a response with status code *502*.", "502"},
+		"no JSON":  {answer(200, "<html>"), "Robo: Failure! Third party is unavailable.", "not JSON"},
+		"redirect": {answer(302, ""), "Robo: Failure! The webhook got a response with status code *302*.", "302"},
+		"endless":  {answer(200, strings.Repeat(" ", maxAnswer+1)), "Robo: Failure! Third party is unavailable.", "longer than"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, e := newStand(t, service(t, x.reply), false)
+			s.caller("127.0.0.0/8").Trigger(1, wire.Site{}, e)
+			if say := s.hear(); say != x.say {
+				t.Errorf("the bot said %q", say)
+			}
+			if say := s.hear(); !strings.HasPrefix(say, "Notification Bot: ") || !strings.Contains(say, x.reason) {
+				t.Errorf("the owner was told %q", say)
+			}
+		})
+	}
+}
+
+func TestNothingIsAnAnswerToo(t *testing.T) {
+	called := make(chan bool, 2)
+	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"response_not_required": true, "content": "x"}`)
+		called <- true
+	}), false)
+	c := s.caller("127.0.0.0/8")
+	c.Trigger(1, wire.Site{}, e)
+	<-called
+	c.Close()
+	if len(s.said) != 0 {
+		t.Errorf("the bot said %q", <-s.said)
+	}
+}
+
+func TestInsideIsNotCalled(t *testing.T) {
+	called := make(chan bool, 10)
+	s, e := newStand(t, service(t, func(http.ResponseWriter, *http.Request) { called <- true }), false)
+	s.caller().Trigger(1, wire.Site{}, e)
+	if x := s.hear(); x != "Robo: Failure! Third party is unavailable." {
+		t.Errorf("the bot said %q", x)
+	}
+	if len(called) != 0 {
+		t.Error("a service on the loopback was called")
+	}
+	c := s.caller()
+	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "10.1.2.3:80", "192.168.0.1:80", "172.16.0.1:443", "169.254.169.254:80", "[fe80::1%eth0]:80", "[fd00::1]:80", "100.64.0.1:80",
+		"0.0.0.0:80", "[::ffff:10.0.0.1]:80", "[64:ff9b::a00:1]:80", "[2002:a00:1::]:80", "224.0.0.1:80", "255.255.255.255:80", "nonsense"} {
+		var inside *insideError
+		if !errors.As(c.check(address), &inside) {
+			t.Errorf("%s may be called", address)
+		}
+	}
+	for _, address := range []string{"93.184.216.34:443", "[2606:2800:220:1::1]:443"} {
+		if err := c.check(address); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestQueuesAreBounded(t *testing.T) {
+	release := make(chan bool)
+	var mu sync.Mutex
+	var order []int64
+	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+		var got struct{ Message struct{ ID int64 } }
+		json.NewDecoder(r.Body).Decode(&got)
+		mu.Lock()
+		order = append(order, got.Message.ID)
+		mu.Unlock()
+		<-release
+	}), false)
+	c := s.caller("127.0.0.0/8")
+	for i := range maxOfOneBot + 50 {
+		x := *e
+		x.Message.ID = realm.MessageID(i + 1)
+		c.Trigger(1, wire.Site{}, &x)
+	}
+	c.mu.Lock()
+	if c.total > maxOfOneBot {
+		t.Errorf("%d calls wait for one bot", c.total)
+	}
+	c.mu.Unlock()
+	for range 10 {
+		release <- true
+	}
+	close(release)
+	c.Close()
+	if !slices.IsSorted(order) || len(order) < 10 {
+		t.Errorf("called in the order %v", order)
+	}
+}
