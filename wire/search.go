@@ -68,7 +68,7 @@ func (s *searching) page(c *Call, terms []realm.Term, r realm.Range) (realm.Page
 			if err != nil {
 				return realm.Page{}, err
 			}
-			return n.Page(v.Spot(n, r.Anchor).In(nil), r, nil), nil
+			return n.Page(v.Spot(&n, r.Anchor).In(nil), r, nil), nil
 		})
 	}
 	type place struct {
@@ -80,7 +80,8 @@ func (s *searching) page(c *Call, terms []realm.Term, r realm.Range) (realm.Page
 		if err != nil {
 			return place{}, err
 		}
-		return place{n.Frozen(), v.Spot(n, r.Anchor)}, nil
+		n = n.Frozen()
+		return place{n, v.Spot(&n, r.Anchor)}, nil
 	})
 	if err != nil {
 		return realm.Page{}, err
@@ -154,7 +155,10 @@ func (s *searching) which(c *Call, terms []realm.Term, ids []int64, choose func(
 	}
 	n, err := Look(c, func(v realm.View) (realm.Narrowed, error) {
 		n, err := choose(v, terms, s.found.Hits, set)
-		return n.Frozen(), err
+		if err != nil {
+			return n, err
+		}
+		return n.Frozen(), nil
 	})
 	if err != nil {
 		return nil, err

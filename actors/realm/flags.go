@@ -64,13 +64,14 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
 	have := t.reading.find(me.ID).marks(flag)
 	left := map[ChannelID]bool{}
-	access := map[uint32]bool{}
+	p := places{View: t.View, me: me}
+	p.prepare()
 	for _, id := range ids {
 		m := t.message(id)
-		row := m != nil && t.received(me.ID, id, m)
+		row := m != nil && p.received(id, m)
 		switch {
 		case !row && flag == FlagStarred && add:
-			if m == nil || !t.mayReadCached(me, id, m, access) {
+			if m == nil || !p.readable(id, m) {
 				return Flagged{}, errMessage()
 			}
 			f.Rows.Add(int64(id))
@@ -223,7 +224,7 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 		if err != nil {
 			return a, err
 		}
-		a.Page = n.Page(t.Spot(n, c.Range.Anchor).In(nil), c.Range.Bounded(), nil)
+		a.Page = n.Page(t.Spot(&n, c.Range.Anchor).In(nil), c.Range.Bounded(), nil)
 	}
 	a.Flagged, err = t.flag(me, a.Page.IDs, flag, c.Op == "add")
 	return a, err
@@ -260,10 +261,26 @@ func (ReadAll) Decide(t *Turn) (Done, error) {
 	if me == nil {
 		return Done{}, errNotLoggedIn()
 	}
-	if !t.unreadOf(me.ID).Empty() {
+	if t.hasUnread(me.ID) {
 		t.Record(&AllRead{me.ID, t.LastMessage()})
 	}
 	return Done{}, nil
+}
+
+// hasUnread reports whether a user has an unread message at all.
+func (r *Realm) hasUnread(u UserID) bool {
+	var unread Set
+	unread.AddRange(1, int64(r.LastMessage()))
+	if rd := r.reading.find(u); rd != nil {
+		unread.Subtract(rd.Read)
+		unread.Subtract(Without(rd.Lost, rd.Rows))
+	}
+	found := false
+	r.eachRows(u, func(rows Set) bool {
+		found = rows.Meets(unread)
+		return !found
+	})
+	return found
 }
 
 // AllRead says a reader has read everything up to a message: one run, however many messages that is.

@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"math"
 	"slices"
 	"sort"
 )
@@ -35,13 +36,13 @@ type Range struct {
 
 // Page is a stretch of a narrow.
 type Page struct {
-	IDs                     []MessageID // ascending
-	Anchor                  int64
-	Found, Oldest, Newest   bool
-	before, after, atAnchor int
+	IDs                   []MessageID // ascending
+	Anchor                int64
+	Found, Oldest, Newest bool
 }
 
-// Match decides which messages really belong to a narrow whose phrases are in doubt. nil takes all.
+// Match decides which messages really belong to a narrow whose phrases are in doubt. nil takes all. A match that returns
+// nil ends the looking.
 type Match func([]MessageID) []bool
 
 func (m Match) one(id MessageID) bool { return m == nil || m([]MessageID{id})[0] }
@@ -53,7 +54,7 @@ type Spot struct {
 }
 
 // Spot settles what of an anchor the realm alone knows. It is the caller's own and outlives the view.
-func (v View) Spot(n Narrowed, a Anchor) Spot {
+func (v View) Spot(n *Narrowed, a Anchor) Spot {
 	switch a.Kind {
 	case AnchorOldest:
 		return Spot{}
@@ -61,10 +62,10 @@ func (v View) Spot(n Narrowed, a Anchor) Spot {
 		return Spot{at: min(max(a.ID, 0), NewestAnchor)}
 	case AnchorFirstUnread:
 		if v.User != 0 {
-			return Spot{at: NewestAnchor, among: v.UnreadIn(n)}
+			return v.firstUnread(n)
 		}
 	case AnchorDate:
-		return Spot{at: NewestAnchor, among: v.since(n.IDs, a.Time)}
+		return v.firstSince(n, v.since(a.Time))
 	}
 	return Spot{at: NewestAnchor}
 }
@@ -77,49 +78,98 @@ func (s Spot) In(match Match) int64 {
 	return s.at
 }
 
-// UnreadIn is the caller's unread messages of a narrow that count for first_unread: not in muted topics, and not in muted
+// firstUnread is the caller's oldest unread message of a narrow that counts here: not in muted topics, and not in muted
 // channels unless the narrow is about a channel.
-func (v View) UnreadIn(n Narrowed) Set {
-	s := v.rowsWithin(v.User, &n.IDs)
+func (v View) firstUnread(n *Narrowed) Spot {
+	ids := n.ids
 	if rd := v.reading.find(v.User); rd != nil {
-		s.Subtract(rd.Read)
+		ids = Without(ids, rd.Read)
 	}
+	named := slices.ContainsFunc(n.terms, func(t Term) bool { return t.Operator == "channel" })
+	muted := v.mutesOf(v.User)
+	if named {
+		muted.channels = Set{}
+	}
+	p := places{View: v, me: v.Me()}
+	wanted := func(id MessageID, m *message) bool {
+		return p.row(id, m) && (m.channel == 0 || !muted.covers(ChannelID(m.channel), v.Realm.topics.must(m.topic).Name))
+	}
+	if len(n.Doubts) == 0 {
+		near := *n
+		near.ids, near.view, near.tests = ids, v, append(slices.Clone(n.tests), wanted)
+		match, gaveUp := near.walk()
+		first := ids.forward(0, 1, match)
+		switch {
+		case len(first) > 0:
+			return Spot{at: int64(first[0])}
+		case !*gaveUp:
+			return Spot{at: NewestAnchor}
+		}
+	}
+	s := v.readableRows(v.Me(), Both(n.set(), ids))
 	s.Subtract(v.topicsWith(func(p int) bool { return p == TopicMuted }))
-	if !slices.ContainsFunc(n.terms, func(t Term) bool { return t.Operator == "channel" }) {
+	if !named {
 		s.Subtract(v.inMutedChannels())
 	}
-	return s
+	return Spot{at: NewestAnchor, among: s}
 }
 
-// since is the messages of a set from a time on. Ids and times rise together.
-func (v View) since(s Set, time int64) Set {
-	i := sort.Search(s.Len(), func(i int) bool {
-		m := v.message(MessageID(s.At(i)))
-		return m != nil && int64(m.time) >= time
-	})
-	if i == s.Len() {
-		return Set{}
+// firstSince is the first message of a narrow from an id on.
+func (v View) firstSince(n *Narrowed, from int64) Spot {
+	last, _ := n.ids.Max()
+	if len(n.Doubts) == 0 && n.tests != nil {
+		match, gaveUp := n.walk()
+		if first := n.ids.forward(from-1, 1, match); len(first) > 0 {
+			return Spot{at: int64(first[0])}
+		} else if !*gaveUp {
+			return Spot{at: NewestAnchor}
+		}
 	}
-	last, _ := s.Max()
-	return s.Between(s.At(i), last)
+	return Spot{at: NewestAnchor, among: n.set().Between(from, last)}
+}
+
+// since is the first id that was sent at a time or later. Ids and times rise together.
+func (v View) since(time int64) int64 {
+	last := int(v.LastMessage())
+	at := func(id int) int64 { // of the first message from id on that is still there
+		for ; id <= last; id++ {
+			if m := v.message(MessageID(id)); m != nil {
+				return int64(m.time)
+			}
+		}
+		return math.MaxInt64
+	}
+	return int64(1 + sort.Search(last, func(i int) bool { return at(i+1) >= time }))
 }
 
 // chunk is how many messages are looked at before a match is asked for more.
 const chunk = 256
 
-// Page cuts a stretch around an anchor out of the narrow.
-func (n Narrowed) Page(anchor int64, r Range, match Match) Page {
-	p := Page{Anchor: anchor}
-	before := n.IDs.backward(anchor, r.Before, match)
-	slices.Reverse(before)
-	p.IDs = before
-	if !r.Exclude && n.IDs.Has(anchor) && match.one(MessageID(anchor)) {
-		p.IDs, p.Found, p.atAnchor = append(p.IDs, MessageID(anchor)), true, 1
+// Page cuts a stretch around an anchor out of the narrow. match is for narrows with doubts, which are frozen.
+func (n *Narrowed) Page(anchor int64, r Range, match Match) Page {
+	if n.tests != nil {
+		near, gaveUp := n.walk()
+		if p := n.cut(anchor, r, near); !*gaveUp {
+			return p
+		}
+		n.set()
 	}
-	after := n.IDs.forward(anchor, r.After, match)
+	return n.cut(anchor, r, match)
+}
+
+func (n *Narrowed) cut(anchor int64, r Range, match Match) Page {
+	p := Page{Anchor: anchor}
+	p.IDs = n.ids.backward(anchor, r.Before, match)
+	slices.Reverse(p.IDs)
+	before := len(p.IDs)
+	if !r.Exclude && n.ids.Has(anchor) {
+		if here := n.ids.forward(anchor-1, 1, match); len(here) > 0 && int64(here[0]) == anchor {
+			p.IDs, p.Found = append(p.IDs, here[0]), true
+		}
+	}
+	after := n.ids.forward(anchor, r.After, match)
 	p.IDs = append(p.IDs, after...)
-	p.before, p.after = len(before), len(after)
-	p.Oldest = anchor == 0 || len(before) < r.Before
+	p.Oldest = anchor == 0 || before < r.Before
 	p.Newest = anchor >= NewestAnchor || len(after) < r.After
 	return p
 }
@@ -133,10 +183,12 @@ func (s Set) backward(below int64, n int, match Match) []MessageID {
 			size = chunk
 		}
 		lo := max(0, hi-size)
-		part := s.matching(lo, hi, match)
+		part, more := s.matching(lo, hi, match)
 		slices.Reverse(part)
 		out = append(out, part[:min(len(part), n-len(out))]...)
-		hi = lo
+		if hi = lo; !more {
+			break
+		}
 	}
 	return out
 }
@@ -151,29 +203,36 @@ func (s Set) forward(above int64, n int, match Match) []MessageID {
 			step = chunk
 		}
 		hi := min(size, lo+step)
-		part := s.matching(lo, hi, match)
+		part, more := s.matching(lo, hi, match)
 		out = append(out, part[:min(len(part), n-len(out))]...)
-		lo = hi
-	}
-	return out
-}
-
-func (s Set) matching(lo, hi int, match Match) []MessageID {
-	ids := s.slice(lo, hi)
-	if match == nil {
-		return ids
-	}
-	out := ids[:0]
-	for i, ok := range match(slices.Clone(ids)) {
-		if ok {
-			out = append(out, ids[i])
+		if lo = hi; !more {
+			break
 		}
 	}
 	return out
 }
 
+// matching is the matching ids from the lo-th up to, not including, the hi-th; more is false when the looking is over.
+func (s Set) matching(lo, hi int, match Match) (out []MessageID, more bool) {
+	ids := s.slice(lo, hi)
+	if match == nil {
+		return ids, true
+	}
+	verdicts := match(ids)
+	out = make([]MessageID, 0, len(ids))
+	for i, ok := range verdicts {
+		if ok {
+			out = append(out, ids[i])
+		}
+	}
+	return out, verdicts != nil
+}
+
 // Matching is every matching id of the narrow, ascending.
-func (n Narrowed) Matching(match Match) []MessageID { return n.IDs.forward(0, n.IDs.Len(), match) }
+func (n *Narrowed) Matching(match Match) []MessageID {
+	s := n.set()
+	return s.forward(0, s.Len(), match)
+}
 
 // Refs is the current versions of messages' texts; 0 stands for a message that is gone.
 func (r *Realm) Refs(ids []MessageID) []BodyRef {
@@ -218,38 +277,20 @@ const (
 
 // See copies messages out of the realm, leaving out what the caller may not read (any more).
 func (v View) See(ids []MessageID) []Seen {
-	me := v.Me()
-	limited := me != nil && v.guestsLimited()
-	access := map[uint32]bool{} // by channel, so that each is decided once
+	p := places{View: v, me: v.Me()}
+	limited := p.me != nil && v.guestsLimited()
 	out := make([]Seen, 0, len(ids))
 	for _, id := range ids {
 		m := v.message(id)
-		if m == nil || !v.mayReadCached(me, id, m, access) {
+		if m == nil || !p.readable(id, m) {
 			continue
 		}
 		s := Seen{MessageInfo: v.Realm.messageInfo(id, m), Flags: v.FlagsOf(id)}
-		s.Unknown = limited && !v.maySee(me, v.users.must(UserID(m.sender)))
+		s.Unknown = limited && !v.maySee(p.me, v.users.must(UserID(m.sender)))
 		s.History = v.visibleHistory(s.History)
 		out = append(out, s)
 	}
 	return out
-}
-
-// mayReadCached is mayRead for many messages of few channels.
-func (v View) mayReadCached(u *User, id MessageID, m *message, access map[uint32]bool) bool {
-	if v.System {
-		return true
-	}
-	if m.channel == 0 {
-		return u != nil && v.inTalk(u.ID, m.talk)
-	}
-	c := v.chans.must(ChannelID(m.channel))
-	ok, known := access[m.channel]
-	if !known {
-		ok = v.hasContent(u, c)
-		access[m.channel] = ok
-	}
-	return ok && (c.History || c.WebPublic || u != nil && v.received(u.ID, id, m))
 }
 
 // visibleHistory is what of a message's past the organization shows: everything, moves only, or nothing.

@@ -93,16 +93,39 @@ func Without(a, b Set) Set {
 	return Set{roaring.AndNot(a.b, b.b)}
 }
 
+// fewIDs is up to how many ids a set counts as small in a union: small ones are cheaper sorted than merged one by one.
+const fewIDs = 64
+
 // Either is the ids in any of the sets, as a new set.
 func Either(sets ...Set) Set {
-	bs := make([]*roaring.Bitmap, 0, len(sets))
+	bs := make([]*roaring.Bitmap, 0, len(sets)+1)
+	var few []uint32
 	for _, s := range sets {
-		if s.b != nil {
+		switch n := s.Len(); {
+		case n == 0:
+		case n <= fewIDs && len(sets) > 2:
+			s.b.Iterate(func(x uint32) bool { few = append(few, x); return true })
+		default:
 			bs = append(bs, s.b)
 		}
 	}
+	if len(few) > 0 {
+		slices.Sort(few)
+		bs = append(bs, roaring.BitmapOf(few...))
+	}
 	return Set{roaring.FastOr(bs...)}
 }
+
+// common is how many ids the sets have in common.
+func (s Set) common(o Set) int {
+	if s.b == nil || o.b == nil {
+		return 0
+	}
+	return int(s.b.AndCardinality(o.b))
+}
+
+// Meets reports whether the sets have an id in common.
+func (s Set) Meets(o Set) bool { return s.b != nil && o.b != nil && s.b.Intersects(o.b) }
 
 func (s Set) Clone() Set {
 	if s.b == nil {

@@ -86,42 +86,99 @@ func errNotLoggedIn() *Refusal {
 	return Refuse(Unauthenticated, "UNAUTHORIZED", "Not logged in: API authentication or user session required")
 }
 
-// Narrowed is the messages a narrow lets a caller see. The set may be the realm's own: Frozen copies it.
+// Narrowed is the messages a narrow lets a caller see: candidates, and tests that each must pass. Most of it is worked
+// out only when asked for: a page of a narrow that lets much through is found by testing a few hundred messages, and
+// one that lets little through by the algebra of whole sets. Frozen makes a result that outlives its view.
 type Narrowed struct {
-	IDs    Set
-	Doubts []Doubt
-	shared bool
+	ids    Set // candidates; with tests nil, the result
+	tests  []func(MessageID, *message) bool
+	all    func(Set) Set // does at once what the tests do one by one
+	shared bool          // ids is the realm's own
+	view   View
 	terms  []Term
+	Doubts []Doubt
+}
+
+// set is the result as a whole.
+func (n *Narrowed) set() Set {
+	if n.tests != nil {
+		n.ids, n.shared, n.tests = n.all(n.ids), false, nil
+	}
+	return n.ids
 }
 
 // Frozen is the result for use after the view.
 func (n Narrowed) Frozen() Narrowed {
+	n.set()
 	if n.shared {
-		n.IDs, n.shared = n.IDs.Clone(), false
+		n.ids, n.shared = n.ids.Clone(), false
 	}
+	n.all, n.view = nil, View{}
 	return n
 }
 
-// narrowing is a narrow on its way to a set: the conditions as sets that are to be intersected and subtracted.
+// walkable is how many messages are tested one by one before whole sets are worked out instead: a millisecond or two.
+// Tests of this package lower it to have both ways compared.
+var walkable = 16_000
+
+// walk is the tests as a match, until too many have been tested; then it gives up, and so does whoever asked.
+func (n *Narrowed) walk() (match Match, gaveUp *bool) {
+	left, up := walkable, false
+	return func(ids []MessageID) []bool {
+		if left -= len(ids); left < 0 {
+			up = true
+			return nil
+		}
+		out := make([]bool, len(ids))
+	candidates:
+		for i, id := range ids {
+			m := n.view.message(id)
+			if m == nil {
+				continue
+			}
+			for _, test := range n.tests {
+				if !test(id, m) {
+					continue candidates
+				}
+			}
+			out[i] = true
+		}
+		return out
+	}, &up
+}
+
+// has reports whether one message is in the result.
+func (n *Narrowed) has(id int64) bool {
+	if !n.ids.Has(id) {
+		return false
+	}
+	match, _ := n.walk()
+	return n.tests == nil || match([]MessageID{MessageID(id)})[0]
+}
+
+// condition is one term: as a set that is there already, or as one that would have to be put together; test tells it of
+// one message.
+type condition struct {
+	set     *Set
+	whole   func() Set
+	test    func(MessageID, *message) bool
+	negated bool
+}
+
+// narrowing is a narrow on its way to a result.
 type narrowing struct {
 	View
 	me       *User
-	in       []Set
-	out      []Set
-	history  bool // all messages of the named channels are candidates, not only the caller's rows
-	personal bool // a term about the caller's rows: never more than these
-	channel  bool // a term that only channel messages meet
-	direct   bool // a term that only direct messages meet
+	terms    []condition
+	history  bool     // all messages of the named channels are candidates, not only the caller's rows
+	personal bool     // a term about the caller's rows: never more than these
+	channel  bool     // a term that only channel messages meet
+	direct   bool     // a term that only direct messages meet
+	named    *Channel // the one channel of the first channel term, so that a topic is looked for there alone
 	hits     Hits
-	mentions []mention
 	doubts   []Doubt
 	within   *Set // only of these, each of which the caller may read or not by itself
-}
-
-// mention is a condition that no index answers alone: who is named, not merely reached through a group.
-type mention struct {
-	user    UserID
-	negated bool
+	places   places
 }
 
 // Narrow finds the messages of a narrow that the caller may read. hits answers the search terms; it is nil if there are
@@ -141,6 +198,7 @@ func (v View) Received(terms []Term, hits Hits, ids Set) (Narrowed, error) {
 
 func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
 	n := &narrowing{View: v, me: v.Me(), hits: hits, within: within}
+	n.places = places{View: v, me: n.me}
 	if n.me == nil {
 		if err := n.visitorTerms(terms); err != nil {
 			return Narrowed{}, err
@@ -149,6 +207,11 @@ func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
 	terms, err := n.conversation(terms)
 	if err != nil {
 		return Narrowed{}, err
+	}
+	for i := range terms {
+		if t := &terms[i]; t.Operator == "channel" && !t.Negated && n.named == nil {
+			n.named = n.channelOf(t.Operand)
+		}
 	}
 	searched := false
 	for i := range terms {
@@ -170,9 +233,7 @@ func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
 			return Narrowed{}, badCombination("No message can be both a channel message and direct message")
 		}
 	}
-	out := n.evaluate()
-	out.terms, out.Doubts = terms, n.doubts
-	return out, nil
+	return n.result(terms), nil
 }
 
 // visitorTerms refuses what anonymous visitors may not ask: they have no rows, and only web-public channels are theirs.
@@ -259,13 +320,14 @@ func (o Operand) number() (int64, bool) {
 	return id, id >= 0 && id <= MaxMessageID
 }
 
-// add notes a condition.
+// add notes a condition whose set is there already.
 func (n *narrowing) add(s Set, negated bool) {
-	if negated {
-		n.out = append(n.out, s)
-	} else {
-		n.in = append(n.in, s)
-	}
+	n.terms = append(n.terms, condition{set: &s, test: func(id MessageID, _ *message) bool { return s.Has(int64(id)) }, negated: negated})
+}
+
+// gather notes a condition whose set would have to be put together.
+func (n *narrowing) gather(whole func() Set, test func(MessageID, *message) bool, negated bool) {
+	n.terms = append(n.terms, condition{whole: whole, test: test, negated: negated})
 }
 
 // only notes that one kind of message alone can meet a term.
@@ -283,7 +345,7 @@ func (n *narrowing) term(t *Term) error {
 		return n.channelsTerm(t)
 	case "topic":
 		n.only(false, t.Negated)
-		n.add(n.topicNamed(t.Operand.Text), t.Negated)
+		n.topicTerm(t)
 	case "sender":
 		u := n.person(t.Operand)
 		if u == nil {
@@ -295,7 +357,7 @@ func (n *narrowing) term(t *Term) error {
 		if u == nil {
 			return badNarrow("unknown user " + t.Operand.String())
 		}
-		n.mentions = append(n.mentions, mention{u.ID, t.Negated})
+		n.mentionsTerm(u.ID, t.Negated)
 	case "dm":
 		n.only(true, t.Negated)
 		return n.dmTerm(t)
@@ -305,14 +367,14 @@ func (n *narrowing) term(t *Term) error {
 		if u == nil {
 			return badNarrow("unknown user " + t.Operand.String())
 		}
-		n.add(n.talksWith(u.ID, t.Operator == "group-pm-with"), t.Negated)
+		n.talksTerm(u.ID, t.Operator == "group-pm-with", t.Negated)
 	case "is":
 		return n.isTerm(t)
 	case "in":
 		switch t.Operand.Text {
 		case "all":
 		case "home":
-			n.add(n.muted(), !t.Negated)
+			n.mutedTerm(!t.Negated)
 		default:
 			return badNarrow("unknown 'in' operand " + t.Operand.String())
 		}
@@ -342,13 +404,15 @@ func (n *narrowing) term(t *Term) error {
 	return nil
 }
 
-func (n *narrowing) channelTerm(t *Term) error {
-	var c *Channel
-	if t.Operand.IsID {
-		c = n.chans.find(ChannelID(t.Operand.ID))
-	} else {
-		c = n.FindChannelByName(t.Operand.Text)
+func (n *narrowing) channelOf(o Operand) *Channel {
+	if o.IsID {
+		return n.chans.find(ChannelID(o.ID))
 	}
+	return n.FindChannelByName(o.Text)
+}
+
+func (n *narrowing) channelTerm(t *Term) error {
+	c := n.channelOf(t.Operand)
 	if c == nil || n.me == nil && !c.WebPublic {
 		return badNarrow("unknown channel " + t.Operand.String())
 	}
@@ -364,7 +428,9 @@ func (n *narrowing) channelsTerm(t *Term) error {
 	var in func(*Channel) bool
 	switch t.Operand.Text {
 	case "public":
-		in = func(c *Channel) bool { return !c.Private }
+		in = func(c *Channel) bool { // without a row, what is protected cannot be read
+			return !c.Private && (n.personal || !n.history || c.History || c.WebPublic)
+		}
 	case "web-public":
 		in = func(c *Channel) bool { return c.WebPublic && !c.Archived }
 	case "archived":
@@ -373,7 +439,9 @@ func (n *narrowing) channelsTerm(t *Term) error {
 		return badNarrow("unknown channels operand " + t.Operand.String())
 	}
 	n.only(false, t.Negated)
-	n.add(n.inChannels(in), t.Negated)
+	n.gather(func() Set { return n.inChannels(in) }, func(_ MessageID, m *message) bool {
+		return m.channel != 0 && in(n.chans.must(ChannelID(m.channel)))
+	}, t.Negated)
 	if !t.Negated && t.Operand.Text == "public" {
 		n.history = n.me != nil && !n.me.IsGuest()
 	}
@@ -391,18 +459,47 @@ func (n *narrowing) inChannels(in func(*Channel) bool) Set {
 	return Either(sets...)
 }
 
-// topicNamed is the messages of every topic of that name, whatever the channel.
-func (n *narrowing) topicNamed(name string) Set {
-	if name = fold(strings.TrimSpace(name)); name == EmptyTopicName {
+// topicTerm is every topic of that name, whatever the channel.
+func (n *narrowing) topicTerm(t *Term) {
+	name := fold(strings.TrimSpace(t.Operand.Text))
+	if name == EmptyTopicName {
 		name = ""
 	}
-	var sets []Set
-	for _, ix := range n.by.channel {
-		if t := ix.topics[name]; t != nil {
-			sets = append(sets, t.ids)
+	if n.named != nil && !t.Negated {
+		var ids Set
+		if topic := n.by.channel[n.named.ID].topics[name]; topic != nil {
+			ids = topic.ids
 		}
+		n.add(ids, false)
+		return
 	}
-	return Either(sets...)
+	n.inTopics(func(folded string) bool { return folded == name }, func(ix *channelIndex, add func(Set)) {
+		if topic := ix.topics[name]; topic != nil {
+			add(topic.ids)
+		}
+	}, t.Negated)
+}
+
+// inTopics is every topic whose folded name is wanted; each adds a channel's.
+func (n *narrowing) inTopics(wanted func(folded string) bool, each func(ix *channelIndex, add func(Set)), negated bool) {
+	known := map[TopicID]bool{}
+	n.gather(func() Set {
+		var sets []Set
+		for _, ix := range n.by.channel {
+			each(ix, func(s Set) { sets = append(sets, s) })
+		}
+		return Either(sets...)
+	}, func(_ MessageID, m *message) bool {
+		if m.channel == 0 {
+			return false
+		}
+		is, ok := known[m.topic]
+		if !ok {
+			is = wanted(fold(n.Realm.topics.must(m.topic).Name))
+			known[m.topic] = is
+		}
+		return is
+	}, negated)
 }
 
 func (n *narrowing) sentBy(u UserID) Set {
@@ -456,17 +553,31 @@ func (n *narrowing) dmTerm(t *Term) error {
 	return nil
 }
 
-// talksWith is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
-func (n *narrowing) talksWith(u UserID, groups bool) Set {
-	var sets []Set
+// talksTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
+func (n *narrowing) talksTerm(u UserID, groups, negated bool) {
+	mine := map[TalkID]bool{}
 	for _, id := range n.by.talksOf[n.me.ID] {
-		members := n.talks.must(id).Members
-		if slices.Contains(members, u) && (!groups || len(members) > 2) {
-			sets = append(sets, n.by.talk[id].ids)
+		if members := n.talks.must(id).Members; (u == n.me.ID || slices.Contains(members, u)) && (!groups || len(members) > 2) {
+			mine[id] = true
 		}
 	}
-	return Either(sets...)
+	whole := func() Set {
+		sets := make([]Set, 0, len(mine))
+		for id := range mine {
+			sets = append(sets, n.by.talk[id].ids)
+		}
+		return Either(sets...)
+	}
+	if len(mine) <= fewTalks {
+		n.add(whole(), negated)
+		return
+	}
+	n.gather(whole, func(_ MessageID, m *message) bool { return m.channel == 0 && mine[m.talk] }, negated)
 }
+
+// fewTalks is how many conversations are put together at once: direct messages are sparse, and walking past all the
+// others costs more.
+const fewTalks = 1000
 
 const resolvedPrefix = "✔ "
 
@@ -474,15 +585,13 @@ func (n *narrowing) isTerm(t *Term) error {
 	what := t.Operand.Text
 	if what == "resolved" {
 		n.only(false, t.Negated)
-		var sets []Set
-		for _, ix := range n.by.channel {
+		n.inTopics(func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, func(ix *channelIndex, add func(Set)) {
 			for name, topic := range ix.topics {
 				if strings.HasPrefix(name, resolvedPrefix) {
-					sets = append(sets, topic.ids)
+					add(topic.ids)
 				}
 			}
-		}
-		n.add(Either(sets...), t.Negated)
+		}, t.Negated)
 		return nil
 	}
 	n.personal = true
@@ -493,7 +602,7 @@ func (n *narrowing) isTerm(t *Term) error {
 	switch what {
 	case "dm", "private":
 		n.direct, n.channel = n.direct || !t.Negated, n.channel || t.Negated
-		n.add(n.talksWith(n.me.ID, false), t.Negated)
+		n.talksTerm(n.me.ID, false, t.Negated)
 	case "starred":
 		n.add(rd.Starred, t.Negated)
 	case "unread":
@@ -506,7 +615,7 @@ func (n *narrowing) isTerm(t *Term) error {
 		n.only(false, t.Negated)
 		n.add(n.topicsWith(func(p int) bool { return p == TopicFollowed }), t.Negated)
 	case "muted":
-		n.add(n.muted(), t.Negated)
+		n.mutedTerm(t.Negated)
 	default:
 		return badNarrow("unknown 'is' operand " + t.Operand.String())
 	}
@@ -542,12 +651,43 @@ func (v View) topicsWith(wanted func(policy int) bool) Set {
 	return Either(sets...)
 }
 
-// muted is what the caller does not want to see at home: muted topics, and muted channels except for topics unmuted or
-// followed in them.
-func (v View) muted() Set {
-	s := v.inMutedChannels()
-	s.Union(v.topicsWith(func(p int) bool { return p == TopicMuted }))
-	return s
+// mutedTerm is what the caller does not want to see at home: muted topics, and muted channels except for topics unmuted
+// or followed in them.
+func (n *narrowing) mutedTerm(negated bool) {
+	muted := n.mutesOf(n.User)
+	n.gather(func() Set {
+		s := n.inMutedChannels()
+		s.Union(n.topicsWith(func(p int) bool { return p == TopicMuted }))
+		return s
+	}, func(_ MessageID, m *message) bool {
+		return m.channel != 0 && muted.covers(ChannelID(m.channel), n.Realm.topics.must(m.topic).Name)
+	}, negated)
+}
+
+// mentionsTerm is the messages that name a user: an index narrows it down, the message itself decides.
+func (n *narrowing) mentionsTerm(u UserID, negated bool) {
+	names := func(id MessageID, m *message) bool {
+		e := n.extra(id, m)
+		return e != nil && slices.Contains(e.Mentioned, u)
+	}
+	n.gather(func() Set {
+		var named Set
+		if s := n.by.mentioned[u]; s != nil {
+			s.Each(func(id int64) bool {
+				if names(MessageID(id), n.message(MessageID(id))) {
+					named.Add(id)
+				}
+				return true
+			})
+		}
+		return named
+	}, names, negated)
+	if s := n.by.mentioned[u]; !negated {
+		if s == nil {
+			s = &Set{}
+		}
+		n.add(*s, false)
+	}
 }
 
 func (v View) inMutedChannels() Set {
@@ -581,53 +721,100 @@ func (n *narrowing) search() {
 			sets = []Set{named}
 		}
 		if !h.Any {
-			n.in = append(n.in, Either(append(sets, h.Messages)...))
+			n.add(Either(append(sets, h.Messages)...), false)
 		}
 	}
 }
 
-// evaluate intersects everything. What is not history is cut down to the caller's rows.
-func (n *narrowing) evaluate() Narrowed {
-	slices.SortStableFunc(n.in, func(a, b Set) int { return a.Len() - b.Len() })
-	var out Narrowed
-	narrow := func(s Set) { out.IDs, out.shared = s, false }
-	first := true
-	if n.within != nil {
-		out.IDs, first = n.readable(*n.within), false
-	}
-	for _, s := range n.in {
-		if first {
-			out.IDs, out.shared, first = s, true, false
-		} else {
-			narrow(Both(out.IDs, s))
+// result puts the conditions together: sets that are there already make the candidates, the rest become tests.
+func (n *narrowing) result(terms []Term) Narrowed {
+	out := Narrowed{view: n.View, terms: terms, Doubts: n.doubts}
+	var sets, without []Set
+	var later []condition
+	for _, c := range n.terms {
+		switch {
+		case c.set == nil:
+			later = append(later, c)
+		case c.negated:
+			without = append(without, *c.set)
+		default:
+			sets = append(sets, *c.set)
 		}
 	}
+	slices.SortStableFunc(sets, func(a, b Set) int { return a.Len() - b.Len() })
+	switch {
+	case n.within != nil:
+		out.ids, out.shared = *n.within, true
+	case len(sets) > 0:
+		out.ids, out.shared, sets = sets[0], true, sets[1:]
+	default:
+		out.ids.AddRange(1, int64(n.LastMessage()))
+	}
+	for _, s := range sets {
+		out.ids, out.shared = Both(out.ids, s), false
+	}
+	for _, s := range without {
+		if !s.Empty() {
+			out.ids, out.shared = Without(out.ids, s), false
+		}
+	}
+	base := condition{test: n.places.readable}
 	switch {
 	case n.me == nil:
-		public := n.inChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived })
-		narrow(Both(out.IDs, public))
-	case first:
-		narrow(n.readableRows(n.me, nil))
-	case n.personal || !n.history && n.within == nil:
-		narrow(n.readableRows(n.me, &out.IDs))
+		base.whole = func() Set { return n.inChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived }) }
+	case n.within != nil && !n.personal:
+	case n.personal || !n.history:
+		base.test = n.places.row
+	case len(later) == 0:
+		return out // all of a channel that the caller may read
+	default:
+		base.test = nil
 	}
-	for _, s := range n.out {
-		if !s.Empty() {
-			narrow(Without(out.IDs, s))
+	for _, c := range append(later, base) {
+		if c.test == nil {
+			continue
 		}
+		test := c.test
+		if c.negated {
+			test = func(id MessageID, m *message) bool { return !c.test(id, m) }
+		}
+		out.tests = append(out.tests, test)
 	}
-	for _, m := range n.mentions {
-		narrow(n.naming(out.IDs, m))
-	}
+	out.all = func(ids Set) Set { return n.algebra(ids, later, base, out.tests) }
 	return out
 }
 
-// readable is what of a few messages the caller may read.
-func (v View) readable(ids Set) Set {
+// algebra is the tests done at once, with sets; few candidates are tested one by one all the same.
+func (n *narrowing) algebra(ids Set, later []condition, base condition, tests []func(MessageID, *message) bool) Set {
+	if ids.Len() <= walkable {
+		return n.passing(ids, tests)
+	}
+	for _, c := range later {
+		if c.negated {
+			ids = Without(ids, c.whole())
+		} else {
+			ids = Both(ids, c.whole())
+		}
+	}
+	switch {
+	case base.test == nil:
+		return ids
+	case ids.Len() <= walkable:
+		return n.passing(ids, []func(MessageID, *message) bool{base.test})
+	case n.me == nil:
+		return Both(ids, base.whole())
+	case n.within != nil && !n.personal:
+		return n.readable(ids)
+	}
+	return n.readableRows(n.me, ids)
+}
+
+// passing is what of a set passes every test.
+func (n *narrowing) passing(ids Set, tests []func(MessageID, *message) bool) Set {
 	var out Set
-	me, access := v.Me(), map[uint32]bool{}
 	ids.Each(func(id int64) bool {
-		if m := v.message(MessageID(id)); m != nil && v.mayReadCached(me, MessageID(id), m, access) {
+		m := n.message(MessageID(id))
+		if m != nil && !slices.ContainsFunc(tests, func(t func(MessageID, *message) bool) bool { return !t(MessageID(id), m) }) {
 			out.Add(id)
 		}
 		return true
@@ -635,31 +822,143 @@ func (v View) readable(ids Set) Set {
 	return out
 }
 
-// naming filters by who is mentioned by name: an index narrows it down, the message itself decides.
-func (n *narrowing) naming(ids Set, m mention) Set {
-	var named Set
-	if s := n.by.mentioned[m.user]; s != nil {
-		Both(ids, *s).Each(func(id int64) bool {
-			if e := n.extras.find(MessageID(id)); e != nil && slices.Contains(e.Mentioned, m.user) {
-				named.Add(id)
-			}
-			return true
-		})
-	}
-	if m.negated {
-		return Without(ids, named)
-	}
-	return named
+// readable is what of a few messages the caller may read.
+func (v View) readable(ids Set) Set {
+	var out Set
+	p := places{View: v, me: v.Me()}
+	ids.Each(func(id int64) bool {
+		if m := v.message(MessageID(id)); m != nil && p.readable(MessageID(id), m) {
+			out.Add(id)
+		}
+		return true
+	})
+	return out
 }
 
-// readableRows is what of a set (nil: everything) a user has a row of and may still read: whoever lost access to a
-// channel keeps the rows but does not see them.
-func (r *Realm) readableRows(u *User, within *Set) Set {
-	rows := r.rowsWithin(u.ID, within)
-	for id, c := range r.chans.rows { // the result does not depend on the order
-		if ids := r.by.channel[id].ids; !ids.Empty() && !r.hasContent(u, c) {
-			rows.Subtract(ids)
+// places remembers what a reader may do where, for questions about many messages.
+type places struct {
+	View
+	me       *User
+	channels []place // by id
+	talks    map[TalkID]bool
+	rd       *Reading
+	ready    bool
+}
+
+// place is one channel for one reader.
+type place struct {
+	known   bool
+	content bool // he may read it at all
+	counts  bool // what is unread there counts as unread: not in channels he has left, nor in archived ones
+	sub     *Subscription
+}
+
+func (p *places) prepare() {
+	p.ready, p.channels, p.talks = true, make([]place, p.Org().NextChannel), map[TalkID]bool{}
+	if p.me != nil {
+		p.rd = p.reading.find(p.me.ID)
+		for _, t := range p.by.talksOf[p.me.ID] {
+			p.talks[t] = true
 		}
 	}
+}
+
+// at is what the reader may do in a channel.
+func (p *places) at(c uint32) *place {
+	x := &p.channels[c]
+	if !x.known {
+		row := p.chans.must(ChannelID(c))
+		x.known, x.content = true, p.hasContent(p.me, row) && (p.me != nil || !row.Archived)
+		if p.me != nil {
+			x.sub = p.SubscriptionOf(p.me.ID, row.ID)
+			x.counts = x.sub != nil && x.sub.Active && !row.Archived
+		}
+	}
+	return x
+}
+
+// unread is whether a message, if it is not read, is among the reader's unread ones.
+func (p *places) unread(id MessageID, m *message) bool {
+	if !p.ready {
+		p.prepare()
+	}
+	return (m.channel == 0 || p.at(m.channel).counts) && p.received(id, m)
+}
+
+// received is whether the reader has a row of a message.
+func (p *places) received(id MessageID, m *message) bool {
+	if p.me == nil {
+		return false
+	}
+	if p.rd != nil {
+		if p.rd.Rows.Has(int64(id)) {
+			return true
+		}
+		if p.rd.Lost.Has(int64(id)) {
+			return false
+		}
+	}
+	if m.channel == 0 {
+		return p.talks[m.talk]
+	}
+	origin := m.channel
+	if e := p.extra(id, m); e != nil && e.SentTo != 0 {
+		origin = uint32(e.SentTo)
+	}
+	s := p.at(origin).sub
+	return s != nil && s.covers(id)
+}
+
+// row is whether the reader has a row of a message and may still read it.
+func (p *places) row(id MessageID, m *message) bool {
+	if !p.ready {
+		p.prepare()
+	}
+	return p.received(id, m) && (m.channel == 0 || p.at(m.channel).content)
+}
+
+// readable is whether the reader may read a message.
+func (p *places) readable(id MessageID, m *message) bool {
+	if !p.ready {
+		p.prepare()
+	}
+	switch {
+	case p.System:
+		return true
+	case m.channel == 0:
+		return p.talks[m.talk]
+	case !p.at(m.channel).content:
+		return false
+	}
+	c := p.chans.must(ChannelID(m.channel))
+	return c.History || c.WebPublic || p.received(id, m)
+}
+
+// readableRows is what of a set a user has a row of and may still read: whoever lost access to a channel keeps the rows
+// but does not see them.
+func (v View) readableRows(u *User, within Set) Set {
+	rows := v.rowsWithin(u.ID, &within)
+	var strange Set // rows of messages that are elsewhere now, or that came otherwise than by a subscription
+	if l := v.subs.find(u.ID); l != nil {
+		for _, s := range l.List {
+			ix := v.by.channel[s.Channel]
+			if !v.hasContent(u, v.chans.must(s.Channel)) {
+				rows.Subtract(ix.ids)
+			}
+			if ix.sent.Len() != ix.sent.common(ix.ids) {
+				strange.Union(Without(ix.sent, ix.ids))
+			}
+		}
+	}
+	if rd := v.reading.find(u.ID); rd != nil {
+		strange.Union(rd.Rows)
+	}
+	p := places{View: v, me: u}
+	Both(rows, strange).Each(func(id int64) bool {
+		if m := v.message(MessageID(id)); m == nil || !p.row(MessageID(id), m) {
+			rows.Remove(id)
+		}
+		return true
+	})
 	return rows
 }

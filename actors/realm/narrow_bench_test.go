@@ -144,7 +144,7 @@ func BenchmarkFetch(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					p := n.Page(v.Spot(n, Anchor{Kind: c.anchor}).In(nil), Range{Before: 50, After: 50}, nil)
+					p := n.Page(v.Spot(&n, Anchor{Kind: c.anchor}).In(nil), Range{Before: 50, After: 50}, nil)
 					v.See(p.IDs)
 				})
 			})

@@ -46,42 +46,51 @@ func (r *Realm) rowsOf(u UserID) Set { return r.rowsWithin(u, nil) }
 // rowsWithin is what of a set (nil: everything) a user has a row of. The set it returns is the caller's own.
 func (r *Realm) rowsWithin(u UserID, within *Set) Set {
 	var sets []Set
-	part := func(s Set) {
+	r.eachRows(u, func(s Set) bool {
 		if within != nil {
 			s = Both(s, *within)
 		}
-		if !s.Empty() {
-			sets = append(sets, s)
-		}
+		sets = append(sets, s)
+		return true
+	})
+	all := Either(sets...)
+	if rd := r.reading.find(u); rd != nil && !rd.Lost.Empty() {
+		all.Subtract(Without(rd.Lost, rd.Rows))
 	}
+	return all
+}
+
+// eachRows calls fn with sets that together are what a user has a row of, as long as it returns true; what was taken
+// away again is still in them. fn must not change them.
+func (r *Realm) eachRows(u UserID, fn func(Set) bool) {
 	if l := r.subs.find(u); l != nil {
 		for _, s := range l.List {
 			sent := r.by.channel[s.Channel].sent
+			first, ok := sent.Min()
+			if !ok {
+				continue
+			}
 			for _, p := range s.Spans {
-				to := int64(p.To)
-				if to == 0 {
-					to = MaxMessageID
+				part := sent
+				if to := int64(p.To); to != 0 {
+					part = sent.Between(int64(p.From), to)
+				} else if int64(p.From) > first {
+					part = sent.Between(int64(p.From), MaxMessageID)
 				}
-				if lo, ok := sent.Min(); ok && int64(p.From) <= lo && p.To == 0 {
-					part(sent)
-				} else if ok {
-					part(sent.Between(int64(p.From), to))
+				if !fn(part) {
+					return
 				}
 			}
 		}
 	}
 	for _, t := range r.by.talksOf[u] {
-		part(r.by.talk[t].ids)
+		if !fn(r.by.talk[t].ids) {
+			return
+		}
 	}
-	rd := r.reading.find(u)
-	if rd == nil {
-		return Either(sets...)
+	if rd := r.reading.find(u); rd != nil {
+		fn(rd.Rows)
 	}
-	if !rd.Lost.Empty() {
-		sets = []Set{Without(Either(sets...), rd.Lost)}
-	}
-	part(rd.Rows)
-	return Either(sets...)
 }
 
 // unreadOf is every message a user has a row of and has not read.

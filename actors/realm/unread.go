@@ -1,6 +1,9 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // MaxUnread is how many unread messages a client is told of when it registers, newest first (protocol).
 const MaxUnread = 50000
@@ -27,97 +30,136 @@ type UnreadTopic struct {
 	Channel ChannelID
 	Topic   string
 	IDs     []MessageID
+	folded  string
 }
 
-// Unread sorts the caller's unread messages. Channels he has left and archived ones do not count.
+// walkUnread is how many messages are looked at one by one in search of unread ones before whole sets are worked out.
+const walkUnread = 3 * MaxUnread
+
+// unreadMessages is the caller's newest unread messages, ascending, and whether there are more.
+func (v View) unreadMessages() (ids []MessageID, more bool) {
+	p := places{View: v, me: v.Me()}
+	var all Set
+	all.AddRange(1, int64(v.LastMessage()))
+	if rd := v.reading.find(v.User); rd != nil {
+		all.Subtract(rd.Read)
+	}
+	left, gaveUp := walkUnread, false
+	ids = all.backward(NewestAnchor, MaxUnread+1, func(ids []MessageID) []bool {
+		if left -= len(ids); left < 0 {
+			gaveUp = true
+			return nil
+		}
+		out := make([]bool, len(ids))
+		for i, id := range ids {
+			m := v.message(id)
+			out[i] = m != nil && p.unread(id, m)
+		}
+		return out
+	})
+	if gaveUp {
+		rows := v.rowsWithin(v.User, &all)
+		for id, c := range v.chans.rows { // a difference does not depend on the order
+			if c.Archived || !v.Realm.Subscribed(v.User, id) {
+				rows.Subtract(v.by.channel[id].ids)
+			}
+		}
+		ids = rows.backward(NewestAnchor, MaxUnread+1, nil)
+	}
+	if len(ids) > MaxUnread {
+		ids, more = ids[:MaxUnread], true
+	}
+	slices.Reverse(ids)
+	return ids, more
+}
+
+// Unread sorts the caller's unread messages.
 func (v View) Unread() Unread {
 	u := Unread{Direct: []UnreadTalk{}, Channels: []UnreadTopic{}, Groups: []UnreadTalk{}, Mentions: []MessageID{}}
-	ids := v.unreadOf(v.User)
-	for id, c := range v.chans.rows { // a difference does not depend on the order
-		if c.Archived || !v.Realm.Subscribed(v.User, id) {
-			ids.Subtract(v.by.channel[id].ids)
-		}
-	}
-	if n := ids.Len(); n > MaxUnread {
-		ids.RemoveRange(0, ids.At(n-MaxUnread)-1)
-		u.Missing = true
-	}
-	type place struct {
-		channel, talk uint32
-		topic         TopicID
-	}
-	lists := map[place]*[]MessageID{}
-	var last place
-	var list *[]MessageID
-	ids.Each(func(id int64) bool {
-		m := v.message(MessageID(id))
-		p := place{m.channel, uint32(m.talk), m.topic}
-		if p != last || list == nil {
-			if list = lists[p]; list == nil {
-				list = &[]MessageID{}
-				lists[p] = list
-			}
-			last = p
-		}
-		*list = append(*list, MessageID(id))
-		return true
-	})
-	type key struct {
-		channel ChannelID
-		topic   string
-	}
-	topics := map[key]*UnreadTopic{}
+	ids, more := v.unreadMessages()
+	u.Missing = more
 	mutes := v.mutesOf(v.User)
 	var muted Set
-	for p, list := range lists {
-		if p.channel == 0 {
-			u.addTalk(v.talks.must(TalkID(p.talk)).Members, v.User, *list)
-			u.Count += len(*list)
+	for _, g := range v.byPlace(ids) {
+		m := v.message(g[len(g)-1])
+		if m.channel == 0 {
+			u.addTalk(v.talks.must(m.talk).Members, v.User, g)
+			u.Count += len(g)
 			continue
 		}
-		name := v.topics.must(p.topic).Name
-		if c := ChannelID(p.channel); mutes.covers(c, name) {
-			for _, id := range *list {
+		topic := v.topics.must(m.topic).Name // as the newest message spells it
+		if mutes.covers(ChannelID(m.channel), topic) {
+			for _, id := range g {
 				muted.Add(int64(id))
 			}
 		} else {
-			u.Count += len(*list)
+			u.Count += len(g)
 		}
-		k := key{ChannelID(p.channel), fold(name)}
-		t := topics[k]
-		if t == nil {
-			topics[k] = &UnreadTopic{k.channel, name, *list}
-			continue
-		}
-		if (*list)[len(*list)-1] > t.IDs[len(t.IDs)-1] {
-			t.Topic = name // as the newest message spells it
-		}
-		t.IDs = append(t.IDs, *list...)
-		slices.Sort(t.IDs)
-	}
-	for _, t := range topics {
-		u.Channels = append(u.Channels, *t)
+		u.Channels = append(u.Channels, UnreadTopic{ChannelID(m.channel), topic, g, fold(topic)})
 	}
 	slices.SortFunc(u.Channels, func(a, b UnreadTopic) int {
 		if a.Channel != b.Channel {
 			return int(a.Channel - b.Channel)
 		}
-		return compare(fold(a.Topic), fold(b.Topic))
+		return strings.Compare(a.folded, b.folded)
 	})
+	u.Channels = oneSpelling(u.Channels)
 	slices.SortFunc(u.Direct, func(a, b UnreadTalk) int { return int(a.Other - b.Other) })
 	slices.SortFunc(u.Groups, func(a, b UnreadTalk) int { return slices.Compare(a.Members, b.Members) })
 	u.Mentions = v.unreadMentions(ids, muted)
 	return u
 }
 
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// byPlace sorts messages by conversation, or by channel and spelling of the topic, keeping their order within each.
+func (v View) byPlace(ids []MessageID) [][]MessageID {
+	topics := make([]int32, v.Org().NextTopic) // which group, counted from 1
+	talks := map[TalkID]int32{}
+	var sizes []int
+	of := make([]int32, len(ids))
+	group := func(known int32) int32 {
+		if known == 0 {
+			sizes = append(sizes, 0)
+			known = int32(len(sizes))
+		}
+		sizes[known-1]++
+		return known
 	}
-	return 0
+	for i, id := range ids {
+		if m := v.message(id); m.channel == 0 {
+			of[i] = group(talks[m.talk])
+			talks[m.talk] = of[i]
+		} else {
+			of[i] = group(topics[m.topic])
+			topics[m.topic] = of[i]
+		}
+	}
+	out := make([][]MessageID, len(sizes))
+	all := make([]MessageID, len(ids))
+	for g, n := range sizes {
+		out[g], all = all[:0:n], all[n:]
+	}
+	for i, id := range ids {
+		out[of[i]-1] = append(out[of[i]-1], id)
+	}
+	return out
+}
+
+// oneSpelling makes topics that differ only in case one; they lie side by side.
+func oneSpelling(list []UnreadTopic) []UnreadTopic {
+	out := list[:0]
+	for _, t := range list {
+		if n := len(out); n > 0 && out[n-1].Channel == t.Channel && out[n-1].folded == t.folded {
+			last := &out[n-1]
+			if t.IDs[len(t.IDs)-1] > last.IDs[len(last.IDs)-1] {
+				last.Topic = t.Topic
+			}
+			last.IDs = slices.Concat(last.IDs, t.IDs)
+			slices.Sort(last.IDs)
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 func (u *Unread) addTalk(members []UserID, me UserID, ids []MessageID) {
@@ -134,20 +176,25 @@ func (u *Unread) addTalk(members []UserID, me UserID, ids []MessageID) {
 	u.Direct = append(u.Direct, t)
 }
 
-// unreadMentions is the unread messages that mention the caller: by name or group always, by wildcard unless muted.
-func (v View) unreadMentions(ids, muted Set) []MessageID {
+// unreadMentions is which of the unread messages mention the caller: by name or group always, by wildcard unless muted.
+func (v View) unreadMentions(ids []MessageID, muted Set) []MessageID {
+	out := []MessageID{}
+	if len(ids) == 0 {
+		return out
+	}
 	var reached Set
 	if s := v.by.mentioned[v.User]; s != nil {
 		reached = *s
 	}
-	out := []MessageID{}
-	Both(ids, Either(reached, v.by.wildcard)).Each(func(id int64) bool {
-		direct := false
-		if e := v.extras.find(MessageID(id)); e != nil {
-			direct = e.mentions(v.User)&FlagMentioned != 0
+	reached = Either(reached, v.by.wildcard).Between(int64(ids[0]), int64(ids[len(ids)-1]))
+	reached.Each(func(n int64) bool {
+		id := MessageID(n)
+		if _, unread := slices.BinarySearch(ids, id); !unread {
+			return true
 		}
-		if direct || !muted.Has(id) {
-			out = append(out, MessageID(id))
+		e := v.extras.find(id)
+		if direct := e != nil && e.mentions(v.User)&FlagMentioned != 0; direct || !muted.Has(n) {
+			out = append(out, id)
 		}
 		return true
 	})
