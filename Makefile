@@ -7,7 +7,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 build: ## build bin/parley
-	$(GO) build -o bin/parley ./cmd/parley
+	$(GO) build -trimpath -o bin/parley ./cmd/parley
 
 run: build ## serve a demo organization on 127.0.0.1:9991
 	bin/parley serve --data ./data --listen 127.0.0.1:9991 --demo

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -123,6 +124,7 @@ func serve(args []string) error {
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
+	debug.FreeOSMemory() // what starting needed is garbage now: give it back before the long part begins
 	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	select {
 	case err = <-failed:
