@@ -23,12 +23,14 @@ const (
 	backupManifest = "manifest"
 	backupTitle    = "parley backup 1"
 	backupDir      = "backup.new"  // under the data directory, while a backup is taken
+	besideDir      = "beside"      // in a backup, above what lies beside the store
 	restoreDir     = "restore.new" // under the data directory, while one is restored
 )
 
-// Backup writes a backup of everything durable at some moment during the call, while the store goes on. What lies beside
-// the store (uploads, the search index) is not in it.
-func (s *Store) Backup(w io.Writer) error {
+// Backup writes a backup of everything durable at some moment during the call, while the store goes on. Directories that
+// lie beside the store come along when they are named: files in them must be written whole, before the facts that speak
+// of them, and never change.
+func (s *Store) Backup(w io.Writer, beside ...string) error {
 	s.backup.Lock() // one directory, one backup
 	defer s.backup.Unlock()
 	if s.readOnly {
@@ -65,6 +67,11 @@ func (s *Store) Backup(w io.Writer) error {
 	if err := b.bytes(watermarkFile, mark.encode()); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	for _, name := range beside { // after the store, so that every file its facts speak of is there
+		if err := b.tree(s.fs, s.fs.PathJoin(s.dir, name), besideDir+"/"+name); err != nil {
+			return fmt.Errorf("backup %s: %w", name, err)
+		}
+	}
 	if err := b.end(); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -88,6 +95,34 @@ func (b *backupWriter) file(fs vfs.FS, path, name string) error {
 		return err
 	}
 	return b.entry(name, info.Size(), f)
+}
+
+// tree adds a directory with all in it. What disappears meanwhile was deleted, and may be missing.
+func (b *backupWriter) tree(fs vfs.FS, path, name string) error {
+	info, err := fs.Stat(path)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		if err := b.file(fs, path, name); !errors.Is(err, iofs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	names, err := fs.List(path)
+	if err != nil {
+		return err
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		if err := b.tree(fs, fs.PathJoin(path, n), name+"/"+n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *backupWriter) bytes(name string, data []byte) error {
@@ -166,6 +201,9 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
+	if err := moveBeside(fs, fs.PathJoin(fresh, besideDir), dir); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
 	// The watermark goes first: a directory that has it but no store is not taken for a new one.
 	for _, name := range []string{watermarkFile, subDir} {
 		if err := fs.Rename(fs.PathJoin(fresh, name), fs.PathJoin(dir, name)); err != nil {
@@ -201,6 +239,16 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			}
 			break
 		}
+		if name, ok := strings.CutPrefix(h.Name, besideDir+"/"); ok && h.Typeflag == tar.TypeReg && plainPath(name) {
+			path := fs.PathJoin(dir, besideDir, name)
+			if err := fs.MkdirAll(fs.PathDir(path), 0o700); err != nil {
+				return err
+			}
+			if err := unpackFile(fs, path, h, t, &have); err != nil {
+				return fmt.Errorf("unpack %s: %w", h.Name, err)
+			}
+			continue
+		}
 		name, inside := strings.CutPrefix(h.Name, subDir+"/")
 		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") || !inside && name != watermarkFile || name == ".." {
 			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
@@ -214,6 +262,43 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 		}
 	}
 	return errors.Join(syncDir(fs, fs.PathJoin(dir, subDir)), syncDir(fs, dir))
+}
+
+// moveBeside puts unpacked files where they belong; one that is there already has the same content.
+func moveBeside(fs vfs.FS, from, to string) error {
+	info, err := fs.Stat(from)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fs.Rename(from, to)
+	}
+	if err := fs.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	names, err := fs.List(from)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := moveBeside(fs, fs.PathJoin(from, n), fs.PathJoin(to, n)); err != nil {
+			return err
+		}
+	}
+	return syncDir(fs, to)
+}
+
+// plainPath reports whether a name stays below where it is put.
+func plainPath(name string) bool {
+	for _, part := range strings.Split(name, "/") {
+		if part == "" || part == "." || part == ".." || strings.Contains(part, "\\") {
+			return false
+		}
+	}
+	return true
 }
 
 func unpackFile(fs vfs.FS, path string, h *tar.Header, r io.Reader, have io.Writer) error {

@@ -1,8 +1,11 @@
 package snapshot
 
 import (
+	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -252,4 +255,52 @@ func TestBackupOnDisk(t *testing.T) {
 		names[i] = filepath.Base(names[i])
 	}
 	same(t, "files", names, []string{"LOCK", "store", "uploads", "watermark"})
+}
+
+func TestBackupTakesWhatLiesBeside(t *testing.T) {
+	fs := vfs.NewMem()
+	s := filled(t, fs)
+	put := func(fs vfs.FS, name, text string) {
+		t.Helper()
+		if err := fs.MkdirAll(fs.PathDir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Write([]byte(text))
+		f.Close()
+	}
+	put(fs, "data/uploads/content/ab/abcd", "a file")
+	put(fs, "data/elsewhere/x", "not asked for")
+	var file bytes.Buffer
+	if err := s.Backup(&file, "uploads/content", "uploads/pictures"); err != nil {
+		t.Fatal(err)
+	}
+	other := vfs.NewMem()
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, small(other)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := other.Open("data/uploads/content/ab/abcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(f)
+	same(t, "the file", string(text), "a file")
+	names, _ := other.List("data")
+	if strings.Contains(strings.Join(names, " "), "elsewhere") {
+		t.Errorf("restored %v", names)
+	}
+	for _, name := range []string{"beside/../../x", "beside//x", "beside/a/./x", "elsewhere/x"} {
+		var evil bytes.Buffer
+		b := backupWriter{tar: tar.NewWriter(&evil)}
+		fmt.Fprintln(&b.manifest, backupTitle)
+		if err := errors.Join(b.bytes(name, []byte("x")), b.end()); err != nil {
+			t.Fatal(err)
+		}
+		if err := restore(&evil, "data", nil, small(vfs.NewMem())); err == nil || !strings.Contains(err.Error(), "no file of a store") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -64,6 +64,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func(), error) {
 		}
 		json.NewEncoder(w).Encode(answer)
 	})
+	mux.HandleFunc("POST /backup", serveBackup(o.store))
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -119,18 +120,22 @@ func asMap(v any) (m map[string]any, err error) {
 	return m, json.Unmarshal(data, &m)
 }
 
-// remoteCommand sends an order to a running server; ran is false if there is none.
-func remoteCommand(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
+// controlClient speaks to the server that runs in a data directory.
+func controlClient(dir string, patience time.Duration) *http.Client {
 	path := filepath.Join(dir, controlSocket)
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}}}
+}
+
+// remoteCommand sends an order to a running server; ran is false if there is none.
+func remoteCommand(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return nil, true, err
 	}
-	r, err := client.Post("http://parley/"+name, "application/json", bytes.NewReader(body))
+	r, err := controlClient(dir, time.Minute).Post("http://parley/"+name, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return nil, false, nil
 	}

@@ -30,13 +30,14 @@ func journal(args []string, out io.Writer) error {
 	fs.Uint64Var(&r.realm, "realm", 0, "number of the organization; 0 is all")
 	fs.Uint64Var(&r.from, "from", 0, "first fact to print")
 	fs.Uint64Var(&r.to, "to", 0, "last fact to print or to replay; 0 is the newest")
-	if err := fs.Parse(args[1:]); err != nil {
+	dirs, err := parseMixed(fs, args[1:])
+	if err != nil {
 		return err
 	}
-	if fs.NArg() != 1 {
+	if len(dirs) != 1 {
 		return errors.New(journalUsage)
 	}
-	r.dir = fs.Arg(0)
+	r.dir = dirs[0]
 	return do(r, out)
 }
 

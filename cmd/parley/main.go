@@ -20,6 +20,9 @@ const usage = `usage: parley COMMAND …
   serve                          serve; parley serve --help lists the settings
   realm create|list|digest         organizations, of a running or a stopped server
   user create|list|api-key|password|grant
+  backup FILE                    of a running or a stopped server
+  restore FILE DIR [--upto N]    a data directory from a backup, to its end or to an earlier fact
+  verify FILE                    prove that a backup is whole and replays
   log print|check|replay DIR     look into a stopped server's data directory
   bench                          load harness; parley bench help
 `
@@ -33,6 +36,12 @@ func run(args []string) error {
 		return serve(args[1:])
 	case "realm", "user":
 		return manage(args[0], args[1:], os.Stdin, os.Stdout)
+	case "backup":
+		return backup(args[1:], os.Stdout)
+	case "restore":
+		return restore(args[1:], os.Stdin, os.Stdout)
+	case "verify":
+		return verify(args[1:], os.Stdin, os.Stdout)
 	case "log":
 		return journal(args[1:], os.Stdout)
 	case "bench":

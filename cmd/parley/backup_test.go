@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestBackupOfARunningServer(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
+	p := demo(t, data)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	var acked []string
+	send := func(text string) {
+		if _, err := ann.send(text); err != nil {
+			t.Fatal(err)
+		}
+		acked = append(acked, text)
+	}
+	for i := range 20 {
+		send(fmt.Sprintf("before %d", i))
+	}
+	before := len(acked)
+	var sending sync.WaitGroup
+	stop := make(chan struct{})
+	sending.Add(1)
+	go func() {
+		defer sending.Done()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				send(fmt.Sprintf("meanwhile %d", i))
+			}
+		}
+	}()
+	if out, code := runParley("backup", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	close(stop)
+	sending.Wait()
+	live := digests(t, "realm", "digest", "--data", data)
+
+	verified := digests(t, "verify", file)
+	restored := filepath.Join(dir, "restored")
+	if at := digests(t, "restore", file, restored); at != verified {
+		t.Errorf("verified and restored:\n%s\n%s", verified, at)
+	}
+	again := start(t, parley("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo"))
+	ann.at = again.serving()
+	a, err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"5000"}, "num_after": {"0"}, "apply_markdown": {"false"},
+		"narrow": {`[["topic","proof"]]`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := a["messages"].([]any)
+	if len(list) < before || len(list) > len(acked) {
+		t.Fatalf("%d messages restored, of %d before and %d at the end", len(list), before, len(acked))
+	}
+	for i, m := range list {
+		if got := m.(map[string]any)["content"]; got != acked[i] {
+			t.Fatalf("message %d restored as %v, sent as %q", i, got, acked[i])
+		}
+	}
+
+	// A stopped server's backup holds everything.
+	p.stop()
+	if out, code := runParley("backup", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	if all := digests(t, "verify", file); all != live {
+		t.Errorf("live and backed up at the end:\n%s\n%s", live, all)
+	}
+}
+
+func TestRestoreUpToAFact(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
+	p := demo(t, data)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	if _, err := ann.send("to keep"); err != nil {
+		t.Fatal(err)
+	}
+	at := regexp.MustCompile(`at (\d+):`).FindStringSubmatch(digests(t, "realm", "digest", "--data", data))[1]
+	then := digests(t, "realm", "digest", "--data", data)
+	if _, err := ann.send("to take back"); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := runParley("backup", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	if got := digests(t, "restore", file, filepath.Join(dir, "earlier"), "--upto", at); got != then {
+		t.Errorf("then and restored:\n%s\n%s", then, got)
+	}
+	if out, code := runParley("restore", file, filepath.Join(dir, "never"), "--upto", "1=99999"); code != exitError || !strings.Contains(out, "can end at") {
+		t.Errorf("code %d: %s", code, out)
+	}
+	if out, code := runParley("restore", file, data); code != exitError || !strings.Contains(out, "holds a store already") {
+		t.Errorf("over a store: code %d: %s", code, out)
+	}
+}
+
+func TestADamagedBackupIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
+	p := demo(t, data)
+	p.serving()
+	p.stop()
+	if out, code := runParley("backup", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := append([]byte(nil), whole...)
+	damaged[len(damaged)/3] ^= 1
+	for what, bytes := range map[string][]byte{"damaged": damaged, "cut off": whole[:len(whole)*2/3]} {
+		if err := os.WriteFile(file, bytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, code := runParley("verify", file); code != exitError || !regexp.MustCompile("damaged|cut off|EOF|header").MatchString(out) {
+			t.Errorf("%s: code %d, %s", what, code, out)
+		}
+	}
+}
