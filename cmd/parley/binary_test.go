@@ -119,6 +119,16 @@ func (p *program) serving() string {
 	return ""
 }
 
+// succeeded waits for a successor to say that it serves.
+func (p *program) succeeded() {
+	p.t.Helper()
+	select {
+	case <-p.serves:
+	case <-time.After(binaryPatience):
+		p.t.Fatalf("no successor serves: %s", p.output())
+	}
+}
+
 // end waits for the program's own end and returns its exit code.
 func (p *program) end() int {
 	p.t.Helper()
@@ -205,4 +215,11 @@ func (p *person) send(text string) (int64, error) {
 		return 0, err
 	}
 	return int64(a["id"].(float64)), nil
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -32,13 +32,15 @@ type operator struct {
 	sites     *siteTable
 	passwords *httpd.Passwords
 	store     *snapshot.Store
+
+	succession *succession // nil on a stopped server
 }
 
 // order is one command of the operator.
 type order func(o *operator, args map[string]string) (any, error)
 
 // serveControl answers commands until the listener closes.
-func serveControl(dir string, o *operator, log *slog.Logger) (func(), error) {
+func serveControl(dir string, o *operator, log *slog.Logger) (func() error, error) {
 	path := filepath.Join(dir, controlSocket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -65,13 +67,14 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func(), error) {
 		json.NewEncoder(w).Encode(answer)
 	})
 	mux.HandleFunc("POST /backup", serveBackup(o.store))
+	mux.HandleFunc("POST /yield", o.succession.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("control socket", "error", err)
 		}
 	}()
-	return func() { s.Close() }, nil
+	return s.Close, nil
 }
 
 func (o *operator) run(name string, args map[string]string) (any, error) {

@@ -23,6 +23,7 @@ const usage = `usage: parley COMMAND …
   backup FILE                    of a running or a stopped server
   restore FILE DIR [--upto N]    a data directory from a backup, to its end or to an earlier fact
   verify FILE                    prove that a backup is whole and replays
+  upgrade                        a running server gives way to the program file as it is now, unnoticed
   log print|check|replay DIR     look into a stopped server's data directory
   bench                          load harness; parley bench help
 `
@@ -42,6 +43,8 @@ func run(args []string) error {
 		return restore(args[1:], os.Stdin, os.Stdout)
 	case "verify":
 		return verify(args[1:], os.Stdin, os.Stdout)
+	case "upgrade":
+		return upgrade(args[1:], os.Stdout)
 	case "log":
 		return journal(args[1:], os.Stdout)
 	case "bench":

@@ -19,6 +19,8 @@ var orders = map[string]order{
 	"realm-create":  realmCreate,
 	"realm-list":    realmList,
 	"realm-digest":  realmDigest,
+	"server-info":   serverInfo,
+	"upgrade":       beginUpgrade,
 	"user-create":   userCreate,
 	"user-list":     userList,
 	"user-api-key":  userKey,

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -55,13 +57,19 @@ func serve(args []string) error {
 	}
 	began := time.Now()
 	// Whoever connects while the data directory is being opened waits in the socket's backlog.
-	l, err := net.Listen("tcp", c.Listen)
+	listeners, err := c.listen()
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	c.listening(l.Addr().String())
-	store, err := snapshot.Open(c.Data, snapshot.Options{Log: log})
+	for _, l := range listeners {
+		defer l.Close()
+	}
+	c.listening(listeners[0].Addr().String())
+	succession, err := newSuccession(log, listeners)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(c.Data, log)
 	if err != nil {
 		return startFailure(c.Data, err)
 	}
@@ -106,36 +114,70 @@ func serve(args []string) error {
 		}
 	}
 	parkConfig := c.park()
-	parkConfig.OnDrain, parkConfig.TLS = house.Drain, tlsConfig
+	parkConfig.OnDrain, parkConfig.Late, parkConfig.TLS = house.Drain, true, tlsConfig
 	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
-	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store}, log)
+	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	defer closeControl()
+	closeMeters := func() error { return nil }
 	if c.Debug != "" {
-		closeMeters, err := serveMeters(c.Debug, house, store, server)
+		closeMeters, err = serveMeters(c.Debug, house, store, server)
 		if err != nil {
 			return errors.Join(err, store.Close())
 		}
-		defer closeMeters()
 	}
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM)
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
+	stop := make(chan os.Signal, 4)
+	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- server.Serve(l) }()
+	}
 	debug.FreeOSMemory() // what starting needed is garbage now: give it back before the long part begins
 	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
-	select {
-	case err = <-failed:
-	case s := <-stop:
-		log.Info("stopping", "signal", s.String())
+	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
+	err = untilStopped(log, stop, succession, failed)
+	if succession.yielding {
+		server.Retire()
+		time.Sleep(retirement)
 	}
+	// What a successor opens too goes first, the data directory last.
+	err = errors.Join(err, closeControl(), closeMeters(), patiently(server.Shutdown))
+	services.Close() // while the house can still answer
+	err = errors.Join(err, patiently(house.Close), patiently(post.Close), library.Close(), store.Close())
+	log.Info("stopped", "data", c.Data)
+	return err
+}
+
+// untilStopped returns when the server is to stop: somebody said so, its successor is ready, or it cannot accept.
+func untilStopped(log *slog.Logger, signals <-chan os.Signal, s *succession, failed <-chan error) error {
+	for {
+		select {
+		case err := <-failed:
+			return err
+		case <-s.yield:
+			s.yielding = true
+			log.Info("stopping: the successor takes over")
+			return nil
+		case sig := <-signals:
+			if sig == syscall.SIGHUP {
+				if _, err := s.begin(); err != nil {
+					log.Error("no successor; this process goes on", "error", err)
+				}
+				continue
+			}
+			notify("STOPPING=1")
+			log.Info("stopping", "signal", sig.String())
+			return nil
+		}
+	}
+}
+
+// patiently gives what must come to an end patience for it.
+func patiently(end func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err = errors.Join(err, server.Shutdown(ctx))
-	services.Close() // while the house can still answer
-	return errors.Join(err, house.Close(ctx), post.Close(ctx), library.Close(), store.Close())
+	return end(ctx)
 }
 
 // searchDir is where the full-text indexes are.

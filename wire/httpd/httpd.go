@@ -138,6 +138,9 @@ func shapeOf(path string) (shape string, names []string) {
 // Serve accepts connections until the listener closes.
 func (s *Server) Serve(l net.Listener) error { return s.park.Serve(l) }
 
+// Retire has every answer end its connection, so that a Shutdown soon after is not noticed.
+func (s *Server) Retire() { s.park.Retire() }
+
 // Shutdown stops accepting and waits for what is in flight.
 func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }
 

@@ -59,7 +59,7 @@ func (p *Parked) Answer(status int, parts ...[]byte) bool {
 
 // dropped tells whether a drain gives p up as soon as its handler has returned.
 func (s *Server) dropped(p *Parked) bool {
-	return s.draining.Load() && (p.late || s.cfg.OnDrain == nil)
+	return s.draining.Load() && (p.late && !s.cfg.Late || s.cfg.OnDrain == nil)
 }
 
 // link is a connection as requests and their answers see it.

@@ -376,7 +376,7 @@ func (c *eventConn) abandon(p *Parked) bool {
 // answer writes what the socket takes at once, under mu: a write that cannot block is short.
 func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.s
-	last := p.close || s.draining.Load()
+	last := p.close || s.closes()
 	b := takeBuffer()
 	b.b = s.compose(b.b, p, last, status, parts)
 	c.mu.Lock()
@@ -449,15 +449,23 @@ func (c *eventConn) local() net.Addr {
 	return tcpAddr(ip, port)
 }
 
-// closeIdleEvented closes evented connections that wait for a request, for a shutdown.
+// closeIdleEvented closes evented connections that wait for a request, for a shutdown. One whose request has arrived but
+// was not noticed yet gets its answer: closing it would reset it under the client's feet.
 func (s *Server) closeIdleEvented() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
-		if c.fd >= 0 && !c.running && c.parked == nil && c.out == nil && c.req == nil && !c.ending && !c.readable {
+		spared := c.fresh && s.now() < s.spared.Load()
+		if c.fd >= 0 && !c.running && c.parked == nil && c.out == nil && c.req == nil && !c.ending && !c.readable && !spared && !arrived(c.fd) {
 			c.closeLocked()
 		}
 		c.mu.Unlock()
 	})
+}
+
+// arrived reports whether a socket has bytes to read.
+func arrived(fd int32) bool {
+	n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return err == nil && n > 0
 }
 
 // dropParkedEvented tells the owners of parked requests that nobody waits any more.

@@ -55,6 +55,8 @@ type Config struct {
 	// answer them now, also those that only now reach it; what is parked later is dropped and its gone function
 	// called. Without OnDrain all are dropped.
 	OnDrain func()
+	// Late says that the owner also answers, at once, what is parked after OnDrain; otherwise that is dropped.
+	Late bool
 
 	// BodyLimit may allow a request more (or less) body than MaxBody, by method and target (path and query as sent).
 	BodyLimit func(method, target []byte) int
@@ -129,6 +131,8 @@ type Server struct {
 	listeners map[io.Closer]struct{}
 	blocking  map[*blockConn]struct{}
 	perIP     map[netip.Addr]int
+	retiring  atomic.Bool
+	spared    atomic.Int64 // by the server's clock: until then a shutdown leaves new connections their first request
 	draining  atomic.Bool
 	stop      chan struct{} // closed when the background work may end
 	stopped   sync.Once
@@ -229,11 +233,25 @@ func (s *Server) acceptPause(err error, pause *time.Duration) bool {
 	}
 }
 
+// firstRequest is how long a shutdown after Retire waits for the first request of a connection that is new.
+const firstRequest = 500 * time.Millisecond
+
+// Retire prepares a Shutdown that clients do not notice: from now on every answer ends its connection, while new ones are
+// still taken. After a while the only idle connections left are ones that nobody uses, and Shutdown, which must close
+// them, hardly ever meets a request that is on its way.
+func (s *Server) Retire() { s.retiring.Store(true) }
+
+// closes reports whether an answer ends its connection.
+func (s *Server) closes() bool { return s.retiring.Load() || s.draining.Load() }
+
 // Shutdown closes the listeners, tells the owner to answer what is parked (OnDrain), closes idle connections, and
 // waits for requests and answers in flight. When ctx ends first the rest is cut off and ctx's error returned.
 // Either way every gone function that was still due has been called or is on its way.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
+	if s.retiring.Load() {
+		s.spared.CompareAndSwap(0, s.now()+int64(firstRequest/time.Millisecond))
+	}
 	first := !s.draining.Swap(true)
 	for ln := range s.listeners {
 		ln.Close()
@@ -396,7 +414,7 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := requestOf(ctx)
 	s.requests.Add(1)
-	if r.head.close || s.draining.Load() {
+	if r.head.close || s.closes() {
 		ctx.Request.Header.SetConnectionClose()
 		ctx.SetConnectionClose()
 	}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/snapshot"
+	"parley/wire"
+	"parley/wire/httpd/park"
+)
+
+// A restart nobody notices: on SIGHUP, or `parley upgrade`, a server starts the program file anew and hands it the
+// listening sockets. The successor reads its configuration, and only then asks its predecessor to yield; if it never
+// comes that far, the predecessor just goes on. A server that yields answers its waiting polls, finishes what is in
+// flight, writes a last snapshot and lets go of the data directory, for which the successor waits. Whoever connects
+// meanwhile waits in the sockets' backlog. Queues live in the data directory, so no client registers anew.
+
+// predecessor tells a successor whom it succeeds, in its environment.
+const predecessor = "PARLEY_PREDECESSOR"
+
+// Limits of a succession.
+const (
+	// successorPatience is how long a successor waits for the data directory: longer than a predecessor may take to
+	// stop, which is patience for requests in flight, for the last snapshot, and for mail on its way.
+	successorPatience = 4 * patience
+	// retirement is how long a server that yields goes on with every answer ending its connection: connections in use
+	// are then gone before those at rest are closed.
+	retirement = 300 * time.Millisecond
+	// lockPause is between two looks at the directory's lock.
+	lockPause = 2 * time.Millisecond
+	// upgradePatience is how long `parley upgrade` waits for the successor to serve.
+	upgradePatience = 2 * time.Minute
+)
+
+// succession is what a server needs to be succeeded.
+type succession struct {
+	log       *slog.Logger
+	listeners []net.Listener
+	program   string
+	yield     chan struct{} // gets one value when the successor is ready to take over
+	yielding  bool          // of the goroutine that serves
+
+	mu   sync.Mutex
+	heir int // process id of a successor that has been started, 0 if there is none
+}
+
+func newSuccession(log *slog.Logger, listeners []net.Listener) (*succession, error) {
+	// By its path, not what runs now: an upgrade has put another file there.
+	program, err := os.Executable()
+	return &succession{log: log, listeners: listeners, program: program, yield: make(chan struct{}, 1)}, err
+}
+
+// begin starts the successor and returns its process id.
+func (s *succession) begin() (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.heir != 0 {
+		return 0, fmt.Errorf("process %d is taking over already", s.heir)
+	}
+	p, err := park.Handover(s.program, os.Args, append(os.Environ(), predecessor+"="+strconv.Itoa(os.Getpid())), s.listeners...)
+	if err != nil {
+		return 0, err
+	}
+	s.heir = p.Pid
+	s.log.Info("successor started", "pid", p.Pid)
+	go func() {
+		state, err := p.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.heir = 0
+		s.log.Error("the successor ended before it took over; this process goes on", "state", fmt.Sprint(state), "error", err)
+	}()
+	return p.Pid, nil
+}
+
+// handleYield is the successor's request; it is answered before this process begins to stop.
+func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	heir := s.heir
+	s.mu.Unlock()
+	if heir == 0 {
+		http.Error(w, "no successor was started", http.StatusConflict)
+		return
+	}
+	fmt.Fprintln(w, `{}`)
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		s.log.Warn("answer the successor", "error", err)
+	}
+	select {
+	case s.yield <- struct{}{}:
+	default: // it has asked before
+	}
+}
+
+// listen takes the sockets this process was started with, from a service manager or a predecessor, or opens its own.
+func (c *config) listen() ([]net.Listener, error) {
+	listeners, err := park.Inherit()
+	if err != nil || len(listeners) > 0 {
+		return listeners, err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	return []net.Listener{l}, err
+}
+
+// openStore opens the data directory. A successor asks its predecessor to yield and waits until it has.
+func openStore(dir string, log *slog.Logger) (*snapshot.Store, error) {
+	o := snapshot.Options{Log: log}
+	succeeds := os.Getenv(predecessor)
+	os.Unsetenv(predecessor)
+	if succeeds == "" {
+		return snapshot.Open(dir, o)
+	}
+	r, err := controlClient(dir, patience).Post("http://parley/yield", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		return nil, fmt.Errorf("ask process %s to yield: %w", succeeds, err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("process %s does not yield: %s", succeeds, r.Status)
+	}
+	for end := time.Now().Add(successorPatience); ; {
+		store, err := snapshot.Open(dir, o)
+		if !errors.Is(err, snapshot.ErrInUse) || time.Now().After(end) {
+			return store, err
+		}
+		time.Sleep(lockPause)
+	}
+}
+
+// serverInfo is the order that tells who serves, and whether somebody is about to take over.
+func serverInfo(o *operator, _ map[string]string) (any, error) {
+	info := map[string]any{"pid": os.Getpid(), "version": wire.Version}
+	if o.succession != nil {
+		o.succession.mu.Lock()
+		defer o.succession.mu.Unlock()
+		info["successor"] = o.succession.heir != 0
+	}
+	return info, nil
+}
+
+// beginUpgrade is the order that starts the successor.
+func beginUpgrade(o *operator, _ map[string]string) (any, error) {
+	if o.succession == nil {
+		return nil, errors.New("no server runs here")
+	}
+	pid, err := o.succession.begin()
+	return map[string]any{"pid": pid}, err
+}
+
+// upgrade is `parley upgrade`: it returns when the successor serves.
+func upgrade(args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("upgrade", flag.ContinueOnError)
+	data := fs.String("data", envOr("DATA", "./data"), "data directory of a running server")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	began := time.Now()
+	answer, ran, err := remoteCommand(*data, "upgrade", nil)
+	if !ran {
+		return fmt.Errorf("no server runs in %s", *data)
+	}
+	if err != nil {
+		return err
+	}
+	for time.Since(began) < upgradePatience {
+		info, ran, err := remoteCommand(*data, "server-info", nil)
+		if ran && err == nil && info["pid"] == answer["pid"] {
+			fmt.Fprintf(out, "process %v, version %v, serves since %.2f s after the order\n", info["pid"], info["version"], time.Since(began).Seconds())
+			return nil
+		}
+		if ran && err == nil && info["successor"] == false {
+			return errors.New("the successor ended before it took over; the server's log says why, and it goes on")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("process %v did not take over within %v", answer["pid"], upgradePatience)
+}
+
+// notify tells the service manager how the process stands, if there is one that wants to know.
+func notify(state string) {
+	path := os.Getenv("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	if strings.HasPrefix(path, "@") {
+		path = "\x00" + path[1:]
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return // it only wanted to know
+	}
+	defer c.Close()
+	c.Write([]byte(state))
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// listener polls one queue until it has heard a last word, on one connection as far as the server keeps it.
+type listener struct {
+	*person
+	queue string
+	last  int64
+	texts []string
+}
+
+func (p *person) listen() (*listener, error) {
+	a, err := p.call("POST", "register", url.Values{"event_types": {`["message"]`}, "apply_markdown": {"false"}})
+	if err != nil {
+		return nil, err
+	}
+	return &listener{person: p, queue: a["queue_id"].(string), last: int64(a["last_event_id"].(float64))}, nil
+}
+
+// until polls until somebody says word. Whatever is not a success is an error: nothing is tried again.
+func (l *listener) until(word string) error {
+	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for {
+		a, err := l.callWith(client, "GET", "events", url.Values{"queue_id": {l.queue}, "last_event_id": {fmt.Sprint(l.last)}})
+		if err != nil {
+			return err
+		}
+		for _, x := range a["events"].([]any) {
+			e := x.(map[string]any)
+			if id := int64(e["id"].(float64)); id <= l.last {
+				return fmt.Errorf("event %d after %d", id, l.last)
+			} else {
+				l.last = id
+			}
+			if e["type"] == "message" {
+				text := e["message"].(map[string]any)["content"].(string)
+				if text == word {
+					return nil
+				}
+				l.texts = append(l.texts, text)
+			}
+		}
+	}
+}
+
+// Nobody notices that a server was replaced, twice: no request fails, no queue is lost, every message arrives once and in
+// order.
+func TestUpgradeIsNotNoticed(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	pid := p.cmd.Process.Pid
+	const pollers, senders = 12, 3
+	var everybody []*listener
+	for _, name := range []string{"ann", "bo", "cy", "di"} {
+		who := demoPerson(t, at, name+"@example.org")
+		for range pollers / 4 {
+			l, err := who.listen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			everybody = append(everybody, l)
+		}
+	}
+	var polling, sending sync.WaitGroup
+	for i, l := range everybody {
+		polling.Add(1)
+		go func() {
+			defer polling.Done()
+			if err := l.until("the end"); err != nil {
+				t.Errorf("poller %d: %v", i, err)
+			}
+		}()
+	}
+	stop := make(chan struct{})
+	sent := make([]int, senders)
+	for i := range senders {
+		sending.Add(1)
+		go func() {
+			defer sending.Done()
+			who := *everybody[i].person
+			client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(5 * time.Millisecond): // a lively load, not all that the machine can do
+				}
+				_, err := who.callWith(client, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"upgrade"}, "content": {fmt.Sprintf("%d %d", i, sent[i])}})
+				if err != nil {
+					t.Errorf("sender %d: %v", i, err)
+					return
+				}
+				sent[i]++
+			}
+		}()
+	}
+	if out, code := runParley("upgrade", "--data", data); code != 0 {
+		t.Fatalf("upgrade: %s", out)
+	}
+	p.succeeded()
+	if code := p.end(); code != 0 {
+		t.Errorf("the predecessor ended with code %d", code)
+	}
+	second := serverPid(t, data)
+	syscall.Kill(second, syscall.SIGHUP)
+	p.succeeded()
+	t.Cleanup(func() { endSuccessor(t, data) })
+	if third := serverPid(t, data); second == pid || third == second {
+		t.Errorf("processes %d, %d, %d", pid, second, third)
+	}
+	close(stop)
+	sending.Wait()
+	last := *everybody[0].person
+	if _, err := last.send("the end"); err != nil {
+		t.Fatal(err)
+	}
+	polling.Wait()
+	for i, l := range everybody {
+		next := make([]int, senders)
+		for _, text := range l.texts {
+			var who, n int
+			if _, err := fmt.Sscanf(text, "%d %d", &who, &n); err != nil || next[who] != n {
+				t.Fatalf("poller %d heard %q, expected number %v: %v", i, text, next, err)
+			}
+			next[who]++
+		}
+		if fmt.Sprint(next) != fmt.Sprint(sent) {
+			t.Errorf("poller %d heard %v of %v messages", i, next, sent)
+		}
+	}
+	t.Logf("%v messages to each of %d queues across two upgrades", sent, pollers)
+	for line := range strings.Lines(p.output()) {
+		if strings.Contains(line, "level=ERROR") {
+			t.Errorf("said %s", line)
+		}
+	}
+}
+
+func serverPid(t *testing.T, data string) int {
+	t.Helper()
+	info, ran, err := remoteCommand(data, "server-info", nil)
+	if !ran || err != nil {
+		t.Fatal("no server to ask:", err)
+	}
+	return int(info["pid"].(float64))
+}
+
+// A successor that cannot start leaves the server as it is.
+func TestAFailedUpgradeIsNotNoticedEither(t *testing.T) {
+	dir := t.TempDir()
+	data, config := filepath.Join(dir, "data"), filepath.Join(dir, "parley.toml")
+	write(t, config, "log-level = \"info\"\n")
+	p := demo(t, data, "--config", config)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	write(t, config, "no-such-setting = 1\n")
+	out, code := runParley("upgrade", "--data", data)
+	if code != exitError || !strings.Contains(out, "it goes on") {
+		t.Errorf("upgrade: code %d, %s", code, out)
+	}
+	if _, err := ann.send("still here"); err != nil {
+		t.Error(err)
+	}
+	if serverPid(t, data) != p.cmd.Process.Pid {
+		t.Error("somebody else serves")
+	}
+	write(t, config, "log-level = \"info\"\n")
+	if out, code := runParley("upgrade", "--data", data); code != 0 {
+		t.Errorf("upgrade with a good configuration: %s", out)
+	}
+	endSuccessor(t, data)
+}
+
+// endSuccessor ends the test's own last successor, which is nobody's child any more, and waits until it is gone.
+func endSuccessor(t *testing.T, data string) {
+	pid := serverPid(t, data)
+	syscall.Kill(pid, syscall.SIGKILL)
+	for end := time.Now().Add(binaryPatience); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
+			return // ended, though nobody has looked
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
