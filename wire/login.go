@@ -91,6 +91,9 @@ func issueKey(c *Call, a Account) (Answer, error) {
 	if !a.Active {
 		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
+	if _, err := Play(&Call{House: c.House, Realm: a.Realm, Caller: realm.Caller{System: true}}, realm.LogIn{User: a.User}); err != nil {
+		return nil, err
+	}
 	key, err := Play(&Call{House: c.House, Realm: a.Realm, Caller: realm.Caller{System: true}}, realm.NewKey{User: a.User})
 	if err != nil {
 		return nil, err

@@ -147,9 +147,9 @@ func sent(s realm.Sent) Answer {
 // know.
 func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) obj {
 	sender, name := apiEmail(m.Sender, s), m.Sender.Name
-	avatar := avatarURL(m.Sender, s, c.Gravatar)
+	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
 	if unknown {
-		sender, name, avatar = dummyEmail(m.Sender.ID, s), "Unknown user", "/static/images/unknown-user-avatar.png"
+		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, unknownAvatar
 	}
 	o := obj{
 		"id": m.ID, "sender_id": m.Sender.ID, "sender_email": sender, "sender_full_name": name, "sender_realm_str": s.Name, "avatar_url": avatar,

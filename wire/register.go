@@ -301,6 +301,11 @@ func usersSection(s *state) {
 	active, gone, system := []any{}, []any{}, []any{}
 	s.EachUser(func(u *realm.User) {
 		if !s.MaySee(u) {
+			if !s.Has(realm.CapUserListIncomplete) && s.Me() != nil {
+				o := unknownUser(u.ID, s.c.Site)
+				delete(o, "is_active")
+				active = append(active, o)
+			}
 			return
 		}
 		o := userObject(s.View, u, s.c.Site, s.Gravatar, true)

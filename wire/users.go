@@ -19,7 +19,9 @@ var userEndpoints = slices.Concat([]Endpoint{
 }, managedUserEndpoints)
 
 var userEvents = slices.Concat([]EventKind{
-	Event(userJoined).Personal(),
+	Event(userAppeared),
+	Event(userVanished),
+	Event(userLoggedIn),
 	Event(userChanged),
 }, groupMemberEvents)
 
@@ -38,7 +40,7 @@ func avatarURL(p realm.PersonInfo, s Site, computed bool) any {
 	switch {
 	case p.Avatar == "U":
 		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
-	case computed && p.EmailPublic:
+	case computed:
 		return nil
 	case p.Avatar == "G":
 		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))
@@ -54,8 +56,11 @@ func isoMinutes(unix int64) string {
 
 // userObject is an account as one viewer may know it.
 func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj {
-	p := v.Person(u.ID)
-	sees := v.SeesEmail(v.Me(), u)
+	return personObject(u, v.Person(u.ID), s, v.SeesEmail(v.Me(), u), gravatar, profile)
+}
+
+// personObject is an account for a viewer who may know its real address, or not.
+func personObject(u *realm.User, p realm.PersonInfo, s Site, sees, gravatar, profile bool) obj {
 	o := obj{
 		"user_id": u.ID, "email": apiEmail(p, s), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
 		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
@@ -131,27 +136,39 @@ func maxMessageID(v realm.View) int64 {
 	return -1
 }
 
-func userJoined(e *realm.UserJoined, to *To) any {
-	u := e.User
-	p := realm.PersonInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.Int("email_address_visibility") == 1, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
-	o := obj{
-		"user_id": u.ID, "email": apiEmail(p, to.Site), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
-		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
-		"bot_type": nil, "bot_owner_id": nil, "role": u.Role, "timezone": u.Timezone, "avatar_url": avatarURL(p, to.Site, to.Gravatar),
-		"avatar_version": u.AvatarVersion, "is_imported_stub": u.ImportedStub,
-	}
-	if p.EmailPublic {
-		o["delivery_email"] = u.Email
-	}
-	if u.IsBot() {
-		o["bot_type"] = u.Bot
-		if u.BotOwner != 0 {
-			o["bot_owner_id"] = u.BotOwner
+func userAppeared(e *realm.UserAppeared, to *To) any {
+	if e.Unknown {
+		if to.Has(realm.CapUserListIncomplete) {
+			return nil
 		}
-	} else {
-		o["profile_data"] = obj{}
+		return obj{"type": "realm_user", "op": "add", "person": unknownUser(e.User.ID, to.Site)}
 	}
-	return obj{"type": "realm_user", "op": "add", "person": o}
+	u := &e.User
+	p := realm.PersonInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
+	return obj{"type": "realm_user", "op": "add", "person": personObject(u, p, to.Site, e.Sees, to.Gravatar, true)}
+}
+
+func userVanished(e *realm.UserVanished, _ *To) any {
+	return obj{"type": "realm_user", "op": "remove", "person": obj{"user_id": e.User, "full_name": unknownName}}
+}
+
+func userLoggedIn(e *realm.UserLoggedIn, _ *To) any {
+	return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.ID, "date_joined": isoMinutes(e.At)}}
+}
+
+// How an account looks to whoever may not know it.
+const (
+	unknownName   = "Unknown user"
+	unknownAvatar = "/static/images/unknown-user-avatar.png"
+)
+
+// unknownUser stands in for an account the viewer may not know, for clients that need one for every id.
+func unknownUser(id realm.UserID, s Site) obj {
+	return obj{
+		"user_id": id, "email": dummyEmail(id, s), "delivery_email": nil, "full_name": unknownName, "date_joined": isoMinutes(0), "is_active": true,
+		"is_owner": false, "is_admin": false, "is_guest": false, "is_bot": false, "bot_type": nil, "bot_owner_id": nil, "role": realm.Member, "timezone": "",
+		"avatar_url": unknownAvatar, "avatar_version": 1, "is_imported_stub": false, "profile_data": obj{},
+	}
 }
 
 func userChanged(e *realm.UserChanged, to *To) any {
@@ -167,8 +184,6 @@ func userChanged(e *realm.UserChanged, to *To) any {
 		p["timezone"], p["email"] = *e.Timezone, apiEmail(*e.Person, to.Site)
 	case e.Owner != nil:
 		p["bot_owner_id"] = *e.Owner
-	case e.Email != nil:
-		p["new_email"] = *e.Email
 	default:
 		panic(fmt.Sprintf("BUG: nothing changed in %+v", *e))
 	}

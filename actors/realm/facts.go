@@ -52,6 +52,10 @@ var kinds = map[uint16]any{
 	116: (*ProfileFieldRemoved)(nil),
 	117: (*ProfileFieldsOrdered)(nil),
 	118: (*ProfileFieldsTold)(nil),
+	119: (*UserAppeared)(nil),
+	120: (*UserVanished)(nil),
+	121: (*PeopleSeen)(nil),
+	122: (*UserLoggedIn)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 	160: (*TopicPoliciesSet)(nil),

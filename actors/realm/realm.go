@@ -166,6 +166,7 @@ type HalfTurn struct{ Cause any }
 
 // Record applies a fact, gives it the next number, and notes who hears of it.
 func (t *Turn) Record(f Fact) {
+	was := t.horizons(f)
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)
@@ -173,6 +174,7 @@ func (t *Turn) Record(f Fact) {
 	if n := f.tell(t.Realm); len(n) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
 	}
+	t.resight(f, was)
 }
 
 // Tell sends an event that no fact stands behind: presence and typing. A crash may lose it.

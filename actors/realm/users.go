@@ -248,7 +248,7 @@ func (c JoinUser) Decide(t *Turn) (UserID, error) {
 	}
 	id := t.Org().NextUser
 	u := User{ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner, Active: true, Joined: t.Now,
-		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Password: c.Password, Settings: map[string]any{}}
+		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Password: c.Password, LoggedIn: t.System, Settings: map[string]any{}}
 	for k, v := range t.Org().UserDefaults {
 		u.Settings[k] = v
 	}
@@ -277,10 +277,13 @@ func (f *UserJoined) apply(r *Realm) {
 }
 
 func (f *UserJoined) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyone(), Event: f}}
+	u := r.users.must(f.User.ID)
+	out := r.introduce(u, r.everyone())
+	if to := r.whoSee(u); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: true, Users: []UserID{u.ID}}})
+	}
+	return out
 }
-
-func (f *UserJoined) EventType() string { return "realm_user" }
 
 // UserChanged says fields of an account changed; a nil field did not.
 type UserChanged struct {
@@ -326,7 +329,11 @@ func (f *UserChanged) apply(r *Realm) {
 }
 
 func (f *UserChanged) tell(r *Realm) []Notice {
-	out := []Notice{{To: r.whoSee(r.users.must(f.ID)), Event: f}}
+	u := r.users.must(f.ID)
+	if f.Email != nil {
+		return r.tellAddress(u)
+	}
+	out := []Notice{{To: r.whoSee(u), Event: f}}
 	if f.Role != nil {
 		out = append(out, f.roleNotices(r)...)
 	}
@@ -334,6 +341,19 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 }
 
 func (f *UserChanged) EventType() string { return "realm_user" }
+
+// tellAddress tells of a new real address: to those who may know it, and to everyone who is shown it.
+func (r *Realm) tellAddress(u *User) (out []Notice) {
+	if to := r.where(func(w *User) bool { return r.maySee(w, u) && r.SeesEmail(w, u) }); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &DeliveryEmailSeen{User: u.ID, Email: u.Email}})
+	}
+	if p := r.Person(u.ID); p.EmailPublic {
+		if to := r.whoSee(u); len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &ShownEmailChanged{p}})
+		}
+	}
+	return out
+}
 
 // PasswordChanged carries the new Argon2id hash in PHC form.
 type PasswordChanged struct {

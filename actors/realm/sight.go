@@ -1,0 +1,227 @@
+package realm
+
+// Who knows of whom: everybody of everybody, unless guests are limited to people they share a channel or a direct
+// conversation with. What a limited guest sees follows from rows; the events about it do not, so the turn that moves
+// the horizon tells.
+
+// UserAppeared is the event realm_user/add of an account, for one kind of listener.
+type UserAppeared struct {
+	User    User // without what only the server may know
+	Public  bool // everyone is shown the real address
+	Sees    bool // these listeners may know it
+	Unknown bool // these listeners may not know the account: a stand-in for clients that need one
+}
+
+func (*UserAppeared) EventType() string { return "realm_user" }
+
+// UserVanished is the event realm_user/remove: a guest may not know an account any more.
+type UserVanished struct{ User UserID }
+
+func (*UserVanished) EventType() string { return "realm_user" }
+
+// introduce tells listeners of an account, each as far as he may know it.
+func (r *Realm) introduce(u *User, to []UserID) (out []Notice) {
+	var see, blind, strangers []UserID
+	for _, id := range to {
+		switch w := r.users.must(id); {
+		case !r.maySee(w, u):
+			strangers = append(strangers, id)
+		case r.SeesEmail(w, u):
+			see = append(see, id)
+		default:
+			blind = append(blind, id)
+		}
+	}
+	add := func(to []UserID, e UserAppeared) {
+		if len(to) == 0 {
+			return
+		}
+		e.User, e.Public = *u, u.IsBot() || u.Int("email_address_visibility") == 1
+		e.User.Keys, e.User.Password, e.User.Settings = nil, "", nil
+		e.User.Profile, e.User.ProfileHTML = cloneMap(u.Profile), cloneMap(u.ProfileHTML)
+		out = append(out, Notice{To: to, Event: &e})
+	}
+	add(see, UserAppeared{Sees: true})
+	add(blind, UserAppeared{})
+	add(strangers, UserAppeared{Unknown: true})
+	return out
+}
+
+// knows is the people somebody sees; bots, whom everybody sees, are left out.
+func (r *Realm) knows(me *User) (s Set) {
+	if !me.IsGuest() || !r.guestsLimited() {
+		r.EachUser(func(u *User) {
+			if !u.IsBot() {
+				s.Add(int64(u.ID))
+			}
+		})
+		return s
+	}
+	s.Add(int64(me.ID))
+	r.channelsOf(me.ID).Each(func(c int64) bool {
+		s.Union(r.by.channel[ChannelID(c)].subscribers)
+		return true
+	})
+	for _, t := range r.by.talksOf[me.ID] {
+		if !r.by.talk[t].ids.Empty() {
+			for _, u := range r.talks.must(t).Members {
+				s.Add(int64(u))
+			}
+		}
+	}
+	return s
+}
+
+// shifts reports a fact that may change whom somebody sees; nearly all do not.
+func shifts(f Fact) bool {
+	switch f := f.(type) {
+	case *Subscribed, *Unsubscribed:
+		return true
+	case *MessageSent:
+		return f.NewTalk
+	case *UserChanged:
+		return f.Role != nil
+	}
+	return false
+}
+
+// onlookers is the listening people whose sight of others a fact may change.
+func (r *Realm) onlookers(f Fact) (out []UserID) {
+	guests := func(ids []UserID) {
+		for _, id := range r.only(ids...) {
+			if r.users.must(id).IsGuest() {
+				out = append(out, id)
+			}
+		}
+	}
+	switch f := f.(type) {
+	case *Subscribed:
+		guests(IDs[UserID](Either(r.by.channel[f.Channel].subscribers, SetOf(f.Users...))))
+	case *Unsubscribed:
+		guests(IDs[UserID](r.by.channel[f.Channel].subscribers))
+	case *MessageSent:
+		guests(f.People)
+	case *UserChanged:
+		out = r.only(f.ID)
+	}
+	return out
+}
+
+// Limits of telling a listener who came into sight and who went out of it.
+const (
+	// sightStep is how many accounts one fact tells of: a fact may not tell a queue more than 128 events.
+	sightStep = 100
+	// maxSightEvents is above how many accounts a listener's queues end instead, so that he registers anew: one
+	// answer of the whole list is cheaper than so many events.
+	maxSightEvents = 1000
+)
+
+// horizon is what onlookers saw before a fact.
+type horizon struct {
+	viewer UserID
+	before Set
+}
+
+func (t *Turn) horizons(f Fact) (out []horizon) {
+	if !shifts(f) || !t.guestsLimited() {
+		return nil
+	}
+	for _, id := range t.onlookers(f) {
+		out = append(out, horizon{id, t.knows(t.users.must(id))})
+	}
+	return out
+}
+
+// resight tells onlookers whom they see since a fact, and whom no more.
+func (t *Turn) resight(f Fact, was []horizon) {
+	for _, h := range was {
+		now := t.knows(t.users.must(h.viewer))
+		more, less := IDs[UserID](Without(now, h.before)), IDs[UserID](Without(h.before, now))
+		if len(more)+len(less) > maxSightEvents {
+			t.endQueues(h.viewer)
+			continue
+		}
+		for len(more) > 0 {
+			n := min(len(more), sightStep)
+			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: more[:n]})
+			more = more[n:]
+		}
+		for len(less) > 0 {
+			n := min(len(less), sightStep)
+			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: less[:n]})
+			less = less[n:]
+		}
+	}
+	if o, ok := f.(*OrganizationChanged); ok && o.Setting == "can_access_all_users_group" {
+		// Everything guests know of people may be wrong now.
+		for _, id := range t.where((*User).IsGuest) {
+			t.endQueues(id)
+		}
+	}
+}
+
+// endQueues makes somebody's clients register anew.
+func (t *Turn) endQueues(u UserID) {
+	var ends []QueueID
+	t.EachQueue(func(q *Queue) {
+		if q.User == u {
+			ends = append(ends, q.ID)
+		}
+	})
+	for _, id := range ends {
+		t.Record(&QueueClosed{id, u})
+	}
+}
+
+// PeopleSeen says whom a guest sees now, and whom no more. It changes nothing: it follows from the fact before it.
+type PeopleSeen struct {
+	Viewer             UserID
+	Appeared, Vanished []UserID
+}
+
+func (*PeopleSeen) apply(*Realm) {}
+func (*PeopleSeen) calm()        {}
+
+func (f *PeopleSeen) tell(r *Realm) (out []Notice) {
+	to := r.only(f.Viewer)
+	if len(to) == 0 {
+		return nil
+	}
+	for _, u := range f.Appeared {
+		out = append(out, r.introduce(r.users.must(u), to)...)
+	}
+	for _, u := range f.Vanished {
+		out = append(out, Notice{To: to, Event: &UserVanished{u}})
+	}
+	return out
+}
+
+// LogIn notes that somebody logged in.
+type LogIn struct{ User UserID }
+
+func (c LogIn) Decide(t *Turn) (Done, error) {
+	if u := t.Find(c.User); u != nil && !u.LoggedIn {
+		t.Record(&UserLoggedIn{u.ID, t.Now})
+	}
+	return Done{}, nil
+}
+
+// UserLoggedIn says that somebody used an account that others had made for him: he joined now.
+type UserLoggedIn struct {
+	ID UserID
+	At int64
+}
+
+func (f *UserLoggedIn) apply(r *Realm) {
+	u := r.users.change(f.ID)
+	u.LoggedIn, u.Joined = true, f.At
+}
+
+func (f *UserLoggedIn) tell(r *Realm) []Notice {
+	if to := r.whoSee(r.users.must(f.ID)); len(to) > 0 {
+		return []Notice{{To: to, Event: f}}
+	}
+	return nil
+}
+
+func (*UserLoggedIn) EventType() string { return "realm_user" }

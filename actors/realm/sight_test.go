@@ -1,0 +1,111 @@
+package realm_test
+
+import (
+	"slices"
+	"testing"
+
+	. "parley/actors/realm"
+	"parley/actors/realm/realmtest"
+)
+
+// limited is an organization whose guests see only whom they share something with.
+func limited(t *testing.T) (s *realmtest.Scene, owner, ann, bo, guest UserID) {
+	s = realmtest.New(t)
+	owner, ann, bo, guest = s.Join("Olive", Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", Guest)
+	realmtest.Do(s, ann, Subscribe{Channels: []Joining{{Name: "shared"}}, Fatal: true})
+	realmtest.Do(s, owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_access_all_users_group", New: GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
+	s.Listen(guest) // the change ended what he listened with
+	return s, owner, ann, bo, guest
+}
+
+func appeared(s *realmtest.Scene, u UserID) (out []UserID) {
+	for _, e := range realmtest.HeardOf[*UserAppeared](s, u) {
+		if !e.Unknown {
+			out = append(out, e.User.ID)
+		}
+	}
+	return out
+}
+
+func vanished(s *realmtest.Scene, u UserID) (out []UserID) {
+	for _, e := range realmtest.HeardOf[*UserVanished](s, u) {
+		out = append(out, e.User)
+	}
+	return out
+}
+
+func TestLimitedGuestsHearWhoComesIntoSight(t *testing.T) {
+	s, owner, ann, bo, guest := limited(t)
+	want := func(of string, got, want []UserID) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", of, got, want)
+		}
+	}
+	shared := Subscribe{Channels: []Joining{{Name: "shared"}}, Principals: []Principal{{ID: guest}}, Fatal: true}
+	realmtest.Do(s, ann, shared)
+	want("the guest joined Ann's channel", appeared(s, guest), []UserID{ann})
+	shared.Principals = []Principal{{ID: bo}}
+	realmtest.Do(s, ann, shared)
+	want("Bo joined too", appeared(s, guest), []UserID{bo})
+	want("members know him already", appeared(s, owner), nil)
+	realmtest.Do(s, bo, Unsubscribe{Names: []string{"shared"}})
+	want("Bo left", vanished(s, guest), []UserID{bo})
+	realmtest.Do(s, owner, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}})
+	want("the owner wrote to him", appeared(s, guest), []UserID{owner})
+	realmtest.Do(s, owner, SendMessage{People: people(guest), Body: Body{Text: "again", HTML: "<p>again</p>"}})
+	want("the owner wrote again", appeared(s, guest), nil)
+
+	new := realmtest.Do(s, realmtest.System, JoinUser{Name: "New", Email: "new@example.com"})
+	if e := realmtest.HeardOf[*UserAppeared](s, guest); len(e) != 1 || !e[0].Unknown {
+		t.Errorf("the guest heard %+v of somebody new", e)
+	}
+	want("members hear of somebody new", appeared(s, owner), []UserID{new})
+	if e := realmtest.HeardOf[*GroupMembersChanged](s, guest); len(e) != 0 {
+		t.Errorf("the guest heard of a group's members he may not know: %+v", e)
+	}
+
+	member := Member
+	realmtest.Do(s, owner, EditUser{User: guest, Role: &member})
+	want("he became a member", appeared(s, guest), []UserID{bo, new})
+	role := Guest
+	realmtest.Do(s, owner, EditUser{User: guest, Role: &role})
+	want("and a guest again", vanished(s, guest), []UserID{bo, new})
+}
+
+func TestAddressesAreTold(t *testing.T) {
+	s := realmtest.New(t)
+	owner, ann, guest := s.Join("Olive", Owner), s.Join("Ann"), s.Join("Gus", Guest)
+	realmtest.Do(s, realmtest.System, Grant{User: owner, ChangeEmails: true})
+	realmtest.Do(s, ann, ChangeSettings{Values: []SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
+	to := "ann.lee@example.com"
+	realmtest.Do(s, owner, EditUser{User: ann, NewEmail: &to})
+	s.Hears(owner, "realm_user") // the real address
+	s.Hears(ann, "realm_user")
+	s.HearsNothing(guest)
+	realmtest.Do(s, owner, ChangeUserDefaults{Values: []SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
+	new := realmtest.Do(s, realmtest.System, JoinUser{Name: "New", Email: "new@example.com"})
+	for u, sees := range map[UserID]bool{owner: true, ann: false, guest: false} {
+		if e := realmtest.HeardOf[*UserAppeared](s, u); len(e) != 1 || e[0].User.ID != new || e[0].Sees != sees || e[0].Public || e[0].User.Password != "" {
+			t.Errorf("user %d heard %+v", u, e)
+		}
+	}
+}
+
+func TestJoinedIsTheFirstLogin(t *testing.T) {
+	s := realmtest.New(t)
+	owner := s.Join("Olive", Owner)
+	realmtest.Do(s, realmtest.System, Grant{User: owner, CreateUsers: true})
+	u := realmtest.Do(s, owner, JoinUser{Name: "New", Email: "new@example.com"})
+	s.Later(3600)
+	realmtest.Do(s, realmtest.System, LogIn{User: u})
+	s.Hears(owner, "realm_user")
+	s.Later(3600)
+	realmtest.Do(s, realmtest.System, LogIn{User: u})
+	s.HearsNothing(owner)
+	if got := s.Realm.Find(u).Joined; got != realmtest.Began+3600 {
+		t.Errorf("joined at %d, want the first login", got-realmtest.Began)
+	}
+	realmtest.Do(s, realmtest.System, LogIn{User: owner})
+	s.HearsNothing(owner)
+}
