@@ -24,7 +24,7 @@ var flagEvents = []EventKind{
 }
 
 type setFlagsForm struct {
-	Messages []int64 `form:"messages,required"`
+	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the turn to a few milliseconds
 	Op       string  `form:"op,required"`
 	Flag     string  `form:"flag,required"`
 }

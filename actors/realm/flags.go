@@ -166,7 +166,7 @@ type UnreadDetail struct {
 	Mentioned bool
 	Channel   ChannelID // 0: direct
 	Topic     string
-	Unmuted   bool     // a channel message that is not muted
+	Unmuted   bool     // not in a muted topic or channel
 	People    []UserID // of a direct message, the others
 }
 
@@ -175,13 +175,15 @@ func (r *Realm) unreadDetails(u UserID, ids Set) []UnreadDetail {
 	mutes := r.mutesOf(u)
 	ids.Each(func(id int64) bool {
 		m := r.message(MessageID(id))
-		d := UnreadDetail{ID: MessageID(id), Mentioned: r.flagsOf(u, MessageID(id), m)&(FlagMentioned|FlagChannelWildcard|FlagTopicWildcard) != 0}
+		d := UnreadDetail{ID: MessageID(id), Unmuted: true}
 		if m.channel != 0 {
 			d.Channel, d.Topic = ChannelID(m.channel), r.topics.must(m.topic).Name
 			d.Unmuted = !mutes.covers(d.Channel, d.Topic)
 		} else {
 			d.People = without(r.talks.must(m.talk).Members, u)
 		}
+		flags := r.flagsOf(u, MessageID(id), m)
+		d.Mentioned = flags&FlagMentioned != 0 || d.Unmuted && flags&(FlagChannelWildcard|FlagTopicWildcard) != 0
 		out = append(out, d)
 		return true
 	})

@@ -25,6 +25,7 @@ const usage = `usage: parley COMMAND …
   verify FILE                    prove that a backup is whole and replays
   upgrade                        a running server gives way to the program file as it is now, unnoticed
   log print|check|replay DIR     look into a stopped server's data directory
+  search rebuild DIR             make a stopped server's full-text indexes anew
   bench                          load harness; parley bench help
 `
 
@@ -47,6 +48,8 @@ func run(args []string) error {
 		return upgrade(args[1:], os.Stdout)
 	case "log":
 		return journal(args[1:], os.Stdout)
+	case "search":
+		return rebuildSearch(args[1:], os.Stdout)
 	case "bench":
 		os.Exit(bench.Main(args[1:], os.Stdout, os.Stderr))
 	case "help", "--help", "-h":
