@@ -1,11 +1,13 @@
 package wire
 
 import (
+	"context"
 	"slices"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/markdown"
 )
 
 // House is the running server as endpoints see it.
@@ -63,6 +65,8 @@ type Tools struct {
 	Generation int64 // Unix seconds of the process start
 	Dev        bool  // development logins are on
 	Renderer   *Renderer
+	// FetchPreview reads what a page says of itself; nil if pages are not to be fetched.
+	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
 	// Mail takes a letter to send, without waiting for it; nil sends none.
 	Mail func(Letter)
 	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.

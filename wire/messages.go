@@ -13,6 +13,7 @@ var messageEndpoints = []Endpoint{
 	Custom("POST", "/messages/render", renderMessage),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
 	Custom("POST", "/zcommand", zcommand),
+	Custom("GET", "/messages/summary", summarize),
 }
 
 func webhook(e Endpoint) Endpoint { e.Webhook = true; return e }
@@ -54,6 +55,7 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 		}
 		return nil, err
 	}
+	showPreviews(c, s.ID, 0, cmd.Body, cmd.Content.Previews)
 	return sent(s), nil
 }
 
@@ -122,6 +124,15 @@ func (f *sendForm) channel(c *Call, cmd *realm.SendMessage) error {
 
 // readsOwn: the caller's program is one whose user is taken to have read what he sends.
 func readsOwn(c *Call) bool { return readingClients[strings.ToLower(c.Caller.Client)] }
+
+type summaryForm struct {
+	Narrow form.Narrow `form:"narrow"`
+}
+
+// summarize: this server has no model to ask, which registrations say in server_can_summarize_topics.
+func summarize(*Call, summaryForm) (Answer, error) {
+	return nil, realm.Bad("AI features are not enabled on this server.")
+}
 
 type renderForm struct {
 	Content string `form:"content,required,maxlen=10000"`

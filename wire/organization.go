@@ -85,7 +85,9 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	}
 	if f.Description.Set {
 		cmd.Description = &f.Description.Value
-		cmd.DescriptionHTML, err = Look(c, func(v realm.View) (string, error) { return Describe(f.Description.Value, v), nil })
+		cmd.DescriptionHTML, err = Look(c, func(v realm.View) (string, error) {
+			return c.Tools.Renderer.Describe(f.Description.Value, v, c.Site), nil
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package wire
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/actors/realm"
@@ -13,6 +14,7 @@ import (
 // goroutines may use it. What a text refers to is looked up in one view of the realm; rendering happens outside it.
 type Renderer struct {
 	dialects sync.Map // realm.ID -> *dialect
+	fetching atomic.Int64
 }
 
 // dialect is an organization's dialect, prepared: immutable.

@@ -79,6 +79,7 @@ type ContentEdit struct {
 	GroupMentioned []UserID
 	TopicMentioned []UserID
 	Alerted        []UserID
+	Rendering      bool // the text stays, it is only rendered anew
 	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
 }
 
@@ -119,6 +120,10 @@ func (f *MessageUpdated) apply(r *Realm) {
 func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	id := f.Message
 	m := r.changeMessage(id)
+	if c.Rendering {
+		r.changeExtra(id).Version = c.Version
+		return
+	}
 	r.unindexContent(id, m)
 	e := r.changeExtra(id)
 	rev := Revision{User: f.User, At: f.At, Content: true, Version: e.Version}
@@ -201,7 +206,9 @@ func (f *MessageUpdated) tell(r *Realm) []Notice {
 	if c := f.Content; c != nil {
 		x := r.extra(f.Message, m)
 		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMe != 0
-		e.OldVersion = x.History[len(x.History)-1].Version
+		if !c.Rendering {
+			e.OldVersion = x.History[len(x.History)-1].Version
+		}
 		if c.Body.Text != "" {
 			e.Body = &c.Body
 		}
@@ -302,3 +309,19 @@ func (*MessageUpdate) EventType() string { return "update_message" }
 
 // FlagsFor is the flags a reader has of the message.
 func (e *MessageUpdate) FlagsFor(u UserID) Flags { return e.Flags.Of(u) }
+
+// Rerender shows a message's text in another rendering: a page it links to has been fetched since.
+type Rerender struct {
+	Message MessageID
+	Version uint16 // of the text that was rendered; if there is a newer one, nothing happens
+	Body    Body
+}
+
+func (c Rerender) Decide(t *Turn) (Done, error) {
+	m := t.message(c.Message)
+	if m == nil || t.extraOf(c.Message).Version != c.Version || !t.System {
+		return Done{}, nil
+	}
+	t.Record(&MessageUpdated{Message: c.Message, At: t.Now, Content: &ContentEdit{Version: c.Version + 1, Rendering: true, Body: c.Body}})
+	return Done{}, nil
+}

@@ -298,3 +298,62 @@ func TestDeleteTopic(t *testing.T) {
 		t.Error("an unknown topic has messages")
 	}
 }
+
+func TestRerender(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "https://example.org")
+	do(s, realmtest.System, Rerender{Message: id, Body: Body{Text: "https://example.org", HTML: "<p>better</p>"}})
+	s.Hears(s.bo, "update_message")
+	if e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.bo)[0]; e.User != 0 || !e.Content || e.Version != 1 {
+		t.Errorf("the event says %+v", e)
+	}
+	if i := s.info(id); i.Edited != 0 || len(i.History) != 0 || i.Ref.Version != 1 {
+		t.Errorf("a rendering counts as an edit: %+v", i)
+	}
+	do(s, realmtest.System, Rerender{Message: id, Body: Body{HTML: "<p>late</p>"}})
+	s.HearsNothing(s.bo) // of an older text
+	do(s, s.ann, s.text(id, "edited"))
+	if h := s.info(id).History; len(h) != 1 || h[0].Version != 1 {
+		t.Errorf("history %+v", h)
+	}
+}
+
+// What happens to messages reaches nobody who left, or whose account is gone.
+func TestWhoHearsNothingAnyMore(t *testing.T) {
+	s := newStage(t)
+	inPublic, inPrivate := s.post(s.ann, s.public, "a", "hi"), s.post(s.ann, s.private, "a", "hi")
+	s.leave(s.bo, s.public)
+	s.leave(s.bo, s.private)
+	do(s, s.ann, s.text(inPublic, "x"))
+	s.Hears(s.bo, "update_message") // a public channel: he has a row, and may read it
+	do(s, s.ann, s.text(inPrivate, "x"))
+	s.HearsNothing(s.bo)
+	do(s, s.ann, DeleteMessage{inPrivate})
+	s.HearsNothing(s.bo)
+	s.leave(s.guest, s.public)
+	do(s, s.ann, s.text(inPublic, "y"))
+	s.HearsNothing(s.guest)
+	refused(s, s.guest, AddReaction{Message: inPublic, Name: "zulip"}, "Invalid message(s)")
+	refused(s, s.bo, s.text(inPrivate, "x"), "Invalid message(s)")
+	do(s, s.owner, DeactivateUser{User: s.bo})
+	refused(s, s.ann, write("hi", s.bo), "'bo@example.com' is no longer using Zulip.")
+	m := say(s.public, "a", "@**Bo**")
+	m.Content.Users = []UserID{s.bo}
+	id := do(s, s.ann, m).ID
+	if f := s.View(s.bo).FlagsOf(id); f&FlagMentioned != 0 {
+		t.Errorf("a deactivated user is mentioned: flags %b", f)
+	}
+}
+
+// Nobody touches messages of a channel that was archived.
+func TestArchivedChannels(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	do(s, s.owner, ArchiveChannel{Channel: s.public})
+	refused(s, s.ann, say(s.public, "a", "x"), "Not authorized to send to channel 'public'")
+	refused(s, s.ann, s.text(id, "x"), "Invalid message(s)")
+	refused(s, s.ann, DeleteMessage{id}, "Invalid message(s)")
+	refused(s, s.ann, AddReaction{Message: id, Name: "zulip"}, "Invalid message(s)")
+	refused(s, s.ann, TypeEdit{Message: id}, "Invalid message(s)")
+	refused(s, s.ann, Type{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
+}

@@ -27,7 +27,7 @@ var floors = map[string][]string{
 	"wire/httpd":             {"wire", "wire/*", "actors/realm", "actors/presence"},
 	"wire/httpd/park":        {"wire/httpd/park/*"},
 	"wire/mail":              {"wire"},
-	"wire/webhooks":          {"wire", "actors/realm"},
+	"wire/webhooks":          {"wire", "actors/realm", "wire/markdown/preview"},
 	"wire/contract":          {"wire", "wire/*"},
 	"snapshot/codec":         {"actors/realm", "actors/presence"},
 	"snapshot/search":        {"actors/realm"},

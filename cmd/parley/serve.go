@@ -23,6 +23,7 @@ import (
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
+	"parley/wire/markdown/preview"
 	"parley/wire/webhooks"
 )
 
@@ -92,7 +93,7 @@ func serve(args []string) error {
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())
 	}
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, Dev: c.Demo || c.Crowd != ""}
+	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New().Fetch, Dev: c.Demo || c.Crowd != ""}
 	post, err := c.post(sites.of("").Host, log)
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())

@@ -21,6 +21,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/markdown/preview"
 )
 
 // Limits, each against one service taking the server's memory or time.
@@ -150,11 +151,11 @@ func (c *Caller) pass(b bot, m call) {
 	if err == nil {
 		text, widget, understood := wire.ServiceAnswer(m.e, answer)
 		if !understood {
-			err = fmt.Errorf("The service's answer is not JSON: %s", cut(answer))
+			err = &unavailable{why: "The service's answer is not JSON: " + cut(answer)}
 		} else if text == "" {
 			return
 		} else if err = wire.ServiceReply(request, m.e, text, widget); err != nil {
-			err = fmt.Errorf("The service's answer could not be sent: %w", err)
+			err = &unavailable{why: "The service's answer could not be sent: " + err.Error()}
 		}
 	}
 	if err == nil || c.ctx.Err() != nil {
@@ -236,12 +237,6 @@ type insideError struct{ address string }
 
 func (e *insideError) Error() string { return e.address + " may not be called" }
 
-// special are networks that net/netip does not name but that lie inside somebody's network all the same.
-var special = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
-}
-
 // check refuses to connect to anything that is not plainly outside.
 func (c *Caller) check(address string) error {
 	at, err := netip.ParseAddrPort(address)
@@ -254,11 +249,7 @@ func (c *Caller) check(address string) error {
 			return nil
 		}
 	}
-	inside := !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast()
-	for _, p := range special {
-		inside = inside || p.Contains(ip)
-	}
-	if inside {
+	if !preview.Public(ip) {
 		return &insideError{ip.String()}
 	}
 	return nil

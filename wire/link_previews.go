@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire/markdown"
+)
+
+// Limits of fetching, each against messages that would have the server fetch without end.
+const (
+	maxPreviews     = 5                // pages of one message
+	maxFetching     = 64               // messages whose pages are being fetched
+	previewPatience = 30 * time.Second // for all pages of one message
+)
+
+// showPreviews fetches the pages a person's message links to and has it rendered anew with what they say. It returns at
+// once; when too much is being fetched already, a message goes without.
+func showPreviews(c *Call, id realm.MessageID, version uint16, body realm.Body, urls []string) {
+	r := c.Tools.Renderer
+	if c.Tools.FetchPreview == nil || len(urls) == 0 || c.Account == nil || c.Account.Bot != realm.Human {
+		return
+	}
+	if r.fetching.Add(1) > maxFetching {
+		r.fetching.Add(-1)
+		return
+	}
+	own := &Call{House: c.House, Tools: c.Tools, Realm: c.Realm, Site: c.Site, Caller: c.Caller}
+	go func() {
+		defer r.fetching.Add(-1)
+		ctx, cancel := context.WithTimeout(context.Background(), previewPatience)
+		defer cancel()
+		pages := map[string]markdown.Preview{}
+		for _, u := range urls[:min(len(urls), maxPreviews)] {
+			if p, err := c.Tools.FetchPreview(ctx, u); err == nil {
+				pages[u] = p
+			}
+		}
+		if len(pages) == 0 {
+			return
+		}
+		shown, err := r.withPreviews(own, body.Text, pages)
+		if err != nil || shown.HTML == body.HTML {
+			return
+		}
+		own.Caller = realm.Caller{System: true, Client: "Internal"}
+		_, _ = Play(own, realm.Rerender{Message: id, Version: version, Body: shown}) // refused only when the server is too busy: no harm done
+	}()
+}
+
+// withPreviews renders a text as its author sees it, with the pages that were fetched.
+func (r *Renderer) withPreviews(c *Call, text string, pages map[string]markdown.Preview) (realm.Body, error) {
+	d, err := r.dialectOf(c)
+	if err != nil {
+		return realm.Body{}, err
+	}
+	known, err := Look(c, func(v realm.View) (*references, error) { return resolve(v, markdown.Scan(text), d), nil })
+	if err != nil {
+		return realm.Body{}, err
+	}
+	n := *d
+	n.options.Previews = pages
+	b, _, err := n.render(text, known, c.Caller.User)
+	return b, err
+}
