@@ -29,10 +29,9 @@ const (
 type chain [chainLen]byte
 
 type hasher struct {
-	sha     hash.Hash
-	head    [1 + 4 + 8 + chainLen]byte
-	sum     [sha256.Size]byte
-	started bool
+	sha  hash.Hash
+	head [1 + 4 + 8 + chainLen]byte
+	sum  [sha256.Size]byte
 }
 
 // of hashes one record. A hasher belongs to one goroutine.

@@ -76,8 +76,7 @@ type everything struct {
 	Members  IncludeSubscribers `form:"members"`
 	When     Instant            `form:"when"`
 	Limit    NumberOrWord       `form:"limit"`
-	derived  int
-	Ignored2 string `form:"-"`
+	Ignored2 string             `form:"-"`
 }
 
 var everyForm = Of[everything]()

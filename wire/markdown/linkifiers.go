@@ -1,5 +1,7 @@
 package markdown
 
+//lint:file-ignore ST1005 these errors are shown to administrators as they are: the protocol words them.
+
 import (
 	"fmt"
 	"regexp"

@@ -10,7 +10,7 @@ const linkWork = 16
 
 // namedLinks reads [text](address) and [text](address "title"). The text is kept as it is.
 func (r *renderer) namedLinks(text string) string {
-	if strings.Index(text, "](") < 0 {
+	if !strings.Contains(text, "](") {
 		return text
 	}
 	closing := brackets(text)

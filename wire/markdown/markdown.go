@@ -23,6 +23,8 @@ const (
 	maxTime = 5 * time.Second
 )
 
+//lint:ignore ST1005 clients see this text as it is: the protocol words it.
+
 // ErrUnrenderable says that a text exceeds a limit of rendering.
 var ErrUnrenderable = errors.New("Unable to render message")
 

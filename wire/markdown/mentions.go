@@ -85,7 +85,7 @@ func (r *renderer) mentions(text string) string {
 }
 
 // mayName says that s can be the name of something: one line, nothing in it that has been read already.
-func mayName(s string) bool { return strings.IndexAny(s, "\n\x02") < 0 }
+func mayName(s string) bool { return !strings.ContainsAny(s, "\n\x02") }
 
 func (r *renderer) userMention(m mention) *node {
 	if !mayName(m.name) {
