@@ -51,7 +51,7 @@ func huntMain(args []string, stdout, stderr io.Writer) int {
 		if refused != "" && why == "" {
 			// Good, as far as this generator can tell; more it cannot ask for.
 			good, best = n, res
-			fmt.Fprintf(stdout, "the generator is the limit here: %s\n", refused)
+			fmt.Fprintf(stdout, "nothing can be said beyond this: %s\n", refused)
 			break
 		}
 		if why == "" {
