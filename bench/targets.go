@@ -109,6 +109,7 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 	short := f.Bool("short", false, "shorter phases: all of it in less than ten minutes")
 	only := f.String("only", "", "run `names` only, separated by commas")
 	dir := f.String("out", "", "`directory` for the JSON and HTML of every run")
+	markdown := f.String("markdown", "", "write the table to `file`, as a README wants it")
 	exe := f.String("exe", "", "the `executable` to start (default: this one)")
 	f.Bool("self", true, "start a fresh Parley for every run (there is no other way)")
 	if err := f.Parse(args); err != nil {
@@ -146,7 +147,16 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 			}
 		}
 	}
-	missed := writeTargets(stdout, found, *only != "")
+	rows, missed := targetTable(found, *only != "")
+	writeTargets(stdout, rows)
+	if *markdown != "" {
+		var b strings.Builder
+		markdownTargets(&b, rows)
+		if err := os.WriteFile(*markdown, []byte(b.String()), 0o644); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 2
+		}
+	}
 	fmt.Fprintf(stdout, "took %v\n", time.Since(begin).Round(time.Second))
 	if missed > 0 {
 		return 1
@@ -207,12 +217,11 @@ func keep(dir, name string, res *Result) error {
 	return WriteHTML(h, res)
 }
 
-// writeTargets prints the table and counts what was missed.
-func writeTargets(w io.Writer, found map[string]*Result, onlyRun bool) int {
-	missed := 0
-	fmt.Fprintf(w, "\n%s, %s\n", machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "target\tlimit\tmeasured\tverdict")
+// A targetRow is one line of the table.
+type targetRow struct{ what, limit, value, verdict string }
+
+// targetTable holds every target against what was found.
+func targetTable(found map[string]*Result, onlyRun bool) (rows []targetRow, missed int) {
 	for _, x := range Targets {
 		res := found[x.Run]
 		if res == nil && onlyRun {
@@ -230,10 +239,27 @@ func writeTargets(w io.Writer, found map[string]*Result, onlyRun bool) int {
 		if verdict == "MISSED" {
 			missed++
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", x.What, limit, value, verdict)
+		rows = append(rows, targetRow{x.What, limit, value, verdict})
+	}
+	return rows, missed
+}
+
+func writeTargets(w io.Writer, rows []targetRow) {
+	fmt.Fprintf(w, "\n%s, %s\n", machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "target\tlimit\tmeasured\tverdict")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.what, r.limit, r.value, r.verdict)
 	}
 	t.Flush()
-	return missed
+}
+
+// markdownTargets is the same table for a README.
+func markdownTargets(w io.Writer, rows []targetRow) {
+	fmt.Fprintf(w, "%s; %s.\n\n| target | limit | measured | verdict |\n|---|---|---|---|\n", machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"))
+	for _, r := range rows {
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.what, r.limit, r.value, r.verdict)
+	}
 }
 
 // verdict holds one target against a result. A figure that says nothing about the server is no verdict, good or bad.
