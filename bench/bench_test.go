@@ -21,7 +21,11 @@ func on(t *testing.T, f *fake, s Scenario) (*Result, string) {
 	srv := httptest.NewServer(f)
 	defer srv.CloseClientConnections()
 	var out bytes.Buffer
-	res, err := runScenario(s, options{target: srv.URL, out: &out, patience: 500 * time.Millisecond})
+	opt := options{target: srv.URL, out: &out}
+	if f.fault != "" {
+		opt.patience = 500 * time.Millisecond // what never comes need not be waited for; what comes may come late
+	}
+	res, err := runScenario(s, opt)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}

@@ -18,7 +18,11 @@ func selfRun(t *testing.T, fault string, s Scenario) (*Result, string) {
 	}
 	s.Serve = []string{"--demo", "--fault=" + fault}
 	var out bytes.Buffer
-	res, err := runScenario(s, options{self: true, exe: exe, out: &out, patience: time.Second})
+	opt := options{self: true, exe: exe, out: &out}
+	if fault != "" {
+		opt.patience = time.Second
+	}
+	res, err := runScenario(s, opt)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
