@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test check bench conform
+.PHONY: help build run test check bench conform kill sim
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -25,3 +25,9 @@ bench: build ## every target of the load harness, short form: reached or missed 
 
 conform: build ## acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
+
+kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats
+	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 60m
+
+sim: ## N seeded stories (200) of the core with a disk that delays and crashes; SEED repeats the first
+	N=$${N:-200} $(GO) test ./actors -run '^TestSimulation$$' -count=1 -v -timeout 60m

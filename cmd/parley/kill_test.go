@@ -1,0 +1,283 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestKill runs the real program under load and kills it again and again, at random moments. Whoever talks to it only
+// ever tries again: what was acknowledged must be there once, in order, for those it was meant for, on the queues they
+// had from the beginning. KILLS, CLIENTS and SEED make it longer or repeat it: make kill.
+func TestKill(t *testing.T) {
+	kills, clients := number("KILLS", 5), number("CLIENTS", 20)
+	seed := uint64(number("SEED", int(time.Now().UnixNano()%1e9)))
+	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	l := newLedger(t, at, clients)
+	random := rand.New(rand.NewPCG(seed, 1))
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	for i := range killSenders {
+		sending.Add(1)
+		go func() {
+			defer sending.Done()
+			l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i))))
+		}()
+	}
+	for range kills {
+		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // when the power goes
+		p.kill()
+		p = start(t, parley("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+		p.serving()
+	}
+	close(stop)
+	sending.Wait()
+	l.end()
+	l.check()
+	if out, code := func() (string, int) { p.stop(); return runParley("log", "check", data) }(); code != 0 {
+		t.Errorf("after %d kills: %s", kills, out)
+	}
+}
+
+const killSenders = 4
+
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// letter is one message somebody tried to send.
+type letter struct {
+	text  string
+	to    []string // who must hear of it, by address
+	acked int64    // its id, if the server said so
+}
+
+// ledger is what was said by whom to whom, and what every client heard.
+type ledger struct {
+	t       *testing.T
+	people  map[string]*person
+	ids     map[string]int64
+	clients []*survivor
+	polling sync.WaitGroup
+
+	mu      sync.Mutex
+	letters map[string]*letter
+}
+
+// survivor is a client with one queue that outlives the server.
+type survivor struct {
+	*listener
+	ids    []int64 // of the messages heard, in order
+	failed error
+}
+
+var killPeople = []string{"olive", "ada", "mo", "ann", "bo", "cy", "di", "ed", "fay"}
+
+func newLedger(t *testing.T, at string, clients int) *ledger {
+	l := &ledger{t: t, people: map[string]*person{}, ids: map[string]int64{}, letters: map[string]*letter{}}
+	for _, name := range killPeople {
+		p := demoPerson(t, at, name+"@example.org")
+		me, err := p.call("GET", "users/me", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.people[name], l.ids[name] = p, int64(me["user_id"].(float64))
+	}
+	for i := range clients {
+		q, err := l.people[killPeople[i%len(killPeople)]].listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &survivor{listener: q}
+		l.clients = append(l.clients, s)
+		l.polling.Add(1)
+		go func() {
+			defer l.polling.Done()
+			s.failed = s.pollUntil("the end")
+		}()
+	}
+	return l
+}
+
+// pollUntil polls until it hears the last word; a server that is away is asked again.
+func (s *survivor) pollUntil(word string) error {
+	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for end := time.Now().Add(30 * time.Minute); time.Now().Before(end); {
+		a, err := s.callWith(client, "GET", "events", url.Values{"queue_id": {s.queue}, "last_event_id": {fmt.Sprint(s.last)}})
+		if a != nil && err != nil {
+			return err // it answered, and not with success: BAD_EVENT_QUEUE_ID, for one
+		}
+		if err != nil {
+			time.Sleep(5 * time.Millisecond) // it is down
+			continue
+		}
+		for _, x := range a["events"].([]any) {
+			e := x.(map[string]any)
+			id := int64(e["id"].(float64))
+			if id <= s.last {
+				return fmt.Errorf("event %d came after %d was acknowledged", id, s.last)
+			}
+			s.last = id
+			if e["type"] != "message" {
+				continue
+			}
+			m := e["message"].(map[string]any)
+			s.texts, s.ids = append(s.texts, m["content"].(string)), append(s.ids, int64(m["id"].(float64)))
+			if m["content"] == word {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("heard %d messages, but not the last", len(s.texts))
+}
+
+func (l *ledger) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
+	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		from := killPeople[random.IntN(len(killPeople))]
+		x := &letter{text: fmt.Sprintf("%d/%d", no, i), to: killPeople}
+		form := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"kill"}, "content": {x.text}}
+		switch random.IntN(4) {
+		case 0:
+			other := killPeople[random.IntN(len(killPeople))]
+			x.to = []string{from, other}
+			form = url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%d]", l.ids[other])}, "content": {x.text}}
+		case 1: // the private channel of the demo
+			from = killPeople[random.IntN(3)]
+			x.to = killPeople[:3]
+			form.Set("to", "leads")
+		}
+		l.mu.Lock()
+		l.letters[x.text] = x
+		l.mu.Unlock()
+		a, err := l.people[from].callWith(client, "POST", "messages", form)
+		switch {
+		case err == nil:
+			x.acked = int64(a["id"].(float64))
+		case a != nil:
+			l.t.Errorf("%s was refused: %v", x.text, err)
+		default:
+			time.Sleep(5 * time.Millisecond) // it is down, and whether the message was sent is unknown
+		}
+	}
+}
+
+// end says the last word and waits until everybody has heard it.
+func (l *ledger) end() {
+	id, err := l.people["ann"].send("the end")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.letters["the end"] = &letter{"the end", killPeople, id}
+	l.polling.Wait()
+}
+
+func (l *ledger) check() {
+	acked, unknown := 0, 0
+	for _, x := range l.letters {
+		if x.acked != 0 {
+			acked++
+		} else {
+			unknown++
+		}
+	}
+	heard := map[string]map[*survivor]int64{} // the message id each client heard a text under
+	for i, s := range l.clients {
+		who := strings.TrimSuffix(s.email, "@example.org")
+		if s.failed != nil {
+			l.t.Errorf("client %d of %s: %v", i, who, s.failed)
+		}
+		if !slices.IsSorted(s.ids) {
+			l.t.Errorf("client %d of %s heard messages out of order", i, who)
+		}
+		for k, text := range s.texts {
+			x := l.letters[text]
+			switch {
+			case x == nil || !slices.Contains(x.to, who):
+				l.t.Errorf("client %d: %s heard %q, which was not for him", i, who, text)
+				continue
+			case heard[text][s] != 0:
+				l.t.Errorf("client %d of %s heard %q twice", i, who, text)
+			case x.acked != 0 && x.acked != s.ids[k]:
+				l.t.Errorf("%q is %d to its sender and %d to %s", text, x.acked, s.ids[k], who)
+			}
+			if heard[text] == nil {
+				heard[text] = map[*survivor]int64{}
+			}
+			heard[text][s] = s.ids[k]
+		}
+	}
+	arrived := 0
+	for text, x := range l.letters {
+		audience := 0
+		for _, s := range l.clients {
+			if slices.Contains(x.to, strings.TrimSuffix(s.email, "@example.org")) {
+				audience++
+			}
+		}
+		n := len(heard[text])
+		if x.acked != 0 && n != audience || n != 0 && n != audience {
+			l.t.Errorf("%q (acknowledged as %d) was heard by %d of %d clients", text, x.acked, n, audience)
+		}
+		if x.acked == 0 && n > 0 {
+			arrived++
+		}
+	}
+	l.history()
+	l.t.Logf("%d messages acknowledged, %d unanswered of which %d arrived, %d clients, nothing lost, doubled, reordered or leaked", acked, unknown, arrived, len(l.clients))
+}
+
+// history compares what can be read with what was acknowledged.
+func (l *ledger) history() {
+	stored := map[string]int{}
+	for _, name := range slices.Sorted(maps.Keys(l.people)) {
+		seen := map[string]int{}
+		for anchor := "oldest"; ; {
+			a, err := l.people[name].call("GET", "messages", url.Values{"anchor": {anchor}, "num_before": {"0"}, "num_after": {"1000"}, "include_anchor": {"false"}, "apply_markdown": {"false"}})
+			if err != nil {
+				l.t.Fatal(err)
+			}
+			list := a["messages"].([]any)
+			for _, x := range list {
+				m := x.(map[string]any)
+				seen[m["content"].(string)]++
+				anchor = fmt.Sprint(int64(m["id"].(float64)))
+			}
+			if a["found_newest"] == true {
+				break
+			}
+		}
+		for text, n := range seen {
+			if stored[text] = max(stored[text], n); n > 1 && l.letters[text] != nil {
+				l.t.Errorf("%s finds %q %d times", name, text, n)
+			}
+		}
+	}
+	for text, x := range l.letters {
+		if x.acked != 0 && stored[text] != 1 {
+			l.t.Errorf("%q was acknowledged and is stored %d times", text, stored[text])
+		}
+	}
+}
