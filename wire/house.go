@@ -69,6 +69,8 @@ type Tools struct {
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
 	// Mail takes a letter to send, without waiting for it; nil sends none.
 	Mail func(Letter)
+	// Push reaches mobile devices; nil where no push service is configured.
+	Push Pusher
 	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.
 	DailyInvites int
 	// LinkToken is what an organization's invitation link of that number ends in.

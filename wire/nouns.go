@@ -16,9 +16,5 @@ var (
 
 	profileEvents []EventKind
 
-	pushEndpoints []Endpoint
-
-	pushEvents []EventKind
-
 	storageEvents []EventKind
 )

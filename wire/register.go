@@ -266,7 +266,7 @@ var sections = []section{
 
 	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", emptyList),
 
-	constant("device", "devices", emptyMap),
+	of("device", func(s *state) { s.a["devices"] = deviceObjects(s.DevicesOf(s.User)) }),
 }
 
 func profileFieldTypes() any {

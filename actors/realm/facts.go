@@ -142,6 +142,10 @@ var kinds = map[uint16]any{
 	433: (*InviteResent)(nil),
 	434: (*InviteAccepted)(nil),
 	435: (*InvitesChanged)(nil),
+	440: (*PushTokensChanged)(nil),
+	441: (*DeviceAdded)(nil),
+	442: (*DeviceRemoved)(nil),
+	443: (*DeviceChanged)(nil),
 
 	// 470-499 uploads, pictures
 	470: (*UploadSaved)(nil),

@@ -34,6 +34,9 @@ func (t *Turn) keyOf(u *User, anew bool) string {
 	if anew {
 		epoch++
 	}
+	if anew { // whoever had the old key is to hear nothing more
+		t.forgetDevices(u.ID)
+	}
 	key := t.moment.Key(u.ID, epoch)
 	if hash := t.Hash(key); anew || !slices.Contains(u.Keys, hash) {
 		t.Record(&KeyIssued{ID: u.ID, Hash: hash, Only: anew, Epoch: epoch})

@@ -31,6 +31,9 @@ type nounTables struct {
 	// 70-79 invitations, mail, push, exports
 	invites     table[int64, Invite]
 	inviteLinks table[int64, Invite]
+	pushTokens  table[UserID, PushTokens]
+	devices     table[int64, Device]
+	devicesOf   map[UserID][]int64
 	inviteOf    map[[32]byte]inviteRef // by the hash of a link's token
 
 	// 80-89 uploads, pictures
@@ -67,6 +70,9 @@ func (n *nounTables) init(r *Realm) {
 	// invitations, mail, push, exports
 	n.invites.init(r, 70)
 	n.inviteLinks.init(r, 71)
+	n.pushTokens.init(r, 72)
+	n.devices.init(r, 73)
+	n.devicesOf = map[UserID][]int64{}
 	n.inviteOf = map[[32]byte]inviteRef{}
 
 	// uploads, pictures
@@ -104,6 +110,10 @@ func (n *nounTables) index(r *Realm) {
 	// organization
 
 	// invitations, mail, push, exports
+	for _, id := range n.devices.keys() {
+		u := n.devices.rows[id].User
+		n.devicesOf[u] = append(n.devicesOf[u], id)
+	}
 	for _, i := range n.invites.rows {
 		r.learnInvite(i)
 	}

@@ -238,6 +238,7 @@ func (t *Turn) deactivate(u *User) {
 		t.Record(&QueueClosed{id, u.ID})
 	}
 	t.revokeInvitesOf(u.ID)
+	t.forgetDevices(u.ID)
 	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID))})
 }
 

@@ -54,6 +54,14 @@ type config struct {
 	MailPassword string `toml:"smtp-password" help:"password of the account"`
 	MailFrom     string `toml:"smtp-from" help:"sender of our letters (default: noreply at the external URL's host)"`
 	MailTLS      string `toml:"smtp-tls" help:"starttls, tls (from the first byte) or none"`
+
+	APNsKey    string `toml:"push-apns-key" help:"key file (.p8) for Apple's push service"`
+	APNsKeyID  string `toml:"push-apns-key-id" help:"id of that key"`
+	APNsTeam   string `toml:"push-apns-team" help:"team the key belongs to"`
+	FCMAccount string `toml:"push-fcm-account" help:"credentials file (JSON) of the service account for Google's push service"`
+	Bouncer    string `toml:"push-bouncer" help:"URL of a server that passes push notifications on for us"`
+	BouncerOrg string `toml:"push-bouncer-org" help:"our id there"`
+	BouncerKey string `toml:"push-bouncer-key" help:"our key there"`
 }
 
 func defaults() config {

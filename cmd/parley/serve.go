@@ -24,6 +24,7 @@ import (
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/markdown/preview"
+	"parley/wire/push"
 	"parley/wire/webhooks"
 )
 
@@ -98,6 +99,13 @@ func serve(args []string) error {
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())
 	}
+	pusher, err := push.New(push.Config{APNsKey: c.APNsKey, APNsKeyID: c.APNsKeyID, APNsTeam: c.APNsTeam, FCMAccount: c.FCMAccount, Bouncer: c.Bouncer, BouncerOrg: c.BouncerOrg, BouncerKey: c.BouncerKey}, log)
+	if err != nil {
+		return errors.Join(err, library.Close(), store.Close())
+	}
+	if pusher != nil {
+		tools.Push = pusher
+	}
 	tools.Mail, tools.DailyInvites, tools.LinkToken = post.Send, c.DailyInvites, house.LinkToken
 	inside, err := httpd.ParseProxies(c.Webhooks)
 	if err != nil {
@@ -145,7 +153,7 @@ func serve(args []string) error {
 	// What a successor opens too goes first, the data directory last.
 	err = errors.Join(err, closeControl(), closeMeters(), patiently(server.Shutdown))
 	services.Close() // while the house can still answer
-	err = errors.Join(err, patiently(house.Close), patiently(post.Close), library.Close(), store.Close())
+	err = errors.Join(err, patiently(pusher.Close), patiently(house.Close), patiently(post.Close), library.Close(), store.Close())
 	log.Info("stopped", "data", c.Data)
 	return err
 }

@@ -1,0 +1,66 @@
+package realm_test
+
+import (
+	"fmt"
+	"testing"
+
+	"parley/actors/realm"
+	. "parley/actors/realm/realmtest"
+)
+
+func TestPushTokensBelongToTheirUser(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	bot := s.JoinBot("Helper", ann)
+	add := realm.AddPushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}
+	Refused(s, bot, add, "This endpoint does not accept bot requests.")
+	Refused(s, ann, realm.AddPushToken{Kind: realm.PushFCM}, "Empty or invalid length token")
+	Do(s, ann, add)
+	Do(s, ann, add)
+	Do(s, bo, add)
+	if n := len(s.Realm.PushTokensOf(ann)); n != 1 {
+		t.Errorf("Ann has %d tokens", n)
+	}
+	Refused(s, ann, realm.RemovePushToken{Kind: realm.PushFCM, Token: "c0ffee"}, "Token does not exist")
+	Do(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"})
+	Refused(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
+	if n := len(s.Realm.PushTokensOf(bo)); n != 1 {
+		t.Errorf("Bo has %d tokens", n)
+	}
+	for i := range 70 {
+		Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: fmt.Sprint(i)})
+	}
+	if list := s.Realm.PushTokensOf(ann); len(list) != 64 || list[63].Token != "69" {
+		t.Errorf("Ann has %d tokens", len(list))
+	}
+}
+
+func TestADeviceRegistersAndIsRemoved(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	id := Do(s, ann, realm.AddDevice{})
+	s.Hears(ann, "device")
+	s.HearsNothing(bo)
+	Refused(s, bo, realm.RemoveDevice{ID: id}, "Invalid 'device_id'")
+	key, token := int64(7), "AAAAAAAAAAA="
+	Refused(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token}, "The first registration of a device needs a key and a token.")
+	Do(s, ann, realm.RegisterDevice{ID: id, KeyID: &key, Key: []byte("k"), Kind: "fcm", Token: &token})
+	Refused(s, ann, realm.SettleDevice{ID: id, Token: token}, "Invalid 'device_id'")
+	Refused(s, System, realm.SettleDevice{ID: id, Token: "another"}, "Invalid 'device_id'")
+	Do(s, System, realm.SettleDevice{ID: id, Token: token, Failure: "REQUEST_EXPIRED"})
+	if d := s.Realm.DevicesOf(ann)[0]; d.TokenID != nil || d.PendingToken != nil || *d.Failure != "REQUEST_EXPIRED" {
+		t.Errorf("after a failure: %+v", d)
+	}
+	Do(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token})
+	Do(s, System, realm.SettleDevice{ID: id, Token: token})
+	s.Hears(ann, "device")
+	if d := s.Realm.DevicesOf(ann)[0]; *d.TokenID != token || d.PendingToken != nil || d.Failure != nil || *d.Updated != s.Now {
+		t.Errorf("registered: %+v", d)
+	}
+	Do(s, ann, realm.AddDevice{})
+	Do(s, ann, realm.RemoveDevice{ID: id})
+	s.Hears(ann, "device")
+	if n := len(s.Realm.DevicesOf(ann)); n != 1 {
+		t.Errorf("%d devices are left", n)
+	}
+}

@@ -1,0 +1,104 @@
+package realm
+
+import "slices"
+
+// PushKind is a service that delivers notifications to devices; the numbers are the protocol's.
+type PushKind int
+
+const (
+	PushAPNs PushKind = 1
+	PushFCM  PushKind = 2
+)
+
+// PushToken is what a service knows a device by.
+type PushToken struct {
+	Kind  PushKind
+	Token string
+	App   string // of APNs
+	Since int64
+}
+
+// PushTokens is the row of one user's devices, oldest first.
+type PushTokens struct{ List []PushToken }
+
+// Limits of push tokens: the length is the protocol's, in bytes; of the devices the oldest go, as nobody carries more.
+const (
+	MaxPushToken  = 4096
+	maxPushTokens = 64
+)
+
+// PushTokensOf is a user's devices.
+func (r *Realm) PushTokensOf(u UserID) []PushToken {
+	if l := r.nouns.pushTokens.find(u); l != nil {
+		return slices.Clone(l.List)
+	}
+	return nil
+}
+
+// AddPushToken asks to notify a device. One that is known already stays as it is.
+type AddPushToken struct {
+	Kind       PushKind
+	Token, App string
+}
+
+func (c AddPushToken) Decide(t *Turn) (Done, error) {
+	me, err := t.Human()
+	if err != nil {
+		return Done{}, err
+	}
+	if c.Token == "" || len(c.Token) > MaxPushToken {
+		return Done{}, Bad("Empty or invalid length token")
+	}
+	list := t.PushTokensOf(me.ID)
+	if slices.ContainsFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token && x.App == c.App }) {
+		return Done{}, nil
+	}
+	list = slices.DeleteFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
+	list = append(list, PushToken{c.Kind, c.Token, c.App, t.Now})
+	t.Record(&PushTokensChanged{me.ID, list[max(0, len(list)-maxPushTokens):]})
+	return Done{}, nil
+}
+
+// RemovePushToken asks to notify a device no longer; the system asks so when its service no longer knows the device.
+type RemovePushToken struct {
+	User  UserID // of the system's
+	Kind  PushKind
+	Token string
+}
+
+func (c RemovePushToken) Decide(t *Turn) (Done, error) {
+	u := c.User
+	if !t.System {
+		me, err := t.Human()
+		if err != nil {
+			return Done{}, err
+		}
+		u = me.ID
+	}
+	list := t.PushTokensOf(u)
+	rest := slices.DeleteFunc(slices.Clone(list), func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
+	if len(rest) == len(list) {
+		return Done{}, Bad("Token does not exist")
+	}
+	t.Record(&PushTokensChanged{u, rest})
+	return Done{}, nil
+}
+
+// PushTokensChanged says a user has these devices now.
+type PushTokensChanged struct {
+	User UserID
+	List []PushToken
+}
+
+func (f *PushTokensChanged) apply(r *Realm) {
+	if len(f.List) == 0 {
+		if r.nouns.pushTokens.find(f.User) != nil {
+			r.nouns.pushTokens.remove(f.User)
+		}
+		return
+	}
+	r.nouns.pushTokens.put(f.User, &PushTokens{slices.Clone(f.List)})
+}
+
+func (*PushTokensChanged) tell(*Realm) []Notice { return nil }
+func (*PushTokensChanged) calm()                {}

@@ -1,0 +1,257 @@
+package wire
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+var pushEndpoints = []Endpoint{
+	Act("POST", "/users/me/apns_device_token", addAPNsToken, silent),
+	Act("DELETE", "/users/me/apns_device_token", removeToken(realm.PushAPNs), silent),
+	Act("POST", "/users/me/android_gcm_reg_id", func(c *Call, f tokenForm) (realm.AddPushToken, error) {
+		return realm.AddPushToken{Kind: realm.PushFCM, Token: f.Token}, checkToken(realm.PushFCM, f.Token)
+	}, silent),
+	Act("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), silent),
+	Custom("POST", "/mobile_push/test_notification", testNotification),
+	Do("POST", "/register_client_device", func(none) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }),
+	Do("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, silent),
+	Custom("POST", "/mobile_push/register", registerDevice),
+}
+
+var pushEvents = []EventKind{
+	Event(func(e *realm.DeviceAdded, to *To) any {
+		return obj{"type": "device", "op": "add", "device_id": e.ID}
+	}),
+	Event(func(e *realm.DeviceRemoved, to *To) any {
+		return obj{"type": "device", "op": "remove", "device_id": e.ID}
+	}),
+	Event(deviceChanged),
+}
+
+// Pusher reaches mobile devices through the services of their makers.
+type Pusher interface {
+	// Test shows a test notification. The error is ErrNoDevice if the service does not know the device, ErrNoRemote if
+	// the service that passes notifications on for us does not.
+	Test(PushNote, realm.PushToken) error
+	// Register hands an encrypted token to the service that passes notifications on for us. done is called once, from
+	// anywhere, with a code of the protocol if the service refused the token, or "".
+	Register(r PushRegistration, done func(code string)) error
+}
+
+// PushNote is what devices are told of where a notification comes from.
+type PushNote struct {
+	RealmUUID, RealmName, RealmURL string
+	User                           realm.UserID
+}
+
+// PushRegistration is a device's token, readable only for the service that uses it.
+type PushRegistration struct{ RealmUUID, TokenID, Encrypted, PublicKey string }
+
+// The errors of a Pusher that are the caller's.
+var (
+	ErrNoDevice = errors.New("push service does not know the device")
+	ErrNoRemote = errors.New("push bouncer does not know the device")
+)
+
+type tokenForm struct {
+	Token string `form:"token,required"`
+}
+
+type apnsForm struct {
+	Token string `form:"token,required"`
+	App   string `form:"appid,required,maxlen=200"`
+}
+
+func addAPNsToken(c *Call, f apnsForm) (realm.AddPushToken, error) {
+	return realm.AddPushToken{Kind: realm.PushAPNs, Token: f.Token, App: f.App}, checkToken(realm.PushAPNs, f.Token)
+}
+
+func removeToken(kind realm.PushKind) func(*Call, tokenForm) (realm.RemovePushToken, error) {
+	return func(c *Call, f tokenForm) (realm.RemovePushToken, error) {
+		return realm.RemovePushToken{Kind: kind, Token: f.Token}, checkToken(kind, f.Token)
+	}
+}
+
+// checkToken refuses what cannot be a token. Apple's are bytes: in hexadecimal, or from older programs in base64.
+func checkToken(kind realm.PushKind, token string) error {
+	if token == "" || len(token) > realm.MaxPushToken {
+		return realm.Bad("Empty or invalid length token")
+	}
+	if _, ok := apnsBytes(token); kind == realm.PushAPNs && !ok {
+		return realm.Bad("Invalid APNS token")
+	}
+	return nil
+}
+
+func apnsBytes(token string) ([]byte, bool) {
+	if b, err := hex.DecodeString(token); err == nil {
+		return b, true
+	}
+	plain := strings.Map(func(c rune) rune { // the original's decoder passes over what is not of its alphabet
+		if c < 128 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("+/=", c)) {
+			return c
+		}
+		return -1
+	}, token)
+	b, err := base64.StdEncoding.DecodeString(plain)
+	return b, err == nil && len(b) > 0
+}
+
+// APNsToken is a token as Apple's service takes it.
+func APNsToken(token string) string {
+	b, _ := apnsBytes(token)
+	return hex.EncodeToString(b)
+}
+
+type testForm struct {
+	Token form.Opt[string] `form:"token"`
+}
+
+func testNotification(c *Call, f testForm) (Answer, error) {
+	type target struct {
+		note    PushNote
+		devices []realm.PushToken
+	}
+	to, err := Look(c, func(v realm.View) (target, error) {
+		me, err := v.Human()
+		if err != nil {
+			return target{}, err
+		}
+		t := target{note: PushNote{RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: c.Site.URL, User: me.ID}}
+		for _, d := range v.PushTokensOf(me.ID) {
+			if !f.Token.Set || d.Token == f.Token.Value {
+				t.devices = append(t.devices, d)
+			}
+		}
+		if f.Token.Set && len(t.devices) == 0 {
+			return t, errNoDevice()
+		}
+		return t, nil
+	})
+	if err != nil || c.Tools.Push == nil { // nobody to pass it on: as if the device were switched off
+		return Answer{}, err
+	}
+	var failed error
+	for _, d := range to.devices {
+		switch err := c.Tools.Push.Test(to.note, d); {
+		case errors.Is(err, ErrNoDevice):
+			c.forgetToken(d)
+			failed = errNoDevice()
+		case errors.Is(err, ErrNoRemote):
+			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN", "Device not recognized by the push bouncer")
+		case err != nil && failed == nil:
+			failed = realm.Refuse(realm.Busy, "BAD_REQUEST", "The push notification service cannot be reached")
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return Answer{}, nil
+}
+
+func errNoDevice() error {
+	return realm.Refuse(realm.Invalid, "INVALID_PUSH_DEVICE_TOKEN", "Device not recognized")
+}
+
+// forgetToken drops a device its service no longer knows; that it may be gone already is fine.
+func (c *Call) forgetToken(d realm.PushToken) {
+	cmd := realm.RemovePushToken{User: c.Caller.User, Kind: d.Kind, Token: d.Token}
+	c.House.Turn(c.Realm, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+}
+
+type deviceForm struct {
+	ID int64 `form:"device_id,required"`
+}
+
+type registerDeviceForm struct {
+	deviceForm
+	KeyID     *int64           `form:"push_key_id,min=0,max=4294967295"`
+	Key       form.Opt[string] `form:"push_key,maxlen=1000"`
+	Kind      form.Opt[string] `form:"token_kind,enum=fcm|apns"`
+	TokenID   form.Opt[string] `form:"token_id,maxlen=100"`
+	PublicKey form.Opt[string] `form:"bouncer_public_key,maxlen=1000"`
+	Encrypted form.Opt[string] `form:"encrypted_push_registration,maxlen=20000"`
+}
+
+// Check: each group is sent whole or not at all, and one of them is.
+func (f *registerDeviceForm) Check() *form.Error {
+	key := f.KeyID != nil
+	if key != f.Key.Set {
+		return form.Bad("push_key_id and push_key go together")
+	}
+	token := 0
+	for _, x := range []form.Opt[string]{f.Kind, f.TokenID, f.PublicKey, f.Encrypted} {
+		if x.Set {
+			token++
+		}
+	}
+	switch {
+	case token != 0 && token != 4:
+		return form.Bad("token_kind, token_id, bouncer_public_key and encrypted_push_registration go together")
+	case !key && token == 0:
+		return form.Bad("Nothing to register: send a key, a token, or both")
+	}
+	if b, err := base64.StdEncoding.DecodeString(f.Key.Value); key && (err != nil || len(b) == 0) {
+		return form.Bad("push_key is not base64")
+	}
+	if b, err := base64.StdEncoding.DecodeString(f.TokenID.Value); token > 0 && (err != nil || len(b) != 8) {
+		return form.Bad("token_id is not 8 bytes in base64")
+	}
+	return nil
+}
+
+func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
+	cmd := realm.RegisterDevice{ID: f.ID, KeyID: f.KeyID, Kind: f.Kind.Value}
+	if f.KeyID != nil {
+		cmd.Key, _ = base64.StdEncoding.DecodeString(f.Key.Value)
+	}
+	if f.TokenID.Set {
+		if c.Tools.Push == nil {
+			return nil, realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+		}
+		cmd.Token = &f.TokenID.Value
+	}
+	if _, err := Play(c, cmd); err != nil || cmd.Token == nil {
+		return Answer{}, err
+	}
+	uuid, err := Look(c, func(v realm.View) (string, error) { return v.Org().UUID, nil })
+	if err != nil {
+		return nil, err
+	}
+	house, id := c.House, c.Realm
+	return Answer{}, c.Tools.Push.Register(PushRegistration{uuid, f.TokenID.Value, f.Encrypted.Value, f.PublicKey.Value}, func(code string) {
+		settle := realm.SettleDevice{ID: f.ID, Token: f.TokenID.Value, Failure: code}
+		house.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return settle.Decide(t) })
+	})
+}
+
+func deviceObjects(list []realm.Device) obj {
+	o := obj{}
+	for _, d := range list {
+		o[realm.UserID(d.ID).String()] = obj{"push_key_id": d.KeyID, "push_token_id": d.TokenID, "pending_push_token_id": d.PendingToken,
+			"push_token_last_updated_timestamp": d.Updated, "push_registration_error_code": d.Failure}
+	}
+	return o
+}
+
+func deviceChanged(e *realm.DeviceChanged, to *To) any {
+	o := obj{"type": "device", "op": "update", "device_id": e.ID}
+	if e.KeyID != nil {
+		o["push_key_id"] = *e.KeyID
+	}
+	if e.Token != nil {
+		o["push_token_id"], o["push_token_last_updated_timestamp"] = *e.Token, *e.Updated
+	}
+	if e.PendingSet {
+		o["pending_push_token_id"] = e.Pending
+	}
+	if e.FailureSet {
+		o["push_registration_error_code"] = e.Failure
+	}
+	return o
+}

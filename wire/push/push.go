@@ -1,0 +1,278 @@
+// Package push reaches mobile devices: through Apple's and Google's services directly, or through a bouncer, a server
+// that has the credentials of an app and passes on what others ask it to. Each is used if it is configured.
+package push
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sideshow/apns2"
+	"github.com/sideshow/apns2/payload"
+	"github.com/sideshow/apns2/token"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// Limits of talking to a service.
+const (
+	timeout       = 10 * time.Second // of one request
+	maxAnswer     = 64 << 10         // bytes of an answer that are read
+	registrations = 8                // at a time; each waits for the bouncer
+)
+
+// Config of push notifications; nothing set is none.
+type Config struct {
+	APNsKey    string // file, .p8
+	APNsKeyID  string
+	APNsTeam   string
+	APNsServer string // "": Apple's
+
+	FCMAccount string // file of a service account's credentials
+	FCMServer  string // "": Google's
+
+	Bouncer    string // URL
+	BouncerOrg string // id there
+	BouncerKey string
+}
+
+// Pusher is wire.Pusher.
+type Pusher struct {
+	c       Config
+	log     *slog.Logger
+	apns    *apns2.Client
+	fcm     *http.Client // with credentials
+	project string
+	http    *http.Client
+	slots   chan struct{}
+	work    sync.WaitGroup
+}
+
+// New makes a pusher, or nil if nothing is configured.
+func New(c Config, log *slog.Logger) (*Pusher, error) {
+	p := &Pusher{c: c, log: log, http: &http.Client{Timeout: timeout}, slots: make(chan struct{}, registrations)}
+	if c.APNsKey == "" && c.FCMAccount == "" && c.Bouncer == "" {
+		return nil, nil
+	}
+	if c.APNsKey != "" {
+		key, err := token.AuthKeyFromFile(c.APNsKey)
+		if err != nil {
+			return nil, fmt.Errorf("read key for Apple's push service: %w", err)
+		}
+		p.apns = apns2.NewTokenClient(&token.Token{AuthKey: key, KeyID: c.APNsKeyID, TeamID: c.APNsTeam}).Production()
+		if c.APNsServer != "" {
+			p.apns.Host = c.APNsServer
+		}
+	}
+	if c.FCMAccount != "" {
+		if err := p.openFCM(); err != nil {
+			return nil, fmt.Errorf("read account for Google's push service: %w", err)
+		}
+	}
+	return p, nil
+}
+
+const (
+	fcmServer = "https://fcm.googleapis.com"
+	fcmScope  = "https://www.googleapis.com/auth/firebase.messaging"
+)
+
+func (p *Pusher) openFCM() error {
+	text, err := os.ReadFile(p.c.FCMAccount)
+	if err != nil {
+		return err
+	}
+	var account struct {
+		Project string `json:"project_id"`
+	}
+	if err := json.Unmarshal(text, &account); err != nil {
+		return err
+	}
+	jwt, err := google.JWTConfigFromJSON(text, fcmScope)
+	if err != nil {
+		return err
+	}
+	if p.c.FCMServer == "" {
+		p.c.FCMServer = fcmServer
+	}
+	p.project = account.Project
+	p.fcm = jwt.Client(context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: timeout}))
+	p.fcm.Timeout = timeout
+	return nil
+}
+
+// Test shows a test notification on a device.
+func (p *Pusher) Test(n wire.PushNote, d realm.PushToken) error {
+	var err error
+	switch {
+	case p.c.Bouncer != "":
+		err = p.testByBouncer(n, d)
+	case d.Kind == realm.PushAPNs && p.apns != nil:
+		err = p.testByAPNs(n, d)
+	case d.Kind == realm.PushFCM && p.fcm != nil:
+		err = p.testByFCM(n, d)
+	default:
+		return nil // no service for this kind
+	}
+	if err != nil {
+		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "error", err)
+	}
+	return err
+}
+
+func (p *Pusher) testByAPNs(n wire.PushNote, d realm.PushToken) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	data := map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}
+	answer, err := p.apns.PushWithContext(ctx, &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
+		Payload: payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default").Custom("zulip", data)})
+	switch {
+	case err != nil:
+		return fmt.Errorf("reach Apple's push service: %w", err)
+	case answer.Sent():
+		return nil
+	case answer.StatusCode == http.StatusGone, answer.Reason == apns2.ReasonBadDeviceToken, answer.Reason == apns2.ReasonDeviceTokenNotForTopic, answer.Reason == apns2.ReasonUnregistered:
+		return wire.ErrNoDevice
+	}
+	return fmt.Errorf("Apple's push service refused: %d %s", answer.StatusCode, answer.Reason)
+}
+
+func testText(n wire.PushNote) string {
+	return "This is a test notification from " + n.RealmName + " (" + n.RealmURL + ")."
+}
+
+func (p *Pusher) testByFCM(n wire.PushNote, d realm.PushToken) error {
+	body := map[string]any{"message": map[string]any{"token": d.Token, "android": map[string]any{"priority": "high"}, "data": map[string]string{
+		"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User.String(), "time": strconv.FormatInt(time.Now().Unix(), 10)}}}
+	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body, nil)
+	if err != nil {
+		return fmt.Errorf("reach Google's push service: %w", err)
+	}
+	if status == http.StatusOK {
+		return nil
+	}
+	var failure struct {
+		Error struct {
+			Status  string
+			Details []struct{ ErrorCode string }
+		}
+	}
+	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
+	for _, d := range failure.Error.Details {
+		if d.ErrorCode == "UNREGISTERED" || d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
+			return wire.ErrNoDevice
+		}
+	}
+	return fmt.Errorf("Google's push service refused: %d %s", status, failure.Error.Status)
+}
+
+// post sends JSON and reads an answer of bounded size.
+func (p *Pusher) post(client *http.Client, address string, body any, sign func(*http.Request)) (int, []byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	r, err := http.NewRequest("POST", address, bytes.NewReader(text))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if sign != nil {
+		sign(r)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	return answer.StatusCode, text, err
+}
+
+// askBouncer sends JSON to the bouncer and returns the code of its refusal, or "".
+func (p *Pusher) askBouncer(path string, body any) (code string, err error) {
+	status, answer, err := p.post(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
+	if err != nil {
+		return "", fmt.Errorf("reach the push bouncer: %w", err)
+	}
+	if status == http.StatusOK {
+		return "", nil
+	}
+	var failure struct{ Code, Msg string }
+	if json.Unmarshal(answer, &failure); failure.Code == "" || status >= 500 {
+		return "", fmt.Errorf("push bouncer refused: %d %s", status, failure.Msg)
+	}
+	return failure.Code, nil
+}
+
+func (p *Pusher) testByBouncer(n wire.PushNote, d realm.PushToken) error {
+	body := map[string]any{"realm_uuid": n.RealmUUID, "realm_name": n.RealmName, "user_id": n.User, "token": d.Token, "token_kind": d.Kind,
+		"base_payload": map[string]any{"realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}}
+	if d.Kind == realm.PushAPNs {
+		body["ios_app_id"] = d.App
+	}
+	switch code, err := p.askBouncer("test_notification", body); {
+	case err != nil:
+		return err
+	case code == "":
+		return nil
+	case code == "INVALID_PUSH_DEVICE_TOKEN":
+		return wire.ErrNoRemote
+	default:
+		return fmt.Errorf("push bouncer refused: %s", code)
+	}
+}
+
+// Register hands an encrypted token to the bouncer. What it could not be asked is settled as a failure too: the device
+// tries again when it is told.
+func (p *Pusher) Register(r wire.PushRegistration, done func(code string)) error {
+	if p.c.Bouncer == "" {
+		return realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+	}
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The push notification service is busy")
+	}
+	p.work.Add(1)
+	go func() {
+		defer p.work.Done()
+		defer func() { <-p.slots }()
+		code, err := p.askBouncer("e2ee/register", map[string]any{"realm_uuid": r.RealmUUID, "token_id": r.TokenID, "encrypted_push_registration": r.Encrypted, "bouncer_public_key": r.PublicKey})
+		if err != nil {
+			p.log.Warn("push registration failed", "error", err)
+			code = "REQUEST_EXPIRED"
+		}
+		done(code)
+	}()
+	return nil
+}
+
+// Close waits for registrations that are under way.
+func (p *Pusher) Close(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() { p.work.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errors.New("push registrations were cut off")
+	}
+}
