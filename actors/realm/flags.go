@@ -75,10 +75,12 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 				return Flagged{}, errMessage()
 			}
 			f.Rows.Add(int64(id))
-		case !row || have.Has(int64(id)) == add:
+		case !row:
 			continue
 		case flag == FlagRead && !add && m.channel != 0 && !t.Realm.Subscribed(me.ID, ChannelID(m.channel)):
 			left[ChannelID(m.channel)] = true
+			continue
+		case have.Has(int64(id)) == add:
 			continue
 		}
 		f.IDs.Add(int64(id))

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"errors"
+	"testing"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// small is an organization with two people who talked, in a public, a private and a direct conversation.
+func small(t testing.TB) *realm.Realm {
+	r := realm.New(1)
+	r.Clock(1_700_000_000)
+	play := func(u realm.UserID, fn func(*realm.Turn) error) {
+		t.Helper()
+		_, _, _, err := realm.Play(r, realm.Caller{User: u, System: u == 0, Client: "test"}, realm.Moment{Now: 1_700_000_000,
+			Token: func(n int) string { return "0123456789abcdef"[:n] }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }},
+			func(t *realm.Turn) (realm.Done, error) { return realm.Done{}, fn(t) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ann, bo realm.UserID
+	play(0, func(t *realm.Turn) error { _, err := realm.FoundRealm{Name: "Small"}.Decide(t); return err })
+	play(0, func(t *realm.Turn) (err error) {
+		if ann, err = (realm.JoinUser{Name: "Ann", Email: "ann@example.com"}).Decide(t); err == nil {
+			bo, err = realm.JoinUser{Name: "Bo", Email: "bo@example.com"}.Decide(t)
+		}
+		return err
+	})
+	for _, c := range []struct {
+		name    string
+		private bool
+	}{{"open", false}, {"closed", true}} {
+		play(ann, func(t *realm.Turn) error {
+			_, err := realm.Subscribe{Channels: []realm.Joining{{Name: c.name}}, New: realm.NewChannel{Private: c.private}}.Decide(t)
+			return err
+		})
+		play(ann, func(t *realm.Turn) error {
+			_, err := realm.SendMessage{ToChannel: true, ChannelName: c.name, Topic: "tea", Body: realm.Body{Text: "hi"}}.Decide(t)
+			return err
+		})
+	}
+	play(ann, func(t *realm.Turn) error {
+		_, err := realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}}.Decide(t)
+		return err
+	})
+	return r
+}
+
+// FuzzNarrow reads whatever a client may send as a narrow and runs it: it is refused with a reason, or answered with
+// messages that the caller may read, and asking again gives the same.
+func FuzzNarrow(f *testing.F) {
+	for _, seed := range []string{`[]`, `[["is","dm"]]`, `[{"operator":"channel","operand":1,"negated":true}]`, `[["channel","open"],["topic","tea"]]`,
+		`[{"operator":"dm","operand":[8,9]}]`, `[["with","1"],["near","2"]]`, `[["id","99999999999999999999"]]`, `[["sender","user8@example.com"]]`,
+		`[{"operator":"with","operand":-1}]`, `[["stream","closed"],["is","unread"]]`, `[["channels","public"],["has","link"]]`, `[{"operator":"id","operand":4294967297}]`,
+		`[["in","home"],["is","muted"]]`, `[["pm_with","bo@example.com, ,x"]]`, `[["search","tea"]]`, `[["topic","general chat"],["dm-including","8"]]`} {
+		f.Add(seed, int64(2), 1, 1)
+	}
+	type narrowForm struct {
+		Narrow form.Narrow `form:"narrow"`
+	}
+	decoder := form.Of[narrowForm]()
+	r := small(f)
+	f.Fuzz(func(t *testing.T, text string, anchor int64, before, after int) {
+		values := form.Values{}
+		values.Add(form.Query, "narrow", text)
+		var in narrowForm
+		if err := decoder.Decode(&values, &in); err != nil {
+			if err.Msg == "" || err.Code == "" {
+				t.Fatalf("refused without a reason: %+v", err)
+			}
+			return
+		}
+		terms, _ := narrowTerms(in.Narrow)
+		for u := realm.UserID(0); u < 11; u++ {
+			v := r.ViewAs(realm.Caller{User: u}, 1_700_000_001)
+			n, err := v.Narrow(terms, realm.Hits{})
+			var refusal *realm.Refusal
+			if err != nil {
+				if !errors.As(err, &refusal) || refusal.Msg == "" || refusal.Code == "" {
+					t.Fatalf("user %d: refused without a reason: %v", u, err)
+				}
+				continue
+			}
+			g := realm.Range{Before: max(0, before), After: max(0, after)}
+			for kind := realm.AnchorAt; kind <= realm.AnchorDate; kind++ {
+				p := n.Page(v.Spot(&n, realm.Anchor{Kind: kind, ID: anchor}).In(nil), g, nil)
+				if len(v.See(p.IDs)) != len(p.IDs) {
+					t.Fatalf("user %d: %v has what he may not read", u, p.IDs)
+				}
+			}
+			whole := n.Frozen()
+			if a, b := len(whole.Matching(nil)), len(n.Page(0, realm.Range{After: 1000}, nil).IDs); a != b {
+				t.Fatalf("user %d: %d messages as a whole, %d as a page", u, a, b)
+			}
+		}
+	})
+}
