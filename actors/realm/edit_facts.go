@@ -164,13 +164,26 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			return true
 		})
 	}
+	r.replace(v)
+	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
+	after := v.TopicName
 	v.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
 		m := r.changeMessage(id)
-		r.unplaceMessage(id, m)
 		e := r.changeExtra(id)
 		if f.Content == nil || id != f.Message {
-			e.History = append(e.History, v.revision(r, m, Revision{User: f.User, At: f.At}))
+			rev := Revision{User: f.User, At: f.At}
+			if v.TopicChanged {
+				if before[m.topic] == nil {
+					name := r.topics.must(m.topic).Name
+					before[m.topic] = &name
+				}
+				rev.TopicBefore, rev.TopicAfter = before[m.topic], &after
+			}
+			if v.From != v.To {
+				rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+			}
+			e.History = append(e.History, rev)
 		}
 		if !v.Toggle {
 			e.Moved = f.At
@@ -186,9 +199,44 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			}
 		}
 		m.topic = to
-		r.placeMessage(id, m)
 		return true
 	})
+}
+
+// replace takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
+func (r *Realm) replace(v *MessageMove) {
+	from, to := r.by.channel[v.From], r.by.channel[v.To]
+	if v.From == v.To && fold(v.FromTopic) == fold(v.TopicName) {
+		return
+	}
+	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
+	if next == nil {
+		next = &topicIndex{participants: map[UserID]int{}}
+		to.topics[fold(v.TopicName)] = next
+	}
+	if v.From != v.To {
+		from.ids.Subtract(v.IDs)
+		to.ids.Union(v.IDs)
+	}
+	old.ids.Subtract(v.IDs)
+	next.ids.Union(v.IDs)
+	move := func(u UserID) {
+		old.leave(u)
+		next.participants[u]++
+	}
+	v.IDs.Each(func(n int64) bool {
+		m := r.message(MessageID(n))
+		move(UserID(m.sender))
+		if e := r.extra(MessageID(n), m); e != nil {
+			for _, x := range e.Reactions {
+				move(x.User)
+			}
+		}
+		return true
+	})
+	if old.ids.Empty() {
+		delete(from.topics, fold(v.FromTopic))
+	}
 }
 
 // spelled is the topic row of a spelling in a channel, or another one if nobody has spelled it so there.

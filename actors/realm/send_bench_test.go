@@ -8,24 +8,28 @@ import (
 	. "parley/actors/realm"
 )
 
-// crowdedChannel is a realm with a channel of so many subscribers, nobody of whom is online, and the turn that sends to
-// it.
-func crowdedChannel(t testing.TB, subscribers int) (send func()) {
+// bareRealm is a founded organization and a way to play turns in it that checks nothing.
+func bareRealm(t testing.TB) (*Realm, func(Caller, func(*Turn) (any, error)) any) {
 	r := New(1)
 	m := Moment{Now: 1_700_000_000, Token: func(int) string { return "x" }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }}
-	var facts []Fact
 	play := func(c Caller, decide func(*Turn) (any, error)) any {
 		t.Helper()
 		r.Clock(m.Now)
-		a, f, _, err := Play(r, c, m, decide)
+		a, _, _, err := Play(r, c, m, decide)
 		if err != nil {
 			t.Fatal(err)
 		}
-		facts = f
 		return a
 	}
+	play(Caller{System: true}, func(t *Turn) (any, error) { return FoundRealm{Name: "x"}.Decide(t) })
+	return r, play
+}
+
+// crowdedChannel is a realm with a channel of so many subscribers, nobody of whom is online, and the turn that sends to
+// it.
+func crowdedChannel(t testing.TB, subscribers int) (send func()) {
+	r, play := bareRealm(t)
 	system := Caller{System: true}
-	play(system, func(t *Turn) (any, error) { return FoundRealm{Name: "x"}.Decide(t) })
 	var people []Principal
 	for i := range subscribers {
 		people = append(people, Principal{ID: play(system, func(t *Turn) (any, error) {
@@ -39,11 +43,12 @@ func crowdedChannel(t testing.TB, subscribers int) (send func()) {
 	all := r.FindChannelByName("all").ID
 	first := true // it begins the topic, and its sender follows that
 	return func() {
+		before := r.Seq()
 		play(me, func(t *Turn) (any, error) {
 			return SendMessage{ToChannel: true, Channel: all, Topic: "a", Body: Body{Text: "hi", HTML: "<p>hi</p>"}}.Decide(t)
 		})
-		if len(facts) != 1 && !first {
-			t.Fatalf("%d facts for one message", len(facts))
+		if n := r.Seq() - before; n != 1 && !first {
+			t.Fatalf("%d facts for one message", n)
 		}
 		first = false
 	}
@@ -82,5 +87,31 @@ func TestSendingDoesNotDependOnSubscribers(t *testing.T) {
 	a, b := best(few), best(many)
 	if ratio := float64(b) / float64(a); ratio > maxCrowdCost {
 		t.Errorf("500 messages to 10 subscribers took %v, to 10,000 %v: %.2f times as long, at most %.1f allowed", a, b, ratio, maxCrowdCost)
+	}
+}
+
+// A move is one turn, whatever the number of messages: this is how long it holds the realm.
+func BenchmarkMoveTopic(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {
+			r, play := bareRealm(b)
+			ann := play(Caller{System: true}, func(t *Turn) (any, error) {
+				return JoinUser{Name: "Ann", Email: "a@example.org", Role: Owner}.Decide(t)
+			}).(UserID)
+			me := Caller{User: ann, Client: "bench"}
+			play(me, func(t *Turn) (any, error) {
+				return Subscribe{Channels: []Joining{{Name: "all"}}, Fatal: true}.Decide(t)
+			})
+			all := r.FindChannelByName("all").ID
+			var last MessageID
+			for range n {
+				last = play(me, func(t *Turn) (any, error) { return say(all, "a", "hi").Decide(t) }).(Sent).ID
+			}
+			names := [2]string{"b", "a"}
+			b.ResetTimer()
+			for i := range b.N {
+				play(me, func(t *Turn) (any, error) { return retopic(last, MoveAll, names[i%2]).Decide(t) })
+			}
+		})
 	}
 }
