@@ -19,10 +19,14 @@ var subscriptionEndpoints = []Endpoint{
 }
 
 var subscriptionEvents = []EventKind{
-	Event(subscriptionAdded).Personal(),
+	Event(func(e *realm.SubscriptionAdded, to *To) any {
+		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
+	}).Personal(),
+	Event(func(e *realm.SubscriptionsAdded, to *To) any { return subscriptionsAdded(e.For(to.User), to) }).Personal(),
 	Event(func(e *realm.SubscriptionRemoved, to *To) any {
-		return obj{"type": "subscription", "op": "remove", "subscriptions": []any{obj{"stream_id": e.Channel, "name": e.Name}}}
+		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e})
 	}),
+	Event(func(e *realm.SubscriptionsRemoved, to *To) any { return subscriptionsRemoved(e.Each) }),
 	Event(func(e *realm.PeersChanged, to *To) any {
 		op := "peer_remove"
 		if e.Joined {
@@ -90,11 +94,25 @@ func personal(o obj, s realm.SubscriptionInfo, to Client) {
 	}
 }
 
-func subscriptionAdded(e *realm.SubscriptionAdded, to *To) any {
-	if e.Info.Archived && !to.Has(realm.CapArchivedChannels) {
+func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *To) any {
+	list := []any{}
+	for _, s := range subscriptions {
+		if !s.Archived || to.Has(realm.CapArchivedChannels) {
+			list = append(list, subscriptionObject(s, to.Client))
+		}
+	}
+	if len(list) == 0 {
 		return nil
 	}
-	return obj{"type": "subscription", "op": "add", "subscriptions": []any{subscriptionObject(e.For(to.User), to.Client)}}
+	return obj{"type": "subscription", "op": "add", "subscriptions": list}
+}
+
+func subscriptionsRemoved(removed []realm.SubscriptionRemoved) any {
+	list := []any{}
+	for _, s := range removed {
+		list = append(list, obj{"stream_id": s.Channel, "name": s.Name})
+	}
+	return obj{"type": "subscription", "op": "remove", "subscriptions": list}
 }
 
 func subscriptionSet(e *realm.SubscriptionSet, to *To) []any {

@@ -80,6 +80,10 @@ var kinds = map[uint16]any{
 	179: (*SightChanged)(nil),
 	180: (*ChannelsQuieted)(nil),
 	181: (*ChannelQuieted)(nil),
+	182: (*JoinedChannels)(nil),
+	183: (*LeftChannels)(nil),
+	184: (*SubscriptionsAdded)(nil),
+	185: (*SubscriptionsRemoved)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

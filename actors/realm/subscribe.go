@@ -98,18 +98,21 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 	}
 	a := Joined{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}, Unauthorized: j.denied, Fatal: c.Fatal, Asked: c.Notify}
 	var created []*Channel
+	for i, x := range j.joins {
+		if x.plan != nil {
+			t.Record(&ChannelCreated{Channel: *x.plan})
+			j.joins[i].existing = t.chans.must(x.plan.ID)
+			created = append(created, j.joins[i].existing)
+			a.Created = append(a.Created, x.plan.ID)
+		}
+	}
 	invited := map[UserID][]*Channel{}
+	facts := t.planJoins(j)
 	for _, x := range j.joins {
 		ch := x.existing
-		if ch == nil {
-			t.Record(&ChannelCreated{Channel: *x.plan})
-			ch = t.chans.must(x.plan.ID)
-			created = append(created, ch)
-			a.Created = append(a.Created, ch.ID)
-		}
-		joined := t.subscribe(ch, j.users, x.color)
+		f := facts[ch.ID]
 		for _, u := range j.users {
-			if _, now := slices.BinarySearch(joined, u); !now {
+			if f == nil || !contains(f.Users, u) {
 				a.Already[u] = append(a.Already[u], ch.Name)
 				continue
 			}
@@ -119,6 +122,13 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 			}
 		}
 	}
+	var order []Subscribed
+	for _, x := range byID(j.joins) {
+		if f := facts[x.existing.ID]; f != nil {
+			order = append(order, *f)
+		}
+	}
+	t.joinTogether(order)
 	for _, ch := range created {
 		t.noticeOfNew(ch)
 	}
@@ -130,6 +140,23 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 		a.Notified = true
 	}
 	return a, nil
+}
+
+// planJoins is what will be recorded of each channel. Colours are given out by ascending channel.
+func (t *Turn) planJoins(j *joining) map[ChannelID]*Subscribed {
+	facts, used := map[ChannelID]*Subscribed{}, map[UserID][]string{}
+	for _, x := range byID(j.joins) {
+		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
+			facts[x.existing.ID] = f
+		}
+	}
+	return facts
+}
+
+func byID(joins []join) []join {
+	joins = slices.Clone(joins)
+	slices.SortFunc(joins, func(a, b join) int { return int(a.existing.ID - b.existing.ID) })
+	return joins
 }
 
 // check refuses, or says what to record.
@@ -271,13 +298,16 @@ func (c Unsubscribe) Decide(t *Turn) (Left, error) {
 
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {
 	a := Left{Removed: []string{}, NotRemoved: []string{}}
+	var facts []Unsubscribed
 	for _, ch := range channels {
-		if len(t.unsubscribe(ch, users)) > 0 {
+		if f := t.planLeave(ch, users, len(facts)); f != nil {
+			facts = append(facts, *f)
 			a.Removed = append(a.Removed, ch.Name)
 		} else {
 			a.NotRemoved = append(a.NotRemoved, ch.Name)
 		}
 	}
+	t.leaveTogether(facts)
 	return a
 }
 

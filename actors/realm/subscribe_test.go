@@ -29,14 +29,14 @@ func TestSubscribe(t *testing.T) {
 	if got := a.Subscribed[s.cy]; !slices.Equal(got, []string{"public", "new"}) {
 		t.Errorf("subscribed to %v", got)
 	}
-	s.Hears(s.cy, "subscription", "stream", "subscription")
-	s.Hears(s.bo, "subscription", "stream", "subscription") // others hear of the joining, of the channel, and of the joining
+	s.Hears(s.cy, "stream", "subscription")                 // one event for both
+	s.Hears(s.bo, "stream", "subscription", "subscription") // one for each, since the audiences differ
 	s.Hears(s.guest, "subscription")                        // a guest only of channels he is in
 	if e := realmtest.HeardOf[*PeersChanged](s.Scene, s.guest)[0]; !e.Joined || !slices.Equal(e.Users, []UserID{s.cy}) {
 		t.Errorf("the guest heard %+v", e)
 	}
-	own := realmtest.HeardOf[*SubscriptionAdded](s.Scene, s.cy)
-	if x := own[0].For(s.cy); x.Subscription.Channel != s.public || !slices.Equal(x.Members, []UserID{s.ann, s.bo, s.cy, s.guest}) {
+	own := realmtest.HeardOf[*SubscriptionsAdded](s.Scene, s.cy)[0].For(s.cy)
+	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public || !slices.Equal(x.Members, []UserID{s.ann, s.bo, s.cy, s.guest}) {
 		t.Errorf("cy is told %+v", x)
 	}
 	do(s, s.mod, Subscribe{Channels: joining("public")})
@@ -323,4 +323,46 @@ func TestNewAccountsReadWhatWasSaidLately(t *testing.T) {
 	if id := s.post(s.ann, s.public, "t", "x"); v.FlagsOf(id) != 0 {
 		t.Errorf("a message after he came has flags %b", v.FlagsOf(id))
 	}
+}
+
+// What one request does to several channels is told together.
+func TestManyChannelsAtOnce(t *testing.T) {
+	s := newStage(t)
+	var names []string
+	for i := range 100 {
+		names = append(names, "c"+strings.Repeat("x", i%50)+string(rune('a'+i/50)))
+	}
+	do(s, s.ann, Subscribe{Channels: joining(names...)})
+	do(s, s.ann, Subscribe{Channels: joining(names...), Principals: people(s.cy, s.mod)})
+	for _, u := range []UserID{s.cy, s.mod} {
+		n := 0
+		for _, e := range realmtest.HeardOf[*SubscriptionsAdded](s.Scene, u) {
+			n += len(e.For(u))
+		}
+		if n != 100 || len(s.Heard(u)) > 3 {
+			t.Errorf("user %d heard of %d subscriptions in %d events", u, n, len(s.Heard(u)))
+		}
+	}
+	peers := realmtest.HeardOf[*PeersChanged](s.Scene, s.bo)
+	if len(peers) > 3 || !slices.Equal(peers[0].Users, []UserID{s.mod, s.cy}) || len(s.Heard(s.bo)) != len(peers) {
+		t.Errorf("bo heard %d events", len(s.Heard(s.bo)))
+	}
+	s.HearsNothing(s.guest)
+	do(s, s.cy, Unsubscribe{Names: names})
+	gone := 0
+	for _, e := range realmtest.HeardOf[*SubscriptionsRemoved](s.Scene, s.cy) {
+		gone += len(e.Each)
+	}
+	if gone != 100 || len(s.Heard(s.bo)) > 3 {
+		t.Errorf("cy heard of %d, bo %d events", gone, len(s.Heard(s.bo)))
+	}
+	for s.Realm.Due(s.Now) != nil {
+		s.comeRound()
+	}
+
+	// A guest put into several channels sees them come and go at once.
+	do(s, s.ann, Subscribe{Channels: joining(names[:3]...), Principals: people(s.guest)})
+	s.Hears(s.guest, "stream", "subscription")
+	do(s, s.guest, Unsubscribe{Names: names[:3]})
+	s.Hears(s.guest, "subscription", "stream")
 }

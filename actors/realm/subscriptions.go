@@ -84,13 +84,16 @@ func (r *Realm) indexActive(u *User) {
 var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
 
 // colorFor is the colour a new subscription gets: the user's old one for the channel, or the first palette entry the
-// user has not used.
-func (r *Realm) colorFor(u UserID, c ChannelID) string {
+// user has not used, the ones just planned included.
+func (r *Realm) colorFor(u UserID, c ChannelID, planned []string) string {
 	l := r.subs.find(u)
 	if s := l.find(c); s != nil && s.Color != "" {
 		return s.Color
 	}
 	used := map[string]bool{}
+	for _, p := range planned {
+		used[p] = true
+	}
 	if l != nil {
 		for _, s := range l.List {
 			used[s.Color] = true
@@ -296,46 +299,43 @@ func (*SubscriptionAdded) EventType() string   { return "subscription" }
 func (*SubscriptionRemoved) EventType() string { return "subscription" }
 func (*PeersChanged) EventType() string        { return "subscription" }
 
-// subscribe records that users join a channel; those who are in it already are left out. It returns who joined. color is
-// what they asked for, or "".
-func (t *Turn) subscribe(c *Channel, users []UserID, color string) []UserID {
+// planJoin is the fact that users join a channel, nil if all of them are in it already. color is what they asked for, or
+// ""; used says which colours each has been given for other channels in the same turn.
+func (t *Turn) planJoin(c *Channel, users []UserID, color string, used map[UserID][]string) *Subscribed {
 	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage}
-	users = slices.Clone(users)
-	slices.Sort(users)
-	for _, u := range slices.Compact(users) {
+	for _, u := range ascending(slices.Clone(users)) {
 		if t.Realm.Subscribed(u, c.ID) {
 			continue
 		}
-		f.Users = append(f.Users, u)
 		col := color
 		if col == "" {
-			col = t.colorFor(u, c.ID)
+			col = t.colorFor(u, c.ID, used[u])
 		}
-		f.Colors = append(f.Colors, col)
+		used[u] = append(used[u], col)
+		f.Users, f.Colors = append(f.Users, u), append(f.Colors, col)
 		if !t.hasMetadata(t.users.must(u), c) {
 			f.Appears = append(f.Appears, u)
 		}
 	}
-	if len(f.Users) > 0 {
-		t.Record(f)
+	if len(f.Users) == 0 {
+		return nil
 	}
-	return f.Users
+	return f
 }
 
-// unsubscribe records that users leave a channel and returns who left.
-func (t *Turn) unsubscribe(c *Channel, users []UserID) []UserID {
-	users = slices.Clone(users)
-	f := &Unsubscribed{Channel: c.ID, Last: t.Org().NextMessage - 1, Job: t.nextID("leaving")}
-	slices.Sort(users)
-	for _, u := range slices.Compact(users) {
+// planLeave is the fact that users leave a channel, nil if none of them is in it. job is its place among the leavings of
+// the same turn, from 0.
+func (t *Turn) planLeave(c *Channel, users []UserID, job int) *Unsubscribed {
+	f := &Unsubscribed{Channel: c.ID, Last: t.Org().NextMessage - 1, Job: t.nextID("leaving") + int64(job)}
+	for _, u := range ascending(slices.Clone(users)) {
 		if t.Realm.Subscribed(u, c.ID) {
 			f.Users = append(f.Users, u)
 		}
 	}
-	if len(f.Users) > 0 {
-		t.Record(f)
+	if len(f.Users) == 0 {
+		return nil
 	}
-	return f.Users
+	return f
 }
 
 // Limits of the history a new account starts with; the numbers are the protocol's.
@@ -349,12 +349,17 @@ func (t *Turn) joinChannels(u *User, ids []ChannelID) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	var joined []*Channel
+	var facts []Subscribed
+	used := map[UserID][]string{}
 	for _, id := range slices.Compact(ids) {
 		if c := t.chans.find(id); c != nil && !c.Archived {
-			t.subscribe(c, []UserID{u.ID}, "")
+			if f := t.planJoin(c, []UserID{u.ID}, "", used); f != nil {
+				facts = append(facts, *f)
+			}
 			joined = append(joined, c)
 		}
 	}
+	t.joinTogether(facts)
 	if u.IsBot() {
 		return
 	}
