@@ -315,3 +315,34 @@ func TestChannelsGrowQuiet(t *testing.T) {
 		t.Error("a message does not wake the channel")
 	}
 }
+
+// Audiences are put together from sets; they must be who may know the channel, one by one.
+func TestAudiencesOfChannels(t *testing.T) {
+	s := newStage(t)
+	g := do(s, s.owner, CreateGroup{Name: "crew", Members: []UserID{s.cy, s.guest}})
+	check := func(when string) {
+		t.Helper()
+		for _, c := range []ChannelID{s.public, s.private, s.protected} {
+			for _, name := range []string{"a", "b"} { // twice: the second time from what was kept
+				do(s, s.owner, EditChannel{Channel: c, Description: ptr(when + name)})
+				for _, u := range s.everyone() {
+					if heard := len(s.Heard(u)) > 0; heard != s.View(u).MaySeeChannel(s.Realm.FindChannel(c)) {
+						t.Errorf("%s: user %d, channel %d: heard %v", when, u, c, heard)
+					}
+				}
+			}
+		}
+	}
+	check("at first")
+	for i, v := range []GroupValue{{Group: g}, {Members: []UserID{s.cy, s.guest}}, {Members: []UserID{s.mod}, Subgroups: []GroupID{g}}, s.group("role:moderators"), s.group("role:fullmembers"), s.group("role:members"), {}} {
+		do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: v}}})
+		check("value " + string(rune('a'+i)))
+	}
+	do(s, s.owner, EditUser{User: s.admin, Role: ptr(Member)})
+	do(s, s.owner, EditUser{User: s.cy, Role: ptr(Guest)})
+	check("after new roles")
+	s.leave(s.guest, s.public)
+	check("after leaving")
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
+	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
+}

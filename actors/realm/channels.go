@@ -189,21 +189,6 @@ func (v View) MaySeeSubscribers(c *Channel) bool {
 	return v.hasMetadata(me, c)
 }
 
-// knowers is every listening user who may know the channel: the audience of its stream events.
-func (r *Realm) knowers(c *Channel) []UserID {
-	return r.where(func(u *User) bool { return r.hasMetadata(u, c) })
-}
-
-// peers is every listening user who hears of others joining and leaving.
-func (r *Realm) peers(c *Channel) []UserID {
-	return r.where(func(u *User) bool {
-		if u.IsGuest() && !c.WebPublic {
-			return r.Subscribed(u.ID, c.ID)
-		}
-		return r.hasMetadata(u, c)
-	})
-}
-
 // NewChannel is what a channel is created with.
 type NewChannel struct {
 	Name, Description, DescriptionHTML string

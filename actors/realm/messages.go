@@ -220,6 +220,7 @@ type indexes struct {
 	allPublic                           map[UserID]int  // queues that take messages beyond what was received
 	policies                            map[topicKey]map[UserID]int
 	mailToken                           map[mailKey]string
+	roles                               listeners
 	deactivations                       int   // changes of accounts that change how permission settings are shown
 	quietDay                            int64 // when channels were looked over for silence, counted in days
 }

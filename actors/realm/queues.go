@@ -104,6 +104,7 @@ func (f *QueueOpened) apply(r *Realm) {
 func (x *indexes) openQueue(r *Realm, q *Queue) {
 	if x.queuesOf[q.User]++; x.queuesOf[q.User] == 1 {
 		x.listening.Add(int64(q.User))
+		x.roles.known = false
 		r.forgetHeard(q.User)
 	}
 	if q.AllPublic || len(q.Narrow) > 0 {
@@ -153,6 +154,7 @@ func (f *QueueClosed) apply(r *Realm) {
 	if r.by.queuesOf[q.User]--; r.by.queuesOf[q.User] == 0 {
 		delete(r.by.queuesOf, q.User)
 		r.by.listening.Remove(int64(q.User))
+		r.by.roles.known = false
 		r.forgetHeard(q.User)
 	}
 	if q.AllPublic || len(q.Narrow) > 0 {

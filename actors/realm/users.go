@@ -310,6 +310,7 @@ func (f *UserChanged) apply(r *Realm) {
 	}
 	if f.Role != nil {
 		u.Role = *f.Role
+		r.by.roles.known = false
 	}
 	if f.Active != nil {
 		u.Active = *f.Active

@@ -1,0 +1,76 @@
+package realm
+
+// Whom a channel's events are for. They are many and go to many, so they are put together from sets instead of asking
+// every listening user.
+
+// listeners is who listens, by role; it is kept until somebody begins or ceases to listen, or gets another role.
+type listeners struct {
+	known           bool
+	members, admins Set // not guests; administrators and owners
+}
+
+func (r *Realm) listeners() *listeners {
+	l := &r.by.roles
+	if !l.known {
+		*l = listeners{known: true}
+		r.by.listening.Each(func(id int64) bool {
+			if u := r.users.must(UserID(id)); !u.IsGuest() {
+				l.members.Add(id)
+				if u.IsAdmin() {
+					l.admins.Add(id)
+				}
+			}
+			return true
+		})
+	}
+	return l
+}
+
+// knowers is every listening user who may know the channel: the audience of its stream events.
+func (r *Realm) knowers(c *Channel) []UserID { return IDs[UserID](r.knowing(c)) }
+
+// peers is every listening user who hears of others joining and leaving. Those are the same: a guest knows only channels
+// he is in, and the ones open to the web.
+func (r *Realm) peers(c *Channel) []UserID { return IDs[UserID](r.knowing(c)) }
+
+func (r *Realm) knowing(c *Channel) Set {
+	if c.WebPublic {
+		return r.by.listening
+	}
+	in := Both(r.by.channel[c.ID].subscribers, r.by.listening)
+	if !c.Private {
+		return Either(r.listeners().members, in)
+	}
+	sets := []Set{in, r.listeners().admins}
+	for _, s := range sightSettings {
+		sets = append(sets, r.listeningIn(r.ChannelSetting(c, s)))
+	}
+	return Either(sets...)
+}
+
+// listeningIn is the listening users, guests left out, that a permission setting means.
+func (r *Realm) listeningIn(v GroupValue) Set {
+	if v.Group == groupNobody {
+		return Set{}
+	}
+	l := r.listeners()
+	if v.Group == groupMembers || v.Group == groupEveryone {
+		return l.members
+	}
+	var out Set
+	if v.Group == 0 && len(v.Subgroups) == 0 {
+		for _, u := range v.Members {
+			if l.members.Has(int64(u)) {
+				out.Add(int64(u))
+			}
+		}
+		return out
+	}
+	l.members.Each(func(id int64) bool {
+		if r.inValue(r.users.must(UserID(id)), v) {
+			out.Add(id)
+		}
+		return true
+	})
+	return out
+}
