@@ -82,10 +82,20 @@ func (w *world) step() {
 	switch w.Intn(24) {
 	case 0, 13:
 		c := w.channel().ID
-		w.turn(func(t *Turn) error { t.subscribe(t.chans.must(c), []UserID{u, w.user()}, ""); return nil })
+		w.turn(func(t *Turn) error {
+			if f := t.planJoin(t.chans.must(c), []UserID{u, w.user()}, "", map[UserID][]string{}); f != nil {
+				t.Record(f)
+			}
+			return nil
+		})
 	case 1, 14:
 		c := w.channel().ID
-		w.turn(func(t *Turn) error { t.unsubscribe(t.chans.must(c), []UserID{u}); return nil })
+		w.turn(func(t *Turn) error {
+			if f := t.planLeave(t.chans.must(c), []UserID{u}, 0); f != nil {
+				t.Record(f)
+			}
+			return nil
+		})
 	case 2, 3:
 		var to []Principal
 		for range w.Intn(3) {
