@@ -1,0 +1,127 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/form"
+)
+
+// endpoint finds an endpoint by method and path, such as "POST /messages".
+func endpoint(name string) *wire.Endpoint {
+	for _, e := range wire.Endpoints() {
+		if e.Method+" "+e.Path == name {
+			return &e
+		}
+	}
+	panic("BUG: no endpoint " + name)
+}
+
+// heard is what came back: a body, or the refusal.
+type heard struct {
+	body   map[string]any
+	status int
+}
+
+// mouth is a Reply that remembers.
+type mouth chan heard
+
+func (m mouth) Answer(status int, parts ...[]byte) bool {
+	var all []byte
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	h := heard{status: status}
+	if err := json.Unmarshal(all, &h.body); err != nil {
+		panic(fmt.Sprintf("BUG: answer %q: %v", all, err))
+	}
+	m <- h
+	return true
+}
+
+type params map[string]any
+
+// call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
+func call(h *House, u realm.UserID, name string, p params) mouth {
+	e, out := endpoint(name), make(mouth, 1)
+	v := &form.Values{}
+	for k, x := range p {
+		text, ok := x.(string)
+		if !ok {
+			data, err := json.Marshal(x)
+			if err != nil {
+				panic(err)
+			}
+			text = string(data)
+		}
+		if strings.Contains(e.Path, "{"+k+"}") {
+			v.Add(form.Path, k, text)
+		} else {
+			v.Add(form.Query, k, text)
+		}
+	}
+	account, _ := h.users.Load(userKey{1, u})
+	a, _ := account.(Account)
+	c := &wire.Call{House: h, Tools: &wire.Tools{Renderer: &h.Renderer, Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
+		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: &a, Params: v, Agent: "test"}
+	c.Park = func(func()) wire.Reply { return out }
+	go func() {
+		x, err := e.Run(c)
+		if _, parked := x.(wire.Parked); parked && err == nil {
+			return
+		}
+		if err != nil {
+			status, body := wire.Failure(err)
+			out.Answer(status, body)
+			return
+		}
+		out.Answer(200, wire.Success(x.(wire.Answer), nil))
+	}()
+	return out
+}
+
+func testSite(name string) wire.Site {
+	return wire.Site{URL: "http://chat.test", Host: "chat.test", Name: name}
+}
+
+// must is a call that is answered at once, with success.
+func must(t testing.TB, h *House, u realm.UserID, name string, p params) map[string]any {
+	t.Helper()
+	select {
+	case a := <-call(h, u, name, p):
+		if a.status != 200 {
+			t.Fatalf("%s %v: %d %v", name, p, a.status, a.body)
+		}
+		return a.body
+	case <-time.After(time.Minute):
+		t.Fatalf("%s %v: no answer", name, p)
+	}
+	return nil
+}
+
+// found founds an organization with people who are all in one channel.
+func found(t testing.TB, h *House, names ...string) (people []realm.UserID) {
+	t.Helper()
+	system := realm.Caller{System: true, Client: "Internal"}
+	if _, err := h.CreateRealm("", "Test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		u, err := h.Turn(1, system, func(tn *realm.Turn) (any, error) {
+			return realm.JoinUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		people = append(people, u.(realm.UserID))
+	}
+	for _, c := range []string{"one", "two"} {
+		must(t, h, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
+	}
+	return people
+}

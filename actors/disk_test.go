@@ -1,0 +1,193 @@
+package actors
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+)
+
+// platter is what survives a crash: facts, rows and texts as bytes.
+type platter struct {
+	mu    sync.Mutex
+	epoch uint64
+	facts [][]byte // of realm 1, behind the rows
+	rows  realm.Seq
+	table map[string]realm.EncodedRow
+	texts map[realm.BodyRef][]byte
+}
+
+func newPlatter() *platter {
+	return &platter{table: map[string]realm.EncodedRow{}, texts: map[realm.BodyRef][]byte{}}
+}
+
+// last is the number of the newest fact that a crash cannot take back.
+func (p *platter) last() realm.Seq {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows + realm.Seq(len(p.facts))
+}
+
+// slowDisk is a disk whose writes stay under way until the test lets one of them through. After a crash nothing it is
+// told reaches the platter, and it answers as if all were well: who still talks to it is a ghost.
+type slowDisk struct {
+	*platter
+	writes chan *write // nil: everything is written at once
+	mu     sync.Mutex
+	dead   bool
+}
+
+// write is one append or snapshot under way.
+type write struct {
+	what string
+	do   func() error
+	done chan error
+}
+
+func (d *slowDisk) under(what string, do func() error) error {
+	d.mu.Lock()
+	dead, slow := d.dead, d.writes
+	d.mu.Unlock()
+	if dead {
+		return nil
+	}
+	if slow == nil {
+		return do()
+	}
+	w := &write{what, do, make(chan error, 1)}
+	slow <- w
+	return <-w.done
+}
+
+// crash loses what is under way, but for what the caller has let through.
+func (d *slowDisk) crash() {
+	d.mu.Lock()
+	d.dead = true
+	d.mu.Unlock()
+}
+
+func (d *slowDisk) Realms() ([]realm.ID, error) {
+	if d.last() == 0 {
+		return nil, nil
+	}
+	return []realm.ID{1}, nil
+}
+
+func (d *slowDisk) Claim(realm.ID) (uint64, realm.Seq, realm.Seq, error) {
+	last := d.last()
+	d.platter.mu.Lock()
+	defer d.platter.mu.Unlock()
+	d.epoch++
+	return d.epoch, last, d.rows, nil
+}
+
+func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Book) (kept []realm.Told, err error) {
+	for _, row := range d.table {
+		switch row.Table {
+		case realm.PresenceTable:
+			var p presence.Row
+			err = codec.Into(row.Value)(&p)
+			book.Restore(p)
+		case realm.KeptTable:
+			var t realm.Told
+			t, err = codec.DecodeKept(row.Value)
+			kept = append(kept, t)
+		default:
+			err = r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(kept, func(a, b realm.Told) int { return cmp.Compare(a.Seq, b.Seq) })
+	return kept, nil
+}
+
+func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+	if after < d.rows {
+		return fmt.Errorf("facts after %d are in the rows", after)
+	}
+	for i, data := range d.facts[after-d.rows:] {
+		f, err := codec.DecodeFact(data)
+		if err != nil {
+			return err
+		}
+		if err := fn(after+realm.Seq(i)+1, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *slowDisk) Encode(f realm.Fact) []byte { return codec.Fact(f) }
+
+func (d *slowDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
+	e := realm.EncodedRow{Table: table, Key: codec.Key(key)}
+	if row != nil {
+		e.Value = codec.Row(row)
+	}
+	return e
+}
+
+func (d *slowDisk) EncodeKept(t realm.Told) realm.EncodedRow {
+	return realm.EncodedRow{Table: realm.KeptTable, Key: codec.KeptKey(t.Seq), Value: codec.EncodeKept(t)}
+}
+
+func (d *slowDisk) Append(batches []realm.Batch) error {
+	batches = slices.Clone(batches)
+	return d.under("append", func() error {
+		p := d.platter
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, b := range batches {
+			if last := p.rows + realm.Seq(len(p.facts)); b.Epoch != p.epoch || b.After != last {
+				return fmt.Errorf("append after %d in epoch %d, the journal is at %d in epoch %d", b.After, b.Epoch, last, p.epoch)
+			}
+			p.facts = append(p.facts, b.Facts...)
+			for _, t := range b.Texts {
+				if t.Body == nil {
+					delete(p.texts, t.Ref)
+				} else {
+					p.texts[t.Ref] = codec.Text(t.Body)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (d *slowDisk) Snapshot(_ realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
+	return d.under("snapshot", func() error {
+		p := d.platter
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if last := p.rows + realm.Seq(len(p.facts)); epoch != p.epoch || at > last || at < p.rows {
+			return fmt.Errorf("snapshot at %d, the journal is at %d to %d", at, p.rows, last)
+		}
+		for _, r := range rows {
+			k := fmt.Sprintf("%d %x", r.Table, r.Key)
+			if r.Value == nil {
+				delete(p.table, k)
+			} else {
+				p.table[k] = r
+			}
+		}
+		p.facts, p.rows = slices.Clone(p.facts[at-p.rows:]), at
+		return nil
+	})
+}
+
+func (d *slowDisk) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	d.platter.mu.Lock()
+	defer d.platter.mu.Unlock()
+	data, ok := d.texts[ref]
+	if !ok {
+		return realm.Body{}, false, nil
+	}
+	b, err := codec.DecodeText(data)
+	return b, err == nil, err
+}

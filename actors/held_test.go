@@ -1,0 +1,94 @@
+package actors
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// bubble runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
+// leave the bubble they were made in.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	fresh := func() { replies = sync.Pool{New: func() any { return make(chan answer, 1) }} }
+	fresh()
+	defer fresh()
+	synctest.Test(t, test)
+}
+
+func openHouse(t testing.TB, d Disk) *House {
+	t.Helper()
+	h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// While a write is under way nothing it holds may be known to anybody: not to the sender, not to who listens, not to who
+// reads. And others' refusals that rest on it wait as well.
+func TestNobodyIsToldBeforeItIsWritten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		people := found(t, h, "ann", "bo")
+		ann, bo := people[0], people[1]
+		q := must(t, h, bo, "POST /register", params{"event_types": []string{"message", "reaction"}})
+		sent := must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "before"})
+		events := params{"queue_id": q["queue_id"], "last_event_id": q["last_event_id"]}
+		events["last_event_id"] = must(t, h, bo, "GET /events", events)["events"].([]any)[0].(map[string]any)["id"]
+
+		d.mu.Lock()
+		d.writes = make(chan *write, 100)
+		d.mu.Unlock()
+		waiting := map[string]mouth{"poll": call(h, bo, "GET /events", events)}
+		synctest.Wait()
+		for name, p := range map[string]params{
+			"POST /messages":                        {"type": "stream", "to": "one", "topic": "t", "content": "under way"},
+			"POST /messages/{message_id}/reactions": {"message_id": sent["id"], "emoji_name": "wave"},
+		} {
+			waiting[name] = call(h, ann, name, p)
+			synctest.Wait()
+		}
+		waiting["GET /messages"] = call(h, bo, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
+		// This one is refused because of a fact that is under way: who hears of it could infer the fact.
+		waiting["again"] = call(h, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+		synctest.Wait()
+		for name, m := range waiting {
+			select {
+			case a := <-m:
+				t.Errorf("%s was answered before the disk had written: %d %v", name, a.status, a.body)
+			default:
+			}
+		}
+		for range 2 { // the second append carries what came while the first was under way
+			w := <-d.writes
+			w.done <- w.do()
+			synctest.Wait()
+		}
+		if a := <-waiting["again"]; a.status != 400 || a.body["code"] != "REACTION_ALREADY_EXISTS" {
+			t.Errorf("the second reaction: %d %v", a.status, a.body)
+		}
+		if a := <-waiting["GET /messages"]; len(a.body["messages"].([]any)) < 2 {
+			t.Errorf("read %v", a.body["messages"])
+		}
+		if a := <-waiting["poll"]; len(a.body["events"].([]any)) == 0 {
+			t.Error("the poll was answered with nothing")
+		}
+		for _, name := range []string{"POST /messages", "POST /messages/{message_id}/reactions"} {
+			if a := <-waiting[name]; a.status != 200 {
+				t.Errorf("%s: %d %v", name, a.status, a.body)
+			}
+		}
+		d.crash()
+		endHouse(t, h)
+	})
+}
+
+// endHouse stops a house whose disk has crashed: it must not hang.
+func endHouse(t testing.TB, h *House) {
+	t.Helper()
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,465 @@
+package actors
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+)
+
+// TestSimulation tells seeded stories: people talk, react, edit, star, come and go while the disk takes its time, finishes
+// an append and a snapshot in either order, and the process crashes with writes under way, which may or may not have
+// reached the disk. The clock is the story's own. The house is the real one.
+//
+// What must hold: nobody hears what is not on disk; what was acknowledged is there, once; every queue goes on under its id
+// after every crash, its events rising and none twice; and what a client pieced together from events is what it can read.
+//
+// SEED picks the first story, N says how many.
+func TestSimulation(t *testing.T) {
+	n, seed := 3, uint64(time.Now().UnixNano()%1e9)
+	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
+		n = x
+	}
+	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
+		seed = x
+	}
+	var all simCounts
+	for i := range n {
+		seed := seed + uint64(i)
+		bubble(t, func(t *testing.T) {
+			s := &story{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), platter: newPlatter()}
+			s.play(simSteps)
+			all.add(s.simCounts)
+		})
+		if t.Failed() {
+			t.Fatalf("repeat with SEED=%d N=1", seed)
+		}
+	}
+	t.Logf("%d stories from SEED=%d: %+v", n, seed, all)
+}
+
+// simSteps is how many things happen in a story.
+const simSteps = 600
+
+type simCounts struct{ acked, unknown, heard, crashes, snapshots int }
+
+func (c *simCounts) add(o simCounts) {
+	c.acked, c.unknown, c.heard, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.heard+o.heard, c.crashes+o.crashes, c.snapshots+o.snapshots
+}
+
+type story struct {
+	simCounts
+	t       *testing.T
+	seed    uint64
+	random  *rand.Rand
+	platter *platter
+	disk    *slowDisk
+	house   *House
+	under   []*write
+	clients []*simClient
+	said    map[string]*saying // by the text it began with
+	count   int
+}
+
+// saying is one message somebody tried to send, and what it may read by now.
+type saying struct {
+	id       int64    // 0 until acknowledged
+	texts    []string // the last acknowledged text, and what was tried since
+	reacted  map[string]bool
+	starred  map[realm.UserID]bool
+	original string
+}
+
+// simClient is one person's program.
+type simClient struct {
+	user   realm.UserID
+	queue  string
+	at     realm.Seq
+	last   int64
+	mirror map[int64]*mirrored
+	poll   mouth
+	op     mouth
+	then   func(a heard) // what an answer to op means
+	lost   func()        // what it means that there will be none
+}
+
+// mirrored is a message as its client knows it from events.
+type mirrored struct {
+	text      string
+	late      bool // it came to its reader by a star, not by being sent to him
+	starred   bool
+	reactions map[string]bool
+}
+
+func (s *story) play(steps int) {
+	s.said = map[string]*saying{}
+	s.open()
+	people := found(s.t, s.house, "ann", "bo", "cy", "di")
+	for _, u := range append(people, people[:2]...) {
+		a := must(s.t, s.house, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
+			"idle_queue_timeout": 604800})
+		c := &simClient{user: u, queue: a["queue_id"].(string), last: -1, mirror: map[int64]*mirrored{}}
+		at, err := s.house.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		c.at = at.(realm.Seq)
+		s.clients = append(s.clients, c)
+	}
+	s.slow()
+	for range steps {
+		s.step()
+		if s.t.Failed() {
+			break
+		}
+	}
+	s.end()
+}
+
+func (s *story) open() {
+	s.disk = &slowDisk{platter: s.platter}
+	s.house = openHouse(s.t, s.disk)
+}
+
+// slow has writes wait for the story from now on.
+func (s *story) slow() {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	s.disk.writes = make(chan *write, 16)
+}
+
+func (s *story) settle() {
+	synctest.Wait()
+	for {
+		select {
+		case w := <-s.disk.writes:
+			s.under = append(s.under, w)
+			continue
+		default:
+		}
+		break
+	}
+	s.listen()
+}
+
+func (s *story) step() {
+	switch p := s.random.IntN(100); {
+	case p < 40:
+		s.act(s.clients[s.random.IntN(len(s.clients))])
+	case p < 65:
+		s.ask(s.clients[s.random.IntN(len(s.clients))])
+	case p < 92:
+		s.write()
+	case p < 97:
+		time.Sleep(time.Duration(s.random.IntN(10000)) * time.Millisecond)
+	case p < 98:
+		time.Sleep(snapshotAge + 10*time.Second)
+	default:
+		s.crash()
+	}
+	s.settle()
+}
+
+// write lets one of the writes under way through.
+func (s *story) write() {
+	if len(s.under) == 0 {
+		return
+	}
+	i := s.random.IntN(len(s.under))
+	w := s.under[i]
+	s.under = slices.Delete(s.under, i, i+1)
+	if w.what == "snapshot" {
+		s.snapshots++
+	}
+	err := w.do()
+	if err != nil {
+		s.t.Errorf("seed %d: %v", s.seed, err)
+	}
+	w.done <- err
+}
+
+// crash loses the process. Of the writes under way some have reached the disk all the same.
+func (s *story) crash() {
+	s.crashes++
+	s.disk.crash()
+	for _, w := range s.under {
+		if s.random.IntN(2) == 0 {
+			if err := w.do(); err != nil {
+				s.t.Errorf("seed %d: %v", s.seed, err)
+			}
+		}
+		w.done <- nil
+	}
+	s.under = nil
+	for _, c := range s.clients {
+		c.poll = nil
+		if c.op != nil {
+			s.unknown++
+			c.lost()
+			c.op = nil
+		}
+	}
+	endHouse(s.t, s.house)
+	s.open()
+	synctest.Wait()
+	s.slow()
+}
+
+// ask polls for a client that has no poll under way.
+func (s *story) ask(c *simClient) {
+	if c.poll == nil {
+		c.poll = call(s.house, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
+	}
+}
+
+// listen takes in what has been answered.
+func (s *story) listen() {
+	for _, c := range s.clients {
+		select {
+		case a := <-c.poll:
+			c.poll = nil
+			s.events(c, a)
+		default:
+		}
+		select {
+		case a := <-c.op:
+			c.op = nil
+			s.acked++
+			c.then(a)
+		default:
+		}
+	}
+}
+
+func (s *story) events(c *simClient, a heard) {
+	if a.status != 200 {
+		s.t.Errorf("seed %d: a poll of user %d was answered %d %v", s.seed, c.user, a.status, a.body)
+		return
+	}
+	for _, x := range a.body["events"].([]any) {
+		e := x.(map[string]any)
+		id := int64(e["id"].(float64))
+		if id <= c.last {
+			s.t.Errorf("seed %d: event %d after %d", s.seed, id, c.last)
+		}
+		if n := c.at + realm.Seq(id>>8); e["type"] != "heartbeat" && n > s.platter.last() {
+			s.t.Errorf("seed %d: user %d hears of fact %d, the disk has %d: %v", s.seed, c.user, n, s.platter.last(), e)
+		}
+		c.last = id
+		s.heard++
+		c.take(s, e)
+	}
+}
+
+func (c *simClient) take(s *story, e map[string]any) {
+	known := func() *mirrored { // an event may be about a message from before
+		if m := c.mirror[int64(e["message_id"].(float64))]; m != nil {
+			return m
+		}
+		return &mirrored{reactions: map[string]bool{}}
+	}
+	switch e["type"] {
+	case "message":
+		m := e["message"].(map[string]any)
+		id := int64(m["id"].(float64))
+		if c.mirror[id] != nil {
+			s.t.Errorf("seed %d: user %d hears message %d twice", s.seed, c.user, id)
+		}
+		c.mirror[id] = mirror(m, e["flags"])
+	case "update_message":
+		if text, ok := e["content"].(string); ok {
+			known().text = text
+		}
+	case "reaction":
+		known().reactions[fmt.Sprint(e["user_id"], e["emoji_name"])] = e["op"] == "add"
+	case "update_message_flags":
+		for _, id := range e["messages"].([]any) {
+			if m := c.mirror[int64(id.(float64))]; m != nil && e["flag"] == "starred" {
+				m.starred = e["op"] == "add"
+			}
+		}
+	}
+}
+
+// mirror is a message as the protocol shows it.
+func mirror(m map[string]any, flags any) *mirrored {
+	x := &mirrored{text: m["content"].(string), reactions: map[string]bool{}}
+	for _, f := range flags.([]any) {
+		x.starred = x.starred || f == "starred"
+		x.late = x.late || f == "historical"
+	}
+	for _, r := range m["reactions"].([]any) {
+		r := r.(map[string]any)
+		x.reactions[fmt.Sprint(r["user_id"], r["emoji_name"])] = true
+	}
+	return x
+}
+
+// act lets a client do something, unless it still waits for an answer.
+func (s *story) act(c *simClient) {
+	if c.op != nil {
+		return
+	}
+	s.count++
+	c.then, c.lost = func(heard) {}, func() {}
+	var old *saying
+	var list []*saying
+	for _, k := range slices.Sorted(maps.Keys(s.said)) {
+		if x := s.said[k]; x.id != 0 {
+			list = append(list, x)
+		}
+	}
+	kind := s.random.IntN(10)
+	if len(list) == 0 {
+		kind = 0
+	} else {
+		old = list[s.random.IntN(len(list))]
+	}
+	switch {
+	case kind < 5:
+		s.say(c)
+	case kind == 5:
+		s.edit(c, old)
+	case kind == 6 || kind == 7:
+		emoji := []string{"wave", "tada", "heart"}[s.random.IntN(3)]
+		c.op = call(s.house, c.user, "POST /messages/{message_id}/reactions", params{"message_id": old.id, "emoji_name": emoji})
+		c.then = func(a heard) {
+			if a.status == 200 || a.body["code"] == "REACTION_ALREADY_EXISTS" {
+				old.reacted[fmt.Sprint(c.user, emoji)] = true
+			}
+		}
+	case kind == 8:
+		c.op = call(s.house, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add", "flag": "starred"})
+		c.then = func(a heard) {
+			if a.status == 200 {
+				old.starred[c.user] = true
+			}
+		}
+	default:
+		if s.random.IntN(2) == 0 {
+			c.op = call(s.house, c.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
+		} else {
+			c.op = call(s.house, c.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+		}
+	}
+}
+
+func (s *story) say(c *simClient) {
+	text := fmt.Sprintf("saying %d", s.count)
+	x := &saying{texts: []string{text}, reacted: map[string]bool{}, starred: map[realm.UserID]bool{}, original: text}
+	s.said[text] = x
+	p := params{"type": "stream", "to": []string{"one", "two"}[s.random.IntN(2)], "topic": "sim", "content": text}
+	if s.random.IntN(4) == 0 {
+		p = params{"type": "direct", "to": []realm.UserID{s.clients[s.random.IntN(4)].user}, "content": text}
+	}
+	c.op = call(s.house, c.user, "POST /messages", p)
+	c.then = func(a heard) {
+		if a.status != 200 {
+			delete(s.said, text) // not in the channel any more
+			return
+		}
+		x.id = int64(a.body["id"].(float64))
+		if !s.platter.holds(realm.MessageID(x.id), text) {
+			s.t.Errorf("seed %d: %q was acknowledged as %d and is not on disk", s.seed, text, x.id)
+		}
+	}
+}
+
+func (s *story) edit(c *simClient, x *saying) {
+	text := fmt.Sprintf("%s, edit %d", x.original, s.count)
+	c.op = call(s.house, c.user, "PATCH /messages/{message_id}", params{"message_id": x.id, "content": text})
+	x.texts = append(x.texts, text)
+	c.then = func(a heard) {
+		if a.status != 200 { // only the sender may
+			x.texts = slices.DeleteFunc(x.texts, func(t string) bool { return t == text })
+		}
+	}
+}
+
+// holds reports whether a text of a message is on disk.
+func (p *platter) holds(id realm.MessageID, text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ref, data := range p.texts {
+		if b, err := codec.DecodeText(data); ref.Message == id && err == nil && b.Text == text {
+			return true
+		}
+	}
+	return false
+}
+
+// end lets everything finish, brings every client up to date, and compares.
+func (s *story) end() {
+	for i := 0; i < 1000 && (len(s.under) > 0 || i == 0); i++ {
+		for len(s.under) > 0 {
+			s.write()
+		}
+		s.settle()
+	}
+	s.disk.mu.Lock()
+	s.disk.writes = nil
+	s.disk.mu.Unlock()
+	for _, c := range s.clients {
+		if c.op != nil {
+			s.t.Errorf("seed %d: user %d has no answer to what it did", s.seed, c.user)
+		}
+	}
+	for _, c := range s.clients {
+		for more := true; more; {
+			p := params{"queue_id": c.queue, "last_event_id": c.last, "dont_block": true}
+			a := must(s.t, s.house, c.user, "GET /events", p)
+			more = len(a["events"].([]any)) > 0
+			s.events(c, heard{a, 200})
+		}
+		s.compare(c)
+	}
+	endHouse(s.t, s.house)
+}
+
+func (s *story) compare(c *simClient) {
+	a := must(s.t, s.house, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
+	fresh := map[int64]*mirrored{}
+	times := map[string]int{}
+	for _, x := range a["messages"].([]any) {
+		m := x.(map[string]any)
+		id := int64(m["id"].(float64))
+		fresh[id] = mirror(m, m["flags"])
+		for original, y := range s.said {
+			if y.id == id {
+				times[original]++
+				if !slices.Contains(y.texts, fresh[id].text) {
+					s.t.Errorf("seed %d: message %d reads %q, not one of %q", s.seed, id, fresh[id].text, y.texts)
+				}
+				for r := range y.reacted {
+					if !fresh[id].reactions[r] {
+						s.t.Errorf("seed %d: reaction %s to message %d is lost", s.seed, r, id)
+					}
+				}
+				if y.starred[c.user] && !fresh[id].starred {
+					s.t.Errorf("seed %d: user %d's star of message %d is lost", s.seed, c.user, id)
+				}
+			}
+		}
+	}
+	for id, m := range c.mirror {
+		maps.DeleteFunc(m.reactions, func(_ string, on bool) bool { return !on })
+		if f := fresh[id]; f == nil {
+			s.t.Errorf("seed %d: user %d heard message %d, which is not there", s.seed, c.user, id)
+		} else if fmt.Sprint(*f) != fmt.Sprint(*m) {
+			s.t.Errorf("seed %d: message %d is %v to read and %v from events, to user %d", s.seed, id, *f, *m, c.user)
+		}
+	}
+	for original, y := range s.said {
+		if y.id != 0 && fresh[y.id] != nil && c.mirror[y.id] == nil && !fresh[y.id].late {
+			s.t.Errorf("seed %d: user %d can read message %d (%s) but never heard it", s.seed, c.user, y.id, original)
+		}
+	}
+}
