@@ -61,6 +61,14 @@ func TestNobodyIsToldBeforeItIsWritten(t *testing.T) {
 			default:
 			}
 		}
+		if t.Failed() {
+			d.crash()
+			for len(d.writes) > 0 {
+				(<-d.writes).done <- nil
+			}
+			endHouse(t, h)
+			return
+		}
 		for range 2 { // the second append carries what came while the first was under way
 			w := <-d.writes
 			w.done <- w.do()
