@@ -31,6 +31,11 @@ func (r *run) act(kind int, to int, intended time.Duration, then func()) {
 				}
 			})
 		})
+	case kindPing:
+		// In turn: everybody once, before anybody twice.
+		r.pings++
+		p := &r.pop.people[r.pings%len(r.pop.people)]
+		r.issue(kind, r.call("POST", "users/me/presence", p, params{"status": "active", "new_user_input": true, "ping_only": true}), intended, then, nil)
 	case kindRead, kindFlag:
 		s, who := r.recent()
 		if s == nil {

@@ -45,10 +45,11 @@ const (
 	kindReact
 	kindEdit
 	kindOther
+	kindPing
 	kinds
 )
 
-var kindNames = [kinds]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react", "edit", "other"}
+var kindNames = [kinds]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react", "edit", "other", "ping"}
 
 // A tally is what became of the requests of one kind during one phase.
 type tally struct {

@@ -75,6 +75,7 @@ type run struct {
 	recovering bool          // it answers again, but not yet to everybody
 	away       int           // pollers without an answer since they lost the server
 	firstBack  time.Duration // first and last poll answered after a crash
+	pings      int           // who reports presence next
 	lastBack   time.Duration
 	killed     time.Duration
 	empty      int64

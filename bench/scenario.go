@@ -105,7 +105,8 @@ func Scenarios() map[string]Scenario {
 	})
 	add("presence", "everybody tells once a minute that they are here", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample = 10000, 0, 4, 0
-		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: map[string]float64{"presence": 1}, Warm: true}, {Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: map[string]float64{"presence": 1}}}
+		ping := map[string]float64{"ping": 1}
+		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: ping, Warm: true}, {Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: ping}}
 	})
 	add("send", "durable sends: an open loop, then 64 senders as fast as answers come", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events = 200, 20, 100, 0, msg
@@ -170,7 +171,7 @@ func LoadScenario(file string) (Scenario, error) {
 	return s, s.check()
 }
 
-var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag, "typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit, "crowd": kindOther}
+var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag, "typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit, "crowd": kindOther, "ping": kindPing}
 
 func (s *Scenario) check() error {
 	if len(s.Phases) == 0 {
