@@ -6,10 +6,6 @@ var (
 
 	callEvents []EventKind
 
-	emojiEndpoints []Endpoint
-
-	emojiEvents []EventKind
-
 	exportEndpoints []Endpoint
 
 	exportEvents []EventKind

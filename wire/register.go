@@ -180,7 +180,6 @@ func constant(fetch, key string, value func() any) section {
 }
 
 func emptyList() any { return []any{} }
-func emptyMap() any  { return obj{} }
 func no() any        { return false }
 func noText() any    { return "" }
 
@@ -262,7 +261,7 @@ var sections = []section{
 		}
 	}),
 
-	constant("realm_emoji", "realm_emoji", emptyMap),
+	of("realm_emoji", func(s *state) { s.a["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.c.Site) }),
 
 	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", emptyList),
 

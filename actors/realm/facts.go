@@ -138,6 +138,9 @@ var kinds = map[uint16]any{
 	417: (*LinkifierRemoved)(nil),
 	418: (*LinkifiersOrdered)(nil),
 	419: (*LinkifiersChanged)(nil),
+	420: (*EmojiAdded)(nil),
+	421: (*EmojiRemoved)(nil),
+	422: (*EmojiChanged)(nil),
 
 	// 430-469 invitations, mail, push, exports
 	430: (*InvitesSent)(nil),

@@ -26,6 +26,7 @@ type nounTables struct {
 	// 50-69 organization
 	domains     table[int64, Domain]
 	playgrounds table[int64, Playground]
+	emoji       table[int64, CustomEmoji]
 	linkifiers  table[int64, Linkifier]
 
 	// 70-79 invitations, mail, push, exports
@@ -66,6 +67,7 @@ func (n *nounTables) init(r *Realm) {
 	n.domains.init(r, 60)
 	n.playgrounds.init(r, 61)
 	n.linkifiers.init(r, 62)
+	n.emoji.init(r, 63)
 
 	// invitations, mail, push, exports
 	n.invites.init(r, 70)
@@ -126,12 +128,6 @@ func (n *nounTables) index(r *Realm) {
 		r.by.addUpload(u)
 	}
 }
-
-// ownEmoji is the organization's active emoji, by name.
-func (r *Realm) ownEmoji() []OwnEmoji { return nil }
-
-// emojiNumbered is an emoji of the organization by id, deactivated ones too.
-func (r *Realm) emojiNumbered(id int64) (OwnEmoji, bool) { return OwnEmoji{}, false }
 
 // UploadInfo is what rendering needs to know of an uploaded file.
 type UploadInfo struct {

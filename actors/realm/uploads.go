@@ -205,6 +205,9 @@ func (c DeleteUpload) Decide(t *Turn) (string, error) {
 		return "", Bad("Invalid attachment")
 	}
 	hash := u.Hash
+	if t.usesFile(hash) {
+		hash = ""
+	}
 	for _, o := range t.nouns.uploads.rows {
 		if o.ID != u.ID && o.Hash == hash {
 			hash = ""

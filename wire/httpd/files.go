@@ -170,6 +170,10 @@ func (s *Server) picture(ctx *fasthttp.RequestCtx) {
 		s.sendDrawn(ctx, param(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))
 		return
 	}
+	if name, ok := strings.CutPrefix(path, wire.EmojiPath); ok {
+		s.customEmoji(ctx, name)
+		return
+	}
 	if path == "icon.png" {
 		s.sendDrawn(ctx, "icon of "+param(ctx, "realm"), true)
 		return

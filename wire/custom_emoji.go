@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+
+	"parley/actors/realm"
+	"parley/wire/markdown/emoji"
+)
+
+var emojiEndpoints = []Endpoint{
+	Get("/realm/emoji", func(c *Call, v realm.View, _ none) (Answer, error) {
+		return Answer{"emoji": emojiObjects(v.CustomEmojis(), c.Site)}, nil
+	}),
+	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji),
+	Do("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji { return realm.RemoveEmoji{Name: f.Name} }, silent),
+}
+
+var emojiEvents = []EventKind{Events(emojiChanged)}
+
+type emojiForm struct {
+	Name string `path:"emoji_name"`
+}
+
+// MaxEmoji is how large an emoji's image may be, in bytes; register tells it in MiB.
+const MaxEmoji = 5 << 20
+
+// maxEmojiPixels keeps the memory that showing a still of a moving emoji takes below some megabytes.
+const maxEmojiPixels = 4 << 20
+
+func addEmoji(c *Call, f emojiForm) (Answer, error) {
+	_, builtIn := emoji.CodeOf(f.Name)
+	// Whether the caller may is checked before the image is kept.
+	_, err := Look(c, func(v realm.View) (string, error) { return v.MayAddEmoji(f.Name, builtIn) })
+	if err != nil {
+		return nil, err
+	}
+	files, err := c.Files()
+	if err != nil {
+		return nil, err
+	}
+	if len(files) != 1 {
+		return nil, realm.Bad("You must upload exactly one file.")
+	}
+	r, err := files[0].Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	image, err := io.ReadAll(io.LimitReader(r, MaxEmoji+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(image) > MaxEmoji {
+		return nil, fileError(ErrFileTooLarge, MaxEmoji>>20)
+	}
+	hash, kind, _, width, height, err := c.Tools.Files.SaveUpload(bytes.NewReader(image), MaxEmoji)
+	if err != nil {
+		return nil, fileError(err, MaxEmoji>>20)
+	}
+	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, kind) || width <= 0 || height <= 0 {
+		return nil, fileError(ErrNoImage, 0) // the bytes stay until somebody who uploads the same deletes them
+	}
+	if width*height > maxEmojiPixels {
+		return nil, fileError(ErrPixels, 0)
+	}
+	_, err = Play(c, realm.AddEmoji{Name: f.Name, BuiltIn: builtIn, Hash: hash, Kind: kind, Animated: kind == "image/gif" && moves(image)})
+	return Answer{}, err
+}
+
+var errGIF = errors.New("no GIF")
+
+// moves reports whether a GIF has more than one picture. It steps over the blocks without unpacking them: a small file
+// may unpack to gigabytes.
+func moves(gif []byte) bool {
+	n, err := pictures(gif)
+	return err == nil && n > 1
+}
+
+func pictures(b []byte) (n int, err error) {
+	at := 13
+	table := func(flags byte) {
+		if flags&0x80 != 0 {
+			at += 3 << (flags&7 + 1)
+		}
+	}
+	if len(b) < at {
+		return 0, errGIF
+	}
+	table(b[10])
+	for n < 2 && at < len(b) && b[at] != 0x3b {
+		switch b[at] {
+		case 0x2c:
+			if n++; at+11 > len(b) {
+				return n, errGIF
+			}
+			flags := b[at+9]
+			at += 10
+			table(flags)
+			at++ // size of codes
+		case 0x21:
+			at += 2
+		default:
+			return n, errGIF
+		}
+		for at < len(b) && b[at] != 0 {
+			at += int(b[at]) + 1
+		}
+		at++
+	}
+	return n, nil
+}
+
+// EmojiPath is where an organization's emoji are, behind its pictures.
+const EmojiPath = "emoji/images/"
+
+func emojiObject(e realm.CustomEmoji, s Site) obj {
+	base := "/user_avatars/" + realmPath(s) + "/" + EmojiPath
+	o := obj{"id": realm.UserID(e.ID).String(), "name": e.Name, "source_url": base + e.File(), "still_url": nil, "deactivated": e.Deactivated, "author_id": e.Author}
+	if e.Animated {
+		o["still_url"] = base + "still/" + e.File() + ".png"
+	}
+	return o
+}
+
+func emojiObjects(list []realm.CustomEmoji, s Site) obj {
+	o := obj{}
+	for _, e := range list {
+		o[realm.UserID(e.ID).String()] = emojiObject(e, s)
+	}
+	return o
+}
+
+// emojiChanged reads as one change, or as the whole map. The end of an emoji is told under both names it goes by: the
+// protocol's text says edit, the clients there are listen for update_one.
+func emojiChanged(e *realm.EmojiChanged, to *To) []any {
+	if !to.Has(realm.CapIndividualEmoji) {
+		return []any{obj{"type": "realm_emoji", "op": "update", "realm_emoji": emojiObjects(e.All, to.Site)}}
+	}
+	if !e.Emoji.Deactivated {
+		return []any{obj{"type": "realm_emoji", "op": "add", "emoji": emojiObject(e.Emoji, to.Site)}}
+	}
+	id := realm.UserID(e.Emoji.ID).String()
+	return []any{obj{"type": "realm_emoji", "op": "edit", "emoji_id": id, "data": obj{"deactivated": true}},
+		obj{"type": "realm_emoji", "op": "update_one", "emoji_id": id, "data": obj{"deactivated": true}}}
+}
