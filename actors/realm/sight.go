@@ -47,7 +47,7 @@ func (r *Realm) introduce(u *User, to []UserID) (out []Notice) {
 	return out
 }
 
-// knows is the people somebody sees; bots, whom everybody sees, are left out.
+// knows is the people somebody sees, and perhaps bots, whom everybody sees.
 func (r *Realm) knows(me *User) (s Set) {
 	if !me.IsGuest() || !r.guestsLimited() {
 		r.EachUser(func(u *User) {
@@ -136,7 +136,7 @@ func (t *Turn) horizons(f Fact) (out []horizon) {
 func (t *Turn) resight(f Fact, was []horizon) {
 	for _, h := range was {
 		now := t.knows(t.users.must(h.viewer))
-		more, less := IDs[UserID](Without(now, h.before)), IDs[UserID](Without(h.before, now))
+		more, less := t.withoutBots(Without(now, h.before)), t.withoutBots(Without(h.before, now))
 		if len(more)+len(less) > maxSightEvents {
 			t.endQueues(h.viewer)
 			continue
@@ -158,6 +158,17 @@ func (t *Turn) resight(f Fact, was []horizon) {
 			t.endQueues(id)
 		}
 	}
+}
+
+// withoutBots leaves out whom everybody sees anyway.
+func (r *Realm) withoutBots(s Set) (out []UserID) {
+	s.Each(func(id int64) bool {
+		if u := r.users.must(UserID(id)); !u.IsBot() {
+			out = append(out, u.ID)
+		}
+		return true
+	})
+	return out
 }
 
 // endQueues makes somebody's clients register anew.

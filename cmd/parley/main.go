@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"parley/bench"
+	"parley/wire"
 )
 
 func main() {
@@ -26,6 +27,7 @@ const usage = `usage: parley COMMAND …
   upgrade                        a running server gives way to the program file as it is now, unnoticed
   log print|check|replay DIR     look into a stopped server's data directory
   search rebuild DIR             make a stopped server's full-text indexes anew
+  openapi                        what the server takes and answers, as an OpenAPI 3.1 document
   bench                          load harness; parley bench help
 `
 
@@ -50,6 +52,9 @@ func run(args []string) error {
 		return journal(args[1:], os.Stdout)
 	case "search":
 		return rebuildSearch(args[1:], os.Stdout)
+	case "openapi":
+		_, err := os.Stdout.Write(wire.OpenAPI())
+		return err
 	case "bench":
 		os.Exit(bench.Main(args[1:], os.Stdout, os.Stderr))
 	case "help", "--help", "-h":

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -108,6 +109,8 @@ func New(o Options) *Server {
 		ctx.Response.SkipBody = ctx.IsHead()
 		s.write(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
+	// What the server takes and answers, for programs that read descriptions; it tells nothing of any organization.
+	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.write(ctx, fasthttp.StatusOK, description()) })
 	s.router.ANY(emojiPath, s.serveEmoji)
 	s.files()
 	s.servePages()
@@ -121,6 +124,9 @@ func New(o Options) *Server {
 	s.park = park.New(cfg)
 	return s
 }
+
+// description is made when somebody first asks.
+var description = sync.OnceValue(wire.OpenAPI)
 
 // shapeOf is a path with its parameters numbered, so that endpoints that differ only in their names share a route.
 func shapeOf(path string) (shape string, names []string) {
