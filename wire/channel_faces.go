@@ -72,11 +72,16 @@ func recentOf(members []realm.UserID, recent func(realm.UserID) bool) []realm.Us
 // subscriptionJSON is a channel with the caller's settings for it, if he is or was subscribed, as subscriptionObject
 // makes it.
 func subscriptionJSON(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) json.RawMessage {
+	return splice(subscriptionParts(v, c, to, recent)...)
+}
+
+// subscriptionParts is the members of that object; the larger ones are shared with other answers.
+func subscriptionParts(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) [][]byte {
 	var own []byte
 	if v.SubscriptionOf(v.User, c.ID) != nil || v.Me() == nil {
 		own = personalJSON(v.PersonalInfo(v.User, c.ID), to)
 	}
-	return splice(v.ChannelFace(c, channelFace), own, rosterJSON(v, c, to.Subscribers, recent))
+	return [][]byte{v.ChannelFace(c, channelFace), own, rosterJSON(v, c, to.Subscribers, recent)}
 }
 
 // personalJSON is what personal puts into an object.

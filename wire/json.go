@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -48,6 +50,65 @@ func Success(a Answer, ignored []string) []byte {
 		out["ignored_parameters_unsupported"] = ignored
 	}
 	return append(encode(out), '\n')
+}
+
+// Pieces is JSON that is encoded already, cut where shared bytes begin and end. They are written one after another
+// without ever being one.
+type Pieces [][]byte
+
+// Len is how many bytes the pieces are.
+func (p Pieces) Len() (n int) {
+	for _, b := range p {
+		n += len(b)
+	}
+	return n
+}
+
+// WriteTo writes all pieces.
+func (p Pieces) WriteTo(w io.Writer) (n int64, err error) {
+	for _, b := range p {
+		m, err := w.Write(b)
+		n += int64(m)
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// Bytes is the pieces as one.
+func (p Pieces) Bytes() []byte { return bytes.Join(p, nil) }
+
+// MarshalJSON is for whoever does not mind a copy.
+func (p Pieces) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
+
+// SuccessPieces is Success without copying what the answer holds in pieces; nil if it holds none.
+func SuccessPieces(a Answer, ignored []string) (out Pieces) {
+	var names []string
+	for name, v := range a {
+		if _, ok := v.(Pieces); ok {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	rest := maps.Clone(a)
+	for _, name := range names {
+		delete(rest, name)
+	}
+	body := Success(rest, ignored)
+	n := 2 + len(names)
+	for _, name := range names {
+		n += len(a[name].(Pieces))
+	}
+	out = make(Pieces, 0, n)
+	out = append(out, body[:len(body)-2]) // up to the closing brace and newline
+	for _, name := range names {
+		out = append(append(out, []byte(`,"`+name+`":`)), a[name].(Pieces)...)
+	}
+	return append(out, []byte("}\n"))
 }
 
 // Failure is the status and body of an error.

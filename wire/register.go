@@ -77,11 +77,7 @@ func register(c *Call, f registerForm) (Answer, error) {
 	}
 	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
 		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, recent: recent, explicit: fetch.Set, wants: wants}
-		for _, x := range sections {
-			if x.wanted(wants) {
-				x.build(s)
-			}
-		}
+		s.build()
 		return s.a, nil
 	}})
 	if err != nil {
@@ -95,6 +91,15 @@ func register(c *Call, f registerForm) (Answer, error) {
 	}
 	a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, -1, r.Queue.Idle
 	return a, nil
+}
+
+// build makes every section that is wanted.
+func (s *state) build() {
+	for _, x := range sections {
+		if x.wanted(s.wants) {
+			x.build(s)
+		}
+	}
 }
 
 // queue is the registration a form asks for.
@@ -296,32 +301,6 @@ func userSettings(u *realm.User, own bool) obj {
 
 var notificationSounds = []string{"zulip"}
 
-func usersSection(s *state) {
-	active, gone, system := []any{}, []any{}, []any{}
-	s.EachUser(func(u *realm.User) {
-		if !s.MaySee(u) {
-			if !s.Has(realm.CapUserListIncomplete) && s.Me() != nil {
-				o := unknownUser(u.ID, s.c.Site)
-				delete(o, "is_active")
-				active = append(active, o)
-			}
-			return
-		}
-		o := userObject(s.View, u, s.c.Site, s.Gravatar, true)
-		delete(o, "is_active")
-		switch {
-		case u.System:
-			o["is_system_bot"] = true
-			system = append(system, o)
-		case u.Active:
-			active = append(active, o)
-		default:
-			gone = append(gone, o)
-		}
-	})
-	s.a["realm_users"], s.a["realm_non_active_users"], s.a["cross_realm_bots"] = active, gone, system
-}
-
 // selfSection is what the caller is told of himself.
 func selfSection(s *state) {
 	a, me := s.a, s.Me()
@@ -342,14 +321,4 @@ func selfSection(s *state) {
 	web := s.SpectatorsAllowed() && s.May(me, "can_create_web_public_channel_group")
 	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private, public, web
 	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web, s.May(me, "can_invite_users_group")
-}
-
-func groupsSection(s *state) {
-	list := []any{}
-	s.EachGroup(func(g *realm.Group) {
-		if !g.Deactivated || s.Has(realm.CapDeactivatedGroups) {
-			list = append(list, groupObject(s.GroupInfo(g)))
-		}
-	})
-	s.a["realm_user_groups"] = list
 }

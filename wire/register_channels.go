@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"slices"
 
 	"parley/actors/realm"
@@ -24,31 +23,34 @@ func streamsSection(s *state) {
 	if s.Me() == nil {
 		return
 	}
-	list := []json.RawMessage{}
+	var list pieceList
 	for _, c := range s.visibleChannels() {
-		list = append(list, splice(s.ChannelFace(c, channelFace)))
+		list.object(s.ChannelFace(c, channelFace))
 	}
-	s.a["streams"] = list
+	s.a["streams"] = list.end()
 }
 
 // subscriptionsSection is the three lists of channels: subscribed now, formerly, never. A visitor is shown the
 // web-public ones as if subscribed.
 func subscriptionsSection(s *state) {
-	now, before, never := []json.RawMessage{}, []json.RawMessage{}, []json.RawMessage{}
+	var now, before, never pieceList
 	recent := recently(s.View, s.recent)
 	for _, c := range s.visibleChannels() {
 		x := s.SubscriptionOf(s.User, c.ID)
-		o := subscriptionJSON(s.View, c, s.Client, recent)
+		var list *pieceList
 		switch {
 		case x != nil && x.Active, s.Me() == nil:
-			now = append(now, o)
+			list = &now
 		case x != nil:
-			before = append(before, o)
+			list = &before
 		case !s.Me().IsGuest() || c.WebPublic:
-			never = append(never, o)
+			list = &never
+		default:
+			continue
 		}
+		list.object(subscriptionParts(s.View, c, s.Client, recent)...)
 	}
-	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now, before, never
+	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now.end(), before.end(), never.end()
 }
 
 // member reports a registering user who is not a guest.

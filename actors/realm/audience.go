@@ -36,7 +36,7 @@ func (r *Realm) admins() []UserID { return r.where((*User).IsAdmin) }
 
 // whoSee is every listening user who may know this one.
 func (r *Realm) whoSee(u *User) []UserID {
-	if !r.guestsLimited() {
+	if !r.GuestsLimited() {
 		return r.everyone()
 	}
 	return r.where(func(v *User) bool { return r.maySee(v, u) })

@@ -278,7 +278,7 @@ const (
 // See copies messages out of the realm, leaving out what the caller may not read (any more).
 func (v View) See(ids []MessageID) []Seen {
 	p := places{View: v, me: v.Me()}
-	limited := p.me != nil && v.guestsLimited()
+	limited := p.me != nil && v.GuestsLimited()
 	out := make([]Seen, 0, len(ids))
 	for _, id := range ids {
 		m := v.message(id)

@@ -136,11 +136,15 @@ func (s Set) Clone() Set {
 
 // Between is the ids from..to, both included, as a new set.
 func (s Set) Between(from, to int64) Set {
-	if s.b == nil || from > to {
+	if s.Empty() {
+		return Set{}
+	}
+	// No wider than what there is: a range costs by its width.
+	if from, to = max(from, int64(s.b.Minimum())), min(to, int64(s.b.Maximum())); from > to {
 		return Set{}
 	}
 	var r Set
-	r.AddRange(max(from, 0), min(to, 1<<32-1))
+	r.AddRange(from, to)
 	return Both(s, r)
 }
 

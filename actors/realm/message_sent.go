@@ -185,7 +185,7 @@ func (r *Realm) heard(c ChannelID) []UserID {
 
 // strangers is who of an audience may not know a user: guests where they are limited.
 func (r *Realm) strangers(to []UserID, sender UserID) []UserID {
-	if !r.guestsLimited() {
+	if !r.GuestsLimited() {
 		return nil
 	}
 	var out []UserID

@@ -30,6 +30,8 @@ type Realm struct {
 
 	// Derived from the rows, rebuilt by index after loading.
 	by indexes
+
+	kept versions // what was shown of the rows, and what of them changed since
 }
 
 // New returns an empty organization: no user, no setting; its first fact is Founded.
@@ -50,6 +52,7 @@ func New(id ID) *Realm {
 	r.prefs.init(r, 13)
 	r.nouns.init(r) // numbers from 20
 	r.by.init()
+	r.watchVersions()
 	return r
 }
 

@@ -49,7 +49,7 @@ func (r *Realm) introduce(u *User, to []UserID) (out []Notice) {
 
 // knows is the people somebody sees, and perhaps bots, whom everybody sees.
 func (r *Realm) knows(me *User) (s Set) {
-	if !me.IsGuest() || !r.guestsLimited() {
+	if !me.IsGuest() || !r.GuestsLimited() {
 		r.EachUser(func(u *User) {
 			if !u.IsBot() {
 				s.Add(int64(u.ID))
@@ -123,7 +123,7 @@ type horizon struct {
 }
 
 func (t *Turn) horizons(f Fact) (out []horizon) {
-	if !shifts(f) || !t.guestsLimited() {
+	if !shifts(f) || !t.GuestsLimited() {
 		return nil
 	}
 	for _, id := range t.onlookers(f) {

@@ -15,6 +15,8 @@ type table[K cmp.Ordered, V any] struct {
 	dirty  map[K]struct{}
 	cut    map[K]struct{} // rows of the running cut that are not written yet
 	emit   func(table uint16, key, row any)
+
+	touched func(K) // hears of every row about to change; may be nil
 }
 
 // anyTable is what snapshots and digests need of a table.
@@ -57,6 +59,9 @@ func (t *table[K, V]) touch(k K) {
 		}
 	}
 	t.dirty[k] = struct{}{}
+	if t.touched != nil {
+		t.touched(k)
+	}
 }
 
 func (t *table[K, V]) change(k K) *V {

@@ -161,7 +161,7 @@ func (v View) MaySee(u *User) bool {
 }
 
 func (r *Realm) maySee(me, u *User) bool {
-	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.guestsLimited() {
+	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
 	}
 	if !Both(r.channelsOf(me.ID), r.channelsOf(u.ID)).Empty() {
@@ -175,7 +175,8 @@ func (r *Realm) maySee(me, u *User) bool {
 	return false
 }
 
-func (r *Realm) guestsLimited() bool {
+// GuestsLimited reports whether guests may know only people they share something with.
+func (r *Realm) GuestsLimited() bool {
 	return r.OrgGroup("can_access_all_users_group").Group == r.SystemGroup("role:members")
 }
 

@@ -4,6 +4,7 @@ package httpd
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -198,6 +199,35 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.Response.SetBodyRaw(body)
 }
 
+// writePieces answers with a large body whose pieces are shared with other answers.
+func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
+	if ctx.Request.Header.HasAcceptEncoding("gzip") {
+		s.write(ctx, 200, p.Bytes())
+		return
+	}
+	always(ctx)
+	ctx.SetContentType("application/json")
+	ctx.SetBodyStream(&pieceReader{Pieces: p}, p.Len())
+}
+
+// pieceReader reads pieces one after another; a writer that knows WriteTo gets them whole.
+type pieceReader struct {
+	wire.Pieces
+	at int // in the first piece
+}
+
+func (r *pieceReader) Read(b []byte) (int, error) {
+	for len(r.Pieces) > 0 && r.at == len(r.Pieces[0]) {
+		r.Pieces, r.at = r.Pieces[1:], 0
+	}
+	if len(r.Pieces) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, r.Pieces[0][r.at:])
+	r.at += n
+	return n, nil
+}
+
 func always(ctx *fasthttp.RequestCtx) {
 	for _, h := range headers {
 		ctx.Response.Header.Set(h[0], h[1])
@@ -279,7 +309,11 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		return
 	case wire.Answer:
 		if err == nil {
-			s.write(ctx, 200, wire.Success(x, c.Ignored()))
+			if p := wire.SuccessPieces(x, c.Ignored()); p != nil {
+				s.writePieces(ctx, p)
+			} else {
+				s.write(ctx, 200, wire.Success(x, c.Ignored()))
+			}
 			return
 		}
 	}

@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"bytes"
+
+	"parley/actors/realm"
+)
+
+// The three lists of accounts in a registration.
+const (
+	activeUsers = iota
+	goneUsers
+	systemUsers
+)
+
+var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_bots"}
+
+// userEntry is an account in one of the lists; which list says whether it is active.
+func userEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
+	o = personObject(u, v.Person(u.ID), s, v.SeesEmail(viewer, u), gravatar, true)
+	delete(o, "is_active")
+	switch {
+	case u.System:
+		o["is_system_bot"] = true
+		return systemUsers, o
+	case u.Active:
+		return activeUsers, o
+	}
+	return goneUsers, o
+}
+
+// rosterKind is everything beside the accounts themselves that their faces depend on. What a viewer may know of
+// addresses follows from his role, but for his own.
+type rosterKind struct {
+	role     realm.Role
+	gravatar bool
+	site     Site
+}
+
+// usersSection is every account, from faces that all viewers of a kind share.
+func usersSection(s *state) {
+	me := s.Me()
+	if me != nil && s.GuestsLimited() && me.IsGuest() {
+		usersAnew(s)
+		return
+	}
+	role := realm.Guest // visitors see addresses as guests do
+	if me != nil {
+		role = me.Role
+	}
+	if role == realm.Owner {
+		role = realm.Administrator
+	}
+	anybody := &realm.User{Role: role}
+	encodeFor := func(viewer *realm.User) func([]*realm.User) [][]byte {
+		return func(users []*realm.User) [][]byte {
+			var lists [3]bytes.Buffer
+			for _, u := range users {
+				list, o := userEntry(s.View, viewer, u, s.c.Site, s.Gravatar)
+				if b := &lists[list]; b.Len() > 0 {
+					b.WriteByte(',')
+				}
+				lists[list].Write(encode(o))
+			}
+			return [][]byte{bytes.Clone(lists[0].Bytes()), bytes.Clone(lists[1].Bytes()), bytes.Clone(lists[2].Bytes())}
+		}
+	}
+	var own realm.UserID
+	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(anybody, me) {
+		own = me.ID
+	}
+	var lists [3]pieceList
+	for _, chunk := range s.UserFaces(rosterKind{role, s.Gravatar, s.c.Site}, encodeFor(anybody), own, encodeFor(me)) {
+		for i := range lists {
+			lists[i].add(chunk[i])
+		}
+	}
+	for i, name := range userLists {
+		s.a[name] = lists[i].end()
+	}
+}
+
+// usersAnew is usersSection account by account, for guests who may not know everybody.
+func usersAnew(s *state) {
+	lists := [3][]any{{}, {}, {}}
+	s.EachUser(func(u *realm.User) {
+		if s.MaySee(u) {
+			i, o := userEntry(s.View, s.Me(), u, s.c.Site, s.Gravatar)
+			lists[i] = append(lists[i], o)
+		} else if !s.Has(realm.CapUserListIncomplete) {
+			o := unknownUser(u.ID, s.c.Site)
+			delete(o, "is_active")
+			lists[activeUsers] = append(lists[activeUsers], o)
+		}
+	})
+	for i, name := range userLists {
+		s.a[name] = lists[i]
+	}
+}
+
+// pieceList is a JSON list of which each piece is some elements.
+type pieceList struct{ p Pieces }
+
+var (
+	listOpen, listClose = []byte("["), []byte("]")
+	comma               = []byte(",")
+	braceOpen           = []byte("{")
+	braceClose          = []byte("}")
+)
+
+// add puts elements at the end; none are skipped.
+func (l *pieceList) add(elements ...[]byte) {
+	if len(elements) == 0 || len(elements[0]) == 0 {
+		return
+	}
+	if l.p == nil {
+		l.p = append(l.p, listOpen)
+	} else {
+		l.p = append(l.p, comma)
+	}
+	l.p = append(l.p, elements...)
+}
+
+// object puts an object at the end, made of members that are encoded already.
+func (l *pieceList) object(members ...[]byte) {
+	l.add(braceOpen)
+	first := true
+	for _, m := range members {
+		if len(m) == 0 {
+			continue
+		}
+		if !first {
+			l.p = append(l.p, comma)
+		}
+		l.p, first = append(l.p, m), false
+	}
+	l.p = append(l.p, braceClose)
+}
+
+func (l *pieceList) end() Pieces {
+	if l.p == nil {
+		return Pieces{listOpen, listClose}
+	}
+	return append(l.p, listClose)
+}
+
+// groupsSection is the user groups, the same for everybody.
+func groupsSection(s *state) {
+	all := s.Has(realm.CapDeactivatedGroups)
+	s.a["realm_user_groups"] = Pieces{s.GroupFaces(all, func() []byte { return encode(groupsAnew(s.View, all)) })}
+}
+
+func groupsAnew(v realm.View, all bool) []any {
+	list := []any{}
+	v.EachGroup(func(g *realm.Group) {
+		if !g.Deactivated || all {
+			list = append(list, groupObject(v.GroupInfo(g)))
+		}
+	})
+	return list
+}
