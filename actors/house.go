@@ -96,13 +96,53 @@ type House struct {
 	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
 	Renderer wire.Renderer
 	services atomic.Pointer[Services]
+	refusals sync.Map // code -> *atomic.Int64
 }
 
 // Metrics are counted where things happen and read by the metrics page.
 type Metrics struct {
 	Turns, Views, Refused, Busy, Commits, Facts, Deliveries, Polls, Beats, GivenUp, Snapshots atomic.Int64
-	CommitNanos, CommitBytes                                                                  atomic.Int64
-	Parked, Queues, Held                                                                      atomic.Int64
+	CommitNanos                                                                               atomic.Int64
+	// Parked polls, open queues, events their clients have not acknowledged, and facts whose events are kept for them.
+	Parked, Queues, Held, Kept atomic.Int64
+}
+
+// RealmMeters are the meters of each organization.
+type RealmMeters struct {
+	InFlight           map[realm.ID]int64 // commands and views in its mailbox or waiting for the disk
+	DurableFacts       map[realm.ID]int64
+	SnapshotAgeSeconds map[realm.ID]int64 // since its rows were last written, or it was opened
+	Refusals           map[string]int64   // commands and views refused, by the protocol's code
+}
+
+// RealmMeters reads them.
+func (h *House) RealmMeters() RealmMeters {
+	m := RealmMeters{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
+	now := h.now().Unix()
+	h.eachRealm(func(r *handle) {
+		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
+		m.SnapshotAgeSeconds[r.id] = max(0, now-r.saved.Load())
+	})
+	h.refusals.Range(func(code, n any) bool {
+		m.Refusals[code.(string)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return m
+}
+
+// refused counts a refusal by its code; there are as many codes as the protocol has.
+func (h *House) refused(err error) {
+	h.Metrics.Refused.Add(1)
+	code := "INTERNAL"
+	var r *realm.Refusal
+	if errors.As(err, &r) {
+		code = r.Code
+	}
+	n, ok := h.refusals.Load(code)
+	if !ok {
+		n, _ = h.refusals.LoadOrStore(code, new(atomic.Int64))
+	}
+	n.(*atomic.Int64).Add(1)
 }
 
 // handle is how the rest of the process reaches a realm.
@@ -113,6 +153,7 @@ type handle struct {
 	presence *actor.PID
 	inFlight atomic.Int64
 	durable  atomic.Uint64
+	saved    atomic.Int64 // when its rows were last written, Unix seconds
 	dialect  atomic.Uint64
 	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process
 	site     wire.Site

@@ -97,6 +97,7 @@ func (h *House) openRealm(id realm.ID) error {
 	for _, t := range kept {
 		a.keptRows[t.Seq] = true
 		a.kept = append(a.kept, t)
+		h.Metrics.Kept.Add(1)
 		told = append(told, t)
 	}
 	err = h.disk.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
@@ -175,6 +176,7 @@ func (h *House) startRealm(a *realmActor, book *presence.Book) {
 		a.handle.site = h.site(a.handle.name)
 	}
 	a.handle.durable.Store(uint64(a.durable))
+	a.handle.saved.Store(a.last.Unix())
 	a.handle.dialect.Store(uint64(a.r.DialectVersion()))
 	a.handle.pid = h.spawn(a)
 	a.handle.presence = h.spawn(&presenceActor{h, book})
@@ -235,6 +237,9 @@ func (a *realmActor) view(m *ask) (x answer) {
 	now := a.h.now().Unix()
 	a.r.Clock(now)
 	v, err := m.look(a.r.ViewAs(m.caller, now))
+	if err != nil {
+		a.h.refused(err)
+	}
 	return answer{v, err}
 }
 
@@ -255,7 +260,7 @@ func (a *realmActor) turn(m *ask) (p pending) {
 	v, facts, told, err := realm.Play(a.r, m.caller, moment, m.decide)
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
-		a.h.Metrics.Refused.Add(1)
+		a.h.refused(err)
 	}
 	if len(facts) > 0 {
 		p.accounts = a.journal(facts)
@@ -362,6 +367,7 @@ func (a *realmActor) keep(t realm.Told) {
 	}
 	if len(notices) > 0 {
 		a.kept = append(a.kept, realm.Told{Seq: t.Seq, Notices: notices})
+		a.h.Metrics.Kept.Add(1)
 	}
 }
 
@@ -383,6 +389,7 @@ func (a *realmActor) through(m through) {
 	if n > 0 {
 		clear(a.kept[:n])
 		a.kept = a.kept[n:]
+		a.h.Metrics.Kept.Add(int64(-n))
 	}
 }
 
@@ -453,6 +460,7 @@ func (a *realmActor) written(m written) {
 		return
 	}
 	a.h.Metrics.Snapshots.Add(1)
+	a.handle.saved.Store(a.h.now().Unix())
 	a.finishing()
 }
 

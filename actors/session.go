@@ -46,6 +46,7 @@ type shard struct {
 	n        int
 	realms   map[realm.ID]*shardRealm
 	now      int64
+	held     int // events in all its queues at the last sweep
 	draining bool
 }
 
@@ -318,6 +319,7 @@ func (s *shard) gone(m *gone) {
 // sweep beats, expires, and tells each realm how far its queues have acknowledged.
 func (s *shard) sweep(now int64) {
 	s.now = now
+	held := 0
 	for _, r := range s.realms {
 		low := realm.Seq(math.MaxUint64)
 		for _, ss := range r.sessions {
@@ -330,6 +332,7 @@ func (s *shard) sweep(now int64) {
 					s.expire(r, q)
 				}
 				low = min(low, q.Through(r.seq))
+				held += q.Len()
 			}
 		}
 		if report := (through{s.n, low, r.seq}); report != r.reported {
@@ -337,6 +340,8 @@ func (s *shard) sweep(now int64) {
 			s.h.root.Send(r.handle.pid, report)
 		}
 	}
+	s.h.Metrics.Held.Add(int64(held - s.held))
+	s.held = held
 }
 
 // drain answers every waiting poll with nothing and lets no further one wait: the server is about to stop.

@@ -31,6 +31,7 @@ func serveMeters(addr string, h *actors.House, store *snapshot.Store, server *ht
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		writeMeters(w, "parley_house", &h.Metrics)
+		writeMeters(w, "parley_realm", h.RealmMeters())
 		writeMeters(w, "parley_store", store.Metrics())
 		writeMeters(w, "parley_http", server.Stats())
 		writeRuntime(w)

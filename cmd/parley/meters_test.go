@@ -1,6 +1,11 @@
 package main
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,5 +27,55 @@ func TestMetersNameTheirFields(t *testing.T) {
 	want := "x_turns 5\nx_commit_nanos 3\nx_p99_seconds 0.25\nx_refused{of=\"conns\"} 1\nx_refused{of=\"slow\"} 2\nx_mem_table 9\n"
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
+func TestMetersOfARunningServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	debug := l.Addr().String()
+	l.Close()
+	at := demo(t, filepath.Join(t.TempDir(), "data"), "--debug-listen", debug).serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	if _, err := ann.listen(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ann.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"nowhere"}, "topic": {"t"}, "content": {"x"}}); err == nil {
+		t.Fatal("a message to nowhere was sent")
+	}
+	get := func(url string) (int, string) {
+		r, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(text)
+	}
+	_, text := get("http://" + debug + "/metrics")
+	for _, line := range []string{"parley_house_queues 1", "parley_house_given_up 0", "parley_house_parked 0", "parley_house_held 0", "parley_realm_in_flight{of=\"1\"} 0", "parley_realm_snapshot_age_seconds{of=\"1\"} ",
+		"parley_realm_refusals{of=\"STREAM_DOES_NOT_EXIST\"} 1", "parley_store_p99_seconds ", "parley_http_parked 0"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("no %q among the meters", line)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	if status, _ := get("http://" + debug + "/debug/pprof/goroutine?debug=1"); status != 200 {
+		t.Errorf("goroutine profile: %d", status)
+	}
+	for _, path := range []string{"/metrics", "/debug/pprof/"} {
+		if status, _ := get(at + path); status != 404 {
+			t.Errorf("%s is answered %d where clients are", path, status)
+		}
+	}
+	if status, text := get(at + "/health"); status != 200 || !strings.Contains(text, "success") {
+		t.Errorf("health: %d %s", status, text)
 	}
 }

@@ -1,0 +1,101 @@
+package actors
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/actors/queue"
+)
+
+// A queue that nobody reads is given up when it holds too much, and only that one: its owner registers anew, everybody
+// else goes on, and the meters say it.
+func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		people := found(t, h, "ann", "bo")
+		ann, bo := people[0], people[1]
+		register := params{"event_types": []string{"message"}, "idle_queue_timeout": 604800}
+		idle, alive := must(t, h, bo, "POST /register", register), must(t, h, bo, "POST /register", register)
+		polled, last := 0, float64(-1)
+		poll := func() {
+			a := must(t, h, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last, "dont_block": true})
+			for _, e := range a["events"].([]any) {
+				last = e.(map[string]any)["id"].(float64)
+				polled++
+			}
+		}
+		for i := range queue.MaxHeld + 1 {
+			must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			if i%5000 == 0 {
+				poll()
+			}
+		}
+		synctest.Wait()
+		if n := h.Metrics.GivenUp.Load(); n != 1 {
+			t.Errorf("%d queues are metered as given up", n)
+		}
+		if n := h.Metrics.Queues.Load(); n != 1 {
+			t.Errorf("%d queues are metered", n)
+		}
+		a := <-call(h, bo, "GET /events", params{"queue_id": idle["queue_id"], "last_event_id": -1})
+		if a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != idle["queue_id"] {
+			t.Errorf("the idle queue: %d %v", a.status, a.body)
+		}
+		poll()
+		if polled != queue.MaxHeld+1 {
+			t.Errorf("the queue beside it heard %d messages of %d", polled, queue.MaxHeld+1)
+		}
+		// What was kept for it is let go.
+		poll()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := h.Metrics.Kept.Load(); n > 2 {
+			t.Errorf("%d facts' events are kept for queues that have acknowledged them", n)
+		}
+		endHouse(t, h)
+	})
+}
+
+// More requests than may wait for one organization are refused at once, as busy, and nothing else happens to them.
+func TestABusyOrganizationRefuses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		ann := found(t, h, "ann")[0]
+		d.mu.Lock()
+		d.writes = make(chan *write, 10)
+		d.mu.Unlock()
+		waiting := []mouth{call(h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "held"})}
+		synctest.Wait()
+		for range MaxInFlight - 1 { // everything waits for the first write
+			waiting = append(waiting, call(h, ann, "POST /messages/flags", params{"messages": []int64{1}, "op": "add", "flag": "starred"}))
+		}
+		synctest.Wait()
+		a := <-call(h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "too much"})
+		if a.status < 400 || h.Metrics.Busy.Load() == 0 {
+			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, h.Metrics.Busy.Load())
+		}
+		for range 2 {
+			if len(d.writes) > 0 {
+				w := <-d.writes
+				w.done <- w.do()
+				synctest.Wait()
+			}
+		}
+		for i, m := range waiting {
+			select {
+			case a := <-m:
+				if a.status != 200 {
+					t.Fatalf("request %d: %d %v", i, a.status, a.body)
+				}
+			default:
+				t.Fatalf("request %d has no answer", i)
+			}
+		}
+		d.crash()
+		endHouse(t, h)
+	})
+}

@@ -1,0 +1,182 @@
+package codec
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/actors/realm"
+)
+
+var update = flag.Bool("update", false, "pin the bytes of facts, events and rows that are not pinned yet")
+
+// pinned is the file of bytes: a line for each type that is kept, its name, then a filled value of it in hex.
+var pinned = filepath.Join("testdata", "pinned.txt")
+
+// Bytes that were once written are read for ever. Every fact, event and row is pinned as the bytes of a value all of whose
+// fields are set. Such bytes must decode, and what they say must come back when they are written again: a field that was
+// removed, moved or changed its type is named here. A field added at a type's end is no change to old bytes.
+//
+// A new type is pinned with: go test ./snapshot/codec -run Pinned -update. Lines that are there are never rewritten.
+func TestPinnedBytesAreRead(t *testing.T) {
+	lines := readPinned(t)
+	types := map[string]reflect.Type{}
+	for n, x := range realm.Numbers() {
+		types[fmt.Sprintf("fact %d %s", n, x.Name())] = x
+	}
+	for i, x := range realm.New(1).RowTypes() {
+		types[fmt.Sprintf("row %s", cmp.Or(x.Name(), fmt.Sprint(i)))] = x
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		x := types[name]
+		if lines[name] == nil {
+			if !*update {
+				t.Errorf("%s is not pinned: run go test ./snapshot/codec -run Pinned -update and commit testdata/pinned.txt", name)
+			}
+			lines[name] = Row(filled(x, 0).Addr().Interface())
+			continue
+		}
+		back := reflect.New(x)
+		if err := unmarshal(lines[name], back.Interface()); err != nil {
+			t.Errorf("%s: bytes written once are not read any more: %v", name, err)
+			continue
+		}
+		if now := Row(back.Interface()); !extends(now, lines[name]) {
+			t.Errorf("%s: what was written once reads as something else. Fields are only ever added, at a type's end.\nonce %x\n now %x", name, lines[name], now)
+		}
+	}
+	for name := range lines {
+		if types[name] == nil {
+			t.Errorf("%s was written once and nothing reads it any more; numbers and rows stay for ever", name)
+		}
+	}
+	if *update {
+		writePinned(t, lines)
+	}
+}
+
+// extends reports whether bytes written now are those once written, but for fields that a type or the types in it have got
+// since: then some list is longer than it was, and everything that was there is there in its order.
+func extends(now, once []byte) bool {
+	if bytes.Equal(now, once) {
+		return true
+	}
+	var a, b any
+	if unmarshal(now, &a) != nil || unmarshal(once, &b) != nil {
+		return false
+	}
+	return covers(a, b)
+}
+
+func covers(now, once any) bool {
+	n, isList := now.([]any)
+	o, wasList := once.([]any)
+	if !isList || !wasList {
+		return reflect.DeepEqual(now, once)
+	}
+	if len(n) < len(o) {
+		return false
+	}
+	for i := range o {
+		if !covers(n[i], o[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// filled is a value of a type in which every field says something, and neighbours say different things.
+func filled(x reflect.Type, n int) reflect.Value {
+	v := reflect.New(x).Elem()
+	if s, ok := v.Addr().Interface().(*realm.Set); ok {
+		*s = realm.SetOf(int64(n+1), int64(n+3))
+		return v
+	}
+	if _, ok := v.Addr().Interface().(encoding.BinaryUnmarshaler); ok {
+		return v
+	}
+	switch x.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(n%100 + 1))
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(uint64(n%100 + 1))
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(float64(n) + 0.5)
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text %d", n))
+	case reflect.Pointer:
+		v.Set(filled(x.Elem(), n).Addr())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(x, 1, 1))
+		v.Index(0).Set(filled(x.Elem(), n))
+	case reflect.Array:
+		for i := range x.Len() {
+			v.Index(i).Set(filled(x.Elem(), n+i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(x))
+		v.SetMapIndex(filled(x.Key(), n), filled(x.Elem(), n))
+	case reflect.Struct:
+		for i := range x.NumField() {
+			if f := x.Field(i); f.IsExported() && f.Tag.Get("msgpack") != "-" {
+				v.Field(i).Set(filled(f.Type, n+i))
+			}
+		}
+	case reflect.Interface:
+		if x.NumMethod() == 0 {
+			v.Set(reflect.ValueOf(fmt.Sprintf("text %d", n)))
+		}
+	}
+	return v
+}
+
+func readPinned(t *testing.T) map[string][]byte {
+	t.Helper()
+	lines := map[string][]byte{}
+	f, err := os.Open(pinned)
+	if err != nil {
+		if *update && os.IsNotExist(err) {
+			return lines
+		}
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		name, text, _ := strings.Cut(s.Text(), ": ")
+		data, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		lines[name] = data
+	}
+	return lines
+}
+
+func writePinned(t *testing.T, lines map[string][]byte) {
+	t.Helper()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		fmt.Fprintf(&b, "%s: %x\n", name, lines[name])
+	}
+	if err := os.MkdirAll("testdata", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pinned, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
