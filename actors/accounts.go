@@ -13,6 +13,7 @@ import (
 
 // introduce puts every account of a realm that was just loaded into the directory.
 func (h *House) introduce(a *realmActor) {
+	a.handle.closed.Store(a.r.Closed())
 	a.r.EachUser(func(u *realm.User) { h.account(a.r, u.ID) })
 }
 
@@ -82,7 +83,9 @@ func (h *House) RealmNamed(stringID string) (realm.ID, wire.Site, bool) {
 	if r == nil {
 		return 0, wire.Site{}, false
 	}
-	return r.id, r.site, true
+	site := r.site
+	site.Closed = r.closed.Load()
+	return r.id, site, true
 }
 
 // Realms lists the organizations by string id.

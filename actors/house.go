@@ -157,6 +157,7 @@ type handle struct {
 	dialect  atomic.Uint64
 	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process
 	site     wire.Site
+	closed   atomic.Bool // the organization is deactivated, on disk
 }
 
 // Account is what login needs to know of a user.

@@ -70,6 +70,7 @@ type pending struct {
 	told     []realm.Told
 	accounts []realm.UserID
 	dialect  realm.Seq
+	closed   bool
 }
 
 // replayedBytes is what a replayed fact counts for until the next snapshot, in bytes: about an ordinary message's. If
@@ -219,7 +220,7 @@ func (a *realmActor) ask(m *ask) {
 		a.h.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
-	p.seq, p.dialect = a.r.Seq(), a.r.DialectVersion()
+	p.seq, p.dialect, p.closed = a.r.Seq(), a.r.DialectVersion(), a.r.Closed()
 	a.pending = append(a.pending, p)
 	if a.durable == p.seq {
 		a.release(p.seq)
@@ -314,6 +315,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
 		p := &a.pending[n]
 		a.handle.dialect.Store(uint64(p.dialect))
+		a.handle.closed.Store(p.closed)
 		for _, u := range p.accounts {
 			a.h.account(a.r, u)
 		}

@@ -126,6 +126,8 @@ var endpoints = slices.Concat(
 
 	channelEndpoints,
 
+	closingEndpoints,
+
 	defaultChannelEndpoints,
 
 	domainEndpoints,
@@ -152,6 +154,8 @@ var endpoints = slices.Concat(
 
 	inviteEndpoints,
 
+	jwtEndpoints,
+
 	linkifierEndpoints,
 
 	loginEndpoints,
@@ -161,6 +165,10 @@ var endpoints = slices.Concat(
 	muteEndpoints,
 
 	navigationEndpoints,
+
+	onboardingEndpoints,
+
+	pictureEndpoints,
 
 	playgroundEndpoints,
 

@@ -163,6 +163,8 @@ var eventKinds = func() map[reflect.Type]EventKind {
 
 		channelEvents,
 
+		closingEvents,
+
 		defaultChannelEvents,
 
 		domainEvents,
@@ -194,6 +196,10 @@ var eventKinds = func() map[reflect.Type]EventKind {
 		muteEvents,
 
 		navigationEvents,
+
+		onboardingEvents,
+
+		pictureEvents,
 
 		playgroundEvents,
 

@@ -48,6 +48,8 @@ type Site struct {
 	URL  string // scheme and host, no slash at the end
 	Host string // of the organization: shown in its users' stand-in addresses
 	Name string // string id
+	// Closed: the organization is deactivated. It follows from facts on disk.
+	Closed bool
 }
 
 // Tools is what endpoints need of the world outside the realm.
@@ -59,8 +61,14 @@ type Tools struct {
 	Files         Files
 	UploadQuota   int64 // bytes of one organization's files; 0: none
 	// Sign makes a mark that only this server can make; Signed checks it.
-	Sign       func(text string) string
-	Signed     func(text, mark string) bool
+	Sign   func(text string) string
+	Signed func(text, mark string) bool
+	// Export has a data export written from now on; it does not block.
+	Export func(realm.ID, realm.Export)
+	// Taken: there is an organization of that name.
+	Taken func(subdomain string) bool
+	// JWTKeys are the keys of those who may vouch for people, by string id of the organization.
+	JWTKeys    map[string]string
 	Version    string
 	Generation int64 // Unix seconds of the process start
 	Dev        bool  // development logins are on

@@ -39,7 +39,7 @@ func serverSettings(c *Call, _ none) (Answer, error) {
 }
 
 func iconURL(o *realm.Organization, s Site) string {
-	return "/user_avatars/" + realmPath(s) + "/icon.png?version=1"
+	return pictureURL(realm.Icon, o.PictureOf(realm.Icon), s)
 }
 
 // realmPath is how an organization appears in the paths of its files.
@@ -62,6 +62,9 @@ func authFailed() error {
 func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+	}
+	if c.Site.Closed {
+		return nil, errRealmClosed()
 	}
 	if !strings.Contains(f.Username, "@") {
 		return nil, realm.Bad("Enter a valid email address.")
@@ -88,6 +91,9 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 
 // issueKey gives the account its key to log in with.
 func issueKey(c *Call, a Account) (Answer, error) {
+	if c.Site.Closed {
+		return nil, errRealmClosed()
+	}
 	if !a.Active {
 		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}

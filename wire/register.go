@@ -225,7 +225,7 @@ var sections = []section{
 	constant("stop_words", "stop_words", emptyList),
 	constant("video_calls", "has_zoom_token", no),
 	constant("video_calls", "has_webex_token", no),
-	constant("onboarding_steps", "onboarding_steps", emptyList),
+	of("onboarding_steps", func(s *state) { s.a["onboarding_steps"] = stepObjects(s.StepsLeft(s.User)) }),
 	constant("onboarding_steps", "navigation_tour_video_url", func() any { return nil }),
 	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes),
 

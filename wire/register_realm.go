@@ -15,9 +15,7 @@ func realmSection(s *state) {
 	}
 	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description, o.Created, o.UUID
 	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.c.Site.URL, s.c.Site.URL, s.c.Site.Host
-	a["realm_icon_source"], a["realm_icon_url"] = o.IconSource, iconURL(o, s.c.Site)
-	a["realm_logo_source"], a["realm_logo_url"] = o.LogoSource, "/static/images/logo/logo.svg?version=1"
-	a["realm_night_logo_source"], a["realm_night_logo_url"] = o.NightLogoSource, "/static/images/logo/logo-night.svg?version=1"
+	picturesSection(s)
 	a["realm_authentication_methods"] = obj{"Email": obj{"enabled": true, "available": true}}
 	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"}, "jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
 	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = true, true

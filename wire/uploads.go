@@ -57,7 +57,9 @@ type Files interface {
 	// SaveUpload writes a file and returns when it is on disk; its type is sniffed.
 	SaveUpload(r io.Reader, limit int64) (hash, contentType string, size int64, width, height int, err error)
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
+	SaveLogo(r io.Reader, limit int64) (name string, err error)
 	Remove(hash string) error
+	RemoveExport(name string) error
 }
 
 // The errors of Files that are the caller's.

@@ -31,9 +31,6 @@ func (r *Realm) where(fn func(u *User) bool) []UserID {
 // members is every listening user that is not a guest.
 func (r *Realm) members() []UserID { return r.where(func(u *User) bool { return !u.IsGuest() }) }
 
-// admins is every listening administrator and owner.
-func (r *Realm) admins() []UserID { return r.where((*User).IsAdmin) }
-
 // whoSee is every listening user who may know this one.
 func (r *Realm) whoSee(u *User) []UserID {
 	if !r.GuestsLimited() {

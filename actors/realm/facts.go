@@ -31,6 +31,15 @@ var kinds = map[uint16]any{
 	// 20-99 core: organization, queues, flags
 	20: (*CameOnline)(nil),
 	21: (*ServerRestarted)(nil),
+	30: (*PictureChanged)(nil),
+	31: (*StepDismissed)(nil),
+	32: (*StepsTold)(nil),
+	33: (*RealmClosed)(nil),
+	34: (*RealmEnded)(nil),
+	35: (*RealmReopened)(nil),
+	36: (*ExportChanged)(nil),
+	37: (*ExportsTold)(nil),
+	38: (*ConsentTold)(nil),
 
 	// 100-159 people: users, bots, settings, profiles, status, mutes, alert words
 	100: (*UserDeactivated)(nil),

@@ -39,6 +39,10 @@ type nounTables struct {
 
 	// 80-89 uploads, pictures
 	uploads table[int64, Upload]
+
+	// 90-99 the rest
+	onboarding table[UserID, Onboarding] // 90
+	exports    table[int64, Export]      // 91
 }
 
 func (n *nounTables) init(r *Realm) {
@@ -79,6 +83,10 @@ func (n *nounTables) init(r *Realm) {
 
 	// uploads, pictures
 	n.uploads.init(r, 80)
+
+	// the rest
+	n.onboarding.init(r, 90)
+	n.exports.init(r, 91)
 }
 
 // index rebuilds what the smaller nouns derive from their rows.

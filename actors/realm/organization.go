@@ -25,6 +25,7 @@ type Organization struct {
 	LogoVersion                             int
 	NightLogoVersion                        int
 	IconSource, LogoSource, NightLogoSource string
+	IconFile, LogoFile, NightLogoFile       string // names of uploaded pictures
 }
 
 // The system bots every organization has from its first fact on.

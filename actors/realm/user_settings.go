@@ -157,6 +157,9 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 		}
 	}
 	add(r.only(f.User), f)
+	if f.Name == "allow_private_data_export" {
+		add(r.humanAdmins(), &ConsentTold{f.User, f.Value == true})
+	}
 	if len(f.See)+len(f.Blind) > 0 {
 		u := r.users.must(f.User)
 		add(r.only(f.See...), &DeliveryEmailSeen{User: u.ID, Email: u.Email})

@@ -37,6 +37,8 @@ type config struct {
 
 	Webhooks string `toml:"webhooks-allow" help:"networks inside, comma-separated, that outgoing-webhook bots may call nevertheless"`
 
+	JWT string `toml:"jwt-keys" help:"who may log people in with a signed token (HS256): subdomain=key, comma-separated; the root organization has no name before the ="`
+
 	RateLimit      int           `toml:"rate-limit" help:"requests a minute of one account; 0 switches rate limits off"`
 	AnonymousLimit int           `toml:"anonymous-rate-limit" help:"requests a minute of one address without login"`
 	LoginLimit     int           `toml:"login-limit" help:"failed logins of one account in half an hour"`
@@ -176,6 +178,25 @@ func readConfig(args []string) (config, error) {
 	}
 	c.URL = strings.TrimSuffix(c.URL, "/")
 	return c, nil
+}
+
+// minJWTKey is how long a key of HS256 must be, in bytes: as long as what it makes.
+const minJWTKey = 32
+
+// jwtKeys reads the keys of those who may log people in, by subdomain.
+func (c *config) jwtKeys() (map[string]string, error) {
+	keys := map[string]string{}
+	for _, pair := range strings.Split(c.JWT, ",") {
+		if pair == "" {
+			continue
+		}
+		name, key, ok := strings.Cut(pair, "=")
+		if !ok || len(key) < minJWTKey {
+			return nil, fmt.Errorf("jwt-keys: want subdomain=key with keys of at least %d bytes", minJWTKey)
+		}
+		keys[strings.TrimSpace(name)] = key
+	}
+	return keys, nil
 }
 
 // listening notes where the server really listens: port 0 means any that is free.

@@ -24,7 +24,14 @@ func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
 	return name, known(err)
 }
 
+func (f fileStore) SaveLogo(r io.Reader, limit int64) (string, error) {
+	name, err := f.s.SaveLogo(r, limit)
+	return name, known(err)
+}
+
 func (f fileStore) Remove(hash string) error { return f.s.Remove(hash) }
+
+func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
 
 func known(err error) error {
 	switch {

@@ -19,7 +19,7 @@ func main() {
 const usage = `usage: parley COMMAND …
 
   serve                          serve; parley serve --help lists the settings
-  realm create|list|digest         organizations, of a running or a stopped server
+  realm create|list|digest|close|reopen   organizations, of a running or a stopped server
   user create|list|api-key|password|grant
   backup FILE                    of a running or a stopped server
   restore FILE DIR [--upto N]    a data directory from a backup, to its end or to an earlier fact

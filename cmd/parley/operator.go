@@ -18,6 +18,8 @@ import (
 var orders = map[string]order{
 	"realm-create":  realmCreate,
 	"realm-list":    realmList,
+	"realm-close":   realmClose,
+	"realm-reopen":  realmReopen,
 	"realm-digest":  realmDigest,
 	"server-info":   serverInfo,
 	"upgrade":       beginUpgrade,
@@ -61,6 +63,24 @@ func validSubdomain(s string) bool {
 		return false
 	}
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+func realmClose(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = do(o.house, id, system, realm.CloseRealm{})
+	return map[string]any{"id": id}, err
+}
+
+func realmReopen(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = do(o.house, id, system, realm.ReopenRealm{})
+	return map[string]any{"id": id}, err
 }
 
 func realmList(o *operator, args map[string]string) (any, error) {
@@ -188,7 +208,7 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 // manage is `parley realm …` and `parley user …`.
 func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest", "user": "create|list|api-key|password|grant"}[noun])
+		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest|close|reopen", "user": "create|list|api-key|password|grant"}[noun])
 	}
 	fs := flag.NewFlagSet(noun+" "+args[0], flag.ContinueOnError)
 	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
@@ -214,7 +234,7 @@ func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 		add("email", "", "address")
 		add("create-users", "false", "may create users through the API")
 		add("change-emails", "false", "may change addresses of others")
-	case "realm-list", "realm-digest", "user-list":
+	case "realm-list", "realm-close", "realm-reopen", "realm-digest", "user-list":
 	default:
 		return fmt.Errorf("unknown command %q", noun+" "+args[0])
 	}

@@ -53,6 +53,10 @@ func serve(args []string) error {
 	if c.Demo || c.Crowd != "" { // a rig to try things in and to load: it must not brake
 		limits.User, limits.Visitor = 0, 0
 	}
+	issuers, err := c.jwtKeys()
+	if err != nil {
+		return err
+	}
 	tlsConfig, err := c.tls()
 	if err != nil {
 		return err
@@ -113,6 +117,10 @@ func serve(args []string) error {
 	}
 	services := webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside})
 	house.Call(services)
+	exports := newExporter(house, sites, kept, log)
+	tools.Export = exports.add
+	tools.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
+	tools.JWTKeys = issuers
 	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
@@ -152,6 +160,7 @@ func serve(args []string) error {
 	}
 	// What a successor opens too goes first, the data directory last.
 	err = errors.Join(err, closeControl(), closeMeters(), patiently(server.Shutdown))
+	exports.Close()
 	services.Close() // while the house can still answer
 	err = errors.Join(err, patiently(pusher.Close), patiently(house.Close), patiently(post.Close), library.Close(), store.Close())
 	log.Info("stopped", "data", c.Data)
@@ -217,6 +226,16 @@ func (t *siteTable) of(name string) wire.Site {
 		plain = h
 	}
 	return wire.Site{URL: t.scheme + "://" + host, Host: plain, Name: name}
+}
+
+// byID is the site of an organization by its id.
+func (t *siteTable) byID(id realm.ID) wire.Site {
+	for name, r := range t.house.Realms() {
+		if r == id {
+			return t.of(name)
+		}
+	}
+	return t.of("")
 }
 
 // ByHost finds the organization behind a Host header; unknown hosts mean the root organization.

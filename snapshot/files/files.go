@@ -30,6 +30,8 @@ const (
 	maxPixels  = 50_000_000
 	avatarSize = 100
 	mediumSize = 500
+	logoWidth  = 800
+	logoHeight = 100
 )
 
 // Errors a caller may be told of.
@@ -41,7 +43,7 @@ var (
 
 // Open makes the directory if it is not there.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{"content", "pictures", "incoming"} {
+	for _, d := range []string{"content", "pictures", "exports", "incoming"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open uploads: %w", err)
 		}
@@ -162,25 +164,49 @@ func (s *Store) Remove(hash string) error {
 
 // SaveAvatar scales a picture to the sizes avatars have and returns the name both files share.
 func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return "", fmt.Errorf("save avatar: %w", err)
-	}
-	if int64(len(data)) > limit {
-		return "", ErrTooLarge
-	}
-	img, err := Decode(data)
+	name, img, err := readPicture(r, limit)
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	name = hex.EncodeToString(sum[:16])
 	for suffix, size := range map[string]int{"": avatarSize, "-medium": mediumSize} {
 		if err := s.savePicture(name+suffix+".png", scale(img, size)); err != nil {
 			return "", err
 		}
 	}
 	return name, nil
+}
+
+// SaveLogo scales a picture down until it fits a logo's place, keeping its shape.
+func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
+	name, img, err := readPicture(r, limit)
+	if err != nil {
+		return "", err
+	}
+	name += "-logo"
+	return name, s.savePicture(name+".png", fit(img, logoWidth, logoHeight))
+}
+
+// readPicture reads a picture and names it by its content.
+func readPicture(r io.Reader, limit int64) (name string, img image.Image, err error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return "", nil, fmt.Errorf("save picture: %w", err)
+	}
+	if int64(len(data)) > limit {
+		return "", nil, ErrTooLarge
+	}
+	sum := sha256.Sum256(data)
+	img, err = Decode(data)
+	return hex.EncodeToString(sum[:16]), img, err
+}
+
+// fit scales a picture down to at most width × height pixels.
+func fit(img image.Image, width, height int) image.Image {
+	b := img.Bounds()
+	by := min(1, float64(width)/float64(b.Dx()), float64(height)/float64(b.Dy()))
+	out := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(b.Dx())*by)), max(1, int(float64(b.Dy())*by))))
+	draw.CatmullRom.Scale(out, out.Bounds(), img, b, draw.Src, nil)
+	return out
 }
 
 // Decode reads a picture that does not claim more pixels than anybody needs.
@@ -225,4 +251,44 @@ func (s *Store) savePicture(name string, img image.Image) error {
 // Picture is where a picture of that file name lies.
 func (s *Store) Picture(name string) string {
 	return filepath.Join(s.dir, "pictures", filepath.Base(filepath.Clean("/"+name)))
+}
+
+// NewExport begins the file of a data export; it has its name only after a successful Commit.
+func (s *Store) NewExport(name string) (*Export, error) {
+	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "export-*")
+	if err != nil {
+		return nil, fmt.Errorf("write export: %w", err)
+	}
+	return &Export{f, s.Export(name)}, nil
+}
+
+// Export is a data export being written.
+type Export struct {
+	f    *os.File
+	path string
+}
+
+func (e *Export) Write(p []byte) (int, error) { return e.f.Write(p) }
+
+// Commit syncs the file and gives it its name.
+func (e *Export) Commit() error { return place(e.f, e.path) }
+
+// Close ends the writing; what was not committed is gone.
+func (e *Export) Close() error {
+	os.Remove(e.f.Name())
+	return e.f.Close()
+}
+
+// Export is where a data export of that name lies.
+func (s *Store) Export(name string) string {
+	return filepath.Join(s.dir, "exports", filepath.Base(filepath.Clean("/"+name)))
+}
+
+// RemoveExport deletes a data export.
+func (s *Store) RemoveExport(name string) error {
+	err := os.Remove(s.Export(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }

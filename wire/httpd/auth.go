@@ -42,6 +42,9 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	if !ok || !strings.EqualFold(a.Email, email) {
 		return unauthorized("Invalid API key")
 	}
+	if a.Realm == c.Realm && c.Site.Closed {
+		return unauthorized("This organization has been deactivated")
+	}
 	if !a.Active {
 		return unauthorized("Account is deactivated")
 	}

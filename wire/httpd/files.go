@@ -24,6 +24,7 @@ import (
 type Pictures interface {
 	Path(hash string) string
 	Picture(name string) string
+	Export(name string) string
 }
 
 // files are the routes outside the protocol's prefix that clients fetch files from.
@@ -165,6 +166,12 @@ func (p *piece) Close() error { return p.f.Close() }
 // picture serves avatars and the organization's pictures: uploaded ones from disk, generated ones drawn from the name.
 func (s *Server) picture(ctx *fasthttp.RequestCtx) {
 	path := param(ctx, "path")
+	if param(ctx, "realm") == "exports" { // its name is a secret only administrators are told
+		ctx.Response.Header.Set("Cache-Control", "private, no-store")
+		ctx.Response.Header.Set("Content-Disposition", `attachment; filename="export.jsonl.gz"`)
+		s.sendFile(ctx, s.o.Pictures.Export(path), "application/gzip")
+		return
+	}
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // addresses change with the picture
 	if rest, ok := strings.CutPrefix(path, "generated/"); ok {
 		s.sendDrawn(ctx, param(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))

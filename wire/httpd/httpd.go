@@ -4,6 +4,7 @@ package httpd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -318,6 +319,12 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		}
 	}
 	if parked {
+		return
+	}
+	if r := (wire.Redirect{}); errors.As(err, &r) {
+		always(ctx)
+		ctx.Response.Header.Set("Location", r.URL)
+		ctx.SetStatusCode(302)
 		return
 	}
 	status, body := wire.Failure(err)

@@ -1,0 +1,60 @@
+package realm
+
+// CloseRealm asks to deactivate the organization: nobody can log in any more, and nothing is deleted.
+type CloseRealm struct{}
+
+func (CloseRealm) Decide(t *Turn) (Done, error) {
+	if !t.System {
+		me, err := t.AnOwner()
+		if err != nil {
+			return Done{}, err
+		}
+		if me.IsBot() {
+			return Done{}, errBot()
+		}
+	}
+	if t.Org().Deactivated {
+		return Done{}, Bad("The organization is already deactivated")
+	}
+	t.Record(&RealmClosed{By: t.User, At: t.Now})
+	return Done{}, nil
+}
+
+// RealmClosed says the organization is deactivated.
+type RealmClosed struct {
+	By UserID
+	At int64
+}
+
+func (f *RealmClosed) apply(r *Realm) { r.org.change(0).Deactivated = true }
+func (f *RealmClosed) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyone(), Event: &RealmEnded{r.ID()}}}
+}
+
+// Closed reports whether the organization is deactivated.
+func (r *Realm) Closed() bool { return r.Founded() && r.Org().Deactivated }
+
+// RealmEnded is the event realm/deactivated.
+type RealmEnded struct{ Realm ID }
+
+func (*RealmEnded) EventType() string { return "realm" }
+
+// ReopenRealm asks, for the operator, to open a deactivated organization again.
+type ReopenRealm struct{}
+
+func (ReopenRealm) Decide(t *Turn) (Done, error) {
+	if !t.System {
+		return Done{}, errPermission()
+	}
+	if !t.Org().Deactivated {
+		return Done{}, Bad("The organization is not deactivated")
+	}
+	t.Record(&RealmReopened{t.Now})
+	return Done{}, nil
+}
+
+// RealmReopened says the organization can be used again.
+type RealmReopened struct{ At int64 }
+
+func (f *RealmReopened) apply(r *Realm)         { r.org.change(0).Deactivated = false }
+func (f *RealmReopened) tell(r *Realm) []Notice { return nil }

@@ -1,0 +1,216 @@
+package realm
+
+import "slices"
+
+// Export is the row of one data export.
+type Export struct {
+	ID      int64
+	By      UserID
+	Kind    string // of ExportKinds
+	Started int64
+	Ended   int64 // when the file was whole; 0: not yet, or never
+	Failed  int64
+	Deleted int64
+	Name    string // of the file, which nobody can guess
+}
+
+// Pending: the file is still being written.
+func (e *Export) Pending() bool { return e.Ended == 0 && e.Failed == 0 && e.Deleted == 0 }
+
+// Kinds of exports: what is public; also what people consented to; everything.
+const (
+	PublicExport   = "public"
+	ConsentExport  = "full_with_consent"
+	CompleteExport = "full_without_consent"
+)
+
+// How many exports an organization may start in how many seconds (protocol: five a week).
+const (
+	maxExports   = 5
+	exportWindow = 7 * 24 * 3600
+)
+
+// StartExport asks for a file with the organization's data; it is written outside the realm.
+type StartExport struct{ Kind string }
+
+func (c StartExport) Decide(t *Turn) (Export, error) {
+	me, err := t.exporter()
+	if err != nil {
+		return Export{}, err
+	}
+	if c.Kind == CompleteExport && !t.OrgBool("owner_full_content_access") {
+		return Export{}, errPermission()
+	}
+	recent := 0
+	for _, e := range t.nouns.exports.rows {
+		if e.Started > t.Now-exportWindow {
+			recent++
+		}
+	}
+	if recent >= maxExports {
+		return Export{}, Bad("Exceeded rate limit.")
+	}
+	e := Export{ID: t.nextID("export"), By: me.ID, Kind: c.Kind, Started: t.Now, Name: t.Token(40)}
+	t.Record(&ExportChanged{e})
+	return e, nil
+}
+
+// exporter is an administrator who is a person.
+func (v View) exporter() (*User, error) {
+	me, err := v.Admin()
+	if err == nil && me.IsBot() {
+		err = errBot()
+	}
+	return me, err
+}
+
+// EndExport says, for the server, that an export's file is whole, or could not be written.
+type EndExport struct {
+	ID     int64
+	Failed bool
+}
+
+func (c EndExport) Decide(t *Turn) (Done, error) {
+	e := t.nouns.exports.find(c.ID)
+	if !t.System || e == nil || !e.Pending() {
+		return Done{}, Bad("Invalid data export ID")
+	}
+	x := *e
+	if c.Failed {
+		x.Failed = t.Now
+	} else {
+		x.Ended = t.Now
+	}
+	t.Record(&ExportChanged{x})
+	text := "Your data export is complete; the organization's settings list it."
+	if c.Failed {
+		text = "Your data export failed; the server's log says why."
+	}
+	if u := t.users.find(x.By); u != nil && u.Active {
+		t.Whisper(text, x.By)
+	}
+	return Done{}, nil
+}
+
+// DropExport asks to delete an export; the answer names the file.
+type DropExport struct{ ID int64 }
+
+func (c DropExport) Decide(t *Turn) (Export, error) {
+	if _, err := t.exporter(); err != nil {
+		return Export{}, err
+	}
+	e := t.nouns.exports.find(c.ID)
+	switch {
+	case e == nil:
+		return Export{}, Missing("Invalid data export ID")
+	case e.Deleted != 0:
+		return Export{}, Bad("Export already deleted")
+	case e.Failed != 0:
+		return Export{}, Bad("Export failed, nothing to delete")
+	case e.Pending():
+		return Export{}, Bad("Export still in progress")
+	}
+	x := *e
+	x.Deleted = t.Now
+	t.Record(&ExportChanged{x})
+	return x, nil
+}
+
+// ExportChanged says an export began, ended, failed or was deleted.
+type ExportChanged struct{ Export Export }
+
+func (f *ExportChanged) apply(r *Realm) {
+	e := f.Export
+	r.usedID("export", e.ID)
+	r.nouns.exports.put(e.ID, &e)
+}
+
+func (f *ExportChanged) tell(r *Realm) []Notice {
+	if to := r.humanAdmins(); len(to) > 0 {
+		return []Notice{{To: to, Event: &ExportsTold{r.exportList()}}}
+	}
+	return nil
+}
+
+// humanAdmins is every listening administrator who is a person.
+func (r *Realm) humanAdmins() []UserID {
+	return r.where(func(u *User) bool { return u.IsAdmin() && !u.IsBot() })
+}
+
+// ExportsTold is the event with every export there is.
+type ExportsTold struct{ Exports []Export }
+
+func (*ExportsTold) EventType() string { return "realm_export" }
+
+func (r *Realm) exportList() []Export {
+	out := []Export{}
+	for _, id := range r.nouns.exports.keys() {
+		out = append(out, *r.nouns.exports.must(id))
+	}
+	return out
+}
+
+// Exports lists the data exports for an administrator.
+func (v View) Exports() ([]Export, error) {
+	if !v.System {
+		if _, err := v.exporter(); err != nil {
+			return nil, err
+		}
+	}
+	return v.exportList(), nil
+}
+
+// Consents reports, for an administrator, every active person and whether his private data may be exported.
+func (v View) Consents() ([]*User, error) {
+	if _, err := v.exporter(); err != nil {
+		return nil, err
+	}
+	return v.people(), nil
+}
+
+// Consented: the user lets administrators export his private data.
+func (u *User) Consented() bool { return u.Flag("allow_private_data_export") }
+
+// ExportedMessages is every message an export of that kind contains: of public channels; with consent also what
+// people received who consented.
+func (v View) ExportedMessages(kind string) Set {
+	var sets []Set
+	for _, id := range v.chans.keys() {
+		if c := v.chans.must(id); kind == CompleteExport || !c.Private {
+			sets = append(sets, v.by.channel[id].ids)
+		}
+	}
+	switch kind {
+	case CompleteExport:
+		for _, t := range v.talks.keys() {
+			sets = append(sets, v.by.talk[t].ids)
+		}
+	case ConsentExport:
+		for _, u := range v.people() {
+			if u.Consented() {
+				sets = append(sets, v.rowsOf(u.ID))
+			}
+		}
+	}
+	return Either(sets...).Clone()
+}
+
+// MessagesAt is those of some messages that are still there.
+func (v View) MessagesAt(ids []MessageID) (out []MessageInfo) {
+	for _, id := range ids {
+		if m := v.message(id); m != nil {
+			if i, err := v.ReadableMessage(id); err == nil {
+				out = append(out, i)
+			}
+		}
+	}
+	return slices.Clip(out)
+}
+
+// ConsentTold is the event that somebody gave or took back his consent to exports.
+type ConsentTold struct {
+	User      UserID
+	Consented bool
+}
+
+func (*ConsentTold) EventType() string { return "realm_export_consent" }

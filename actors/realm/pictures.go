@@ -1,0 +1,63 @@
+package realm
+
+// The organization's own pictures: its icon, and its logo on light and on dark ground.
+const (
+	Icon      = "icon"
+	Logo      = "logo"
+	NightLogo = "night_logo"
+)
+
+// Picture is one of the organization's pictures: where it comes from, the uploaded file's name, and how often it changed.
+type Picture struct {
+	Source  string // U: uploaded; G and D: what every organization starts with
+	File    string
+	Version int
+}
+
+// PictureOf is the organization's picture of a kind.
+func (o *Organization) PictureOf(kind string) Picture {
+	source, file, version := o.picture(kind)
+	return Picture{*source, *file, *version}
+}
+
+func (o *Organization) picture(kind string) (source, file *string, version *int) {
+	switch kind {
+	case Icon:
+		return &o.IconSource, &o.IconFile, &o.IconVersion
+	case Logo:
+		return &o.LogoSource, &o.LogoFile, &o.LogoVersion
+	}
+	return &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion
+}
+
+// SetPicture asks for another picture of the organization; without a file it takes the first one again.
+type SetPicture struct{ Kind, File string }
+
+func (c SetPicture) Decide(t *Turn) (Picture, error) {
+	if _, err := t.Admin(); err != nil {
+		return Picture{}, err
+	}
+	p := Picture{Source: "U", File: c.File, Version: t.Org().PictureOf(c.Kind).Version + 1}
+	if c.File == "" {
+		p.Source = "D"
+		if c.Kind == Icon {
+			p.Source = "G"
+		}
+	}
+	t.Record(&PictureChanged{c.Kind, p})
+	return p, nil
+}
+
+// PictureChanged says the organization has another picture.
+type PictureChanged struct {
+	Kind    string
+	Picture Picture
+}
+
+func (f *PictureChanged) apply(r *Realm) {
+	source, file, version := r.org.change(0).picture(f.Kind)
+	*source, *file, *version = f.Picture.Source, f.Picture.File, f.Picture.Version
+}
+
+func (f *PictureChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (*PictureChanged) EventType() string        { return "realm" }

@@ -1,0 +1,55 @@
+package wire
+
+import (
+	"strings"
+
+	"parley/actors/realm"
+)
+
+var closingEndpoints = []Endpoint{
+	Do("POST", "/realm/deactivate", func(closeForm) realm.CloseRealm { return realm.CloseRealm{} }, silent),
+	opened(Custom("GET", "/realm/subdomain/{subdomain}", subdomain)),
+}
+
+var closingEvents = []EventKind{
+	Event(func(e *realm.RealmEnded, _ *To) any {
+		return obj{"type": "realm", "op": "deactivated", "realm_id": e.Realm}
+	}),
+}
+
+type closeForm struct{}
+
+// Lengths of subdomains in characters; the upper one is what a host name's label allows, and a little less.
+const (
+	minSubdomain = 3
+	maxSubdomain = 40
+)
+
+type subdomainForm struct {
+	Name string `path:"subdomain"`
+}
+
+// subdomain tells whether an organization could have that name: the answer is in its msg.
+func subdomain(c *Call, f subdomainForm) (Answer, error) {
+	return Answer{"msg": c.subdomainState(f.Name)}, nil
+}
+
+func (c *Call) subdomainState(name string) string {
+	switch {
+	case len(name) < minSubdomain:
+		return "Subdomain needs to have length 3 or greater."
+	case len(name) > maxSubdomain:
+		return "Subdomain is too long."
+	case strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-"):
+		return "Subdomain cannot start or end with a '-'."
+	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
+		return "Subdomain can only have lowercase letters, numbers, and '-'s."
+	case name == "www" || c.Tools.Taken(name):
+		return "Subdomain is already in use. Please choose a different one."
+	}
+	return "available"
+}
+
+func errRealmClosed() error {
+	return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", "This organization has been deactivated")
+}

@@ -1,0 +1,166 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"parley/actors/realm"
+)
+
+var exportEndpoints = []Endpoint{
+	Get("/export/realm", func(c *Call, v realm.View, _ none) (Answer, error) {
+		list, err := v.Exports()
+		return Answer{"exports": exportObjects(list, c.Site)}, err
+	}),
+	Custom("POST", "/export/realm", startExport),
+	Custom("DELETE", "/export/realm/{export_id}", dropExport),
+	Get("/export/realm/consents", func(c *Call, v realm.View, _ none) (Answer, error) {
+		people, err := v.Consents()
+		out := []any{}
+		for _, u := range people {
+			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(), "email_address_visibility": u.Int("email_address_visibility")})
+		}
+		return Answer{"export_consents": out}, err
+	}),
+}
+
+var exportEvents = []EventKind{
+	Event(func(e *realm.ExportsTold, to *To) any {
+		return obj{"type": "realm_export", "exports": exportObjects(e.Exports, to.Site)}
+	}),
+	Event(func(e *realm.ConsentTold, _ *To) any {
+		return obj{"type": "realm_export_consent", "user_id": e.User, "consented": e.Consented}
+	}),
+}
+
+func exportObjects(list []realm.Export, s Site) []any {
+	out := []any{}
+	for _, e := range list {
+		o := obj{"id": e.ID, "acting_user_id": e.By, "export_time": e.Started, "export_type": e.Kind, "pending": e.Pending(),
+			"deleted_timestamp": nil, "failed_timestamp": nil, "export_url": nil}
+		switch {
+		case e.Deleted != 0:
+			o["deleted_timestamp"] = e.Deleted
+		case e.Failed != 0:
+			o["failed_timestamp"] = e.Failed
+		case e.Ended != 0:
+			o["export_url"] = s.URL + "/user_avatars/exports/" + e.Name + ".jsonl.gz"
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+type startExportForm struct {
+	Kind string `form:"export_type,default=public,in=public|full_with_consent|full_without_consent"`
+}
+
+func startExport(c *Call, f startExportForm) (Answer, error) {
+	e, err := Play(c, realm.StartExport{Kind: f.Kind})
+	if err != nil {
+		return nil, err
+	}
+	c.Tools.Export(c.Realm, e)
+	return Answer{"id": e.ID}, nil
+}
+
+type exportForm struct {
+	ID int64 `path:"export_id"`
+}
+
+func dropExport(c *Call, f exportForm) (Answer, error) {
+	e, err := Play(c, realm.DropExport{ID: f.ID})
+	if err != nil {
+		return nil, err
+	}
+	return Answer{}, c.Tools.Files.RemoveExport(e.Name + ".jsonl.gz")
+}
+
+// exportedAtOnce is how many messages an export reads in one view: the realm waits for less than a millisecond or so.
+const exportedAtOnce = 500
+
+// WriteExport writes an organization's data as lines of JSON: first what there is beside messages, then the messages in
+// order, as they are while it runs. Each line has its kind.
+func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error {
+	c := &Call{House: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
+	lines := json.NewEncoder(to)
+	lines.SetEscapeHTML(false)
+	var ids realm.Set
+	rows, err := Look(c, func(v realm.View) ([]obj, error) {
+		ids = v.ExportedMessages(kind)
+		return exportRows(v, s, kind), nil
+	})
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	for _, row := range rows {
+		if err := lines.Encode(row); err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+	}
+	all := realm.IDs[realm.MessageID](ids)
+	for len(all) > 0 {
+		n := min(len(all), exportedAtOnce)
+		part, err := Look(c, func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil })
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		for i := range part {
+			body, ok := h.Text(id, part[i].Ref)
+			if !ok {
+				continue // deleted since it was looked up
+			}
+			o := messageObject(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false)
+			o["rendered_content"] = body.HTML
+			if err := lines.Encode(obj{"kind": "message", "message": o}); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+// exportRows is everything beside messages: the organization, its people, groups and channels with their subscribers.
+func exportRows(v realm.View, s Site, kind string) []obj {
+	o := v.Org()
+	settings := obj{}
+	for _, x := range realm.OrgSettings {
+		settings[x.Name] = v.OrgSetting(x.Name)
+	}
+	for _, x := range realm.OrgGroupSettings {
+		settings[x.Name] = groupValue(v.OrgGroup(x.Name))
+	}
+	rows := []obj{{"kind": "organization", "export_type": kind, "organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
+		"description": o.Description, "date_created": o.Created, "settings": settings}}}
+	v.EachUser(func(u *realm.User) {
+		x := userObject(v, u, s, false, true)
+		delete(x, "delivery_email")
+		if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
+			x["delivery_email"] = u.Email
+		}
+		rows = append(rows, obj{"kind": "user", "user": x})
+	})
+	v.EachGroup(func(g *realm.Group) {
+		rows = append(rows, obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(g))})
+	})
+	v.EachChannel(func(c *realm.Channel) {
+		if !c.Private || kind != realm.PublicExport {
+			rows = append(rows, obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(c.ID))})
+		}
+	})
+	for _, e := range v.ProfileFields() {
+		rows = append(rows, obj{"kind": "profile_field", "profile_field": fieldObjects([]realm.ProfileField{e})[0]})
+	}
+	for _, d := range domainObjects(v.Domains()) {
+		rows = append(rows, obj{"kind": "domain", "domain": d})
+	}
+	for _, l := range linkifierObjects(v.Linkifiers()) {
+		rows = append(rows, obj{"kind": "linkifier", "linkifier": l})
+	}
+	for _, p := range playgroundObjects(v.Playgrounds()) {
+		rows = append(rows, obj{"kind": "playground", "playground": p})
+	}
+	return rows
+}
