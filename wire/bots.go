@@ -6,9 +6,9 @@ import (
 )
 
 var botEndpoints = []Endpoint{
-	Get("/bots", getBots),
+	Custom("GET", "/bots", getBots),
 	Custom("POST", "/bots", createBot),
-	Act("PATCH", "/bots/{bot_id}", editBot, silent),
+	Custom("PATCH", "/bots/{bot_id}", changeBot),
 	Do("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, silent),
 	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, false) }),
 	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, true) }),
@@ -98,22 +98,36 @@ func channelNames(v realm.View) func(realm.ChannelID) any {
 	}
 }
 
-func getBots(c *Call, v realm.View, _ none) (Answer, error) {
-	me, err := v.Human()
+// getBots lists the caller's own bots, with their keys.
+func getBots(c *Call, _ none) (Answer, error) {
+	list, err := Look(c, func(v realm.View) ([]obj, error) {
+		me, err := v.Human()
+		if err != nil {
+			return nil, err
+		}
+		if me.IsGuest() {
+			return nil, realm.Bad("Not allowed for guest users")
+		}
+		list := []obj{}
+		v.EachUser(func(u *realm.User) {
+			if u.IsBot() && u.Active && !u.System && u.BotOwner == me.ID {
+				o := botObject(u.ID, v.BotOf(u.ID), channelNames(v))
+				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.Person(u.ID), c.Site, false)
+				list = append(list, o)
+			}
+		})
+		return list, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if me.IsGuest() {
-		return nil, realm.Bad("Not allowed for guest users")
-	}
-	list := []any{}
-	v.EachUser(func(u *realm.User) {
-		if u.IsBot() && u.Active && !u.System && u.BotOwner == me.ID {
-			o := botObject(u.ID, v.BotOf(u.ID), channelNames(v))
-			o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.Person(u.ID), c.Site, false)
-			list = append(list, o)
+	for _, o := range list {
+		key, err := botKey(c, o["user_id"].(realm.UserID), false)
+		if err != nil {
+			return nil, err
 		}
-	})
+		o["api_key"] = key["api_key"]
+	}
 	return Answer{"bots": list}, nil
 }
 
@@ -177,6 +191,31 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 		cmd.Email = &email
 	}
 	return cmd, nil
+}
+
+// changeBot is editBot, with an answer that shows the bot as it is now.
+func changeBot(c *Call, f editBotForm) (Answer, error) {
+	cmd, err := editBot(c, f)
+	if err == nil {
+		_, err = Play(c, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Look(c, func(v realm.View) (Answer, error) {
+		u, d := v.Find(f.Bot), v.BotOf(f.Bot)
+		a := Answer(botObject(u.ID, d, channelNames(v)))
+		delete(a, "services")
+		delete(a, "user_id")
+		a["full_name"], a["avatar_url"] = u.Name, avatarURL(v.Person(u.ID), c.Site, false)
+		if o := v.Find(u.BotOwner); o != nil {
+			a["bot_owner"] = apiEmail(v.Person(o.ID), c.Site)
+		}
+		if len(d.Services) > 0 {
+			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface, d.Services[0].URL, d.Services[0].Config
+		}
+		return a, nil
+	})
 }
 
 func botKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {

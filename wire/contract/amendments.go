@@ -24,7 +24,7 @@ var unwritten = []amendment{
 	{0, answer, "PATCH /users/me/subscriptions/{stream_id}", "", "{}"},
 	{0, answer, "PATCH /realm", "", "{*: any}"}, // repeats what was set
 	{0, answer, "POST /realm/deactivate", "", "{}"},
-	{0, answer, "GET /realm/subdomain/{subdomain}", "", "{*: any}"},
+	{0, answer, "GET /realm/subdomain/{subdomain}", "", "{msg: str, *: any}"}, // says whether it is free
 	{0, answer, "POST /realm/icon", "", "{icon_url: str}"},
 	{0, answer, "DELETE /realm/icon", "", "{icon_url: str}"},
 	{0, answer, "POST /realm/logo", "", "{}"},
@@ -37,7 +37,7 @@ var unwritten = []amendment{
 	{0, answer, "PATCH /bots/{bot_id}", "", "{full_name: str, avatar_url: str, service_interface?: any, service_payload_url?: any, config_data?: any, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, bot_owner?: str}"},
 	{0, answer, "DELETE /bots/{bot_id}", "", "{}"},
 	{0, answer, "POST /submessage", "", "{}"},
-	{0, answer, "POST /zcommand", "", "{msg: str, *: any}"}, // the one success that says something
+	{0, answer, "POST /zcommand", "", "{msg: str, *: any}"}, // says what was done
 	{0, answer, "GET /messages/summary", "", "{summary: str}"},
 	{0, answer, "POST /users/me/avatar", "", "{avatar_url: str}"},
 	{0, answer, "DELETE /users/me/avatar", "", "{avatar_url: str}"},

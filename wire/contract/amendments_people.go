@@ -7,6 +7,8 @@ var peopleAmendments = []amendment{
 	{419, event, "event presence", "", "{presences: {*: ModernPresenceFormat}}"}, // simplified_presence_events
 	{433, add, "UserBase", "is_imported_stub", "bool"},
 	{433, add, "GET /users/me", "is_imported_stub", "bool"},
+	{0, add, "GET /users/me", "bot_type?", "int?"},     // of bots
+	{0, add, "GET /users/me", "bot_owner_id?", "int?"}, // of bots
 	{433, variant, "event realm_user/update", "person", "{user_id: int, is_imported_stub: bool}"},
 	{475, variant, "event realm_user/update", "person", "{user_id: int, date_joined: str}"},
 	{487, add, "GET /users/{user_id_or_email}/presence", "presence", "{active_timestamp: int, idle_timestamp: int, aggregated?: StatusAt, website?: StatusAt}"},
