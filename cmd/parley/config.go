@@ -57,6 +57,9 @@ type config struct {
 	MailFrom     string `toml:"smtp-from" help:"sender of our letters (default: noreply at the external URL's host)"`
 	MailTLS      string `toml:"smtp-tls" help:"starttls, tls (from the first byte) or none"`
 
+	MailListen string `toml:"mail-listen" help:"address to take mail for channels at, by SMTP; none: channels get no mail"`
+	MailDomain string `toml:"mail-domain" help:"domain of channels' mail addresses (default: the external URL's host)"`
+
 	APNsKey    string `toml:"push-apns-key" help:"key file (.p8) for Apple's push service"`
 	APNsKeyID  string `toml:"push-apns-key-id" help:"id of that key"`
 	APNsTeam   string `toml:"push-apns-team" help:"team the key belongs to"`

@@ -110,6 +110,7 @@ func serve(args []string) error {
 	if pusher != nil {
 		tools.Push = pusher
 	}
+	tools.MailPattern = "%s@" + c.mailHost(sites.of("").Host)
 	tools.Mail, tools.DailyInvites, tools.LinkToken = post.Send, c.DailyInvites, house.LinkToken
 	inside, err := httpd.ParseProxies(c.Webhooks)
 	if err != nil {
@@ -137,6 +138,10 @@ func serve(args []string) error {
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	closeGate, err := c.gate(c.mailHost(sites.of("").Host), house, log)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
 	closeMeters := func() error { return nil }
 	if c.Debug != "" {
 		closeMeters, err = serveMeters(c.Debug, house, store, server)
@@ -159,7 +164,7 @@ func serve(args []string) error {
 		time.Sleep(retirement)
 	}
 	// What a successor opens too goes first, the data directory last.
-	err = errors.Join(err, closeControl(), closeMeters(), patiently(server.Shutdown))
+	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
 	exports.Close()
 	services.Close() // while the house can still answer
 	err = errors.Join(err, patiently(pusher.Close), patiently(house.Close), patiently(post.Close), library.Close(), store.Close())

@@ -1,4 +1,4 @@
-// Package mail sends the letters the server writes, by SMTP or into a folder.
+// Package mail sends the letters the server writes, by SMTP or into a folder, and takes mail for channels.
 //
 // Sending never waits: a letter is put into a bounded queue, and what becomes of it is logged. Where the other side is
 // busy or away it is tried again, ever more seldom; what cannot be delivered at all is given up. Nothing that a letter

@@ -1,0 +1,273 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/emersion/go-message"
+	_ "github.com/emersion/go-message/charset" // mails come in every character set there is
+	readmail "github.com/emersion/go-message/mail"
+	"github.com/emersion/go-smtp"
+	"golang.org/x/net/html"
+)
+
+// Limits of mail that comes in.
+const (
+	maxIncoming   = 10 << 20  // bytes of one mail
+	maxRecipients = 20        // addresses of one mail
+	maxParts      = 100       // of one mail that are looked at
+	maxText       = 256 << 10 // bytes of text that are read; a message is far shorter
+	maxSenders    = 50        // connections at a time
+	gateTimeout   = time.Minute
+)
+
+// Channels takes what came for a channel.
+type Channels interface {
+	// Known reports whether mail to the token of a channel's address would be taken.
+	Known(token string) bool
+	Post(token, topic, text string) error
+}
+
+// Gate receives mail for channels by SMTP.
+type Gate struct {
+	server   *smtp.Server
+	channels Channels
+	log      *slog.Logger
+}
+
+// NewGate makes a gate for addresses of one domain; Serve opens it.
+func NewGate(domain string, c Channels, log *slog.Logger) *Gate {
+	g := &Gate{channels: c, log: log}
+	s := smtp.NewServer(g)
+	s.Domain, s.MaxMessageBytes, s.MaxRecipients = domain, maxIncoming, maxRecipients
+	s.ReadTimeout, s.WriteTimeout = gateTimeout, gateTimeout
+	s.ErrorLog = quiet{log}
+	g.server = s
+	return g
+}
+
+// quiet notes what single connections do wrong where nobody is woken by it.
+type quiet struct{ log *slog.Logger }
+
+func (q quiet) Printf(format string, v ...any) {
+	q.log.Debug("mail gate: " + fmt.Sprintf(format, v...))
+}
+func (q quiet) Println(v ...any) { q.log.Debug("mail gate: " + fmt.Sprint(v...)) }
+
+// Serve takes mail until the gate is closed.
+func (g *Gate) Serve(l net.Listener) error {
+	err := g.server.Serve(&narrow{l, make(chan struct{}, maxSenders)})
+	if errors.Is(err, smtp.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close lets mails that are on their way come in, and no more.
+func (g *Gate) Close(ctx context.Context) error { return g.server.Shutdown(ctx) }
+
+// narrow is a listener with a bound on its open connections: the others wait in the socket.
+type narrow struct {
+	net.Listener
+	open chan struct{}
+}
+
+func (n *narrow) Accept() (net.Conn, error) {
+	n.open <- struct{}{}
+	c, err := n.Listener.Accept()
+	if err != nil {
+		<-n.open
+		return nil, err
+	}
+	return &counted{Conn: c, free: n.open}, nil
+}
+
+type counted struct {
+	net.Conn
+	free chan struct{}
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { <-c.free })
+	return c.Conn.Close()
+}
+
+// NewSession begins one connection.
+func (g *Gate) NewSession(*smtp.Conn) (smtp.Session, error) { return &incoming{g: g}, nil }
+
+// incoming is one mail on its way in.
+type incoming struct {
+	g      *Gate
+	tokens []string
+}
+
+func (*incoming) Mail(string, *smtp.MailOptions) error { return nil }
+func (x *incoming) Reset()                             { x.tokens = nil }
+func (*incoming) Logout() error                        { return nil }
+
+var errNobody = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "No channel has this address"}
+
+// Rcpt refuses what is no channel's address at once, so that whoever wrote hears of it.
+func (x *incoming) Rcpt(to string, _ *smtp.RcptOptions) error {
+	token := TokenOf(to)
+	if token == "" || !x.g.channels.Known(token) {
+		return errNobody
+	}
+	x.tokens = append(x.tokens, token)
+	return nil
+}
+
+// tokenLength is what tells the token in an address from the readable rest.
+const tokenLength = 32
+
+// TokenOf is the token in an address such as plans.<token>.show-sender@example.com, or "".
+func TokenOf(address string) string {
+	local, _, _ := strings.Cut(address, "@")
+	for _, part := range strings.Split(local, ".") {
+		if len(part) == tokenLength && !strings.Contains(part, "-") {
+			return strings.ToLower(part)
+		}
+	}
+	return ""
+}
+
+// Data posts a mail to every channel it came for. Parts that cannot be read do not keep the others out.
+func (x *incoming) Data(r io.Reader) error {
+	m, err := readMail(r)
+	if errors.Is(err, smtp.ErrDataTooLarge) {
+		return err
+	}
+	if err != nil {
+		x.g.log.Info("mail not understood", "error", err)
+		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "Mail cannot be read"}
+	}
+	if _, err := io.Copy(io.Discard, r); err != nil { // parts nobody looked at; too large a mail is refused here
+		return err
+	}
+	for _, token := range x.tokens {
+		if err := x.g.channels.Post(token, m.topic, m.text); err != nil {
+			x.g.log.Warn("mail not posted", "error", err)
+			return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "Mail cannot be posted"}
+		}
+	}
+	return nil
+}
+
+type read struct{ topic, text string }
+
+// readMail finds the topic and the text of a mail: its first plain text, or else its first page, without markup.
+func readMail(r io.Reader) (read, error) {
+	m, err := readmail.CreateReader(r)
+	if err != nil && (m == nil || !message.IsUnknownCharset(err)) {
+		return read{}, err
+	}
+	p := read{}
+	subject, _ := m.Header.Subject() // one that cannot be decoded counts as none
+	p.topic = topicOf(subject)
+	from := ""
+	if list, err := m.Header.AddressList("From"); err == nil && len(list) > 0 {
+		from = list[0].String()
+	}
+	plain, page := "", ""
+	for range maxParts {
+		part, err := m.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil && (part == nil || !message.IsUnknownCharset(err)) {
+			return read{}, err
+		}
+		h, ok := part.Header.(*readmail.InlineHeader)
+		if !ok {
+			continue // an attachment
+		}
+		kind, _, _ := h.ContentType()
+		if kind != "text/plain" && kind != "text/html" {
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(part.Body, maxText))
+		if err != nil {
+			return read{}, err
+		}
+		if kind == "text/plain" && plain == "" {
+			plain = strings.TrimSpace(string(text))
+		} else if kind == "text/html" && page == "" {
+			page = pageText(string(text))
+		}
+	}
+	if plain == "" {
+		plain = page
+	}
+	if plain == "" {
+		plain = "(no text)"
+	}
+	p.text = strings.ReplaceAll(strings.ToValidUTF8(plain, "\uFFFD"), "\r\n", "\n")
+	if from != "" {
+		p.text = "From: " + strings.NewReplacer("*", "", "`", "", "<", "(", ">", ")").Replace(from) + "\n\n" + p.text
+	}
+	return p, nil
+}
+
+// topicOf is a subject without the marks of answers and forwarding, so that a conversation stays in its topic.
+func topicOf(subject string) string {
+	s := strings.Join(strings.Fields(subject), " ")
+	for {
+		cut := false
+		for _, mark := range []string{"re:", "fwd:", "fw:", "aw:"} {
+			if len(s) >= len(mark) && strings.EqualFold(s[:len(mark)], mark) {
+				s, cut = strings.TrimSpace(s[len(mark):]), true
+			}
+		}
+		if !cut {
+			break
+		}
+	}
+	if s == "" {
+		return "Email with no subject"
+	}
+	return s
+}
+
+// pageText is what a page says, one line a block.
+func pageText(page string) string {
+	var b strings.Builder
+	hidden := 0
+	z := html.NewTokenizer(strings.NewReader(page))
+	for {
+		switch kind := z.Next(); kind {
+		case html.ErrorToken:
+			lines := strings.Split(b.String(), "\n")
+			out := lines[:0]
+			for _, l := range lines {
+				if l = strings.Join(strings.Fields(l), " "); l != "" {
+					out = append(out, l)
+				}
+			}
+			return strings.Join(out, "\n")
+		case html.TextToken:
+			if hidden == 0 {
+				b.WriteString(strings.ReplaceAll(string(z.Text()), "\n", " "))
+			}
+		case html.StartTagToken, html.EndTagToken, html.SelfClosingTagToken:
+			name, _ := z.TagName()
+			switch string(name) {
+			case "style", "script", "head", "title":
+				if kind == html.StartTagToken {
+					hidden++
+				} else if kind == html.EndTagToken && hidden > 0 {
+					hidden--
+				}
+			case "p", "div", "br", "li", "tr", "h1", "h2", "h3", "blockquote", "table", "ul", "ol":
+				b.WriteByte('\n')
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package mail
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/emersion/go-smtp"
+)
+
+const token = "abcdefghijklmnopqrstuvwxyz012345"
+
+// inbox takes what comes for one token.
+type inbox struct{ posts chan [2]string }
+
+func (b inbox) Known(t string) bool { return t == token }
+
+func (b inbox) Post(t, topic, text string) error {
+	if strings.Contains(text, "refuse me") {
+		return errors.New("no")
+	}
+	b.posts <- [2]string{topic, text}
+	return nil
+}
+
+func TestMailComesInForChannels(t *testing.T) {
+	b := inbox{make(chan [2]string, 10)}
+	g := NewGate("example.com", b, slog.New(slog.DiscardHandler))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(l) }()
+	send := func(to, text string) error {
+		c, err := smtp.Dial(l.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return c.SendMail("ann@example.org", []string{to}, strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n")))
+	}
+	address := "plans." + strings.ToUpper(token) + ".show-sender@example.com"
+	for _, x := range []struct{ mail, topic, text string }{
+		{"From: Ann <ann@example.org>\nSubject: Re: FWD: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n\nHello\nthere\n", "Gr\u00fc\u00dfe", "From: \"Ann\" (ann@example.org)\n\nHello\nthere"},
+		{"Subject: page\nContent-Type: text/html; charset=iso-8859-1\n\n<head><style>p{}</style></head><p>One &amp; <b>two</b></p><script>x()</script><div>three</div>\n", "page", "One & two\nthree"},
+		{"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>page</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n", "Email with no subject", "plain"},
+	} {
+		if err := send(address, x.mail); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-b.posts; got != [2]string{x.topic, x.text} {
+			t.Errorf("posted %q, want %q in %q", got, x.text, x.topic)
+		}
+	}
+	var refused *smtp.SMTPError
+	if err := send("plans."+strings.Repeat("x", 32)+"@example.com", "Subject: x\n\nx\n"); !errors.As(err, &refused) || refused.Code != 550 {
+		t.Errorf("an unknown address: %v", err)
+	}
+	if err := send(address, "Subject: x\n\nrefuse me\n"); !errors.As(err, &refused) || refused.Code != 554 {
+		t.Errorf("a mail that is not posted: %v", err)
+	}
+	if err := send(address, "Subject: x\n\n"+strings.Repeat(strings.Repeat("x", 70)+"\n", maxIncoming/70)); !errors.As(err, &refused) || refused.Code != 552 {
+		t.Errorf("too large a mail: %v", err)
+	}
+	g.Close(context.Background())
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
