@@ -1,0 +1,237 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// talk is one server with the people of the demo organization.
+type talk struct {
+	*testing.T
+	at     string
+	people map[string]*person
+	ids    map[string]int
+}
+
+func newTalk(t *testing.T) *talk {
+	t.Helper()
+	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	k := &talk{T: t, at: p.serving(), people: map[string]*person{"": {}}, ids: map[string]int{}}
+	k.people[""].at = k.at
+	for _, name := range []string{"olive", "ada", "mo", "ann", "bo", "gus", "demo-bot"} {
+		who := demoPerson(t, k.at, name+"@example.org")
+		me, err := who.call("GET", "users/me", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.people[name], k.ids[name] = who, int(me["user_id"].(float64))
+	}
+	return k
+}
+
+// ask is one request; {names} stand for people's ids, params come in pairs.
+func (k *talk) ask(who, call string, params ...any) map[string]any {
+	k.Helper()
+	method, path, _ := strings.Cut(call, " ")
+	for name, id := range k.ids {
+		path = strings.ReplaceAll(path, "{"+name+"}", fmt.Sprint(id))
+	}
+	form := url.Values{}
+	for i := 0; i < len(params); i += 2 {
+		v, ok := params[i+1].(string)
+		if !ok {
+			data, err := json.Marshal(params[i+1])
+			if err != nil {
+				k.Fatal(err)
+			}
+			v = string(data)
+		}
+		form.Set(params[i].(string), v)
+	}
+	a, err := k.people[who].call(method, path, form)
+	if a == nil {
+		k.Fatalf("%s by %q: %v", call, who, err)
+	}
+	return a
+}
+
+// must is ask for what has to succeed.
+func (k *talk) must(who, call string, params ...any) map[string]any {
+	k.Helper()
+	a := k.ask(who, call, params...)
+	if a["result"] != "success" || a["msg"] != "" {
+		k.Fatalf("%s by %q: %v", call, who, a)
+	}
+	return a
+}
+
+// refused requires a code and a text the message contains.
+func (k *talk) refused(who, call, code, msg string, params ...any) map[string]any {
+	k.Helper()
+	a := k.ask(who, call, params...)
+	if a["result"] != "error" || a["code"] != code || !strings.Contains(a["msg"].(string), msg) {
+		k.Errorf("%s by %q: %v, want %s %q", call, who, a, code, msg)
+	}
+	return a
+}
+
+func (k *talk) equal(what string, got, want any) {
+	k.Helper()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		k.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// TestSpecifiedErrors brings about every error the protocol names.
+func TestSpecifiedErrors(t *testing.T) {
+	k := newTalk(t)
+	k.refused("ann", "GET messages/999999", "BAD_REQUEST", "Invalid message(s)")
+	k.refused("ann", "PATCH drafts/999", "BAD_REQUEST", "Draft does not exist", "draft", map[string]any{"type": "", "to": []int{}, "topic": "", "content": "x"})
+	k.refused("ann", "GET streams/999/email_address", "BAD_REQUEST", "Invalid channel ID")
+	k.refused("ann", "PUT bot_storage", "PERMISSION_DENIED", "Must be a bot user", "storage", map[string]string{"a": "b"})
+	k.must("demo-bot", "PUT bot_storage", "storage", map[string]string{"a": "b"})
+	k.refused("ann", "POST mobile_push/test_notification", "INVALID_PUSH_DEVICE_TOKEN", "Device not recognized", "token", "nobody knows it")
+	a := k.refused("ann", "GET events", "BAD_EVENT_QUEUE_ID", "Bad event queue ID: gone", "queue_id", "gone", "last_event_id", -1)
+	k.equal("the queue of the error", a["queue_id"], "gone")
+	k.refused("olive", "PATCH users/{gus}", "BAD_REQUEST", "Guests cannot be organization administrators", "role", 200)
+	k.refused("ada", "PATCH users/{bo}", "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "role", 100)
+	k.refused("olive", "PATCH users/{olive}", "BAD_REQUEST", "only organization owner", "role", 200)
+	k.refused("ann", "PATCH users/{bo}", "BAD_REQUEST", "Insufficient permission", "full_name", "Other")
+	k.refused("ada", "PATCH users/{bo}", "BAD_REQUEST", "User not authorized to change user emails", "new_email", "bo2@example.org")
+	k.refused("ada", "POST realm/domains", "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "domain", "example.net", "allow_subdomains", false)
+
+	k.refused("ann", "POST invites", "BAD_REQUEST", "at least one email address", "invitee_emails", "", "stream_ids", []int{})
+	k.refused("ann", "POST invites", "BAD_REQUEST", "Invalid channel ID 999. No invites were sent.", "invitee_emails", "new@example.org", "stream_ids", []int{999})
+	k.refused("mo", "POST invites", "BAD_REQUEST", "Must be an organization administrator", "invitee_emails", "new@example.org", "stream_ids", []int{}, "invite_as", 200)
+	a = k.refused("ann", "POST invites", "INVITATION_FAILED", "", "invitee_emails", "bo@example.org, new@example.org", "stream_ids", []int{})
+	k.equal("sent_invitations", a["sent_invitations"], true)
+	k.equal("daily_limit_reached", a["daily_limit_reached"], false)
+	k.equal("license_limit_reached", a["license_limit_reached"], false)
+	if e, ok := a["errors"].([]any); !ok || len(e) != 1 || len(e[0].([]any)) != 3 || e[0].([]any)[0] != "bo@example.org" || e[0].([]any)[2] != false {
+		t.Errorf("errors: %v", a["errors"])
+	}
+	nobody := map[string]any{"new": 1}
+	k.must("olive", "PATCH realm", "can_add_subscribers_group", nobody)
+	k.refused("ann", "POST invites", "BAD_REQUEST", "permission to subscribe other users to channels", "invitee_emails", "newer@example.org", "stream_ids", []int{2})
+	k.must("olive", "PATCH realm", "can_invite_users_group", nobody)
+	k.refused("ann", "POST invites", "BAD_REQUEST", "Insufficient permission", "invitee_emails", "newer@example.org", "stream_ids", []int{})
+	long := strings.Repeat("é", 8001)
+	k.refused("olive", "POST invites/multiuse", "BAD_REQUEST", "welcome_message_custom_text is too long (limit: 8000 characters)", "welcome_message_custom_text", long)
+
+	a = k.must("ann", "GET users/me", "flavour", "x")
+	k.equal("ignored", a["ignored_parameters_unsupported"], []any{"flavour"})
+}
+
+// TestSpecifiedPresence follows one client from its first report on.
+func TestSpecifiedPresence(t *testing.T) {
+	k := newTalk(t)
+	report := func(who string, params ...any) map[string]any {
+		t.Helper()
+		return k.must(who, "POST users/me/presence", append([]any{"status", "active"}, params...)...)
+	}
+	ann, bo := fmt.Sprint(k.ids["ann"]), fmt.Sprint(k.ids["bo"])
+	a := report("ann")
+	legacy := a["presences"].(map[string]any)["ann@example.org"].(map[string]any)
+	if len(legacy) != 2 || legacy["aggregated"].(map[string]any)["client"] != "website" || legacy["website"].(map[string]any)["pushable"] != false || legacy["website"].(map[string]any)["status"] != "active" {
+		t.Errorf("the old format: %v", legacy)
+	}
+	a = report("bo", "last_update_id", -1)
+	if len(a["presences"].(map[string]any)) != 2 || a["presences"].(map[string]any)[ann].(map[string]any)["active_timestamp"] == nil {
+		t.Errorf("everything in the modern format: %v", a["presences"])
+	}
+	last := a["presence_last_update_id"].(float64)
+	if _, ok := a["server_timestamp"].(float64); !ok {
+		t.Errorf("server_timestamp %v", a["server_timestamp"])
+	}
+	a = report("bo", "last_update_id", last)
+	k.equal("nothing new", a["presences"], map[string]any{})
+	k.equal("the same id", a["presence_last_update_id"], last)
+	k.must("mo", "POST users/me/presence", "status", "idle")
+	a = report("bo", "last_update_id", last)
+	if got := a["presences"].(map[string]any); len(got) != 1 || a["presence_last_update_id"].(float64) <= last {
+		t.Errorf("what is new: %v", a)
+	}
+	a = report("ann", "slim_presence", true)
+	if a["presences"].(map[string]any)[bo] == nil {
+		t.Errorf("slim_presence: %v", a["presences"])
+	}
+	a = report("ann", "history_limit_days", 0)
+	k.equal("of no days", a["presences"], map[string]any{})
+	k.equal("no data, none passed", a["presence_last_update_id"], -1)
+	a = report("ann", "ping_only", true)
+	if a["presences"] != nil || a["server_timestamp"] != nil {
+		t.Errorf("a ping is answered with %v", a)
+	}
+	k.refused("ann", "POST users/me/presence", "BAD_REQUEST", "Invalid status: away", "status", "away")
+	k.refused("ann", "POST users/me/presence", "REQUEST_VARIABLE_MISSING", "Missing 'status' argument")
+	k.refused("demo-bot", "POST users/me/presence", "BAD_REQUEST", "does not accept bot requests", "status", "active")
+	a = k.must("ann", "GET realm/presence")
+	if a["presence_last_update_id"] != nil || a["presences"].(map[string]any)["bo@example.org"] == nil {
+		t.Errorf("realm/presence: %v", a)
+	}
+}
+
+// TestSpecifiedVisitors looks at an organization without an account, before it allows that and after.
+func TestSpecifiedVisitors(t *testing.T) {
+	k := newTalk(t)
+	k.refused("", "POST register", "UNAUTHORIZED", "Not logged in")
+	k.refused("", "GET users", "UNAUTHORIZED", "Not logged in")
+	k.must("olive", "PATCH realm", "enable_spectator_access", true)
+	a := k.must("", "POST register")
+	if id, ok := a["queue_id"]; !ok || id != nil {
+		t.Errorf("queue_id %v", id)
+	}
+	if _, ok := a["last_event_id"]; ok {
+		t.Error("a visitor has a last_event_id")
+	}
+	k.equal("presences", a["presences"], map[string]any{})
+	k.refused("", "POST register", "BAD_REQUEST", "parameter for anonymous request", "client_extavatar", true)
+	k.refused("", "POST register", "BAD_REQUEST", "Invalid 'include_subscribers' parameter for anonymous request", "include_subscribers", "true")
+	if a = k.must("", "GET users"); len(a["members"].([]any)) < 10 {
+		t.Errorf("%d members", len(a["members"].([]any)))
+	}
+	k.refused("", "GET users/me", "UNAUTHORIZED", "Not logged in")
+}
+
+// TestSpecifiedRegistration looks at what every registration holds, and only where it was asked for.
+func TestSpecifiedRegistration(t *testing.T) {
+	k := newTalk(t)
+	a := k.must("ann", "POST register", "idle_queue_timeout", 700)
+	for _, name := range strings.Fields("queue_id last_event_id idle_queue_timeout_secs max_topic_length max_message_length realm_empty_topic_display_name zulip_feature_level realm_users " +
+		"realm_user_groups realm_linkifiers presences user_settings subscriptions recent_private_conversations navigation_views saved_snippets channel_folders") {
+		if _, ok := a[name]; !ok {
+			t.Errorf("no %s", name)
+		}
+	}
+	a = k.must("ann", "POST register", "fetch_event_types", []string{"saved_snippets", "no such thing"}, "event_types", []string{"message"})
+	if a["saved_snippets"] == nil || a["subscriptions"] != nil || a["realm_users"] != nil {
+		t.Errorf("asked for one section, got %d", len(a))
+	}
+	k.equal("last_event_id", a["last_event_id"], -1)
+	k.must("ann", "DELETE events", "queue_id", a["queue_id"])
+	k.refused("ann", "GET events", "BAD_EVENT_QUEUE_ID", "", "queue_id", a["queue_id"], "last_event_id", -1)
+}
+
+// TestDescriptionIsServed reads what the server says of itself, without an account.
+func TestDescriptionIsServed(t *testing.T) {
+	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"))
+	at := p.serving()
+	r, err := http.Get(at + "/api/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	served, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, code := runParley("openapi")
+	if code != 0 || string(served) != printed {
+		t.Errorf("served %d bytes, parley openapi printed %d with code %d", len(served), len(printed), code)
+	}
+}
