@@ -217,6 +217,54 @@ func TestSpecifiedRegistration(t *testing.T) {
 	k.refused("ann", "GET events", "BAD_EVENT_QUEUE_ID", "", "queue_id", a["queue_id"], "last_event_id", -1)
 }
 
+// TestSpecifiedLimits goes up to the limits the protocol names, and beyond.
+func TestSpecifiedLimits(t *testing.T) {
+	k := newTalk(t)
+	a := k.must("ann", "POST register", "fetch_event_types", []string{"realm", "recent_private_conversations"})
+	k.equal("max_topic_length", a["max_topic_length"], 60)
+	k.equal("max_message_length", a["max_message_length"], 10000)
+	k.equal("recent conversations", a["recent_private_conversations"], []any{})
+	topic := func(n int) []any {
+		return []any{"stream_id", 1, "topic", strings.Repeat("ß", n), "visibility_policy", 3}
+	}
+	k.must("ann", "POST user_topics", topic(60)...)
+	k.refused("ann", "POST user_topics", "BAD_REQUEST", "(limit: 60 characters)", topic(61)...)
+	k.refused("ann", "POST user_topics", "BAD_REQUEST", "Invalid visibility_policy", "stream_id", 1, "topic", "t", "visibility_policy", 4)
+	k.must("ann", "POST messages/render", "content", strings.Repeat("ß", 10000))
+	k.refused("ann", "POST messages/render", "BAD_REQUEST", "", "content", strings.Repeat("ß", 10001))
+
+	if link := k.must("olive", "POST invites/multiuse")["invite_link"]; !strings.HasPrefix(fmt.Sprint(link), "http") {
+		t.Errorf("invite_link %v", link)
+	}
+	k.must("olive", "POST invites", "invitee_emails", "new@example.org", "stream_ids", []int{})
+	k.must("olive", "POST invites", "invitee_emails", "newer@example.org", "stream_ids", []int{}, "invite_expires_in_minutes", nil)
+	for _, x := range k.must("olive", "GET invites")["invites"].([]any) {
+		i := x.(map[string]any)
+		if i["email"] == "newer@example.org" {
+			k.equal("an invitation for ever ends", i["expiry_date"], nil)
+		} else if lasts := i["expiry_date"].(float64) - i["invited"].(float64); lasts != 14400*60 {
+			t.Errorf("an invitation lasts %v seconds", lasts)
+		}
+	}
+
+	for i := range 5 {
+		k.must("bo", "POST messages", "type", "channel", "to", "general", "topic", "many", "content", fmt.Sprint(i))
+	}
+	a = k.must("ann", "POST messages/flags/narrow", "anchor", "newest", "num_before", 2, "num_after", 0, "narrow", [][]string{{"topic", "many"}}, "op", "add", "flag", "starred")
+	k.equal("processed", a["processed_count"], 2)
+	k.equal("updated", a["updated_count"], 2)
+	k.equal("found_oldest", a["found_oldest"], false)
+	k.equal("found_newest", a["found_newest"], true)
+	for range 3 {
+		k.must("ann", "POST messages", "type", "direct", "to", []int{k.ids["bo"]}, "content", "hello")
+	}
+	k.must("ann", "POST messages", "type", "direct", "to", []int{k.ids["bo"], k.ids["mo"]}, "content", "both")
+	a = k.must("ann", "POST register", "fetch_event_types", []string{"recent_private_conversations"})
+	if n := len(a["recent_private_conversations"].([]any)); n != 2 {
+		t.Errorf("%d conversations", n)
+	}
+}
+
 // TestDescriptionIsServed reads what the server says of itself, without an account.
 func TestDescriptionIsServed(t *testing.T) {
 	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"))

@@ -1,0 +1,51 @@
+package actors
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSpecifiedQueueEnds follows a queue through its states: a waiting poll hears a heartbeat within a minute and keeps
+// its queue alive however long it waits; without anybody the queue lasts as long as was asked for, and no longer.
+func TestSpecifiedQueueEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		ann := found(t, h, "ann")[0]
+		asked := must(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		usual := must(t, h, ann, "POST /register", params{"event_types": []string{"message"}})
+		if asked["idle_queue_timeout_secs"] != 60.0 || usual["idle_queue_timeout_secs"] != 600.0 {
+			t.Errorf("told %v and %v seconds", asked["idle_queue_timeout_secs"], usual["idle_queue_timeout_secs"])
+		}
+		last := -1.0
+		for range 3 { // three minutes, three times as long as the queue may be idle
+			began := time.Now()
+			a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last})
+			events, _ := a.body["events"].([]any)
+			if a.status != 200 || len(events) != 1 || events[0].(map[string]any)["type"] != "heartbeat" {
+				t.Fatalf("waiting in vain is answered with %d %v", a.status, a.body)
+			}
+			if waited := time.Since(began); waited > time.Minute {
+				t.Errorf("the heartbeat came after %v", waited)
+			}
+			last = events[0].(map[string]any)["id"].(float64)
+		}
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		if a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": true}); a.status != 200 {
+			t.Errorf("ended before its time: %v", a.body)
+		}
+		time.Sleep(70 * time.Second)
+		synctest.Wait()
+		for _, dontBlock := range []bool{true, false} {
+			if a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+				t.Errorf("after its time: %d %v", a.status, a.body)
+			}
+		}
+		if a := <-call(h, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
+			t.Errorf("the other queue: %v", a.body)
+		}
+		endHouse(t, h)
+	})
+}
