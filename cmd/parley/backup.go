@@ -17,7 +17,7 @@ import (
 
 // keptBeside is what of a data directory is in a backup besides the store. The search index is made anew, the secret
 // stays where it is.
-var keptBeside = []string{"uploads/content", "uploads/pictures"}
+var keptBeside = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
 
 // parseMixed parses flags that may stand before, between and behind the other arguments, which it returns.
 func parseMixed(fs *flag.FlagSet, args []string) (rest []string, err error) {
