@@ -56,7 +56,7 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	if len(image) > MaxEmoji {
 		return nil, fileError(ErrFileTooLarge, MaxEmoji>>20)
 	}
-	hash, kind, _, width, height, err := c.Tools.Files.SaveUpload(bytes.NewReader(image), MaxEmoji)
+	hash, kind, _, width, height, err := c.Tools.Files.SaveUpload(c.Realm, bytes.NewReader(image), MaxEmoji)
 	if err != nil {
 		return nil, fileError(err, MaxEmoji>>20)
 	}

@@ -54,8 +54,8 @@ type File struct {
 
 // Files keeps uploaded bytes.
 type Files interface {
-	// SaveUpload writes a file and returns when it is on disk; its type is sniffed.
-	SaveUpload(r io.Reader, limit int64) (hash, contentType string, size int64, width, height int, err error)
+	// SaveUpload writes an organization's file and returns when it is on disk; its type is sniffed.
+	SaveUpload(id realm.ID, r io.Reader, limit int64) (hash, contentType string, size int64, width, height int, err error)
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
 	Remove(hash string) error
@@ -107,7 +107,7 @@ func upload(c *Call, _ none) (Answer, error) {
 		return nil, err
 	}
 	defer r.Close()
-	hash, kind, size, w, h, err := c.Tools.Files.SaveUpload(r, MaxUpload)
+	hash, kind, size, w, h, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxUpload)
 	if err != nil {
 		return nil, fileError(err, MaxUpload>>20)
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"strconv"
 
+	"parley/actors/realm"
 	"parley/snapshot/files"
 	"parley/wire"
 )
@@ -14,8 +16,8 @@ import (
 // fileStore gives the store of files the errors endpoints know.
 type fileStore struct{ s *files.Store }
 
-func (f fileStore) SaveUpload(r io.Reader, limit int64) (hash, kind string, size int64, w, h int, err error) {
-	x, err := f.s.Save(r, limit)
+func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (hash, kind string, size int64, w, h int, err error) {
+	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
 	return x.Hash, x.Type, x.Size, x.Width, x.Height, known(err)
 }
 

@@ -70,8 +70,9 @@ type Saved struct {
 // sniffed is how many bytes decide the content type.
 const sniffed = 512
 
-// Save writes a file of at most limit bytes and returns when it is on disk.
-func (s *Store) Save(r io.Reader, limit int64) (Saved, error) {
+// Save writes a file of at most limit bytes and returns when it is on disk. space keeps what belongs to one owner apart
+// from the same content of another: it is part of the hash, so that one may delete what the other keeps.
+func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
 	if err != nil {
 		return Saved{}, fmt.Errorf("save upload: %w", err)
@@ -79,6 +80,7 @@ func (s *Store) Save(r io.Reader, limit int64) (Saved, error) {
 	defer os.Remove(f.Name())
 	defer f.Close()
 	w := &writer{to: f, hash: sha256.New()}
+	fmt.Fprintf(w.hash, "%q", space)
 	n, err := io.Copy(w, io.LimitReader(r, limit+1))
 	if err != nil {
 		return Saved{}, fmt.Errorf("save upload: %w", err)

@@ -28,19 +28,23 @@ func TestSavedFileIsNamedByItsContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := s.Save(strings.NewReader("<html><script>alert(1)</script>"), 100)
+	a, err := s.Save("1", strings.NewReader("<html><script>alert(1)</script>"), 100)
 	if err != nil || a.Type != "text/plain; charset=utf-8" {
 		t.Fatalf("a page is served as %q: %v", a.Type, err)
 	}
-	b, err := s.Save(bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	b, err := s.Save("1", bytes.NewReader(picture(t, 30, 20)), 1<<20)
 	if err != nil || b.Type != "image/png" || b.Width != 30 || b.Height != 20 {
 		t.Fatalf("%+v: %v", b, err)
+	}
+	other, err := s.Save("2", strings.NewReader("<html><script>alert(1)</script>"), 100)
+	if err != nil || other.Hash == a.Hash {
+		t.Fatalf("two owners share a file that one may delete: %v", err)
 	}
 	data, err := os.ReadFile(s.Path(a.Hash))
 	if err != nil || !strings.HasPrefix(string(data), "<html>") {
 		t.Fatalf("%q: %v", data, err)
 	}
-	if _, err := s.Save(strings.NewReader("eleven byte"), 10); !errors.Is(err, ErrTooLarge) {
+	if _, err := s.Save("1", strings.NewReader("eleven byte"), 10); !errors.Is(err, ErrTooLarge) {
 		t.Fatalf("a file above the limit: %v", err)
 	}
 	left, _ := filepath.Glob(filepath.Join(s.dir, "incoming", "*"))
