@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // demo starts a demo server in a fresh data directory.
@@ -82,13 +83,14 @@ func TestFullDisk(t *testing.T) {
 	cmd.Env = append(os.Environ(), playParley+"=1")
 	p := start(t, cmd)
 	ann := demoPerson(t, p.serving(), "ann@example.org")
-	acked := map[int64]string{}
+	acked, began := map[int64]string{}, time.Now()
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := 0; ; i++ {
-		text := fmt.Sprintf("%d ", i)
-		for len(text) < 4000 { // what tables on disk cannot compress
-			text += string(rune('a' + random.IntN(26)))
+		letters := fmt.Appendf(nil, "%d ", i)
+		for len(letters) < 4000 { // what tables on disk cannot compress
+			letters = append(letters, byte('a'+random.IntN(26)))
 		}
+		text := string(letters)
 		id, err := ann.send(text)
 		if err != nil {
 			break
@@ -97,6 +99,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal("6 MB hold more than 80")
 		}
 	}
+	sent := time.Since(began)
 	if code := p.end(); code != exitLost || !strings.Contains(p.output(), "disk is full") {
 		t.Errorf("ended with code %d: %s", code, p.output())
 	}
@@ -111,5 +114,5 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("message %d: %.40q instead of %.40q", id, got, text)
 		}
 	}
-	t.Logf("%d messages fitted, all there", len(acked))
+	t.Logf("%d messages fitted, all there; sending took %v, ending %v", len(acked), sent, time.Since(began)-sent)
 }
