@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmihailenco/msgpack/v5"
+
 	"parley/actors/realm"
 )
 
@@ -72,11 +74,16 @@ func extends(now, once []byte) bool {
 	if bytes.Equal(now, once) {
 		return true
 	}
-	var a, b any
-	if unmarshal(now, &a) != nil || unmarshal(once, &b) != nil {
-		return false
-	}
-	return covers(a, b)
+	a, err := elements(now)
+	b, err2 := elements(once)
+	return err == nil && err2 == nil && covers(a, b)
+}
+
+// elements reads bytes without knowing their type.
+func elements(data []byte) (any, error) {
+	d := msgpack.NewDecoder(bytes.NewReader(data))
+	d.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() })
+	return d.DecodeInterface()
 }
 
 func covers(now, once any) bool {
@@ -178,5 +185,38 @@ func writePinned(t *testing.T, lines map[string][]byte) {
 	}
 	if err := os.WriteFile(pinned, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Every struct that is written is read from fewer fields, as an older version wrote it, and from more.
+func TestStructsGrowAtTheirEnd(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	for _, x := range keptTypes() {
+		eachStruct(x, seen, func(x reflect.Type) {
+			data := Row(filled(x, 0).Addr().Interface())
+			list, err := elements(data)
+			if err != nil {
+				t.Fatalf("%v: %v", x, err)
+			}
+			fields, _ := list.([]any)
+			if len(fields) == 0 {
+				return
+			}
+			older := reflect.New(x)
+			if err := unmarshal(Row(fields[:len(fields)-1]), older.Interface()); err != nil {
+				t.Errorf("%v is not read without its last field: %v", x, err)
+			}
+			written := writtenFields(x)
+			if last := older.Elem().Field(written[len(written)-1]); !last.IsZero() {
+				t.Errorf("%v: the field that was not written reads as %v", x, last)
+			}
+			newer := reflect.New(x)
+			if err := unmarshal(Row(append(fields, []any{"new", 1})), newer.Interface()); err != nil {
+				t.Errorf("%v is not read with one field more: %v", x, err)
+			}
+			if again := Row(newer.Interface()); !bytes.Equal(again, data) {
+				t.Errorf("%v with one field more reads as %x instead of %x", x, again, data)
+			}
+		})
 	}
 }
