@@ -21,6 +21,7 @@ type Endpoint struct {
 	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
 	Open, Visitors bool
 	Dev            bool // development only
+	KeyInQuery     bool // the key is a parameter, as services that know no login send it
 	Webhook        bool // incoming-webhook bots may call it
 	Untimed        bool // a long poll: it does not count against the time a request may take
 	run            func(*Call) (any, error)
@@ -151,6 +152,8 @@ var endpoints = slices.Concat(
 	groupEndpoints,
 
 	historyEndpoints,
+
+	incomingEndpoints,
 
 	inviteEndpoints,
 

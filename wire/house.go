@@ -98,6 +98,8 @@ type Call struct {
 	Account *Account // nil for visitors
 	Params  *form.Values
 	Agent   string // the User-Agent header
+	// Body is the request's body as it came.
+	Body func() []byte
 	// Files are the files of a multipart body.
 	Files func() ([]File, error)
 	// Park takes the request out of its handler; the answer goes through the Reply. gone is called if the client

@@ -268,7 +268,7 @@ var sections = []section{
 
 	of("realm_emoji", func(s *state) { s.a["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.c.Site) }),
 
-	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", emptyList),
+	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects),
 
 	of("device", func(s *state) { s.a["devices"] = deviceObjects(s.DevicesOf(s.User)) }),
 }

@@ -15,6 +15,9 @@ func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated,
 // authenticate finds out who calls: HTTP Basic with address and API key. In the Basic path every failure has the code
 // UNAUTHORIZED; only the message tells the cause (protocol).
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
+	if e.KeyInQuery {
+		return s.queryKey(c)
+	}
 	header := string(ctx.Request.Header.Peek("Authorization"))
 	if header == "" {
 		if e.Visitors && c.Realm != 0 {
@@ -53,6 +56,24 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	}
 	if a.Bot == realm.IncomingWebhook && !e.Webhook {
 		return unauthorized("This API is not available to incoming webhook bots.")
+	}
+	c.Account, c.Caller.User = &a, a.User
+	return nil
+}
+
+// queryKey finds out who calls by the parameter api_key. Here each failure has a code of its own (protocol).
+func (s *Server) queryKey(c *wire.Call) error {
+	key, _ := c.Params.Get("api_key")
+	a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key))
+	switch {
+	case !wellFormedKey(key) || !ok:
+		return realm.Refuse(realm.Unauthenticated, "INVALID_API_KEY", "Invalid API key")
+	case a.Realm != c.Realm:
+		return realm.Bad("Account is not associated with this subdomain")
+	case c.Site.Closed:
+		return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", "This organization has been deactivated")
+	case !a.Active:
+		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
 	c.Account, c.Caller.User = &a, a.User
 	return nil

@@ -3,6 +3,7 @@
 package httpd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -298,6 +299,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	c.LoginFailed = func(who string) { s.logins.spend(who) }
 	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
+	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
 	c.Files = func() ([]wire.File, error) { return uploaded(ctx) }
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
