@@ -68,6 +68,9 @@ func Render(tex string, display bool, deadline time.Time) (html string, ok, late
 	if len(tex) > maxFormula {
 		return "", false, false
 	}
+	if time.Until(deadline) <= 0 {
+		return "", false, true // a free engine could be quick enough to answer nevertheless
+	}
 	wait := time.NewTimer(time.Until(deadline))
 	defer wait.Stop()
 	var e *engine
