@@ -45,8 +45,6 @@ type Page struct {
 // nil ends the looking.
 type Match func([]MessageID) []bool
 
-func (m Match) one(id MessageID) bool { return m == nil || m([]MessageID{id})[0] }
-
 // Spot is where an anchor is: at an id, or at the first match of a set.
 type Spot struct {
 	at    int64

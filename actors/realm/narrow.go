@@ -147,15 +147,6 @@ func (n *Narrowed) walk() (match Match, gaveUp *bool) {
 	}, &up
 }
 
-// has reports whether one message is in the result.
-func (n *Narrowed) has(id int64) bool {
-	if !n.ids.Has(id) {
-		return false
-	}
-	match, _ := n.walk()
-	return n.tests == nil || match([]MessageID{MessageID(id)})[0]
-}
-
 // condition is one term: as a set that is there already, or as one that would have to be put together; test tells it of
 // one message.
 type condition struct {

@@ -92,7 +92,9 @@ func TestWhatAnExportContains(t *testing.T) {
 	open := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "open"}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}}})
 	said := Do(s, ann, realm.SendMessage{ToChannel: true, Channel: open, Topic: "t", Body: realm.Body{Text: "to all"}}).ID
 	private := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "to Bo"}}).ID
-	has := func(kind string, id realm.MessageID) bool { return s.View(System).ExportedMessages(kind).Has(int64(id)) }
+	has := func(kind string, id realm.MessageID) bool {
+		return s.View(System).ExportedMessages(kind).Has(int64(id))
+	}
 	if !has(realm.PublicExport, said) || has(realm.PublicExport, private) || has(realm.ConsentExport, private) || !has(realm.CompleteExport, private) {
 		t.Error("an export contains what it must not, or lacks what it must have")
 	}

@@ -148,7 +148,7 @@ func (p *Pusher) testByAPNs(n wire.PushNote, d realm.PushToken) error {
 	case answer.StatusCode == http.StatusGone, answer.Reason == apns2.ReasonBadDeviceToken, answer.Reason == apns2.ReasonDeviceTokenNotForTopic, answer.Reason == apns2.ReasonUnregistered:
 		return wire.ErrNoDevice
 	}
-	return fmt.Errorf("Apple's push service refused: %d %s", answer.StatusCode, answer.Reason)
+	return fmt.Errorf("push service of Apple refused: %d %s", answer.StatusCode, answer.Reason)
 }
 
 func testText(n wire.PushNote) string {
@@ -177,7 +177,7 @@ func (p *Pusher) testByFCM(n wire.PushNote, d realm.PushToken) error {
 			return wire.ErrNoDevice
 		}
 	}
-	return fmt.Errorf("Google's push service refused: %d %s", status, failure.Error.Status)
+	return fmt.Errorf("push service of Google refused: %d %s", status, failure.Error.Status)
 }
 
 // post sends JSON and reads an answer of bounded size.
