@@ -165,6 +165,39 @@ type settingsForm struct {
 	OldPassword string           `form:"old_password"`
 	NewPassword string           `form:"new_password"`
 	Timezone    form.Opt[string] `form:"timezone"`
+	Target      *targetForm      `form:"target_users"`
+}
+
+// targetForm says whose preferences an administrator changes.
+type targetForm struct {
+	Users      []realm.UserID  `form:"user_ids"`
+	Groups     []realm.GroupID `form:"group_ids"`
+	SkipEdited bool            `form:"skip_if_already_edited"`
+}
+
+// changeOthers is PATCH /settings for others: only preferences, and not those that are their owner's alone.
+func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
+	refuse := func(name string) error {
+		return realm.Bad("Unsupported parameter combination: target_users, %s", name).With("parameters", "target_users, "+name)
+	}
+	for _, x := range []struct {
+		name string
+		set  bool
+	}{{"full_name", f.Name.Set}, {"email", f.Email.Set}, {"old_password", f.OldPassword != ""}, {"new_password", f.NewPassword != ""}, {"timezone", f.Timezone.Set}} {
+		if x.set {
+			return nil, refuse(x.name)
+		}
+	}
+	for _, v := range values {
+		if realm.OwnSetting(v.Name) {
+			return nil, refuse(v.Name)
+		}
+	}
+	if f.Target.Users == nil == (f.Target.Groups == nil) {
+		return nil, realm.Bad("target_users needs either user_ids or group_ids")
+	}
+	_, err := Play(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups, SkipEdited: f.Target.SkipEdited, Values: values})
+	return Answer{}, err
 }
 
 func settingsEndpoint(path string) Endpoint {
@@ -174,6 +207,9 @@ func settingsEndpoint(path string) Endpoint {
 func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
 	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.Human(); return nil, err }); err != nil {
 		return nil, err
+	}
+	if f.Target != nil {
+		return changeOthers(c, f, values)
 	}
 	cmd := realm.ChangeSettings{Values: values}
 	if f.Name.Set && strings.TrimSpace(f.Name.Value) != "" {

@@ -1,0 +1,87 @@
+package realm
+
+import "slices"
+
+// maxTargets is how many accounts one request may change the preferences of: each change is a fact of the same turn.
+const maxTargets = 10_000
+
+// ownSettings are the preferences an administrator cannot change for others (protocol): they are about consent and privacy.
+var ownSettings = map[string]bool{"allow_private_data_export": true, "email_address_visibility": true, "enable_digest_emails": true, "enable_login_emails": true,
+	"enable_marketing_emails": true, "presence_enabled": true, "send_private_typing_notifications": true, "send_stream_typing_notifications": true, "send_read_receipts": true}
+
+// OwnSetting reports whether a preference is its owner's alone.
+func OwnSetting(name string) bool { return ownSettings[name] }
+
+// ChangeOthersSettings asks to change preferences of accounts, named or by groups.
+type ChangeOthersSettings struct {
+	Users      []UserID
+	Groups     []GroupID
+	SkipEdited bool // leave alone what somebody has changed himself
+	Values     []SettingValue
+}
+
+func (c ChangeOthersSettings) Decide(t *Turn) (Done, error) {
+	me, err := t.Human()
+	if err != nil {
+		return Done{}, err
+	}
+	if !me.IsAdmin() {
+		return Done{}, errAdmin()
+	}
+	users, err := c.targets(t)
+	if err != nil {
+		return Done{}, err
+	}
+	for _, v := range c.Values {
+		if err := checkUserSetting(v); err != nil {
+			return Done{}, err
+		}
+	}
+	var facts []Fact
+	for _, u := range users {
+		for _, v := range c.Values {
+			_, edited := u.Settings[v.Name]
+			if u.Setting(v.Name) != v.Value && !(edited && c.SkipEdited) {
+				facts = append(facts, t.settingChange(u, v))
+			}
+		}
+	}
+	for _, f := range facts {
+		t.Record(f)
+	}
+	return Done{}, nil
+}
+
+// targets is the people meant, each once.
+func (c ChangeOthersSettings) targets(t *Turn) (out []*User, err error) {
+	for _, id := range c.Users {
+		u := t.Find(id)
+		switch {
+		case u == nil || u.System:
+			return nil, errNoUser()
+		case !u.Active:
+			return nil, errDeactivated()
+		case u.IsBot():
+			return nil, Bad("Bots have no settings")
+		}
+	}
+	for _, id := range c.Groups {
+		if g := t.groups.find(id); g == nil || g.Deactivated {
+			return nil, Bad("Invalid user group")
+		}
+	}
+	named := ascending(slices.Clone(c.Users))
+	for _, u := range t.people() {
+		meant := contains(named, u.ID)
+		for _, g := range c.Groups {
+			meant = meant || t.InGroup(u, g)
+		}
+		if meant {
+			out = append(out, u)
+		}
+	}
+	if len(out) > maxTargets {
+		return nil, Bad("Too many users: at most %d", maxTargets)
+	}
+	return out, nil
+}
