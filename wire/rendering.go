@@ -200,10 +200,10 @@ func resolve(v realm.View, refs markdown.Refs, d *dialect) *references {
 	k := &references{dialect: d, byName: map[string]markdown.User{}, byID: map[int64]markdown.User{}, groups: map[string]markdown.Group{},
 		channels: map[string]markdown.Channel{}, topics: map[topicRef]int64{}, uploads: map[string]markdown.UploadMeta{}}
 	for _, ref := range upTo(refs.Users) {
-		if u := v.Find(realm.UserID(ref.ID)); u != nil {
+		if u := v.Find(realm.UserID(ref.ID)); u != nil && v.MaySee(u) {
 			k.byID[int64(u.ID)] = markdown.User{ID: int64(u.ID), FullName: u.Name, Active: u.Active}
 		}
-		if u := v.FindByName(ref.Name); u != nil {
+		if u := v.FindByName(ref.Name); u != nil && v.MaySee(u) {
 			k.byName[fold(ref.Name)] = markdown.User{ID: int64(u.ID), FullName: u.Name, Active: u.Active}
 		}
 	}

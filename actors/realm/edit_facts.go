@@ -52,13 +52,15 @@ func (p *editing) carryOut(t *Turn) Edited {
 }
 
 func (t *Turn) contentEdit(p *editing) *ContentEdit {
-	probe := &MessageSent{ID: p.Message, Sender: p.i.Sender.ID, Channel: p.i.Channel, TopicName: p.i.Topic, Content: p.Content.Content}
+	content := p.Content.Content
+	content.Attachments = t.sharable(p.me, content.Attachments)
+	probe := &MessageSent{ID: p.Message, Sender: p.i.Sender.ID, Channel: p.i.Channel, TopicName: p.i.Topic, Content: content}
 	for _, u := range p.i.People {
 		probe.People = append(probe.People, u.ID)
 	}
 	m := t.message(p.Message)
 	t.reach(probe, func(u UserID) bool { return t.received(u, p.Message, m) })
-	return &ContentEdit{Version: p.i.Ref.Version + 1, Content: p.Content.Content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
+	return &ContentEdit{Version: p.i.Ref.Version + 1, Content: content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
 		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
 }
 

@@ -96,6 +96,7 @@ func (c SendMessage) Decide(t *Turn) (Sent, error) {
 // plan decides whether the message may be sent, and where to.
 func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
 	f := &MessageSent{Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID, Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData}
+	f.Content.Attachments = t.sharable(me, c.Content.Attachments)
 	if c.ReadBySender {
 		f.ReadBy = append(f.ReadBy, me.ID)
 	}

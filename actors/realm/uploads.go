@@ -136,18 +136,22 @@ func (r *Realm) uploadAt(path string) *Upload {
 	return nil
 }
 
-// VisibleUpload is an uploaded file the caller may see: his own, or one that a message he may read uses.
+// VisibleUpload is an uploaded file the caller may see.
 func (v View) VisibleUpload(path string) (Upload, bool) {
 	u := v.uploadAt(path)
 	if u == nil {
 		return Upload{}, false
 	}
-	me := v.Me()
-	if v.System || me != nil && u.Owner == me.ID {
-		return *u, true
+	return *u, v.System || v.maySeeUpload(v.Me(), u)
+}
+
+// maySeeUpload reports whether a file is the user's own, or used by a message he may read; nobody is a spectator.
+func (v View) maySeeUpload(me *User, u *Upload) bool {
+	if me != nil && u.Owner == me.ID {
+		return true
 	}
 	seen := false
-	if s := v.by.usedBy[path]; s != nil {
+	if s := v.by.usedBy[u.Path]; s != nil {
 		s.Each(func(id int64) bool {
 			if m := v.message(MessageID(id)); m != nil && v.mayRead(me, MessageID(id), m) {
 				seen = true
@@ -155,7 +159,18 @@ func (v View) VisibleUpload(path string) (Upload, bool) {
 			return !seen
 		})
 	}
-	return *u, seen
+	return seen
+}
+
+// sharable is the files among paths that a message of this author opens to its readers: those he may see himself. Else
+// whoever knows an address, from a channel he left, could open the file by writing the address in a message of his own.
+func (t *Turn) sharable(me *User, paths []string) (out []string) {
+	for _, p := range paths {
+		if u := t.uploadAt(p); u == nil || t.maySeeUpload(me, u) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // UploadAt is what rendering needs to know of a file, if the caller may see it.

@@ -35,3 +35,31 @@ func TestUploadIsSeenByWhoMayReadAMessageWithIt(t *testing.T) {
 	}
 	Refused(s, ann, realm.SaveUpload{Name: "x", Size: 11, Quota: 10}, "REALM_UPLOAD_QUOTA")
 }
+
+func TestUploadIsNotOpenedByWhoMayNotSeeIt(t *testing.T) {
+	s := New(t)
+	ann, bo, cy := s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
+	u := Do(s, ann, realm.SaveUpload{Name: "plan.txt", Type: "text/plain", Hash: "ab12", Size: 10})
+	sees := func(who realm.UserID) bool { _, ok := s.View(who).VisibleUpload(u.Path); return ok }
+	with := realm.Content{Attachments: []string{u.Path}, Attachment: true}
+	write := func(from, to realm.UserID, x realm.Content) realm.MessageID {
+		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: x}).ID
+	}
+	write(bo, cy, with)
+	if sees(bo) || sees(cy) {
+		t.Fatal("writing a file's address opened it")
+	}
+	id := write(bo, cy, realm.Content{})
+	Do(s, bo, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{Body: realm.Body{Text: "look at this"}, Content: with}})
+	if sees(bo) || sees(cy) {
+		t.Fatal("editing a file's address into a message opened it")
+	}
+	write(ann, bo, with)
+	if !sees(bo) || sees(cy) {
+		t.Fatal("a file in a direct message is for its people")
+	}
+	write(bo, cy, with)
+	if !sees(cy) {
+		t.Fatal("who may see a file may pass it on")
+	}
+}

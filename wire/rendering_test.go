@@ -1,0 +1,26 @@
+package wire
+
+import (
+	"fmt"
+	"testing"
+
+	"parley/actors/realm"
+	"parley/wire/markdown"
+)
+
+func TestMentionsTellGuestsNothingOfStrangers(t *testing.T) {
+	h, ids := newHall(t, 6, 0)
+	guest, stranger := ids[3], ids[5]
+	play(t, h, ids[0], realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: h.r.SystemGroup("role:members")}}}})
+	name := h.r.Find(stranger).Name
+	for who, known := range map[realm.UserID]bool{guest: false, ids[4]: true} {
+		for _, text := range []string{fmt.Sprintf("@**|%d**", stranger), "@_**" + name + "**", fmt.Sprintf("@**%s|%d**", name, stranger)} {
+			k := resolve(h.r.ViewAs(realm.Caller{User: who}, 1_700_000_000), markdown.Scan(text), &dialect{})
+			_, byID := k.UserByID(int64(stranger))
+			_, byName := k.UserByName(name)
+			if (byID || byName) != known {
+				t.Errorf("user %d writes %s: the mention names the stranger: %v, want %v", who, text, byID || byName, known)
+			}
+		}
+	}
+}
