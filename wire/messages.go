@@ -131,7 +131,7 @@ type summaryForm struct {
 
 // summarize: this server has no model to ask, which registrations say in server_can_summarize_topics.
 func summarize(*Call, summaryForm) (Answer, error) {
-	return nil, realm.Bad("AI features are not enabled on this server.")
+	return nil, realm.Bad("Topic summaries are not enabled on this server.")
 }
 
 type renderForm struct {
