@@ -94,5 +94,18 @@ func makeDemo(h *actors.House, url string, out io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	// Web-public channels can only be made while visitors are let in; the demo then leaves that decision to whoever tries it.
+	visitors := func(in bool) error {
+		_, err := do(h, id, olive, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: in}}})
+		return err
+	}
+	if err := visitors(true); err != nil {
+		return err
+	}
+	house := append(everyone[:len(everyone):len(everyone)], realm.Principal{ID: ids["gus@example.org"]}, realm.Principal{ID: ids["demo-bot@example.org"]})
+	const openHouse = "For everybody, guests and visitors included"
+	if _, err := do(h, id, olive, realm.Subscribe{Channels: []realm.Joining{{Name: "open house", Description: openHouse, DescriptionHTML: "<p>" + openHouse + "</p>"}}, New: realm.NewChannel{WebPublic: true}, Principals: house, Fatal: true}); err != nil {
+		return err
+	}
+	return visitors(false)
 }
