@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -258,13 +259,12 @@ func followPresence(c *Call, a realm.ChangedSettings) error {
 	if !a.Hide && !a.Show {
 		return nil
 	}
-	row := c.House.HidePresence
+	var row presence.Row
 	if a.Show {
-		r, _ := c.House.ReportPresence(c.Realm, c.Caller.User, true)
-		_, err := Play(c, realm.TellPresence{User: r.User, Active: r.Active, Connected: r.Connected, Max: maxPresenceReceivers})
-		return err
+		row, _ = c.House.ReportPresence(c.Realm, c.Caller.User, true)
+	} else {
+		row = c.House.HidePresence(c.Realm, c.Caller.User)
 	}
-	r := row(c.Realm, c.Caller.User)
-	_, err := Play(c, realm.TellPresence{User: r.User, Active: r.Active, Connected: r.Connected, Max: maxPresenceReceivers})
+	_, err := Play(c, realm.TellPresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxReceivers})
 	return err
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -131,5 +130,3 @@ func statusChanged(e *realm.StatusChanged, to *To) any {
 	}
 	return o
 }
-
-const maxPresenceReceivers = presence.MaxReceivers

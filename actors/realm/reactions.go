@@ -33,19 +33,11 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	e := Reaction{User: me.ID, Name: c.Name, Code: c.Code, Type: c.Type}
-	if e.Code == "" || e.Type == "" {
-		code, kind, ok := t.emojiNamed(c)
-		if !ok {
-			return Done{}, Bad("Emoji '%s' does not exist", c.Name)
-		}
-		if e.Code == "" {
-			e.Code = code
-		}
-		if e.Type == "" {
-			e.Type = kind
-		}
+	e, err := t.completeEmoji(c)
+	if err != nil {
+		return Done{}, err
 	}
+	e.User = me.ID
 	there := -1
 	for n, x := range i.Reactions {
 		if x.Type != e.Type || x.Code != e.Code {
@@ -223,18 +215,28 @@ func (f *ReactionRemoved) tell(r *Realm) []Notice {
 
 // EmojiFor is the emoji a request names, by whatever of name, code and type it gave.
 func (v View) EmojiFor(c AddReaction) (Reaction, error) {
-	e := Reaction{Name: c.Name, Code: c.Code, Type: c.Type}
-	if e.Code == "" || e.Type == "" {
-		code, kind, ok := v.emojiNamed(c)
-		if !ok {
-			return e, Bad("Emoji '%s' does not exist", c.Name)
-		}
-		if e.Code == "" {
-			e.Code = code
-		}
-		if e.Type == "" {
-			e.Type = kind
-		}
+	e, err := v.completeEmoji(c)
+	if err != nil {
+		return e, err
 	}
 	return e, v.checkEmoji(e, c)
+}
+
+// completeEmoji fills in what of code and type a request left to the name.
+func (v View) completeEmoji(c AddReaction) (Reaction, error) {
+	e := Reaction{Name: c.Name, Code: c.Code, Type: c.Type}
+	if e.Code != "" && e.Type != "" {
+		return e, nil
+	}
+	code, kind, ok := v.emojiNamed(c)
+	if !ok {
+		return e, Bad("Emoji '%s' does not exist", c.Name)
+	}
+	if e.Code == "" {
+		e.Code = code
+	}
+	if e.Type == "" {
+		e.Type = kind
+	}
+	return e, nil
 }

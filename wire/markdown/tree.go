@@ -360,30 +360,10 @@ func entity(s string) int {
 // entityLimit is how many bytes a character reference may have; longer runs are text. It keeps escaping linear.
 const entityLimit = 64
 
-func escapeText(out []byte, s string) []byte {
-	from := 0
-	for i := 0; i < len(s); i++ {
-		var to string
-		switch s[i] {
-		case '&':
-			if entity(s[i:min(len(s), i+entityLimit)]) > 0 {
-				continue
-			}
-			to = "&amp;"
-		case '<':
-			to = "&lt;"
-		case '>':
-			to = "&gt;"
-		default:
-			continue
-		}
-		out = append(append(out, s[from:i]...), to...)
-		from = i + 1
-	}
-	return append(out, s[from:]...)
-}
+func escapeText(out []byte, s string) []byte { return escape(out, s, false) }
+func escapeAttr(out []byte, s string) []byte { return escape(out, s, true) }
 
-func escapeAttr(out []byte, s string) []byte {
+func escape(out []byte, s string, quotes bool) []byte {
 	from := 0
 	for i := 0; i < len(s); i++ {
 		var to string
@@ -398,6 +378,9 @@ func escapeAttr(out []byte, s string) []byte {
 		case '>':
 			to = "&gt;"
 		case '"':
+			if !quotes {
+				continue
+			}
 			to = "&quot;"
 		default:
 			continue
