@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // carryOut records what was checked.
 func (p *editing) carryOut(t *Turn) Edited {
 	var answer Edited
@@ -83,6 +85,8 @@ type ContentEdit struct {
 	Alerted        []UserID
 	Rendering      bool // the text stays, it is only rendered anew
 	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
+
+	uses []string `msgpack:"-"` // the files that only one of the two texts names
 }
 
 // MessageMove is messages that change their topic or channel together.
@@ -128,6 +132,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	}
 	r.unindexContent(id, m)
 	e := r.changeExtra(id)
+	c.uses = differing(e.Attachments, c.Content.Attachments)
 	rev := Revision{User: f.User, At: f.At, Content: true, Version: e.Version}
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
 		rev = f.Move.revision(r, m, rev)
@@ -138,6 +143,18 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	e.Attachments = c.Content.Attachments
 	m.bits = m.bits&(bitLive|bitExtra) | c.Content.bits()
 	r.indexContent(id, m)
+}
+
+// differing is what only one of two lists has.
+func differing(a, b []string) (out []string) {
+	for _, x := range [][2][]string{{a, b}, {b, a}} {
+		for _, s := range x[0] {
+			if !slices.Contains(x[1], s) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
 }
 
 // revision adds a move to an entry of a message's history.
@@ -250,6 +267,14 @@ func (r *Realm) spelled(c ChannelID, name string, otherwise TopicID) TopicID {
 }
 
 func (f *MessageUpdated) tell(r *Realm) []Notice {
+	out := f.tellUpdate(r)
+	if f.Content != nil {
+		out = append(out, r.tellUses(f.Content.uses)...)
+	}
+	return out
+}
+
+func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 	m := r.message(f.Message)
 	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
 	to := r.hearers(f.Message, m)

@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"slices"
 	"testing"
 
 	"parley/actors/realm"
@@ -61,5 +62,38 @@ func TestUploadIsNotOpenedByWhoMayNotSeeIt(t *testing.T) {
 	write(bo, cy, with)
 	if !sees(cy) {
 		t.Fatal("who may see a file may pass it on")
+	}
+}
+
+func TestEditTellsTheUploaderWhichMessagesUseAFile(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	a := Do(s, ann, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: "aa", Size: 10})
+	b := Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 20})
+	with := func(paths ...string) realm.Content { return realm.Content{Attachments: paths, Attachment: len(paths) > 0} }
+	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path)}).ID
+	version := uint16(0)
+	edit := func(c realm.Content) (uses map[string][]realm.MessageID) {
+		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c}})
+		version++
+		uses = map[string][]realm.MessageID{}
+		for _, e := range s.Heard(ann) {
+			if x, ok := e.(*realm.AttachmentChanged); ok {
+				if x.New || x.Used != 30 {
+					t.Errorf("told %+v", x)
+				}
+				uses[x.Attachment.Name] = x.Attachment.Messages
+			}
+		}
+		return uses
+	}
+	if got := edit(with(b.Path)); len(got) != 2 || len(got["a.txt"]) != 0 || !slices.Equal(got["b.txt"], []realm.MessageID{id}) {
+		t.Errorf("one file in place of the other: %v", got)
+	}
+	if got := edit(with(b.Path)); len(got) != 0 {
+		t.Errorf("the same file as before: %v", got)
+	}
+	if got := edit(with()); len(got) != 1 || len(got["b.txt"]) != 0 {
+		t.Errorf("no file any more: %v", got)
 	}
 }
