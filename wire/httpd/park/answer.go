@@ -165,6 +165,7 @@ var (
 	refuseConnsPerIP = &refusal{429, reasonConnsPerIP, "Too many connections from your address", "RATE_LIMIT_HIT"}
 	refuseActive     = &refusal{503, reasonActive, "Server is busy", ""}
 	refuseBodies     = &refusal{503, reasonBodies, "Server is busy", ""}
+	refuseStreams    = &refusal{503, reasonStreams, "Server is busy", ""}
 	refuseSlowers    = &refusal{503, reasonSlowClients, "Server is busy", ""}
 )
 

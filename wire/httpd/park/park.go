@@ -14,8 +14,10 @@
 //   - A request reaches fasthttp only after its head passed a gate stricter than fasthttp or net/http (head.go), and
 //     fasthttp is shown exactly one request at a time, framed by the gate. So nobody behind or before this server can
 //     read the same bytes as different requests. Refusals are JSON in the protocol's error form, and close.
-//   - Bodies are read before the handler runs, and multipart bodies are left unparsed for the handler. Handlers must
-//     not hijack, and nothing of a RequestCtx, its Conn included, outlives its handler.
+//   - Bodies are read before the handler runs, and multipart bodies are left unparsed for the handler. Only where
+//     Config.Streams says so the handler reads the body itself, as it comes, from RequestBodyStream: such a request
+//     holds its buffers but never its body. One it leaves unread ends the connection. Handlers must not hijack, and
+//     nothing of a RequestCtx, its Conn included, outlives its handler.
 //
 // On Linux, TCP connections live in an edge-triggered epoll. TLS, other listeners and other systems use one blocked
 // goroutine a connection; the API is the same.
@@ -61,6 +63,9 @@ type Config struct {
 	// BodyLimit may allow a request more (or less) body than MaxBody, by method and target (path and query as sent).
 	BodyLimit func(method, target []byte) int
 
+	// Streams tells which requests' handlers read the body themselves. Such a handler must not ask for PostBody, nor park.
+	Streams func(method, target []byte) bool
+
 	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, uploads ask for more through BodyLimit
 	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in a URL, with cookies, fits twice
 
@@ -77,6 +82,7 @@ type Config struct {
 	MaxActive     int // requests being handled at once, each ~20 kB of stack and buffers; 8,192
 	MaxSlow       int // requests held up by a slow body or reader at once, same cost (without epoll: as active); 1,024
 	MaxBodies     int // bytes of request bodies in memory at once: announced lengths are allocated unseen; 512 MiB
+	MaxStreams    int // requests whose handlers read the body as it comes, at once: about 150 kB of buffers and a file each; 64
 	MaxPending    int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
 }
 
@@ -108,6 +114,7 @@ func (c *Config) defaults() {
 	def(&c.MaxActive, 8192)
 	def(&c.MaxSlow, 1024)
 	def(&c.MaxBodies, 512<<20)
+	def(&c.MaxStreams, 64)
 	def(&c.MaxPending, 64<<20)
 }
 
@@ -123,6 +130,7 @@ const (
 type Server struct {
 	cfg   Config
 	fast  *fasthttp.Server
+	flow  *fasthttp.Server // for requests whose handlers read the body
 	began time.Time
 	date  atomic.Pointer[string] // of this second, as HTTP writes it
 	extra atomic.Pointer[string] // the header lines handlers set before Park last time; most set the same
@@ -161,21 +169,26 @@ func New(cfg Config) *Server {
 		perIP:     map[netip.Addr]int{},
 		stop:      make(chan struct{}),
 	}
-	s.fast = &fasthttp.Server{
-		Handler:                      s.handle,
-		ErrorHandler:                 s.handleError,
-		Name:                         cfg.Name,
-		NoDefaultServerHeader:        cfg.Name == "",
-		ReadBufferSize:               cfg.MaxHeader + 1,
-		MaxRequestBodySize:           math.MaxInt, // the gate limits bodies
-		Concurrency:                  math.MaxInt32,
-		DisablePreParseMultipartForm: true,
-		ReduceMemoryUsage:            true,
-		Logger:                       quiet{},
-	}
+	s.fast, s.flow = s.parser(false), s.parser(true)
 	s.setDate(s.began)
 	go s.sweep()
 	return s
+}
+
+func (s *Server) parser(streams bool) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      s.handle,
+		ErrorHandler:                 s.handleError,
+		Name:                         s.cfg.Name,
+		NoDefaultServerHeader:        s.cfg.Name == "",
+		ReadBufferSize:               s.cfg.MaxHeader + 1,
+		MaxRequestBodySize:           math.MaxInt, // the gate limits bodies
+		Concurrency:                  math.MaxInt32,
+		DisablePreParseMultipartForm: true,
+		StreamRequestBody:            streams,
+		ReduceMemoryUsage:            true,
+		Logger:                       quiet{},
+	}
 }
 
 // quiet keeps fasthttp's own lines out of the log: what they tell of clients is counted in Stats.
@@ -392,25 +405,56 @@ func household(ip netip.Addr) netip.Addr {
 
 // serveRequest lets fasthttp handle the request that is there, unless the server has its hands full.
 func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
-	active, bodies := int64(1), r.head.length
+	active, bodies, streams := int64(1), r.head.length, int64(0)
 	if bodies < 0 {
 		bodies = r.limit // chunked: as much as it may become
+	}
+	if r.stream {
+		bodies, streams = 0, 1
 	}
 	defer func() {
 		s.active.Add(-active)
 		s.bodies.Add(-bodies)
+		s.streams.Add(-streams)
 	}()
+	if s.streams.Add(streams) > int64(s.cfg.MaxStreams) && r.stream {
+		return refuseStreams
+	}
 	if s.active.Add(active) > int64(s.cfg.MaxActive) {
 		return refuseActive
 	}
 	if s.bodies.Add(bodies) > int64(s.cfg.MaxBodies) && bodies > 0 {
 		return refuseBodies
 	}
+	if r.stream {
+		s.flow.ServeConn(conn)
+		return nil
+	}
 	s.fast.ServeConn(conn) // its error is the connection's end, which request tells better
 	return nil
 }
 
-// handle is what fasthttp calls: the request is complete, nothing more is read for it.
+// endStream sees to it that nothing of a body its handler left unread is taken for the next request.
+func (s *Server) endStream(ctx *fasthttp.RequestCtx, r *request) {
+	var fault *refusal
+	if errors.As(r.fault, &fault) { // what the client did wrong in the middle of it; the handler only saw it end
+		s.refused[fault.reason].Add(1)
+		r.link.send(s.appendRefusal(nil, fault))
+		r.mute = true
+	}
+	body := ctx.RequestBodyStream()
+	if body == nil {
+		return
+	}
+	if !r.unread() { // all of it is in fasthttp's buffer, so this does not wait
+		if _, err := io.Copy(io.Discard, body); err == nil {
+			return
+		}
+	}
+	ctx.SetConnectionClose()
+}
+
+// handle is what fasthttp calls: the request is complete, nothing more is read for it, unless its handler reads the body.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := requestOf(ctx)
 	s.requests.Add(1)
@@ -435,6 +479,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		}
 	}()
 	s.cfg.Handler(ctx)
+	if r.stream {
+		s.endStream(ctx, r)
+	}
 }
 
 // handleError answers what went wrong before the handler: the gate's refusals of a body, slow senders, broken ends.

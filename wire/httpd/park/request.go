@@ -26,6 +26,7 @@ type request struct {
 
 	head   head
 	limit  int64 // bytes its body may have
+	stream bool  // its handler reads the body
 	ready  int   // bytes of buf[at:] fasthttp may read
 	left   int64 // body bytes still to come from the link, when the length is known
 	chunks chunks
@@ -116,6 +117,7 @@ func (r *request) arrived(cfg *Config) (bool, *refusal) {
 	if cfg.BodyLimit != nil {
 		r.limit = int64(cfg.BodyLimit(r.head.method, r.head.target))
 	}
+	r.stream = cfg.Streams != nil && r.head.length != 0 && cfg.Streams(r.head.method, r.head.target)
 	r.head.method, r.head.target = nil, nil // they point into buf, which moves
 	if r.head.length > r.limit {
 		return false, refuseBodySize

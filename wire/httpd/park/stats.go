@@ -19,14 +19,16 @@ const (
 	reasonSlowClients
 	reasonBodies
 	reasonPending
+	reasonStreams
 	reasons // how many there are
 )
 
 var reasonNames = [reasons]string{"malformed", "http_version", "header_size", "body_size", "content_encoding",
-	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending"}
+	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending", "streams"}
 
 type counters struct {
 	open, parked, active, slow, bodies, pending  atomic.Int64
+	streams                                      atomic.Int64
 	accepted, requests, parks, answers, departed atomic.Int64
 	stuck, panics, bytesIn, bytesOut             atomic.Int64
 	refused                                      [reasons]atomic.Int64
@@ -39,6 +41,7 @@ type Stats struct {
 	Active  int // requests in handlers (or being read or written) now
 	Slow    int // of these, held up by their client now
 	Bodies  int // bytes of request bodies that are held or announced now
+	Streams int // requests whose handlers read the body, now
 	Pending int // bytes of parked answers that sockets did not take at once, now
 
 	Accepted, Requests int64
@@ -59,6 +62,7 @@ func (s *Server) Stats() Stats {
 		Active:   int(s.active.Load()),
 		Slow:     int(s.slow.Load()),
 		Bodies:   int(s.bodies.Load()),
+		Streams:  int(s.streams.Load()),
 		Pending:  int(s.pending.Load()),
 		Accepted: s.accepted.Load(),
 		Requests: s.requests.Load(),
