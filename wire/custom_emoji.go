@@ -56,18 +56,26 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	if len(image) > MaxEmoji {
 		return nil, fileError(ErrFileTooLarge, MaxEmoji>>20)
 	}
-	hash, kind, _, width, height, err := c.Tools.Files.SaveUpload(c.Realm, bytes.NewReader(image), MaxEmoji)
+	x, err := c.Tools.Files.SaveUpload(c.Realm, bytes.NewReader(image), MaxEmoji)
 	if err != nil {
 		return nil, fileError(err, MaxEmoji>>20)
 	}
-	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, kind) || width <= 0 || height <= 0 {
-		return nil, fileError(ErrNoImage, 0) // the bytes stay until somebody who uploads the same deletes them
+	err = emojiImage(x)
+	if err == nil {
+		_, err = Play(c, realm.AddEmoji{Name: f.Name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Type == "image/gif" && moves(image)})
 	}
-	if width*height > maxEmojiPixels {
-		return nil, fileError(ErrPixels, 0)
+	return Answer{}, errors.Join(err, c.release(x.Hash, err))
+}
+
+// emojiImage refuses what cannot be shown as an emoji.
+func emojiImage(x SavedFile) error {
+	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, x.Type) || x.Width <= 0 || x.Height <= 0 {
+		return fileError(ErrNoImage, 0)
 	}
-	_, err = Play(c, realm.AddEmoji{Name: f.Name, BuiltIn: builtIn, Hash: hash, Kind: kind, Animated: kind == "image/gif" && moves(image)})
-	return Answer{}, err
+	if x.Width*x.Height > maxEmojiPixels {
+		return fileError(ErrPixels, 0)
+	}
+	return nil
 }
 
 var errGIF = errors.New("no GIF")

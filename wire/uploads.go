@@ -48,22 +48,34 @@ const (
 // File is one file of a multipart body.
 type File struct {
 	Name string
-	Size int64
+	Size int64 // -1: not known before it has been read
 	Open func() (io.ReadCloser, error)
 }
 
 // Files keeps uploaded bytes.
 type Files interface {
-	// SaveUpload writes an organization's file and returns when it is on disk; its type is sniffed.
-	SaveUpload(id realm.ID, r io.Reader, limit int64) (hash, contentType string, size int64, width, height int, err error)
+	// SaveUpload writes an organization's file and returns when it is on disk. The content stays at least until Release.
+	SaveUpload(id realm.ID, r io.Reader, limit int64) (SavedFile, error)
+	// Release ends what SaveUpload began; with used, which tells whether anybody has the content noted, unused content goes.
+	Release(hash string, used func() (bool, error)) error
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
-	Remove(hash string) error
+	// Remove deletes content unless used says otherwise, or somebody is just saving the same.
+	Remove(hash string, used func() (bool, error)) error
 	RemoveExport(name string) error
+}
+
+// SavedFile describes a file that was written.
+type SavedFile struct {
+	Hash          string // of the content and the organization: names it
+	Size          int64
+	Type          string // sniffed, never what the client claims
+	Width, Height int    // of an image, else 0
 }
 
 // The errors of Files that are the caller's.
 var (
+	ErrNoFile       = errors.New("file is empty")
 	ErrFileTooLarge = errors.New("file too large")
 	ErrNoImage      = errors.New("not an image")
 	ErrPixels       = errors.New("image has too many pixels")
@@ -72,6 +84,8 @@ var (
 // fileError words what a file was refused for.
 func fileError(err error, megabytes int) error {
 	switch {
+	case errors.Is(err, ErrNoFile):
+		return realm.Bad(missingFile)
 	case errors.Is(err, ErrFileTooLarge):
 		return realm.Bad("Uploaded file is larger than the allowed limit of %d MiB", megabytes)
 	case errors.Is(err, ErrNoImage):
@@ -97,8 +111,10 @@ func oneFile(c *Call, missing string) (File, error) {
 	return files[0], nil
 }
 
+const missingFile = "You must specify a file to upload"
+
 func upload(c *Call, _ none) (Answer, error) {
-	f, err := oneFile(c, "You must specify a file to upload")
+	f, err := oneFile(c, missingFile)
 	if err != nil {
 		return nil, err
 	}
@@ -107,16 +123,37 @@ func upload(c *Call, _ none) (Answer, error) {
 		return nil, err
 	}
 	defer r.Close()
-	hash, kind, size, w, h, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxUpload)
+	saved, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxUpload)
 	if err != nil {
 		return nil, fileError(err, MaxUpload>>20)
 	}
-	u, err := Play(c, realm.SaveUpload{Name: f.Name, Type: kind, Hash: hash, Size: size, Width: w, Height: h, Quota: c.Tools.UploadQuota})
+	u, err := noteUpload(c, f.Name, saved)
 	if err != nil {
 		return nil, err
 	}
 	url := "/user_uploads/" + u.Path
 	return Answer{"url": url, "uri": url, "filename": u.Name}, nil
+}
+
+// noteUpload gives a file that was written its row; if that is refused the file goes.
+func noteUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
+	u, err := Play(c, realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Quota: c.Tools.UploadQuota})
+	return u, errors.Join(err, c.release(x.Hash, err))
+}
+
+// release ends what SaveUpload began. If the content was not noted, and nobody else has it, it goes.
+func (c *Call) release(hash string, err error) error {
+	if err == nil {
+		return c.Tools.Files.Release(hash, nil)
+	}
+	return c.Tools.Files.Release(hash, c.usesContent(hash))
+}
+
+// usesContent asks the realm whether it has a row of that content.
+func (c *Call) usesContent(hash string) func() (bool, error) {
+	return func() (bool, error) {
+		return Look(c, func(v realm.View) (bool, error) { return v.UsesContent(hash), nil })
+	}
 }
 
 type uploadPathForm struct {
@@ -193,7 +230,7 @@ type attachmentForm struct {
 func deleteAttachment(c *Call, f attachmentForm) (Answer, error) {
 	hash, err := Play(c, realm.DeleteUpload{ID: f.ID})
 	if err == nil && hash != "" {
-		err = c.Tools.Files.Remove(hash)
+		err = c.Tools.Files.Remove(hash, c.usesContent(hash))
 	}
 	return Answer{}, err
 }

@@ -220,17 +220,21 @@ func (c DeleteUpload) Decide(t *Turn) (string, error) {
 		return "", Bad("Invalid attachment")
 	}
 	hash := u.Hash
-	if t.usesFile(hash) {
+	t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
+	if t.UsesContent(hash) {
 		hash = ""
 	}
-	for _, o := range t.nouns.uploads.rows {
-		if o.ID != u.ID && o.Hash == hash {
-			hash = ""
-			break
+	return hash, nil
+}
+
+// UsesContent reports whether a file or an emoji has these bytes.
+func (v View) UsesContent(hash string) bool {
+	for _, o := range v.nouns.uploads.rows {
+		if o.Hash == hash {
+			return true
 		}
 	}
-	t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
-	return hash, nil
+	return v.usesFile(hash)
 }
 
 // UploadDeleted says a file is gone; messages that use it keep a link to nothing.

@@ -70,7 +70,9 @@ func TestEditTellsTheUploaderWhichMessagesUseAFile(t *testing.T) {
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	a := Do(s, ann, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: "aa", Size: 10})
 	b := Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 20})
-	with := func(paths ...string) realm.Content { return realm.Content{Attachments: paths, Attachment: len(paths) > 0} }
+	with := func(paths ...string) realm.Content {
+		return realm.Content{Attachments: paths, Attachment: len(paths) > 0}
+	}
 	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path)}).ID
 	version := uint16(0)
 	edit := func(c realm.Content) (uses map[string][]realm.MessageID) {

@@ -16,9 +16,13 @@ import (
 // fileStore gives the store of files the errors endpoints know.
 type fileStore struct{ s *files.Store }
 
-func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (hash, kind string, size int64, w, h int, err error) {
+func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
 	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
-	return x.Hash, x.Type, x.Size, x.Width, x.Height, known(err)
+	return wire.SavedFile(x), known(err)
+}
+
+func (f fileStore) Release(hash string, used func() (bool, error)) error {
+	return f.s.Release(hash, used)
 }
 
 func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
@@ -31,7 +35,9 @@ func (f fileStore) SaveLogo(r io.Reader, limit int64) (string, error) {
 	return name, known(err)
 }
 
-func (f fileStore) Remove(hash string) error { return f.s.Remove(hash) }
+func (f fileStore) Remove(hash string, used func() (bool, error)) error {
+	return f.s.Remove(hash, used)
+}
 
 func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
 
@@ -39,6 +45,8 @@ func known(err error) error {
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return wire.ErrFileTooLarge
+	case errors.Is(err, files.ErrEmpty):
+		return wire.ErrNoFile
 	case errors.Is(err, files.ErrNoImage):
 		return wire.ErrNoImage
 	case errors.Is(err, files.ErrPixels):

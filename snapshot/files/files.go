@@ -17,13 +17,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // "
 )
 
-// Store is a directory of files.
-type Store struct{ dir string }
+// Store is a directory of files. It may be used by many goroutines.
+type Store struct {
+	dir string
+
+	mu     sync.Mutex
+	saving map[string]int // how many are saving content of a hash: it is not to be removed under their hands
+}
 
 // Limits of pictures: pixels bound what decoding may cost (a small file can claim a huge picture), sizes are in pixels.
 const (
@@ -37,6 +43,7 @@ const (
 // Errors a caller may be told of.
 var (
 	ErrTooLarge = errors.New("file too large")
+	ErrEmpty    = errors.New("file is empty")
 	ErrNoImage  = errors.New("not an image")
 	ErrPixels   = errors.New("image has too many pixels")
 )
@@ -56,7 +63,7 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(f)
 	}
-	return &Store{dir}, nil
+	return &Store{dir: dir, saving: map[string]int{}}, nil
 }
 
 // Saved describes a file that was written.
@@ -70,8 +77,12 @@ type Saved struct {
 // sniffed is how many bytes decide the content type.
 const sniffed = 512
 
+// copyBuffer is how many bytes of a file are in memory at once while it is written.
+const copyBuffer = 64 << 10
+
 // Save writes a file of at most limit bytes and returns when it is on disk. space keeps what belongs to one owner apart
-// from the same content of another: it is part of the hash, so that one may delete what the other keeps.
+// from the same content of another: it is part of the hash, so that one may delete what the other keeps. Until Release
+// the content is not removed, whoever else may cease to use the same.
 func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
 	if err != nil {
@@ -81,12 +92,15 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	defer f.Close()
 	w := &writer{to: f, hash: sha256.New()}
 	fmt.Fprintf(w.hash, "%q", space)
-	n, err := io.Copy(w, io.LimitReader(r, limit+1))
+	n, err := io.CopyBuffer(w, io.LimitReader(r, limit+1), make([]byte, copyBuffer))
 	if err != nil {
 		return Saved{}, fmt.Errorf("save upload: %w", err)
 	}
 	if n > limit {
 		return Saved{}, ErrTooLarge
+	}
+	if n == 0 {
+		return Saved{}, ErrEmpty
 	}
 	saved := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: n, Type: contentType(w.head)}
 	if strings.HasPrefix(saved.Type, "image/") {
@@ -97,7 +111,31 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 			saved.Width, saved.Height = c.Width, c.Height
 		}
 	}
-	return saved, place(f, s.Path(saved.Hash))
+	s.pin(saved.Hash)
+	if err := place(f, s.Path(saved.Hash)); err != nil {
+		return Saved{}, errors.Join(err, s.Release(saved.Hash, nil))
+	}
+	return saved, nil
+}
+
+func (s *Store) pin(hash string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saving[hash]++
+}
+
+// Release ends what Save began: whoever saved the content has noted it, or not. In the latter case used is asked whether
+// anybody else did, and if not the content is removed.
+func (s *Store) Release(hash string, used func() (bool, error)) error {
+	s.mu.Lock()
+	if s.saving[hash]--; s.saving[hash] <= 0 {
+		delete(s.saving, hash)
+	}
+	s.mu.Unlock()
+	if used == nil {
+		return nil
+	}
+	return s.Remove(hash, used)
 }
 
 // writer hashes what passes and remembers the first bytes.
@@ -155,8 +193,17 @@ func (s *Store) Path(hash string) string {
 	return filepath.Join(s.dir, "content", hash[:2], hash)
 }
 
-// Remove deletes content nobody uses any more.
-func (s *Store) Remove(hash string) error {
+// Remove deletes content unless used says that somebody has it noted. Nobody can save and note the same in between: what is
+// being saved stays, and what was released before is noted by then.
+func (s *Store) Remove(hash string, used func() (bool, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.saving[hash] > 0 {
+		return nil
+	}
+	if yes, err := used(); err != nil || yes {
+		return err
+	}
 	err := os.Remove(s.Path(hash))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

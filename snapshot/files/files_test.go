@@ -92,3 +92,51 @@ func TestAvatarIsScaledAndBombsAreRefused(t *testing.T) {
 		t.Fatal("a bomb was decoded")
 	}
 }
+
+func TestContentGoesWithItsLastUser(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func() string {
+		x, err := s.Save("1", strings.NewReader("same"), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Hash
+	}
+	there := func(hash string) bool { _, err := os.Stat(s.Path(hash)); return err == nil }
+	noted := false
+	used := func() (bool, error) { return noted, nil }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := save()
+	must(s.Release(hash, used))
+	if there(hash) {
+		t.Error("content that was refused stays")
+	}
+	save()
+	save()
+	must(s.Release(hash, used))
+	if !there(hash) {
+		t.Error("content went while another was saving the same")
+	}
+	noted = true
+	must(s.Release(hash, nil))
+	must(s.Remove(hash, used))
+	if !there(hash) {
+		t.Error("content went though it is noted")
+	}
+	noted = false
+	must(s.Remove(hash, used))
+	if there(hash) {
+		t.Error("content nobody has noted stays")
+	}
+	if _, err := s.Save("1", strings.NewReader(""), 100); !errors.Is(err, ErrEmpty) {
+		t.Errorf("an empty file: %v", err)
+	}
+}

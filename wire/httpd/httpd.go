@@ -121,7 +121,7 @@ func New(o Options) *Server {
 		o.Extra(s.router)
 	}
 	cfg := o.Park
-	cfg.Handler = s.Handle
+	cfg.Handler, cfg.Streams = s.Handle, streams
 	cfg.Log = s.o.Log
 	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(), "\r\n") + "\r\n")
 	s.park = park.New(cfg)
@@ -253,6 +253,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		return
 	}
 	params := &form.Values{}
+	var (
+		a   any
+		err error
+	)
 	if err := readParams(ctx, params); err != nil {
 		status, body := wire.Failure(err)
 		s.write(ctx, status, body)
@@ -301,12 +305,20 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
 	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
 	c.Files = func() ([]wire.File, error) { return uploaded(ctx) }
+	if ctx.Request.IsBodyStream() {
+		c.Body = func() []byte { return nil }
+		if c.Files, err = streamed(ctx, params); err != nil {
+			status, body := wire.Failure(err)
+			s.write(ctx, status, body)
+			return
+		}
+	}
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
 		return s.park.Park(ctx, gone)
 	}
-	a, err := e.Run(c)
+	a, err = e.Run(c)
 	switch x := a.(type) {
 	case wire.Parked:
 		return

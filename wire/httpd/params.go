@@ -16,8 +16,9 @@ const maxFormPart = 1 << 20
 
 // readParams splits query and body into parameters. Strings are copied: fasthttp reuses its buffers.
 func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
-	for k, val := range ctx.QueryArgs().All() {
-		v.Add(form.Query, string(k), string(val))
+	readQuery(ctx, v)
+	if ctx.Request.IsBodyStream() { // its parameters are read when it is known who sends it
+		return nil
 	}
 	if len(ctx.PostBody()) == 0 {
 		return nil
@@ -45,6 +46,12 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 		}
 	}
 	return nil
+}
+
+func readQuery(ctx *fasthttp.RequestCtx, v *form.Values) {
+	for k, val := range ctx.QueryArgs().All() {
+		v.Add(form.Query, string(k), string(val))
+	}
 }
 
 func unescape(s string) string {

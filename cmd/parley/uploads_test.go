@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/wire"
+)
+
+// zeros is a file of that many bytes, made as it is read; the first bytes tell it from others.
+func zeros(first string, size int) io.Reader {
+	return io.MultiReader(strings.NewReader(first), io.LimitReader(blank{}, int64(size-len(first))))
+}
+
+type blank struct{}
+
+func (blank) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// upload sends files in one multipart body without ever holding them, and returns the answer.
+func (p *person) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
+	body, w := io.Pipe()
+	form := multipart.NewWriter(w)
+	go func() {
+		form.WriteField("client", "test")
+		for name, r := range files {
+			part, err := form.CreateFormFile("any field", name)
+			if err != nil {
+				w.CloseWithError(err)
+				return
+			}
+			if _, err := io.Copy(part, r); err != nil {
+				w.CloseWithError(err)
+				return
+			}
+		}
+		form.Close()
+		w.Close()
+	}()
+	return p.request("POST", "/api/v1/user_uploads", form.FormDataContentType(), body)
+}
+
+func (p *person) request(method, path, kind string, body io.Reader) (status int, answer map[string]any, err error) {
+	r, err := http.NewRequest(method, p.at+path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	if p.key != "" {
+		r.SetBasicAuth(p.email, p.key)
+	}
+	resp, err := (&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return resp.StatusCode, map[string]any{"body": string(data)}, nil
+	}
+	return resp.StatusCode, answer, nil
+}
+
+// memory reads one of the figures Linux keeps of a process, in MiB.
+func (p *program) memory(name string) int {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Skipf("memory is measured on Linux only: %v", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			var kb int
+			fmt.Sscan(rest, &kb)
+			return kb >> 10
+		}
+	}
+	p.t.Fatalf("no %s in %s", name, text)
+	return 0
+}
+
+// filesBelow is the names of all files in a directory.
+func filesBelow(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// eventually waits for something that follows from what was done.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(binaryPatience); !done(); {
+		if time.Now().After(end) {
+			t.Fatal("it never happened: ", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestUploadsAreNotHeldInMemory sends eight files at once, one of them of the largest size allowed.
+func TestUploadsAreNotHeldInMemory(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	if _, a, err := ann.upload(map[string]io.Reader{"warm.txt": strings.NewReader("warm")}); err != nil || a["result"] != "success" {
+		t.Fatal(a, err)
+	}
+	before := p.memory("VmHWM")
+	var all sync.WaitGroup
+	sent := 0
+	for i := range 8 {
+		size := 20 << 20
+		if i == 0 {
+			size = wire.MaxUpload
+		}
+		sent += size
+		all.Go(func() {
+			status, a, err := ann.upload(map[string]io.Reader{fmt.Sprintf("%d.bin", i): zeros(fmt.Sprint("file ", i), size)})
+			if err != nil || status != 200 || a["url"] == nil || a["uri"] != a["url"] || a["filename"] != fmt.Sprintf("%d.bin", i) {
+				t.Errorf("upload %d: %d %v %v", i, status, a, err)
+			}
+		})
+	}
+	all.Wait()
+	const room = 48 // MiB: buffers of eight uploads are 1.2, the rest is what the collector lets grow
+	grown := p.memory("VmHWM") - before
+	t.Logf("%d MiB came in eight files at once; the most memory the process ever had rose by %d MiB", sent>>20, grown)
+	if grown > room {
+		t.Errorf("it rose by more than %d MiB", room)
+	}
+	a, err := ann.call("GET", "attachments", nil)
+	if err != nil || int(a["upload_space_used"].(float64)) != sent+len("warm") {
+		t.Errorf("space used: %v %v", a["upload_space_used"], err)
+	}
+}
+
+// TestRefusedUploadsLeaveNothing: neither a file nor a row.
+func TestRefusedUploadsLeaveNothing(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data, "--upload-quota", "1")
+	at := p.serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	uploads := filepath.Join(data, "uploads")
+	for what, try := range map[string]struct {
+		files  map[string]io.Reader
+		who    *person
+		status int
+		says   string
+	}{
+		"no file":        {nil, ann, 400, "You must specify a file to upload"},
+		"an empty file":  {map[string]io.Reader{"a": strings.NewReader("")}, ann, 400, "You must specify a file to upload"},
+		"two files":      {map[string]io.Reader{"a": strings.NewReader("a"), "b": strings.NewReader("b")}, ann, 400, "You may only upload one file at a time"},
+		"over the quota": {map[string]io.Reader{"a": zeros("quota", 2<<20)}, ann, 400, "Upload would exceed your organization's upload quota."},
+		"too large":      {map[string]io.Reader{"a": zeros("large", wire.MaxUpload+1)}, ann, 400, "Uploaded file is larger than the allowed limit of 100 MiB"},
+		"nobody":         {map[string]io.Reader{"a": strings.NewReader("a")}, &person{at: at}, 401, "Not logged in: API authentication or user session required"},
+	} {
+		status, a, err := try.who.upload(try.files)
+		if err != nil || status != try.status || a["msg"] != try.says {
+			t.Errorf("%s: %d %v %v", what, status, a, err)
+		}
+	}
+	for _, body := range []string{"", "--x\r\nno head", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nno end"} {
+		if status, a, err := ann.request("POST", "/api/v1/user_uploads", "multipart/form-data; boundary=x", strings.NewReader(body)); err != nil || status != 400 {
+			t.Errorf("%q: %d %v %v", body, status, a, err)
+		}
+	}
+	// Somebody leaves in the middle.
+	c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := http.NewRequest("POST", at+"/api/v1/user_uploads", nil)
+	r.SetBasicAuth(ann.email, ann.key)
+	fmt.Fprintf(c, "POST /api/v1/user_uploads HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n", r.Header.Get("Authorization"))
+	fmt.Fprintf(c, "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n%s", bytes.Repeat([]byte("half"), 50_000))
+	eventually(t, "the half is on disk", func() bool { return len(filesBelow(t, uploads)) == 1 })
+	c.Close()
+	eventually(t, "nothing is left", func() bool { return len(filesBelow(t, uploads)) == 0 })
+	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 0 || a["upload_space_used"] != 0.0 {
+		t.Errorf("%v %v", a, err)
+	}
+}

@@ -1,0 +1,144 @@
+package httpd
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime/multipart"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/form"
+)
+
+// streams tells which bodies are read as they come: those of uploads. Such a request holds about 150 kB whatever its size:
+// fasthttp's buffers (28 kB), the multipart reader's (4 kB), the copy to disk (64 kB) and its stack.
+func streams(method, target []byte) bool {
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	for _, prefix := range []string{"/api/v1", "/json"} {
+		if rest, ok := strings.CutPrefix(string(path), prefix); ok {
+			return strings.TrimSuffix(rest, "/") == "/user_uploads" && string(method) == "POST"
+		}
+	}
+	return false
+}
+
+// Limits of what stands around a file in a streamed body, in bytes: all ordinary parts together, and the head of one part.
+const (
+	maxStreamForm = maxFormPart
+	maxPartHead   = 64 << 10
+)
+
+var errMultipart = realm.Bad("Malformed multipart body")
+
+// streamed reads a multipart body up to its first file, whose bytes are read when it is opened.
+func streamed(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.File, error), error) {
+	none := func() ([]wire.File, error) { return nil, nil }
+	boundary := ctx.Request.Header.MultipartFormBoundary()
+	if len(boundary) == 0 {
+		return none, nil
+	}
+	b := &streamedBody{budget: &budget{r: ctx.RequestBodyStream()}, params: v}
+	b.parts = multipart.NewReader(b.budget, string(boundary))
+	file, err := b.next()
+	if err != nil || file == nil {
+		return none, err
+	}
+	name := strings.Clone(file.FileName())
+	return func() ([]wire.File, error) {
+		return []wire.File{{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return &streamedFile{b, file}, nil }}}, nil
+	}, nil
+}
+
+// streamedBody is a multipart body on its way in.
+type streamedBody struct {
+	parts  *multipart.Reader
+	budget *budget
+	params *form.Values
+	forms  int // bytes of ordinary parts so far
+}
+
+// next reads ordinary parts until a file, which it returns, or the end.
+func (b *streamedBody) next() (*multipart.Part, error) {
+	for {
+		b.budget.left = maxPartHead
+		p, err := b.parts.NextPart()
+		if err == io.EOF {
+			return nil, b.end()
+		}
+		if err != nil {
+			return nil, errMultipart
+		}
+		b.budget.left = -1
+		if p.FileName() != "" {
+			return p, nil
+		}
+		value, err := io.ReadAll(io.LimitReader(p, int64(maxStreamForm-b.forms)+1))
+		if err != nil {
+			return nil, errMultipart
+		}
+		if b.forms += len(value); b.forms > maxStreamForm {
+			return nil, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "Parameter too large")
+		}
+		b.params.Add(form.Body, p.FormName(), string(value))
+	}
+}
+
+// end reads what may stand behind the last part, so that the connection can go on.
+func (b *streamedBody) end() error {
+	b.budget.left = maxPartHead
+	if _, err := io.Copy(io.Discard, b.budget); err != nil {
+		return errMultipart
+	}
+	return nil
+}
+
+// streamedFile is a file of such a body. It ends well only if nothing but ordinary parts follows it.
+type streamedFile struct {
+	b    *streamedBody
+	part *multipart.Part
+}
+
+func (f *streamedFile) Read(p []byte) (int, error) {
+	n, err := f.part.Read(p)
+	if err == nil || n > 0 {
+		return n, nil
+	}
+	if err != io.EOF {
+		return 0, errMultipart
+	}
+	switch another, err := f.b.next(); {
+	case err != nil:
+		return 0, err
+	case another != nil:
+		return 0, realm.Bad("You may only upload one file at a time")
+	}
+	return 0, io.EOF
+}
+
+func (f *streamedFile) Close() error { return nil }
+
+// budget reads until it is used up; below 0 it has no end.
+type budget struct {
+	r    io.Reader
+	left int
+}
+
+var errBudget = errors.New("too much around a file")
+
+func (b *budget) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, errBudget
+	}
+	if b.left > 0 {
+		p = p[:min(len(p), b.left)]
+	}
+	n, err := b.r.Read(p)
+	if b.left > 0 {
+		b.left -= n
+	}
+	return n, err
+}
