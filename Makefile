@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test check bench conform kill sim
+.PHONY: help build run test race poison check bench conform kill sim
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -14,6 +14,12 @@ run: build ## serve a demo organization on 127.0.0.1:9991
 
 test: ## every test, short forms of the long ones
 	$(GO) test ./...
+
+race: ## what runs at once, short, under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/...
+
+poison: ## every test, with requests' memory overwritten as soon as their handlers have returned
+	$(GO) test -tags poison ./...
 
 check: ## vet, staticcheck, gofmt
 	$(GO) vet ./...

@@ -65,6 +65,7 @@ func takeRequest(l link) *request {
 }
 
 func (r *request) release() {
+	spoil(r.buf)
 	if cap(r.buf) > maxReadAhead {
 		return
 	}
@@ -150,6 +151,7 @@ func (r *request) unread() bool {
 
 // next forgets the request and keeps what was read beyond it.
 func (r *request) next() {
+	r.spoilUsed()
 	*r = request{link: r.link, buf: r.buf, at: r.at}
 }
 

@@ -2,6 +2,7 @@ package park
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -179,7 +180,7 @@ func FuzzFraming(f *testing.F) {
 
 // bodiesByGate lists "METHOD target: framed bytes" of the whole requests at the start of a stream.
 func bodiesByGate(cfg *Config, stream []byte) (list []string) {
-	r := &request{buf: stream}
+	r := &request{buf: bytes.Clone(stream)}
 	for {
 		ok, ref := r.arrived(cfg)
 		if !ok || ref != nil || r.fault != nil || r.left > 0 || r.head.length < 0 && r.chunks.state != chunkDone {
