@@ -62,6 +62,9 @@ const (
 	// MaxInFlight is how many commands and views may wait for one realm before more are refused as busy: at 50,000
 	// turns a second a full mailbox is a fifth of a second.
 	MaxInFlight = 10000
+	// MaxUndelivered is how many recipients of notices may wait for the sessions before commands are refused as busy: 8
+	// bytes each, and some seconds of work. Without it a realm could tell faster than anybody can hear.
+	MaxUndelivered = 4 << 20
 	// snapshotBytes and snapshotAge: when the journal has grown by so much, or so old, the changed rows are written.
 	snapshotBytes = 8 << 20
 	snapshotAge   = 5 * time.Minute
@@ -84,6 +87,8 @@ type House struct {
 	search  Search
 	site    func(stringID string) wire.Site
 
+	keptBytes, keptTotal int64 // MaxKeptBytes and MaxKeptTotal, but for tests
+
 	mu      sync.RWMutex // guards realms and byName; both only grow
 	realms  map[realm.ID]*handle
 	byName  map[string]*handle
@@ -105,6 +110,8 @@ type Metrics struct {
 	CommitNanos                                                                               atomic.Int64
 	// Parked polls, open queues, events their clients have not acknowledged, and facts whose events are kept for them.
 	Parked, Queues, Held, Kept atomic.Int64
+	// KeptBytes is about what these events take in memory; Undelivered is the recipients of notices that wait for sessions.
+	KeptBytes, Undelivered atomic.Int64
 }
 
 // RealmMeters are the meters of each organization.
@@ -181,7 +188,8 @@ type Options struct {
 
 // Open starts the actors and brings every realm of the disk back.
 func Open(disk Disk, o Options) (*House, error) {
-	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, stop: make(chan struct{})}
+	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, stop: make(chan struct{}),
+		keptBytes: MaxKeptBytes, keptTotal: MaxKeptTotal}
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -330,7 +338,7 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 	if r == nil {
 		return nil, errUnknownRealm
 	}
-	if r.inFlight.Add(1) > MaxInFlight {
+	if r.inFlight.Add(1) > MaxInFlight || a.decide != nil && h.Metrics.Undelivered.Load() > MaxUndelivered {
 		r.inFlight.Add(-1)
 		h.Metrics.Busy.Add(1)
 		return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")

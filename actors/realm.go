@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"math"
 	"runtime/debug"
 	"time"
 
@@ -47,11 +46,7 @@ type realmActor struct {
 	durable realm.Seq
 	pending []pending // in order of seq
 
-	// kept is the notices some queue may not have acknowledged, oldest first; keptRows those that are on disk.
-	kept     []realm.Told
-	keptRows map[realm.Seq]bool
-	acked    [Shards]realm.Seq
-	opened   [Shards]realm.Seq // newest registration of each shard
+	kept kept // what some queue may not have acknowledged
 
 	// The running snapshot, if any.
 	cut      *realm.Cut
@@ -84,10 +79,10 @@ func (h *House) openRealm(id realm.ID) error {
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: began}
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, kept: kept{rows: map[realm.Seq]bool{}}, last: began}
 	a.r.Clock(began.Unix())
 	book := presence.New()
-	kept, err := h.disk.Load(id, a.r, book)
+	stored, err := h.disk.Load(id, a.r, book)
 	if err != nil {
 		return fmt.Errorf("load realm %d: %w", id, err)
 	}
@@ -95,10 +90,9 @@ func (h *House) openRealm(id realm.ID) error {
 	var revived []realm.Queue
 	a.r.EachQueue(func(q *realm.Queue) { revived = append(revived, *q) })
 	var told []realm.Told
-	for _, t := range kept {
-		a.keptRows[t.Seq] = true
-		a.kept = append(a.kept, t)
-		h.Metrics.Kept.Add(1)
+	for _, t := range stored {
+		a.kept.rows[t.Seq] = true
+		a.kept.add(t, &h.Metrics)
 		told = append(told, t)
 	}
 	err = h.disk.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
@@ -116,6 +110,7 @@ func (h *House) openRealm(id realm.ID) error {
 		return fmt.Errorf("replay realm %d: %w", id, err)
 	}
 	a.grown = int64(last-rows) * replayedBytes
+	a.kept.spared = began.Unix() + keptGrace
 	a.durable = a.r.Seq()
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
@@ -149,7 +144,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, keptRows: map[realm.Seq]bool{}, last: h.now()}
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, kept: kept{rows: map[realm.Seq]bool{}}, last: h.now()}
 	if err := h.search.Attach(id, 0, 0); err != nil {
 		return 0, fmt.Errorf("realm %d: %w", id, err)
 	}
@@ -271,10 +266,11 @@ func (a *realmActor) turn(m *ask) (p pending) {
 			a.keep(t)
 		}
 	}
+	a.boundKept()
 	for i, f := range facts {
 		if o, ok := f.(*realm.QueueOpened); ok { // from here on the shard owes an acknowledgement
 			k, n := shardOf(o.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
-			a.opened[k], a.acked[k] = n, min(a.acked[k], n)
+			a.kept.opened[k], a.kept.acked[k] = n, min(a.kept.acked[k], n)
 		}
 	}
 	return p
@@ -355,43 +351,9 @@ func (a *realmActor) clock(now int64) {
 			}
 		}
 	}
+	a.boundKept()
 	if a.grown > 0 && a.h.now().Sub(a.last) > snapshotAge {
 		a.snapshot()
-	}
-}
-
-func (a *realmActor) keep(t realm.Told) {
-	var notices []realm.Notice
-	for _, n := range t.Notices {
-		if n.Event.EventType() != "" {
-			notices = append(notices, n)
-		}
-	}
-	if len(notices) > 0 {
-		a.kept = append(a.kept, realm.Told{Seq: t.Seq, Notices: notices})
-		a.h.Metrics.Kept.Add(1)
-	}
-}
-
-// through drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
-// says nothing of that queue.
-func (a *realmActor) through(m through) {
-	if m.heard < a.opened[m.shard] {
-		return
-	}
-	a.acked[m.shard] = m.seq
-	low := realm.Seq(math.MaxUint64)
-	for _, s := range a.acked {
-		low = min(low, s)
-	}
-	n := 0
-	for n < len(a.kept) && a.kept[n].Seq <= low {
-		n++
-	}
-	if n > 0 {
-		clear(a.kept[:n])
-		a.kept = a.kept[n:]
-		a.h.Metrics.Kept.Add(int64(-n))
 	}
 }
 
@@ -429,30 +391,6 @@ func (a *realmActor) step() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
 		a.h.root.Send(a.handle.pid, written{at, err})
 	}()
-}
-
-// keptChanges is the kept notices a snapshot must add and remove.
-func (a *realmActor) keptChanges(at realm.Seq) (rows []realm.EncodedRow) {
-	live := map[realm.Seq]bool{}
-	for _, t := range a.kept {
-		if t.Seq > at {
-			break
-		}
-		live[t.Seq] = true
-		if !a.keptRows[t.Seq] {
-			rows = append(rows, a.h.disk.EncodeKept(t))
-			a.keptRows[t.Seq] = true
-		}
-	}
-	for seq := range a.keptRows {
-		if !live[seq] {
-			row := a.h.disk.EncodeKept(realm.Told{Seq: seq})
-			row.Value = nil
-			rows = append(rows, row)
-			delete(a.keptRows, seq)
-		}
-	}
-	return rows
 }
 
 func (a *realmActor) written(m written) {

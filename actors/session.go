@@ -17,6 +17,7 @@ type (
 	deliver struct {
 		realm *handle
 		told  []realm.Told
+		to    int64 // recipients, counted in Undelivered until they have been served
 	}
 	revive struct {
 		realm  *handle
@@ -73,6 +74,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.gone(m)
 	case sweep:
 		s.sweep(m.now)
+	case giveUp:
+		s.giveUp(m)
 	case *revive:
 		s.revive(m)
 	case drain:
@@ -92,12 +95,14 @@ func (s *shard) realm(h *handle) *shardRealm {
 // deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
 func (h *House) deliver(r *handle, told []realm.Told) {
 	var parts [Shards][]realm.Told
+	var sizes [Shards]int64
 	for _, t := range told {
 		var mine [Shards][]realm.Notice
 		for _, n := range t.Notices {
 			if len(n.To) == 1 {
 				k := shardOf(n.To[0])
 				mine[k] = append(mine[k], n)
+				sizes[k]++
 				continue
 			}
 			var to [Shards][]realm.UserID
@@ -110,6 +115,7 @@ func (h *House) deliver(r *handle, told []realm.Told) {
 			}
 			for k, list := range to {
 				if list != nil {
+					sizes[k] += int64(len(list))
 					mine[k] = append(mine[k], realm.Notice{To: list, Event: n.Event, PublicOnly: n.PublicOnly})
 				}
 			}
@@ -122,7 +128,8 @@ func (h *House) deliver(r *handle, told []realm.Told) {
 	}
 	for k, p := range parts {
 		if p != nil {
-			h.root.Send(h.shards[k], &deliver{r, p})
+			h.Metrics.Undelivered.Add(sizes[k])
+			h.root.Send(h.shards[k], &deliver{r, p, sizes[k]})
 		}
 	}
 }
@@ -160,6 +167,7 @@ func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
 }
 
 func (s *shard) deliver(m *deliver) {
+	defer s.h.Metrics.Undelivered.Add(-m.to)
 	r := s.realm(m.realm)
 	for i := range m.told {
 		t := &m.told[i]

@@ -23,7 +23,10 @@ func spoil(b []byte) {
 // tells whether the answer has a body.
 func spoilRequest(ctx *fasthttp.RequestCtx) {
 	method := string(ctx.Method())
-	pieces := [][]byte{ctx.Request.Body(), ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(), ctx.Request.Header.ContentType()}
+	pieces := [][]byte{ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(), ctx.Request.Header.ContentType()}
+	if !ctx.Request.IsBodyStream() { // to look at a stream would read it
+		pieces = append(pieces, ctx.Request.Body())
+	}
 	u := ctx.URI()
 	pieces = append(pieces, u.FullURI(), u.PathOriginal(), u.Path(), u.QueryString(), u.Host(), u.Hash())
 	for _, v := range ctx.Request.Header.All() { // the names may be fasthttp's constants

@@ -1,0 +1,246 @@
+package actors
+
+import (
+	"math"
+	"reflect"
+
+	"parley/actors/realm"
+)
+
+// Limits of kept events: what the facts since the queue farthest behind have told stays in memory, and is written with
+// snapshots. Past a limit the queues farthest behind are given up, as many as it takes to come down to keptRest of it:
+// their clients hear BAD_EVENT_QUEUE_ID and register anew; it is counted (GivenUp) and logged. What one sweep of the
+// queues brings may come on top, since they report once a second.
+const (
+	// MaxKeptBytes is of one organization: about 25,000 messages to an organization that listens in every shard.
+	MaxKeptBytes = 512 << 20
+	// MaxKeptTotal is of all organizations. Past it each may keep an equal share, and more as long as it was less than
+	// MaxKeptBytes before somebody else grew.
+	MaxKeptTotal = 1 << 30
+	// keptRest is the part of a limit that is left when queues have been given up, so that it does not happen all the time.
+	keptRest = 0.75
+	// keptGrace is for how many seconds after a start nobody is given up: until its client polls, nobody knows how far a
+	// queue had come, and the replay adds no more than was kept before, and snapshotBytes of journal.
+	keptGrace = 60
+)
+
+// kept is what a realm keeps for its queues.
+type kept struct {
+	list   []keptTold // oldest first
+	bytes  int64
+	rows   map[realm.Seq]bool // those that are on disk
+	acked  [Shards]realm.Seq
+	opened [Shards]realm.Seq // newest registration of each shard
+	ended  realm.Seq         // queues behind it have been given up
+	spared int64             // Unix seconds until which nobody is
+}
+
+type keptTold struct {
+	realm.Told
+	bytes int64
+}
+
+// giveUp tells a shard to end the queues of a realm that have not acknowledged the facts before seq.
+type giveUp struct {
+	realm realm.ID
+	seq   realm.Seq
+}
+
+func (k *kept) add(t realm.Told, m *Metrics) {
+	e := keptTold{t, weigh(&t)}
+	k.list = append(k.list, e)
+	k.bytes += e.bytes
+	m.Kept.Add(1)
+	m.KeptBytes.Add(e.bytes)
+}
+
+func (k *kept) drop(n int, m *Metrics) {
+	for i := range k.list[:n] {
+		k.bytes -= k.list[i].bytes
+		m.KeptBytes.Add(-k.list[i].bytes)
+	}
+	clear(k.list[:n])
+	k.list = k.list[n:]
+	m.Kept.Add(int64(-n))
+}
+
+func (a *realmActor) keep(t realm.Told) {
+	var notices []realm.Notice
+	for _, n := range t.Notices {
+		if n.Event.EventType() != "" {
+			notices = append(notices, n)
+		}
+	}
+	if len(notices) > 0 {
+		a.kept.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.h.Metrics)
+	}
+}
+
+// through drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
+// says nothing of that queue.
+func (a *realmActor) through(m through) {
+	k := &a.kept
+	if m.heard < k.opened[m.shard] {
+		return
+	}
+	k.acked[m.shard] = m.seq
+	low := realm.Seq(math.MaxUint64)
+	for _, s := range k.acked {
+		low = min(low, s)
+	}
+	n := 0
+	for n < len(k.list) && k.list[n].Seq <= low {
+		n++
+	}
+	if n > 0 {
+		k.drop(n, &a.h.Metrics)
+	}
+}
+
+// boundKept gives up the queues farthest behind when too much is kept for them.
+func (a *realmActor) boundKept() {
+	k := &a.kept
+	limit := a.h.keptLimit()
+	if k.bytes <= limit || len(k.list) == 0 || a.h.now().Unix() < k.spared {
+		return
+	}
+	left, n := k.bytes, 0
+	for n < len(k.list)-1 && float64(left) > float64(limit)*keptRest {
+		left -= k.list[n].bytes
+		n++
+	}
+	seq := k.list[n].Seq
+	if seq <= k.ended { // those queues are on their way out
+		return
+	}
+	k.ended = seq
+	a.h.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
+		"realm", a.r.ID(), "bytes", k.bytes, "limit", limit, "facts", len(k.list), "behind", uint64(seq))
+	for _, s := range a.h.shards {
+		a.h.root.Send(s, giveUp{a.r.ID(), seq})
+	}
+}
+
+// keptLimit is how many bytes of events one organization may keep now.
+func (h *House) keptLimit() int64 {
+	if h.Metrics.KeptBytes.Load() <= h.keptTotal {
+		return h.keptBytes
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return min(h.keptBytes, h.keptTotal/max(1, int64(len(h.realms))))
+}
+
+// giveUp ends a realm's queues that are behind.
+func (s *shard) giveUp(m giveUp) {
+	r := s.realms[m.realm]
+	if r == nil {
+		return
+	}
+	for _, ss := range r.sessions {
+		for _, q := range ss.Queues {
+			if !q.Ending && q.Through(r.seq)+1 < m.seq {
+				s.h.Metrics.GivenUp.Add(1)
+				s.expire(r, q)
+			}
+		}
+	}
+}
+
+// heldBytes is what one queue's reference to an event takes.
+const heldBytes = 16
+
+// weigh estimates the memory of what a fact tells: the event, its encoding once for each shard that some of the audience
+// belong to, and a reference for everybody. It is an upper bound where clients are alike and have one queue each; texts
+// also count when the text cache has them anyway.
+func weigh(t *realm.Told) int64 {
+	sum := int64(96)
+	for i := range t.Notices {
+		n := &t.Notices[i]
+		e := int64(256) + weighEvent(n.Event)
+		sum += e*int64(1+min(len(n.To), Shards)) + heldBytes*int64(len(n.To))
+	}
+	return sum
+}
+
+// weighEvent is about how many bytes an event takes. Messages are most of what is told, so they are not walked through.
+func weighEvent(e realm.Event) int64 {
+	m, ok := e.(*realm.MessageArrived)
+	if !ok {
+		return weighValue(reflect.ValueOf(e), 0)
+	}
+	i := &m.Message
+	sum := 600 + len(i.ChannelName) + len(i.Topic) + 100*len(i.People) + 8*(len(m.Mentioned)+len(m.GroupMentioned)+len(m.TopicMentioned)+len(m.Alerted)+len(m.ReadBy)+len(m.Unknown))
+	if i.Body != nil {
+		sum += len(i.Body.Text) + len(i.Body.HTML)
+	}
+	return int64(sum)
+}
+
+// maxWeighed is how deep events are looked into.
+const maxWeighed = 8
+
+func weighValue(v reflect.Value, depth int) int64 {
+	if depth == maxWeighed {
+		return 0
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return 8
+		}
+		return 8 + weighValue(v.Elem(), depth+1)
+	case reflect.String:
+		return 16 + int64(v.Len())
+	case reflect.Slice, reflect.Array:
+		switch v.Type().Elem().Kind() {
+		case reflect.String, reflect.Slice, reflect.Array, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Map:
+		default:
+			return 24 + int64(v.Len())*int64(v.Type().Elem().Size())
+		}
+		sum := int64(24)
+		for i := range v.Len() {
+			sum += weighValue(v.Index(i), depth+1)
+		}
+		return sum
+	case reflect.Map:
+		sum := int64(48)
+		for it := v.MapRange(); it.Next(); {
+			sum += weighValue(it.Key(), depth+1) + weighValue(it.Value(), depth+1)
+		}
+		return sum
+	case reflect.Struct:
+		var sum int64
+		for i := range v.NumField() {
+			sum += weighValue(v.Field(i), depth+1)
+		}
+		return sum
+	}
+	return int64(v.Type().Size())
+}
+
+// keptChanges is the kept notices a snapshot must add and remove.
+func (a *realmActor) keptChanges(at realm.Seq) (rows []realm.EncodedRow) {
+	k := &a.kept
+	live := map[realm.Seq]bool{}
+	for i := range k.list {
+		t := &k.list[i].Told
+		if t.Seq > at {
+			break
+		}
+		live[t.Seq] = true
+		if !k.rows[t.Seq] {
+			rows = append(rows, a.h.disk.EncodeKept(*t))
+			k.rows[t.Seq] = true
+		}
+	}
+	for seq := range k.rows {
+		if !live[seq] {
+			row := a.h.disk.EncodeKept(realm.Told{Seq: seq})
+			row.Value = nil
+			rows = append(rows, row)
+			delete(k.rows, seq)
+		}
+	}
+	return rows
+}

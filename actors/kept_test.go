@@ -1,0 +1,188 @@
+package actors
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// follower polls one queue without waiting and notes what it heard.
+type follower struct {
+	h    *House
+	who  realm.UserID
+	id   any
+	last float64
+	got  int
+}
+
+func (f *follower) poll(t *testing.T) heard {
+	t.Helper()
+	a := <-call(f.h, f.who, "GET /events", params{"queue_id": f.id, "last_event_id": f.last, "dont_block": true})
+	events, _ := a.body["events"].([]any)
+	for _, x := range events {
+		e := x.(map[string]any)
+		f.last = e["id"].(float64)
+		if e["type"] == "message" {
+			f.got++
+		}
+	}
+	return a
+}
+
+func follow(t *testing.T, h *House, who realm.UserID) *follower {
+	a := must(t, h, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
+	return &follower{h: h, who: who, id: a["queue_id"], last: -1}
+}
+
+// What is kept for clients that do not come stays within its bytes: the queue farthest behind ends, the ones beside it
+// hear everything, and what was kept for it is let go.
+func TestKeptEventsHaveABound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		const limit = 1 << 20
+		h.keptBytes = limit
+		people := found(t, h, "ann", "bo", "cy")
+		early, late, alive := follow(t, h, people[1]), follow(t, h, people[1]), follow(t, h, people[2])
+		text := strings.Repeat("many words ", 50)
+		sent, most := 0, int64(0)
+		for ; h.Metrics.GivenUp.Load() == 0; sent++ {
+			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
+			synctest.Wait()
+			if most = max(most, h.Metrics.KeptBytes.Load()); most > limit+limit/10 {
+				t.Fatalf("%d bytes are kept, and nobody has been given up", most)
+			}
+			if sent == 50 {
+				late.poll(t)
+				late.poll(t)
+			}
+			alive.poll(t)
+			time.Sleep(100 * time.Millisecond)
+		}
+		alive.poll(t)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := h.Metrics.GivenUp.Load(); n != 1 || h.Metrics.Queues.Load() != 2 {
+			t.Errorf("%d queues are metered as given up, %d as open", n, h.Metrics.Queues.Load())
+		}
+		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != early.id {
+			t.Errorf("the queue farthest behind: %d %v", a.status, a.body)
+		}
+		for name, f := range map[string]*follower{"less behind": late, "polled": alive} {
+			if a := f.poll(t); a.status != 200 || f.got != sent {
+				t.Errorf("the queue that is %s: %d, heard %d of %d messages", name, a.status, f.got, sent)
+			}
+			f.poll(t)
+		}
+		if n := h.Metrics.KeptBytes.Load(); n > limit*3/4 {
+			t.Errorf("%d bytes are kept still", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n, b := h.Metrics.Kept.Load(), h.Metrics.KeptBytes.Load(); n > 2 || b > 4096 {
+			t.Errorf("%d facts with %d bytes are kept for queues that have acknowledged them", n, b)
+		}
+		t.Logf("%d messages of %d bytes, at most %d bytes kept, limit %d", sent, len(text), most, limit)
+		endHouse(t, h)
+	})
+}
+
+// After a start nobody is given up at once: who comes back in time goes on, though nobody knew how far he had come.
+func TestKeptEventsAfterAStart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p := newPlatter()
+		h := openHouse(t, &slowDisk{platter: p})
+		people := found(t, h, "ann", "bo", "cy")
+		gone, back := follow(t, h, people[1]), follow(t, h, people[2])
+		say := func(h *House, i int) {
+			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		}
+		for i := range 100 {
+			say(h, i)
+		}
+		back.poll(t)
+		endHouse(t, h)
+		h = openHouse(t, &slowDisk{platter: p})
+		h.keptBytes = 100_000 // less than was kept
+		if b := h.Metrics.KeptBytes.Load(); b <= h.keptBytes {
+			t.Fatalf("only %d bytes are kept", b)
+		}
+		gone.h, back.h = h, h
+		time.Sleep(30 * time.Second)
+		say(h, 100)
+		synctest.Wait()
+		if n := h.Metrics.GivenUp.Load(); n != 0 {
+			t.Errorf("%d queues were given up before their clients could come", n)
+		}
+		for range 2 {
+			if a := back.poll(t); a.status != 200 {
+				t.Errorf("who came back: %d %v", a.status, a.body)
+			}
+		}
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		if a := back.poll(t); a.status != 200 || back.got != 101 {
+			t.Errorf("who came back: %d %v, heard %d messages", a.status, a.body, back.got)
+		}
+		if a := gone.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+			t.Errorf("who did not come: %d %v", a.status, a.body)
+		}
+		endHouse(t, h)
+	})
+}
+
+// Organizations that keep much make room when all together keep too much; one that keeps little is left alone.
+func TestKeptEventsOfAllOrganizations(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := openHouse(t, &slowDisk{platter: newPlatter()})
+		people := found(t, h, "ann", "bo")
+		idle := follow(t, h, people[1])
+		for i := range 20 {
+			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		}
+		h.keptTotal = 300_000
+		h.Metrics.KeptBytes.Add(290_000) // somebody else's
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if a := idle.poll(t); a.status != 200 || idle.got != 20 {
+			t.Errorf("one organization has the whole share, and yet its queue is given up: %d %v", a.status, a.body)
+		}
+		h.keptTotal = 10_000
+		for i := range 2 {
+			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if a := idle.poll(t); a.status != 400 || h.Metrics.GivenUp.Load() != 1 {
+			t.Errorf("more than its share is kept for a queue: %d %v", a.status, a.body)
+		}
+		endHouse(t, h)
+	})
+}
+
+// Commands are refused while the sessions are far behind with telling; reads go on, and the count returns to nothing.
+func TestNobodySpeaksFasterThanIsHeard(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		h := openHouse(t, &slowDisk{platter: newPlatter()})
+		people := found(t, h, "ann", "bo")
+		follow(t, h, people[1])
+		must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		synctest.Wait()
+		if n := h.Metrics.Undelivered.Load(); n != 0 {
+			t.Errorf("%d recipients wait, with nothing to do", n)
+		}
+		h.Metrics.Undelivered.Add(MaxUndelivered + 1)
+		a := <-call(h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		if a.status != 503 || h.Metrics.Busy.Load() != 1 {
+			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, h.Metrics.Busy.Load())
+		}
+		must(t, h, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
+		h.Metrics.Undelivered.Add(-MaxUndelivered - 1)
+		must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		endHouse(t, h)
+	})
+}
