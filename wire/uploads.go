@@ -58,6 +58,14 @@ type Files interface {
 	SaveUpload(id realm.ID, r io.Reader, limit int64) (SavedFile, error)
 	// Release ends what SaveUpload began; with used, which tells whether anybody has the content noted, unused content goes.
 	Release(hash string, used func() (bool, error)) error
+	// Begin notes an upload that comes in pieces; Append writes bytes that follow an offset, Finish makes it content, which
+	// note releases, and keeps note's answer; Abandon forgets it. Unfinished is one of a user's own.
+	Begin(id realm.ID, u Unfinished) (Unfinished, error)
+	Unfinished(id realm.ID, owner realm.UserID, name string) (Unfinished, bool)
+	Announced(id realm.ID) int64 // bytes of all that are not finished
+	Append(name string, offset int64, r io.Reader) (Unfinished, error)
+	Finish(name string, note func(SavedFile) (answer string, err error)) (Unfinished, error)
+	Abandon(name string) error
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
 	// Remove deletes content unless used says otherwise, or somebody is just saving the same.
@@ -131,8 +139,13 @@ func upload(c *Call, _ none) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return uploadAnswer(u), nil
+}
+
+// uploadAnswer tells where a file is; uri is what url was called before.
+func uploadAnswer(u realm.Upload) Answer {
 	url := "/user_uploads/" + u.Path
-	return Answer{"url": url, "uri": url, "filename": u.Name}, nil
+	return Answer{"url": url, "uri": url, "filename": u.Name}
 }
 
 // noteUpload gives a file that was written its row; if that is refused the file goes.

@@ -38,13 +38,21 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 	if c.Size == 0 {
 		return Upload{}, Bad("You must specify a file to upload")
 	}
-	if c.Quota > 0 && t.by.uploadBytes+c.Size > c.Quota {
-		return Upload{}, Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
+	if err := t.MayUpload(c.Size, c.Quota); err != nil {
+		return Upload{}, err
 	}
 	name := fileName(c.Name)
 	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height}
 	t.Record(&UploadSaved{u})
 	return u, nil
+}
+
+// MayUpload refuses bytes that would make the organization's files exceed a quota; 0: none.
+func (v View) MayUpload(bytes, quota int64) error {
+	if quota > 0 && v.by.uploadBytes+bytes > quota {
+		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
+	}
+	return nil
 }
 
 // fileName is a name that is safe in an address and in a markdown link: path separators, controls and brackets go.

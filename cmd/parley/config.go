@@ -240,7 +240,7 @@ func bodyLimit(ordinary int) func(method, target []byte) int {
 		method, path string
 		bytes        int
 	}{{"POST", "/user_uploads", uploadBody}, {"POST", "/users/me/avatar", pictureBody}, {"POST", "/realm/emoji/", pictureBody}, {"POST", "/realm/icon", pictureBody}, {"POST", "/realm/logo", pictureBody},
-		{"PUT", "/bot_storage", storageBody}}
+		{"PUT", "/bot_storage", storageBody}, {"POST", "/tus", uploadBody}, {"PATCH", "/tus/", uploadBody}}
 	return func(method, target []byte) int {
 		path := string(target)
 		for _, prefix := range []string{"/api/v1", "/json"} {

@@ -35,6 +35,34 @@ func (f fileStore) SaveLogo(r io.Reader, limit int64) (string, error) {
 	return name, known(err)
 }
 
+func (f fileStore) Begin(id realm.ID, u wire.Unfinished) (wire.Unfinished, error) {
+	x, err := f.s.Begin(files.Unfinished{ID: u.ID, Space: strconv.Itoa(int(id)), Owner: u.Owner.String(), Name: u.Name, Extra: u.Extra, Size: u.Size})
+	return unfinished(x), known(err)
+}
+
+func (f fileStore) Unfinished(id realm.ID, u realm.UserID, name string) (wire.Unfinished, bool) {
+	x, ok := f.s.Unfinished(name)
+	return unfinished(x), ok && x.Space == strconv.Itoa(int(id)) && x.Owner == u.String()
+}
+
+func (f fileStore) Announced(id realm.ID) int64 { return f.s.Announced(strconv.Itoa(int(id))) }
+
+func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.Unfinished, error) {
+	x, err := f.s.Append(name, offset, r)
+	return unfinished(x), known(err)
+}
+
+func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)) (wire.Unfinished, error) {
+	x, err := f.s.Finish(name, func(_ files.Unfinished, s files.Saved) (string, error) { return note(wire.SavedFile(s)) })
+	return unfinished(x), known(err)
+}
+
+func (f fileStore) Abandon(name string) error { return known(f.s.Abandon(name)) }
+
+func unfinished(x files.Unfinished) wire.Unfinished {
+	return wire.Unfinished{ID: x.ID, Name: x.Name, Extra: x.Extra, Size: x.Size, Offset: x.Offset, Expires: x.Expires, Answer: x.Answer}
+}
+
 func (f fileStore) Remove(hash string, used func() (bool, error)) error {
 	return f.s.Remove(hash, used)
 }
@@ -47,6 +75,14 @@ func known(err error) error {
 		return wire.ErrFileTooLarge
 	case errors.Is(err, files.ErrEmpty):
 		return wire.ErrNoFile
+	case errors.Is(err, files.ErrUnknown):
+		return wire.ErrNoUpload
+	case errors.Is(err, files.ErrOffset):
+		return wire.ErrUploadOffset
+	case errors.Is(err, files.ErrBusy):
+		return wire.ErrUploadBusy
+	case errors.Is(err, files.ErrTooMany):
+		return wire.ErrTooManyUploads
 	case errors.Is(err, files.ErrNoImage):
 		return wire.ErrNoImage
 	case errors.Is(err, files.ErrPixels):

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -189,6 +190,21 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 			t.Errorf("%q: %d %v %v", body, status, a, err)
 		}
 	}
+	var begun []string
+	for range 2 { // announced bytes count, too
+		resp, a := ann.piece("POST", "/api/v1/tus", map[string]string{"Upload-Length": "700000"}, "")
+		if resp.StatusCode == 201 {
+			begun = append(begun, resp.Header.Get("Location"))
+		} else if resp.StatusCode != 413 || a["code"] != "REALM_UPLOAD_QUOTA" {
+			t.Errorf("%s %v", resp.Status, a)
+		}
+	}
+	if len(begun) != 1 {
+		t.Fatalf("a quota of 1 MiB let uploads of 0.7 begin: %v", begun)
+	}
+	if resp, _ := ann.piece("DELETE", begun[0], nil, ""); resp.StatusCode != 204 {
+		t.Error(resp.Status)
+	}
 	// Somebody leaves in the middle.
 	c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
 	if err != nil {
@@ -203,5 +219,134 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	eventually(t, "nothing is left", func() bool { return len(filesBelow(t, uploads)) == 0 })
 	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 0 || a["upload_space_used"] != 0.0 {
 		t.Errorf("%v %v", a, err)
+	}
+}
+
+// piece sends one request of the protocol of resumable uploads.
+func (p *person) piece(method, path string, header map[string]string, body string) (*http.Response, map[string]any) {
+	r, err := http.NewRequest(method, p.at+path, strings.NewReader(body))
+	if err != nil {
+		return nil, nil
+	}
+	r.Header.Set("Tus-Resumable", "1.0.0")
+	if method == "PATCH" {
+		r.Header.Set("Content-Type", "application/offset+octet-stream")
+	}
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	if p.key != "" {
+		r.SetBasicAuth(p.email, p.key)
+	}
+	resp, err := (&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return &http.Response{Status: err.Error(), Header: http.Header{}}, nil
+	}
+	defer resp.Body.Close()
+	var a map[string]any
+	json.NewDecoder(resp.Body).Decode(&a)
+	return resp, a
+}
+
+// TestResumableUpload sends a file in pieces to a server that is killed in between.
+func TestResumableUpload(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	type header = map[string]string
+	resp, _ := (&person{at: at}).piece("OPTIONS", "/api/v1/tus", nil, "")
+	if h := resp.Header; resp.StatusCode != 204 || h.Get("Tus-Version") != "1.0.0" || h.Get("Tus-Max-Size") != fmt.Sprint(wire.MaxUpload) || !strings.Contains(h.Get("Tus-Extension"), "creation") {
+		t.Errorf("options: %s %v", resp.Status, h)
+	}
+	meta := "filename " + base64.StdEncoding.EncodeToString([]byte("plan (1).txt")) + ",filetype dGV4dC9wbGFpbg=="
+	for what, x := range map[string]struct {
+		who    *person
+		header header
+		status int
+	}{
+		"nobody":        {&person{at: at}, header{"Upload-Length": "5"}, 401},
+		"no length":     {ann, nil, 400},
+		"a bad length":  {ann, header{"Upload-Length": "-5"}, 400},
+		"no end":        {ann, header{"Upload-Defer-Length": "1"}, 411},
+		"nothing":       {ann, header{"Upload-Length": "0"}, 400},
+		"too much":      {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUpload + 1)}, 413},
+		"a bad note":    {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename %%"}, 400},
+		"another tus":   {ann, header{"Upload-Length": "5", "Tus-Resumable": "0.2.2"}, 412},
+		"a long header": {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename " + base64.StdEncoding.EncodeToString(make([]byte, 4000))}, 400},
+	} {
+		if resp, a := x.who.piece("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status || a["result"] != "error" || a["msg"] == "" {
+			t.Errorf("%s: %s %v", what, resp.Status, a)
+		}
+	}
+	text := strings.Repeat("0123456789", 50_000)
+	resp, _ = ann.piece("POST", "/api/v1/tus/", header{"Upload-Length": fmt.Sprint(len(text)), "Upload-Metadata": meta}, "")
+	id := resp.Header.Get("Location")
+	if resp.StatusCode != 201 || !strings.HasPrefix(id, "/api/v1/tus/") || resp.Header.Get("Upload-Expires") == "" {
+		t.Fatalf("%s %v", resp.Status, resp.Header)
+	}
+	if resp, _ := ann.piece("PATCH", id, header{"Upload-Offset": "0"}, text[:200_000]); resp.StatusCode != 204 || resp.Header.Get("Upload-Offset") != "200000" {
+		t.Fatalf("%s %v", resp.Status, resp.Header)
+	}
+	p.kill()
+	p = start(t, parley("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+	p.serving()
+	resp, _ = ann.piece("HEAD", id, nil, "")
+	if h := resp.Header; resp.StatusCode != 200 || h.Get("Upload-Offset") != "200000" || h.Get("Upload-Length") != fmt.Sprint(len(text)) || h.Get("Upload-Metadata") != meta || !strings.Contains(h.Get("Cache-Control"), "no-store") {
+		t.Fatalf("after the kill: %s %v", resp.Status, h)
+	}
+	for what, x := range map[string]struct {
+		who    *person
+		method string
+		header header
+		body   string
+		status int
+	}{
+		"another's":          {bo, "HEAD", nil, "", 404},
+		"another's piece":    {bo, "PATCH", header{"Upload-Offset": "200000"}, "x", 404},
+		"another's end":      {bo, "DELETE", nil, "", 404},
+		"an old piece":       {ann, "PATCH", header{"Upload-Offset": "0"}, "x", 409},
+		"no offset":          {ann, "PATCH", nil, "x", 400},
+		"another type":       {ann, "PATCH", header{"Upload-Offset": "200000", "Content-Type": "text/plain"}, "x", 415},
+		"more than the rest": {ann, "PATCH", header{"Upload-Offset": "200000"}, text[199_999:], 413},
+		"no answer yet":      {ann, "GET", nil, "", 404},
+	} {
+		if resp, a := x.who.piece(x.method, id, x.header, x.body); resp.StatusCode != x.status {
+			t.Errorf("%s: %s %v", what, resp.Status, a)
+		}
+	}
+	resp, a := ann.piece("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000", "Content-Type": "application/offset+octet-stream"}, text[200_000:])
+	url, _ := a["url"].(string)
+	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan-1.txt" || !strings.HasPrefix(url, "/user_uploads/") || resp.Header.Get("Upload-Offset") != fmt.Sprint(len(text)) {
+		t.Fatalf("the last piece: %s %v", resp.Status, a)
+	}
+	if status, got, err := ann.request("GET", url, "", nil); err != nil || status != 200 || got["body"] != text {
+		t.Errorf("what came back: %d %v", status, err)
+	}
+	for _, method := range []string{"GET", "PATCH"} { // who did not hear the answer asks again
+		if resp, again := ann.piece(method, id, header{"Upload-Offset": fmt.Sprint(len(text))}, ""); resp.StatusCode != 200 || again["url"] != url {
+			t.Errorf("%s again: %s %v", method, resp.Status, again)
+		}
+	}
+	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 1 {
+		t.Errorf("%v %v", a, err)
+	}
+	resp, a = ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5", "Upload-Metadata": meta, "Content-Type": "application/offset+octet-stream"}, "whole")
+	if url, _ := a["url"].(string); resp.StatusCode != 201 || resp.Header.Get("Upload-Offset") != "5" || !strings.HasPrefix(url, "/user_uploads/") {
+		t.Errorf("all in the first request: %s %v", resp.Status, a)
+	}
+	resp, _ = ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5"}, "")
+	id = resp.Header.Get("Location")
+	ann.piece("PATCH", id, header{"Upload-Offset": "0"}, "abc")
+	if resp, _ := ann.piece("DELETE", id, nil, ""); resp.StatusCode != 204 {
+		t.Errorf("the end of one that was begun: %s", resp.Status)
+	}
+	if resp, _ := ann.piece("HEAD", id, nil, ""); resp.StatusCode != 404 {
+		t.Errorf("after its end: %s", resp.Status)
+	}
+	for _, name := range filesBelow(t, filepath.Join(data, "uploads", "unfinished")) {
+		if !strings.HasSuffix(name, ".json") { // the answers of what was finished
+			t.Errorf("left: %s", name)
+		}
 	}
 }

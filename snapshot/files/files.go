@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // "
@@ -29,6 +30,10 @@ type Store struct {
 
 	mu     sync.Mutex
 	saving map[string]int // how many are saving content of a hash: it is not to be removed under their hands
+
+	unfinished map[string]*Unfinished
+	expiry     *time.Timer // of the one that expires first
+	expiresAt  int64       // Unix seconds
 }
 
 // Limits of pictures: pixels bound what decoding may cost (a small file can claim a huge picture), sizes are in pixels.
@@ -50,7 +55,7 @@ var (
 
 // Open makes the directory if it is not there.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{"content", "pictures", "exports", "incoming"} {
+	for _, d := range []string{"content", "pictures", "exports", "incoming", "unfinished"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open uploads: %w", err)
 		}
@@ -63,7 +68,11 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(f)
 	}
-	return &Store{dir: dir, saving: map[string]int{}}, nil
+	s := &Store{dir: dir, saving: map[string]int{}, unfinished: map[string]*Unfinished{}}
+	if err := s.loadUnfinished(); err != nil {
+		return nil, fmt.Errorf("open uploads: %w", err)
+	}
+	return s, nil
 }
 
 // Saved describes a file that was written.
@@ -103,14 +112,7 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 		return Saved{}, ErrEmpty
 	}
 	saved := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: n, Type: contentType(w.head)}
-	if strings.HasPrefix(saved.Type, "image/") {
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
-			return Saved{}, fmt.Errorf("save upload: %w", err)
-		}
-		if c, _, err := image.DecodeConfig(f); err == nil {
-			saved.Width, saved.Height = c.Width, c.Height
-		}
-	}
+	saved.measure(f)
 	s.pin(saved.Hash)
 	if err := place(f, s.Path(saved.Hash)); err != nil {
 		return Saved{}, errors.Join(err, s.Release(saved.Hash, nil))

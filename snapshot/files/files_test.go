@@ -6,10 +6,14 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 )
 
 func picture(t *testing.T, w, h int) []byte {
@@ -138,5 +142,111 @@ func TestContentGoesWithItsLastUser(t *testing.T) {
 	}
 	if _, err := s.Save("1", strings.NewReader(""), 100); !errors.Is(err, ErrEmpty) {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+func TestUnfinishedUploadOutlivesTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *Store {
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	if _, err := s.Begin(Unfinished{ID: "one", Space: "1", Owner: "7", Name: "a.txt", Size: 10}); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := s.Append("one", 0, io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) || u.Offset != 4 {
+		t.Fatalf("a piece that breaks off: %+v %v", u, err)
+	}
+	s = open()
+	if u, ok := s.Unfinished("one"); !ok || u.Offset != 4 || u.Name != "a.txt" || s.Announced("1") != 10 {
+		t.Fatalf("%+v", u)
+	}
+	if _, err := s.Append("one", 3, strings.NewReader("4")); !errors.Is(err, ErrOffset) {
+		t.Fatalf("a piece that does not follow: %v", err)
+	}
+	if _, err := s.Finish("one", nil); !errors.Is(err, ErrOffset) {
+		t.Fatalf("half a file was finished: %v", err)
+	}
+	if u, err := s.Append("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) || u.Offset != 10 {
+		t.Fatalf("more than was announced: %+v %v", u, err)
+	}
+	refused := errors.New("refused")
+	used := func() (bool, error) { return false, nil }
+	if _, err := s.Finish("one", func(_ Unfinished, x Saved) (string, error) { return "", errors.Join(refused, s.Release(x.Hash, used)) }); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	s = open()
+	var hash string
+	note := func(u Unfinished, x Saved) (string, error) {
+		hash = x.Hash
+		return "noted " + u.Name, s.Release(x.Hash, nil)
+	}
+	if u, err := s.Finish("one", note); err != nil || u.Answer != "noted a.txt" {
+		t.Fatalf("%+v %v", u, err)
+	}
+	if text, err := os.ReadFile(s.Path(hash)); err != nil || string(text) != "1234567890" {
+		t.Fatalf("%q %v", text, err)
+	}
+	whole, err := s.Save("1", strings.NewReader("1234567890"), 100)
+	if err != nil || whole.Hash != hash {
+		t.Fatalf("the same content has two names: %v", err)
+	}
+	s = open()
+	if u, err := s.Finish("one", nil); err != nil || u.Answer != "noted a.txt" || u.Offset != 10 {
+		t.Fatalf("who asks again hears %+v %v", u, err)
+	}
+	if err := s.Abandon("one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.Path(hash)); err != nil {
+		t.Fatal("content went with the upload")
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 0 {
+		t.Fatalf("left: %v", left)
+	}
+}
+
+func TestUnfinishedUploadsEndSomeTime(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxUnfinished {
+		if _, err := s.Begin(Unfinished{ID: "x" + strconv.Itoa(i), Space: "1", Owner: "7", Size: 1}); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if _, err := s.Begin(Unfinished{ID: "y", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooMany) {
+		t.Fatalf("one too many: %v", err)
+	}
+	if _, err := s.Begin(Unfinished{ID: "y", Space: "1", Owner: "8", Size: 1}); err != nil {
+		t.Fatalf("another owner: %v", err)
+	}
+	if _, err := s.Begin(Unfinished{ID: "../z", Space: "1", Owner: "8", Size: 1}); err == nil {
+		t.Fatal("an id that is a path")
+	}
+	// A day later.
+	u, _ := s.Unfinished("y")
+	u.Expires = time.Now().Unix() - 1
+	if err := s.writeAbout(&u); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.part("stray"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Unfinished("y"); ok {
+		t.Error("it did not expire")
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 2*maxUnfinished {
+		t.Errorf("%d files are left", len(left))
 	}
 }

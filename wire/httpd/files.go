@@ -29,6 +29,7 @@ type Pictures interface {
 
 // files are the routes outside the protocol's prefix that clients fetch files from.
 func (s *Server) files() {
+	s.resumable()
 	s.router.ANY("/user_uploads/temporary/{token}/{name}", s.temporaryFile)
 	s.router.ANY("/user_uploads/download/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, true) })
 	s.router.ANY("/user_uploads/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, false) })

@@ -20,7 +20,8 @@ func streams(method, target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	for _, prefix := range []string{"/api/v1", "/json"} {
 		if rest, ok := strings.CutPrefix(string(path), prefix); ok {
-			return strings.TrimSuffix(rest, "/") == "/user_uploads" && string(method) == "POST"
+			post := string(method) == "POST"
+			return post && strings.TrimSuffix(rest, "/") == "/user_uploads" || post && rest == "/tus" || (post || string(method) == "PATCH") && strings.HasPrefix(rest, "/tus/")
 		}
 	}
 	return false
