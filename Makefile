@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test race poison check bench conform kill sim
+.PHONY: help build run test race poison check bench conform kill sim sim-actors crash
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -37,3 +37,6 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 
 sim: ## N seeded stories (200) of the core with a disk that delays and crashes; SEED repeats the first
 	N=$${N:-200} $(GO) test ./actors -run '^TestSimulation$$' -count=1 -v -timeout 60m
+
+crash: ## N power losses (20000) before every write of seeded runs, with 0, 50, 100 % of unsynced data kept; SEED picks the first run
+	N=$${N:-20000} $(GO) test ./snapshot -run '^TestPowerLoss$$' -count=1 -v -timeout 600m
