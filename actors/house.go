@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/google/uuid"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
@@ -76,11 +75,11 @@ const (
 type House struct {
 	disk    Disk
 	log     *slog.Logger
-	now     func() time.Time
+	now     func() time.Time // the wall clock, which may be set
+	elapsed func() int64     // seconds since the house was opened, which only grow
 	fatal   func(error)
 	secret  []byte
-	system  *actor.ActorSystem
-	root    *actor.RootContext
+	stage   stage
 	journal *actor.PID
 	shards  []*actor.PID
 	texts   *textCache
@@ -179,11 +178,15 @@ type emailKey struct {
 type Options struct {
 	Secret []byte // API keys follow from it; nil: a random one that ends with the process
 	Log    *slog.Logger
-	Now    func() time.Time // nil: the clock
-	Fatal  func(error)      // nil: log and exit at once, so that the restart recovers
-	Site   func(stringID string) wire.Site
+	Now    func() time.Time // the wall clock; nil: the system's
+	// Elapsed is a clock that nobody sets: event queues live and heartbeats come by it. nil: the system's.
+	Elapsed func() time.Duration
+	Fatal   func(error) // nil: log and exit at once, so that the restart recovers
+	Site    func(stringID string) wire.Site
 	// Search is the full-text index; nil: none, and searches are refused.
 	Search Search
+
+	stage stage // nil: actors that run by themselves, and the clock's ticks
 }
 
 // Open starts the actors and brings every realm of the disk back.
@@ -196,6 +199,11 @@ func Open(disk Disk, o Options) (*House, error) {
 	if h.now == nil {
 		h.now = time.Now
 	}
+	if o.Elapsed == nil {
+		began := time.Now()
+		o.Elapsed = func() time.Duration { return time.Since(began) }
+	}
+	h.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
 	if h.fatal == nil {
 		h.fatal = func(err error) {
 			h.log.Error("cannot go on; stopping at once so that a restart recovers", "error", err)
@@ -209,9 +217,9 @@ func Open(disk Disk, o Options) (*House, error) {
 		h.secret = []byte(Token(32))
 	}
 	h.texts = newTextCache(textCacheBytes)
-	quiet := slog.New(slog.DiscardHandler)
-	h.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	h.root = h.system.Root
+	if h.stage = o.stage; h.stage == nil {
+		h.stage = newTheatre()
+	}
 	h.journal = h.spawn(&journalActor{h: h})
 	for i := range Shards {
 		h.shards = append(h.shards, h.spawn(newShard(h, i)))
@@ -225,8 +233,10 @@ func Open(disk Disk, o Options) (*House, error) {
 			return nil, err
 		}
 	}
-	h.stopped.Add(1)
-	go h.tick()
+	if o.stage == nil {
+		h.stopped.Add(1)
+		go h.tick()
+	}
 	return h, nil
 }
 
@@ -246,7 +256,7 @@ func (g guarded) Receive(c actor.Context) {
 }
 
 func (h *House) spawn(a actor.Actor) *actor.PID {
-	return h.root.Spawn(actor.PropsFromProducer(func() actor.Actor { return guarded{h, a} }))
+	return h.stage.spawn(guarded{h, a})
 }
 
 // tick drives every timer of the house: one coarse clock instead of a timer a queue.
@@ -260,14 +270,23 @@ func (h *House) tick() {
 			return
 		case <-t.C:
 		}
-		now := h.now().Unix()
-		for _, s := range h.shards {
-			h.root.Send(s, sweep{now})
-		}
+		h.sweep()
 		if n%5 == 0 {
-			h.eachRealm(func(r *handle) { h.root.Send(r.pid, clock{now}) })
+			h.clock()
 		}
 	}
+}
+
+func (h *House) sweep() {
+	now := h.elapsed()
+	for _, s := range h.shards {
+		h.stage.send(s, sweep{now})
+	}
+}
+
+func (h *House) clock() {
+	now := h.now().Unix()
+	h.eachRealm(func(r *handle) { h.stage.send(r.pid, clock{now}) })
 }
 
 func (h *House) eachRealm(fn func(*handle)) {
@@ -296,7 +315,7 @@ func (h *House) Close(ctx context.Context) error {
 	h.eachRealm(func(r *handle) {
 		done := make(chan error, 1)
 		all = append(all, done)
-		h.root.Send(r.pid, finish{done})
+		h.stage.send(r.pid, finish{done})
 	})
 	for _, c := range all {
 		select {
@@ -308,7 +327,7 @@ func (h *House) Close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	h.system.Shutdown()
+	h.stage.end()
 	return nil
 }
 
@@ -344,7 +363,7 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 		return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
 	}
 	a.reply = replies.Get().(chan answer)
-	h.root.Send(r.pid, a)
+	h.stage.send(r.pid, a)
 	x := <-a.reply
 	replies.Put(a.reply)
 	r.inFlight.Add(-1)
@@ -380,7 +399,7 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 
 // moment is what a turn gets to know of the world.
 func (h *House) moment(r *handle) realm.Moment {
-	return realm.Moment{Now: h.now().Unix(), Token: Token, UUID: func() string { return uuid.NewString() }, Hash: HashKey,
+	return realm.Moment{Now: h.now().Unix(), Token: h.stage.token, UUID: h.stage.uuid, Hash: HashKey,
 		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
 		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
 		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },

@@ -30,7 +30,7 @@ func (j *journalActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *appendFacts:
 		if j.waiting = append(j.waiting, m); len(j.waiting) == 1 {
-			j.h.root.Send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
+			j.h.stage.send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
 		}
 	case flush:
 		j.commit()
@@ -72,7 +72,7 @@ func (j *journalActor) commit() {
 		if !told[w.batch.Realm] {
 			told[w.batch.Realm] = true
 			b := j.batches[j.index[w.batch.Realm]]
-			j.h.root.Send(w.from, durable{b.After + realm.Seq(len(b.Facts))})
+			j.h.stage.send(w.from, durable{b.After + realm.Seq(len(b.Facts))})
 		}
 		j.waiting[i] = nil
 	}

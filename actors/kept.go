@@ -32,7 +32,7 @@ type kept struct {
 	acked  [Shards]realm.Seq
 	opened [Shards]realm.Seq // newest registration of each shard
 	ended  realm.Seq         // queues behind it have been given up
-	spared int64             // Unix seconds until which nobody is
+	spared int64             // elapsed seconds until which nobody is
 }
 
 type keptTold struct {
@@ -101,7 +101,7 @@ func (a *realmActor) through(m through) {
 func (a *realmActor) boundKept() {
 	k := &a.kept
 	limit := a.h.keptLimit()
-	if k.bytes <= limit || len(k.list) == 0 || a.h.now().Unix() < k.spared {
+	if k.bytes <= limit || len(k.list) == 0 || a.h.elapsed() < k.spared {
 		return
 	}
 	left, n := k.bytes, 0
@@ -117,7 +117,7 @@ func (a *realmActor) boundKept() {
 	a.h.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
 		"realm", a.r.ID(), "bytes", k.bytes, "limit", limit, "facts", len(k.list), "behind", uint64(seq))
 	for _, s := range a.h.shards {
-		a.h.root.Send(s, giveUp{a.r.ID(), seq})
+		a.h.stage.send(s, giveUp{a.r.ID(), seq})
 	}
 }
 

@@ -59,7 +59,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 		for _, r := range p.book.Changed() {
 			rows = append(rows, p.h.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
 		}
-		p.h.root.Send(m.to, savedRows{rows})
+		p.h.stage.send(m.to, savedRows{rows})
 	}
 }
 
@@ -80,7 +80,7 @@ func (h *House) report(id realm.ID, m *report) (presence.Row, bool) {
 		return presence.Row{}, false
 	}
 	m.reply = make(chan reported, 1)
-	h.root.Send(r.presence, m)
+	h.stage.send(r.presence, m)
 	x := <-m.reply
 	return x.row, x.tell
 }
@@ -92,7 +92,7 @@ func (h *House) PresenceSince(id realm.ID, update, oldest int64) []presence.Row 
 		return nil
 	}
 	m := &since{update, oldest, make(chan []presence.Row, 1)}
-	h.root.Send(r.presence, m)
+	h.stage.send(r.presence, m)
 	return <-m.reply
 }
 
@@ -103,6 +103,6 @@ func (h *House) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
 		return nil
 	}
 	m := &presenceOf{u, make(chan *presence.Row, 1)}
-	h.root.Send(r.presence, m)
+	h.stage.send(r.presence, m)
 	return <-m.reply
 }

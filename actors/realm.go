@@ -110,7 +110,7 @@ func (h *House) openRealm(id realm.ID) error {
 		return fmt.Errorf("replay realm %d: %w", id, err)
 	}
 	a.grown = int64(last-rows) * replayedBytes
-	a.kept.spared = began.Unix() + keptGrace
+	a.kept.spared = h.elapsed() + keptGrace
 	a.durable = a.r.Seq()
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
@@ -150,7 +150,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	}
 	h.startRealm(a, presence.New())
 	for _, k := range h.shards { // also the ones without users report how far they are
-		h.root.Send(k, &revive{realm: a.handle})
+		h.stage.send(k, &revive{realm: a.handle})
 	}
 	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
@@ -299,7 +299,7 @@ func (a *realmActor) journal(facts []realm.Fact) (accounts []realm.UserID) {
 			accounts = append(accounts, acc.Accounts()...)
 		}
 	}
-	a.h.root.Send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.h.stage.send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
 	return accounts
 }
 
@@ -347,7 +347,7 @@ func (a *realmActor) clock(now int64) {
 			a.system(due)
 			if a.r.Seq() > before {
 				// The next one comes at once, but behind whoever waits already. One that did nothing waits for the clock.
-				a.h.root.Send(a.handle.pid, clock{now})
+				a.h.stage.send(a.handle.pid, clock{now})
 			}
 		}
 	}
@@ -370,8 +370,8 @@ func (a *realmActor) snapshot() {
 		a.rows = append(a.rows, a.h.disk.EncodeRow(table, key, row))
 	})
 	a.grown, a.last, a.presence = 0, a.h.now(), nil
-	a.h.root.Send(a.handle.presence, savePresence{a.handle.pid})
-	a.h.root.Send(a.handle.pid, step{})
+	a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
+	a.h.stage.send(a.handle.pid, step{})
 }
 
 func (a *realmActor) step() {
@@ -380,17 +380,17 @@ func (a *realmActor) step() {
 	}
 	switch {
 	case !a.cut.Step(rowsAStep):
-		a.h.root.Send(a.handle.pid, step{})
+		a.h.stage.send(a.handle.pid, step{})
 		return
 	case a.durable < a.cut.At || a.presence == nil:
 		return // release, or the presence actor's rows, come back here
 	}
 	at, rows := a.cut.At, append(append(a.rows, a.presence...), a.keptChanges(a.cut.At)...)
 	a.cut = nil
-	go func() {
+	a.h.stage.work(func() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
-		a.h.root.Send(a.handle.pid, written{at, err})
-	}()
+		a.h.stage.send(a.handle.pid, written{at, err})
+	})
 }
 
 func (a *realmActor) written(m written) {

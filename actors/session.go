@@ -2,7 +2,6 @@ package actors
 
 import (
 	"math"
-	"math/rand/v2"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -22,6 +21,8 @@ type (
 	revive struct {
 		realm  *handle
 		queues []realm.Queue
+		kept   deliver   // what they may not have acknowledged
+		seq    realm.Seq // newest fact on disk
 	}
 	poll struct {
 		realm     realm.ID
@@ -37,7 +38,7 @@ type (
 		queue realm.QueueID
 		reply wire.Reply
 	}
-	sweep struct{ now int64 }
+	sweep struct{ now int64 } // elapsed seconds
 	drain struct{ done chan struct{} }
 )
 
@@ -46,8 +47,8 @@ type shard struct {
 	h        *House
 	n        int
 	realms   map[realm.ID]*shardRealm
-	now      int64
-	held     int // events in all its queues at the last sweep
+	now      int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
+	held     int   // events in all its queues at the last sweep
 	draining bool
 }
 
@@ -59,7 +60,7 @@ type shardRealm struct {
 }
 
 func newShard(h *House, n int) *shard {
-	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.now().Unix()}
+	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.elapsed()}
 }
 
 func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
@@ -94,8 +95,16 @@ func (s *shard) realm(h *handle) *shardRealm {
 
 // deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
 func (h *House) deliver(r *handle, told []realm.Told) {
-	var parts [Shards][]realm.Told
-	var sizes [Shards]int64
+	parts, sizes := split(told)
+	for k, p := range parts {
+		if p != nil {
+			h.Metrics.Undelivered.Add(sizes[k])
+			h.stage.send(h.shards[k], &deliver{r, p, sizes[k]})
+		}
+	}
+}
+
+func split(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
 	for _, t := range told {
 		var mine [Shards][]realm.Notice
 		for _, n := range t.Notices {
@@ -126,27 +135,24 @@ func (h *House) deliver(r *handle, told []realm.Told) {
 			}
 		}
 	}
-	for k, p := range parts {
-		if p != nil {
-			h.Metrics.Undelivered.Add(sizes[k])
-			h.root.Send(h.shards[k], &deliver{r, p, sizes[k]})
-		}
-	}
+	return parts, sizes
 }
 
-// revive opens the queues that came back with a realm's rows, then tells what they may not have acknowledged.
+// revive opens the queues that came back with a realm's rows, then tells what they may not have acknowledged: all in one
+// message, because the first polls may be there already, and a client may have seen the newest fact there is.
 func (h *House) revive(a *realmActor, queues []realm.Queue, told []realm.Told) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
 		parts[k] = append(parts[k], q)
 	}
+	events, sizes := split(told)
 	for k := range parts {
-		h.root.Send(h.shards[k], &revive{a.handle, parts[k]})
+		h.Metrics.Undelivered.Add(sizes[k])
+		h.stage.send(h.shards[k], &revive{a.handle, parts[k], deliver{a.handle, events[k], sizes[k]}, a.durable})
 	}
-	h.deliver(a.handle, told)
 	// Every queue hears that the server started anew; also queues that the replay opened are then known as revived.
-	h.root.Send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.Restarted() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
+	h.stage.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.Restarted() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
 }
 
 func (s *shard) revive(m *revive) {
@@ -154,6 +160,9 @@ func (s *shard) revive(m *revive) {
 	for _, q := range m.queues {
 		s.open(r, q, true)
 	}
+	m.kept.realm = m.realm
+	s.deliver(&m.kept)
+	r.seq = max(r.seq, m.seq)
 }
 
 func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
@@ -245,7 +254,7 @@ func (s *shard) serve(r *shardRealm, q *queue.Queue) {
 
 // ask1 runs a command of the server itself without waiting for it.
 func (h *House) ask1(r *handle, decide func(*realm.Turn) (any, error)) {
-	h.root.Send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
+	h.stage.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
 }
 
 func (s *shard) expire(r *shardRealm, q *queue.Queue) {
@@ -277,12 +286,12 @@ func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {
 // Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
 func (h *House) Poll(p wire.PollRequest) {
 	h.Metrics.Polls.Add(1)
-	h.root.Send(h.shards[shardOf(p.User)], &poll{p.Realm, p.User, p.Queue, p.Last, p.DontBlock, p.Reply})
+	h.stage.send(h.shards[shardOf(p.User)], &poll{p.Realm, p.User, p.Queue, p.Last, p.DontBlock, p.Reply})
 }
 
 // Gone says that the client of a waiting poll has left.
 func (h *House) Gone(p wire.PollRequest) {
-	h.root.Send(h.shards[shardOf(p.User)], &gone{p.Realm, p.User, p.Queue, p.Reply})
+	h.stage.send(h.shards[shardOf(p.User)], &gone{p.Realm, p.User, p.Queue, p.Reply})
 }
 
 func (s *shard) poll(m *poll) {
@@ -295,7 +304,7 @@ func (s *shard) poll(m *poll) {
 		wire.AnswerRefusal(m.reply, realm.BadQueue(m.queue))
 		return
 	}
-	a, err := q.Ask(m.reply, m.last, m.dontBlock || s.draining, s.now, rand.Int64N(queue.BeatSpread), r.seq)
+	a, err := q.Ask(m.reply, m.last, m.dontBlock || s.draining, s.now, s.h.stage.dice(queue.BeatSpread), r.seq)
 	if err != nil {
 		wire.AnswerRefusal(m.reply, err)
 		return
@@ -345,7 +354,7 @@ func (s *shard) sweep(now int64) {
 		}
 		if report := (through{s.n, low, r.seq}); report != r.reported {
 			r.reported = report
-			s.h.root.Send(r.handle.pid, report)
+			s.h.stage.send(r.handle.pid, report)
 		}
 	}
 	s.h.Metrics.Held.Add(int64(held - s.held))
@@ -372,7 +381,7 @@ func (s *shard) drain(m drain) {
 func (h *House) Drain() {
 	done := make(chan struct{}, Shards)
 	for _, s := range h.shards {
-		h.root.Send(s, drain{done})
+		h.stage.send(s, drain{done})
 	}
 	for range h.shards {
 		<-done

@@ -52,8 +52,11 @@ func (b *Book) Report(u realm.UserID, active bool, now int64) (row Row, tell boo
 		b.changed(r)
 		return *r, active
 	}
-	tell = active && now-r.Active > comingOnline
 	changed := false
+	if r.Connected > now || r.Active > now { // the clock was set back: what was noted lies in the future
+		r.Connected, r.Active, changed = min(r.Connected, now), min(r.Active, now), true
+	}
+	tell = active && now-r.Active > comingOnline
 	if now-r.Connected > throttle {
 		r.Connected, changed = now, true
 	}

@@ -50,8 +50,8 @@ type Queue struct {
 	acked   int64 // newest id the client has acknowledged; -1 at first
 	newest  int64 // newest id given out
 	poll    Poll
-	beat    int64 // when the waiting poll gets a heartbeat, Unix seconds
-	contact int64 // last time a poll came, Unix seconds
+	beat    int64 // when the waiting poll gets a heartbeat, in seconds of the session's clock, which nobody sets
+	contact int64 // last time a poll came, likewise
 	// revived queues came back from disk: what their client acknowledged is unknown until it polls.
 	revived bool
 	asked   bool // for an empty fact
