@@ -2,7 +2,11 @@
 SHELL := /bin/bash
 GO ?= go
 
+<<<<<<< HEAD
 .PHONY: help build run test race poison check bench conform kill sim sim-actors crash
+=======
+.PHONY: help build run test check bench conform kill sim sim-actors crash
+>>>>>>> 9b711f2 (make: sim tells seeded stories, sim-actors the longer ones)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -35,7 +39,10 @@ conform: build ## acceptance checks, contract crawler and real clients against b
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 60m
 
-sim: ## N seeded stories (200) of the core with a disk that delays and crashes; SEED repeats the first
+sim: ## N seeded stories (20000) of the house on one thread: crashes, slow disks, clocks that jump; SEED picks the first
+	N=$${N:-20000} $(GO) test ./actors -run '^TestSeeds$$' -count=1 -v -timeout 600m
+
+sim-actors: ## N longer stories (200) with real mailboxes and requests; SEED repeats the first
 	N=$${N:-200} $(GO) test ./actors -run '^TestSimulation$$' -count=1 -v -timeout 60m
 
 crash: ## N power losses (20000) before every write of seeded runs, with 0, 50, 100 % of unsynced data kept; SEED picks the first run
