@@ -2,11 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-<<<<<<< HEAD
 .PHONY: help build run test race poison check bench conform kill sim sim-actors crash
-=======
-.PHONY: help build run test check bench conform kill sim sim-actors crash
->>>>>>> 9b711f2 (make: sim tells seeded stories, sim-actors the longer ones)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 

@@ -58,6 +58,9 @@ func TestSeeds(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
 		}
+		if i%10_000 == 9999 {
+			t.Logf("%d stories in %v: %+v", i+1, time.Since(began).Round(time.Second), all)
+		}
 	}
 	t.Logf("%d stories from SEED=%d in %v, digest %x: %+v", n, seed, time.Since(began).Round(time.Millisecond), sum.Sum(nil)[:8], all)
 }
