@@ -62,7 +62,7 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	}
 	err = emojiImage(x)
 	if err == nil {
-		_, err = Play(c, realm.AddEmoji{Name: f.Name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Type == "image/gif" && moves(image)})
+		_, err = Play(c, realm.AddEmoji{Name: f.Name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Moves})
 	}
 	return Answer{}, errors.Join(err, c.release(x.Hash, err))
 }
@@ -76,49 +76,6 @@ func emojiImage(x SavedFile) error {
 		return fileError(ErrPixels, 0)
 	}
 	return nil
-}
-
-var errGIF = errors.New("no GIF")
-
-// moves reports whether a GIF has more than one picture. It steps over the blocks without unpacking them: a small file
-// may unpack to gigabytes.
-func moves(gif []byte) bool {
-	n, err := pictures(gif)
-	return err == nil && n > 1
-}
-
-func pictures(b []byte) (n int, err error) {
-	at := 13
-	table := func(flags byte) {
-		if flags&0x80 != 0 {
-			at += 3 << (flags&7 + 1)
-		}
-	}
-	if len(b) < at {
-		return 0, errGIF
-	}
-	table(b[10])
-	for n < 2 && at < len(b) && b[at] != 0x3b {
-		switch b[at] {
-		case 0x2c:
-			if n++; at+11 > len(b) {
-				return n, errGIF
-			}
-			flags := b[at+9]
-			at += 10
-			table(flags)
-			at++ // size of codes
-		case 0x21:
-			at += 2
-		default:
-			return n, errGIF
-		}
-		for at < len(b) && b[at] != 0 {
-			at += int(b[at]) + 1
-		}
-		at++
-	}
-	return n, nil
 }
 
 // EmojiPath is where an organization's emoji are, behind its pictures.

@@ -59,7 +59,8 @@ type Tools struct {
 	HashKey       func(secret string) [32]byte
 	Token         func(length int) string
 	Files         Files
-	UploadQuota   int64 // bytes of one organization's files; 0: none
+	Thumbnails    *Thumbnails // nil: none are made
+	UploadQuota   int64       // bytes of one organization's files; 0: none
 	// Sign makes a mark that only this server can make; Signed checks it.
 	Sign   func(text string) string
 	Signed func(text, mark string) bool

@@ -40,12 +40,15 @@ func showPreviews(c *Call, id realm.MessageID, version uint16, body realm.Body, 
 		if len(pages) == 0 {
 			return
 		}
-		shown, err := r.withPreviews(own, body.Text, pages)
-		if err != nil || shown.HTML == body.HTML {
-			return
-		}
-		own.Caller = realm.Caller{System: true, Client: "Internal"}
-		_, _ = Play(own, realm.Rerender{Message: id, Version: version, Body: shown}) // refused only when the server is too busy: no harm done
+		system := *own
+		system.Caller = realm.Caller{System: true, Client: "Internal"}
+		rerender(&system, realm.BodyRef{Message: id, Version: version}, func(b realm.Body) (realm.Body, bool) {
+			if b.Text != body.Text {
+				return b, false // edited since; the edit fetches its own
+			}
+			shown, err := r.withPreviews(own, b.Text, pages)
+			return shown, err == nil
+		})
 	}()
 }
 

@@ -93,7 +93,7 @@ func serverSection(s *state) {
 		"server_max_deactivated_realm_deletion_days": nil, "server_min_deactivated_realm_deletion_days": 14, "server_name_changes_disabled": false,
 		"server_needs_upgrade": false, "server_presence_offline_threshold_seconds": 200, "server_presence_ping_interval_seconds": 60,
 		"server_report_message_types":          reportTypes(),
-		"server_supported_permission_settings": supportedSettings, "server_thumbnail_formats": []any{},
+		"server_supported_permission_settings": supportedSettings, "server_thumbnail_formats": thumbnailFormats(),
 		"server_typing_started_expiry_period_milliseconds": 45000, "server_typing_started_wait_period_milliseconds": 30000, "server_typing_stopped_wait_period_milliseconds": 12000,
 		"server_web_public_streams_enabled": true, "settings_send_digest_emails": false, "upgrade_text_for_wide_organization_logo": "", "zulip_plan_is_not_limited": true,
 	}) {

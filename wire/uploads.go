@@ -66,6 +66,8 @@ type Files interface {
 	Append(name string, offset int64, r io.Reader) (Unfinished, error)
 	Finish(name string, note func(SavedFile) (answer string, err error)) (Unfinished, error)
 	Abandon(name string) error
+	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNoThumbnail: it never will be.
+	Thumbnail(hash string, moving bool) (path string, err error)
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
 	// Remove deletes content unless used says otherwise, or somebody is just saving the same.
@@ -79,6 +81,7 @@ type SavedFile struct {
 	Size          int64
 	Type          string // sniffed, never what the client claims
 	Width, Height int    // of an image, else 0
+	Moves         bool   // more than one picture
 }
 
 // The errors of Files that are the caller's.
@@ -150,7 +153,10 @@ func uploadAnswer(u realm.Upload) Answer {
 
 // noteUpload gives a file that was written its row; if that is refused the file goes.
 func noteUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
-	u, err := Play(c, realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Quota: c.Tools.UploadQuota})
+	u, err := Play(c, realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Moves, Quota: c.Tools.UploadQuota})
+	if err == nil {
+		c.Tools.Thumbnails.want(c.Realm, u)
+	}
 	return u, errors.Join(err, c.release(x.Hash, err))
 }
 
@@ -217,10 +223,11 @@ func OpenUpload(t *Tools, token string, now time.Time) (realm.ID, string, bool) 
 }
 
 func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (Answer, error) {
-	if _, err := visibleUpload(v, f); err != nil {
+	u, err := visibleUpload(v, f)
+	if err != nil {
 		return nil, err
 	}
-	return Answer{"has_thumbnail": false}, nil // this server shows originals: server_thumbnail_formats is empty
+	return Answer{"has_thumbnail": u.Thumbnail == realm.ThumbnailMade}, nil
 }
 
 func attachmentObject(d realm.Detached) obj {

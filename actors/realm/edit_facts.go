@@ -392,11 +392,12 @@ type Rerender struct {
 	Body    Body
 }
 
-func (c Rerender) Decide(t *Turn) (Done, error) {
+// Decide answers whether the message has that text still.
+func (c Rerender) Decide(t *Turn) (bool, error) {
 	m := t.message(c.Message)
 	if m == nil || t.extraOf(c.Message).Version != c.Version || !t.System {
-		return Done{}, nil
+		return false, nil
 	}
 	t.Record(&MessageUpdated{Message: c.Message, At: t.Now, Content: &ContentEdit{Version: c.Version + 1, Rendering: true, Body: c.Body}})
-	return Done{}, nil
+	return true, nil
 }

@@ -170,6 +170,7 @@ var kinds = map[uint16]any{
 	473: (*AttachmentGone)(nil),
 	474: (*AvatarChanged)(nil),
 	475: (*AvatarShown)(nil),
+	476: (*ThumbnailNoted)(nil),
 }
 
 var numbers = func() map[reflect.Type]uint16 {

@@ -17,7 +17,18 @@ type Upload struct {
 	Hash          string // of the content, hexadecimal: names the file on disk
 	Created       int64
 	Width, Height int
+	Animated      bool           // more than one picture
+	Thumbnail     ThumbnailState // of an image
 }
+
+// ThumbnailState is what is known of an image's thumbnail.
+type ThumbnailState uint8
+
+const (
+	ThumbnailWanted ThumbnailState = iota
+	ThumbnailMade
+	ThumbnailImpossible // broken, too large, of a kind nobody can read
+)
 
 // maxFileName is how long an uploaded file's name may be, in code points.
 const maxFileName = 255
@@ -27,6 +38,7 @@ type SaveUpload struct {
 	Name, Type, Hash string
 	Size             int64
 	Width, Height    int
+	Animated         bool
 	Quota            int64 // bytes of the whole organization; 0: none
 }
 
@@ -42,7 +54,7 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 		return Upload{}, err
 	}
 	name := fileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height}
+	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }
@@ -184,8 +196,65 @@ func (t *Turn) sharable(me *User, paths []string) (out []string) {
 // UploadAt is what rendering needs to know of a file, if the caller may see it.
 func (v View) UploadAt(path string) (UploadInfo, bool) {
 	u, ok := v.VisibleUpload(path)
-	return UploadInfo{Type: u.Type, Width: u.Width, Height: u.Height}, ok
+	ok = ok && u.Thumbnail != ThumbnailImpossible
+	return UploadInfo{Type: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnail == ThumbnailMade, Animated: u.Animated}, ok
 }
+
+// ThumbnailsWanted is the images whose thumbnails were never made, newest first.
+func (v View) ThumbnailsWanted() (out []Upload) {
+	keys := v.nouns.uploads.keys()
+	for _, id := range slices.Backward(keys) {
+		if u := v.nouns.uploads.rows[id]; u.Thumbnail == ThumbnailWanted && u.Width > 0 {
+			out = append(out, *u)
+		}
+	}
+	return out
+}
+
+// UsesOf is the newest texts that use a file, at most so many.
+func (v View) UsesOf(path string, most int) (out []BodyRef) {
+	s := v.by.usedBy[path]
+	if s == nil {
+		return nil
+	}
+	ids := IDs[MessageID](*s)
+	for _, id := range ids[max(0, len(ids)-most):] {
+		if v.message(id) != nil {
+			out = append(out, v.NewestText(id))
+		}
+	}
+	return out
+}
+
+// NewestText is where a message's text is as it stands.
+func (v View) NewestText(id MessageID) BodyRef {
+	return BodyRef{Message: id, Version: v.extraOf(id).Version}
+}
+
+// NoteThumbnail tells what came of making an image's thumbnail. If the file is gone nothing happens.
+type NoteThumbnail struct {
+	Upload int64
+	State  ThumbnailState
+}
+
+func (c NoteThumbnail) Decide(t *Turn) (Done, error) {
+	u := t.nouns.uploads.find(c.Upload)
+	if u == nil || u.Thumbnail == c.State || !t.System {
+		return Done{}, nil
+	}
+	t.Record(&ThumbnailNoted{c.Upload, c.State})
+	return Done{}, nil
+}
+
+// ThumbnailNoted says what is known of an image's thumbnail.
+type ThumbnailNoted struct {
+	Upload int64
+	State  ThumbnailState
+}
+
+func (f *ThumbnailNoted) apply(r *Realm)         { r.nouns.uploads.change(f.Upload).Thumbnail = f.State }
+func (f *ThumbnailNoted) tell(r *Realm) []Notice { return nil }
+func (*ThumbnailNoted) calm()                    {}
 
 // UploadsOf is a user's files, oldest first, and how many bytes they take.
 func (r *Realm) UploadsOf(u UserID) (list []Detached, bytes int64) {

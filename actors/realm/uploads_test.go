@@ -99,3 +99,26 @@ func TestEditTellsTheUploaderWhichMessagesUseAFile(t *testing.T) {
 		t.Errorf("no file any more: %v", got)
 	}
 }
+
+func TestThumbnailIsKnownOnceItWasMade(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	u := Do(s, ann, realm.SaveUpload{Name: "a.gif", Type: "image/gif", Hash: "aa", Size: 10, Width: 30, Height: 20, Animated: true})
+	Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 10})
+	if w := s.View(System).ThumbnailsWanted(); len(w) != 1 || w[0].ID != u.ID {
+		t.Errorf("wanted: %+v", w)
+	}
+	Do(s, bo, realm.NoteThumbnail{Upload: u.ID, State: realm.ThumbnailImpossible}) // no business of people
+	if i, ok := s.View(ann).UploadAt(u.Path); !ok || i.Thumbnailed || !i.Animated {
+		t.Errorf("%+v %v", i, ok)
+	}
+	Do(s, System, realm.NoteThumbnail{Upload: u.ID, State: realm.ThumbnailMade})
+	if i, ok := s.View(ann).UploadAt(u.Path); !ok || !i.Thumbnailed || len(s.View(System).ThumbnailsWanted()) != 0 {
+		t.Errorf("%+v %v", i, ok)
+	}
+	Do(s, System, realm.NoteThumbnail{Upload: u.ID, State: realm.ThumbnailImpossible})
+	if i, ok := s.View(ann).UploadAt(u.Path); ok {
+		t.Errorf("what cannot be shown is shown: %+v", i)
+	}
+	Do(s, System, realm.NoteThumbnail{Upload: 99, State: realm.ThumbnailMade}) // deleted meanwhile
+}

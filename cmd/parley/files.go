@@ -57,6 +57,11 @@ func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)
 	return unfinished(x), known(err)
 }
 
+func (f fileStore) Thumbnail(hash string, moving bool) (string, error) {
+	path, err := f.s.Thumbnail(hash, moving)
+	return path, known(err)
+}
+
 func (f fileStore) Abandon(name string) error { return known(f.s.Abandon(name)) }
 
 func unfinished(x files.Unfinished) wire.Unfinished {
@@ -83,6 +88,8 @@ func known(err error) error {
 		return wire.ErrUploadBusy
 	case errors.Is(err, files.ErrTooMany):
 		return wire.ErrTooManyUploads
+	case errors.Is(err, files.ErrWaiting):
+		return wire.ErrThumbnailsBusy
 	case errors.Is(err, files.ErrNoImage):
 		return wire.ErrNoImage
 	case errors.Is(err, files.ErrPixels):

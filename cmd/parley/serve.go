@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -126,6 +128,7 @@ func serve(args []string) error {
 	tools.Export = exports.add
 	tools.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
 	tools.JWTKeys = issuers
+	tools.Thumbnails = wire.NewThumbnails(house, tools.Files, log, slices.Collect(maps.Values(house.Realms())))
 	if c.Crowd != "" && len(house.Realms()) == 0 {
 		if err := makeCrowd(house, spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
@@ -173,6 +176,7 @@ func serve(args []string) error {
 	// What a successor opens too goes first, the data directory last.
 	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
 	exports.Close()
+	tools.Thumbnails.Close()
 	services.Close() // while the house can still answer
 	err = errors.Join(err, patiently(pusher.Close), patiently(house.Close), patiently(post.Close), library.Close(), store.Close())
 	log.Info("stopped", "data", c.Data)

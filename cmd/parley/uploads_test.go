@@ -5,6 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/color/palette"
+	"image/gif"
+	"image/png"
 	"io"
 	"io/fs"
 	"mime/multipart"
@@ -348,5 +352,108 @@ func TestResumableUpload(t *testing.T) {
 		if !strings.HasSuffix(name, ".json") { // the answers of what was finished
 			t.Errorf("left: %s", name)
 		}
+	}
+}
+
+func gifOf(t *testing.T, frames int) io.Reader {
+	g := &gif.GIF{}
+	for range frames {
+		g.Image, g.Delay = append(g.Image, image.NewPaletted(image.Rect(0, 0, 40, 30), palette.WebSafe)), append(g.Delay, 5)
+	}
+	var b bytes.Buffer
+	if err := gif.EncodeAll(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+func pngOf(t *testing.T, w, h int) io.Reader {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+// rendered is a message's HTML as somebody sees it.
+func (p *person) rendered(t *testing.T, id int64) string {
+	t.Helper()
+	a, err := p.call("GET", fmt.Sprintf("messages/%d", id), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a["message"].(map[string]any)["content"].(string)
+}
+
+// TestThumbnailsAreShownWhenTheyAreThere: a message is sent at once, and rendered anew when its image is ready.
+func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	nobody := &person{at: at}
+	for name, x := range map[string]struct {
+		file   io.Reader
+		format string // of the thumbnail; none will be there if ""
+		kind   string
+	}{
+		"cat.png":    {pngOf(t, 900, 300), "840x560.jpg", "image/jpeg"},
+		"dance.gif":  {gifOf(t, 3), "840x560-anim.gif", "image/gif"},
+		"broken.png": {io.LimitReader(pngOf(t, 900, 300), 60), "", ""},
+	} {
+		_, a, err := ann.upload(map[string]io.Reader{name: x.file})
+		if err != nil || a["url"] == nil {
+			t.Fatal(a, err)
+		}
+		url := a["url"].(string)
+		path := strings.TrimPrefix(url, "/user_uploads/")
+		a, err = ann.call("POST", "messages", map[string][]string{"type": {"direct"}, "to": {`["bo@example.org"]`}, "content": {"[it](" + url + ")"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := int64(a["id"].(float64))
+		eventually(t, name+" is shown, or nothing waits for it", func() bool { return !strings.Contains(bo.rendered(t, id), "image-loading-placeholder") })
+		html := bo.rendered(t, id)
+		status, err := bo.call("GET", "thumbnail/status/"+path, nil)
+		if err != nil || status["has_thumbnail"] != (x.format != "") {
+			t.Errorf("%s: %v %v", name, status, err)
+		}
+		if x.format == "" {
+			if strings.Contains(html, "<img") {
+				t.Errorf("%s: %s", name, html)
+			}
+			continue
+		}
+		thumbnail := "/user_uploads/thumbnail/" + path + "/" + x.format
+		if !strings.Contains(html, `src="`+thumbnail+`"`) || !strings.Contains(html, "data-original-dimensions") {
+			t.Errorf("%s: %s", name, html)
+		}
+		get := func(who *person, path string) (int, string) {
+			r, _ := http.NewRequest("GET", at+path, nil)
+			if who.key != "" {
+				r.SetBasicAuth(who.email, who.key)
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			return resp.StatusCode, resp.Header.Get("Content-Type")
+		}
+		if code, kind := get(bo, thumbnail); code != 200 || kind != x.kind {
+			t.Errorf("%s: %d %s", thumbnail, code, kind)
+		}
+		for _, wrong := range []struct {
+			who  *person
+			path string
+			code int
+		}{{nobody, thumbnail, 403}, {demoPerson(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404}, {bo, "/user_uploads/thumbnail/" + path, 404}} {
+			if code, _ := get(wrong.who, wrong.path); code != wrong.code {
+				t.Errorf("%s: %d", wrong.path, code)
+			}
+		}
+	}
+	if code, a, err := nobody.request("GET", "/static/images/loading/loader-black.svg", "", nil); err != nil || code != 200 || !strings.Contains(fmt.Sprint(a["body"]), "<svg") {
+		t.Errorf("what stands for an image: %d %v %v", code, a, err)
 	}
 }

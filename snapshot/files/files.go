@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/image/draw"
@@ -30,6 +31,9 @@ type Store struct {
 
 	mu     sync.Mutex
 	saving map[string]int // how many are saving content of a hash: it is not to be removed under their hands
+
+	waiting, shown atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
+	decoders       chan struct{} // holds one for each picture being decoded
 
 	unfinished map[string]*Unfinished
 	expiry     *time.Timer // of the one that expires first
@@ -55,7 +59,7 @@ var (
 
 // Open makes the directory if it is not there.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{"content", "pictures", "exports", "incoming", "unfinished"} {
+	for _, d := range []string{"content", "pictures", "exports", "incoming", "unfinished", "thumbnails"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open uploads: %w", err)
 		}
@@ -68,7 +72,10 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(f)
 	}
-	s := &Store{dir: dir, saving: map[string]int{}, unfinished: map[string]*Unfinished{}}
+	s := &Store{dir: dir, saving: map[string]int{}, unfinished: map[string]*Unfinished{}, decoders: make(chan struct{}, maxDecoders)}
+	if err := s.countThumbnails(); err != nil {
+		return nil, fmt.Errorf("open uploads: %w", err)
+	}
 	if err := s.loadUnfinished(); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
@@ -81,6 +88,7 @@ type Saved struct {
 	Size          int64
 	Type          string // sniffed; never what the client claims
 	Width, Height int    // of an image, else 0
+	Moves         bool   // more than one picture, and few enough to show them
 }
 
 // sniffed is how many bytes decide the content type.
@@ -207,6 +215,7 @@ func (s *Store) Remove(hash string, used func() (bool, error)) error {
 		return err
 	}
 	err := os.Remove(s.Path(hash))
+	s.dropThumbnail(hash)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -348,8 +349,14 @@ func (x *Saved) measure(r io.ReadSeeker) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return
 	}
-	if c, _, err := image.DecodeConfig(r); err == nil {
-		x.Width, x.Height = c.Width, c.Height
+	c, _, err := image.DecodeConfig(bufio.NewReader(r))
+	if err != nil {
+		return
+	}
+	x.Width, x.Height = c.Width, c.Height
+	if _, err := r.Seek(0, io.SeekStart); err == nil && x.Type == "image/gif" {
+		n, w, h := frames(r)
+		x.Moves = n > 1 && w*h*n <= maxMoving
 	}
 }
 

@@ -3,6 +3,7 @@ package httpd
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"image"
 	"image/color"
 	"image/png"
@@ -18,6 +19,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/form"
+	"parley/wire/markdown"
 )
 
 // Pictures finds the files behind uploads and avatars.
@@ -31,6 +33,7 @@ type Pictures interface {
 func (s *Server) files() {
 	s.resumable()
 	s.router.ANY("/user_uploads/temporary/{token}/{name}", s.temporaryFile)
+	s.router.ANY("/user_uploads/thumbnail/{realm}/{path:*}", s.thumbnail)
 	s.router.ANY("/user_uploads/download/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, true) })
 	s.router.ANY("/user_uploads/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, false) })
 	s.router.ANY("/user_avatars/{realm}/{path:*}", s.picture)
@@ -62,9 +65,16 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
 
 // uploadedFile serves an upload to whoever may see it.
 func (s *Server) uploadedFile(ctx *fasthttp.RequestCtx, download bool) {
+	if u, ok := s.visibleUpload(ctx, param(ctx, "realm")+"/"+param(ctx, "path")); ok {
+		s.sendUpload(ctx, u, download)
+	}
+}
+
+// visibleUpload finds an upload the caller may see, or answers that there is none.
+func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upload, bool) {
 	c := s.fileCall(ctx)
 	u, err := wire.Look(c, func(v realm.View) (realm.Upload, error) {
-		u, ok := v.VisibleUpload(param(ctx, "realm") + "/" + param(ctx, "path"))
+		u, ok := v.VisibleUpload(path)
 		if !ok {
 			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
 		}
@@ -76,9 +86,52 @@ func (s *Server) uploadedFile(ctx *fasthttp.RequestCtx, download bool) {
 			status = 403 // whether it is there is nobody's business without login
 		}
 		s.fail(ctx, status, "File not found or not yours to see")
+	}
+	return u, err == nil
+}
+
+// thumbnail serves an image in one of the formats the server has, to whoever may see the image.
+func (s *Server) thumbnail(ctx *fasthttp.RequestCtx) {
+	path, format, _ := cutLast(param(ctx, "path"), "/")
+	u, ok := s.visibleUpload(ctx, param(ctx, "realm")+"/"+path)
+	if !ok {
 		return
 	}
-	s.sendUpload(ctx, u, download)
+	kind := map[string]string{markdown.StillThumbnail: "image/jpeg", markdown.MovingThumbnail: "image/gif"}[format]
+	moving := format == markdown.MovingThumbnail
+	if kind == "" || u.Width == 0 || moving && !u.Animated || u.Thumbnail == realm.ThumbnailImpossible {
+		s.fail(ctx, fasthttp.StatusNotFound, "No such thumbnail")
+		return
+	}
+	file, err := s.o.Tools.Files.Thumbnail(u.Hash, moving)
+	if errors.Is(err, wire.ErrThumbnailsBusy) {
+		ctx.Response.Header.Set("Retry-After", "1")
+		s.fail(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
+		return
+	}
+	if err != nil {
+		s.fail(ctx, fasthttp.StatusNotFound, "No such thumbnail")
+		return
+	}
+	shield(ctx)
+	s.sendFile(ctx, file, kind)
+}
+
+// cutLast cuts a text at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// shield keeps what was uploaded from doing anything in a browser, and from being kept where others may see it.
+func shield(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
+	h.Set("Cache-Control", "private, immutable")
 }
 
 func (s *Server) temporaryFile(ctx *fasthttp.RequestCtx) {
@@ -112,9 +165,7 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 		disposition = "inline"
 	}
 	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": u.Name}))
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
-	h.Set("Cache-Control", "private, immutable")
+	shield(ctx)
 	s.sendFile(ctx, s.o.Pictures.Path(u.Hash), u.Type)
 }
 
@@ -253,6 +304,13 @@ func (s *Server) drawing(ctx *fasthttp.RequestCtx) {
 		}
 		ctx.SetContentType("image/svg+xml")
 		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)
+	case strings.HasPrefix(path, "loading/loader-"): // black or white
+		ink, _, _ := strings.Cut(strings.TrimPrefix(path, "loading/loader-"), ".")
+		if ink != "white" {
+			ink = "black"
+		}
+		ctx.SetContentType("image/svg+xml")
+		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="15" fill="none" stroke="` + ink + `" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
 	case path == "unknown-user-avatar.png":
 		ctx.SetContentType("image/png")
 		ctx.SetBody(identicon("unknown user", 100))

@@ -275,13 +275,13 @@ func TestPreviews(t *testing.T) {
 		{"[n & m](" + a + ")", `<p><a href="` + a + `">n &amp; m</a></p>` + "\n" + img(a, "n &amp; m")},
 		{"[cat](/user_uploads/2/ab/cat.png)", `<p><a href="/user_uploads/2/ab/cat.png">cat</a></p>` + "\n" +
 			`<div class="message_inline_image"><a href="/user_uploads/2/ab/cat.png" title="cat"><img data-original-content-type="image/png" ` +
-			`data-original-dimensions="30x20" src="/user_uploads/thumbnail/2/ab/cat.png/840x560.webp"></a></div>`},
+			`data-original-dimensions="30x20" src="/user_uploads/thumbnail/2/ab/cat.png/840x560.jpg"></a></div>`},
 		{"[new](/user_uploads/2/ab/new.png)", `<p><a href="/user_uploads/2/ab/new.png">new</a></p>` + "\n" +
 			`<div class="message_inline_image"><a href="/user_uploads/2/ab/new.png" title="new"><img class="image-loading-placeholder" ` +
 			`data-original-content-type="image/png" data-original-dimensions="30x20" src="/static/images/loading/loader-black.svg"></a></div>`},
 		{"[fun](/user_uploads/2/ab/fun.gif)", `<p><a href="/user_uploads/2/ab/fun.gif">fun</a></p>` + "\n" +
 			`<div class="message_inline_image"><a href="/user_uploads/2/ab/fun.gif" title="fun"><img data-animated="true" data-original-content-type="image/gif" ` +
-			`data-original-dimensions="3x2" src="/user_uploads/thumbnail/2/ab/fun.gif/840x560-anim.webp"></a></div>`},
+			`data-original-dimensions="3x2" src="/user_uploads/thumbnail/2/ab/fun.gif/840x560-anim.gif"></a></div>`},
 		{"[film](/user_uploads/2/ab/film.mp4)", `<p><a href="/user_uploads/2/ab/film.mp4">film</a></p>` + "\n" +
 			`<div class="message_inline_image message_inline_video"><a href="/user_uploads/2/ab/film.mp4" title="film"><video preload="metadata" src="/user_uploads/2/ab/film.mp4"></video></a></div>`},
 		{"[text](/user_uploads/2/ab/text.txt)", `<p><a href="/user_uploads/2/ab/text.txt">text</a></p>`},
@@ -291,6 +291,19 @@ func TestPreviews(t *testing.T) {
 		{"https://youtu.be/dQw4w9WgXcQ", "<p>" + link("https://youtu.be/dQw4w9WgXcQ") + "</p>\n" +
 			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://youtu.be/dQw4w9WgXcQ"><img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
 	})
+	waiting := mustRender(t, "[new](/user_uploads/2/ab/new.png) [cat](/user_uploads/2/ab/cat.png)", o).HTML
+	made := UploadMeta{ContentType: "image/png", Width: 30, Height: 20, Thumbnailed: true}
+	loading := `<img class="image-loading-placeholder" data-original-content-type="image/png" data-original-dimensions="30x20" src="/static/images/loading/loader-black.svg">`
+	there := `<img data-original-content-type="image/png" data-original-dimensions="30x20" src="/user_uploads/thumbnail/2/ab/new.png/840x560.jpg">`
+	if got, want := ShowThumbnail(waiting, "2/ab/new.png", made, true), strings.Replace(waiting, loading, there, 1); got != want || got == waiting {
+		t.Errorf("the thumbnail is there: %s", got)
+	}
+	if got, want := ShowThumbnail(waiting, "2/ab/new.png", made, false), strings.Replace(waiting, `<div class="message_inline_image"><a href="/user_uploads/2/ab/new.png" title="new">`+loading+"</a></div>", "", 1); got != want || got == waiting {
+		t.Errorf("there will be no thumbnail: %s", got)
+	}
+	if got := ShowThumbnail(waiting, "2/ab/cat.png", made, false); got != waiting {
+		t.Errorf("what is shown already changed: %s", got)
+	}
 	many := ""
 	for i := range maxPreviews + 1 {
 		many += a + "?" + string(rune('a'+i)) + " "

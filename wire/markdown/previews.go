@@ -11,8 +11,9 @@ import (
 const (
 	// maxPreviews is how many different addresses a text may name and still get previews.
 	maxPreviews = 24
-	// thumbnail is the size images are shown in.
-	thumbnail = "840x560"
+	// StillThumbnail and MovingThumbnail are the formats images are shown in: their widest, their highest, and the kind of file.
+	StillThumbnail  = "840x560.jpg"
+	MovingThumbnail = "840x560-anim.gif"
 	// loadingImage stands for a thumbnail that is not ready.
 	loadingImage = "/static/images/loading/loader-black.svg"
 )
@@ -240,23 +241,8 @@ func (r *renderer) uploadPreview(l shownLink, id string) {
 	kind, _, _ := strings.Cut(meta.ContentType, "/")
 	switch {
 	case !ok:
-	case kind == "image" && slices.Contains(thumbnailed, meta.ContentType):
-		img := r.element(tagImg)
-		if meta.Width > 0 && meta.Height > 0 {
-			size := strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)
-			img.attrs = append(img.attrs, attr{"data-original-dimensions", size}, attr{"data-original-content-type", meta.ContentType})
-		}
-		if meta.Thumbnailed {
-			file := thumbnail + ".webp"
-			if meta.Animated {
-				file = thumbnail + "-anim.webp"
-				img.attrs = append(img.attrs, attr{"data-animated", "true"})
-			}
-			img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" + file})
-		} else {
-			img.attrs = append(img.attrs, attr{"class", "image-loading-placeholder"}, attr{"src", loadingImage})
-		}
-		r.place(l, r.mediaBox(l, "message_inline_image", address, img))
+	case kind == "image" && slices.Contains(thumbnailed, meta.ContentType) && meta.Width > 0 && meta.Height > 0:
+		r.place(l, r.mediaBox(l, "message_inline_image", address, r.thumbnail(id, meta)))
 		r.result.HasImage = true
 	case meta.ContentType == "video/mp4" || meta.ContentType == "video/webm":
 		video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", address})
@@ -265,6 +251,60 @@ func (r *renderer) uploadPreview(l shownLink, id string) {
 		r.place(l, r.element(tagAudio, attr{"controls", ""}, attr{"preload", "metadata"}, attr{"src", address}, attr{"title", l.a.innerText()}))
 	}
 }
+
+// thumbnail is an uploaded image as texts show it.
+func (g *grove) thumbnail(id string, meta UploadMeta) *node {
+	img := g.element(tagImg, attr{"data-original-dimensions", strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)}, attr{"data-original-content-type", meta.ContentType})
+	if !meta.Thumbnailed {
+		img.attrs = append(img.attrs, attr{"class", "image-loading-placeholder"}, attr{"src", loadingImage})
+		return img
+	}
+	file := StillThumbnail
+	if meta.Animated {
+		file = MovingThumbnail
+		img.attrs = append(img.attrs, attr{"data-animated", "true"})
+	}
+	img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" + file})
+	return img
+}
+
+// ShowThumbnail replaces, in a text that was rendered before the thumbnail of an upload was there, what stands for it: by
+// the image, or by nothing if there will be none (shown is false). It returns the text unchanged if nothing stands for it.
+func ShowThumbnail(html, id string, meta UploadMeta, shown bool) string {
+	const box, end = `<div class="message_inline_image"><a href="`, "</a></div>"
+	const waiting = `<img class="image-loading-placeholder" `
+	var out strings.Builder
+	rest := html
+	for {
+		i := strings.Index(rest, box)
+		if i < 0 {
+			break
+		}
+		size := strings.Index(rest[i:], end) + len(end)
+		whole := rest[i : i+size]
+		img := strings.Index(whole, waiting)
+		address, _, _ := strings.Cut(whole[len(box):], `"`)
+		if path, ok := uploadOf(unescaped.Replace(address)); !ok || path != id || img < 0 {
+			out.WriteString(rest[:i+size])
+			rest = rest[i+size:]
+			continue
+		}
+		out.WriteString(rest[:i])
+		if shown {
+			out.WriteString(whole[:img])
+			var g grove
+			out.Write(g.thumbnail(id, meta).write(nil))
+			out.WriteString(end)
+		}
+		rest = rest[i+size:]
+	}
+	if out.Len() == 0 {
+		return html
+	}
+	return out.String() + rest
+}
+
+var unescaped = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'")
 
 // thumbnailed are the types of images that get thumbnails; playable the types of sound browsers play.
 var (

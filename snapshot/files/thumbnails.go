@@ -1,0 +1,295 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/image/draw"
+)
+
+// Thumbnails are made when they are first wanted and may be thrown away at any time: the original is there. Still ones are
+// JPEG, on white where the picture is transparent; moving ones GIF. (WebP is smaller, but who wants no C has a lossless
+// encoder only, whose photos are six times as large.)
+const (
+	ThumbnailWidth  = 840
+	ThumbnailHeight = 560
+	thumbnailGrade  = 85 // of 100: JPEG's losses do not show at this size
+)
+
+// Limits of thumbnails. One picture is decoded at a time: that may take 4 bytes for each of maxPixels, and a second.
+const (
+	maxDecoded    = 4 * maxPixels // bytes of a decoded picture
+	maxMoving     = 100_000_000   // pixels of all pictures of one that moves, a byte each
+	maxThumbnails = 1 << 30       // bytes of all that are kept
+	maxDecoders   = 1             // pictures being decoded at once
+	maxWaiting    = 32            // requests that wait for it
+)
+
+// ErrWaiting says that too many wait for thumbnails.
+var ErrWaiting = errors.New("too many thumbnails are being made")
+
+// Thumbnail is where the thumbnail of an image is; it is made if it is not there. A picture that cannot be shown is
+// ErrNoImage or ErrPixels.
+func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
+	name := filepath.Base(s.Path(hash))
+	path = filepath.Join(s.dir, "thumbnails", name[:2], name+".jpg")
+	if moving {
+		path = strings.TrimSuffix(path, "jpg") + "gif"
+	}
+	if s.fresh(path) {
+		return path, nil
+	}
+	if s.waiting.Add(1) > maxWaiting {
+		s.waiting.Add(-1)
+		return "", ErrWaiting
+	}
+	s.decoders <- struct{}{}
+	defer func() { <-s.decoders; s.waiting.Add(-1) }()
+	if s.fresh(path) { // somebody else made it meanwhile
+		return path, nil
+	}
+	return path, s.makeThumbnail(hash, path, moving)
+}
+
+// fresh reports whether a thumbnail is there, and remembers, to the day, that it was wanted.
+func (s *Store) fresh(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if now := time.Now(); now.Sub(info.ModTime()) > 24*time.Hour {
+		os.Chtimes(path, now, now)
+	}
+	return true
+}
+
+func (s *Store) makeThumbnail(hash, path string, moving bool) (err error) {
+	defer func() { // a decoder that stumbles over a strange file must not cost the process
+		if x := recover(); x != nil {
+			err = fmt.Errorf("%w: %v", ErrNoImage, x)
+		}
+	}()
+	f, err := os.Open(s.Path(hash))
+	if err != nil {
+		return fmt.Errorf("make thumbnail: %w", err)
+	}
+	defer f.Close()
+	shrink := still
+	if moving {
+		shrink = movie
+	}
+	var b bytes.Buffer
+	if err := shrink(f, &b); err != nil {
+		return err
+	}
+	out, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "thumbnail-*")
+	if err != nil {
+		return fmt.Errorf("make thumbnail: %w", err)
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	if _, err := out.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("make thumbnail: %w", err)
+	}
+	if err := place(out, path); err != nil {
+		return err
+	}
+	if s.shown.Add(int64(b.Len())) > maxThumbnails {
+		s.dropThumbnails()
+	}
+	return nil
+}
+
+// still shrinks the first picture of a file.
+func still(f io.ReadSeeker, out io.Writer) error {
+	c, _, err := image.DecodeConfig(bufio.NewReader(f))
+	if err != nil {
+		return ErrNoImage
+	}
+	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height)*depth(c.ColorModel) > maxDecoded {
+		return ErrPixels
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	img, _, err := image.Decode(bufio.NewReader(f))
+	if err != nil {
+		return ErrNoImage
+	}
+	b := img.Bounds()
+	by := shrinkBy(b.Dx(), b.Dy())
+	small := image.NewRGBA(image.Rect(0, 0, scaled(b.Dx(), by), scaled(b.Dy(), by)))
+	draw.Draw(small, small.Bounds(), image.White, image.Point{}, draw.Src)
+	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Over, nil)
+	return jpeg.Encode(out, small, &jpeg.Options{Quality: thumbnailGrade})
+}
+
+// depth is how many bytes a decoded pixel takes.
+func depth(m color.Model) int64 {
+	switch m {
+	case color.RGBA64Model, color.NRGBA64Model, color.Gray16Model, color.Alpha16Model:
+		return 8
+	}
+	return 4
+}
+
+func shrinkBy(width, height int) float64 {
+	return min(1, ThumbnailWidth/float64(width), ThumbnailHeight/float64(height))
+}
+
+func scaled(n int, by float64) int { return max(1, int(math.Round(float64(n)*by))) }
+
+// movie shrinks all pictures of a GIF. Each pixel keeps the colour of one of its own, so the palettes stay.
+func movie(f io.ReadSeeker, out io.Writer) error {
+	if n, w, h := frames(f); n < 2 || w*h*n > maxMoving {
+		return ErrPixels
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	g, err := gif.DecodeAll(bufio.NewReader(f))
+	if err != nil {
+		return ErrNoImage
+	}
+	by := shrinkBy(g.Config.Width, g.Config.Height)
+	whole := image.Rect(0, 0, scaled(g.Config.Width, by), scaled(g.Config.Height, by))
+	g.Config.Width, g.Config.Height = whole.Dx(), whole.Dy()
+	for i, old := range g.Image {
+		b := old.Bounds()
+		r := image.Rect(int(float64(b.Min.X)*by), int(float64(b.Min.Y)*by), int(math.Ceil(float64(b.Max.X)*by)), int(math.Ceil(float64(b.Max.Y)*by))).Intersect(whole)
+		if r.Empty() {
+			r = image.Rect(0, 0, 1, 1)
+		}
+		small := image.NewPaletted(r, old.Palette)
+		for y := r.Min.Y; y < r.Max.Y; y++ {
+			for x := r.Min.X; x < r.Max.X; x++ {
+				p := image.Pt(min(int((float64(x)+0.5)/by), b.Max.X-1), min(int((float64(y)+0.5)/by), b.Max.Y-1))
+				small.SetColorIndex(x, y, old.ColorIndexAt(max(p.X, b.Min.X), max(p.Y, b.Min.Y)))
+			}
+		}
+		g.Image[i] = small
+	}
+	if err := gif.EncodeAll(out, g); err != nil {
+		return ErrNoImage
+	}
+	return nil
+}
+
+// frames counts the pictures of a GIF without unpacking them, as a small file may unpack to gigabytes. What is no GIF, or a
+// broken one, has none or those before the break.
+func frames(f io.Reader) (n, width, height int) {
+	r := bufio.NewReader(f)
+	head := make([]byte, 13)
+	if _, err := io.ReadFull(r, head); err != nil || string(head[:3]) != "GIF" {
+		return 0, 0, 0
+	}
+	width, height = int(head[6])|int(head[7])<<8, int(head[8])|int(head[9])<<8
+	table := func(flags byte) error {
+		if flags&0x80 == 0 {
+			return nil
+		}
+		_, err := r.Discard(3 << (flags&7 + 1))
+		return err
+	}
+	if table(head[10]) != nil {
+		return 0, width, height
+	}
+	for {
+		kind, err := r.ReadByte()
+		if err != nil {
+			return n, width, height
+		}
+		switch kind {
+		case 0x2c: // a picture: place and size, table, size of codes
+			if _, err = io.ReadFull(r, head[:9]); err == nil {
+				if err = table(head[8]); err == nil {
+					_, err = r.Discard(1)
+				}
+			}
+			n++
+		case 0x21: // an extension
+			_, err = r.Discard(1)
+		default:
+			return n, width, height
+		}
+		for size := byte(1); err == nil && size > 0; {
+			if size, err = r.ReadByte(); err == nil {
+				_, err = r.Discard(int(size))
+			}
+		}
+		if err != nil {
+			return n, width, height
+		}
+	}
+}
+
+// countThumbnails finds out how much space they take.
+func (s *Store) countThumbnails() error {
+	total := int64(0)
+	err := s.eachThumbnail(func(_ string, info fs.FileInfo) { total += info.Size() })
+	s.shown.Store(total)
+	return err
+}
+
+func (s *Store) eachThumbnail(f func(path string, info fs.FileInfo)) error {
+	return filepath.WalkDir(filepath.Join(s.dir, "thumbnails"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := d.Info(); err == nil {
+			f(path, info)
+		}
+		return nil
+	})
+}
+
+// dropThumbnails throws away those that were not wanted for the longest time, until there is room for a while.
+func (s *Store) dropThumbnails() {
+	type thumbnail struct {
+		path string
+		info fs.FileInfo
+	}
+	var list []thumbnail
+	total := int64(0)
+	if s.eachThumbnail(func(path string, info fs.FileInfo) {
+		list = append(list, thumbnail{path, info})
+		total += info.Size()
+	}) != nil {
+		return
+	}
+	slices.SortFunc(list, func(a, b thumbnail) int { return a.info.ModTime().Compare(b.info.ModTime()) })
+	for _, t := range list {
+		if total <= maxThumbnails/10*9 {
+			break
+		}
+		if os.Remove(t.path) == nil {
+			total -= t.info.Size()
+		}
+	}
+	s.shown.Store(total)
+}
+
+// dropThumbnail goes with its original.
+func (s *Store) dropThumbnail(hash string) {
+	name := filepath.Base(s.Path(hash))
+	for _, ending := range []string{".jpg", ".gif"} {
+		path := filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
+		if info, err := os.Stat(path); err == nil && os.Remove(path) == nil {
+			s.shown.Add(-info.Size())
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package files
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/color"
+	"image/color/palette"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func moving(t *testing.T, frames, w, h int) []byte {
+	t.Helper()
+	g := &gif.GIF{}
+	for i := range frames {
+		p := image.NewPaletted(image.Rect(0, 0, w, h), palette.WebSafe)
+		for n := range p.Pix {
+			p.Pix[n] = uint8(i + n%7)
+		}
+		g.Image, g.Delay = append(g.Image, p), append(g.Delay, 5+i)
+	}
+	var b bytes.Buffer
+	if err := gif.EncodeAll(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestPicturesOfAGIFAreCounted(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		b := moving(t, n, 40, 30)
+		if got, w, h := frames(bytes.NewReader(b)); got != n || w != 40 || h != 30 {
+			t.Errorf("%d pictures: %d of %dx%d", n, got, w, h)
+		}
+		for cut := range len(b) { // cut off anywhere, it must not crash, and one picture never becomes two
+			if got, _, _ := frames(bytes.NewReader(b[:cut])); got > n {
+				t.Errorf("the first %d bytes of %d pictures have %d", cut, n, got)
+			}
+		}
+	}
+}
+
+func TestThumbnails(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(b []byte) Saved {
+		t.Helper()
+		x, err := s.Save("1", bytes.NewReader(b), 10<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	clear := image.NewNRGBA(image.Rect(0, 0, 2000, 1000)) // transparent, but for a red half
+	for y := range 1000 {
+		for x := range 1000 {
+			clear.SetNRGBA(x, y, color.NRGBA{R: 255, A: 255})
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, clear); err != nil {
+		t.Fatal(err)
+	}
+	x := save(b.Bytes())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := s.Thumbnail(x.Hash, false); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	path, err := s.Thumbnail(x.Hash, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := jpeg.Decode(f)
+	if err != nil || img.Bounds().Dx() != 840 || img.Bounds().Dy() != 420 {
+		t.Fatalf("%v %v", img.Bounds(), err)
+	}
+	for p, want := range map[image.Point]color.RGBA{{100, 100}: {255, 0, 0, 255}, {700, 100}: {255, 255, 255, 255}} {
+		r, g, b, _ := img.At(p.X, p.Y).RGBA()
+		if d := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }; d(r, want.R)+d(g, want.G)+d(b, want.B) > 12 {
+			t.Errorf("at %v: %d %d %d", p, r>>8, g>>8, b>>8)
+		}
+	}
+	m := save(moving(t, 3, 1680, 560))
+	if path, err = s.Thumbnail(m.Hash, true); err != nil || !m.Moves {
+		t.Fatal(m, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := gif.DecodeAll(bytes.NewReader(data)); err != nil || len(g.Image) != 3 || g.Config.Width != 840 || g.Config.Height != 280 || g.Delay[2] != 7 {
+		t.Fatalf("%+v %v", g, err)
+	}
+	for what, bad := range map[string][]byte{"no picture": []byte("text"), "half a picture": b.Bytes()[:2000]} {
+		if _, err := s.Thumbnail(save(bad).Hash, false); !errors.Is(err, ErrNoImage) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	bomb := picture(t, 1, 1)
+	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0})
+	if _, err := s.Thumbnail(save(bomb).Hash, false); err == nil {
+		t.Error("a bomb was decoded")
+	}
+	if _, err := s.Thumbnail("../../x", false); err == nil {
+		t.Error("a thumbnail of nothing")
+	}
+	// They are a cache: the one not wanted for the longest time goes, and comes back.
+	kept, _ := s.Thumbnail(x.Hash, false)
+	old := time.Now().Add(-48 * time.Hour)
+	if err := os.Truncate(path, maxThumbnails/10*9); err != nil { // it takes nearly all of the room, without a block on disk
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	s.dropThumbnails()
+	if _, err := os.Stat(path); err == nil {
+		t.Error("too many thumbnails are kept")
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error("one that was wanted lately is gone")
+	}
+	if _, err := s.Thumbnail(m.Hash, true); err != nil {
+		t.Error(err)
+	}
+	if err := s.Release(m.Hash, func() (bool, error) { return false, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil || strings.HasSuffix(path, "jpg") {
+		t.Error("a thumbnail outlived its picture")
+	}
+}
