@@ -164,6 +164,7 @@ type handle struct {
 	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process
 	site     wire.Site
 	closed   atomic.Bool // the organization is deactivated, on disk
+	holds    holds
 }
 
 // Account is what login needs to know of a user.

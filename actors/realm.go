@@ -185,7 +185,15 @@ func (h *House) startRealm(a *realmActor, book *presence.Book) {
 }
 
 func (a *realmActor) Receive(c actor.Context) {
-	switch m := c.Message().(type) {
+	began := time.Now()
+	a.receive(c.Message())
+	if kind, user := held(c.Message()); kind != "" {
+		a.handle.holds.note(kind, user, began, time.Since(began))
+	}
+}
+
+func (a *realmActor) receive(message any) {
+	switch m := message.(type) {
 	case *ask:
 		a.ask(m)
 	case durable:

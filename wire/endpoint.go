@@ -4,6 +4,7 @@ package wire
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 
 	"parley/actors/realm"
@@ -20,10 +21,11 @@ type Endpoint struct {
 	Rows         *form.Form // further parameters that come from a settings table; may be nil
 	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
 	Open, Visitors bool
-	Dev            bool // development only
-	KeyInQuery     bool // the key is a parameter, as services that know no login send it
-	Webhook        bool // incoming-webhook bots may call it
-	Untimed        bool // a long poll: it does not count against the time a request may take
+	Dev            bool   // development only
+	KeyInQuery     bool   // the key is a parameter, as services that know no login send it
+	Webhook        bool   // incoming-webhook bots may call it
+	Untimed        bool   // a long poll: it does not count against the time a request may take
+	name           string // method and path
 	run            func(*Call) (any, error)
 }
 
@@ -31,7 +33,10 @@ type Endpoint struct {
 type Parked struct{}
 
 // Run decodes the form and carries out the request. The result is an Answer, or Parked.
-func (e *Endpoint) Run(c *Call) (any, error) { return e.run(c) }
+func (e *Endpoint) Run(c *Call) (any, error) {
+	c.Caller.Doing = e.name
+	return e.run(c)
+}
 
 // Visitor lets anonymous callers in where the organization allows it.
 func (e Endpoint) Visitor() Endpoint { e.Visitors = true; return e }
@@ -68,7 +73,11 @@ func Act[F any, C realm.Command[A], A any](method, path string, command func(*Ca
 
 // Play gives a command its turn.
 func Play[A any](c *Call, cmd realm.Command[A]) (A, error) {
-	v, err := c.House.Turn(c.Realm, c.Caller, func(t *realm.Turn) (any, error) {
+	caller := c.Caller
+	if caller.Doing == "" { // no endpoint's doing: the command names itself
+		caller.Doing = reflect.TypeOf(cmd).String()
+	}
+	v, err := c.House.Turn(c.Realm, caller, func(t *realm.Turn) (any, error) {
 		a, err := cmd.Decide(t)
 		return a, err
 	})
@@ -96,7 +105,7 @@ func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) En
 // Custom is an endpoint that does not fit the others. It is called outside the realm.
 func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endpoint {
 	f := form.Of[F]()
-	return Endpoint{Method: method, Path: path, Form: f, run: func(c *Call) (any, error) {
+	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, run: func(c *Call) (any, error) {
 		in, err := decode[F](c, f)
 		if err != nil {
 			return nil, err

@@ -47,7 +47,7 @@ var settingEvents = []EventKind{
 // tableEndpoint is an endpoint whose parameters are the rows of a settings table, beside a fixed form.
 func tableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
 	fixed, rows := form.Of[F](), tableForm(table)
-	return Endpoint{Method: method, Path: path, Form: fixed, Rows: rows.form, run: func(c *Call) (any, error) {
+	return Endpoint{Method: method, Path: path, Form: fixed, Rows: rows.form, name: method + " " + path, run: func(c *Call) (any, error) {
 		var in F
 		if err := fixed.Decode(c.Params, &in); err != nil {
 			return nil, err

@@ -125,6 +125,7 @@ type Caller struct {
 	User   UserID
 	Client string // name of the client program, at most 30 characters
 	System bool   // timers, operators and the server itself
+	Doing  string // the name of what he asks, under which the time it takes is counted; "" is the function's
 }
 
 // View is the realm as one caller may see it. Rows it hands out belong to the realm: copy what leaves the view.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"reflect"
 
 	"parley/actors"
 	"parley/actors/realm"
@@ -10,6 +11,7 @@ import (
 
 // do runs a command of the operator in a realm.
 func do[A any](h *actors.House, id realm.ID, c realm.Caller, cmd realm.Command[A]) (A, error) {
+	c.Doing = reflect.TypeOf(cmd).String()
 	v, err := h.Turn(id, c, func(t *realm.Turn) (any, error) {
 		a, err := cmd.Decide(t)
 		return a, err

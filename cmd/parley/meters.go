@@ -9,6 +9,7 @@ import (
 	"net/http/pprof"
 	"reflect"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -32,6 +33,7 @@ func serveMeters(addr string, h *actors.House, store *snapshot.Store, server *ht
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		writeMeters(w, "parley_house", &h.Metrics)
 		writeMeters(w, "parley_realm", h.RealmMeters())
+		writeHolds(w, h.Holds())
 		writeMeters(w, "parley_store", store.Metrics())
 		writeMeters(w, "parley_http", server.Stats())
 		writeRuntime(w)
@@ -79,6 +81,27 @@ func writeLabelled(w io.Writer, name string, m reflect.Value) {
 	}
 	sort.Strings(lines)
 	io.WriteString(w, strings.Join(lines, ""))
+}
+
+// writeHolds writes how long each kind of work held its realm: a histogram, and the longest.
+func writeHolds(w io.Writer, list []actors.Hold) {
+	slices.SortFunc(list, func(a, b actors.Hold) int { return strings.Compare(a.Kind, b.Kind) })
+	io.WriteString(w, "# TYPE parley_realm_held_seconds histogram\n")
+	for _, k := range list {
+		times := int64(0)
+		for i, n := range k.Buckets {
+			le := "+Inf"
+			if times += n; i < len(actors.HoldBounds) {
+				le = fmt.Sprint(actors.HoldBounds[i].Seconds())
+			}
+			fmt.Fprintf(w, "parley_realm_held_seconds_bucket{kind=%q,le=%q} %d\n", k.Kind, le, times)
+		}
+		fmt.Fprintf(w, "parley_realm_held_seconds_sum{kind=%q} %g\nparley_realm_held_seconds_count{kind=%q} %d\n", k.Kind, k.Total.Seconds(), k.Kind, k.Times)
+	}
+	io.WriteString(w, "# TYPE parley_realm_held_max_seconds gauge\n")
+	for _, k := range list {
+		fmt.Fprintf(w, "parley_realm_held_max_seconds{kind=%q} %g\n", k.Kind, k.Max.Seconds())
+	}
 }
 
 // writeRuntime uses the names Prometheus' own Go client gives these.

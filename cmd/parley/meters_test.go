@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -37,7 +38,8 @@ func TestMetersOfARunningServer(t *testing.T) {
 	}
 	debug := l.Addr().String()
 	l.Close()
-	at := demo(t, filepath.Join(t.TempDir(), "data"), "--debug-listen", debug).serving()
+	data := filepath.Join(t.TempDir(), "data")
+	at := demo(t, data, "--debug-listen", debug).serving()
 	ann := demoPerson(t, at, "ann@example.org")
 	if _, err := ann.listen(); err != nil {
 		t.Fatal(err)
@@ -59,13 +61,18 @@ func TestMetersOfARunningServer(t *testing.T) {
 	}
 	_, text := get("http://" + debug + "/metrics")
 	for _, line := range []string{"parley_house_queues 1", "parley_house_given_up 0", "parley_house_parked 0", "parley_house_held 0", "parley_realm_in_flight{of=\"1\"} 0", "parley_realm_snapshot_age_seconds{of=\"1\"} ",
-		"parley_realm_refusals{of=\"STREAM_DOES_NOT_EXIST\"} 1", "parley_store_p99_seconds ", "parley_http_parked 0"} {
+		"parley_realm_refusals{of=\"STREAM_DOES_NOT_EXIST\"} 1", "parley_store_p99_seconds ",
+		"parley_realm_held_seconds_bucket{kind=\"POST /register\",le=\"+Inf\"} 1\n", "parley_realm_held_seconds_count{kind=\"POST /register\"} 1\n", "parley_realm_held_max_seconds{kind=\"POST /messages\"} ", "parley_http_parked 0"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q among the meters", line)
 		}
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+	slowest, err := command(data, "realm-slowest", map[string]string{})
+	if list, _ := slowest["slowest"].([]any); err != nil || len(list) > slowestShown || !strings.Contains(fmt.Sprint(list), "kind:POST /register") {
+		t.Errorf("realm slowest: %v %v", slowest, err)
 	}
 	if status, _ := get("http://" + debug + "/debug/pprof/goroutine?debug=1"); status != 200 {
 		t.Errorf("goroutine profile: %d", status)

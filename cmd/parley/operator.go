@@ -9,7 +9,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
+	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
 )
@@ -21,6 +23,7 @@ var orders = map[string]order{
 	"realm-close":   realmClose,
 	"realm-reopen":  realmReopen,
 	"realm-digest":  realmDigest,
+	"realm-slowest": realmSlowest,
 	"server-info":   serverInfo,
 	"upgrade":       beginUpgrade,
 	"user-create":   userCreate,
@@ -118,6 +121,25 @@ func realmDigest(o *operator, args map[string]string) (any, error) {
 	return map[string]any{"digests": list}, nil
 }
 
+// slowestShown is how many kinds of work realm slowest names.
+const slowestShown = 10
+
+// realmSlowest names what held an organization longest since the server began, one line a kind of work.
+func realmSlowest(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for i, k := range o.house.Slowest(id, slowestShown) {
+		list = append(list, map[string]any{"rank": i + 1, "kind": k.Kind, "ms": milliseconds(k.Max), "at": k.At.UTC().Format(time.RFC3339), "user": k.User, "times": k.Times,
+			"mean_ms": milliseconds(k.Total / time.Duration(k.Times)), fmt.Sprintf("over_%dms", actors.MaxHold.Milliseconds()): k.Over})
+	}
+	return map[string]any{"slowest": list}, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 var roles = map[string]realm.Role{"owner": realm.Owner, "administrator": realm.Administrator, "moderator": realm.Moderator, "member": realm.Member, "guest": realm.Guest}
 
 func userCreate(o *operator, args map[string]string) (any, error) {
@@ -208,7 +230,7 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 // manage is `parley realm …` and `parley user …`.
 func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest|close|reopen", "user": "create|list|api-key|password|grant"}[noun])
+		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest|slowest|close|reopen", "user": "create|list|api-key|password|grant"}[noun])
 	}
 	fs := flag.NewFlagSet(noun+" "+args[0], flag.ContinueOnError)
 	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
@@ -234,7 +256,7 @@ func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 		add("email", "", "address")
 		add("create-users", "false", "may create users through the API")
 		add("change-emails", "false", "may change addresses of others")
-	case "realm-list", "realm-close", "realm-reopen", "realm-digest", "user-list":
+	case "realm-list", "realm-close", "realm-reopen", "realm-digest", "realm-slowest", "user-list":
 	default:
 		return fmt.Errorf("unknown command %q", noun+" "+args[0])
 	}
