@@ -78,12 +78,13 @@ func register(c *Call, f registerForm) (Answer, error) {
 	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
 		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, recent: recent, explicit: fetch.Set, wants: wants}
 		s.build()
-		return s.a, nil
+		return s, nil
 	}})
 	if err != nil {
 		return nil, err
 	}
-	a := r.State.(Answer)
+	s := r.State.(*state)
+	a := s.finished()
 	a["zulip_version"], a["zulip_merge_base"], a["zulip_feature_level"] = Version, Version, FeatureLevel
 	if r.Queue == nil {
 		a["queue_id"], a["idle_queue_timeout_secs"] = nil, realm.DefaultIdle
@@ -160,6 +161,18 @@ type state struct {
 	recent   []presence.Row // of the last partialDays, for partial lists of subscribers
 	explicit bool           // the fetch types were named
 	wants    func(string) bool
+	later    []func() // what is left to do when the turn is over
+}
+
+// afterwards has something done when the turn is over, with what was copied out of the realm.
+func (s *state) afterwards(fn func()) { s.later = append(s.later, fn) }
+
+// finished is the answer, when the turn is over.
+func (s *state) finished() Answer {
+	for _, fn := range s.later {
+		fn()
+	}
+	return s.a
 }
 
 // section is a part of the initial state and the fetch types that ask for it: all of them are needed.

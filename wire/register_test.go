@@ -102,7 +102,7 @@ func TestSharedSectionsAreAsIfBuiltAnew(t *testing.T) {
 			for _, caps := range []realm.Caps{0, modern} {
 				s := h.newState(u, caps)
 				s.build()
-				body := SuccessPieces(s.a, []string{"x"})
+				body := SuccessPieces(s.finished(), []string{"x"})
 				var whole bytes.Buffer
 				if n, err := body.WriteTo(&whole); err != nil || int(n) != body.Len() || n != int64(whole.Len()) {
 					t.Fatalf("wrote %d of %d bytes: %v", n, body.Len(), err)
@@ -179,7 +179,7 @@ func BenchmarkRegister(b *testing.B) {
 		for i := range b.N {
 			s := h.newState(ids[4+i%1000], modern)
 			s.build()
-			size = SuccessPieces(s.a, nil).Len()
+			size = SuccessPieces(s.finished(), nil).Len()
 		}
 		b.ReportMetric(float64(size), "bytes")
 	})
@@ -195,7 +195,7 @@ func BenchmarkRegister(b *testing.B) {
 			for name, v := range anew(s) {
 				s.a[name] = v
 			}
-			Success(s.a, nil)
+			Success(s.finished(), nil)
 		}
 	})
 }
@@ -206,7 +206,7 @@ func TestRegisterAllocatesLittle(t *testing.T) {
 	register := func() {
 		s := h.newState(ids[10], modern)
 		s.build()
-		SuccessPieces(s.a, nil)
+		SuccessPieces(s.finished(), nil)
 	}
 	register() // what is shared is made once
 	r := testing.Benchmark(func(b *testing.B) {

@@ -6,23 +6,28 @@ import (
 	"parley/actors/realm"
 )
 
-// unreadSection is unread_msgs of a registration.
+// unreadSection is unread_msgs of a registration: found in the turn, put in order behind it.
 func unreadSection(s *state) {
 	u := realm.Unread{}
 	if s.Me() != nil {
 		u = s.Unread()
 	}
+	s.afterwards(func() { s.a["unread_msgs"] = unreadFace(u, s.Client) })
+}
+
+func unreadFace(u realm.Unread, to Client) obj {
+	u.Sort()
 	pms, streams, huddles := []any{}, []any{}, []any{}
 	for _, t := range u.Direct {
 		pms = append(pms, obj{"other_user_id": t.Other, "sender_id": t.Other, "unread_message_ids": t.IDs})
 	}
 	for _, t := range u.Channels {
-		streams = append(streams, obj{"stream_id": t.Channel, "topic": s.Topic(t.Topic), "unread_message_ids": t.IDs})
+		streams = append(streams, obj{"stream_id": t.Channel, "topic": to.Topic(t.Topic), "unread_message_ids": t.IDs})
 	}
 	for _, t := range u.Groups {
 		huddles = append(huddles, obj{"user_ids_string": userList(t.Members), "unread_message_ids": t.IDs})
 	}
-	s.a["unread_msgs"] = obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions), "old_unreads_missing": u.Missing}
+	return obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions), "old_unreads_missing": u.Missing}
 }
 
 // userList is ids joined by commas, ascending as they are.

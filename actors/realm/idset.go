@@ -185,6 +185,18 @@ func (s Set) Each(fn func(id int64) bool) {
 	}
 }
 
+// eachBackward is Each from the last to the first.
+func (s Set) eachBackward(fn func(id int64) bool) {
+	if s.b == nil {
+		return
+	}
+	for it := s.b.ReverseIterator(); it.HasNext(); {
+		if !fn(int64(it.Next())) {
+			return
+		}
+	}
+}
+
 // Optimize turns long runs into run containers; call it after bulk changes.
 func (s *Set) Optimize() {
 	if s.b != nil {

@@ -256,6 +256,7 @@ func TestUnread(t *testing.T) {
 	note := do(s, s.bo, write("5", s.bo)).ID
 	do(s, s.bo, SetTopicPolicy{s.private, "a", TopicMuted})
 	u := s.View(s.bo).Unread()
+	u.Sort()
 	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" || !slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) || !slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
 		t.Errorf("channels: %+v", u.Channels)
 	}
