@@ -40,6 +40,7 @@ func (r *Realm) Derived() map[string]any {
 	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening} {
 		set(name, s)
 	}
+	out["resolved"] = slices.Sorted(slices.Values(r.by.resolved))
 	out["invitations"], out["devices"] = r.nouns.inviteOf, r.nouns.devicesOf
 	out["policies"], out["mail tokens"] = r.by.policies, r.by.mailToken
 	out["names"], out["emails"], out["queues"], out["public"] = r.by.channelName, r.by.email, r.by.queuesOf, r.by.allPublic

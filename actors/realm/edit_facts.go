@@ -230,7 +230,7 @@ func (r *Realm) replace(v *MessageMove) {
 	}
 	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
 	if next == nil {
-		next = &topicIndex{participants: map[UserID]int{}}
+		next = &topicIndex{participants: map[uint32]uint32{}}
 		to.topics[fold(v.TopicName)] = next
 	}
 	if v.From != v.To {
@@ -241,7 +241,7 @@ func (r *Realm) replace(v *MessageMove) {
 	next.ids.Union(v.IDs)
 	move := func(u UserID) {
 		old.leave(u)
-		next.participants[u]++
+		next.participants[uint32(u)]++
 	}
 	v.IDs.Each(func(n int64) bool {
 		m := r.message(MessageID(n))

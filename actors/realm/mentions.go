@@ -20,7 +20,7 @@ func (t *Turn) mayMention(me *User, c *Channel, topic string, x Content) error {
 
 // others counts a topic's participants beside one.
 func (x *topicIndex) others(u UserID) int {
-	if x.participants[u] > 0 {
+	if x.participants[uint32(u)] > 0 {
 		return len(x.participants) - 1
 	}
 	return len(x.participants)
@@ -106,8 +106,8 @@ func (t *Turn) participants(f *MessageSent, has func(UserID) bool) []UserID {
 		out = append(out, f.Sender)
 	}
 	if ix := t.by.channel[f.Channel].topics[fold(f.TopicName)]; ix != nil {
-		for u := range ix.participants {
-			if u != f.Sender && t.Realm.Subscribed(u, f.Channel) && has(u) {
+		for p := range ix.participants {
+			if u := UserID(p); u != f.Sender && t.Realm.Subscribed(u, f.Channel) && has(u) {
 				out = append(out, u)
 			}
 		}

@@ -102,8 +102,9 @@ func (x Content) bits() uint16 {
 func (r *Realm) addTopic(id TopicID, c ChannelID, name string) {
 	o := r.org.change(0)
 	o.NextTopic = max(o.NextTopic, id+1)
-	r.topics.put(id, &Topic{Channel: c, Name: name})
-	r.by.topic[c][name] = id
+	t := &Topic{Channel: c, Name: name}
+	r.topics.put(id, t)
+	r.by.addTopic(id, t)
 }
 
 func (f *MessageSent) tell(r *Realm) []Notice {

@@ -3,6 +3,7 @@ package realm
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // message is what is kept in memory of every message: 24 bytes. Its text lives on disk and in a cache.
@@ -142,6 +143,23 @@ func (r *Realm) message(id MessageID) *message {
 	return &b.m[id%blockSize]
 }
 
+// neighbours is message for many messages in order: those of one row are found by looking once.
+type neighbours struct {
+	*Realm
+	number int64
+	row    *messageBlock
+}
+
+func (x *neighbours) message(id MessageID) *message {
+	if n := int64(id) / blockSize; x.row == nil || n != x.number {
+		x.number, x.row = n, x.blocks.find(n)
+	}
+	if id <= 0 || x.row == nil || x.row.m[id%blockSize].bits&bitLive == 0 {
+		return nil
+	}
+	return &x.row.m[id%blockSize]
+}
+
 func (r *Realm) changeMessage(id MessageID) *message {
 	return &r.blocks.change(int64(id) / blockSize).m[id%blockSize]
 }
@@ -169,7 +187,7 @@ type Topic struct {
 // topicIndex is a topic as people see it: spellings that differ only in case are one.
 type topicIndex struct {
 	ids          Set
-	participants map[UserID]int // how often each sent or reacted, for topic wildcards and receipts
+	participants map[uint32]uint32 // how often each user sent or reacted, for topic wildcards and receipts; narrow, as there are very many
 }
 
 // Talk is the row of a set of people who talk directly, themselves included, ascending.
@@ -200,6 +218,7 @@ type indexes struct {
 	channelName                         map[string]ChannelID
 	channel                             map[ChannelID]*channelIndex
 	topic                               map[ChannelID]map[string]TopicID // exact spelling
+	resolved                            []TopicID                        // spellings that are marked as resolved
 	talk                                map[TalkID]*talkIndex
 	talkOf                              map[string]TalkID
 	talksOf                             map[UserID][]TalkID
@@ -260,7 +279,7 @@ func (r *Realm) index() {
 		}
 	}
 	for id, t := range r.topics.rows {
-		r.by.topic[t.Channel][t.Name] = id
+		r.by.addTopic(id, t)
 	}
 	for id, t := range r.talks.rows {
 		r.by.addTalk(id, t)
@@ -280,6 +299,13 @@ func (r *Realm) index() {
 		}
 	}
 	r.nouns.index(r)
+}
+
+func (x *indexes) addTopic(id TopicID, t *Topic) {
+	x.topic[t.Channel][t.Name] = id
+	if strings.HasPrefix(t.Name, resolvedPrefix) {
+		x.resolved = append(x.resolved, id)
+	}
 }
 
 func (x *indexes) addTalk(id TalkID, t *Talk) {
@@ -304,7 +330,7 @@ func (r *Realm) topicIndexOf(m *message) *topicIndex {
 	name := fold(r.topics.must(m.topic).Name)
 	t := ix.topics[name]
 	if t == nil {
-		t = &topicIndex{participants: map[UserID]int{}}
+		t = &topicIndex{participants: map[uint32]uint32{}}
 		ix.topics[name] = t
 	}
 	return t
@@ -334,10 +360,10 @@ func (r *Realm) placeMessage(id MessageID, m *message) {
 	r.by.channel[ChannelID(m.channel)].ids.Add(int64(id))
 	t := r.topicIndexOf(m)
 	t.ids.Add(int64(id))
-	t.participants[UserID(m.sender)]++
+	t.participants[m.sender]++
 	if e := r.extra(id, m); e != nil {
 		for _, x := range e.Reactions {
-			t.participants[x.User]++
+			t.participants[uint32(x.User)]++
 		}
 	}
 }
@@ -364,8 +390,10 @@ func (r *Realm) unplaceMessage(id MessageID, m *message) {
 }
 
 func (t *topicIndex) leave(u UserID) {
-	if t.participants[u]--; t.participants[u] <= 0 {
-		delete(t.participants, u)
+	if n := t.participants[uint32(u)]; n > 1 {
+		t.participants[uint32(u)] = n - 1
+	} else {
+		delete(t.participants, uint32(u))
 	}
 }
 

@@ -464,23 +464,35 @@ func (n *narrowing) topicTerm(t *Term) {
 		n.add(ids, false)
 		return
 	}
-	n.inTopics(func(folded string) bool { return folded == name }, func(ix *channelIndex, add func(Set)) {
+	var found []*topicIndex
+	for _, ix := range n.by.channel { // a union does not depend on the order
 		if topic := ix.topics[name]; topic != nil {
-			add(topic.ids)
+			found = append(found, topic)
 		}
-	}, t.Negated)
+	}
+	n.inTopics(found, func(folded string) bool { return folded == name }, t.Negated)
 }
 
-// inTopics is every topic whose folded name is wanted; each adds a channel's.
-func (n *narrowing) inTopics(wanted func(folded string) bool, each func(ix *channelIndex, add func(Set)), negated bool) {
-	known := map[TopicID]bool{}
-	n.gather(func() Set {
-		var sets []Set
-		for _, ix := range n.by.channel {
-			each(ix, func(s Set) { sets = append(sets, s) })
+// inTopics is the messages of some topics: those whose folded name is wanted. Few messages are put together at once:
+// walking past all the others would cost more.
+func (n *narrowing) inTopics(topics []*topicIndex, wanted func(folded string) bool, negated bool) {
+	size := 0
+	for _, topic := range topics {
+		size += topic.ids.Len()
+	}
+	whole := func() Set {
+		sets := make([]Set, len(topics))
+		for i, topic := range topics {
+			sets[i] = topic.ids
 		}
 		return Either(sets...)
-	}, func(_ MessageID, m *message) bool {
+	}
+	if size <= walkable {
+		n.add(whole(), negated)
+		return
+	}
+	known := map[TopicID]bool{}
+	n.gather(whole, func(_ MessageID, m *message) bool {
 		if m.channel == 0 {
 			return false
 		}
@@ -546,10 +558,11 @@ func (n *narrowing) dmTerm(t *Term) error {
 
 // talksTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
 func (n *narrowing) talksTerm(u UserID, groups, negated bool) {
-	mine := map[TalkID]bool{}
+	mine, size := map[TalkID]bool{}, 0
 	for _, id := range n.by.talksOf[n.me.ID] {
 		if members := n.talks.must(id).Members; (u == n.me.ID || slices.Contains(members, u)) && (!groups || len(members) > 2) {
 			mine[id] = true
+			size += n.by.talk[id].ids.Len()
 		}
 	}
 	whole := func() Set {
@@ -559,16 +572,12 @@ func (n *narrowing) talksTerm(u UserID, groups, negated bool) {
 		}
 		return Either(sets...)
 	}
-	if len(mine) <= fewTalks {
+	if size <= walkable { // direct messages are sparse: walking past all the others costs more
 		n.add(whole(), negated)
 		return
 	}
 	n.gather(whole, func(_ MessageID, m *message) bool { return m.channel == 0 && mine[m.talk] }, negated)
 }
-
-// fewTalks is how many conversations are put together at once: direct messages are sparse, and walking past all the
-// others costs more.
-const fewTalks = 1000
 
 const resolvedPrefix = "✔ "
 
@@ -576,13 +585,7 @@ func (n *narrowing) isTerm(t *Term) error {
 	what := t.Operand.Text
 	if what == "resolved" {
 		n.only(false, t.Negated)
-		n.inTopics(func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, func(ix *channelIndex, add func(Set)) {
-			for name, topic := range ix.topics {
-				if strings.HasPrefix(name, resolvedPrefix) {
-					add(topic.ids)
-				}
-			}
-		}, t.Negated)
+		n.inTopics(n.resolvedTopics(), func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, t.Negated)
 		return nil
 	}
 	n.personal = true
@@ -611,6 +614,17 @@ func (n *narrowing) isTerm(t *Term) error {
 		return badNarrow("unknown 'is' operand " + t.Operand.String())
 	}
 	return nil
+}
+
+// resolvedTopics is every topic that is marked as resolved and has messages.
+func (r *Realm) resolvedTopics() (found []*topicIndex) {
+	for _, id := range r.by.resolved {
+		t := r.topics.must(id)
+		if ix := r.by.channel[t.Channel].topics[fold(t.Name)]; ix != nil {
+			found = append(found, ix)
+		}
+	}
+	return found
 }
 
 func (n *narrowing) marked(index map[UserID]*Set) Set {
@@ -833,6 +847,7 @@ type places struct {
 	channels []place // by id
 	talks    map[TalkID]bool
 	rd       *Reading
+	moved    bool // he has rows of messages he did not receive, or none of some he did
 	ready    bool
 }
 
@@ -848,6 +863,7 @@ func (p *places) prepare() {
 	p.ready, p.channels, p.talks = true, make([]place, p.Org().NextChannel), map[TalkID]bool{}
 	if p.me != nil {
 		p.rd = p.reading.find(p.me.ID)
+		p.moved = p.rd != nil && !(p.rd.Rows.Empty() && p.rd.Lost.Empty())
 		for _, t := range p.by.talksOf[p.me.ID] {
 			p.talks[t] = true
 		}
@@ -881,7 +897,7 @@ func (p *places) received(id MessageID, m *message) bool {
 	if p.me == nil {
 		return false
 	}
-	if p.rd != nil {
+	if p.moved {
 		if p.rd.Rows.Has(int64(id)) {
 			return true
 		}

@@ -460,3 +460,7 @@ func naivePage(w *world, all, unread []MessageID, g Range) Page {
 	p.Oldest, p.Newest = at == 0 || len(before) < g.Before, at >= NewestAnchor || len(after) < g.After
 	return p
 }
+
+func term(operator, operand string) Term {
+	return Term{Operator: operator, Sent: operator, Operand: Operand{Text: operand}}
+}

@@ -126,7 +126,7 @@ func (f *ReactionAdded) apply(r *Realm) {
 	e.Reactions = append(e.Reactions, f.Reaction)
 	r.by.reacted.Add(int64(f.Message))
 	if m.channel != 0 {
-		r.topicIndexOf(m).participants[u]++
+		r.topicIndexOf(m).participants[uint32(u)]++
 	}
 	if !had { // who reacts to what he never received has it from now on, as read
 		rd := r.reading.open(u)
