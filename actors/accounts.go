@@ -3,13 +3,53 @@ package actors
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"parley/actors/realm"
 	"parley/wire"
 )
 
-// The directory of accounts is what login goes by, across realms, without asking any realm actor. It changes only when
-// the facts behind a change are on disk, and before anybody is told.
+// accounts is the directory of accounts: what login goes by, across realms, without asking any realm actor. It changes
+// only when the facts behind a change are on disk, and before anybody is told. What it points to never changes.
+type accounts struct {
+	mu      sync.RWMutex
+	byUser  map[userKey]*Account
+	byKey   map[[32]byte]*Account // by hash of an API key
+	byEmail map[emailKey]*Account
+}
+
+type userKey struct {
+	realm realm.ID
+	user  realm.UserID
+}
+
+type emailKey struct {
+	realm realm.ID
+	email string
+}
+
+func newAccounts() accounts {
+	return accounts{byUser: map[userKey]*Account{}, byKey: map[[32]byte]*Account{}, byEmail: map[emailKey]*Account{}}
+}
+
+func (d *accounts) put(a *Account) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if old := d.byUser[userKey{a.Realm, a.User}]; old != nil {
+		for _, k := range old.Keys {
+			delete(d.byKey, k)
+		}
+		at := emailKey{old.Realm, foldEmail(old.Email)}
+		if now := d.byEmail[at]; now != nil && now.User == old.User {
+			delete(d.byEmail, at)
+		}
+	}
+	d.byUser[userKey{a.Realm, a.User}] = a
+	d.byEmail[emailKey{a.Realm, foldEmail(a.Email)}] = a
+	for _, k := range a.Keys {
+		d.byKey[k] = a
+	}
+}
 
 // introduce puts every account of a realm that was just loaded into the directory.
 func (h *House) introduce(a *realmActor) {
@@ -23,56 +63,25 @@ func (h *House) account(r *realm.Realm, id realm.UserID) {
 	if u == nil || u.System {
 		return
 	}
-	a := Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role}
-	old, had := h.users.Swap(userKey{a.Realm, a.User}, a)
-	if had {
-		o := old.(Account)
-		for _, k := range o.Keys {
-			if !slices.Contains(a.Keys, k) {
-				h.keys.Delete(k)
-			}
-		}
-		if foldEmail(o.Email) != foldEmail(a.Email) {
-			h.emails.CompareAndDelete(emailKey{o.Realm, foldEmail(o.Email)}, o.User)
-		}
-	}
-	h.emails.Store(emailKey{a.Realm, foldEmail(a.Email)}, a.User)
-	for _, k := range a.Keys {
-		h.keys.Store(k, userKey{a.Realm, a.User})
-	}
+	h.accounts.put(&Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
 }
 
 func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
 
-type userKey struct {
-	realm realm.ID
-	user  realm.UserID
-}
-
-func (h *House) byUser(k userKey) (Account, bool) {
-	v, ok := h.users.Load(k)
-	if !ok {
-		return Account{}, false
-	}
-	return v.(Account), true
-}
-
 // ByKeyHash is the account an API key belongs to.
-func (h *House) ByKeyHash(hash [32]byte) (Account, bool) {
-	k, ok := h.keys.Load(hash)
-	if !ok {
-		return Account{}, false
-	}
-	return h.byUser(k.(userKey))
+func (h *House) ByKeyHash(hash [32]byte) (*Account, bool) {
+	h.accounts.mu.RLock()
+	a := h.accounts.byKey[hash]
+	h.accounts.mu.RUnlock()
+	return a, a != nil
 }
 
 // ByEmail is the account with that real address in a realm.
-func (h *House) ByEmail(id realm.ID, email string) (Account, bool) {
-	u, ok := h.emails.Load(emailKey{id, foldEmail(email)})
-	if !ok {
-		return Account{}, false
-	}
-	return h.byUser(userKey{id, u.(realm.UserID)})
+func (h *House) ByEmail(id realm.ID, email string) (*Account, bool) {
+	h.accounts.mu.RLock()
+	defer h.accounts.mu.RUnlock()
+	a := h.accounts.byEmail[emailKey{id, foldEmail(email)}]
+	return a, a != nil
 }
 
 // RealmNamed is the organization with that string id.

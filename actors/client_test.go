@@ -65,10 +65,12 @@ func call(h *House, u realm.UserID, name string, p params) mouth {
 			v.Add(form.Query, k, text)
 		}
 	}
-	account, _ := h.users.Load(userKey{1, u})
-	a, _ := account.(Account)
+	a := &Account{}
+	if known := h.accounts.byUser[userKey{1, u}]; known != nil {
+		a = known
+	}
 	c := &wire.Call{House: h, Tools: &wire.Tools{Renderer: &h.Renderer, Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
-		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: &a, Params: v, Agent: "test"}
+		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test"}
 	c.Park = func(func()) wire.Reply { return out }
 	go func() {
 		x, err := e.Run(c)

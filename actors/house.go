@@ -88,15 +88,13 @@ type House struct {
 
 	keptBytes, keptTotal int64 // MaxKeptBytes and MaxKeptTotal, but for tests
 
-	mu      sync.RWMutex // guards realms and byName; both only grow
-	realms  map[realm.ID]*handle
-	byName  map[string]*handle
-	keys    sync.Map // [32]byte hash of an API key -> userKey
-	users   sync.Map // userKey -> Account
-	emails  sync.Map // emailKey -> realm.UserID
-	stop    chan struct{}
-	stopped sync.WaitGroup
-	Metrics Metrics
+	mu       sync.RWMutex // guards realms and byName; both only grow
+	realms   map[realm.ID]*handle
+	byName   map[string]*handle
+	accounts accounts
+	stop     chan struct{}
+	stopped  sync.WaitGroup
+	Metrics  Metrics
 	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
 	Renderer wire.Renderer
 	services atomic.Pointer[Services]
@@ -170,11 +168,6 @@ type handle struct {
 // Account is what login needs to know of a user.
 type Account = wire.Account
 
-type emailKey struct {
-	realm realm.ID
-	email string
-}
-
 // Options of a house.
 type Options struct {
 	Secret []byte // API keys follow from it; nil: a random one that ends with the process
@@ -192,7 +185,7 @@ type Options struct {
 
 // Open starts the actors and brings every realm of the disk back.
 func Open(disk Disk, o Options) (*House, error) {
-	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, stop: make(chan struct{}),
+	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, accounts: newAccounts(), stop: make(chan struct{}),
 		keptBytes: MaxKeptBytes, keptTotal: MaxKeptTotal}
 	if h.log == nil {
 		h.log = slog.Default()

@@ -24,15 +24,8 @@ type (
 		kept   deliver   // what they may not have acknowledged
 		seq    realm.Seq // newest fact on disk
 	}
-	poll struct {
-		realm     realm.ID
-		user      realm.UserID
-		queue     realm.QueueID
-		last      int64
-		dontBlock bool
-		reply     wire.Reply
-	}
-	gone struct {
+	polls []wire.PollRequest
+	gone  struct {
 		realm realm.ID
 		user  realm.UserID
 		queue realm.QueueID
@@ -67,8 +60,10 @@ func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
 
 func (s *shard) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case *poll:
-		s.poll(m)
+	case polls:
+		for i := range m {
+			s.poll(&m[i])
+		}
 	case *deliver:
 		s.deliver(m)
 	case *gone:
@@ -286,7 +281,22 @@ func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {
 // Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
 func (h *House) Poll(p wire.PollRequest) {
 	h.Metrics.Polls.Add(1)
-	h.stage.send(h.shards[shardOf(p.User)], &poll{p.Realm, p.User, p.Queue, p.Last, p.DontBlock, p.Reply})
+	h.stage.send(h.shards[shardOf(p.User)], polls{p})
+}
+
+// PollAll is Poll for many requests at once: a mailbox's price is paid once for each session actor.
+func (h *House) PollAll(list []wire.PollRequest) {
+	h.Metrics.Polls.Add(int64(len(list)))
+	var parts [Shards]polls
+	for _, p := range list {
+		k := shardOf(p.User)
+		parts[k] = append(parts[k], p)
+	}
+	for k, p := range parts {
+		if p != nil {
+			h.stage.send(h.shards[k], p)
+		}
+	}
 }
 
 // Gone says that the client of a waiting poll has left.
@@ -294,31 +304,31 @@ func (h *House) Gone(p wire.PollRequest) {
 	h.stage.send(h.shards[shardOf(p.User)], &gone{p.Realm, p.User, p.Queue, p.Reply})
 }
 
-func (s *shard) poll(m *poll) {
+func (s *shard) poll(m *wire.PollRequest) {
 	var q *queue.Queue
-	r := s.realms[m.realm]
+	r := s.realms[m.Realm]
 	if r != nil {
-		q = r.sessions[m.user].Find(m.queue)
+		q = r.sessions[m.User].Find(m.Queue)
 	}
 	if q == nil {
-		wire.AnswerRefusal(m.reply, realm.BadQueue(m.queue))
+		wire.AnswerRefusal(m.Reply, realm.BadQueue(m.Queue))
 		return
 	}
-	a, err := q.Ask(m.reply, m.last, m.dontBlock || s.draining, s.now, s.h.stage.dice(queue.BeatSpread), r.seq)
+	a, err := q.Ask(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.h.stage.dice(queue.BeatSpread), r.seq)
 	if err != nil {
-		wire.AnswerRefusal(m.reply, err)
+		wire.AnswerRefusal(m.Reply, err)
 		return
 	}
 	if a.Replaced != nil {
 		s.h.Metrics.Parked.Add(-1)
-		wire.AnswerEvents(a.Replaced.(wire.Reply), m.queue, nil)
+		wire.AnswerEvents(a.Replaced.(wire.Reply), m.Queue, nil)
 	}
 	if a.Wait {
 		s.h.Metrics.Parked.Add(1)
 		return
 	}
 	s.h.Metrics.Deliveries.Add(1)
-	wire.AnswerEvents(m.reply, m.queue, a.Events)
+	wire.AnswerEvents(m.Reply, m.Queue, a.Events)
 }
 
 func (s *shard) gone(m *gone) {

@@ -21,10 +21,11 @@ type House interface {
 	Search(id realm.ID, words string) (Found, error)
 	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
 	Poll(PollRequest)
+	PollAll([]PollRequest) // does not keep the slice
 	Gone(PollRequest)
-	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk.
-	ByKeyHash(hash [32]byte) (Account, bool)
-	ByEmail(id realm.ID, email string) (Account, bool)
+	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk. What they return does not change.
+	ByKeyHash(hash [32]byte) (*Account, bool)
+	ByEmail(id realm.ID, email string) (*Account, bool)
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row

@@ -90,7 +90,7 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 }
 
 // issueKey gives the account its key to log in with.
-func issueKey(c *Call, a Account) (Answer, error) {
+func issueKey(c *Call, a *Account) (Answer, error) {
 	if c.Site.Closed {
 		return nil, errRealmClosed()
 	}

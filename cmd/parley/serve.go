@@ -221,6 +221,7 @@ func searchDir(data string) string { return filepath.Join(data, "search") }
 // others.
 type siteTable struct {
 	scheme, host string
+	suffix       string // of the organizations' hosts: a dot and the server's own, without a port
 	house        *actors.House
 }
 
@@ -229,7 +230,9 @@ func siteMaker(base string) *siteTable {
 	if !ok {
 		scheme, host = "http", base
 	}
-	return &siteTable{scheme: scheme, host: strings.TrimSuffix(host, "/")}
+	t := &siteTable{scheme: scheme, host: strings.TrimSuffix(host, "/")}
+	t.suffix = "." + t.of("").Host
+	return t
 }
 
 func (t *siteTable) of(name string) wire.Site {
@@ -256,15 +259,13 @@ func (t *siteTable) byID(id realm.ID) wire.Site {
 
 // ByHost finds the organization behind a Host header; unknown hosts mean the root organization.
 func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	own := t.host
-	if h, _, err := net.SplitHostPort(own); err == nil {
-		own = h
+	if strings.IndexByte(host, ':') >= 0 {
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
 	}
 	name := ""
-	if sub, ok := strings.CutSuffix(host, "."+own); ok && sub != "www" {
+	if sub, ok := strings.CutSuffix(host, t.suffix); ok && sub != "www" {
 		name = sub
 	}
 	id, site, _ := t.house.RealmNamed(name)

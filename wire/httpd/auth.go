@@ -57,7 +57,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	if a.Bot == realm.IncomingWebhook && !e.Webhook {
 		return unauthorized("This API is not available to incoming webhook bots.")
 	}
-	c.Account, c.Caller.User = &a, a.User
+	c.Account, c.Caller.User = a, a.User
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 	case !a.Active:
 		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
-	c.Account, c.Caller.User = &a, a.User
+	c.Account, c.Caller.User = a, a.User
 	return nil
 }
 

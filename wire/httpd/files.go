@@ -53,7 +53,7 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
 	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	if key := string(ctx.QueryArgs().Peek("api_key")); key != "" {
 		if a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key)); ok && a.Active && a.Realm == c.Realm {
-			c.Account, c.Caller.User = &a, a.User
+			c.Account, c.Caller.User = a, a.User
 		}
 		return c
 	}

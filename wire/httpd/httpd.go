@@ -122,6 +122,7 @@ func New(o Options) *Server {
 	}
 	cfg := o.Park
 	cfg.Handler, cfg.Streams = s.Handle, streams
+	cfg.NewQuick, cfg.QuickTargets = func() park.Quick { return &quick{s: s} }, quickTargets
 	cfg.Log = s.o.Log
 	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(), "\r\n") + "\r\n")
 	s.park = park.New(cfg)
@@ -348,10 +349,15 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	s.write(ctx, status, body)
 }
 
+// callerKey names an account to the limiter.
+func callerKey(a *wire.Account) string {
+	return strconv.Itoa(int(a.Realm)) + "/" + a.User.String()
+}
+
 // count holds a caller to the rate limit: the account, or the address of somebody without one.
 func (s *Server) count(ctx *fasthttp.RequestCtx, c *wire.Call) error {
 	if c.Account != nil {
-		return limit(ctx, s.users, strconv.Itoa(int(c.Realm))+"/"+c.Account.User.String())
+		return limit(ctx, s.users, callerKey(c.Account))
 	}
 	return limit(ctx, s.visitors, s.remote(ctx))
 }

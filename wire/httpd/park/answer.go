@@ -12,7 +12,7 @@ import (
 // refers to no later request of its connection.
 type Parked struct {
 	link  link
-	gone  func()
+	gone  Gone
 	extra string // header lines the handler had set
 	close bool   // the client asked for no further requests, or the server drained
 	head  bool   // the client wants no body
@@ -35,12 +35,14 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 	close := ctx.Request.Header.ConnectionClose() || ctx.Response.Header.ConnectionClose()
 	p := &Parked{
 		link:  r.link,
-		gone:  gone,
 		extra: s.extraLines(&ctx.Response.Header),
 		close: close,
 		head:  ctx.IsHead(),
 		late:  s.draining.Load(),
 		alive: !close && !ctx.Request.Header.IsHTTP11(),
+	}
+	if gone != nil {
+		p.gone = goneFunc(gone)
 	}
 	r.parked = p
 	r.mute = true

@@ -50,9 +50,18 @@ type rest struct {
 // its client.
 func (c *eventConn) event(ev uint32) *Parked {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	quick, lost := c.note(ev)
+	c.mu.Unlock()
+	if quick && !c.l.quickly(c) {
+		go c.run()
+	}
+	return lost
+}
+
+// note is event under mu. quick says that the connection is marked as running and the loop shall read its request.
+func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
 	if c.fd < 0 {
-		return nil
+		return false, nil
 	}
 	if ev&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.readable = true
@@ -70,16 +79,20 @@ func (c *eventConn) event(ev uint32) *Parked {
 		if c.hup {
 			p := c.parked
 			c.closeLocked()
-			return p
+			return false, p
 		}
 	case c.out != nil:
 		if c.writable {
 			c.start()
 		}
 	case c.readable:
+		if c.l.quick != nil && c.req == nil && !c.hup && !c.ending && c.broken == nil {
+			c.running, c.readable = true, false
+			return true, nil
+		}
 		c.start()
 	}
-	return nil
+	return false, nil
 }
 
 // start sets a goroutine to serve the connection. mu is held.

@@ -31,6 +31,10 @@ type loop struct {
 	wake  int // an eventfd that ends the loop
 	conns table
 	ended chan struct{}
+
+	quick   Quick // nil without Config.NewQuick
+	buf     []byte
+	request QuickRequest
 }
 
 func (s *Server) startLoops() error {
@@ -61,6 +65,9 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
 	l := &loop{s: s, epoll: epoll, wake: wake, ended: make(chan struct{})}
+	if s.cfg.NewQuick != nil {
+		l.quick, l.buf = s.cfg.NewQuick(), make([]byte, quickBuffer)
+	}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
@@ -94,6 +101,9 @@ func (l *loop) run() {
 					left = append(left, p)
 				}
 			}
+		}
+		if n > 0 && l.quick != nil {
+			l.quick.Flush()
 		}
 		if len(left) > 0 {
 			l.s.callGone(left)

@@ -13,6 +13,9 @@ type head struct {
 	method  []byte
 	target  []byte
 	encoded bool // a Content-Encoding other than identity
+
+	host, authorization []byte
+	plain               bool // HTTP/1.1, with one Authorization at most
 }
 
 // tokenByte and hostByte tell the bytes that may stand in a name (RFC 9110, 5.6.2) and in a Host.
@@ -61,7 +64,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if ref != nil {
 		return h, ref
 	}
-	hosts, lengths, codings := 0, 0, 0
+	hosts, lengths, codings, authorizations := 0, 0, 0, 0
 	for {
 		line, rest = nextLine(rest)
 		if len(line) == 0 {
@@ -75,6 +78,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 		case len("Host"):
 			if is(name, "host") {
 				hosts++
+				h.host = value
 				if len(value) == 0 || !all(value, &hostByte) {
 					return h, refuseMalformed
 				}
@@ -86,6 +90,11 @@ func parseHead(b []byte) (h head, ref *refusal) {
 		case len("Connection"):
 			if is(name, "connection") {
 				h.close = h.close || lists(value, "close")
+			}
+		case len("Authorization"):
+			if is(name, "authorization") {
+				authorizations++
+				h.authorization = value
 			}
 		case len("Content-Length"):
 			if is(name, "content-length") {
@@ -113,6 +122,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if hosts > 1 || lengths > 1 || codings > 1 || lengths+codings > 1 || hosts == 0 && http11 {
 		return h, refuseMalformed
 	}
+	h.plain = http11 && authorizations <= 1
 	if codings == 1 {
 		h.length = -1
 	}

@@ -66,6 +66,11 @@ type Config struct {
 	// Streams tells which requests' handlers read the body themselves. Such a handler must not ask for PostBody, nor park.
 	Streams func(method, target []byte) bool
 
+	// NewQuick makes what is offered requests that begin with one of QuickTargets (path and query as sent) before the
+	// Handler is. Only connections in an epoll have it.
+	NewQuick     func() Quick
+	QuickTargets []string
+
 	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, uploads ask for more through BodyLimit
 	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in a URL, with cookies, fits twice
 
@@ -319,7 +324,7 @@ func (s *Server) callGone(ps []*Parked) {
 	go func() {
 		for _, p := range ps {
 			if p.gone != nil {
-				p.gone()
+				p.gone.Gone()
 			}
 		}
 	}()

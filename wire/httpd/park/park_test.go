@@ -41,7 +41,36 @@ type owner struct {
 }
 
 // kinds are the ways a connection can be served; most tests run on each.
-var kinds = []string{"epoll", "goroutine", "tls"}
+var kinds = []string{"epoll", "goroutine", "tls", "quick"}
+
+// quickOwner parks GET /poll on the loop; of two, one is left to the handler, as either may come.
+type quickOwner struct {
+	o       *owner
+	offered int
+	put     []*Parked
+}
+
+// told hands a client's leaving to the owner.
+type told struct{ o *owner }
+
+func (g told) Gone() { g.o.gone <- struct{}{} }
+
+func (k *quickOwner) Take(q *QuickRequest) bool {
+	if k.offered++; string(q.Target) != "/poll" || k.offered%3 == 0 {
+		return false
+	}
+	p := new(Parked)
+	q.Park(p, told{k.o}, "")
+	k.put = append(k.put, p)
+	return true
+}
+
+func (k *quickOwner) Flush() {
+	for _, p := range k.put {
+		k.o.polls <- p
+	}
+	k.put = nil
+}
 
 func onEachKind(t *testing.T, f func(t *testing.T, kind string)) {
 	for _, kind := range kinds {
@@ -65,6 +94,9 @@ func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasth
 	}
 	if kind == "tls" {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
+	}
+	if kind == "quick" && len(handler) == 0 {
+		cfg.NewQuick, cfg.QuickTargets = func() Quick { return &quickOwner{o: o} }, []string{"/poll"}
 	}
 	if cfg.Sweep == 0 {
 		cfg.Sweep = 5 * time.Millisecond

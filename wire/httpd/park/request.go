@@ -92,6 +92,9 @@ func (r *request) space(limit int) []byte {
 	return r.buf[len(r.buf):min(cap(r.buf), limit)]
 }
 
+// copyIn puts b behind what is there.
+func (r *request) copyIn(b []byte) { r.buf = append(r.buf, b...) }
+
 func (r *request) grew(n int) { r.buf = r.buf[:len(r.buf)+n] }
 
 // arrived tells whether a whole head is there, and judges it.
@@ -119,7 +122,7 @@ func (r *request) arrived(cfg *Config) (bool, *refusal) {
 		r.limit = int64(cfg.BodyLimit(r.head.method, r.head.target))
 	}
 	r.stream = cfg.Streams != nil && r.head.length != 0 && cfg.Streams(r.head.method, r.head.target)
-	r.head.method, r.head.target = nil, nil // they point into buf, which moves
+	r.head.method, r.head.target, r.head.host, r.head.authorization = nil, nil, nil, nil // they point into buf, which moves
 	if r.head.length > r.limit {
 		return false, refuseBodySize
 	}
