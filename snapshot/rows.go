@@ -58,6 +58,50 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 	return s.mark()
 }
 
+// Plant gives a claimed realm that has nothing yet its rows, standing at a number as if facts up to there had been: it goes
+// on from there. It is there whole or not at all, as with Snapshot.
+func (s *Store) Plant(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
+	st, err := s.known(realm)
+	if err != nil {
+		return err
+	}
+	st.snap.Lock()
+	s.mu.Lock()
+	if st.last != 0 || epoch != st.epoch {
+		err = fmt.Errorf("%w: realm %d is at number %d, epoch %d", ErrMoved, realm, st.last, st.epoch)
+	}
+	if err == nil {
+		st.planting = at
+	}
+	s.mu.Unlock()
+	st.snap.Unlock()
+	if err != nil {
+		return err
+	}
+	err = s.Snapshot(realm, epoch, at, rows)
+	s.mu.Lock()
+	st.planting = 0
+	s.mu.Unlock()
+	return err
+}
+
+// Clear removes every key of a realm without facts or rows: what a planting that failed, or was interrupted, has left.
+func (s *Store) Clear(realm uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if st := s.realms[realm]; st != nil && (st.last != 0 || st.damage != nil) {
+		return fmt.Errorf("%w: realm %d is at number %d", ErrMoved, realm, st.last)
+	}
+	b := s.db.NewBatch()
+	for _, space := range []byte{spaceBodies, spaceRows, spaceStaged, spaceRequest} {
+		b.DeleteRange(spaceKey(realm, space), spaceEnd(realm, space), nil)
+	}
+	return s.commit(b)
+}
+
 func (s *Store) known(realm uint32) (*realmState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,6 +125,9 @@ func (s *Store) nextStanding(st *realmState, epoch uint64, at Seq) (standing, er
 	next := standing{at: at, count: st.standing.count + 1}
 	if epoch != st.epoch {
 		return next, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
+	}
+	if st.planting != 0 && at == st.planting && st.last == 0 {
+		return next, nil // the chain of its facts begins here
 	}
 	if at < st.standing.at || at > st.last {
 		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d", ErrMoved, st.id, st.standing.at, st.last, at)
@@ -185,6 +232,9 @@ func (s *Store) flip(st *realmState, next standing, ops []byte) error {
 	defer s.mu.Unlock()
 	if err := s.commit(b); err != nil {
 		return err
+	}
+	if st.last < next.at { // planted
+		st.last, st.lastHash = next.at, next.hash
 	}
 	if next.at == st.last {
 		st.journal = 0

@@ -159,6 +159,7 @@ type realmState struct {
 	epoch    uint64
 	last     Seq
 	lastHash chain
+	planting Seq // the number rows are being planted at, else 0
 	standing standing
 	journal  int64 // bytes of records after the rows, as far as they were read or written by this process
 	damage   error // found when opening; every use of the realm answers it

@@ -356,3 +356,41 @@ func TestLargeAppendsAreSplitNotRefused(t *testing.T) {
 		t.Fatalf("%d of 10 facts", n)
 	}
 }
+
+func TestPlanting(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s := mustOpen(t, fs)
+	mustClaim(t, s, 1)
+	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a")})
+	rows := yieldRows(Row{1, []byte("k"), []byte("v")})
+	if err := s.Plant(1, 1, 9, rows); !errors.Is(err, ErrMoved) {
+		t.Errorf("over facts: %v", err)
+	}
+	if err := s.Clear(1); !errors.Is(err, ErrMoved) {
+		t.Errorf("facts can be cleared: %v", err)
+	}
+	mustClaim(t, s, 2)
+	if err := s.Plant(2, 7, 9, rows); !errors.Is(err, ErrMoved) {
+		t.Errorf("under another epoch: %v", err)
+	}
+	if err := s.Append([]Entry{{Realm: 2, Epoch: 1, Bodies: []Put{{[]byte("left"), []byte("over")}}}})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Clear(2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Plant(2, 1, 9, rows); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, s, Entry{Realm: 2, Epoch: 1, After: 9, Facts: facts("it goes on")})
+	want := contents(s)
+	if strings.Contains(want, "left over") {
+		t.Error("a body outlived the clearing")
+	}
+	crashed := mustOpen(t, fs.CrashClone(vfs.CrashCloneCfg{}))
+	same(t, "contents", contents(crashed), want)
+	same(t, "claim", mustClaim(t, crashed, 2), Claimed{Epoch: 2, Last: 10, Rows: 9})
+	mustClose(t, crashed)
+	mustClose(t, s)
+	same(t, "findings", len(findings(t, fs)), 0)
+}

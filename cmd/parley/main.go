@@ -24,6 +24,8 @@ const usage = `usage: parley COMMAND …
   backup FILE                    of a running or a stopped server
   restore FILE DIR [--upto N]    a data directory from a backup, to its end or to an earlier fact
   verify FILE                    prove that a backup is whole and replays
+  export FILE [--realm NAME]     an organization of a running or a stopped server, as lines of JSON
+  import FILE [--realm NAME]     an exported organization into a stopped server's data directory, or a new one
   upgrade                        a running server gives way to the program file as it is now, unnoticed
   log print|check|replay DIR     look into a stopped server's data directory
   search rebuild DIR             make a stopped server's full-text indexes anew
@@ -46,6 +48,10 @@ func run(args []string) error {
 		return restore(args[1:], os.Stdin, os.Stdout)
 	case "verify":
 		return verify(args[1:], os.Stdin, os.Stdout)
+	case "export":
+		return export(args[1:], os.Stdout)
+	case "import":
+		return importing(args[1:], os.Stdin, os.Stdout)
 	case "upgrade":
 		return upgrade(args[1:], os.Stdout)
 	case "log":

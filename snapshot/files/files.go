@@ -82,6 +82,27 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// At is the files of a directory, to be read only: nothing is made or tidied there.
+func At(dir string) *Store { return &Store{dir: dir} }
+
+// Put writes a picture or a data export under its name as it is, unless it is there: names go by content, or are chance.
+func (s *Store) Put(path string, r io.Reader) error {
+	if _, err := os.Stat(path); err == nil {
+		_, err = io.Copy(io.Discard, r)
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "put-*")
+	if err != nil {
+		return fmt.Errorf("save file: %w", err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := io.Copy(f, r); err != nil {
+		return fmt.Errorf("save file: %w", err)
+	}
+	return place(f, path)
+}
+
 // Saved describes a file that was written.
 type Saved struct {
 	Hash          string

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+)
+
+// export is `parley export FILE`: one organization, of a running or a stopped server, as lines of JSON. Of a running one
+// a backup is taken first, into a directory of its own: the export is of one moment, and costs the server no more than that.
+func export(args []string, out io.Writer) (err error) {
+	fs := flag.NewFlagSet("export", flag.ContinueOnError)
+	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
+	name := fs.String("realm", "", "subdomain of the organization; empty is the root organization")
+	temp := fs.String("temp", "", "where a running server's data may lie for a moment; default is the system's place")
+	names, err := parseMixed(fs, args)
+	if err != nil {
+		return err
+	}
+	if len(names) != 1 {
+		return errors.New("usage: parley export FILE [--realm NAME] [--data DIR]; - is standard output")
+	}
+	dir := *data
+	if _, running, _ := remoteCommand(dir, "realm-list", nil); running {
+		copied, err := os.MkdirTemp(*temp, "parley-export-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(copied)
+		dir = filepath.Join(copied, "data")
+		if err := copyRunning(*data, filepath.Join(copied, "backup"), dir); err != nil {
+			return err
+		}
+	}
+	if names[0] == "-" {
+		_, err := exportFrom(dir, *name, out)
+		return err
+	}
+	f, err := os.OpenFile(names[0]+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	digest, err := exportFrom(dir, *name, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), names[0]); err != nil {
+		return err
+	}
+	if err := syncDirectory(filepath.Dir(names[0])); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, digest)
+	return err
+}
+
+// copyRunning makes a data directory of what a running server has now.
+func copyRunning(data, file, dir string) error {
+	if _, err := backupTo(data, file); err != nil {
+		return err
+	}
+	return errors.Join(restoreFrom(file, nil, dir, nil), os.Remove(file))
+}
+
+func exportFrom(dir, name string, out io.Writer) (digest snapshot.Digest, err error) {
+	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
+	if err != nil {
+		return digest, startFailure(dir, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	d := snapshot.Disk{Store: store}
+	have, err := organizations(d)
+	if err != nil {
+		return digest, err
+	}
+	id, ok := have.named[name]
+	if !ok {
+		return digest, fmt.Errorf("no organization %q; parley realm list shows them", name)
+	}
+	kept := files.At(filepath.Join(dir, "uploads"))
+	return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
+		return eachFile(kept, kind, name, each)
+	}, out)
+}
+
+// eachFile hands over the files a row's name stands for. One that is gone is left out: its address answers as before.
+func eachFile(kept *files.Store, kind, name string, each func(string, int64, io.Reader) error) error {
+	for _, file := range filesNamed(kind, name) {
+		f, err := os.Open(filePath(kept, kind, file))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = each(file, info.Size(), f)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func filesNamed(kind, name string) []string {
+	switch kind {
+	case realm.PictureFile:
+		return []string{name + ".png", name + "-medium.png"}
+	case realm.ArchiveFile:
+		return []string{name + ".jsonl.gz"}
+	}
+	return []string{name}
+}
+
+func filePath(kept *files.Store, kind, file string) string {
+	switch kind {
+	case realm.PictureFile:
+		return kept.Picture(file)
+	case realm.ArchiveFile:
+		return kept.Export(file)
+	}
+	return kept.Path(file)
+}
+
+// taken is what a data directory has that another organization may not have too.
+type taken struct {
+	named map[string]realm.ID
+	keys  map[[32]byte]realm.ID
+	empty map[realm.ID]bool // numbers that were claimed for an organization that never came
+}
+
+func organizations(d snapshot.Disk) (taken, error) {
+	k := taken{map[string]realm.ID{}, map[[32]byte]realm.ID{}, map[realm.ID]bool{}}
+	ids, err := d.Realms()
+	if err != nil {
+		return k, err
+	}
+	for _, id := range ids {
+		x, err := snapshot.Revive(d, id)
+		if err != nil {
+			return k, err
+		}
+		if !x.Realm.Founded() {
+			k.empty[id] = x.Realm.Seq() == 0
+			continue
+		}
+		k.named[x.Realm.Org().StringID] = id
+		x.Realm.EachUser(func(u *realm.User) {
+			for _, h := range u.Keys {
+				k.keys[h] = id
+			}
+		})
+	}
+	return k, nil
+}
+
+// importing is `parley import FILE`: the organization of an export becomes one of a stopped server's, or of a new data
+// directory. The whole file is read and verified before anything is written, and what is written is an organization at
+// one moment; before it, nobody can tell it was tried.
+func importing(args []string, in io.Reader, out io.Writer) error {
+	fs := flag.NewFlagSet("import", flag.ContinueOnError)
+	data := fs.String("data", envOr("DATA", "./data"), "data directory of a stopped server, or a new one")
+	name := fs.String("realm", "", "another subdomain than the exported one; . is the root organization")
+	newKeys := fs.Bool("new-keys", false, "take back all API keys: whoever used one logs in again")
+	names, err := parseMixed(fs, args)
+	if err != nil {
+		return err
+	}
+	if len(names) != 1 {
+		return errors.New("usage: parley import FILE [--realm NAME] [--data DIR]; - is standard input")
+	}
+	if n := *name; n != "" && n != "." && !validSubdomain(n) {
+		return fmt.Errorf("%q is not a subdomain: letters, digits and dashes, at most 40", n)
+	}
+	f, done, err := twice(names[0], in)
+	if err != nil {
+		return err
+	}
+	defer done()
+	// Nothing is made before the file is known to be right: not even a directory.
+	if _, err := snapshot.ReadExport(f, 1, passOver, nil); err != nil {
+		return fmt.Errorf("import %s: %w", names[0], err)
+	}
+	store, err := snapshot.Open(*data, snapshot.Options{})
+	if err != nil {
+		return startFailure(*data, err)
+	}
+	i := importer{d: snapshot.Disk{Store: store}, dir: *data, name: *name, newKeys: *newKeys}
+	digest, err := i.run(f)
+	if err = errors.Join(err, store.Close()); err != nil {
+		return fmt.Errorf("import %s: %w", names[0], err)
+	}
+	_, err = fmt.Fprintln(out, digest)
+	return err
+}
+
+func passOver(_, name string, content io.Reader) (string, error) {
+	_, err := io.Copy(io.Discard, content)
+	return name, err
+}
+
+// twice is a file that can be read twice: standard input is written down first.
+func twice(name string, in io.Reader) (f *os.File, done func(), err error) {
+	if name != "-" {
+		f, err = os.Open(name)
+		return f, func() { f.Close() }, err
+	}
+	if f, err = os.CreateTemp("", "parley-import-"); err != nil {
+		return nil, nil, err
+	}
+	done = func() {
+		f.Close()
+		os.Remove(f.Name())
+	}
+	if _, err = io.Copy(f, in); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		done()
+	}
+	return f, done, err
+}
+
+type importer struct {
+	d       snapshot.Disk
+	dir     string
+	name    string
+	newKeys bool
+	written []string // files that were not there before
+}
+
+func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
+	have, err := organizations(i.d)
+	if err != nil {
+		return digest, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return digest, err
+	}
+	x, err := snapshot.ReadExport(f, 1, passOver, nil)
+	if err != nil {
+		return digest, err
+	}
+	id, err := i.admit(x, have)
+	if err != nil {
+		return digest, err
+	}
+	kept, err := files.Open(filepath.Join(i.dir, "uploads"))
+	if err != nil {
+		return digest, err
+	}
+	epoch, _, _, err := i.d.Claim(id)
+	if err != nil {
+		return digest, err
+	}
+	defer func() {
+		if err != nil {
+			for _, path := range i.written {
+				os.Remove(path)
+			}
+			i.d.Clear(uint32(id)) // a store that failed clears it at the next import
+		}
+	}()
+	if err := i.d.Clear(uint32(id)); err != nil {
+		return digest, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return digest, err
+	}
+	text, flush := i.d.TextWriter(id, epoch)
+	x, err = snapshot.ReadExport(f, id, func(kind, name string, content io.Reader) (string, error) {
+		return i.save(kept, id, kind, name, content)
+	}, text)
+	if err == nil {
+		err = flush()
+	}
+	if err != nil {
+		return digest, err
+	}
+	i.adapt(x)
+	want := snapshot.StateDigest(x.Realm)
+	if err := x.Plant(i.d, id, epoch); err != nil {
+		return digest, err
+	}
+	again, err := snapshot.Revive(i.d, id)
+	if err != nil {
+		return digest, err
+	}
+	if digest = snapshot.StateDigest(again.Realm); digest != want {
+		return digest, fmt.Errorf("read back it is\n%s, written\n%s", digest, want)
+	}
+	return digest, nil
+}
+
+// admit decides under which number the organization may come: its own if that is free, else the next.
+func (i *importer) admit(x *snapshot.Imported, have taken) (realm.ID, error) {
+	i.adapt(x)
+	if id, taken := have.named[x.Realm.Org().StringID]; taken {
+		return 0, fmt.Errorf("organization %q exists already, as number %d; --realm gives another name", x.Realm.Org().StringID, id)
+	}
+	var clash error
+	x.Realm.EachUser(func(u *realm.User) {
+		for _, h := range u.Keys {
+			if id, taken := have.keys[h]; taken {
+				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; --new-keys takes back those of the export", id)
+			}
+		}
+	})
+	if clash != nil {
+		return 0, clash
+	}
+	used := map[realm.ID]bool{}
+	last := realm.ID(0)
+	for _, id := range have.named {
+		used[id], last = true, max(last, id)
+	}
+	if id := x.Head.Realm; id > 0 && !used[id] {
+		return id, nil
+	}
+	return last + 1, nil
+}
+
+// adapt makes the changes that were asked for.
+func (i *importer) adapt(x *snapshot.Imported) {
+	x.Realm.Each(func(_ uint16, _, row any) {
+		switch r := row.(type) {
+		case *realm.Organization:
+			if i.name != "" {
+				r.StringID = strings.TrimPrefix(i.name, ".")
+			}
+		case *realm.User:
+			if i.newKeys {
+				r.Keys = nil
+				r.KeyEpoch++
+			}
+		}
+	})
+}
+
+// maxImportedFile is how large one file may be, in bytes: beyond what any upload limit allows.
+const maxImportedFile = 1 << 40
+
+// save writes a file and returns the name rows have for it.
+func (i *importer) save(kept *files.Store, id realm.ID, kind, name string, content io.Reader) (string, error) {
+	path := filePath(kept, kind, name)
+	if kind != realm.ContentFile {
+		i.note(path)
+		return name, kept.Put(path, content)
+	}
+	saved, err := kept.Save(strconv.Itoa(int(id)), content, maxImportedFile)
+	if err == nil { // no other organization has content of that name: the number was free
+		i.written = append(i.written, kept.Path(saved.Hash))
+	}
+	return saved.Hash, err
+}
+
+// note remembers a file that was not there before.
+func (i *importer) note(path string) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		i.written = append(i.written, path)
+	}
+}

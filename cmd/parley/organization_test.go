@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// attach uploads a file and returns the address it has from then on.
+func (p *person) attach(t *testing.T, name, text string) string {
+	t.Helper()
+	status, a, err := p.upload(map[string]io.Reader{name: strings.NewReader(text)})
+	if err != nil || status != 200 {
+		t.Fatalf("upload: %d %v %v", status, a, err)
+	}
+	return a["url"].(string)
+}
+
+func (p *person) fetched(t *testing.T, path string) string {
+	t.Helper()
+	r, _ := http.NewRequest("GET", p.at+path, nil)
+	r.SetBasicAuth(p.email, p.key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != 200 {
+		t.Fatalf("%s: %d %s", path, resp.StatusCode, data)
+	}
+	return string(data)
+}
+
+// An organization moves: exported while its server runs, imported into a directory that does not exist yet, it has the
+// same state, the same files, and its clients go on where they were, on the same event queue and with the same key.
+func TestAnOrganizationMoves(t *testing.T) {
+	dir := t.TempDir()
+	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
+	p := demo(t, data)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	q, err := ann.call("POST", "register", url.Values{"event_types": {`["message"]`}, "idle_queue_timeout": {"604800"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ann.attach(t, "notes.txt", strings.Repeat("what was uploaded ", 50_000)) // more than one line of the export
+	if _, err := ann.send("kept for later, [notes](" + address + ")"); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := runParley("export", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	live := digests(t, "realm", "digest", "--data", data)
+	p.stop()
+
+	out, code := runParley("import", file, "--data", other)
+	if code != 0 || !strings.Contains(out, live) {
+		t.Fatalf("code %d: imported\n%s, exported\n%s", code, out, live)
+	}
+	if out, code := runParley("log", "check", other); code != 0 {
+		t.Error(out)
+	}
+	again := start(t, parley("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo"))
+	ann.at = again.serving()
+	a, err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"}, "dont_block": {"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := json.Marshal(a["events"]); !strings.Contains(string(got), "kept for later") {
+		t.Errorf("the queue does not go on: %s", got)
+	}
+	if got := ann.fetched(t, address); !strings.HasPrefix(got, "what was uploaded ") || len(got) != 18*50_000 {
+		t.Errorf("the file has %d bytes", len(got))
+	}
+	if fresh := demoPerson(t, ann.at, "ann@example.org"); fresh.key == "" {
+		t.Error("nobody can log in")
+	}
+	if _, err := ann.send("from the other side"); err != nil {
+		t.Fatal(err)
+	}
+	again.stop()
+	if out, code := runParley("log", "check", other); code != 0 {
+		t.Error(out)
+	}
+}
+
+// Beside itself, under another name: other numbers for its files, none of its neighbour's.
+func TestAnOrganizationIsImportedBesideItself(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl")
+	p := demo(t, data)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann.attach(t, "notes.txt", "what was uploaded")
+	p.stop()
+	if out, code := runParley("export", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	before := digests(t, "log", "replay", data)
+	for what, args := range map[string][]string{"exists already": nil, "API keys": {"--realm", "copy"}, "not a subdomain": {"--realm", "No Name"}} {
+		if out, code := runParley(append([]string{"import", file, "--data", data}, args...)...); code != exitError || !strings.Contains(out, what) {
+			t.Errorf("%s: code %d: %s", what, code, out)
+		}
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, data := range map[string][]byte{"no end": whole[:len(whole)*2/3], "damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "no line": append([]byte("[]\n"), whole...), "version 2": bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1)} {
+		bad := filepath.Join(dir, "bad.jsonl")
+		if err := os.WriteFile(bad, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		nowhere := filepath.Join(dir, "nowhere")
+		if out, code := runParley("import", bad, "--data", nowhere); code != exitError || !strings.Contains(out, what) {
+			t.Errorf("%s: code %d: %s", what, code, out)
+		}
+		if _, err := os.Stat(nowhere); err == nil {
+			t.Errorf("%s: a refused import left something", what)
+		}
+	}
+	if after := digests(t, "log", "replay", data); after != before {
+		t.Errorf("refused imports changed something:\n%s\n%s", before, after)
+	}
+	if out, code := runParley("import", file, "--data", data, "--realm", "copy", "--new-keys"); code != 0 || !strings.Contains(out, "realm 2 at") {
+		t.Fatalf("code %d: %s", code, out)
+	}
+	content, _ := filepath.Glob(filepath.Join(data, "uploads", "content", "*", "*"))
+	if len(content) != 2 {
+		t.Errorf("two organizations have %d files", len(content))
+	}
+	if got := digests(t, "log", "replay", data, "--realm", "1"); got != before {
+		t.Errorf("the first one changed:\n%s\n%s", before, got)
+	}
+	again := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
+	ann.at = again.serving()
+	if _, err := ann.send("the key is still the first one's"); err != nil {
+		t.Error(err)
+	}
+}

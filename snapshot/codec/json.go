@@ -1,0 +1,295 @@
+package codec
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"unicode/utf8"
+)
+
+// JSON is what is written in words: a struct is an object of its fields, nil is null, bytes and sets are base64, a text
+// that is no UTF-8 is {"base64": …}, what has no type of its own is {"msgpack": …}. FromJSON makes the same value of it, to
+// the byte when both are encoded. It is derived from the types, so that whatever is kept can be exported.
+func JSON(v any) ([]byte, error) {
+	x, err := words(reflect.ValueOf(v))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(x)
+}
+
+// FromJSON reads what JSON wrote into the value into points to. A field it does not know is an error: it would be lost.
+// One that is missing is zero: it was added since.
+func FromJSON(data []byte) func(into any) error {
+	return func(into any) error {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		var x any
+		if err := d.Decode(&x); err != nil {
+			return err
+		}
+		return fill(reflect.ValueOf(into).Elem(), x)
+	}
+}
+
+var (
+	binaryMarshaler   = reflect.TypeFor[encoding.BinaryMarshaler]()
+	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
+	byteType          = reflect.TypeFor[byte]()
+)
+
+func words(v reflect.Value) (any, error) {
+	if !v.IsValid() {
+		return nil, nil
+	}
+	t := v.Type()
+	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(binaryMarshaler) {
+		p := reflect.New(t)
+		p.Elem().Set(v)
+		return p.Interface().(encoding.BinaryMarshaler).MarshalBinary() // json writes bytes as base64
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return v.Bool(), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return v.Int(), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return v.Uint(), nil
+	case reflect.Float32, reflect.Float64:
+		return v.Float(), nil
+	case reflect.String:
+		if s := v.String(); utf8.ValidString(s) {
+			return s, nil
+		}
+		return map[string]any{"base64": []byte(v.String())}, nil
+	case reflect.Pointer:
+		if v.IsNil() {
+			return nil, nil
+		}
+		return words(v.Elem())
+	case reflect.Interface:
+		if v.IsNil() {
+			return nil, nil
+		}
+		return map[string]any{"msgpack": marshal(nil, v.Interface())}, nil
+	case reflect.Slice, reflect.Array:
+		return listWords(v)
+	case reflect.Map:
+		if v.IsNil() {
+			return nil, nil
+		}
+		out := map[string]any{}
+		for it := v.MapRange(); it.Next(); {
+			x, err := words(it.Value())
+			if err != nil {
+				return nil, err
+			}
+			k := fmt.Sprint(it.Key().Interface())
+			if kind := it.Key().Kind(); kind == reflect.String {
+				k = it.Key().String()
+			} else if it.Key().CanInt() {
+				k = strconv.FormatInt(it.Key().Int(), 10)
+			}
+			out[k] = x
+		}
+		return out, nil
+	case reflect.Struct:
+		out := make(map[string]any, t.NumField())
+		for _, i := range writtenFields(t) {
+			x, err := words(v.Field(i))
+			if err != nil {
+				return nil, err
+			}
+			out[t.Field(i).Name] = x
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("BUG: %v has no JSON", t)
+}
+
+func listWords(v reflect.Value) (any, error) {
+	if v.Kind() == reflect.Slice && v.IsNil() {
+		return nil, nil
+	}
+	if v.Type().Elem() == byteType {
+		b := make([]byte, v.Len())
+		reflect.Copy(reflect.ValueOf(b), v)
+		return b, nil
+	}
+	out := make([]any, v.Len())
+	for i := range out {
+		var err error
+		if out[i], err = words(v.Index(i)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// fill puts what JSON says into a value that is zero.
+func fill(v reflect.Value, x any) error {
+	if x == nil {
+		return nil
+	}
+	t := v.Type()
+	wrong := func() error { return fmt.Errorf("%v cannot be %.100v", t, x) }
+	if reflect.PointerTo(t).Implements(binaryUnmarshaler) {
+		b, ok := base64Of(x)
+		if !ok {
+			return wrong()
+		}
+		return v.Addr().Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b)
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		b, ok := x.(bool)
+		if !ok {
+			return wrong()
+		}
+		v.SetBool(b)
+		return nil
+	case reflect.String:
+		return fillText(v, x)
+	case reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		return fill(v.Elem(), x)
+	case reflect.Interface:
+		return fillAny(v, x)
+	case reflect.Slice, reflect.Array:
+		return fillList(v, x)
+	case reflect.Map:
+		return fillMap(v, x)
+	case reflect.Struct:
+		return fillStruct(v, x)
+	}
+	n, ok := x.(json.Number)
+	if !ok {
+		return wrong()
+	}
+	return fillNumber(v, n)
+}
+
+func base64Of(x any) ([]byte, bool) {
+	s, ok := x.(string)
+	b, err := base64.StdEncoding.DecodeString(s)
+	return b, ok && err == nil
+}
+
+func fillText(v reflect.Value, x any) error {
+	if s, ok := x.(string); ok {
+		v.SetString(s)
+		return nil
+	}
+	m, _ := x.(map[string]any)
+	b, ok := base64Of(m["base64"])
+	if !ok {
+		return fmt.Errorf("no text: %.100v", x)
+	}
+	v.SetString(string(b))
+	return nil
+}
+
+func fillAny(v reflect.Value, x any) error {
+	m, _ := x.(map[string]any)
+	b, ok := base64Of(m["msgpack"])
+	if !ok {
+		return fmt.Errorf("no value: %.100v", x)
+	}
+	return unmarshal(b, v.Addr().Interface())
+}
+
+func fillNumber(v reflect.Value, n json.Number) error {
+	switch {
+	case v.CanInt():
+		i, err := strconv.ParseInt(n.String(), 10, v.Type().Bits())
+		v.SetInt(i)
+		return err
+	case v.CanUint():
+		u, err := strconv.ParseUint(n.String(), 10, v.Type().Bits())
+		v.SetUint(u)
+		return err
+	case v.CanFloat():
+		f, err := strconv.ParseFloat(n.String(), v.Type().Bits())
+		v.SetFloat(f)
+		return err
+	}
+	return fmt.Errorf("%v cannot be %v", v.Type(), n)
+}
+
+func fillList(v reflect.Value, x any) error {
+	if v.Type().Elem() == byteType {
+		b, ok := base64Of(x)
+		if !ok || v.Kind() == reflect.Array && len(b) != v.Len() {
+			return fmt.Errorf("no bytes of %v: %.100v", v.Type(), x)
+		}
+		if v.Kind() == reflect.Slice {
+			v.Set(reflect.MakeSlice(v.Type(), len(b), len(b)))
+		}
+		reflect.Copy(v, reflect.ValueOf(b))
+		return nil
+	}
+	list, ok := x.([]any)
+	if !ok || v.Kind() == reflect.Array && len(list) != v.Len() {
+		return fmt.Errorf("no list of %v: %.100v", v.Type(), x)
+	}
+	if v.Kind() == reflect.Slice {
+		v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
+	}
+	for i, y := range list {
+		if err := fill(v.Index(i), y); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fillMap(v reflect.Value, x any) error {
+	m, ok := x.(map[string]any)
+	if !ok {
+		return fmt.Errorf("no %v: %.100v", v.Type(), x)
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for name, y := range m {
+		k, e := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		var err error
+		if k.Kind() == reflect.String {
+			k.SetString(name)
+		} else {
+			err = fillNumber(k, json.Number(name))
+		}
+		if err == nil {
+			err = fill(e, y)
+		}
+		if err != nil {
+			return err
+		}
+		v.SetMapIndex(k, e)
+	}
+	return nil
+}
+
+func fillStruct(v reflect.Value, x any) error {
+	m, ok := x.(map[string]any)
+	if !ok {
+		return fmt.Errorf("no %v: %.100v", v.Type(), x)
+	}
+	known := 0
+	for _, i := range writtenFields(v.Type()) {
+		y, ok := m[v.Type().Field(i).Name]
+		if !ok {
+			continue
+		}
+		known++
+		if err := fill(v.Field(i), y); err != nil {
+			return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
+		}
+	}
+	if known < len(m) {
+		return fmt.Errorf("%v has a field this version does not know", v.Type())
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package codec
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"parley/actors/realm"
+)
+
+// Whatever is kept can be exported: every fact, event and row comes back from JSON as the same bytes, full and empty.
+func TestEverythingKeptComesBackFromJSON(t *testing.T) {
+	for _, x := range keptTypes() {
+		for what, v := range map[string]reflect.Value{"full": filled(x, 0), "empty": reflect.New(x).Elem()} {
+			in := reflect.New(x)
+			in.Elem().Set(v)
+			data, err := JSON(in.Interface())
+			if err != nil {
+				t.Errorf("%v, %s: %v", x, what, err)
+				continue
+			}
+			out := reflect.New(x)
+			if err := FromJSON(data)(out.Interface()); err != nil {
+				t.Errorf("%v, %s: %v in %s", x, what, err, data)
+				continue
+			}
+			if a, b := Row(in.Interface()), Row(out.Interface()); !bytes.Equal(a, b) {
+				t.Errorf("%v, %s: %s comes back as %x, was %x", x, what, data, b, a)
+			}
+		}
+	}
+}
+
+func TestJSONKeepsWhatIsOdd(t *testing.T) {
+	for what, in := range map[string]realm.Body{"no UTF-8": {Text: "a\xffb"}, "controls": {Text: "\x00\u2028<>&", HTML: "\U0001f389"}} {
+		data, err := JSON(&in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out realm.Body
+		if err := FromJSON(data)(&out); err != nil || out != in {
+			t.Errorf("%s: %q comes back from %s as %q, %v", what, in, data, out, err)
+		}
+	}
+	var b realm.Body
+	if err := FromJSON([]byte(`{"Text":"a","Color":"red"}`))(&b); err == nil {
+		t.Error("a field nobody knows was dropped")
+	}
+	if err := FromJSON([]byte(`{"Text":7}`))(&b); err == nil {
+		t.Error("a number passes for a text")
+	}
+}

@@ -1,0 +1,455 @@
+package snapshot
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+)
+
+// An exported organization is a file of lines, each a JSON object with one member that says what it is:
+//
+//	{"organization": {…}}  first: version, subdomain, name, number, newest fact, count and digest of its rows
+//	{"file": {kind, name, size}}, followed by {"bytes": base64} lines of at most exportPiece bytes each
+//	{"row": {table, key, value}}         each row of each table, its fields by their names
+//	{"presence": {…}}                    when each user was last here
+//	{"told": {seq, notices}}             what clients that are away have still to hear, so that their queues go on
+//	{"text": {message, version, body}}   each version of each message's text
+//	{"end": {lines, sha256}}             last: how many lines are before it, and the hash of all their bytes
+//
+// A value is written as codec.JSON does. Rows come from the tables and files from the rows: a new table is in the export
+// without a word about it here. Files come before rows because rows name them by hashes that depend on whose they are.
+const exportVersion = 1
+
+const (
+	exportPiece   = 512 << 10 // bytes of a file in one line
+	maxExportLine = 64 << 20  // bytes of a line: the largest row (MaxFact) in base64, and then some
+	importBatch   = 4 << 20   // bytes of texts in one commit
+)
+
+// ExportHead is the first line of an exported organization.
+type ExportHead struct {
+	Version   int      `json:"version"`
+	Subdomain string   `json:"subdomain"`
+	Name      string   `json:"name"`
+	Realm     realm.ID `json:"realm"`
+	Seq       Seq      `json:"seq"`
+	Rows      int      `json:"rows"`
+	Digest    string   `json:"digest"` // StateDigest, hexadecimal
+}
+
+type exportFile struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+type exportRow struct {
+	Table uint16          `json:"table"`
+	Key   json.RawMessage `json:"key"`
+	Value json.RawMessage `json:"value"`
+}
+
+type exportTold struct {
+	Seq     Seq            `json:"seq"`
+	Notices []exportNotice `json:"notices"`
+}
+
+type exportNotice struct {
+	To         []realm.UserID  `json:"to"`
+	PublicOnly bool            `json:"public_only,omitempty"`
+	Event      uint16          `json:"event"`
+	Fields     json.RawMessage `json:"fields"`
+}
+
+type exportText struct {
+	Message realm.MessageID `json:"message"`
+	Version uint16          `json:"version"`
+	Body    json.RawMessage `json:"body"`
+}
+
+type exportEnd struct {
+	Lines int    `json:"lines"`
+	Sum   string `json:"sha256"`
+}
+
+// exportLine is any line: exactly one member is there.
+type exportLine struct {
+	Organization *ExportHead     `json:"organization,omitempty"`
+	File         *exportFile     `json:"file,omitempty"`
+	Bytes        []byte          `json:"bytes,omitempty"`
+	Row          *exportRow      `json:"row,omitempty"`
+	Presence     json.RawMessage `json:"presence,omitempty"`
+	Told         *exportTold     `json:"told,omitempty"`
+	Text         *exportText     `json:"text,omitempty"`
+	End          *exportEnd      `json:"end,omitempty"`
+}
+
+// Restored is an organization as a start brings it back, from rows and journal.
+type Restored struct {
+	Realm *realm.Realm
+	Book  *presence.Book
+	Told  []realm.Told // what some queue may not have acknowledged, oldest first
+}
+
+// Revive brings an organization back as a start does, without claiming it.
+func Revive(d Disk, id realm.ID) (x Restored, err error) {
+	rows, _, err := d.Bounds(id)
+	if err != nil {
+		return x, err
+	}
+	x.Realm, x.Book = realm.New(id), presence.New()
+	if x.Told, err = d.Load(id, x.Realm, x.Book); err != nil {
+		return x, fmt.Errorf("load realm %d: %w", id, err)
+	}
+	x.Realm.Stand(rows)
+	err = d.Tail(id, rows, func(_ realm.Seq, f realm.Fact) error {
+		if t := audible(x.Realm.Replay(f)); len(t.Notices) > 0 {
+			x.Told = append(x.Told, t)
+		}
+		return nil
+	})
+	if err != nil {
+		return x, fmt.Errorf("replay realm %d: %w", id, err)
+	}
+	return x, nil
+}
+
+// audible is what clients can hear of what a fact told.
+func audible(t realm.Told) realm.Told {
+	out := realm.Told{Seq: t.Seq}
+	for _, n := range t.Notices {
+		if n.Event.EventType() != "" {
+			out.Notices = append(out.Notices, n)
+		}
+	}
+	return out
+}
+
+// exportWriter counts and hashes lines. Its first error stays.
+type exportWriter struct {
+	w     *bufio.Writer
+	sum   hash.Hash
+	lines int
+	err   error
+}
+
+func (w *exportWriter) line(l exportLine) {
+	if w.err != nil {
+		return
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		w.err = err
+		return
+	}
+	data = append(data, '\n')
+	w.sum.Write(data)
+	w.lines++
+	_, w.err = w.w.Write(data)
+}
+
+func (w *exportWriter) words(v any) json.RawMessage {
+	data, err := codec.JSON(v)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return data
+}
+
+// Export writes an organization. open gives the files a row's name stands for, by their own names; it may give none. The
+// memory this takes is that of the organization itself, as at a start: files and texts pass through.
+func Export(d Disk, id realm.ID, open func(kind, name string, each func(file string, size int64, content io.Reader) error) error, to io.Writer) (Digest, error) {
+	x, err := Revive(d, id)
+	if err != nil {
+		return Digest{}, err
+	}
+	if !x.Realm.Founded() {
+		return Digest{}, fmt.Errorf("realm %d has not been founded", id)
+	}
+	digest := StateDigest(x.Realm)
+	w := &exportWriter{w: bufio.NewWriter(to), sum: sha256.New()}
+	org := x.Realm.Org()
+	w.line(exportLine{Organization: &ExportHead{exportVersion, org.StringID, org.Name, id, Seq(digest.Seq), digest.Rows, hex.EncodeToString(digest.Sum[:])}})
+	written := map[[2]string]bool{}
+	x.Realm.Each(func(_ uint16, _, row any) {
+		for _, f := range realm.RowFiles(row) {
+			if k := [2]string{f.Kind, *f.Name}; w.err == nil && !written[k] {
+				written[k] = true
+				if err := open(f.Kind, *f.Name, func(name string, size int64, content io.Reader) error { return w.file(f.Kind, name, size, content) }); err != nil && w.err == nil {
+					w.err = fmt.Errorf("%s %s: %w", f.Kind, *f.Name, err)
+				}
+			}
+		}
+	})
+	x.Realm.Each(func(table uint16, key, row any) {
+		w.line(exportLine{Row: &exportRow{table, w.words(key), w.words(row)}})
+	})
+	for _, p := range x.Book.Since(0, 0) {
+		w.line(exportLine{Presence: w.words(&p)})
+	}
+	for _, t := range x.Told {
+		told := &exportTold{Seq: Seq(t.Seq)}
+		for _, n := range t.Notices {
+			told.Notices = append(told.Notices, exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.words(n.Event)})
+		}
+		w.line(exportLine{Told: told})
+	}
+	err = d.EachText(id, func(ref realm.BodyRef, body func() (realm.Body, error)) error {
+		b, err := body()
+		if err == nil {
+			w.line(exportLine{Text: &exportText{ref.Message, ref.Version, w.words(&b)}})
+			err = w.err
+		}
+		return err
+	})
+	if w.err == nil {
+		w.err = err
+	}
+	w.line(exportLine{End: &exportEnd{w.lines, hex.EncodeToString(w.sum.Sum(nil))}})
+	if w.err == nil {
+		w.err = w.w.Flush()
+	}
+	return digest, w.err
+}
+
+func (w *exportWriter) file(kind, name string, size int64, content io.Reader) error {
+	w.line(exportLine{File: &exportFile{kind, name, size}})
+	piece := make([]byte, exportPiece)
+	for left := size; left > 0 && w.err == nil; {
+		n, err := io.ReadFull(content, piece[:min(left, exportPiece)])
+		if err != nil {
+			return err
+		}
+		w.line(exportLine{Bytes: piece[:n]})
+		left -= int64(n)
+	}
+	return w.err
+}
+
+// Imported is an exported organization that was read and found right.
+type Imported struct {
+	Head ExportHead
+	Restored
+	presence []presence.Row
+}
+
+// ReadExport reads an exported organization to its end and verifies it: every line is understood, the end is there and
+// its hash is that of what was read, and the rows have the digest they had. The organization gets the number id. file gets
+// each file and returns the name its rows shall have for it; text, if not nil, each text.
+func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, content io.Reader) (string, error), text func(realm.BodyRef, *realm.Body) error) (x *Imported, err error) {
+	r := &exportReader{r: bufio.NewReaderSize(from, 64<<10), sum: sha256.New()}
+	defer func() {
+		if p := recover(); p != nil { // rows that fit the digest but no organization: some other program's work
+			err = fmt.Errorf("line %d: the rows are no organization: %v", r.lines, p)
+		}
+	}()
+	l, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	if l.Organization == nil {
+		return nil, errors.New("this is no exported organization")
+	}
+	if l.Organization.Version != exportVersion {
+		return nil, fmt.Errorf("the export is of version %d; this program reads version %d", l.Organization.Version, exportVersion)
+	}
+	x = &Imported{Head: *l.Organization, Restored: Restored{Realm: realm.New(id), Book: presence.New()}}
+	names := map[[2]string]string{}
+	for {
+		sum, lines := r.sum.Sum(nil), r.lines
+		l, err := r.next()
+		if err == nil && l.End != nil {
+			if l.End.Lines != lines || l.End.Sum != hex.EncodeToString(sum) {
+				return nil, errors.New("the export is damaged: its hash is another")
+			}
+			break
+		}
+		if err == nil && l.File != nil {
+			err = r.file(l.File, names, file)
+		} else if err == nil {
+			err = x.take(l, text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.lines, err)
+		}
+	}
+	digest := StateDigest(x.Realm)
+	if digest.Rows != x.Head.Rows || hex.EncodeToString(digest.Sum[:]) != x.Head.Digest {
+		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s", digest.Sum[:], x.Head.Digest)
+	}
+	x.Realm.Each(func(_ uint16, _, row any) {
+		for _, f := range realm.RowFiles(row) {
+			if n := names[[2]string{f.Kind, *f.Name}]; n != "" {
+				*f.Name = n
+			}
+		}
+	})
+	x.Realm.Stand(realm.Seq(x.Head.Seq))
+	if !x.Realm.Founded() {
+		return nil, errors.New("the export holds no organization")
+	}
+	return x, nil
+}
+
+func (x *Imported) take(l exportLine, text func(realm.BodyRef, *realm.Body) error) error {
+	switch {
+	case l.Row != nil:
+		return x.Realm.Load(l.Row.Table, codec.FromJSON(l.Row.Key), codec.FromJSON(l.Row.Value))
+	case l.Presence != nil:
+		var p presence.Row
+		err := codec.FromJSON(l.Presence)(&p)
+		x.presence = append(x.presence, p)
+		return err
+	case l.Told != nil:
+		t := realm.Told{Seq: realm.Seq(l.Told.Seq)}
+		for _, n := range l.Told.Notices {
+			e, err := realm.Blank(n.Event)
+			if err == nil {
+				err = codec.FromJSON(n.Fields)(e)
+			}
+			event, ok := e.(realm.Event)
+			if err != nil || !ok {
+				return fmt.Errorf("event %d: %w", n.Event, errors.Join(err, errNoEvent))
+			}
+			t.Notices = append(t.Notices, realm.Notice{To: n.To, PublicOnly: n.PublicOnly, Event: event})
+		}
+		x.Told = append(x.Told, t)
+		return nil
+	case l.Text != nil:
+		var b realm.Body
+		if err := codec.FromJSON(l.Text.Body)(&b); err != nil || text == nil {
+			return err
+		}
+		return text(realm.BodyRef{Message: l.Text.Message, Version: l.Text.Version}, &b)
+	}
+	return errors.New("nothing an export has")
+}
+
+var errNoEvent = errors.New("it cannot be told")
+
+type exportReader struct {
+	r     *bufio.Reader
+	sum   hash.Hash
+	lines int
+}
+
+func (r *exportReader) next() (l exportLine, err error) {
+	var data []byte
+	for {
+		part, err := r.r.ReadSlice('\n')
+		data = append(data, part...)
+		if err == nil {
+			break
+		}
+		if err == io.EOF {
+			return l, errors.New("the export has no end; it is cut off")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return l, err
+		}
+		if len(data) > maxExportLine {
+			return l, fmt.Errorf("a line of more than %d bytes", maxExportLine)
+		}
+	}
+	r.sum.Write(data)
+	r.lines++
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return l, fmt.Errorf("no line of an export: %w", err)
+	}
+	return l, nil
+}
+
+// file hands a file's lines over as one stream, and notes its new name.
+func (r *exportReader) file(f *exportFile, names map[[2]string]string, take func(kind, name string, content io.Reader) (string, error)) error {
+	content := &exportContent{r: r, left: f.Size}
+	name, err := take(f.Kind, f.Name, content)
+	if err == nil {
+		_, err = io.Copy(io.Discard, content)
+	}
+	if err != nil {
+		return fmt.Errorf("file %s: %w", f.Name, err)
+	}
+	names[[2]string{f.Kind, f.Name}] = name
+	return nil
+}
+
+type exportContent struct {
+	r    *exportReader
+	left int64
+	have []byte
+}
+
+func (c *exportContent) Read(p []byte) (int, error) {
+	if len(c.have) == 0 {
+		if c.left == 0 {
+			return 0, io.EOF
+		}
+		l, err := c.r.next()
+		if err != nil {
+			return 0, err
+		}
+		if len(l.Bytes) == 0 || int64(len(l.Bytes)) > c.left {
+			return 0, errors.New("its bytes do not add up")
+		}
+		c.have = l.Bytes
+		c.left -= int64(len(l.Bytes))
+	}
+	n := copy(p, c.have)
+	c.have = c.have[n:]
+	return n, nil
+}
+
+// TextWriter returns what writes texts into a claimed realm, some megabytes a commit, and what writes the rest.
+func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *realm.Body) error, flush func() error) {
+	var puts []Put
+	size := 0
+	flush = func() error {
+		if len(puts) == 0 {
+			return nil
+		}
+		err := errors.Join(s.Append([]Entry{{Realm: uint32(id), Epoch: epoch, Bodies: puts}})...)
+		puts, size = nil, 0
+		return err
+	}
+	add = func(ref realm.BodyRef, b *realm.Body) error {
+		p := Put{Key: codec.TextKey(ref), Value: codec.Text(b)}
+		puts = append(puts, p)
+		if size += len(p.Key) + len(p.Value); size < importBatch {
+			return nil
+		}
+		return flush()
+	}
+	return add, flush
+}
+
+// Plant makes an imported organization appear, whole: its texts and files are there already.
+func (x *Imported) Plant(d Disk, id realm.ID, epoch uint64) error {
+	return d.Store.Plant(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
+		var err error
+		put := func(e realm.EncodedRow) {
+			if err == nil {
+				err = yield(Row{Table: e.Table, Key: e.Key, Value: e.Value})
+			}
+		}
+		x.Realm.Each(func(table uint16, key, row any) { put(d.EncodeRow(table, key, row)) })
+		for _, p := range x.presence {
+			put(d.EncodeRow(realm.PresenceTable, int64(p.User), &p))
+		}
+		for _, t := range x.Told {
+			put(d.EncodeKept(t))
+		}
+		return err
+	})
+}
