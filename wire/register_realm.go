@@ -89,7 +89,7 @@ func serverSection(s *state) {
 		"max_stream_description_length": realm.MaxDescription, "max_stream_name_length": realm.MaxChannelName, "max_topic_length": realm.MaxTopic,
 		"password_max_length": 100, "password_min_guesses": 10000, "password_min_length": 6, "server_avatar_changes_disabled": false,
 		"server_can_summarize_topics": false, "server_emoji_data_url": "/static/generated/emoji/emoji_api.json", "server_generation": s.c.Tools.Generation,
-		"server_inline_image_preview": true, "server_inline_url_embed_preview": false, "server_jitsi_server_url": nil,
+		"server_inline_image_preview": true, "server_inline_url_embed_preview": s.c.Tools.FetchPreview != nil, "server_jitsi_server_url": nil,
 		"server_max_deactivated_realm_deletion_days": nil, "server_min_deactivated_realm_deletion_days": 14, "server_name_changes_disabled": false,
 		"server_needs_upgrade": false, "server_presence_offline_threshold_seconds": 200, "server_presence_ping_interval_seconds": 60,
 		"server_report_message_types":          reportTypes(),

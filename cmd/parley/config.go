@@ -37,6 +37,8 @@ type config struct {
 
 	Webhooks string `toml:"webhooks-allow" help:"networks inside, comma-separated, that outgoing-webhook bots may call nevertheless"`
 
+	Previews string `toml:"previews-allow" help:"networks inside, comma-separated, whose pages may be fetched nevertheless to preview links to them"`
+
 	JWT string `toml:"jwt-keys" help:"who may log people in with a signed token (HS256): subdomain=key, comma-separated; the root organization has no name before the ="`
 
 	RateLimit      int           `toml:"rate-limit" help:"requests a minute of one account; 0 switches rate limits off"`

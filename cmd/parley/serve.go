@@ -67,6 +67,10 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
+	pages, err := httpd.ParseProxies(c.Previews)
+	if err != nil {
+		return fmt.Errorf("previews-allow: %w", err)
+	}
 	began := time.Now()
 	// Whoever connects while the data directory is being opened waits in the socket's backlog.
 	listeners, err := c.listen()
@@ -104,7 +108,7 @@ func serve(args []string) error {
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())
 	}
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New().Fetch, Dev: c.Demo || c.Crowd != ""}
+	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(pages...).Fetch, Dev: c.Demo || c.Crowd != ""}
 	post, err := c.post(sites.of("").Host, log)
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())

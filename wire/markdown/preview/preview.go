@@ -1,7 +1,8 @@
 // Package preview fetches pages that messages link to and reads what they say of themselves.
 //
-// It is off unless somebody makes a Fetcher. A Fetcher never connects to this machine or its network: the address actually dialled
-// is checked, after names have been resolved and for every redirect, so neither a name nor a redirect can lead it there.
+// It is off unless somebody makes a Fetcher. A Fetcher never connects to this machine or its network, but for what its maker
+// allows: the address actually dialled is checked, after names have been resolved and for every redirect, so neither a name
+// nor a redirect can lead it there.
 package preview
 
 import (
@@ -46,19 +47,24 @@ type Fetcher struct {
 	client *http.Client
 }
 
-// New makes a Fetcher.
-func New() *Fetcher { return newFetcher(Public, map[string]bool{"80": true, "443": true}) }
+// New makes a Fetcher of public pages at the usual ports, and of those inside the given networks at any.
+func New(inside ...netip.Prefix) *Fetcher {
+	return newFetcher(func(at netip.AddrPort) bool {
+		for _, p := range inside {
+			if p.Contains(at.Addr().Unmap().WithZone("")) {
+				return true
+			}
+		}
+		return Public(at.Addr()) && (at.Port() == 80 || at.Port() == 443)
+	})
+}
 
-func newFetcher(allowed func(netip.Addr) bool, ports map[string]bool) *Fetcher {
+func newFetcher(allowed func(netip.AddrPort) bool) *Fetcher {
 	dialer := &net.Dialer{
 		Timeout: maxDial,
 		Control: func(_, address string, _ syscall.RawConn) error {
-			host, port, err := net.SplitHostPort(address)
-			if err != nil {
-				return fmt.Errorf("%w: %s", ErrRefused, address)
-			}
-			ip, err := netip.ParseAddr(host)
-			if err != nil || !allowed(ip) || ports != nil && !ports[port] {
+			at, err := netip.ParseAddrPort(address)
+			if err != nil || !allowed(at) {
 				return fmt.Errorf("%w: %s", ErrRefused, address)
 			}
 			return nil

@@ -62,7 +62,7 @@ func pages(t *testing.T) (site string, asked *int) {
 func TestFetch(t *testing.T) {
 	site, _ := pages(t)
 	own := netip.MustParseAddrPort(strings.TrimPrefix(site, "http://"))
-	f := newFetcher(func(ip netip.Addr) bool { return ip == own.Addr() }, map[string]bool{fmt.Sprint(own.Port()): true})
+	f := newFetcher(func(at netip.AddrPort) bool { return at == own })
 	for path, want := range map[string]markdown.Preview{
 		"/og":    {Title: "A & B", Description: "two lines", Image: site + "/p.png"},
 		"/plain": {Title: "The title", Description: "Words"},
@@ -84,7 +84,7 @@ func TestFetch(t *testing.T) {
 func TestFetchRefusesOwnNetwork(t *testing.T) {
 	site, asked := pages(t)
 	port := site[strings.LastIndexByte(site, ':'):]
-	f := New()
+	f := New(netip.MustParsePrefix("10.0.0.0/8"))
 	for _, address := range []string{site + "/og", "http://localhost" + port + "/og", "http://[::1]" + port + "/", "http://0.0.0.0" + port + "/",
 		"http://[::ffff:127.0.0.1]" + port + "/", "ftp://example.org/", "http://user:pass@example.org/", "/og", "http://"} {
 		if _, err := f.Fetch(context.Background(), address); !errors.Is(err, ErrRefused) {
@@ -93,5 +93,8 @@ func TestFetchRefusesOwnNetwork(t *testing.T) {
 	}
 	if *asked != 0 {
 		t.Errorf("%d requests got through", *asked)
+	}
+	if p, err := New(netip.MustParsePrefix("127.0.0.0/8")).Fetch(context.Background(), site+"/og"); err != nil || p.Title != "A & B" {
+		t.Errorf("from a network that is allowed: %+v %v", p, err)
 	}
 }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// events asks a queue for what came after an event, waiting for something if need be.
+func (p *person) events(t *testing.T, queue string, last int) (list []map[string]any) {
+	t.Helper()
+	a, err := p.call("GET", "events", url.Values{"queue_id": {queue}, "last_event_id": {fmt.Sprint(last)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range a["events"].([]any) {
+		list = append(list, e.(map[string]any))
+	}
+	return list
+}
+
+// TestLinksArePreviewed sends links to pages on this machine, which the configuration allows, to a running server.
+func TestLinksArePreviewed(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	hold := make(chan struct{}) // the slow page answers when it is closed
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.URL.Path)
+		mu.Unlock()
+		if r.URL.Path == "/slow" {
+			<-hold
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<title>Page %s</title><meta name="description" content="What is &lt;there&gt;">`, r.URL.Path)
+	}))
+	defer site.Close()
+	p := demo(t, filepath.Join(t.TempDir(), "data"), "--previews-allow", "127.0.0.0/8")
+	at := p.serving()
+	ada, ann, bo, bot := demoPerson(t, at, "ada@example.org"), demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org"), demoPerson(t, at, "demo-bot@example.org")
+	must := func(a map[string]any, err error) map[string]any {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if a := must(bo.call("POST", "register", url.Values{"fetch_event_types": {`["realm"]`}})); a["server_inline_url_embed_preview"] != true || a["realm_inline_url_embed_preview"] != false {
+		t.Errorf("register says %v, %v", a["server_inline_url_embed_preview"], a["realm_inline_url_embed_preview"])
+	}
+	if _, err := ann.send(site.URL + "/off"); err != nil { // it is off until an administrator wants it
+		t.Fatal(err)
+	}
+	must(ada.call("PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}}))
+	queue := must(bo.call("POST", "register", url.Values{"event_types": {`["message","update_message"]`}}))["queue_id"].(string)
+	if _, err := bot.send(site.URL + "/bot"); err != nil {
+		t.Fatal(err)
+	}
+	id, err := ann.send("see " + site.URL + "/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	next := func(wanted string) map[string]any {
+		t.Helper()
+		for {
+			for _, e := range bo.events(t, queue, last) {
+				last = int(e["id"].(float64))
+				if e["type"] == wanted {
+					return e
+				}
+			}
+		}
+	}
+	e := next("update_message")
+	embed := `<div class="message_embed_title"><a href="` + site.URL + `/page" title="Page /page">Page /page</a></div><div class="message_embed_description">What is &lt;there&gt;</div>`
+	if e["rendering_only"] != true || e["user_id"] != nil || e["message_id"] != float64(id) || !strings.Contains(e["rendered_content"].(string), embed) || e["content"] != "see "+site.URL+"/page" {
+		t.Errorf("the event says %v", e)
+	}
+	if html := bo.rendered(t, id); !strings.Contains(html, embed) {
+		t.Errorf("the message says %s", html)
+	}
+	if a := must(bo.call("GET", fmt.Sprintf("messages/%d", id), nil)); a["message"].(map[string]any)["last_edit_timestamp"] != nil {
+		t.Errorf("a preview counts as an edit: %v", a)
+	}
+	// A page that comes when the message says something else already is not shown.
+	slow, err := ann.send(site.URL + "/slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the slow page is asked for", func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(asked, "/slow") })
+	must(ann.call("PATCH", fmt.Sprintf("messages/%d", slow), url.Values{"content": {"never mind " + site.URL + "/other"}}))
+	close(hold)
+	eventually(t, "the other page is shown", func() bool { return strings.Contains(bo.rendered(t, slow), "Page /other") })
+	if html := bo.rendered(t, slow); strings.Contains(html, "Page /slow") {
+		t.Errorf("a page that is not linked any more is shown: %s", html)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if slices.Contains(asked, "/off") || slices.Contains(asked, "/bot") {
+		t.Errorf("pages were fetched that nobody wanted: %v", asked)
+	}
+}
+
+// TestPreviewsDoNotReachInside: without being allowed to, no page of this machine is fetched.
+func TestPreviewsDoNotReachInside(t *testing.T) {
+	asked := make(chan string, 10)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
+	defer site.Close()
+	p := demo(t, filepath.Join(t.TempDir(), "data"))
+	at := p.serving()
+	ada, ann := demoPerson(t, at, "ada@example.org"), demoPerson(t, at, "ann@example.org")
+	if _, err := ada.call("PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}}); err != nil {
+		t.Fatal(err)
+	}
+	id, err := ann.send(site.URL + "/secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stop() // by then it has long been refused
+	select {
+	case path := <-asked:
+		t.Errorf("message %d had %s fetched", id, path)
+	default:
+	}
+}
