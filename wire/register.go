@@ -75,6 +75,11 @@ func register(c *Call, f registerForm) (Answer, error) {
 	if wants("subscription") && f.Subscribers == form.PartialSubscribers {
 		recent = presenceRows(c, -1, partialDays)
 	}
+	if wants("realm_user") {
+		if err := warmUsers(c, &q); err != nil {
+			return nil, err
+		}
+	}
 	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
 		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, recent: recent, explicit: fetch.Set, wants: wants}
 		s.build()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"parley/actors/realm"
@@ -218,4 +219,47 @@ func TestRegisterAllocatesLittle(t *testing.T) {
 		t.Errorf("one more registration allocates %d bytes, at most %d allowed", n, registerAllocation/4)
 	}
 	t.Logf("%v and %d bytes a registration", r.NsPerOp(), r.AllocedBytesPerOp())
+}
+
+// What is encoded ahead, a little at a time, is what the registration shows; and accounts in slices are all of them,
+// each once.
+func TestAccountsInSlices(t *testing.T) {
+	h, ids := newHall(t, 300, 1)
+	warm := func(max int) (looks int) {
+		s := h.newState(ids[3], modern)
+		kind, anybody := s.roster()
+		for looks = 1; !s.WarmUserFaces(kind, s.userChunk(anybody), max); looks++ {
+		}
+		return looks
+	}
+	if n := warm(1); n < 5 {
+		t.Errorf("300 accounts were encoded in %d looks", n)
+	}
+	name := "Another Name"
+	play(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
+	if n := warm(1); n > 2 {
+		t.Errorf("one account changed, and it took %d looks", n)
+	}
+	s := h.newState(ids[3], modern)
+	s.UserFaces(rosterKind{realm.Guest, s.Gravatar, hallSite}, func([]*realm.User) [][]byte {
+		t.Error("what was encoded ahead was encoded again")
+		return nil
+	}, 0, nil)
+	s.build()
+	shown := plainJSON(t, s.finished()["realm_users"]).([]any)
+	if len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
+		t.Errorf("%d accounts are shown", len(shown))
+	}
+
+	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
+	c := &Call{Site: hallSite, Caller: v.Caller}
+	var whole, sliced []any
+	usersAfter(c, v, getUsersForm{Profile: true}, 0, 1000, &whole)
+	slices := 0
+	for after, more := realm.UserID(0), true; more; slices++ {
+		after, more = usersAfter(c, v, getUsersForm{Profile: true}, after, 7, &sliced)
+	}
+	if len(whole) != 300 || slices < 300/7 || !reflect.DeepEqual(whole, sliced) {
+		t.Errorf("%d accounts at once, %d in %d slices", len(whole), len(sliced), slices)
+	}
 }

@@ -40,37 +40,17 @@ type rosterKind struct {
 // usersSection is every account, from faces that all viewers of a kind share.
 func usersSection(s *state) {
 	me := s.Me()
-	if me != nil && s.GuestsLimited() && me.IsGuest() {
+	if s.limitedGuest() {
 		usersAnew(s)
 		return
 	}
-	role := realm.Guest // visitors see addresses as guests do
-	if me != nil {
-		role = me.Role
-	}
-	if role == realm.Owner {
-		role = realm.Administrator
-	}
-	anybody := &realm.User{Role: role}
-	encodeFor := func(viewer *realm.User) func([]*realm.User) [][]byte {
-		return func(users []*realm.User) [][]byte {
-			var lists [3]bytes.Buffer
-			for _, u := range users {
-				list, o := userEntry(s.View, viewer, u, s.c.Site, s.Gravatar)
-				if b := &lists[list]; b.Len() > 0 {
-					b.WriteByte(',')
-				}
-				lists[list].Write(encode(o))
-			}
-			return [][]byte{bytes.Clone(lists[0].Bytes()), bytes.Clone(lists[1].Bytes()), bytes.Clone(lists[2].Bytes())}
-		}
-	}
+	kind, anybody := s.roster()
 	var own realm.UserID
 	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(anybody, me) {
 		own = me.ID
 	}
 	var lists [3]pieceList
-	for _, chunk := range s.UserFaces(rosterKind{role, s.Gravatar, s.c.Site}, encodeFor(anybody), own, encodeFor(me)) {
+	for _, chunk := range s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me)) {
 		for i := range lists {
 			lists[i].add(chunk[i])
 		}
@@ -158,4 +138,59 @@ func groupsAnew(v realm.View, all bool) []any {
 		}
 	})
 	return list
+}
+
+// limitedGuest reports a guest who may not know everybody: what he is shown is made for him alone.
+func (s *state) limitedGuest() bool { return s.Me() != nil && s.GuestsLimited() && s.Me().IsGuest() }
+
+// roster is the kind of viewer that registers, and somebody of it.
+func (s *state) roster() (rosterKind, *realm.User) {
+	role := realm.Guest // visitors see addresses as guests do
+	if me := s.Me(); me != nil {
+		role = me.Role
+	}
+	if role == realm.Owner {
+		role = realm.Administrator
+	}
+	return rosterKind{role, s.Gravatar, s.c.Site}, &realm.User{Role: role}
+}
+
+// userChunk encodes neighbouring accounts for a viewer, a piece for each of the lists.
+func (s *state) userChunk(viewer *realm.User) func([]*realm.User) [][]byte {
+	return func(users []*realm.User) [][]byte {
+		var lists [3]bytes.Buffer
+		for _, u := range users {
+			list, o := userEntry(s.View, viewer, u, s.c.Site, s.Gravatar)
+			if b := &lists[list]; b.Len() > 0 {
+				b.WriteByte(',')
+			}
+			lists[list].Write(encode(o))
+		}
+		return [][]byte{bytes.Clone(lists[0].Bytes()), bytes.Clone(lists[1].Bytes()), bytes.Clone(lists[2].Bytes())}
+	}
+}
+
+// warmedAView is how many chunks of accounts one look encodes: about a millisecond. warmViews bounds the looks, should
+// accounts change as fast as they are encoded: what is left is then done in the turn.
+const (
+	warmedAView = 3
+	warmViews   = 1000
+)
+
+// warmUsers encodes, some at a time, the accounts that a registration will show and nobody has been shown lately.
+func warmUsers(c *Call, q *realm.Queue) error {
+	for range warmViews {
+		done, err := Look(c, func(v realm.View) (bool, error) {
+			s := &state{c: c, View: v, queue: q, Client: ClientOf(q)}
+			if s.limitedGuest() {
+				return true, nil
+			}
+			kind, anybody := s.roster()
+			return s.WarmUserFaces(kind, s.userChunk(anybody), warmedAView), nil
+		})
+		if done || err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -245,10 +246,9 @@ func TestSpecifiedFields(t *testing.T) {
 	h, ids := newHall(t, 10, 1)
 	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
 	c := &Call{Site: hallSite, Caller: v.Caller}
-	users, err := getUsers(c, v, getUsersForm{Gravatar: true, Profile: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var members []any
+	usersAfter(c, v, getUsersForm{Gravatar: true, Profile: true}, 0, math.MaxInt, &members)
+	users := Answer{"members": members}
 	me, err := getMe(c, v, none{})
 	if err != nil {
 		t.Fatal(err)

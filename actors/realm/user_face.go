@@ -74,6 +74,25 @@ func (r *Realm) UserFaces(kind any, encode func([]*User) [][]byte, own UserID, e
 	return out
 }
 
+// WarmUserFaces makes at most max chunks that are not there as the accounts are now, and reports whether that was all: a
+// registration of a kind nobody has asked for lately would otherwise encode every account in its one turn.
+func (r *Realm) WarmUserFaces(kind any, encode func([]*User) [][]byte, max int) bool {
+	l := r.roster(kind)
+	for i := range int(int64(r.Org().NextUser)/rosterChunk) + 1 {
+		if i == len(l.chunks) {
+			l.chunks = append(l.chunks, rosterPiece{})
+		}
+		if v := r.kept.chunks[int64(i)] + 1; l.chunks[i].of != v {
+			if max == 0 {
+				return false
+			}
+			max--
+			l.chunks[i] = rosterPiece{v, encode(r.chunk(i))}
+		}
+	}
+	return true
+}
+
 func (r *Realm) roster(kind any) *roster {
 	all := r.kept.rosters
 	for i := range all {

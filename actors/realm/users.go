@@ -117,6 +117,21 @@ func (r *Realm) EachUser(fn func(*User)) {
 	}
 }
 
+// UsersAfter calls fn with at most max accounts by ascending id, from the one after an id on, and returns the id to go
+// on after, or false if that was all.
+func (r *Realm) UsersAfter(after UserID, max int, fn func(*User)) (last UserID, more bool) {
+	for id := after + 1; id < r.Org().NextUser; id++ {
+		if u := r.users.find(id); u != nil {
+			if max == 0 {
+				return id - 1, true
+			}
+			max--
+			fn(u)
+		}
+	}
+	return 0, false
+}
+
 // Me is the caller's row; nil for visitors and the system.
 func (v View) Me() *User { return v.users.find(v.User) }
 
