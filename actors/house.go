@@ -45,13 +45,16 @@ type Disk interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// Services calls what outgoing-webhook bots stand for. Trigger must not block.
-type Services interface {
-	Trigger(realm.ID, wire.Site, *realm.ServiceTriggered)
+// Outside does the errands of organizations: what leaves the server. Errands must not block.
+type Outside interface {
+	Errands(realm.ID, wire.Site, *realm.ErrandsAdded)
 }
 
-// Call has a message's services called from now on.
-func (h *House) Call(s Services) { h.services.Store(&s) }
+// Outside has errands done from now on; pushes says that there is a service that notifies phones.
+func (h *House) Outside(o Outside, pushes bool) {
+	h.pushes.Store(pushes)
+	h.outside.Store(&o)
+}
 
 // Limits of the house; each protects the process from one busy part.
 const (
@@ -97,7 +100,8 @@ type House struct {
 	Metrics  Metrics
 	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
 	Renderer wire.Renderer
-	services atomic.Pointer[Services]
+	outside  atomic.Pointer[Outside]
+	pushes   atomic.Bool
 	refusals sync.Map // code -> *atomic.Int64
 }
 
@@ -395,6 +399,7 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: h.stage.token, UUID: h.stage.uuid, Hash: HashKey,
 		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
+		Pushes:    h.pushes.Load(),
 		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
 		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
 		Describe:  func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },

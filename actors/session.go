@@ -31,8 +31,15 @@ type (
 		queue realm.QueueID
 		reply wire.Reply
 	}
-	sweep struct{ now int64 } // elapsed seconds
-	drain struct{ done chan struct{} }
+	reach struct {
+		realm realm.ID
+		user  realm.UserID
+		seq   realm.Seq
+		reply chan reached
+	}
+	reached struct{ polls, heard bool }
+	sweep   struct{ now int64 } // elapsed seconds
+	drain   struct{ done chan struct{} }
 )
 
 // shard is the session actor of every user whose id falls into it.
@@ -76,6 +83,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.revive(m)
 	case drain:
 		s.drain(m)
+	case *reach:
+		s.reach(m)
 	}
 }
 
@@ -197,9 +206,9 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 		return
 	case *realm.Ticked:
 		return // only the number matters
-	case *realm.ServiceTriggered:
-		if services := s.h.services.Load(); services != nil && t.Seq > r.handle.revived { // once is enough
-			(*services).Trigger(r.handle.id, r.handle.site, e)
+	case *realm.ErrandsAdded:
+		if o := s.h.outside.Load(); o != nil && t.Seq > r.handle.revived { // those it finds when it begins
+			(*o).Errands(r.handle.id, r.handle.site, e)
 		}
 		return
 	}

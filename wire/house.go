@@ -30,6 +30,8 @@ type House interface {
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
 	PresenceOf(id realm.ID, u realm.UserID) *presence.Row
+	// Reached tells whether a user sits at a client now, and whether one of his clients has taken everything up to a fact.
+	Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)
 }
 
 // Account is what login needs to know of a user.
@@ -77,8 +79,8 @@ type Tools struct {
 	Renderer   *Renderer
 	// FetchPreview reads what a page says of itself; nil if pages are not to be fetched.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
-	// Mail takes a letter to send, without waiting for it; nil sends none.
-	Mail func(Letter)
+	// Mail: letters are sent; the organization's errands hold them until they are.
+	Mail bool
 	// Push reaches mobile devices; nil where no push service is configured.
 	Push Pusher
 	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.

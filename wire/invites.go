@@ -54,13 +54,10 @@ type inviteForm struct {
 
 func inviteByMail(c *Call, f inviteForm) (Answer, error) {
 	cmd := realm.InviteByMail{Invitation: f.invitation(f.Channels), Emails: f.Emails, Daily: c.Tools.DailyInvites}
-	cmd.Notify = f.Notify
+	cmd.Notify, cmd.Compose = f.Notify, c.compose()
 	made, err := Play(c, cmd)
 	if err != nil {
 		return nil, err
-	}
-	for _, l := range made.Letters { // the invitations are on disk: now they may be told of
-		c.send(c.invitation(l))
 	}
 	if made.Failure != nil {
 		return nil, made.Failure
@@ -69,12 +66,16 @@ func inviteByMail(c *Call, f inviteForm) (Answer, error) {
 }
 
 func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
-	l, err := Play(c, realm.ResendInvite{ID: f.ID})
-	if err != nil {
-		return nil, err
+	_, err := Play(c, realm.ResendInvite{ID: f.ID, Compose: c.compose()})
+	return Answer{}, err
+}
+
+// compose writes invitations, where letters are sent at all.
+func (c *Call) compose() func(realm.InviteLetter) Letter {
+	if !c.Tools.Mail {
+		return nil
 	}
-	c.send(c.invitation(l))
-	return Answer{}, nil
+	return invitation
 }
 
 // joinURL is where a link's owner joins.
@@ -83,17 +84,17 @@ func (c *Call) joinURL(token string) string { return c.Site.URL + JoinPath + tok
 // JoinPath is where invitations lead; the token follows.
 const JoinPath = "/join/"
 
-func (c *Call) invitation(l realm.InviteLetter) Letter {
+func invitation(l realm.InviteLetter) Letter {
 	who := l.Inviter
 	if who == "" {
 		who = "Somebody"
 	}
-	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", c.joinURL(l.Token)}
+	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", realm.LinkHere}
 	if l.Invite.Expires != 0 {
 		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires, 0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
 	}
 	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
-	return Letter{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p}
+	return Letter{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p, Link: l.Link}
 }
 
 type inviteLinkForm struct {

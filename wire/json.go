@@ -128,7 +128,7 @@ func Failure(err error) (int, []byte) {
 	return 500, []byte(`{"result":"error","msg":"Internal server error"}` + "\n")
 }
 
-var statuses = map[realm.Kind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403, realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413}
+var statuses = map[realm.Kind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403, realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.Gateway: 502}
 
 func failure(code, msg string, fields map[string]any) []byte {
 	out := make(Answer, len(fields)+3)

@@ -3,19 +3,18 @@ package wire
 import (
 	"html"
 	"strings"
+
+	"parley/actors/realm"
 )
 
 // Letter is a mail the server sends.
-type Letter struct {
-	To, Subject string
-	Paragraphs  []string // plain text; one that is an address of the web is a link
-}
+type Letter = realm.Letter
 
-// Text is the letter for readers without HTML.
-func (l Letter) Text() string { return strings.Join(l.Paragraphs, "\n\n") + "\n" }
+// LetterText is a letter for readers without HTML.
+func LetterText(l Letter) string { return strings.Join(l.Paragraphs, "\n\n") + "\n" }
 
-// HTML is the same letter as a page.
-func (l Letter) HTML() string {
+// LetterHTML is the same letter as a page.
+func LetterHTML(l Letter) string {
 	var b strings.Builder
 	b.WriteString("<!doctype html><html><body>")
 	for _, p := range l.Paragraphs {
@@ -29,9 +28,18 @@ func (l Letter) HTML() string {
 	return b.String()
 }
 
-// send hands a letter over; what becomes of it is the sender's to log.
-func (c *Call) send(l Letter) {
-	if c.Tools.Mail != nil {
-		c.Tools.Mail(l)
+// Sealed is a letter as it leaves: with its link, if it has one. linkToken is the tools'.
+func Sealed(l Letter, id realm.ID, s Site, linkToken func(realm.ID, int64) string) Letter {
+	if l.Link == 0 {
+		return l
 	}
+	out := l
+	out.Paragraphs = nil
+	for _, p := range l.Paragraphs {
+		if p == realm.LinkHere {
+			p = s.URL + JoinPath + linkToken(id, l.Link)
+		}
+		out.Paragraphs = append(out.Paragraphs, p)
+	}
+	return out
 }

@@ -21,7 +21,7 @@ func development(e Endpoint) Endpoint { e.Open, e.Dev = true, true; return e }
 func serverSettings(c *Call, _ none) (Answer, error) {
 	a := Answer{
 		"zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel,
-		"push_notifications_enabled": false, "is_incompatible": ClientName(c.Agent) == "ZulipInvalid",
+		"push_notifications_enabled": c.Tools.Push != nil, "is_incompatible": ClientName(c.Agent) == "ZulipInvalid",
 		"email_auth_enabled": true, "require_email_format_usernames": true,
 		"external_authentication_methods": []any{},
 		"authentication_methods": obj{"password": true, "dev": c.Tools.Dev, "email": true, "ldap": false, "remoteuser": false, "github": false,

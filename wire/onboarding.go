@@ -4,6 +4,12 @@ import "parley/actors/realm"
 
 var onboardingEndpoints = []Endpoint{
 	Do("POST", "/users/me/onboarding_steps", func(f stepForm) realm.DismissStep { return realm.DismissStep{Step: f.Step} }, silent),
+	Do("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.TestWelcome { return realm.TestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }),
+}
+
+// welcomeForm: too long a text is refused by the command, in the words that settings use.
+type welcomeForm struct {
+	Text string `form:"welcome_message_custom_text,required"`
 }
 
 var onboardingEvents = []EventKind{

@@ -21,6 +21,8 @@ var pushEndpoints = []Endpoint{
 	Do("POST", "/register_client_device", func(none) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }),
 	Do("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, silent),
 	Custom("POST", "/mobile_push/register", registerDevice),
+	Custom("POST", "/mobile_push/e2ee/test_notification", testEncrypted),
+	opened(Custom("POST", "/remotes/push/e2ee/register", registerRemote)),
 }
 
 var pushEvents = []EventKind{
@@ -38,6 +40,9 @@ type Pusher interface {
 	// Test shows a test notification. The error is ErrNoDevice if the service does not know the device, ErrNoRemote if
 	// the service that passes notifications on for us does not.
 	Test(PushNote, realm.PushToken) error
+	// Send notifies devices of one thing. What has failed for now is left over, to be tried again; gone is what its service
+	// does not know any more.
+	Send(PushNotice) (left PushNotice, gone PushGone, err error)
 	// Register hands an encrypted token to the service that passes notifications on for us. done is called once, from
 	// anywhere, with a code of the protocol if the service refused the token, or "".
 	Register(r PushRegistration, done func(code string)) error
@@ -47,6 +52,14 @@ type Pusher interface {
 type PushNote struct {
 	RealmUUID, RealmName, RealmURL string
 	User                           realm.UserID
+	RealmID                        realm.ID
+	Host                           string
+}
+
+// PushGone are devices that cannot be notified any more.
+type PushGone struct {
+	Tokens  []realm.PushToken
+	Devices []realm.Device
 }
 
 // PushRegistration is a device's token, readable only for the service that uses it.
@@ -56,6 +69,12 @@ type PushRegistration struct{ RealmUUID, TokenID, Encrypted, PublicKey string }
 var (
 	ErrNoDevice = errors.New("push service does not know the device")
 	ErrNoRemote = errors.New("push bouncer does not know the device")
+	// ErrNoPush: no service is configured that could notify of this.
+	ErrNoPush = errors.New("no push service is configured for these devices")
+	// ErrPushRefused is a service that will not take notifications of ours until somebody mends the configuration.
+	ErrPushRefused = errors.New("push service refused us")
+	// ErrPushFailed is a service that answered with a failure of its own; any other error is one of reaching it.
+	ErrPushFailed = errors.New("push service failed")
 )
 
 type tokenForm struct {
@@ -122,7 +141,7 @@ func testNotification(c *Call, f testForm) (Answer, error) {
 		if err != nil {
 			return target{}, err
 		}
-		t := target{note: PushNote{RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: c.Site.URL, User: me.ID}}
+		t := target{note: pushNote(v, me.ID, c.Site)}
 		for _, d := range v.PushTokensOf(me.ID) {
 			if !f.Token.Set || d.Token == f.Token.Value {
 				t.devices = append(t.devices, d)
@@ -140,7 +159,7 @@ func testNotification(c *Call, f testForm) (Answer, error) {
 	for _, d := range to.devices {
 		switch err := c.Tools.Push.Test(to.note, d); {
 		case errors.Is(err, ErrNoDevice):
-			c.forgetToken(d)
+			ForgetDevices(c.House, c.Realm, c.Caller.User, PushGone{Tokens: []realm.PushToken{d}})
 			failed = errNoDevice()
 		case errors.Is(err, ErrNoRemote):
 			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN", "Device not recognized by the push bouncer")
@@ -158,10 +177,85 @@ func errNoDevice() error {
 	return realm.Refuse(realm.Invalid, "INVALID_PUSH_DEVICE_TOKEN", "Device not recognized")
 }
 
-// forgetToken drops a device its service no longer knows; that it may be gone already is fine.
-func (c *Call) forgetToken(d realm.PushToken) {
-	cmd := realm.RemovePushToken{User: c.Caller.User, Kind: d.Kind, Token: d.Token}
-	c.House.Turn(c.Realm, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+type testEncryptedForm struct {
+	Device form.Opt[int64] `form:"device_id"`
+}
+
+// testEncrypted shows a test notification on the caller's devices that are notified end-to-end encrypted.
+func testEncrypted(c *Call, f testEncryptedForm) (Answer, error) {
+	if c.Tools.Push == nil {
+		return nil, errNoPush()
+	}
+	n, err := Look(c, func(v realm.View) (PushNotice, error) {
+		me, err := v.Human()
+		if err != nil {
+			return PushNotice{}, err
+		}
+		n := PushNotice{PushNote: pushNote(v, me.ID, c.Site)}
+		for _, d := range v.DevicesOf(me.ID) {
+			if d.TokenID != nil && d.KeyID != nil && (!f.Device.Set || d.ID == f.Device.Value) {
+				n.Devices = append(n.Devices, d)
+			}
+		}
+		if len(n.Devices) == 0 {
+			return n, errNoActiveDevice()
+		}
+		secret := n.Sealed("test")
+		secret["time"] = v.Now
+		n.seal(secret)
+		return n, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, gone, err := c.Tools.Push.Send(n)
+	ForgetDevices(c.House, c.Realm, n.User, gone)
+	switch {
+	case errors.Is(err, ErrNoPush):
+		return nil, errNoPush()
+	case errors.Is(err, ErrPushRefused):
+		return nil, realm.Refuse(realm.Forbidden, "ADMIN_ACTION_REQUIRED", "Push notification configuration issue on server, contact the server administrator or retry later.")
+	case errors.Is(err, ErrPushFailed):
+		return nil, realm.Refuse(realm.Gateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER", "Internal server error on push notification service, retry later.")
+	case err != nil:
+		return nil, realm.Refuse(realm.Gateway, "FAILED_TO_CONNECT_BOUNCER", "Network error while connecting to push notification service.")
+	case len(gone.Devices) == len(n.Devices):
+		return nil, errNoActiveDevice()
+	}
+	return Answer{}, nil
+}
+
+func errNoActiveDevice() error {
+	return realm.Refuse(realm.Invalid, "NO_ACTIVE_PUSH_DEVICE", "No active registered push device")
+}
+
+func errNoPush() error {
+	return realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+}
+
+// ForgetDevices drops what a push service does not know any more; that it may be gone already is fine.
+func ForgetDevices(h House, id realm.ID, u realm.UserID, gone PushGone) {
+	for _, d := range gone.Tokens {
+		cmd := realm.RemovePushToken{User: u, Kind: d.Kind, Token: d.Token}
+		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+	}
+	for _, d := range gone.Devices {
+		cmd := realm.DropDeviceToken{ID: d.ID, Token: *d.TokenID}
+		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+	}
+}
+
+type remoteForm struct {
+	Realm     string `form:"realm_uuid,required,maxlen=100"`
+	TokenID   string `form:"token_id,required,maxlen=100"`
+	Encrypted string `form:"encrypted_push_registration,required,maxlen=20000"`
+	PublicKey string `form:"bouncer_public_key,required,maxlen=1000"`
+}
+
+// registerRemote is where a push service takes registrations from other servers. We use such a service but are none: we
+// have no key that apps encrypt their tokens with, so whoever takes us for one is told so.
+func registerRemote(c *Call, f remoteForm) (Answer, error) {
+	return nil, realm.Refuse(realm.Forbidden, "PUSH_SERVICE_NOT_CONFIGURED", "This server does not pass on push notifications for others.")
 }
 
 type deviceForm struct {
@@ -212,7 +306,7 @@ func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
 	}
 	if f.TokenID.Set {
 		if c.Tools.Push == nil {
-			return nil, realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+			return nil, errNoPush()
 		}
 		cmd.Token = &f.TokenID.Value
 	}
@@ -246,6 +340,9 @@ func deviceChanged(e *realm.DeviceChanged, to *To) any {
 	}
 	if e.Token != nil {
 		o["push_token_id"], o["push_token_last_updated_timestamp"] = *e.Token, *e.Updated
+	}
+	if e.TokenGone {
+		o["push_token_id"] = nil
 	}
 	if e.PendingSet {
 		o["pending_push_token_id"] = e.Pending

@@ -28,7 +28,7 @@ func realmSection(s *state) {
 	a["realm_wildcard_mention_policy"] = wildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
 	a["realm_presence_disabled"] = s.Me() == nil
 	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
-	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = false, nil
+	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = s.c.Tools.Push != nil, nil
 	a["realm_default_external_accounts"] = obj{
 		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "", "url_pattern": "https://twitter.com/%(username)s"},
 		"github":  obj{"text": "GitHub", "name": "GitHub username", "hint": "", "url_pattern": "https://github.com/%(username)s"},

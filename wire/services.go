@@ -78,8 +78,9 @@ func ServiceAnswer(e *realm.ServiceTriggered, body []byte) (text, widget string,
 	return a.Content, widget, true
 }
 
-// ServiceReply has a bot answer where it was spoken to.
-func ServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string) error {
+// ServiceReply has a bot answer where it was spoken to. The errand is done in the same turn, so that no crash makes the
+// bot say it twice; 0 is none.
+func ServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string, errand int64) error {
 	c.Caller = realm.Caller{User: e.Bot.ID, Client: "OutgoingWebhookResponse"}
 	m := realm.SendMessage{ToChannel: e.Message.Channel != 0, Channel: e.Message.Channel, Topic: e.Message.Topic}
 	for _, p := range e.Message.People {
@@ -99,7 +100,13 @@ func ServiceReply(c *Call, e *realm.ServiceTriggered, text, widget string) error
 	if m.Body, m.Content, err = render(c, text); err != nil {
 		return err
 	}
-	_, err = Play(c, m)
+	_, err = c.House.Turn(c.Realm, c.Caller, func(t *realm.Turn) (any, error) {
+		sent, err := m.Decide(t)
+		if err == nil && errand != 0 {
+			t.Settle([]int64{errand})
+		}
+		return sent, err
+	})
 	return err
 }
 

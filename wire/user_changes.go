@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"strings"
+
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -12,13 +14,41 @@ var managedUserEndpoints = []Endpoint{
 	Get("/users/{email}", getUserByEmail),
 	Act("PATCH", "/users/{user_id}", editUser, silent),
 	Act("PATCH", "/users/{email}", editUserByEmail, silent),
-	Do("DELETE", "/users/{user_id}", func(f userIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.User} }, silent),
+	Act("DELETE", "/users/{user_id}", deactivate, silent),
 	Do("DELETE", "/users/me", func(none) realm.DeactivateUser { return realm.DeactivateUser{Self: true} }, silent),
 	Do("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser { return realm.ReactivateUser{User: f.User} }, silent),
 }
 
 type userIDForm struct {
 	User realm.UserID `path:"user_id"`
+}
+
+type deactivateForm struct {
+	userIDForm
+	Comment form.Opt[string] `form:"deactivation_notification_comment,maxlen=2000"`
+	Actions struct {
+		Profile bool `form:"delete_profile"`
+		Public  bool `form:"delete_public_channel_messages"`
+		Private bool `form:"delete_private_channel_messages"`
+		Direct  bool `form:"delete_direct_messages"`
+	} `form:"actions"`
+}
+
+func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
+	cmd := realm.DeactivateUser{User: f.User, Actions: realm.DeactivationActions(f.Actions)}
+	if f.Comment.Set && c.Tools.Mail {
+		cmd.Farewell = func(u *realm.User, org string) Letter { return farewell(u, org, f.Comment.Value, c.Site) }
+	}
+	return cmd, nil
+}
+
+// farewell tells somebody that his account is closed.
+func farewell(u *realm.User, org, comment string, s Site) Letter {
+	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host + ") has been deactivated, and you can no longer log in there."}
+	if comment = strings.TrimSpace(comment); comment != "" {
+		p = append(p, "An administrator adds:", comment)
+	}
+	return Letter{To: u.Email, Subject: "Your account in " + org + " has been deactivated", Paragraphs: p}
 }
 
 type createUserForm struct {

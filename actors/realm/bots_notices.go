@@ -49,6 +49,7 @@ func (t *Turn) Say(m BotMessage) MessageID {
 	}
 	t.finish(f)
 	t.Record(f)
+	t.depart(f)
 	return f.ID
 }
 

@@ -169,6 +169,11 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		*m = message{}
 	}
+	for u, s := range r.nouns.shown.rows {
+		if s.Messages.Meets(gone) {
+			r.nouns.reread[u] = struct{}{}
+		}
+	}
 	for u, rd := range r.reading.rows {
 		if Both(rd.Rows, gone).Empty() && Both(rd.Starred, gone).Empty() && Both(rd.Collapsed, gone).Empty() && Both(rd.Lost, gone).Empty() {
 			continue

@@ -99,6 +99,7 @@ type DeviceRemoved struct {
 }
 
 func (f *DeviceRemoved) apply(r *Realm) {
+	defer r.learnDevices(f.User)
 	r.nouns.devices.remove(f.ID)
 	rest := slices.DeleteFunc(slices.Clone(r.nouns.devicesOf[f.User]), func(id int64) bool { return id == f.ID })
 	if len(rest) == 0 {
@@ -172,6 +173,21 @@ func (c SettleDevice) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// DropDeviceToken is the server's: the push service says a device's token is dead.
+type DropDeviceToken struct {
+	ID    int64
+	Token string
+}
+
+func (c DropDeviceToken) Decide(t *Turn) (Done, error) {
+	d := t.nouns.devices.find(c.ID)
+	if !t.System || d == nil || d.TokenID == nil || *d.TokenID != c.Token {
+		return Done{}, Bad("Invalid 'device_id'")
+	}
+	t.Record(&DeviceChanged{ID: d.ID, User: d.User, TokenGone: true})
+	return Done{}, nil
+}
+
 // DeviceChanged is the event device/update. Fields that may become nothing say beside them whether they changed.
 type DeviceChanged struct {
 	ID         int64
@@ -185,6 +201,7 @@ type DeviceChanged struct {
 	PendingSet bool
 	Failure    *string
 	FailureSet bool
+	TokenGone  bool // the push service does not know the token any more
 }
 
 func (f *DeviceChanged) apply(r *Realm) {
@@ -204,6 +221,10 @@ func (f *DeviceChanged) apply(r *Realm) {
 	if f.FailureSet {
 		d.Failure = f.Failure
 	}
+	if f.TokenGone {
+		d.TokenID = nil
+	}
+	r.learnDevices(f.User)
 }
 
 func (f *DeviceChanged) tell(r *Realm) []Notice { return r.tellOwn(f.User, f) }

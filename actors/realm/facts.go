@@ -65,6 +65,8 @@ var kinds = map[uint16]any{
 	120: (*UserVanished)(nil),
 	121: (*PeopleSeen)(nil),
 	122: (*UserLoggedIn)(nil),
+	123: (*PurgeBegan)(nil),
+	124: (*PurgeStepped)(nil),
 
 	// 160-219 channels: channels, subscriptions, folders, defaults, topic policies
 	160: (*TopicPoliciesSet)(nil),
@@ -162,6 +164,9 @@ var kinds = map[uint16]any{
 	441: (*DeviceAdded)(nil),
 	442: (*DeviceRemoved)(nil),
 	443: (*DeviceChanged)(nil),
+	444: (*ErrandsAdded)(nil),
+	445: (*ErrandsGone)(nil),
+	446: (*ShownCleared)(nil),
 
 	// 470-499 uploads, pictures
 	470: (*UploadSaved)(nil),

@@ -43,7 +43,6 @@ const (
 	maxInviteLinks    = 1000     // active ones, of an organization
 	maxInviteMails    = 20000    // active ones, of an organization
 	maxInviteTokens   = 8        // links of one invitation that work: it was sent that often
-	inviteToken       = 32       // characters of A-Z, a-z, 0-9
 	inviteKept        = 30 * day // seconds that what can no longer be accepted is known, so that its link says why
 	newInviter        = 3 * day  // seconds an account needs to be old to invite where anybody could join unasked
 )
@@ -153,14 +152,17 @@ type InviteByMail struct {
 	Invitation
 	Emails string // separated by commas and newlines, each with or without a name
 	Daily  int    // invitations an organization may send in a day; 0: any number
+
+	Compose func(InviteLetter) Letter // nil: nothing is sent
 }
 
-// InviteLetter is an invitation that is to be sent: the token is kept nowhere else.
+// InviteLetter is an invitation that is to be sent: the token is kept nowhere, it follows from the server's secret.
 type InviteLetter struct {
 	Invite  Invite
 	Token   string
 	Inviter string
 	Org     string
+	Link    int64 // the secret makes the token of it
 }
 
 // InvitesMade answers InviteByMail. Failure is told although the other invitations were made.
@@ -206,12 +208,22 @@ func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
 	var a InvitesMade
 	f := &InvitesSent{Forgotten: t.oldInvites(false)}
 	for n, email := range good {
-		i, token := template, t.Token(inviteToken)
-		i.ID, i.Email, i.Tokens = t.nextID("invite")+int64(n), email, [][32]byte{t.Hash(token)}
+		i := template
+		i.ID = t.nextID("invite") + int64(n)
+		link := mailedLink(i.ID, 0, t.Now)
+		token := t.moment.LinkToken(link)
+		i.Email, i.Tokens = email, [][32]byte{t.Hash(token)}
 		f.Invites = append(f.Invites, i)
-		a.Letters = append(a.Letters, InviteLetter{i, token, me.Name, t.Org().Name})
+		a.Letters = append(a.Letters, InviteLetter{i, token, me.Name, t.Org().Name, link})
 	}
 	t.Record(f)
+	if c.Compose != nil {
+		var post []Letter
+		for _, l := range a.Letters {
+			post = append(post, c.Compose(l))
+		}
+		t.Post(post...)
+	}
 	if len(skipped) > 0 {
 		a.Failure = errInvitation("Some of those addresses already use this service, so they were not invited. Everyone else was.", true, false, skipped...)
 	}
@@ -474,7 +486,10 @@ func (f *InvitesRevoked) tell(r *Realm) []Notice {
 }
 
 // ResendInvite asks to send an invitation by mail once more. The letter has a link of its own; older ones go on working.
-type ResendInvite struct{ ID int64 }
+type ResendInvite struct {
+	ID      int64
+	Compose func(InviteLetter) Letter // nil: nothing is sent
+}
 
 func (c ResendInvite) Decide(t *Turn) (InviteLetter, error) {
 	i, err := t.managedInvite(false, c.ID)
@@ -484,13 +499,26 @@ func (c ResendInvite) Decide(t *Turn) (InviteLetter, error) {
 	if !i.live(t.Now) {
 		return InviteLetter{}, Bad("No such invitation")
 	}
-	token := t.Token(inviteToken)
+	link := mailedLink(i.ID, len(i.Tokens), t.Now)
+	token := t.moment.LinkToken(link)
 	by := ""
 	if u := t.Find(i.By); u != nil {
 		by = u.Name
 	}
-	t.Record(&InviteResent{i.ID, t.Hash(token)})
-	return InviteLetter{*i, token, by, t.Org().Name}, nil
+	if hash := t.Hash(token); !slices.Contains(i.Tokens, hash) { // twice in one second is one link
+		t.Record(&InviteResent{i.ID, hash})
+	}
+	l := InviteLetter{*i, token, by, t.Org().Name, link}
+	if c.Compose != nil {
+		t.Post(c.Compose(l))
+	}
+	return l, nil
+}
+
+// mailedLink names the link of an invitation by mail for the server's secret to make its token from; the negative
+// numbers are theirs, the others those of links for many. So no token need be kept until its letter has gone.
+func mailedLink(invite int64, sent int, now int64) int64 {
+	return -(invite<<37 | int64(sent)<<33 | now)
 }
 
 // InviteResent says an invitation has one more link.

@@ -103,7 +103,8 @@ func (t *Turn) greet(id UserID, i *Invite) {
 	if i != nil && i.Welcome != nil {
 		welcome = *i.Welcome
 	}
-	t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: pick a channel and read on, or start a topic of your own."})
+	first := t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: pick a channel and read on, or start a topic of your own.\n\n" + welcomeHint, Kind: hinted})
+	t.Record(&FlagsChanged{User: id, Flag: FlagStarred, Add: true, IDs: SetOf(first)})
 	if strings.TrimSpace(welcome) != "" {
 		t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: welcome})
 	}

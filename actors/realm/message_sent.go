@@ -132,7 +132,6 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: e})
 	}
-	out = append(out, r.triggers(f, &e.Message)...)
 	if f.Channel != 0 && len(r.by.allPublic) > 0 && !r.chans.must(f.Channel).Private {
 		var others []UserID
 		for u := range r.by.allPublic {

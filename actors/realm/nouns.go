@@ -9,6 +9,7 @@ type nounTables struct {
 	bots       table[UserID, BotDetails]
 	storage    table[UserID, BotStorage]
 	fields     table[int64, ProfileField]
+	purges     table[int64, Purge] // 26
 
 	// 30-39 channels
 	defaultGroups table[int64, DefaultGroup] // 30
@@ -35,6 +36,11 @@ type nounTables struct {
 	pushTokens  table[UserID, PushTokens]
 	devices     table[int64, Device]
 	devicesOf   map[UserID][]int64
+	reachable   Set                  // users with a device that could be notified
+	errands     table[int64, Errand] // 74
+	waiting     errandCount
+	shown       table[UserID, Shown]   // 75
+	reread      map[UserID]struct{}    // whose reading may have changed since the devices were told; not derived
 	inviteOf    map[[32]byte]inviteRef // by the hash of a link's token
 
 	// 80-89 uploads, pictures
@@ -53,6 +59,7 @@ func (n *nounTables) init(r *Realm) {
 	n.bots.init(r, 23)
 	n.storage.init(r, 24)
 	n.fields.init(r, 25)
+	n.purges.init(r, 26)
 
 	// channels
 	n.defaultGroups.init(r, 30)
@@ -79,6 +86,15 @@ func (n *nounTables) init(r *Realm) {
 	n.pushTokens.init(r, 72)
 	n.devices.init(r, 73)
 	n.devicesOf = map[UserID][]int64{}
+	n.errands.init(r, 74)
+	n.waiting = errandCount{map[ErrandKind]int{}, map[UserID]int{}}
+	n.shown.init(r, 75)
+	n.reread = map[UserID]struct{}{}
+	r.reading.touched = func(u UserID) {
+		if n.shown.find(u) != nil {
+			n.reread[u] = struct{}{}
+		}
+	}
 	n.inviteOf = map[[32]byte]inviteRef{}
 
 	// uploads, pictures
@@ -123,6 +139,16 @@ func (n *nounTables) index(r *Realm) {
 	for _, id := range n.devices.keys() {
 		u := n.devices.rows[id].User
 		n.devicesOf[u] = append(n.devicesOf[u], id)
+		r.learnDevices(u)
+	}
+	for u := range n.pushTokens.rows {
+		r.learnDevices(u)
+	}
+	for _, e := range n.errands.rows {
+		n.waiting.add(e, 1)
+	}
+	for u := range n.shown.rows {
+		n.reread[u] = struct{}{}
 	}
 	for _, i := range n.invites.rows {
 		r.learnInvite(i)
@@ -162,6 +188,10 @@ func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 		scheduledDue, remindersDue,
 
 		// invitations, mail, push, exports
+		unpushDue,
+
+		// people
+		purgesDue,
 
 		// channels; last, since its jobs can wait
 		leavingDue,

@@ -63,3 +63,20 @@ func (f *StepDismissed) tell(r *Realm) []Notice {
 type StepsTold struct{ Left []string }
 
 func (*StepsTold) EventType() string { return "onboarding_steps" }
+
+// TestWelcome asks the welcome bot to show an administrator a text as new people would get it.
+type TestWelcome struct{ Text string }
+
+func (c TestWelcome) Decide(t *Turn) (MessageID, error) {
+	me, err := t.Admin()
+	if err != nil {
+		return 0, err
+	}
+	if length(c.Text) > MaxWelcome {
+		return 0, Bad("welcome_message_custom_text is too long (limit: %d characters)", MaxWelcome)
+	}
+	if _, err := NormalizeContent(c.Text); err != nil {
+		return 0, err
+	}
+	return t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: c.Text}), nil
+}

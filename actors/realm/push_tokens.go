@@ -91,6 +91,7 @@ type PushTokensChanged struct {
 }
 
 func (f *PushTokensChanged) apply(r *Realm) {
+	defer r.learnDevices(f.User)
 	if len(f.List) == 0 {
 		if r.nouns.pushTokens.find(f.User) != nil {
 			r.nouns.pushTokens.remove(f.User)

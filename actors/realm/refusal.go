@@ -13,6 +13,7 @@ const (
 	TooMany                     // 429
 	Busy                        // 503: a full mailbox or queue; the caller may try again
 	TooLarge                    // 413
+	Gateway                     // 502: another service failed us
 )
 
 // Refusal is an error that the caller brought about and may read.

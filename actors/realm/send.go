@@ -111,6 +111,8 @@ func (t *Turn) send(me *User, f *MessageSent) Sent {
 	t.finish(f)
 	policy := t.followBySending(me, f)
 	t.Record(f)
+	t.depart(f)
+	t.answerWelcome(me, f)
 	if me.IsBot() && f.Channel != 0 && t.SubscriberCount(f.Channel) == 0 {
 		t.warnOwner(me, "tried to send a message to channel "+t.ChannelLink(t.chans.must(f.Channel))+". The channel exists, but nobody is subscribed to it.")
 	}

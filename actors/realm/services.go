@@ -9,12 +9,12 @@ type ServiceTriggered struct {
 	Message MessageInfo
 }
 
-// EventType is empty: no queue hears of it, and nothing is kept of it over a restart.
+// EventType is empty: no queue hears of it. Nothing records it any more, but its number stays.
 func (*ServiceTriggered) EventType() string { return "" }
 
-// triggers is which services a message sets off; messages of bots set off none, so that no two bots talk for ever.
-func (r *Realm) triggers(f *MessageSent, m *MessageInfo) (out []Notice) {
-	if r.users.must(f.Sender).IsBot() {
+// calls is which services a message sets off; messages of bots set off none, so that no two bots talk for ever.
+func (t *Turn) calls(f *MessageSent) (out []Errand) {
+	if t.users.must(f.Sender).IsBot() {
 		return nil
 	}
 	concerned := f.People
@@ -22,15 +22,21 @@ func (r *Realm) triggers(f *MessageSent, m *MessageInfo) (out []Notice) {
 		concerned = f.Content.Users
 	}
 	for _, id := range concerned {
-		u := r.users.find(id)
-		if u == nil || u.Bot != OutgoingWebhook || !u.Active {
-			continue
-		}
-		for _, s := range r.BotOf(id).Services {
-			out = append(out, Notice{To: []UserID{id}, Event: &ServiceTriggered{Bot: r.Person(id), Mention: f.Channel != 0, Service: s, Message: *m}})
+		if u := t.users.find(id); u != nil && u.Bot == OutgoingWebhook && u.Active && len(t.BotOf(id).Services) > 0 {
+			out = append(out, Errand{Kind: ServiceErrand, User: id, Message: f.ID})
 		}
 	}
 	return out
+}
+
+// ServiceCall is what the service of an errand's bot is to be told; false if the bot or the message is gone.
+func (v View) ServiceCall(e *Errand) (*ServiceTriggered, bool) {
+	u, d := v.Find(e.User), v.BotOf(e.User)
+	m, err := v.ReadableMessage(e.Message)
+	if !v.System || err != nil || u == nil || !u.Active || len(d.Services) == 0 {
+		return nil, false
+	}
+	return &ServiceTriggered{Bot: v.Person(u.ID), Mention: m.Channel != 0, Service: d.Services[0], Message: m}, true
 }
 
 // ServiceFailed tells a bot's owner that its service could not be called.

@@ -167,6 +167,9 @@ type DeactivateUser struct {
 	User UserID
 	Self bool // the caller closes his own
 	Bot  bool // only a bot is meant
+
+	Actions  DeactivationActions
+	Farewell func(u *User, org string) Letter // nil: the account's owner is told nothing
 }
 
 func (c DeactivateUser) Decide(t *Turn) (Done, error) {
@@ -186,15 +189,23 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 	} else if err := t.mayDeactivate(u, c.Bot); err != nil {
 		return Done{}, err
 	}
-	if !u.Active {
-		return Done{}, nil
-	}
-	t.deactivate(u)
-	for _, b := range t.activeUsers() {
-		if b.IsBot() && b.BotOwner == u.ID {
-			t.deactivate(b)
+	if u.Active {
+		var letter *Letter
+		if c.Farewell != nil && !u.IsBot() {
+			l := c.Farewell(u, t.Org().Name)
+			letter = &l
+		}
+		t.deactivate(u)
+		for _, b := range t.activeUsers() {
+			if b.IsBot() && b.BotOwner == u.ID {
+				t.deactivate(b)
+			}
+		}
+		if letter != nil {
+			t.Post(*letter)
 		}
 	}
+	t.purge(u, c.Actions)
 	return Done{}, nil
 }
 

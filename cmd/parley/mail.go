@@ -16,8 +16,8 @@ import (
 // outboxDir is where letters go while no SMTP server is configured.
 func outboxDir(data string) string { return filepath.Join(data, "outbox") }
 
-// post starts what sends letters.
-func (c *config) post(host string, log *slog.Logger) (*mail.Post, error) {
+// post is what sends letters.
+func (c *config) post(host string, linkToken func(realm.ID, int64) string, log *slog.Logger) (*mail.Post, error) {
 	from := c.MailFrom
 	if from == "" {
 		if net.ParseIP(host) != nil {
@@ -25,7 +25,7 @@ func (c *config) post(host string, log *slog.Logger) (*mail.Post, error) {
 		}
 		from = "Parley <noreply@" + host + ">"
 	}
-	p, err := mail.NewPost(mail.Config{Host: c.MailHost, Port: c.MailPort, User: c.MailUser, Password: c.MailPassword, From: from, Security: c.MailTLS, Outbox: outboxDir(c.Data)}, log)
+	p, err := mail.NewPost(mail.Config{Host: c.MailHost, Port: c.MailPort, User: c.MailUser, Password: c.MailPassword, From: from, Security: c.MailTLS, Outbox: outboxDir(c.Data), LinkToken: linkToken}, log)
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
 	}

@@ -24,7 +24,9 @@ import (
 	"parley/snapshot/files"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/courier"
 	"parley/wire/httpd"
+	"parley/wire/mail"
 	"parley/wire/markdown/preview"
 	"parley/wire/push"
 	"parley/wire/webhooks"
@@ -109,7 +111,7 @@ func serve(args []string) error {
 		return errors.Join(err, library.Close(), store.Close())
 	}
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(pages...).Fetch, Dev: c.Demo || c.Crowd != ""}
-	post, err := c.post(sites.of("").Host, log)
+	post, err := c.post(sites.of("").Host, house.LinkToken, log)
 	if err != nil {
 		return errors.Join(err, library.Close(), store.Close())
 	}
@@ -121,13 +123,18 @@ func serve(args []string) error {
 		tools.Push = pusher
 	}
 	tools.MailPattern = "%s@" + c.mailHost(sites.of("").Host)
-	tools.Mail, tools.DailyInvites, tools.LinkToken = post.Send, c.DailyInvites, house.LinkToken
+	tools.Mail, tools.DailyInvites, tools.LinkToken = true, c.DailyInvites, house.LinkToken
 	inside, err := httpd.ParseProxies(c.Webhooks)
 	if err != nil {
 		return errors.Join(fmt.Errorf("webhooks-allow: %w", err), library.Close(), store.Close())
 	}
-	services := webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside})
-	house.Call(services)
+	outside := errands(house, tools, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside}), log)
+	house.Outside(outside, pusher != nil)
+	for name, id := range house.Realms() {
+		if err := outside.Begin(id, sites.of(name)); err != nil {
+			return errors.Join(fmt.Errorf("take up the errands of realm %d: %w", id, err), library.Close(), store.Close())
+		}
+	}
 	exports := newExporter(house, sites, kept, log)
 	tools.Export = exports.add
 	tools.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
@@ -181,10 +188,22 @@ func serve(args []string) error {
 	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
 	exports.Close()
 	tools.Thumbnails.Close()
-	services.Close() // while the house can still answer
-	err = errors.Join(err, patiently(pusher.Close), patiently(house.Close), patiently(post.Close), library.Close(), store.Close())
+	// While the house can still answer. What is not done by then the next process does.
+	err = errors.Join(err, patiently(outside.Close), patiently(pusher.Close), patiently(house.Close), library.Close(), store.Close())
 	log.Info("stopped", "data", c.Data)
 	return err
+}
+
+// errands is what does the errands of organizations, each kind by its carrier.
+func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *push.Pusher, services *webhooks.Caller, log *slog.Logger) *courier.Courier {
+	o := courier.Options{House: house, Log: log,
+		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services},
+		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders}}
+	if pusher != nil {
+		carrier := &push.Carrier{Push: pusher, House: house, Log: log, Now: time.Now}
+		o.Carriers[realm.PushErrand], o.Carriers[realm.UnpushErrand] = carrier, carrier
+	}
+	return courier.New(o)
 }
 
 // untilStopped returns when the server is to stop: somebody said so, its successor is ready, or it cannot accept.

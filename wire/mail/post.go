@@ -1,13 +1,14 @@
 // Package mail sends the letters the server writes, by SMTP or into a folder, and takes mail for channels.
 //
-// Sending never waits: a letter is put into a bounded queue, and what becomes of it is logged. Where the other side is
-// busy or away it is tried again, ever more seldom; what cannot be delivered at all is given up. Nothing that a letter
-// tells of depends on its arrival.
+// Letters are errands: organizations hold them until they have gone. Where the other side is busy or away a letter is
+// tried again, ever more seldom; what cannot be delivered at all is given up, and logged.
 package mail
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,15 +21,19 @@ import (
 
 	"github.com/wneessen/go-mail"
 
+	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/courier"
 )
 
 // Limits of outgoing mail.
 const (
-	maxWaiting  = 10_000           // letters in memory, a few kB each, the ones to be tried again included
 	maxKept     = 1000             // newest letters in an outbox folder
-	senders     = 2                // connections at a time: more would look like a flood to most servers
 	sendTimeout = 30 * time.Second // of one attempt
+	// stale is when a letter that went from process to process without arriving is given up.
+	stale = 72 * time.Hour
+	// Senders is how many letters are sent at a time: more connections would look like a flood to most servers.
+	Senders = 2
 )
 
 // pauses before each further attempt; after the last one a letter is given up. Together about an hour and a half.
@@ -52,6 +57,8 @@ type Config struct {
 
 	TLS    *tls.Config     // nil: the system's roots
 	Pauses []time.Duration // nil: the usual ones
+
+	LinkToken func(id realm.ID, link int64) string // the tools'
 }
 
 // Check finds what is wrong with a configuration.
@@ -65,31 +72,17 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Post sends letters. Close it.
+// Post sends letters.
 type Post struct {
 	c       Config
 	log     *slog.Logger
 	deliver func(context.Context, *mail.Msg) error
 
-	ctx    context.Context // ends when sending must stop
-	cancel context.CancelFunc
-	queue  chan *letter
-	work   sync.WaitGroup
-
-	mu      sync.Mutex
-	waiting int                     // letters accepted and not done with
-	later   map[*letter]*time.Timer // to be tried again
-	idle    chan struct{}           // closed when closing and nothing waits
-	closing bool
-	count   int // of files in the outbox
+	mu    sync.Mutex
+	count int // of files in the outbox
 }
 
-type letter struct {
-	wire.Letter
-	attempts int
-}
-
-// NewPost starts sending.
+// NewPost gets ready to send.
 func NewPost(c Config, log *slog.Logger) (*Post, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -97,82 +90,37 @@ func NewPost(c Config, log *slog.Logger) (*Post, error) {
 	if c.Pauses == nil {
 		c.Pauses = pauses
 	}
-	p := &Post{c: c, log: log, queue: make(chan *letter, maxWaiting), later: map[*letter]*time.Timer{}, idle: make(chan struct{})}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p := &Post{c: c, log: log}
+	p.deliver = p.smtp
 	if c.Host == "" {
 		if err := os.MkdirAll(c.Outbox, 0o700); err != nil {
 			return nil, fmt.Errorf("make outbox: %w", err)
 		}
 		p.deliver = p.keep
-	} else {
-		p.deliver = p.smtp
-	}
-	for range senders {
-		p.work.Add(1)
-		go p.run()
 	}
 	return p, nil
 }
 
-// Send takes a letter; it never waits.
-func (p *Post) Send(l wire.Letter) {
-	p.mu.Lock()
-	full := p.closing || p.waiting >= maxWaiting
-	if !full {
-		p.waiting++
-		p.queue <- &letter{Letter: l} // has room: it holds as many as may wait
-	}
-	p.mu.Unlock()
-	if full {
-		p.log.Error("mail not sent: too many letters wait, or the server stops", "subject", l.Subject, "limit", maxWaiting)
-	}
-}
-
-func (p *Post) run() {
-	defer p.work.Done()
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case l := <-p.queue:
-			p.try(l)
-		}
-	}
-}
-
-func (p *Post) try(l *letter) {
-	l.attempts++
-	m, err := p.message(l.Letter)
+// Carry tries to send an errand's letter once.
+func (p *Post) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
+	l := wire.Sealed(*j.Errand.Letter, j.Realm, j.Site, p.c.LinkToken)
+	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Errand.ID, j.Errand.At, j.Site.Host))
 	if err == nil {
-		ctx, cancel := context.WithTimeout(p.ctx, sendTimeout)
+		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = p.deliver(ctx, m)
 		cancel()
 	}
 	if err == nil {
-		p.log.Debug("mail sent", "subject", l.Subject, "attempts", l.attempts)
-		p.done()
-		return
+		p.log.Debug("mail sent", "subject", l.Subject, "attempts", j.Attempt)
+		return courier.Outcome{}
 	}
-	p.mu.Lock()
-	closing := p.closing
-	p.mu.Unlock()
-	if final(err) || closing || l.attempts > len(p.c.Pauses) {
-		p.log.Error("mail given up", "to", l.To, "subject", l.Subject, "attempts", l.attempts, "error", err)
-		p.done()
-		return
+	if final(err) || j.Attempt > len(p.c.Pauses) || time.Since(time.Unix(j.Errand.At, 0)) > stale {
+		p.log.Error("mail given up", "to", l.To, "subject", l.Subject, "attempts", j.Attempt, "error", err)
+		return courier.Outcome{}
 	}
-	pause := p.c.Pauses[l.attempts-1]
-	p.log.Warn("mail is tried again", "to", l.To, "in", pause.String(), "attempts", l.attempts, "error", err)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.later[l] = time.AfterFunc(pause, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.later[l] != nil {
-			delete(p.later, l)
-			p.queue <- l
-		}
-	})
+	pause := p.c.Pauses[j.Attempt-1]
+	p.log.Warn("mail is tried again", "to", l.To, "in", pause.String(), "attempts", j.Attempt, "error", err)
+	return courier.Outcome{Again: pause}
 }
 
 // final errors will not go away: the server refused the letter, or it is none.
@@ -186,17 +134,8 @@ func final(err error) bool {
 
 var errLetter = errors.New("letter cannot be written")
 
-func (p *Post) done() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waiting--
-	if p.closing && p.waiting == 0 {
-		close(p.idle)
-	}
-}
-
-// message is a letter as the mail system knows it.
-func (p *Post) message(l wire.Letter) (*mail.Msg, error) {
+// message is a letter as the mail system knows it. Its id follows from its errand, so that whoever gets it twice can tell.
+func (p *Post) message(l wire.Letter, errand string) (*mail.Msg, error) {
 	m := mail.NewMsg()
 	if err := m.From(p.c.From); err != nil {
 		return nil, fmt.Errorf("%w: %w", errLetter, err)
@@ -206,10 +145,12 @@ func (p *Post) message(l wire.Letter) (*mail.Msg, error) {
 	}
 	m.Subject(strings.Join(strings.Fields(l.Subject), " "))
 	m.SetDate()
-	m.SetMessageID()
+	id := sha256.Sum256([]byte(errand))
+	_, host, _ := strings.Cut(strings.TrimSuffix(p.c.From, ">"), "@")
+	m.SetMessageIDWithValue(hex.EncodeToString(id[:16]) + "@" + host)
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	m.SetBodyString(mail.TypeTextPlain, l.Text())
-	m.AddAlternativeString(mail.TypeTextHTML, l.HTML())
+	m.SetBodyString(mail.TypeTextPlain, wire.LetterText(l))
+	m.AddAlternativeString(mail.TypeTextHTML, wire.LetterHTML(l))
 	return m, nil
 }
 
@@ -260,36 +201,4 @@ func (p *Post) keep(_ context.Context, m *mail.Msg) error {
 		}
 	}
 	return err
-}
-
-// Close takes no more letters, gives those that wait until ctx ends, and logs what is left. Letters to be tried again
-// are tried once more at once.
-func (p *Post) Close(ctx context.Context) error {
-	p.mu.Lock()
-	if p.closing {
-		p.mu.Unlock()
-		return nil
-	}
-	p.closing = true
-	for l, timer := range p.later {
-		timer.Stop()
-		delete(p.later, l)
-		p.queue <- l
-	}
-	if p.waiting == 0 {
-		close(p.idle)
-	}
-	p.mu.Unlock()
-	select {
-	case <-p.idle:
-	case <-ctx.Done():
-	}
-	p.cancel()
-	p.work.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting > 0 {
-		p.log.Error("mail lost: the server stopped before it was sent", "letters", p.waiting)
-	}
-	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +31,7 @@ import (
 const (
 	timeout       = 10 * time.Second // of one request
 	maxAnswer     = 64 << 10         // bytes of an answer that are read
+	timeToLive    = "86400s"         // how long Google keeps what a device cannot be told; Apple's service is given as long
 	registrations = 8                // at a time; each waits for the bouncer
 )
 
@@ -135,11 +135,16 @@ func (p *Pusher) Test(n wire.PushNote, d realm.PushToken) error {
 }
 
 func (p *Pusher) testByAPNs(n wire.PushNote, d realm.PushToken) error {
+	data := map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}
+	return p.apple(&apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
+		Payload: payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default").Custom("zulip", data)})
+}
+
+// apple sends one notification to one device.
+func (p *Pusher) apple(n *apns2.Notification) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	data := map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}
-	answer, err := p.apns.PushWithContext(ctx, &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
-		Payload: payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default").Custom("zulip", data)})
+	answer, err := p.apns.PushWithContext(ctx, n)
 	switch {
 	case err != nil:
 		return fmt.Errorf("reach Apple's push service: %w", err)
@@ -147,8 +152,10 @@ func (p *Pusher) testByAPNs(n wire.PushNote, d realm.PushToken) error {
 		return nil
 	case answer.StatusCode == http.StatusGone, answer.Reason == apns2.ReasonBadDeviceToken, answer.Reason == apns2.ReasonDeviceTokenNotForTopic, answer.Reason == apns2.ReasonUnregistered:
 		return wire.ErrNoDevice
+	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= 500:
+		return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushFailed, answer.StatusCode, answer.Reason)
 	}
-	return fmt.Errorf("push service of Apple refused: %d %s", answer.StatusCode, answer.Reason)
+	return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushRefused, answer.StatusCode, answer.Reason)
 }
 
 func testText(n wire.PushNote) string {
@@ -156,8 +163,16 @@ func testText(n wire.PushNote) string {
 }
 
 func (p *Pusher) testByFCM(n wire.PushNote, d realm.PushToken) error {
-	body := map[string]any{"message": map[string]any{"token": d.Token, "android": map[string]any{"priority": "high"}, "data": map[string]string{
-		"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User.String(), "time": strconv.FormatInt(time.Now().Unix(), 10)}}}
+	return p.google(d.Token, "high", map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User, "time": time.Now().Unix()})
+}
+
+// google sends one notification to one device. All its values are strings there.
+func (p *Pusher) google(token, priority string, data map[string]any) error {
+	texts := map[string]string{}
+	for k, v := range data {
+		texts[k] = fmt.Sprint(v)
+	}
+	body := map[string]any{"message": map[string]any{"token": token, "android": map[string]any{"priority": priority, "ttl": timeToLive}, "data": texts}}
 	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body, nil)
 	if err != nil {
 		return fmt.Errorf("reach Google's push service: %w", err)
@@ -177,7 +192,10 @@ func (p *Pusher) testByFCM(n wire.PushNote, d realm.PushToken) error {
 			return wire.ErrNoDevice
 		}
 	}
-	return fmt.Errorf("push service of Google refused: %d %s", status, failure.Error.Status)
+	if status == http.StatusTooManyRequests || status >= 500 {
+		return fmt.Errorf("%w: Google's answered %d %s", wire.ErrPushFailed, status, failure.Error.Status)
+	}
+	return fmt.Errorf("%w: Google's answered %d %s", wire.ErrPushRefused, status, failure.Error.Status)
 }
 
 // post sends JSON and reads an answer of bounded size.
@@ -205,18 +223,28 @@ func (p *Pusher) post(client *http.Client, address string, body any, sign func(*
 
 // askBouncer sends JSON to the bouncer and returns the code of its refusal, or "".
 func (p *Pusher) askBouncer(path string, body any) (code string, err error) {
+	_, code, err = p.bouncer(path, body)
+	return code, err
+}
+
+// bouncer is askBouncer with what it answered.
+func (p *Pusher) bouncer(path string, body any) (answer []byte, code string, err error) {
 	status, answer, err := p.post(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
 	if err != nil {
-		return "", fmt.Errorf("reach the push bouncer: %w", err)
+		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
 	}
 	if status == http.StatusOK {
-		return "", nil
+		return answer, "", nil
 	}
 	var failure struct{ Code, Msg string }
-	if json.Unmarshal(answer, &failure); failure.Code == "" || status >= 500 {
-		return "", fmt.Errorf("push bouncer refused: %d %s", status, failure.Msg)
+	json.Unmarshal(answer, &failure) // one that does not parse has no code
+	switch {
+	case status == http.StatusTooManyRequests, status >= 500:
+		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushFailed, status, failure.Msg)
+	case failure.Code == "":
+		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushRefused, status, failure.Msg)
 	}
-	return failure.Code, nil
+	return nil, failure.Code, nil
 }
 
 func (p *Pusher) testByBouncer(n wire.PushNote, d realm.PushToken) error {

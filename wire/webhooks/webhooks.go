@@ -1,8 +1,8 @@
 // Package webhooks calls the services that outgoing-webhook bots stand for, and lets the bots say what comes back.
 //
-// What waits is bounded, for each bot and altogether; each bot's messages are passed on one after the other, so an
-// answer never overtakes an earlier one and a slow service delays only its own bot. Addresses are checked when they are
-// dialled, after names were resolved: nothing inside the server's own network can be reached through a bot.
+// Calls are errands: organizations hold them until they are done, so many at most, and each bot's go one after the other:
+// an answer never overtakes an earlier one, and a slow service delays only its own bot. Addresses are checked when they
+// are dialled, after names were resolved: nothing inside the server's own network can be reached through a bot.
 package webhooks
 
 import (
@@ -15,12 +15,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"sync"
+	"strconv"
 	"syscall"
 	"time"
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/courier"
 	"parley/wire/markdown/preview"
 )
 
@@ -29,12 +30,13 @@ const (
 	callTimeout  = 10 * time.Second // one attempt
 	attempts     = 3                // before a service counts as down
 	firstPause   = time.Second      // before the second attempt; the third waits twice as long
-	maxWaiting   = 1000             // calls of all bots
-	maxOfOneBot  = 100              // calls of one bot
-	maxRunning   = 16               // bots being called at once
+	stale        = 24 * time.Hour   // after which nobody waits for an answer any more
 	maxAnswer    = 64 << 10         // bytes of a service's answer
 	reasonLength = 200              // bytes of an answer that its owner is shown
 )
+
+// Running is how many bots' services are called at a time.
+const Running = 16
 
 // House is what the calls need of the running server.
 type House = wire.House
@@ -46,34 +48,17 @@ type Options struct {
 	Log   *slog.Logger
 	// Allow are networks inside that may be called nevertheless.
 	Allow []netip.Prefix
-	Pause time.Duration // before the second attempt; 0: a second
+	Pause time.Duration    // before the second attempt; 0: a second
+	Now   func() time.Time // nil: the clock
 }
 
-// Caller calls services. It is the house's Services.
+// Caller calls services.
 type Caller struct {
 	o      Options
 	client *http.Client
-	slots  chan struct{}
-	stop   context.CancelFunc
-	ctx    context.Context
-	done   sync.WaitGroup
-
-	mu      sync.Mutex // guards what follows
-	waiting map[bot][]call
-	total   int
 }
 
-type bot struct {
-	realm realm.ID
-	user  realm.UserID
-}
-
-type call struct {
-	site wire.Site
-	e    *realm.ServiceTriggered
-}
-
-// New returns a caller; Close stops it.
+// New returns a caller.
 func New(o Options) *Caller {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -81,8 +66,10 @@ func New(o Options) *Caller {
 	if o.Pause == 0 {
 		o.Pause = firstPause
 	}
-	c := &Caller{o: o, slots: make(chan struct{}, maxRunning), waiting: map[bot][]call{}}
-	c.ctx, c.stop = context.WithCancel(context.Background())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Caller{o: o}
 	dialer := &net.Dialer{Timeout: callTimeout, Control: func(_, address string, _ syscall.RawConn) error { return c.check(address) }}
 	c.client = &http.Client{Timeout: callTimeout,
 		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
@@ -90,88 +77,66 @@ func New(o Options) *Caller {
 	return c
 }
 
-// Close gives up what waits and returns when nothing runs any more.
-func (c *Caller) Close() {
-	c.stop()
-	c.done.Wait()
-	c.client.CloseIdleConnections()
-}
-
-// Trigger has a service called soon. What exceeds the limits is dropped, and logged.
-func (c *Caller) Trigger(id realm.ID, site wire.Site, e *realm.ServiceTriggered) {
-	b := bot{id, e.Bot.ID}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx.Err() != nil {
-		return
+// Carry calls a service about one message and lets the bot answer.
+func (c *Caller) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
+	if c.o.Now().Sub(time.Unix(j.Errand.At, 0)) > stale {
+		c.o.Log.Warn("service not called: the message is too old", "realm", j.Realm, "bot", int64(j.Errand.User))
+		return courier.Outcome{}
 	}
-	list, running := c.waiting[b]
-	if c.total >= maxWaiting || len(list) >= maxOfOneBot {
-		c.o.Log.Warn("service not called: too many calls wait", "realm", id, "bot", int64(e.Bot.ID), "waiting", len(list), "altogether", c.total)
-		return
+	type found struct {
+		e  *realm.ServiceTriggered
+		id string
 	}
-	c.waiting[b], c.total = append(list, call{site, e}), c.total+1
-	if !running {
-		c.done.Add(1)
-		go c.serve(b)
+	v, err := c.o.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		e, _ := v.ServiceCall(&j.Errand)
+		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Errand.ID, 10)}, nil
+	})
+	if err != nil {
+		return courier.Outcome{Again: c.o.Pause}
 	}
-}
-
-// serve passes on what waits for one bot until nothing is left.
-func (c *Caller) serve(b bot) {
-	defer c.done.Done()
-	for {
-		c.mu.Lock()
-		list := c.waiting[b]
-		if len(list) == 0 || c.ctx.Err() != nil {
-			c.total -= len(list)
-			delete(c.waiting, b)
-			c.mu.Unlock()
-			return
-		}
-		c.waiting[b], c.total = list[1:], c.total-1
-		c.mu.Unlock()
-		select {
-		case c.slots <- struct{}{}:
-			c.pass(b, list[0])
-			<-c.slots
-		case <-c.ctx.Done():
-		}
+	f := v.(found)
+	if f.e == nil {
+		return courier.Outcome{} // the message, or the bot, is gone
 	}
-}
-
-// pass calls a service about one message and lets the bot answer.
-func (c *Caller) pass(b bot, m call) {
-	kind, body, ok := wire.ServiceRequest(m.e, wire.Context{Realm: b.realm, Site: m.site, Texts: c.o.House})
+	kind, body, ok := wire.ServiceRequest(f.e, wire.Context{Realm: j.Realm, Site: j.Site, Texts: c.o.House})
 	if !ok {
-		return // erased before anybody was told
+		return courier.Outcome{} // erased before anybody was told
 	}
-	answer, err := c.post(m.e.Service.URL, kind, body)
-	request := &wire.Call{House: c.o.House, Tools: c.o.Tools, Realm: b.realm, Site: m.site}
+	answer, err := c.post(ctx, f.e.Service.URL, kind, f.id, body)
+	request := &wire.Call{House: c.o.House, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
 	if err == nil {
-		text, widget, understood := wire.ServiceAnswer(m.e, answer)
+		text, widget, understood := wire.ServiceAnswer(f.e, answer)
 		if !understood {
 			err = &unavailable{why: "The service's answer is not JSON: " + cut(answer)}
 		} else if text == "" {
-			return
-		} else if err = wire.ServiceReply(request, m.e, text, widget); err != nil {
+			return courier.Outcome{}
+		} else if err = wire.ServiceReply(request, f.e, text, widget, j.Errand.ID); err == nil {
+			return courier.Outcome{Settled: true}
+		} else {
 			err = &unavailable{why: "The service's answer could not be sent: " + err.Error()}
 		}
 	}
-	if err == nil || c.ctx.Err() != nil {
-		return
+	if ctx.Err() != nil {
+		return courier.Outcome{Again: c.o.Pause}
 	}
-	c.o.Log.Info("service failed", "realm", b.realm, "bot", int64(b.user), "error", err)
+	c.failed(request, f.e, err)
+	return courier.Outcome{}
+}
+
+// failed has the bot say that its service is down, and tells its owner why.
+func (c *Caller) failed(request *wire.Call, e *realm.ServiceTriggered, err error) {
+	bot := int64(e.Bot.ID)
+	c.o.Log.Info("service failed", "realm", request.Realm, "bot", bot, "error", err)
 	var down *unavailable
 	say := "Failure! Third party is unavailable."
 	if errors.As(err, &down) && down.status != 0 {
 		say = fmt.Sprintf("Failure! The webhook got a response with status code *%d*.", down.status)
 	}
-	if sayErr := wire.ServiceReply(request, m.e, say, ""); sayErr != nil {
-		c.o.Log.Info("bot may not say that its service failed", "realm", b.realm, "bot", int64(b.user), "error", sayErr)
+	if sayErr := wire.ServiceReply(request, e, say, "", 0); sayErr != nil {
+		c.o.Log.Info("bot may not say that its service failed", "realm", request.Realm, "bot", bot, "error", sayErr)
 	}
-	if tellErr := wire.ServiceFailed(request, m.e, err.Error()); tellErr != nil {
-		c.o.Log.Warn("bot's owner not told of a failure", "realm", b.realm, "bot", int64(b.user), "error", tellErr)
+	if tellErr := wire.ServiceFailed(request, e, err.Error()); tellErr != nil {
+		c.o.Log.Warn("bot's owner not told of a failure", "realm", request.Realm, "bot", bot, "error", tellErr)
 	}
 }
 
@@ -184,29 +149,31 @@ type unavailable struct {
 func (e *unavailable) Error() string { return e.why }
 
 // post sends a request until it is answered, refused for good, or tried often enough.
-func (c *Caller) post(url, kind string, body []byte) (answer []byte, err error) {
+func (c *Caller) post(ctx context.Context, url, kind, id string, body []byte) (answer []byte, err error) {
 	pause := c.o.Pause
 	for n := 1; ; n++ {
 		var again bool
-		if answer, again, err = c.once(url, kind, body); err == nil || !again || n == attempts {
+		if answer, again, err = c.once(ctx, url, kind, id, body); err == nil || !again || n == attempts {
 			return answer, err
 		}
 		select {
 		case <-time.After(pause):
-		case <-c.ctx.Done():
-			return nil, c.ctx.Err()
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 		pause *= 2
 	}
 }
 
-// once is one attempt; again reports whether another may fare better.
-func (c *Caller) once(url, kind string, body []byte) (answer []byte, again bool, err error) {
-	r, err := http.NewRequestWithContext(c.ctx, http.MethodPost, url, bytes.NewReader(body))
+// once is one attempt; again reports whether another may fare better. The id is the same whenever the same message is
+// passed on, so that a service can tell one that comes twice.
+func (c *Caller) once(ctx context.Context, url, kind, id string, body []byte) (answer []byte, again bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, &unavailable{why: "The address of the service is no good: " + err.Error()}
 	}
 	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Idempotency-Key", id)
 	r.Header.Set("User-Agent", "ParleyOutgoingWebhook/"+wire.Version)
 	res, err := c.client.Do(r)
 	if err != nil {

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/courier"
 )
 
 // stand is a realm without actors or disk, as the calls see the server: every turn is done at once.
@@ -74,8 +76,8 @@ func do[A any](s *stand, c realm.Caller, cmd realm.Command[A]) A {
 	return v
 }
 
-// newStand has Ann, her bot, and a message to it; the event names the service.
-func newStand(t *testing.T, service string, slack bool) (*stand, *realm.ServiceTriggered) {
+// newStand has Ann, her bot, and a message to it that its service is to be told of.
+func newStand(t *testing.T, service string, slack bool) *stand {
 	s := &stand{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}, said: make(chan string, 1000)}
 	system := realm.Caller{System: true}
 	do(s, system, realm.FoundRealm{Name: "x"})
@@ -85,34 +87,49 @@ func newStand(t *testing.T, service string, slack bool) (*stand, *realm.ServiceT
 		kind = 2
 	}
 	b := do(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo", Type: realm.OutgoingWebhook, URL: service, Interface: kind})
-	var e *realm.ServiceTriggered
-	_, _, told, err := realm.Play(s.r, ann, s.moment(), func(t *realm.Turn) (any, error) {
-		return realm.SendMessage{People: []realm.Principal{{ID: b.ID}}, Body: realm.Body{Text: "hi *bot*", HTML: "<p>hi <em>bot</em></p>"}}.Decide(t)
-	})
-	if err != nil {
-		t.Fatal(err)
+	send(s, ann, b.ID, "hi *bot*", "<p>hi <em>bot</em></p>")
+	v := s.r.ViewAs(system, 1_700_000_000)
+	errands := v.Errands()
+	if len(errands) != 1 {
+		t.Fatalf("a message to the bot is %d errands", len(errands))
 	}
-	for _, x := range told {
-		for _, n := range x.Notices {
-			if f, ok := n.Event.(*realm.ServiceTriggered); ok {
-				e = f
-			}
-		}
-	}
-	if e == nil || e.Mention || e.Service.URL != service {
+	e, ok := v.ServiceCall(&errands[0])
+	if !ok || e.Mention || e.Service.URL != service {
 		t.Fatalf("a message to the bot triggered %+v", e)
 	}
-	return s, e
+	return s
 }
 
-func (s *stand) caller(allow ...string) *Caller {
-	o := Options{House: s, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, Pause: time.Millisecond}
+// send has somebody write to the bot, unheard by the test.
+func send(s *stand, from realm.Caller, to realm.UserID, text, html string) {
+	s.t.Helper()
+	do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}})
+	<-s.said
+}
+
+func (s *stand) service(allow ...string) *Caller {
+	o := Options{House: s, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, Pause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
 	for _, p := range allow {
 		o.Allow = append(o.Allow, netip.MustParsePrefix(p))
 	}
-	c := New(o)
-	s.t.Cleanup(c.Close)
+	return New(o)
+}
+
+// call has the services called that wait.
+func (s *stand) call(allow ...string) *courier.Courier {
+	c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.ServiceErrand: s.service(allow...)}, Slots: map[realm.ErrandKind]int{realm.ServiceErrand: Running}})
+	if err := c.Begin(1, wire.Site{Host: "h"}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
+}
+
+// waiting is how many errands are left.
+func (s *stand) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.r.ViewAs(realm.Caller{System: true}, 1_700_000_000).Errands())
 }
 
 func (s *stand) hear() string {
@@ -151,11 +168,11 @@ func answer(status int, body string) http.HandlerFunc {
 
 func TestAnswerIsSaid(t *testing.T) {
 	var got map[string]any
-	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
 		json.NewDecoder(r.Body).Decode(&got)
 		io.WriteString(w, `{"content": "hello yourself"}`)
 	}), false)
-	s.caller("127.0.0.0/8").Trigger(1, wire.Site{Host: "h"}, e)
+	s.call("127.0.0.0/8")
 	if x := s.hear(); x != "Robo: hello yourself" {
 		t.Errorf("said %q", x)
 	}
@@ -167,20 +184,20 @@ func TestAnswerIsSaid(t *testing.T) {
 
 func TestSlackInterface(t *testing.T) {
 	var got url.Values
-	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
 		r.ParseForm()
 		got = r.PostForm
 		io.WriteString(w, `{"text": "ok"}`)
 	}), true)
-	s.caller("127.0.0.0/8").Trigger(1, wire.Site{Host: "h"}, e)
+	s.call("127.0.0.0/8")
 	if x := s.hear(); x != "Robo: ok" || got.Get("text") != "hi *bot*" || got.Get("user_name") != "Ann" {
 		t.Errorf("said %q after %v", x, got)
 	}
 }
 
 func TestServiceIsTriedAgain(t *testing.T) {
-	s, e := newStand(t, service(t, answer(503, ""), answer(500, ""), answer(200, `{"response_string": "third time"}`)), false)
-	s.caller("127.0.0.0/8").Trigger(1, wire.Site{}, e)
+	s := newStand(t, service(t, answer(503, ""), answer(500, ""), answer(200, `{"response_string": "third time"}`)), false)
+	s.call("127.0.0.0/8")
 	if x := s.hear(); x != "Robo: third time" {
 		t.Errorf("said %q", x)
 	}
@@ -199,8 +216,8 @@ func TestFailureIsTold(t *testing.T) {
 		"endless":  {answer(200, strings.Repeat(" ", maxAnswer+1)), "Robo: Failure! Third party is unavailable.", "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, e := newStand(t, service(t, x.reply), false)
-			s.caller("127.0.0.0/8").Trigger(1, wire.Site{}, e)
+			s := newStand(t, service(t, x.reply), false)
+			s.call("127.0.0.0/8")
 			if say := s.hear(); say != x.say {
 				t.Errorf("the bot said %q", say)
 			}
@@ -213,30 +230,32 @@ func TestFailureIsTold(t *testing.T) {
 
 func TestNothingIsAnAnswerToo(t *testing.T) {
 	called := make(chan bool, 2)
-	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"response_not_required": true, "content": "x"}`)
 		called <- true
 	}), false)
-	c := s.caller("127.0.0.0/8")
-	c.Trigger(1, wire.Site{}, e)
+	c := s.call("127.0.0.0/8")
 	<-called
-	c.Close()
+	c.Close(context.Background())
 	if len(s.said) != 0 {
 		t.Errorf("the bot said %q", <-s.said)
+	}
+	if n := s.waiting(); n != 0 {
+		t.Errorf("%d errands are left", n)
 	}
 }
 
 func TestInsideIsNotCalled(t *testing.T) {
 	called := make(chan bool, 10)
-	s, e := newStand(t, service(t, func(http.ResponseWriter, *http.Request) { called <- true }), false)
-	s.caller().Trigger(1, wire.Site{}, e)
+	s := newStand(t, service(t, func(http.ResponseWriter, *http.Request) { called <- true }), false)
+	s.call()
 	if x := s.hear(); x != "Robo: Failure! Third party is unavailable." {
 		t.Errorf("the bot said %q", x)
 	}
 	if len(called) != 0 {
 		t.Error("a service on the loopback was called")
 	}
-	c := s.caller()
+	c := s.service()
 	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "10.1.2.3:80", "192.168.0.1:80", "172.16.0.1:443", "169.254.169.254:80", "[fe80::1%eth0]:80", "[fd00::1]:80", "100.64.0.1:80",
 		"0.0.0.0:80", "[::ffff:10.0.0.1]:80", "[64:ff9b::a00:1]:80", "[2002:a00:1::]:80", "224.0.0.1:80", "255.255.255.255:80", "nonsense"} {
 		var inside *insideError
@@ -251,11 +270,11 @@ func TestInsideIsNotCalled(t *testing.T) {
 	}
 }
 
-func TestQueuesAreBounded(t *testing.T) {
+func TestCallsAreBoundedAndInOrder(t *testing.T) {
 	release := make(chan bool)
 	var mu sync.Mutex
 	var order []int64
-	s, e := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+	s := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
 		var got struct{ Message struct{ ID int64 } }
 		json.NewDecoder(r.Body).Decode(&got)
 		mu.Lock()
@@ -263,23 +282,52 @@ func TestQueuesAreBounded(t *testing.T) {
 		mu.Unlock()
 		<-release
 	}), false)
-	c := s.caller("127.0.0.0/8")
-	for i := range maxOfOneBot + 50 {
-		x := *e
-		x.Message.ID = realm.MessageID(i + 1)
-		c.Trigger(1, wire.Site{}, &x)
+	ann, bot := s.r.FindByEmail("ann@example.org").ID, s.r.FindByEmail("robo-bot@example.org").ID
+	for range 150 {
+		send(s, realm.Caller{User: ann, Client: "test"}, bot, "again", "<p>again</p>")
 	}
-	c.mu.Lock()
-	if c.total > maxOfOneBot {
-		t.Errorf("%d calls wait for one bot", c.total)
+	if n := s.waiting(); n != 100 {
+		t.Errorf("%d calls wait for one bot", n)
 	}
-	c.mu.Unlock()
+	c := s.call("127.0.0.0/8")
 	for range 10 {
 		release <- true
 	}
 	close(release)
-	c.Close()
+	c.Close(context.Background())
 	if !slices.IsSorted(order) || len(order) < 10 {
 		t.Errorf("called in the order %v", order)
+	}
+	if n := s.waiting(); n > 90 {
+		t.Errorf("%d calls wait after 10 were made", n)
+	}
+}
+
+func TestACallCutOffIsMadeAgain(t *testing.T) {
+	called := make(chan string, 10)
+	first := make(chan bool)
+	s := newStand(t, service(t, func(w http.ResponseWriter, r *http.Request) {
+		called <- r.Header.Get("Idempotency-Key")
+		io.Copy(io.Discard, r.Body) // only then a client that goes is noticed
+		close(first)
+		<-r.Context().Done() // the server dies before the service has answered
+	}, func(w http.ResponseWriter, r *http.Request) {
+		called <- r.Header.Get("Idempotency-Key")
+		io.WriteString(w, `{"content": "at last"}`)
+	}), false)
+	c := s.call("127.0.0.0/8")
+	<-first
+	dead, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.Close(dead)
+	if len(s.said) != 0 || s.waiting() != 1 {
+		t.Fatalf("the call cut off said %d things, %d errands are left", len(s.said), s.waiting())
+	}
+	s.call("127.0.0.0/8")
+	if x := s.hear(); x != "Robo: at last" || s.waiting() != 0 {
+		t.Errorf("said %q, %d errands are left", x, s.waiting())
+	}
+	if a, b := <-called, <-called; a == "" || a != b {
+		t.Errorf("one message was passed on as %q and %q", a, b)
 	}
 }

@@ -1,0 +1,200 @@
+package realm
+
+import "slices"
+
+// What leaves the server (letters, calls of bots' services, notifications of phones) is an errand: a row that a fact of
+// the same turn makes and that another fact removes when it is done or given up. So nothing that was promised is lost
+// when the process ends; it is begun again by the next one. An errand may therefore be done twice, never not at all.
+
+// ErrandKind is where an errand leads; the numbers are kept for ever.
+type ErrandKind uint8
+
+const (
+	LetterErrand  ErrandKind = 1 // a mail
+	ServiceErrand ErrandKind = 2 // a bot's service hears of a message
+	PushErrand    ErrandKind = 3 // somebody's devices show a message
+	UnpushErrand  ErrandKind = 4 // somebody's devices show messages no longer
+)
+
+// Errand is the row of something that is to leave the server.
+type Errand struct {
+	ID      int64
+	Kind    ErrandKind
+	At      int64
+	Letter  *Letter   // of a letter
+	User    UserID    // the bot; or whose devices
+	Message MessageID // that is told of
+	Why     string    // a push's trigger, in the protocol's words
+	Told    Seq       // number of the message's fact
+	Group   GroupID   // by which he is mentioned; 0: by name
+	Gone    []MessageID
+}
+
+// Letter is a mail the server sends.
+type Letter struct {
+	To, Subject string
+	Paragraphs  []string // plain text; one that is an address of the web is a link
+	Link        int64    // 0: none; else the paragraph LinkHere is replaced by the link the server's secret makes of it
+}
+
+// LinkHere stands in a letter for a link that must not be kept.
+const LinkHere = "{link}"
+
+// Limits of what waits to leave an organization. Beyond them new errands are dropped and logged: what is behind so far
+// will hardly be of use, and memory must not grow with somebody else's outage.
+const (
+	maxLetters       = 10_000 // a few hundred bytes each
+	maxServiceCalls  = 1000
+	maxCallsOfOneBot = 100
+	maxPushes        = 20_000 // about a hundred bytes each
+	// maxShown is how many of one user's messages are remembered as shown on his devices, the newest: what is older he
+	// has cleared away himself.
+	maxShown = 1000
+	// maxUnpushed is how many messages one notification takes back: Apple's are at most 4 kB (protocol).
+	maxUnpushed = 200
+)
+
+// errandCount is how many errands wait, by kind, and of services by bot. It is derived.
+type errandCount struct {
+	kinds map[ErrandKind]int
+	bots  map[UserID]int
+}
+
+func (n *errandCount) add(e *Errand, by int) {
+	if n.kinds[e.Kind] += by; n.kinds[e.Kind] == 0 {
+		delete(n.kinds, e.Kind)
+	}
+	if e.Kind != ServiceErrand {
+		return
+	}
+	if n.bots[e.User] += by; n.bots[e.User] == 0 {
+		delete(n.bots, e.User)
+	}
+}
+
+// Errands is every errand that waits, oldest first.
+func (v View) Errands() []Errand {
+	out := make([]Errand, 0, v.nouns.errands.size())
+	for _, id := range v.nouns.errands.keys() {
+		out = append(out, *v.nouns.errands.rows[id])
+	}
+	return out
+}
+
+// Errand is one that waits, or nil.
+func (v View) Errand(id int64) *Errand { return v.nouns.errands.find(id) }
+
+// Post has letters sent.
+func (t *Turn) Post(letters ...Letter) {
+	var list []Errand
+	for _, l := range letters {
+		list = append(list, Errand{Kind: LetterErrand, Letter: &l})
+	}
+	t.errand(list)
+}
+
+// errand records what is to leave the server, as far as there is room.
+func (t *Turn) errand(list []Errand) {
+	if len(list) == 0 {
+		return
+	}
+	n := &t.nouns.waiting
+	kinds, bots := map[ErrandKind]int{}, map[UserID]int{}
+	f := &ErrandsAdded{}
+	for _, e := range list {
+		limit := maxPushes
+		switch e.Kind {
+		case LetterErrand:
+			limit = maxLetters
+		case ServiceErrand:
+			limit = maxServiceCalls
+		}
+		if n.kinds[e.Kind]+kinds[e.Kind] >= limit || e.Kind == ServiceErrand && n.bots[e.User]+bots[e.User] >= maxCallsOfOneBot {
+			f.Dropped++
+			continue
+		}
+		kinds[e.Kind]++
+		if e.Kind == ServiceErrand {
+			bots[e.User]++
+		}
+		e.ID, e.At = t.nextID("errand")+int64(len(f.List)), t.Now
+		f.List = append(f.List, e)
+	}
+	t.Record(f)
+}
+
+// ErrandsAdded says something is to leave the server. No client hears of it.
+type ErrandsAdded struct {
+	List    []Errand
+	Dropped int // how many more there was no room for
+}
+
+func (f *ErrandsAdded) apply(r *Realm) {
+	for _, e := range f.List {
+		r.usedID("errand", e.ID)
+		r.nouns.errands.put(e.ID, &e)
+		r.nouns.waiting.add(&e, 1)
+	}
+}
+
+// tell is for the server alone; no session has a user 0.
+func (f *ErrandsAdded) tell(*Realm) []Notice { return []Notice{{To: []UserID{0}, Event: f}} }
+func (*ErrandsAdded) EventType() string      { return "" }
+func (*ErrandsAdded) calm()                  {}
+
+// SettleErrands is the server's: these are done, or given up. Of the pushes among them, Shown are on devices now.
+type SettleErrands struct{ IDs, Shown []int64 }
+
+func (c SettleErrands) Decide(t *Turn) (Done, error) {
+	if !t.System {
+		return Done{}, errPermission()
+	}
+	t.Settle(c.IDs, c.Shown...)
+	return Done{}, nil
+}
+
+// Settle records that errands are done; one that is gone already is passed over.
+func (t *Turn) Settle(ids []int64, shown ...int64) {
+	f := &ErrandsGone{}
+	for _, id := range ids {
+		if e := t.nouns.errands.find(id); e != nil {
+			f.IDs = append(f.IDs, id)
+			if e.Kind == PushErrand && slices.Contains(shown, id) {
+				f.Shown = append(f.Shown, id)
+			}
+		}
+	}
+	if len(f.IDs) > 0 {
+		t.Record(f)
+	}
+}
+
+// ErrandsGone says errands are done with.
+type ErrandsGone struct {
+	IDs   []int64
+	Shown []int64 // of them, the messages that are on their users' devices now
+}
+
+func (f *ErrandsGone) apply(r *Realm) {
+	for _, id := range f.Shown {
+		e := r.nouns.errands.must(id)
+		s := r.nouns.shown.open(e.User)
+		if s.Messages.Add(int64(e.Message)); s.Messages.Len() > maxShown {
+			oldest, _ := s.Messages.Min()
+			s.Messages.Remove(oldest)
+		}
+		r.nouns.reread[e.User] = struct{}{} // he may have read it meanwhile
+	}
+	for _, id := range f.IDs {
+		r.nouns.waiting.add(r.nouns.errands.must(id), -1)
+		r.nouns.errands.remove(id)
+	}
+}
+
+func (*ErrandsGone) tell(*Realm) []Notice { return nil }
+func (*ErrandsGone) calm()                {}
+
+// depart records what a message that was just sent sets off outside.
+func (t *Turn) depart(f *MessageSent) {
+	t.errand(append(t.calls(f), t.pushes(f)...))
+}

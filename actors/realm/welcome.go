@@ -1,0 +1,56 @@
+package realm
+
+import "strings"
+
+// welcomeAnswers is what the welcome bot says to one word of somebody who writes to it, by the words that ask for it.
+var welcomeAnswers = []struct {
+	words []string
+	say   string
+}{
+	{[]string{"app", "apps"}, "There are apps for phones and for the desktop. Log in there with the address of this organization; what you have read is kept the same everywhere."},
+	{[]string{"profile", "edit profile"}, "In your settings you can change your name, upload a picture, and fill in what others should know of you."},
+	{[]string{"theme", "themes"}, "In your settings, under preferences, you can choose a light or a dark theme, or have it follow your system."},
+	{[]string{"channel", "channels", "stream", "streams"}, "Channels decide who gets a message. You get what is said in the channels you are subscribed to; browse the others to find what interests you."},
+	{[]string{"topic", "topics"}, "Every message in a channel has a topic, like the subject of a mail. Topics let you follow some conversations closely and skip others."},
+	{[]string{"shortcut", "shortcuts", "keyboard shortcuts"}, "Most things can be done from the keyboard: press `?` outside the text box to see all shortcuts."},
+	{[]string{"format", "formatting", "message formatting"}, "Messages are written in Markdown: `**bold**`, `*italic*`, lists, quotes, code in back-ticks, and `@` to mention somebody."},
+}
+
+// welcomeHint is what the bot says once to whom it does not understand, and whenever it is asked for help.
+const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and `formatting`. Write me one of them, or `help` to read this again."
+
+// hinted is the kind of notice that marks the hint.
+const hinted = "welcome hint"
+
+// answerWelcome has the welcome bot answer somebody who wrote to it alone.
+func (t *Turn) answerWelcome(me *User, f *MessageSent) {
+	if f.Channel != 0 || me.IsBot() || len(f.People) != 2 || !contains(f.People, WelcomeBot) {
+		return
+	}
+	asked := strings.Trim(fold(f.Body.Text), " \t\n.!?*`\"'")
+	for _, a := range welcomeAnswers {
+		for _, w := range a.words {
+			if w == asked {
+				t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: a.say})
+				return
+			}
+		}
+	}
+	if help := asked == "help" || asked == ""; help || !t.hintedIn(f.Talk) {
+		t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: welcomeHint, Kind: hinted})
+	}
+}
+
+// hintLooks is how many of a conversation's messages are looked through for the hint: who wrote so many since may well
+// get it once more.
+const hintLooks = 100
+
+func (t *Turn) hintedIn(talk TalkID) bool {
+	ids := t.by.talk[talk].ids
+	for i := ids.Len() - 1; i >= max(0, ids.Len()-hintLooks); i-- {
+		if t.extraOf(MessageID(ids.At(i))).Notice == hinted {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestErrandsSurviveKill: what was to leave the server when it was killed leaves it when it is back: a call of a bot's
+// service, a phone's notification, and the letter of an invitation.
+func TestErrandsSurviveKill(t *testing.T) {
+	up := make(chan bool) // closed when the services outside work
+	called := make(chan string, 100)
+	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		select {
+		case <-up:
+		default:
+			called <- "early " + r.URL.Path
+			<-r.Context().Done()
+			return
+		}
+		if r.URL.Path == "/bot" {
+			io.WriteString(w, `{"content": "I heard you"}`)
+		}
+		called <- r.URL.Path + " " + string(text)
+	}))
+	defer outside.Close()
+	data := filepath.Join(t.TempDir(), "data")
+	flags := []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--webhooks-allow", "127.0.0.0/8", "--push-bouncer", outside.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"}
+	p := start(t, parley(append(flags, "--smtp-host", "127.0.0.1", "--smtp-port", "1", "--smtp-tls", "none")...))
+	at := p.serving()
+	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	olive := demoPerson(t, at, "olive@example.org")
+	must := func(who *person, method, path string, form url.Values) map[string]any {
+		t.Helper()
+		a, err := who.call(method, path, form)
+		if err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return a
+	}
+	bot := must(ann, "POST", "bots", url.Values{"full_name": {"Robo"}, "short_name": {"robo"}, "bot_type": {"3"}, "payload_url": {`"` + outside.URL + `/bot"`}, "interface_type": {"1"}})
+	must(bo, "POST", "users/me/android_gcm_reg_id", url.Values{"token": {"phone"}})
+	me := must(bo, "GET", "users/me", nil)
+	must(ann, "POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])}, "content": {"for your **phone**"}})
+	must(ann, "POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", bot["user_id"])}, "content": {"for your service"}})
+	must(olive, "POST", "invites", url.Values{"invitee_emails": {"new@example.net"}, "stream_ids": {"[]"}})
+	for range 2 { // both are under way
+		select {
+		case x := <-called:
+			if !strings.HasPrefix(x, "early ") {
+				t.Fatalf("called %s", x)
+			}
+		case <-time.After(binaryPatience):
+			t.Fatal("nothing left the server")
+		}
+	}
+	p.kill()
+	close(up)
+	p = start(t, parley(flags...))
+	at = p.serving()
+	ann, bo = demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	var notified map[string]any
+	service := false
+	for notified == nil || !service {
+		select {
+		case x := <-called:
+			path, text, _ := strings.Cut(x, " ")
+			if path == "/bot" {
+				service = strings.Contains(text, "for your service")
+			} else if strings.HasSuffix(path, "/push/notify") {
+				json.Unmarshal([]byte(text), &notified)
+			}
+		case <-time.After(binaryPatience):
+			t.Fatalf("after the restart the service was told: %v, the phone: %v", service, notified)
+		}
+	}
+	load, _ := notified["gcm_payload"].(map[string]any)
+	if load["event"] != "message" || load["content"] != "for your phone" || load["recipient_type"] != "private" || load["sender_full_name"] == "" || load["user_id"] != me["user_id"] {
+		t.Errorf("the phone was told %v", load)
+	}
+	eventually(t, "the bot answers once", func() bool {
+		a := must(ann, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"}, "num_after": {"0"}, "apply_markdown": {"false"}})
+		n := 0
+		for _, m := range a["messages"].([]any) {
+			if m.(map[string]any)["content"] == "I heard you" {
+				n++
+			}
+		}
+		return n == 1
+	})
+	eventually(t, "the invitation is in the outbox", func() bool {
+		list, _ := filepath.Glob(filepath.Join(data, "outbox", "*.eml"))
+		if len(list) != 1 {
+			return false
+		}
+		text, err := os.ReadFile(list[0])
+		return err == nil && strings.Contains(string(text), "/join/") && strings.Contains(string(text), "new@example.net")
+	})
+	// What is read is taken back from the phone.
+	must(bo, "POST", "mark_all_as_read", nil)
+	for {
+		select {
+		case x := <-called:
+			if strings.Contains(x, `"event":"remove"`) {
+				if !strings.Contains(x, fmt.Sprint(load["zulip_message_id"])) {
+					t.Errorf("taken back: %s", x)
+				}
+				return
+			}
+		case <-time.After(binaryPatience):
+			t.Fatal("nothing was taken back from the phone")
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package push
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sideshow/apns2"
+	"github.com/sideshow/apns2/payload"
+	"golang.org/x/crypto/nacl/secretbox"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// Send notifies devices of one thing. What has failed for now is left over, with the error of one of them; what is
+// refused for good is logged, and not tried again.
+func (p *Pusher) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGone, err error) {
+	left = n
+	left.Tokens, left.Devices = nil, nil
+	sent := false
+	if p.c.Bouncer != "" {
+		sent = true
+		if len(n.Tokens) > 0 {
+			dead, e := p.notify(n)
+			if gone.Tokens = dead; e != nil {
+				left.Tokens, err = n.Tokens, e
+			}
+		}
+		if len(n.Devices) > 0 {
+			dead, e := p.notifyEncrypted(n)
+			if gone.Devices = dead; e != nil {
+				left.Devices, err = n.Devices, e
+			}
+		}
+	} else {
+		for _, d := range n.Tokens {
+			var e error
+			switch {
+			case d.Kind == realm.PushAPNs && p.apns != nil:
+				e = p.apple(appleNotice(n, d))
+			case d.Kind == realm.PushFCM && p.fcm != nil:
+				e = p.google(d.Token, priority(n), n.FCM)
+			default:
+				continue
+			}
+			sent = true
+			if errors.Is(e, wire.ErrNoDevice) {
+				gone.Tokens = append(gone.Tokens, d)
+			} else if e != nil {
+				left.Tokens, err = append(left.Tokens, d), e
+			}
+		}
+	}
+	if !sent {
+		return left, gone, wire.ErrNoPush
+	}
+	if err != nil {
+		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "devices", len(left.Tokens)+len(left.Devices), "error", err)
+	}
+	return left, gone, err
+}
+
+// priority: what takes notifications back must not wake a device.
+func priority(n wire.PushNotice) string {
+	if n.Remove {
+		return "normal"
+	}
+	return "high"
+}
+
+// appleNotice is a notification for one of Apple's devices. Its id follows from what it tells and to whom, so a second
+// attempt of what arrived already shows nothing new.
+func appleNotice(n wire.PushNotice, d realm.PushToken) *apns2.Notification {
+	key := sha256.Sum256([]byte(n.Key + " " + d.Token))
+	id, _ := uuid.FromBytes(key[:16]) // sixteen bytes are always one
+	out := &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App, ApnsID: id.String(), CollapseID: id.String(), Expiration: time.Now().Add(24 * time.Hour)}
+	load := payload.NewPayload().Custom("zulip", n.APNs)
+	if n.Remove {
+		out.Payload = load.Badge(0)
+		return out
+	}
+	out.Payload = load.AlertTitle(n.Alert.Title).AlertSubtitle(n.Alert.Subtitle).AlertBody(n.Alert.Body).Sound("default").Badge(0)
+	return out
+}
+
+// notify has the bouncer notify devices whose tokens it knows; it says which of them are dead.
+func (p *Pusher) notify(n wire.PushNotice) (gone []realm.PushToken, err error) {
+	android, apple := []string{}, []string{}
+	for _, d := range n.Tokens {
+		if d.Kind == realm.PushAPNs {
+			apple = append(apple, d.Token)
+		} else {
+			android = append(android, d.Token)
+		}
+	}
+	forApple, forAndroid := map[string]any{}, map[string]any{}
+	if len(apple) > 0 {
+		forApple = map[string]any{"badge": 0, "custom": map[string]any{"zulip": n.APNs}}
+		if !n.Remove {
+			forApple["alert"] = map[string]string{"title": n.Alert.Title, "subtitle": n.Alert.Subtitle, "body": n.Alert.Body}
+			forApple["sound"] = "default"
+		}
+	}
+	if len(android) > 0 {
+		forAndroid = n.FCM
+	}
+	answer, code, err := p.bouncer("notify", map[string]any{"realm_uuid": n.RealmUUID, "user_id": n.User, "apns_payload": forApple, "gcm_payload": forAndroid,
+		"gcm_options": map[string]string{"priority": priority(n)}, "android_devices": android, "apple_devices": apple})
+	if err == nil && code != "" {
+		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Deleted struct {
+			Android []string `json:"android_devices"`
+			Apple   []string `json:"apple_devices"`
+		} `json:"deleted_devices"`
+	}
+	if json.Unmarshal(answer, &said) != nil {
+		return nil, nil // it took them; that it says nothing we understand of the dead is no failure
+	}
+	for _, d := range n.Tokens {
+		dead := said.Deleted.Android
+		if d.Kind == realm.PushAPNs {
+			dead = said.Deleted.Apple
+		}
+		if slices.Contains(dead, d.Token) {
+			gone = append(gone, d)
+		}
+	}
+	return gone, nil
+}
+
+// notifyEncrypted has the bouncer pass on what it cannot read.
+func (p *Pusher) notifyEncrypted(n wire.PushNotice) (gone []realm.Device, err error) {
+	requests := []any{}
+	for _, d := range n.Devices {
+		sealed, err := seal(d.Key, n.Secret)
+		if err != nil {
+			p.log.Warn("device cannot be notified", "user", n.User.String(), "device", d.ID, "error", err)
+			continue
+		}
+		load := map[string]any{"push_key_id": *d.KeyID, "encrypted_data": sealed}
+		r := map[string]any{"token_id": *d.TokenID, "payload": load}
+		if d.TokenKind == "apns" {
+			load["aps"] = map[string]any{"mutable-content": 1, "alert": map[string]string{"title": "New notification"}}
+			r["http_headers"] = map[string]any{"apns_priority": 10, "apns_push_type": "alert"}
+			if n.Remove {
+				r["http_headers"] = map[string]any{"apns_priority": 5, "apns_push_type": "background"}
+			}
+		} else {
+			r["fcm_priority"] = priority(n)
+		}
+		requests = append(requests, r)
+	}
+	if len(requests) == 0 {
+		return nil, nil
+	}
+	answer, code, err := p.bouncer("e2ee/notify", map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
+	if err == nil && code != "" {
+		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var said struct {
+		Dead []string `json:"delete_token_ids"`
+	}
+	if json.Unmarshal(answer, &said) != nil {
+		return nil, nil
+	}
+	for _, d := range n.Devices {
+		if slices.Contains(said.Dead, *d.TokenID) {
+			gone = append(gone, d)
+		}
+	}
+	return gone, nil
+}
+
+// secretBox is the first byte of a device's key: what follows is a key of libsodium's secretbox (protocol).
+const secretBox = 0x31
+
+var errKey = errors.New("the device's key is of no kind we know")
+
+// seal encrypts a notification for a device: a fresh nonce, then the box, in base64.
+func seal(key, text []byte) (string, error) {
+	if len(key) != 33 || key[0] != secretBox {
+		return "", errKey
+	}
+	var nonce [24]byte
+	if _, err := rand.Read(nonce[:]); err != nil {
+		panic("BUG: no randomness: " + err.Error())
+	}
+	return base64.StdEncoding.EncodeToString(secretbox.Seal(nonce[:], text, &nonce, (*[32]byte)(key[1:]))), nil
+}
