@@ -1,0 +1,146 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/nacl/secretbox"
+)
+
+// refusedAs is a request that must be refused with that code.
+func refusedAs(t *testing.T, who *person, code, method, path string, form url.Values) {
+	t.Helper()
+	if a, err := who.call(method, path, form); err == nil || a["code"] != code {
+		t.Errorf("%s %s: %v %v, want %s", method, path, a, err, code)
+	}
+}
+
+func TestAnEncryptedDeviceIsTested(t *testing.T) {
+	told := make(chan string, 10)
+	bouncer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Requests []struct {
+				Payload struct {
+					Data string `json:"encrypted_data"`
+				}
+			} `json:"push_requests"`
+		}
+		json.NewDecoder(r.Body).Decode(&body)
+		for _, x := range body.Requests {
+			told <- x.Payload.Data
+		}
+		w.Write([]byte(`{"result":"success"}`))
+	}))
+	defer bouncer.Close()
+	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"))
+	at := p.serving()
+	ann, bot := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "demo-bot@example.org")
+	refusedAs(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", nil)
+	refusedAs(t, bot, "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
+	a, err := ann.call("POST", "register_client_device", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := fmt.Sprint(a["device_id"])
+	key := make([]byte, 33)
+	copy(key, "1a key of thirty-two bytes, as it is.")
+	if _, err := ann.call("POST", "mobile_push/register", url.Values{"device_id": {device}, "push_key_id": {"7"}, "push_key": {base64.StdEncoding.EncodeToString(key)}, "token_kind": {"fcm"},
+		"token_id": {"AAECAwQFBgc="}, "bouncer_public_key": {"b"}, "encrypted_push_registration": {"e"}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the test notification is taken", func() bool { // once the bouncer has the token
+		_, err := ann.call("POST", "mobile_push/e2ee/test_notification", url.Values{"device_id": {device}})
+		return err == nil
+	})
+	sealed, _ := base64.StdEncoding.DecodeString(<-told)
+	plain, ok := secretbox.Open(nil, sealed[24:], (*[24]byte)(sealed[:24]), (*[32]byte)(key[1:]))
+	var said map[string]any
+	if json.Unmarshal(plain, &said); !ok || said["type"] != "test" || said["realm_url"] != at || said["realm_name"] == nil || said["user_id"] == nil {
+		t.Errorf("the device reads %q", plain)
+	}
+	refusedAs(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", url.Values{"device_id": {"999"}})
+	// A message is told encrypted too.
+	bo := demoPerson(t, at, "bo@example.org")
+	me, _ := ann.call("GET", "users/me", nil)
+	if _, err := bo.call("POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])}, "content": {"psst"}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case x := <-told:
+		sealed, _ := base64.StdEncoding.DecodeString(x)
+		plain, _ := secretbox.Open(nil, sealed[24:], (*[24]byte)(sealed[:24]), (*[32]byte)(key[1:]))
+		said = nil
+		if json.Unmarshal(plain, &said); said["type"] != "message" || said["content"] != "psst" || said["recipient_type"] != "direct" || len(said["recipient_user_ids"].([]any)) != 2 || said["event"] != nil {
+			t.Errorf("the device reads %q", plain)
+		}
+	case <-time.After(binaryPatience):
+		t.Fatal("the device was not told of a message")
+	}
+	if a, err := ann.call("GET", "server_settings", nil); err != nil || a["push_notifications_enabled"] != true {
+		t.Errorf("server_settings: %v %v", a["push_notifications_enabled"], err)
+	}
+}
+
+func TestWithoutAPushServiceItIsSaid(t *testing.T) {
+	k := newTalk(t)
+	refusedAs(t, k.people["ann"], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "mobile_push/e2ee/test_notification", nil)
+	refusedAs(t, k.people[""], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "remotes/push/e2ee/register", url.Values{"realm_uuid": {"u"}, "token_id": {"t"}, "encrypted_push_registration": {"e"}, "bouncer_public_key": {"b"}})
+	refusedAs(t, k.people[""], "REQUEST_VARIABLE_MISSING", "POST", "remotes/push/e2ee/register", nil)
+	refusedAs(t, k.people["ann"], "UNAUTHORIZED_PRINCIPAL", "POST", "realm/test_welcome_bot_custom_message", url.Values{"welcome_message_custom_text": {"hi"}})
+	a := k.ask("olive", "POST realm/test_welcome_bot_custom_message", "welcome_message_custom_text", "Be **kind**.")
+	m := k.ask("olive", fmt.Sprintf("GET messages/%v", a["message_id"]), "apply_markdown", "false")
+	if x, _ := m["message"].(map[string]any); x["content"] != "Be **kind**." || x["sender_full_name"] != "Welcome Bot" {
+		t.Errorf("the welcome reads %v", m)
+	}
+}
+
+func TestDeletingWhatADeactivatedAccountWrote(t *testing.T) {
+	k := newTalk(t)
+	sent := k.ask("bo", "POST messages", "type", "stream", "to", "general", "topic", "x", "content", "to be gone")
+	refusedAs(t, k.people["ann"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_public_channel_messages": true}`}})
+	refusedAs(t, k.people["olive"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_profile": 1}`}})
+	if a := k.ask("olive", "DELETE users/{bo}", "actions", `{"delete_profile": true, "delete_public_channel_messages": true}`); a["result"] != "success" {
+		t.Fatalf("%v", a)
+	}
+	if u, _ := k.ask("olive", "GET users/{bo}")["user"].(map[string]any); u["full_name"] != "Deleted user" || u["is_active"] != false {
+		t.Errorf("the account reads %v", u)
+	}
+	eventually(t, "the message is deleted", func() bool {
+		_, err := k.people["olive"].call("GET", fmt.Sprintf("messages/%v", sent["id"]), nil)
+		return err != nil
+	})
+}
+
+func TestATokenLogsIn(t *testing.T) {
+	key := strings.Repeat("k", 32)
+	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--jwt-keys", "="+key))
+	at := p.serving()
+	token := func(email, key string) string {
+		enc := base64.RawURLEncoding.EncodeToString
+		text := enc([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + enc([]byte(`{"email":"`+email+`"}`))
+		mac := hmac.New(sha256.New, []byte(key))
+		mac.Write([]byte(text))
+		return text + "." + enc(mac.Sum(nil))
+	}
+	nobody := &person{at: at}
+	a, err := nobody.call("POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", key)}, "include_profile": {"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := &person{at: at, email: fmt.Sprint(a["email"]), key: fmt.Sprint(a["api_key"])}
+	me, err := ann.call("GET", "users/me", nil)
+	if profile, _ := a["user"].(map[string]any); err != nil || me["user_id"] == nil || profile["user_id"] != me["user_id"] {
+		t.Errorf("logged in as %v, the profile is %v: %v", me["user_id"], a["user"], err)
+	}
+	refusedAs(t, nobody, "BAD_REQUEST", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", strings.Repeat("x", 32))}})
+	refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("who@example.org", key)}})
+}
