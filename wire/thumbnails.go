@@ -19,7 +19,7 @@ func thumbnailFormats() []any {
 }
 
 // The errors of Files about thumbnails; an image that cannot be shown is ErrNoImage or ErrPixels.
-var ErrThumbnailsBusy = errors.New("too many thumbnails are being made")
+var ErrThumbnailsBusy = errors.New("too many pictures are being decoded")
 
 // Limits of making thumbnails in advance.
 const (

@@ -101,6 +101,8 @@ func fileError(err error, megabytes int) error {
 		return realm.Bad("Uploaded file is larger than the allowed limit of %d MiB", megabytes)
 	case errors.Is(err, ErrNoImage):
 		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Invalid image format")
+	case errors.Is(err, ErrThumbnailsBusy):
+		return realm.Refuse(realm.Busy, "BAD_REQUEST", "Server is busy")
 	case errors.Is(err, ErrPixels):
 		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Image size exceeds limit")
 	}

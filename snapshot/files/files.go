@@ -3,6 +3,8 @@
 package files
 
 import (
+	"bufio"
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -245,7 +247,15 @@ func (s *Store) Remove(hash string, used func() (bool, error)) error {
 
 // SaveAvatar scales a picture to the sizes avatars have and returns the name both files share.
 func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
-	name, img, err := readPicture(r, limit)
+	name, data, err := readPicture(r, limit)
+	if err != nil {
+		return "", err
+	}
+	if err := s.takeDecoder(); err != nil {
+		return "", err
+	}
+	defer s.giveDecoder()
+	img, err := decode(bytes.NewReader(data))
 	if err != nil {
 		return "", err
 	}
@@ -259,7 +269,15 @@ func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
 
 // SaveLogo scales a picture down until it fits a logo's place, keeping its shape.
 func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
-	name, img, err := readPicture(r, limit)
+	name, data, err := readPicture(r, limit)
+	if err != nil {
+		return "", err
+	}
+	if err := s.takeDecoder(); err != nil {
+		return "", err
+	}
+	defer s.giveDecoder()
+	img, err := decode(bytes.NewReader(data))
 	if err != nil {
 		return "", err
 	}
@@ -268,8 +286,8 @@ func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
 }
 
 // readPicture reads a picture and names it by its content.
-func readPicture(r io.Reader, limit int64) (name string, img image.Image, err error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+func readPicture(r io.Reader, limit int64) (name string, data []byte, err error) {
+	data, err = io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
 		return "", nil, fmt.Errorf("save picture: %w", err)
 	}
@@ -277,8 +295,7 @@ func readPicture(r io.Reader, limit int64) (name string, img image.Image, err er
 		return "", nil, ErrTooLarge
 	}
 	sum := sha256.Sum256(data)
-	img, err = Decode(data)
-	return hex.EncodeToString(sum[:16]), img, err
+	return hex.EncodeToString(sum[:16]), data, nil
 }
 
 // fit scales a picture down to at most width × height pixels.
@@ -290,16 +307,19 @@ func fit(img image.Image, width, height int) image.Image {
 	return out
 }
 
-// Decode reads a picture that does not claim more pixels than anybody needs.
-func Decode(data []byte) (image.Image, error) {
-	c, _, err := image.DecodeConfig(strings.NewReader(string(data)))
+// decode reads a picture that does not claim more pixels than anybody needs. The caller has taken a decoder.
+func decode(r io.ReadSeeker) (image.Image, error) {
+	c, _, err := image.DecodeConfig(bufio.NewReader(r))
 	if err != nil {
 		return nil, ErrNoImage
 	}
-	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height) > maxPixels {
+	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height)*depth(c.ColorModel) > maxDecoded {
 		return nil, ErrPixels
 	}
-	img, _, err := image.Decode(strings.NewReader(string(data)))
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	img, _, err := image.Decode(bufio.NewReader(r))
 	if err != nil {
 		return nil, ErrNoImage
 	}

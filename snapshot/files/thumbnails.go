@@ -30,17 +30,18 @@ const (
 	thumbnailGrade  = 85 // of 100: JPEG's losses do not show at this size
 )
 
-// Limits of thumbnails. One picture is decoded at a time: that may take 4 bytes for each of maxPixels, and a second.
+// Limits of thumbnails. One picture is decoded at a time, avatars and logos included: that may take 4 bytes for each of
+// maxPixels, and a second.
 const (
 	maxDecoded    = 4 * maxPixels // bytes of a decoded picture
 	maxMoving     = 100_000_000   // pixels of all pictures of one that moves, a byte each
 	maxThumbnails = 1 << 30       // bytes of all that are kept
 	maxDecoders   = 1             // pictures being decoded at once
-	maxWaiting    = 32            // requests that wait for it
+	maxWaiting    = 32            // requests that wait for it, or hold it
 )
 
-// ErrWaiting says that too many wait for thumbnails.
-var ErrWaiting = errors.New("too many thumbnails are being made")
+// ErrWaiting says that too many wait for a picture to be decoded.
+var ErrWaiting = errors.New("too many pictures are being decoded")
 
 // Thumbnail is where the thumbnail of an image is; it is made if it is not there. A picture that cannot be shown is
 // ErrNoImage or ErrPixels.
@@ -53,16 +54,29 @@ func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
 	if s.fresh(path) {
 		return path, nil
 	}
-	if s.waiting.Add(1) > maxWaiting {
-		s.waiting.Add(-1)
-		return "", ErrWaiting
+	if err := s.takeDecoder(); err != nil {
+		return "", err
 	}
-	s.decoders <- struct{}{}
-	defer func() { <-s.decoders; s.waiting.Add(-1) }()
+	defer s.giveDecoder()
 	if s.fresh(path) { // somebody else made it meanwhile
 		return path, nil
 	}
 	return path, s.makeThumbnail(hash, path, moving)
+}
+
+// takeDecoder waits until the caller may decode a picture; giveDecoder ends that.
+func (s *Store) takeDecoder() error {
+	if s.waiting.Add(1) > maxWaiting {
+		s.waiting.Add(-1)
+		return ErrWaiting
+	}
+	s.decoders <- struct{}{}
+	return nil
+}
+
+func (s *Store) giveDecoder() {
+	<-s.decoders
+	s.waiting.Add(-1)
 }
 
 // fresh reports whether a thumbnail is there, and remembers, to the day, that it was wanted.
@@ -116,19 +130,9 @@ func (s *Store) makeThumbnail(hash, path string, moving bool) (err error) {
 
 // still shrinks the first picture of a file.
 func still(f io.ReadSeeker, out io.Writer) error {
-	c, _, err := image.DecodeConfig(bufio.NewReader(f))
+	img, err := decode(f)
 	if err != nil {
-		return ErrNoImage
-	}
-	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height)*depth(c.ColorModel) > maxDecoded {
-		return ErrPixels
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
-	}
-	img, _, err := image.Decode(bufio.NewReader(f))
-	if err != nil {
-		return ErrNoImage
 	}
 	b := img.Bounds()
 	by := shrinkBy(b.Dx(), b.Dy())

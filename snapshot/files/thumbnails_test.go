@@ -2,7 +2,9 @@ package files
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/color/palette"
@@ -147,5 +149,34 @@ func TestThumbnails(t *testing.T) {
 	}
 	if _, err := os.Stat(path); err == nil || strings.HasSuffix(path, "jpg") {
 		t.Error("a thumbnail outlived its picture")
+	}
+}
+
+func TestFewPicturesAreDecodedAtOnce(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.Save("1", bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxWaiting {
+		s.waiting.Add(1) // as many as may wait do
+	}
+	if _, err := s.SaveAvatar(bytes.NewReader(picture(t, 30, 20)), 1<<20); !errors.Is(err, ErrWaiting) {
+		t.Errorf("an avatar: %v", err)
+	}
+	if _, err := s.Thumbnail(x.Hash, false); !errors.Is(err, ErrWaiting) {
+		t.Errorf("a thumbnail: %v", err)
+	}
+	s.waiting.Store(0)
+	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.waiting.Load() != 0 {
+		t.Errorf("afterwards: %v", err)
+	}
+	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0) // 40 million pixels of eight bytes
+	b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)
+	if _, err := s.SaveAvatar(bytes.NewReader(b), 5<<20); !errors.Is(err, ErrPixels) {
+		t.Errorf("a picture of 16 bits a colour: %v", err)
 	}
 }
