@@ -8,9 +8,11 @@ package search
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/document"
@@ -35,6 +37,14 @@ const (
 	fieldVersion = "v"
 )
 
+const (
+	// gather is how long texts stay in memory, in milliseconds, so that many small segments become one before they are
+	// written. A crash leaves the index behind by as much.
+	gather = 500
+	// closing is how long the disk may take with the last of them.
+	closing = 30 * time.Second
+)
+
 var standsAt = []byte("stands at")
 
 // Index is the full-text index of one organization. Any number of goroutines may search; one writes.
@@ -42,6 +52,8 @@ type Index struct {
 	dir      string
 	index    bleve.Index
 	analysis *bleve.AnalysisQueue
+	at       []byte // as written last
+	written  bool   // since it was opened
 
 	mu       sync.Mutex
 	segments map[uint64]*segment // what searching needs of each, by the segment's own id
@@ -65,8 +77,8 @@ func Open(dir string) (*Index, error) {
 func open(dir string) (*Index, error) {
 	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}}
 	var err error
-	config := map[string]any{"path": dir, "bolt_timeout": "5s", "numSnapshotsToKeep": 1,
-		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": 0}}
+	config := map[string]any{"path": dir, "bolt_timeout": "5s", "numSnapshotsToKeep": 1, "unsafe_batch": true,
+		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": gather}}
 	if x.index, err = scorch.NewScorch(scorch.Name, config, x.analysis); err != nil {
 		return nil, err
 	}
@@ -76,9 +88,23 @@ func open(dir string) (*Index, error) {
 	return x, nil
 }
 
-// Close ends the index; what was written is on disk.
+// Close ends the index when what was written is on disk.
 func (x *Index) Close() error {
-	err := x.index.Close()
+	var err error
+	if x.written {
+		b := bleve.NewBatch()
+		b.SetInternal(standsAt, x.at)
+		done := make(chan error, 1)
+		b.SetPersistedCallback(func(err error) { done <- err })
+		if err = x.index.Batch(b); err == nil {
+			select {
+			case err = <-done:
+			case <-time.After(closing):
+				err = errors.New("search index: the disk is too slow; it will be behind")
+			}
+		}
+	}
+	err = errors.Join(err, x.index.Close())
 	x.analysis.Close()
 	return err
 }
@@ -97,7 +123,8 @@ func (x *Index) At() (realm.Seq, error) {
 	return realm.Seq(binary.BigEndian.Uint64(v)), nil
 }
 
-// Write puts texts in, replaces them and takes them out, and moves to a number, all in one durable step.
+// Write puts texts in, replaces them and takes them out, and moves to a number, all in one step. They can be found at
+// once; the disk has them some gather later, or when the index is closed.
 func (x *Index) Write(at realm.Seq, docs []Doc) error {
 	b := bleve.NewBatch()
 	for i := range docs {
@@ -113,7 +140,8 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		doc.AddIDField()
 		b.Update(doc)
 	}
-	b.SetInternal(standsAt, binary.BigEndian.AppendUint64(nil, uint64(at)))
+	x.at, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true
+	b.SetInternal(standsAt, x.at)
 	if err := x.index.Batch(b); err != nil {
 		return fmt.Errorf("write search index: %w", err)
 	}

@@ -16,17 +16,26 @@ import (
 
 // Limits of a library.
 const (
-	// MaxQueued is how many texts of one organization may wait to be indexed. When more come, the queue is dropped and
-	// the index is compared with the disk instead: it costs a scan, but no memory.
-	MaxQueued = 20_000
-	// batchDocs and batchBytes bound what is written in one step.
-	batchDocs  = 1000
+	// MaxHeld is how many texts of one organization may wait in memory to be indexed, about a kilobyte each. Of those that
+	// come while so many wait only the names are kept, and the texts read when their turn comes.
+	MaxHeld = 20_000
+	// MaxQueued is how many texts may wait in all, 24 bytes each. When more come, the queue is dropped and the index is
+	// compared with the disk instead: it costs a scan, but no memory.
+	MaxQueued = 1_000_000
+	// batchDocs and batchBytes bound what is written in one step. A text costs half as much CPU among 2,000 as among 100
+	// (BenchmarkWrite); beyond that little is gained, and somebody may be waiting.
+	batchDocs  = 2000
 	batchBytes = 4 << 20
+	// replayed is how many texts are looked up in the journal before comparing with the disk is quicker.
+	replayed = 200_000
 	// patience is how long a search waits for the index to reach what the searcher has seen.
 	patience = 5 * time.Second
 	// nap lets texts gather, so that a busy organization does not write an index segment for each message. A waiting
 	// search wakes the writer.
-	nap = 100 * time.Millisecond
+	nap = time.Second
+	// leisure is how many times as long the writer rests as it wrote: while nobody searches, indexing takes a quarter of a
+	// core at most from those who send.
+	leisure = 3
 	// standEvery is how often the number is written when no text came: a start then need not read far back.
 	standEvery = time.Minute
 )
@@ -62,13 +71,27 @@ type shelf struct {
 	behind bool // the queue is not enough: compare with the disk
 	tail   bool // the journal has everything that is missing
 	busy   bool // the writer has taken the queue and not written it yet
-	queue  []realm.TextWrite
+	queue  []commit
+	queued int       // texts in queue
+	held   int       // of these, in memory
 	target realm.Seq // what is on disk
 	at     realm.Seq // what can be searched
 	stored realm.Seq // what the index itself remembers
 	failed error
 	moved  chan struct{} // closed when at moves
 	topics topics
+}
+
+// commit is the texts of one batch of facts.
+type commit struct {
+	upto  realm.Seq // the newest fact
+	texts []text
+}
+
+// text is what is to be indexed; away means that it was not kept in memory.
+type text struct {
+	realm.TextWrite
+	away bool
 }
 
 // OpenLibrary keeps the indexes below a directory.
@@ -117,15 +140,51 @@ func (l *Library) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
 	}
 	s.target = upto
 	switch {
+	case s.failed != nil:
+		return
 	case len(texts) == 0 && len(s.queue) == 0 && !s.behind && !s.busy && s.failed == nil:
 		s.move(upto)
 		return
-	case len(s.queue)+len(texts) > MaxQueued:
-		s.queue, s.behind, s.tail = nil, true, false
+	case s.queued+len(texts) > MaxQueued:
+		s.drop()
+		s.behind, s.tail = true, false
 	default:
-		s.queue = append(s.queue, texts...)
+		c := commit{upto, make([]text, len(texts))}
+		for i, t := range texts {
+			c.texts[i] = text{TextWrite: t}
+			if s.held >= MaxHeld && t.Body != nil {
+				c.texts[i].Body, c.texts[i].away = nil, true
+			} else {
+				s.held++
+			}
+		}
+		s.queue, s.queued = append(s.queue, c), s.queued+len(texts)
 	}
 	l.signal()
+}
+
+func (s *shelf) drop() { s.queue, s.queued, s.held = nil, 0, 0 }
+
+// take hands out the oldest commits, as many as make a batch, and the number at which the index stands with them. All
+// of them if all is set. l.mu is held.
+func (s *shelf) take(all bool) (texts []text, at realm.Seq) {
+	n := 0
+	for ; n < len(s.queue) && (all || len(texts) < batchDocs); n++ {
+		texts = append(texts, s.queue[n].texts...)
+		at = s.queue[n].upto
+		s.queue[n].texts = nil
+	}
+	s.queue = s.queue[n:]
+	s.queued -= len(texts)
+	for i := range texts {
+		if !texts[i].away {
+			s.held--
+		}
+	}
+	if len(s.queue) == 0 {
+		s.queue, at = nil, s.target
+	}
+	return texts, at
 }
 
 func (l *Library) signal() {
@@ -167,23 +226,40 @@ func (l *Library) work() {
 		case <-l.stop:
 			stopping = true
 		}
-		l.eachShelf(l.catchUp)
+		began, more := time.Now(), false
+		l.eachShelf(func(s *shelf) {
+			for l.catchUp(s) {
+				if more = true; !stopping {
+					break
+				}
+			}
+		})
 		if stopping {
 			l.eachShelf(l.stand)
 			return
 		}
-		l.rest()
+		if more {
+			l.signal()
+		}
+		l.rest(max(leisure*time.Since(began), nap))
 	}
 }
 
 // rest lets texts gather unless somebody waits for them.
-func (l *Library) rest() {
-	t := time.NewTimer(nap)
+func (l *Library) rest(d time.Duration) {
+	t := time.NewTimer(d)
 	defer t.Stop()
+	woken := false
+	defer func() {
+		if woken {
+			l.signal() // it is still to be done
+		}
+	}()
 	for {
 		l.mu.Lock()
 		hurry := l.hurry
 		l.hurry = false
+		woken = woken || hurry
 		l.mu.Unlock()
 		if hurry {
 			return
@@ -194,18 +270,7 @@ func (l *Library) rest() {
 		case <-l.stop:
 			return
 		case <-l.wake:
-			defer l.signal() // it is still to be done
-			l.mu.Lock()
-			hurry := l.hurry
-			l.mu.Unlock()
-			if hurry {
-				return
-			}
-			select {
-			case <-t.C:
-			case <-l.stop:
-			}
-			return
+			woken = true
 		}
 	}
 }
@@ -232,61 +297,60 @@ func (l *Library) stand(s *shelf) {
 	}
 }
 
-// catchUp indexes everything that waits for one organization.
-func (l *Library) catchUp(s *shelf) {
-	for {
-		l.mu.Lock()
-		queue, target, behind, tail := s.queue, s.target, s.behind, s.tail
-		s.queue, s.behind, s.tail = nil, false, false
-		s.busy = len(queue) > 0 || behind
-		busy := s.busy
-		l.mu.Unlock()
-		if !busy {
-			return
-		}
-		var err error
-		switch {
-		case tail:
-			if err = l.replay(s, target); err == nil {
-				err = l.write(s, target, queue)
-				break
-			}
-			l.log.Info("the journal does not reach back to the search index; comparing with the texts", "realm", s.id, "reason", err)
-			fallthrough
-		case behind:
-			err = l.compare(s, target)
-			if err == nil {
-				err = l.write(s, target, queue)
-			}
-		default:
-			err = l.write(s, target, queue)
-		}
-		if err == nil {
-			err = s.index.Warm()
-		}
-		if !l.note(s, target, err) {
-			return
-		}
+// catchUp indexes the next texts that wait for one organization, and reports whether there are more.
+func (l *Library) catchUp(s *shelf) (more bool) {
+	l.mu.Lock()
+	behind, tail := s.behind, s.tail
+	texts, target := s.take(behind)
+	s.behind, s.tail = false, false
+	s.busy = len(texts) > 0 || behind
+	busy := s.busy
+	l.mu.Unlock()
+	if !busy {
+		return false
 	}
+	var err error
+	switch {
+	case tail:
+		if err = l.replay(s, target); err == nil {
+			err = l.write(s, target, texts)
+			break
+		}
+		l.log.Info("the journal does not reach back to the search index; comparing with the texts", "realm", s.id, "reason", err)
+		fallthrough
+	case behind:
+		err = l.compare(s, target)
+		if err == nil {
+			err = l.write(s, target, texts)
+		}
+	default:
+		err = l.write(s, target, texts)
+	}
+	if err == nil {
+		err = s.index.Warm()
+	}
+	return l.note(s, target, err)
 }
 
-// note says how far an index is, or that it failed: then it is left as it is until the next start.
-func (l *Library) note(s *shelf, at realm.Seq, err error) bool {
+// note says how far an index is, or that it failed: then it is left as it is until the next start. It reports whether
+// there is more to write.
+func (l *Library) note(s *shelf, at realm.Seq, err error) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		s.failed, s.queue = err, nil
+		s.failed = err
+		s.drop()
 		l.log.Error("search index", "realm", s.id, "error", err)
 		close(s.moved)
 		s.moved = make(chan struct{})
 		return false
 	}
 	s.stored, s.busy = at, false
-	if len(s.queue) == 0 && !s.behind {
+	if more = len(s.queue) > 0 || s.behind; !more {
 		at = s.target // what came since was no text
 	}
 	s.move(at)
-	return true
+	return more
 }
 
 // batch gathers documents and writes them when there are enough.
@@ -312,7 +376,7 @@ func (b *batch) flush(at realm.Seq) error {
 }
 
 // write indexes texts in the order they were written: only the last word on each message counts.
-func (l *Library) write(s *shelf, target realm.Seq, texts []realm.TextWrite) error {
+func (l *Library) write(s *shelf, target realm.Seq, texts []text) error {
 	last := map[realm.MessageID]int{}
 	for i, t := range texts {
 		// The erasure of an old version, an edit history cut short, says nothing about the message.
@@ -326,7 +390,14 @@ func (l *Library) write(s *shelf, target realm.Seq, texts []realm.TextWrite) err
 			continue
 		}
 		d := Doc{Ref: t.Ref, Gone: t.Body == nil}
-		if t.Body != nil {
+		if t.away {
+			body, ok, err := l.disk.Text(s.id, t.Ref)
+			if err != nil {
+				return err
+			}
+			d.Gone, t.Body = !ok, &body // it may have been erased since, which is still to come
+		}
+		if !d.Gone {
 			d.Text = l.plain(*t.Body)
 		}
 		if err := b.add(d); err != nil {
@@ -356,8 +427,8 @@ func (l *Library) replay(s *shelf, target realm.Seq) error {
 				gone[ref.Message] = true
 			}
 		}
-		if len(refs) > 10*MaxQueued {
-			return fmt.Errorf("more than %d texts are missing", 10*MaxQueued)
+		if len(refs) > replayed {
+			return fmt.Errorf("more than %d texts are missing", replayed)
 		}
 		return nil
 	})

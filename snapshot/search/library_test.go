@@ -73,6 +73,16 @@ func (d *shelfDisk) sent(id realm.MessageID, text string) []realm.TextWrite {
 	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
 }
 
+// erased takes a message's text away.
+func (d *shelfDisk) erased(id realm.MessageID) []realm.TextWrite {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ref := realm.BodyRef{Message: id}
+	delete(d.texts, ref)
+	d.journal = append(d.journal, &realm.Ticked{})
+	return []realm.TextWrite{{Ref: ref}}
+}
+
 func (d *shelfDisk) last() realm.Seq { return d.from + realm.Seq(len(d.journal)) }
 
 func library(t *testing.T, dir string, d *shelfDisk) *Library {
@@ -157,9 +167,15 @@ func TestLibraryQueueIsBounded(t *testing.T) {
 	for len(many) <= MaxQueued {
 		many = append(many, many...)
 	}
+	l.Feed(1, d.last(), many[:2*MaxHeld])
+	l.mu.Lock()
+	if n := l.shelves[1].held; n > MaxHeld {
+		t.Errorf("%d texts wait in memory, more than %d", n, MaxHeld)
+	}
+	l.mu.Unlock()
 	l.Feed(1, d.last(), many)
 	l.mu.Lock()
-	if n := len(l.shelves[1].queue); n > MaxQueued {
+	if n := l.shelves[1].queued; n > MaxQueued {
 		t.Errorf("%d texts wait, more than %d", n, MaxQueued)
 	}
 	l.mu.Unlock()
@@ -168,4 +184,33 @@ func TestLibraryQueueIsBounded(t *testing.T) {
 		want[i] = int64(i + 1)
 	}
 	finds(t, l, d.last(), "apple", want...)
+}
+
+// Texts that came while too many waited in memory are read from the disk when their turn comes; what was erased in the
+// meantime is not found, and each search finds all that was there before it.
+func TestLibraryReadsWhatItDidNotKeep(t *testing.T) {
+	d := &shelfDisk{texts: map[realm.BodyRef]string{}}
+	l := library(t, t.TempDir(), d)
+	defer l.Close()
+	feed := func(texts []realm.TextWrite) { l.Feed(1, d.last(), texts) }
+	feed(d.sent(1, "apple"))
+	finds(t, l, d.last(), "apple", 1)
+	var fill []realm.TextWrite
+	one := d.sent(2, "pear")
+	for range MaxHeld {
+		fill = append(fill, one...)
+	}
+	feed(fill)
+	for id := realm.MessageID(3); id <= 5; id++ {
+		feed(d.sent(id, "apple"))
+	}
+	feed(d.erased(4))
+	finds(t, l, d.last(), "apple", 1, 3, 5)
+	finds(t, l, d.last(), "pear", 2)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.shelves[1]
+	if s.held != 0 || s.queued != 0 {
+		t.Errorf("%d texts in memory and %d in all wait for nobody", s.held, s.queued)
+	}
 }

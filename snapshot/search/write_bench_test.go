@@ -1,0 +1,56 @@
+package search
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// BenchmarkWrite is what keeping a message's text searchable costs in CPU time, all goroutines counted, when so many
+// texts are written at a time: go test ./snapshot/search -run XXX -bench Write -benchtime 50000x
+func BenchmarkWrite(b *testing.B) {
+	r := rand.New(rand.NewSource(1))
+	words := vocabulary(r, 60_000)
+	zipf := rand.NewZipf(r, 1.1, 20, uint64(len(words)-1))
+	for _, size := range []int{50, 500, 2000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			x, err := Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			docs := make([]Doc, b.N)
+			for i := range docs {
+				var text strings.Builder
+				for range 5 + r.Intn(25) {
+					text.WriteString(words[zipf.Uint64()])
+					text.WriteByte(' ')
+				}
+				docs[i] = doc(realm.MessageID(i+1), text.String())
+			}
+			before := cpu(b)
+			b.ResetTimer()
+			for at := 0; at < b.N; at += size {
+				if err := x.Write(realm.Seq(at+1), docs[at:min(at+size, b.N)]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := x.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "us-cpu/text")
+		})
+	}
+}
+
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
