@@ -316,7 +316,7 @@ const taleSteps = 140
 
 func (x *tale) play() string {
 	x.open()
-	for _, u := range x.base.people {
+	for _, u := range x.base.people[:[]int{2, 4, 3}[x.seed%3]] { // the others come later: nobody in their shards listens
 		x.register(u, realm.MaxIdle)
 	}
 	for range taleSteps {
@@ -523,7 +523,10 @@ func (x *tale) act() {
 	if n := len(x.said); n > 0 {
 		old = x.said[x.random.IntN(n)]
 	}
+	away := !slices.ContainsFunc(x.queues, func(q *taleQueue) bool { return q.user == u })
 	switch k := x.random.IntN(24); {
+	case away && k < 4:
+		x.register(u, 86400)
 	case k < 10 || old == nil || old.id == 0 && k < 16:
 		x.say(u)
 	case k < 12:
