@@ -2,6 +2,7 @@ package realm
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -286,17 +287,20 @@ func (p *editing) inTime(t *Turn) error {
 		seen = Both(seen, t.rowsOf(p.me.ID))
 	}
 	total, allowed, first := seen.Len(), 0, MessageID(0)
-	for at := total - 1; at >= 0; at-- {
-		id := MessageID(seen.At(at))
-		sent, late := int64(t.message(id).time), false
-		for _, l := range limits {
-			late = late || p.late(t, sent, l)
-		}
-		if late {
-			break // older ones are too old as well
-		}
-		allowed, first = allowed+1, id
+	late := func(id int64) bool {
+		sent := int64(t.message(MessageID(id)).time)
+		return slices.ContainsFunc(limits, func(l string) bool { return p.late(t, sent, l) })
 	}
+	if oldest, ok := seen.Min(); ok && !late(oldest) {
+		return nil // times rise with ids
+	}
+	seen.eachBackward(func(id int64) bool {
+		if late(id) {
+			return false // older ones are too old as well
+		}
+		allowed, first = allowed+1, MessageID(id)
+		return true
+	})
 	switch allowed {
 	case total:
 		return nil

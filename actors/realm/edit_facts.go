@@ -186,10 +186,10 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	r.replace(v)
 	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
 	after := v.TopicName
+	rows := moving{Realm: r, left: v.IDs.Len()}
 	v.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
-		m := r.changeMessage(id)
-		e := r.changeExtra(id)
+		m, e := rows.change(id)
 		if f.Content == nil || id != f.Message {
 			rev := Revision{User: f.User, At: f.At}
 			if v.TopicChanged {
@@ -202,7 +202,7 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			if v.From != v.To {
 				rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
 			}
-			e.History = append(e.History, rev)
+			rows.revise(e, rev)
 		}
 		if !v.Toggle {
 			e.Moved = f.At
@@ -222,6 +222,49 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	})
 }
 
+// moving is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, and
+// further rows and their first revisions are made many at a time.
+type moving struct {
+	*Realm
+	left   int // messages to come
+	number int64
+	row    *messageBlock
+	extras []MessageExtra
+	first  []Revision
+}
+
+// atOnce is how many rows moving makes at a time: few enough that one that stays behind holds little memory.
+const atOnce = 64
+
+func (x *moving) change(id MessageID) (*message, *MessageExtra) {
+	if n := int64(id) / blockSize; x.row == nil || n != x.number {
+		x.number, x.row = n, x.blocks.change(n)
+	}
+	m := &x.row.m[id%blockSize]
+	if m.bits&bitExtra == 0 {
+		if len(x.extras) == 0 {
+			x.extras = make([]MessageExtra, min(atOnce, x.left))
+		}
+		m.bits |= bitExtra
+		x.Realm.extras.put(id, &x.extras[0])
+		x.extras = x.extras[1:]
+	}
+	x.left--
+	return m, x.Realm.extras.change(id)
+}
+
+func (x *moving) revise(e *MessageExtra, rev Revision) {
+	if e.History != nil {
+		e.History = append(e.History, rev)
+		return
+	}
+	if len(x.first) == 0 {
+		x.first = make([]Revision, min(atOnce, x.left+1))
+	}
+	x.first[0] = rev
+	e.History, x.first = x.first[:1:1], x.first[1:]
+}
+
 // replace takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
 func (r *Realm) replace(v *MessageMove) {
 	from, to := r.by.channel[v.From], r.by.channel[v.To]
@@ -229,7 +272,8 @@ func (r *Realm) replace(v *MessageMove) {
 		return
 	}
 	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
-	if next == nil {
+	fresh := next == nil
+	if fresh {
 		next = &topicIndex{participants: map[uint32]uint32{}}
 		to.topics[fold(v.TopicName)] = next
 	}
@@ -239,6 +283,11 @@ func (r *Realm) replace(v *MessageMove) {
 	}
 	old.ids.Subtract(v.IDs)
 	next.ids.Union(v.IDs)
+	if fresh && old.ids.Empty() { // the whole topic goes: who took part in it goes with it
+		next.participants, old.participants = old.participants, next.participants
+		delete(from.topics, fold(v.FromTopic))
+		return
+	}
 	move := func(u UserID) {
 		old.leave(u)
 		next.participants[uint32(u)]++

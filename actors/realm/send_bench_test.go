@@ -108,10 +108,11 @@ func BenchmarkMoveTopic(b *testing.B) {
 				last = play(me, func(t *Turn) (any, error) { return say(all, "a", "hi").Decide(t) }).(Sent).ID
 			}
 			names := [2]string{"b", "a"}
-			b.ResetTimer()
-			for i := range b.N {
+			i := 0
+			measure(b, func() {
 				play(me, func(t *Turn) (any, error) { return retopic(last, MoveAll, names[i%2]).Decide(t) })
-			}
+				i++
+			})
 		})
 	}
 }
