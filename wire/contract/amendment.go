@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+
+	"parley/wire/shape"
 )
 
 // change says what an amendment does to the place it names.
@@ -55,18 +57,18 @@ func (a amendment) schema() (string, bool) {
 }
 
 // apply changes fields at path below s.
-func (a amendment) apply(s *shape, path string, named func(string) (*shape, error)) error {
-	at, err := s.own(path)
+func (a amendment) apply(s *shape.Shape, path string, named func(string) (*shape.Shape, error)) error {
+	at, err := s.Own(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
-	at.fields = maps.Clone(at.fields)
-	if at.fields == nil {
-		at.fields = map[string]field{}
+	at.Fields = maps.Clone(at.Fields)
+	if at.Fields == nil {
+		at.Fields = map[string]shape.Field{}
 	}
 	if a.change == loosen {
-		for name, f := range at.fields {
-			at.fields[name] = field{shape: f.shape, optional: true}
+		for name, f := range at.Fields {
+			at.Fields[name] = shape.Field{Shape: f.Shape, Optional: true}
 		}
 		return nil
 	}
@@ -78,28 +80,28 @@ func (a amendment) apply(s *shape, path string, named func(string) (*shape, erro
 	return nil
 }
 
-func (a amendment) one(at *shape, name string, named func(string) (*shape, error)) error {
+func (a amendment) one(at *shape.Shape, name string, named func(string) (*shape.Shape, error)) error {
 	name, optional := strings.CutSuffix(name, "?")
-	old, there := at.fields[name]
+	old, there := at.Fields[name]
 	if !there && a.change != add {
 		return fmt.Errorf("no field %q", name)
 	}
 	if a.change == drop {
-		delete(at.fields, name)
+		delete(at.Fields, name)
 		return nil
 	}
-	typ, err := parse(a.Type, named)
+	typ, err := shape.Parse(a.Type, named)
 	if err != nil {
 		return err
 	}
-	f := field{shape: typ, listed: !optional, optional: optional}
+	f := shape.Field{Shape: typ, Listed: !optional, Optional: optional}
 	if a.change == variant {
 		f = old
-		if len(f.shape.either) == 0 {
-			f.shape = &shape{either: []*shape{f.shape}}
+		if len(f.Shape.Either) == 0 {
+			f.Shape = &shape.Shape{Either: []*shape.Shape{f.Shape}}
 		}
-		f.shape = merge(f.shape, &shape{either: []*shape{typ}, nullable: typ.nullable})
+		f.Shape = shape.Merge(f.Shape, &shape.Shape{Either: []*shape.Shape{typ}, Nullable: typ.Nullable})
 	}
-	at.fields[name] = f
+	at.Fields[name] = f
 	return nil
 }

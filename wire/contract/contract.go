@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"parley/wire/shape"
 )
 
 // FeatureLevel is the level the amended description stands for.
@@ -28,7 +30,7 @@ var ErrNoDescription = errors.New("the protocol's description is not here: set P
 // A Contract is safe for concurrent use.
 type Contract struct {
 	routes    []route
-	events    map[string][]*shape // by type, or type/op
+	events    map[string][]*shape.Shape // by type, or type/op
 	fields    []registerField
 	settings  []registerField
 	endpoints []Endpoint
@@ -40,7 +42,7 @@ type route struct {
 	method   string
 	segments []string // of the path; {name} stands for anything
 	name     string   // as the findings call it
-	answer   *shape
+	answer   *shape.Shape
 }
 
 // Shared gives the folder of the protocol's description, or ErrNoDescription.
@@ -89,7 +91,7 @@ func Load() (*Contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Contract{events: map[string][]*shape{}, uses: uses{seen: map[int]int{}}}
+	c := &Contract{events: map[string][]*shape.Shape{}, uses: uses{seen: map[int]int{}}}
 	if err := c.readPaths(d); err != nil {
 		return nil, err
 	}
@@ -122,11 +124,11 @@ func (c *Contract) readPaths(d *description) error {
 			}
 			c.add(strings.ToUpper(method), path, s)
 			if path == "/events" && method == "get" {
-				events, err := s.find("events[]")
+				events, err := s.Find("events[]")
 				if err != nil {
 					return err
 				}
-				for _, e := range events.either {
+				for _, e := range events.Either {
 					c.addEvent(e)
 				}
 			}
@@ -135,7 +137,7 @@ func (c *Contract) readPaths(d *description) error {
 	return nil
 }
 
-func (c *Contract) add(method, path string, answer *shape) {
+func (c *Contract) add(method, path string, answer *shape.Shape) {
 	own := *answer
 	for i, r := range c.routes {
 		if r.name == method+" "+path {
@@ -147,10 +149,10 @@ func (c *Contract) add(method, path string, answer *shape) {
 }
 
 // addEvent files an event's shape under its type and op, whose only allowed values it holds.
-func (c *Contract) addEvent(e *shape) {
-	key := e.fields["type"].shape.enum[0]
-	if op, ok := e.fields["op"]; ok {
-		key += "/" + op.shape.enum[0]
+func (c *Contract) addEvent(e *shape.Shape) {
+	key := e.Fields["type"].Shape.Enum[0]
+	if op, ok := e.Fields["op"]; ok {
+		key += "/" + op.Shape.Enum[0]
 	}
 	own := *e
 	c.events[key] = append(c.events[key], &own)
@@ -173,20 +175,20 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 	key, path, _ := strings.Cut(rest, " ")
 	switch {
 	case a.change == answer:
-		s, err := parse(a.Type, d.named)
+		s, err := shape.Parse(a.Type, d.named)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
-		envelope, err := parse("{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}", nil)
+		envelope, err := shape.Parse("{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}", nil)
 		if err != nil {
 			return err
 		}
-		if said, ok := s.fields["msg"]; ok {
-			envelope.fields["msg"] = said
+		if said, ok := s.Fields["msg"]; ok {
+			envelope.Fields["msg"] = said
 		}
-		c.add(first, key, merge(envelope, s))
+		c.add(first, key, shape.Merge(envelope, s))
 	case a.change == event:
-		s, err := parse(a.Type, d.named)
+		s, err := shape.Parse(a.Type, d.named)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
@@ -195,11 +197,11 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 		if hasOp {
 			head = fmt.Sprintf("{id: int, type: '%s', op: '%s'}", typ, op)
 		}
-		envelope, err := parse(head, nil)
+		envelope, err := shape.Parse(head, nil)
 		if err != nil {
 			return err
 		}
-		c.addEvent(merge(envelope, s))
+		c.addEvent(shape.Merge(envelope, s))
 	case a.change == retire:
 		delete(c.events, key)
 	case first == "event":
@@ -229,13 +231,13 @@ func (c *Contract) Answer(method, path string, status int, body []byte) error {
 	}
 	v, err := decode(body)
 	if err != nil {
-		return Findings{{where, "", "type", "not JSON: " + err.Error()}}
+		return Findings{found(where, "", "type", "not JSON: "+err.Error())}
 	}
 	if status == http.StatusOK {
 		if r == nil {
-			return Findings{{where, "", "unknown", "no such endpoint in the contract"}}
+			return Findings{found(where, "", "unknown", "no such endpoint in the contract")}
 		}
-		return c.accept(r.answer.check(where, "", v)).err()
+		return c.accept(r.answer.Check(where, "", v)).Err()
 	}
 	object, _ := v.(map[string]any)
 	code, _ := object["code"].(string)
@@ -244,7 +246,7 @@ func (c *Contract) Answer(method, path string, status int, body []byte) error {
 		return err
 	}
 	where = fmt.Sprintf("%s: %d %s", where, status, code)
-	return c.accept(s.check(where, "", v)).err()
+	return c.accept(s.Check(where, "", v)).Err()
 }
 
 // below is a path as called without its query and prefix, slashes that clients double made one.
@@ -268,12 +270,14 @@ func (c *Contract) Route(method, path string) string {
 }
 
 // route finds the operation for a path: a literal segment beats a {name}, digits beat letters for an {…_id}.
-func (c *Contract) route(method, path string) *route {
+func (c *Contract) route(method, path string) *route { return pick(c.routes, method, path) }
+
+func pick(routes []route, method, path string) *route {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	var best *route
 	bestScore := -1
-	for i := range c.routes {
-		r := &c.routes[i]
+	for i := range routes {
+		r := &routes[i]
 		if r.method != method {
 			continue
 		}
@@ -313,7 +317,7 @@ func match(pattern, segments []string) int {
 func (c *Contract) Event(raw []byte) error {
 	v, err := decode(raw)
 	if err != nil {
-		return Findings{{"event", "", "type", "not JSON: " + err.Error()}}
+		return Findings{found("event", "", "type", "not JSON: "+err.Error())}
 	}
 	object, _ := v.(map[string]any)
 	key, _ := object["type"].(string)
@@ -322,9 +326,9 @@ func (c *Contract) Event(raw []byte) error {
 	}
 	forms := c.events[key]
 	if len(forms) == 0 {
-		return c.accept(Findings{{"event " + key, "", "unknown", "no such event: " + sample(v)}}).err()
+		return c.accept(Findings{found("event "+key, "", "unknown", "no such event: "+shape.Sample(v))}).Err()
 	}
-	return c.accept((&shape{either: forms}).check("event "+key, "", v)).err()
+	return c.accept((&shape.Shape{Either: forms}).Check("event "+key, "", v)).Err()
 }
 
 // Register checks the answer to a registration that named no event types: every field must be there.
@@ -332,9 +336,9 @@ func (c *Contract) Register(raw []byte) error {
 	v, err := decode(raw)
 	object, ok := v.(map[string]any)
 	if !ok {
-		return Findings{{"POST /register", "", "type", fmt.Sprintf("not a JSON object: %v", err)}}
+		return Findings{found("POST /register", "", "type", fmt.Sprintf("not a JSON object: %v", err))}
 	}
-	out := c.route(http.MethodPost, "/register").answer.check("POST /register", "", v)
+	out := c.route(http.MethodPost, "/register").answer.Check("POST /register", "", v)
 	seen := map[string]bool{}
 	for _, f := range out {
 		seen[f.Path] = true
@@ -350,7 +354,7 @@ func (c *Contract) Register(raw []byte) error {
 			out = append(out, f)
 		}
 	}
-	return c.accept(out).err()
+	return c.accept(out).Err()
 }
 
 func missing(prefix string, fields []registerField, object map[string]any) Findings {
@@ -359,9 +363,9 @@ func missing(prefix string, fields []registerField, object map[string]any) Findi
 		v, there := object[f.name]
 		switch {
 		case !there && !f.optional && !(prefix == "realm_user_settings_defaults." && f.personal):
-			out = append(out, Finding{"POST /register", prefix + f.name, "missing", "missing (" + f.typ + ")"})
+			out = append(out, found("POST /register", prefix+f.name, "missing", "missing ("+f.typ+")"))
 		case there && !f.fits(v):
-			out = append(out, Finding{"POST /register", prefix + f.name, "type", sample(v) + ", want " + f.typ})
+			out = append(out, found("POST /register", prefix+f.name, "type", shape.Sample(v)+", want "+f.typ))
 		}
 	}
 	return out

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/wire/shape"
 )
 
 func load(t *testing.T) *Contract {
@@ -85,29 +87,29 @@ func TestEveryListedEventHasASchema(t *testing.T) {
 
 func TestRegisterFieldsAreKnownBothWays(t *testing.T) {
 	c := load(t)
-	var register *shape
+	var register *shape.Shape
 	for _, r := range c.routes {
 		if r.name == "POST /register" {
 			register = r.answer
 		}
 	}
-	both := func(what string, s *shape, fields []registerField, also ...string) {
+	both := func(what string, s *shape.Shape, fields []registerField, also ...string) {
 		t.Helper()
 		names := also
 		for _, f := range fields {
 			names = append(names, f.name)
-			if _, ok := s.fields[f.name]; !ok {
+			if _, ok := s.Fields[f.name]; !ok {
 				t.Errorf("%s: %s is listed, but has no schema", what, f.name)
 			}
 		}
-		for name := range s.fields {
+		for name := range s.Fields {
 			if !slices.Contains(names, name) {
 				t.Errorf("%s: %s has a schema, but is not listed", what, name)
 			}
 		}
 	}
 	both("register", register, c.fields, "can_subscribe_other_users", "receives_typing_notifications")
-	settings, err := register.find("user_settings")
+	settings, err := register.Find("user_settings")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +146,7 @@ func TestDescriptionFitsItsExamples(t *testing.T) {
 					t.Fatal(err)
 				}
 				checked++
-				for _, f := range s.check(strings.ToUpper(method)+" "+path, "", v) {
+				for _, f := range s.Check(strings.ToUpper(method)+" "+path, "", v) {
 					if f.What != "missing" { // examples are shortened
 						t.Error(f)
 					}
@@ -328,7 +330,7 @@ func TestAmendmentsNameTheirLevelAndTakeHold(t *testing.T) {
 }
 
 func TestNotation(t *testing.T) {
-	s, err := parse("{a: int, b?: [str?], c: 'x' | 'y', *: num | bool}", nil)
+	s, err := shape.Parse("{a: int, b?: [str?], c: 'x' | 'y', *: num | bool}", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,12 +348,12 @@ func TestNotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fs := s.check("", "", v); len(fs) != want {
+		if fs := s.Check("", "", v); len(fs) != want {
 			t.Errorf("%s: %v, want %d findings", raw, fs, want)
 		}
 	}
 	for _, bad := range []string{"", "{a int}", "[int", "int int", "{a: }"} {
-		if _, err := parse(bad, nil); err == nil {
+		if _, err := shape.Parse(bad, nil); err == nil {
 			t.Errorf("%q parsed", bad)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"parley/wire/shape"
 )
 
 // A description is the OpenAPI file, read into shapes as they are asked for.
@@ -14,7 +16,7 @@ type description struct {
 	schemas    map[string]any
 	responses  map[string]any
 	paths      map[string]any
-	known      map[string]*shape
+	known      map[string]*shape.Shape
 	amend      map[string][]amendment // by the schema they change
 	unresolved []string
 }
@@ -44,7 +46,7 @@ func readDescription(path string, amendments []amendment) (*description, error) 
 		schemas:   file.Components.Schemas,
 		responses: file.Components.Responses,
 		paths:     file.Paths,
-		known:     map[string]*shape{},
+		known:     map[string]*shape.Shape{},
 		amend:     map[string][]amendment{},
 	}
 	for _, a := range amendments {
@@ -56,14 +58,14 @@ func readDescription(path string, amendments []amendment) (*description, error) 
 }
 
 // named gives the shape of a schema, amended.
-func (d *description) named(name string) (*shape, error) {
+func (d *description) named(name string) (*shape.Shape, error) {
 	if s, ok := d.known[name]; ok {
 		return s, nil
 	}
-	var s *shape
+	var s *shape.Shape
 	rest := d.amend[name]
 	if len(rest) > 0 && rest[0].change == define {
-		made, err := parse(rest[0].Type, d.named)
+		made, err := shape.Parse(rest[0].Type, d.named)
 		if err != nil {
 			return nil, err
 		}
@@ -85,55 +87,55 @@ func (d *description) named(name string) (*shape, error) {
 	return s, nil
 }
 
-func (d *description) shape(raw any) *shape {
+func (d *description) shape(raw any) *shape.Shape {
 	m, ok := raw.(map[string]any)
 	if !ok {
-		return &shape{}
+		return &shape.Shape{}
 	}
 	if ref, ok := m["$ref"].(string); ok {
 		s, err := d.named(ref[strings.LastIndex(ref, "/")+1:])
 		if err != nil {
 			d.unresolved = append(d.unresolved, err.Error())
-			return &shape{}
+			return &shape.Shape{}
 		}
 		return s
 	}
-	s := &shape{}
-	s.kind, _ = m["type"].(string)
-	s.nullable, _ = m["nullable"].(bool)
+	s := &shape.Shape{}
+	s.Kind, _ = m["type"].(string)
+	s.Nullable, _ = m["nullable"].(bool)
 	for _, e := range list(m["enum"]) {
 		if text, ok := e.(string); ok {
-			s.enum = append(s.enum, text)
+			s.Enum = append(s.Enum, text)
 		}
 	}
 	if _, isArray := m["items"]; isArray {
-		s.items = d.shape(m["items"])
+		s.Items = d.shape(m["items"])
 	}
 	switch more := m["additionalProperties"].(type) {
 	case bool:
-		s.closed = !more
+		s.Closed = !more
 	case map[string]any:
-		s.others = d.shape(more)
+		s.Others = d.shape(more)
 	}
 	if props, ok := m["properties"].(map[string]any); ok {
-		s.fields = map[string]field{}
+		s.Fields = map[string]shape.Field{}
 		for name, p := range props {
-			s.fields[name] = field{shape: d.shape(p), optional: absent.MatchString(words(p))}
+			s.Fields[name] = shape.Field{Shape: d.shape(p), Optional: absent.MatchString(words(p))}
 		}
 		for _, name := range forkFields {
-			delete(s.fields, name)
+			delete(s.Fields, name)
 		}
 	}
 	for _, branch := range list(m["allOf"]) {
-		s = merge(s, d.shape(branch))
+		s = shape.Merge(s, d.shape(branch))
 	}
 	for _, branch := range list(m["oneOf"]) {
-		s.either = append(s.either, d.shape(branch))
+		s.Either = append(s.Either, d.shape(branch))
 	}
 	for _, name := range list(m["required"]) {
-		if f, ok := s.fields[name.(string)]; ok {
-			f.listed = true
-			s.fields[name.(string)] = f
+		if f, ok := s.Fields[name.(string)]; ok {
+			f.Listed = true
+			s.Fields[name.(string)] = f
 		}
 	}
 	return s
@@ -154,7 +156,7 @@ func words(raw any) string {
 }
 
 // success gives the shape of the 200 answer of an operation.
-func (d *description) success(operation any) (*shape, bool) {
+func (d *description) success(operation any) (*shape.Shape, bool) {
 	m, _ := operation.(map[string]any)
 	answers, _ := m["responses"].(map[string]any)
 	ok200, _ := answers["200"].(map[string]any)

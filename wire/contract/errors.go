@@ -1,6 +1,10 @@
 package contract
 
-import "fmt"
+import (
+	"fmt"
+
+	"parley/wire/shape"
+)
 
 // errorFields are the fields a coded error may carry beside result, msg and code. Clients that decode errors strictly
 // stumble over any other.
@@ -24,12 +28,12 @@ var errorFields = map[string]string{
 }
 
 // refusal gives the shape of an error answer. 405 and 500 have no code.
-func refusal(status int, code string) (*shape, error) {
+func refusal(status int, code string) (*shape.Shape, error) {
 	text := errorFields[code]
 	if text == "" {
 		text = "{}"
 	}
-	more, err := parse(text, nil)
+	more, err := shape.Parse(text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -42,9 +46,9 @@ func refusal(status int, code string) (*shape, error) {
 	case 404:
 		envelope = "{result: 'error', msg: str, code?: str}" // an unknown route may have none
 	}
-	base, err := parse(envelope, nil)
+	base, err := shape.Parse(envelope, nil)
 	if err != nil {
 		return nil, fmt.Errorf("BUG: %w", err)
 	}
-	return merge(base, more), nil
+	return shape.Merge(base, more), nil
 }

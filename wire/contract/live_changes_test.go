@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/wire/shape"
 )
 
 // everyCapability is what the most modern client says it understands.
@@ -58,7 +60,7 @@ func (w *world) hear(l *listener) {
 		}
 		l.kinds[kind]++
 		if wrong := wrongForm(kind, event, l.modern); wrong != "" {
-			w.Errorf("%s: %s: %s: %s", l.name, kind, wrong, sample(event))
+			w.Errorf("%s: %s: %s: %s", l.name, kind, wrong, shape.Sample(event))
 		}
 		if message, ok := event["message"].(map[string]any); ok {
 			l.message = number(message["id"])

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (r *Report) take(err error) {
 	if errors.As(err, &fs) {
 		r.Findings = append(r.Findings, fs...)
 	} else if err != nil {
-		r.Findings = append(r.Findings, Finding{"recording", "", "type", err.Error()})
+		r.Findings = append(r.Findings, found("recording", "", "type", err.Error()))
 	}
 }
 
@@ -133,22 +134,22 @@ func (r *Report) Distinct() []string {
 	missing := map[string][]string{}
 	for _, f := range r.Findings {
 		if f.What == "missing" {
-			if path := f.general(); !slices.Contains(missing[f.Where], path) {
+			if path := f.General(); !slices.Contains(missing[f.Where], path) {
 				missing[f.Where] = append(missing[f.Where], path)
 			}
 			continue
 		}
-		key := f.Where + " " + f.general() + " " + f.What
+		key := f.Where + " " + f.General() + " " + f.What
 		counts[key]++
 		if _, ok := first[key]; !ok {
 			first[key] = f
 		}
 	}
 	var out []string
-	for _, key := range sorted(first) {
+	for _, key := range slices.Sorted(maps.Keys(first)) {
 		out = append(out, fmt.Sprintf("%s (%d times)", first[key], counts[key]))
 	}
-	for _, where := range sorted(missing) {
+	for _, where := range slices.Sorted(maps.Keys(missing)) {
 		out = append(out, fmt.Sprintf("%s: %d fields missing: %s", where, len(missing[where]), strings.Join(missing[where], " ")))
 	}
 	return out

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/wire/shape"
 )
 
 const channelKeys = `stream_id name is_archived description date_created creator_id invite_only rendered_description
@@ -37,10 +39,10 @@ func TestStrictClientsKnowEveryKey(t *testing.T) {
 	c := load(t)
 	for where, allowed := range strictKeys {
 		s := c.at(t, where)
-		if !s.closed {
+		if !s.Closed {
 			t.Errorf("%s allows any key", where)
 		}
-		for name := range s.fields {
+		for name := range s.Fields {
 			if !slices.Contains(strings.Fields(allowed), name) {
 				t.Errorf("%s: %s would fail the answer in a strict client", where, name)
 			}
@@ -49,12 +51,12 @@ func TestStrictClientsKnowEveryKey(t *testing.T) {
 }
 
 // at finds a shape as the amendments table names its places.
-func (c *Contract) at(t *testing.T, where string) *shape {
+func (c *Contract) at(t *testing.T, where string) *shape.Shape {
 	t.Helper()
 	words := strings.Fields(where)
 	for _, r := range c.routes {
 		if len(words) > 1 && r.name == words[0]+" "+words[1] {
-			s, err := r.answer.find(strings.Join(words[2:], ""))
+			s, err := r.answer.Find(strings.Join(words[2:], ""))
 			if err != nil {
 				t.Fatal(err)
 			}

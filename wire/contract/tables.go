@@ -6,6 +6,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"parley/wire/shape"
 )
 
 // An Endpoint is one row of the list of everything a server of our level serves.
@@ -84,17 +86,17 @@ func (f registerField) fits(v any) bool {
 	typ := f.typ
 	switch {
 	case strings.HasPrefix(typ, "group setting"):
-		return fits("integer", v) || fits("object", v)
+		return shape.Fits("integer", v) || shape.Fits("object", v)
 	case strings.HasPrefix(typ, "array"):
-		return fits("array", v)
+		return shape.Fits("array", v)
 	case strings.HasPrefix(typ, "map"), strings.HasPrefix(typ, "object"):
-		return fits("object", v)
+		return shape.Fits("object", v)
 	}
 	word, _, _ := strings.Cut(typ, " ")
 	if _, isNumber := v.(json.Number); isNumber && word == "number" {
 		return true
 	}
-	return fits(word, v)
+	return shape.Fits(word, v)
 }
 
 var pipe = regexp.MustCompile(`\s*\|\s*`)

@@ -1,4 +1,4 @@
-package contract
+package shape
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Finding is one difference between what a server said and the contract.
+// A Finding is one difference between what was said and what should have been.
 type Finding struct {
 	Where string // `GET /messages`, `event stream/update`
 	Path  string // `messages[3].reactions`
@@ -20,9 +20,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Where, f.Path, f.Text)
 }
 
-// Findings is the error of Answer, Event and Register.
+// Findings is the error of a check.
 type Findings []Finding
 
+// Err is nil if there are none.
 func (fs Findings) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -31,7 +32,8 @@ func (fs Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-func (fs Findings) err() error {
+// Err is nil if there are none.
+func (fs Findings) Err() error {
 	if len(fs) == 0 {
 		return nil
 	}
@@ -40,37 +42,40 @@ func (fs Findings) err() error {
 
 var places = regexp.MustCompile(`\[[0-9]+\]|\[[^]]*\]`)
 
-// general is the path with array places and map keys left out, as the deviations table writes it.
-func (f Finding) general() string { return places.ReplaceAllString(f.Path, "[]") }
+// General is the path with array places and map keys left out, as the deviations table writes it.
+func (f Finding) General() string { return places.ReplaceAllString(f.Path, "[]") }
 
-// check compares a decoded value (numbers as json.Number) with a shape.
-func (s *shape) check(where, path string, v any) Findings {
+// Check compares a decoded value (numbers as json.Number) with a shape.
+func (s *Shape) Check(where, path string, v any) Findings {
 	found := func(what, format string, args ...any) Findings {
 		return Findings{{where, path, what, fmt.Sprintf(format, args...)}}
 	}
 	if v == nil {
-		if s.nullable || s.anything() || slices.ContainsFunc(s.either, func(e *shape) bool { return len(e.check(where, path, v)) == 0 }) {
+		if s.Nullable || s.anything() || slices.ContainsFunc(s.Either, func(e *Shape) bool { return len(e.Check(where, path, v)) == 0 }) {
 			return nil
 		}
 		return found("type", "null, want %s", s)
 	}
-	if len(s.either) > 0 {
+	if len(s.Either) > 0 {
 		if fs := s.nearest(where, path, v); len(fs) > 0 {
 			return fs
 		}
 	}
-	if s.kind != "" && !fits(s.kind, v) {
-		return found("type", "%s, want %s", sample(v), s)
+	if s.Kind != "" && !Fits(s.Kind, v) {
+		return found("type", "%s, want %s", Sample(v), s)
 	}
-	if text, ok := v.(string); ok && len(s.enum) > 0 && !slices.Contains(s.enum, text) {
-		return found("value", "%q, want one of %s", text, strings.Join(s.enum, ", "))
+	if text, ok := v.(string); ok && len(s.Enum) > 0 && !slices.Contains(s.Enum, text) {
+		return found("value", "%q, want one of %s", text, strings.Join(s.Enum, ", "))
 	}
 	var out Findings
 	switch v := v.(type) {
 	case []any:
-		if s.items != nil {
+		if s.Empty && len(v) > 0 {
+			return found("value", "%s, want none", Sample(v))
+		}
+		if s.Items != nil {
 			for i, item := range v {
-				out = append(out, s.items.check(where, fmt.Sprintf("%s[%d]", path, i), item)...)
+				out = append(out, s.Items.Check(where, fmt.Sprintf("%s[%d]", path, i), item)...)
 			}
 		}
 	case map[string]any:
@@ -79,21 +84,21 @@ func (s *shape) check(where, path string, v any) Findings {
 	return out
 }
 
-func (s *shape) checkFields(where, path string, v map[string]any) Findings {
+func (s *Shape) checkFields(where, path string, v map[string]any) Findings {
 	var out Findings
 	for _, name := range sorted(v) {
 		below := strings.TrimPrefix(path+"."+name, ".")
-		switch f, known := s.fields[name]; {
+		switch f, known := s.Fields[name]; {
 		case known:
-			out = append(out, f.shape.check(where, below, v[name])...)
-		case s.others != nil:
-			out = append(out, s.others.check(where, fmt.Sprintf("%s[%s]", path, name), v[name])...)
-		case s.closed:
-			out = append(out, Finding{where, below, "unknown", fmt.Sprintf("unknown field (%s)", sample(v[name]))})
+			out = append(out, f.Shape.Check(where, below, v[name])...)
+		case s.Others != nil:
+			out = append(out, s.Others.Check(where, fmt.Sprintf("%s[%s]", path, name), v[name])...)
+		case s.Closed:
+			out = append(out, Finding{where, below, "unknown", fmt.Sprintf("unknown field (%s)", Sample(v[name]))})
 		}
 	}
-	for _, name := range sorted(s.fields) {
-		if _, there := v[name]; !there && s.fields[name].required() {
+	for _, name := range sorted(s.Fields) {
+		if _, there := v[name]; !there && s.Fields[name].Required() {
 			out = append(out, Finding{where, strings.TrimPrefix(path+"."+name, "."), "missing", "missing"})
 		}
 	}
@@ -101,26 +106,27 @@ func (s *shape) checkFields(where, path string, v map[string]any) Findings {
 }
 
 // nearest returns nothing when an alternative fits, else the findings of the one that came closest.
-func (s *shape) nearest(where, path string, v any) Findings {
+func (s *Shape) nearest(where, path string, v any) Findings {
 	var best Findings
 	sameKind := false
-	for i, e := range s.either {
-		fs := e.check(where, path, v)
+	for i, e := range s.Either {
+		fs := e.Check(where, path, v)
 		if len(fs) == 0 {
 			return nil
 		}
-		same := e.kind == "" || fits(e.kind, v)
+		same := e.Kind == "" || Fits(e.Kind, v)
 		if i == 0 || same && !sameKind || same == sameKind && len(fs) < len(best) {
 			best, sameKind = fs, same
 		}
 	}
 	if !sameKind {
-		return Findings{{where, path, "type", fmt.Sprintf("%s, want %s", sample(v), s)}}
+		return Findings{{where, path, "type", fmt.Sprintf("%s, want %s", Sample(v), s)}}
 	}
 	return best
 }
 
-func fits(kind string, v any) bool {
+// Fits reports whether a decoded value is of a kind.
+func Fits(kind string, v any) bool {
 	switch v := v.(type) {
 	case bool:
 		return kind == "boolean"
@@ -136,30 +142,30 @@ func fits(kind string, v any) bool {
 	return false
 }
 
-func (s *shape) String() string {
+func (s *Shape) String() string {
 	var text string
 	switch {
-	case len(s.either) > 0:
-		parts := make([]string, len(s.either))
-		for i, e := range s.either {
+	case len(s.Either) > 0:
+		parts := make([]string, len(s.Either))
+		for i, e := range s.Either {
 			parts[i] = e.String()
 		}
 		text = strings.Join(parts, " or ")
-	case s.kind == "array" && s.items != nil:
-		text = "array of " + s.items.String()
-	case s.kind == "":
+	case s.Kind == "array" && s.Items != nil:
+		text = "array of " + s.Items.String()
+	case s.Kind == "":
 		text = "anything"
 	default:
-		text = s.kind
+		text = s.Kind
 	}
-	if s.nullable {
+	if s.Nullable {
 		text += " or null"
 	}
 	return text
 }
 
-// sample shows a value short enough for one line.
-func sample(v any) string {
+// Sample shows a value short enough for one line.
+func Sample(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(v)

@@ -1,0 +1,280 @@
+// Package shape says what JSON looks like, in one line of a notation, and holds values against it: answers against what
+// an endpoint says of itself, and against the protocol's description.
+package shape
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Shape is the type of one JSON value, every name in it resolved.
+type Shape struct {
+	Name     string // under which a description lists it; usually none
+	Kind     string // object, array, string, integer, number, boolean; "" is anything
+	Nullable bool
+	Enum     []string // the only strings allowed, when not empty
+	Fields   map[string]Field
+	Closed   bool   // fields not named here are findings
+	Others   *Shape // what the values of fields not named here look like
+	Items    *Shape
+	Empty    bool     // an array that never holds anything
+	Either   []*Shape // one of these must fit
+}
+
+// A Field is one of an object's. Only one that is Optional and not Listed may be absent.
+type Field struct {
+	Shape    *Shape
+	Listed   bool // the description lists it as required
+	Optional bool // the description's words say it may be absent
+}
+
+// Required reports a field that has to be there.
+func (f Field) Required() bool { return f.Listed || !f.Optional }
+
+// anything reports whether the shape says nothing: the `{}` with which the description repeats inherited fields.
+func (s *Shape) anything() bool {
+	return s.Kind == "" && len(s.Either) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.Others == nil && s.Items == nil
+}
+
+// Merge joins the branches of an allOf: what both say narrows, what one says counts.
+func Merge(a, b *Shape) *Shape {
+	out := *a
+	if b.Kind != "" {
+		out.Kind = b.Kind
+	}
+	out.Nullable = a.Nullable || b.Nullable
+	out.Closed = a.Closed || b.Closed
+	if len(b.Enum) > 0 {
+		out.Enum = b.Enum
+	}
+	if b.Others != nil {
+		out.Others = b.Others
+	}
+	if b.Items != nil {
+		out.Items = b.Items
+	}
+	out.Either = append(slices.Clone(a.Either), b.Either...)
+	if b.Fields != nil {
+		out.Fields = maps.Clone(a.Fields)
+		if out.Fields == nil {
+			out.Fields = map[string]Field{}
+		}
+		for name, f := range b.Fields {
+			if g, ok := out.Fields[name]; ok {
+				f = Field{Merge(g.Shape, f.Shape), f.Listed || g.Listed, f.Optional || g.Optional}
+			}
+			out.Fields[name] = f
+		}
+	}
+	return &out
+}
+
+// Find walks a path like `members[].profile_data*` down from s.
+func (s *Shape) Find(path string) (*Shape, error) { return s.walk(path, false) }
+
+// Own is Find for changing what is found: the shapes on the way become s's own, for schemas are shared by all who name them.
+func (s *Shape) Own(path string) (*Shape, error) { return s.walk(path, true) }
+
+func (s *Shape) walk(path string, copying bool) (*Shape, error) {
+	at := s
+	for path != "" {
+		var next *Shape
+		var put func(*Shape)
+		here := at
+		switch {
+		case strings.HasPrefix(path, "[]"):
+			path, next, put = path[2:], at.Items, func(c *Shape) { here.Items = c }
+		case path[0] == '*':
+			path, next, put = path[1:], at.Others, func(c *Shape) { here.Others = c }
+		default:
+			path = strings.TrimPrefix(path, ".")
+			end := strings.IndexAny(path, ".[*")
+			if end < 0 {
+				end = len(path)
+			}
+			name := path[:end]
+			path, next = path[end:], at.Fields[name].Shape
+			put = func(c *Shape) {
+				f := here.Fields[name]
+				f.Shape = c
+				here.Fields = maps.Clone(here.Fields)
+				here.Fields[name] = f
+			}
+		}
+		if next == nil {
+			return nil, fmt.Errorf("nothing at %q before %q", s, path)
+		}
+		if copying {
+			c := *next
+			put(&c)
+			next = &c
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// A notation writes shapes in one line, for the tables of this package:
+//
+//	int num str bool any    the plain types
+//	[T] [] {a: T, b?: T}    array; array that is always empty; object with exactly these fields, b may be absent
+//	{*: T}  {a: T, *: T}    object whose other fields hold T
+//	{a: T, ~b: T, c: T}     b and everything after it may be absent
+//	A | B   T?              one of; or null
+//	'x'                     exactly this string; before a colon a name that is no word
+//	Name                    a schema of the description, or one defined by an amendment
+type notation struct {
+	text string
+	pos  int
+	name func(string) (*Shape, error)
+}
+
+// Parse reads the notation; name resolves the names in it.
+func Parse(text string, name func(string) (*Shape, error)) (s *Shape, err error) {
+	n := &notation{text: text, name: name}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("notation %q at %d: %v", text, n.pos, r)
+		}
+	}()
+	s = n.union()
+	if n.skip(); n.pos < len(n.text) {
+		panic("trailing text")
+	}
+	return s, nil
+}
+
+func (n *notation) skip() {
+	for n.pos < len(n.text) && (n.text[n.pos] == ' ' || n.text[n.pos] == '\n' || n.text[n.pos] == '\t') {
+		n.pos++
+	}
+}
+
+func (n *notation) eat(c byte) bool {
+	if n.skip(); n.pos < len(n.text) && n.text[n.pos] == c {
+		n.pos++
+		return true
+	}
+	return false
+}
+
+func (n *notation) must(c byte) {
+	if !n.eat(c) {
+		panic(fmt.Sprintf("expected %q", c))
+	}
+}
+
+func (n *notation) word() string {
+	n.skip()
+	start := n.pos
+	for n.pos < len(n.text) {
+		c := n.text[n.pos]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			break
+		}
+		n.pos++
+	}
+	if n.pos == start {
+		panic("expected a word")
+	}
+	return n.text[start:n.pos]
+}
+
+// key is the name of a field, quoted if it is not a word.
+func (n *notation) key() string {
+	if n.eat('\'') {
+		return n.quoted()
+	}
+	return n.word()
+}
+
+// quoted is what stands up to the closing quote.
+func (n *notation) quoted() string {
+	end := strings.IndexByte(n.text[n.pos:], '\'')
+	word := n.text[n.pos : n.pos+end]
+	n.pos += end + 1
+	return word
+}
+
+func (n *notation) union() *Shape {
+	parts := []*Shape{n.one()}
+	for n.eat('|') {
+		parts = append(parts, n.one())
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	out := &Shape{Either: parts}
+	var enum []string
+	for _, p := range parts {
+		out.Nullable = out.Nullable || p.Nullable
+		if len(p.Enum) == 0 {
+			return out
+		}
+		enum = append(enum, p.Enum...)
+	}
+	return &Shape{Kind: "string", Enum: enum, Nullable: out.Nullable}
+}
+
+func (n *notation) one() *Shape {
+	s := n.plain()
+	if n.eat('?') {
+		c := *s
+		c.Nullable = true
+		return &c
+	}
+	return s
+}
+
+func (n *notation) plain() *Shape {
+	switch {
+	case n.eat('['):
+		if n.eat(']') {
+			return &Shape{Kind: "array", Empty: true}
+		}
+		items := n.union()
+		n.must(']')
+		return &Shape{Kind: "array", Items: items}
+	case n.eat('{'):
+		out := &Shape{Kind: "object", Closed: true, Fields: map[string]Field{}}
+		loose := false
+		for !n.eat('}') {
+			if n.eat('~') {
+				loose = true
+			}
+			if n.eat('*') {
+				n.must(':')
+				out.Others = n.union()
+			} else {
+				key := n.key()
+				optional := n.eat('?') || loose
+				n.must(':')
+				out.Fields[key] = Field{Shape: n.union(), Listed: !optional, Optional: optional}
+			}
+			n.eat(',')
+		}
+		return out
+	case n.eat('\''):
+		return &Shape{Kind: "string", Enum: []string{n.quoted()}}
+	}
+	switch w := n.word(); w {
+	case "int":
+		return &Shape{Kind: "integer"}
+	case "num":
+		return &Shape{Kind: "number"}
+	case "str":
+		return &Shape{Kind: "string"}
+	case "bool":
+		return &Shape{Kind: "boolean"}
+	case "any":
+		return &Shape{Nullable: true}
+	default:
+		s, err := n.name(w)
+		if err != nil {
+			panic(err)
+		}
+		return s
+	}
+}
