@@ -5,13 +5,13 @@ import "parley/actors/realm"
 var alertWordEndpoints = []Endpoint{
 	Get("/users/me/alert_words", func(c *Call, v realm.View, _ none) (Answer, error) {
 		return alertWordsAnswer(v.AlertWordsOf(v.User)), nil
-	}),
+	}).Says("{alert_words: [str]}"),
 	Do("POST", "/users/me/alert_words", func(f alertWordsForm) realm.ChangeAlertWords {
 		return realm.ChangeAlertWords{Words: f.Words}
-	}, alertWordsAnswer),
+	}, alertWordsAnswer).Says("{alert_words: [str]}"),
 	Do("DELETE", "/users/me/alert_words", func(f alertWordsForm) realm.ChangeAlertWords {
 		return realm.ChangeAlertWords{Words: f.Words, Remove: true}
-	}, alertWordsAnswer),
+	}, alertWordsAnswer).Says("{alert_words: [str]}"),
 }
 
 var alertWordEvents = []EventKind{

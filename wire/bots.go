@@ -6,12 +6,12 @@ import (
 )
 
 var botEndpoints = []Endpoint{
-	Custom("GET", "/bots", getBots),
-	Custom("POST", "/bots", createBot),
-	Custom("PATCH", "/bots/{bot_id}", changeBot),
+	Custom("GET", "/bots", getBots).Says("{bots: [OwnBot]}"),
+	Custom("POST", "/bots", createBot).Says("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}"),
+	Custom("PATCH", "/bots/{bot_id}", changeBot).Says("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}"),
 	Do("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, silent),
-	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, false) }),
-	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, true) }),
+	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, false) }).Says("{api_key: str}"),
+	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, true) }).Says("{api_key: str}"),
 }
 
 var botEvents = []EventKind{
@@ -31,7 +31,7 @@ var storageEndpoints = []Endpoint{
 	Get("/bot_storage", func(c *Call, v realm.View, f storageKeysForm) (Answer, error) {
 		s, err := v.Stored(f.keys())
 		return Answer{"storage": s}, err
-	}),
+	}).Says("{storage: {*: str}}"),
 	Do("PUT", "/bot_storage", func(f storageForm) realm.Store { return realm.Store{Values: f.Storage} }, silent),
 	Do("DELETE", "/bot_storage", func(f storageKeysForm) realm.Store { return realm.Store{Forget: true, Keys: f.keys()} }, silent),
 }

@@ -5,11 +5,11 @@ import "parley/actors/realm"
 // Calls on services that have to be set up for the server. This server knows Jitsi only, whose addresses clients make
 // themselves, so that each of these answers what an unconfigured service does.
 var callEndpoints = []Endpoint{
-	Custom("GET", "/calls/bigbluebutton/create", func(*Call, meetingForm) (Answer, error) { return nil, realm.Bad("BigBlueButton is not configured.") }),
-	Custom("POST", "/calls/constructorgroups/create", func(*Call, none) (Answer, error) { return nil, realm.Bad("Constructor Groups is not configured.") }),
-	Custom("POST", "/calls/nextcloud_talk/create", func(*Call, roomForm) (Answer, error) { return nil, realm.Bad("Nextcloud Talk is not configured.") }),
-	Custom("POST", "/calls/webex/create", func(c *Call, _ none) (Answer, error) { return personalCall(c, "Webex") }),
-	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) { return personalCall(c, "Zoom") }),
+	Custom("GET", "/calls/bigbluebutton/create", func(*Call, meetingForm) (Answer, error) { return nil, realm.Bad("BigBlueButton is not configured.") }).Never(),
+	Custom("POST", "/calls/constructorgroups/create", func(*Call, none) (Answer, error) { return nil, realm.Bad("Constructor Groups is not configured.") }).Never(),
+	Custom("POST", "/calls/nextcloud_talk/create", func(*Call, roomForm) (Answer, error) { return nil, realm.Bad("Nextcloud Talk is not configured.") }).Never(),
+	Custom("POST", "/calls/webex/create", func(c *Call, _ none) (Answer, error) { return personalCall(c, "Webex") }).Never(),
+	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) { return personalCall(c, "Zoom") }).Never(),
 }
 
 type meetingForm struct {

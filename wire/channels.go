@@ -11,17 +11,17 @@ import (
 )
 
 var channelEndpoints = []Endpoint{
-	Get("/streams", getChannels),
-	Get("/streams/{stream_id}", getChannel),
+	Get("/streams", getChannels).Says("{streams: [ListedChannel]}"),
+	Get("/streams/{stream_id}", getChannel).Says("{stream: Channel}"),
 	Act("PATCH", "/streams/{stream_id}", editChannel, silent),
 	Do("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel { return realm.ArchiveChannel{Channel: f.Channel} }, silent),
-	Get("/streams/{stream_id}/members", getSubscribers),
-	Custom("GET", "/streams/{stream_id}/email_address", channelAddress),
-	Get("/get_stream_id", getChannelID),
-	Act("POST", "/channels/create", createChannel, func(id realm.ChannelID) Answer { return Answer{"id": id} }),
-	Get("/users/{user_id}/channels", getChannelsOf),
-	Get("/users/{user_id}/subscriptions/{stream_id}", getIsSubscribed),
-	Get("/users/me/{stream_id}/topics", getTopics).Visitor(),
+	Get("/streams/{stream_id}/members", getSubscribers).Says("{subscribers: [int]}"),
+	Custom("GET", "/streams/{stream_id}/email_address", channelAddress).Says("{email: str}"),
+	Get("/get_stream_id", getChannelID).Says("{stream_id: int}"),
+	Act("POST", "/channels/create", createChannel, func(id realm.ChannelID) Answer { return Answer{"id": id} }).Says("{id: int}"),
+	Get("/users/{user_id}/channels", getChannelsOf).Says("{subscribed_channel_ids: [int]}"),
+	Get("/users/{user_id}/subscriptions/{stream_id}", getIsSubscribed).Says("{is_subscribed: bool}"),
+	Get("/users/me/{stream_id}/topics", getTopics).Says("{topics: [{name: str, max_id: int}]}").Visitor(),
 }
 
 var channelEvents = []EventKind{

@@ -8,7 +8,7 @@ import (
 
 var closingEndpoints = []Endpoint{
 	Do("POST", "/realm/deactivate", func(closeForm) realm.CloseRealm { return realm.CloseRealm{} }, silent),
-	opened(Custom("GET", "/realm/subdomain/{subdomain}", subdomain)),
+	opened(Custom("GET", "/realm/subdomain/{subdomain}", subdomain).Says("{msg: str}")),
 }
 
 var closingEvents = []EventKind{

@@ -13,8 +13,8 @@ import (
 var emojiEndpoints = []Endpoint{
 	Get("/realm/emoji", func(c *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"emoji": emojiObjects(v.CustomEmojis(), c.Site)}, nil
-	}),
-	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji),
+	}).Says("{emoji: {*: Emoji}}"),
+	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji).Takes(fileField{imageTypes, MaxEmoji}),
 	Do("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji { return realm.RemoveEmoji{Name: f.Name} }, silent),
 }
 

@@ -5,10 +5,10 @@ import "parley/actors/realm"
 var domainEndpoints = []Endpoint{
 	Get("/realm/domains", func(c *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"domains": domainObjects(v.Domains())}, nil
-	}),
+	}).Says("{domains: [Domain]}"),
 	Do("POST", "/realm/domains", func(f addDomainForm) realm.AddDomain {
 		return realm.AddDomain{Domain: f.Domain, Subdomains: f.Subdomains}
-	}, func(d realm.Domain) Answer { return Answer{"new_domain": []any{d.ID, d.Name}} }),
+	}, func(d realm.Domain) Answer { return Answer{"new_domain": []any{d.ID, d.Name}} }).Says("{new_domain: [int | str]}"),
 	Do("PATCH", "/realm/domains/{domain}", func(f editDomainForm) realm.EditDomain {
 		return realm.EditDomain{Domain: f.Domain, Subdomains: f.Subdomains}
 	}, silent),

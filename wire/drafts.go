@@ -6,8 +6,8 @@ import (
 )
 
 var draftEndpoints = []Endpoint{
-	Get("/drafts", getDrafts),
-	Act("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }),
+	Get("/drafts", getDrafts).Says("{count: int, drafts: [Draft]}"),
+	Act("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Says("{ids: [int]}"),
 	Act("PATCH", "/drafts/{draft_id}", changeDraft, silent),
 	Do("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, silent),
 }

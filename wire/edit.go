@@ -12,10 +12,10 @@ import (
 )
 
 var editEndpoints = []Endpoint{
-	Custom("PATCH", "/messages/{message_id}", editMessage),
+	Custom("PATCH", "/messages/{message_id}", editMessage).Says("{detached_uploads: [Attachment]}"),
 	Do("DELETE", "/messages/{message_id}", deleteMessage, silent),
-	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic),
-	Custom("GET", "/messages/{message_id}/history", getMessageHistory),
+	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic).Says("{complete: bool}"),
+	Custom("GET", "/messages/{message_id}/history", getMessageHistory).Says("{message_history: [PastMessage]}"),
 }
 
 var editEvents = []EventKind{

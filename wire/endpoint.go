@@ -26,6 +26,9 @@ type Endpoint struct {
 	Webhook        bool   // incoming-webhook bots may call it
 	Untimed        bool   // a long poll: it does not count against the time a request may take
 	name           string // method and path
+	answer         string
+	file           *fileField
+	leads, never   bool
 	run            func(*Call) (any, error)
 }
 
@@ -40,6 +43,25 @@ func (e *Endpoint) Run(c *Call) (any, error) {
 
 // Visitor lets anonymous callers in where the organization allows it.
 func (e Endpoint) Visitor() Endpoint { e.Visitors = true; return e }
+
+// Says is what a success holds beside result and msg, in the notation of package shape with the names of objects; an
+// endpoint without it says nothing more. Descriptions are made of it, and tests hold every real answer against it.
+func (e Endpoint) Says(answer string) Endpoint { e.answer = answer; return e }
+
+// Takes is the file that a multipart body has to bring, under any name.
+func (e Endpoint) Takes(f fileField) Endpoint { e.file = &f; return e }
+
+// Leads to another address: a success is a redirect.
+func (e Endpoint) Leads() Endpoint { e.leads = true; return e }
+
+// Never succeeds: a feature that the protocol has and this server has not.
+func (e Endpoint) Never() Endpoint { e.never = true; return e }
+
+// fileField describes a file to upload.
+type fileField struct {
+	types string // content types that are taken
+	max   int    // bytes
+}
 
 // Decode reads the call's parameters into a form.
 func decode[F any](c *Call, f *form.Form) (F, error) {

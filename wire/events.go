@@ -11,7 +11,7 @@ import (
 )
 
 var eventEndpoints = []Endpoint{
-	Custom("GET", "/events", getEvents),
+	Custom("GET", "/events", getEvents).Says("{events: [{id: int, type: str, *: any}], queue_id: str}"),
 	Do("DELETE", "/events", dropQueue, silent),
 }
 

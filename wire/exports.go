@@ -12,8 +12,8 @@ var exportEndpoints = []Endpoint{
 	Get("/export/realm", func(c *Call, v realm.View, _ none) (Answer, error) {
 		list, err := v.Exports()
 		return Answer{"exports": exportObjects(list, c.Site)}, err
-	}),
-	Custom("POST", "/export/realm", startExport),
+	}).Says("{exports: [Export]}"),
+	Custom("POST", "/export/realm", startExport).Says("{id: int}"),
 	Custom("DELETE", "/export/realm/{export_id}", dropExport),
 	Get("/export/realm/consents", func(c *Call, v realm.View, _ none) (Answer, error) {
 		people, err := v.Consents()
@@ -22,7 +22,7 @@ var exportEndpoints = []Endpoint{
 			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(), "email_address_visibility": u.Int("email_address_visibility")})
 		}
 		return Answer{"export_consents": out}, err
-	}),
+	}).Says("{export_consents: [{user_id: int, consented: bool, email_address_visibility: int}]}"),
 }
 
 var exportEvents = []EventKind{

@@ -8,9 +8,9 @@ import (
 )
 
 var flagEndpoints = []Endpoint{
-	Custom("POST", "/messages/flags", setFlags),
-	Custom("POST", "/messages/flags/narrow", setFlagsNarrow),
-	Do("POST", "/mark_all_as_read", func(none) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }),
+	Custom("POST", "/messages/flags", setFlags).Says("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
+	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).Says("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
+	Do("POST", "/mark_all_as_read", func(none) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }).Says("{complete: bool}"),
 	Do("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
 		return realm.ReadChannel{Channel: realm.ChannelID(f.Channel)}
 	}, silent),

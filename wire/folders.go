@@ -6,10 +6,10 @@ import (
 )
 
 var folderEndpoints = []Endpoint{
-	Get("/channel_folders", getFolders).Visitor(),
+	Get("/channel_folders", getFolders).Says("{channel_folders: [Folder]}").Visitor(),
 	Do("POST", "/channel_folders/create", func(f createFolderForm) realm.CreateFolder {
 		return realm.CreateFolder{Name: f.Name, Description: f.Description}
-	}, func(id int64) Answer { return Answer{"channel_folder_id": id} }),
+	}, func(id int64) Answer { return Answer{"channel_folder_id": id} }).Says("{channel_folder_id: int}"),
 	Do("PATCH", "/channel_folders", func(f orderFoldersForm) realm.OrderFolders { return realm.OrderFolders{Order: f.Order} }, silent),
 	Do("PATCH", "/channel_folders/{channel_folder_id}", editFolder, silent),
 }

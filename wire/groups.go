@@ -8,14 +8,14 @@ import (
 )
 
 var groupEndpoints = []Endpoint{
-	Get("/user_groups", getGroups),
-	Act("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }),
+	Get("/user_groups", getGroups).Says("{user_groups: [Group]}"),
+	Act("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }).Says("{group_id: int}"),
 	Act("PATCH", "/user_groups/{user_group_id}", editGroup, silent),
 	Do("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup { return realm.DeactivateGroup{Group: f.Group} }, silent),
-	Get("/user_groups/{user_group_id}/members", getMembers),
+	Get("/user_groups/{user_group_id}/members", getMembers).Says("{members: [int]}"),
 	Do("POST", "/user_groups/{user_group_id}/members", changeMembers, silent),
-	Get("/user_groups/{user_group_id}/members/{user_id}", isMember),
-	Get("/user_groups/{user_group_id}/subgroups", getSubgroups),
+	Get("/user_groups/{user_group_id}/members/{user_id}", isMember).Says("{is_user_group_member: bool}"),
+	Get("/user_groups/{user_group_id}/subgroups", getSubgroups).Says("{subgroups: [int]}"),
 	Do("POST", "/user_groups/{user_group_id}/subgroups", changeSubgroups, silent),
 }
 

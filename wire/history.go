@@ -8,9 +8,9 @@ import (
 )
 
 var historyEndpoints = []Endpoint{
-	Custom("GET", "/messages", getMessages).Visitor(),
-	Custom("GET", "/messages/{message_id}", getMessage).Visitor(),
-	Get("/messages/{message_id}/read_receipts", getReceipts),
+	Custom("GET", "/messages", getMessages).Says("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, found_newest: bool, history_limited: bool}").Visitor(),
+	Custom("GET", "/messages/{message_id}", getMessage).Says("{message: Message, raw_content: str}").Visitor(),
+	Get("/messages/{message_id}/read_receipts", getReceipts).Says("{user_ids: [int]}"),
 }
 
 var historyEvents []EventKind

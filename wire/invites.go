@@ -8,9 +8,9 @@ import (
 )
 
 var inviteEndpoints = []Endpoint{
-	Get("/invites", getInvites),
+	Get("/invites", getInvites).Says("{invites: [Invite]}"),
 	Custom("POST", "/invites", inviteByMail),
-	Custom("POST", "/invites/multiuse", makeInviteLink),
+	Custom("POST", "/invites/multiuse", makeInviteLink).Says("{invite_link: str}"),
 	Do("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID, Multi: true} }, silent),
 	Do("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID} }, silent),
 	Custom("POST", "/invites/{invite_id}/resend", resendInvite),

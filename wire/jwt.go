@@ -10,7 +10,7 @@ import (
 	"parley/actors/realm"
 )
 
-var jwtEndpoints = []Endpoint{opened(Custom("POST", "/jwt/fetch_api_key", jwtKey))}
+var jwtEndpoints = []Endpoint{opened(Custom("POST", "/jwt/fetch_api_key", jwtKey).Says("{api_key: str, email: str, user_id: int, user?: User}"))}
 
 type jwtForm struct {
 	Token   string `form:"json_web_token,maxlen=8192"`

@@ -15,10 +15,10 @@ import (
 var linkifierEndpoints = []Endpoint{
 	Get("/realm/linkifiers", func(c *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"linkifiers": linkifierObjects(v.Linkifiers())}, nil
-	}),
+	}).Says("{linkifiers: [Linkifier]}"),
 	Do("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers { return realm.OrderLinkifiers{IDs: f.IDs} }, silent),
 	Do("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier { return checkedLinkifier(f.onto(realm.Linkifier{})) },
-		func(id int64) Answer { return Answer{"id": id} }),
+		func(id int64) Answer { return Answer{"id": id} }).Says("{id: int}"),
 	Act("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
 	Do("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier { return realm.RemoveLinkifier{ID: f.ID} }, silent),
 }

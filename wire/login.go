@@ -8,11 +8,11 @@ import (
 )
 
 var loginEndpoints = []Endpoint{
-	opened(Custom("GET", "/server_settings", serverSettings)),
-	opened(Custom("POST", "/fetch_api_key", fetchKey)),
-	development(Custom("POST", "/dev_fetch_api_key", devFetchKey)),
-	development(Custom("GET", "/dev_list_users", devListUsers)),
-	Act("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer { return Answer{"api_key": key} }),
+	opened(Custom("GET", "/server_settings", serverSettings).Says("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, require_email_format_usernames: bool, external_authentication_methods: [], authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}")),
+	opened(Custom("POST", "/fetch_api_key", fetchKey).Says("{api_key: str, email: str, user_id: int}")),
+	development(Custom("POST", "/dev_fetch_api_key", devFetchKey).Says("{api_key: str, email: str, user_id: int}")),
+	development(Custom("GET", "/dev_list_users", devListUsers).Says("{direct_admins: [DevUser], direct_users: [DevUser]}")),
+	Act("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer { return Answer{"api_key": key} }).Says("{api_key: str}"),
 }
 
 func opened(e Endpoint) Endpoint      { e.Open = true; return e }

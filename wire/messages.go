@@ -9,11 +9,11 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	webhook(Custom("POST", "/messages", sendMessage)),
-	Custom("POST", "/messages/render", renderMessage),
+	webhook(Custom("POST", "/messages", sendMessage).Says("{id: int, automatic_new_visibility_policy?: int}")),
+	Custom("POST", "/messages/render", renderMessage).Says("{rendered: str}"),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
-	Custom("POST", "/zcommand", zcommand),
-	Custom("GET", "/messages/summary", summarize),
+	Custom("POST", "/zcommand", zcommand).Says("{msg: str}"),
+	Custom("GET", "/messages/summary", summarize).Never(),
 }
 
 func webhook(e Endpoint) Endpoint { e.Webhook = true; return e }

@@ -9,7 +9,7 @@ import (
 var navigationEndpoints = []Endpoint{
 	Get("/navigation_views", func(_ *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"navigation_views": viewObjects(v.ViewsOf(v.User))}, nil
-	}),
+	}).Says("{navigation_views: [View]}"),
 	Do("POST", "/navigation_views", addView, silent),
 	Do("PATCH", "/navigation_views/{fragment:*}", changeView, silent),
 	Do("DELETE", "/navigation_views/{fragment:*}", func(f viewForm) realm.RemoveView {

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/wire/form"
+	"parley/wire/shape"
 )
 
-// OpenAPI describes every endpoint this server answers as an OpenAPI 3.1 document. It is made from the same table and
-// forms that decode requests, so it cannot say anything else than what the server does.
+// OpenAPI describes every endpoint this server answers as an OpenAPI 3.1 document. Requests are
+// made from the same table and forms that decode them; answers from what endpoints say of them in that table, which tests
+// hold every real answer against.
 func OpenAPI() []byte {
 	doc, err := json.MarshalIndent(describe(endpoints), "", " ")
 	if err != nil {
@@ -18,6 +21,9 @@ func OpenAPI() []byte {
 	}
 	return append(doc, '\n')
 }
+
+// prefix is before every path of the protocol.
+const prefix = "/api/v1"
 
 // operation is one method of one shape of path. Endpoints that differ only in how they name a piece of the path, by id
 // or by address, are one operation to a reader of URLs.
@@ -42,42 +48,163 @@ func describe(endpoints []Endpoint) obj {
 		}
 		ops[at].of = append(ops[at].of, e)
 	}
-	paths := obj{}
+	paths, schemas := obj{}, obj{}
 	for _, o := range ops {
-		item, _ := paths[o.path].(obj)
+		item, _ := paths[prefix+o.path].(obj)
 		if item == nil {
 			item = obj{}
-			paths[o.path] = item
+			paths[prefix+o.path] = item
 		}
-		item[strings.ToLower(o.method)] = o.describe()
+		item[strings.ToLower(o.method)] = o.describe(schemas)
+	}
+	for _, f := range Fetches {
+		paths[strings.ReplaceAll(f.Path, ":*", "")] = f.describe()
 	}
 	return obj{
 		"openapi": "3.1.0",
 		"info":    obj{"title": "Parley", "version": Version, "description": "Team chat over the Zulip API.", "x-feature-level": FeatureLevel},
-		"servers": []any{obj{"url": "/api/v1"}},
+		"servers": []any{obj{"url": "/"}},
 		"paths":   paths,
 		"components": obj{
 			"securitySchemes": obj{"basic": obj{"type": "http", "scheme": "basic", "description": "The account's email address and its API key."}},
-			"schemas": obj{
-				"Success": obj{"type": "object", "required": []string{"result", "msg"}, "properties": obj{
-					"result": obj{"const": "success"}, "msg": obj{"const": ""},
-					"ignored_parameters_unsupported": obj{"type": "array", "items": obj{"type": "string"}, "description": "Parameters that were sent and mean nothing here."}}},
-				"Error": obj{"type": "object", "required": []string{"result", "msg"}, "properties": obj{
-					"result": obj{"const": "error"}, "msg": obj{"type": "string"}, "code": obj{"type": "string"}}},
-			},
-			"responses": obj{
-				"Success": obj{"description": "Done.", "content": obj{"application/json": obj{"schema": obj{"$ref": "#/components/schemas/Success"}}}},
-				"Error":   obj{"description": "Refused; nothing was changed.", "content": obj{"application/json": obj{"schema": obj{"$ref": "#/components/schemas/Error"}}}},
-			},
+			"schemas":         schemas,
+			"responses":       errorResponses(),
 		},
 	}
 }
 
-func (o *operation) describe() obj {
-	var path, fields []form.Param
-	open, visitors := true, false
+const schemasAt = "#/components/schemas/"
+
+// schemaIn is a shape as a schema; the objects it names are put into schemas.
+func schemaIn(schemas obj, s *shape.Shape) obj {
+	var list func(*shape.Shape)
+	list = func(s *shape.Shape) {
+		if _, ok := schemas[s.Name]; !ok {
+			schemas[s.Name] = obj{} // it is being made
+			schemas[s.Name] = s.Body(schemasAt, list)
+		}
+	}
+	return s.Schema(schemasAt, list)
+}
+
+// statusWords is what each status of an error tells.
+var statusWords = map[int]string{
+	400: "Refused; nothing was changed.",
+	401: "The credentials are missing, wrong or no longer good.",
+	403: "Not for this kind of account.",
+	404: "There is nothing of that name.",
+	405: "The path takes other methods.",
+	413: "The request is too large.",
+	429: "Too many requests; retry-after says when to try again, in seconds.",
+	500: "The server failed.",
+	503: "Not now, or not on this server.",
+}
+
+// errorResponses is the errors of each status, by code.
+func errorResponses() obj {
+	out := obj{}
+	for status, words := range statusWords {
+		out[responseName(status)] = obj{"description": words, "content": obj{"application/json": obj{"schema": errorSchema(status)}}}
+	}
+	return out
+}
+
+func responseName(status int) string { return "Error" + strconv.Itoa(status) }
+
+// errorSchema is one object for all codes that say nothing more, and one for each that does.
+func errorSchema(status int) any {
+	if s := Refused(status, ""); s != nil {
+		return s.Body(schemasAt, nil)
+	}
+	var bare []any
+	var list []any
+	for _, c := range codes {
+		switch {
+		case !slices.Contains(c.statuses, status):
+		case c.fields == "{}":
+			bare = append(bare, c.name)
+		default:
+			list = append(list, Refused(status, c.name).Body(schemasAt, nil))
+		}
+	}
+	if bare != nil {
+		s := saying("{result: 'error', msg: str, code: str}").Body(schemasAt, nil)
+		s["properties"].(obj)["code"].(obj)["enum"] = bare
+		list = append(list, s)
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return obj{"anyOf": list}
+}
+
+// responses is what an operation may answer.
+func (o *operation) responses(schemas obj) obj {
+	out := obj{}
+	for status := range statusWords {
+		if status != 401 || !o.open() {
+			out[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
+		}
+	}
+	var answers []any
 	for _, e := range o.of {
-		open, visitors = open && e.Open, visitors || e.Visitors
+		if e.leads {
+			out["302"] = redirect
+		}
+		if s := e.Said(); s != nil && !slices.ContainsFunc(o.of, func(x *Endpoint) bool { return x != e && x.answer == e.answer && len(answers) > 0 }) {
+			answers = append(answers, schemaIn(schemas, s))
+		}
+	}
+	switch len(answers) {
+	case 0:
+	case 1:
+		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": answers[0]}}}
+	default:
+		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": obj{"anyOf": answers}}}}
+	}
+	return out
+}
+
+func (o *operation) open() bool {
+	return !slices.ContainsFunc(o.of, func(e *Endpoint) bool { return !e.Open })
+}
+
+var redirect = obj{"description": "It is at another address.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
+
+// describe is a path's only operation, outside the protocol's prefix.
+func (f Fetch) describe() obj {
+	path := strings.ReplaceAll(f.Path, ":*", "")
+	parameters := []any{}
+	for _, name := range pieces(path) {
+		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": obj{"type": "string"}})
+	}
+	refs := obj{}
+	for _, status := range []int{403, 404} {
+		refs[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
+	}
+	if f.Leads {
+		refs["302"] = redirect
+	} else {
+		file := obj{"description": f.What, "content": obj{f.Types: obj{}}}
+		refs["200"], refs["206"], refs["416"] = file, file, obj{"description": "The range is not of the file.", "content": obj{"application/json": obj{}}}
+	}
+	d := obj{"operationId": operationID("get", path), "summary": f.What, "parameters": parameters, "responses": refs, "security": []any{}}
+	if f.Private {
+		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false, "schema": obj{"type": "string"}})
+		d["parameters"], d["security"] = parameters, []any{obj{"basic": []string{}}, obj{}}
+	}
+	return obj{"get": d}
+}
+
+func (o *operation) describe(schemas obj) obj {
+	var path, fields []form.Param
+	var file *fileField
+	visitors := false
+	for _, e := range o.of {
+		visitors = visitors || e.Visitors
+		if e.file != nil {
+			file = e.file
+		}
 		for _, p := range e.Params() {
 			switch {
 			case p.Where == "path":
@@ -106,10 +233,9 @@ func (o *operation) describe() obj {
 		}
 		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": schema})
 	}
-	d := obj{"operationId": operationID(o.method, o.path), "responses": obj{
-		"200": obj{"$ref": "#/components/responses/Success"}, "4XX": obj{"$ref": "#/components/responses/Error"}, "5XX": obj{"$ref": "#/components/responses/Error"}}}
+	d := obj{"operationId": operationID(o.method, o.path), "responses": o.responses(schemas)}
 	switch {
-	case open:
+	case o.open():
 		d["security"] = []any{}
 	case visitors:
 		d["security"] = []any{obj{"basic": []string{}}, obj{}}
@@ -129,8 +255,8 @@ func (o *operation) describe() obj {
 			}
 			parameters = append(parameters, x)
 		}
-	} else if len(fields) > 0 {
-		d["requestBody"] = body(fields)
+	} else if len(fields) > 0 || file != nil {
+		d["requestBody"] = body(fields, file)
 	}
 	if len(parameters) > 0 {
 		d["parameters"] = parameters
@@ -138,8 +264,8 @@ func (o *operation) describe() obj {
 	return d
 }
 
-// body is the parameters of a request that is not a GET: form fields, some of them JSON.
-func body(fields []form.Param) obj {
+// body is the parameters of a request that is not a GET: form fields, some of them JSON, and a file.
+func body(fields []form.Param, file *fileField) obj {
 	properties, encoding, required := obj{}, obj{}, []string{}
 	for _, p := range fields {
 		s := schemaOf(p.Schema)
@@ -154,6 +280,12 @@ func body(fields []form.Param) obj {
 			required = append(required, p.Name)
 		}
 	}
+	kind := "application/x-www-form-urlencoded"
+	if file != nil {
+		kind = "multipart/form-data"
+		properties["file"], encoding["file"] = obj{"type": "string", "format": "binary", "x-max-bytes": file.max}, obj{"contentType": file.types}
+		required = append(required, "file")
+	}
 	schema := obj{"type": "object", "properties": properties}
 	if len(required) > 0 {
 		schema["required"] = required
@@ -162,7 +294,7 @@ func body(fields []form.Param) obj {
 	if len(encoding) > 0 {
 		content["encoding"] = encoding
 	}
-	return obj{"required": len(required) > 0, "content": obj{"application/x-www-form-urlencoded": content}}
+	return obj{"required": len(required) > 0, "content": obj{kind: content}}
 }
 
 // Params is what an endpoint takes, in the order of its form; what clients need not know of is left out.
@@ -214,8 +346,8 @@ func schemaOf(x any) any {
 	return x
 }
 
-// shape is a path without the names of its pieces.
-func shape(path string) string {
+// shapeOf is a path without the names of its pieces.
+func shapeOf(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
 		if strings.HasPrefix(p, "{") {
@@ -243,7 +375,7 @@ func pieceNames(endpoints []Endpoint) map[string][]string {
 		if e.Dev {
 			continue
 		}
-		s := shape(e.Path)
+		s := shapeOf(e.Path)
 		for i, n := range pieces(e.Path) {
 			switch have := out[s]; {
 			case len(have) <= i:
@@ -261,7 +393,7 @@ func pathOf(path string, names map[string][]string) string {
 	parts, n := strings.Split(path, "/"), 0
 	for i, p := range parts {
 		if strings.HasPrefix(p, "{") {
-			parts[i] = "{" + names[shape(path)][n] + "}"
+			parts[i] = "{" + names[shapeOf(path)][n] + "}"
 			n++
 		}
 	}

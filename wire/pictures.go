@@ -8,15 +8,15 @@ import (
 )
 
 var pictureEndpoints = []Endpoint{
-	Custom("GET", "/realm/icon", func(c *Call, _ none) (Answer, error) { return pictureRedirect(c, realm.Icon) }),
+	Custom("GET", "/realm/icon", func(c *Call, _ none) (Answer, error) { return pictureRedirect(c, realm.Icon) }).Leads(),
 	Custom("POST", "/realm/icon", func(c *Call, _ none) (Answer, error) {
 		return setPicture(c, realm.Icon, "You must upload exactly one icon.", c.Tools.Files.SaveAvatar)
-	}),
-	Custom("DELETE", "/realm/icon", func(c *Call, _ none) (Answer, error) { return dropPicture(c, realm.Icon) }),
-	Custom("GET", "/realm/logo", func(c *Call, f nightForm) (Answer, error) { return pictureRedirect(c, f.kind()) }),
+	}).Says("{icon_url: str}").Takes(fileField{imageTypes, MaxAvatar}),
+	Custom("DELETE", "/realm/icon", func(c *Call, _ none) (Answer, error) { return dropPicture(c, realm.Icon) }).Says("{icon_url: str}"),
+	Custom("GET", "/realm/logo", func(c *Call, f nightForm) (Answer, error) { return pictureRedirect(c, f.kind()) }).Leads(),
 	Custom("POST", "/realm/logo", func(c *Call, f nightForm) (Answer, error) {
 		return setPicture(c, f.kind(), "You must upload exactly one logo.", c.Tools.Files.SaveLogo)
-	}),
+	}).Takes(fileField{imageTypes, MaxAvatar}),
 	Custom("DELETE", "/realm/logo", func(c *Call, f nightForm) (Answer, error) { return dropPicture(c, f.kind()) }),
 }
 

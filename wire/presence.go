@@ -10,9 +10,9 @@ import (
 )
 
 var presenceEndpoints = []Endpoint{
-	Custom("POST", "/users/me/presence", postPresence),
-	Custom("GET", "/realm/presence", realmPresence),
-	Custom("GET", "/users/{user_id_or_email}/presence", userPresence),
+	Custom("POST", "/users/me/presence", postPresence).Says("{presences?: {*: Presence | OldPresence}, presence_last_update_id?: int, server_timestamp?: num}"),
+	Custom("GET", "/realm/presence", realmPresence).Says("{presences: {*: OldPresence}, server_timestamp: num}"),
+	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).Says("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
 }
 
 var presenceEvents = []EventKind{Event(cameOnline)}

@@ -8,8 +8,8 @@ import (
 var fieldEndpoints = []Endpoint{
 	Get("/realm/profile_fields", func(c *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"custom_fields": fieldObjects(v.ProfileFields())}, nil
-	}),
-	Act("POST", "/realm/profile_fields", createField, func(id int64) Answer { return Answer{"id": id} }),
+	}).Says("{custom_fields: [ProfileField]}"),
+	Act("POST", "/realm/profile_fields", createField, func(id int64) Answer { return Answer{"id": id} }).Says("{id: int}"),
 	Do("PATCH", "/realm/profile_fields", func(f orderFieldsForm) realm.OrderFields { return realm.OrderFields{IDs: f.Order} }, silent),
 	Act("PATCH", "/realm/profile_fields/{field_id}", editField, func(int64) Answer { return Answer{} }),
 	Do("DELETE", "/realm/profile_fields/{field_id}", func(f fieldIDForm) realm.RemoveField { return realm.RemoveField{ID: f.ID} }, silent),

@@ -18,7 +18,7 @@ var pushEndpoints = []Endpoint{
 	}, silent),
 	Act("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), silent),
 	Custom("POST", "/mobile_push/test_notification", testNotification),
-	Do("POST", "/register_client_device", func(none) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }),
+	Do("POST", "/register_client_device", func(none) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }).Says("{device_id: int}"),
 	Do("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, silent),
 	Custom("POST", "/mobile_push/register", registerDevice),
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncrypted),

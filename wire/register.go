@@ -10,7 +10,7 @@ import (
 )
 
 var registerEndpoints = []Endpoint{
-	Custom("POST", "/register", register).Visitor(),
+	Custom("POST", "/register", register).Visitor().Says(registration()),
 }
 
 type registerForm struct {
@@ -182,8 +182,9 @@ func (s *state) finished() Answer {
 
 // section is a part of the initial state and the fetch types that ask for it: all of them are needed.
 type section struct {
-	types []string
-	build func(*state)
+	types  []string
+	build  func(*state)
+	fields string // what it puts into the answer, in the notation of package shape; each may be absent
 }
 
 func (x section) wanted(wants func(string) bool) bool {
@@ -195,7 +196,22 @@ func (x section) wanted(wants func(string) bool) bool {
 	return true
 }
 
-func of(types string, build func(*state)) section { return section{strings.Fields(types), build} }
+func of(types string, build func(*state)) section {
+	return section{types: strings.Fields(types), build: build}
+}
+
+// says is of and what its part of the answer looks like.
+func (x section) says(fields string) section { x.fields = fields; return x }
+
+// registration is what the answer of a registration looks like: every section's part may be absent, for it may not have
+// been asked for.
+func registration() string {
+	fields := make([]string, len(sections))
+	for i, x := range sections {
+		fields[i] = x.fields
+	}
+	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
+}
 
 // list is a section that is one list nobody has put anything into.
 func constant(fetch, key string, value func() any) section {
@@ -213,82 +229,83 @@ var sections = []section{
 		if s.Me() != nil {
 			s.a["max_message_id"] = maxMessageID(s.View)
 		}
-	}),
-	of("realm", realmSection),
-	of("realm", serverSection),
-	of("realm_user", usersSection),
-	of("realm_user", selfSection),
-	of("realm_user_groups", groupsSection),
+	}).says("max_message_id: int"),
+	of("realm", realmSection).says(realmFields),
+	of("realm", serverSection).says(serverFields),
+	of("realm_user", usersSection).says("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], cross_realm_bots: [SystemBot]"),
+	of("realm_user", selfSection).says(selfFields),
+	of("realm_user_groups", groupsSection).says("realm_user_groups: [Group]"),
 	of("presence", func(s *state) {
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
 		out, newest := presenceMap(s.View, s.presence, s.c.Site, modern)
 		s.a["presences"], s.a["presence_last_update_id"], s.a["server_timestamp"] = out, newest, now()
-	}),
-	of("user_settings", func(s *state) { s.a["user_settings"] = userSettings(s.Me(), true) }),
+	}).says("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
+	of("user_settings", func(s *state) { s.a["user_settings"] = userSettings(s.Me(), true) }).says("user_settings: {" + preferences + ", timezone: str}"),
 	of("realm_user_settings_defaults", func(s *state) {
 		s.a["realm_user_settings_defaults"] = userSettings(&realm.User{Settings: s.Org().UserDefaults}, false)
-	}),
-	of("stream", streamsSection),
-	of("subscription", subscriptionsSection),
-	of("default_streams", defaultStreamsSection),
-	of("default_stream_groups", defaultStreamGroupsSection),
-	of("channel_folders", channelFoldersSection),
-	of("user_topic", userTopicsSection),
-	of("muted_topics", mutedTopicsSection),
-	constant("giphy", "giphy_api_key", noText),
-	constant("tenor", "tenor_api_key", noText),
-	constant("realm_billing", "realm_billing", func() any { return obj{"has_pending_sponsorship_request": false} }),
-	constant("realm_embedded_bots", "realm_embedded_bots", emptyList),
-	constant("realm_filters", "realm_filters", emptyList),
-	constant("stop_words", "stop_words", emptyList),
-	constant("video_calls", "has_zoom_token", no),
-	constant("video_calls", "has_webex_token", no),
-	of("onboarding_steps", func(s *state) { s.a["onboarding_steps"] = stepObjects(s.StepsLeft(s.User)) }),
-	constant("onboarding_steps", "navigation_tour_video_url", func() any { return nil }),
-	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes),
+	}).says("realm_user_settings_defaults: {" + preferences + "}"),
+	of("stream", streamsSection).says("streams: [Channel]"),
+	of("subscription", subscriptionsSection).says("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
+	of("default_streams", defaultStreamsSection).says("realm_default_streams: [int]"),
+	of("default_stream_groups", defaultStreamGroupsSection).says("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
+	of("channel_folders", channelFoldersSection).says("channel_folders: [Folder]"),
+	of("user_topic", userTopicsSection).says("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
+	of("muted_topics", mutedTopicsSection).says("muted_topics: [[str | int]]"),
+	constant("giphy", "giphy_api_key", noText).says("giphy_api_key: str"),
+	constant("tenor", "tenor_api_key", noText).says("tenor_api_key: str"),
+	constant("realm_billing", "realm_billing", func() any { return obj{"has_pending_sponsorship_request": false} }).says("realm_billing: {has_pending_sponsorship_request: bool}"),
+	constant("realm_embedded_bots", "realm_embedded_bots", emptyList).says("realm_embedded_bots: []"),
+	constant("realm_filters", "realm_filters", emptyList).says("realm_filters: []"),
+	constant("stop_words", "stop_words", emptyList).says("stop_words: []"),
+	constant("video_calls", "has_zoom_token", no).says("has_zoom_token: bool"),
+	constant("video_calls", "has_webex_token", no).says("has_webex_token: bool"),
+	of("onboarding_steps", func(s *state) { s.a["onboarding_steps"] = stepObjects(s.StepsLeft(s.User)) }).says("onboarding_steps: [{type: str, name: str}]"),
+	constant("onboarding_steps", "navigation_tour_video_url", func() any { return nil }).says("navigation_tour_video_url: str?"),
+	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes).says("custom_profile_field_types: {*: {id: int, name: str}}"),
 
-	of("message update_message_flags", unreadSection),
-	of("starred_messages", starredSection),
-	of("recent_private_conversations", recentTalksSection),
+	of("message update_message_flags", unreadSection).says("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
+		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], old_unreads_missing: bool}"),
+	of("starred_messages", starredSection).says("starred_messages: [int]"),
+	of("recent_private_conversations", recentTalksSection).says("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
 
 	// Each line below gives way to its noun's own section.
 
-	of("alert_words", func(s *state) { s.a["alert_words"] = s.AlertWordsOf(s.User) }),
+	of("alert_words", func(s *state) { s.a["alert_words"] = s.AlertWordsOf(s.User) }).says("alert_words: [str]"),
 
-	of("muted_users", func(s *state) { s.a["muted_users"] = mutedObjects(s.MutedBy(s.User)) }),
+	of("muted_users", func(s *state) { s.a["muted_users"] = mutedObjects(s.MutedBy(s.User)) }).says("muted_users: [{id: int, timestamp: int}]"),
 
-	of("user_status", statusSection),
+	of("user_status", statusSection).says("user_status: {*: Status}"),
 
-	of("custom_profile_fields", func(s *state) { s.a["custom_profile_fields"] = fieldObjects(s.ProfileFields()) }),
+	of("custom_profile_fields", func(s *state) { s.a["custom_profile_fields"] = fieldObjects(s.ProfileFields()) }).says("custom_profile_fields: [ProfileField]"),
 
-	of("realm_bot", func(s *state) { s.a["realm_bots"] = botObjects(s.View) }),
+	of("realm_bot", func(s *state) { s.a["realm_bots"] = botObjects(s.View) }).says("realm_bots: [Bot]"),
 
-	of("drafts", draftsSection),
+	of("drafts", draftsSection).says("drafts: [Draft]"),
 
-	of("scheduled_messages", func(s *state) { s.a["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User)) }),
+	of("scheduled_messages", func(s *state) { s.a["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User)) }).says("scheduled_messages: [ScheduledMessage]"),
 
-	of("reminders", func(s *state) { s.a["reminders"] = reminderObjects(s.RemindersOf(s.User)) }),
+	of("reminders", func(s *state) { s.a["reminders"] = reminderObjects(s.RemindersOf(s.User)) }).says("reminders: [Reminder]"),
 
-	of("saved_snippets", func(s *state) { s.a["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }),
+	of("saved_snippets", func(s *state) { s.a["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }).says("saved_snippets: [Snippet]"),
 
-	of("navigation_views", func(s *state) { s.a["navigation_views"] = viewObjects(s.ViewsOf(s.User)) }),
+	of("navigation_views", func(s *state) { s.a["navigation_views"] = viewObjects(s.ViewsOf(s.User)) }).says("navigation_views: [View]"),
 
-	of("realm_domains", func(s *state) { s.a["realm_domains"] = domainObjects(s.Domains()) }),
+	of("realm_domains", func(s *state) { s.a["realm_domains"] = domainObjects(s.Domains()) }).says("realm_domains: [Domain]"),
 
-	of("realm_playgrounds", func(s *state) { s.a["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }),
+	of("realm_playgrounds", func(s *state) { s.a["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }).says("realm_playgrounds: [Playground]"),
 
 	of("realm_linkifiers", func(s *state) {
 		s.a["realm_linkifiers"] = []any{}
 		if s.Has(realm.CapLinkifierURLTemplate) {
 			s.a["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
 		}
-	}),
+	}).says("realm_linkifiers: [Linkifier]"),
 
-	of("realm_emoji", func(s *state) { s.a["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.c.Site) }),
+	of("realm_emoji", func(s *state) { s.a["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.c.Site) }).says("realm_emoji: {*: Emoji}"),
 
-	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects),
+	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects).says("realm_incoming_webhook_bots: [Integration]"),
 
-	of("device", func(s *state) { s.a["devices"] = deviceObjects(s.DevicesOf(s.User)) }),
+	of("device", func(s *state) { s.a["devices"] = deviceObjects(s.DevicesOf(s.User)) }).says("devices: {*: Device}"),
 }
 
 func profileFieldTypes() any {
@@ -318,6 +335,13 @@ func userSettings(u *realm.User, own bool) obj {
 }
 
 var notificationSounds = []string{"zulip"}
+
+// preferences is what userSettings makes for an organization's defaults.
+var preferences = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
+
+const selfFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
+	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, can_create_streams: bool, can_create_web_public_streams: bool, " +
+	"can_invite_others_to_realm: bool"
 
 // selfSection is what the caller is told of himself.
 func selfSection(s *state) {

@@ -1,8 +1,28 @@
 package wire
 
 import (
+	"strings"
+
 	"parley/actors/realm"
 )
+
+// realmFields is what realmSection tells.
+var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFields() + ", realm_name: str, realm_description: str, realm_date_created: int, realm_uuid: str, " +
+	"realm_uri: str, realm_url: str, realm_bot_domain: str, realm_icon_source: str, realm_icon_url: str, realm_logo_source: str, realm_logo_url: str, " +
+	"realm_night_logo_source: str, realm_night_logo_url: str, realm_authentication_methods: {*: {enabled: bool, available: bool}}, " +
+	"realm_available_video_chat_providers: {*: {id: int, name: str}}, realm_email_auth_enabled: bool, realm_password_auth_enabled: bool, realm_allow_edit_history: bool, " +
+	"realm_mandatory_topics: bool, realm_empty_topic_display_name: str, realm_create_private_stream_policy: int, realm_create_public_stream_policy: int, " +
+	"realm_create_web_public_stream_policy: int, realm_wildcard_mention_policy: int, realm_presence_disabled: bool, realm_plan_type: int, realm_upload_quota_mib: int?, " +
+	"realm_push_notifications_enabled: bool, realm_push_notifications_enabled_end_timestamp: int?, " +
+	"realm_default_external_accounts: {*: {text: str, name: str, hint: str, url_pattern: str}}, realm_allow_message_editing: bool"
+
+func orgGroupFields() string {
+	var out []string
+	for _, x := range realm.OrgGroupSettings {
+		out = append(out, groupSettingField(x.Name)+": GroupValue")
+	}
+	return strings.Join(out, ", ")
+}
 
 // realmSection is every setting of the organization, as realm_<name>.
 func realmSection(s *state) {
@@ -75,6 +95,19 @@ func wildcardPolicy(g realm.GroupValue) int {
 	}
 	return 5
 }
+
+// serverFields is what serverSection tells.
+const serverFields = "development_environment: bool, event_queue_longpoll_timeout_seconds: int, gif_rating_policy_options: {*: {id: int, name: str}}, jitsi_server_url: str?, " +
+	"max_avatar_file_size_mib: int, max_bulk_new_subscription_messages: int, max_channel_folder_description_length: int, max_channel_folder_name_length: int, " +
+	"max_file_upload_size_mib: int, max_icon_file_size_mib: int, max_logo_file_size_mib: int, max_message_length: int, max_reminder_note_length: int, " +
+	"max_stream_description_length: int, max_stream_name_length: int, max_topic_length: int, password_max_length: int, password_min_guesses: int, password_min_length: int, " +
+	"server_avatar_changes_disabled: bool, server_can_summarize_topics: bool, server_emoji_data_url: str, server_generation: int, server_inline_image_preview: bool, " +
+	"server_inline_url_embed_preview: bool, server_jitsi_server_url: str?, server_max_deactivated_realm_deletion_days: int?, server_min_deactivated_realm_deletion_days: int?, " +
+	"server_name_changes_disabled: bool, server_needs_upgrade: bool, server_presence_offline_threshold_seconds: int, server_presence_ping_interval_seconds: int, " +
+	"server_report_message_types: [{key: str, name: str}], server_supported_permission_settings: {realm: {*: PermissionRule}, stream: {*: PermissionRule}, group: {*: PermissionRule}}, " +
+	"server_thumbnail_formats: [], server_typing_started_expiry_period_milliseconds: int, server_typing_started_wait_period_milliseconds: int, " +
+	"server_typing_stopped_wait_period_milliseconds: int, server_web_public_streams_enabled: bool, settings_send_digest_emails: bool, upgrade_text_for_wide_organization_logo: str, " +
+	"zulip_plan_is_not_limited: bool"
 
 // serverSection is the constants and limits of the server.
 func serverSection(s *state) {

@@ -9,8 +9,8 @@ import (
 var reminderEndpoints = []Endpoint{
 	Get("/reminders", func(_ *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"reminders": reminderObjects(v.RemindersOf(v.User))}, nil
-	}),
-	Custom("POST", "/reminders", addReminder),
+	}).Says("{reminders: [Reminder]}"),
+	Custom("POST", "/reminders", addReminder).Says("{reminder_id: int}"),
 	Do("DELETE", "/reminders/{reminder_id}", func(f reminderIDForm) realm.RemoveReminder {
 		return realm.RemoveReminder{ID: f.ID}
 	}, silent),

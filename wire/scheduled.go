@@ -8,8 +8,8 @@ import (
 var scheduledEndpoints = []Endpoint{
 	Get("/scheduled_messages", func(_ *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User))}, nil
-	}),
-	Act("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }),
+	}).Says("{scheduled_messages: [ScheduledMessage]}"),
+	Act("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }).Says("{scheduled_message_id: int}"),
 	Act("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, silent),
 	Do("DELETE", "/scheduled_messages/{scheduled_message_id}", func(f scheduledIDForm) realm.Unschedule {
 		return realm.Unschedule{ID: f.ID}

@@ -9,7 +9,7 @@ import (
 )
 
 var searchEndpoints = []Endpoint{
-	Custom("GET", "/messages/matches_narrow", matchesNarrow),
+	Custom("GET", "/messages/matches_narrow", matchesNarrow).Says("{messages: {*: {match_content: str, match_subject: str}}}"),
 }
 
 var searchEvents []EventKind

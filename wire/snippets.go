@@ -8,10 +8,10 @@ import (
 var snippetEndpoints = []Endpoint{
 	Get("/saved_snippets", func(_ *Call, v realm.View, _ none) (Answer, error) {
 		return Answer{"saved_snippets": snippetObjects(v.SnippetsOf(v.User))}, nil
-	}),
+	}).Says("{saved_snippets: [Snippet]}"),
 	Do("POST", "/saved_snippets", func(f addSnippetForm) realm.AddSnippet {
 		return realm.AddSnippet{Title: f.Title, Content: f.Content}
-	}, func(id int64) Answer { return Answer{"saved_snippet_id": id} }),
+	}, func(id int64) Answer { return Answer{"saved_snippet_id": id} }).Says("{saved_snippet_id: int}"),
 	Do("PATCH", "/saved_snippets/{saved_snippet_id}", changeSnippet, silent),
 	Do("DELETE", "/saved_snippets/{saved_snippet_id}", func(f snippetIDForm) realm.RemoveSnippet {
 		return realm.RemoveSnippet{ID: f.ID}

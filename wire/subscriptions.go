@@ -10,10 +10,10 @@ import (
 )
 
 var subscriptionEndpoints = []Endpoint{
-	Custom("GET", "/users/me/subscriptions", getSubscriptions),
-	Act("POST", "/users/me/subscriptions", subscribe, joined),
-	Do("DELETE", "/users/me/subscriptions", unsubscribe, left),
-	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed),
+	Custom("GET", "/users/me/subscriptions", getSubscriptions).Says("{subscriptions: [Subscription]}"),
+	Act("POST", "/users/me/subscriptions", subscribe, joined).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
+	Do("DELETE", "/users/me/subscriptions", unsubscribe, left).Says("{removed: [str], not_removed: [str]}"),
+	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
 	Do("POST", "/users/me/subscriptions/properties", setProperties, silent),
 	Do("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, silent),
 }

@@ -12,13 +12,13 @@ import (
 )
 
 var uploadEndpoints = []Endpoint{
-	Custom("POST", "/user_uploads", upload),
-	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL),
-	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus),
-	Get("/attachments", attachments),
+	Custom("POST", "/user_uploads", upload).Says("{url: str, uri: str, filename: str}").Takes(fileField{"*/*", MaxUpload}),
+	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Says("{url: str}"),
+	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Says("{has_thumbnail: bool}"),
+	Get("/attachments", attachments).Says("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
-	Custom("POST", "/users/me/avatar", setAvatar),
-	Act("DELETE", "/users/me/avatar", func(c *Call, _ none) (avatarOf, error) { return avatarOf{realm.SetAvatar{}, c.Site}, nil }, func(a Answer) Answer { return a }),
+	Custom("POST", "/users/me/avatar", setAvatar).Says("{avatar_url: str}").Takes(fileField{imageTypes, MaxAvatar}),
+	Act("DELETE", "/users/me/avatar", func(c *Call, _ none) (avatarOf, error) { return avatarOf{realm.SetAvatar{}, c.Site}, nil }, func(a Answer) Answer { return a }).Says("{avatar_url: str}"),
 }
 
 var uploadEvents = []EventKind{
@@ -44,6 +44,9 @@ const (
 	MaxUpload = 100 << 20
 	MaxAvatar = 5 << 20
 )
+
+// imageTypes are the images we read.
+const imageTypes = "image/png, image/jpeg, image/gif, image/webp, image/bmp"
 
 // File is one file of a multipart body.
 type File struct {

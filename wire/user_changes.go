@@ -9,9 +9,9 @@ import (
 
 // managedUserEndpoints are what administrators do with accounts; they are listed with the users.
 var managedUserEndpoints = []Endpoint{
-	Act("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }),
-	Get("/users/{user_id}", getUser),
-	Get("/users/{email}", getUserByEmail),
+	Act("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }).Says("{user_id: int}"),
+	Get("/users/{user_id}", getUser).Says("{user: User}"),
+	Get("/users/{email}", getUserByEmail).Says("{user: User}"),
 	Act("PATCH", "/users/{user_id}", editUser, silent),
 	Act("PATCH", "/users/{email}", editUserByEmail, silent),
 	Act("DELETE", "/users/{user_id}", deactivate, silent),

@@ -7,7 +7,7 @@ import (
 
 var statusEndpoints = []Endpoint{
 	Custom("POST", "/users/me/status", setOwnStatus),
-	Get("/users/{user_id}/status", getStatus),
+	Get("/users/{user_id}/status", getStatus).Says("{status: Status}"),
 	Custom("POST", "/users/{user_id}/status", setStatus),
 }
 

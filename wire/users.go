@@ -15,8 +15,8 @@ import (
 )
 
 var userEndpoints = slices.Concat([]Endpoint{
-	Custom("GET", "/users", getUsers).Visitor(),
-	Get("/users/me", getMe),
+	Custom("GET", "/users", getUsers).Says("{members: [User]}").Visitor(),
+	Get("/users/me", getMe).Says("OwnUser"),
 }, managedUserEndpoints)
 
 var userEvents = slices.Concat([]EventKind{

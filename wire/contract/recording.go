@@ -62,6 +62,7 @@ func (c *Contract) Check(rec Record, to *Report) {
 	} else {
 		to.take(c.Answer(rec.Method, rec.Path, rec.Status, rec.Body))
 	}
+	to.take(Own(rec.Method, rec.Path, rec.Status, rec.Body))
 	if name != "GET /events" || rec.Status != http.StatusOK {
 		return
 	}

@@ -32,14 +32,23 @@ type Pictures interface {
 // files are the routes outside the protocol's prefix that clients fetch files from.
 func (s *Server) files() {
 	s.resumable()
-	s.router.ANY("/user_uploads/temporary/{token}/{name}", s.temporaryFile)
-	s.router.ANY("/user_uploads/thumbnail/{realm}/{path:*}", s.thumbnail)
-	s.router.ANY("/user_uploads/download/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, true) })
-	s.router.ANY("/user_uploads/{realm}/{path:*}", func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, false) })
-	s.router.ANY("/user_avatars/{realm}/{path:*}", s.picture)
-	s.router.ANY("/avatar/{who}", func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "") })
-	s.router.ANY("/avatar/{who}/medium", func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "-medium") })
-	s.router.ANY("/static/images/{path:*}", s.drawing)
+	serve := map[string]fasthttp.RequestHandler{
+		"/user_uploads/temporary/{token}/{name}":   s.temporaryFile,
+		"/user_uploads/thumbnail/{realm}/{path:*}": s.thumbnail,
+		"/user_uploads/download/{realm}/{path:*}":  func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, true) },
+		"/user_uploads/{realm}/{path:*}":           func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, false) },
+		"/user_avatars/{realm}/{path:*}":           s.picture,
+		"/avatar/{who}":                            func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "") },
+		"/avatar/{who}/medium":                     func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "-medium") },
+		"/static/images/{path:*}":                  s.drawing,
+	}
+	for _, f := range wire.Fetches {
+		s.router.ANY(f.Path, serve[f.Path])
+		delete(serve, f.Path)
+	}
+	for path := range serve {
+		panic("BUG: " + path + " is not among wire.Fetches")
+	}
 }
 
 func param(ctx *fasthttp.RequestCtx, name string) string {

@@ -1,0 +1,49 @@
+package contract
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"parley/wire"
+)
+
+// said is what every endpoint says its success looks like.
+var said = sync.OnceValue(func() (out []route) {
+	for _, e := range wire.Endpoints() {
+		path := strings.ReplaceAll(e.Path, ":*", "")
+		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.Said()})
+	}
+	return out
+})
+
+// Own holds an answer against the server's description of itself: a field it does not tell of, or tells of otherwise, is
+// a finding.
+func Own(method, path string, status int, body []byte) error {
+	path = below(path)
+	r := pick(said(), method, path)
+	switch {
+	case r == nil && status == http.StatusOK:
+		return Findings{found(method+" "+path, "", "unknown", "the description has no such endpoint")}
+	case r == nil:
+		return nil
+	}
+	where := "own description: " + r.name
+	v, err := decode(body)
+	if err != nil {
+		return Findings{found(where, "", "type", "not JSON: "+err.Error())}
+	}
+	if status != http.StatusOK {
+		object, _ := v.(map[string]any)
+		code, _ := object["code"].(string)
+		s := wire.Refused(status, code)
+		if s == nil {
+			return Findings{found(where, "", "unknown", http.StatusText(status)+" "+code+" is not described")}
+		}
+		return s.Check(where+": "+http.StatusText(status)+" "+code, "", v).Err()
+	}
+	if r.answer == nil {
+		return Findings{found(where, "", "unknown", "a success, where none is described")}
+	}
+	return r.answer.Check(where, "", v).Err()
+}

@@ -1,0 +1,68 @@
+package wire
+
+import (
+	"slices"
+
+	"parley/wire/shape"
+)
+
+// A code is what an error may be called: the statuses it comes with and the fields beside result, msg and code, in the
+// notation of package shape.
+type code struct {
+	name     string
+	statuses []int
+	fields   string
+}
+
+// codes is every code there is; tests hold the sources and every real refusal against it.
+var codes = []code{
+	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, "{webhook_name: str}"},
+	{"AUTHENTICATION_FAILED", []int{401}, "{}"},
+	{"BAD_EVENT_QUEUE_ID", []int{400}, "{queue_id: str}"},
+	{"BAD_IMAGE", []int{400}, "{}"},
+	{"BAD_NARROW", []int{400}, "{desc: str}"},
+	{"BAD_REQUEST", []int{400, 403, 404, 413, 503}, "{parameters?: str, errors?: {*: [str]}}"},
+	{"CANNOT_DEACTIVATE_GROUP_IN_USE", []int{400}, "{objections: [any]}"},
+	{"CANNOT_DEACTIVATE_LAST_USER", []int{400}, "{entity: str, is_last_owner: bool}"},
+	{"EXPECTATION_MISMATCH", []int{400}, "{}"},
+	{"INVALID_API_KEY", []int{401}, "{}"},
+	{"INVALID_JSON", []int{400}, "{}"},
+	{"INVALID_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
+	{"INVALID_REMOTE_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
+	{"INVITATION_FAILED", []int{400}, "{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
+	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400}, "{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
+	{"NONEXISTENT_SUBDOMAIN", []int{404}, "{}"},
+	{"PERMISSION_DENIED", []int{403}, "{}"},
+	{"PUSH_SERVICE_NOT_CONFIGURED", []int{503}, "{}"},
+	{"RATE_LIMIT_HIT", []int{429}, "{retry-after: num}"},
+	{"REACTION_ALREADY_EXISTS", []int{400}, "{}"},
+	{"REACTION_DOES_NOT_EXIST", []int{400}, "{}"},
+	{"REALM_DEACTIVATED", []int{401}, "{}"},
+	{"REALM_UPLOAD_QUOTA", []int{400}, "{}"},
+	{"REQUEST_CONFUSING_VAR", []int{400}, "{var_name1: str, var_name2: str}"},
+	{"REQUEST_VARIABLE_INVALID", []int{400}, "{var_name: str, bad_value: any}"},
+	{"REQUEST_VARIABLE_MISSING", []int{400}, "{var_name: str}"},
+	{"STREAM_DOES_NOT_EXIST", []int{400}, "{stream?: str, stream_id?: int}"},
+	{"STREAM_WILDCARD_MENTION_NOT_ALLOWED", []int{400}, "{}"},
+	{"SYSTEM_GROUP_REQUIRED", []int{400}, "{setting_name: str}"},
+	{"TOPIC_WILDCARD_MENTION_NOT_ALLOWED", []int{400}, "{}"},
+	{"UNAUTHORIZED", []int{401}, "{}"},
+	{"UNAUTHORIZED_PRINCIPAL", []int{400}, "{}"},
+	{"USER_DEACTIVATED", []int{401}, "{}"},
+}
+
+// Refused is the shape of an error of a status and code; nil if there is no such error. A path that takes other methods
+// says which, without a code, and a failure of the server says nothing more.
+func Refused(status int, name string) *shape.Shape {
+	switch {
+	case status == 405 && name == "":
+		return saying("{result: 'error', msg: str, allowed_methods: [str]}")
+	case status == 500 && name == "":
+		return saying("{result: 'error', msg: str}")
+	}
+	i := slices.IndexFunc(codes, func(c code) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	if i < 0 {
+		return nil
+	}
+	return shape.Merge(saying("{result: 'error', msg: str, code: '"+name+"'}"), saying(codes[i].fields))
+}

@@ -1,0 +1,80 @@
+package shape
+
+import "slices"
+
+// Schema is the shape in JSON Schema's words. A named one is pointed at below prefix; seen is told of it.
+func (s *Shape) Schema(prefix string, seen func(*Shape)) map[string]any {
+	if s.Name == "" {
+		return s.Body(prefix, seen)
+	}
+	plain := *s // what the name stands for is never null: a question mark behind it is
+	plain.Nullable = false
+	seen(&plain)
+	ref := map[string]any{"$ref": prefix + s.Name}
+	if s.Nullable {
+		return map[string]any{"anyOf": []any{ref, map[string]any{"type": "null"}}}
+	}
+	return ref
+}
+
+// Body is Schema without the name of the shape itself.
+func (s *Shape) Body(prefix string, seen func(*Shape)) map[string]any {
+	if len(s.Either) > 0 {
+		var branches []any
+		for _, e := range s.Either {
+			branches = append(branches, e.Schema(prefix, seen))
+		}
+		if s.Nullable && !slices.ContainsFunc(s.Either, func(e *Shape) bool { return e.Nullable }) {
+			branches = append(branches, map[string]any{"type": "null"})
+		}
+		return map[string]any{"anyOf": branches}
+	}
+	out := map[string]any{}
+	switch {
+	case s.Kind == "":
+		return out // anything
+	case s.Nullable:
+		out["type"] = []any{s.Kind, "null"}
+	default:
+		out["type"] = s.Kind
+	}
+	if len(s.Enum) > 0 {
+		var values []any
+		for _, e := range s.Enum {
+			values = append(values, e)
+		}
+		if s.Nullable {
+			values = append(values, nil)
+		}
+		out["enum"] = values
+	}
+	if s.Items != nil {
+		out["items"] = s.Items.Schema(prefix, seen)
+	}
+	if s.Empty {
+		out["maxItems"] = 0
+	}
+	if s.Kind != "object" {
+		return out
+	}
+	properties, required := map[string]any{}, []string{}
+	for name, f := range s.Fields {
+		properties[name] = f.Shape.Schema(prefix, seen)
+		if f.Required() {
+			required = append(required, name)
+		}
+	}
+	if len(properties) > 0 {
+		out["properties"] = properties
+	}
+	if slices.Sort(required); len(required) > 0 {
+		out["required"] = required
+	}
+	switch {
+	case s.Others != nil:
+		out["additionalProperties"] = s.Others.Schema(prefix, seen)
+	case s.Closed:
+		out["additionalProperties"] = false
+	}
+	return out
+}
