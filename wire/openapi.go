@@ -95,9 +95,13 @@ var statusWords = map[int]string{
 	404: "There is nothing of that name.",
 	405: "The path takes other methods.",
 	413: "The request is too large.",
+	417: "The request expects what this server does not do.",
 	429: "Too many requests; retry-after says when to try again, in seconds.",
+	431: "The address or the headers are too long.",
 	500: "The server failed.",
+	501: "The body comes in a coding this server does not know.",
 	503: "Not now, or not on this server.",
+	505: "Not a version of HTTP this server speaks.",
 }
 
 // errorResponses is the errors of each status, by code.
@@ -142,9 +146,7 @@ func errorSchema(status int) any {
 func (o *operation) responses(schemas obj) obj {
 	out := obj{}
 	for status := range statusWords {
-		if status != 401 || !o.open() {
-			out[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
-		}
+		out[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
 	}
 	var answers []any
 	for _, e := range o.of {

@@ -16,12 +16,11 @@ type code struct {
 
 // codes is every code there is; tests hold the sources and every real refusal against it.
 var codes = []code{
-	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, "{webhook_name: str}"},
 	{"AUTHENTICATION_FAILED", []int{401}, "{}"},
 	{"BAD_EVENT_QUEUE_ID", []int{400}, "{queue_id: str}"},
 	{"BAD_IMAGE", []int{400}, "{}"},
 	{"BAD_NARROW", []int{400}, "{desc: str}"},
-	{"BAD_REQUEST", []int{400, 403, 404, 413, 503}, "{parameters?: str, errors?: {*: [str]}}"},
+	{"BAD_REQUEST", []int{400, 403, 404, 413, 417, 431, 501, 503, 505}, "{parameters?: str, errors?: {*: [str]}}"},
 	{"CANNOT_DEACTIVATE_GROUP_IN_USE", []int{400}, "{objections: [any]}"},
 	{"CANNOT_DEACTIVATE_LAST_USER", []int{400}, "{entity: str, is_last_owner: bool}"},
 	{"EXPECTATION_MISMATCH", []int{400}, "{}"},

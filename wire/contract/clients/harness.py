@@ -30,7 +30,8 @@ def free_port():
 
 
 class Server:
-    def __init__(self):
+    def __init__(self, *options):
+        self.options = options
         self.dir = tempfile.mkdtemp(prefix="parley-conform-")
         self.port = free_port()
         self.site = f"http://127.0.0.1:{self.port}"
@@ -42,7 +43,7 @@ class Server:
         with open(os.path.join(self.dir, "log"), "ab") as log:
             self.process = subprocess.Popen(
                 [os.path.join(ROOT, "bin", "parley"), "serve", "--data", os.path.join(self.dir, "data"),
-                 "--listen", f"127.0.0.1:{self.port}", "--demo"],
+                 "--listen", f"127.0.0.1:{self.port}", "--demo", *self.options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until = time.monotonic() + READY_SECONDS
         while time.monotonic() < until:

@@ -1,0 +1,83 @@
+"""schemathesis against the server's description of itself: no failure, and no answer that the description forbids.
+
+SECONDS bounds each of the runs, as an owner, as a member and without login; SEED repeats one."""
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+from harness import Checks, Server, ok
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+SECONDS = int(os.environ.get("SECONDS_EACH", "25"))
+SEED = int(os.environ.get("SEED", "494"))
+MARGIN = 60  # seconds beyond that for starting, and for the request that is on its way
+
+# A run ends where its credentials do.
+LEFT_OUT = {
+    "delete-users-me": "ends the caller's own account",
+    "post-realm-deactivate": "ends the organization",
+    "post-users-me-api-key-regenerate": "ends the key the run calls with",
+}
+
+checks = Checks()
+
+
+def known(server, owner, member):
+    """Some of everything there is, so that calls reach further than to say that it is not there."""
+    users = [u["user_id"] for u in ok(server.call("GET", "users", owner))["members"]]
+    channels = [s["stream_id"] for s in ok(server.call("GET", "streams", owner))["streams"]]
+    groups = [g["id"] for g in ok(server.call("GET", "user_groups", owner))["user_groups"]]
+    messages = [ok(server.call("POST", "messages", who, type="stream", to=channels[0], topic="described", content="one *of* them"))["id"]
+                for who in (owner, member) for _ in range(3)]
+    queue = ok(server.call("POST", "register", owner, event_types=["message"]))["queue_id"]
+    others = [u for u in users if u not in (owner["me"]["user_id"], member["me"]["user_id"])]
+    return {"user_id": others, "user_id_or_email": others, "bot_id": others, "muted_user_id": others, "bot_owner_id": users,
+            "stream_id": channels, "message_id": messages, "user_group_id": groups, "group_id": groups, "queue_id": [queue],
+            "anchor": messages, "draft_id": [1], "to": channels, "stream": ["general"]}
+
+
+def run(name):
+    server = Server("--rate-limit", "0", "--anonymous-rate-limit", "0", "--login-limit", "0", "--daily-invites", "0")
+    people = server.people()
+    owner = people[0]
+    member = next(p for p in people if p["me"]["role"] == 400 and not p["me"]["is_bot"])
+    who = {"owner": owner, "member": member, "nobody": None}[name]
+    report = os.path.join(server.dir, "report.xml")
+    command = [os.path.join(os.path.dirname(sys.executable), "st"), "run", server.site + "/api/openapi.json",
+               "--checks", "no_failure,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance",
+               "--phases", "examples,coverage,fuzzing", "--seed", str(SEED), "--max-time", str(SECONDS), "--continue-on-failure", "--no-shrink",
+               "--generation-database", "none", "--request-timeout", "20", "--suppress-health-check", "all", "--warnings", "off", "--no-color",
+               "--report", "junit", "--report-junit-path", report]
+    for operation in LEFT_OUT:
+        command += ["--exclude-operation-id", operation]
+    if who:
+        command += ["--auth", f"{who['email']}:{who['key']}"]
+    env = dict(os.environ, PYTHONPATH=HERE, SCHEMATHESIS_HOOKS="description_hooks", PARLEY_KNOWN=json.dumps(known(server, owner, member)))
+    began = time.monotonic()
+    with checks.that(f"schemathesis as {name} finds nothing (seed {SEED})"):
+        done = subprocess.run(command, cwd=server.dir, env=env, capture_output=True, text=True, errors="replace", timeout=SECONDS + MARGIN)
+        text = re.sub(re.escape(server.dir), "", done.stdout)
+        cases = re.search(r"(\d+) generated", text)
+        print(f"     {name}: {cases.group(1) if cases else '?'} requests in {time.monotonic() - began:.0f} s")
+        if done.returncode != 0:
+            print("\n".join(line[:400] for line in text.split("\n")), done.stderr[-2000:])
+        assert done.returncode == 0, f"schemathesis ended with {done.returncode}"
+        operations = len(xml.etree.ElementTree.parse(report).getroot().findall(".//testcase"))
+        assert operations > 150, f"only {operations} operations were called"
+    if who:
+        with checks.that(f"the credentials of {name} are good to the end"):
+            ok(server.call("GET", "users/me", who))
+    server.close()
+
+
+if __name__ == "__main__":
+    for operation, why in LEFT_OUT.items():
+        print(f"     not called: {operation}, which {why}")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(run, sys.argv[1:] or ("owner", "member", "nobody")))
+    checks.summary()

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/actors/realm"
+)
+
+var kinds = map[string]realm.Kind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
+	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge}
+
+// TestEveryRefusalIsDescribed looks through the sources for refusals: each has a code of the table, with its status.
+func TestEveryRefusalIsDescribed(t *testing.T) {
+	found := map[string]bool{}
+	for _, dir := range []string{".", "form", "httpd", "webhooks", "push", "mail", "../actors", "../actors/realm", "../cmd/parley"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no sources in %s: %v", dir, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || len(call.Args) < 2 || called(call.Fun) != "Refuse" {
+					return true
+				}
+				code, ok := call.Args[1].(*ast.BasicLit)
+				kind, known := kinds[called(call.Args[0])]
+				if !ok || !known {
+					t.Errorf("%s: a refusal whose kind or code is not written out", name)
+					return true
+				}
+				c, err := strconv.Unquote(code.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found[c] = true
+				if Refused(statuses[kind], c) == nil {
+					t.Errorf("%s: %s with status %d is not among codes", name, c, statuses[kind])
+				}
+				return true
+			})
+		}
+	}
+	form := []string{"REQUEST_VARIABLE_MISSING", "REQUEST_VARIABLE_INVALID", "REQUEST_CONFUSING_VAR"}
+	for _, c := range codes {
+		if !found[c.name] && !slices.Contains(form, c.name) {
+			t.Errorf("%s is described, and nothing refuses so", c.name)
+		}
+	}
+}
+
+func called(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
