@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"testing"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// closedHouse refuses every turn and look: what a request meets before the realm is what it meets here.
+type closedHouse struct{ House }
+
+var errClosed = realm.Bad("the house is closed")
+
+func (closedHouse) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error) {
+	return nil, errClosed
+}
+func (closedHouse) View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error) {
+	return nil, errClosed
+}
+func (closedHouse) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
+func (closedHouse) Dialect(realm.ID) realm.Seq                      { return 0 }
+func (closedHouse) Search(realm.ID, string) (Found, error)          { return Found{}, errClosed }
+func (closedHouse) Poll(p PollRequest)                              { p.Reply.Answer(200) }
+func (closedHouse) Gone(PollRequest)                                {}
+func (closedHouse) ByKeyHash([32]byte) (Account, bool)              { return Account{}, false }
+func (closedHouse) ByEmail(realm.ID, string) (Account, bool)        { return Account{}, false }
+func (closedHouse) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, bool) {
+	return presence.Row{}, false
+}
+func (closedHouse) HidePresence(realm.ID, realm.UserID) presence.Row    { return presence.Row{} }
+func (closedHouse) PresenceSince(realm.ID, int64, int64) []presence.Row { return nil }
+func (closedHouse) PresenceOf(realm.ID, realm.UserID) *presence.Row     { return nil }
+
+type deaf struct{}
+
+func (deaf) Answer(int, ...[]byte) bool { return true }
+
+// FuzzParameters puts anything into two parameters of any endpoint, each JSON parameter among its seeds, and carries it
+// out up to the realm: an error is one a client may read.
+func FuzzParameters(f *testing.F) {
+	all := Endpoints()
+	seeds := []string{"1", `"x"`, `[1]`, `["x"]`, `[["channel","x"]]`, `[{"operator":"is","operand":"dm"}]`, `{"new":{"direct_members":[1],"direct_subgroups":[]},"old":1}`,
+		`[{"name":"x"}]`, `[{"type":"stream","to":[1],"topic":"t","content":"c"}]`, `{"a":"b"}`, `[{"stream_id":1,"property":"color","value":"#c2c2c2"}]`}
+	for i, e := range all {
+		for j, p := range e.Params() {
+			f.Add(uint16(i), uint8(j), seeds[0], uint8(j+1), seeds[1])
+			if p.JSON {
+				for k, s := range seeds {
+					f.Add(uint16(i), uint8(j), s, uint8(j+1), seeds[(k+1)%len(seeds)])
+				}
+			}
+		}
+	}
+	tools := &Tools{HashPassword: func(string) (string, error) { return "", nil }, CheckPassword: func(string, string) (bool, error) { return false, nil },
+		HashKey: func(string) [32]byte { return [32]byte{} }, Token: func(int) string { return "token" }, Sign: func(string) string { return "" },
+		Signed: func(string, string) bool { return false }, Taken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
+		Mail: func(Letter) {}, Renderer: &Renderer{}}
+	f.Fuzz(func(t *testing.T, endpoint uint16, p1 uint8, v1 string, p2 uint8, v2 string) {
+		e := all[int(endpoint)%len(all)]
+		params := e.Params()
+		if len(params) == 0 {
+			return
+		}
+		values := &form.Values{}
+		for i, p := range params {
+			sent, value := false, "1" // a route always has its pieces
+			switch i {
+			case int(p1) % len(params):
+				sent, value = true, v1
+			case int(p2) % len(params):
+				sent, value = true, v2
+			}
+			if p.Where == "path" {
+				values.Add(form.Path, p.Name, value)
+			} else if sent {
+				values.Add(form.Body, p.Name, value)
+			}
+		}
+		c := &Call{House: closedHouse{}, Tools: tools, Realm: 1, Caller: realm.Caller{User: 1}, Account: &Account{Realm: 1, User: 1, Active: true}, Params: values,
+			Body: func() []byte { return nil }, Files: func() ([]File, error) { return nil, nil }, Park: func(func()) Reply { return deaf{} },
+			MayLogin: func(string) error { return nil }, LoginFailed: func(string) {}}
+		if _, err := e.Run(c); err != nil {
+			if status, body := Failure(err); status == 500 {
+				t.Fatalf("%s %s: %v: %s", e.Method, e.Path, err, body)
+			}
+		}
+	})
+}
