@@ -181,7 +181,7 @@ func (f Fetch) describe() obj {
 		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": obj{"type": "string"}})
 	}
 	refs := obj{}
-	for _, status := range []int{403, 404} {
+	for _, status := range []int{401, 403, 404, 503} {
 		refs[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
 	}
 	if f.Leads {

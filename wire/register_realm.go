@@ -105,7 +105,7 @@ const serverFields = "development_environment: bool, event_queue_longpoll_timeou
 	"server_inline_url_embed_preview: bool, server_jitsi_server_url: str?, server_max_deactivated_realm_deletion_days: int?, server_min_deactivated_realm_deletion_days: int?, " +
 	"server_name_changes_disabled: bool, server_needs_upgrade: bool, server_presence_offline_threshold_seconds: int, server_presence_ping_interval_seconds: int, " +
 	"server_report_message_types: [{key: str, name: str}], server_supported_permission_settings: {realm: {*: PermissionRule}, stream: {*: PermissionRule}, group: {*: PermissionRule}}, " +
-	"server_thumbnail_formats: [], server_typing_started_expiry_period_milliseconds: int, server_typing_started_wait_period_milliseconds: int, " +
+	"server_thumbnail_formats: [{name: str, max_width: int, max_height: int, format: str, animated: bool}], server_typing_started_expiry_period_milliseconds: int, server_typing_started_wait_period_milliseconds: int, " +
 	"server_typing_stopped_wait_period_milliseconds: int, server_web_public_streams_enabled: bool, settings_send_digest_emails: bool, upgrade_text_for_wide_organization_logo: str, " +
 	"zulip_plan_is_not_limited: bool"
 
