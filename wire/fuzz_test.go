@@ -24,8 +24,8 @@ func (closedHouse) Dialect(realm.ID) realm.Seq                      { return 0 }
 func (closedHouse) Search(realm.ID, string) (Found, error)          { return Found{}, errClosed }
 func (closedHouse) Poll(p PollRequest)                              { p.Reply.Answer(200) }
 func (closedHouse) Gone(PollRequest)                                {}
-func (closedHouse) ByKeyHash([32]byte) (Account, bool)              { return Account{}, false }
-func (closedHouse) ByEmail(realm.ID, string) (Account, bool)        { return Account{}, false }
+func (closedHouse) ByKeyHash([32]byte) (*Account, bool)             { return nil, false }
+func (closedHouse) ByEmail(realm.ID, string) (*Account, bool)       { return nil, false }
 func (closedHouse) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, bool) {
 	return presence.Row{}, false
 }
@@ -56,7 +56,7 @@ func FuzzParameters(f *testing.F) {
 	tools := &Tools{HashPassword: func(string) (string, error) { return "", nil }, CheckPassword: func(string, string) (bool, error) { return false, nil },
 		HashKey: func(string) [32]byte { return [32]byte{} }, Token: func(int) string { return "token" }, Sign: func(string) string { return "" },
 		Signed: func(string, string) bool { return false }, Taken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
-		Mail: func(Letter) {}, Renderer: &Renderer{}}
+		Mail: true, Renderer: &Renderer{}}
 	f.Fuzz(func(t *testing.T, endpoint uint16, p1 uint8, v1 string, p2 uint8, v2 string) {
 		e := all[int(endpoint)%len(all)]
 		params := e.Params()

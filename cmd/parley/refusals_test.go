@@ -70,7 +70,7 @@ func besiege(t testing.TB) *besieged {
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
 		CheckPassword: func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
-		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, MailPattern: "%s@example.org", Mail: func(wire.Letter) {},
+		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, MailPattern: "%s@example.org", Mail: true,
 		LinkToken: house.LinkToken, Export: func(realm.ID, realm.Export) {}, Taken: func(string) bool { return false }}
 	var said bytes.Buffer
 	if err := makeDemo(house, sites.of("").URL, &said); err != nil {
