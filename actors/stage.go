@@ -22,20 +22,25 @@ type stage interface {
 }
 
 // theatre is the stage of a server: protoactor's mailboxes and dispatchers.
-type theatre struct{ system *actor.ActorSystem }
+type theatre struct {
+	system *actor.ActorSystem
+	warm   actor.Dispatcher
+	stop   chan struct{}
+}
 
 func newTheatre() stage {
 	quiet := slog.New(slog.DiscardHandler)
-	return theatre{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))}
+	stop := make(chan struct{})
+	return theatre{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), newWarm(stop), stop}
 }
 
 func (t theatre) spawn(a actor.Actor) *actor.PID {
-	return t.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
+	return t.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(t.warm)))
 }
 
 func (t theatre) send(to *actor.PID, message any) { t.system.Root.Send(to, message) }
 func (theatre) work(do func())                    { go do() }
-func (t theatre) end()                            { t.system.Shutdown() }
+func (t theatre) end()                            { t.system.Shutdown(); close(t.stop) }
 func (theatre) token(length int) string           { return Token(length) }
 func (theatre) uuid() string                      { return uuid.NewString() }
 func (theatre) dice(sides int64) int64            { return rand.Int64N(sides) }

@@ -53,7 +53,7 @@ func (c *eventConn) event(ev uint32) *Parked {
 	quick, lost := c.note(ev)
 	c.mu.Unlock()
 	if quick && !c.l.quickly(c) {
-		go c.run()
+		c.s.run(c)
 	}
 	return lost
 }
@@ -98,7 +98,7 @@ func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
 // start sets a goroutine to serve the connection. mu is held.
 func (c *eventConn) start() {
 	c.running = true
-	go c.run()
+	c.s.run(c)
 }
 
 // stir wakes the serving goroutine if it waits for the socket. mu is held.
