@@ -28,6 +28,9 @@ func (c Type) Decide(t *Turn) (Done, error) {
 		if ch == nil || ch.Archived || !t.hasContent(me, ch) {
 			return Done{}, errChannelID()
 		}
+		if err := t.maySend(me, ch); err != nil {
+			return Done{}, err
+		}
 		topic, err := NormalizeTopic(c.Topic)
 		if err != nil {
 			return Done{}, err
