@@ -55,6 +55,9 @@ func (v View) MemberOnly() (*User, error) {
 	if me.IsGuest() {
 		return nil, errGuest()
 	}
+	if me.IsBot() {
+		return nil, errBot()
+	}
 	return me, nil
 }
 

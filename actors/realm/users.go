@@ -420,7 +420,12 @@ func (v View) FindAddress(address string) *User {
 
 // MayCreateUsers refuses everyone but administrators with the operator's grant.
 func (v View) MayCreateUsers() error {
-	if me := v.Me(); !v.System && (me == nil || !me.IsAdmin() || !me.MayCreateUsers) {
+	if v.System {
+		return nil
+	}
+	if me, err := v.Admin(); err != nil {
+		return err
+	} else if !me.MayCreateUsers {
 		return Bad("User not authorized to create users")
 	}
 	return nil
