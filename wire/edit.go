@@ -140,7 +140,10 @@ func messageUpdated(e *realm.MessageUpdate, to *To) any {
 		o["user_id"] = nil
 	}
 	if e.Channel != 0 {
-		o["stream_id"], o["stream_name"] = e.Channel, e.ChannelName
+		o["stream_id"] = e.Channel
+		if e.ChannelName != "" {
+			o["stream_name"] = e.ChannelName
+		}
 	}
 	if e.Content {
 		var body realm.Body

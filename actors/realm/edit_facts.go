@@ -348,8 +348,29 @@ func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 	if len(to) == 0 {
 		return nil
 	}
-	e.Flags = r.flagGroups(to, f.Message, m)
-	return []Notice{{To: to, Event: e}}
+	if e.NewChannel == 0 || e.NewChannel == e.Channel {
+		e.Flags = r.flagGroups(to, f.Message, m)
+		return []Notice{{To: to, Event: e}}
+	}
+	return r.tellMoved(e, to, f.Message, m)
+}
+
+// tellMoved tells of messages that went to another channel. Who left the old one, if it is private, and sees the
+// messages again where they are now is not told what it is called today.
+func (r *Realm) tellMoved(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
+	know, all := r.knowing(r.chans.must(e.Channel)), SetOf(to...)
+	nameless := *e
+	nameless.ChannelName = ""
+	for _, part := range []struct {
+		to    Set
+		event *MessageUpdate
+	}{{Both(all, know), e}, {Without(all, know), &nameless}} {
+		if ids := IDs[UserID](part.to); len(ids) > 0 {
+			part.event.Flags = r.flagGroups(ids, id, m)
+			out = append(out, Notice{To: ids, Event: part.event})
+		}
+	}
+	return out
 }
 
 // moveHearers is every listening user who may see, where they are now, messages that moved, and who was or is concerned

@@ -129,8 +129,11 @@ func (f *TopicPoliciesSet) apply(r *Realm) {
 	}
 }
 
+// tell leaves out who lost the channel: he is not to learn that a topic in it has another name now.
 func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
-	return r.tellPolicy(f.Users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
+	c := r.chans.must(f.Channel)
+	users := slices.DeleteFunc(slices.Clone(f.Users), func(u UserID) bool { return !r.hasContent(r.users.must(u), c) })
+	return r.tellPolicy(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
 }
 
 // MutedTopic is one entry of the old list of muted topics.
@@ -149,7 +152,7 @@ func (r *Realm) MutedTopics(u UserID) []MutedTopic {
 	out := []MutedTopic{}
 	for _, p := range r.TopicPoliciesOf(u) {
 		if p.Policy == TopicMuted {
-			if c := r.chans.find(p.Channel); c != nil && !c.Archived {
+			if c := r.chans.find(p.Channel); c != nil && !c.Archived && r.hasMetadata(r.users.must(u), c) {
 				out = append(out, MutedTopic{c.Name, p.Topic, p.Since})
 			}
 		}
