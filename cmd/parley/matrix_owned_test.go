@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// belonging is something that belongs to one account alone: to everybody else it does not exist, administrators
+// included.
+type belonging struct {
+	name         string
+	make         func(s *stage, p *somebody, n int) string // its id
+	method, path string
+	params       pairs
+	missing      string // what is said of one that does not exist
+	humans       bool
+}
+
+func belongings() []belonging {
+	draft := func(s *stage, p *somebody, n int) string {
+		r := s.must(p, "POST", "/drafts", "drafts", []any{map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "secret"}})
+		return fmt.Sprint(nums(r.body["ids"])[0])
+	}
+	scheduled := func(s *stage, p *somebody, n int) string {
+		return fmt.Sprint(s.must(p, "POST", "/scheduled_messages", "type", "direct", "to", []int64{p.id}, "content", "secret", "scheduled_delivery_timestamp", s.now.Load()+10*day).int("scheduled_message_id"))
+	}
+	reminder := func(s *stage, p *somebody, n int) string {
+		m := s.must(p, "POST", "/messages", "type", "direct", "to", []int64{p.id}, "content", "to remember").int("id")
+		return fmt.Sprint(s.must(p, "POST", "/reminders", "message_id", m, "scheduled_delivery_timestamp", s.now.Load()+10*day).int("reminder_id"))
+	}
+	snippet := func(s *stage, p *somebody, n int) string {
+		return fmt.Sprint(s.must(p, "POST", "/saved_snippets", "title", "secret", "content", "secret").int("saved_snippet_id"))
+	}
+	view := func(s *stage, p *somebody, n int) string {
+		fragment := fmt.Sprintf("narrow/topic/%d", n)
+		s.must(p, "POST", "/navigation_views", "fragment", fragment, "is_pinned", true, "name", fmt.Sprintf("view %d", n))
+		return fragment
+	}
+	file := func(s *stage, p *somebody, n int) string {
+		s.must(p, "POST", "/user_uploads", "file", fmt.Sprintf("secret %d", n))
+		all := things(s.must(p, "GET", "/attachments").body["attachments"])
+		last := int64(0)
+		for _, a := range all {
+			last = max(last, num(a["id"]))
+		}
+		return fmt.Sprint(last)
+	}
+	path := func(s *stage, p *somebody, n int) string {
+		url, _ := s.must(p, "POST", "/user_uploads", "file", fmt.Sprintf("secret %d", n)).body["url"].(string)
+		return strings.TrimPrefix(url, "/user_uploads/")
+	}
+	queue := func(s *stage, p *somebody, n int) string {
+		q, _ := s.must(p, "POST", "/register").body["queue_id"].(string)
+		return q
+	}
+	device := func(s *stage, p *somebody, n int) string {
+		return fmt.Sprint(s.must(p, "POST", "/register_client_device").int("device_id"))
+	}
+	return []belonging{
+		{"edit a draft", draft, "PATCH", "/drafts/%s", pairs{"draft", map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "y"}}, "Draft does not exist", false},
+		{"delete a draft", draft, "DELETE", "/drafts/%s", nil, "Draft does not exist", false},
+		{"edit a scheduled message", scheduled, "PATCH", "/scheduled_messages/%s", pairs{"content", "y"}, "Scheduled message does not exist", false},
+		{"cancel a scheduled message", scheduled, "DELETE", "/scheduled_messages/%s", nil, "Scheduled message does not exist", false},
+		{"cancel a reminder", reminder, "DELETE", "/reminders/%s", nil, "Reminder does not exist", false},
+		{"edit a snippet", snippet, "PATCH", "/saved_snippets/%s", pairs{"title", "y"}, "Saved snippet does not exist.", false},
+		{"delete a snippet", snippet, "DELETE", "/saved_snippets/%s", nil, "Saved snippet does not exist.", false},
+		{"edit a view", view, "PATCH", "/navigation_views/%s", pairs{"is_pinned", false}, "Navigation view does not exist.", false},
+		{"delete a view", view, "DELETE", "/navigation_views/%s", nil, "Navigation view does not exist.", false},
+		{"delete an attachment", file, "DELETE", "/attachments/%s", nil, "Invalid attachment", false},
+		{"open a file nobody was sent", path, "GET", "/user_uploads/%s", nil, "File not found", false},
+		{"ask for its thumbnail", path, "GET", "/thumbnail/status/%s", nil, "File not found", false},
+		{"drop a queue", queue, "DELETE", "/events", pairs{"queue_id", "%s"}, "Bad event queue ID: %s", false},
+		{"remove a device", device, "POST", "/remove_client_device", pairs{"device_id", "%s"}, "Invalid 'device_id'", true},
+	}
+}
+
+// filled puts an id where %s stands.
+func filled(p pairs, id string) pairs {
+	out := make(pairs, len(p))
+	for i, x := range p {
+		if x == "%s" {
+			x = id
+		}
+		out[i] = x
+	}
+	return out
+}
+
+// TestMatrixOfBelongings tries everybody on what belongs to others. Lists never show it.
+func TestMatrixOfBelongings(t *testing.T) {
+	s := newStage(t)
+	gone := s.by["gone"]
+	all := append(s.people, s.strangers()...)
+	holders := []*somebody{s.by["owner"], s.by["member"], s.by["guest"]}
+	n := 0
+	for _, b := range belongings() {
+		for _, holder := range holders {
+			for _, p := range all {
+				if p == gone {
+					continue
+				}
+				n++
+				id := b.make(s, holder, n)
+				missing := strings.ReplaceAll(b.missing, "%s", id)
+				ask := func(id string) reply {
+					path := b.path
+					if strings.Contains(path, "%s") {
+						path = fmt.Sprintf(path, id)
+					}
+					return s.call(p, b.method, path, filled(b.params, id)...)
+				}
+				want := login(p, false)
+				switch {
+				case want != "" || p == holder:
+				case b.humans && p.name == "bot":
+					want = noBots
+				default:
+					want = missing
+				}
+				got := ask(id)
+				s.cell(got.msg(), want, "%s: %s of %s", p.name, b.name, holder.name)
+				if want == missing {
+					none := fmt.Sprint(nowhere)
+					if strings.Contains(id, "/") || strings.Contains(id, "-") {
+						none = strings.Repeat("9", 8) + id[8:]
+						if strings.HasPrefix(id, "1/") {
+							none = "1/99/none/f.txt"
+						}
+					}
+					void := ask(none)
+					s.cell(fmt.Sprint(got.status, strings.ReplaceAll(got.raw, id, "#")), fmt.Sprint(void.status, strings.ReplaceAll(void.raw, none, "#")), "%s: %s of %s, as where there is nothing", p.name, b.name, holder.name)
+				}
+			}
+		}
+	}
+	for _, list := range []string{"/drafts", "/saved_snippets", "/scheduled_messages", "/reminders", "/navigation_views", "/attachments"} {
+		for _, p := range s.people {
+			if p == gone {
+				continue
+			}
+			raw := s.must(p, "GET", list).raw
+			mine := p == holders[0] || p == holders[1] || p == holders[2]
+			s.cell(shownIf(strings.Contains(raw, "secret") || strings.Contains(raw, "view ") || strings.Contains(raw, "f.txt") || strings.Contains(raw, "to remember")), shownIf(mine), "%s: list %s", p.name, list)
+		}
+	}
+	s.summary()
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/actors/realm"
+)
+
+// stage is the organization the matrix asks about: people of every role, and channels of every kind in which all of
+// them stand in the same relation. In each channel the keeper, whom nobody asks, wrote the messages.
+type stage struct {
+	*town
+	keeper   *somebody // an owner who is everywhere and made everything
+	people   []*somebody
+	by       map[string]*somebody
+	spots    []*spot
+	outsider *somebody // owner of the other organization, asking at home
+	groups   map[string]int64
+	settings map[int64]map[string]any // of channels, as they were at the beginning
+}
+
+const (
+	ours   realm.ID = 1
+	theirs realm.ID = 2
+)
+
+// The relations somebody can have to a channel. The messages were sent while those who are subscribed, have left, or are
+// back were subscribed.
+const (
+	subscribed = "subscribed"
+	late       = "subscribed later"
+	never      = "never subscribed"
+	left       = "left"
+	back       = "left and back"
+	granted    = "may subscribe himself"   // by can_subscribe_group, never subscribed
+	governs    = "administers the channel" // by can_administer_channel_group, never subscribed
+)
+
+var relations = []string{subscribed, late, never, left, back, granted, governs}
+
+var kinds = []string{"web-public", "public", "private", "protected"}
+
+// spot is a channel where everybody has one relation.
+type spot struct {
+	kind, relation string
+	id             int64
+	name           string
+	topic          string
+	message        int64   // the keeper's
+	word           string  // in that message alone
+	file           string  // which it links to
+	spare          []int64 // more of the keeper's, for cells that use them up
+	own            map[string][]int64
+	followed       int64 // a message in a topic that those follow who were there
+}
+
+func (s *spot) String() string { return s.kind + " channel, " + s.relation }
+
+// another is a message nobody has touched yet.
+func (s *spot) another() int64 {
+	id := s.spare[0]
+	s.spare = s.spare[1:]
+	return id
+}
+
+// nowhere is an id that nothing has.
+const nowhere = 2_000_000
+
+// spares is how many messages of a channel may be used up.
+const spares = 140
+
+const day = 86400
+
+func newStage(t *testing.T) *stage {
+	s := &stage{town: newTown(t), by: map[string]*somebody{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
+	for _, name := range []string{"", "other"} {
+		if _, err := s.house.CreateRealm(name, "Ours"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.outsider = s.join(theirs, theirHost, "outsider", realm.Owner, 0, 0)
+	s.keeper = s.join(ours, ourHost, "keeper", realm.Owner, 0, 0)
+	add := func(name string, role realm.Role, bot realm.BotType, owner int64) *somebody {
+		p := s.join(ours, ourHost, name, role, bot, owner)
+		s.people, s.by[name] = append(s.people, p), p
+		return p
+	}
+	add("owner", realm.Owner, 0, 0)
+	add("admin", realm.Administrator, 0, 0)
+	add("moderator", realm.Moderator, 0, 0)
+	member := add("member", realm.Member, 0, 0)
+	add("guest", realm.Guest, 0, 0)
+	add("bot", realm.Member, realm.GenericBot, member.id)
+	add("gone", realm.Member, 0, 0)
+	s.must(s.keeper, "PATCH", "/realm", "waiting_period_threshold", 3, "enable_spectator_access", true)
+	s.now.Add(10 * day)
+	add("newcomer", realm.Member, 0, 0)
+	for _, g := range things(s.must(s.keeper, "GET", "/user_groups").body["user_groups"]) {
+		s.groups[g["name"].(string)] = num(g["id"])
+	}
+	return s
+}
+
+// strangers are those who have no place in the organization: a visitor, and the owner of another one.
+func (s *stage) strangers() []*somebody {
+	visitor := &somebody{name: "visitor", host: ourHost}
+	s.by["visitor"] = visitor
+	other := *s.outsider
+	other.name, other.host = "owner elsewhere", ourHost
+	return []*somebody{visitor, &other}
+}
+
+// furnish makes the channels, and has everybody stand where he should.
+func (s *stage) furnish() {
+	var everyone []int64
+	for _, p := range s.people {
+		everyone = append(everyone, p.id)
+	}
+	for _, kind := range kinds {
+		for _, relation := range relations {
+			x := &spot{kind: kind, relation: relation, name: kind + " " + relation, topic: "a topic", word: fmt.Sprintf("zebra%dx", len(s.spots)), own: map[string][]int64{}}
+			s.open(x, everyone)
+			s.spots = append(s.spots, x)
+		}
+	}
+	for _, x := range s.spots {
+		switch x.relation {
+		case left, back:
+			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", everyone)
+		}
+		switch x.relation {
+		case late, back:
+			s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", everyone)
+		}
+	}
+	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
+}
+
+func (s *stage) open(x *spot, everyone []int64) {
+	in := []int64{s.keeper.id}
+	if slices.Contains([]string{subscribed, left, back}, x.relation) {
+		in = append(in, everyone...)
+	}
+	params := pairs{"name", x.name, "subscribers", in, "send_new_subscription_messages", false}
+	switch x.kind {
+	case "web-public":
+		params = append(params, "is_web_public", true)
+	case "private":
+		params = append(params, "invite_only", true, "history_public_to_subscribers", true)
+	case "protected":
+		params = append(params, "invite_only", true, "history_public_to_subscribers", false)
+	}
+	x.id = s.must(s.keeper, "POST", "/channels/create", params...).int("id")
+	value := map[string]any{"direct_members": append([]int64{s.keeper.id}, everyone...), "direct_subgroups": []int64{}}
+	switch x.relation {
+	case granted:
+		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_subscribe_group", map[string]any{"new": value})
+	case governs:
+		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_administer_channel_group", map[string]any{"new": value})
+	}
+	up := s.must(s.keeper, "POST", "/user_uploads", "file", "text of "+x.name)
+	x.file = strings.TrimPrefix(up.body["url"].(string), "/")
+	x.followed = s.must(s.keeper, "POST", "/messages", "type", "stream", "to", x.id, "topic", "followed", "content", "x").int("id")
+	x.message = s.say(s.keeper, x, "The "+x.word+" is in [f.txt](/"+x.file+")")
+	for range spares {
+		x.spare = append(x.spare, s.say(s.keeper, x, "another one"))
+	}
+	if slices.Contains([]string{subscribed, left, back}, x.relation) {
+		for _, p := range s.people {
+			s.must(p, "POST", "/user_topics", "stream_id", x.id, "topic", "followed", "visibility_policy", 3)
+			for range 6 {
+				x.own[p.name] = append(x.own[p.name], s.say(p, x, "of "+p.name))
+			}
+		}
+	}
+}
+
+func (s *stage) say(p *somebody, x *spot, text string) int64 {
+	s.Helper()
+	return s.must(p, "POST", "/messages", "type", "stream", "to", x.id, "topic", x.topic, "content", text).int("id")
+}
+
+// The rules, in words of the protocol.
+
+// in: subscribed now.
+func (x *spot) in() bool { return slices.Contains([]string{subscribed, late, back}, x.relation) }
+
+// got: subscribed when the messages were sent, so that he has a record of them.
+func (x *spot) got() bool { return slices.Contains([]string{subscribed, left, back}, x.relation) }
+
+// shared: whoever may read the channel may read what was said before he came.
+func (x *spot) shared() bool { return x.kind != "protected" }
+
+func (p *somebody) guest() bool   { return p.name == "guest" || p.name == "limited guest" }
+func (p *somebody) admin() bool   { return p.name == "owner" || p.name == "admin" }
+func (p *somebody) visitor() bool { return p.name == "visitor" }
+
+// content: subscribed; or public, for all but guests; or web-public; or, for all but guests, granted by the channel.
+func (x *spot) content(p *somebody) bool {
+	switch {
+	case x.kind == "web-public":
+		return true
+	case p.visitor():
+		return false
+	case x.in():
+		return true
+	case p.guest():
+		return false
+	}
+	return x.kind == "public" || x.relation == granted
+}
+
+// metadata: content; or administrator of the organization or, for all but guests, of the channel.
+func (x *spot) metadata(p *somebody) bool {
+	return x.content(p) || p.admin() || x.relation == governs && !p.guest() && !p.visitor()
+}
+
+// reads: content now, and where history is protected a record of the message.
+func (x *spot) reads(p *somebody) bool { return x.content(p) && (x.shared() || x.got()) }
+
+// kept: has a record of the message, and may still read it.
+func (x *spot) kept(p *somebody) bool { return x.content(p) && x.got() && !p.visitor() }
+
+// governed: may administer the channel.
+func (x *spot) governed(p *somebody) bool {
+	return p.admin() || x.relation == governs && !p.guest() && !p.visitor()
+}
+
+// login is what those who may not even log in are told.
+func login(p *somebody, visitors bool) string {
+	switch {
+	case p.name == "gone":
+		return "Account is deactivated"
+	case p.name == "owner elsewhere":
+		return "Account is not associated with this subdomain"
+	case p.visitor() && !visitors:
+		return "Not logged in: API authentication or user session required"
+	}
+	return ""
+}
