@@ -210,6 +210,7 @@ func registered(p *somebody, x *spot) string {
 }
 
 func TestMatrixOfChannels(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.by["extra"] = s.join(ours, ourHost, "extra", 400, 0, 0)
 	s.furnish()

@@ -10,6 +10,7 @@ import (
 // TestMatrixOfDirectMessages: whoever takes part in a conversation may do with its messages what he may with others;
 // for everybody else, administrators included, they do not exist.
 func TestMatrixOfDirectMessages(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.moderated()
 	all := append(s.people, s.strangers()...)

@@ -112,6 +112,7 @@ func (s *stage) everybodyListens() {
 }
 
 func TestMatrixOfEventsInChannels(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	extra := s.join(ours, ourHost, "extra", 400, 0, 0)
 	s.by["extra"] = extra
@@ -194,6 +195,7 @@ func TestMatrixOfEventsInChannels(t *testing.T) {
 }
 
 func TestMatrixOfEvents(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	account := s.join(ours, ourHost, "account", 400, 0, 0)

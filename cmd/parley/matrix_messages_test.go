@@ -456,6 +456,7 @@ func (s *stage) moderated() {
 }
 
 func TestMatrixOfMessages(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.furnish()
 	s.moderated()

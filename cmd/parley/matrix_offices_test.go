@@ -315,6 +315,7 @@ func permittedBut(otherwise string, names ...string) right {
 const picture = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
 func TestMatrixOfOffices(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.harbour()
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))

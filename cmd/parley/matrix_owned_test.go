@@ -89,6 +89,7 @@ func filled(p pairs, id string) pairs {
 
 // TestMatrixOfBelongings tries everybody on what belongs to others. Lists never show it.
 func TestMatrixOfBelongings(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	gone := s.by["gone"]
 	all := append(s.people, s.strangers()...)
