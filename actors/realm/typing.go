@@ -37,7 +37,7 @@ func (c Type) Decide(t *Turn) (Done, error) {
 		}
 		e.Channel, e.Topic = ch.ID, topic
 		if t.SubscriberCount(ch.ID) <= maxTypingAudience {
-			t.Tell(Notice{To: t.typingAudience(t.heard(ch.ID)), Event: e})
+			t.tellTyping(t.heard(ch.ID), e)
 		}
 		return Done{}, nil
 	}
@@ -51,8 +51,31 @@ func (c Type) Decide(t *Turn) (Done, error) {
 	for _, u := range members {
 		e.People = append(e.People, t.Person(u))
 	}
-	t.Tell(Notice{To: t.typingAudience(t.only(members...)), Event: e})
+	t.tellTyping(t.only(members...), e)
 	return Done{}, nil
+}
+
+// tellTyping tells those of an audience who want to see others type. Limited guests are told the addresses of people
+// they know only.
+func (t *Turn) tellTyping(to []UserID, e *Typing) {
+	veiled := *e
+	veiled.Sender.EmailPublic, veiled.People = false, slices.Clone(e.People)
+	for i := range veiled.People {
+		veiled.People[i].EmailPublic = false
+	}
+	var know, strange []UserID
+	for _, u := range t.typingAudience(to) {
+		sees := func(p PersonInfo) bool { return t.maySee(t.users.must(u), t.users.must(p.ID)) }
+		if !t.GuestsLimited() || sees(e.Sender) && !slices.ContainsFunc(e.People, func(p PersonInfo) bool { return !sees(p) }) {
+			know = append(know, u)
+		} else {
+			strange = append(strange, u)
+		}
+	}
+	t.Tell(Notice{To: know, Event: e})
+	if len(strange) > 0 {
+		t.Tell(Notice{To: strange, Event: &veiled})
+	}
 }
 
 // typingAudience is those of an audience who want to see others type.

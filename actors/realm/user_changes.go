@@ -287,7 +287,10 @@ func (r *Realm) membership(id UserID, channels []ChannelID, back bool) (out []No
 	who := r.whoSee(u)
 	group := &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: back, Users: []UserID{id}}
 	if len(who) > 0 {
-		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}}, Notice{To: who, Event: group})
+		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}})
+	}
+	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
+		out = append(out, Notice{To: to, Event: group})
 	}
 	return out
 }

@@ -115,7 +115,7 @@ func (t *Turn) settingChange(u *User, v SettingValue) *UserSettingChanged {
 		then.Settings = cloneMap(u.Settings)
 		then.Settings[v.Name] = v.Value
 		t.EachUser(func(w *User) {
-			if w.ID == u.ID || w.System || !w.Active {
+			if w.ID == u.ID || w.System || !w.Active || !t.maySee(w, u) {
 				return
 			}
 			before, after := t.SeesEmail(w, u), t.SeesEmail(w, &then)
