@@ -517,13 +517,7 @@ func (v View) person(o Operand) *User {
 	if o.IsID {
 		return v.Find(UserID(o.ID))
 	}
-	if u := v.FindByEmail(o.Text); u != nil && (v.Realm.Person(u.ID).EmailPublic || v.SeesEmail(v.Me(), u)) {
-		return u
-	}
-	if id, ok := v.dummyAddress(strings.TrimSpace(o.Text)); ok {
-		return v.Find(id)
-	}
-	return nil
+	return v.FindAddress(o.Text)
 }
 
 func (n *narrowing) dmTerm(t *Term) error {

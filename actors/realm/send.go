@@ -243,12 +243,7 @@ func (v View) directRecipients(me *User, list []Principal) ([]UserID, error) {
 	for _, p := range list {
 		u := v.Find(p.ID)
 		if p.ID == 0 {
-			u = v.FindByEmail(p.Email)
-			if u == nil {
-				if id, ok := v.dummyAddress(p.Email); ok {
-					u = v.Find(id)
-				}
-			}
+			u = v.FindAddress(p.Email)
 		}
 		switch {
 		case u == nil && (p.ID != 0 || p.Email == ""):

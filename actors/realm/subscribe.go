@@ -49,7 +49,7 @@ func (v View) principals(list []Principal) ([]*User, error) {
 	for _, p := range list {
 		u := v.Find(p.ID)
 		if p.ID == 0 {
-			u = v.byAddress(p.Email)
+			u = v.FindAddress(p.Email)
 		}
 		if u == nil || u.System || !v.MaySee(u) {
 			return nil, errNoUser()
@@ -63,17 +63,6 @@ func (v View) principals(list []Principal) ([]*User, error) {
 		}
 	}
 	return out, nil
-}
-
-// byAddress is a user by his real address, or by the one shown where the real one is not.
-func (v View) byAddress(email string) *User {
-	if u := v.FindByEmail(email); u != nil {
-		return u
-	}
-	if id, ok := v.dummyAddress(email); ok {
-		return v.Find(id)
-	}
-	return nil
 }
 
 // join is one channel of a request: there already, or about to be created.

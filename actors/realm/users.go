@@ -404,16 +404,14 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	return out
 }
 
-// FindAddress is the user an address names for the caller: a stand-in address by the id in it, a real one only if the
-// caller may see it.
+// FindAddress is the user an address names for the caller: a real one only if the caller may see it, so that nobody finds
+// out whose account a hidden address belongs to; a stand-in address by the id in it.
 func (v View) FindAddress(address string) *User {
-	if id, ok := v.dummyAddress(address); ok {
-		if u := v.Find(id); u != nil {
-			return u
-		}
-	}
-	if u := v.FindByEmail(address); u != nil && v.SeesEmail(v.Me(), u) {
+	if u := v.FindByEmail(address); u != nil && (v.System || v.SeesEmail(v.Me(), u)) {
 		return u
+	}
+	if id, ok := v.dummyAddress(strings.TrimSpace(address)); ok {
+		return v.Find(id)
 	}
 	return nil
 }
