@@ -26,6 +26,9 @@ func (s *stage) heard(p *somebody, what string) string {
 	id := realmOf(s, p)
 	var names []string
 	for _, e := range s.hears(id, p) {
+		if e["type"] == "update_message_flags" && e["op"] == "add" && e["flag"] == "read" {
+			continue // marked read behind who left a channel, some time later
+		}
 		if name := eventName(e); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
