@@ -83,10 +83,12 @@ func newTown(t *testing.T) *town {
 	}
 	passwords := httpd.NewPasswords()
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
-		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, MailPattern: "%s@mail.example", Mail: func(wire.Letter) {}, LinkToken: c.house.LinkToken,
+		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, MailPattern: "%s@mail.example", Mail: true, LinkToken: c.house.LinkToken,
 		Export: func(realm.ID, realm.Export) {}, Taken: func(string) bool { return false }}
+	tools.Thumbnails = wire.NewThumbnails(c.house, tools.Files, quiet, nil)
 	c.server = httpd.New(httpd.Options{House: c.house, Tools: tools, Realms: sites, Log: quiet, Pictures: kept})
 	t.Cleanup(func() {
+		tools.Thumbnails.Close()
 		patiently(c.house.Close)
 		library.Close()
 		store.Close()
