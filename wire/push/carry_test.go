@@ -1,0 +1,178 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/courier"
+)
+
+const then = 1_700_000_000
+
+// stand is a realm without actors or disk; every turn is done at once.
+type stand struct {
+	wire.House
+	t           *testing.T
+	mu          sync.Mutex
+	r           *realm.Realm
+	texts       map[realm.BodyRef]realm.Body
+	here, heard bool // where everybody is
+}
+
+func (s *stand) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a, facts, _, err := realm.Play(s.r, c, realm.Moment{Now: then, Pushes: true, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u-u" },
+		Hash: func(string) (h [32]byte) { return h }}, decide)
+	for _, f := range facts {
+		if m, ok := f.(*realm.MessageSent); ok {
+			s.texts[realm.BodyRef{Message: m.ID}] = m.Body
+		}
+	}
+	return a, err
+}
+
+func (s *stand) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return look(s.r.ViewAs(c, then))
+}
+
+func (s *stand) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	b, ok := s.texts[ref]
+	return b, ok
+}
+
+func (s *stand) Reached(realm.ID, realm.UserID, realm.Seq) (here, heard bool) { return s.here, s.heard }
+
+// service is a push service that answers with errors, one after the other, the last over and over.
+type service struct {
+	wire.Pusher
+	errs []error
+	sent chan wire.PushNotice
+}
+
+func (p *service) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGone, err error) {
+	if err = p.errs[0]; len(p.errs) > 1 {
+		p.errs = p.errs[1:]
+	}
+	p.sent <- n
+	if errors.Is(err, wire.ErrNoDevice) {
+		return left, wire.PushGone{Tokens: n.Tokens}, nil
+	}
+	return n, gone, err
+}
+
+func play[A any](s *stand, c realm.Caller, cmd realm.Command[A]) A {
+	s.t.Helper()
+	a, err := s.Turn(1, c, func(t *realm.Turn) (any, error) {
+		a, err := cmd.Decide(t)
+		return a, err
+	})
+	if err != nil {
+		s.t.Fatalf("%T: %v", cmd, err)
+	}
+	v, _ := a.(A)
+	return v
+}
+
+// newStand has Ann write to Bo, who has a phone.
+func newStand(t *testing.T) (s *stand, bo realm.UserID) {
+	s = &stand{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}}
+	system := realm.Caller{System: true}
+	play(s, system, realm.FoundRealm{Name: "Acme"})
+	ann := play(s, system, realm.JoinUser{Name: "Ann", Email: "ann@example.org"})
+	bo = play(s, system, realm.JoinUser{Name: "Bo", Email: "bo@example.org"})
+	play(s, realm.Caller{User: bo, Client: "t"}, realm.AddPushToken{Kind: realm.PushFCM, Token: "phone"})
+	play(s, realm.Caller{User: ann, Client: "t"}, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
+	return s, bo
+}
+
+func (s *stand) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.r.ViewAs(realm.Caller{System: true}, then).Errands())
+}
+
+func (s *stand) carrier(p *service) *Carrier {
+	return &Carrier{Push: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, Pauses: []time.Duration{time.Millisecond, time.Millisecond}}
+}
+
+func (s *stand) job() *courier.Job {
+	return &courier.Job{Realm: 1, Attempt: 1, Errand: s.r.ViewAs(realm.Caller{System: true}, then).Errands()[0]}
+}
+
+func TestACourierNotifiesUntilItIsDone(t *testing.T) {
+	down := errors.New("down")
+	for name, x := range map[string]struct {
+		errs   []error
+		sent   int
+		tokens int // Bo has then
+	}{
+		"at once":     {[]error{nil}, 1, 1},
+		"at last":     {[]error{down, down, nil}, 3, 1},
+		"never":       {[]error{down}, 3, 1},
+		"refused":     {[]error{wire.ErrPushRefused}, 1, 1},
+		"dead device": {[]error{wire.ErrNoDevice}, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, bo := newStand(t)
+			p := &service{errs: x.errs, sent: make(chan wire.PushNotice, 100)}
+			c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.PushErrand: s.carrier(p)}})
+			if err := c.Begin(1, wire.Site{URL: "https://chat.example.org"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Begin(1, wire.Site{}); err != nil { // twice is once
+				t.Fatal(err)
+			}
+			for range x.sent {
+				select {
+				case n := <-p.sent:
+					if n.FCM["content"] != "hi" || n.FCM["realm_url"] != "https://chat.example.org" || n.Key != "u-u-1" {
+						t.Errorf("told %v as %s", n.FCM, n.Key)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatal("nothing more was sent")
+				}
+			}
+			for end := time.Now().Add(10 * time.Second); s.waiting() > 0 && time.Now().Before(end); {
+				time.Sleep(time.Millisecond) // the errand is settled behind the last attempt
+			}
+			c.Close(context.Background())
+			if len(p.sent) != 0 || s.waiting() != 0 || len(s.r.PushTokensOf(bo)) != x.tokens {
+				t.Errorf("%d sent too often, %d errands left, %d devices", len(p.sent), s.waiting(), len(s.r.PushTokensOf(bo)))
+			}
+		})
+	}
+}
+
+func TestWhoSitsAtAClientIsNotifiedOnlyIfItMissesTheMessage(t *testing.T) {
+	s, bo := newStand(t)
+	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotice, 10)}
+	c := s.carrier(p)
+	play(s, realm.Caller{User: bo, Client: "t"}, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
+	s.here = true
+	if out := c.Carry(context.Background(), s.job()); out.Again == 0 || len(p.sent) != 0 {
+		t.Errorf("before his client has taken it: %+v, %d sent", out, len(p.sent))
+	}
+	s.heard = true
+	if out := c.Carry(context.Background(), s.job()); out != (courier.Outcome{}) || len(p.sent) != 0 {
+		t.Errorf("when it has: %+v, %d sent", out, len(p.sent))
+	}
+	s.here, s.heard = false, false
+	if out := c.Carry(context.Background(), s.job()); !out.Shown || len(p.sent) != 1 {
+		t.Errorf("when he has gone: %+v, %d sent", out, len(p.sent))
+	}
+	old := s.job()
+	old.Errand.At -= 2 * 24 * 3600
+	if out := c.Carry(context.Background(), old); out != (courier.Outcome{}) || len(p.sent) != 1 {
+		t.Errorf("two days later: %+v, %d sent", out, len(p.sent))
+	}
+}
