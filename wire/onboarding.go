@@ -4,7 +4,7 @@ import "parley/actors/realm"
 
 var onboardingEndpoints = []Endpoint{
 	Do("POST", "/users/me/onboarding_steps", func(f stepForm) realm.DismissStep { return realm.DismissStep{Step: f.Step} }, silent),
-	Do("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.TestWelcome { return realm.TestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }),
+	Do("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.TestWelcome { return realm.TestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Says("{message_id: int}"),
 }
 
 // welcomeForm: too long a text is refused by the command, in the words that settings use.

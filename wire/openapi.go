@@ -100,6 +100,7 @@ var statusWords = map[int]string{
 	431: "The address or the headers are too long.",
 	500: "The server failed.",
 	501: "The body comes in a coding this server does not know.",
+	502: "A service this server passes things on to failed.",
 	503: "Not now, or not on this server.",
 	505: "Not a version of HTTP this server speaks.",
 }

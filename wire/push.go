@@ -22,7 +22,7 @@ var pushEndpoints = []Endpoint{
 	Do("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, silent),
 	Custom("POST", "/mobile_push/register", registerDevice),
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncrypted),
-	opened(Custom("POST", "/remotes/push/e2ee/register", registerRemote)),
+	opened(Custom("POST", "/remotes/push/e2ee/register", registerRemote)).Never(),
 }
 
 var pushEvents = []EventKind{

@@ -16,6 +16,7 @@ type code struct {
 
 // codes is every code there is; tests hold the sources and every real refusal against it.
 var codes = []code{
+	{"ADMIN_ACTION_REQUIRED", []int{403}, "{}"},
 	{"AUTHENTICATION_FAILED", []int{401}, "{}"},
 	{"BAD_EVENT_QUEUE_ID", []int{400}, "{queue_id: str}"},
 	{"BAD_IMAGE", []int{400}, "{}"},
@@ -24,15 +25,18 @@ var codes = []code{
 	{"CANNOT_DEACTIVATE_GROUP_IN_USE", []int{400}, "{objections: [any]}"},
 	{"CANNOT_DEACTIVATE_LAST_USER", []int{400}, "{entity: str, is_last_owner: bool}"},
 	{"EXPECTATION_MISMATCH", []int{400}, "{}"},
+	{"FAILED_TO_CONNECT_BOUNCER", []int{502}, "{}"},
+	{"INTERNAL_SERVER_ERROR_ON_BOUNCER", []int{502}, "{}"},
 	{"INVALID_API_KEY", []int{401}, "{}"},
 	{"INVALID_JSON", []int{400}, "{}"},
 	{"INVALID_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
 	{"INVALID_REMOTE_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
 	{"INVITATION_FAILED", []int{400}, "{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
 	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400}, "{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
+	{"NO_ACTIVE_PUSH_DEVICE", []int{400}, "{}"},
 	{"NONEXISTENT_SUBDOMAIN", []int{404}, "{}"},
 	{"PERMISSION_DENIED", []int{403}, "{}"},
-	{"PUSH_SERVICE_NOT_CONFIGURED", []int{503}, "{}"},
+	{"PUSH_SERVICE_NOT_CONFIGURED", []int{403, 503}, "{}"},
 	{"RATE_LIMIT_HIT", []int{429}, "{retry-after: num}"},
 	{"REACTION_ALREADY_EXISTS", []int{400}, "{}"},
 	{"REACTION_DOES_NOT_EXIST", []int{400}, "{}"},

@@ -15,7 +15,7 @@ import (
 )
 
 var kinds = map[string]realm.Kind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
-	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge}
+	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge, "Gateway": realm.Gateway}
 
 // TestEveryRefusalIsDescribed looks through the sources for refusals: each has a code of the table, with its status.
 func TestEveryRefusalIsDescribed(t *testing.T) {
