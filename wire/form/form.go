@@ -90,7 +90,7 @@ func (f *Form) Decode(v *Values, into any) *Error {
 	}
 	dst = dst.Elem()
 	if v.overflow {
-		return Bad("Too many parameters (limit: " + itoa(MaxParams) + ")")
+		return TooManyParams()
 	}
 	v.choose(f)
 	for i := range f.params {
@@ -151,3 +151,6 @@ func (f *Form) Ignored(v *Values) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// TooManyParams is the error of a request with more than MaxParams parameters.
+func TooManyParams() *Error { return Bad("Too many parameters (limit: " + itoa(MaxParams) + ")") }

@@ -51,6 +51,7 @@ type Server struct {
 	park   *park.Server
 
 	users, visitors, logins *limiter // nil: off
+	heavy                   chan struct{}
 }
 
 // route is all endpoints of one shape of path.
@@ -63,7 +64,7 @@ type route struct {
 
 // New returns a server for the protocol's endpoints.
 func New(o Options) *Server {
-	s := &Server{o: o, router: router.New()}
+	s := &Server{o: o, router: router.New(), heavy: make(chan struct{}, MaxHeavy)}
 	if s.o.Log == nil {
 		s.o.Log = slog.Default()
 	}
@@ -156,6 +157,19 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ct
 
 // Stats are the connection layer's counters.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
+
+// Requests with bodies above heavyBody bytes are handled MaxHeavy at a time, the others wait with their bodies: a list of
+// numbers in JSON takes some fifty times its size while it is decoded.
+const (
+	heavyBody = 64 << 10
+	MaxHeavy  = 4
+)
+
+// Heavy is how many of them are being handled.
+func (s *Server) Heavy() int64 { return int64(len(s.heavy)) }
+
+// Bounds is the connection layer's configuration as it is in force.
+func (s *Server) Bounds() park.Config { return s.park.Config() }
 
 // alwaysHeaders are on every answer: no caching, and any web page may call.
 func alwaysHeaders() []string {
@@ -318,6 +332,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
 		return s.park.Park(ctx, gone)
+	}
+	if !ctx.Request.IsBodyStream() && len(ctx.PostBody()) > heavyBody {
+		s.heavy <- struct{}{}
+		defer func() { <-s.heavy }()
 	}
 	a, err = e.Run(c)
 	switch x := a.(type) {

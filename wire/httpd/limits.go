@@ -26,9 +26,9 @@ const (
 	DefaultLoginLimit   = 5
 	window              = time.Minute
 	loginWindow         = 30 * time.Minute
-	// maxTracked is how many callers a limiter remembers at once, about 100 bytes each; beyond it the ones whose
+	// MaxTracked is how many callers a limiter remembers at once, about 100 bytes each; beyond it the ones whose
 	// window has passed are forgotten, then any.
-	maxTracked = 200_000
+	MaxTracked = 200_000
 )
 
 // limiter is a leaky bucket a key: each request adds window/max to the time at which the budget is full again; one that
@@ -72,7 +72,7 @@ func (l *limiter) count(key string, spend bool) verdict {
 		v.retry = after.Sub(now.Add(l.window))
 	} else if spend {
 		full, v.reset = after, after
-		if len(l.full) >= maxTracked {
+		if len(l.full) >= MaxTracked {
 			l.forget(now)
 		}
 		l.full[key] = full
@@ -81,6 +81,7 @@ func (l *limiter) count(key string, spend bool) verdict {
 	return v
 }
 
+// forget makes room for an eighth, so that it is not done for each newcomer.
 func (l *limiter) forget(now time.Time) {
 	for k, t := range l.full {
 		if t.Before(now) {
@@ -88,11 +89,25 @@ func (l *limiter) forget(now time.Time) {
 		}
 	}
 	for k := range l.full {
-		if len(l.full) < maxTracked {
+		if len(l.full) <= MaxTracked*7/8 {
 			break
 		}
 		delete(l.full, k)
 	}
+}
+
+func (l *limiter) tracked() int64 {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(len(l.full))
+}
+
+// Tracked is how many callers the fullest limiter remembers.
+func (s *Server) Tracked() int64 {
+	return max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
 }
 
 // limit counts a request and refuses it if there were too many.
@@ -144,7 +159,7 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 	}
 	addr = addr.Unmap()
 	if !s.trusted(addr) {
-		return addr.String()
+		return household(addr)
 	}
 	hops := strings.Split(string(ctx.Request.Header.Peek("X-Forwarded-For")), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
@@ -156,7 +171,19 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 			break
 		}
 	}
-	return addr.String()
+	return household(addr)
+}
+
+// household is what visitors are counted by: an IPv4 address, or the /64 that one IPv6 customer has at least.
+func household(a netip.Addr) string {
+	if a.Is4() {
+		return a.String()
+	}
+	p, err := a.WithZone("").Prefix(64)
+	if err != nil {
+		return a.String()
+	}
+	return p.String()
 }
 
 func (s *Server) trusted(a netip.Addr) bool {

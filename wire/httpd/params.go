@@ -14,8 +14,26 @@ import (
 // maxFormPart is how large one ordinary part of a multipart body may be, in bytes; files go through their own handlers.
 const maxFormPart = 1 << 20
 
+var errParams = form.TooManyParams()
+
+// tooMany tells whether url-encoded text has more parameters than a request may have, before each costs memory: a
+// megabyte of them would take thirty.
+func tooMany(b []byte) bool {
+	for range form.MaxParams {
+		n := bytes.IndexByte(b, '&')
+		if n < 0 {
+			return false
+		}
+		b = b[n+1:]
+	}
+	return len(b) > 0
+}
+
 // readParams splits query and body into parameters. Strings are copied: fasthttp reuses its buffers.
 func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
+	if tooMany(ctx.URI().QueryString()) {
+		return errParams
+	}
 	readQuery(ctx, v)
 	if ctx.Request.IsBodyStream() { // its parameters are read when it is known who sends it
 		return nil
@@ -39,6 +57,9 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 			}
 		}
 	case len(kind) == 0 || bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")):
+		if tooMany(ctx.PostBody()) {
+			return errParams
+		}
 		var args fasthttp.Args
 		args.ParseBytes(ctx.PostBody())
 		for k, val := range args.All() {

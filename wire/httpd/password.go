@@ -25,6 +25,8 @@ const (
 const (
 	maxPasswordWork  = 2
 	maxPasswordQueue = 64
+	// MaxPasswords is both together.
+	MaxPasswords = maxPasswordWork + maxPasswordQueue
 )
 
 // Passwords hashes and checks passwords, a bounded number at a time.
@@ -35,7 +37,7 @@ type Passwords struct {
 
 // NewPasswords returns a hasher.
 func NewPasswords() *Passwords {
-	return &Passwords{work: make(chan struct{}, maxPasswordWork), queue: make(chan struct{}, maxPasswordWork+maxPasswordQueue)}
+	return &Passwords{work: make(chan struct{}, maxPasswordWork), queue: make(chan struct{}, MaxPasswords)}
 }
 
 func (p *Passwords) take() error {
@@ -47,6 +49,9 @@ func (p *Passwords) take() error {
 	p.work <- struct{}{}
 	return nil
 }
+
+// Waiting is how many passwords are being hashed or wait for it.
+func (p *Passwords) Waiting() int64 { return int64(len(p.queue)) }
 
 func (p *Passwords) done() { <-p.work; <-p.queue }
 

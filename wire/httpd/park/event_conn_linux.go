@@ -364,6 +364,9 @@ func (c *eventConn) expire(now int64) {
 		c.s.refused[reasonSlow].Add(1)
 		write(c.fd, c.s.appendRefusal(nil, refuseSlow))
 		c.closeLocked()
+	case !c.ending && arrived(c.fd): // in time: it is this process that was late
+		c.readable = true
+		c.start()
 	default:
 		c.closeLocked()
 	}

@@ -196,6 +196,15 @@ func (s *Server) parser(streams bool) *fasthttp.Server {
 	}
 }
 
+// Config is the configuration in force.
+func (s *Server) Config() Config { return s.cfg }
+
+// WithDefaults is the configuration that a server would have in force.
+func (c Config) WithDefaults() Config {
+	c.defaults()
+	return c
+}
+
 // quiet keeps fasthttp's own lines out of the log: what they tell of clients is counted in Stats.
 type quiet struct{}
 
