@@ -67,11 +67,11 @@ const (
 	// MaxUndelivered is how many recipients of notices may wait for the sessions before commands are refused as busy: 8
 	// bytes each, and some seconds of work. Without it a realm could tell faster than anybody can hear.
 	MaxUndelivered = 4 << 20
-	// snapshotBytes and snapshotAge: when the journal has grown by so much, or so old, the changed rows are written.
-	snapshotBytes = 8 << 20
+	// SnapshotBytes and snapshotAge: when the journal has grown by so much, or so old, the changed rows are written.
+	SnapshotBytes = 8 << 20
 	snapshotAge   = 5 * time.Minute
-	// textCacheBytes bounds the message texts kept in memory.
-	textCacheBytes = 64 << 20
+	// TextCacheBytes bounds the message texts kept in memory.
+	TextCacheBytes = 64 << 20
 )
 
 // House is every actor of one process.
@@ -113,6 +113,8 @@ type Metrics struct {
 	Parked, Queues, Held, Kept atomic.Int64
 	// KeptBytes is about what these events take in memory; Undelivered is the recipients of notices that wait for sessions.
 	KeptBytes, Undelivered atomic.Int64
+	// GivenUpBytes of the queues given up are those that fell to MaxKeptBytes or MaxKeptTotal.
+	GivenUpBytes atomic.Int64
 }
 
 // RealmMeters are the meters of each organization.
@@ -214,7 +216,7 @@ func Open(disk Disk, o Options) (*House, error) {
 	if h.secret = o.Secret; len(h.secret) == 0 {
 		h.secret = []byte(Token(32))
 	}
-	h.texts = newTextCache(textCacheBytes)
+	h.texts = newTextCache(TextCacheBytes)
 	if h.stage = o.stage; h.stage == nil {
 		h.stage = newTheatre()
 	}

@@ -20,7 +20,7 @@ const (
 	// keptRest is the part of a limit that is left when queues have been given up, so that it does not happen all the time.
 	keptRest = 0.75
 	// keptGrace is for how many seconds after a start nobody is given up: until its client polls, nobody knows how far a
-	// queue had come, and the replay adds no more than was kept before, and snapshotBytes of journal.
+	// queue had come, and the replay adds no more than was kept before, and SnapshotBytes of journal.
 	keptGrace = 60
 )
 
@@ -141,6 +141,7 @@ func (s *shard) giveUp(m giveUp) {
 		for _, q := range ss.Queues {
 			if !q.Ending && q.Through(r.seq)+1 < m.seq {
 				s.h.Metrics.GivenUp.Add(1)
+				s.h.Metrics.GivenUpBytes.Add(1)
 				s.expire(r, q)
 			}
 		}

@@ -337,7 +337,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.cut != nil && a.durable >= a.cut.At {
 		a.step()
 	}
-	if a.grown >= snapshotBytes {
+	if a.grown >= SnapshotBytes {
 		a.snapshot()
 	}
 }

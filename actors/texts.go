@@ -17,6 +17,7 @@ type textCache struct {
 	mu         sync.Mutex
 	half       int
 	size       int
+	was        int // the size of the old ones
 	young, old map[textKey]realm.Body
 }
 
@@ -54,7 +55,7 @@ func (c *textCache) add(k textKey, b realm.Body) {
 	c.size += len(b.Text) + len(b.HTML) + textOverhead
 	c.young[k] = b
 	if c.size > c.half {
-		c.old, c.young, c.size = c.young, map[textKey]realm.Body{}, 0
+		c.old, c.young, c.size, c.was = c.young, map[textKey]realm.Body{}, 0, c.size
 	}
 }
 
@@ -64,4 +65,11 @@ func (c *textCache) drop(id realm.ID, ref realm.BodyRef) {
 	defer c.mu.Unlock()
 	delete(c.young, k)
 	delete(c.old, k)
+}
+
+// CachedTexts is how many bytes the texts kept in memory take, about.
+func (h *House) CachedTexts() int64 {
+	h.texts.mu.Lock()
+	defer h.texts.mu.Unlock()
+	return int64(h.texts.size + h.texts.was)
 }

@@ -11,7 +11,7 @@ import (
 // Limits of fetching, each against messages that would have the server fetch without end.
 const (
 	maxPreviews     = 5                // pages of one message
-	maxFetching     = 64               // messages whose pages are being fetched
+	MaxFetching     = 64               // messages whose pages are being fetched
 	previewPatience = 30 * time.Second // for all pages of one message
 )
 
@@ -22,7 +22,7 @@ func showPreviews(c *Call, id realm.MessageID, version uint16, body realm.Body, 
 	if c.Tools.FetchPreview == nil || len(urls) == 0 || c.Account == nil || c.Account.Bot != realm.Human {
 		return
 	}
-	if r.fetching.Add(1) > maxFetching {
+	if r.fetching.Add(1) > MaxFetching {
 		r.fetching.Add(-1)
 		return
 	}
@@ -67,3 +67,6 @@ func (r *Renderer) withPreviews(c *Call, text string, pages map[string]markdown.
 	b, _, err := n.render(text, known, c.Caller.User)
 	return b, err
 }
+
+// Fetching is how many messages' pages are being fetched.
+func (r *Renderer) Fetching() int64 { return int64(r.fetching.Load()) }

@@ -50,8 +50,8 @@ const (
 	MobileIdle  = 43200
 )
 
-// maxQueues is how many queues one user may have at once: a client that leaks queues must not fill the server.
-const maxQueues = 1000
+// MaxQueues is how many queues one user may have at once: a client that leaks queues must not fill the server.
+const MaxQueues = 1000
 
 // Register asks for an event queue; State builds the initial state in the same turn, so that queue and state are one
 // cut: no change is in both or in neither.
@@ -76,7 +76,7 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 	if q.AllPublic && me.IsGuest() {
 		return Registered{}, Bad("User not authorized for this query")
 	}
-	if t.by.queuesOf[me.ID] >= maxQueues {
+	if t.by.queuesOf[me.ID] >= MaxQueues {
 		return Registered{}, Refuse(TooMany, "RATE_LIMIT_HIT", "Too many event queues").With("retry-after", 60.0)
 	}
 	q.ID, q.User, q.Created, q.At = QueueID(t.UUID()), me.ID, t.Now, t.seq+1

@@ -17,13 +17,11 @@ import (
 	"unicode"
 
 	"parley/actors"
-	"parley/snapshot"
-	"parley/wire/httpd"
 )
 
 // serveMeters answers /metrics (Prometheus text) and Go's profiles at an address of their own: they know no login, so
 // they must not be where clients are.
-func serveMeters(addr string, h *actors.House, store *snapshot.Store, server *httpd.Server) (func() error, error) {
+func serveMeters(addr string, of *watched) (func() error, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("debug-listen: %w", err)
@@ -31,11 +29,12 @@ func serveMeters(addr string, h *actors.House, store *snapshot.Store, server *ht
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		writeMeters(w, "parley_house", &h.Metrics)
-		writeMeters(w, "parley_realm", h.RealmMeters())
-		writeHolds(w, h.Holds())
-		writeMeters(w, "parley_store", store.Metrics())
-		writeMeters(w, "parley_http", server.Stats())
+		writeMeters(w, "parley_house", &of.house.Metrics)
+		writeMeters(w, "parley_realm", of.house.RealmMeters())
+		writeHolds(w, of.house.Holds())
+		writeMeters(w, "parley_store", of.store.Metrics())
+		writeMeters(w, "parley_http", of.server.Stats())
+		of.writeBounds(w)
 		writeRuntime(w)
 	})
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

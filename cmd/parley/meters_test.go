@@ -62,7 +62,8 @@ func TestMetersOfARunningServer(t *testing.T) {
 	_, text := get("http://" + debug + "/metrics")
 	for _, line := range []string{"parley_house_queues 1", "parley_house_given_up 0", "parley_house_parked 0", "parley_house_held 0", "parley_realm_in_flight{of=\"1\"} 0", "parley_realm_snapshot_age_seconds{of=\"1\"} ",
 		"parley_realm_refusals{of=\"STREAM_DOES_NOT_EXIST\"} 1", "parley_store_p99_seconds ",
-		"parley_realm_held_seconds_bucket{kind=\"POST /register\",le=\"+Inf\"} 1\n", "parley_realm_held_seconds_count{kind=\"POST /register\"} 1\n", "parley_realm_held_max_seconds{kind=\"POST /messages\"} ", "parley_http_parked 0"} {
+		"parley_realm_held_seconds_bucket{kind=\"POST /register\",le=\"+Inf\"} 1\n", "parley_realm_held_seconds_count{kind=\"POST /register\"} 1\n", "parley_realm_held_max_seconds{kind=\"POST /messages\"} ", "parley_http_parked 0",
+		"parley_bound_limit{of=\"queue_events\"} 20000", "parley_bound_used{of=\"connections\"} ", "parley_bound_hits{of=\"kept_bytes\"} 0", "parley_bound_used{of=\"text_cache_bytes\"} "} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q among the meters", line)
 		}

@@ -162,7 +162,7 @@ func serve(args []string) error {
 	}
 	closeMeters := func() error { return nil }
 	if c.Debug != "" {
-		closeMeters, err = serveMeters(c.Debug, house, store, server)
+		closeMeters, err = serveMeters(c.Debug, &watched{house, store, server, library, passwords, exports})
 		if err != nil {
 			return errors.Join(err, store.Close())
 		}

@@ -642,3 +642,14 @@ func Rebuild(dir string, disk Disk, plain func(realm.Body) string, log *slog.Log
 	}
 	return count, errors.Join(err, x.Close())
 }
+
+// Queued is how many texts of one organization wait to be indexed, at most.
+func (l *Library) Queued() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, s := range l.shelves {
+		n = max(n, len(s.queue))
+	}
+	return int64(n)
+}
