@@ -149,6 +149,9 @@ func shapeOf(path string) (shape string, names []string) {
 // Serve accepts connections until the listener closes.
 func (s *Server) Serve(l net.Listener) error { return s.park.Serve(l) }
 
+// Admit serves connections that were taken before there was a server.
+func (s *Server) Admit(r *park.Room) error { return s.park.Admit(r) }
+
 // Retire has every answer end its connection, so that a Shutdown soon after is not noticed.
 func (s *Server) Retire() { s.park.Retire() }
 

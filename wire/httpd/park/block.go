@@ -43,27 +43,32 @@ func (s *Server) acceptBlocking(ln net.Listener) error {
 			continue
 		}
 		pause = 0
-		s.accepted.Add(1)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
-		}
-		c := &blockConn{s: s, conn: conn, idle: true}
-		if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
-			c.ip = a.Addr()
-		}
-		ref := s.admit(c.ip)
-		c.admitted = ref == nil
-		if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) {
-			s.refused[ref.reason].Add(1)
-			s.leave(c.ip, c.admitted)
-			conn.Close()
-			continue
-		}
-		s.mu.Lock()
-		s.blocking[c] = struct{}{}
-		s.mu.Unlock()
-		go c.run(ref)
+		s.adoptBlocking(conn)
 	}
+}
+
+// adoptBlocking begins to serve an accepted connection, or tells its client why not.
+func (s *Server) adoptBlocking(conn net.Conn) {
+	s.accepted.Add(1)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
+	}
+	c := &blockConn{s: s, conn: conn, idle: true}
+	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
+		c.ip = a.Addr()
+	}
+	ref := s.admit(c.ip)
+	c.admitted = ref == nil
+	if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) {
+		s.refused[ref.reason].Add(1)
+		s.leave(c.ip, c.admitted)
+		conn.Close()
+		return
+	}
+	s.mu.Lock()
+	s.blocking[c] = struct{}{}
+	s.mu.Unlock()
+	go c.run(ref)
 }
 
 // run serves the connection from beginning to end.

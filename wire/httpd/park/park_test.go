@@ -84,6 +84,15 @@ type plainListener struct{ net.Listener }
 // serve starts a server whose handler is the owner's own, or the one given.
 func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
 	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, kind, cfg, ln, handler...)
+}
+
+func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
+	t.Helper()
 	o := &owner{t: t, kind: kind, polls: make(chan *Parked, 10_000), gone: make(chan struct{}, 10_000), served: make(chan error, 1)}
 	cfg.Handler = o.handle
 	if len(handler) > 0 {
@@ -101,12 +110,8 @@ func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasth
 	if cfg.Sweep == 0 {
 		cfg.Sweep = 5 * time.Millisecond
 	}
-	var err error
-	if o.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	o.ln = ln
 	o.Server = New(cfg)
-	ln := o.ln
 	if kind == "goroutine" {
 		ln = plainListener{ln}
 	}

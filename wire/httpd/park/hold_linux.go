@@ -1,0 +1,142 @@
+package park
+
+import (
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Room takes connections before there is a server for them. While a process loads its data, the clients of its
+// predecessor, who all come at once, would fill the socket's backlog (the kernel's 4,096), and whoever finds it full
+// tries again only after a second, then three. In a room each costs a file descriptor and nothing else, and what it has
+// sent waits in the kernel. Make one with Hold, and hand it to Admit.
+type Room struct {
+	max     int
+	files   []*os.File // the listeners, once more
+	waiting sync.WaitGroup
+
+	mu   sync.Mutex
+	held []arrival
+}
+
+type arrival struct {
+	fd   int
+	from unix.Sockaddr
+}
+
+// Hold takes the connections of listeners, those that are TCP, up to max (0: the process's file limit less 1/16); the
+// others wait in the backlog.
+func Hold(max int, listeners ...net.Listener) (*Room, error) {
+	c := Config{MaxConns: max}.WithDefaults()
+	r := &Room{max: c.MaxConns}
+	for _, ln := range listeners {
+		tcp, ok := ln.(*net.TCPListener)
+		if !ok {
+			continue
+		}
+		f, err := tcp.File()
+		if err != nil {
+			r.close()
+			return nil, err
+		}
+		r.files = append(r.files, f)
+		r.waiting.Add(1)
+		go r.take(f)
+	}
+	return r, nil
+}
+
+func (r *Room) take(f *os.File) {
+	defer r.waiting.Done()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return // they wait in the backlog
+	}
+	var fd int
+	var from unix.Sockaddr
+	var failed error
+	for {
+		err := raw.Read(func(lfd uintptr) bool {
+			fd, from, failed = unix.Accept4(int(lfd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+			return failed != unix.EAGAIN
+		})
+		if err != nil || failed != nil && !temporary(failed) {
+			return
+		}
+		if failed != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if !r.keep(arrival{fd, from}) {
+			return
+		}
+	}
+}
+
+func (r *Room) keep(a arrival) (more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = append(r.held, a)
+	return len(r.held) < r.max
+}
+
+// close ends the taking and returns who is there.
+func (r *Room) close() []arrival {
+	if r == nil {
+		return nil
+	}
+	for _, f := range r.files {
+		f.SetReadDeadline(time.Unix(1, 0))
+	}
+	r.waiting.Wait()
+	for _, f := range r.files {
+		f.Close()
+	}
+	r.files = nil
+	held := r.held
+	r.held = nil
+	return held
+}
+
+// Held is how many connections wait.
+func (r *Room) Held() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.held)
+}
+
+// admitAtOnce is how many requests may be in handlers while those who waited are let in: enough for every processor,
+// few enough that each of them is answered soon after it was let in.
+const admitAtOnce = 256
+
+// Admit serves who waits in a room, in the order of their arrival and at the server's own pace. It returns when all are
+// in; connections of the listeners are for Serve.
+func (s *Server) Admit(r *Room) error {
+	held := r.close()
+	if s.cfg.TLS != nil {
+		for _, a := range held {
+			f := os.NewFile(uintptr(a.fd), "")
+			conn, err := net.FileConn(f)
+			f.Close()
+			if err == nil {
+				s.adoptBlocking(conn)
+			}
+		}
+		return nil
+	}
+	if err := s.startLoops(); err != nil {
+		return err
+	}
+	for _, a := range held {
+		for s.active.Load() > admitAtOnce && !s.draining.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		s.accepted.Add(1)
+		s.setOptions(a.fd)
+		s.adopt(a.fd, a.from)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package park
+
+import (
+	"crypto/tls"
+	"net"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Who comes before the server is there is taken in at once, however many, and served in his turn.
+func TestHold(t *testing.T) {
+	for _, kind := range []string{"epoll", "tls"} {
+		t.Run(kind, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := ln.(*net.TCPListener).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw.Control(func(fd uintptr) { unix.Listen(int(fd), 4) }) // a backlog that is full at once
+			room, err := Hold(0, ln)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &owner{t: t, ln: ln}
+			const n = 500
+			early := make([]*client, n)
+			for i := range early {
+				early[i] = o.dial()
+				if kind != "tls" {
+					early[i].get("/early")
+				}
+			}
+			until(t, "everybody to be taken in", func() bool { return room.Held() == n })
+			early[0].Close() // one has not waited
+			cfg := Config{}
+			o = serveOn(t, kind, cfg, ln)
+			if err := o.Admit(room); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range early[1:] {
+				if kind == "tls" {
+					c.Conn = tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
+					c.r.Reset(c.Conn)
+					c.get("/early")
+				}
+				c.expect("hello /early")
+			}
+			late := o.dial()
+			late.get("/late")
+			late.expect("hello /late")
+			if kind == "epoll" {
+				early[1].get("/again")
+				early[1].expect("hello /again")
+			}
+			until(t, "the one who left to be noticed", func() bool { return o.Stats().Open == n })
+		})
+	}
+}
+
+// A room holds no more than it may; the rest is served when there is a server.
+func TestHoldIsBounded(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	room, err := Hold(3, ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{t: t, ln: ln}
+	var early []*client
+	for range 5 {
+		c := o.dial()
+		c.get("/")
+		early = append(early, c)
+	}
+	until(t, "a full room", func() bool { return room.Held() == 3 })
+	o = serveOn(t, "epoll", Config{}, ln)
+	if err := o.Admit(room); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range early {
+		c.expect("hello /")
+	}
+}
