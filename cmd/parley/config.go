@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+	"golang.org/x/crypto/acme"
 
 	"parley/wire"
 	"parley/wire/httpd"
@@ -32,8 +33,13 @@ type config struct {
 	LogJSON  bool   `toml:"log-json" help:"log as JSON lines"`
 	Cert     string `toml:"tls-cert" help:"certificate file; with tls-key the server speaks TLS itself"`
 	Key      string `toml:"tls-key" help:"key file of the certificate"`
-	Debug    string `toml:"debug-listen" help:"address for metrics (Prometheus text) and Go profiles; asks no login, so keep it private"`
-	Proxies  string `toml:"trusted-proxies" help:"addresses or networks, comma-separated, whose X-Forwarded-For is believed"`
+
+	ACME          string `toml:"tls-acme" help:"names, comma-separated, to get certificates for by ACME (TLS-ALPN: the world's port 443 must lead to listen); the server then speaks TLS itself"`
+	ACMEEmail     string `toml:"tls-acme-email" help:"address the authority may write to"`
+	ACMEDirectory string `toml:"tls-acme-directory" help:"directory URL of the authority"`
+
+	Debug   string `toml:"debug-listen" help:"address for metrics (Prometheus text) and Go profiles; asks no login, so keep it private"`
+	Proxies string `toml:"trusted-proxies" help:"addresses or networks, comma-separated, whose X-Forwarded-For is believed"`
 
 	Webhooks string `toml:"webhooks-allow" help:"networks inside, comma-separated, that outgoing-webhook bots may call nevertheless"`
 
@@ -73,7 +79,7 @@ type config struct {
 
 func defaults() config {
 	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", MaxBody: 1 << 20, RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit,
-		DailyInvites: 100, MailPort: 587, MailTLS: mail.StartTLS}
+		ACMEDirectory: acme.LetsEncryptURL, DailyInvites: 100, MailPort: 587, MailTLS: mail.StartTLS}
 }
 
 // environment is the prefix of variables.
@@ -174,9 +180,12 @@ func readConfig(args []string) (config, error) {
 	if (c.Cert == "") != (c.Key == "") {
 		return c, errors.New("tls-cert and tls-key go together")
 	}
+	if err := c.checkACME(); err != nil {
+		return c, err
+	}
 	if c.URL == "" {
 		scheme := "http://"
-		if c.Cert != "" {
+		if c.Cert != "" || c.ACME != "" {
 			scheme = "https://"
 		}
 		c.URL = scheme + c.Listen

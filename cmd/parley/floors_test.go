@@ -51,6 +51,7 @@ var homes = map[string][]string{
 	"github.com/emersion/go-smtp":         {"wire/mail"},
 	"github.com/RoaringBitmap/roaring/v2": {"actors/realm", "snapshot/search"},
 	"github.com/blevesearch":              {"snapshot/search"},
+	"golang.org/x/crypto/acme":            {"cmd/parley"},
 }
 
 // lifeless packages start no goroutine, hold no mutex, read no clock, roll no dice, do no I/O.

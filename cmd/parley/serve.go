@@ -26,6 +26,7 @@ import (
 	"parley/wire"
 	"parley/wire/courier"
 	"parley/wire/httpd"
+	"parley/wire/httpd/park"
 	"parley/wire/mail"
 	"parley/wire/markdown/preview"
 	"parley/wire/push"
@@ -74,7 +75,6 @@ func serve(args []string) error {
 		return fmt.Errorf("previews-allow: %w", err)
 	}
 	began := time.Now()
-	// Whoever connects while the data directory is being opened waits in the socket's backlog.
 	listeners, err := c.listen()
 	if err != nil {
 		return err
@@ -87,9 +87,22 @@ func serve(args []string) error {
 	if err != nil {
 		return err
 	}
+	// Until the data is loaded nobody is served, but everybody is let in: they would overflow the backlog. A successor
+	// leaves that to its predecessor as long as that one serves.
+	var room *park.Room
+	if os.Getenv(predecessor) == "" {
+		if room, err = park.Hold(c.MaxConns, listeners...); err != nil {
+			return err
+		}
+	}
 	store, err := openStore(c.Data, log)
 	if err != nil {
 		return startFailure(c.Data, err)
+	}
+	if room == nil {
+		if room, err = park.Hold(c.MaxConns, listeners...); err != nil {
+			return errors.Join(err, store.Close())
+		}
 	}
 	fatal := fatally(log)
 	go stopOnFailure(store, fatal)
@@ -170,6 +183,9 @@ func serve(args []string) error {
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	failed := make(chan error, len(listeners))
+	if err := server.Admit(room); err != nil {
+		return errors.Join(err, store.Close())
+	}
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
 	}
@@ -297,6 +313,9 @@ func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
 
 // tls is the certificate the server speaks TLS with, or nil.
 func (c *config) tls() (*tls.Config, error) {
+	if c.ACME != "" {
+		return c.acmeTLS(), nil
+	}
 	if c.Cert == "" {
 		return nil, nil
 	}
