@@ -35,8 +35,12 @@ func spoilRequest(ctx *fasthttp.RequestCtx) {
 	for k, v := range ctx.Request.Header.Cookies() {
 		pieces = append(pieces, k, v)
 	}
-	for _, args := range []*fasthttp.Args{ctx.QueryArgs(), ctx.PostArgs()} {
-		for k, v := range args.All() {
+	args := []*fasthttp.Args{ctx.QueryArgs()}
+	if !ctx.Request.IsBodyStream() && len(ctx.Request.Body()) < 64<<10 { // it parses: large ones would cost what they must not
+		args = append(args, ctx.PostArgs())
+	}
+	for _, a := range args {
+		for k, v := range a.All() {
 			pieces = append(pieces, k, v)
 		}
 	}
