@@ -29,8 +29,10 @@ func spoilRequest(ctx *fasthttp.RequestCtx) {
 	}
 	u := ctx.URI()
 	pieces = append(pieces, u.FullURI(), u.PathOriginal(), u.Path(), u.QueryString(), u.Host(), u.Hash())
-	for _, v := range ctx.Request.Header.All() { // the names may be fasthttp's constants
-		pieces = append(pieces, v)
+	for k, v := range ctx.Request.Header.All() { // the names may be fasthttp's constants, and so may "close"
+		if string(k) != fasthttp.HeaderConnection {
+			pieces = append(pieces, v)
+		}
 	}
 	for k, v := range ctx.Request.Header.Cookies() {
 		pieces = append(pieces, k, v)
