@@ -34,11 +34,11 @@ type bound struct {
 	past string // what happens beyond it
 	// limit, used and hits read it. used is nil where a client's single request is bounded, hits where nothing is
 	// counted.
-	limit, used, hits func(r *reading) int64
+	limit, used, hits func(r *meterReading) int64
 }
 
-// reading is one look at everything.
-type reading struct {
+// meterReading is one look at everything.
+type meterReading struct {
 	w     *watched
 	park  park.Config
 	http  park.Stats
@@ -46,7 +46,7 @@ type reading struct {
 	store snapshot.Metrics
 }
 
-func fixed(n int64) func(*reading) int64 { return func(*reading) int64 { return n } }
+func fixed(n int64) func(*meterReading) int64 { return func(*meterReading) int64 { return n } }
 
 func largest[K comparable](m map[K]int64) int64 {
 	return slices.Max(append(slices.Collect(maps.Values(m)), 0))
@@ -54,38 +54,38 @@ func largest[K comparable](m map[K]int64) int64 {
 
 // bounds is every bound of the process. The README shows the same rows: TestREADMEShowsTheBounds.
 var bounds = []bound{
-	{"connections", "open connections", "503 and closed", func(r *reading) int64 { return int64(r.park.MaxConns) }, func(r *reading) int64 { return int64(r.http.Open) }, func(r *reading) int64 { return r.http.Refused["conns"] }},
-	{"requests", "requests in handlers", "503", func(r *reading) int64 { return int64(r.park.MaxActive) }, func(r *reading) int64 { return int64(r.http.Active) }, func(r *reading) int64 { return r.http.Refused["active"] }},
-	{"slow_clients", "requests held up by a slow sender or reader", "503", func(r *reading) int64 { return int64(r.park.MaxSlow) }, func(r *reading) int64 { return int64(r.http.Slow) }, func(r *reading) int64 { return r.http.Refused["slow_clients"] }},
-	{"header_bytes", "bytes of a request's line and headers", "431", func(r *reading) int64 { return int64(r.park.MaxHeader) }, nil, func(r *reading) int64 { return r.http.Refused["header_size"] }},
-	{"body_bytes", "bytes of a request's body, some endpoints apart", "413", func(r *reading) int64 { return int64(r.park.MaxBody) }, nil, func(r *reading) int64 { return r.http.Refused["body_size"] }},
-	{"all_body_bytes", "bytes of all bodies in memory", "503", func(r *reading) int64 { return int64(r.park.MaxBodies) }, func(r *reading) int64 { return int64(r.http.Bodies) }, func(r *reading) int64 { return r.http.Refused["bodies"] }},
-	{"uploads", "uploads under way", "503", func(r *reading) int64 { return int64(r.park.MaxStreams) }, func(r *reading) int64 { return int64(r.http.Streams) }, func(r *reading) int64 { return r.http.Refused["streams"] }},
-	{"unsent_bytes", "bytes of events that sockets did not take at once", "the connection is dropped", func(r *reading) int64 { return int64(r.park.MaxPending) }, func(r *reading) int64 { return int64(r.http.Pending) }, func(r *reading) int64 { return r.http.Refused["pending"] }},
+	{"connections", "open connections", "503 and closed", func(r *meterReading) int64 { return int64(r.park.MaxConns) }, func(r *meterReading) int64 { return int64(r.http.Open) }, func(r *meterReading) int64 { return r.http.Refused["conns"] }},
+	{"requests", "requests in handlers", "503", func(r *meterReading) int64 { return int64(r.park.MaxActive) }, func(r *meterReading) int64 { return int64(r.http.Active) }, func(r *meterReading) int64 { return r.http.Refused["active"] }},
+	{"slow_clients", "requests held up by a slow sender or reader", "503", func(r *meterReading) int64 { return int64(r.park.MaxSlow) }, func(r *meterReading) int64 { return int64(r.http.Slow) }, func(r *meterReading) int64 { return r.http.Refused["slow_clients"] }},
+	{"header_bytes", "bytes of a request's line and headers", "431", func(r *meterReading) int64 { return int64(r.park.MaxHeader) }, nil, func(r *meterReading) int64 { return r.http.Refused["header_size"] }},
+	{"body_bytes", "bytes of a request's body, some endpoints apart", "413", func(r *meterReading) int64 { return int64(r.park.MaxBody) }, nil, func(r *meterReading) int64 { return r.http.Refused["body_size"] }},
+	{"all_body_bytes", "bytes of all bodies in memory", "503", func(r *meterReading) int64 { return int64(r.park.MaxBodies) }, func(r *meterReading) int64 { return int64(r.http.Bodies) }, func(r *meterReading) int64 { return r.http.Refused["bodies"] }},
+	{"uploads", "uploads under way", "503", func(r *meterReading) int64 { return int64(r.park.MaxStreams) }, func(r *meterReading) int64 { return int64(r.http.Streams) }, func(r *meterReading) int64 { return r.http.Refused["streams"] }},
+	{"unsent_bytes", "bytes of events that sockets did not take at once", "the connection is dropped", func(r *meterReading) int64 { return int64(r.park.MaxPending) }, func(r *meterReading) int64 { return int64(r.http.Pending) }, func(r *meterReading) int64 { return r.http.Refused["pending"] }},
 	{"parameters", "parameters of a request", "400", fixed(form.MaxParams), nil, nil},
 	{"json_depth", "lists and objects inside each other in a parameter", "400", fixed(form.MaxJSONDepth), nil, nil},
 	{"json_values", "JSON values in a parameter", "400", fixed(form.MaxJSONValues), nil, nil},
-	{"heavy_requests", "requests with bodies over 64 kB being handled", "they wait", fixed(httpd.MaxHeavy), func(r *reading) int64 { return r.w.server.Heavy() }, nil},
-	{"callers", "callers whose rate is remembered, of each kind", "the oldest, then any, are forgotten", fixed(httpd.MaxTracked), func(r *reading) int64 { return r.w.server.Tracked() }, nil},
-	{"passwords", "passwords being hashed or waiting for it", "429", fixed(httpd.MaxPasswords), func(r *reading) int64 { return r.w.passwords.Waiting() }, nil},
-	{"commands", "commands and reads waiting in the fullest organization's mailbox or for the disk", "503", fixed(actors.MaxInFlight), func(r *reading) int64 { return largest(r.realm.InFlight) }, func(r *reading) int64 { return r.w.house.Metrics.Busy.Load() }},
-	{"undelivered", "recipients of events waiting in the sessions' mailboxes", "commands get 503", fixed(actors.MaxUndelivered), func(r *reading) int64 { return r.w.house.Metrics.Undelivered.Load() }, func(r *reading) int64 { return r.w.house.Metrics.Busy.Load() }},
+	{"heavy_requests", "requests with bodies over 64 kB being handled", "they wait", fixed(httpd.MaxHeavy), func(r *meterReading) int64 { return r.w.server.Heavy() }, nil},
+	{"callers", "callers whose rate is remembered, of each kind", "the oldest, then any, are forgotten", fixed(httpd.MaxTracked), func(r *meterReading) int64 { return r.w.server.Tracked() }, nil},
+	{"passwords", "passwords being hashed or waiting for it", "429", fixed(httpd.MaxPasswords), func(r *meterReading) int64 { return r.w.passwords.Waiting() }, nil},
+	{"commands", "commands and reads waiting in the fullest organization's mailbox or for the disk", "503", fixed(actors.MaxInFlight), func(r *meterReading) int64 { return largest(r.realm.InFlight) }, func(r *meterReading) int64 { return r.w.house.Metrics.Busy.Load() }},
+	{"undelivered", "recipients of events waiting in the sessions' mailboxes", "commands get 503", fixed(actors.MaxUndelivered), func(r *meterReading) int64 { return r.w.house.Metrics.Undelivered.Load() }, func(r *meterReading) int64 { return r.w.house.Metrics.Busy.Load() }},
 	{"queues_of_a_user", "event queues of one account", "429", fixed(realm.MaxQueues), nil, nil},
-	{"queue_events", "events a queue holds", "the queue ends: BAD_EVENT_QUEUE_ID", fixed(queue.MaxHeld), nil, func(r *reading) int64 {
+	{"queue_events", "events a queue holds", "the queue ends: BAD_EVENT_QUEUE_ID", fixed(queue.MaxHeld), nil, func(r *meterReading) int64 {
 		return r.w.house.Metrics.GivenUp.Load() - r.w.house.Metrics.GivenUpBytes.Load()
 	}},
-	{"kept_bytes", "bytes of events kept for all organizations' queues; one may keep half of it", "the queues farthest behind end: BAD_EVENT_QUEUE_ID", fixed(actors.MaxKeptTotal), func(r *reading) int64 { return r.w.house.Metrics.KeptBytes.Load() }, func(r *reading) int64 { return r.w.house.Metrics.GivenUpBytes.Load() }},
-	{"text_cache_bytes", "bytes of message texts in memory", "the ones not read for longest leave", fixed(actors.TextCacheBytes), func(r *reading) int64 { return r.w.house.CachedTexts() }, nil},
-	{"journal_bytes", "bytes of the longest journal behind its snapshot", "a snapshot is written, while it grows on", fixed(actors.SnapshotBytes), func(r *reading) int64 { return largest(r.store.Journal) }, func(r *reading) int64 { return r.w.house.Metrics.Snapshots.Load() }},
-	{"store_cache_bytes", "bytes of the store's blocks in memory", "the ones not read for longest leave", fixed(snapshot.DefaultCache), func(r *reading) int64 { return r.store.Cache }, nil},
-	{"search_queue", "texts of one organization waiting to be indexed", "dropped, and found again by comparing with the disk", fixed(search.MaxQueued), func(r *reading) int64 { return r.w.library.Queued() }, nil},
-	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *reading) int64 { return r.w.house.Renderer.Fetching() }, nil},
-	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *reading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
+	{"kept_bytes", "bytes of events kept for all organizations' queues; one may keep half of it", "the queues farthest behind end: BAD_EVENT_QUEUE_ID", fixed(actors.MaxKeptTotal), func(r *meterReading) int64 { return r.w.house.Metrics.KeptBytes.Load() }, func(r *meterReading) int64 { return r.w.house.Metrics.GivenUpBytes.Load() }},
+	{"text_cache_bytes", "bytes of message texts in memory", "the ones not read for longest leave", fixed(actors.TextCacheBytes), func(r *meterReading) int64 { return r.w.house.CachedTexts() }, nil},
+	{"journal_bytes", "bytes of the longest journal behind its snapshot", "a snapshot is written, while it grows on", fixed(actors.SnapshotBytes), func(r *meterReading) int64 { return largest(r.store.Journal) }, func(r *meterReading) int64 { return r.w.house.Metrics.Snapshots.Load() }},
+	{"store_cache_bytes", "bytes of the store's blocks in memory", "the ones not read for longest leave", fixed(snapshot.DefaultCache), func(r *meterReading) int64 { return r.store.Cache }, nil},
+	{"search_queue", "texts of one organization waiting to be indexed", "dropped, and found again by comparing with the disk", fixed(search.MaxQueued), func(r *meterReading) int64 { return r.w.library.Queued() }, nil},
+	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *meterReading) int64 { return r.w.house.Renderer.Fetching() }, nil},
+	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
 }
 
 // writeBounds writes each bound's limit, what is used of it and how often it was hit.
 func (w *watched) writeBounds(out io.Writer) {
-	r := &reading{w: w, park: w.server.Bounds(), http: w.server.Stats(), realm: w.house.RealmMeters(), store: w.store.Metrics()}
+	r := &meterReading{w: w, park: w.server.Bounds(), http: w.server.Stats(), realm: w.house.RealmMeters(), store: w.store.Metrics()}
 	for _, b := range bounds {
 		fmt.Fprintf(out, "parley_bound_limit{of=%q} %d\n", b.name, b.limit(r))
 		if b.used != nil {

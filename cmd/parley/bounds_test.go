@@ -14,7 +14,7 @@ func TestREADMEShowsTheBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := defaults()
-	r := &reading{park: c.park().WithDefaults()}
+	r := &meterReading{park: c.park().WithDefaults()}
 	want := "| bound | limit | of | past it |\n|---|---|---|---|\n"
 	for _, b := range bounds {
 		limit := fmt.Sprint(b.limit(r))

@@ -129,7 +129,7 @@ func TestHostileClients(t *testing.T) {
 		}
 	}
 	for _, secure := range []bool{false, true} {
-		g := besiege(t, secure)
+		g := underAttack(t, secure)
 		list := attacks(g.friend.auth())
 		if secure {
 			list = []attack{
@@ -150,7 +150,7 @@ func (p *person) auth() string {
 	return r.Header.Get("Authorization")
 }
 
-func besiege(t *testing.T, secure bool) *target {
+func underAttack(t *testing.T, secure bool) *target {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
