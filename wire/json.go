@@ -2,9 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -22,19 +20,14 @@ const (
 	Version      = "12.0"
 )
 
-var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // encode is JSON as the protocol writes it: nothing escaped for HTML, no newline.
 func encode(v any) []byte {
-	b := buffers.Get().(*bytes.Buffer)
-	b.Reset()
-	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("BUG: encode %T: %v", v, err))
-	}
-	out := bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
-	if b.Cap() <= 1<<20 { // a rare giant must not stay in the pool
+	b := buffers.Get().(*[]byte)
+	*b = appendJSON((*b)[:0], v)
+	out := bytes.Clone(*b)
+	if cap(*b) <= 1<<20 { // a rare giant must not stay in the pool
 		buffers.Put(b)
 	}
 	return out

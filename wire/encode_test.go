@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"parley/actors/realm"
+)
+
+// library is what encoding/json writes.
+func library(t testing.TB, v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+func same(t *testing.T, v any) {
+	t.Helper()
+	if got, want := string(encode(v)), library(t, v); got != want {
+		t.Errorf("%#v is %s, the library writes %s", v, got, want)
+	}
+}
+
+func FuzzStringsAreWrittenAsTheLibraryDoes(f *testing.F) {
+	for _, s := range []string{"", "plain", `"\/`, "\x00\x01\b\f\n\r\t\x1f\x7f", "<a href=\"x\">&amp;</a>", "é 😀 \u2028\u2029 \ufffd", "\xff\xc3", "a\xe2\x80", "\xed\xa0\x80"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		same(t, s)
+		same(t, map[string]any{s: s, "z" + s: []string{s}})
+	})
+}
+
+// Random values of all the types that are written here, nested, and some that are not.
+func TestValuesAreWrittenAsTheLibraryDoes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	n, s := int64(7), "x"
+	leaves := []any{nil, true, false, "", "text\n<b>", 0, -1, 1 << 40, int64(-9), 1.5, 1e21, realm.UserID(8), realm.ChannelID(3), realm.MessageID(1 << 30),
+		[]string(nil), []string{}, []string{"a", "ü"}, []int64(nil), []int64{}, []int64{1, -2}, []realm.UserID{1, 2}, []realm.MessageID{}, (*int64)(nil), &n, (*string)(nil), &s,
+		struct {
+			A int `json:"a"`
+			B string
+		}{1, "<>"}, map[string]int{"b": 1, "a": 2}, Pieces{[]byte(`[1,`), []byte(`2]`)}, map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
+		[]map[string]any{{"k": 1}, nil}}
+	var value func(depth int) any
+	value = func(depth int) any {
+		switch k := r.IntN(4); {
+		case k == 0 && depth > 0:
+			o := map[string]any{}
+			for range r.IntN(5) {
+				o[string(rune('a'+r.IntN(26)))+string(rune(r.IntN(0x500)))] = value(depth - 1)
+			}
+			if r.IntN(2) == 0 {
+				return Answer(o)
+			}
+			return o
+		case k == 1 && depth > 0:
+			list := []any{}
+			for range r.IntN(5) {
+				list = append(list, value(depth-1))
+			}
+			return list
+		}
+		return leaves[r.IntN(len(leaves))]
+	}
+	for _, l := range leaves {
+		same(t, l)
+	}
+	for range 5000 {
+		same(t, value(4))
+	}
+}
+
+// BenchmarkEncode is one message's event, beside the library's way.
+func BenchmarkEncode(b *testing.B) {
+	o := obj{"type": "message", "flags": []string{"read"}, "message": obj{"id": realm.MessageID(123456), "sender_id": realm.UserID(12), "content": "<p>Some words of a message that is about as long as most are, I would say.</p>",
+		"recipient_id": int64(77), "timestamp": int64(1700000000), "client": "website", "subject": "a topic", "topic_links": []any{}, "is_me_message": false, "reactions": []any{}, "submessages": []any{},
+		"sender_full_name": "Ann Lee", "sender_email": "user12@chat.example", "sender_realm_str": "", "display_recipient": "general", "type": "stream", "stream_id": realm.ChannelID(4),
+		"avatar_url": nil, "content_type": "text/html"}}
+	b.Run("here", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			encode(o)
+		}
+	})
+	b.Run("library", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			library(b, o)
+		}
+	})
+}
