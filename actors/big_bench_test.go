@@ -14,7 +14,11 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-var bigMessages = flag.Int("big", 100_000, "how many messages the benchmark's organization has")
+var (
+	bigMessages = flag.Int("big", 100_000, "how many messages the benchmark's organization has")
+	bigAsked    = flag.String("asked", "", "only what has this in its name is asked of the benchmark's organization")
+	bigTimes    = flag.Int("times", 5, "how often each thing is asked of the benchmark's organization")
+)
 
 // bigDisk is a disk with a large organization on it.
 type bigDisk struct {
@@ -57,9 +61,6 @@ func BenchmarkHold(b *testing.B) {
 	}
 }
 
-// holdTimes is how often each thing is asked.
-const holdTimes = 5
-
 // asked is a kind of request as the benchmark names it, and how long it held the realm.
 type asked struct {
 	name       string
@@ -70,8 +71,11 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	var all []asked
 	// try carries one request out several times; each gets its parameters anew.
 	try := func(name string, u realm.UserID, endpoint string, p func(i int) params) {
+		if !strings.Contains(name, *bigAsked) {
+			return
+		}
 		a := asked{name: name, least: time.Hour}
-		for i := range holdTimes {
+		for i := range *bigTimes {
 			forget(h)
 			q := params{}
 			if p != nil {
