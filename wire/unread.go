@@ -8,15 +8,14 @@ import (
 
 // unreadSection is unread_msgs of a registration: found in the turn, put in order behind it.
 func unreadSection(s *state) {
-	u := realm.Unread{}
+	var found realm.UnreadFound
 	if s.Me() != nil {
-		u = s.Unread()
+		found = s.Unread()
 	}
-	s.afterwards(func() { s.a["unread_msgs"] = unreadFace(u, s.Client) })
+	s.afterwards(func() { s.a["unread_msgs"] = unreadFace(found.Sorted(), s.Client) })
 }
 
 func unreadFace(u realm.Unread, to Client) obj {
-	u.Sort()
 	pms, streams, huddles := []any{}, []any{}, []any{}
 	for _, t := range u.Direct {
 		pms = append(pms, obj{"other_user_id": t.Other, "sender_id": t.Other, "unread_message_ids": t.IDs})

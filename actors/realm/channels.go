@@ -71,8 +71,10 @@ func (r *Realm) FindChannelByName(name string) *Channel {
 
 // EachChannel calls fn with every channel by ascending id, archived ones included.
 func (r *Realm) EachChannel(fn func(*Channel)) {
-	for _, id := range r.chans.keys() {
-		fn(r.chans.rows[id])
+	for id := ChannelID(0); id < r.Org().NextChannel; id++ {
+		if c := r.chans.find(id); c != nil {
+			fn(c)
+		}
 	}
 }
 

@@ -218,6 +218,7 @@ type indexes struct {
 	channelName                         map[string]ChannelID
 	channel                             map[ChannelID]*channelIndex
 	topic                               map[ChannelID]map[string]TopicID // exact spelling
+	topics                              []*Topic                         // spellings by id; it only grows, and what is in it stays as it is
 	resolved                            []TopicID                        // spellings that are marked as resolved
 	talk                                map[TalkID]*talkIndex
 	talkOf                              map[string]TalkID
@@ -303,6 +304,10 @@ func (r *Realm) index() {
 
 func (x *indexes) addTopic(id TopicID, t *Topic) {
 	x.topic[t.Channel][t.Name] = id
+	if n := int(id) + 1 - len(x.topics); n > 0 {
+		x.topics = append(x.topics, make([]*Topic, n)...)
+	}
+	x.topics[id] = t
 	if strings.HasPrefix(t.Name, resolvedPrefix) {
 		x.resolved = append(x.resolved, id)
 	}

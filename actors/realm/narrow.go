@@ -851,6 +851,7 @@ type place struct {
 	content bool // he may read it at all
 	counts  bool // what is unread there counts as unread: not in channels he has left, nor in archived ones
 	sub     *Subscription
+	from    MessageID // with this one and later ones he has rows of everything sent here
 }
 
 func (p *places) prepare() {
@@ -873,6 +874,12 @@ func (p *places) at(c uint32) *place {
 		if p.me != nil {
 			x.sub = p.SubscriptionOf(p.me.ID, row.ID)
 			x.counts = x.sub != nil && x.sub.Active && !row.Archived
+			x.from = MaxMessageID
+			if x.sub != nil && len(x.sub.Spans) > 0 {
+				if s := x.sub.Spans[len(x.sub.Spans)-1]; s.To == 0 {
+					x.from = s.From
+				}
+			}
 		}
 	}
 	return x
@@ -906,8 +913,8 @@ func (p *places) received(id MessageID, m *message) bool {
 	if e := p.extra(id, m); e != nil && e.SentTo != 0 {
 		origin = uint32(e.SentTo)
 	}
-	s := p.at(origin).sub
-	return s != nil && s.covers(id)
+	x := p.at(origin)
+	return id >= x.from || x.sub != nil && x.sub.covers(id)
 }
 
 // row is whether the reader has a row of a message and may still read it.

@@ -232,14 +232,14 @@ func TestMarkingAllRead(t *testing.T) {
 	refused(s, s.cy, ReadTopic{s.private, "a"}, "Invalid channel ID")
 	refused(s, s.cy, ReadChannel{s.private}, "Invalid channel ID")
 	do(s, s.bo, ReadChannel{s.public})
-	if u := s.View(s.bo).Unread(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 || u.Direct[0].Other != s.ann {
+	if u := s.View(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 || u.Direct[0].Other != s.ann {
 		t.Errorf("unread: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
 	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !e[0].All || !e[0].IDs.Empty() {
 		t.Errorf("bo heard %+v", e)
 	}
-	if u := s.View(s.bo).Unread(); u.Count != 0 {
+	if u := s.View(s.bo).Unread().Sorted(); u.Count != 0 {
 		t.Errorf("unread after all was read: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
@@ -255,8 +255,7 @@ func TestUnread(t *testing.T) {
 	group := do(s, s.ann, write("4", s.bo, s.cy)).ID
 	note := do(s, s.bo, write("5", s.bo)).ID
 	do(s, s.bo, SetTopicPolicy{s.private, "a", TopicMuted})
-	u := s.View(s.bo).Unread()
-	u.Sort()
+	u := s.View(s.bo).Unread().Sorted()
 	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" || !slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) || !slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
 		t.Errorf("channels: %+v", u.Channels)
 	}

@@ -36,76 +36,143 @@ type UnreadTopic struct {
 // walkUnread is how many messages are looked at one by one in search of unread ones before whole sets are worked out.
 const walkUnread = 3 * MaxUnread
 
-// unreadMessages is the caller's newest unread messages, ascending, and whether there are more.
-func (v View) unreadMessages() (ids []MessageID, more bool) {
+// fewSources is up to how many channels and conversations the messages of somebody are worked out as one set at once:
+// among what he has not read, next to nothing may be his.
+const fewSources = 64
+
+// UnreadFound is a user's unread messages as they were found. It holds nothing of the realm that may still change, so
+// that they are sorted when the view is over: with 20,000 topics that takes several times as long as finding them.
+type UnreadFound struct {
+	me       UserID
+	messages []placed // newest first
+	more     bool
+	topics   []*Topic // by id
+	talks    map[TalkID][]UserID
+	mutes    mutes
+	mentions []mention // ascending
+}
+
+// placed is a message and where it is.
+type placed struct {
+	id      MessageID
+	channel uint32 // 0: direct
+	place   uint32 // the TopicID, or the TalkID
+}
+
+// mention is a message that reached the caller by a mention.
+type mention struct {
+	id    MessageID
+	named bool // by name or group; otherwise by a wildcard
+}
+
+// Unread finds the caller's unread messages, the newest MaxUnread.
+func (v View) Unread() UnreadFound {
+	f := UnreadFound{me: v.User, topics: v.by.topics, talks: map[TalkID][]UserID{}, mutes: v.mutesOf(v.User)}
 	p := places{View: v, me: v.Me()}
 	var all Set
 	all.AddRange(1, int64(v.LastMessage()))
 	if rd := v.reading.find(v.User); rd != nil {
 		all.Subtract(rd.Read)
 	}
-	left, gaveUp := walkUnread, false
-	ids = make([]MessageID, 0, min(all.Len(), MaxUnread+1))
-	near := neighbours{Realm: v.Realm}
-	all.eachBackward(func(id int64) bool {
-		if left--; left < 0 {
-			gaveUp = true
-			return false
-		}
-		if m := near.message(MessageID(id)); m != nil && p.unread(MessageID(id), m) {
-			ids = append(ids, MessageID(id))
-		}
-		return len(ids) <= MaxUnread
-	})
-	if gaveUp {
-		rows := v.rowsWithin(v.User, &all)
+	sources := len(v.by.talksOf[v.User])
+	if l := v.subs.find(v.User); l != nil {
+		sources += len(l.List)
+	}
+	if sources <= fewSources {
+		all = v.rowsWithin(v.User, &all)
+	}
+	f.messages = make([]placed, 0, min(all.Len(), MaxUnread+1))
+	if !f.walk(&p, &all, walkUnread) {
+		all = v.rowsWithin(v.User, &all)
 		for id, c := range v.chans.rows { // a difference does not depend on the order
 			if c.Archived || !v.Realm.Subscribed(v.User, id) {
-				rows.Subtract(v.by.channel[id].ids)
+				all.Subtract(v.by.channel[id].ids)
 			}
 		}
-		ids = rows.backward(NewestAnchor, MaxUnread+1, nil)
+		f.messages = f.messages[:0]
+		f.walk(&p, &all, MaxMessageID)
 	}
-	if len(ids) > MaxUnread {
-		ids, more = ids[:MaxUnread], true
+	if f.more = len(f.messages) > MaxUnread; f.more {
+		f.messages = f.messages[:MaxUnread]
 	}
-	slices.Reverse(ids)
-	return ids, more
+	if n := len(f.messages); n > 0 {
+		f.mentions = v.mentionsAmong(all.Between(int64(f.messages[n-1].id), int64(f.messages[0].id)))
+	}
+	return f
 }
 
-// Unread is the caller's unread messages. They are his own, and Sort puts them in order when the view is over: with
-// 20,000 topics that takes longer than finding them.
-func (v View) Unread() Unread {
-	u := Unread{Direct: []UnreadTalk{}, Channels: []UnreadTopic{}, Groups: []UnreadTalk{}, Mentions: []MessageID{}}
-	ids, more := v.unreadMessages()
-	u.Missing = more
-	mutes := v.mutesOf(v.User)
+// walk looks at no more messages of a set than it may, from the last to the first, and reports whether that was enough.
+func (f *UnreadFound) walk(p *places, among *Set, limit int64) bool {
+	near := neighbours{Realm: p.Realm}
+	among.eachBackward(func(n int64) bool {
+		if limit--; limit < 0 {
+			return false
+		}
+		id := MessageID(n)
+		m := near.message(id)
+		if m == nil || !p.unread(id, m) {
+			return true
+		}
+		if m.channel != 0 {
+			f.messages = append(f.messages, placed{id, m.channel, uint32(m.topic)})
+			return len(f.messages) <= MaxUnread
+		}
+		if f.talks[m.talk] == nil {
+			f.talks[m.talk] = slices.Clone(p.View.talks.must(m.talk).Members)
+		}
+		f.messages = append(f.messages, placed{id, 0, uint32(m.talk)})
+		return len(f.messages) <= MaxUnread
+	})
+	return limit >= 0
+}
+
+// mentionsAmong is which of a set's messages mention the caller.
+func (v View) mentionsAmong(ids Set) (out []mention) {
+	var reached Set
+	if s := v.by.mentioned[v.User]; s != nil {
+		reached = Both(*s, ids)
+	}
+	reached.Union(Both(v.by.wildcard, ids))
+	reached.Each(func(n int64) bool {
+		e := v.extras.find(MessageID(n))
+		out = append(out, mention{MessageID(n), e != nil && e.mentions(v.User)&FlagMentioned != 0})
+		return true
+	})
+	return out
+}
+
+// Sorted is the messages by conversation.
+func (f UnreadFound) Sorted() Unread {
+	u := Unread{Direct: []UnreadTalk{}, Channels: []UnreadTopic{}, Groups: []UnreadTalk{}, Missing: f.more}
 	var muted Set
-	groups := v.byPlace(ids)
-	u.Channels = make([]UnreadTopic, 0, len(groups))
-	for _, g := range groups {
-		m := v.message(g[len(g)-1])
-		if m.channel == 0 {
-			u.addTalk(v.talks.must(m.talk).Members, v.User, g)
+	for _, g := range f.byPlace() {
+		ids := make([]MessageID, len(g))
+		for i, m := range g {
+			ids[i] = m.id
+		}
+		last := g[len(g)-1]
+		if last.channel == 0 {
+			u.addTalk(f.talks[TalkID(last.place)], f.me, ids)
 			u.Count += len(g)
 			continue
 		}
-		topic := v.topics.must(m.topic).Name // as the newest message spells it
-		if mutes.covers(ChannelID(m.channel), topic) {
-			for _, id := range g {
+		topic := f.topics[last.place].Name // as the newest message spells it
+		if f.mutes.covers(ChannelID(last.channel), topic) {
+			for _, id := range ids {
 				muted.Add(int64(id))
 			}
 		} else {
 			u.Count += len(g)
 		}
-		u.Channels = append(u.Channels, UnreadTopic{Channel: ChannelID(m.channel), Topic: topic, IDs: g})
+		u.Channels = append(u.Channels, UnreadTopic{Channel: ChannelID(last.channel), Topic: topic, IDs: ids})
 	}
-	u.Mentions = v.unreadMentions(ids, muted)
+	u.Mentions = f.mentioned(muted)
+	u.sort()
 	return u
 }
 
-// Sort puts conversations in order and makes topics that differ only in case one.
-func (u *Unread) Sort() {
+// sort puts conversations in order and makes topics that differ only in case one.
+func (u *Unread) sort() {
 	for i := range u.Channels {
 		u.Channels[i].folded = fold(u.Channels[i].Topic)
 	}
@@ -120,12 +187,11 @@ func (u *Unread) Sort() {
 	slices.SortFunc(u.Groups, func(a, b UnreadTalk) int { return slices.Compare(a.Members, b.Members) })
 }
 
-// byPlace sorts messages by conversation, or by channel and spelling of the topic, keeping their order within each.
-func (v View) byPlace(ids []MessageID) [][]MessageID {
-	topics := make([]int32, v.Org().NextTopic) // which group, counted from 1
-	talks := map[TalkID]int32{}
+// byPlace is the messages by conversation, or by channel and spelling of the topic, ascending within each.
+func (f UnreadFound) byPlace() [][]placed {
+	topics := make([]int32, len(f.topics)) // which group, counted from 1
+	talks := map[uint32]int32{}
 	var sizes []int
-	of := make([]int32, len(ids))
 	group := func(known int32) int32 {
 		if known == 0 {
 			sizes = append(sizes, 0)
@@ -134,23 +200,23 @@ func (v View) byPlace(ids []MessageID) [][]MessageID {
 		sizes[known-1]++
 		return known
 	}
-	near := neighbours{Realm: v.Realm}
-	for i, id := range ids {
-		if m := near.message(id); m.channel == 0 {
-			of[i] = group(talks[m.talk])
-			talks[m.talk] = of[i]
+	of := make([]int32, len(f.messages))
+	for i, m := range f.messages {
+		if m.channel == 0 {
+			of[i] = group(talks[m.place])
+			talks[m.place] = of[i]
 		} else {
-			of[i] = group(topics[m.topic])
-			topics[m.topic] = of[i]
+			of[i] = group(topics[m.place])
+			topics[m.place] = of[i]
 		}
 	}
-	out := make([][]MessageID, len(sizes))
-	all := make([]MessageID, len(ids))
+	out := make([][]placed, len(sizes))
+	all := make([]placed, len(f.messages))
 	for g, n := range sizes {
 		out[g], all = all[:0:n], all[n:]
 	}
-	for i, id := range ids {
-		out[of[i]-1] = append(out[of[i]-1], id)
+	for i, m := range slices.Backward(f.messages) {
+		out[of[i]-1] = append(out[of[i]-1], m)
 	}
 	return out
 }
@@ -187,28 +253,15 @@ func (u *Unread) addTalk(members []UserID, me UserID, ids []MessageID) {
 	u.Direct = append(u.Direct, t)
 }
 
-// unreadMentions is which of the unread messages mention the caller: by name or group always, by wildcard unless muted.
-func (v View) unreadMentions(ids []MessageID, muted Set) []MessageID {
+// mentioned is which of the messages mention the caller: by name or group always, by wildcard unless muted.
+func (f UnreadFound) mentioned(muted Set) []MessageID {
 	out := []MessageID{}
-	if len(ids) == 0 {
-		return out
-	}
-	var reached Set
-	if s := v.by.mentioned[v.User]; s != nil {
-		reached = *s
-	}
-	reached = Either(reached, v.by.wildcard).Between(int64(ids[0]), int64(ids[len(ids)-1]))
-	reached.Each(func(n int64) bool {
-		id := MessageID(n)
-		if _, unread := slices.BinarySearch(ids, id); !unread {
-			return true
+	for _, x := range f.mentions {
+		_, unread := slices.BinarySearchFunc(f.messages, x.id, func(m placed, id MessageID) int { return int(id - m.id) }) // they descend
+		if unread && (x.named || !muted.Has(int64(x.id))) {
+			out = append(out, x.id)
 		}
-		e := v.extras.find(id)
-		if direct := e != nil && e.mentions(v.User)&FlagMentioned != 0; direct || !muted.Has(n) {
-			out = append(out, id)
-		}
-		return true
-	})
+	}
 	return out
 }
 
@@ -258,8 +311,31 @@ func (v View) Starred() []MessageID {
 	if rd == nil {
 		return []MessageID{}
 	}
-	s := v.rowsWithin(v.User, &rd.Starred)
-	return nonNil(s.slice(max(0, s.Len()-MaxStarred), s.Len()))
+	ids, all := v.newestRows(rd.Starred, MaxStarred, 2*MaxStarred)
+	if !all {
+		s := v.rowsWithin(v.User, &rd.Starred)
+		ids = s.slice(max(0, s.Len()-MaxStarred), s.Len())
+	}
+	return nonNil(ids)
+}
+
+// newestRows is the n newest messages of a set that the caller has rows of, ascending. It looks at no more than limit,
+// and reports whether that was enough.
+func (v View) newestRows(among Set, n, limit int) (ids []MessageID, enough bool) {
+	p := places{View: v, me: v.Me()}
+	p.prepare()
+	near := neighbours{Realm: v.Realm}
+	among.eachBackward(func(x int64) bool {
+		if limit--; limit < 0 {
+			return false
+		}
+		if m := near.message(MessageID(x)); m != nil && p.received(MessageID(x), m) {
+			ids = append(ids, MessageID(x))
+		}
+		return len(ids) < n
+	})
+	slices.Reverse(ids)
+	return ids, limit >= 0
 }
 
 func nonNil[T any](s []T) []T {

@@ -112,8 +112,10 @@ func (r *Realm) FindByEmail(email string) *User {
 
 // EachUser calls fn with every account by ascending id, system bots included.
 func (r *Realm) EachUser(fn func(*User)) {
-	for _, id := range r.users.keys() {
-		fn(r.users.rows[id])
+	for id := UserID(0); id < r.Org().NextUser; id++ {
+		if u := r.users.find(id); u != nil {
+			fn(u)
+		}
 	}
 }
 
