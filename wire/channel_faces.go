@@ -56,7 +56,25 @@ func rosterJSON(v realm.View, c *realm.Channel, wanted form.IncludeSubscribers, 
 	case wanted == form.PartialSubscribers && v.SubscriberCount(c.ID) >= fullSubscribers:
 		return idList("partial_subscribers", recentOf(v.Subscribers(c.ID), recent))
 	}
-	return v.MembersFace(c, func(ids []realm.UserID) []byte { return idList("subscribers", ids) })
+	return v.MembersFace(c, membersFace)
+}
+
+func membersFace(ids []realm.UserID) []byte { return idList("subscribers", ids) }
+
+// warmChannels encodes, some at a time, the channels and the lists of their subscribers that a registration will show
+// and nobody has been shown lately.
+func warmChannels(c *Call, members bool) error {
+	list := membersFace
+	if !members {
+		list = nil
+	}
+	for next := realm.ChannelID(0); next >= 0; {
+		var err error
+		if next, err = Look(c, func(v realm.View) (realm.ChannelID, error) { return v.WarmChannelFaces(next, channelFace, list), nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func recentOf(members []realm.UserID, recent func(realm.UserID) bool) []realm.UserID {
@@ -72,16 +90,11 @@ func recentOf(members []realm.UserID, recent func(realm.UserID) bool) []realm.Us
 // subscriptionJSON is a channel with the caller's settings for it, if he is or was subscribed, as subscriptionObject
 // makes it.
 func subscriptionJSON(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) json.RawMessage {
-	return splice(subscriptionParts(v, c, to, recent)...)
-}
-
-// subscriptionParts is the members of that object; the larger ones are shared with other answers.
-func subscriptionParts(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) [][]byte {
 	var own []byte
 	if v.SubscriptionOf(v.User, c.ID) != nil || v.Me() == nil {
 		own = personalJSON(v.PersonalInfo(v.User, c.ID), to)
 	}
-	return [][]byte{v.ChannelFace(c, channelFace), own, rosterJSON(v, c, to.Subscribers, recent)}
+	return splice(v.ChannelFace(c, channelFace), own, rosterJSON(v, c, to.Subscribers, recent))
 }
 
 // personalJSON is what personal puts into an object.

@@ -80,6 +80,11 @@ func register(c *Call, f registerForm) (Answer, error) {
 			return nil, err
 		}
 	}
+	if wants("stream") || wants("subscription") {
+		if err := warmChannels(c, wants("subscription") && f.Subscribers == form.AllSubscribers); err != nil {
+			return nil, err
+		}
+	}
 	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
 		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, recent: recent, explicit: fetch.Set, wants: wants}
 		s.build()
@@ -166,6 +171,8 @@ type state struct {
 	recent   []presence.Row // of the last partialDays, for partial lists of subscribers
 	explicit bool           // the fetch types were named
 	wants    func(string) bool
+	channels []shown // once they are gathered
+	gathered bool
 	later    []func() // what is left to do when the turn is over
 }
 

@@ -6,8 +6,18 @@ import (
 	"parley/actors/realm"
 )
 
-// visibleChannels is every channel the registering client may be told of, by name.
-func (s *state) visibleChannels() []*realm.Channel {
+// shown is a channel the registering client is told of, and its members that are the same for everybody.
+type shown struct {
+	*realm.Channel
+	face []byte
+}
+
+// visibleChannels is every channel the registering client may be told of, by name. They are gathered once for all
+// sections.
+func (s *state) visibleChannels() []shown {
+	if s.gathered {
+		return s.channels
+	}
 	var out []*realm.Channel
 	s.EachChannel(func(c *realm.Channel) {
 		if (!c.Archived || s.Has(realm.CapArchivedChannels)) && s.MaySeeChannel(c) {
@@ -15,7 +25,11 @@ func (s *state) visibleChannels() []*realm.Channel {
 		}
 	})
 	byName(out)
-	return out
+	s.gathered, s.channels = true, make([]shown, len(out))
+	for i, c := range out {
+		s.channels[i] = shown{c, s.ChannelFace(c, channelFace)}
+	}
+	return s.channels
 }
 
 // streamsSection is streams: every channel the user can see. Visitors do not get it.
@@ -25,7 +39,7 @@ func streamsSection(s *state) {
 	}
 	var list pieceList
 	for _, c := range s.visibleChannels() {
-		list.object(s.ChannelFace(c, channelFace))
+		list.object(c.face)
 	}
 	s.a["streams"] = list.end()
 }
@@ -48,7 +62,11 @@ func subscriptionsSection(s *state) {
 		default:
 			continue
 		}
-		list.object(subscriptionParts(s.View, c, s.Client, recent)...)
+		var own []byte
+		if x != nil || s.Me() == nil {
+			own = personalJSON(s.PersonalInfo(s.User, c.ID), s.Client)
+		}
+		list.object(c.face, own, rosterJSON(s.View, c.Channel, s.Subscribers, recent))
 	}
 	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now.end(), before.end(), never.end()
 }

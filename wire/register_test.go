@@ -84,7 +84,7 @@ func anew(s *state) Answer {
 	fresh.a["realm_user_groups"] = groupsAnew(s.View, s.Has(realm.CapDeactivatedGroups))
 	list := []any{}
 	for _, c := range s.visibleChannels() {
-		list = append(list, channelObject(s.ChannelInfo(c)))
+		list = append(list, channelObject(s.ChannelInfo(c.Channel)))
 	}
 	fresh.a["streams"] = list
 	return fresh.a
@@ -219,6 +219,36 @@ func TestRegisterAllocatesLittle(t *testing.T) {
 		t.Errorf("one more registration allocates %d bytes, at most %d allowed", n, registerAllocation/4)
 	}
 	t.Logf("%v and %d bytes a registration", r.NsPerOp(), r.AllocedBytesPerOp())
+}
+
+// Channels are encoded ahead of the turn, some at a time, and again only where something has changed.
+func TestChannelsEncodedAhead(t *testing.T) {
+	h, ids := newHall(t, 50, 900)
+	warm := func() (looks, faces, lists int) {
+		v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
+		for next := realm.ChannelID(0); next >= 0; looks++ {
+			next = v.WarmChannelFaces(next, func(c realm.ChannelInfo) []byte { faces++; return channelFace(c) }, func(ids []realm.UserID) []byte { lists++; return membersFace(ids) })
+		}
+		return looks, faces, lists
+	}
+	if looks, faces, lists := warm(); looks < 3 || faces < 900 || faces != lists {
+		t.Errorf("%d channels and %d lists were encoded in %d looks", faces, lists, looks)
+	}
+	if _, faces, lists := warm(); faces != 0 || lists != 0 {
+		t.Errorf("%d channels and %d lists were encoded again", faces, lists)
+	}
+	name := "channel of another name"
+	var one realm.ChannelID
+	h.r.EachChannel(func(c *realm.Channel) { one = c.ID })
+	play(t, h, ids[0], realm.EditChannel{Channel: one, Name: &name})
+	if _, faces, lists := warm(); faces != 1 || lists != 0 {
+		t.Errorf("one channel has another name: %d channels and %d lists were encoded again", faces, lists)
+	}
+	s := h.newState(ids[0], modern)
+	s.build()
+	if shown := fmt.Sprint(plainJSON(t, s.finished()["streams"])); !strings.Contains(shown, name) {
+		t.Error("the new name is not shown")
+	}
 }
 
 // What is encoded ahead, a little at a time, is what the registration shows; and accounts in slices are all of them,
