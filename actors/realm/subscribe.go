@@ -44,8 +44,8 @@ func (v View) principals(list []Principal) ([]*User, error) {
 	if len(list) == 0 {
 		return []*User{v.Me()}, nil
 	}
-	var out []*User
-	seen := map[UserID]bool{}
+	out := make([]*User, 0, len(list))
+	var seen Set
 	for _, p := range list {
 		u := v.Find(p.ID)
 		if p.ID == 0 {
@@ -57,8 +57,7 @@ func (v View) principals(list []Principal) ([]*User, error) {
 		if !u.Active {
 			return nil, errDeactivated()
 		}
-		if !seen[u.ID] {
-			seen[u.ID] = true
+		if seen.Add(int64(u.ID)) {
 			out = append(out, u)
 		}
 	}
@@ -85,7 +84,7 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 	if err != nil {
 		return Joined{}, err
 	}
-	a := Joined{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}, Unauthorized: j.denied, Fatal: c.Fatal, Asked: c.Notify}
+	a := Joined{Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied, Fatal: c.Fatal, Asked: c.Notify}
 	var created []*Channel
 	for i, x := range j.joins {
 		if x.plan != nil {
@@ -106,7 +105,7 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 				continue
 			}
 			a.Subscribed[u] = append(a.Subscribed[u], ch.Name)
-			if x.plan == nil {
+			if x.plan == nil && c.Notify {
 				invited[u] = append(invited[u], ch)
 			}
 		}
@@ -133,7 +132,11 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 
 // planJoins is what will be recorded of each channel. Colours are given out by ascending channel.
 func (t *Turn) planJoins(j *joining) map[ChannelID]*Subscribed {
-	facts, used := map[ChannelID]*Subscribed{}, map[UserID][]string{}
+	facts := map[ChannelID]*Subscribed{}
+	var used map[UserID][]string
+	if len(j.joins) > 1 {
+		used = map[UserID][]string{}
+	}
 	for _, x := range byID(j.joins) {
 		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
 			facts[x.existing.ID] = f

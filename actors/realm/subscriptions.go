@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -90,22 +91,29 @@ func (r *Realm) colorFor(u UserID, c ChannelID, planned []string) string {
 	if s := l.find(c); s != nil && s.Color != "" {
 		return s.Color
 	}
-	used := map[string]bool{}
+	var used uint64 // one bit for each entry: a set of strings for each of ten thousand users would be felt
 	for _, p := range planned {
-		used[p] = true
+		used |= paletteBits[p]
 	}
 	if l != nil {
-		for _, s := range l.List {
-			used[s.Color] = true
+		for i := range l.List {
+			used |= paletteBits[l.List[i].Color]
 		}
 	}
-	for _, p := range Palette {
-		if !used[p] {
-			return p
-		}
+	if i := bits.TrailingZeros64(^used); i < len(Palette) {
+		return Palette[i]
 	}
 	return Palette[int(c)%len(Palette)]
 }
+
+// paletteBits is a bit for each colour of the palette, which has fewer than 64.
+var paletteBits = func() map[string]uint64 {
+	m := map[string]uint64{}
+	for i, p := range Palette {
+		m[p] = 1 << i
+	}
+	return m
+}()
 
 // Subscribed says users joined a channel.
 type Subscribed struct {
@@ -300,7 +308,7 @@ func (*SubscriptionRemoved) EventType() string { return "subscription" }
 func (*PeersChanged) EventType() string        { return "subscription" }
 
 // planJoin is the fact that users join a channel, nil if all of them are in it already. color is what they asked for, or
-// ""; used says which colours each has been given for other channels in the same turn.
+// ""; used says which colours each has been given for other channels in the same turn, nil if there are none.
 func (t *Turn) planJoin(c *Channel, users []UserID, color string, used map[UserID][]string) *Subscribed {
 	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage}
 	for _, u := range ascending(slices.Clone(users)) {
@@ -311,7 +319,9 @@ func (t *Turn) planJoin(c *Channel, users []UserID, color string, used map[UserI
 		if col == "" {
 			col = t.colorFor(u, c.ID, used[u])
 		}
-		used[u] = append(used[u], col)
+		if used != nil {
+			used[u] = append(used[u], col)
+		}
 		f.Users, f.Colors = append(f.Users, u), append(f.Colors, col)
 		if !t.hasMetadata(t.users.must(u), c) {
 			f.Appears = append(f.Appears, u)
