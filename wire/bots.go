@@ -81,8 +81,8 @@ func botObjects(v realm.View) []any {
 	if me == nil {
 		return list
 	}
-	v.EachUser(func(u *realm.User) {
-		if u.IsBot() && !u.System && (u.BotOwner == me.ID || me.IsAdmin()) {
+	v.EachBot(func(u *realm.User) {
+		if u.BotOwner == me.ID || me.IsAdmin() {
 			list = append(list, botObject(u.ID, v.BotOf(u.ID), channelNames(v)))
 		}
 	})
@@ -109,8 +109,8 @@ func getBots(c *Call, _ none) (Answer, error) {
 			return nil, realm.Bad("Not allowed for guest users")
 		}
 		list := []obj{}
-		v.EachUser(func(u *realm.User) {
-			if u.IsBot() && u.Active && !u.System && u.BotOwner == me.ID {
+		v.EachBot(func(u *realm.User) {
+			if u.Active && u.BotOwner == me.ID {
 				o := botObject(u.ID, v.BotOf(u.ID), channelNames(v))
 				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.Person(u.ID), c.Site, false)
 				list = append(list, o)

@@ -37,7 +37,7 @@ func (r *Realm) Derived() map[string]any {
 			set(fmt.Sprintf("%s %d", name, u), *s)
 		}
 	}
-	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening} {
+	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots} {
 		set(name, s)
 	}
 	out["resolved"] = slices.Sorted(slices.Values(r.by.resolved))

@@ -230,6 +230,7 @@ type indexes struct {
 	wildcard                            Set // messages with a channel wildcard
 	links, images, attachments, reacted Set
 	listening                           Set              // users with a queue
+	bots                                Set              // accounts that are bots, but the system's
 	queuesOf                            map[UserID]int   // how many each
 	uploadAt                            map[string]int64 // uploads by path
 	usedBy                              map[string]*Set  // messages by the path of a file they use
@@ -265,6 +266,7 @@ func (r *Realm) index() {
 	for _, u := range r.users.rows {
 		r.by.email[foldEmail(u.Email)] = u.ID
 		r.by.name(u.ID, u.Name)
+		r.by.bot(u)
 	}
 	for _, c := range r.chans.rows {
 		r.by.addChannel(c)

@@ -66,6 +66,14 @@ func (r *Realm) addUser(u *User) {
 	r.users.put(u.ID, u)
 	r.by.email[foldEmail(u.Email)] = u.ID
 	r.by.name(u.ID, u.Name)
+	r.by.bot(u)
+}
+
+// bot notes an account that is a bot: it stays one.
+func (x *indexes) bot(u *User) {
+	if u.IsBot() && !u.System {
+		x.bots.Add(int64(u.ID))
+	}
 }
 
 // name notes what a user is called; several may share a name.
@@ -117,6 +125,14 @@ func (r *Realm) EachUser(fn func(*User)) {
 			fn(u)
 		}
 	}
+}
+
+// EachBot calls fn with every bot but the system's, by ascending id.
+func (r *Realm) EachBot(fn func(*User)) {
+	r.by.bots.Each(func(id int64) bool {
+		fn(r.users.rows[UserID(id)])
+		return true
+	})
 }
 
 // UsersAfter calls fn with at most max accounts by ascending id, from the one after an id on, and returns the id to go

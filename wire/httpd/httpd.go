@@ -221,12 +221,12 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
 
 // writePieces answers with a large body whose pieces are shared with other answers.
 func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
-	if ctx.Request.Header.HasAcceptEncoding("gzip") {
-		s.write(ctx, 200, p.Bytes())
-		return
-	}
 	always(ctx)
 	ctx.SetContentType("application/json")
+	if p.Len() >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
+		ctx.Response.Header.Set("Content-Encoding", "gzip")
+		p = packers.gzipped(p)
+	}
 	ctx.SetBodyStream(&pieceReader{Pieces: p}, p.Len())
 }
 

@@ -1,0 +1,109 @@
+package httpd
+
+import (
+	"bytes"
+	"compress/gzip"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"parley/wire"
+)
+
+func piecesOf(r *rand.Rand, sizes ...int) (p wire.Pieces) {
+	for _, n := range sizes {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = "abcdefgh"[r.IntN(8)]
+		}
+		p = append(p, b)
+	}
+	return p
+}
+
+// What was put together from compressed pieces unpacks, checksum and length included, to the pieces; also when they come
+// again in another order.
+func TestGzippedPieces(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	all := piecesOf(r, 0, 1, 100, packFrom-1, packFrom, packFrom+1, 70_000, 3, 300_000)
+	for range 200 {
+		var p wire.Pieces
+		for range r.IntN(8) {
+			p = append(p, all[r.IntN(len(all))])
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packers.gzipped(p).Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, p.Bytes()) {
+			t.Fatalf("%d bytes come out of %d, or others", len(got), p.Len())
+		}
+	}
+}
+
+func TestJoinSums(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 100 {
+		p := piecesOf(r, r.IntN(1000), r.IntN(5000))
+		a, b := p[0], p[1]
+		if got, want := joinSums(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)), crc32.ChecksumIEEE(append(a, b...)); got != want {
+			t.Fatalf("%08x, want %08x", got, want)
+		}
+	}
+}
+
+// A compressed piece is forgotten with the piece.
+func TestPackedPiecesAreForgotten(t *testing.T) {
+	p := newPacker()
+	r := rand.New(rand.NewPCG(3, 3))
+	kept := piecesOf(r, 5000)
+	for range 50 {
+		p.gzipped(piecesOf(r, 5000))
+	}
+	p.gzipped(kept)
+	for range 1000 {
+		runtime.GC()
+		p.mu.Lock()
+		n := len(p.known)
+		p.mu.Unlock()
+		if n == 1 {
+			break
+		}
+		runtime.Gosched()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known) != 1 {
+		t.Errorf("%d compressed pieces are remembered, want the one that is still there", len(p.known))
+	}
+	runtime.KeepAlive(kept)
+}
+
+// BenchmarkRegisterAnswer compresses a large answer of which only a little is its own:
+// go test ./wire/httpd -run XXX -bench RegisterAnswer
+func BenchmarkRegisterAnswer(b *testing.B) {
+	r := rand.New(rand.NewPCG(4, 4))
+	sizes := make([]int, 200)
+	for i := range sizes {
+		sizes[i] = 20_000
+	}
+	p := append(piecesOf(r, sizes...), []byte(`,"queue_id":"x"}`))
+	b.Run("pieces", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			packers.gzipped(p)
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			compress(p.Bytes(), 1)
+		}
+	})
+}
