@@ -1,9 +1,13 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
+	"parley/actors/queue"
 	"parley/actors/realm"
 )
 
@@ -18,5 +22,42 @@ func TestEveryEventIsRendered(t *testing.T) {
 		if !Rendered(reflect.TypeOf(x)) {
 			t.Errorf("nothing renders %v (number %d): add it to its noun's events in wire", typ, n)
 		}
+	}
+}
+
+// said keeps what it is answered.
+type said struct{ body []byte }
+
+func (s *said) Answer(_ int, parts ...[]byte) bool {
+	s.body = bytes.Join(parts, nil)
+	return true
+}
+
+// Who is far behind is told in pieces, in order and without a gap.
+func TestLongAnswersAreCut(t *testing.T) {
+	var held []queue.Held
+	for id := range int64(5000) {
+		held = append(held, queue.Held{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` + strings.Repeat("a", 1000) + `"`)}})
+	}
+	next, answers := int64(0), 0
+	for ; next < 5000; answers++ {
+		var s said
+		AnswerEvents(&s, "q", held[next:])
+		var a struct{ Events []struct{ ID int64 } }
+		if err := json.Unmarshal(s.body, &a); err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Events) == 0 || len(s.body) > maxEventBytes+2000 {
+			t.Fatalf("%d events in %d bytes", len(a.Events), len(s.body))
+		}
+		for _, e := range a.Events {
+			if e.ID != next {
+				t.Fatalf("event %d, want %d", e.ID, next)
+			}
+			next++
+		}
+	}
+	if answers < 5 {
+		t.Errorf("%d answers for 5 MB", answers)
 	}
 }

@@ -145,11 +145,19 @@ var (
 	eventsClose = []byte("\"}\n")
 )
 
+// maxEventBytes is about how long an answer to a poll gets, in bytes; the client hears the rest when it asks again. One
+// that is far behind, on a line that breaks now and then, would else never get any answer whole.
+const maxEventBytes = 1 << 20
+
 // AnswerEvents answers a poll: shared event bytes joined with the queue's own ids.
 func AnswerEvents(r Reply, id realm.QueueID, events []queue.Held) {
 	size := 0
-	for _, h := range events {
+	for i, h := range events {
 		size += len(h.Event.Bytes()) + 32
+		if size >= maxEventBytes {
+			events = events[:i+1]
+			break
+		}
 	}
 	b := make([]byte, 0, size+len(eventsHead)+len(eventsTail)+len(id)+8)
 	b = append(b, eventsHead...)

@@ -44,7 +44,7 @@ func TestWhoMayFetchAFile(t *testing.T) {
 	do(s, s.mod, DeleteMessage{Message: dm})
 	fetch("in a message that was deleted", "uploader")
 
-	dm = do(s, s.mod, with(write("x", s.ann))).ID
+	do(s, s.mod, with(write("x", s.ann)))
 	private := do(s, s.ann, with(say(s.private, "t", "x"))).ID
 	fetch("passed on to a private channel", "uploader", "ann", "bo")
 	s.join(s.cy, s.private)
