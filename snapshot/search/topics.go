@@ -1,0 +1,62 @@
+package search
+
+import (
+	"strings"
+	"sync"
+
+	"parley/actors/realm"
+)
+
+// topics is the names of an organization's topics. They never change; new ones come.
+type topics struct {
+	mu    sync.Mutex
+	last  realm.TopicID
+	ids   []realm.TopicID
+	names []string // in lower case, one for each id
+	words map[string][]realm.TopicID
+}
+
+func (t *topics) update(next func(realm.TopicID) ([]realm.TopicName, error)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.words == nil {
+		t.words = map[string][]realm.TopicID{}
+	}
+	for {
+		list, err := next(t.last)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, n := range list {
+			t.last = n.ID
+			t.ids, t.names = append(t.ids, n.ID), append(t.names, strings.ToLower(n.Name))
+			tokens(n.Name, func(w string, _, _ bool) {
+				w = stem(w)
+				if l := t.words[w]; len(l) == 0 || l[len(l)-1] != n.ID {
+					t.words[w] = append(l, n.ID)
+				}
+			})
+		}
+	}
+}
+
+// word is the topics with a word of that stem. Lists only grow at the end, so handing one out is safe.
+func (t *topics) word(stem string) []realm.TopicID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.words[stem]
+	return l[:len(l):len(l)]
+}
+
+func (t *topics) phrase(text string) []realm.TopicID {
+	t.mu.Lock()
+	ids, names := t.ids, t.names
+	t.mu.Unlock()
+	var out []realm.TopicID
+	for i, n := range names {
+		if strings.Contains(n, text) {
+			out = append(out, ids[i])
+		}
+	}
+	return out
+}
