@@ -14,7 +14,6 @@ type table[K cmp.Ordered, V any] struct {
 	rows   map[K]*V
 	dirty  map[K]struct{}
 	cut    map[K]struct{} // rows of the running cut that are not written yet
-	order  []K            // the keys in order; nil when one came or went since somebody asked
 	emit   func(table uint16, key, row any)
 
 	touched func(K) // hears of every row about to change; may be nil
@@ -77,35 +76,23 @@ func (t *table[K, V]) open(k K) *V {
 	v := t.rows[k]
 	if v == nil {
 		v = new(V)
-		t.rows[k], t.order = v, nil
+		t.rows[k] = v
 	}
 	return v
 }
 
 func (t *table[K, V]) put(k K, v *V) {
 	t.touch(k)
-	if t.rows[k] == nil {
-		t.order = nil
-	}
 	t.rows[k] = v
 }
 
 func (t *table[K, V]) remove(k K) {
 	t.touch(k)
 	delete(t.rows, k)
-	t.order = nil
 }
 
-// keys returns the keys in order: what leaves the realm must not depend on a map's order. They are not to be changed; the
-// rows may be, also meanwhile.
+// keys returns the keys in order: what leaves the realm must not depend on a map's order.
 func (t *table[K, V]) keys() []K {
-	if t.order == nil {
-		t.order = t.sorted()
-	}
-	return t.order
-}
-
-func (t *table[K, V]) sorted() []K {
 	ks := make([]K, 0, len(t.rows))
 	for k := range t.rows {
 		ks = append(ks, k)
@@ -149,7 +136,7 @@ func (t *table[K, V]) step(max int) int {
 }
 
 func (t *table[K, V]) each(fn func(key, row any)) {
-	for _, k := range t.sorted() { // not remembered: a digest asks every table, however large
+	for _, k := range t.keys() {
 		fn(k, t.rows[k])
 	}
 }
@@ -163,7 +150,7 @@ func (t *table[K, V]) load(key, row func(any) error) error {
 	if err := row(v); err != nil {
 		return err
 	}
-	t.rows[k], t.order = v, nil
+	t.rows[k] = v
 	return nil
 }
 
@@ -173,7 +160,6 @@ func (t *table[K, V]) drop(key func(any) error) error {
 		return err
 	}
 	delete(t.rows, k)
-	t.order = nil
 	return nil
 }
 

@@ -594,7 +594,7 @@ func (l *Library) Queued() int64 {
 	defer l.mu.Unlock()
 	n := 0
 	for _, s := range l.shelves {
-		n = max(n, len(s.queue))
+		n = max(n, s.queued)
 	}
 	return int64(n)
 }

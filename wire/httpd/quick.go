@@ -53,11 +53,11 @@ func (k *quick) Take(q *park.QuickRequest) bool {
 	}
 	extra := ""
 	if l := k.s.users; l != nil {
-		key := callerKey(a)
-		if l.look(key).retry > 0 {
-			return false
+		v := l.take(callerKey(a))
+		if v.retry > 0 {
+			return false // nothing was spent
 		}
-		extra = l.take(key).lines()
+		extra = v.lines()
 	}
 	w := &quickPoll{house: k.s.o.House, poll: p}
 	w.poll.Realm, w.poll.User = a.Realm, a.User
