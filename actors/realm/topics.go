@@ -44,3 +44,20 @@ func (r *Realm) ChannelsOf(u UserID) []ChannelID {
 
 // Listening reports whether a user has a queue.
 func (r *Realm) Listening(u UserID) bool { return r.by.listening.Has(int64(u)) }
+
+// TopicName is one spelling of a topic's name.
+type TopicName struct {
+	ID   TopicID
+	Name string
+}
+
+// TopicsAfter is up to max topics made after one, in order.
+func (r *Realm) TopicsAfter(after TopicID, max int) []TopicName {
+	var out []TopicName
+	for id := after + 1; id < r.Org().NextTopic && len(out) < max; id++ {
+		if t := r.topics.find(id); t != nil {
+			out = append(out, TopicName{id, t.Name})
+		}
+	}
+	return out
+}

@@ -265,43 +265,6 @@ func (f UnreadFound) mentioned(muted Set) []MessageID {
 	return out
 }
 
-// mutes is what one user has muted, prepared for many questions.
-type mutes struct {
-	channels Set
-	policy   map[topicKey]int
-}
-
-type topicKey struct {
-	channel ChannelID
-	topic   string // folded
-}
-
-func (r *Realm) mutesOf(u UserID) mutes {
-	m := mutes{policy: map[topicKey]int{}}
-	if l := r.subs.find(u); l != nil {
-		for _, s := range l.List {
-			if s.Active && s.Muted {
-				m.channels.Add(int64(s.Channel))
-			}
-		}
-	}
-	if l := r.prefs.find(u); l != nil {
-		for _, p := range l.List {
-			m.policy[topicKey{p.Channel, fold(p.Topic)}] = p.Policy
-		}
-	}
-	return m
-}
-
-// covers reports whether a topic is muted: by itself, or by its channel and not unmuted or followed.
-func (m mutes) covers(c ChannelID, topic string) bool {
-	p := 0
-	if len(m.policy) > 0 {
-		p = m.policy[topicKey{c, fold(topic)}]
-	}
-	return p == TopicMuted || m.channels.Has(int64(c)) && p != TopicUnmuted && p != TopicFollowed
-}
-
 // MaxStarred is how many starred messages a client is told of when it registers, newest first (protocol).
 const MaxStarred = 10000
 

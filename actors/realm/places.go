@@ -1,0 +1,109 @@
+package realm
+
+// places remembers what a reader may do where, for questions about many messages.
+type places struct {
+	View
+	me       *User
+	channels []place // by id
+	talks    map[TalkID]bool
+	rd       *Reading
+	moved    bool // he has rows of messages he did not receive, or none of some he did
+	ready    bool
+}
+
+// place is one channel for one reader.
+type place struct {
+	known   bool
+	content bool // he may read it at all
+	counts  bool // what is unread there counts as unread: not in channels he has left, nor in archived ones
+	sub     *Subscription
+	from    MessageID // with this one and later ones he has rows of everything sent here
+}
+
+func (p *places) prepare() {
+	p.ready, p.channels, p.talks = true, make([]place, p.Org().NextChannel), map[TalkID]bool{}
+	if p.me != nil {
+		p.rd = p.reading.find(p.me.ID)
+		p.moved = p.rd != nil && !(p.rd.Rows.Empty() && p.rd.Lost.Empty())
+		for _, t := range p.by.talksOf[p.me.ID] {
+			p.talks[t] = true
+		}
+	}
+}
+
+// at is what the reader may do in a channel.
+func (p *places) at(c uint32) *place {
+	x := &p.channels[c]
+	if !x.known {
+		row := p.chans.must(ChannelID(c))
+		x.known, x.content = true, p.hasContent(p.me, row) && (p.me != nil || !row.Archived)
+		if p.me != nil {
+			x.sub = p.SubscriptionOf(p.me.ID, row.ID)
+			x.counts = x.sub != nil && x.sub.Active && !row.Archived
+			x.from = MaxMessageID
+			if x.sub != nil && len(x.sub.Spans) > 0 {
+				if s := x.sub.Spans[len(x.sub.Spans)-1]; s.To == 0 {
+					x.from = s.From
+				}
+			}
+		}
+	}
+	return x
+}
+
+// unread is whether a message, if it is not read, is among the reader's unread ones.
+func (p *places) unread(id MessageID, m *message) bool {
+	if !p.ready {
+		p.prepare()
+	}
+	return (m.channel == 0 || p.at(m.channel).counts) && p.received(id, m)
+}
+
+// received is whether the reader has a row of a message.
+func (p *places) received(id MessageID, m *message) bool {
+	if p.me == nil {
+		return false
+	}
+	if p.moved {
+		if p.rd.Rows.Has(int64(id)) {
+			return true
+		}
+		if p.rd.Lost.Has(int64(id)) {
+			return false
+		}
+	}
+	if m.channel == 0 {
+		return p.talks[m.talk]
+	}
+	origin := m.channel
+	if e := p.extra(id, m); e != nil && e.SentTo != 0 {
+		origin = uint32(e.SentTo)
+	}
+	x := p.at(origin)
+	return id >= x.from || x.sub != nil && x.sub.covers(id)
+}
+
+// row is whether the reader has a row of a message and may still read it.
+func (p *places) row(id MessageID, m *message) bool {
+	if !p.ready {
+		p.prepare()
+	}
+	return p.received(id, m) && (m.channel == 0 || p.at(m.channel).content)
+}
+
+// readable is whether the reader may read a message.
+func (p *places) readable(id MessageID, m *message) bool {
+	if !p.ready {
+		p.prepare()
+	}
+	switch {
+	case p.System:
+		return true
+	case m.channel == 0:
+		return p.talks[m.talk]
+	case !p.at(m.channel).content:
+		return false
+	}
+	c := p.chans.must(ChannelID(m.channel))
+	return c.History || c.WebPublic || p.received(id, m)
+}
