@@ -46,6 +46,8 @@ func FuzzParameters(f *testing.F) {
 	for i, e := range all {
 		for j, p := range e.Params() {
 			f.Add(uint16(i), uint8(j), seeds[0], uint8(j+1), seeds[1])
+			f.Add(uint16(i), uint8(j), "who@example.org", uint8(j+1), "x")
+			f.Add(uint16(i), uint8(j), "x", uint8(j+1), "who@example.org")
 			if p.JSON {
 				for k, s := range seeds {
 					f.Add(uint16(i), uint8(j), s, uint8(j+1), seeds[(k+1)%len(seeds)])

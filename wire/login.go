@@ -74,9 +74,9 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 		return nil, err
 	}
 	a, ok := c.House.ByEmail(c.Realm, f.Username)
-	hash := a.Password
-	if !ok || a.Bot != realm.Human {
-		hash = "" // the check below costs the same either way, so that timing does not tell who exists
+	hash := "" // the check below costs the same either way, so that timing does not tell who exists
+	if ok && a.Bot == realm.Human {
+		hash = a.Password
 	}
 	right, err := c.Tools.CheckPassword(f.Password, hash)
 	if err != nil {
