@@ -246,20 +246,6 @@ func (r *Realm) Refs(ids []MessageID) []BodyRef {
 	return out
 }
 
-// slice is the ids from the lo-th up to, not including, the hi-th.
-func (s Set) slice(lo, hi int) []MessageID {
-	if lo >= hi {
-		return nil
-	}
-	out := make([]MessageID, 0, hi-lo)
-	it := s.b.Iterator()
-	it.AdvanceIfNeeded(uint32(s.At(lo)))
-	for len(out) < hi-lo {
-		out = append(out, MessageID(it.Next()))
-	}
-	return out
-}
-
 // Seen is a message as one reader sees it.
 type Seen struct {
 	MessageInfo
