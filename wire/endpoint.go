@@ -29,13 +29,14 @@ type Endpoint struct {
 	answer         string
 	file           *fileField
 	leads, never   bool
+	tus            *resumable // of uploads in pieces
 	run            func(*Call) (any, error)
 }
 
 // Parked is what an endpoint returns when the answer comes later.
 type Parked struct{}
 
-// Run decodes the form and carries out the request. The result is an Answer, or Parked.
+// Run decodes the form and carries out the request. The result is an Answer, a Bare one, or Parked.
 func (e *Endpoint) Run(c *Call) (any, error) {
 	c.Caller.Doing = e.name
 	return e.run(c)
@@ -219,6 +220,8 @@ var endpoints = slices.Concat(
 	registerEndpoints,
 
 	reminderEndpoints,
+
+	resumableEndpoints,
 
 	scheduledEndpoints,
 

@@ -33,6 +33,14 @@ func (closedHouse) HidePresence(realm.ID, realm.UserID) presence.Row    { return
 func (closedHouse) PresenceSince(realm.ID, int64, int64) []presence.Row { return nil }
 func (closedHouse) PresenceOf(realm.ID, realm.UserID) *presence.Row     { return nil }
 
+// emptyFiles has none.
+type emptyFiles struct{ Files }
+
+func (emptyFiles) Announced(realm.ID) int64 { return 0 }
+func (emptyFiles) Unfinished(realm.ID, realm.UserID, string) (Unfinished, bool) {
+	return Unfinished{}, false
+}
+
 type deaf struct{}
 
 func (deaf) Answer(int, ...[]byte) bool { return true }
@@ -58,7 +66,7 @@ func FuzzParameters(f *testing.F) {
 	tools := &Tools{HashPassword: func(string) (string, error) { return "", nil }, CheckPassword: func(string, string) (bool, error) { return false, nil },
 		HashKey: func(string) [32]byte { return [32]byte{} }, Token: func(int) string { return "token" }, Sign: func(string) string { return "" },
 		Signed: func(string, string) bool { return false }, Taken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
-		Mail: true, Renderer: &Renderer{}}
+		Mail: true, Renderer: &Renderer{}, Files: emptyFiles{}}
 	f.Fuzz(func(t *testing.T, endpoint uint16, p1 uint8, v1 string, p2 uint8, v2 string) {
 		e := all[int(endpoint)%len(all)]
 		params := e.Params()
@@ -76,6 +84,11 @@ func FuzzParameters(f *testing.F) {
 			}
 			if p.Where == "path" {
 				values.Add(form.Path, p.Name, value)
+			} else if p.Where == "header" && (sent || p.Required) {
+				if p.Name == tusHeader && !sent {
+					value = tusVersion
+				}
+				values.Add(form.Header, p.Name, value)
 			} else if sent {
 				values.Add(form.Body, p.Name, value)
 			}
@@ -84,7 +97,7 @@ func FuzzParameters(f *testing.F) {
 			Body: func() []byte { return nil }, Files: func() ([]File, error) { return nil, nil }, Park: func(func()) Reply { return deaf{} },
 			MayLogin: func(string) error { return nil }, LoginFailed: func(string) {}}
 		if _, err := e.Run(c); err != nil {
-			if status, body := Failure(err); status == 500 {
+			if status, body := e.Failure(err); status == 500 {
 				t.Fatalf("%s %s: %v: %s", e.Method, e.Path, err, body)
 			}
 		}

@@ -106,6 +106,8 @@ type Call struct {
 	Body func() []byte
 	// Files are the files of a multipart body.
 	Files func() ([]File, error)
+	// Piece is a body that is a piece of a file; nil for any other.
+	Piece *Piece
 	// Park takes the request out of its handler; the answer goes through the Reply. gone is called if the client
 	// leaves first.
 	Park func(gone func()) Reply

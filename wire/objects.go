@@ -146,7 +146,7 @@ func object(name string) (*shape.Shape, error) {
 
 // Said is the shape of an endpoint's whole success, envelope and all; nil if there is none, or none in JSON.
 func (e *Endpoint) Said() *shape.Shape {
-	if e.never || e.leads {
+	if e.never || e.leads || e.tus != nil {
 		return nil
 	}
 	text := e.answer

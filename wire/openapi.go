@@ -116,6 +116,36 @@ func errorResponses() obj {
 
 func responseName(status int) string { return "Error" + strconv.Itoa(status) }
 
+// tusStatusWords is what those statuses tell that only uploads in pieces have, or have with more codes.
+var tusStatusWords = map[int]string{
+	409: "The upload stands elsewhere; ask for its offset.",
+	412: "Not a version of tus this server speaks.",
+	413: "The file is, or all files of the organization would be, too large.",
+	415: "The body is not a piece.",
+	423: "Another request is writing to the upload.",
+	429: "Too many requests, or too many unfinished uploads.",
+}
+
+// tusResponses is the errors of uploads in pieces. What is refused before anybody looks at the endpoint has no message.
+func tusResponses() obj {
+	out := obj{}
+	words := maps.Clone(statusWords)
+	maps.Copy(words, tusStatusWords)
+	for status, text := range words {
+		var list []any
+		for _, c := range slices.Concat(codes, tusCodes) {
+			if slices.Contains(c.statuses, status) {
+				list = append(list, withMessage(shape.Merge(refusedWith(c.name), saying(c.fields))).Body(schemasAt, nil))
+			}
+		}
+		if s := Refused(status, ""); s != nil {
+			list = append(list, withMessage(s).Body(schemasAt, nil))
+		}
+		out[strconv.Itoa(status)] = obj{"description": text, "content": obj{"application/json": obj{"schema": obj{"anyOf": list}}}}
+	}
+	return out
+}
+
 // errorSchema is one object for all codes that say nothing more, and one for each that does.
 func errorSchema(status int) any {
 	if s := Refused(status, ""); s != nil {
@@ -145,6 +175,9 @@ func errorSchema(status int) any {
 
 // responses is what an operation may answer.
 func (o *operation) responses(schemas obj) obj {
+	if tus := o.of[0].tus; tus != nil {
+		return tus.responses(schemas)
+	}
 	out := obj{}
 	for status := range statusWords {
 		out[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
@@ -164,6 +197,23 @@ func (o *operation) responses(schemas obj) obj {
 		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": answers[0]}}}
 	default:
 		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": obj{"anyOf": answers}}}}
+	}
+	return out
+}
+
+// responses is what a step of an upload in pieces may answer.
+func (r *resumable) responses(schemas obj) obj {
+	out := tusResponses()
+	for _, s := range r.successes {
+		headers := obj{}
+		for _, name := range s.headers {
+			headers[name] = obj{"required": true, "schema": obj{"type": "string"}}
+		}
+		answer := obj{"description": s.what, "headers": headers}
+		if s.said != "" {
+			answer["content"] = obj{"application/json": obj{"schema": schemaIn(schemas, shape.Merge(saying(envelope), saying(s.said)))}}
+		}
+		out[strconv.Itoa(s.status)] = answer
 	}
 	return out
 }
@@ -245,6 +295,12 @@ func (o *operation) describe(schemas obj) obj {
 	default:
 		d["security"] = []any{obj{"basic": []string{}}}
 	}
+	fields = slices.DeleteFunc(fields, func(p form.Param) bool {
+		if p.Where == "header" {
+			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required, "schema": schemaOf(p.Schema)})
+		}
+		return p.Where == "header"
+	})
 	if o.method == "GET" {
 		for _, p := range fields {
 			x := obj{"name": p.Name, "in": "query", "required": p.Required}
@@ -260,6 +316,9 @@ func (o *operation) describe(schemas obj) obj {
 		}
 	} else if len(fields) > 0 || file != nil {
 		d["requestBody"] = body(fields, file)
+	}
+	if tus := o.of[0].tus; tus != nil && tus.body != "" {
+		d["requestBody"] = obj{"description": tus.body, "content": obj{PieceType: obj{"schema": obj{"type": "string", "format": "binary"}}}}
 	}
 	if len(parameters) > 0 {
 		d["parameters"] = parameters

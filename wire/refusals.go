@@ -54,6 +54,35 @@ var codes = []code{
 	{"USER_DEACTIVATED", []int{401}, "{}"},
 }
 
+// tusCodes are those that only uploads in pieces have with these statuses.
+var tusCodes = []code{
+	{"BAD_REQUEST", []int{409, 412, 415, 423, 429}, "{}"},
+	{"REALM_UPLOAD_QUOTA", []int{413}, "{}"},
+}
+
+// Refused is the shape of an error of this endpoint; nil if there is no such error.
+func (e *Endpoint) Refused(status int, name string) *shape.Shape {
+	s := Refused(status, name)
+	if e.tus == nil {
+		return s
+	}
+	i := slices.IndexFunc(tusCodes, func(c code) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	if s == nil && i >= 0 {
+		s = shape.Merge(refusedWith(name), saying(tusCodes[i].fields))
+	}
+	if s == nil {
+		return nil
+	}
+	return withMessage(s)
+}
+
+// withMessage adds the field that clients of tus read.
+func withMessage(s *shape.Shape) *shape.Shape { return shape.Merge(s, saying("{message?: str}")) }
+
+func refusedWith(name string) *shape.Shape {
+	return saying("{result: 'error', msg: str, code: '" + name + "'}")
+}
+
 // Refused is the shape of an error of a status and code; nil if there is no such error. A path that takes other methods
 // says which, without a code, and a failure of the server says nothing more.
 func Refused(status int, name string) *shape.Shape {
@@ -67,5 +96,5 @@ func Refused(status int, name string) *shape.Shape {
 	if i < 0 {
 		return nil
 	}
-	return shape.Merge(saying("{result: 'error', msg: str, code: '"+name+"'}"), saying(codes[i].fields))
+	return shape.Merge(refusedWith(name), saying(codes[i].fields))
 }

@@ -1,11 +1,123 @@
 package wire
 
 import (
+	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"parley/actors/realm"
+	"parley/wire/form"
+	"parley/wire/shape"
 )
+
+// Resumable uploads: tus 1.0 with the extensions below. The web client sends all files this way. When the last piece has
+// come the answer is the JSON a plain upload would have got.
+const (
+	tusVersion    = "1.0.0"
+	tusExtensions = "creation,creation-with-upload,termination,expiration"
+	// PieceType is the content type of a body that is a piece of a file.
+	PieceType = "application/offset+octet-stream"
+)
+
+var resumableEndpoints = []Endpoint{
+	piecewise("OPTIONS", "/tus", tusOptions, stated{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).anybody(),
+	piecewise("OPTIONS", "/tus/{upload}", tusOptionsOfOne, stated{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).anybody(),
+	piecewise("POST", "/tus", beginUpload, stated{201, "The upload has begun. One that is whole already tells where the file is.",
+		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).taking("A piece, or the whole, of the file."),
+	piecewise("HEAD", "/tus/{upload}", standOfUpload, stated{200, "How far the upload has come.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
+	piecewise("GET", "/tus/{upload}", resultOfUpload, stated{200, "The answer of a finished upload, once more.", []string{"Upload-Offset", "Upload-Expires"}, uploadSays}),
+	piecewise("PATCH", "/tus/{upload}", continueUpload, stated{204, "The piece is kept, more is to come.", []string{"Upload-Offset", "Upload-Expires"}, ""},
+		stated{200, "The file is whole.", []string{"Upload-Offset", "Upload-Expires"}, uploadSays}).taking("A piece of the file."),
+	piecewise("DELETE", "/tus/{upload}", endUpload, stated{204, "The upload is forgotten.", nil, ""}),
+}
+
+// Bare is a success of another protocol: a status, headers, and a body that may be empty.
+type Bare struct {
+	Status  int
+	Headers [][2]string
+	JSON    string
+}
+
+// A stated success is one of those an endpoint with Bare answers has: its headers are always there. Said is what the JSON
+// holds beside the envelope, in the notation of package shape; without it there is no body.
+type stated struct {
+	status  int
+	what    string
+	headers []string
+	said    string
+}
+
+// resumable is what an endpoint of resumable uploads has that others have not.
+type resumable struct {
+	successes []stated
+	body      string // what a body is; "" where none is taken
+}
+
+// piecewise is an endpoint of resumable uploads. Its parameters are headers.
+func piecewise[F any](method, path string, run func(*Call, F) (Bare, error), successes ...stated) Endpoint {
+	f := form.Of[F]()
+	versioned := slices.ContainsFunc(f.Describe(), func(p form.Param) bool { return p.Name == tusHeader })
+	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, tus: &resumable{successes: successes}, run: func(c *Call) (any, error) {
+		if v, _ := c.Params.Header(tusHeader); versioned && v != tusVersion {
+			return nil, errTusVersion
+		}
+		in, err := decode[F](c, f)
+		if err != nil {
+			return nil, err
+		}
+		return run(c, in)
+	}}
+}
+
+func (e Endpoint) anybody() Endpoint { e.Open = true; return e }
+
+func (e Endpoint) taking(what string) Endpoint { e.tus.body = what; return e }
+
+// Resumable tells the endpoints of resumable uploads, whose answers are those of tus.
+func (e *Endpoint) Resumable() bool { return e.tus != nil }
+
+// Counted endpoints cost a caller some of his rate limit. A file may come in as many pieces as its sender likes.
+func (e *Endpoint) Counted() bool { return e.tus == nil || e.Method == "POST" }
+
+// Stated is the shape of a success of this status in another protocol's words; without a body there is none.
+func (e *Endpoint) Stated(status int) (body *shape.Shape, ok bool) {
+	if e.tus == nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(e.tus.successes, func(s stated) bool { return s.status == status })
+	if i < 0 {
+		return nil, false
+	}
+	if s := e.tus.successes[i]; s.said != "" {
+		body = shape.Merge(saying(envelope), saying(s.said))
+	}
+	return body, true
+}
+
+// Failure is the status and body of an error of this endpoint.
+func (e *Endpoint) Failure(err error) (int, []byte) {
+	if e.tus == nil {
+		return Failure(err)
+	}
+	return resumableFailure(err)
+}
+
+const tusHeader = "Tus-Resumable"
+
+// TusHeaders are on every answer of resumable uploads: pages of any site may use them.
+var TusHeaders = [][2]string{
+	{"Access-Control-Allow-Headers", "Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-HTTP-Method-Override, X-Requested-With"},
+	{"Access-Control-Expose-Headers", "Location, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset"},
+	{tusHeader, tusVersion},
+	{"X-Content-Type-Options", "nosniff"},
+}
+
+var tusAbilities = [][2]string{{"Tus-Version", tusVersion}, {"Tus-Extension", tusExtensions}, {"Tus-Max-Size", strconv.Itoa(MaxUpload)}}
 
 // Unfinished is an upload that comes in pieces. It belongs to its owner alone, and is forgotten when it expires.
 type Unfinished struct {
@@ -18,66 +130,162 @@ type Unfinished struct {
 	Answer       string // what its owner was told when it was finished
 }
 
-// The errors of Files about unfinished uploads.
+// The errors of Files about unfinished uploads, and of requests about them.
 var (
 	ErrNoUpload       = errors.New("no such upload")
 	ErrUploadOffset   = errors.New("upload stands elsewhere")
 	ErrUploadBusy     = errors.New("upload is being written to")
 	ErrTooManyUploads = errors.New("too many unfinished uploads")
+
+	errTusVersion = errors.New("another version of tus")
+	errPieceType  = errors.New("not a piece")
 )
 
-// ResumableStatus is the HTTP status and the words a failed step of an upload in pieces is answered with: this protocol's
-// statuses are not those of the rest.
-func ResumableStatus(err error) (status int, code, msg string) {
+// resumableFailure is the status and body a failed step of an upload in pieces is answered with: this protocol's statuses
+// are not those of the rest, and its clients read another field.
+func resumableFailure(err error) (status int, body []byte) {
 	var r *realm.Refusal
+	var f *form.Error
+	code, msg, fields := "BAD_REQUEST", "", map[string]any{}
 	switch {
 	case errors.Is(err, ErrNoUpload):
-		return 404, "BAD_REQUEST", "Upload not found"
+		status, msg = 404, "Upload not found"
 	case errors.Is(err, ErrUploadOffset):
-		return 409, "BAD_REQUEST", "Mismatched offset"
+		status, msg = 409, "Mismatched offset"
 	case errors.Is(err, ErrUploadBusy):
-		return 423, "BAD_REQUEST", "Upload is currently locked"
+		status, msg = 423, "Upload is currently locked"
 	case errors.Is(err, ErrTooManyUploads):
-		return 429, "BAD_REQUEST", "Too many unfinished uploads"
+		status, msg = 429, "Too many unfinished uploads"
 	case errors.Is(err, ErrFileTooLarge):
-		return 413, "BAD_REQUEST", "Maximum upload size exceeded"
+		status, msg = 413, "Maximum upload size exceeded"
+	case errors.Is(err, errTusVersion):
+		status, msg = 412, "Unsupported tus version"
+	case errors.Is(err, errPieceType):
+		status, msg = 415, "Content-Type must be "+PieceType
+	case errors.As(err, &f):
+		status, code, msg = 400, f.Code, f.Msg
+		maps.Copy(fields, f.Fields)
 	case errors.As(err, &r):
-		status := statuses[r.Kind]
+		status, code, msg = statuses[r.Kind], r.Code, r.Msg
+		maps.Copy(fields, r.Data)
 		if r.Code == "REALM_UPLOAD_QUOTA" {
 			status = 413
 		}
-		return status, r.Code, r.Msg
+	default:
+		status, code, msg = 500, "", "Internal server error"
 	}
-	return 500, "", "Internal server error"
+	fields["message"] = msg
+	return status, failure(code, msg, fields)
 }
 
-// BeginUpload notes a file that will come in pieces, if it may come at all.
-func BeginUpload(c *Call, name, extra string, size int64) (Unfinished, error) {
-	if size == 0 {
-		return Unfinished{}, realm.Bad(missingFile)
-	}
-	if size > MaxUpload {
-		return Unfinished{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
+type tusOptionsForm struct {
+	Upload string `path:"upload"`
+}
+
+func tusOptions(*Call, none) (Bare, error) { return Bare{Status: 204, Headers: tusAbilities}, nil }
+
+func tusOptionsOfOne(*Call, tusOptionsForm) (Bare, error) {
+	return Bare{Status: 204, Headers: tusAbilities}, nil
+}
+
+// What a client says of a file, its name and type, is bounded in bytes.
+type beginUploadForm struct {
+	Tus  string `header:"Tus-Resumable,required,in=1.0.0"`
+	Size int64  `header:"Upload-Length,required,min=0"`
+	Note string `header:"Upload-Metadata,maxlen=4096"`
+}
+
+// beginUpload notes a file that will come in pieces, if it may come at all.
+func beginUpload(c *Call, f beginUploadForm) (Bare, error) {
+	name, ok := fileNameIn(f.Note)
+	switch {
+	case !ok:
+		return Bare{}, realm.Bad("Invalid Upload-Metadata header")
+	case f.Size == 0:
+		return Bare{}, realm.Bad(missingFile)
+	case f.Size > MaxUpload:
+		return Bare{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
 	}
 	announced := c.Tools.Files.Announced(c.Realm)
-	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayUpload(announced+size, c.Tools.UploadQuota) })
+	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayUpload(announced+f.Size, c.Tools.UploadQuota) })
 	if err != nil {
-		return Unfinished{}, err
+		return Bare{}, err
 	}
-	return c.Tools.Files.Begin(c.Realm, Unfinished{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name, Extra: extra, Size: size})
+	u, err := c.Tools.Files.Begin(c.Realm, Unfinished{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name, Extra: f.Note, Size: f.Size})
+	if err != nil {
+		return Bare{}, err
+	}
+	if p := c.Piece; p != nil && p.Size != 0 {
+		if u, err = writePiece(c, u, 0, p); err != nil {
+			return Bare{}, err
+		}
+	}
+	said := u.Answer
+	if said == "" {
+		said = string(Success(nil, nil))
+	}
+	return Bare{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.stand()...), said}, nil
 }
 
-// UnfinishedUpload is one of the caller's own.
-func UnfinishedUpload(c *Call, id string) (Unfinished, error) {
-	u, ok := c.Tools.Files.Unfinished(c.Realm, c.Caller.User, id)
-	if !ok {
-		return u, ErrNoUpload
+// fileNameIn reads what a client says of a file: keys and values in base64, comma-separated.
+func fileNameIn(note string) (name string, ok bool) {
+	byKey := map[string]string{}
+	for _, pair := range strings.Split(note, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(pair), " ")
+		if key == "" {
+			continue
+		}
+		text, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value))
+		if err != nil {
+			return "", false
+		}
+		byKey[key] = strings.ToValidUTF8(string(text), "")
 	}
-	return u, nil
+	if byKey["filename"] != "" {
+		return byKey["filename"], true
+	}
+	return byKey["name"], true
 }
 
-// ContinueUpload writes what follows an offset. The last piece makes the upload a file: then it has an answer.
-func ContinueUpload(c *Call, u Unfinished, offset int64, r io.Reader) (Unfinished, error) {
+// Piece is a body that is a piece of a file.
+type Piece struct {
+	io.Reader
+	Size int64 // bytes; -1: not known before it has been read
+}
+
+type uploadForm struct {
+	Upload string `path:"upload"`
+	Tus    string `header:"Tus-Resumable,required,in=1.0.0"`
+}
+
+type pieceForm struct {
+	Upload string `path:"upload"`
+	Tus    string `header:"Tus-Resumable,required,in=1.0.0"`
+	Offset int64  `header:"Upload-Offset,required,min=0"`
+}
+
+func continueUpload(c *Call, f pieceForm) (Bare, error) {
+	if c.Piece == nil {
+		return Bare{}, errPieceType
+	}
+	u, err := unfinishedUpload(c, f.Upload)
+	if err != nil {
+		return Bare{}, err
+	}
+	if f.Offset == u.Offset && c.Piece.Size > u.Size-f.Offset {
+		return Bare{}, ErrFileTooLarge
+	}
+	if u, err = writePiece(c, u, f.Offset, c.Piece); err != nil {
+		return Bare{}, err
+	}
+	if u.Answer == "" {
+		return Bare{204, u.stand(), ""}, nil
+	}
+	return Bare{200, u.stand(), u.Answer}, nil
+}
+
+// writePiece writes what follows an offset. The last piece makes the upload a file: then it has an answer.
+func writePiece(c *Call, u Unfinished, offset int64, r io.Reader) (Unfinished, error) {
 	if u.Answer != "" && offset == u.Size {
 		return u, nil // the client did not hear that it was finished
 	}
@@ -97,4 +305,50 @@ func ContinueUpload(c *Call, u Unfinished, offset int64, r io.Reader) (Unfinishe
 		return done, errors.Join(err, c.Tools.Files.Abandon(u.ID))
 	}
 	return done, err
+}
+
+// standOfUpload tells how far an upload has come.
+func standOfUpload(c *Call, f uploadForm) (Bare, error) {
+	u, err := unfinishedUpload(c, f.Upload)
+	if err != nil {
+		return Bare{}, err
+	}
+	h := append(u.stand(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
+	if u.Extra != "" {
+		h = append(h, [2]string{"Upload-Metadata", u.Extra})
+	}
+	return Bare{200, h, ""}, nil
+}
+
+// resultOfUpload repeats the answer of a finished upload.
+func resultOfUpload(c *Call, f tusOptionsForm) (Bare, error) {
+	u, err := unfinishedUpload(c, f.Upload)
+	if err == nil && u.Answer == "" {
+		err = ErrNoUpload
+	}
+	if err != nil {
+		return Bare{}, err
+	}
+	return Bare{200, u.stand(), u.Answer}, nil
+}
+
+func endUpload(c *Call, f uploadForm) (Bare, error) {
+	if _, err := unfinishedUpload(c, f.Upload); err != nil {
+		return Bare{}, err
+	}
+	return Bare{Status: 204}, c.Tools.Files.Abandon(f.Upload)
+}
+
+// unfinishedUpload is one of the caller's own.
+func unfinishedUpload(c *Call, id string) (Unfinished, error) {
+	u, ok := c.Tools.Files.Unfinished(c.Realm, c.Caller.User, id)
+	if !ok {
+		return u, ErrNoUpload
+	}
+	return u, nil
+}
+
+// stand says how far an upload has come, and how long it is kept.
+func (u Unfinished) stand() [][2]string {
+	return [][2]string{{"Upload-Offset", strconv.FormatInt(u.Offset, 10)}, {"Upload-Expires", time.Unix(u.Expires, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")}}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var uploadEndpoints = []Endpoint{
-	Custom("POST", "/user_uploads", upload).Says("{url: str, uri: str, filename: str}").Takes(fileField{"*/*", MaxUpload}),
+	Custom("POST", "/user_uploads", upload).Says(uploadSays).Takes(fileField{"*/*", MaxUpload}),
 	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Says("{url: str}"),
 	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Says("{has_thumbnail: bool}"),
 	Get("/attachments", attachments).Says("{attachments: [Attachment], upload_space_used: int}"),
@@ -20,6 +20,9 @@ var uploadEndpoints = []Endpoint{
 	Custom("POST", "/users/me/avatar", setAvatar).Says("{avatar_url: str}").Takes(fileField{imageTypes, MaxAvatar}),
 	Act("DELETE", "/users/me/avatar", func(c *Call, _ none) (avatarOf, error) { return avatarOf{realm.SetAvatar{}, c.Site}, nil }, func(a Answer) Answer { return a }).Says("{avatar_url: str}"),
 }
+
+// uploadSays is what is told of a file that was uploaded.
+const uploadSays = "{url: str, uri: str, filename: str}"
 
 var uploadEvents = []EventKind{
 	Event(func(e *realm.AttachmentChanged, to *To) any {

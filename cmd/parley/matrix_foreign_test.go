@@ -16,6 +16,7 @@ func TestMatrixOfOtherOrganizations(t *testing.T) {
 	p := s.outsider
 	up := strings.TrimPrefix(s.must(s.keeper, "POST", "/user_uploads", "file", "ours").body["url"].(string), "/user_uploads/")
 	realmPart, filePart, _ := strings.Cut(up, "/")
+	begun := s.must(s.keeper, "POST", "/tus", "Tus-Resumable", "1.0.0", "Upload-Length", "5").at
 	s.listen(s.keeper)
 	// Numbers of ours that theirs has not reached: more of everything is made than there is elsewhere.
 	var message, channel, group int64
@@ -32,7 +33,7 @@ func TestMatrixOfOtherOrganizations(t *testing.T) {
 		"message_id": {fmt.Sprint(message), "1999999"}, "stream_id": {fmt.Sprint(channel), "1999999"}, "user_group_id": {fmt.Sprint(group), "1999999"},
 		"user_id": {fmt.Sprint(member.id), "1999999"}, "bot_id": {fmt.Sprint(s.by["bot"].id), "1999999"}, "muted_user_id": {fmt.Sprint(member.id), "1999999"},
 		"email": {member.email, "nobody@" + ourHost}, "user_id_or_email": {member.email, "nobody@" + ourHost}, "realm_id_str": {realmPart, realmPart},
-		"filename:*": {filePart, "none/none.txt"}, "emoji_name": {"ours", "nothing"}, "domain": {"ours.example", "none.example"}, "fragment:*": {"ours", "nothing"},
+		"filename:*": {filePart, "none/none.txt"}, "emoji_name": {"ours", "nothing"}, "domain": {"ours.example", "none.example"}, "fragment:*": {"ours", "nothing"}, "upload": {begun, "nothing"},
 	}
 	others := func(name string) [2]string { // things whose numbers the other organization has none of at all
 		if x, ok := ids[name]; ok {
@@ -56,6 +57,9 @@ func TestMatrixOfOtherOrganizations(t *testing.T) {
 			}
 		}
 		send := params
+		if e.Resumable() {
+			send = pairs{"Tus-Resumable", "1.0.0", "Upload-Offset", "0"}
+		}
 		if e.Path == "/realm/emoji/{emoji_name}" && e.Method == "POST" {
 			continue // makes one of its own
 		}
@@ -90,5 +94,6 @@ func TestMatrixOfOtherOrganizations(t *testing.T) {
 		s.cell(q.got.msg(), q.want, "%s: %s", p.name, q.name)
 		s.cell(shownIf(strings.Contains(q.got.raw, `"id":`+fmt.Sprint(message))), "absent", "%s: %s shows it", p.name, q.name)
 	}
+	s.cell(s.call(s.keeper, "PATCH", "/tus/"+begun, "Tus-Resumable", "1.0.0", "Upload-Offset", "1").msg(), "", "%s: PATCH /tus/{upload} after all that", s.keeper.name)
 	s.summary()
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	gopath "path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -117,11 +118,12 @@ type reply struct {
 	status int
 	body   map[string]any
 	raw    string
+	at     string // the last piece of the address of what was made
 }
 
 // msg is "" for a success, otherwise the message of the refusal.
 func (r reply) msg() string {
-	if r.status == 200 || r.status == 302 {
+	if r.status < 400 {
 		return ""
 	}
 	m, _ := r.body["msg"].(string)
@@ -170,17 +172,23 @@ func ids(x any, field string) (out []int64) {
 
 type pairs []any
 
-// call asks as somebody; what is no text among the parameters is sent as JSON. A parameter named file is a file's content.
+// call asks as somebody; what is no text among the parameters is sent as JSON. A parameter named file is a file's content,
+// one with a hyphen is a header; whoever speaks tus sends a piece of a byte.
 func (c *town) call(who *somebody, method, path string, params ...any) reply {
 	c.Helper()
 	form := url.Values{}
 	file := ""
+	req := &fasthttp.Request{}
 	for i := 0; i < len(params); i += 2 {
 		name := params[i].(string)
 		switch v := params[i+1].(type) {
 		case string:
 			if name == "file" {
 				file = v
+				continue
+			}
+			if strings.Contains(name, "-") {
+				req.Header.Set(name, v)
 				continue
 			}
 			form.Set(name, v)
@@ -192,7 +200,6 @@ func (c *town) call(who *somebody, method, path string, params ...any) reply {
 			form.Set(name, string(raw))
 		}
 	}
-	req := &fasthttp.Request{}
 	req.Header.SetMethod(method)
 	target := "http://" + who.host + "/api/v1" + path
 	switch {
@@ -204,6 +211,9 @@ func (c *town) call(who *somebody, method, path string, params ...any) reply {
 			body += "--" + mark + "\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + form.Get(name) + "\r\n"
 		}
 		req.SetBodyString(body + "--" + mark + "--\r\n")
+	case len(req.Header.Peek("Tus-Resumable")) > 0:
+		req.Header.SetContentType(wire.PieceType)
+		req.SetBodyString("x")
 	case method == "GET":
 		if len(form) > 0 {
 			target += "?" + form.Encode()
@@ -221,7 +231,7 @@ func (c *town) call(who *somebody, method, path string, params ...any) reply {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Init(req, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
 	c.server.Handle(ctx)
-	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body())}
+	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body()), at: gopath.Base(string(ctx.Response.Header.Peek("Location")))}
 	json.Unmarshal([]byte(r.raw), &r.body)
 	return r
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"mime/multipart"
 	"net"
 	"net/http"
 	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -151,7 +153,7 @@ func (b *besieged) unchanged(after string) {
 func (b *besieged) furnish() {
 	ann := b.people[0]
 	must := func(method, path string, params url.Values, key string) any {
-		status, body := b.send(ann, method, path, params, false)
+		status, body := b.send(ann, method, path, params, nil, false)
 		var a map[string]any
 		if json.Unmarshal(body, &a) != nil || status != 200 {
 			b.Fatalf("%s %s: %d %s", method, path, status, body)
@@ -163,12 +165,19 @@ func (b *besieged) furnish() {
 	queue := must("POST", "/register", url.Values{"event_types": {`["message"]`}}, "queue_id")
 	draft := must("POST", "/drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"d"}]`}}, "ids").([]any)[0]
 	snippet := must("POST", "/saved_snippets", url.Values{"title": {"t"}, "content": {"c"}}, "saved_snippet_id")
+	begun := (&person{at: b.at, email: ann.email, key: ann.key})
+	resp, _ := begun.piece("POST", "/api/v1/tus", map[string]string{"Upload-Length": "100000"}, "")
+	upload := path.Base(resp.Header.Get("Location"))
+	if resp.StatusCode != 201 {
+		b.Fatalf("an upload does not begin: %s", resp.Status)
+	}
 	later := fmt.Sprint(time.Now().Unix() + 86400)
 	scheduled := must("POST", "/scheduled_messages", url.Values{"type": {"stream"}, "to": {fmt.Sprint(channel)}, "topic": {"t"}, "content": {"c"}, "scheduled_delivery_timestamp": {later}}, "scheduled_message_id")
 	b.valid = map[string]any{"stream_id": channel, "message_id": message, "queue_id": queue, "last_event_id": -1, "dont_block": true, "draft_id": draft, "saved_snippet_id": snippet,
 		"scheduled_message_id": scheduled, "user_id": 9, "user_id_or_email": 9, "bot_id": 12, "muted_user_id": 9, "user_group_id": 1, "anchor": "newest", "num_before": 1, "num_after": 1,
 		"to": "general", "type": "stream", "topic": "t", "content": "c", "emoji_name": "tada", "subscriptions": []any{map[string]any{"name": "general"}}, "email": "cy@example.org",
-		"scheduled_delivery_timestamp": time.Now().Unix() + 86400, "timezone": "UTC", "night": true, "realm_id_str": "1", "filename": "a/b"}
+		"scheduled_delivery_timestamp": time.Now().Unix() + 86400, "timezone": "UTC", "night": true, "realm_id_str": "1", "filename": "a/b",
+		"upload": upload, "Upload-Offset": 0, "Upload-Length": 100, "Upload-Metadata": "filename YQ=="}
 }
 
 // leftOut would end the siege.
@@ -206,7 +215,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 // try sends a request that is valid but for one parameter, as the next caller in turn.
 func (b *besieged) try(name string, e *wire.Endpoint, params []form.Param, spoilt, with string) {
 	b.Helper()
-	path, values := e.Path, url.Values{}
+	path, values, headers := e.Path, url.Values{}, http.Header{}
 	for _, p := range params {
 		text := with
 		if p.Name != spoilt {
@@ -217,6 +226,13 @@ func (b *besieged) try(name string, e *wire.Endpoint, params []form.Param, spoil
 		}
 		if p.Where == "path" {
 			path = strings.NewReplacer("{"+p.Name+"}", url.PathEscape(text), "{"+p.Name+":*}", url.PathEscape(text)).Replace(path)
+		} else if p.Where == "header" {
+			headers.Set(p.Name, strings.Map(func(r rune) rune { // what a header can hold at all
+				if r < ' ' || r == 0x7f {
+					return '?'
+				}
+				return r
+			}, text))
 		} else {
 			values.Set(p.Name, text)
 		}
@@ -227,7 +243,11 @@ func (b *besieged) try(name string, e *wire.Endpoint, params []form.Param, spoil
 	who := b.people[b.next%len(b.people)]
 	b.next++
 	before := b.look()
-	status, body := b.send(who, e.Method, path, values, e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
+	if e.Resumable() {
+		headers.Set("Content-Type", wire.PieceType)
+		who = b.people[0] // whose upload it is
+	}
+	status, body := b.send(who, e.Method, path, values, headers, e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
 	b.requests++
 	what := fmt.Sprintf("%s as %s with %s=%.60q", name, who.name, spoilt, with)
 	if status < 400 {
@@ -236,9 +256,14 @@ func (b *besieged) try(name string, e *wire.Endpoint, params []form.Param, spoil
 	}
 	b.refusals++
 	var refusal struct{ Code, Msg string }
-	if err := json.Unmarshal(body, &refusal); err != nil || refusal.Msg == "" {
+	if e.Method == "HEAD" { // it has no body, the status must be described all the same
+		if refusal.Code = "BAD_REQUEST"; status == 405 {
+			refusal.Code = ""
+		}
+	} else if err := json.Unmarshal(body, &refusal); err != nil || refusal.Msg == "" {
 		b.Errorf("%s: %d %.200s", what, status, body)
-	} else if status == 500 || wire.Refused(status, refusal.Code) == nil {
+	}
+	if status == 500 || e.Refused(status, refusal.Code) == nil {
 		b.Errorf("%s: %d %.200s is no answer the description tells of", what, status, body)
 	}
 	if after := b.look(); after != before && !slices.Contains(partly, refusal.Code) {
@@ -246,12 +271,14 @@ func (b *besieged) try(name string, e *wire.Endpoint, params []form.Param, spoil
 	}
 }
 
-func (b *besieged) send(who credential, method, path string, values url.Values, attach bool) (int, []byte) {
+func (b *besieged) send(who credential, method, path string, values url.Values, headers http.Header, attach bool) (int, []byte) {
 	b.Helper()
 	target, kind, body := b.at+"/api/v1"+path, "application/x-www-form-urlencoded", values.Encode()
 	switch {
 	case method == "GET":
 		target, body = target+"?"+body, ""
+	case headers.Get("Content-Type") == wire.PieceType:
+		body = "x"
 	case attach:
 		var buffer bytes.Buffer
 		w := multipart.NewWriter(&buffer)
@@ -264,6 +291,7 @@ func (b *besieged) send(who credential, method, path string, values url.Values, 
 		b.Fatal(err)
 	}
 	r.Header.Set("Content-Type", kind)
+	maps.Copy(r.Header, headers)
 	if who.name != "nobody" {
 		r.SetBasicAuth(who.email, who.key)
 	}

@@ -272,7 +272,7 @@ func TestResumableUpload(t *testing.T) {
 		"nobody":        {&person{at: at}, header{"Upload-Length": "5"}, 401},
 		"no length":     {ann, nil, 400},
 		"a bad length":  {ann, header{"Upload-Length": "-5"}, 400},
-		"no end":        {ann, header{"Upload-Defer-Length": "1"}, 411},
+		"no end":        {ann, header{"Upload-Defer-Length": "1"}, 400},
 		"nothing":       {ann, header{"Upload-Length": "0"}, 400},
 		"too much":      {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUpload + 1)}, 413},
 		"a bad note":    {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename %%"}, 400},

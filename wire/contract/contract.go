@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"parley/wire"
 	"parley/wire/shape"
 )
 
@@ -43,6 +44,7 @@ type route struct {
 	segments []string // of the path; {name} stands for anything
 	name     string   // as the findings call it
 	answer   *shape.Shape
+	endpoint *wire.Endpoint // of the server itself; nil in the protocol's description
 }
 
 // Shared gives the folder of the protocol's description, or ErrNoDescription.
@@ -145,7 +147,7 @@ func (c *Contract) add(method, path string, answer *shape.Shape) {
 			return
 		}
 	}
-	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own})
+	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own, nil})
 }
 
 // addEvent files an event's shape under its type and op, whose only allowed values it holds.

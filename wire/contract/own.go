@@ -12,7 +12,7 @@ import (
 var said = sync.OnceValue(func() (out []route) {
 	for _, e := range wire.Endpoints() {
 		path := strings.ReplaceAll(e.Path, ":*", "")
-		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.Said()})
+		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.Said(), &e})
 	}
 	return out
 })
@@ -29,6 +29,19 @@ func Own(method, path string, status int, body []byte) error {
 		return nil
 	}
 	where := "own description: " + r.name
+	if s, ok := r.endpoint.Stated(status); ok {
+		switch {
+		case s == nil && len(body) > 0:
+			return Findings{found(where, "", "unknown", "a body, where none is described")}
+		case s == nil:
+			return nil
+		}
+		v, err := decode(body)
+		if err != nil {
+			return Findings{found(where, "", "type", "not JSON: "+err.Error())}
+		}
+		return s.Check(where, "", v).Err()
+	}
 	v, err := decode(body)
 	if err != nil {
 		return Findings{found(where, "", "type", "not JSON: "+err.Error())}
@@ -36,7 +49,7 @@ func Own(method, path string, status int, body []byte) error {
 	if status != http.StatusOK {
 		object, _ := v.(map[string]any)
 		code, _ := object["code"].(string)
-		s := wire.Refused(status, code)
+		s := r.endpoint.Refused(status, code)
 		if s == nil {
 			return Findings{found(where, "", "unknown", http.StatusText(status)+" "+code+" is not described")}
 		}

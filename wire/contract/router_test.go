@@ -39,5 +39,7 @@ func TestRouterAgainstTheList(t *testing.T) {
 
 // aliases are routes beside the list that some client needs; each says which.
 var aliases = []string{
+	// The steps of an upload in pieces, of which the list has the first.
+	"OPTIONS /tus", "OPTIONS /tus/{}", "HEAD /tus/{}", "GET /tus/{}", "PATCH /tus/{}", "DELETE /tus/{}",
 	"POST /external/{}", // where other services send what an incoming-webhook bot says
 }

@@ -93,7 +93,7 @@ func of(t reflect.Type) *Form {
 	c := &compiler{}
 	for _, d := range declared(t, nil) {
 		o := parse(t, d.StructField, true)
-		p := param{field: c.field(d, o), path: o.path, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
+		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
 		o.finish()
 		if p.path {
 			if p.required || p.preset != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {
@@ -102,6 +102,10 @@ func of(t reflect.Type) *Form {
 			p.raw = pathRaw(p.field.raw, d.Type, o)
 			if slices.ContainsFunc(f.params, func(q param) bool { return q.path && q.name == p.name }) {
 				o.bug("declared twice")
+			}
+		} else if p.header {
+			if p.aliases != nil || slices.ContainsFunc(f.params, func(q param) bool { return q.header && q.name == p.name }) {
+				o.bug("a header has one name, and one field")
 			}
 		} else {
 			for _, name := range append([]string{p.name}, p.aliases...) {
@@ -130,8 +134,9 @@ func declared(t reflect.Type, to []int) []declaration {
 		index := append(slices.Clone(to), i)
 		_, isForm := f.Tag.Lookup("form")
 		_, isPath := f.Tag.Lookup("path")
+		_, isHeader := f.Tag.Lookup("header")
 		_, isJSON := f.Tag.Lookup("json")
-		tagged := isForm || isPath || isJSON
+		tagged := isForm || isPath || isHeader || isJSON
 		switch {
 		case f.Name == "_" || f.Tag.Get("form") == "-" || f.Tag.Get("json") == "-" && !isForm:
 		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
@@ -270,6 +275,7 @@ type options struct {
 	name    string
 	top     bool
 	path    bool
+	header  bool
 	aliases []string
 	given   map[string]string
 	used    map[string]bool
@@ -283,6 +289,12 @@ func parse(t reflect.Type, f reflect.StructField, top bool) *options {
 			o.bug("path is for pieces of the route only")
 		}
 		tag, o.path = path, true
+	}
+	if header, ok := f.Tag.Lookup("header"); ok {
+		if isForm || o.path || !top {
+			o.bug("header is for headers of the request only")
+		}
+		tag, o.header = header, true
 	}
 	parts := split(tag)
 	if o.name = parts[0]; o.name == "" {

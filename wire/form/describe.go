@@ -10,7 +10,7 @@ import (
 type Param struct {
 	Name     string
 	Aliases  []string
-	Where    string // "path" or "form": query and body alike
+	Where    string // "path", "header" or "form": query and body alike
 	JSON     bool   // the value is JSON, otherwise text
 	Schema   map[string]any
 	Required bool
@@ -26,6 +26,8 @@ func (f *Form) Describe() []Param {
 		where := "form"
 		if p.path {
 			where = "path"
+		} else if p.header {
+			where = "header"
 		}
 		list[i] = Param{Name: p.name, Aliases: slices.Clone(p.aliases), Where: where, JSON: p.isJSON && !p.path,
 			Schema: p.withDefault(), Required: p.required || p.path, Hidden: p.hidden}

@@ -19,7 +19,7 @@
 //
 // # Tags
 //
-// `path:"name"` is a piece of the route, `form:"name,option,…"` a parameter or, in a nested struct, a key
+// `path:"name"` is a piece of the route, `header:"Name,option,…"` a header of the request, `form:"name,option,…"` a parameter or, in a nested struct, a key
 // (there `json:"name"` names it as well). Fields of an embedded struct belong to the form itself. `form:"-"` and
 // unexported fields without a tag are left alone. Commas inside brackets do not separate options.
 //
@@ -69,6 +69,7 @@ type param struct {
 	field
 	aliases []string
 	path    bool
+	header  bool
 	hidden  bool
 	slot    int // of the name; its aliases' follow
 }
@@ -112,6 +113,17 @@ func (p *param) decode(v *Values, dst reflect.Value) *Error {
 			panic("BUG: the route has no {" + p.name + "}")
 		}
 		return p.raw(dst, raw)
+	}
+	if p.header {
+		raw, sent := v.Header(p.name)
+		switch {
+		case sent:
+			return p.raw(dst, raw)
+		case p.required:
+			return Missing(p.name)
+		}
+		p.absent(dst)
+		return nil
 	}
 	name, raw, sent := p.name, "", false
 	for i := range 1 + len(p.aliases) {

@@ -9,9 +9,10 @@ import (
 type Source uint8
 
 const (
-	Query Source = iota
-	Body         // wins over the query
-	Path         // apart from both
+	Query  Source = iota
+	Body          // wins over the query
+	Path          // apart from both
+	Header        // apart from all; only those that a form names
 )
 
 // MaxParams bounds the query and body parameters of one request. The largest form has about 120; a thousand leaves
@@ -23,6 +24,7 @@ const MaxParams = 1000
 type Values struct {
 	list     []entry
 	path     []entry
+	headers  []entry
 	consumed []string
 	overflow bool
 
@@ -38,8 +40,9 @@ type entry struct {
 func (v *Values) Reset() {
 	clear(v.list)
 	clear(v.path)
+	clear(v.headers)
 	clear(v.consumed)
-	v.list, v.path, v.consumed, v.overflow = v.list[:0], v.path[:0], v.consumed[:0], false
+	v.list, v.path, v.headers, v.consumed, v.overflow = v.list[:0], v.path[:0], v.headers[:0], v.consumed[:0], false
 }
 
 // Add appends one parameter. Beyond MaxParams it is dropped and every Decode refuses.
@@ -48,6 +51,8 @@ func (v *Values) Add(source Source, name, value string) {
 	switch {
 	case source == Path:
 		v.path = append(v.path, e)
+	case source == Header:
+		v.headers = append(v.headers, e)
 	case len(v.list) >= MaxParams:
 		v.overflow = true
 	default:
@@ -93,6 +98,16 @@ func (v *Values) pathValue(name string) (string, bool) {
 	for i := range v.path {
 		if v.path[i].name == name {
 			return v.path[i].value, true
+		}
+	}
+	return "", false
+}
+
+// Header returns the value of one header, under the name a form has for it.
+func (v *Values) Header(name string) (value string, ok bool) {
+	for i := range v.headers {
+		if v.headers[i].name == name {
+			return v.headers[i].value, true
 		}
 	}
 	return "", false

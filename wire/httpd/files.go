@@ -31,7 +31,6 @@ type Pictures interface {
 
 // files are the routes outside the protocol's prefix that clients fetch files from.
 func (s *Server) files() {
-	s.resumable()
 	serve := map[string]fasthttp.RequestHandler{
 		"/user_uploads/temporary/{token}/{name}":   s.temporaryFile,
 		"/user_uploads/thumbnail/{realm}/{path:*}": s.thumbnail,

@@ -58,8 +58,10 @@ type Server struct {
 type route struct {
 	endpoints []*wire.Endpoint
 	names     [][]string // of each endpoint's path parameters
+	headers   [][]string // that each endpoint takes
 	allow     string
 	methods   []string
+	resumable bool
 }
 
 // New returns a server for the protocol's endpoints.
@@ -92,10 +94,11 @@ func New(o Options) *Server {
 			shapes[shape] = r
 			order = append(order, shape)
 		}
-		r.endpoints, r.names = append(r.endpoints, &e), append(r.names, names)
+		r.endpoints, r.names, r.headers = append(r.endpoints, &e), append(r.names, names), append(r.headers, headersOf(&e))
+		r.resumable = r.resumable || e.Resumable()
 		if !slices.Contains(r.methods, e.Method) {
 			r.methods = append(r.methods, e.Method)
-			if e.Method == "GET" {
+			if e.Method == "GET" && !e.Resumable() {
 				r.methods = append(r.methods, "HEAD")
 			}
 		}
@@ -105,7 +108,12 @@ func New(o Options) *Server {
 		sort.Strings(r.methods)
 		r.allow = strings.Join(r.methods, ", ")
 		for _, prefix := range []string{"/api/v1", "/json"} {
-			s.router.ANY(prefix+shape, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, r) })
+			s.router.ANY(prefix+shape, func(ctx *fasthttp.RequestCtx) {
+				s.serve(ctx, r)
+				if r.resumable {
+					set(ctx, wire.TusHeaders)
+				}
+			})
 		}
 	}
 	// For whoever watches the process: it takes requests. It asks no realm, so a busy one does not look dead.
@@ -128,6 +136,16 @@ func New(o Options) *Server {
 	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(), "\r\n") + "\r\n")
 	s.park = park.New(cfg)
 	return s
+}
+
+// headersOf is the names of an endpoint's parameters that are headers.
+func headersOf(e *wire.Endpoint) (names []string) {
+	for _, p := range e.Form.Describe() {
+		if p.Where == "header" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // description is made when somebody first asks.
@@ -248,7 +266,9 @@ func (r *pieceReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func always(ctx *fasthttp.RequestCtx) {
+func always(ctx *fasthttp.RequestCtx) { set(ctx, headers) }
+
+func set(ctx *fasthttp.RequestCtx, headers [][2]string) {
 	for _, h := range headers {
 		ctx.Response.Header.Set(h[0], h[1])
 	}
@@ -264,7 +284,7 @@ var headers = func() (out [][2]string) {
 
 func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	method := string(ctx.Method())
-	if method == "OPTIONS" {
+	if method == "OPTIONS" && !r.resumable {
 		always(ctx)
 		ctx.Response.Header.Set("Allow", r.allow)
 		ctx.SetStatusCode(204)
@@ -286,10 +306,15 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 			params.Consume("method")
 		}
 	}
+	if m := ctx.Request.Header.Peek("X-HTTP-Method-Override"); r.resumable && method == "POST" && len(m) > 0 {
+		method = string(m)
+	}
 	want := method
 	if want == "HEAD" {
-		want = "GET"
 		ctx.Response.SkipBody = true
+		if !r.resumable {
+			want = "GET"
+		}
 	}
 	e := r.pick(ctx, want, params)
 	if e == nil {
@@ -306,7 +331,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	c.Caller.Client = clientName(params, c.Agent)
 	if !e.Open {
 		if err := s.authenticate(ctx, c, e); err != nil {
-			status, body := wire.Failure(err)
+			status, body := e.Failure(err)
 			if status == 401 {
 				ctx.Response.Header.Set("WWW-Authenticate", `Basic realm="zulip"`)
 			}
@@ -314,16 +339,20 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 			return
 		}
 	}
-	if err := s.count(ctx, c); err != nil {
-		status, body := wire.Failure(err)
-		s.write(ctx, status, body)
-		return
+	if e.Counted() {
+		if err := s.count(ctx, c); err != nil {
+			status, body := e.Failure(err)
+			s.write(ctx, status, body)
+			return
+		}
 	}
 	c.LoginFailed = func(who string) { s.logins.spend(who) }
 	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
 	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
 	c.Files = func() ([]wire.File, error) { return uploaded(ctx) }
-	if ctx.Request.IsBodyStream() {
+	if e.Resumable() {
+		c.Piece = pieceOf(ctx)
+	} else if ctx.Request.IsBodyStream() {
 		c.Body = func() []byte { return nil }
 		if c.Files, err = streamed(ctx, params); err != nil {
 			status, body := wire.Failure(err)
@@ -344,6 +373,11 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	switch x := a.(type) {
 	case wire.Parked:
 		return
+	case wire.Bare:
+		if err == nil {
+			s.writeBare(ctx, x)
+			return
+		}
 	case wire.Answer:
 		if err == nil {
 			if p := wire.SuccessPieces(x, c.Ignored()); p != nil {
@@ -363,7 +397,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		ctx.SetStatusCode(302)
 		return
 	}
-	status, body := wire.Failure(err)
+	status, body := e.Failure(err)
 	if status == 500 {
 		s.o.Log.Error("request failed", "method", method, "path", string(ctx.Path()), "error", err)
 	}
@@ -392,6 +426,11 @@ func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Value
 		for j, n := range r.names[i] {
 			v, _ := ctx.UserValue("p" + string(rune('1'+j))).(string)
 			params.Add(form.Path, n, unescape(v))
+		}
+		for _, n := range r.headers[i] {
+			if v := ctx.Request.Header.Peek(n); v != nil {
+				params.Add(form.Header, n, string(v))
+			}
 		}
 		return e
 	}

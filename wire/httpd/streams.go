@@ -27,6 +27,34 @@ func streams(method, target []byte) bool {
 	return false
 }
 
+// pieceOf is a body that is a piece of a file, nil if it is none. An empty one has no stream.
+func pieceOf(ctx *fasthttp.RequestCtx) *wire.Piece {
+	switch {
+	case string(ctx.Request.Header.ContentType()) != wire.PieceType:
+		return nil
+	case !ctx.Request.IsBodyStream():
+		return &wire.Piece{Reader: bytes.NewReader(ctx.PostBody()), Size: int64(len(ctx.PostBody()))}
+	}
+	return &wire.Piece{Reader: ctx.RequestBodyStream(), Size: max(-1, int64(ctx.Request.Header.ContentLength()))}
+}
+
+// writeBare answers as another protocol has it.
+func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.Bare) {
+	always(ctx)
+	ctx.SetStatusCode(b.Status)
+	for _, h := range b.Headers {
+		if h[0] == "Location" { // below the prefix the request came by
+			prefix, _, _ := bytes.Cut(ctx.Path(), []byte("/tus"))
+			h[1] = string(prefix) + h[1]
+		}
+		ctx.Response.Header.Set(h[0], h[1])
+	}
+	if b.JSON != "" {
+		ctx.SetContentType("application/json")
+		ctx.SetBodyString(b.JSON)
+	}
+}
+
 // Limits of what stands around a file in a streamed body, in bytes: all ordinary parts together, and the head of one part.
 const (
 	maxStreamForm = maxFormPart

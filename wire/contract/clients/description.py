@@ -2,6 +2,7 @@
 
 SECONDS_EACH bounds each of the three runs, as an owner, as a member and without login, which go on at the same time; SEED
 repeats one. How much comes in that time depends on the machine: the requests are counted."""
+import base64
 import concurrent.futures
 import json
 import os
@@ -36,10 +37,13 @@ def known(server, owner, member):
     messages = [ok(server.call("POST", "messages", who, type="stream", to=channels[0], topic="described", content="one *of* them"))["id"]
                 for who in (owner, member) for _ in range(3)]
     queue = ok(server.call("POST", "register", owner, event_types=["message"]))["queue_id"]
+    begun = server.raw("POST", "/api/v1/tus", headers={"Tus-Resumable": "1.0.0", "Upload-Length": "100000", "Authorization":
+                       "Basic " + base64.b64encode(f"{owner['email']}:{owner['key']}".encode()).decode()})[2]["Location"]
     others = [u for u in users if u not in (owner["me"]["user_id"], member["me"]["user_id"])]
     return {"user_id": others, "user_id_or_email": others, "bot_id": others, "muted_user_id": others, "bot_owner_id": users,
             "stream_id": channels, "message_id": messages, "user_group_id": groups, "group_id": groups, "queue_id": [queue],
-            "anchor": messages, "draft_id": [1], "to": channels, "stream": ["general"]}
+            "anchor": messages, "draft_id": [1], "to": channels, "stream": ["general"],
+            "upload": [begun.rsplit("/", 1)[1]]}
 
 
 def run(name):

@@ -11,6 +11,12 @@ KNOWN = json.loads(os.environ["PARLEY_KNOWN"])  # numbers of things that are the
 LOGIN = {"/api/v1/settings": ("email",), "/api/v1/settings/display": ("email",), "/api/v1/settings/notifications": ("email",)}
 
 
+@schemathesis.serializer("application/offset+octet-stream")
+def piece(ctx, value):
+    """A piece of a file is bytes as they are."""
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+
+
 def choose(name, value, path):
     """Every other number becomes one that is there; the rest stay what they were."""
     known = KNOWN.get(name)
