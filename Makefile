@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test race poison check bench conform kill sim sim-actors crash
+.PHONY: help build run test race poison check bench conform kill upgrades sim sim-actors crash
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -34,6 +34,10 @@ conform: build ## acceptance checks, contract crawler and real clients against b
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 60m
+
+upgrades: ## replace a loaded server UPGRADES times (100) by its successor, as it is and with poison; no request may fail
+	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestUpgradeIsNotNoticed$$' -count=1 -v -timeout 60m
+	UPGRADES=$${UPGRADES:-100} $(GO) test -tags poison ./cmd/parley -run '^TestUpgradeIsNotNoticed$$' -count=1 -v -timeout 60m
 
 sim: ## N seeded stories (20000) of the house on one thread: crashes, slow disks, clocks that jump; SEED picks the first
 	N=$${N:-20000} $(GO) test ./actors -run '^TestSeeds$$' -count=1 -v -timeout 600m

@@ -90,19 +90,20 @@ func serve(args []string) error {
 	// Until the data is loaded nobody is served, but everybody is let in: they would overflow the backlog. A successor
 	// leaves that to its predecessor as long as that one serves.
 	var room *park.Room
-	if os.Getenv(predecessor) == "" {
+	heir := os.Getenv(predecessor) != ""
+	if !heir {
 		if room, err = park.Hold(c.MaxConns, listeners...); err != nil {
 			return err
 		}
 	}
-	store, err := openStore(c.Data, log)
+	if heir {
+		if room, err = succeed(&c, listeners); err != nil {
+			return err
+		}
+	}
+	store, err := openStore(c.Data, heir, log)
 	if err != nil {
 		return startFailure(c.Data, err)
-	}
-	if room == nil {
-		if room, err = park.Hold(c.MaxConns, listeners...); err != nil {
-			return errors.Join(err, store.Close())
-		}
 	}
 	fatal := fatally(log)
 	go stopOnFailure(store, fatal)
@@ -197,16 +198,17 @@ func serve(args []string) error {
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = untilStopped(log, stop, succession, failed)
 	if succession.yielding {
-		server.Retire()
-		time.Sleep(retirement)
+		if server.Retire(succession.passage) {
+			time.Sleep(retirement)
+		}
 	}
 	// What a successor opens too goes first, the data directory last.
 	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
 	exports.Close()
 	tools.Thumbnails.Close()
 	// While the house can still answer. What is not done by then the next process does.
-	err = errors.Join(err, patiently(outside.Close), patiently(pusher.Close), patiently(house.Close), library.Close(), store.Close())
-	log.Info("stopped", "data", c.Data)
+	err = errors.Join(err, patiently(outside.Close), patiently(pusher.Close), patiently(house.Close), library.Close(), store.Close(), patiently(server.Finish))
+	log.Info("stopped", "data", c.Data, "connections passed", server.Stats().Passed)
 	return err
 }
 

@@ -22,8 +22,9 @@ import (
 // A restart nobody notices: on SIGHUP, or `parley upgrade`, a server starts the program file anew and hands it the
 // listening sockets. The successor reads its configuration, and only then asks its predecessor to yield; if it never
 // comes that far, the predecessor just goes on. A server that yields answers its waiting polls, finishes what is in
-// flight, writes a last snapshot and lets go of the data directory, for which the successor waits. Whoever connects
-// meanwhile waits in the sockets' backlog. Queues live in the data directory, so no client registers anew.
+// flight, gives its connections to the successor, writes a last snapshot and lets go of the data directory, for which
+// the successor waits. Whoever connects or asks meanwhile waits in the successor's room. Queues live in the data
+// directory, so no client registers anew.
 
 // predecessor tells a successor whom it succeeds, in its environment.
 const predecessor = "PARLEY_PREDECESSOR"
@@ -33,8 +34,8 @@ const (
 	// successorPatience is how long a successor waits for the data directory: longer than a predecessor may take to
 	// stop, which is patience for requests in flight, for the last snapshot, and for mail on its way.
 	successorPatience = 4 * patience
-	// retirement is how long a server that yields goes on with every answer ending its connection: connections in use
-	// are then gone before those at rest are closed.
+	// retirement is how long a server that yields goes on with every answer ending its connection, if it has connections
+	// that cannot be given to the successor (TLS): those in use are then gone before those at rest are closed.
 	retirement = 300 * time.Millisecond
 	// lockPause is between two looks at the directory's lock.
 	lockPause = 2 * time.Millisecond
@@ -50,8 +51,9 @@ type succession struct {
 	yield     chan struct{} // gets one value when the successor is ready to take over
 	yielding  bool          // of the goroutine that serves
 
-	mu   sync.Mutex
-	heir int // process id of a successor that has been started, 0 if there is none
+	mu      sync.Mutex
+	heir    int           // process id of a successor that has been started, 0 if there is none
+	passage *park.Passage // for the connections; nil if the successor does not take any, and settled once it has asked
 }
 
 func newSuccession(log *slog.Logger, listeners []net.Listener) (*succession, error) {
@@ -67,26 +69,32 @@ func (s *succession) begin() (int, error) {
 	if s.heir != 0 {
 		return 0, fmt.Errorf("process %d is taking over already", s.heir)
 	}
-	p, err := park.Handover(s.program, os.Args, append(os.Environ(), predecessor+"="+strconv.Itoa(os.Getpid())), s.listeners...)
+	p, passage, err := park.Handover(s.program, os.Args, append(os.Environ(), predecessor+"="+strconv.Itoa(os.Getpid())), s.listeners...)
 	if err != nil {
 		return 0, err
 	}
-	s.heir = p.Pid
+	s.heir, s.passage = p.Pid, passage
 	s.log.Info("successor started", "pid", p.Pid)
 	go func() {
 		state, err := p.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.heir = 0
+		passage.Close()
 		s.log.Error("the successor ended before it took over; this process goes on", "state", fmt.Sprint(state), "error", err)
 	}()
 	return p.Pid, nil
 }
 
-// handleYield is the successor's request; it is answered before this process begins to stop.
+// handleYield is the successor's request; it is answered before this process begins to stop. One that takes connections
+// says so: an older program would leave them in the passage.
 func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	heir := s.heir
+	if s.passage != nil && r.URL.Query().Get("connections") == "" {
+		s.passage.Close()
+		s.passage = nil
+	}
 	s.mu.Unlock()
 	if heir == 0 {
 		http.Error(w, "no successor was started", http.StatusConflict)
@@ -112,21 +120,38 @@ func (c *config) listen() ([]net.Listener, error) {
 	return []net.Listener{l}, err
 }
 
-// openStore opens the data directory. A successor asks its predecessor to yield and waits until it has.
-func openStore(dir string, log *slog.Logger) (*snapshot.Store, error) {
-	o := snapshot.Options{Log: log}
-	succeeds := os.Getenv(predecessor)
+// succeed asks the predecessor to yield. From then on everybody who comes, and everybody who was there, is in the room.
+func succeed(c *config, listeners []net.Listener) (*park.Room, error) {
+	pid := os.Getenv(predecessor)
 	os.Unsetenv(predecessor)
-	if succeeds == "" {
-		return snapshot.Open(dir, o)
+	order, passage := "http://parley/yield", park.InheritPassage()
+	if passage != nil {
+		order += "?connections=1"
 	}
-	r, err := controlClient(dir, patience).Post("http://parley/yield", "application/json", strings.NewReader("{}"))
+	r, err := controlClient(c.Data, patience).Post(order, "application/json", strings.NewReader("{}"))
 	if err != nil {
-		return nil, fmt.Errorf("ask process %s to yield: %w", succeeds, err)
+		passage.Close()
+		return nil, fmt.Errorf("ask process %s to yield: %w", pid, err)
 	}
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("process %s does not yield: %s", succeeds, r.Status)
+		passage.Close()
+		return nil, fmt.Errorf("process %s does not yield: %s", pid, r.Status)
+	}
+	room, err := park.Hold(c.MaxConns, listeners...)
+	if err != nil {
+		passage.Close()
+		return nil, err
+	}
+	room.Receive(passage)
+	return room, nil
+}
+
+// openStore opens the data directory; an heir waits until its predecessor has let go of it.
+func openStore(dir string, heir bool, log *slog.Logger) (*snapshot.Store, error) {
+	o := snapshot.Options{Log: log}
+	if !heir {
+		return snapshot.Open(dir, o)
 	}
 	for end := time.Now().Add(successorPatience); ; {
 		store, err := snapshot.Open(dir, o)

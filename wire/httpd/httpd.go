@@ -170,8 +170,11 @@ func (s *Server) Serve(l net.Listener) error { return s.park.Serve(l) }
 // Admit serves connections that were taken before there was a server.
 func (s *Server) Admit(r *park.Room) error { return s.park.Admit(r) }
 
-// Retire has every answer end its connection, so that a Shutdown soon after is not noticed.
-func (s *Server) Retire() { s.park.Retire() }
+// Retire prepares a Shutdown that is not noticed; pause says that some answers shall end their connections first.
+func (s *Server) Retire(p *park.Passage) (pause bool) { return s.park.Retire(p) }
+
+// Finish waits, after a Shutdown, for clients that still take their answers; the house is not needed for that.
+func (s *Server) Finish(ctx context.Context) error { return s.park.Finish(ctx) }
 
 // Shutdown stops accepting and waits for what is in flight.
 func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }

@@ -341,7 +341,7 @@ func (c *blockConn) done() {
 // answer hands the writing to a goroutine: a write here may block.
 func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.s
-	last := p.close || s.closes()
+	last := p.close || s.closes(c)
 	b := s.compose(nil, p, last, status, parts)
 	c.mu.Lock()
 	defer c.mu.Unlock()

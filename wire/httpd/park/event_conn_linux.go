@@ -23,6 +23,7 @@ type eventConn struct {
 	mu        sync.Mutex
 	running   bool // a goroutine serves the connection
 	waiting   bool // and waits for the socket
+	sending   bool // to have room
 	readable  bool // there may be something to read: set by events, cleared before reading
 	writable  bool
 	hup       bool // the client's side is shut down, or all of it
@@ -86,6 +87,9 @@ func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
 			c.start()
 		}
 	case c.readable:
+		if c.pass() { // its owner ends; the successor reads it
+			return false, nil
+		}
 		if c.l.quick != nil && c.req == nil && !c.hup && !c.ending && c.broken == nil {
 			c.running, c.readable = true, false
 			return true, nil
@@ -157,6 +161,14 @@ func (c *eventConn) collect() bool {
 	}
 	r := c.req
 	for {
+		if s.passing() != nil {
+			c.mu.Lock()
+			passed := c.pass()
+			c.mu.Unlock()
+			if passed {
+				return false
+			}
+		}
 		if r.buffered() > 0 {
 			if r.born == 0 {
 				r.born = s.now()
@@ -392,7 +404,7 @@ func (c *eventConn) abandon(p *Parked) bool {
 // answer writes what the socket takes at once, under mu: a write that cannot block is short.
 func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.s
-	last := p.close || s.closes()
+	last := p.close || s.closes(c)
 	b := takeBuffer()
 	b.b = s.compose(b.b, p, last, status, parts)
 	c.mu.Lock()
@@ -465,9 +477,12 @@ func (c *eventConn) local() net.Addr {
 	return tcpAddr(ip, port)
 }
 
-// closeIdleEvented closes evented connections that wait for a request, for a shutdown. One whose request has arrived but
+// closeIdleEvented closes evented connections that wait for a request, for a shutdown that cannot pass them. One whose request has arrived but
 // was not noticed yet gets its answer: closing it would reset it under the client's feet.
 func (s *Server) closeIdleEvented() {
+	if s.passing().open() {
+		return
+	}
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		spared := c.fresh && s.now() < s.spared.Load()

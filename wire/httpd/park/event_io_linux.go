@@ -92,7 +92,7 @@ func (c *eventConn) wait(flag *bool, deadline int64) error {
 		if c.wake == nil {
 			c.wake = make(chan struct{}, 1)
 		}
-		c.waiting = true
+		c.waiting, c.sending = true, flag == &c.writable
 		c.deadline.Store(deadline)
 		c.mu.Unlock()
 		s.active.Add(-1)

@@ -193,7 +193,7 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 		pause = 0
 		s.accepted.Add(1)
 		s.setOptions(fd)
-		s.adopt(fd, from)
+		s.adopt(arrival{fd: fd, from: from})
 	}
 }
 
@@ -223,13 +223,21 @@ func temporary(err error) bool {
 }
 
 // adopt begins to watch an accepted socket, or tells its client why not.
-func (s *Server) adopt(fd int, from unix.Sockaddr) {
-	c := &eventConn{s: s, l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: true}
-	c.ip, c.port = addressOf(from)
+func (s *Server) adopt(a arrival) {
+	fd := a.fd
+	c := &eventConn{s: s, l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.about != passUsed}
+	c.ip, c.port = addressOf(a.from)
 	ref := s.admit(c.ip)
 	c.admitted = ref == nil
 	timeout := s.cfg.ReadTimeout
-	if ref != nil {
+	if a.about == passUsed {
+		timeout = s.cfg.IdleTimeout
+	}
+	switch {
+	case a.about == passLinger:
+		c.ending, c.lingering = true, true
+		timeout = s.cfg.LingerTimeout
+	case ref != nil:
 		s.refused[ref.reason].Add(1)
 		write(c.fd, s.appendRefusal(nil, ref)) // a new socket takes this much; if not, so be it
 		unix.Shutdown(fd, unix.SHUT_WR)
@@ -248,6 +256,13 @@ func (s *Server) adopt(fd int, from unix.Sockaddr) {
 	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		s.cfg.Log.Error("cannot watch connection", "err", err)
 		c.closeLocked()
+		return
+	}
+	if len(a.read) > 0 && !c.ending {
+		c.req = takeRequest(c)
+		c.req.copyIn(a.read)
+		c.readable = true
+		c.start()
 	}
 }
 

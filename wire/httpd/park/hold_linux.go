@@ -23,8 +23,10 @@ type Room struct {
 }
 
 type arrival struct {
-	fd   int
-	from unix.Sockaddr
+	fd    int
+	from  unix.Sockaddr
+	about byte   // what a predecessor said of it, 0 without one
+	read  []byte // by a predecessor
 }
 
 // Hold takes the connections of listeners, those that are TCP, up to max (0: the process's file limit less 1/16); the
@@ -70,7 +72,7 @@ func (r *Room) take(f *os.File) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		if !r.keep(arrival{fd, from}) {
+		if !r.keep(arrival{fd: fd, from: from}) {
 			return
 		}
 	}
@@ -81,6 +83,20 @@ func (r *Room) keep(a arrival) (more bool) {
 	defer r.mu.Unlock()
 	r.held = append(r.held, a)
 	return len(r.held) < r.max
+}
+
+// Receive takes what a predecessor passes too, until it closes its end of the passage or ends, for which Admit waits: it
+// comes before the predecessor lets go of what its successor needs.
+func (r *Room) Receive(p *Passage) {
+	if p == nil {
+		return
+	}
+	r.waiting.Add(1)
+	go func() {
+		defer r.waiting.Done()
+		defer p.Close()
+		p.take(func(a arrival) { r.keep(a) }) // beyond the room's bound too: it was the predecessor's
+	}()
 }
 
 // close ends the taking and returns who is there.
@@ -136,7 +152,7 @@ func (s *Server) Admit(r *Room) error {
 		}
 		s.accepted.Add(1)
 		s.setOptions(a.fd)
-		s.adopt(a.fd, a.from)
+		s.adopt(a)
 	}
 	return nil
 }

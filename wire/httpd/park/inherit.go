@@ -18,9 +18,10 @@ import (
 // Listening sockets outlive the process that opened them: a service manager opens them for us, or an old process hands
 // them to its successor. Whoever connects meanwhile waits in the socket's backlog instead of being turned away.
 const (
-	heirCount = "PARLEY_LISTENERS" // how many sockets Handover gave this process
-	firstFile = 3                  // where inherited files begin, behind standard error
-	maxFiles  = 64                 // more are a mistake
+	heirCount   = "PARLEY_LISTENERS" // how many sockets Handover gave this process
+	heirPassage = "PARLEY_PASSAGE"   // which file is its end of the passage
+	firstFile   = 3                  // where inherited files begin, behind standard error
+	maxFiles    = 64                 // more are a mistake
 )
 
 // Inherit returns the listeners this process was started with, by systemd's socket activation or by Handover, in the
@@ -58,9 +59,9 @@ func Inherit() ([]net.Listener, error) {
 
 // Handover starts a program that finds the listeners by Inherit, with argv (its own name first), env and this process's
 // standard files. The caller goes on serving; once it calls Shutdown new connections wait for the successor's Serve,
-// and none is refused. Two processes must not open one data directory: the successor is to wait until the caller has
+// and none is refused. The passage is for the connections the caller has by then: see Retire. Two processes must not open one data directory: the successor is to wait until the caller has
 // let go of it.
-func Handover(path string, argv, env []string, lns ...net.Listener) (*os.Process, error) {
+func Handover(path string, argv, env []string, lns ...net.Listener) (*os.Process, *Passage, error) {
 	files := []uintptr{0, 1, 2}
 	defer func() {
 		for _, fd := range files[firstFile:] {
@@ -70,20 +71,30 @@ func Handover(path string, argv, env []string, lns ...net.Listener) (*os.Process
 	for _, ln := range lns {
 		fd, err := duplicate(ln)
 		if err != nil {
-			return nil, fmt.Errorf("hand over listeners: %w", err)
+			return nil, nil, fmt.Errorf("hand over listeners: %w", err)
 		}
 		files = append(files, uintptr(fd))
 	}
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, "LISTEN_") || strings.HasPrefix(v, heirCount+"=")
+		return strings.HasPrefix(v, "LISTEN_") || strings.HasPrefix(v, heirCount+"=") || strings.HasPrefix(v, heirPassage+"=")
 	})
 	env = append(env, heirCount+"="+strconv.Itoa(len(lns)))
+	passage, end, err := newPassage()
+	if err != nil {
+		return nil, nil, err
+	}
+	if passage != nil {
+		env = append(env, heirPassage+"="+strconv.Itoa(len(files)))
+		files = append(files, uintptr(end))
+	}
 	// Not os/exec: it would make the sockets block, the caller's too, and an accept that blocks cannot be ended.
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Files: files, Env: env})
 	if err != nil {
-		return nil, fmt.Errorf("hand over listeners: start %s: %w", path, err)
+		passage.Close()
+		return nil, nil, fmt.Errorf("hand over listeners: start %s: %w", path, err)
 	}
-	return os.FindProcess(pid)
+	p, err := os.FindProcess(pid)
+	return p, passage, err
 }
 
 // duplicate returns another descriptor of a listener's socket.

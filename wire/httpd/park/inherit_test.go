@@ -67,11 +67,12 @@ func TestHandover(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	heir, err := Handover(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_HEIR="+pipe, "LISTEN_FDS=7"), o.ln)
+	heir, passage, err := Handover(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_HEIR="+pipe, "LISTEN_FDS=7"), o.ln)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer heir.Kill()
+	passage.Close()                                // this heir takes no connections
 	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the heir to open it
 	if err != nil {
 		t.Fatal(err)
@@ -159,10 +160,10 @@ func TestHandoverRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	if _, err := Handover("/bin/true", []string{"true"}, nil, plainListener{ln}); err == nil {
+	if _, _, err := Handover("/bin/true", []string{"true"}, nil, plainListener{ln}); err == nil {
 		t.Error("a listener without a file was handed over")
 	}
-	if _, err := Handover("/no/such/program", []string{"none"}, nil, ln); err == nil {
+	if _, _, err := Handover("/no/such/program", []string{"none"}, nil, ln); err == nil {
 		t.Error("a program that is not there was started")
 	}
 }

@@ -125,10 +125,11 @@ func (c *Config) defaults() {
 
 // Limits that are no one's business to set.
 const (
-	maxLinger      = 256 << 10 // bytes read and thrown away behind a refusal
-	maxRefusedOpen = 64        // connections above MaxConns kept open just long enough to be told 503
-	maxReadAhead   = 64 << 10  // bytes a pooled buffer may have grown to and still be kept
-	firstReadAhead = 2 << 10   // bytes a request's buffer starts with: most requests fit whole
+	maxLinger      = 256 << 10            // bytes read and thrown away behind a refusal
+	maxRefusedOpen = 64                   // connections above MaxConns kept open just long enough to be told 503
+	maxReadAhead   = 64 << 10             // bytes a pooled buffer may have grown to and still be kept
+	drainTick      = 2 * time.Millisecond // between two looks of a shutdown at what is open
+	firstReadAhead = 2 << 10              // bytes a request's buffer starts with: most requests fit whole
 )
 
 // Server serves listeners. Make one with New.
@@ -145,7 +146,9 @@ type Server struct {
 	blocking  map[*blockConn]struct{}
 	perIP     map[netip.Addr]int
 	retiring  atomic.Bool
-	spared    atomic.Int64 // by the server's clock: until then a shutdown leaves new connections their first request
+	passage   atomic.Pointer[Passage] // where a shutdown puts connections at rest
+	accepting atomic.Int64            // calls of Serve
+	spared    atomic.Int64            // by the server's clock: until then a shutdown leaves new connections their first request
 	draining  atomic.Bool
 	stop      chan struct{} // closed when the background work may end
 	stopped   sync.Once
@@ -214,6 +217,9 @@ func (quiet) Printf(string, ...any) {}
 // for several listeners at once, and closes them.
 func (s *Server) Serve(ln net.Listener) error {
 	defer s.listening(ln)()
+	// Counted, so that a shutdown does not take a connection just accepted for none.
+	s.accepting.Add(1)
+	defer s.accepting.Add(-1)
 	var err error
 	if tcp, ok := ln.(*net.TCPListener); ok && s.cfg.TLS == nil && canEvent {
 		err = s.acceptEvented(tcp)
@@ -263,17 +269,34 @@ func (s *Server) acceptPause(err error, pause *time.Duration) bool {
 // firstRequest is how long a shutdown after Retire waits for the first request of a connection that is new.
 const firstRequest = 500 * time.Millisecond
 
-// Retire prepares a Shutdown that clients do not notice: from now on every answer ends its connection, while new ones are
-// still taken. After a while the only idle connections left are ones that nobody uses, and Shutdown, which must close
-// them, hardly ever meets a request that is on its way.
-func (s *Server) Retire() { s.retiring.Store(true) }
+// Retire prepares a Shutdown that clients do not notice. With a passage, Shutdown gives connections at rest to the
+// successor, with what was read of their next requests. Those that cannot be given (TLS, no epoll, no passage) are
+// asked to end: from now on every answer on them ends its connection, while new ones are still taken, and after a pause
+// the only idle ones left are such as nobody uses, so that Shutdown, which must close them, hardly ever meets a request
+// that is on its way. pause says that there may be such connections.
+func (s *Server) Retire(p *Passage) (pause bool) {
+	s.passage.Store(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p == nil || s.cfg.TLS != nil || !canEvent || len(s.blocking) > 0 {
+		s.retiring.Store(true)
+	}
+	return s.retiring.Load()
+}
 
 // closes reports whether an answer ends its connection.
-func (s *Server) closes() bool { return s.retiring.Load() || s.draining.Load() }
+func (s *Server) closes(l link) bool {
+	if !s.retiring.Load() && !s.draining.Load() {
+		return false
+	}
+	_, evented := l.(*eventConn)
+	return !evented || !s.passage.Load().open()
+}
 
 // Shutdown closes the listeners, tells the owner to answer what is parked (OnDrain), closes idle connections, and
 // waits for requests and answers in flight. When ctx ends first the rest is cut off and ctx's error returned.
-// Either way every gone function that was still due has been called or is on its way.
+// Either way every gone function that was still due has been called or is on its way. After Retire with a passage it
+// does not wait for clients that are slow to take their answers: nobody else is needed for those, and Finish waits.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	if s.retiring.Load() {
@@ -291,22 +314,45 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			s.dropParked()
 		}
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
+	if p := s.passage.Load(); p != nil {
+		defer p.Close()
+	}
+	if err := s.wait(ctx, func() bool { return s.passing() != nil && s.owes() }); err != nil || s.open.Load() == 0 {
+		return s.end(err)
+	}
+	return nil
+}
+
+// Finish waits, after Shutdown, for clients that still take their answers. When ctx ends first they are cut off.
+func (s *Server) Finish(ctx context.Context) error {
+	return s.end(s.wait(ctx, func() bool { return false }))
+}
+
+// wait waits until nothing is open any more, or enough says that it need not.
+func (s *Server) wait(ctx context.Context, enough func() bool) error {
+	tick := time.NewTicker(drainTick)
 	defer tick.Stop()
-	var err error
-	for s.open.Load() > 0 && err == nil {
+	for {
+		s.passIdle()
 		s.closeIdle()
+		if s.accepting.Load() == 0 && (s.open.Load() == 0 || enough()) {
+			return nil
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			err = ctx.Err()
+			return ctx.Err()
 		}
 	}
+}
+
+// end cuts off what a wait that failed has left, and stops the background work.
+func (s *Server) end(err error) error {
 	if err != nil {
 		s.dropParked()
 		s.cutAll()
 		for end := time.Now().Add(time.Second); s.open.Load() > 0 && time.Now().Before(end); {
-			<-tick.C // handlers that are still running keep theirs; the process is about to end
+			time.Sleep(drainTick) // handlers that are still running keep theirs; the process is about to end
 		}
 	}
 	s.stopped.Do(func() {
@@ -472,7 +518,7 @@ func (s *Server) endStream(ctx *fasthttp.RequestCtx, r *request) {
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := requestOf(ctx)
 	s.requests.Add(1)
-	if r.head.close || s.closes() {
+	if r.head.close || s.closes(r.link) {
 		ctx.Request.Header.SetConnectionClose()
 		ctx.SetConnectionClose()
 	}

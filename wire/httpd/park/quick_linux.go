@@ -52,7 +52,7 @@ func (l *loop) quickly(c *eventConn) bool {
 // offer reports whether Quick took the request, or the connection is at its end.
 func (l *loop) offer(c *eventConn, b []byte) (taken bool) {
 	s := l.s
-	if !s.quickTarget(b) || s.closes() {
+	if !s.quickTarget(b) || s.closes(c) {
 		return false
 	}
 	size, _, ref := endOfHead(b, 0)

@@ -28,7 +28,7 @@ var reasonNames = [reasons]string{"malformed", "http_version", "header_size", "b
 
 type counters struct {
 	open, parked, active, slow, bodies, pending  atomic.Int64
-	streams                                      atomic.Int64
+	streams, passed                              atomic.Int64
 	accepted, requests, parks, answers, departed atomic.Int64
 	stuck, panics, bytesIn, bytesOut             atomic.Int64
 	refused                                      [reasons]atomic.Int64
@@ -48,6 +48,7 @@ type Stats struct {
 	Parks              int64 // requests parked
 	Answers            int64 // Answers that returned true
 	Gone               int64 // parked requests whose client left (or that a shutdown dropped)
+	Passed             int64 // connections given to a successor
 	Stuck              int64 // connections dropped because the client did not take an answer in time
 	Panics             int64 // handlers that panicked
 	BytesIn, BytesOut  int64 // on the wire; inside TLS, not its records
@@ -69,7 +70,7 @@ func (s *Server) Stats() Stats {
 		Parks:    s.parks.Load(),
 		Answers:  s.answers.Load(),
 		Gone:     s.departed.Load(),
-		Stuck:    s.stuck.Load(),
+		Passed:   s.passed.Load(), Stuck: s.stuck.Load(),
 		Panics:   s.panics.Load(),
 		BytesIn:  s.bytesIn.Load(),
 		BytesOut: s.bytesOut.Load(),

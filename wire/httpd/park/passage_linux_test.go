@@ -1,0 +1,274 @@
+package park
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+)
+
+// reign is one server in a line of successors on one listener.
+type reign struct {
+	*Server
+	polls  chan *Parked
+	served chan error
+}
+
+func crown(t *testing.T, ln net.Listener, room *Room) *reign {
+	t.Helper()
+	r := &reign{polls: make(chan *Parked, 1000), served: make(chan error, 1)}
+	var last sync.Once
+	down := make(chan struct{})
+	r.Server = New(Config{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			if string(ctx.Path()) == "/poll" {
+				p := r.Park(ctx, nil)
+				select {
+				case <-down:
+					p.Answer(200, []byte("poll"))
+				case r.polls <- p:
+				}
+				return
+			}
+			ctx.WriteString("hello " + string(ctx.Path()) + string(ctx.PostBody()))
+		},
+		OnDrain: func() {
+			last.Do(func() { close(down) })
+			for {
+				select {
+				case p := <-r.polls:
+					p.Answer(200, []byte("poll"))
+				default:
+					return
+				}
+			}
+		},
+		Late: true,
+		Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err := r.Admit(room); err != nil {
+		t.Fatal(err)
+	}
+	go func() { r.served <- r.Serve(ln) }()
+	return r
+}
+
+// succeedBy lets a successor take over everything.
+func (r *reign) succeedBy(t *testing.T, next net.Listener) *reign {
+	t.Helper()
+	passage, end, err := newPassage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	room, err := Hold(0, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.Receive(&Passage{fd: end})
+	if r.Retire(passage) {
+		t.Error("connections that cannot be given")
+	}
+	if err := r.Shutdown(context.Background()); err != nil {
+		t.Error("shutdown:", err)
+	}
+	if err := wait(t, r.served, "Serve"); err != nil {
+		t.Error("serve:", err)
+	}
+	if err := r.Finish(context.Background()); err != nil {
+		t.Error("finish:", err)
+	}
+	return crown(t, next, room)
+}
+
+// Clients that try nothing twice ask on one connection each, some with requests in pieces and some that poll, while
+// server after server takes over: none loses an answer, nor its connection. TAKEOVERS sets how many.
+func TestNoRequestIsLostBetweenServers(t *testing.T) {
+	takeovers := 60
+	if n, err := strconv.Atoi(os.Getenv("TAKEOVERS")); err == nil {
+		takeovers = n
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := ln.Addr().String()
+	copyOf := func() net.Listener { // each server closes its own
+		fd, err := duplicate(ln)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := os.NewFile(uintptr(fd), "listener") // not ln.File: its copies make the socket block for a moment
+		defer f.Close()
+		l, err := net.FileListener(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	defer ln.Close()
+	now := crown(t, copyOf(), nil)
+	var answers atomic.Int64
+	var asking sync.WaitGroup
+	stop := make(chan struct{})
+	ask := func(seed uint64, once func(c net.Conn, r *bufio.Reader, dice *rand.Rand, n int) error, dials int) {
+		defer asking.Done()
+		dice := rand.New(rand.NewPCG(1, seed))
+		for d := 0; dials == 0 || d < dials; d++ {
+			c, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r := bufio.NewReader(c)
+			for n := range 1 + 1_000_000_000*min(dials, 1) { // one request a connection where dials do not count
+				select {
+				case <-stop:
+					c.Close()
+					return
+				default:
+				}
+				if err := once(c, r, dice, n); err != nil {
+					t.Errorf("client %d, connection %d, request %d: %v", seed, d, n, err)
+					c.Close()
+					return
+				}
+				answers.Add(1)
+			}
+			c.Close()
+		}
+	}
+	answer := func(r *bufio.Reader, want string) error {
+		a, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return err
+		}
+		defer a.Body.Close()
+		body, err := io.ReadAll(a.Body)
+		if err == nil && (a.StatusCode != 200 || string(body) != want) {
+			err = fmt.Errorf("status %d, %q instead of %q", a.StatusCode, body, want)
+		}
+		return err
+	}
+	send := func(c net.Conn, r *bufio.Reader, _ *rand.Rand, n int) error {
+		fmt.Fprintf(c, "POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", n)
+		return answer(r, fmt.Sprintf("hello /%dabc", n))
+	}
+	pieces := func(c net.Conn, r *bufio.Reader, dice *rand.Rand, n int) error {
+		whole := fmt.Sprintf("POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: a\r\n\r\n", n)
+		for len(whole) > 0 {
+			k := 1 + dice.IntN(len(whole))
+			io.WriteString(c, whole[:k])
+			whole = whole[k:]
+		}
+		if err := answer(r, fmt.Sprintf("hello /%dabc", n)); err != nil {
+			return err
+		}
+		return answer(r, "hello /b")
+	}
+	poll := func(c net.Conn, r *bufio.Reader, _ *rand.Rand, n int) error {
+		io.WriteString(c, "GET /poll HTTP/1.1\r\nHost: a\r\n\r\n")
+		return answer(r, "poll")
+	}
+	for i := range 8 {
+		asking.Add(4)
+		go ask(uint64(4*i), send, 1)
+		go ask(uint64(4*i+1), pieces, 1)
+		go ask(uint64(4*i+2), poll, 1)
+		go ask(uint64(4*i+3), send, 0)
+	}
+	for range takeovers {
+		before := answers.Load()
+		now = now.succeedBy(t, copyOf())
+		until(t, "answers of the new server", func() bool { return answers.Load() > before+100 || t.Failed() })
+		if t.Failed() {
+			break
+		}
+	}
+	close(stop)
+	left := make(chan struct{})
+	go func() {
+		asking.Wait()
+		close(left)
+	}()
+	for waiting := true; waiting; {
+		select {
+		case p := <-now.polls:
+			p.Answer(200, []byte("poll"))
+		case <-left:
+			waiting = false
+		}
+	}
+	now.Shutdown(context.Background())
+	t.Logf("%d answers across %d takeovers", answers.Load(), takeovers)
+}
+
+// A client that takes its answer slowly, or was refused and still sends, does not hold up a succession; both get what
+// they were owed.
+func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("x", 32<<20)
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {}, Late: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ln) }()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	until(t, "an answer its client does not take", func() bool { return s.Stats().Slow == 1 })
+	refused, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer refused.Close()
+	io.WriteString(refused, "nonsense\n")
+	r := bufio.NewReader(refused)
+	if a, err := http.ReadResponse(r, nil); err != nil || a.StatusCode != 400 {
+		t.Fatal(a, err)
+	}
+	passage, end, err := newPassage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := new(Room)
+	room.Receive(&Passage{fd: end})
+	s.Retire(passage)
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if open := s.Stats().Open; open != 1 {
+		t.Errorf("%d connections are left to finish", open)
+	}
+	if held := room.close(); len(held) != 1 || held[0].about != passLinger {
+		t.Errorf("passed: %+v", held)
+	}
+	finished := make(chan error, 1)
+	go func() { finished <- s.Finish(context.Background()) }()
+	a, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(a.Body); err != nil || len(body) != len(big) {
+		t.Errorf("%d of %d bytes: %v", len(body), len(big), err)
+	}
+	c.Close()
+	if err := wait(t, finished, "Finish"); err != nil {
+		t.Error(err)
+	}
+}
