@@ -357,10 +357,8 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 	if r == nil {
 		return nil, errUnknownRealm
 	}
-	if r.inFlight.Add(1) > MaxInFlight || a.decide != nil && h.Metrics.Undelivered.Load() > MaxUndelivered {
-		r.inFlight.Add(-1)
-		h.Metrics.Busy.Add(1)
-		return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
+	if err := h.admit(r, a.look == nil); err != nil {
+		return nil, err
 	}
 	a.reply = replies.Get().(chan answer)
 	h.stage.send(r.pid, a)
@@ -368,6 +366,42 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 	replies.Put(a.reply)
 	r.inFlight.Add(-1)
 	return x.v, x.err
+}
+
+// admit counts a command or view in, or refuses it where too many wait.
+func (h *House) admit(r *handle, command bool) error {
+	if r.inFlight.Add(1) > MaxInFlight || command && h.Metrics.Undelivered.Load() > MaxUndelivered {
+		r.inFlight.Add(-1)
+		h.Metrics.Busy.Add(1)
+		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
+	}
+	return nil
+}
+
+// Order gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
+func (h *House) Order(list []wire.Order) {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].Realm == list[0].Realm {
+			n++
+		}
+		r := h.find(list[0].Realm)
+		batch := make(orders, 0, n)
+		for i := range list[:n] {
+			o := &list[i]
+			if r == nil {
+				o.Done(nil, errUnknownRealm)
+			} else if err := h.admit(r, true); err != nil {
+				o.Done(nil, err)
+			} else {
+				batch = append(batch, ask{caller: o.Caller, order: o.Command})
+			}
+		}
+		if len(batch) > 0 {
+			h.stage.send(r.pid, batch)
+		}
+		list = list[n:]
+	}
 }
 
 // Dialect is the number of the newest fact on disk that may have changed how texts are rendered.

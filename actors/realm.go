@@ -9,15 +9,20 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/wire"
 )
 
-// ask is one command or view on its way to a realm. Exactly one of decide and look is set.
+// ask is one command or view on its way to a realm. Exactly one of decide, look and order is set.
 type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
 	look   func(realm.View) (any, error)
+	order  wire.Command // nobody waits for it
 	reply  chan answer
 }
+
+// orders are commands that came together.
+type orders []ask
 
 // Messages of a realm actor besides ask.
 type (
@@ -61,6 +66,7 @@ type realmActor struct {
 type pending struct {
 	seq      realm.Seq
 	reply    chan answer
+	order    wire.Command
 	answer   answer
 	told     []realm.Told
 	accounts []realm.UserID
@@ -185,6 +191,14 @@ func (h *House) startRealm(a *realmActor, book *presence.Book) {
 }
 
 func (a *realmActor) Receive(c actor.Context) {
+	if list, ok := c.Message().(orders); ok {
+		for i := range list {
+			began := time.Now()
+			a.ask(&list[i])
+			a.handle.holds.note(list[i].caller.Doing, list[i].caller.User, began, time.Since(began))
+		}
+		return
+	}
 	began := time.Now()
 	a.receive(c.Message())
 	if kind, user := held(c.Message()); kind != "" {
@@ -249,7 +263,11 @@ func (a *realmActor) view(m *ask) (x answer) {
 
 // turn gives a command its moment. A bug before the first recorded fact costs one answer; after it the process ends.
 func (a *realmActor) turn(m *ask) (p pending) {
-	p.reply = m.reply
+	p.reply, p.order = m.reply, m.order
+	decide := m.decide
+	if m.order != nil {
+		decide = m.order.Decide
+	}
 	defer func() {
 		if x := recover(); x != nil {
 			if half, ok := x.(realm.HalfTurn); ok {
@@ -261,7 +279,7 @@ func (a *realmActor) turn(m *ask) (p pending) {
 	}()
 	moment := a.h.moment(a.handle)
 	a.r.Clock(moment.Now)
-	v, facts, told, err := realm.Play(a.r, m.caller, moment, m.decide)
+	v, facts, told, err := realm.Play(a.r, m.caller, moment, decide)
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
 		a.h.refused(err)
@@ -328,6 +346,10 @@ func (a *realmActor) release(seq realm.Seq) {
 		}
 		if p.reply != nil {
 			p.reply <- p.answer
+		}
+		if p.order != nil {
+			a.handle.inFlight.Add(-1)
+			p.order.Done(p.answer.v, p.answer.err)
 		}
 	}
 	clear(a.pending[:n])

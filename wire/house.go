@@ -14,6 +14,8 @@ import (
 type House interface {
 	Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error)
 	View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error)
+	// Order gives each its turn, in order, and waits for none. It does not keep the slice.
+	Order([]Order)
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
 	// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
 	Dialect(realm.ID) realm.Seq
@@ -32,6 +34,20 @@ type House interface {
 	PresenceOf(id realm.ID, u realm.UserID) *presence.Row
 	// Reached tells whether a user sits at a client now, and whether one of his clients has taken everything up to a fact.
 	Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)
+}
+
+// Order is a command that nobody waits for.
+type Order struct {
+	Realm  realm.ID
+	Caller realm.Caller
+	Command
+}
+
+// Command is what an order asks. Done is told, once, what came of it: when the facts it rests on are on disk. It must not
+// block, because the organization's next answers wait behind it.
+type Command interface {
+	Decide(*realm.Turn) (any, error)
+	Done(v any, err error)
 }
 
 // Account is what login needs to know of a user.

@@ -60,15 +60,25 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 }
 
 func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
-	cmd := realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwn(c))}
+	cmd, text, err := f.plan(c)
+	if err != nil {
+		return cmd, err
+	}
+	cmd.Body, cmd.Content, err = render(c, text)
+	return cmd, err
+}
+
+// plan is the command but for its text, which is still to be rendered.
+func (f *sendForm) plan(c *Call) (cmd realm.SendMessage, text string, err error) {
+	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwn(c))}
 	if f.Type == "stream" || f.Type == "channel" {
 		if err := f.channel(c, &cmd); err != nil {
-			return cmd, err
+			return cmd, "", err
 		}
 	} else {
 		to, err := f.To.Direct()
 		if err != nil {
-			return cmd, err
+			return cmd, "", err
 		}
 		for _, id := range to.IDs {
 			cmd.People = append(cmd.People, realm.Principal{ID: realm.UserID(id)})
@@ -77,19 +87,17 @@ func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
 			cmd.People = append(cmd.People, realm.Principal{Email: e})
 		}
 	}
-	text, err := realm.NormalizeContent(f.Content)
-	if err != nil {
-		return cmd, err
+	if text, err = realm.NormalizeContent(f.Content); err != nil {
+		return cmd, "", err
 	}
 	if f.Widget.Set {
 		if cmd.Widget, cmd.WidgetData, err = checkWidget(f.Widget.Value); err != nil {
-			return cmd, err
+			return cmd, "", err
 		}
 	} else {
 		cmd.Widget, cmd.WidgetData = widgetIn(text)
 	}
-	cmd.Body, cmd.Content, err = render(c, text)
-	return cmd, err
+	return cmd, text, nil
 }
 
 // channel reads where a channel message goes; a bot may have a channel it sends to unless it says otherwise.

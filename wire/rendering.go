@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,21 @@ func (r *Renderer) message(c *Call, text string, author realm.UserID) (realm.Bod
 		}
 	}
 	return d.render(text, known, author)
+}
+
+// errLater: the realm would have to be asked.
+var errLater = errors.New("not to be rendered at once")
+
+// atOnce is message for who must not wait: it renders what refers to nothing, in a dialect that is prepared.
+func (r *Renderer) atOnce(c *Call, text string) (realm.Body, realm.Content, error) {
+	d := r.known(c.Realm)
+	if d.version == 0 || d.version < c.House.Dialect(c.Realm) {
+		return realm.Body{}, realm.Content{}, errLater
+	}
+	if refs := markdown.Scan(text); len(refs.Users)+len(refs.Groups)+len(refs.Channels)+len(refs.Uploads) > 0 {
+		return realm.Body{}, realm.Content{}, errLater
+	}
+	return d.render(text, &references{dialect: d}, c.Caller.User)
 }
 
 func (d *dialect) render(text string, known *references, author realm.UserID) (realm.Body, realm.Content, error) {

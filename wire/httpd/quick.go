@@ -6,20 +6,31 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/valyala/fasthttp"
+
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/form"
 	"parley/wire/httpd/park"
 )
 
-// quickTargets are what quick is offered: asking for events, as every client writes it.
-var quickTargets = []string{"/api/v1/events?", "/json/events?"}
+// quickTargets are what quick is offered: asking for events and sending, as every client writes it.
+var quickTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ", "POST /json/messages "}
 
-// quick answers requests for events on the loop that read them. It takes what is ordinary in every respect; anything
-// else, and everything that is to be refused, goes the usual way, so that no rule stands here only.
+// quick answers requests for events, and carries out sends, on the loop that read them. It takes what is ordinary in
+// every respect; anything else, and everything that is to be refused before the organization has its say, goes the usual
+// way, so that no rule stands here only.
 type quick struct {
 	s           *Server
 	polls       []wire.PollRequest // put off until Flush
+	sends       []wire.Order       // likewise
 	credentials [maxCredentials]byte
+
+	// What the reading of a message needs and does not keep.
+	args   fasthttp.Args
+	values form.Values
+	agent  string // the last one
+	client string // the program's name in it
 }
 
 // maxCredentials is how long credentials may be that are taken quickly, in bytes: an address of 200 and a key.
@@ -43,21 +54,23 @@ func (p *quickPoll) Gone() {
 }
 
 func (k *quick) Take(q *park.QuickRequest) bool {
+	if string(q.Method) == "POST" {
+		return k.send(q)
+	}
+	if len(q.Body) > 0 {
+		return false
+	}
 	p, ok := readPoll(q.Target)
 	if !ok {
 		return false
 	}
-	a, ok := k.caller(q)
+	a, _, ok := k.caller(q)
 	if !ok {
 		return false
 	}
-	extra := ""
-	if l := k.s.users; l != nil {
-		v := l.take(callerKey(a))
-		if v.retry > 0 {
-			return false // nothing was spent
-		}
-		extra = v.lines()
+	extra, ok := k.spend(a)
+	if !ok {
+		return false
 	}
 	w := &quickPoll{house: k.s.o.House, poll: p}
 	w.poll.Realm, w.poll.User = a.Realm, a.User
@@ -70,14 +83,29 @@ func (k *quick) Take(q *park.QuickRequest) bool {
 	return true
 }
 
-// Flush hands the polls to their sessions.
-func (k *quick) Flush() {
-	if len(k.polls) == 0 {
-		return
+// spend counts a request, and returns the header lines that say what is left. It reports false, and has spent nothing,
+// where there were too many.
+func (k *quick) spend(a *wire.Account) (lines string, ok bool) {
+	l := k.s.users
+	if l == nil {
+		return "", true
 	}
-	k.s.o.House.PollAll(k.polls)
-	clear(k.polls)
-	k.polls = k.polls[:0]
+	v := l.take(callerKey(a))
+	return v.lines(), v.retry <= 0
+}
+
+// Flush hands sends to their organizations and polls to their sessions.
+func (k *quick) Flush() {
+	if len(k.sends) > 0 {
+		k.s.o.House.Order(k.sends)
+		clear(k.sends)
+		k.sends = k.sends[:0]
+	}
+	if len(k.polls) > 0 {
+		k.s.o.House.PollAll(k.polls)
+		clear(k.polls)
+		k.polls = k.polls[:0]
+	}
 }
 
 // readPoll reads the query of a request for events, if it has just the usual parameters, plainly written.
@@ -139,29 +167,29 @@ func readID(b []byte) (n int64, ok bool) {
 }
 
 // caller is who asks, if the credentials are good and nothing speaks against the account; see authenticate.
-func (k *quick) caller(q *park.QuickRequest) (*wire.Account, bool) {
+func (k *quick) caller(q *park.QuickRequest) (a *wire.Account, site wire.Site, ok bool) {
 	const basic = "Basic "
 	h := q.Authorization
 	if len(h) < len(basic) || string(h[:len(basic)]) != basic || base64.StdEncoding.DecodedLen(len(h)-len(basic)) > len(k.credentials) {
-		return nil, false
+		return nil, site, false
 	}
 	n, err := base64.StdEncoding.Decode(k.credentials[:], h[len(basic):])
 	if err != nil {
-		return nil, false
+		return nil, site, false
 	}
 	email, key, ok := bytes.Cut(k.credentials[:n], []byte(":"))
 	if !ok || len(key) != keyLength {
-		return nil, false
+		return nil, site, false
 	}
-	a, ok := k.s.o.House.ByKeyHash(k.s.o.Tools.HashKey(string(key)))
+	a, ok = k.s.o.House.ByKeyHash(k.s.o.Tools.HashKey(string(key)))
 	if !ok || !a.Active || a.Bot == realm.IncomingWebhook || a.Email != string(email) {
-		return nil, false
+		return nil, site, false
 	}
 	id, site := k.s.o.Realms.ByHost(strings.ToLower(string(q.Host)))
 	if a.Realm != id || site.Closed {
-		return nil, false
+		return nil, site, false
 	}
-	return a, true
+	return a, site, true
 }
 
 // lines are the header lines that say what is left of a budget.

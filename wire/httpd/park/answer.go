@@ -16,6 +16,7 @@ type Parked struct {
 	extra string // header lines the handler had set
 	close bool   // the client asked for no further requests, or the server drained
 	head  bool   // the client wants no body
+	held  bool   // answered in a moment, whether or not its client still sends
 	late  bool   // parked when the server drained already, so no owner will be told to answer
 	alive bool   // an HTTP/1.0 client must be told that it may go on
 }
@@ -57,6 +58,15 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 // handler that parked the request has returned. The parts are not kept.
 func (p *Parked) Answer(status int, parts ...[]byte) bool {
 	return p.link.answer(p, status, parts)
+}
+
+// uncount is for a request that was answered, or whose connection is closed.
+func (s *Server) uncount(p *Parked) {
+	if p.held {
+		s.active.Add(-1)
+	} else {
+		s.parked.Add(-1)
+	}
 }
 
 // dropped tells whether a drain gives p up as soon as its handler has returned.

@@ -77,7 +77,7 @@ func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
 	case c.running:
 		c.stir()
 	case c.parked != nil:
-		if c.hup {
+		if c.hup && !c.parked.held {
 			p := c.parked
 			c.closeLocked()
 			return false, p
@@ -343,6 +343,9 @@ func (c *eventConn) closeLocked() {
 	c.l.conns.remove(int(c.fd)) // before the kernel may give the number to another
 	unix.Close(int(c.fd))
 	c.fd = -1
+	if c.parked != nil && c.parked.held { // of the others callGone keeps count
+		c.s.uncount(c.parked)
+	}
 	c.parked = nil
 	c.deadline.Store(0)
 	if c.out != nil {
@@ -414,7 +417,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 		return false
 	}
 	c.parked = nil
-	s.parked.Add(-1)
+	s.uncount(p)
 	c.writable = false
 	n, err := write(c.fd, b.b)
 	s.bytesOut.Add(int64(n))
@@ -504,7 +507,7 @@ func (s *Server) dropParkedEvented() {
 	var left []*Parked
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
-		if p := c.parked; p != nil && !c.running {
+		if p := c.parked; p != nil && !p.held && !c.running {
 			c.closeLocked()
 			left = append(left, p)
 		}

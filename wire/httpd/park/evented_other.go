@@ -18,6 +18,9 @@ type eventConn struct{}
 // Park is never called: there is nobody to offer a quick request.
 func (q *QuickRequest) Park(*Parked, Gone, string) { panic("BUG: quick request without an epoll") }
 
+// Hold is never called either.
+func (q *QuickRequest) Hold(*Parked, string) { panic("BUG: quick request without an epoll") }
+
 func (s *Server) acceptEvented(ln *net.TCPListener) error { return s.acceptBlocking(ln) }
 func (s *Server) sweepEvented(int64)                      {}
 func (s *Server) closeIdleEvented()                       {}

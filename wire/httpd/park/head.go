@@ -15,7 +15,8 @@ type head struct {
 	encoded bool // a Content-Encoding other than identity
 
 	host, authorization []byte
-	plain               bool // HTTP/1.1, with one Authorization at most
+	kind, agent         []byte // Content-Type and User-Agent
+	plain               bool   // HTTP/1.1, no Expect, and one at most of the headers that are kept here
 }
 
 // tokenByte and hostByte tell the bytes that may stand in a name (RFC 9110, 5.6.2) and in a Host.
@@ -64,7 +65,8 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if ref != nil {
 		return h, ref
 	}
-	hosts, lengths, codings, authorizations := 0, 0, 0, 0
+	hosts, lengths, codings, expects := 0, 0, 0, 0
+	authorizations, kinds, agents := 0, 0, 0
 	for {
 		line, rest = nextLine(rest)
 		if len(line) == 0 {
@@ -84,12 +86,22 @@ func parseHead(b []byte) (h head, ref *refusal) {
 				}
 			}
 		case len("Expect"):
-			if is(name, "expect") && !is(value, "100-continue") {
-				return h, refuseExpect
+			if is(name, "expect") {
+				if expects++; !is(value, "100-continue") {
+					return h, refuseExpect
+				}
 			}
-		case len("Connection"):
+		case len("Connection"): // and of User-Agent
 			if is(name, "connection") {
 				h.close = h.close || lists(value, "close")
+			} else if is(name, "user-agent") {
+				agents++
+				h.agent = value
+			}
+		case len("Content-Type"):
+			if is(name, "content-type") {
+				kinds++
+				h.kind = value
 			}
 		case len("Authorization"):
 			if is(name, "authorization") {
@@ -122,7 +134,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if hosts > 1 || lengths > 1 || codings > 1 || lengths+codings > 1 || hosts == 0 && http11 {
 		return h, refuseMalformed
 	}
-	h.plain = http11 && authorizations <= 1
+	h.plain = http11 && expects == 0 && max(authorizations, kinds, agents) <= 1
 	if codings == 1 {
 		h.length = -1
 	}

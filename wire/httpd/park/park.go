@@ -66,8 +66,8 @@ type Config struct {
 	// Streams tells which requests' handlers read the body themselves. Such a handler must not ask for PostBody, nor park.
 	Streams func(method, target []byte) bool
 
-	// NewQuick makes what is offered requests that begin with one of QuickTargets (path and query as sent) before the
-	// Handler is. Only connections in an epoll have it.
+	// NewQuick makes what is offered requests that begin with one of QuickTargets (method, path and query as sent) before
+	// the Handler is. Only connections in an epoll have it.
 	NewQuick     func() Quick
 	QuickTargets []string
 

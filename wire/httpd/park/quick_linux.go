@@ -7,16 +7,38 @@ import (
 
 // Park is Server.Park for a quick request. p is the caller's memory, extra complete header lines for the answer.
 func (q *QuickRequest) Park(p *Parked, gone Gone, extra string) {
+	q.take(p, Parked{link: q.c, gone: gone, extra: extra})
+}
+
+// Hold is Park for a request whose answer comes in a moment, whatever its client does meanwhile: it is carried out also
+// for one that has left, and a client that only sends no more gets its answer. It does not count as waiting.
+func (q *QuickRequest) Hold(p *Parked, extra string) {
+	q.take(p, Parked{link: q.c, extra: extra, held: true})
+}
+
+func (q *QuickRequest) take(p *Parked, as Parked) {
 	c, s := q.c, q.c.s
-	*p = Parked{link: c, gone: gone, extra: extra, late: s.draining.Load()}
+	*p = as
+	p.late = s.draining.Load()
 	q.taken = true
 	s.requests.Add(1)
-	s.parks.Add(1)
-	s.parked.Add(1)
+	s.counters.quickly.Add(1)
+	if p.held {
+		s.active.Add(1)
+	} else {
+		s.parks.Add(1)
+		s.parked.Add(1)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fresh, c.running = false, false
 	c.deadline.Store(0)
+	if p.held {
+		if c.parked = p; c.broken != nil {
+			c.closeLocked()
+		}
+		return
+	}
 	if c.broken != nil || s.dropped(p) {
 		c.closeLocked()
 		s.callGone([]*Parked{p})
@@ -25,8 +47,8 @@ func (q *QuickRequest) Park(p *Parked, gone Gone, extra string) {
 	c.parked = p
 }
 
-// quickBuffer is how much of a request a loop reads for Quick, in bytes: a poll with cookies and a proxy's lines fits
-// several times; what is longer goes the usual way.
+// quickBuffer is how much of a request a loop reads for Quick, in bytes: a poll or a message of a page, with cookies and a
+// proxy's lines, fits; what is longer goes the usual way.
 const quickBuffer = 4 << 10
 
 // quickly reads what came on a resting connection, which is marked as running, and offers it to Quick. It reports
@@ -56,14 +78,18 @@ func (l *loop) offer(c *eventConn, b []byte) (taken bool) {
 		return false
 	}
 	size, _, ref := endOfHead(b, 0)
-	if ref != nil || size != len(b) {
+	if ref != nil || size == 0 {
 		return false
 	}
-	h, ref := parseHead(b)
-	if ref != nil || h.length != 0 || h.close || !h.plain {
+	h, ref := parseHead(b[:size])
+	if ref != nil || h.length != int64(len(b)-size) || h.close || !h.plain {
 		return false
 	}
-	l.request = QuickRequest{Target: h.target, Host: h.host, Authorization: h.authorization, Address: c.ip, c: c}
+	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) { // to be refused the usual way
+		return false
+	}
+	l.request = QuickRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization, ContentType: h.kind, UserAgent: h.agent,
+		Body: b[size:], Address: c.ip, c: c}
 	defer func() {
 		if x := recover(); x != nil {
 			s.cfg.Log.Error("BUG: quick handler panicked", "panic", fmt.Sprint(x), "target", string(h.target), "stack", string(debug.Stack()))
@@ -80,12 +106,8 @@ func (l *loop) offer(c *eventConn, b []byte) (taken bool) {
 
 // quickTarget tells whether a request is worth offering.
 func (s *Server) quickTarget(b []byte) bool {
-	const get = "GET "
-	if len(b) < len(get) || string(b[:len(get)]) != get {
-		return false
-	}
 	for _, t := range s.cfg.QuickTargets {
-		if b := b[len(get):]; len(b) >= len(t) && string(b[:len(t)]) == t {
+		if len(b) >= len(t) && string(b[:len(t)]) == t {
 			return true
 		}
 	}

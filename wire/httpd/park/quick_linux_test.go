@@ -17,7 +17,7 @@ type picky struct {
 }
 
 func (k picky) Take(q *QuickRequest) bool {
-	k.offered <- string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization)
+	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) + " " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
 	return k.take(q)
 }
 
@@ -25,7 +25,7 @@ func (k picky) Flush() {}
 
 func pickyServer(t *testing.T, take func(*QuickRequest) bool) (*owner, chan string) {
 	offered := make(chan string, 100)
-	o := serve(t, "epoll", Config{NewQuick: func() Quick { return picky{take, offered} }, QuickTargets: []string{"/poll"}},
+	o := serve(t, "epoll", Config{NewQuick: func() Quick { return picky{take, offered} }, QuickTargets: []string{"GET /poll", "POST /send "}},
 		func(o *owner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	return o, offered
 }
@@ -44,7 +44,14 @@ func TestQuickIsOfferedOrdinaryRequestsOnly(t *testing.T) {
 		{"another method", []string{"POST /poll HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"}, 1, nil},
 		{"in two packets", []string{"GET /poll HTTP/1.1\r\nHos", "t: x\r\n\r\n"}, 1, nil},
 		{"two at once", []string{"GET /poll HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n"}, 2, nil},
-		{"with a body", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
+		{"with a body", []string{"POST /send HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\nContent-Type: text/plain\r\nUser-Agent: ua/1\r\nContent-Length: 2\r\n\r\nab"}, 1,
+			[]string{"/send of x by Basic b text/plain ua/1 ab"}},
+		{"its body in another packet", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n", "ab"}, 1, nil},
+		{"one and a half", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nabPO"}, 1, nil},
+		{"in chunks", []string{"POST /send HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"}, 1, nil},
+		{"that asks first", []string{"POST /send HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
+		{"of two types", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Type: a\r\nContent-Type: b\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
+		{"of two programs", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n"}, 1, nil},
 		{"last of its connection", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, 1, nil},
 		{"old", []string{"GET /poll HTTP/1.0\r\nHost: x\r\n\r\n"}, 1, nil},
 		{"two credentials", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"}, 1, nil},
@@ -72,7 +79,14 @@ func TestQuickIsOfferedOrdinaryRequestsOnly(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := map[bool]int{true: 400, false: 200}[c.name == "without a host"]; res.StatusCode != want {
+				want := 200
+				switch c.name {
+				case "without a host":
+					want = 400
+				case "that asks first":
+					want = 100
+				}
+				if res.StatusCode != want {
 					t.Errorf("status %d, want %d", res.StatusCode, want)
 				}
 				res.Body.Close()
@@ -108,4 +122,67 @@ func TestQuickPanics(t *testing.T) {
 		t.Errorf("%d panics counted, want 2", st.Panics)
 	}
 	until(t, "both connections to be forgotten", func() bool { return o.Stats().Open == 0 })
+}
+
+// A request that is held is answered though its client has said that it will send no more, and counts as active.
+func TestHeldIsAnsweredToAClientThatSendsNoMore(t *testing.T) {
+	held := make(chan *Parked, 1)
+	o, _ := pickyServer(t, func(q *QuickRequest) bool {
+		p := new(Parked)
+		q.Hold(p, "X-Extra: 1\r\n")
+		held <- p
+		return true
+	})
+	conn, err := net.Dial("tcp", o.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab")); err != nil {
+		t.Fatal(err)
+	}
+	p := <-held
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	c := p.link.(*eventConn)
+	until(t, "the server to notice", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.hup })
+	if st := o.Stats(); st.Active != 1 || st.Parked != 0 || st.Gone != 0 {
+		t.Errorf("%d active, %d parked, %d gone; want 1, 0, 0", st.Active, st.Parked, st.Gone)
+	}
+	if !p.Answer(200, []byte("{}")) {
+		t.Error("the answer was not taken")
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || res.StatusCode != 200 || res.Header.Get("X-Extra") != "1" {
+		t.Errorf("read %v, %v", res, err)
+	}
+	until(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
+}
+
+// A held request whose connection is reset is no longer active, and its answer goes nowhere.
+func TestHeldLosesItsConnection(t *testing.T) {
+	held := make(chan *Parked, 1)
+	o, _ := pickyServer(t, func(q *QuickRequest) bool {
+		p := new(Parked)
+		q.Hold(p, "")
+		held <- p
+		return true
+	})
+	conn, err := net.Dial("tcp", o.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab")); err != nil {
+		t.Fatal(err)
+	}
+	p := <-held
+	conn.(*net.TCPConn).SetLinger(0)
+	conn.Close()
+	c := p.link.(*eventConn)
+	until(t, "the server to notice", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.hup })
+	if p.Answer(200, []byte("{}")) {
+		t.Error("an answer was written to a connection that was reset")
+	}
+	until(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
 }

@@ -122,7 +122,7 @@ func (r *request) arrived(cfg *Config) (bool, *refusal) {
 		r.limit = int64(cfg.BodyLimit(r.head.method, r.head.target))
 	}
 	r.stream = cfg.Streams != nil && r.head.length != 0 && cfg.Streams(r.head.method, r.head.target)
-	r.head.method, r.head.target, r.head.host, r.head.authorization = nil, nil, nil, nil // they point into buf, which moves
+	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.kind, r.head.agent = nil, nil, nil, nil, nil, nil // they point into buf, which moves
 	if r.head.length > r.limit {
 		return false, refuseBodySize
 	}

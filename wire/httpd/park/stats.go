@@ -30,7 +30,7 @@ type counters struct {
 	open, parked, active, slow, bodies, pending  atomic.Int64
 	streams, passed                              atomic.Int64
 	accepted, requests, parks, answers, departed atomic.Int64
-	stuck, panics, bytesIn, bytesOut             atomic.Int64
+	stuck, panics, bytesIn, bytesOut, quickly    atomic.Int64
 	refused                                      [reasons]atomic.Int64
 }
 
@@ -45,6 +45,7 @@ type Stats struct {
 	Pending int // bytes of parked answers that sockets did not take at once, now
 
 	Accepted, Requests int64
+	Quick              int64 // of the requests, those that Quick took
 	Parks              int64 // requests parked
 	Answers            int64 // Answers that returned true
 	Gone               int64 // parked requests whose client left (or that a shutdown dropped)
@@ -67,6 +68,7 @@ func (s *Server) Stats() Stats {
 		Pending:  int(s.pending.Load()),
 		Accepted: s.accepted.Load(),
 		Requests: s.requests.Load(),
+		Quick:    s.counters.quickly.Load(),
 		Parks:    s.parks.Load(),
 		Answers:  s.answers.Load(),
 		Gone:     s.departed.Load(),

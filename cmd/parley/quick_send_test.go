@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A message that is taken on the event loop gets the answer, header lines included, that it gets from the ordinary
+// handler, which reads what names its program twice.
+func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
+	for _, args := range [][]string{nil, {"--rate-limit", "0"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			debug := l.Addr().String()
+			l.Close()
+			p := start(t, parley(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--debug-listen", debug}, args...)...))
+			at := p.serving()
+			address := strings.TrimPrefix(at, "http://")
+			ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+			queue, err := ann.call("POST", "register", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			boID := int64(0)
+			if me, err := bo.call("GET", "users/me", nil); err != nil {
+				t.Fatal(err)
+			} else {
+				boID = int64(me["user_id"].(float64))
+			}
+			changing := regexp.MustCompile(`"id":\d+`)
+			send := func(who *person, agents, credentials, form string) string {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if credentials == "" {
+					credentials = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(who.email+":"+who.key)) + "\r\n"
+				}
+				fmt.Fprintf(conn, "POST /api/v1/messages HTTP/1.1\r\nHost: %s\r\n%s%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", address, agents, credentials, len(form), form)
+				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				for _, k := range []string{"Date", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Content-Length"} { // change with time, and the id
+					if res.Header.Get(k) != "" {
+						res.Header.Set(k, "some")
+					}
+				}
+				text := new(strings.Builder)
+				res.Header.Write(text)
+				body, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fmt.Sprintln(res.StatusCode, text, changing.ReplaceAllString(string(body), `"id":N`))
+			}
+			taken := func() (n int) {
+				res, err := http.Get("http://" + debug + "/metrics")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				text, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_quick ")+1:]), "parley_http_quick %d", &n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			channel := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"quick"}, "content": {"plain text"}}
+			with := func(v url.Values, more ...string) string {
+				all := url.Values{}
+				for k, list := range v {
+					all[k] = list
+				}
+				for i := 0; i < len(more); i += 2 {
+					all.Set(more[i], more[i+1])
+				}
+				return all.Encode()
+			}
+			// The first message goes the usual way, which prepares how texts are rendered here, and follows the topic.
+			send(ann, "", "", with(channel, "content", "beginning"))
+			send(ann, "", "", with(channel, "content", "beginning"))
+			for _, c := range []struct {
+				name, form, credentials string
+				quick                   int // 0: it goes the usual way
+				want                    string
+			}{
+				{"to a channel", with(channel), "", 1, `"result":"success"`},
+				{"marked up", with(channel, "content", "**bold** *it* `code` https://example.org/?a=b&c=d :smile: 100% + ümlaut\n* list"), "", 1, `"result":"success"`},
+				{"by its number", with(channel, "to", "1"), "", 1, `"`},
+				{"as JSON", with(channel, "to", `"general"`), "", 1, `"result":"success"`},
+				{"old names", "type=channel&to=general&subject=quick&content=x", "", 1, `"result":"success"`},
+				{"to somebody", with(url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%d]", boID)}, "content": {"psst"}}), "", 1, `"result":"success"`},
+				{"to an address", with(url.Values{"type": {"private"}, "to": {`["bo@example.org"]`}, "content": {"psst"}}), "", 1, `"result":"success"`},
+				{"with a queue", with(channel, "queue_id", queue["queue_id"].(string), "local_id", "17.01", "read_by_sender", "true"), "", 1, `"result":"success"`},
+				{"with what nobody knows", with(channel, "sender", "me", "a", "b"), "", 1, `"ignored_parameters_unsupported":["a","sender"]`},
+				{"from a named client", with(channel, "client", "my bot"), "", 1, `"result":"success"`},
+				{"a poll", with(channel, "content", "/poll lunch\nyes\nno"), "", 1, `"result":"success"`},
+				{"to no channel", with(channel, "to", "nowhere"), "", 1, "STREAM_DOES_NOT_EXIST"},
+				{"to nobody", with(url.Values{"type": {"direct"}, "to": {"[999999]"}, "content": {"psst"}}), "", 1, "Invalid user ID 999999"},
+				{"a bad topic", with(channel, "topic", "a\x01b"), "", 1, "Invalid character in topic"},
+				{"a mention", with(channel, "content", "hello @**all**"), "", 1, `"result":"success"`},
+				{"a mention of somebody", with(channel, "content", "hello @**Bo**"), "", 0, `"result":"success"`},
+				{"mathematics", with(channel, "content", "$$x$$"), "", 0, `"result":"success"`},
+				{"long", with(channel, "content", strings.Repeat("word ", 600)), "", 0, `"result":"success"`},
+				{"empty", with(channel, "content", " \n"), "", 0, "Message must not be empty"},
+				{"no topic", "type=stream&to=general&content=x", "", 0, "Missing topic"},
+				{"no type", "to=general&content=x", "", 0, "Missing 'type' argument"},
+				{"another method", with(channel, "method", "DELETE"), "", 0, "Method Not Allowed"},
+				{"wrong key", with(channel), "Authorization: Basic YTpi\r\n", 0, "Malformed API key"},
+				{"somebody else's name", with(channel), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("bo@example.org:"+ann.key)) + "\r\n", 0, "Invalid API key"},
+			} {
+				before := taken()
+				quick := send(ann, "User-Agent: test/1\r\n", c.credentials, c.form)
+				if got := taken() - before; got != c.quick {
+					t.Errorf("%s: %d taken on the loop, want %d", c.name, got, c.quick)
+				}
+				ordinary := send(ann, "User-Agent: test/1\r\nUser-Agent: test/1\r\n", c.credentials, c.form)
+				if quick != ordinary {
+					t.Errorf("%s: taken on the loop\n%sby the ordinary handler\n%s", c.name, quick, ordinary)
+				}
+				if !strings.Contains(quick, c.want) {
+					t.Errorf("%s: %q is not in\n%s", c.name, c.want, quick)
+				}
+			}
+			// What was sent either way reads alike.
+			res, err := ann.call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"200"}, "num_after": {"0"}, "narrow": {`[["topic","quick"]]`}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := res["messages"].([]any)
+			if len(list) < 20 || len(list)%2 != 0 {
+				t.Fatalf("%d messages", len(list))
+			}
+			for i := 0; i < len(list); i += 2 {
+				a, b := list[i].(map[string]any), list[i+1].(map[string]any)
+				for _, k := range []string{"content", "subject", "client", "stream_id", "sender_id", "display_recipient", "flags", "is_me_message"} {
+					if fmt.Sprint(a[k]) != fmt.Sprint(b[k]) {
+						t.Errorf("%s: taken on the loop %v, by the ordinary handler %v", k, a[k], b[k])
+					}
+				}
+			}
+			p.stop()
+		})
+	}
+}
