@@ -202,6 +202,7 @@ func TestMessages(t *testing.T) {
 		{"narrow", `[{"operator":"topic","operand":7}]`, "operand is not a string"},
 		{"narrow", `[{"operator":"topic","operand":7},7]`, "Invalid narrow[1]: Value error, dict or list required"},
 		{"narrow", `[{"operator":"stream","operand":[7]}]`, "operand is not a string or integer"},
+		{"narrow", `[{"operator":"mentions","operand":[7]}]`, "operand is not a string or integer"},
 		{"narrow", `[{"operator":"pm_with","operand":7}]`, "operand is not a string or an integer list"},
 		{"narrow", `[{"operator":"dm","operand":["a@b"]}]`, "operand is not a string or an integer list"},
 		{"narrow", `[{"operator":7,"operand":"x"}]`, "operator is not a string"},

@@ -48,7 +48,7 @@ func (t Term) Canonical() string {
 }
 
 // Operators whose operand may be an ID; that of dm may be a list of them, and search wants words.
-var idOperators = []string{"channel", "id", "sender", "group-pm-with", "dm-including", "with"}
+var idOperators = []string{"channel", "id", "sender", "group-pm-with", "dm-including", "with", "mentions"}
 
 func (n *Narrow) DecodeValue(v Value) *Error {
 	list, err := v.List()
