@@ -181,7 +181,7 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		o["content"], o["content_type"] = body.Text, "text/x-markdown"
 	}
 	if m.Channel != 0 {
-		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel, int64(m.Channel)*2+1
+		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel, m.Channel.Recipient()
 	} else {
 		people := []any{}
 		for _, p := range m.People {

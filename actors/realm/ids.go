@@ -19,6 +19,9 @@ type (
 // MaxMessageID is the largest id a message may have: the protocol treats larger ones as nonexistent.
 const MaxMessageID = 2147483647
 
+// Recipient is the id of a channel as a set of recipients; those of conversations are even.
+func (c ChannelID) Recipient() int64 { return int64(c)*2 + 1 }
+
 func (u UserID) String() string    { return strconv.FormatInt(int64(u), 10) }
 func (c ChannelID) String() string { return strconv.FormatInt(int64(c), 10) }
 func (m MessageID) String() string { return strconv.FormatInt(int64(m), 10) }

@@ -196,6 +196,10 @@ func TestColorsOfSubscriptions(t *testing.T) {
 			t.Errorf("channel %d is %s, want %s", i, got, Palette[i])
 		}
 	}
+	last := s.Realm.FindChannelByName(names[len(Palette)]).ID
+	if got, want := s.Realm.SubscriptionOf(s.cy, last).Color, Palette[last.Recipient()%int64(len(Palette))]; got != want {
+		t.Errorf("with all colours in use, channel %d is %s, want %s", last, got, want)
+	}
 	do(s, s.mod, Subscribe{Channels: []Joining{{Name: "ca", Color: "#abcdef"}}})
 	if got := s.Realm.SubscriptionOf(s.mod, s.Realm.FindChannelByName("ca").ID).Color; got != "#abcdef" {
 		t.Errorf("asked for #abcdef, got %s", got)

@@ -85,7 +85,7 @@ func (r *Realm) indexActive(u *User) {
 var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
 
 // colorFor is the colour a new subscription gets: the user's old one for the channel, or the first palette entry the
-// user has not used, the ones just planned included.
+// user has not used, the ones just planned included, and when all are used the one the channel's recipient id is at.
 func (r *Realm) colorFor(u UserID, c ChannelID, planned []string) string {
 	l := r.subs.find(u)
 	if s := l.find(c); s != nil && s.Color != "" {
@@ -103,7 +103,7 @@ func (r *Realm) colorFor(u UserID, c ChannelID, planned []string) string {
 	if i := bits.TrailingZeros64(^used); i < len(Palette) {
 		return Palette[i]
 	}
-	return Palette[int(c)%len(Palette)]
+	return Palette[c.Recipient()%int64(len(Palette))]
 }
 
 // paletteBits is a bit for each colour of the palette, which has fewer than 64.
