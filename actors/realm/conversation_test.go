@@ -240,6 +240,10 @@ func TestBotOwnersAreWarned(t *testing.T) {
 	s.Later(60)
 	do(s, s.bot, WarnOwner{"nowhere"})
 	s.Hears(s.ann, "message")
+	s.Later(60)
+	do(s, s.ann, write("what is my bot doing?", NotificationBot)) // other words between the two do not stand for a warning
+	do(s, s.bot, WarnOwner{"nowhere"})
+	s.Hears(s.ann, "message")
 	do(s, s.bo, WarnOwner{"people are not bots"})
 	s.HearsNothing(s.ann, s.bo)
 }

@@ -319,15 +319,26 @@ func (c WarnOwner) Decide(t *Turn) (Done, error) {
 // ownerWarnings is the least time between two warnings about somebody's bots, in seconds (protocol).
 const ownerWarnings = 60
 
+// ownerWarning marks such a warning among what the notification bot and the owner say to each other.
+const ownerWarning = "bot warning"
+
 func (t *Turn) warnOwner(bot *User, what string) {
 	owner := t.Find(bot.BotOwner)
 	if owner == nil || !owner.Active || bot.System {
 		return
 	}
 	if talk := t.FindTalk(ascending([]UserID{owner.ID, NotificationBot})); talk != 0 {
-		if last, ok := t.by.talk[talk].ids.Max(); ok && t.Now-int64(t.message(MessageID(last)).time) < ownerWarnings {
+		warned := false
+		t.by.talk[talk].ids.eachBackward(func(id int64) bool {
+			if t.Now-int64(t.message(MessageID(id)).time) >= ownerWarnings {
+				return false
+			}
+			warned = t.extraOf(MessageID(id)).Notice == ownerWarning
+			return !warned
+		})
+		if warned {
 			return
 		}
 	}
-	t.Whisper("Your bot "+t.SilentMention(bot.ID)+" "+what, owner.ID)
+	t.Say(BotMessage{People: []UserID{owner.ID}, Text: "Your bot " + t.SilentMention(bot.ID) + " " + what, Kind: ownerWarning})
 }
