@@ -42,7 +42,7 @@ type Flag struct {
 // Flagged answers Flag and FlagNarrow.
 type Flagged struct {
 	Changed int
-	Ignored []ChannelID // messages of channels the caller has left are not marked unread; ascending
+	Ignored []ChannelID // messages of channels the caller is not subscribed to are not marked unread; ascending
 }
 
 func (c Flag) Decide(t *Turn) (Flagged, error) {
@@ -70,15 +70,17 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 		m := t.message(id)
 		row := m != nil && p.received(id, m)
 		switch {
+		case m != nil && m.channel != 0 && flag == FlagRead && !add && !t.Realm.Subscribed(me.ID, ChannelID(m.channel)):
+			if row || p.readable(id, m) {
+				left[ChannelID(m.channel)] = true
+			}
+			continue
 		case !row && flag == FlagStarred && add:
 			if m == nil || !p.readable(id, m) {
 				return Flagged{}, errMessage()
 			}
 			f.Rows.Add(int64(id))
 		case !row:
-			continue
-		case flag == FlagRead && !add && m.channel != 0 && !t.Realm.Subscribed(me.ID, ChannelID(m.channel)):
-			left[ChannelID(m.channel)] = true
 			continue
 		case have.Has(int64(id)) == add:
 			continue

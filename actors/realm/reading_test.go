@@ -177,8 +177,13 @@ func TestFlags(t *testing.T) {
 		t.Errorf("unread in a channel that was left: %+v", a)
 	}
 
-	// Starring makes a row, of what may be read.
+	// Nor is anything unread in a channel one never was in; of those one may not read, nothing is said.
 	secret := s.post(s.ann, s.private, "a", "3")
+	if a := do(s, s.cy, flag("remove", "read", one, secret)); a.Changed != 0 || !slices.Equal(a.Ignored, []ChannelID{s.public}) {
+		t.Errorf("unread in a channel one never was in: %+v", a)
+	}
+
+	// Starring makes a row, of what may be read.
 	refused(s, s.cy, flag("add", "starred", one, secret), "Invalid message(s)")
 	refused(s, s.cy, flag("add", "starred", 9999), "Invalid message(s)")
 	if a := do(s, s.cy, flag("add", "collapsed", one)); a.Changed != 0 {
