@@ -51,14 +51,14 @@ func ignored(a Answer, op, flag string, channels []realm.ChannelID) {
 }
 
 type setFlagsNarrowForm struct {
-	Anchor        form.Anchor  `form:"anchor"`
-	Date          form.Instant `form:"anchor_date"`
-	IncludeAnchor bool         `form:"include_anchor,default=true"`
-	Before        int64        `form:"num_before,required,min=0"`
-	After         int64        `form:"num_after,required,min=0"`
-	Narrow        form.Narrow  `form:"narrow,required"`
-	Op            string       `form:"op,required"`
-	Flag          string       `form:"flag,required"`
+	Anchor        form.Anchor      `form:"anchor"`
+	Date          form.Opt[string] `form:"anchor_date"`
+	IncludeAnchor bool             `form:"include_anchor,default=true"`
+	Before        int64            `form:"num_before,required,min=0"`
+	After         int64            `form:"num_after,required,min=0"`
+	Narrow        form.Narrow      `form:"narrow,required"`
+	Op            string           `form:"op,required"`
+	Flag          string           `form:"flag,required"`
 }
 
 func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {

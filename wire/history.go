@@ -23,7 +23,7 @@ const seenAView = 500
 
 type getMessagesForm struct {
 	Anchor        form.Anchor       `form:"anchor"`
-	Date          form.Instant      `form:"anchor_date"`
+	Date          form.Opt[string]  `form:"anchor_date"`
 	IncludeAnchor form.Opt[bool]    `form:"include_anchor"`
 	Before        form.Opt[int64]   `form:"num_before,min=0"`
 	After         form.Opt[int64]   `form:"num_after,min=0"`

@@ -22,8 +22,8 @@ func narrowTerms(n form.Narrow) ([]realm.Term, string) {
 	return terms, words
 }
 
-// realmAnchor is an anchor in the realm's terms.
-func realmAnchor(a form.Anchor, date form.Instant) (realm.Anchor, error) {
+// realmAnchor is an anchor in the realm's terms. The date is looked at only if it is the anchor.
+func realmAnchor(a form.Anchor, date form.Opt[string]) (realm.Anchor, error) {
 	switch a.Kind {
 	case form.AnchorNewest:
 		return realm.Anchor{Kind: realm.AnchorNewest}, nil
@@ -35,7 +35,11 @@ func realmAnchor(a form.Anchor, date form.Instant) (realm.Anchor, error) {
 		if !date.Set {
 			return realm.Anchor{}, form.Missing("anchor_date")
 		}
-		return realm.Anchor{Kind: realm.AnchorDate, Time: date.Unix}, nil
+		var at form.Instant
+		if err := at.DecodeParam(date.Value, ""); err != nil {
+			return realm.Anchor{}, err.Named("anchor_date")
+		}
+		return realm.Anchor{Kind: realm.AnchorDate, Time: at.Unix}, nil
 	case form.AnchorID:
 		return realm.Anchor{ID: a.ID}, nil
 	}

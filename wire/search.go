@@ -195,7 +195,11 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 	}
 	messages := obj{}
 	err = read(c, ids, func(m *realm.Seen, body realm.Body) {
-		content, subject := s.match(Client{}.Topic(m.Topic), body)
+		topic := m.Topic // of a direct message, none: not the empty one
+		if m.Channel != 0 {
+			topic = Client{}.Topic(topic)
+		}
+		content, subject := s.match(topic, body)
 		messages[m.ID.String()] = obj{"match_content": content, "match_subject": subject}
 	})
 	if err != nil {
