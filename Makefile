@@ -33,7 +33,7 @@ conform: build ## acceptance checks, contract crawler and real clients against b
 	wire/contract/clients/run
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats
-	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 60m
+	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
 upgrades: ## replace a loaded server UPGRADES times (100) by its successor, as it is and with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestUpgradeIsNotNoticed$$' -count=1 -v -timeout 60m

@@ -136,7 +136,7 @@ func held(message any) (kind string, user realm.UserID) {
 		return "clock", 0
 	case through:
 		return "acknowledgements", 0
-	case step, savedRows, written, finish:
+	case step, savedRows, written, finish, save:
 		return "snapshot", 0
 	}
 	return "", 0

@@ -307,15 +307,29 @@ func (h *House) find(id realm.ID) *handle {
 	return h.realms[id]
 }
 
+// Save writes a snapshot of every realm while turns go on, so that a Close soon after has little left to write.
+func (h *House) Save(ctx context.Context) error {
+	return h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, save{done}) })
+}
+
 // Close lets pending turns reach the disk, writes a last snapshot of every realm, and stops the actors.
 func (h *House) Close(ctx context.Context) error {
 	close(h.stop)
 	h.stopped.Wait()
+	if err := h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, finish{done}) }); err != nil {
+		return err
+	}
+	h.stage.end()
+	return nil
+}
+
+// all asks every realm for something and waits until each has said that it is done.
+func (h *House) all(ctx context.Context, ask func(*handle, chan error)) error {
 	var all []chan error
 	h.eachRealm(func(r *handle) {
 		done := make(chan error, 1)
 		all = append(all, done)
-		h.stage.send(r.pid, finish{done})
+		ask(r, done)
 	})
 	for _, c := range all {
 		select {
@@ -327,7 +341,6 @@ func (h *House) Close(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	h.stage.end()
 	return nil
 }
 

@@ -186,3 +186,26 @@ func TestNobodySpeaksFasterThanIsHeard(t *testing.T) {
 		endHouse(t, h)
 	})
 }
+
+// After Save there is nothing left to write, and what was done before it needs no replay.
+func TestSave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		ann := found(t, h, "ann")[0]
+		must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
+		for range 2 { // the second finds nothing to do
+			if err := h.Save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := h.Metrics.Snapshots.Load(); n != 1 {
+			t.Errorf("%d snapshots", n)
+		}
+		_, last, rows, err := d.Claim(1)
+		if err != nil || rows != last || last == 0 {
+			t.Errorf("rows at %d of %d: %v", rows, last, err)
+		}
+		endHouse(t, h)
+	})
+}

@@ -39,6 +39,7 @@ type (
 		heard realm.Seq // newest number the shard had heard of
 	}
 	finish struct{ done chan error }
+	save   struct{ done chan error } // done gets nil when the rows are at most as old as a snapshot takes
 )
 
 // realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
@@ -60,6 +61,7 @@ type realmActor struct {
 	grown    int64              // journal bytes since the last snapshot
 	last     time.Time
 	finished []chan error
+	saving   []chan error
 }
 
 // pending is what may leave when everything up to seq is on disk.
@@ -225,6 +227,8 @@ func (a *realmActor) receive(message any) {
 		a.written(m)
 	case finish:
 		a.finish(m)
+	case save:
+		a.save(m)
 	}
 }
 
@@ -431,7 +435,23 @@ func (a *realmActor) written(m written) {
 	}
 	a.h.Metrics.Snapshots.Add(1)
 	a.handle.saved.Store(a.h.now().Unix())
+	for _, done := range a.saving {
+		done <- nil
+	}
+	a.saving = nil
 	a.finishing()
+}
+
+// save writes a snapshot, unless one is under way or there is nothing to write.
+func (a *realmActor) save(m save) {
+	if a.grown > 0 {
+		a.snapshot()
+	}
+	if a.cut == nil && a.rows == nil {
+		m.done <- nil
+		return
+	}
+	a.saving = append(a.saving, m.done)
 }
 
 // finish writes a last snapshot so that the next start has nothing to replay.

@@ -336,7 +336,7 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 		add("seen_p50", "ms", d.Seen.P50, false, p50s)
 		add("seen_p99", "ms", d.Seen.P99, false, p99s)
 		add("bytes_per_delivery", "B", d.Bytes, false, nil)
-		if r.srv.pid != 0 && p.Kill == 0 {
+		if r.srv.pid != 0 && !p.replaces() {
 			// CPU is counted by the kernel whoever waits for whom: the generator's load is no reason to doubt it.
 			r.result.add(Figure{Name: p.Name + ".cpu_per_delivery", Unit: "us", Value: d.Delivery})
 		}
@@ -354,8 +354,11 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 		add(kindNames[k]+"_p50", "ms", kd.Latency.P50, false, nil)
 		add(kindNames[k]+"_p99", "ms", kd.Latency.P99, false, nil)
 	}
-	if r.srv.pid != 0 && p.Kill == 0 {
+	if r.srv.pid != 0 && !p.replaces() {
 		r.result.add(Figure{Name: p.Name + ".server_cores", Unit: "cores", Value: d.CPU})
 	}
 	r.result.add(Figure{Name: p.Name + ".errors", Unit: "%", Value: d.Errors})
+	if p.Upgrade > 0 {
+		r.upgradeFigures(p, m)
+	}
 }

@@ -280,6 +280,9 @@ func (r *run) phase(p *Phase) error {
 	if p.Kill > 0 {
 		r.planKill(p)
 	}
+	if p.Upgrade > 0 {
+		r.planUpgrade(p)
+	}
 	switch {
 	case r.opt.steps != nil:
 		err = r.replay()
@@ -302,7 +305,7 @@ func (r *run) phase(p *Phase) error {
 	m.end = loop.Now()
 	rolling = false
 	r.charge(m, before)
-	if p.Kill > 0 {
+	if p.replaces() {
 		m.cpu = 0 // of two processes, and the first one's went with it
 	}
 	r.rates[p.Name] = float64(m.delivered) / (m.end - m.begin).Seconds()

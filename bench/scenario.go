@@ -48,7 +48,12 @@ type Phase struct {
 	Burst int                `json:"burst,omitempty"`   // all at once, that many; what is not answered after Seconds is given up
 	Kill  float64            `json:"kill,omitempty"`    // kill -9 and restart the server after that many seconds
 	Warm  bool               `json:"warm,omitempty"`    // not reported
+	// Upgrade has the server replaced by its successor after that many seconds.
+	Upgrade float64 `json:"upgrade,omitempty"`
 }
+
+// replaces reports whether another process serves at the phase's end than at its begin.
+func (p *Phase) replaces() bool { return p.Kill > 0 || p.Upgrade > 0 }
 
 // A Gate is what a run must stay inside for hunt to call it good.
 type Gate struct {
@@ -102,6 +107,10 @@ func Scenarios() map[string]Scenario {
 	add("restart-herd", "kill -9 while messages flow; every poller comes back to its own queue", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 19000, 20, 1, 0, msg
 		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
+	})
+	add("upgrade", "a successor takes over while messages flow: the longest waits of senders and pollers, and what failed", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 5000, 500, 1, 0, msg
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50}, {Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
 	})
 	add("presence", "everybody tells once a minute that they are here", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample = 10000, 0, 4, 0

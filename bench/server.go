@@ -28,6 +28,7 @@ type server struct {
 	version string
 
 	cmd     *exec.Cmd
+	heir    int // process id of the successor after an upgrade, which is not our child
 	exe     string
 	args    []string
 	dir     string // temporary data directory, removed at the end
@@ -157,6 +158,9 @@ func (s *server) kill9() error {
 	if s.cmd == nil {
 		return errors.New("only a server started with --self can be killed")
 	}
+	if s.heir != 0 {
+		return errors.New("a successor is not killed")
+	}
 	if err := s.cmd.Process.Kill(); err != nil {
 		return err
 	}
@@ -174,6 +178,9 @@ func (s *server) restart() error {
 }
 
 func (s *server) terminate() error {
+	if s.heir != 0 {
+		return errors.New("a successor is not restarted")
+	}
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.died:
@@ -190,6 +197,9 @@ func (s *server) close() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill()
 		<-s.died
+	}
+	if s.heir != 0 {
+		syscall.Kill(s.heir, syscall.SIGKILL)
 	}
 	if s.dir != "" {
 		os.RemoveAll(s.dir)

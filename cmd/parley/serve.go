@@ -37,6 +37,10 @@ import (
 // beside what polls and sends allocate and drop: at Go's 100 a seventh of the processor went into collecting.
 const collectAt = 300
 
+// settling is how long after its start a successor gives the memory back that only starting needed: a collection of
+// everything would take half of a small machine from those who all come at once.
+const settling = 2 * time.Second
+
 // patience is how long a stopping server waits for what is in flight.
 const patience = 15 * time.Second
 
@@ -166,6 +170,7 @@ func serve(args []string) error {
 	parkConfig := c.park()
 	parkConfig.OnDrain, parkConfig.Late, parkConfig.TLS = house.Drain, true, tlsConfig
 	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
+	succession.save = house.Save
 	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
@@ -193,7 +198,12 @@ func serve(args []string) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
-	debug.FreeOSMemory() // what starting needed is garbage now: give it back before the long part begins
+	// What starting needed is garbage now: give it back before the long part begins, but those who wait come first.
+	if heir {
+		defer time.AfterFunc(settling, debug.FreeOSMemory).Stop()
+	} else {
+		debug.FreeOSMemory()
+	}
 	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = untilStopped(log, stop, succession, failed)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +22,8 @@ import (
 
 // A restart nobody notices: on SIGHUP, or `parley upgrade`, a server starts the program file anew and hands it the
 // listening sockets. The successor reads its configuration, and only then asks its predecessor to yield; if it never
-// comes that far, the predecessor just goes on. A server that yields answers its waiting polls, finishes what is in
-// flight, gives its connections to the successor, writes a last snapshot and lets go of the data directory, for which
+// comes that far, the predecessor just goes on. A server that yields writes a snapshot, then stops: it answers its waiting polls, finishes what is in
+// flight, gives its connections to the successor, writes what has changed since and lets go of the data directory, for which
 // the successor waits. Whoever connects or asks meanwhile waits in the successor's room. Queues live in the data
 // directory, so no client registers anew.
 
@@ -37,6 +38,9 @@ const (
 	// retirement is how long a server that yields goes on with every answer ending its connection, if it has connections
 	// that cannot be given to the successor (TLS): those in use are then gone before those at rest are closed.
 	retirement = 300 * time.Millisecond
+	// savePatience is how long a successor is kept waiting for a snapshot before this process stops. One that takes longer
+	// goes on, and what follows waits for it.
+	savePatience = 10 * time.Second
 	// lockPause is between two looks at the directory's lock.
 	lockPause = 2 * time.Millisecond
 	// upgradePatience is how long `parley upgrade` waits for the successor to serve.
@@ -48,6 +52,7 @@ type succession struct {
 	log       *slog.Logger
 	listeners []net.Listener
 	program   string
+	save      func(context.Context) error
 	yield     chan struct{} // gets one value when the successor is ready to take over
 	yielding  bool          // of the goroutine that serves
 
@@ -96,6 +101,14 @@ func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 		s.passage = nil
 	}
 	s.mu.Unlock()
+	if heir != 0 && s.save != nil {
+		// While this process still serves: what it writes when it stops, everybody waits for.
+		ctx, cancel := context.WithTimeout(r.Context(), savePatience)
+		if err := s.save(ctx); err != nil {
+			s.log.Warn("snapshot before the successor takes over", "error", err)
+		}
+		cancel()
+	}
 	if heir == 0 {
 		http.Error(w, "no successor was started", http.StatusConflict)
 		return
