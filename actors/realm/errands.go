@@ -43,10 +43,10 @@ const LinkHere = "{link}"
 // Limits of what waits to leave an organization. Beyond them new errands are dropped and logged: what is behind so far
 // will hardly be of use, and memory must not grow with somebody else's outage.
 const (
-	maxLetters       = 10_000 // a few hundred bytes each
-	maxServiceCalls  = 1000
+	MaxLetters       = 10_000 // a few hundred bytes each
+	MaxServiceCalls  = 1000
 	maxCallsOfOneBot = 100
-	maxPushes        = 20_000 // about a hundred bytes each
+	MaxPushes        = 20_000 // about a hundred bytes each
 	// maxShown is how many of one user's messages are remembered as shown on his devices, the newest: what is older he
 	// has cleared away himself.
 	maxShown = 1000
@@ -102,12 +102,12 @@ func (t *Turn) errand(list []Errand) {
 	kinds, bots := map[ErrandKind]int{}, map[UserID]int{}
 	f := &ErrandsAdded{}
 	for _, e := range list {
-		limit := maxPushes
+		limit := MaxPushes
 		switch e.Kind {
 		case LetterErrand:
-			limit = maxLetters
+			limit = MaxLetters
 		case ServiceErrand:
-			limit = maxServiceCalls
+			limit = MaxServiceCalls
 		}
 		if n.kinds[e.Kind]+kinds[e.Kind] >= limit || e.Kind == ServiceErrand && n.bots[e.User]+bots[e.User] >= maxCallsOfOneBot {
 			f.Dropped++

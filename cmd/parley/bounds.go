@@ -12,6 +12,7 @@ import (
 	"parley/snapshot"
 	"parley/snapshot/search"
 	"parley/wire"
+	"parley/wire/courier"
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
@@ -25,6 +26,7 @@ type watched struct {
 	library   *search.Library
 	passwords *httpd.Passwords
 	exports   *exporter
+	outside   *courier.Courier
 }
 
 // bound is the limit of something that could grow: a mailbox, a queue, a cache, what a client sends.
@@ -48,6 +50,11 @@ type meterReading struct {
 
 func fixed(n int64) func(*meterReading) int64 { return func(*meterReading) int64 { return n } }
 
+// errandsOf is how many errands of a kind wait.
+func errandsOf(kind realm.ErrandKind) func(*meterReading) int64 {
+	return func(r *meterReading) int64 { return r.w.outside.Waiting()[kind] }
+}
+
 func largest[K comparable](m map[K]int64) int64 {
 	return slices.Max(append(slices.Collect(maps.Values(m)), 0))
 }
@@ -66,6 +73,7 @@ var bounds = []bound{
 	{"json_depth", "lists and objects inside each other in a parameter", "400", fixed(form.MaxJSONDepth), nil, nil},
 	{"json_values", "JSON values in a parameter", "400", fixed(form.MaxJSONValues), nil, nil},
 	{"heavy_requests", "requests with bodies over 64 kB being handled", "they wait", fixed(httpd.MaxHeavy), func(r *meterReading) int64 { return r.w.server.Heavy() }, nil},
+	{"heavy_waiting", "such requests waiting for it", "503", fixed(httpd.MaxHeavyWaiting), func(r *meterReading) int64 { n, _ := r.w.server.HeavyWaiting(); return n }, func(r *meterReading) int64 { _, n := r.w.server.HeavyWaiting(); return n }},
 	{"callers", "callers whose rate is remembered, of each kind", "the oldest, then any, are forgotten", fixed(httpd.MaxTracked), func(r *meterReading) int64 { return r.w.server.Tracked() }, nil},
 	{"passwords", "passwords being hashed or waiting for it", "429", fixed(httpd.MaxPasswords), func(r *meterReading) int64 { return r.w.passwords.Waiting() }, nil},
 	{"commands", "commands and reads waiting in the fullest organization's mailbox or for the disk", "503", fixed(actors.MaxInFlight), func(r *meterReading) int64 { return largest(r.realm.InFlight) }, func(r *meterReading) int64 { return r.w.house.Metrics.Busy.Load() }},
@@ -79,6 +87,10 @@ var bounds = []bound{
 	{"journal_bytes", "bytes of the longest journal behind its snapshot", "a snapshot is written, while it grows on", fixed(actors.SnapshotBytes), func(r *meterReading) int64 { return largest(r.store.Journal) }, func(r *meterReading) int64 { return r.w.house.Metrics.Snapshots.Load() }},
 	{"store_cache_bytes", "bytes of the store's blocks in memory", "the ones not read for longest leave", fixed(snapshot.DefaultCache), func(r *meterReading) int64 { return r.store.Cache }, nil},
 	{"search_queue", "texts of one organization waiting to be indexed", "dropped, and found again by comparing with the disk", fixed(search.MaxQueued), func(r *meterReading) int64 { return r.w.library.Queued() }, nil},
+	{"search_held", "of these, texts in memory", "the others are read from the disk again", fixed(search.MaxHeld), func(r *meterReading) int64 { return r.w.library.Held() }, nil},
+	{"letters", "letters of one organization waiting to be sent", "dropped and logged", fixed(realm.MaxLetters), errandsOf(realm.LetterErrand), nil},
+	{"service_calls", "calls of one organization's bots' services waiting; one bot may have a tenth", "dropped and logged", fixed(realm.MaxServiceCalls), errandsOf(realm.ServiceErrand), nil},
+	{"pushes", "notifications of one organization's users waiting for their devices", "dropped and logged", fixed(realm.MaxPushes), errandsOf(realm.PushErrand), nil},
 	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *meterReading) int64 { return r.w.house.Renderer.Fetching() }, nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
 }

@@ -181,7 +181,7 @@ func serve(args []string) error {
 	}
 	closeMeters := func() error { return nil }
 	if c.Debug != "" {
-		closeMeters, err = serveMeters(c.Debug, &watched{house, store, server, library, passwords, exports})
+		closeMeters, err = serveMeters(c.Debug, &watched{house, store, server, library, passwords, exports, outside})
 		if err != nil {
 			return errors.Join(err, store.Close())
 		}

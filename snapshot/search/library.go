@@ -598,3 +598,14 @@ func (l *Library) Queued() int64 {
 	}
 	return int64(n)
 }
+
+// Held is how many texts of one organization wait in memory, at most of all.
+func (l *Library) Held() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, s := range l.shelves {
+		n = max(n, s.held)
+	}
+	return int64(n)
+}

@@ -145,6 +145,23 @@ func (c *Courier) take(id realm.ID, site wire.Site, list []realm.Errand) {
 	}
 }
 
+// Waiting is how many errands of one organization are not done yet, at most of all, by kind.
+func (c *Courier) Waiting() map[realm.ErrandKind]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	type part struct {
+		realm realm.ID
+		kind  realm.ErrandKind
+	}
+	parts, out := map[part]int64{}, map[realm.ErrandKind]int64{}
+	for k, q := range c.lanes {
+		p := part{k.realm, k.kind}
+		parts[p] += int64(len(q.ids))
+		out[k.kind] = max(out[k.kind], parts[p])
+	}
+	return out
+}
+
 // start has a lane go on. The caller holds mu.
 func (c *Courier) start(k lane, q *queue) {
 	q.timer = nil

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -52,6 +53,8 @@ type Server struct {
 
 	users, visitors, logins *limiter // nil: off
 	heavy                   chan struct{}
+	heavyWaiting            atomic.Int64
+	heavyRefused            atomic.Int64
 }
 
 // route is all endpoints of one shape of path.
@@ -182,15 +185,38 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ct
 // Stats are the connection layer's counters.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
 
-// Requests with bodies above heavyBody bytes are handled MaxHeavy at a time, the others wait with their bodies: a list of
-// numbers in JSON takes some fifty times its size while it is decoded.
+// Requests with bodies above heavyBody bytes are handled MaxHeavy at a time, MaxHeavyWaiting others wait with their bodies,
+// and more are refused: a list of numbers in JSON takes some fifty times its size while it is decoded. What waits is a
+// quarter of the bodies there may be in memory, and seconds of work.
 const (
-	heavyBody = 64 << 10
-	MaxHeavy  = 4
+	heavyBody       = 64 << 10
+	MaxHeavy        = 4
+	MaxHeavyWaiting = 256
 )
 
 // Heavy is how many of them are being handled.
 func (s *Server) Heavy() int64 { return int64(len(s.heavy)) }
+
+// HeavyWaiting is how many of them wait, and how many were refused so far.
+func (s *Server) HeavyWaiting() (waiting, refused int64) {
+	return s.heavyWaiting.Load(), s.heavyRefused.Load()
+}
+
+// lift waits until one more heavy request may be handled; false: too many wait already.
+func (s *Server) lift() bool {
+	select {
+	case s.heavy <- struct{}{}:
+		return true
+	default:
+	}
+	defer s.heavyWaiting.Add(-1)
+	if s.heavyWaiting.Add(1) > MaxHeavyWaiting {
+		s.heavyRefused.Add(1)
+		return false
+	}
+	s.heavy <- struct{}{}
+	return true
+}
 
 // Bounds is the connection layer's configuration as it is in force.
 func (s *Server) Bounds() park.Config { return s.park.Config() }
@@ -369,7 +395,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		return s.park.Park(ctx, gone)
 	}
 	if !ctx.Request.IsBodyStream() && len(ctx.PostBody()) > heavyBody {
-		s.heavy <- struct{}{}
+		if !s.lift() {
+			s.fail(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
+			return
+		}
 		defer func() { <-s.heavy }()
 	}
 	a, err = e.Run(c)
