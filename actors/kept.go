@@ -3,6 +3,7 @@ package actors
 import (
 	"math"
 	"reflect"
+	"slices"
 
 	"parley/actors/realm"
 )
@@ -65,16 +66,17 @@ func (k *kept) drop(n int, m *Metrics) {
 }
 
 func (a *realmActor) keep(t realm.Told) {
-	var notices []realm.Notice
-	for _, n := range t.Notices {
-		if n.Event.EventType() != "" {
-			notices = append(notices, n)
-		}
+	notices := t.Notices
+	if slices.ContainsFunc(notices, unheard) {
+		notices = slices.DeleteFunc(slices.Clone(notices), unheard)
 	}
 	if len(notices) > 0 {
 		a.kept.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.h.Metrics)
 	}
 }
+
+// unheard notices are for the sessions, not for clients.
+func unheard(n realm.Notice) bool { return n.Event.EventType() == "" }
 
 // through drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
 // says nothing of that queue.

@@ -48,6 +48,7 @@ type realmActor struct {
 	handle *handle
 	r      *realm.Realm
 	epoch  uint64
+	moment realm.Moment // of its turns, but for the time
 
 	durable realm.Seq
 	pending []pending // in order of seq
@@ -281,7 +282,11 @@ func (a *realmActor) turn(m *ask) (p pending) {
 			p.answer = answer{err: errInternal}
 		}
 	}()
-	moment := a.h.moment(a.handle)
+	if a.moment.Token == nil {
+		a.moment = a.h.moment(a.handle)
+	}
+	moment := a.moment
+	moment.Now, moment.Pushes = a.h.now().Unix(), a.h.pushes.Load()
 	a.r.Clock(moment.Now)
 	v, facts, told, err := realm.Play(a.r, m.caller, moment, decide)
 	p.answer, p.told = answer{v, err}, told

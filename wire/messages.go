@@ -183,11 +183,7 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 	if m.Channel != 0 {
 		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel, m.Channel.Recipient()
 	} else {
-		people := []any{}
-		for _, p := range m.People {
-			people = append(people, obj{"id": p.ID, "email": apiEmail(p, s), "full_name": p.Name, "is_mirror_dummy": false})
-		}
-		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", people, int64(m.Talk)*2, ""
+		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", personObjects(m.People, s), int64(m.Talk)*2, ""
 	}
 	if m.Edited != 0 {
 		o["last_edit_timestamp"] = m.Edited
@@ -196,6 +192,14 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		o["last_moved_timestamp"] = m.Moved
 	}
 	return o
+}
+
+func personObjects(people []realm.PersonInfo, s Site) []any {
+	out := []any{}
+	for _, p := range people {
+		out = append(out, obj{"id": p.ID, "email": apiEmail(p, s), "full_name": p.Name, "is_mirror_dummy": false})
+	}
+	return out
 }
 
 func topicLinks(links []realm.TopicLink) []any {
@@ -234,21 +238,4 @@ func flagNames(f realm.Flags) []string {
 		out = append(out, "wildcard_mentioned")
 	}
 	return out
-}
-
-// encodeMessageEvent is a message event up to its id; nil if the text has been erased since.
-func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx Context, local string) []byte {
-	var body realm.Body
-	if e.Message.Body != nil {
-		body = *e.Message.Body
-	} else if b, ok := ctx.Texts.Text(ctx.Realm, e.Message.Ref); ok {
-		body = b
-	} else {
-		return nil
-	}
-	o := obj{"type": "message", "message": messageObject(&e.Message, body, v.client, ctx.Site, v.unknown), "flags": flagNames(v.flags)}
-	if local != "" {
-		o["local_message_id"] = local
-	}
-	return open(encode(o))
 }

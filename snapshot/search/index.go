@@ -54,6 +54,7 @@ type Index struct {
 	analysis *bleve.AnalysisQueue
 	at       []byte // as written last
 	written  bool   // since it was opened
+	pace     func() // is called now and then while texts are written; it may take its time
 
 	mu       sync.Mutex
 	segments map[uint64]*segment // what searching needs of each, by the segment's own id
@@ -75,7 +76,7 @@ func Open(dir string) (*Index, error) {
 }
 
 func open(dir string) (*Index, error) {
-	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}}
+	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}, pace: func() {}}
 	var err error
 	config := map[string]any{"path": dir, "bolt_timeout": "5s", "numSnapshotsToKeep": 1, "unsafe_batch": true,
 		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": gather}}
@@ -137,8 +138,7 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		options := bleve.IndexField | bleve.SkipFreqNorm
 		doc.AddField(document.NewTextFieldCustom(fieldText, nil, []byte(d.Text), options, analyzer{}))
 		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, binary.BigEndian.AppendUint16(nil, d.Ref.Version), options, nil))
-		doc.AddIDField()
-		b.Update(doc)
+		b.Update(paced{doc, x.pace})
 	}
 	x.at, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true
 	b.SetInternal(standsAt, x.at)
@@ -146,6 +146,18 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		return fmt.Errorf("write search index: %w", err)
 	}
 	return nil
+}
+
+// paced is a document that lets others have their turn whenever it is looked at: a segment of thousands is made in one
+// go otherwise, and on two processors whoever sends meanwhile would wait for a tenth of a second.
+type paced struct {
+	*document.Document
+	pace func()
+}
+
+func (p paced) VisitFields(visitor bleve.FieldVisitor) {
+	p.pace()
+	p.Document.VisitFields(visitor)
 }
 
 // docID is a message's id as the library wants it: text that sorts like the number.

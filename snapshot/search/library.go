@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley/actors/realm"
@@ -33,8 +35,11 @@ const (
 	// search wakes the writer.
 	nap = time.Second
 	// leisure is how many times as long the writer rests as it wrote: while nobody searches, indexing takes a quarter of a
-	// core at most from those who send.
+	// core at most from those who send. stretch is after how long it rests also in the middle of a batch.
 	leisure = 3
+	stretch = time.Millisecond
+	// maxStretch is what counts of a stretch at most: one that the machine made long is not to be paid back.
+	maxStretch = 10 * time.Millisecond
 	// standEvery is how often the number is written when no text came: a start then need not read far back.
 	standEvery = time.Minute
 )
@@ -58,7 +63,9 @@ type Library struct {
 	mu      sync.Mutex // guards shelves and everything in them but the index itself
 	shelves map[realm.ID]*shelf
 	wake    chan struct{}
-	hurry   bool // somebody waits
+	hurry   bool         // somebody waits
+	began   atomic.Int64 // when the writer began to write, or rested last, Unix nanoseconds; 0: it is at leisure anyway
+	rested  atomic.Int64 // nanoseconds it has rested within a batch
 	stop    chan struct{}
 	stopped chan struct{}
 }
@@ -111,6 +118,7 @@ func (l *Library) Attach(id realm.ID, last, rows realm.Seq) error {
 	if err != nil {
 		return err
 	}
+	x.pace = l.pace
 	at, err := x.At()
 	if err != nil {
 		return errors.Join(err, x.Close())
@@ -226,6 +234,8 @@ func (l *Library) work() {
 			stopping = true
 		}
 		began, more := time.Now(), false
+		l.began.Store(began.UnixNano())
+		l.rested.Store(0)
 		l.eachShelf(func(s *shelf) {
 			for l.catchUp(s) {
 				if more = true; !stopping {
@@ -240,8 +250,40 @@ func (l *Library) work() {
 		if more {
 			l.signal()
 		}
-		l.rest(max(leisure*time.Since(began), nap))
+		l.began.Store(0)
+		rested := time.Duration(l.rested.Load())
+		l.rest(max(leisure*(time.Since(began)-rested)-rested, nap))
 	}
+}
+
+// pace rests in the middle of a batch, as long as nobody waits for it. Of the goroutines that make a segment one works at
+// a time.
+func (l *Library) pace() {
+	began := l.began.Load()
+	if began == 0 {
+		return
+	}
+	now := time.Now()
+	worked := now.Sub(time.Unix(0, began))
+	if worked < stretch {
+		return
+	}
+	l.mu.Lock()
+	hurry := l.hurry
+	l.mu.Unlock()
+	select {
+	case <-l.stop:
+		hurry = true
+	default:
+	}
+	if hurry {
+		runtime.Gosched()
+	} else {
+		time.Sleep(leisure * min(worked, maxStretch))
+	}
+	after := time.Now()
+	l.rested.Add(int64(after.Sub(now)))
+	l.began.Store(after.UnixNano())
 }
 
 // rest lets texts gather unless somebody waits for them.

@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+
+	"parley/actors/realm"
+)
+
+// encodeMessageEvent is a message event up to its id; nil if the text has been erased since.
+func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx Context, local string) []byte {
+	var body realm.Body
+	if e.Message.Body != nil {
+		body = *e.Message.Body
+	} else if b, ok := ctx.Texts.Text(ctx.Realm, e.Message.Ref); ok {
+		body = b
+	} else {
+		return nil
+	}
+	buffer := buffers.Get().(*[]byte)
+	b := append((*buffer)[:0], `{"flags":`...)
+	b = appendList(b, flagNames(v.flags), appendString)
+	if local != "" {
+		b = appendString(append(b, `,"local_message_id":`...), local)
+	}
+	b = appendMessage(append(b, `,"message":`...), &e.Message, body, v.client, ctx.Site, v.unknown)
+	b = append(b, `,"type":"message"`...)
+	out := bytes.Clone(b)
+	*buffer = b
+	if cap(b) <= 1<<20 { // a rare giant must not stay in the pool
+		buffers.Put(buffer)
+	}
+	return out
+}
+
+// appendMessage writes what encode makes of messageObject, byte for byte, without making the object: of all there is to
+// encode this comes most often.
+func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) []byte {
+	sender, name := apiEmail(m.Sender, s), m.Sender.Name
+	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
+	if unknown {
+		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, unknownAvatar
+	}
+	content, kind := body.HTML, "text/html"
+	if !c.Markdown {
+		content, kind = body.Text, "text/x-markdown"
+	}
+	b = appendJSON(append(b, `{"avatar_url":`...), avatar)
+	b = appendString(append(b, `,"client":`...), m.Client)
+	b = appendString(append(b, `,"content":`...), content)
+	b = appendString(append(b, `,"content_type":`...), kind)
+	b = append(b, `,"display_recipient":`...)
+	recipient, subject, of := int64(m.Talk)*2, "", "private"
+	if m.Channel != 0 {
+		b = appendString(b, m.ChannelName)
+		recipient, subject, of = int64(m.Channel)*2+1, c.Topic(m.Topic), "stream"
+	} else {
+		b = appendJSON(b, personObjects(m.People, s))
+	}
+	b = strconv.AppendInt(append(b, `,"id":`...), int64(m.ID), 10)
+	b = strconv.AppendBool(append(b, `,"is_me_message":`...), m.Me)
+	if m.Edited != 0 {
+		b = strconv.AppendInt(append(b, `,"last_edit_timestamp":`...), m.Edited, 10)
+	}
+	if m.Moved != 0 {
+		b = strconv.AppendInt(append(b, `,"last_moved_timestamp":`...), m.Moved, 10)
+	}
+	b = append(b, `,"reactions":`...)
+	if len(m.Reactions) > 0 {
+		b = appendJSON(b, reactionObjects(m.Reactions))
+	} else {
+		b = append(b, "[]"...)
+	}
+	b = strconv.AppendInt(append(b, `,"recipient_id":`...), recipient, 10)
+	b = appendString(append(b, `,"sender_email":`...), sender)
+	b = appendString(append(b, `,"sender_full_name":`...), name)
+	b = strconv.AppendInt(append(b, `,"sender_id":`...), int64(m.Sender.ID), 10)
+	b = appendString(append(b, `,"sender_realm_str":`...), s.Name)
+	if m.Channel != 0 {
+		b = strconv.AppendInt(append(b, `,"stream_id":`...), int64(m.Channel), 10)
+	}
+	b = appendString(append(b, `,"subject":`...), subject)
+	b = append(b, `,"submessages":`...)
+	if len(m.Submessages) > 0 {
+		b = appendJSON(b, submessageObjects(m))
+	} else {
+		b = append(b, "[]"...)
+	}
+	b = strconv.AppendInt(append(b, `,"timestamp":`...), m.Time, 10)
+	b = append(b, `,"topic_links":`...)
+	if len(m.Links) > 0 {
+		b = appendJSON(b, topicLinks(m.Links))
+	} else {
+		b = append(b, "[]"...)
+	}
+	b = appendString(append(b, `,"type":`...), of)
+	return append(b, '}')
+}
