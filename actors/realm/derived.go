@@ -32,7 +32,7 @@ func (r *Realm) Derived() map[string]any {
 		slices.Sort(l)
 		out[fmt.Sprintf("talks of %d", u)] = l
 	}
-	for name, m := range map[string]map[UserID]*Set{"sent": r.by.sender, "mentioned": r.by.mentioned, "alerted": r.by.alerted} {
+	for name, m := range map[string]map[UserID]*Set{"sent": r.by.sender, "direct": r.by.direct, "mentioned": r.by.mentioned, "alerted": r.by.alerted} {
 		for u, s := range m {
 			set(fmt.Sprintf("%s %d", name, u), *s)
 		}

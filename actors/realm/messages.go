@@ -184,6 +184,9 @@ type Topic struct {
 	Name    string
 }
 
+// spelling is a topic's name, and what it is compared by.
+type spelling struct{ name, folded string }
+
 // topicIndex is a topic as people see it: spellings that differ only in case are one.
 type topicIndex struct {
 	ids          Set
@@ -218,11 +221,12 @@ type indexes struct {
 	channelName                         map[string]ChannelID
 	channel                             map[ChannelID]*channelIndex
 	topic                               map[ChannelID]map[string]TopicID // exact spelling
-	topics                              []*Topic                         // spellings by id; it only grows, and what is in it stays as it is
+	topics                              []spelling                       // by id; it only grows, and what is in it stays as it is
 	resolved                            []TopicID                        // spellings that are marked as resolved
 	talk                                map[TalkID]*talkIndex
 	talkOf                              map[string]TalkID
 	talksOf                             map[UserID][]TalkID
+	direct                              map[UserID]*Set // everybody's direct messages
 	client                              map[string]ClientID
 	sender                              map[UserID]*Set
 	mentioned                           map[UserID]*Set
@@ -248,7 +252,7 @@ type indexes struct {
 
 func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
-		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{},
+		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
 		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
 		policies: map[topicKey]map[UserID]int{}, mailToken: map[mailKey]string{}}
@@ -307,9 +311,9 @@ func (r *Realm) index() {
 func (x *indexes) addTopic(id TopicID, t *Topic) {
 	x.topic[t.Channel][t.Name] = id
 	if n := int(id) + 1 - len(x.topics); n > 0 {
-		x.topics = append(x.topics, make([]*Topic, n)...)
+		x.topics = append(x.topics, make([]spelling, n)...)
 	}
-	x.topics[id] = t
+	x.topics[id] = spelling{t.Name, fold(t.Name)}
 	if strings.HasPrefix(t.Name, resolvedPrefix) {
 		x.resolved = append(x.resolved, id)
 	}
@@ -330,6 +334,14 @@ func setOf[K comparable](m map[K]*Set, k K) *Set {
 		m[k] = s
 	}
 	return s
+}
+
+// setIn is the set of an index, if there is one.
+func setIn[K comparable](m map[K]*Set, k K) Set {
+	if s := m[k]; s != nil {
+		return *s
+	}
+	return Set{}
 }
 
 func (r *Realm) topicIndexOf(m *message) *topicIndex {
@@ -362,6 +374,9 @@ func (r *Realm) indexMessage(id MessageID, m *message) {
 func (r *Realm) placeMessage(id MessageID, m *message) {
 	if m.channel == 0 {
 		r.by.talk[m.talk].ids.Add(int64(id))
+		for _, u := range r.talks.must(m.talk).Members {
+			setOf(r.by.direct, u).Add(int64(id))
+		}
 		return
 	}
 	r.by.channel[ChannelID(m.channel)].ids.Add(int64(id))
@@ -379,6 +394,9 @@ func (r *Realm) placeMessage(id MessageID, m *message) {
 func (r *Realm) unplaceMessage(id MessageID, m *message) {
 	if m.channel == 0 {
 		r.by.talk[m.talk].ids.Remove(int64(id))
+		for _, u := range r.talks.must(m.talk).Members {
+			setOf(r.by.direct, u).Remove(int64(id))
+		}
 		return
 	}
 	ix := r.by.channel[ChannelID(m.channel)]

@@ -246,7 +246,7 @@ func (n *narrowing) term(t *Term) error {
 		if u == nil {
 			return badNarrow("unknown user " + t.Operand.String())
 		}
-		n.add(n.sentBy(u.ID), t.Negated)
+		n.add(setIn(n.by.sender, u.ID), t.Negated)
 	case "mentions":
 		u := n.person(t.Operand)
 		if u == nil {
@@ -334,9 +334,13 @@ func (n *narrowing) channelsTerm(t *Term) error {
 		return badNarrow("unknown channels operand " + t.Operand.String())
 	}
 	n.only(false, t.Negated)
-	n.gather(func() Set { return n.inChannels(in) }, func(_ MessageID, m *message) bool {
-		return m.channel != 0 && in(n.chans.must(ChannelID(m.channel)))
-	}, t.Negated)
+	if t.Operand.Text == "archived" && !t.Negated { // seldom many, and what public means later terms decide, too
+		n.add(n.inChannels(in), false)
+	} else {
+		n.gather(func() Set { return n.inChannels(in) }, func(_ MessageID, m *message) bool {
+			return m.channel != 0 && in(n.chans.must(ChannelID(m.channel)))
+		}, t.Negated)
+	}
 	if !t.Negated && t.Operand.Text == "public" {
 		n.history = n.me != nil && !n.me.IsGuest()
 	}
@@ -369,12 +373,20 @@ func (n *narrowing) topicTerm(t *Term) {
 		return
 	}
 	var found []*topicIndex
-	for _, ix := range n.by.channel { // a union does not depend on the order
-		if topic := ix.topics[name]; topic != nil {
+	for id, ix := range n.by.channel { // a union does not depend on the order
+		if topic := ix.topics[name]; topic != nil && (t.Negated || n.open(id)) {
 			found = append(found, topic)
 		}
 	}
 	n.inTopics(found, func(folded string) bool { return folded == name }, t.Negated)
+}
+
+// open is whether the caller may read any message of a channel: what he may not need not be looked at.
+func (n *narrowing) open(c ChannelID) bool {
+	if !n.places.ready {
+		n.places.prepare()
+	}
+	return n.System || n.places.at(uint32(c)).content
 }
 
 // inTopics is the messages of some topics: those whose folded name is wanted. Few messages are put together at once:
@@ -407,13 +419,6 @@ func (n *narrowing) inTopics(topics []*topicIndex, wanted func(folded string) bo
 		}
 		return is
 	}, negated)
-}
-
-func (n *narrowing) sentBy(u UserID) Set {
-	if s := n.by.sender[u]; s != nil {
-		return *s
-	}
-	return Set{}
 }
 
 // person is the user an operand names, by id or by the address the API shows for him.
@@ -456,25 +461,21 @@ func (n *narrowing) dmTerm(t *Term) error {
 
 // talksTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
 func (n *narrowing) talksTerm(u UserID, groups, negated bool) {
-	mine, size := map[TalkID]bool{}, 0
-	for _, id := range n.by.talksOf[n.me.ID] {
-		if members := n.talks.must(id).Members; (u == n.me.ID || slices.Contains(members, u)) && (!groups || len(members) > 2) {
-			mine[id] = true
-			size += n.by.talk[id].ids.Len()
-		}
+	ids := setIn(n.by.direct, n.me.ID)
+	if u != n.me.ID {
+		ids = Both(ids, setIn(n.by.direct, u))
 	}
-	whole := func() Set {
-		sets := make([]Set, 0, len(mine))
-		for id := range mine {
-			sets = append(sets, n.by.talk[id].ids)
-		}
-		return Either(sets...)
-	}
-	if size <= walkable { // direct messages are sparse: walking past all the others costs more
-		n.add(whole(), negated)
+	if !groups {
+		n.add(ids, negated)
 		return
 	}
-	n.gather(whole, func(_ MessageID, m *message) bool { return m.channel == 0 && mine[m.talk] }, negated)
+	group := func(id MessageID, m *message) bool {
+		return m.channel == 0 && ids.Has(int64(id)) && len(n.talks.must(m.talk).Members) > 2
+	}
+	n.gather(func() Set { return n.passing(ids, []func(MessageID, *message) bool{group}) }, group, negated)
+	if !negated {
+		n.add(ids, false)
+	}
 }
 
 const resolvedPrefix = "✔ "
@@ -483,7 +484,7 @@ func (n *narrowing) isTerm(t *Term) error {
 	what := t.Operand.Text
 	if what == "resolved" {
 		n.only(false, t.Negated)
-		n.inTopics(n.resolvedTopics(), func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, t.Negated)
+		n.inTopics(n.resolvedTopics(t.Negated), func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, t.Negated)
 		return nil
 	}
 	n.personal = true
@@ -500,9 +501,9 @@ func (n *narrowing) isTerm(t *Term) error {
 	case "unread":
 		n.add(rd.Read, !t.Negated)
 	case "alerted":
-		n.add(n.marked(n.by.alerted), t.Negated)
+		n.add(setIn(n.by.alerted, n.me.ID), t.Negated)
 	case "mentioned":
-		n.add(Either(n.marked(n.by.mentioned), n.by.wildcard), t.Negated)
+		n.add(Either(setIn(n.by.mentioned, n.me.ID), n.by.wildcard), t.Negated)
 	case "followed":
 		n.only(false, t.Negated)
 		n.add(n.topicsWith(func(p int) bool { return p == TopicFollowed }), t.Negated)
@@ -514,33 +515,31 @@ func (n *narrowing) isTerm(t *Term) error {
 	return nil
 }
 
-// resolvedTopics is every topic that is marked as resolved and has messages.
-func (r *Realm) resolvedTopics() (found []*topicIndex) {
-	for _, id := range r.by.resolved {
-		t := r.topics.must(id)
-		if ix := r.by.channel[t.Channel].topics[fold(t.Name)]; ix != nil {
+// resolvedTopics is every topic that is marked as resolved and has messages; perhaps only of channels the caller may read.
+func (n *narrowing) resolvedTopics(all bool) (found []*topicIndex) {
+	for _, id := range n.by.resolved {
+		t := n.Realm.topics.must(id)
+		if ix := n.by.channel[t.Channel].topics[fold(t.Name)]; ix != nil && (all || n.open(t.Channel)) {
 			found = append(found, ix)
 		}
 	}
 	return found
 }
 
-func (n *narrowing) marked(index map[UserID]*Set) Set {
-	if s := index[n.me.ID]; s != nil {
-		return *s
-	}
-	return Set{}
-}
-
 // mutedTerm is what the caller does not want to see at home: muted topics, and muted channels except for topics unmuted
 // or followed in them.
 func (n *narrowing) mutedTerm(negated bool) {
 	muted := n.mutesOf(n.User)
-	n.gather(func() Set {
+	whole := func() Set {
 		s := n.inMutedChannels()
 		s.Union(n.topicsWith(func(p int) bool { return p == TopicMuted }))
 		return s
-	}, func(_ MessageID, m *message) bool {
+	}
+	if sources := len(muted.policy) + muted.channels.Len(); sources == 0 || sources <= fewSources && !negated {
+		n.add(whole(), negated)
+		return
+	}
+	n.gather(whole, func(_ MessageID, m *message) bool {
 		return m.channel != 0 && muted.covers(ChannelID(m.channel), n.Realm.topics.must(m.topic).Name)
 	}, negated)
 }

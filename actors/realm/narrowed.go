@@ -78,6 +78,10 @@ func (n *narrowing) result(terms []Term) Narrowed {
 			sets = append(sets, *c.set)
 		}
 	}
+	row := n.me != nil && (n.personal || n.within == nil && !n.history)
+	if row && len(later) > 0 && n.sources(n.me.ID) <= fewSources {
+		sets = append(sets, n.rowsOf(n.me.ID)) // soon worked out, and most other messages are not his
+	}
 	slices.SortStableFunc(sets, func(a, b Set) int { return a.Len() - b.Len() })
 	switch {
 	case n.within != nil:
@@ -99,9 +103,9 @@ func (n *narrowing) result(terms []Term) Narrowed {
 	switch {
 	case n.me == nil:
 		base.whole = func() Set { return n.inChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived }) }
-	case n.within != nil && !n.personal:
-	case n.personal || !n.history:
+	case row:
 		base.test = n.places.row
+	case n.within != nil:
 	case len(later) == 0:
 		return out // all of a channel that the caller may read
 	default:

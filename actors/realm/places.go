@@ -5,7 +5,7 @@ type places struct {
 	View
 	me       *User
 	channels []place // by id
-	talks    map[TalkID]bool
+	direct   Set     // his direct messages
 	rd       *Reading
 	moved    bool // he has rows of messages he did not receive, or none of some he did
 	ready    bool
@@ -21,13 +21,11 @@ type place struct {
 }
 
 func (p *places) prepare() {
-	p.ready, p.channels, p.talks = true, make([]place, p.Org().NextChannel), map[TalkID]bool{}
+	p.ready, p.channels, p.direct = true, make([]place, p.Org().NextChannel), Set{}
 	if p.me != nil {
 		p.rd = p.reading.find(p.me.ID)
 		p.moved = p.rd != nil && !(p.rd.Rows.Empty() && p.rd.Lost.Empty())
-		for _, t := range p.by.talksOf[p.me.ID] {
-			p.talks[t] = true
-		}
+		p.direct = setIn(p.by.direct, p.me.ID)
 	}
 }
 
@@ -36,10 +34,14 @@ func (p *places) at(c uint32) *place {
 	x := &p.channels[c]
 	if !x.known {
 		row := p.chans.must(ChannelID(c))
-		x.known, x.content = true, p.hasContent(p.me, row) && (p.me != nil || !row.Archived)
-		if p.me != nil {
+		x.known = true
+		if p.me == nil {
+			x.content = !row.Archived && p.hasContent(nil, row)
+		} else {
 			x.sub = p.SubscriptionOf(p.me.ID, row.ID)
-			x.counts = x.sub != nil && x.sub.Active && !row.Archived
+			subscribed := x.sub != nil && x.sub.Active
+			x.counts = subscribed && !row.Archived
+			x.content = subscribed || p.hasContent(p.me, row)
 			x.from = MaxMessageID
 			if x.sub != nil && len(x.sub.Spans) > 0 {
 				if s := x.sub.Spans[len(x.sub.Spans)-1]; s.To == 0 {
@@ -73,7 +75,7 @@ func (p *places) received(id MessageID, m *message) bool {
 		}
 	}
 	if m.channel == 0 {
-		return p.talks[m.talk]
+		return p.direct.Has(int64(id))
 	}
 	origin := m.channel
 	if e := p.extra(id, m); e != nil && e.SentTo != 0 {
@@ -100,7 +102,7 @@ func (p *places) readable(id MessageID, m *message) bool {
 	case p.System:
 		return true
 	case m.channel == 0:
-		return p.talks[m.talk]
+		return p.direct.Has(int64(id))
 	case !p.at(m.channel).content:
 		return false
 	}

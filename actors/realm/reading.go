@@ -60,6 +60,15 @@ func (r *Realm) rowsWithin(u UserID, within *Set) Set {
 	return all
 }
 
+// sources is in how many places a user has rows: channels, and direct messages.
+func (r *Realm) sources(u UserID) int {
+	n := 1
+	if l := r.subs.find(u); l != nil {
+		n += len(l.List)
+	}
+	return n
+}
+
 // eachRows calls fn with sets that together are what a user has a row of, as long as it returns true; what was taken
 // away again is still in them. fn must not change them.
 func (r *Realm) eachRows(u UserID, fn func(Set) bool) {
@@ -83,10 +92,8 @@ func (r *Realm) eachRows(u UserID, fn func(Set) bool) {
 			}
 		}
 	}
-	for _, t := range r.by.talksOf[u] {
-		if !fn(r.by.talk[t].ids) {
-			return
-		}
+	if !fn(setIn(r.by.direct, u)) {
+		return
 	}
 	if rd := r.reading.find(u); rd != nil {
 		fn(rd.Rows)

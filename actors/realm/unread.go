@@ -30,7 +30,6 @@ type UnreadTopic struct {
 	Channel ChannelID
 	Topic   string
 	IDs     []MessageID
-	folded  string
 }
 
 // walkUnread is how many messages are looked at one by one in search of unread ones before whole sets are worked out.
@@ -46,7 +45,7 @@ type UnreadFound struct {
 	me       UserID
 	messages []placed // newest first
 	more     bool
-	topics   []*Topic // by id
+	topics   []spelling // by id
 	talks    map[TalkID][]UserID
 	mutes    mutes
 	mentions []mention // ascending
@@ -74,11 +73,7 @@ func (v View) Unread() UnreadFound {
 	if rd := v.reading.find(v.User); rd != nil {
 		all.Subtract(rd.Read)
 	}
-	sources := len(v.by.talksOf[v.User])
-	if l := v.subs.find(v.User); l != nil {
-		sources += len(l.List)
-	}
-	if sources <= fewSources {
+	if v.sources(v.User) <= fewSources {
 		all = v.rowsWithin(v.User, &all)
 	}
 	f.messages = make([]placed, 0, min(all.Len(), MaxUnread+1))
@@ -118,7 +113,7 @@ func (f *UnreadFound) walk(p *places, among *Set, limit int64) bool {
 			return len(f.messages) <= MaxUnread
 		}
 		if f.talks[m.talk] == nil {
-			f.talks[m.talk] = slices.Clone(p.View.talks.must(m.talk).Members)
+			f.talks[m.talk] = p.View.talks.must(m.talk).Members // they never change
 		}
 		f.messages = append(f.messages, placed{id, 0, uint32(m.talk)})
 		return len(f.messages) <= MaxUnread
@@ -144,99 +139,125 @@ func (v View) mentionsAmong(ids Set) (out []mention) {
 // Sorted is the messages by conversation.
 func (f UnreadFound) Sorted() Unread {
 	u := Unread{Direct: []UnreadTalk{}, Channels: []UnreadTopic{}, Groups: []UnreadTalk{}, Missing: f.more}
-	var muted Set
-	for _, g := range f.byPlace() {
-		ids := make([]MessageID, len(g))
-		for i, m := range g {
-			ids[i] = m.id
-		}
-		last := g[len(g)-1]
-		if last.channel == 0 {
-			u.addTalk(f.talks[TalkID(last.place)], f.me, ids)
-			u.Count += len(g)
+	groups, ids := f.byPlace()
+	var last *unreadPlace
+	for _, i := range inOrder(groups) {
+		g := &groups[i]
+		own := ids[g.from:g.to:g.to]
+		switch {
+		case g.channel == 0:
+			u.addTalk(f.talks[TalkID(g.place)], f.me, own)
+			u.Count += len(own)
 			continue
+		case !f.muted(g.channel, g.place):
+			u.Count += len(own)
 		}
-		topic := f.topics[last.place].Name // as the newest message spells it
-		if f.mutes.covers(ChannelID(last.channel), topic) {
-			for _, id := range ids {
-				muted.Add(int64(id))
-			}
+		if last == nil {
+			u.Channels = make([]UnreadTopic, 0, len(groups))
+		}
+		topic := UnreadTopic{ChannelID(g.channel), f.topics[g.place].name, own}
+		if last != nil && last.channel == g.channel && last.folded == g.folded {
+			u.Channels[len(u.Channels)-1].join(topic)
 		} else {
-			u.Count += len(g)
+			u.Channels = append(u.Channels, topic)
 		}
-		u.Channels = append(u.Channels, UnreadTopic{Channel: ChannelID(last.channel), Topic: topic, IDs: ids})
+		last = g
 	}
-	u.Mentions = f.mentioned(muted)
-	u.sort()
+	u.Mentions = f.mentioned()
+	slices.SortFunc(u.Direct, func(a, b UnreadTalk) int { return int(a.Other - b.Other) })
+	slices.SortFunc(u.Groups, func(a, b UnreadTalk) int { return slices.Compare(a.Members, b.Members) })
 	return u
 }
 
-// sort puts conversations in order and makes topics that differ only in case one.
-func (u *Unread) sort() {
-	for i := range u.Channels {
-		u.Channels[i].folded = fold(u.Channels[i].Topic)
+// join adds the messages of another spelling of the topic; it is spelled as its newest message spells it.
+func (t *UnreadTopic) join(o UnreadTopic) {
+	if o.IDs[len(o.IDs)-1] > t.IDs[len(t.IDs)-1] {
+		t.Topic = o.Topic
 	}
-	slices.SortFunc(u.Channels, func(a, b UnreadTopic) int {
-		if a.Channel != b.Channel {
-			return int(a.Channel - b.Channel)
-		}
-		return strings.Compare(a.folded, b.folded)
-	})
-	u.Channels = oneSpelling(u.Channels)
-	slices.SortFunc(u.Direct, func(a, b UnreadTalk) int { return int(a.Other - b.Other) })
-	slices.SortFunc(u.Groups, func(a, b UnreadTalk) int { return slices.Compare(a.Members, b.Members) })
+	t.IDs = slices.Concat(t.IDs, o.IDs)
+	slices.Sort(t.IDs)
 }
 
-// byPlace is the messages by conversation, or by channel and spelling of the topic, ascending within each.
-func (f UnreadFound) byPlace() [][]placed {
+// unreadPlace is the messages of one conversation, or of one spelling of a topic: a stretch of all.
+type unreadPlace struct {
+	channel, place uint32 // as in placed
+	from, to       int32
+	folded         string // the topic's name
+}
+
+// byPlace is the messages' ids, those of one conversation or one spelling of a topic together and ascending, and where
+// each stretch is, in the order of their newest messages.
+func (f UnreadFound) byPlace() (groups []unreadPlace, ids []MessageID) {
 	topics := make([]int32, len(f.topics)) // which group, counted from 1
 	talks := map[uint32]int32{}
-	var sizes []int
-	group := func(known int32) int32 {
-		if known == 0 {
-			sizes = append(sizes, 0)
-			known = int32(len(sizes))
-		}
-		sizes[known-1]++
-		return known
-	}
 	of := make([]int32, len(f.messages))
+	groups = make([]unreadPlace, 0, min(len(f.messages), len(f.topics)+len(f.talks)))
 	for i, m := range f.messages {
+		var g int32
 		if m.channel == 0 {
-			of[i] = group(talks[m.place])
-			talks[m.place] = of[i]
+			g = talks[m.place]
 		} else {
-			of[i] = group(topics[m.place])
-			topics[m.place] = of[i]
+			g = topics[m.place]
 		}
+		if g == 0 {
+			groups = append(groups, unreadPlace{channel: m.channel, place: m.place})
+			if g = int32(len(groups)); m.channel == 0 {
+				talks[m.place] = g
+			} else {
+				topics[m.place] = g
+				groups[g-1].folded = f.topics[m.place].folded
+			}
+		}
+		groups[g-1].to++
+		of[i] = g - 1
 	}
-	out := make([][]placed, len(sizes))
-	all := make([]placed, len(f.messages))
-	for g, n := range sizes {
-		out[g], all = all[:0:n], all[n:]
+	at := int32(0)
+	for g := range groups {
+		at += groups[g].to
+		groups[g].from, groups[g].to = at, at
 	}
-	for i, m := range slices.Backward(f.messages) {
-		out[of[i]-1] = append(out[of[i]-1], m)
+	ids = make([]MessageID, len(f.messages))
+	for i, m := range f.messages { // newest first, so each stretch is filled from its end
+		g := &groups[of[i]]
+		g.from--
+		ids[g.from] = m.id
+	}
+	return groups, ids
+}
+
+// inOrder is which places come one after the other: direct conversations, then topics by channel and name. Counting tells
+// the channels apart sooner than comparing.
+func inOrder(groups []unreadPlace) []int32 {
+	most := uint32(0)
+	for i := range groups {
+		most = max(most, groups[i].channel)
+	}
+	next := make([]int32, most+2) // where the next of each channel goes; a channel's own begin where the one before ends
+	for i := range groups {
+		next[groups[i].channel+1]++
+	}
+	for c := range most {
+		next[c+1] += next[c]
+	}
+	out := make([]int32, len(groups))
+	for i := range groups {
+		c := groups[i].channel
+		out[next[c]] = int32(i)
+		next[c]++
+	}
+	from := int32(0)
+	for c, to := range next[:most+1] {
+		if c > 0 {
+			slices.SortFunc(out[from:to], func(a, b int32) int { return strings.Compare(groups[a].folded, groups[b].folded) })
+		}
+		from = to
 	}
 	return out
 }
 
-// oneSpelling makes topics that differ only in case one; they lie side by side.
-func oneSpelling(list []UnreadTopic) []UnreadTopic {
-	out := list[:0]
-	for _, t := range list {
-		if n := len(out); n > 0 && out[n-1].Channel == t.Channel && out[n-1].folded == t.folded {
-			last := &out[n-1]
-			if t.IDs[len(t.IDs)-1] > last.IDs[len(last.IDs)-1] {
-				last.Topic = t.Topic
-			}
-			last.IDs = slices.Concat(last.IDs, t.IDs)
-			slices.Sort(last.IDs)
-			continue
-		}
-		out = append(out, t)
-	}
-	return out
+// muted is whether the user muted a topic.
+func (f UnreadFound) muted(channel, place uint32) bool {
+	return f.mutes.covers(ChannelID(channel), f.topics[place].name)
 }
 
 func (u *Unread) addTalk(members []UserID, me UserID, ids []MessageID) {
@@ -254,11 +275,11 @@ func (u *Unread) addTalk(members []UserID, me UserID, ids []MessageID) {
 }
 
 // mentioned is which of the messages mention the caller: by name or group always, by wildcard unless muted.
-func (f UnreadFound) mentioned(muted Set) []MessageID {
+func (f UnreadFound) mentioned() []MessageID {
 	out := []MessageID{}
 	for _, x := range f.mentions {
-		_, unread := slices.BinarySearchFunc(f.messages, x.id, func(m placed, id MessageID) int { return int(id - m.id) }) // they descend
-		if unread && (x.named || !muted.Has(int64(x.id))) {
+		i, unread := slices.BinarySearchFunc(f.messages, x.id, func(m placed, id MessageID) int { return int(id - m.id) }) // they descend
+		if unread && (x.named || f.messages[i].channel == 0 || !f.muted(f.messages[i].channel, f.messages[i].place)) {
 			out = append(out, x.id)
 		}
 	}
@@ -319,21 +340,15 @@ const recentMessages = 1000
 
 // RecentTalks is the caller's latest direct conversations, newest first.
 func (v View) RecentTalks() []RecentTalk {
-	var all []Set
 	out := []RecentTalk{}
-	for _, id := range v.by.talksOf[v.User] {
-		ids := v.by.talk[id].ids
-		if newest, ok := ids.Max(); ok {
-			all = append(all, ids)
-			others := nonNil(without(v.talks.must(id).Members, v.User))
-			out = append(out, RecentTalk{MessageID(newest), others})
+	direct := setIn(v.by.direct, v.User)
+	seen := map[TalkID]bool{}
+	n := direct.Len()
+	for _, id := range slices.Backward(direct.slice(max(0, n-recentMessages), n)) {
+		if talk := v.message(id).talk; !seen[talk] {
+			seen[talk] = true
+			out = append(out, RecentTalk{id, nonNil(without(v.talks.must(talk).Members, v.User))})
 		}
 	}
-	oldest := MessageID(0)
-	if s := Either(all...); s.Len() > recentMessages {
-		oldest = MessageID(s.At(s.Len() - recentMessages))
-	}
-	out = slices.DeleteFunc(out, func(t RecentTalk) bool { return t.Newest < oldest })
-	slices.SortFunc(out, func(a, b RecentTalk) int { return int(b.Newest - a.Newest) })
 	return out
 }

@@ -200,12 +200,7 @@ func (r *Realm) maySee(me, u *User) bool {
 	if !Both(r.channelsOf(me.ID), r.channelsOf(u.ID)).Empty() {
 		return true
 	}
-	for _, t := range r.by.talksOf[me.ID] {
-		if slices.Contains(r.talks.must(t).Members, u.ID) && !r.by.talk[t].ids.Empty() {
-			return true
-		}
-	}
-	return false
+	return setIn(r.by.direct, me.ID).Meets(setIn(r.by.direct, u.ID))
 }
 
 // GuestsLimited reports whether guests may know only people they share something with.
