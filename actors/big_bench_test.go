@@ -160,6 +160,21 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	})
 	try("deactivate a user", x.All, "DELETE /users/{user_id}", func(i int) params { return params{"user_id": x.Behind + realm.UserID(i)} })
 	try("archive a channel", x.All, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
+	if strings.Contains("snapshot", *bigAsked) { // of everything: no row has been written yet
+		forget(h)
+		must(b, h, x.All, "POST /messages", send("topic 3", 1)(0))
+		done := make(chan error, 1)
+		h.stage.send(h.find(1).pid, finish{done})
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		for _, k := range h.Slowest(1, 100) {
+			if k.Kind == "snapshot" {
+				all = append(all, asked{"snapshot", k.Total / time.Duration(k.Times), k.Max})
+				b.Logf("a snapshot in %d slices", k.Times)
+			}
+		}
+	}
 	slowestTable(b, all)
 }
 

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"slices"
@@ -29,7 +30,7 @@ const (
 type kept struct {
 	list   []keptTold // oldest first
 	bytes  int64
-	rows   map[realm.Seq]bool // those that are on disk
+	rows   []realm.Seq // those that are on disk, oldest first
 	acked  [Shards]realm.Seq
 	opened [Shards]realm.Seq // newest registration of each shard
 	ended  realm.Seq         // queues behind it have been given up
@@ -222,28 +223,30 @@ func weighValue(v reflect.Value, depth int) int64 {
 	return int64(v.Type().Size())
 }
 
-// keptChanges is the kept notices a snapshot must add and remove.
-func (a *realmActor) keptChanges(at realm.Seq) (rows []realm.EncodedRow) {
+// stepKept writes what a snapshot at a number must add to the kept notices on disk and remove from them, until it is
+// enough for once, and reports whether that was all. Notices are kept in the order of their facts and dropped from the
+// oldest on, so what is on disk is behind, at both ends.
+func (a *realmActor) stepKept(at realm.Seq, enough func() bool) bool {
 	k := &a.kept
-	live := map[realm.Seq]bool{}
-	for i := range k.list {
-		t := &k.list[i].Told
-		if t.Seq > at {
-			break
+	for ; len(k.rows) > 0 && (len(k.list) == 0 || k.rows[0] < k.list[0].Seq); k.rows = k.rows[1:] {
+		if enough() {
+			return false
 		}
-		live[t.Seq] = true
-		if !k.rows[t.Seq] {
-			rows = append(rows, a.h.disk.EncodeKept(*t))
-			k.rows[t.Seq] = true
-		}
+		row := a.h.disk.EncodeKept(realm.Told{Seq: k.rows[0]})
+		row.Value = nil
+		a.encoded(row)
 	}
-	for seq := range k.rows {
-		if !live[seq] {
-			row := a.h.disk.EncodeKept(realm.Told{Seq: seq})
-			row.Value = nil
-			rows = append(rows, row)
-			delete(k.rows, seq)
-		}
+	next := realm.Seq(0)
+	if n := len(k.rows); n > 0 {
+		next = k.rows[n-1] + 1
 	}
-	return rows
+	i, _ := slices.BinarySearchFunc(k.list, next, func(t keptTold, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) })
+	for ; i < len(k.list) && k.list[i].Seq <= at; i++ {
+		if enough() {
+			return false
+		}
+		a.encoded(a.h.disk.EncodeKept(k.list[i].Told))
+		k.rows = append(k.rows, k.list[i].Seq)
+	}
+	return true
 }

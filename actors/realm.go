@@ -58,6 +58,9 @@ type realmActor struct {
 	// The running snapshot, if any.
 	cut      *realm.Cut
 	rows     []realm.EncodedRow
+	stepped  int // rows and bytes of them that this slice has encoded
+	bytes    int
+	whole    bool               // every row is encoded
 	presence []realm.EncodedRow // nil until the presence actor has handed them in
 	grown    int64              // journal bytes since the last snapshot
 	last     time.Time
@@ -88,7 +91,7 @@ func (h *House) openRealm(id realm.ID) error {
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, kept: kept{rows: map[realm.Seq]bool{}}, last: began}
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, last: began}
 	a.r.Clock(began.Unix())
 	book := presence.New()
 	stored, err := h.disk.Load(id, a.r, book)
@@ -100,7 +103,7 @@ func (h *House) openRealm(id realm.ID) error {
 	a.r.EachQueue(func(q *realm.Queue) { revived = append(revived, *q) })
 	var told []realm.Told
 	for _, t := range stored {
-		a.kept.rows[t.Seq] = true
+		a.kept.rows = append(a.kept.rows, t.Seq)
 		a.kept.add(t, &h.Metrics)
 		told = append(told, t)
 	}
@@ -153,7 +156,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, kept: kept{rows: map[realm.Seq]bool{}}, last: h.now()}
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, last: h.now()}
 	if err := h.search.Attach(id, 0, 0); err != nil {
 		return 0, fmt.Errorf("realm %d: %w", id, err)
 	}
@@ -223,7 +226,9 @@ func (a *realmActor) receive(message any) {
 		a.step()
 	case savedRows:
 		a.presence = append([]realm.EncodedRow{}, m.rows...)
-		a.step()
+		if a.whole {
+			a.step()
+		}
 	case written:
 		a.written(m)
 	case finish:
@@ -365,7 +370,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.pending = a.pending[n:]; len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
-	if a.cut != nil && a.durable >= a.cut.At {
+	if a.cut != nil && a.whole && a.durable >= a.cut.At {
 		a.step()
 	}
 	if a.grown >= SnapshotBytes {
@@ -396,8 +401,19 @@ func (a *realmActor) clock(now int64) {
 	}
 }
 
-// rowsAStep is how many rows of a snapshot are encoded before callers get their turn: about a millisecond.
-const rowsAStep = 200
+// rowsAStep and bytesAStep are how much of a snapshot is encoded before callers get their turn: about a millisecond. Rows
+// differ much in size: one may hold a thousand subscriptions, or what somebody has read of a million messages.
+const (
+	rowsAStep  = 200
+	bytesAStep = 64 << 10
+)
+
+// encoded takes a row of the running snapshot.
+func (a *realmActor) encoded(row realm.EncodedRow) {
+	a.rows = append(a.rows, row)
+	a.stepped++
+	a.bytes += len(row.Value)
+}
 
 // snapshot begins to write the changed rows; turns go on between the slices.
 func (a *realmActor) snapshot() {
@@ -406,9 +422,9 @@ func (a *realmActor) snapshot() {
 	}
 	a.rows = []realm.EncodedRow{}
 	a.cut = a.r.BeginCut(func(table uint16, key, row any) {
-		a.rows = append(a.rows, a.h.disk.EncodeRow(table, key, row))
+		a.encoded(a.h.disk.EncodeRow(table, key, row))
 	})
-	a.grown, a.last, a.presence = 0, a.h.now(), nil
+	a.grown, a.last, a.presence, a.whole = 0, a.h.now(), nil, false
 	a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
 	a.h.stage.send(a.handle.pid, step{})
 }
@@ -417,14 +433,18 @@ func (a *realmActor) step() {
 	if a.cut == nil {
 		return
 	}
-	switch {
-	case !a.cut.Step(rowsAStep):
-		a.h.stage.send(a.handle.pid, step{})
-		return
-	case a.durable < a.cut.At || a.presence == nil:
+	if !a.whole {
+		a.stepped, a.bytes = 0, 0
+		enough := func() bool { return a.stepped >= rowsAStep || a.bytes >= bytesAStep }
+		if a.whole = a.cut.Step(enough) && a.stepKept(a.cut.At, enough); !a.whole {
+			a.h.stage.send(a.handle.pid, step{})
+			return
+		}
+	}
+	if a.durable < a.cut.At || a.presence == nil {
 		return // release, or the presence actor's rows, come back here
 	}
-	at, rows := a.cut.At, append(append(a.rows, a.presence...), a.keptChanges(a.cut.At)...)
+	at, rows := a.cut.At, append(a.rows, a.presence...)
 	a.cut = nil
 	a.h.stage.work(func() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)

@@ -274,8 +274,7 @@ func tellings(t realm.Told) string {
 func (o *org) snapshot() {
 	var rows []realm.EncodedRow
 	cut := o.realm.BeginCut(func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) })
-	for !cut.Step(1000) {
-	}
+	cut.Step(func() bool { return false })
 	for seq := o.saved + 1; seq <= cut.At; seq++ {
 		if k := o.kept[seq]; k != "" {
 			rows = append(rows, realm.EncodedRow{Table: realm.KeptTable, Key: codec.KeptKey(seq), Value: []byte(k)})

@@ -23,7 +23,7 @@ type table[K cmp.Ordered, V any] struct {
 type anyTable interface {
 	Number() uint16
 	begin(emit func(table uint16, key, row any))
-	step(max int) int
+	step(enough func() bool) bool
 	each(fn func(key, row any))
 	load(key, row func(into any) error) error
 	drop(key func(into any) error) error
@@ -122,17 +122,15 @@ func (t *table[K, V]) write(k K) {
 	}
 }
 
-// step writes at most max rows of the running cut and returns how many it wrote.
-func (t *table[K, V]) step(max int) int {
-	n := 0
+// step writes rows of the running cut until it is enough for once, and reports whether that was all.
+func (t *table[K, V]) step(enough func() bool) bool {
 	for k := range t.cut {
-		if n == max {
-			return n
+		if enough() {
+			return false
 		}
 		t.write(k)
-		n++
 	}
-	return n
+	return true
 }
 
 func (t *table[K, V]) each(fn func(key, row any)) {
@@ -178,11 +176,11 @@ func (r *Realm) BeginCut(emit func(table uint16, key, row any)) *Cut {
 	return &Cut{At: r.seq, r: r}
 }
 
-// Step writes at most max rows and reports whether all are written.
-func (c *Cut) Step(max int) bool {
+// Step writes rows until it is enough for once, and reports whether all are written. Rows that were about to change have
+// been written meanwhile.
+func (c *Cut) Step(enough func() bool) bool {
 	for _, t := range c.r.tables {
-		max -= t.step(max)
-		if max <= 0 {
+		if !t.step(enough) {
 			return false
 		}
 	}
