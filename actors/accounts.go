@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -16,6 +17,8 @@ type accounts struct {
 	byUser  map[userKey]*Account
 	byKey   map[[32]byte]*Account // by hash of an API key
 	byEmail map[emailKey]*Account
+
+	vouched atomic.Uint64 // raised behind each change
 }
 
 type userKey struct {
@@ -28,13 +31,14 @@ type emailKey struct {
 	email string
 }
 
-func newAccounts() accounts {
-	return accounts{byUser: map[userKey]*Account{}, byKey: map[[32]byte]*Account{}, byEmail: map[emailKey]*Account{}}
+func newAccounts() *accounts {
+	return &accounts{byUser: map[userKey]*Account{}, byKey: map[[32]byte]*Account{}, byEmail: map[emailKey]*Account{}}
 }
 
 func (d *accounts) put(a *Account) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	defer d.vouched.Add(1)
 	if old := d.byUser[userKey{a.Realm, a.User}]; old != nil {
 		for _, k := range old.Keys {
 			delete(d.byKey, k)
@@ -53,7 +57,7 @@ func (d *accounts) put(a *Account) {
 
 // introduce puts every account of a realm that was just loaded into the directory.
 func (h *House) introduce(a *realmActor) {
-	a.handle.closed.Store(a.r.Closed())
+	a.handle.close(h, a.r.Closed())
 	a.r.EachUser(func(u *realm.User) { h.account(a.r, u.ID) })
 }
 
@@ -67,6 +71,16 @@ func (h *House) account(r *realm.Realm, id realm.UserID) {
 }
 
 func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
+
+// Vouched changes with every account and organization.
+func (h *House) Vouched() uint64 { return h.accounts.vouched.Load() }
+
+// close says whether an organization is deactivated.
+func (r *handle) close(h *House, closed bool) {
+	if r.closed.Swap(closed) != closed {
+		h.accounts.vouched.Add(1)
+	}
+}
 
 // ByKeyHash is the account an API key belongs to.
 func (h *House) ByKeyHash(hash [32]byte) (*Account, bool) {

@@ -94,7 +94,7 @@ type House struct {
 	mu       sync.RWMutex // guards realms and byName; both only grow
 	realms   map[realm.ID]*handle
 	byName   map[string]*handle
-	accounts accounts
+	accounts *accounts
 	stop     chan struct{}
 	stopped  sync.WaitGroup
 	Metrics  Metrics

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"parley/actors/queue"
 	"parley/actors/realm"
 )
 
@@ -140,15 +141,13 @@ func (s *shard) giveUp(m giveUp) {
 	if r == nil {
 		return
 	}
-	for _, ss := range r.sessions {
-		for _, q := range ss.Queues {
-			if !q.Ending && q.Through(r.seq)+1 < m.seq {
-				s.h.Metrics.GivenUp.Add(1)
-				s.h.Metrics.GivenUpBytes.Add(1)
-				s.expire(r, q)
-			}
+	r.sessions.EachQueue(func(q *queue.Queue) {
+		if !q.Ending && q.Through(r.seq)+1 < m.seq {
+			s.h.Metrics.GivenUp.Add(1)
+			s.h.Metrics.GivenUpBytes.Add(1)
+			s.expire(r, q)
 		}
-	}
+	})
 }
 
 // heldBytes is what one queue's reference to an event takes.

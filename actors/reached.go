@@ -21,8 +21,8 @@ func (h *House) Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, hear
 
 func (s *shard) reach(m *reach) {
 	var x reached
-	if r := s.realms[m.realm]; r != nil && r.sessions[m.user] != nil {
-		for _, q := range r.sessions[m.user].Queues {
+	if r := s.realms[m.realm]; r != nil && r.session(m.user) != nil {
+		for q := r.session(m.user).First; q != nil; q = q.Next {
 			if !q.Reg.Wants("message") {
 				continue
 			}

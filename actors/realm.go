@@ -174,6 +174,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	a.handle.name, a.handle.site = stringID, h.site(stringID)
 	h.byName[stringID] = a.handle
 	h.mu.Unlock()
+	h.accounts.vouched.Add(1)
 	return id, nil
 }
 
@@ -194,6 +195,7 @@ func (h *House) startRealm(a *realmActor, book *presence.Book) {
 		h.byName[a.handle.name] = a.handle
 	}
 	h.mu.Unlock()
+	h.accounts.vouched.Add(1)
 }
 
 func (a *realmActor) Receive(c actor.Context) {
@@ -351,7 +353,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
 		p := &a.pending[n]
 		a.handle.dialect.Store(uint64(p.dialect))
-		a.handle.closed.Store(p.closed)
+		a.handle.close(a.h, p.closed)
 		for _, u := range p.accounts {
 			a.h.account(a.r, u)
 		}

@@ -548,7 +548,7 @@ func (x *tale) tellings(t realm.Told, q *taleQueue, told map[int64]string) {
 		if n.Event.EventType() == "" || !slices.Contains(n.To, q.user) {
 			continue
 		}
-		for _, e := range wire.Shape(n, wire.Context{Realm: 1, Site: testSite(""), Texts: x.house}).For(q.user, q.reg) {
+		for _, e := range wire.Shape(n, wire.Context{Realm: 1, Site: testSite(""), Texts: x.house}).For(q.user, q.reg, wire.KindOf(q.reg)) {
 			what := n.Event.EventType()
 			if e.Bytes() == nil {
 				what = "erased"

@@ -24,7 +24,7 @@ type (
 		kept   deliver   // what they may not have acknowledged
 		seq    realm.Seq // newest fact on disk
 	}
-	polls []wire.PollRequest
+	polls []*wire.PollRequest
 	gone  struct {
 		realm realm.ID
 		user  realm.UserID
@@ -50,14 +50,20 @@ type shard struct {
 	now      int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
 	held     int   // events in all its queues at the last sweep
 	draining bool
+	kinds    wire.Kinds
 }
 
 type shardRealm struct {
 	handle   *handle
-	sessions map[realm.UserID]*session.Session
-	seq      realm.Seq // newest fact heard of
-	reported through   // what the realm was last told
+	sessions session.Book // of the shard's own users: see seat
+	seq      realm.Seq    // newest fact heard of
+	reported through      // what the realm was last told
 }
+
+// seat is a user's place among those of his shard.
+func seat(u realm.UserID) int64 { return int64(u) / Shards }
+
+func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.At(seat(u)) }
 
 func newShard(h *House, n int) *shard {
 	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.elapsed()}
@@ -68,8 +74,8 @@ func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
 func (s *shard) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case polls:
-		for i := range m {
-			s.poll(&m[i])
+		for _, p := range m {
+			s.poll(p)
 		}
 	case *deliver:
 		s.deliver(m)
@@ -91,7 +97,7 @@ func (s *shard) Receive(c actor.Context) {
 func (s *shard) realm(h *handle) *shardRealm {
 	r := s.realms[h.id]
 	if r == nil {
-		r = &shardRealm{handle: h, sessions: map[realm.UserID]*session.Session{}}
+		r = &shardRealm{handle: h}
 		s.realms[h.id] = r
 	}
 	return r
@@ -170,13 +176,11 @@ func (s *shard) revive(m *revive) {
 }
 
 func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
-	ss := r.sessions[q.User]
-	if ss == nil {
-		ss = &session.Session{User: q.User}
-		r.sessions[q.User] = ss
+	mine := queue.New(&q, s.now, revived)
+	mine.Kind = s.kinds.Of(&q)
+	if r.sessions.Make(seat(q.User)).Open(mine) {
+		s.h.Metrics.Queues.Add(1)
 	}
-	ss.Open(queue.New(&q, s.now, revived))
-	s.h.Metrics.Queues.Add(1)
 }
 
 func (s *shard) deliver(m *deliver) {
@@ -185,7 +189,10 @@ func (s *shard) deliver(m *deliver) {
 	for i := range m.told {
 		t := &m.told[i]
 		r.seq = max(r.seq, t.Seq)
-		places := places{}
+		var places places
+		if len(t.Notices) > 1 {
+			places = map[*queue.Queue]int{}
+		}
 		for j := range t.Notices {
 			s.notice(r, t, &t.Notices[j], places)
 		}
@@ -194,7 +201,7 @@ func (s *shard) deliver(m *deliver) {
 
 // places counts, for each queue, the events one fact has told it so far: the k of their ids. It is only used when a
 // fact has more than one notice.
-type places map[*queue.Queue]int
+type places = map[*queue.Queue]int
 
 func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places) {
 	switch e := n.Event.(type) {
@@ -214,12 +221,12 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 	}
 	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h})
 	for _, u := range n.To {
-		ss := r.sessions[u]
+		ss := r.session(u)
 		if ss == nil {
 			continue
 		}
-		for _, q := range ss.Queues {
-			events := shaped.For(u, q.Reg)
+		for q := ss.First; q != nil; q = q.Next {
+			events := shaped.For(u, q.Reg, q.Kind.(*wire.Kind))
 			if len(events) == 0 {
 				continue
 			}
@@ -271,38 +278,39 @@ func (s *shard) expire(r *shardRealm, q *queue.Queue) {
 }
 
 func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {
-	ss := r.sessions[e.User]
-	if ss == nil {
-		return
-	}
-	if q := ss.Close(e.ID); q != nil {
+	if q := r.session(e.User).Close(e.ID); q != nil {
 		s.h.Metrics.Queues.Add(-1)
 		if p := q.End(); p != nil {
 			s.h.Metrics.Parked.Add(-1)
 			wire.AnswerEvents(p.(wire.Reply), e.ID, nil)
 		}
 	}
-	if len(ss.Queues) == 0 {
-		delete(r.sessions, e.User)
-	}
 }
 
 // Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
 func (h *House) Poll(p wire.PollRequest) {
 	h.Metrics.Polls.Add(1)
-	h.stage.send(h.shards[shardOf(p.User)], polls{p})
+	h.stage.send(h.shards[shardOf(p.User)], polls{&p})
 }
 
 // PollAll is Poll for many requests at once: a mailbox's price is paid once for each session actor.
-func (h *House) PollAll(list []wire.PollRequest) {
+func (h *House) PollAll(list []*wire.PollRequest) {
 	h.Metrics.Polls.Add(int64(len(list)))
+	var sizes [Shards]int
+	for _, p := range list {
+		sizes[shardOf(p.User)]++
+	}
+	all := make(polls, len(list)) // all parts lie in it
 	var parts [Shards]polls
+	for k, n := range sizes {
+		parts[k], all = all[:0:n], all[n:]
+	}
 	for _, p := range list {
 		k := shardOf(p.User)
 		parts[k] = append(parts[k], p)
 	}
 	for k, p := range parts {
-		if p != nil {
+		if len(p) > 0 {
 			h.stage.send(h.shards[k], p)
 		}
 	}
@@ -314,10 +322,13 @@ func (h *House) Gone(p wire.PollRequest) {
 }
 
 func (s *shard) poll(m *wire.PollRequest) {
-	var q *queue.Queue
-	r := s.realms[m.Realm]
-	if r != nil {
-		q = r.sessions[m.User].Find(m.Queue)
+	q, r := m.At, s.realms[m.Realm]
+	if q == nil || q.Ended() {
+		q = nil
+		if r != nil {
+			q = r.session(m.User).Find(m.Queue)
+		}
+		m.At = q
 	}
 	if q == nil {
 		wire.AnswerRefusal(m.Reply, realm.BadQueue(m.Queue))
@@ -342,7 +353,7 @@ func (s *shard) poll(m *wire.PollRequest) {
 
 func (s *shard) gone(m *gone) {
 	if r := s.realms[m.realm]; r != nil {
-		if q := r.sessions[m.user].Find(m.queue); q != nil {
+		if q := r.session(m.user).Find(m.queue); q != nil {
 			was := q.Waiting()
 			q.Leave(m.reply, s.now)
 			if was && !q.Waiting() {
@@ -358,19 +369,17 @@ func (s *shard) sweep(now int64) {
 	held := 0
 	for _, r := range s.realms {
 		low := realm.Seq(math.MaxUint64)
-		for _, ss := range r.sessions {
-			for _, q := range ss.Queues {
-				if q.Due(now) {
-					s.h.Metrics.Beats.Add(1)
-					q.AppendEphemeral(r.seq, wire.Heartbeat)
-					s.serve(r, q)
-				} else if q.Expired(now) {
-					s.expire(r, q)
-				}
-				low = min(low, q.Through(r.seq))
-				held += q.Len()
+		r.sessions.EachQueue(func(q *queue.Queue) {
+			if q.Due(now) {
+				s.h.Metrics.Beats.Add(1)
+				q.AppendEphemeral(r.seq, wire.Heartbeat)
+				s.serve(r, q)
+			} else if q.Expired(now) {
+				s.expire(r, q)
 			}
-		}
+			low = min(low, q.Through(r.seq))
+			held += q.Len()
+		})
 		if report := (through{s.n, low, r.seq}); report != r.reported {
 			r.reported = report
 			s.h.stage.send(r.handle.pid, report)
@@ -384,14 +393,12 @@ func (s *shard) sweep(now int64) {
 func (s *shard) drain(m drain) {
 	s.draining = true
 	for _, r := range s.realms {
-		for _, ss := range r.sessions {
-			for _, q := range ss.Queues {
-				if q.Waiting() {
-					q.AppendEphemeral(r.seq, wire.Heartbeat)
-					s.serve(r, q)
-				}
+		r.sessions.EachQueue(func(q *queue.Queue) {
+			if q.Waiting() {
+				q.AppendEphemeral(r.seq, wire.Heartbeat)
+				s.serve(r, q)
 			}
-		}
+		})
 	}
 	m.done <- struct{}{}
 }

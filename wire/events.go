@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -78,6 +79,46 @@ func ClientOf(q *realm.Queue) Client {
 		c.Subscribers = form.PartialSubscribers
 	}
 	return c
+}
+
+// Kind is everything a registration says about which events its queue hears and how they read. Queues that are alike
+// share one, so that what was found out for one of them is known for the next at once.
+type Kind struct {
+	Client
+	eventTypes []string
+	narrow     [][2]string
+	allPublic  bool
+}
+
+// KindOf is the kind of a queue, shared with nobody.
+func KindOf(q *realm.Queue) *Kind {
+	return &Kind{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
+}
+
+// Wants reports whether queues of this kind take events of a type.
+func (k *Kind) Wants(event string) bool {
+	return k.eventTypes == nil || slices.Contains(k.eventTypes, event)
+}
+
+// Kinds makes queues that are alike share their kind. It belongs to one session shard.
+type Kinds struct{ known map[string]*Kind }
+
+// maxKinds is how many kinds are remembered. Programs are few, but anybody may make up kinds; beyond it all are
+// forgotten, and queues opened later share among themselves.
+const maxKinds = 512
+
+// Of is the kind of a queue.
+func (k *Kinds) Of(q *realm.Queue) *Kind {
+	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
+	kind := k.known[name]
+	if kind == nil {
+		if k.known == nil || len(k.known) >= maxKinds {
+			k.known = map[string]*Kind{}
+		}
+		kind = KindOf(q)
+		k.known[name] = kind
+	}
+	return kind
 }
 
 // Has reports a capability.
@@ -261,6 +302,8 @@ type Shaped struct {
 	done    map[variant][]*queue.Event
 	last    variant
 	lastOut []*queue.Event
+	of      *Kind // the last queue's
+	wanted  bool  // by it
 }
 
 type variant struct {
@@ -285,18 +328,21 @@ func Shape(n *realm.Notice, ctx Context) *Shaped {
 	return s
 }
 
-// For is the events the notice means for one queue, encoded up to their id.
-func (s *Shaped) For(u realm.UserID, q *realm.Queue) []*queue.Event {
-	if !q.Wants(s.n.Event.EventType()) {
+// For is the events the notice means for one queue, encoded up to their id. k is its kind.
+func (s *Shaped) For(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
+	if k != s.of {
+		s.of, s.wanted = k, k.Wants(s.n.Event.EventType())
+		if _, old := s.n.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {
+			s.wanted = false // it listens to what took its place
+		}
+	}
+	if !s.wanted {
 		return nil
 	}
-	if _, old := s.n.Event.(*realm.MutedTopicsTold); old && q.EventTypes != nil && q.Wants("user_topic") {
-		return nil // it listens to what took its place
-	}
 	if s.message != nil {
-		return s.forMessage(u, q)
+		return s.forMessage(u, q, k)
 	}
-	v := variant{client: ClientOf(q)}
+	v := variant{client: k.Client}
 	if s.kind.personal {
 		v.user = u
 	}
@@ -339,16 +385,16 @@ func (s *Shaped) once(v variant, render func() []*queue.Event) []*queue.Event {
 // open takes the closing brace off, so that the id can follow.
 func open(object []byte) []byte { return object[:len(object)-1] }
 
-func (s *Shaped) forMessage(u realm.UserID, q *realm.Queue) []*queue.Event {
+func (s *Shaped) forMessage(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
 	e := s.message
-	if s.n.PublicOnly && !q.AllPublic && len(q.Narrow) == 0 {
+	if s.n.PublicOnly && !k.allPublic && len(k.narrow) == 0 {
 		return nil
 	}
-	v := variant{client: ClientOf(q)}
+	v := variant{client: k.Client}
 	if !s.n.PublicOnly {
 		v.flags = e.FlagsFor(u)
 	}
-	if len(q.Narrow) > 0 && !inNarrow(e, v.flags, q.Narrow, s.ctx.Site) {
+	if len(k.narrow) > 0 && !inNarrow(e, v.flags, k.narrow, s.ctx.Site) {
 		return nil
 	}
 	v.unknown = len(e.Unknown) > 0 && slices.Contains(e.Unknown, u)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley/actors/presence"
+	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/wire/form"
 	"parley/wire/markdown"
@@ -23,8 +24,11 @@ type House interface {
 	Search(id realm.ID, words string) (Found, error)
 	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
 	Poll(PollRequest)
-	PollAll([]PollRequest) // does not keep the slice
+	PollAll([]*PollRequest) // keeps each until it is answered, but not the slice
 	Gone(PollRequest)
+	// Vouched changes when an account does, or whether an organization is open, or which there are: as long as it has not,
+	// who was found by a key is found by it again. A change counts from before anybody hears of it.
+	Vouched() uint64
 	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk. What they return does not change.
 	ByKeyHash(hash [32]byte) (*Account, bool)
 	ByEmail(id realm.ID, email string) (*Account, bool)
@@ -150,6 +154,8 @@ type PollRequest struct {
 	Last      int64
 	DontBlock bool
 	Reply     Reply
+	// At is the session's: where the poll before found its queue, when the same request comes again in the same memory.
+	At *queue.Queue
 }
 
 // consumed takes a name off the ignored parameters: a nested form took it.

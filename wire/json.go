@@ -139,7 +139,9 @@ func AnswerRefusal(r Reply, err error) {
 	r.Answer(status, body)
 }
 
+// The pieces of an answer to a poll beside its events.
 var (
+	eventsComma = []byte(",")
 	eventsHead  = []byte(`{"result":"success","msg":"","events":[`)
 	eventsTail  = []byte(`],"queue_id":"`)
 	eventsClose = []byte("\"}\n")
@@ -149,37 +151,50 @@ var (
 // that is far behind, on a line that breaks now and then, would else never get any answer whole.
 const maxEventBytes = 1 << 20
 
+// answering is the memory of an answer in the making; its parts lie in shared events and in own.
+type answering struct {
+	parts [][]byte
+	own   []byte
+}
+
+var answerings = sync.Pool{New: func() any { return new(answering) }}
+
+// maxAnswering is how many parts may be kept for the next answer.
+const maxAnswering = 64
+
 // AnswerEvents answers a poll: shared event bytes joined with the queue's own ids.
 func AnswerEvents(r Reply, id realm.QueueID, events []queue.Held) {
+	x := answerings.Get().(*answering)
+	parts, own := append(x.parts[:0], eventsHead), x.own[:0]
 	size := 0
-	for i, h := range events {
-		size += len(h.Event.Bytes()) + 32
-		if size >= maxEventBytes {
-			events = events[:i+1]
-			break
-		}
-	}
-	b := make([]byte, 0, size+len(eventsHead)+len(eventsTail)+len(id)+8)
-	b = append(b, eventsHead...)
-	first := true
 	for _, h := range events {
 		j := h.Event.Bytes()
 		if j == nil {
 			continue // the message was erased before it was delivered
 		}
-		if !first {
-			b = append(b, ',')
+		if size > 0 {
+			parts = append(parts, eventsComma)
 		}
-		first = false
-		b = append(b, j...)
-		b = append(b, `,"id":`...)
-		b = strconv.AppendInt(b, h.ID, 10)
-		b = append(b, '}')
+		from := len(own)
+		own = append(own, `,"id":`...)
+		own = strconv.AppendInt(own, h.ID, 10)
+		own = append(own, '}')
+		parts = append(parts, j, own[from:]) // stays right when own moves: what was there is not changed
+		if size += len(j) + 32; size >= maxEventBytes {
+			break
+		}
 	}
-	b = append(b, eventsTail...)
-	b = append(b, id...)
-	b = append(b, eventsClose...)
-	r.Answer(200, b)
+	from := len(own)
+	own = append(own, eventsTail...)
+	own = append(own, id...)
+	own = append(own, eventsClose...)
+	parts = append(parts, own[from:])
+	r.Answer(200, parts...)
+	if cap(parts) <= maxAnswering {
+		clear(parts)
+		x.parts, x.own = parts, own
+		answerings.Put(x)
+	}
 }
 
 // Heartbeat is the event that only says the connection lives.

@@ -6,18 +6,15 @@ import (
 	"parley/actors/realm"
 )
 
-// Session is one user's live state: the queues, and when a client was last here.
-type Session struct {
-	User   realm.UserID
-	Queues []*queue.Queue
-}
+// Session is one user's live state: the queues, chained. It is its zero value while nobody listens.
+type Session struct{ First *queue.Queue }
 
 // Find is the user's queue with that id, or nil: another user's queue is simply not there.
 func (s *Session) Find(id realm.QueueID) *queue.Queue {
 	if s == nil {
 		return nil
 	}
-	for _, q := range s.Queues {
+	for q := s.First; q != nil; q = q.Next {
 		if q.Reg.ID == id {
 			return q
 		}
@@ -25,34 +22,72 @@ func (s *Session) Find(id realm.QueueID) *queue.Queue {
 	return nil
 }
 
-// Open adds a queue; one that is there already stays.
-func (s *Session) Open(q *queue.Queue) {
-	if s.Find(q.Reg.ID) == nil {
-		s.Queues = append(s.Queues, q)
+// Open adds a queue behind the others and reports true; one that is there already stays.
+func (s *Session) Open(q *queue.Queue) bool {
+	at := &s.First
+	for ; *at != nil; at = &(*at).Next {
+		if (*at).Reg.ID == q.Reg.ID {
+			return false
+		}
 	}
+	*at = q
+	return true
 }
 
 // Close takes a queue out and returns it.
 func (s *Session) Close(id realm.QueueID) *queue.Queue {
-	for i, q := range s.Queues {
-		if q.Reg.ID == id {
-			s.Queues = append(s.Queues[:i], s.Queues[i+1:]...)
+	if s == nil {
+		return nil
+	}
+	for at := &s.First; *at != nil; at = &(*at).Next {
+		if q := *at; q.Reg.ID == id {
+			*at, q.Next = q.Next, nil
 			return q
 		}
 	}
 	return nil
 }
 
-// Offline is after how many seconds without contact a queue counts as offline for notifications, whatever its
-// lifetime (protocol).
-const Offline = 600
+// Book finds sessions by a number: users of one organization are numbered without large gaps, so that a place in a list
+// serves better than a map, and who is told something in order of his number is found in order of memory.
+type Book struct{ pages []*page }
 
-// Online reports whether some queue that takes messages was heard of lately.
-func (s *Session) Online(now int64) bool {
-	for _, q := range s.Queues {
-		if q.Reg.Wants("message") && (q.Waiting() || now-q.Contact() < Offline) {
-			return true
+// pageSize is how many sessions are made at once: few, as most organizations are small, and there is a book a shard.
+const pageSize = 32
+
+type page [pageSize]Session
+
+// At is the session of a number, nil if nobody near it ever listened.
+func (b *Book) At(n int64) *Session {
+	if n < 0 || n/pageSize >= int64(len(b.pages)) || b.pages[n/pageSize] == nil {
+		return nil
+	}
+	return &b.pages[n/pageSize][n%pageSize]
+}
+
+// Make is At for somebody who is going to listen.
+func (b *Book) Make(n int64) *Session {
+	for n/pageSize >= int64(len(b.pages)) {
+		b.pages = append(b.pages, nil)
+	}
+	if b.pages[n/pageSize] == nil {
+		b.pages[n/pageSize] = new(page)
+	}
+	return b.At(n)
+}
+
+// EachQueue calls fn with every queue.
+func (b *Book) EachQueue(fn func(*queue.Queue)) {
+	for _, p := range b.pages {
+		if p == nil {
+			continue
+		}
+		for i := range p {
+			for q := p[i].First; q != nil; {
+				next := q.Next // fn may close it
+				fn(q)
+				q = next
+			}
 		}
 	}
-	return false
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"bufio"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A request for events that is taken on the event loop gets the answer, header lines included, that it gets written in
@@ -83,4 +88,226 @@ func TestQuickPollsAnswerLikeOrdinaryOnes(t *testing.T) {
 			p.stop()
 		})
 	}
+}
+
+// limited is a server with a rate limit, which the demo has not, on the demo's data.
+func limited(t *testing.T, limit string, emails ...string) (p *program, at string, people []*person) {
+	dir := t.TempDir()
+	p = start(t, parley("serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"))
+	at = p.serving()
+	for _, e := range emails {
+		people = append(people, demoPerson(t, at, e))
+	}
+	p.stop()
+	p = start(t, parley("serve", "--data", dir, "--listen", "127.0.0.1:0", "--rate-limit", limit))
+	at = p.serving()
+	for _, x := range people {
+		x.at = at
+	}
+	return p, at, people
+}
+
+// line is one connection on which requests are written by hand.
+type line struct {
+	t    *testing.T
+	at   string
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func dialLine(t *testing.T, at string) *line {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &line{t, strings.TrimPrefix(at, "http://"), conn, bufio.NewReader(conn)}
+}
+
+func (l *line) ask(p *person, query string) {
+	basic := base64.StdEncoding.EncodeToString([]byte(p.email + ":" + p.key))
+	if _, err := fmt.Fprintf(l.conn, "GET /api/v1/events?%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n\r\n", query, l.at, basic); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// hear is the answer: status, header lines but those that change with time, and body.
+func (l *line) hear() (all string, header http.Header, body []byte) {
+	l.conn.SetReadDeadline(time.Now().Add(binaryPatience))
+	res, err := http.ReadResponse(l.r, nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, err = io.ReadAll(res.Body); err != nil {
+		l.t.Fatal(err)
+	}
+	header = res.Header.Clone()
+	for _, k := range []string{"Date", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
+		if res.Header.Get(k) != "" {
+			res.Header.Set(k, "some")
+		}
+	}
+	text := new(strings.Builder)
+	res.Header.Write(text)
+	return fmt.Sprintln(res.StatusCode, text, string(body)), header, body
+}
+
+// newest is the id of an answer's last event.
+func (l *line) newest(body []byte) int64 {
+	var a struct{ Events []struct{ ID int64 } }
+	if err := json.Unmarshal(body, &a); err != nil || len(a.Events) == 0 {
+		l.t.Fatalf("no events in %s", body)
+	}
+	return a.Events[len(a.Events)-1].ID
+}
+
+// What a connection remembers of the last poll spares nobody a judgement: whatever became of caller, queue or
+// organization in between is answered as it is to somebody who comes anew.
+func TestRepeatedPollsAreJudgedAnew(t *testing.T) {
+	for _, limit := range []string{"0", "1000"} {
+		t.Run("rate limit "+limit, func(t *testing.T) {
+			p, at, people := limited(t, limit, "ann@example.org", "bo@example.org", "olive@example.org")
+			ann, bo, olive := people[0], people[1], people[2]
+			must := func(who *person, method, path string, form url.Values) map[string]any {
+				t.Helper()
+				a, err := who.call(method, path, form)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a
+			}
+			say := func(text string) {
+				t.Helper()
+				if _, err := ann.send(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			me := int64(must(bo, "GET", "users/me", nil)["user_id"].(float64))
+			var queue string
+			l, last := dialLine(t, at), int64(-1)
+			poll := func() { l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last)) }
+			hear := func(want string) {
+				t.Helper()
+				all, _, body := l.hear()
+				if !strings.Contains(all, want) {
+					t.Fatalf("%q is not in %s", want, all)
+				}
+				if strings.HasPrefix(all, "200") {
+					last = l.newest(body)
+				}
+			}
+			begin := func() { // a queue, and polls the connection knows
+				t.Helper()
+				queue, last = must(bo, "POST", "register", url.Values{"event_types": {`["message"]`}})["queue_id"].(string), -1
+				for i := range 3 {
+					say(fmt.Sprint("word ", i))
+					poll()
+					hear(fmt.Sprint("word ", i))
+				}
+				poll() // waits
+				say("last word")
+				hear("last word")
+			}
+			// refused expects an answer that somebody gets, too, who comes on a connection of his own and writes differently.
+			refused := func(want string) {
+				t.Helper()
+				poll()
+				all, _, _ := l.hear()
+				other := dialLine(t, at)
+				other.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%%3%d", queue, last))
+				if fresh, _, _ := other.hear(); all != fresh || !strings.Contains(all, want) {
+					t.Fatalf("repeated\n%s\nfresh\n%s\nwant %q", all, fresh, want)
+				}
+			}
+
+			begin()
+			seen := last
+			for _, id := range []int64{seen + 1<<20, 0} { // never given out; acknowledged long ago
+				last = id
+				if id == 0 {
+					refused("pruned")
+				} else {
+					l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
+					hear("was not in this queue")
+				}
+			}
+			last = seen
+			l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d&dont_block=true", queue, last))
+			if all, _, _ := l.hear(); !strings.Contains(all, `"events":[]`) {
+				t.Errorf("a poll that does not wait: %s", all)
+			}
+			l.ask(ann, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
+			if all, _, _ := l.hear(); !strings.Contains(all, "BAD_EVENT_QUEUE_ID") {
+				t.Errorf("somebody else's queue on the connection of its owner: %s", all)
+			}
+			say("to the owner")
+			poll()
+			hear("to the owner")
+
+			begin()
+			must(bo, "DELETE", "events", url.Values{"queue_id": {queue}})
+			refused("BAD_EVENT_QUEUE_ID")
+
+			begin()
+			old := *bo
+			bo.key = must(bo, "POST", "users/me/api_key/regenerate", nil)["api_key"].(string)
+			fresh := bo.key
+			bo.key = old.key
+			refused("401")
+			bo.key = fresh
+			say("under the new key")
+			poll()
+			hear("under the new key")
+			poll()
+			say("and once more")
+			hear("and once more")
+
+			begin()
+			must(olive, "DELETE", fmt.Sprintf("users/%d", me), nil)
+			refused("Account is deactivated")
+			must(olive, "POST", fmt.Sprintf("users/%d/reactivate", me), nil)
+			refused("BAD_EVENT_QUEUE_ID")
+
+			must(bo, "POST", "users/me/subscriptions", url.Values{"subscriptions": {`[{"name":"general"}]`}})
+			begin()
+			must(olive, "POST", "realm/deactivate", nil)
+			refused("deactivated")
+			p.stop()
+		})
+	}
+}
+
+// Each repeated poll spends of the budget, and whoever has spent it is told so.
+func TestRepeatedPollsSpendTheBudget(t *testing.T) {
+	p, at, people := limited(t, "20", "ann@example.org", "bo@example.org")
+	ann, bo := people[0], people[1]
+	a, err := bo.call("POST", "register", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ann.send("a word"); err != nil {
+		t.Fatal(err)
+	}
+	l, began, answered := dialLine(t, at), time.Now(), 0
+	for left := 20; ; answered++ { // nothing is acknowledged, so each is answered at once
+		l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=-1", a["queue_id"]))
+		all, header, _ := l.hear()
+		if strings.HasPrefix(all, "429") {
+			if header.Get("Retry-After") == "" || !strings.Contains(all, "RATE_LIMIT_HIT") {
+				t.Errorf("refused with %s", all)
+			}
+			break
+		}
+		now, err := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
+		if refilled := int(time.Since(began)/(3*time.Second)) + 1; err != nil || now >= left+refilled || now < left-2 {
+			t.Fatalf("%q is left of the budget, %d before", header.Get("X-Ratelimit-Remaining"), left)
+		}
+		left = now
+	}
+	// One request of the twenty was the registration; the budget fills by one in three seconds.
+	if most := 20 + int(time.Since(began)/(3*time.Second)); answered < 18 || answered > most {
+		t.Errorf("%d polls were answered, with a budget of 20 (%d by now)", answered, most)
+	}
+	p.stop()
 }

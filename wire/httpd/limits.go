@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"parley/actors/realm"
+	"parley/wire/httpd/park"
 )
 
 // Limits say how often somebody may call. The defaults are the protocol's; 0 switches a limit off.
@@ -110,6 +111,13 @@ func (s *Server) Tracked() int64 {
 	return max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
 }
 
+// The header lines that say what is left of a budget.
+const (
+	headerLimit     = "X-RateLimit-Limit"
+	headerRemaining = "X-RateLimit-Remaining"
+	headerReset     = "X-RateLimit-Reset"
+)
+
 // limit counts a request and refuses it if there were too many.
 func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	if l == nil {
@@ -117,9 +125,9 @@ func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	}
 	v := l.take(key)
 	h := &ctx.Response.Header
-	h.Set("X-RateLimit-Limit", strconv.Itoa(v.limit))
-	h.Set("X-RateLimit-Remaining", strconv.Itoa(v.remaining))
-	h.Set("X-RateLimit-Reset", strconv.FormatInt(v.reset.Unix(), 10))
+	h.Set(headerLimit, strconv.Itoa(v.limit))
+	h.Set(headerRemaining, strconv.Itoa(v.remaining))
+	h.Set(headerReset, strconv.FormatInt(v.reset.Unix(), 10))
 	if v.retry <= 0 {
 		return nil
 	}
@@ -176,14 +184,11 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 
 // household is what visitors are counted by: an IPv4 address, or the /64 that one IPv6 customer has at least.
 func household(a netip.Addr) string {
-	if a.Is4() {
-		return a.String()
+	h := park.Household(a)
+	if h.Is4() {
+		return h.String()
 	}
-	p, err := a.WithZone("").Prefix(64)
-	if err != nil {
-		return a.String()
-	}
-	return p.String()
+	return h.String() + "/64"
 }
 
 func (s *Server) trusted(a netip.Addr) bool {

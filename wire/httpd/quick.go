@@ -22,8 +22,8 @@ var quickTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /a
 // way, so that no rule stands here only.
 type quick struct {
 	s           *Server
-	polls       []wire.PollRequest // put off until Flush
-	sends       []wire.Order       // likewise
+	polls       []*wire.PollRequest // put off until Flush
+	sends       []wire.Order        // likewise
 	credentials [maxCredentials]byte
 
 	// What the reading of a message needs and does not keep.
@@ -37,21 +37,22 @@ type quick struct {
 const maxCredentials = 256
 
 // maxPutOff is how many polls are put off before they are handed on though more are at hand: a fifth of a millisecond's.
-const maxPutOff = 64
+const maxPutOff = 256
 
-// quickPoll is one waiting request for events: one piece of memory for connection and session.
+// quickPoll is a waiting request for events: one piece of memory for connection and session. A client that asks the same
+// again on the same connection gets the same piece: whoever answers a poll forgets it before.
 type quickPoll struct {
 	park.Parked
-	house wire.House
-	poll  wire.PollRequest // without Reply, which is this
+	park.Memo
+	poll    wire.PollRequest // its Reply is this
+	house   wire.House
+	vouched uint64 // what the house's directory was when the credentials were good
+	caller  string // the account as the limiter knows it, "" without one
+	lines   []byte // what that says of the budget
 }
 
 // Gone tells the session that the client has left.
-func (p *quickPoll) Gone() {
-	poll := p.poll
-	poll.Reply = p
-	p.house.Gone(poll)
-}
+func (p *quickPoll) Gone() { p.house.Gone(p.poll) }
 
 func (k *quick) Take(q *park.QuickRequest) bool {
 	if string(q.Method) == "POST" {
@@ -60,38 +61,66 @@ func (k *quick) Take(q *park.QuickRequest) bool {
 	if len(q.Body) > 0 {
 		return false
 	}
-	p, ok := readPoll(q.Target)
+	p, at, ok := readPoll(q.Target)
 	if !ok {
 		return false
 	}
+	vouched := k.s.o.House.Vouched() // before anything is looked up: what changes meanwhile is looked up again
 	a, _, ok := k.caller(q)
 	if !ok {
 		return false
 	}
-	extra, ok := k.spend(a)
-	if !ok {
+	w := &quickPoll{house: k.s.o.House, poll: p, vouched: vouched, caller: k.budget(a)}
+	w.poll.Realm, w.poll.User, w.poll.Reply = a.Realm, a.User, w
+	if w.lines, ok = k.spend(w.caller, nil); !ok {
 		return false
 	}
-	w := &quickPoll{house: k.s.o.House, poll: p}
-	w.poll.Realm, w.poll.User = a.Realm, a.User
-	q.Park(&w.Parked, w, extra)
-	p = w.poll
-	p.Reply = w
-	if k.polls = append(k.polls, p); len(k.polls) >= maxPutOff {
-		k.Flush()
-	}
+	w.Owner = w
+	q.Remember(&w.Memo, at.from, at.to)
+	k.park(q, w)
 	return true
 }
 
-// spend counts a request, and returns the header lines that say what is left. It reports false, and has spent nothing,
-// where there were too many.
-func (k *quick) spend(a *wire.Account) (lines string, ok bool) {
+// Again takes a poll that is the one before but for last_event_id: whose it is, and that he may, is known as long as no
+// account and no organization has changed. Which queue there is, and whether it may be asked, its session decides anew.
+func (k *quick) Again(q *park.QuickRequest, m *park.Memo, number []byte) bool {
+	w := m.Owner.(*quickPoll)
+	last, ok := readID(number)
+	if !ok || w.vouched != w.house.Vouched() {
+		return false
+	}
+	if w.lines, ok = k.spend(w.caller, w.lines); !ok {
+		return false
+	}
+	w.poll.Last = last
+	k.park(q, w)
+	return true
+}
+
+func (k *quick) park(q *park.QuickRequest, w *quickPoll) {
+	q.Park(&w.Parked, w, w.lines)
+	if k.polls = append(k.polls, &w.poll); len(k.polls) >= maxPutOff {
+		k.Flush()
+	}
+}
+
+// budget is what spend knows an account by.
+func (k *quick) budget(a *wire.Account) string {
+	if k.s.users == nil {
+		return ""
+	}
+	return callerKey(a)
+}
+
+// spend counts a caller's request, and returns the header lines that say what is left, in the memory of lines. It reports
+// false, and has spent nothing, where there were too many.
+func (k *quick) spend(caller string, lines []byte) ([]byte, bool) {
 	l := k.s.users
 	if l == nil {
-		return "", true
+		return nil, true
 	}
-	v := l.take(callerKey(a))
-	return v.lines(), v.retry <= 0
+	v := l.take(caller)
+	return v.appendLines(lines[:0]), v.retry <= 0
 }
 
 // Flush hands sends to their organizations and polls to their sessions.
@@ -108,35 +137,42 @@ func (k *quick) Flush() {
 	}
 }
 
-// readPoll reads the query of a request for events, if it has just the usual parameters, plainly written.
-func readPoll(target []byte) (p wire.PollRequest, ok bool) {
+// place is where something stands in a target.
+type place struct{ from, to int }
+
+// readPoll reads the query of a request for events, if it has just the usual parameters, plainly written. at is where
+// last_event_id stands.
+func readPoll(target []byte) (p wire.PollRequest, at place, ok bool) {
 	_, query, _ := bytes.Cut(target, []byte("?"))
 	queue, last := false, false
 	for len(query) > 0 {
 		var pair []byte
+		end := len(target) - len(query)
 		pair, query, _ = bytes.Cut(query, []byte("&"))
+		end += len(pair)
 		name, value, _ := bytes.Cut(pair, []byte("="))
 		switch string(name) {
 		case "queue_id":
 			if queue || len(value) == 0 || !plain(value) {
-				return p, false
+				return p, at, false
 			}
 			p.Queue, queue = realm.QueueID(value), true
 		case "last_event_id":
 			n, ok := readID(value)
 			if last || !ok {
-				return p, false
+				return p, at, false
 			}
 			p.Last, last = n, true
+			at = place{end - len(value), end}
 		case "dont_block":
 			if string(value) != "false" {
-				return p, false
+				return p, at, false
 			}
 		default:
-			return p, false
+			return p, at, false
 		}
 	}
-	return p, queue && last
+	return p, at, queue && last
 }
 
 // plain tells whether a value means itself: nothing in it is written in another way in a query.
@@ -192,14 +228,13 @@ func (k *quick) caller(q *park.QuickRequest) (a *wire.Account, site wire.Site, o
 	return a, site, true
 }
 
-// lines are the header lines that say what is left of a budget.
-func (v verdict) lines() string {
-	b := make([]byte, 0, 96)
-	b = append(b, "X-RateLimit-Limit: "...)
+// appendLines writes the header lines that say what is left of a budget.
+func (v verdict) appendLines(b []byte) []byte {
+	b = append(append(b, headerLimit...), ": "...)
 	b = strconv.AppendInt(b, int64(v.limit), 10)
-	b = append(b, "\r\nX-RateLimit-Remaining: "...)
+	b = append(append(append(b, "\r\n"...), headerRemaining...), ": "...)
 	b = strconv.AppendInt(b, int64(v.remaining), 10)
-	b = append(b, "\r\nX-RateLimit-Reset: "...)
+	b = append(append(append(b, "\r\n"...), headerReset...), ": "...)
 	b = strconv.AppendInt(b, v.reset.Unix(), 10)
-	return string(append(b, "\r\n"...))
+	return append(b, "\r\n"...)
 }

@@ -54,7 +54,7 @@ func (k *quick) send(q *park.QuickRequest) bool {
 	if !x.Prepare(&c) {
 		return false
 	}
-	extra, ok := k.spend(a)
+	extra, ok := k.spend(k.budget(a), nil)
 	if !ok {
 		return false
 	}

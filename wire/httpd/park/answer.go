@@ -1,6 +1,7 @@
 package park
 
 import (
+	"bytes"
 	"net"
 	"strconv"
 	"sync"
@@ -13,7 +14,7 @@ import (
 type Parked struct {
 	link  link
 	gone  Gone
-	extra string // header lines the handler had set
+	extra []byte // header lines the handler had set, shared
 	close bool   // the client asked for no further requests, or the server drained
 	head  bool   // the client wants no body
 	held  bool   // answered in a moment, whether or not its client still sends
@@ -88,7 +89,7 @@ type link interface {
 }
 
 // extraLines renders the header lines a handler set. Nearly all handlers set the same, so the last rendering is shared.
-func (s *Server) extraLines(h *fasthttp.ResponseHeader) string {
+func (s *Server) extraLines(h *fasthttp.ResponseHeader) []byte {
 	b := takeBuffer()
 	defer b.release()
 	for k, v := range h.All() {
@@ -102,12 +103,12 @@ func (s *Server) extraLines(h *fasthttp.ResponseHeader) string {
 		b.b = append(b.b, "\r\n"...)
 	}
 	if len(b.b) == 0 {
-		return ""
+		return nil
 	}
-	if last := s.extra.Load(); last != nil && *last == string(b.b) {
+	if last := s.extra.Load(); last != nil && bytes.Equal(*last, b.b) {
 		return *last
 	}
-	lines := string(b.b)
+	lines := bytes.Clone(b.b)
 	s.extra.Store(&lines)
 	return lines
 }

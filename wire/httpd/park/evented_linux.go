@@ -225,7 +225,7 @@ func temporary(err error) bool {
 // adopt begins to watch an accepted socket, or tells its client why not.
 func (s *Server) adopt(a arrival) {
 	fd := a.fd
-	c := &eventConn{s: s, l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.about != passUsed}
+	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.about != passUsed}
 	c.ip, c.port = addressOf(a.from)
 	ref := s.admit(c.ip)
 	c.admitted = ref == nil

@@ -16,7 +16,8 @@ type evented struct{}
 type eventConn struct{}
 
 // Park is never called: there is nobody to offer a quick request.
-func (q *QuickRequest) Park(*Parked, Gone, string) { panic("BUG: quick request without an epoll") }
+func (q *QuickRequest) Park(*Parked, Gone, []byte) { panic("BUG: quick request without an epoll") }
+func (q *QuickRequest) Remember(*Memo, int, int)   { panic("BUG: quick request without an epoll") }
 
 // Hold is never called either.
 func (q *QuickRequest) Hold(*Parked, string) { panic("BUG: quick request without an epoll") }

@@ -225,7 +225,7 @@ func TestMaxConnsPerIP(t *testing.T) {
 
 func TestHousehold(t *testing.T) {
 	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"} {
-		if got := household(mustAddr(in)).String(); got != want {
+		if got := Household(mustAddr(in)).String(); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}

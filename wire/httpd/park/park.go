@@ -139,7 +139,8 @@ type Server struct {
 	flow  *fasthttp.Server // for requests whose handlers read the body
 	began time.Time
 	date  atomic.Pointer[string] // of this second, as HTTP writes it
-	extra atomic.Pointer[string] // the header lines handlers set before Park last time; most set the same
+	tick  atomic.Int64           // now a tenth of a second ago at most, or more on a machine that is late
+	extra atomic.Pointer[[]byte] // the header lines handlers set before Park last time; most set the same
 
 	mu        sync.Mutex
 	listeners map[io.Closer]struct{}
@@ -179,6 +180,7 @@ func New(cfg Config) *Server {
 	}
 	s.fast, s.flow = s.parser(false), s.parser(true)
 	s.setDate(s.began)
+	s.tick.Store(s.now())
 	go s.sweep()
 	return s
 }
@@ -403,6 +405,7 @@ func (s *Server) sweep() {
 		select {
 		case t := <-dates.C:
 			s.setDate(t)
+			s.tick.Store(s.now())
 		case <-tick.C:
 			s.sweepEvented(s.now())
 		case <-s.stop:
@@ -426,7 +429,7 @@ func (s *Server) admit(ip netip.Addr) *refusal {
 	if s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
 		return nil
 	}
-	ip = household(ip)
+	ip = Household(ip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.perIP[ip] >= s.cfg.MaxConnsPerIP {
@@ -442,7 +445,7 @@ func (s *Server) leave(ip netip.Addr, admitted bool) {
 	if !admitted || s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
 		return
 	}
-	ip = household(ip)
+	ip = Household(ip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.perIP[ip]--; s.perIP[ip] <= 0 {
@@ -450,8 +453,8 @@ func (s *Server) leave(ip netip.Addr, admitted bool) {
 	}
 }
 
-// household is what MaxConnsPerIP counts: one IPv4 address, or the /64 that one IPv6 customer has at least.
-func household(ip netip.Addr) netip.Addr {
+// Household is whom callers from an address are counted as: one IPv4 address, or the /64 that one IPv6 customer has at least.
+func Household(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap()
 	if ip.Is4() {
 		return ip

@@ -59,10 +59,24 @@ func (k *quickOwner) Take(q *QuickRequest) bool {
 	if k.offered++; string(q.Target) != "/poll" || k.offered%3 == 0 {
 		return false
 	}
-	p := new(Parked)
-	q.Park(p, told{k.o}, "")
-	k.put = append(k.put, p)
+	q.Remember(new(Memo), len("/pol"), len("/poll"))
+	k.park(q)
 	return true
+}
+
+// Again takes a request whose last letter need not have been the same.
+func (k *quickOwner) Again(q *QuickRequest, _ *Memo, letter []byte) bool {
+	if k.offered++; string(letter) != "l" || k.offered%3 == 0 {
+		return false
+	}
+	k.park(q)
+	return true
+}
+
+func (k *quickOwner) park(q *QuickRequest) {
+	p := new(Parked)
+	q.Park(p, told{k.o}, nil)
+	k.put = append(k.put, p)
 }
 
 func (k *quickOwner) Flush() {

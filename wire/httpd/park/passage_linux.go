@@ -153,7 +153,7 @@ func (s *Server) passing() *Passage {
 // pass gives the connection to the successor and reports whether it went; then it is closed here. mu is held, and nobody
 // serves the connection but perhaps the caller.
 func (c *eventConn) pass() bool {
-	p := c.s.passing()
+	p := c.l.s.passing()
 	if p == nil || c.fd < 0 || c.parked != nil || c.out != nil || c.ending && !c.lingering {
 		return false
 	}
@@ -172,7 +172,7 @@ func (c *eventConn) pass() bool {
 	}
 	// The socket lives on, so the epoll would go on telling of it.
 	unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil)
-	c.s.passed.Add(1)
+	c.l.s.passed.Add(1)
 	c.closeLocked()
 	return true
 }

@@ -10,6 +10,9 @@ type Quick interface {
 	// returns true, or returns false, and the request goes the usual way as if nothing had been. It must not wait for
 	// anything, and keep nothing of q.
 	Take(q *QuickRequest) bool
+	// Again is offered a request that is, byte for byte, the one Take had remembered on this connection, but for the
+	// number. It does what Take does, and may use the same Parked once more: the request before has its answer.
+	Again(q *QuickRequest, m *Memo, number []byte) bool
 	// Flush is called when no further request is at hand: what Take put off happens now.
 	Flush()
 }
@@ -27,7 +30,30 @@ type QuickRequest struct {
 	Address       netip.Addr
 
 	c     *eventConn
+	head  []byte
 	taken bool
+}
+
+// Memo is a request as its connection remembers it, without the number in it. A client that waits for events asks the
+// same again and again: what was found out about these bytes need not be found out anew.
+type Memo struct {
+	Owner any // whatever Quick wants to find again
+
+	around []byte // the head before the number, and behind it
+	before int
+}
+
+// maxMemo is how long a request may be that is remembered, in bytes: a connection keeps it as long as it lives. A poll
+// of a program has some 250, of a browser behind a proxy 600.
+const maxMemo = 768
+
+// number is what stands in b in the number's place, nil if b is not the request remembered.
+func (m *Memo) number(b []byte) []byte {
+	n := len(b) - len(m.around)
+	if n <= 0 || string(b[:m.before]) != string(m.around[:m.before]) || string(b[m.before+n:]) != string(m.around[m.before:]) {
+		return nil
+	}
+	return b[m.before : m.before+n]
 }
 
 // Gone is told, like Park's gone, when the client of a parked request has left.

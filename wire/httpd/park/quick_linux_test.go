@@ -2,6 +2,7 @@ package park
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -19,6 +20,11 @@ type picky struct {
 func (k picky) Take(q *QuickRequest) bool {
 	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) + " " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
 	return k.take(q)
+}
+
+func (k picky) Again(_ *QuickRequest, _ *Memo, number []byte) bool {
+	k.offered <- "again " + string(number)
+	return false
 }
 
 func (k picky) Flush() {}
@@ -129,7 +135,7 @@ func TestHeldIsAnsweredToAClientThatSendsNoMore(t *testing.T) {
 	held := make(chan *Parked, 1)
 	o, _ := pickyServer(t, func(q *QuickRequest) bool {
 		p := new(Parked)
-		q.Hold(p, "X-Extra: 1\r\n")
+		q.Hold(p, []byte("X-Extra: 1\r\n"))
 		held <- p
 		return true
 	})
@@ -165,7 +171,7 @@ func TestHeldLosesItsConnection(t *testing.T) {
 	held := make(chan *Parked, 1)
 	o, _ := pickyServer(t, func(q *QuickRequest) bool {
 		p := new(Parked)
-		q.Hold(p, "")
+		q.Hold(p, nil)
 		held <- p
 		return true
 	})
@@ -185,4 +191,63 @@ func TestHeldLosesItsConnection(t *testing.T) {
 		t.Error("an answer was written to a connection that was reset")
 	}
 	until(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
+}
+
+// A request is offered as one that was there before only if all its bytes but the number are the same, and what Quick
+// does not take then goes the way of any other.
+func TestQuickRemembersRequests(t *testing.T) {
+	var memo Memo
+	o, offered := pickyServer(t, func(q *QuickRequest) bool {
+		if string(q.Target) == "/poll?n=5&x" && string(q.Authorization) == "Basic a" {
+			q.Remember(&memo, len("/poll?n="), len("/poll?n=5"))
+			p := new(Parked)
+			q.Park(p, nil, nil)
+			go p.Answer(200, []byte("parked"))
+			return true
+		}
+		return false
+	})
+	conn, err := net.Dial("tcp", o.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for _, c := range []struct{ request, offered, answer string }{
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"}, // not before it was asked for
+		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=5&x of x by Basic a", "parked"},
+		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "again 5,/poll?n=5&x of x by Basic a", "parked"},
+		{"GET /poll?n=1234&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "again 1234,/poll?n=1234&x of x by Basic a", "handled"},
+		{"GET /poll?n=6&y HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&y of x by Basic a", "handled"},
+		{"GET /poll?m=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?m=6&x of x by Basic a", "handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n", "/poll?n=6&x of x by Basic b", "handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: y\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of y by Basic a", "handled"},
+		{"GET /poll?n=&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=&x of x by Basic a", "handled"},
+		{"POST /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "", "handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\nContent-Length: 0\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"},
+		// What is no number is for Quick to find out: two requests that begin and end as the one remembered are two.
+		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+			"again 7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7", "handled handled"},
+	} {
+		if _, err := conn.Write([]byte(c.request)); err != nil {
+			t.Fatal(err)
+		}
+		for want := range strings.FieldsSeq(c.answer) {
+			res, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatalf("%q: %v", c.request, err)
+			}
+			body, _ := io.ReadAll(res.Body)
+			if string(body) != want {
+				t.Errorf("%q is answered %q, want %q", c.request, body, want)
+			}
+		}
+		var got []string
+		for len(offered) > 0 {
+			got = append(got, <-offered)
+		}
+		if strings.Join(got, ",") != c.offered {
+			t.Errorf("%q: offered %q, want %q", c.request, got, c.offered)
+		}
+	}
 }

@@ -1,0 +1,79 @@
+package queue
+
+import (
+	"testing"
+	"unsafe"
+
+	"parley/actors/realm"
+)
+
+// TestQueueFitsTwoLines: a field more, and each of 10,000 deliveries waits for one more line of memory. What is rarely
+// needed belongs behind a pointer.
+func TestQueueFitsTwoLines(t *testing.T) {
+	if n := unsafe.Sizeof(Queue{}); n > 128 {
+		t.Errorf("a queue takes %d bytes, more than two lines of 64", n)
+	}
+}
+
+// An event that was acknowledged leaves the queue, and nothing else does, however many there are and come meanwhile.
+func TestAcknowledgedEventsLeave(t *testing.T) {
+	q := New(&realm.Queue{ID: "q", At: 10}, 0, false)
+	event := func(text string) *Event { return &Event{JSON: []byte(text)} }
+	waiting := func(last int64) (out string) {
+		t.Helper()
+		a, err := q.Ask("poll", last, true, 0, 0, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range a.Events {
+			out += string(h.Event.Bytes())
+		}
+		return out
+	}
+	id := func(seq, k int64) int64 { return (seq-10)<<8 | k }
+	for _, c := range []struct {
+		seq    realm.Seq
+		events string
+		last   int64
+		want   string
+	}{
+		{11, "a", -1, "a"},
+		{12, "b", id(11, 0), "b"},
+		{13, "c", id(11, 0), "bc"},
+		{14, "de", id(12, 0), "cde"},
+		{15, "f", id(14, 0), "ef"},
+		{16, "", id(14, 1), "f"},
+		{17, "", id(15, 0), ""},
+		{18, "g", id(15, 0), "g"},
+	} {
+		var list []*Event
+		for _, x := range c.events {
+			list = append(list, event(string(x)))
+		}
+		q.Append(c.seq, 0, list)
+		if got := waiting(c.last); got != c.want {
+			t.Errorf("after %d and %q: %q, want %q", c.last, c.events, got, c.want)
+		}
+	}
+}
+
+// Events come and are acknowledged in memory that is there already.
+func TestDeliveryAllocatesNothing(t *testing.T) {
+	q := New(&realm.Queue{ID: "q"}, 0, false)
+	events, seq := []*Event{{JSON: []byte("x")}}, realm.Seq(0)
+	poll := new(int)
+	n := testing.AllocsPerRun(100, func() {
+		last := q.newest
+		if a, err := q.Ask(poll, last, false, 0, 0, seq); err != nil || !a.Wait {
+			t.Fatal(a, err)
+		}
+		seq++
+		q.Append(seq, 0, events)
+		if p, held := q.Take(0); p != poll || len(held) != 1 {
+			t.Fatal(p, held)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations an event", n)
+	}
+}
