@@ -12,7 +12,7 @@ import (
 )
 
 var eventEndpoints = []Endpoint{
-	Custom("GET", "/events", getEvents).Says("{events: [{id: int, type: str, *: any}], queue_id: str}"),
+	Custom("GET", "/events", getEvents).Says("{events: [Event], queue_id: str}"),
 	Do("DELETE", "/events", dropQueue, silent),
 }
 

@@ -59,7 +59,7 @@ var objects = map[string]string{
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + rosterFields + "}",
 	"SystemBot":    "{" + userFields + ", bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
 	"User":         "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
-	"View":         "{fragment: str, is_pinned: bool, name: str?}",
+	"View":         "{fragment: str, is_pinned: bool, name?: str}",
 }
 
 const (

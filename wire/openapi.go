@@ -57,6 +57,10 @@ func describe(endpoints []Endpoint) obj {
 		}
 		item[strings.ToLower(o.method)] = o.describe(schemas)
 	}
+	if e, ok := schemas["Event"].(obj); ok { // no event is of two forms; type alone does not tell them apart, so there is no discriminator
+		e["oneOf"] = e["anyOf"]
+		delete(e, "anyOf")
+	}
 	for _, f := range Fetches {
 		paths[strings.ReplaceAll(f.Path, ":*", "")] = f.describe()
 	}

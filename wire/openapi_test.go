@@ -10,8 +10,9 @@ import (
 // TestOpenAPIHoldsEverything reads the document back and looks for every endpoint and every parameter in it.
 func TestOpenAPIHoldsEverything(t *testing.T) {
 	var doc struct {
-		OpenAPI string
-		Paths   map[string]map[string]struct {
+		OpenAPI    string
+		Components struct{ Schemas map[string]map[string]any }
+		Paths      map[string]map[string]struct {
 			OperationID string
 			Security    []map[string][]string
 			Parameters  []struct {
@@ -69,6 +70,15 @@ func TestOpenAPIHoldsEverything(t *testing.T) {
 				t.Errorf("%s %s names %v", method, path, named)
 			}
 		}
+	}
+	events := 0
+	for name := range doc.Components.Schemas {
+		if strings.HasPrefix(name, "Event") && name != "Event" {
+			events++
+		}
+	}
+	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventForms) || events != len(eventForms) {
+		t.Errorf("%d forms of events, %d objects, %d in the table", len(one), events, len(eventForms))
 	}
 	names, params := pieceNames(endpoints), 0
 	for _, e := range Endpoints() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/actors/realm"
+	"parley/wire"
 )
 
 // eventName is an event's type, and its op where it has one.
@@ -33,6 +34,9 @@ func (s *stage) heard(p *somebody, what string) string {
 			names = append(names, name)
 		}
 		raw, _ := json.Marshal(e)
+		for _, f := range wire.CheckEvent(raw) {
+			s.cell(f.String(), "", "%s: %s: an event of another form", p.name, what)
+		}
 		for _, x := range s.spots {
 			if p == s.keeper {
 				continue

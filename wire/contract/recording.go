@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"parley/wire"
 )
 
 // A Record is one line of a recording: what a client was told.
@@ -46,6 +48,7 @@ func (c *Contract) Check(rec Record, to *Report) {
 		to.Events++
 		to.Seen[eventName(rec.Event)]++
 		to.take(c.Event(rec.Event))
+		to.Findings = append(to.Findings, wire.CheckEvent(rec.Event)...)
 		return
 	}
 	if !strings.HasPrefix(rec.Path, "/api/") && !strings.HasPrefix(rec.Path, "/json/") {

@@ -313,11 +313,13 @@ var headers = func() (out [][2]string) {
 
 func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	method := string(ctx.Method())
-	if method == "OPTIONS" && !r.resumable {
-		always(ctx)
+	if method == "OPTIONS" {
 		ctx.Response.Header.Set("Allow", r.allow)
-		ctx.SetStatusCode(204)
-		return
+		if !r.resumable {
+			always(ctx)
+			ctx.SetStatusCode(204)
+			return
+		}
 	}
 	params := &form.Values{}
 	var (

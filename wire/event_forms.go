@@ -1,0 +1,254 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/shape"
+)
+
+// eventForm is one form an event may have: what it holds beside id, type and op, in the notation of package shape.
+// Where kinds of clients hear the same event differently, each hears a form of its own.
+type eventForm struct{ kind, op, says string }
+
+// eventForms is every form this server sends. Tests hold each event they hear against it, and it against the types that
+// are rendered. A description lists each as an object; every one is told by its type, op and fields from all others.
+var eventForms = slices.Concat([]eventForm{
+	{"alert_words", "", "alert_words: [str]"},
+	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
+	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
+	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
+	{"channel_folder", "add", "channel_folder: Folder"},
+	{"channel_folder", "update", "channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, is_archived?: bool}"},
+	{"channel_folder", "reorder", "order: [int]"},
+	{"custom_profile_fields", "", "fields: [ProfileField]"},
+	{"default_stream_groups", "", "default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"},
+	{"default_streams", "", "default_streams: [int]"},
+	{"delete_message", "", "message_type: 'private', message_ids: [int]"},
+	{"delete_message", "", "message_type: 'private', message_id: int"},
+	{"delete_message", "", "message_type: 'stream', message_ids: [int], stream_id: int, topic: str"},
+	{"delete_message", "", "message_type: 'stream', message_id: int, stream_id: int, topic: str"},
+	{"device", "add", "device_id: int"},
+	{"device", "update", "device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
+	{"device", "remove", "device_id: int"},
+	{"drafts", "add", "drafts: [Draft]"},
+	{"drafts", "update", "draft: Draft"},
+	{"drafts", "remove", "draft_id: int"},
+	{"heartbeat", "", ""},
+	{"invites_changed", "", ""},
+	{"message", "", "message: {" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}, flags: [str], local_message_id?: str"},
+	{"muted_topics", "", "muted_topics: [[str | int]]"},
+	{"muted_users", "", "muted_users: [{id: int, timestamp: int}]"},
+	{"navigation_view", "add", "navigation_view: View"},
+	{"navigation_view", "update", "fragment: str, data: {is_pinned?: bool, name?: str?}"},
+	{"navigation_view", "remove", "fragment: str"},
+	{"onboarding_steps", "", "onboarding_steps: [{type: str, name: str}]"},
+	{"presence", "", "presences: {*: Presence}"},
+	{"presence", "", "user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
+	{"reaction", "add", "message_id: int, " + reactionFields},
+	{"reaction", "remove", "message_id: int, " + reactionFields},
+	{"realm", "deactivated", "realm_id: int"},
+	{"realm_bot", "add", "bot: Bot"},
+	{"realm_bot", "update", "bot: Bot"},
+	{"realm_bot", "delete", "bot: {user_id: int}"},
+	{"realm_domains", "add", "realm_domain: Domain"},
+	{"realm_domains", "change", "realm_domain: Domain"},
+	{"realm_domains", "remove", "domain: str"},
+	{"realm_emoji", "update", "realm_emoji: {*: Emoji}"},
+	{"realm_emoji", "add", "emoji: Emoji"},
+	{"realm_emoji", "edit", "emoji_id: str, data: {deactivated: bool}"},
+	{"realm_emoji", "update_one", "emoji_id: str, data: {deactivated: bool}"},
+	{"realm_export", "", "exports: [Export]"},
+	{"realm_export_consent", "", "user_id: int, consented: bool"},
+	{"realm_linkifiers", "", "realm_linkifiers: [Linkifier]"},
+	{"realm_playgrounds", "", "realm_playgrounds: [Playground]"},
+	{"realm_user", "add", "person: User"},
+	{"realm_user", "remove", "person: {user_id: int, full_name: str}"},
+	{"realm_user", "update", "person: {user_id: int, full_name: str}"},
+	{"realm_user", "update", "person: {user_id: int, role: int}"},
+	{"realm_user", "update", "person: {user_id: int, is_active: bool}"},
+	{"realm_user", "update", "person: {user_id: int, timezone: str, email: str}"},
+	{"realm_user", "update", "person: {user_id: int, bot_owner_id: int}"},
+	{"realm_user", "update", "person: {user_id: int, date_joined: str}"},
+	{"realm_user", "update", "person: {user_id: int, delivery_email: str?}"},
+	{"realm_user", "update", "person: {user_id: int, new_email: str}"},
+	{"realm_user", "update", "person: {user_id: int, custom_profile_field: {id: int, value: str?, rendered_value?: str}}"},
+	{"realm_user", "update", "person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
+	{"reminders", "add", "reminders: [Reminder]"},
+	{"reminders", "remove", "reminder_id: int"},
+	{"restart", "", "zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, server_generation: int"},
+	{"saved_snippets", "add", "saved_snippet: Snippet"},
+	{"saved_snippets", "update", "saved_snippet: Snippet"},
+	{"saved_snippets", "remove", "saved_snippet_id: int"},
+	{"scheduled_messages", "add", "scheduled_messages: [ScheduledMessage]"},
+	{"scheduled_messages", "update", "scheduled_message: ScheduledMessage"},
+	{"scheduled_messages", "remove", "scheduled_message_id: int"},
+	{"stream", "create", "streams: [Channel]"},
+	{"stream", "delete", "streams: [{stream_id: int}], stream_ids: [int]"},
+	{"stream", "update", channelUpdateOf("name", "str")},
+	{"stream", "update", channelUpdateOf("topics_policy", "str")},
+	{"stream", "update", channelUpdateOf("description", "str") + ", rendered_description: str"},
+	{"stream", "update", channelUpdateOf("message_retention_days", "int?")},
+	{"stream", "update", channelUpdateOf("folder_id", "int?")},
+	{"stream", "update", channelUpdateOf("first_message_id", "int?")},
+	{"stream", "update", channelUpdateOf("stream_post_policy", "int")},
+	{"stream", "update", channelUpdateOf("is_announcement_only", "bool")},
+	{"stream", "update", channelUpdateOf("is_recently_active", "bool")},
+	{"stream", "update", channelUpdateOf("is_archived", "bool")},
+	{"stream", "update", channelUpdateOf("invite_only", "bool") + ", history_public_to_subscribers: bool, is_web_public: bool"},
+	{"stream", "update", "stream_id: int, name: str, property: " + oneOf(ruleNames(realm.ChannelRules)) + ", value: GroupValue"},
+	{"submessage", "", "message_id: int, submessage_id: int, sender_id: int, msg_type: str, content: str"},
+	{"subscription", "add", "subscriptions: [Subscription]"},
+	{"subscription", "remove", "subscriptions: [{stream_id: int, name: str}]"},
+	{"subscription", "update", "stream_id: int, property: 'color', value: str"},
+	{"subscription", "update", "stream_id: int, property: 'in_home_view' | 'is_muted' | 'pin_to_top', value: bool"},
+	{"subscription", "update", "stream_id: int, property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | 'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
+	{"subscription", "peer_add", "stream_ids: [int], user_ids: [int]"},
+	{"subscription", "peer_remove", "stream_ids: [int], user_ids: [int]"},
+	{"typing", "start", typistFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
+	{"typing", "start", typistFields + "message_type: 'stream', stream_id: int, topic: str"},
+	{"typing", "stop", typistFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
+	{"typing", "stop", typistFields + "message_type: 'stream', stream_id: int, topic: str"},
+	{"typing_edit_message", "start", editorFields},
+	{"typing_edit_message", "stop", editorFields},
+	// What an edit did is told by which fields there are: some do not go without others, which the notation cannot say.
+	{"update_message", "", "user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], flags: [str], stream_id?: int, stream_name?: str, " +
+		"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
+		"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
+	{"update_message_flags", "add", "operation: 'add', flag: str, messages: [int], all: bool"},
+	{"update_message_flags", "remove", "operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
+		"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, unmuted_stream_msg: bool, mentioned?: bool}}"},
+	{"user_group", "add", "group: Group"},
+	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " + maybe(ruleFields(realm.GroupRules)) + "}"},
+	{"user_group", "add_members", "group_id: int, user_ids: [int]"},
+	{"user_group", "remove_members", "group_id: int, user_ids: [int]"},
+	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
+	{"user_group", "remove_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
+	{"user_group", "remove", "group_id: int"},
+	{"user_status", "", "user_id: int, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType | ''"},
+	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
+},
+	settingForms("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),
+	[]eventForm{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}},
+	settingForms("realm_user_settings_defaults", "update", realm.UserSettings),
+	settingForms("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
+	// The settings of an organization that are told together come with those that follow from them.
+	[]eventForm{
+		{"realm", "update_dict", "property: 'default', data: {" + maybe(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
+			", description?: str, rendered_description?: str, allow_edit_history?: bool, mandatory_topics?: bool}"},
+		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
+		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
+		{"realm", "update_dict", "property: 'night_logo', data: {night_logo_source: str, night_logo_url: str}"},
+	},
+)
+
+const (
+	reactionFields = "user_id: int, emoji_name: str, emoji_code: str, reaction_type: ReactionType"
+	typistFields   = "sender: {user_id: int, email: str}, "
+	editorFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
+)
+
+// channelUpdateOf is a changed property of a channel.
+func channelUpdateOf(property, value string) string {
+	return "stream_id: int, name: str, property: '" + property + "', value: " + value
+}
+
+// organizationSettings is the organization's settings that realm/update_dict tells, or realm/update.
+func organizationSettings(dict bool) []realm.Setting {
+	bundled := []string{"topics_policy", "message_edit_history_visibility_policy"} // see organizationChanged
+	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
+		return dict != (realm.IsDictSetting(s.Name) || slices.Contains(bundled, s.Name))
+	})
+}
+
+// settingForms is a changed setting, one form for all of a type.
+func settingForms(kind, op string, table []realm.Setting) (out []eventForm) {
+	byType := map[string][]string{}
+	for _, s := range table {
+		_, typ, _ := strings.Cut(settingFields("", []realm.Setting{s}), ": ")
+		byType[typ] = append(byType[typ], s.Name)
+	}
+	for _, typ := range []string{"bool", "bool?", "int", "int?", "str", "str?"} {
+		if names := byType[typ]; names != nil {
+			out = append(out, eventForm{kind, op, "property: " + oneOf(names) + ", value: " + typ})
+		}
+	}
+	return out
+}
+
+func ruleNames(rules []realm.GroupSettingRule) (out []string) {
+	for _, r := range rules {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+func oneOf(names []string) string { return "'" + strings.Join(names, "' | '") + "'" }
+
+// maybe is fields that may be absent.
+func maybe(fields string) string { return strings.ReplaceAll(fields, ": ", "?: ") }
+
+// name is under what a description lists the form; nth tells forms of one type and op apart.
+func (f eventForm) name(nth int) string {
+	var b strings.Builder
+	b.WriteString("Event")
+	for _, word := range strings.Split(f.kind+"_"+f.op, "_") {
+		if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	if nth > 1 {
+		fmt.Fprint(&b, nth)
+	}
+	return b.String()
+}
+
+func (f eventForm) object() string {
+	s := "{id: int, type: '" + f.kind + "'"
+	if f.op != "" {
+		s += ", op: '" + f.op + "'"
+	}
+	if f.says != "" {
+		s += ", " + f.says
+	}
+	return s + "}"
+}
+
+// Events are objects of descriptions like all others.
+func init() {
+	seen, names := map[string]int{}, []string{}
+	for _, f := range eventForms {
+		seen[f.kind+"/"+f.op]++
+		name := f.name(seen[f.kind+"/"+f.op])
+		objects[name] = f.object()
+		names = append(names, name)
+	}
+	objects["Event"] = strings.Join(names, " | ")
+}
+
+// CheckEvent holds an event against the forms this server says it sends.
+func CheckEvent(event []byte) shape.Findings {
+	var v any
+	d := json.NewDecoder(strings.NewReader(string(event)))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return shape.Findings{{Where: "own event", What: "type", Text: "not JSON: " + err.Error()}}
+	}
+	o, _ := v.(map[string]any)
+	kind, _ := o["type"].(string)
+	op, _ := o["op"].(string)
+	var forms []*shape.Shape
+	for _, f := range eventForms {
+		if f.kind == kind && f.op == op {
+			forms = append(forms, saying(f.object()))
+		}
+	}
+	where := "own event " + kind + "/" + op
+	if forms == nil {
+		return shape.Findings{{Where: where, What: "unknown", Text: "no such event is described"}}
+	}
+	return (&shape.Shape{Either: forms}).Check(where, "", v)
+}

@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"parley/wire/shape"
+)
+
+// TestEventFormsAreThoseThatAreSent holds the forms of events against the types the realm tells: none without a form, and
+// none described that nothing tells.
+func TestEventFormsAreThoseThatAreSent(t *testing.T) {
+	told := []string{"heartbeat", "message"}
+	for typ := range eventKinds {
+		e := reflect.New(typ.Elem()).Interface().(interface{ EventType() string })
+		told = append(told, e.EventType())
+	}
+	for _, f := range eventForms {
+		if !slices.Contains(told, f.kind) {
+			t.Errorf("%s/%s is described, and nothing tells of it", f.kind, f.op)
+		}
+		saying(f.object()) // panics where the notation is wrong
+	}
+	for _, kind := range told {
+		if kind != "" && !slices.ContainsFunc(eventForms, func(f eventForm) bool { return f.kind == kind }) {
+			t.Errorf("%s is told, and no form of it is described", kind)
+		}
+	}
+}
+
+// TestEventsHaveOneForm shows that no event could be of two forms: what one says and another says too, the first says
+// with another value.
+func TestEventsHaveOneForm(t *testing.T) {
+	same := func(a, b *shape.Shape) bool { // of one object's fields, as far as constants and required fields tell
+		for name, x := range a.Fields {
+			y, ok := b.Fields[name]
+			if !ok && x.Required() {
+				return false
+			}
+			if ok && len(x.Shape.Enum) > 0 && len(y.Shape.Enum) > 0 && !slices.ContainsFunc(x.Shape.Enum, func(v string) bool { return slices.Contains(y.Shape.Enum, v) }) {
+				return false
+			}
+		}
+		for name, y := range b.Fields {
+			if _, ok := a.Fields[name]; !ok && y.Required() {
+				return false
+			}
+		}
+		return true
+	}
+	for i, f := range eventForms {
+		for _, g := range eventForms[:i] {
+			a, b := saying(f.object()), saying(g.object())
+			p, q := a.Fields["person"].Shape, b.Fields["person"].Shape
+			if same(a, b) && (p == nil || q == nil || same(p, q)) {
+				t.Errorf("%s and %s", f.object(), g.object())
+			}
+		}
+	}
+}
