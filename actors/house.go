@@ -457,17 +457,22 @@ func (h *House) moment(r *handle) realm.Moment {
 
 // key is an account's API key: a keyed hash of who it is, so that it can be made again but not guessed.
 func (h *House) key(id realm.ID, u realm.UserID, epoch int64) string {
-	return h.derived(fmt.Sprintf("api key %d %d %d", id, u, epoch))
+	return derived(h.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
 }
 
 // LinkToken is what an organization's invitation link of that number ends in.
 func (h *House) LinkToken(id realm.ID, link int64) string {
-	return h.derived(fmt.Sprintf("invitation link %d %d", id, link))
+	return LinkToken(h.secret, id, link)
+}
+
+// LinkToken is House.LinkToken of a server with that secret.
+func LinkToken(secret []byte, id realm.ID, link int64) string {
+	return derived(secret, fmt.Sprintf("invitation link %d %d", id, link))
 }
 
 // derived is 32 characters that follow from the server's secret and what they are for.
-func (h *House) derived(what string) string {
-	mac := hmac.New(sha256.New, h.secret)
+func derived(secret []byte, what string) string {
+	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(what))
 	n := new(big.Int).SetBytes(mac.Sum(nil))
 	b, base, digit := make([]byte, 32), big.NewInt(int64(len(tokenAlphabet))), new(big.Int)

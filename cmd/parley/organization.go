@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/files"
@@ -292,6 +294,9 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 		return digest, err
 	}
 	i.adapt(x)
+	if err := i.relink(x, id); err != nil {
+		return digest, err
+	}
 	want := snapshot.StateDigest(x.Realm)
 	if err := x.Plant(i.d, id, epoch); err != nil {
 		return digest, err
@@ -349,6 +354,23 @@ func (i *importer) adapt(x *snapshot.Imported) {
 			}
 		}
 	})
+}
+
+// relink makes the links that lists of invitations show good here: what a link ends in follows from the server's secret.
+// The links that were sent go on.
+func (i *importer) relink(x *snapshot.Imported, id realm.ID) error {
+	secret, err := readSecret(i.dir)
+	if err != nil {
+		return err
+	}
+	x.Realm.Each(func(_ uint16, _, row any) {
+		if r, ok := row.(*realm.Invite); ok && r.Multi {
+			if h := actors.HashKey(actors.LinkToken(secret, id, r.ID)); !slices.Contains(r.Tokens, h) {
+				r.Tokens = append(r.Tokens, h)
+			}
+		}
+	})
+	return nil
 }
 
 // maxImportedFile is how large one file may be, in bytes: beyond what any upload limit allows.

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// opens reports whether a link of invitation leads to the form to join with.
+func opens(t *testing.T, at, link string) bool {
+	t.Helper()
+	u, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get(at + u.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == 200
+}
+
+// Links of invitation that were handed out before an organization moved go on, and so do those its new server shows.
+func TestInvitationLinksMove(t *testing.T) {
+	dir := t.TempDir()
+	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
+	p := demo(t, data)
+	olive := demoPerson(t, p.serving(), "olive@example.org")
+	a, err := olive.call("POST", "invites/multiuse", url.Values{"stream_ids": {"[]"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := a["invite_link"].(string)
+	if !opens(t, olive.at, sent) || opens(t, olive.at, sent+"x") {
+		t.Fatal("the link is no good to begin with, or any is")
+	}
+	p.stop()
+	if out, code := runParley("export", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	if out, code := runParley("import", file, "--data", other); code != 0 {
+		t.Fatal(out)
+	}
+	olive.at = start(t, parley("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo")).serving()
+	a, err = olive.call("GET", "invites", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := a["invites"].([]any)[0].(map[string]any)
+	shown := i["link_url"].(string)
+	if shown == sent {
+		t.Error("two servers have one secret")
+	}
+	if !opens(t, olive.at, sent) || !opens(t, olive.at, shown) {
+		t.Errorf("after the move the link that was sent opens: %v, the one that is shown: %v", opens(t, olive.at, sent), opens(t, olive.at, shown))
+	}
+	if _, err := olive.call("DELETE", fmt.Sprintf("invites/multiuse/%v", i["id"]), nil); err != nil {
+		t.Fatal(err)
+	}
+	if opens(t, olive.at, sent) || opens(t, olive.at, shown) {
+		t.Error("a link that was taken back opens")
+	}
+}
+
+// An import that is killed leaves nothing that anybody can tell, or the whole organization: it can be done again, and
+// the organization beside it is as it was. CUTS makes it longer, SEED repeats the moments.
+func TestAnImportIsKilled(t *testing.T) {
+	seed := uint64(number("SEED", int(time.Now().UnixNano()%1e9)))
+	t.Logf("SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl")
+	p := demo(t, data)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	noise := make([]byte, 3<<20)
+	for i := range noise {
+		noise[i] = byte(random.Uint32())
+	}
+	for i := range 3 {
+		ann.attach(t, "notes.txt", fmt.Sprint(i)+base64.StdEncoding.EncodeToString(noise))
+	}
+	for i := range 100 {
+		if _, err := ann.send(fmt.Sprint(i, strings.Repeat(" many words", 500))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.stop()
+	if out, code := runParley("export", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	before := digests(t, "log", "replay", data)
+	order := []string{"import", file, "--data", data, "--realm", "copy", "--new-keys"}
+	rehearsed := filepath.Join(dir, "rehearsal")
+	if out, code := runParley("import", file, "--data", rehearsed); code != 0 {
+		t.Fatal(out)
+	}
+	began := time.Now()
+	whole, code := runParley("import", file, "--data", rehearsed, "--realm", "copy", "--new-keys")
+	if code != 0 {
+		t.Fatal(whole)
+	}
+	took := time.Since(began)
+	cut := 0
+	for range number("CUTS", 4) {
+		cmd := parley(order...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(took)))) // when the power goes
+		cmd.Process.Kill()
+		if cmd.Wait() == nil {
+			break // it was faster than that
+		}
+		cut++
+		if out, code := runParley("log", "check", data); code != 0 {
+			t.Fatalf("after %d cuts: %s", cut, out)
+		}
+		if got := digests(t, "log", "replay", data, "--realm", "1"); got != before {
+			t.Fatalf("the organization beside it changed:\n%s\n%s", before, got)
+		}
+	}
+	out, code := runParley(order...)
+	if code != 0 && !strings.Contains(out, "exists already") {
+		t.Fatalf("after %d cuts: code %d: %s", cut, code, out)
+	}
+	if got := digests(t, "log", "replay", data, "--realm", "2"); got != digests(t, "log", "replay", rehearsed, "--realm", "2") {
+		t.Errorf("after %d cuts it is\n%s, uncut\n%s", cut, got, whole)
+	}
+	if left, _ := filepath.Glob(filepath.Join(data, "uploads", "content", "*", "*")); len(left) != 6 {
+		t.Errorf("after %d cuts the two have %d files", cut, len(left))
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
+		t.Errorf("something is left beside the data: %v", entries)
+	}
+	again := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
+	ann.at = again.serving()
+	if _, err := ann.send("still here"); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d imports were cut, of %v each", cut, took)
+}
