@@ -209,6 +209,24 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	}
 }
 
+// Who may enter a channel with protected history without being in it sees there what he has a row of: he is told where
+// that went, and that the rest is gone.
+func TestMoveToProtectedHistoryIsToldToWhoMayEnter(t *testing.T) {
+	s := newStage(t)
+	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{{Name: "can_subscribe_group", New: s.group("role:members")}}})
+	late := s.Join("Late")
+	s.Listen(late)
+	s.join(s.cy, s.public)
+	old := s.post(s.ann, s.public, "a", "old") // cy has a row of it, late has none
+	s.join(late, s.public)
+	do(s, s.bo, rechannel(old, MoveAll, s.protected))
+	s.Hears(s.cy, "update_message", "stream", "stream")
+	s.Hears(late, "delete_message", "stream", "stream")
+	if _, err := s.View(late).ReadableMessage(old); err == nil {
+		t.Error("who has no row reads protected history")
+	}
+}
+
 func TestResolve(t *testing.T) {
 	s := newStage(t)
 	id := s.post(s.ann, s.public, "a", "hi")

@@ -14,20 +14,27 @@ func (t *Turn) hideFrom(m *MessageMove) {
 	to := t.chans.must(m.To)
 	var lose []UserID
 	holds := t.holder(m.IDs)
+	hide := func(ids Set, users ...UserID) {
+		for part := range slices.Chunk(IDs[MessageID](ids), hiddenAtOnce) {
+			t.Record(&MessagesHidden{IDs: SetOf(part...), Users: users, Channel: m.From, Topic: m.FromTopic})
+		}
+	}
 	for _, u := range t.users.keys() {
-		if t.hasContent(t.users.must(u), to) {
+		content := t.hasContent(t.users.must(u), to)
+		if content && (!t.protected(to) || t.Subscribed(u, to.ID)) || t.SubscriptionOf(u, m.From) == nil && !holds(u) {
 			continue
 		}
-		if t.SubscriptionOf(u, m.From) != nil || holds(u) {
-			lose = append(lose, u)
+		// Who may enter a channel with protected history, but is not in it, sees there only what he has rows of.
+		if content {
+			if ids := Without(m.IDs, t.rowsWithin(u, &m.IDs)); ids.Len() < m.IDs.Len() {
+				hide(ids, u)
+				continue
+			}
 		}
+		lose = append(lose, u)
 	}
-	if len(lose) == 0 {
-		return
-	}
-	ids := IDs[MessageID](m.IDs)
-	for part := range slices.Chunk(ids, hiddenAtOnce) {
-		t.Record(&MessagesHidden{IDs: SetOf(part...), Users: lose, Channel: m.From, Topic: m.FromTopic})
+	if len(lose) > 0 {
+		hide(m.IDs, lose...)
 	}
 }
 
