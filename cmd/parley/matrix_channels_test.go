@@ -209,9 +209,8 @@ func registered(p *somebody, x *spot) string {
 	return "never_subscribed"
 }
 
-func TestMatrixOfChannels(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func matrixOfChannels(t *testing.T, l *book) {
+	s := newStage(t, l)
 	s.by["extra"] = s.join(ours, ourHost, "extra", 400, 0, 0)
 	s.furnish()
 	for _, x := range s.spots {

@@ -7,11 +7,10 @@ import (
 	"testing"
 )
 
-// TestMatrixOfDirectMessages: whoever takes part in a conversation may do with its messages what he may with others;
+// matrixOfDirectMessages: whoever takes part in a conversation may do with its messages what he may with others;
 // for everybody else, administrators included, they do not exist.
-func TestMatrixOfDirectMessages(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func matrixOfDirectMessages(t *testing.T, l *book) {
+	s := newStage(t, l)
 	s.moderated()
 	all := append(s.people, s.strangers()...)
 	var ask []func()

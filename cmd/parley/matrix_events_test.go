@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"parley/actors/realm"
 	"parley/wire"
 )
 
@@ -20,13 +19,21 @@ func eventName(e map[string]any) string {
 	return name
 }
 
+// formOf is an event's form as the protocol's table of events has it: its type, and its op.
+func formOf(e map[string]any) string {
+	if op, ok := e["op"].(string); ok {
+		return fmt.Sprintf("%s/%s", e["type"], op)
+	}
+	return fmt.Sprint(e["type"])
+}
+
 // heard is what kinds of events somebody was told since he last asked. None may tell of a channel he may not know, or
 // repeat a text he may not read.
 func (s *stage) heard(p *somebody, what string) string {
 	s.Helper()
-	id := realmOf(s, p)
 	var names []string
-	for _, e := range s.hears(id, p) {
+	for _, e := range s.hears(p) {
+		s.book.hear(formOf(e))
 		if e["type"] == "update_message_flags" && e["op"] == "add" && e["flag"] == "read" {
 			continue // marked read behind who left a channel, some time later
 		}
@@ -67,9 +74,10 @@ func (s *stage) listeners() (out []*somebody) {
 func (s *stage) tells(what string, do func(), rule func(p *somebody) []string) {
 	s.Helper()
 	for _, p := range append(s.listeners(), s.keeper) {
-		s.hears(realmOf(s, p), p)
+		s.hears(p)
 	}
 	do()
+	s.oldHear(what, rule)
 	for _, p := range s.listeners() {
 		var want []string
 		if p != s.outsider {
@@ -84,13 +92,6 @@ func (s *stage) tells(what string, do func(), rule func(p *somebody) []string) {
 		}
 	}
 	s.heard(s.keeper, what)
-}
-
-func realmOf(s *stage, p *somebody) realm.ID {
-	if p == s.outsider {
-		return theirs
-	}
-	return ours
 }
 
 func only(cond bool, events ...string) []string {
@@ -115,12 +116,40 @@ func (x *spot) follows(p *somebody) bool {
 func (s *stage) everybodyListens() {
 	for _, p := range append(s.listeners(), s.keeper) {
 		s.listen(p)
+		if s.oldClients {
+			old := *p
+			old.queue, _ = s.must(p, "POST", "/register").body["queue_id"].(string)
+			s.old = append(s.old, &old)
+		}
 	}
 }
 
-func TestMatrixOfEventsInChannels(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+// otherForms are forms of events that clients which understand nothing new hear in the place of others, or beside them.
+var otherForms = map[string]string{"user_group/remove": "user_group/update", "realm_emoji/update": "realm_emoji/", "stream/delete": "stream/", "stream/create": "stream/"}
+
+// oldHear compares what clients hear that understand nothing new: of what the new ones hear of, and of nothing else.
+func (s *stage) oldHear(what string, rule func(p *somebody) []string) {
+	for _, p := range s.old {
+		var news []string
+		if p.id != s.outsider.id && p.id != s.keeper.id {
+			news = rule(p)
+		}
+		for _, e := range s.hears(p) {
+			s.book.hear(formOf(e))
+			if p.id == s.keeper.id || e["type"] == "update_message_flags" {
+				continue
+			}
+			form := eventName(e)
+			meant := slices.ContainsFunc(news, func(n string) bool {
+				return n == form || otherForms[form] != "" && strings.HasPrefix(n, otherForms[form])
+			})
+			s.cell(shownIf(meant), "shown", "%s: %s: event %s to an old client", p.name, what, form)
+		}
+	}
+}
+
+func matrixOfEventsInChannels(t *testing.T, l *book) {
+	s := newStage(t, l)
 	extra := s.join(ours, ourHost, "extra", 400, 0, 0)
 	s.by["extra"] = extra
 	haven := s.must(s.keeper, "POST", "/channels/create", "name", "haven", "subscribers", []int64{s.keeper.id}).int("id")
@@ -201,9 +230,9 @@ func TestMatrixOfEventsInChannels(t *testing.T) {
 	s.summary()
 }
 
-func TestMatrixOfEvents(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func matrixOfEvents(t *testing.T, l *book) {
+	s := newStage(t, l)
+	s.oldClients = true
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	account := s.join(ours, ourHost, "account", 400, 0, 0)
 	s.everybodyListens()
@@ -264,13 +293,26 @@ func TestMatrixOfEvents(t *testing.T) {
 		{"a muted user", k("POST", fmt.Sprintf("/users/me/muted_users/%d", account.id)), nobody},
 		{"a setting of his own", k("PATCH", "/settings", "twenty_four_hour_time", true), nobody},
 		{"an onboarding step", k("POST", "/users/me/onboarding_steps", "onboarding_step", "intro_inbox_view_modal"), nobody},
-		{"a device", k("POST", "/register_client_device"), nobody},
+		{"a file in a message", func() {
+			s.must(s.keeper, "POST", "/messages", "type", "direct", "to", []int64{s.keeper.id}, "content", fmt.Sprintf("[x](%v)", last["url"]))
+		}, nobody},
+		{"a file deleted", func() {
+			list := ids(s.must(s.keeper, "GET", "/attachments").body["attachments"], "id")
+			s.must(s.keeper, "DELETE", fmt.Sprintf("/attachments/%d", slices.Max(list)))
+		}, nobody},
+		{"a device", keep("device_id", "POST", "/register_client_device"), nobody},
+		{"a device removed", func() { s.must(s.keeper, "POST", "/remove_client_device", "device_id", last["device_id"]) }, nobody},
+		{"everything read", k("POST", "/mark_all_as_read"), nobody},
+		{"unread again", func() {
+			s.must(s.keeper, "POST", "/messages/flags", "messages", []any{last["id"]}, "op", "remove", "flag", "read")
+		}, nobody},
 		// Of the organization hears everybody in it.
 		{"a group", keep("group_id", "POST", "/user_groups/create", "name", "g", "description", "", "members", []int64{account.id}), all("user_group/add")},
 		{"a group edited", of("PATCH", "/user_groups/%", "group_id", "description", "d"), all("user_group/update")},
 		{"a member of a group", of("POST", "/user_groups/%/members", "group_id", "add", []int64{s.keeper.id}), all("user_group/add_members")},
 		{"no longer a member", of("POST", "/user_groups/%/members", "group_id", "delete", []int64{s.keeper.id}), all("user_group/remove_members")},
 		{"a subgroup", of("POST", "/user_groups/%/subgroups", "group_id", "add", []int64{s.groups["role:owners"]}), all("user_group/add_subgroups")},
+		{"no longer a subgroup", of("POST", "/user_groups/%/subgroups", "group_id", "delete", []int64{s.groups["role:owners"]}), all("user_group/remove_subgroups")},
 		{"a group deactivated", of("POST", "/user_groups/%/deactivate", "group_id"), all("user_group/update")},
 		{"a new name", k("PATCH", me, "full_name", "Account Else"), all("realm_user/update")},
 		{"another role", k("PATCH", me, "role", 300), all("realm_user/update", "user_group/add_members", "user_group/remove_members")},
@@ -280,27 +322,49 @@ func TestMatrixOfEvents(t *testing.T) {
 		{"a deactivated account", k("DELETE", me), all("realm_user/update", "user_group/remove_members")},
 		{"a reactivated account", k("POST", me+"/reactivate"), all("realm_user/update", "user_group/add_members")},
 		{"the organization's name", k("PATCH", "/realm", "name", "Theirs"), all("realm/update")},
+		{"a limit of the organization", k("PATCH", "/realm", "message_content_edit_limit_seconds", 1200), all("realm/update_dict")},
+		{"a right of the organization", k("PATCH", "/realm", "can_resolve_topics_group", map[string]any{"new": s.groups["role:members"]}), all("realm/update_dict")},
 		{"defaults of settings", k("PATCH", "/realm/user_settings_defaults", "twenty_four_hour_time", true), all("realm_user_settings_defaults/update")},
 		{"an emoji", k("POST", "/realm/emoji/new", "file", picture), all("realm_emoji/add")},
+		{"an emoji removed", k("DELETE", "/realm/emoji/new"), all("realm_emoji/edit", "realm_emoji/update_one")},
 		{"a linkifier", keep("id", "POST", "/realm/filters", "pattern", "x", "url_template", "https://a.example/"), all("realm_linkifiers")},
 		{"a playground", keep("id", "POST", "/realm/playgrounds", "name", "x", "highlighter_language", "Go", "url_template", "https://a.example/{code}"), all("realm_playgrounds")},
 		{"a domain", k("POST", "/realm/domains", "domain", "x.example", "allow_subdomains", false), all("realm_domains/add")},
+		{"a domain changed", k("PATCH", "/realm/domains/x.example", "allow_subdomains", true), all("realm_domains/change")},
+		{"a domain removed", k("DELETE", "/realm/domains/x.example"), all("realm_domains/remove")},
 		{"a profile field", k("POST", "/realm/profile_fields", "name", "x", "field_type", 1), all("custom_profile_fields")},
-		{"a folder", k("POST", "/channel_folders/create", "name", "x"), all("channel_folder/add")},
+		{"a folder", keep("channel_folder_id", "POST", "/channel_folders/create", "name", "x"), all("channel_folder/add")},
+		{"a folder renamed", of("PATCH", "/channel_folders/%", "channel_folder_id", "name", "y"), all("channel_folder/update")},
+		{"another order of folders", func() {
+			s.must(s.keeper, "POST", "/channel_folders/create", "name", "z")
+			list := ids(s.must(s.keeper, "GET", "/channel_folders").body["channel_folders"], "id")
+			slices.Reverse(list)
+			s.must(s.keeper, "PATCH", "/channel_folders", "order", list)
+		}, all("channel_folder/add", "channel_folder/reorder")},
 		// Of invitations, exports and bots the administrators.
 		{"an invitation", k("POST", "/invites", "invitee_emails", "a@a.example", "stream_ids", []int64{}), adminsHear("invites_changed")},
 		{"a link of invitation", k("POST", "/invites/multiuse"), adminsHear("invites_changed")},
 		{"an export", k("POST", "/export/realm"), adminsHear("realm_export")},
+		{"consent to exports", k("PATCH", "/settings", "allow_private_data_export", true), adminsHear("realm_export_consent")},
 		{"a bot", keep("user_id", "POST", "/bots", "full_name", "Robot", "short_name", "robot"), func(p *somebody) []string {
 			return append(only(p.admin(), "realm_bot/add"), "realm_user/add", "user_group/add_members")
 		}},
 		{"a bot changed", of("PATCH", "/bots/%", "user_id", "default_all_public_streams", true), adminsHear("realm_bot/update")},
+		{"a bot of somebody else", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.by["member"].id), func(p *somebody) []string {
+			return append(only(p.name == "member", "realm_bot/add"), "realm_user/update")
+		}},
+		{"a bot taken from him", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.keeper.id), func(p *somebody) []string {
+			return append(only(p.name == "member", "realm_bot/delete"), "realm_user/update")
+		}},
 		// New channels; the update tells of the first message, the notice in it.
 		{"a public channel", keep("id", "POST", "/channels/create", "name", "one", "subscribers", []int64{}), notGuests("stream/create", "stream/update")},
 		{"a default channel", func() { s.must(s.keeper, "POST", "/default_streams", "stream_id", last["id"]) }, notGuests("default_streams")},
 		{"a group of default channels", k("POST", "/default_stream_groups/create", "group_name", "x", "description", "x", "stream_names", []string{}), notGuests("default_stream_groups")},
 		{"a web-public channel", k("POST", "/channels/create", "name", "two", "subscribers", []int64{}, "is_web_public", true), all("stream/create", "stream/update")},
 		{"a private channel", keep("id", "POST", "/channels/create", "name", "three", "subscribers", []int64{s.keeper.id}, "invite_only", true), adminsHear("stream/create", "stream/update", "subscription/peer_add")},
+		{"a colour of his own", func() {
+			s.must(s.keeper, "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": last["id"], "property": "color", "value": "#76ce90"}})
+		}, nobody},
 		{"a private channel opened", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", false) }, func(p *somebody) []string {
 			switch {
 			case p.guest():
@@ -345,6 +409,7 @@ func TestMatrixOfEvents(t *testing.T) {
 		s.tells(act.name, act.do, act.rule)
 	}
 	s.directEvents()
+	s.tells("the end of the organization", k("POST", "/realm/deactivate"), all("realm/deactivated"))
 	s.summary()
 }
 
@@ -374,7 +439,9 @@ func (s *stage) directEvents() {
 			{"a reaction", at("POST", "/reactions", "emoji_name", "wave"), among("reaction/add")},
 			{"a reaction taken back", at("DELETE", "/reactions", "emoji_name", "wave"), among("reaction/remove")},
 			{"typing", func() { s.must(s.keeper, "POST", "/typing", "op", "start", "to", members) }, among("typing/start")},
+			{"no more typing", func() { s.must(s.keeper, "POST", "/typing", "op", "stop", "to", members) }, among("typing/stop")},
 			{"typing an edit", at("POST", "/typing", "op", "start"), among("typing_edit_message/start")},
+			{"no more typing an edit", at("POST", "/typing", "op", "stop"), among("typing_edit_message/stop")},
 			{"a star", func() {
 				s.must(s.keeper, "POST", "/messages/flags", "messages", []int64{id}, "op", "add", "flag", "starred")
 			}, among()},

@@ -8,11 +8,10 @@ import (
 	"parley/wire"
 )
 
-// TestMatrixOfOtherOrganizations asks for things of one organization at the other, as its owner: each must look like
+// matrixOfOtherOrganizations asks for things of one organization at the other, as its owner: each must look like
 // something that never was. Every endpoint with something in its path is asked.
-func TestMatrixOfOtherOrganizations(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func matrixOfOtherOrganizations(t *testing.T, l *book) {
+	s := newStage(t, l)
 	p := s.outsider
 	up := strings.TrimPrefix(s.must(s.keeper, "POST", "/user_uploads", "file", "ours").body["url"].(string), "/user_uploads/")
 	realmPart, filePart, _ := strings.Cut(up, "/")

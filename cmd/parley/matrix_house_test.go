@@ -39,6 +39,8 @@ type town struct {
 	now    atomic.Int64 // Unix seconds
 	cells  int
 	wrong  map[string]int // by the cell's pattern
+	book   *book
+	asked  []ask // since the last cell
 }
 
 // maxWrong is how many cells of a kind name themselves before the rest are only counted.
@@ -59,9 +61,9 @@ const (
 	theirHost = "other.chat.example"
 )
 
-func newTown(t *testing.T) *town {
+func newTown(t *testing.T, l *book) *town {
 	t.Helper()
-	c := &town{T: t}
+	c := &town{T: t, book: l}
 	c.now.Store(time.Now().Unix())
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
@@ -172,9 +174,17 @@ func ids(x any, field string) (out []int64) {
 
 type pairs []any
 
-// call asks as somebody; what is no text among the parameters is sent as JSON. A parameter named file is a file's content,
-// one with a hyphen is a header; whoever speaks tus sends a piece of a byte.
+// call asks a question, for the cell that comes next to compare the answer.
 func (c *town) call(who *somebody, method, path string, params ...any) reply {
+	c.Helper()
+	r := c.send(who, method, path, params...)
+	c.asked = append(c.asked, ask{who.name, method, path, r.msg() == ""})
+	return r
+}
+
+// send asks as somebody; what is no text among the parameters is sent as JSON. A parameter named file is a file's content,
+// one with a hyphen is a header; whoever speaks tus sends a piece of a byte.
+func (c *town) send(who *somebody, method, path string, params ...any) reply {
 	c.Helper()
 	form := url.Values{}
 	file := ""
@@ -230,16 +240,40 @@ func (c *town) call(who *somebody, method, path string, params ...any) reply {
 	}
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Init(req, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
+	if method == "GET" && path == "/events" && form.Has("queue_id") {
+		return c.poll(who, form.Get("queue_id"))
+	}
 	c.server.Handle(ctx)
 	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body()), at: gopath.Base(string(ctx.Response.Header.Peek("Location")))}
 	json.Unmarshal([]byte(r.raw), &r.body)
 	return r
 }
 
+// poll is GET /events, which needs a connection to wait on: whoever the server lets in is handed to the house as the
+// server would hand him.
+func (c *town) poll(who *somebody, queue string) reply {
+	c.Helper()
+	if r := c.send(who, "GET", "/events"); r.msg() != "Missing 'queue_id' argument" {
+		return r
+	}
+	return c.fetch(who, queue)
+}
+
+// fetch is a poll of somebody who was let in.
+func (c *town) fetch(who *somebody, queue string) reply {
+	id := ours
+	if who.host == theirHost {
+		id = theirs
+	}
+	m := make(mouth, 1)
+	c.house.Poll(wire.PollRequest{Realm: id, User: realm.UserID(who.id), Queue: realm.QueueID(queue), Last: who.last, DontBlock: true, Reply: m})
+	return <-m
+}
+
 // must is a call that has to succeed, to set the scene.
 func (c *town) must(who *somebody, method, path string, params ...any) reply {
 	c.Helper()
-	r := c.call(who, method, path, params...)
+	r := c.send(who, method, path, params...)
 	if r.msg() != "" {
 		c.Fatalf("%s: %s %s %v: %s", who.name, method, path, params, r.msg())
 	}
@@ -250,6 +284,8 @@ func (c *town) must(who *somebody, method, path string, params ...any) reply {
 func (c *town) cell(got, want string, name string, args ...any) bool {
 	c.Helper()
 	c.cells++
+	c.book.note(c.asked)
+	c.asked = c.asked[:0]
 	if got == want {
 		return true
 	}
@@ -280,7 +316,10 @@ func (c *town) summary() {
 			c.Errorf("%d more of %s", n-maxWrong, kind)
 		}
 	}
-	c.Logf("%d cells, %d wrong", c.cells, wrong)
+	c.book.finish(c.Name(), c.cells, wrong)
+	if len(c.asked) > 0 {
+		c.Errorf("%d answers, the first of %s %s, were compared with nothing", len(c.asked), c.asked[0].method, c.asked[0].path)
+	}
 }
 
 // listen opens a queue for everything.
@@ -305,14 +344,12 @@ func (m mouth) Answer(status int, parts ...[]byte) bool {
 }
 
 // hears is every event somebody was told since he last asked. Events leave before the answer of what brought them about.
-func (c *town) hears(id realm.ID, who *somebody) []map[string]any {
+func (c *town) hears(who *somebody) []map[string]any {
 	c.Helper()
 	if who.queue == "" {
 		return nil
 	}
-	m := make(mouth, 1)
-	c.house.Poll(wire.PollRequest{Realm: id, User: realm.UserID(who.id), Queue: realm.QueueID(who.queue), Last: who.last, DontBlock: true, Reply: m})
-	r := <-m
+	r := c.fetch(who, who.queue)
 	if r.msg() != "" {
 		c.Fatalf("%s polls: %s", who.name, r.raw)
 	}

@@ -455,9 +455,8 @@ func (s *stage) moderated() {
 	s.must(s.keeper, "PATCH", "/realm", "moderation_request_channel_id", id)
 }
 
-func TestMatrixOfMessages(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func matrixOfMessages(t *testing.T, l *book) {
+	s := newStage(t, l)
 	s.furnish()
 	s.moderated()
 	all := append(slices.Clone(s.people), s.strangers()...)

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"testing"
+
+	"parley/actors/realm"
 )
 
 // Refusals of whole classes of callers.
@@ -123,6 +125,15 @@ func offices() []office {
 	closed := func(s *stage, n int) any {
 		id := account(s, n)
 		s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", id))
+		return id
+	}
+	muted := func(s *stage, n int) any {
+		id := account(s, n)
+		for _, p := range s.people {
+			if p.name != "gone" {
+				s.must(p, "POST", fmt.Sprintf("/users/me/muted_users/%d", id))
+			}
+		}
 		return id
 	}
 	bot := func(s *stage, n int) any {
@@ -294,6 +305,22 @@ func offices() []office {
 		{"DELETE", "/users/me/apns_device_token", after(humans, always("Token does not exist")), with("token", "ff"), nil},
 		{"DELETE", "/users/me/android_gcm_reg_id", after(humans, always("Token does not exist")), with("token", "ff"), nil},
 		{"POST", "/mobile_push/test_notification", after(humans, always("Device not recognized")), with("token", "none"), nil},
+		{"POST", "/navigation_views", everyone, with("fragment", "v#", "is_pinned", true, "name", "v #"), nil},
+		{"POST", "/tus", everyone, with("Tus-Resumable", "1.0.0", "Upload-Length", "5"), nil},
+		{"POST", "/saved_snippets", everyone, with("title", "x", "content", "x"), nil},
+		{"PATCH", "/users/me/subscriptions", permittedBut(noGuests, "guest"), func(_ *stage, n int) pairs {
+			return pairs{"add", []any{map[string]string{"name": fmt.Sprintf("joined %d", n)}}}
+		}, nil},
+		{"PATCH", "/users/me/subscriptions/%v", everyone, with("property", "color", "value", `"#76ce90"`), func(s *stage, _ int) any { return s.harbour() }},
+		{"PATCH", "/users/me/subscriptions/muted_topics", everyone, func(s *stage, n int) pairs {
+			return pairs{"stream_id", s.harbour(), "topic", fmt.Sprintf("t %d", n), "op", "add"}
+		}, nil},
+		{"DELETE", "/users/me/muted_users/%v", everyone, nothing, muted},
+		{"POST", "/realm/test_welcome_bot_custom_message", admins, with("welcome_message_custom_text", "x"), nil},
+		{"POST", "/mobile_push/register", after(humans, always("Invalid 'device_id'")), with("device_id", nowhere, "push_key", "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4", "push_key_id", 1), nil},
+		{"POST", "/mobile_push/e2ee/test_notification", always("Server is not configured to use push notification service."), nothing, nil},
+		{"POST", "/calls/webex/create", after(humans, always("Webex credentials have not been configured")), nothing, nil},
+		{"POST", "/calls/zoom/create", after(humans, always("Zoom credentials have not been configured")), nothing, nil},
 		{"GET", "/calls/bigbluebutton/create", always("BigBlueButton is not configured."), with("meeting_name", "x"), nil},
 		{"POST", "/calls/constructorgroups/create", always("Constructor Groups is not configured."), nothing, nil},
 		{"POST", "/calls/nextcloud_talk/create", always("Nextcloud Talk is not configured."), with("room_name", "x"), nil},
@@ -314,9 +341,8 @@ func permittedBut(otherwise string, names ...string) right {
 // picture is the smallest GIF there is.
 const picture = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
-func TestMatrixOfOffices(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func matrixOfOffices(t *testing.T, l *book) {
+	s := newStage(t, l)
 	s.harbour()
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	all := append(s.people, s.strangers()...)
@@ -339,5 +365,40 @@ func TestMatrixOfOffices(t *testing.T) {
 			s.cell(s.call(p, o.method, path, o.params(s, n)...).msg(), want, "%s: %s %s", p.name, o.method, o.path)
 		}
 	}
+	s.doubles()
 	s.summary()
+}
+
+// doubles are asked what ends their account or their key; a double is somebody who may what the original may.
+func (s *stage) doubles() {
+	for i, p := range s.people {
+		if p.name == "gone" {
+			continue
+		}
+		role := map[string]realm.Role{"owner": realm.Owner, "admin": realm.Administrator, "moderator": realm.Moderator, "guest": realm.Guest}[p.name]
+		if role == 0 {
+			role = realm.Member
+		}
+		var bot realm.BotType
+		if p.name == "bot" {
+			bot = realm.GenericBot
+		}
+		double := s.join(ours, ourHost, fmt.Sprintf("double %d", i), role, bot, s.by["member"].id)
+		old := *double
+		old.name, double.name = "double of "+p.name, p.name
+		want := ""
+		r := s.call(double, "POST", "/users/me/api_key/regenerate")
+		s.cell(r.msg(), want, "%s: a new key", p.name)
+		s.cell(s.call(&old, "GET", "/users/me").msg(), "Invalid API key", "%s: the old key", p.name)
+		double.key, _ = r.body["api_key"].(string)
+		s.cell(s.call(double, "DELETE", "/users/me").msg(), humans(p), "%s: closes his account", p.name)
+		if humans(p) == "" {
+			s.cell(s.call(double, "GET", "/users/me").msg(), "Account is deactivated", "%s: after closing his account", p.name)
+		}
+	}
+	// The last act of an organization: only its owner may end it, and then nobody gets in.
+	s.cell(s.call(s.by["owner"], "POST", "/realm/deactivate").msg(), "", "%s: POST /realm/deactivate", "owner")
+	for _, p := range append([]*somebody{s.keeper, s.by["webhook bot"]}, s.people...) {
+		s.cell(s.call(p, "GET", "/users/me").msg(), "This organization has been deactivated", "%s: after the organization's end", p.name)
+	}
 }

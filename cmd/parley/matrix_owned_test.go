@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,6 +58,13 @@ func belongings() []belonging {
 	device := func(s *stage, p *somebody, n int) string {
 		return fmt.Sprint(s.must(p, "POST", "/register_client_device").int("device_id"))
 	}
+	tus := pairs{"Tus-Resumable", "1.0.0"}
+	piece := func(s *stage, p *somebody, n int) string {
+		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "5")...).at // has its first byte at once
+	}
+	entire := func(s *stage, p *somebody, n int) string {
+		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "1")...).at
+	}
 	return []belonging{
 		{"edit a draft", draft, "PATCH", "/drafts/%s", pairs{"draft", map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "y"}}, "Draft does not exist", false},
 		{"delete a draft", draft, "DELETE", "/drafts/%s", nil, "Draft does not exist", false},
@@ -71,6 +79,11 @@ func belongings() []belonging {
 		{"open a file nobody was sent", path, "GET", "/user_uploads/%s", nil, "File not found", false},
 		{"ask for its thumbnail", path, "GET", "/thumbnail/status/%s", nil, "File not found", false},
 		{"drop a queue", queue, "DELETE", "/events", pairs{"queue_id", "%s"}, "Bad event queue ID: %s", false},
+		{"ask how far a file in pieces is", piece, "HEAD", "/tus/%s", tus, "Upload not found", false},
+		{"fetch a file in pieces", entire, "GET", "/tus/%s", tus, "Upload not found", false},
+		{"go on with a file in pieces", piece, "PATCH", "/tus/%s", append(slices.Clone(tus), "Upload-Offset", "1"), "Upload not found", false},
+		{"give up a file in pieces", piece, "DELETE", "/tus/%s", tus, "Upload not found", false},
+		{"poll a queue", queue, "GET", "/events", pairs{"queue_id", "%s", "last_event_id", -1, "dont_block", true}, "Bad event queue ID: %s", false},
 		{"remove a device", device, "POST", "/remove_client_device", pairs{"device_id", "%s"}, "Invalid 'device_id'", true},
 	}
 }
@@ -87,10 +100,9 @@ func filled(p pairs, id string) pairs {
 	return out
 }
 
-// TestMatrixOfBelongings tries everybody on what belongs to others. Lists never show it.
-func TestMatrixOfBelongings(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+// matrixOfBelongings tries everybody on what belongs to others. Lists never show it.
+func matrixOfBelongings(t *testing.T, l *book) {
+	s := newStage(t, l)
 	gone := s.by["gone"]
 	all := append(s.people, s.strangers()...)
 	holders := []*somebody{s.by["owner"], s.by["member"], s.by["guest"]}

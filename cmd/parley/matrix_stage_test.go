@@ -19,7 +19,10 @@ type stage struct {
 	spots    []*spot
 	outsider *somebody // owner of the other organization, asking at home
 	groups   map[string]int64
-	settings map[int64]map[string]any // of channels, as they were at the beginning
+	// Queues of clients that understand nothing new, beside everybody's own, if they are wanted.
+	oldClients bool
+	old        []*somebody
+	settings   map[int64]map[string]any // of channels, as they were at the beginning
 }
 
 const (
@@ -74,8 +77,8 @@ const spares = 140
 
 const day = 86400
 
-func newStage(t *testing.T) *stage {
-	s := &stage{town: newTown(t), by: map[string]*somebody{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
+func newStage(t *testing.T, l *book) *stage {
+	s := &stage{town: newTown(t, l), by: map[string]*somebody{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
 	for _, name := range []string{"", "other"} {
 		if _, err := s.house.CreateRealm(name, "Ours"); err != nil {
 			t.Fatal(err)
@@ -95,6 +98,7 @@ func newStage(t *testing.T) *stage {
 	add("guest", realm.Guest, 0, 0)
 	add("bot", realm.Member, realm.GenericBot, member.id)
 	add("gone", realm.Member, 0, 0)
+	s.by["webhook bot"] = s.join(ours, ourHost, "webhook bot", realm.Member, realm.IncomingWebhook, member.id)
 	s.must(s.keeper, "PATCH", "/realm", "waiting_period_threshold", 3, "enable_spectator_access", true)
 	s.now.Add(10 * day)
 	add("newcomer", realm.Member, 0, 0)

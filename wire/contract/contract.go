@@ -13,9 +13,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley/wire"
@@ -159,6 +161,9 @@ func (c *Contract) addEvent(e *shape.Shape) {
 	own := *e
 	c.events[key] = append(c.events[key], &own)
 }
+
+// Events are the forms of events that are described, as type or type/op, in order.
+func (c *Contract) Events() []string { return slices.Sorted(maps.Keys(c.events)) }
 
 func (c *Contract) amend(d *description) error {
 	for _, a := range amendments {
