@@ -79,7 +79,7 @@ func targetRuns(short bool) []targetRun {
 		}), floor: true},
 		{name: "fanout-memory", sc: with("fanout", func(s *Scenario) {
 			s.Phases[1].Rounds, s.Phases[2].Seconds = 10, 5
-		}), needs: "--no-sync"},
+		}), needs: "--unsafe-no-sync"},
 		{name: "scale", sc: with("fanout", func(s *Scenario) {
 			s.Users, s.Pollers, s.Hundred = 2000, 2000, 0
 			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true}, {Name: "rounds", Rounds: 100, To: "largest"}}

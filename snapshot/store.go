@@ -84,6 +84,10 @@ type Options struct {
 	MemTable      int64 // bytes; 0 is DefaultMemTable
 	SnapshotBatch int   // bytes; 0 is DefaultSnapshotBatch
 	MarkEvery     int64 // bytes; 0 is DefaultMarkEvery
+
+	// Unsynced answers for appends before they are on disk: a crash loses what was answered for. It is there to measure
+	// what durability costs.
+	Unsynced bool
 }
 
 func (o Options) withDefaults() Options {
@@ -437,6 +441,9 @@ func (s *Store) apply(b *pebble.Batch) (err error) {
 			err = panicError(p)
 		}
 	}()
+	if s.o.Unsynced {
+		return s.db.Apply(b, pebble.NoSync)
+	}
 	return s.db.Apply(b, pebble.Sync)
 }
 

@@ -108,6 +108,9 @@ func (s *Store) mark() error {
 	w := s.positions()
 	s.unmarked = 0
 	s.mu.Unlock()
+	if s.o.Unsynced {
+		return nil // what it says would not be so
+	}
 	files, err := s.durableFiles()
 	if err == nil {
 		w.files = files

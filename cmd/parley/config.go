@@ -29,6 +29,7 @@ type config struct {
 	URL      string `toml:"url" help:"external URL, such as https://chat.example.org (default: http:// and the listen address)"`
 	Demo     bool   `toml:"demo" help:"make a demo organization in an empty data directory, and allow development logins"`
 	Crowd    string `toml:"demo-crowd" help:"like demo, with a seeded crowd for load tests: users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S"`
+	Unsynced bool   `toml:"unsafe-no-sync" help:"acknowledge before anything is on disk: A CRASH LOSES ACKNOWLEDGED MESSAGES; for measurements only"`
 	LogLevel string `toml:"log-level" help:"debug, info, warn or error"`
 	LogJSON  bool   `toml:"log-json" help:"log as JSON lines"`
 	Cert     string `toml:"tls-cert" help:"certificate file; with tls-key the server speaks TLS itself"`

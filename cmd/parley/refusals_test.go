@@ -50,7 +50,7 @@ func besiege(t testing.TB) *besieged {
 	t.Helper()
 	dir := t.TempDir()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	store, err := openStore(dir, false, quiet)
+	store, err := openStore(dir, false, false, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,6 +78,9 @@ func serve(args []string) error {
 	if err != nil {
 		return fmt.Errorf("previews-allow: %w", err)
 	}
+	if c.Unsynced {
+		log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
+	}
 	began := time.Now()
 	listeners, err := c.listen()
 	if err != nil {
@@ -105,7 +108,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	store, err := openStore(c.Data, heir, log)
+	store, err := openStore(c.Data, heir, c.Unsynced, log)
 	if err != nil {
 		return startFailure(c.Data, err)
 	}
