@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 // world is a random organization and what it is made of.
 type world struct {
 	*rand.Rand
-	t        *testing.T
+	t        testing.TB
 	r        *Realm
 	now      int64
 	tokens   int
@@ -39,7 +40,7 @@ func play[A any](w *world, u UserID, c Command[A]) error {
 	return err
 }
 
-func newWorld(t *testing.T, seed int64, steps int) *world {
+func newWorld(t testing.TB, seed int64, steps int) *world {
 	w := &world{Rand: rand.New(rand.NewSource(seed)), t: t, r: New(1), now: 1_700_000_000}
 	play(w, 0, FoundRealm{Name: "World"})
 	w.r.Org().Settings["enable_spectator_access"] = true
@@ -231,16 +232,20 @@ func (w *world) naively(u UserID, terms []Term, id MessageID) bool {
 			history = r.hasContent(me, c) && (c.History || c.WebPublic)
 		case "channels":
 			if t.Operand.Text == "public" {
-				history = !me.IsGuest()
+				history = me != nil && !me.IsGuest()
 			}
 		}
 	}
 	for _, t := range terms {
 		history = history && (t.Operator != "is" || t.Operand.Text == "resolved")
 	}
-	if !r.mayRead(me, id, m) || !history && !r.received(u, id, m) {
+	if !w.reads(u, id, m) || me != nil && !history && !r.received(u, id, m) {
 		return false
 	}
+	return w.meetsAll(u, terms, id, m)
+}
+
+func (w *world) meetsAll(u UserID, terms []Term, id MessageID, m *message) bool {
 	for _, t := range terms {
 		if t.Operator == "near" || t.Operator == "in" && t.Operand.Text == "all" {
 			continue
@@ -250,6 +255,24 @@ func (w *world) naively(u UserID, terms []Term, id MessageID) bool {
 		}
 	}
 	return true
+}
+
+// expected is every message of a narrow, and the unread ones of them that count as its first.
+func (w *world) expected(u UserID, terms []Term) (all, unread []MessageID) {
+	terms = w.inTerms(u, terms)
+	named := slices.ContainsFunc(terms, func(t Term) bool { return t.Operator == "channel" })
+	for id := MessageID(1); id <= w.r.LastMessage(); id++ {
+		if !w.naively(u, terms, id) {
+			continue
+		}
+		all = append(all, id)
+		m := w.r.message(id)
+		muted := m.channel != 0 && (w.r.TopicPolicyOf(u, ChannelID(m.channel), w.r.topics.must(m.topic).Name) == 1 || !named && w.meets(u, term("is", "muted"), id, m))
+		if w.r.flagsOf(u, id, m)&FlagRead == 0 && !muted {
+			unread = append(unread, id)
+		}
+	}
+	return all, unread
 }
 
 func (w *world) meets(u UserID, t Term, id MessageID, m *message) bool {
@@ -269,7 +292,9 @@ func (w *world) meets(u UserID, t Term, id MessageID, m *message) bool {
 	}
 	who := UserID(t.Operand.ID)
 	if !t.Operand.IsID {
-		fmt.Sscanf(t.Operand.Text, "user%d@", &who)
+		if p := r.ViewAs(Caller{User: u}, w.now).FindAddress(t.Operand.Text); p != nil {
+			who = p.ID
+		}
 	}
 	flags := r.flagsOf(u, id, m)
 	switch t.Operator + ":" + t.Operand.Text {
@@ -309,13 +334,13 @@ func (w *world) meets(u UserID, t Term, id MessageID, m *message) bool {
 	}
 	switch t.Operator {
 	case "channel":
-		return channel != nil && (t.Operand.IsID && channel.ID == ChannelID(t.Operand.ID) || !t.Operand.IsID && strings.EqualFold(channel.Name, t.Operand.Text))
+		return channel != nil && (t.Operand.IsID && channel.ID == ChannelID(t.Operand.ID) || !t.Operand.IsID && strings.EqualFold(channel.Name, strings.TrimSpace(t.Operand.Text)))
 	case "topic":
-		want := t.Operand.Text
+		want := operandText(t.Operand)
 		if want == "general chat" {
 			want = ""
 		}
-		return channel != nil && strings.EqualFold(topic, want)
+		return channel != nil && strings.ToLower(topic) == want
 	case "sender":
 		return UserID(m.sender) == who
 	case "mentions":
@@ -326,14 +351,22 @@ func (w *world) meets(u UserID, t Term, id MessageID, m *message) bool {
 	case "group-pm-with":
 		return channel == nil && len(people) > 2 && slices.Contains(people, who)
 	case "dm":
-		want := []UserID{u}
+		want, others := []UserID{u}, 0
 		for _, x := range t.Operand.IDs {
 			want = append(want, UserID(x))
+			others++
+		}
+		for _, e := range strings.Split(t.Operand.Text, ",") {
+			if p := r.ViewAs(Caller{User: u}, w.now).FindAddress(strings.TrimSpace(e)); p != nil {
+				want = append(want, p.ID)
+				others++
+			}
 		}
 		slices.Sort(want)
-		return channel == nil && len(t.Operand.IDs) > 0 && slices.Equal(slices.Compact(want), people)
+		return channel == nil && others > 0 && slices.Equal(slices.Compact(want), people)
 	case "id":
-		return id.String() == t.Operand.Text
+		n, err := strconv.ParseInt(strings.TrimSpace(t.Operand.Text), 10, 64)
+		return t.Operand.IsID && MessageID(t.Operand.ID) == id || err == nil && MessageID(n) == id
 	}
 	w.t.Fatalf("the naive evaluator does not know %+v", t)
 	return false
@@ -345,11 +378,14 @@ func (w *world) inTerms(u UserID, terms []Term) []Term {
 	if i < 0 {
 		return terms
 	}
-	var id MessageID
-	fmt.Sscan(terms[i].Operand.Text, &id)
+	id := MessageID(terms[i].Operand.ID)
+	if !terms[i].Operand.IsID {
+		n, _ := strconv.ParseInt(strings.TrimSpace(terms[i].Operand.Text), 10, 64)
+		id = MessageID(n)
+	}
 	rest := slices.Delete(slices.Clone(terms), i, i+1)
 	m := w.r.message(id)
-	if m == nil || !w.r.mayRead(w.r.Find(u), id, m) {
+	if m == nil || !w.reads(u, id, m) {
 		return rest
 	}
 	rest = slices.DeleteFunc(rest, func(t Term) bool {
@@ -384,20 +420,7 @@ func TestNarrowAgainstNaive(t *testing.T) {
 				continue
 			}
 			answered++
-			var want, unread []MessageID
-			meant := w.inTerms(u, terms)
-			named := slices.ContainsFunc(meant, func(t Term) bool { return t.Operator == "channel" })
-			for id := MessageID(1); id <= w.r.LastMessage(); id++ {
-				if !w.naively(u, meant, id) {
-					continue
-				}
-				want = append(want, id)
-				m := w.r.message(id)
-				muted := m.channel != 0 && (w.r.TopicPolicyOf(u, ChannelID(m.channel), w.r.topics.must(m.topic).Name) == 1 || !named && w.meets(u, term("is", "muted"), id, m))
-				if w.r.flagsOf(u, id, m)&FlagRead == 0 && !muted {
-					unread = append(unread, id)
-				}
-			}
+			want, unread := w.expected(u, terms)
 			a := Anchor{Kind: AnchorKind(w.Intn(5)), ID: int64(w.message()), Time: w.now - int64(w.Intn(20_000))}
 			g := Range{Anchor: a, Before: w.Intn(8), After: w.Intn(8), Exclude: w.Intn(4) == 0}
 			wanted := naivePage(w, want, unread, g)
