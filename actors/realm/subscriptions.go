@@ -36,15 +36,29 @@ func (l *Subscriptions) find(c ChannelID) *Subscription {
 	if l == nil {
 		return nil
 	}
-	i, ok := slices.BinarySearchFunc(l.List, c, func(s Subscription, c ChannelID) int { return int(s.Channel - c) })
+	i, ok := l.place(c)
 	if !ok {
 		return nil
 	}
 	return &l.List[i]
 }
 
+// place is where in the list a channel is, or would be. The library's search would copy each row it looks at, and this is
+// asked more than anything else.
+func (l *Subscriptions) place(c ChannelID) (int, bool) {
+	lo, hi := 0, len(l.List)
+	for lo < hi {
+		if mid := (lo + hi) / 2; l.List[mid].Channel < c {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < len(l.List) && l.List[lo].Channel == c
+}
+
 func (l *Subscriptions) open(c ChannelID) *Subscription {
-	i, ok := slices.BinarySearchFunc(l.List, c, func(s Subscription, c ChannelID) int { return int(s.Channel - c) })
+	i, ok := l.place(c)
 	if !ok {
 		l.List = slices.Insert(l.List, i, Subscription{Channel: c})
 	}
