@@ -414,6 +414,10 @@ func TestNarrowAgainstNaive(t *testing.T) {
 		for range 180 {
 			walkable = []int{0, 20, 300, old}[w.Intn(4)]
 			u, terms := w.user(), w.narrow()
+			if w.Intn(8) == 0 { // a visitor
+				u, terms = 0, append(terms, term("channels", "web-public"))
+			}
+			w.compareAmong(t, u, terms, SetOf(w.message(), w.message(), w.message(), w.message(), w.message(), w.message()))
 			v := w.r.ViewAs(Caller{User: u}, w.now)
 			n, err := v.Narrow(terms, nil)
 			if err != nil {
