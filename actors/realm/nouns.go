@@ -23,6 +23,7 @@ type nounTables struct {
 	reminders owned[Reminder, *Reminder]
 	snippets  owned[Snippet, *Snippet]
 	views     table[UserID, NavigationViews]
+	delivered table[UserID, Delivered] // 45
 
 	// 50-69 organization
 	domains     table[int64, Domain]
@@ -73,6 +74,7 @@ func (n *nounTables) init(r *Realm) {
 	n.reminders.init(r, 42)
 	n.snippets.init(r, 43)
 	n.views.init(r, 44)
+	n.delivered.init(r, 45)
 
 	// organization
 	n.domains.init(r, 60)

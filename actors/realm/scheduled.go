@@ -2,6 +2,7 @@ package realm
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -50,9 +51,9 @@ func (s *Scheduled) Others() []UserID {
 
 // ScheduledForChannel reports where one of the caller's waiting messages will go.
 func (v View) ScheduledForChannel(id int64) (bool, error) {
-	s := v.nouns.scheduled.mine(v.User, id)
-	if s == nil {
-		return false, errNoScheduled()
+	s, err := v.mayChange(id)
+	if err != nil {
+		return false, err
 	}
 	return s.Channel != 0, nil
 }
@@ -67,6 +68,22 @@ func (s *Scheduled) command() SendMessage {
 }
 
 func errNoScheduled() *Refusal { return Missing("Scheduled message does not exist") }
+
+// Delivered is the row of a user's scheduled messages that were sent, for those who would still change one. A run of ids
+// takes a few bytes.
+type Delivered struct{ IDs Set }
+
+// mayChange is one of the caller's waiting messages; whoever is too late is told so.
+func (v View) mayChange(id int64) (*Scheduled, error) {
+	s := v.nouns.scheduled.mine(v.User, id)
+	if s != nil {
+		return s, nil
+	}
+	if d := v.nouns.delivered.find(v.User); d != nil && id > 0 && id <= math.MaxUint32 && d.IDs.Has(id) {
+		return nil, Bad("Scheduled message was already sent")
+	}
+	return nil, errNoScheduled()
+}
 
 // ScheduleMessage asks to send a message later.
 type ScheduleMessage struct {
@@ -150,9 +167,9 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 	if c.ToChannel == nil && !c.GivenTo && c.Topic == nil && c.Body == nil && c.At == nil {
 		return Done{}, errNothingToChange()
 	}
-	old := t.nouns.scheduled.mine(me.ID, c.ID)
-	if old == nil {
-		return Done{}, errNoScheduled()
+	old, err := t.mayChange(c.ID)
+	if err != nil {
+		return Done{}, err
 	}
 	m := old.command()
 	if c.ToChannel != nil && !c.GivenTo {
@@ -208,7 +225,7 @@ func (c Unschedule) Decide(t *Turn) (Done, error) {
 	if t.nouns.scheduled.mine(t.User, c.ID) == nil {
 		return Done{}, errNoScheduled()
 	}
-	t.Record(&ScheduledGone{t.User, c.ID})
+	t.Record(&ScheduledGone{User: t.User, ID: c.ID})
 	return Done{}, nil
 }
 
@@ -216,12 +233,19 @@ func (c Unschedule) Decide(t *Turn) (Done, error) {
 type ScheduledGone struct {
 	User UserID
 	ID   int64
+	Sent bool
 }
 
 func (*ScheduledGone) calm()             {}
 func (*ScheduledGone) EventType() string { return "scheduled_messages" }
 
-func (f *ScheduledGone) apply(r *Realm)         { r.nouns.scheduled.remove(f.ID) }
+func (f *ScheduledGone) apply(r *Realm) {
+	r.nouns.scheduled.remove(f.ID)
+	if f.Sent {
+		r.nouns.delivered.open(f.User).IDs.Add(f.ID)
+	}
+}
+
 func (f *ScheduledGone) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
 
 // scheduledDue is the turn that sends what is due, or nil.
@@ -276,7 +300,7 @@ func (t *Turn) deliver(s Scheduled) {
 	}
 	if err == nil {
 		t.send(me, f)
-		t.Record(&ScheduledGone{s.User, s.ID})
+		t.Record(&ScheduledGone{User: s.User, ID: s.ID, Sent: true})
 		return
 	}
 	s.Failed = true

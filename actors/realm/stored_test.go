@@ -80,6 +80,11 @@ func TestScheduledMessages(t *testing.T) {
 		t.Errorf("delivered %+v", m)
 	}
 	refused(s, s.ann, Unschedule{id}, "Scheduled message does not exist")
+	refused(s, s.ann, ChangeScheduled{ID: id, Topic: &topic}, "Scheduled message was already sent")
+	refused(s, s.bo, ChangeScheduled{ID: id, Topic: &topic}, "Scheduled message does not exist")
+	forgotten := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "never mind"), At: s.Now + 10})
+	do(s, s.ann, Unschedule{forgotten})
+	refused(s, s.ann, ChangeScheduled{ID: forgotten, Topic: &topic}, "Scheduled message does not exist")
 
 	// What may not be sent any more fails, and the author is told.
 	lost := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "x"), At: s.Now + 10})
