@@ -14,10 +14,10 @@ var draftEndpoints = []Endpoint{
 
 var draftEvents = []EventKind{
 	Event(func(e *realm.DraftsAdded, to *To) any {
-		return obj{"type": "drafts", "op": "add", "drafts": draftObjects(e.Drafts)}
+		return obj{"type": "drafts", "op": "add", "drafts": draftObjects(e.Drafts, to.Client)}
 	}),
 	Event(func(e *realm.DraftChanged, to *To) any {
-		return obj{"type": "drafts", "op": "update", "draft": draftObject(e.Draft)}
+		return obj{"type": "drafts", "op": "update", "draft": draftObject(e.Draft, to.Client)}
 	}),
 	Event(func(e *realm.DraftRemoved, to *To) any {
 		return obj{"type": "drafts", "op": "remove", "draft_id": e.ID}
@@ -82,7 +82,7 @@ func getDrafts(_ *Call, v realm.View, _ none) (Answer, error) {
 		return nil, err
 	}
 	list := v.DraftsOf(v.User)
-	return Answer{"count": len(list), "drafts": draftObjects(list)}, nil
+	return Answer{"count": len(list), "drafts": draftObjects(list, asKept)}, nil
 }
 
 // draftsSection is a registration's drafts, newest edit first.
@@ -91,20 +91,24 @@ func draftsSection(s *state) {
 	if _, err := s.Drafter(); err == nil {
 		all := s.DraftsOf(s.User)
 		for i := len(all) - 1; i >= 0; i-- {
-			list = append(list, draftObject(all[i]))
+			list = append(list, draftObject(all[i], s.Client))
 		}
 	}
 	s.a["drafts"] = list
 }
 
-func draftObjects(list []realm.Draft) []any {
+func draftObjects(list []realm.Draft, c Client) []any {
 	out := []any{}
 	for _, d := range list {
-		out = append(out, draftObject(d))
+		out = append(out, draftObject(d, c))
 	}
 	return out
 }
 
-func draftObject(d realm.Draft) obj {
-	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": d.Topic, "content": d.Content, "timestamp": d.Edited}
+func draftObject(d realm.Draft, c Client) obj {
+	topic := d.Topic
+	if d.Type == "stream" {
+		topic = c.Topic(topic)
+	}
+	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": topic, "content": d.Content, "timestamp": d.Edited}
 }

@@ -124,6 +124,9 @@ func (k *Kinds) Of(q *realm.Queue) *Kind {
 // Has reports a capability.
 func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
 
+// asKept is who asks where a request cannot say what its client understands: topics are shown as they are kept.
+var asKept = Client{Caps: realm.CapEmptyTopicName}
+
 // Topic is a topic as this kind of client may read it.
 func (c Client) Topic(topic string) string {
 	if topic == "" && !c.Has(realm.CapEmptyTopicName) {

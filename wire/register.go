@@ -289,7 +289,7 @@ var sections = []section{
 
 	of("drafts", draftsSection).says("drafts: [Draft]"),
 
-	of("scheduled_messages", func(s *state) { s.a["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User)) }).says("scheduled_messages: [ScheduledMessage]"),
+	of("scheduled_messages", func(s *state) { s.a["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User), s.Client) }).says("scheduled_messages: [ScheduledMessage]"),
 
 	of("reminders", func(s *state) { s.a["reminders"] = reminderObjects(s.RemindersOf(s.User)) }).says("reminders: [Reminder]"),
 

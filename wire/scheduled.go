@@ -7,7 +7,7 @@ import (
 
 var scheduledEndpoints = []Endpoint{
 	Get("/scheduled_messages", func(_ *Call, v realm.View, _ none) (Answer, error) {
-		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User))}, nil
+		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User), asKept)}, nil
 	}).Says("{scheduled_messages: [ScheduledMessage]}"),
 	Act("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }).Says("{scheduled_message_id: int}"),
 	Act("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, silent),
@@ -17,11 +17,11 @@ var scheduledEndpoints = []Endpoint{
 }
 
 var scheduledEvents = []EventKind{
-	Event(func(e *realm.MessageScheduled, _ *To) any {
-		return obj{"type": "scheduled_messages", "op": "add", "scheduled_messages": []any{scheduledObject(e.Message)}}
+	Event(func(e *realm.MessageScheduled, to *To) any {
+		return obj{"type": "scheduled_messages", "op": "add", "scheduled_messages": []any{scheduledObject(e.Message, to.Client)}}
 	}),
-	Event(func(e *realm.ScheduledChanged, _ *To) any {
-		return obj{"type": "scheduled_messages", "op": "update", "scheduled_message": scheduledObject(e.Message)}
+	Event(func(e *realm.ScheduledChanged, to *To) any {
+		return obj{"type": "scheduled_messages", "op": "update", "scheduled_message": scheduledObject(e.Message, to.Client)}
 	}),
 	Event(func(e *realm.ScheduledGone, _ *To) any {
 		return obj{"type": "scheduled_messages", "op": "remove", "scheduled_message_id": e.ID}
@@ -133,19 +133,19 @@ func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, err
 	return cmd, nil
 }
 
-func scheduledObjects(list []realm.Scheduled) []any {
+func scheduledObjects(list []realm.Scheduled, c Client) []any {
 	out := []any{}
 	for _, s := range list {
-		out = append(out, scheduledObject(s))
+		out = append(out, scheduledObject(s, c))
 	}
 	return out
 }
 
-func scheduledObject(s realm.Scheduled) obj {
+func scheduledObject(s realm.Scheduled, c Client) obj {
 	o := obj{"scheduled_message_id": s.ID, "type": "private", "to": s.Others(), "content": s.Body.Text, "rendered_content": s.Body.HTML,
 		"scheduled_delivery_timestamp": s.At, "failed": s.Failed}
 	if s.Channel != 0 {
-		o["type"], o["to"], o["topic"] = "stream", s.Channel, s.Topic
+		o["type"], o["to"], o["topic"] = "stream", s.Channel, c.Topic(s.Topic)
 	}
 	return o
 }
