@@ -131,7 +131,7 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 		joined int64
 	}
 	who, err := Look(c, func(v realm.View) (target, error) {
-		u := findByPath(v, f.Who)
+		u := findByPath(v, f.Who, c.Site)
 		switch {
 		case u == nil || !u.Active || !v.MaySee(u):
 			return target{}, realm.Bad("No such user")
@@ -160,11 +160,11 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 }
 
 // findByPath is the user a path piece names: by id, real address if the caller may see it, or stand-in address.
-func findByPath(v realm.View, who string) *realm.User {
+func findByPath(v realm.View, who string, s Site) *realm.User {
 	if id, err := strconv.ParseInt(who, 10, 64); err == nil {
 		return v.Find(realm.UserID(id))
 	}
-	return v.FindAddress(who)
+	return findAddress(v, who, s)
 }
 
 func cameOnline(e *realm.CameOnline, to *To) any {

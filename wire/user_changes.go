@@ -107,7 +107,7 @@ type getUserByEmailForm struct {
 }
 
 func getUserByEmail(c *Call, v realm.View, f getUserByEmailForm) (Answer, error) {
-	u := v.FindAddress(f.Email)
+	u := findAddress(v, f.Email, c.Site)
 	if u == nil {
 		return nil, realm.Bad("No such user")
 	}

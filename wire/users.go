@@ -34,6 +34,19 @@ func apiEmail(p realm.PersonInfo, s Site) string {
 	return dummyEmail(p.ID, s)
 }
 
+// findAddress is the user an address in a path names; a stand-in address of another organization names nobody here.
+func findAddress(v realm.View, address string, s Site) *realm.User {
+	address = strings.TrimSpace(address)
+	u := v.FindAddress(address)
+	if u == nil || strings.EqualFold(address, u.Email) {
+		return u
+	}
+	if _, host, _ := strings.Cut(address, "@"); !strings.EqualFold(host, s.Host) {
+		return nil
+	}
+	return u
+}
+
 func dummyEmail(u realm.UserID, s Site) string { return "user" + u.String() + "@" + s.Host }
 
 // avatarURL is where a person's picture is. null stands for "compute it yourself".
@@ -213,7 +226,7 @@ func userChanged(e *realm.UserChanged, to *To) any {
 
 // AvatarOf is where the picture of a user is, named by id or address; "" if the viewer may not know him.
 func AvatarOf(v realm.View, who string, s Site) string {
-	u := findByPath(v, who)
+	u := findByPath(v, who, s)
 	if u == nil || !v.MaySee(u) {
 		return ""
 	}
