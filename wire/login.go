@@ -27,6 +27,9 @@ func serverSettings(c *Call, _ none) (Answer, error) {
 		"authentication_methods": obj{"password": true, "dev": c.Tools.Dev, "email": true, "ldap": false, "remoteuser": false, "github": false,
 			"azuread": false, "gitlab": false, "google": false, "apple": false, "saml": false, "openid connect": false},
 	}
+	if c.Realm == 0 && c.Site.Name != "" {
+		return nil, realm.Bad("Invalid subdomain")
+	}
 	if c.Realm == 0 {
 		return a, nil
 	}

@@ -311,7 +311,8 @@ func (t *siteTable) byID(id realm.ID) wire.Site {
 	return t.of("")
 }
 
-// ByHost finds the organization behind a Host header; unknown hosts mean the root organization.
+// ByHost finds the organization behind a Host header; unknown hosts mean the root organization. Where there is none, its
+// name is all that is known.
 func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
 	if strings.IndexByte(host, ':') >= 0 {
 		if h, _, err := net.SplitHostPort(host); err == nil {
@@ -322,7 +323,10 @@ func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
 	if sub, ok := strings.CutSuffix(host, t.suffix); ok && sub != "www" {
 		name = sub
 	}
-	id, site, _ := t.house.RealmNamed(name)
+	id, site, ok := t.house.RealmNamed(name)
+	if !ok {
+		site.Name = name
+	}
 	return id, site
 }
 
