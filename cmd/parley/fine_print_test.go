@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
+	"time"
 )
 
 // TestFinePrint asks for what the pages about the protocol say in passing, through the binary as clients do.
@@ -47,6 +49,66 @@ func TestFinePrint(t *testing.T) {
 		a := k.must("ann", "GET messages", "anchor", "newest", "num_before", 5, "num_after", 0, "narrow", []any{map[string]any{"operator": "mentions", "operand": k.ids["bo"]}})
 		if m := a["messages"].([]any); len(m) != 1 || m[0].(map[string]any)["id"] != id {
 			t.Errorf("bo is mentioned in %v", m)
+		}
+	})
+	t.Run("stand-in addresses of another host", func(t *testing.T) {
+		id := fmt.Sprint(k.ids["bo"])
+		a := k.must("ann", "GET users/{bo}")
+		host := "127.0.0.1" // of the demo organization
+		k.must("bo", "PATCH settings", "email_address_visibility", 4)
+		if u := dig(k.must("ann", "GET users/user"+id+"@"+host), "user", "user_id"); u != dig(a, "user", "user_id") {
+			t.Errorf("the stand-in address is %v's", u)
+		}
+		k.refused("ann", "GET users/user"+id+"@elsewhere.example.com", "BAD_REQUEST", "No such user")
+		k.refused("ann", "GET users/user"+id+"@elsewhere.example.com/presence", "BAD_REQUEST", "No such user")
+		k.must("bo", "PATCH settings", "email_address_visibility", 1)
+	})
+	t.Run("no topic where clients know none", func(t *testing.T) {
+		draft := map[string]any{"type": "stream", "to": []int{1}, "topic": "", "content": "tea"}
+		for _, c := range []struct {
+			caps  map[string]any
+			topic string
+		}{{map[string]any{"empty_topic_name": true}, ""}, {map[string]any{"empty_topic_name": false}, "general chat"}} {
+			queue := k.must("ann", "POST register", "client_capabilities", c.caps, "event_types", []string{"drafts", "scheduled_messages"})["queue_id"]
+			k.must("ann", "POST drafts", "drafts", []any{draft})
+			k.must("ann", "POST scheduled_messages", "type", "channel", "to", 1, "topic", "", "content", "tea", "scheduled_delivery_timestamp", time.Now().Unix()+1000)
+			var events []any
+			for len(events) < 2 { // what is not acknowledged comes again
+				events = k.must("ann", "GET events", "queue_id", queue, "last_event_id", -1)["events"].([]any)
+			}
+			a := k.must("ann", "POST register", "client_capabilities", c.caps, "fetch_event_types", []string{"drafts", "scheduled_messages"})
+			for what, list := range map[string]any{"drafts told": events[0].(map[string]any)["drafts"], "scheduled messages told": events[1].(map[string]any)["scheduled_messages"],
+				"drafts at first": a["drafts"], "scheduled messages at first": a["scheduled_messages"]} {
+				if topic := list.([]any)[0].(map[string]any)["topic"]; topic != c.topic {
+					t.Errorf("%s: the empty topic is called %q, want %q", what, topic, c.topic)
+				}
+			}
+		}
+	})
+	t.Run("where to log in", func(t *testing.T) {
+		for path, want := range map[string]string{"/api/v1/users/me": "Basic", "/json/users/me": "Session"} {
+			r, err := http.Get(k.at + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if got := r.Header.Get("WWW-Authenticate"); r.StatusCode != 401 || got != want+` realm="zulip"` {
+				t.Errorf("%s: %d, %s", path, r.StatusCode, got)
+			}
+		}
+	})
+	t.Run("organizations that are not there", func(t *testing.T) {
+		for host, want := range map[string]int{"127.0.0.1": 200, "www.127.0.0.1": 200, "elsewhere.example.com": 200, "nobody.127.0.0.1": 400} {
+			q, _ := http.NewRequest("GET", k.at+"/api/v1/server_settings", nil)
+			q.Host = host
+			r, err := http.DefaultClient.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if r.StatusCode != want {
+				t.Errorf("%s: %d, want %d", host, r.StatusCode, want)
+			}
 		}
 	})
 }

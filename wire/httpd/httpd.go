@@ -364,7 +364,11 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		if err := s.authenticate(ctx, c, e); err != nil {
 			status, body := e.Failure(err)
 			if status == 401 {
-				ctx.Response.Header.Set("WWW-Authenticate", `Basic realm="zulip"`)
+				scheme := "Basic"
+				if strings.HasPrefix(string(ctx.Path()), "/json/") {
+					scheme = "Session"
+				}
+				ctx.Response.Header.Set("WWW-Authenticate", scheme+` realm="zulip"`)
 			}
 			s.write(ctx, status, body)
 			return
