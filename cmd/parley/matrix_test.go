@@ -31,6 +31,7 @@ func TestMatrix(t *testing.T) {
 		{"Events", matrixOfEvents},
 		{"EventsInChannels", matrixOfEventsInChannels},
 		{"Changes", matrixOfChanges},
+		{"Limits", matrixOfLimits},
 	}
 	l := &book{asked: map[string]map[string]int{}, done: map[string]bool{}, heard: map[string]int{}, counts: map[string][2]int{}}
 	t.Run("Tables", func(t *testing.T) {
