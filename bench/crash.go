@@ -21,7 +21,7 @@ func (r *run) planKill(p *Phase) {
 			r.led.breach("setup", "a phase that kills the server needs --self")
 			return
 		}
-		r.down, r.firstBack = true, 0
+		r.down, r.firstBack, r.longBacks, r.longestBack = true, 0, 0, 0
 		killed := r.loop.Now()
 		r.killed = killed
 		if err := r.srv.kill9(); err != nil {
@@ -72,6 +72,7 @@ func (r *run) cameBack(answered time.Duration) {
 		}
 		r.recovering = false
 		r.result.add(Figure{Name: "all_polling_again_s", Unit: "s", Value: (r.lastBack - listening).Seconds(), Note: fmt.Sprintf("from the server's first answer until the last of %d pollers had been told something on its old queue", n)})
+		r.result.add(Figure{Name: "back_over_1s", Value: float64(r.longBacks), Note: fmt.Sprintf("polls that took longer than %v from being sent to something told, recovery included; the longest %v", longBack, r.longestBack.Round(time.Millisecond))})
 		if r.away > 0 {
 			r.led.breach("recovery", "%d pollers had no answer %v after the server listened", r.away, backLimit)
 		}

@@ -17,6 +17,8 @@ const (
 	// behaved clients do the same, some slower.
 	firstBack = 100 * time.Millisecond
 	lastBack  = time.Second
+	// longBack is how long a request may take that a client makes while everybody comes back.
+	longBack = time.Second
 )
 
 // A poller is one event queue and the connection that polls it, without a pause between answer and next poll.
@@ -32,6 +34,7 @@ type poller struct {
 	mirror *mirror
 	back   time.Duration
 	away   bool // it lost the server and has had no answer since
+	asked  time.Duration
 	dead   bool // its queue is gone
 }
 
@@ -119,6 +122,7 @@ func (p *poller) poll() {
 	b = strconv.AppendInt(b, p.last, 10)
 	b = append(b, p.tail...)
 	p.r.scratch = b
+	p.asked = p.r.loop.Now()
 	p.conn.Send(b, p, pollLimit, false)
 }
 
@@ -142,6 +146,10 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 		p.away = false
 		r.away--
 		r.lastBack = a.At
+		took := a.At - p.asked
+		if r.longestBack = max(r.longestBack, took); took > longBack {
+			r.longBacks++
+		}
 		if r.firstBack == 0 && (r.down || r.recovering) {
 			r.firstBack = a.At
 		}

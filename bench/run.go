@@ -77,11 +77,14 @@ type run struct {
 	firstBack  time.Duration // first and last poll answered after a crash
 	pings      int           // who reports presence next
 	lastBack   time.Duration
-	killed     time.Duration
-	empty      int64
-	lostDown   int64
-	skipped    int64 // steps of a trace that name what this crowd has not
-	complaints []string
+	// How many polls took longer than longBack to be answered by a server that came back, and the longest.
+	longBacks   int
+	longestBack time.Duration
+	killed      time.Duration
+	empty       int64
+	lostDown    int64
+	skipped     int64 // steps of a trace that name what this crowd has not
+	complaints  []string
 
 	result   *Result
 	rates    map[string]float64 // deliveries a second, by phase
@@ -282,6 +285,9 @@ func (r *run) phase(p *Phase) error {
 	}
 	if p.Upgrade > 0 {
 		r.planUpgrade(p)
+	}
+	if p.Backup > 0 {
+		r.planBackup(p)
 	}
 	switch {
 	case r.opt.steps != nil:

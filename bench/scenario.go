@@ -50,6 +50,8 @@ type Phase struct {
 	Warm  bool               `json:"warm,omitempty"`    // not reported
 	// Upgrade has the server replaced by its successor after that many seconds.
 	Upgrade float64 `json:"upgrade,omitempty"`
+	// Backup takes an online backup after that many seconds.
+	Backup float64 `json:"backup,omitempty"`
 }
 
 // replaces reports whether another process serves at the phase's end than at its begin.
@@ -111,6 +113,18 @@ func Scenarios() map[string]Scenario {
 	add("upgrade", "a successor takes over while messages flow: the longest waits of senders and pollers, and what failed", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 5000, 500, 1, 0, msg
 		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50}, {Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
+	})
+	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends show what they cost", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
+		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 60, Rate: 1000}}
+	})
+	add("backup", "an online backup of a long history while 16 send as fast as they can, beside the same without", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
+		s.Phases = []Phase{{Name: "warm", Seconds: 2, Closed: 16, Warm: true}, {Name: "before", Seconds: 10, Closed: 16}, {Name: "backup", Seconds: 10, Closed: 16, Backup: 0.5}, {Name: "after", Seconds: 10, Closed: 16}}
+	})
+	add("reopen", "kill -9 with a long history and 10,000 queues: how soon the first poll is answered", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.History = 2000, 10000, 500, 1, 0, msg, 1000000
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
 	})
 	add("presence", "everybody tells once a minute that they are here", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample = 10000, 0, 4, 0

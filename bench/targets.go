@@ -46,6 +46,10 @@ var Targets = []Target{
 	{What: "kill -9 under 19,000 pollers: all polling again", Run: "restart-herd", Figure: "all_polling_again_s", Limit: 5, Unit: "s"},
 	{What: "kill -9 under 19,000 pollers: promises broken", Run: "restart-herd", Figure: "broken", Limit: 0},
 	{What: "kill -9 under 19,000 pollers: 5xx", Run: "restart-herd", Figure: "after.errors", Limit: 0, Unit: "%"},
+	{What: "kill -9 under 19,000 pollers: polls over 1 s", Run: "restart-herd", Figure: "back_over_1s", Limit: 0},
+	{What: "upgrade under 5,000 pollers: sends, p99.9", Run: "upgrade", Figure: "upgrade.send_p999", Limit: 250, Unit: "ms"},
+	{What: "upgrade under 5,000 pollers: seen, p99.9", Run: "upgrade", Figure: "upgrade.seen_p999", Limit: 250, Unit: "ms"},
+	{What: "upgrade under 5,000 pollers: requests that failed", Run: "upgrade", Figure: "upgrade.failed", Limit: 0},
 	{What: "presence of 10,000 users each minute, reports only: CPU", Run: "presence", Figure: "minute.server_cores", Limit: 0.05, Unit: "cores"},
 	{What: "crowd doing everything: promises broken", Run: "crowd", Figure: "broken", Limit: 0},
 	{What: "crowd, kill -9 five times: promises broken", Run: "crowd-crash", Figure: "broken", Limit: 0},
@@ -87,6 +91,7 @@ func targetRuns(short bool) []targetRun {
 		{name: "send", sc: with("send", nil)},
 		{name: "register-herd", sc: with("register-herd", nil)},
 		{name: "restart-herd", sc: with("restart-herd", nil)},
+		{name: "upgrade", sc: with("upgrade", nil)},
 		{name: "presence", sc: with("presence", func(s *Scenario) {
 			if short {
 				s.Phases[1].Seconds = 15
