@@ -51,6 +51,7 @@ type shard struct {
 	held     int   // events in all its queues at the last sweep
 	draining bool
 	kinds    wire.Kinds
+	touched  int64 // see reachFor
 }
 
 type shardRealm struct {
@@ -74,7 +75,10 @@ func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
 func (s *shard) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case polls:
-		for _, p := range m {
+		for i, p := range m {
+			if i%nearby == 0 {
+				s.reachPolls(m[i:min(i+nearby, len(m))])
+			}
 			s.poll(p)
 		}
 	case *deliver:
@@ -220,7 +224,10 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 		return
 	}
 	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h})
-	for _, u := range n.To {
+	for i, u := range n.To {
+		if i%nearby == 0 {
+			s.reachFor(r, n.To[i:min(i+nearby, len(n.To))])
+		}
 		ss := r.session(u)
 		if ss == nil {
 			continue
@@ -243,6 +250,35 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 				q.Append(t.Seq, first, events)
 			}
 			s.serve(r, q)
+		}
+	}
+}
+
+// nearby is how many queues are reached for at once. Of 10,000 none is in a cache: to touch sixteen in a row, nothing in
+// between depending on them, takes hardly longer than to wait for one.
+const nearby = 16
+
+// reachFor touches what an event for these users is going to need.
+func (s *shard) reachFor(r *shardRealm, to []realm.UserID) {
+	for _, u := range to {
+		ss := r.session(u)
+		if ss == nil || ss.First == nil {
+			continue
+		}
+		p, n := ss.First.Near()
+		if w, ok := p.(interface{ Near() uint32 }); ok {
+			n += int64(w.Near())
+		}
+		s.touched += n
+	}
+}
+
+// reachPolls touches what these polls are going to need.
+func (s *shard) reachPolls(list polls) {
+	for _, p := range list {
+		if p.At != nil {
+			_, n := p.At.Near()
+			s.touched += n
 		}
 	}
 }

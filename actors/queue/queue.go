@@ -214,3 +214,13 @@ func (q *Queue) Through(seq realm.Seq) realm.Seq {
 func (q *Queue) Waiting() bool  { return q.poll != nil }
 func (q *Queue) Len() int       { return len(q.held) }
 func (q *Queue) Contact() int64 { return int64(q.contact) }
+
+// Near reads a word of each line of memory that an event or a poll is going to need, and returns the waiting poll: who has
+// many queues to serve reaches for some of them first.
+func (q *Queue) Near() (waiting Poll, any int64) {
+	any = int64(q.at) + q.acked
+	if id := q.Reg.ID; id != "" {
+		any += int64(id[0])
+	}
+	return q.poll, any
+}

@@ -84,6 +84,7 @@ type link interface {
 	park(p *Parked)
 	answer(p *Parked, status int, parts [][]byte) bool
 	abandon(p *Parked) bool // forget p without calling gone; false if it was answered or is gone
+	near() uint32           // see Parked.Near
 	remote() net.Addr
 	local() net.Addr
 }

@@ -382,6 +382,8 @@ func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
 	return true
 }
 
+func (c *blockConn) near() uint32 { return 0 }
+
 func (c *blockConn) remote() net.Addr { return c.conn.RemoteAddr() }
 func (c *blockConn) local() net.Addr  { return c.conn.LocalAddr() }
 

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,9 +58,13 @@ type loop struct {
 	conns table
 	ended chan struct{}
 
+	events  [256]unix.EpollEvent
 	quick   Quick // nil without Config.NewQuick
 	buf     []byte
 	request QuickRequest
+	touched uint32
+
+	in, taken, parks int64 // bytes and requests of this batch; see count
 }
 
 func (s *Server) startLoops() error {
@@ -109,19 +114,21 @@ func newLoop(s *Server) (*loop, error) {
 // waiting; only when nothing came does it give its thread to the kernel.
 func (l *loop) run() {
 	defer close(l.ended)
-	events := make([]unix.EpollEvent, 256)
 	var left []*Parked
-	wait := -1
+	wait := true
 	for {
-		n, err := unix.EpollWait(l.epoll, events, wait)
+		n, err := l.look(wait)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
 			panic(fmt.Sprintf("BUG: epoll_wait: %v", err))
 		}
-		for i := range events[:n] {
-			ev := &events[i]
+		for i := range l.events[:n] {
+			if i%nearby == 0 {
+				l.reach(l.events[i:min(i+nearby, n)])
+			}
+			ev := &l.events[i]
 			if ev.Fd == int32(l.wake) {
 				return
 			}
@@ -133,17 +140,69 @@ func (l *loop) run() {
 		}
 		if n > 0 && l.quick != nil {
 			l.quick.Flush()
+			l.count()
 		}
 		if len(left) > 0 {
 			l.s.callGone(left)
 			left = nil
 		}
-		wait = -1
-		if n > 0 {
-			wait = 0
+		if wait = n == 0; !wait {
 			runtime.Gosched()
 		}
 	}
+}
+
+// look asks the epoll what there is. Only if it may have to wait is the runtime told; see untold.
+func (l *loop) look(wait bool) (int, error) {
+	if wait {
+		return unix.EpollWait(l.epoll, l.events[:], -1)
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)), uintptr(len(l.events)), 0, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// nearby is how many connections are reached for at once. One that rested for a while is in no cache: to touch sixteen in
+// a row, nothing in between depending on them, takes hardly longer than to wait for one.
+const nearby = 16
+
+// reach touches what reading from these connections is going to need.
+func (l *loop) reach(events []unix.EpollEvent) {
+	var conns [nearby]*eventConn
+	sum := uint32(0)
+	for i := range events {
+		if c := l.conns.get(int(events[i].Fd)); c != nil {
+			conns[i] = c
+			sum += c.near()
+		}
+	}
+	for _, c := range conns {
+		if c != nil && c.memo != nil {
+			sum += c.memo.near()
+		}
+	}
+	l.touched = sum
+}
+
+// near reads a word of each line of the connection, none of which ever changes.
+func (c *eventConn) near() uint32 {
+	n := c.gen
+	if c.ip.Is4() {
+		n++
+	}
+	return n
+}
+
+// count adds up what the batch came to: counters that two processors write to in turn cost more than what they count.
+func (l *loop) count() {
+	s := l.s
+	s.bytesIn.Add(l.in)
+	s.requests.Add(l.taken)
+	s.counters.quickly.Add(l.taken)
+	s.parks.Add(l.parks)
+	l.in, l.taken, l.parks = 0, 0, 0
 }
 
 func (s *Server) closeEvented() {

@@ -21,12 +21,11 @@ func (q *QuickRequest) take(p *Parked, as Parked) {
 	*p = as
 	p.late = s.draining.Load()
 	q.taken = true
-	s.requests.Add(1)
-	s.counters.quickly.Add(1)
+	c.l.taken++
 	if p.held {
 		s.active.Add(1)
 	} else {
-		s.parks.Add(1)
+		c.l.parks++
 		s.parked.Add(1)
 	}
 	c.mu.Lock()
@@ -68,7 +67,7 @@ const quickBuffer = 4 << 10
 func (l *loop) quickly(c *eventConn) bool {
 	n, _ := read(c.fd, l.buf)
 	if n > 0 {
-		l.s.bytesIn.Add(int64(n))
+		l.in += int64(n)
 		if n < len(l.buf) && (l.repeat(c, l.buf[:n]) || l.offer(c, l.buf[:n])) {
 			return true
 		}
