@@ -20,7 +20,12 @@ var botEvents = []EventKind{
 		if e.New {
 			op = "add"
 		}
-		return obj{"type": "realm_bot", "op": op, "bot": botObject(e.ID, e.Details, nil)}
+		return obj{"type": "realm_bot", "op": op, "bot": botObject(e.ID, e.Details, func(c realm.ChannelID) any {
+			if c == e.Details.Sending {
+				return orNull(e.Sending)
+			}
+			return orNull(e.Register)
+		})}
 	}),
 	Event(func(e *realm.BotMoved, to *To) any {
 		return obj{"type": "realm_bot", "op": "delete", "bot": obj{"user_id": e.ID}}
@@ -53,6 +58,14 @@ func (f storageKeysForm) keys() []string {
 
 type botIDForm struct {
 	Bot realm.UserID `path:"bot_id"`
+}
+
+// orNull is a name, or null for none.
+func orNull(name string) any {
+	if name == "" {
+		return nil
+	}
+	return name
 }
 
 // botObject is a bot's details as owner and administrators know them.

@@ -1,6 +1,10 @@
 package wire
 
-import "parley/actors/realm"
+import (
+	"slices"
+
+	"parley/actors/realm"
+)
 
 func channelAppeared(e *realm.ChannelAppeared, to *To) any {
 	list := []any{}
@@ -19,7 +23,19 @@ func channelVanished(e *realm.ChannelVanished, to *To) any {
 	if e.Archived && to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
-	return vanished(e.Channels...)
+	gone := toldOf(e.Channels, e.Shut, to)
+	if len(gone) == 0 {
+		return nil
+	}
+	return vanished(gone...)
+}
+
+// toldOf is channels without the archived ones that this kind of client was never told of.
+func toldOf(channels, archived []realm.ChannelID, to *To) []realm.ChannelID {
+	if len(archived) == 0 || to.Has(realm.CapArchivedChannels) {
+		return channels
+	}
+	return slices.DeleteFunc(slices.Clone(channels), func(c realm.ChannelID) bool { return slices.Contains(archived, c) })
 }
 
 func vanished(ids ...realm.ChannelID) obj {

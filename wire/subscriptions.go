@@ -20,19 +20,26 @@ var subscriptionEndpoints = []Endpoint{
 
 var subscriptionEvents = []EventKind{
 	Event(func(e *realm.SubscriptionAdded, to *To) any {
+		if e.Back && to.Has(realm.CapArchivedChannels) {
+			return nil
+		}
 		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
 	}).Personal(),
 	Event(func(e *realm.SubscriptionsAdded, to *To) any { return subscriptionsAdded(e.For(to.User), to) }).Personal(),
 	Event(func(e *realm.SubscriptionRemoved, to *To) any {
-		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e})
+		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e}, to)
 	}),
-	Event(func(e *realm.SubscriptionsRemoved, to *To) any { return subscriptionsRemoved(e.Each) }),
+	Event(func(e *realm.SubscriptionsRemoved, to *To) any { return subscriptionsRemoved(e.Each, to) }),
 	Event(func(e *realm.PeersChanged, to *To) any {
 		op := "peer_remove"
 		if e.Joined {
 			op = "peer_add"
 		}
-		return obj{"type": "subscription", "op": op, "stream_ids": e.Channels, "user_ids": e.Users}
+		channels := toldOf(e.Channels, e.Archived, to)
+		if len(channels) == 0 {
+			return nil
+		}
+		return obj{"type": "subscription", "op": op, "stream_ids": channels, "user_ids": e.Users}
 	}),
 	Events(subscriptionSet),
 	Event(func(e *realm.ReadBehind, to *To) any {
@@ -107,15 +114,23 @@ func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *To) any {
 	return obj{"type": "subscription", "op": "add", "subscriptions": list}
 }
 
-func subscriptionsRemoved(removed []realm.SubscriptionRemoved) any {
+func subscriptionsRemoved(removed []realm.SubscriptionRemoved, to *To) any {
 	list := []any{}
 	for _, s := range removed {
-		list = append(list, obj{"stream_id": s.Channel, "name": s.Name})
+		if !s.Archived || to.Has(realm.CapArchivedChannels) {
+			list = append(list, obj{"stream_id": s.Channel, "name": s.Name})
+		}
+	}
+	if len(list) == 0 {
+		return nil
 	}
 	return obj{"type": "subscription", "op": "remove", "subscriptions": list}
 }
 
 func subscriptionSet(e *realm.SubscriptionSet, to *To) []any {
+	if e.Archived && !to.Has(realm.CapArchivedChannels) {
+		return nil
+	}
 	update := func(property string, value any) any {
 		return obj{"type": "subscription", "op": "update", "stream_id": e.Channel, "property": property, "value": value}
 	}

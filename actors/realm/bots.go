@@ -239,11 +239,25 @@ type BotChanged struct {
 	ID      UserID
 	Details BotDetails
 	New     bool
+	// The names of the channels in Details, filled in when told.
+	Sending, Register string
 }
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.nouns.bots.put(f.ID, &d) }
 func (f *BotChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.botWatchers(r.users.must(f.ID).BotOwner), Event: f}}
+	return []Notice{{To: r.botWatchers(r.users.must(f.ID).BotOwner), Event: r.botTold(f.ID, f.New)}}
+}
+
+// botTold is what a bot's watchers are told of it now.
+func (r *Realm) botTold(id UserID, fresh bool) *BotChanged {
+	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
+	if c := r.chans.find(e.Details.Sending); c != nil {
+		e.Sending = c.Name
+	}
+	if c := r.chans.find(e.Details.Register); c != nil {
+		e.Register = c.Name
+	}
+	return e
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
 
@@ -262,7 +276,7 @@ func (f *BotMoved) tell(r *Realm) (out []Notice) {
 		out = append(out, Notice{To: to, Event: f})
 	}
 	if to := r.only(f.To); len(to) > 0 && !admin(f.To) {
-		out = append(out, Notice{To: to, Event: &BotChanged{ID: f.ID, Details: r.BotOf(f.ID), New: true}})
+		out = append(out, Notice{To: to, Event: r.botTold(f.ID, true)})
 	}
 	return out
 }

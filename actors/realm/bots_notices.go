@@ -41,6 +41,9 @@ func (t *Turn) Say(m BotMessage) MessageID {
 	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)
 	if m.Channel != 0 {
+		if t.chans.must(m.Channel).Archived { // where nothing counts as unread
+			f.ReadBy = append(f.ReadBy, t.Subscribers(m.Channel)...)
+		}
 		f.Channel, f.TopicName = m.Channel, m.Topic
 	} else {
 		f.People = append(slices.Clone(m.People), m.Bot)

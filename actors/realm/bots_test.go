@@ -14,9 +14,9 @@ func TestBotsBelongToTheirOwners(t *testing.T) {
 	make := realm.CreateBot{Name: "Helper", ShortName: "helper", Email: "helper-bot@example.org", Type: realm.GenericBot}
 	Refused(s, gus, make, "Not allowed for guest users")
 	b := Do(s, ann, make)
-	s.Hears(ann, "realm_user", "user_group", "realm_bot")
-	s.Hears(olive, "realm_user", "user_group", "realm_bot")
-	s.Hears(bo, "realm_user", "user_group")
+	s.Hears(ann, "realm_user", "user_group", "user_group", "realm_bot")
+	s.Hears(olive, "realm_user", "user_group", "user_group", "realm_bot")
+	s.Hears(bo, "realm_user", "user_group", "user_group")
 	Refused(s, bo, make, "Email is already in use.")
 	Refused(s, bo, realm.CreateBot{Name: "HELPER", ShortName: "h2", Email: "h2-bot@example.org", Type: realm.GenericBot}, "Name is already in use.")
 	Refused(s, bo, realm.CreateBot{Name: "Bad", ShortName: "bad", Email: "bad-bot@example.org", Type: 9}, "Invalid bot type")

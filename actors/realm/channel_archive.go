@@ -26,7 +26,7 @@ func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
 	t.leaveDefaultGroups(ch.ID)
 	t.Record(f)
 	if t.OrgBool("send_channel_events_messages") {
-		t.Say(BotMessage{Channel: ch.ID, Topic: t.noticeTopic(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + ".", ReadBy: t.Subscribers(ch.ID)})
+		t.Say(BotMessage{Channel: ch.ID, Topic: t.noticeTopic(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
 	}
 	return Done{}, nil
 }
@@ -90,7 +90,13 @@ func (f *ChannelUnarchived) apply(r *Realm) {
 func (f *ChannelUnarchived) tell(r *Realm) []Notice {
 	c := r.chans.must(f.Channel)
 	i := r.ChannelInfo(c)
-	return []Notice{{To: r.knowers(c), Event: &ChannelUnarchived{f.Channel, f.Name, &i}}}
+	out := []Notice{{To: r.knowers(c), Event: &ChannelUnarchived{f.Channel, f.Name, &i}}}
+	if to := r.only(r.Subscribers(c.ID)...); len(to) > 0 {
+		e := r.subscriptionAdded(c, to)
+		e.Back = true
+		out = append(out, Notice{To: to, Event: e})
+	}
+	return out
 }
 
 // defaultChannels is the fact that a channel is, or is no longer, one that new accounts are subscribed to.

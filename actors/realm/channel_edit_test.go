@@ -230,7 +230,13 @@ func TestArchiveChannel(t *testing.T) {
 
 	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true}, "You do not have permission to administer this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, Unarchive: true})
-	s.onlyHear("stream", s.everyone()...)
+	for _, u := range s.everyone() {
+		want := []string{"stream"}
+		if s.Realm.Subscribed(u, s.public) { // for clients that had lost the channel
+			want = append(want, "subscription")
+		}
+		s.Hears(u, want...)
+	}
 	refused(s, s.ann, EditChannel{Channel: s.public, Unarchive: true}, "Channel is not currently deactivated")
 	do(s, s.ann, ArchiveChannel{s.private})
 	s.HearsNothing(s.cy, s.mod, s.guest, s.bot)

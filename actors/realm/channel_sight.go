@@ -11,16 +11,20 @@ func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
 	after := SetOf(r.knowers(c)...)
 	var out []Notice
 	if gained := IDs[UserID](Without(after, before)); len(gained) > 0 {
-		out = append(out, Notice{To: gained, Event: r.appear(c.ID)})
+		e := r.appear(c.ID)
+		for i := range e.Channels { // clients count the peers they are told of next
+			e.Channels[i].Subscribers = 0
+		}
+		out = append(out, Notice{To: gained, Event: e})
 		if peers := r.Subscribers(c.ID); len(peers) > 0 {
-			out = append(out, Notice{To: gained, Event: &PeersChanged{Joined: true, Channels: []ChannelID{c.ID}, Users: peers}})
+			out = append(out, Notice{To: gained, Event: &PeersChanged{Joined: true, Channels: []ChannelID{c.ID}, Users: peers, Archived: r.archivedOf([]ChannelID{c.ID})}})
 		}
 	}
 	if stayed := IDs[UserID](Both(after, before)); change != nil && len(stayed) > 0 {
 		out = append(out, Notice{To: stayed, Event: change})
 	}
 	if lost := r.only(IDs[UserID](Without(before, after))...); len(lost) > 0 {
-		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}}})
+		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedOf([]ChannelID{c.ID})}})
 	}
 	return out
 }

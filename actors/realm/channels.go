@@ -349,7 +349,8 @@ func (r *Realm) appear(ids ...ChannelID) *ChannelAppeared {
 // ChannelVanished is the event stream/delete: the channel went out of somebody's sight, or was archived.
 type ChannelVanished struct {
 	Channels []ChannelID
-	Archived bool // for queues without archived_channels only
+	Archived bool        // for queues without archived_channels only
+	Shut     []ChannelID // those of Channels that were archived before: only queues with archived_channels knew of them
 }
 
 func (*ChannelVanished) EventType() string { return "stream" }

@@ -26,7 +26,13 @@ func (p *editing) carryOut(t *Turn) Edited {
 	}
 	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.target.ID, FromTopic: p.i.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.toggle, Mode: p.Mode}
 	m.Topic, m.NewTopic = t.topicID(m.To, topic)
-	if m.TopicChanged {
+	if !m.TopicChanged {
+		m.IDs.Each(func(id int64) bool {
+			m.Respelled = t.topics.must(t.message(MessageID(id)).topic).Name != topic
+			return !m.Respelled
+		})
+	}
+	if m.TopicChanged || m.Respelled {
 		m.Links = t.topicLinks(topic)
 	}
 	old, target := t.by.channel[m.From].topics[fold(m.FromTopic)], t.by.channel[m.To].topics[fold(topic)]
@@ -35,6 +41,7 @@ func (p *editing) carryOut(t *Turn) Edited {
 	first := t.firstMessages(m.From, m.To)
 	if m.From != m.To {
 		t.hideFrom(m)
+		m.Strangers, m.Job = Without(t.by.channel[m.From].active, t.by.channel[m.To].active), t.nextID("leaving")
 		if t.protected(p.target) {
 			m.Give = t.Subscribers(m.To)
 		}
@@ -102,6 +109,9 @@ type MessageMove struct {
 	Mode         string
 	Links        []TopicLink
 	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
+	Strangers    Set      // receive the channel the messages come from, not the one they go to: there they count as read,
+	Job          int64    // which this job marks them; see leaving.go
+	Respelled    bool     // they were not all spelled as they are now
 }
 
 func (*MessageUpdated) calm() {}
@@ -183,6 +193,7 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			return true
 		})
 	}
+	r.leave(v.Job, v.To, v.Strangers)
 	r.replace(v)
 	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
 	after := v.TopicName
@@ -213,7 +224,7 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 				e.SentTo = v.From
 			}
 			m.channel = uint32(v.To)
-			if !v.TopicChanged && r.topics.must(m.topic).Name != v.TopicName {
+			if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
 				to = r.spelled(v.To, r.topics.must(m.topic).Name, v.Topic)
 			}
 		}
@@ -339,7 +350,7 @@ func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 	}
 	if v := f.Move; v != nil {
 		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, IDs[MessageID](v.IDs), v.From, v.To, v.Mode
-		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged, v.Links
+		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged || v.Respelled, v.Links
 		to = r.moveHearers(v)
 	}
 	if e.Channel != 0 {

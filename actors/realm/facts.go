@@ -95,6 +95,7 @@ var kinds = map[uint16]any{
 	183: (*LeftChannels)(nil),
 	184: (*SubscriptionsAdded)(nil),
 	185: (*SubscriptionsRemoved)(nil),
+	186: (*ValuesShown)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

@@ -42,7 +42,7 @@ type Flag struct {
 // Flagged answers Flag and FlagNarrow.
 type Flagged struct {
 	Changed int
-	Ignored []ChannelID // messages of channels the caller is not subscribed to are not marked unread; ascending
+	Ignored []ChannelID // messages of channels the caller is not subscribed to, and of archived ones, are not marked unread; ascending
 }
 
 func (c Flag) Decide(t *Turn) (Flagged, error) {
@@ -70,7 +70,7 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 		m := t.message(id)
 		row := m != nil && p.received(id, m)
 		switch {
-		case m != nil && m.channel != 0 && flag == FlagRead && !add && !t.Realm.Subscribed(me.ID, ChannelID(m.channel)):
+		case m != nil && m.channel != 0 && flag == FlagRead && !add && (!t.Realm.Subscribed(me.ID, ChannelID(m.channel)) || t.chans.must(ChannelID(m.channel)).Archived):
 			if row || p.readable(id, m) {
 				left[ChannelID(m.channel)] = true
 			}

@@ -109,6 +109,9 @@ func (r *Realm) FullMember(u *User, now int64) bool {
 	return u.IsModerator() || now-u.Joined >= r.OrgInt("waiting_period_threshold")*86400
 }
 
+// listedFull reports whether the group of full members lists the account itself: roles above have their own groups.
+func (r *Realm) listedFull(u *User, now int64) bool { return u.Role == Member && r.FullMember(u, now) }
+
 // rolesGroup is the system group whose direct member a role is.
 func rolesGroup(role Role) GroupID {
 	switch role {
@@ -132,7 +135,7 @@ func (r *Realm) DirectMembers(g *Group, now int64) []UserID {
 	}
 	out := []UserID{}
 	for _, u := range r.activeUsers() {
-		if rolesGroup(u.Role) == g.ID || g.ID == groupFullMembers && u.Role == Member && r.FullMember(u, now) {
+		if rolesGroup(u.Role) == g.ID || g.ID == groupFullMembers && r.listedFull(u, now) {
 			out = append(out, u.ID)
 		}
 	}

@@ -34,7 +34,11 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 			return Done{}, err
 		}
 		if t.OrgSetting(v.Name) != v.Value {
-			facts = append(facts, &OrganizationChanged{Setting: v.Name, Value: v.Value})
+			f := &OrganizationChanged{Setting: v.Name, Value: v.Value}
+			if v.Name == "waiting_period_threshold" {
+				f.Full, f.Waits = t.fullBy(v.Value.(int64))
+			}
+			facts = append(facts, f)
 		}
 	}
 	for _, g := range c.Groups {
@@ -132,7 +136,9 @@ type OrganizationChanged struct {
 	Setting string
 	Value   any
 	Group   *GroupValue
-	HTML    string // of the description
+	HTML    string   // of the description
+	Full    []UserID // with waiting_period_threshold: who is listed as a full member by it,
+	Waits   []UserID // and who is not any more
 }
 
 func (f *OrganizationChanged) apply(r *Realm) {
@@ -150,5 +156,30 @@ func (f *OrganizationChanged) apply(r *Realm) {
 	}
 }
 
-func (f *OrganizationChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*OrganizationChanged) EventType() string        { return "realm" }
+func (f *OrganizationChanged) tell(r *Realm) []Notice {
+	to := r.everyone()
+	out := []Notice{{To: to, Event: f}}
+	if len(f.Full) > 0 && len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: f.Full}})
+	}
+	if len(f.Waits) > 0 && len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Users: f.Waits}})
+	}
+	return out
+}
+
+// fullBy is who a waiting period of so many days makes a full member, and who is none any more by it.
+func (t *Turn) fullBy(days int64) (full, waits []UserID) {
+	for _, u := range t.activeUsers() {
+		is, will := t.listedFull(u, t.Now), t.Now-u.Joined >= days*day
+		switch {
+		case u.Role != Member || is == will:
+		case will:
+			full = append(full, u.ID)
+		default:
+			waits = append(waits, u.ID)
+		}
+	}
+	return full, waits
+}
+func (*OrganizationChanged) EventType() string { return "realm" }

@@ -61,8 +61,8 @@ func TestLimitedGuestsHearWhoComesIntoSight(t *testing.T) {
 		t.Errorf("the guest heard %+v of somebody new", e)
 	}
 	want("members hear of somebody new", appeared(s, owner), []UserID{new})
-	if e := realmtest.HeardOf[*GroupMembersChanged](s, guest); len(e) != 0 {
-		t.Errorf("the guest heard of a group's members he may not know: %+v", e)
+	if e := realmtest.HeardOf[*GroupMembersChanged](s, guest); len(e) != 2 {
+		t.Errorf("of members and full members, whom registrations list by number to everybody, the guest heard %+v", e)
 	}
 
 	member := Member

@@ -90,6 +90,7 @@ type SubscriptionSet struct {
 	Property string // color, is_muted, pin_to_top or one of the notification settings
 	Value    bool
 	Color    string
+	Archived bool // the channel is: only queues with archived_channels know of it; filled in when told
 }
 
 func (*SubscriptionSet) EventType() string { return "subscription" }
@@ -117,5 +118,7 @@ func (f *SubscriptionSet) apply(r *Realm) {
 }
 
 func (f *SubscriptionSet) tell(r *Realm) []Notice {
-	return []Notice{{To: r.only(f.User), Event: f}}
+	e := *f
+	e.Archived = r.chans.must(f.Channel).Archived
+	return []Notice{{To: r.only(f.User), Event: &e}}
 }

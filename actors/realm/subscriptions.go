@@ -163,7 +163,7 @@ func (f *Subscribed) tell(r *Realm) []Notice {
 		out = append(out, Notice{To: to, Event: r.subscriptionAdded(c, to)})
 	}
 	if to := others(r.peers(c), f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users}})
+		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
 	}
 	return out
 }
@@ -217,13 +217,13 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 	c := r.chans.must(f.Channel)
 	var out []Notice
 	for _, u := range r.only(f.Users...) {
-		out = append(out, Notice{To: []UserID{u}, Event: &SubscriptionRemoved{f.Channel, c.Name}})
+		out = append(out, Notice{To: []UserID{u}, Event: &SubscriptionRemoved{f.Channel, c.Name, c.Archived}})
 		if !r.hasMetadata(r.users.must(u), c) {
-			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}}})
+			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}, Shut: r.archivedOf([]ChannelID{f.Channel})}})
 		}
 	}
 	if to := others(r.peers(c), f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users}})
+		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
 	}
 	return out
 }
@@ -279,6 +279,8 @@ type SubscriptionAdded struct {
 	Users     []UserID               // ascending
 	Knows     []bool                 // one each: may know the subscribers
 	Inherited []ChannelNotifications // one each
+	// Back: the channel was archived. Only queues without archived_channels had lost it.
+	Back bool
 }
 
 func (r *Realm) subscriptionAdded(c *Channel, users []UserID) *SubscriptionAdded {
@@ -306,8 +308,9 @@ func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 
 // SubscriptionRemoved is the event subscription/remove, to the one who left.
 type SubscriptionRemoved struct {
-	Channel ChannelID
-	Name    string
+	Channel  ChannelID
+	Name     string
+	Archived bool // only queues with archived_channels know of it
 }
 
 // PeersChanged is the events subscription/peer_add and peer_remove, to the others.
@@ -315,6 +318,7 @@ type PeersChanged struct {
 	Joined   bool
 	Channels []ChannelID
 	Users    []UserID
+	Archived []ChannelID // those of Channels that are archived: only queues with archived_channels know of them
 }
 
 func (*SubscriptionAdded) EventType() string   { return "subscription" }

@@ -123,10 +123,15 @@ func together(all []Notice) []Notice {
 			n.Event = &SubscriptionsRemoved{[]SubscriptionRemoved{*e}}
 			left = merge(left, n, func(o Event) { o.(*SubscriptionsRemoved).Each = append(o.(*SubscriptionsRemoved).Each, *e) }, nil)
 		case *ChannelVanished:
-			vanished = merge(vanished, n, func(o Event) { o.(*ChannelVanished).Channels = append(o.(*ChannelVanished).Channels, e.Channels...) }, nil)
+			vanished = merge(vanished, n, func(o Event) {
+				v := o.(*ChannelVanished)
+				v.Channels, v.Shut = append(v.Channels, e.Channels...), append(v.Shut, e.Shut...)
+			}, nil)
 		case *PeersChanged:
-			peers = merge(peers, n, func(o Event) { o.(*PeersChanged).Channels = append(o.(*PeersChanged).Channels, e.Channels...) },
-				func(o Event) bool { return slices.Equal(o.(*PeersChanged).Users, e.Users) })
+			peers = merge(peers, n, func(o Event) {
+				p := o.(*PeersChanged)
+				p.Channels, p.Archived = append(p.Channels, e.Channels...), append(p.Archived, e.Archived...)
+			}, func(o Event) bool { return slices.Equal(o.(*PeersChanged).Users, e.Users) })
 		default:
 			panic("BUG: joining or leaving tells something new")
 		}

@@ -125,6 +125,7 @@ func (t *Turn) roleChange(u *User, to Role) *UserChanged {
 	f := &UserChanged{ID: u.ID, Role: &to, OldRole: u.Role}
 	then := *u
 	then.Role = to
+	f.WasFull, f.IsFull = t.listedFull(u, t.Now), t.listedFull(&then, t.Now)
 	t.EachChannel(func(c *Channel) {
 		before, after := t.hasMetadata(u, c), t.hasMetadata(&then, c)
 		if before && !after {
@@ -148,13 +149,19 @@ func (*GroupMembersChanged) EventType() string { return "user_group" }
 // roleNotices tells of the system groups and channels a role change brings along.
 func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
 	everyone := r.everyone()
+	if !r.users.must(f.ID).Active { // closed accounts are in no system group, as clients are told
+		everyone = nil
+	}
 	if from, to := rolesGroup(f.OldRole), rolesGroup(*f.Role); from != to {
 		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: from, Users: []UserID{f.ID}}},
 			Notice{To: everyone, Event: &GroupMembersChanged{Group: to, Joined: true, Users: []UserID{f.ID}}})
 	}
+	if f.WasFull != f.IsFull {
+		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: f.IsFull, Users: []UserID{f.ID}}})
+	}
 	me := r.only(f.ID)
 	if len(f.Vanish) > 0 {
-		out = append(out, Notice{To: me, Event: &ChannelVanished{Channels: f.Vanish}})
+		out = append(out, Notice{To: me, Event: &ChannelVanished{Channels: f.Vanish, Shut: r.archivedOf(f.Vanish)}})
 	}
 	if len(f.Appear) > 0 {
 		out = append(out, Notice{To: me, Event: r.appear(f.Appear...)})
@@ -250,7 +257,8 @@ func (t *Turn) deactivate(u *User) {
 	}
 	t.revokeInvitesOf(u.ID)
 	t.forgetDevices(u.ID)
-	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID))})
+	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u, t.Now)})
+	t.reshow(u.ID)
 }
 
 // UserDeactivated says an account is closed: it receives nothing more, but its subscriptions are remembered.
@@ -258,6 +266,7 @@ type UserDeactivated struct {
 	ID       UserID
 	Last     MessageID
 	Channels []ChannelID
+	Full     bool // was listed as a full member
 }
 
 func (f *UserDeactivated) apply(r *Realm) {
@@ -273,16 +282,12 @@ func (f *UserDeactivated) apply(r *Realm) {
 }
 
 func (f *UserDeactivated) tell(r *Realm) []Notice {
-	return r.membership(f.ID, f.Channels, false)
+	return r.membership(f.ID, f.Channels, false, f.Full)
 }
 
 // membership is who hears that an account came or went: first the peers of its channels, then everyone.
-func (r *Realm) membership(id UserID, channels []ChannelID, back bool) (out []Notice) {
-	for _, c := range channels {
-		if to := without(r.peers(r.chans.must(c)), id); len(to) > 0 {
-			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: []ChannelID{c}, Users: []UserID{id}}})
-		}
-	}
+func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (out []Notice) {
+	out = r.peersChanged(channels, id, back)
 	u := r.users.must(id)
 	who := r.whoSee(u)
 	group := &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: back, Users: []UserID{id}}
@@ -291,6 +296,56 @@ func (r *Realm) membership(id UserID, channels []ChannelID, back bool) (out []No
 	}
 	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
 		out = append(out, Notice{To: to, Event: group})
+		if full {
+			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: back, Users: []UserID{id}}})
+		}
+	}
+	return out
+}
+
+// peersChanged tells the peers of an account's channels that it came or went: everybody once, whatever channels he shares
+// with it, for a fact has few places for what it tells one queue.
+func (r *Realm) peersChanged(channels []ChannelID, id UserID, back bool) (out []Notice) {
+	type group struct {
+		to Set
+		of []ChannelID
+	}
+	var groups []group
+	for _, c := range channels {
+		rest := Without(r.knowing(r.chans.must(c)), SetOf(id))
+		for i := range groups {
+			g := &groups[i]
+			both := Both(g.to, rest)
+			switch both.Len() {
+			case 0:
+				continue
+			case g.to.Len():
+				g.of = append(g.of, c)
+			default:
+				groups = append(groups, group{both, append(slices.Clone(g.of), c)})
+				g = &groups[i]
+				g.to = Without(g.to, both)
+			}
+			rest = Without(rest, both)
+		}
+		if !rest.Empty() {
+			groups = append(groups, group{rest, []ChannelID{c}})
+		}
+	}
+	for _, g := range groups {
+		e := &PeersChanged{Joined: back, Channels: g.of, Users: []UserID{id}}
+		e.Archived = r.archivedOf(g.of)
+		out = append(out, Notice{To: IDs[UserID](g.to), Event: e})
+	}
+	return out
+}
+
+// archivedOf is those of channels that are archived.
+func (r *Realm) archivedOf(channels []ChannelID) (out []ChannelID) {
+	for _, c := range channels {
+		if r.chans.must(c).Archived {
+			out = append(out, c)
+		}
 	}
 	return out
 }
@@ -318,7 +373,8 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.channelsOf(u.ID))})
+	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u, t.Now)})
+	t.reshow(u.ID)
 	return Done{}, nil
 }
 
@@ -327,6 +383,7 @@ type UserReactivated struct {
 	ID       UserID
 	From     MessageID
 	Channels []ChannelID
+	Full     bool // is listed as a full member
 }
 
 func (f *UserReactivated) apply(r *Realm) {
@@ -343,7 +400,7 @@ func (f *UserReactivated) apply(r *Realm) {
 }
 
 func (f *UserReactivated) tell(r *Realm) []Notice {
-	notices := r.membership(f.ID, f.Channels, true)
+	notices := r.membership(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return first(b) - first(a) })
 	return notices
 }

@@ -19,7 +19,7 @@ func TestOwnersRulesForTheOwnerRole(t *testing.T) {
 	Refused(s, olive, realm.EditUser{User: gus, Role: role(realm.Administrator)}, "Guests cannot be organization administrators")
 	Refused(s, ann, realm.EditUser{User: gus, Role: role(realm.Member)}, "Insufficient permission")
 	Do(s, olive, realm.EditUser{User: ann, Role: role(realm.Owner)})
-	s.Hears(gus, "realm_user", "user_group", "user_group")
+	s.Hears(gus, "realm_user", "user_group", "user_group", "user_group")
 	Do(s, ann, realm.EditUser{User: olive, Role: role(realm.Member)})
 	Refused(s, olive, realm.EditUser{User: gus, Role: role(realm.Member)}, "Insufficient permission")
 }
@@ -73,7 +73,7 @@ func TestCreatingUsersNeedsTheGrant(t *testing.T) {
 	Refused(s, olive, realm.JoinUser{Email: "new@example.org", Name: "New Person"}, "User not authorized to create users")
 	Do(s, 0, realm.Grant{User: olive, CreateUsers: true})
 	Do(s, olive, realm.JoinUser{Email: "new@example.org", Name: "New Person"})
-	s.Hears(olive, "realm_user", "user_group")
+	s.Hears(olive, "realm_user", "user_group", "user_group")
 	Refused(s, olive, realm.JoinUser{Email: "NEW@example.org", Name: "New Person"}, "Email is already in use.")
 	Refused(s, olive, realm.JoinUser{Email: "x@example.org", Name: "*"}, "Bad name or username")
 }

@@ -308,8 +308,11 @@ func (f *UserJoined) apply(r *Realm) {
 func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
 	out := r.introduce(u, r.everyone())
-	if to := r.whoSee(u); len(to) > 0 {
+	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: true, Users: []UserID{u.ID}}})
+		if r.listedFull(u, u.Joined) {
+			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: []UserID{u.ID}}})
+		}
 	}
 	return out
 }
@@ -328,6 +331,8 @@ type UserChanged struct {
 	OldRole  Role        // with Role
 	Appear   []ChannelID // with Role: what came into the user's sight
 	Vanish   []ChannelID // with Role: what went out of it
+	WasFull  bool        // with Role: listed as a full member before
+	IsFull   bool        // with Role: and after
 }
 
 func (f *UserChanged) apply(r *Realm) {
@@ -366,6 +371,9 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 	out := []Notice{{To: r.whoSee(u), Event: f}}
 	if f.Role != nil {
 		out = append(out, f.roleNotices(r)...)
+	}
+	if f.Timezone != nil { // the one setting that others are told of too
+		out = append(out, Notice{To: r.only(f.ID), Event: &UserSettingChanged{User: f.ID, Name: "timezone", Value: *f.Timezone}})
 	}
 	return out
 }
