@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test race poison check bench conform kill upgrades sim sim-actors crash
+.PHONY: help build run test race poison check bench conform kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -44,6 +44,9 @@ sim: ## N seeded stories (20000) of the house on one thread: crashes, slow disks
 
 sim-actors: ## N longer stories (200) with real mailboxes and requests; SEED repeats the first
 	N=$${N:-200} $(GO) test ./actors -run '^TestSimulation$$' -count=1 -v -timeout 60m
+
+mirror: ## N seeded crowds (1000) over every noun: what clients piece together from events is what a fresh register says; SEED picks the first
+	N=$${N:-1000} $(GO) test ./actors -run '^TestMirrors$$' -count=1 -v -timeout 600m
 
 crash: ## N power losses (20000) before every write of seeded runs, with 0, 50, 100 % of unsynced data kept; SEED picks the first run
 	N=$${N:-20000} $(GO) test ./snapshot -run '^TestPowerLoss$$' -count=1 -v -timeout 600m

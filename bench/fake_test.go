@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -245,8 +246,8 @@ func (f *fake) register(me *fakeUser, v url.Values) obj1 {
 	for _, u := range f.users {
 		users = append(users, obj1{"user_id": u.ID, "full_name": u.Name, "email": u.Email})
 	}
-	return obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users, "starred_messages": keys(me.starred),
-		"unread_msgs": obj1{"streams": []obj1{{"unread_message_ids": keys(me.unread)}}}}
+	return obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users, "starred_messages": sortedKeys(me.starred),
+		"unread_msgs": obj1{"streams": []obj1{{"unread_message_ids": sortedKeys(me.unread)}}}}
 }
 
 // tell puts an event into every queue of a user.
@@ -302,7 +303,7 @@ func (f *fake) spoil(m *fakeMessage, to map[int64]bool, n int) {
 		}
 	}
 	lost := f.fault == "loss" && n == 5
-	for _, id := range keys(to) {
+	for _, id := range sortedKeys(to) {
 		u := f.byID[id]
 		u.unread[m.ID] = true
 		if lost {
@@ -353,7 +354,7 @@ func (f *fake) onMessage(method string, id int64, reaction bool, me *fakeUser, v
 		return 400, obj1{"code": "BAD_REQUEST"}
 	}
 	tell := func(e obj1) {
-		for _, id := range keys(m.told) {
+		for _, id := range sortedKeys(m.told) {
 			f.tell(id, e)
 		}
 	}
@@ -485,3 +486,5 @@ func (f *fake) recover() {
 		}
 	}
 }
+
+func sortedKeys[V any](m map[int64]V) []int64 { return slices.Sorted(maps.Keys(m)) }

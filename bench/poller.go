@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"parley/bench/mirror"
 	"parley/bench/swarm"
 )
 
@@ -31,7 +32,8 @@ type poller struct {
 	tail   []byte // and after it
 	last   int64
 	heard  *listener
-	mirror *mirror
+	mirror *mirror.Mirror
+	told   int64 // newest event it knows
 	back   time.Duration
 	away   bool // it lost the server and has had no answer since
 	asked  time.Duration
@@ -64,7 +66,7 @@ func (r *run) openPollers() error {
 	err := r.each(n, func(i int) *swarm.Call {
 		p := r.pollers[i]
 		if sampleEvery > 0 && i%sampleEvery == 0 && i/sampleEvery < r.sc.Sample && i < len(r.pop.people) {
-			p.mirror = newMirror(r.pop.people[p.who].ID)
+			p.mirror = mirror.New(mirrorKind)
 			return r.call("POST", "register", &r.pop.people[p.who], mirrorRegister())
 		}
 		events := r.sc.Events
@@ -109,7 +111,8 @@ func (p *poller) registered(body []byte) error {
 	p.head = []byte("GET /api/v1/events?queue_id=" + v.Queue + "&last_event_id=")
 	p.tail = []byte(" HTTP/1.1\r\nHost: " + who.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " + who.auth + "\r\n\r\n")
 	if p.mirror != nil {
-		return p.mirror.start(body)
+		p.told = *v.Last
+		return p.mirror.Start(body)
 	}
 	return nil
 }
@@ -180,7 +183,7 @@ func (p *poller) Answer(_ *swarm.Conn, a *swarm.Answer) {
 		r.meter.eventBytes += int64(a.Wire)
 	}
 	if p.mirror != nil {
-		if err := p.mirror.events(a.Body); err != nil {
+		if p.told, err = p.mirror.Events(a.Body, p.told); err != nil {
 			r.led.breach("mirror", "poller %d: %v", p.heard.no, err)
 		}
 	}

@@ -1,0 +1,484 @@
+package actors
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/realm"
+	"parley/bench/crowd"
+	twin "parley/bench/mirror"
+	"parley/wire"
+	"parley/wire/form"
+)
+
+// mirrorSeeds are crowds that once found something, and what.
+var mirrorSeeds = map[uint64]string{
+	9:   "who is made a member was not told as a full member",
+	21:  "an archived channel made private vanished for clients that had lost it before",
+	22:  "a setting of an archived channel was told to clients that do not know it",
+	24:  "the groups of closed accounts were told when their role changed",
+	43:  "messages moved to a channel one is not in stayed unread, and came back with a subscription",
+	47:  "who came to know a private channel counted its subscribers twice",
+	54:  "settings that name a closed account read otherwise in a registration, and nobody said so",
+	118: "a notice in an archived channel was unread for ever",
+	171: "a bot's default channel was told as none",
+	174: "messages of other spellings moved to another channel took on one spelling, and nobody said so",
+}
+
+// TestMirrors plays N random crowds from SEED on against the real house, through the endpoints, without a network.
+// Clients of several kinds keep what a register told them up to date by events alone. At random moments, after a crash
+// and at the end each must know what a fresh register of the same client and fresh fetches say.
+func TestMirrors(t *testing.T) {
+	n, seed := 6, uint64(time.Now().UnixNano()%1e9)
+	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
+		n = x
+	}
+	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
+		seed = x
+	}
+	var all scenery
+	began := time.Now()
+	if n == 1 {
+		mirrorNotes = 10 * mirrorSteps
+	}
+	for i := range n {
+		playMirrors(t, seed+uint64(i), &all)
+		if t.Failed() {
+			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
+		}
+		if i%100 == 99 {
+			t.Logf("%d crowds in %v: %+v", i+1, time.Since(began).Round(time.Second), all)
+		}
+	}
+	t.Logf("%d crowds from SEED=%d in %v: %+v", n, seed, time.Since(began).Round(time.Millisecond), all)
+}
+
+func TestMirrorSeeds(t *testing.T) {
+	for seed, found := range mirrorSeeds {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Log(found)
+			playMirrors(t, seed, &scenery{})
+		})
+	}
+}
+
+// desk is a stage on which whatever is said is done before the sender goes on.
+type desk struct {
+	boards
+	busy bool
+}
+
+func (d *desk) spawn(a actor.Actor) *actor.PID { return d.boards.spawn(a) }
+
+func (d *desk) send(to *actor.PID, m any) { d.boards.send(to, m); d.drain() }
+func (d *desk) work(do func())            { d.boards.work(do); d.drain() }
+
+func (d *desk) drain() {
+	if d.busy {
+		return
+	}
+	d.busy = true
+	for d.boards.serve() {
+	}
+	d.busy = false
+}
+
+// pictures are the files of a mirrored house: kept nowhere, named by what they are.
+type pictures struct {
+	wire.Files
+	names int
+}
+
+func (p *pictures) SaveUpload(_ realm.ID, r io.Reader, _ int64) (wire.SavedFile, error) {
+	b, err := io.ReadAll(r)
+	f := wire.SavedFile{Hash: fmt.Sprintf("%x", HashKey(string(b))), Size: int64(len(b)), Type: "text/plain"}
+	if strings.HasPrefix(string(b), "image") {
+		f.Type, f.Width, f.Height = "image/png", 10, 10
+	}
+	return f, err
+}
+
+func (*pictures) Release(string, func() (bool, error)) error { return nil }
+func (*pictures) Remove(string, func() (bool, error)) error  { return nil }
+func (p *pictures) SaveAvatar(io.Reader, int64) (string, error) {
+	p.names++
+	return fmt.Sprintf("picture%d", p.names), nil
+}
+func (p *pictures) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
+
+// scenery counts what was played.
+type scenery struct{ Asked, Done, Refused, Compared, Crashes int }
+
+// scene is one crowd.
+type scene struct {
+	*scenery
+	t       *testing.T
+	seed    uint64
+	random  *rand.Rand
+	platter *platter
+	disk    *slowDisk
+	desk    *desk
+	house   *House
+	tools   *wire.Tools
+	wall    int64
+	askers  *crowd.Askers
+	clients []*sceneClient
+	last    []string // requests of late
+}
+
+// sceneClient is somebody's program that keeps a mirror.
+type sceneClient struct {
+	user   int64
+	name   string
+	params params
+	kind   twin.Kind
+	queue  string
+	at     int64
+	mirror *twin.Mirror
+	admin  any // what it was told of invitations
+}
+
+// capabilities by kind of client: of the web application, of the phone application, of a program that declares none.
+var (
+	webCaps   = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events"}
+	phoneCaps = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "individual_emoji_changes"}
+)
+
+// mirrorSteps is how much happens in a crowd's story.
+const mirrorSteps = 160
+
+func playMirrors(t *testing.T, seed uint64, counts *scenery) {
+	s := &scene{scenery: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), platter: newPlatter(), wall: taleBegan}
+	s.desk = &desk{boards: boards{random: s.random, boxes: map[string]*box{}}}
+	s.open()
+	s.found()
+	for range mirrorSteps {
+		s.step()
+		if t.Failed() {
+			return
+		}
+	}
+	s.compare()
+	s.crash()
+	s.compare()
+}
+
+func (s *scene) open() {
+	s.desk = &desk{boards: boards{random: s.random, boxes: map[string]*box{}, drawn: s.desk.drawn}}
+	s.disk = &slowDisk{platter: s.platter}
+	h, err := Open(s.disk, Options{stage: s.desk, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
+		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-taleBegan) * time.Second },
+		Fatal: func(err error) { s.fail("fatal: %v", err) }})
+	if err != nil {
+		s.t.Fatalf("seed %d: open: %v", s.seed, err)
+	}
+	s.house = h
+	files := &pictures{}
+	if s.tools != nil {
+		files = s.tools.Files.(*pictures)
+	}
+	s.tools = &wire.Tools{Renderer: &h.Renderer, Token: s.desk.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, Mail: true,
+		Sign: func(string) string { return "signed" }, Signed: func(string, string) bool { return true }, DailyInvites: 1000,
+		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
+		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}
+}
+
+func (s *scene) fail(format string, args ...any) {
+	s.t.Errorf("seed %d: %s\nlately:\n  %s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.last, "\n  "))
+}
+
+// found makes an organization: an owner, an administrator, two members, a guest and a bot, and three channels.
+func (s *scene) found() {
+	if _, err := s.house.CreateRealm("", "Mirror"); err != nil {
+		s.t.Fatal(err)
+	}
+	var people []int64
+	roles := []realm.Role{realm.Owner, realm.Administrator, realm.Member, realm.Member, realm.Guest, realm.Guest}
+	for i, role := range roles {
+		u, err := s.house.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+			return realm.JoinUser{Email: fmt.Sprintf("user%d@example.org", i), Name: fmt.Sprintf("User %d", i), Role: role, Key: fmt.Sprintf("key%d", i), First: i == 0, NoDefaults: i == 5}.Decide(t)
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		people = append(people, int64(u.(realm.UserID)))
+	}
+	owner := people[0]
+	people = append(people, twin.Int(s.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
+	s.must(owner, "PATCH /realm", params{"enable_spectator_access": true})
+	for i, p := range []params{{}, {"invite_only": true, "history_public_to_subscribers": false}, {"is_web_public": true}} {
+		p["name"], p["subscribers"] = []string{"one", "two", "three"}[i], people[:3+i]
+		s.must(owner, "POST /channels/create", p)
+	}
+	if s.seed%3 == 0 { // guests may know only whom they meet
+		s.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
+	}
+	clients := []*sceneClient{
+		{user: 0, name: "web owner", params: caps(webCaps, params{"include_subscribers": true})},
+		{user: 1, name: "phone administrator", params: caps(phoneCaps, params{"include_subscribers": true})},
+		{user: 2, name: "old member", params: params{"apply_markdown": true, "include_subscribers": true}},
+		{user: 2, name: "web member", params: caps(webCaps, params{"include_subscribers": "partial"})},
+		{user: 3, name: "member who hears everything", params: caps(phoneCaps, params{"all_public_streams": true})},
+		{user: 4, name: "web guest", params: caps(webCaps, params{"include_subscribers": true})},
+		{user: 5, name: "phone guest", params: caps(phoneCaps, params{"include_subscribers": true})},
+		{user: 6, name: "bot", params: params{"apply_markdown": false, "include_subscribers": false}},
+	}
+	for _, c := range clients {
+		c.user = people[c.user]
+		c.params["idle_queue_timeout"], c.params["client_gravatar"] = 604800, false
+		s.register(c)
+	}
+	s.clients = clients
+	full, err := decodeObject(s.request(owner, "POST /register", params{}, ""))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.askers = crowd.NewAskers(s.seed, people, full)
+}
+
+func caps(names []string, p params) params {
+	all := map[string]bool{}
+	for _, n := range names {
+		all[n] = true
+	}
+	p["client_capabilities"], p["apply_markdown"], p["slim_presence"] = all, true, true
+	return p
+}
+
+func decodeObject(status int, body []byte) (map[string]any, error) {
+	var o map[string]any
+	if err := json.Unmarshal(body, &o); err != nil {
+		return nil, err
+	}
+	if status != 200 {
+		return o, fmt.Errorf("status %d: %.300s", status, body)
+	}
+	return o, nil
+}
+
+func (s *scene) must(u int64, name string, p params) map[string]any {
+	o, err := decodeObject(s.request(u, name, p, ""))
+	if err != nil {
+		s.t.Fatalf("seed %d: %s %v: %v", s.seed, name, p, err)
+	}
+	return o
+}
+
+// request carries out a request to the end, as httpd would.
+func (s *scene) request(user int64, name string, p params, file string) (int, []byte) {
+	u := realm.UserID(user)
+	account := s.house.accounts.byUser[userKey{1, u}]
+	if account == nil || !account.Active {
+		return 401, []byte(`{"result":"error","msg":"Account is deactivated"}`)
+	}
+	e, v, reply := endpoint(name), &form.Values{}, &taleReply{}
+	for k, x := range p {
+		text, ok := x.(string)
+		if !ok {
+			data, err := json.Marshal(x)
+			if err != nil {
+				panic(err)
+			}
+			text = string(data)
+		}
+		if strings.Contains(e.Path, "{"+k+"}") || strings.Contains(e.Path, "{"+k+":*}") {
+			v.Add(form.Path, k, text)
+		} else {
+			v.Add(form.Query, k, text)
+		}
+	}
+	c := &wire.Call{House: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
+		Park: func(func()) wire.Reply { return reply }, MayLogin: func(string) error { return nil }, LoginFailed: func(string) {},
+		Files: func() ([]wire.File, error) {
+			if file == "" {
+				return nil, nil
+			}
+			return []wire.File{{Name: "file.txt", Size: int64(len(file)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(file)), nil }}}, nil
+		}}
+	x, err := e.Run(c)
+	if _, parked := x.(wire.Parked); parked && err == nil {
+		return reply.status, reply.body
+	}
+	if err != nil {
+		var r *realm.Refusal
+		var f *form.Error
+		if !errors.As(err, &r) && !errors.As(err, &f) {
+			s.fail("%s %v: %v", name, p, err)
+		}
+		return wire.Failure(err)
+	}
+	a := x.(wire.Answer)
+	if pieces := wire.SuccessPieces(a, nil); pieces != nil {
+		var b bytes.Buffer
+		pieces.WriteTo(&b)
+		return 200, b.Bytes()
+	}
+	return 200, wire.Success(a, nil)
+}
+
+func (s *scene) register(c *sceneClient) {
+	c.kind = twin.Kind{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
+	if all, ok := c.params["client_capabilities"].(map[string]bool); ok {
+		c.kind.Caps = all
+	}
+	c.mirror = twin.New(c.kind)
+	status, body := s.request(c.user, "POST /register", c.params, "")
+	o, err := decodeObject(status, body)
+	if err == nil {
+		err = c.mirror.Start(body)
+	}
+	if err != nil {
+		s.t.Fatalf("seed %d: register of %s: %v", s.seed, c.name, err)
+	}
+	c.queue, c.at = o["queue_id"].(string), -1
+	c.admin = s.invites(c)
+}
+
+func (s *scene) invites(c *sceneClient) any {
+	o, err := decodeObject(s.request(c.user, "GET /invites", params{}, ""))
+	if err != nil {
+		return nil
+	}
+	return fmt.Sprint(o["invites"])
+}
+
+func (s *scene) step() {
+	switch p := s.random.IntN(100); {
+	case p < 78:
+		s.act()
+	case p < 93:
+		s.poll(s.clients[s.random.IntN(len(s.clients))])
+	case p < 96:
+		s.pass(int64(1 + s.random.IntN(90)))
+	case p < 97:
+		s.pass(int64(snapshotAge/time.Second) + 10)
+	case p < 98:
+		s.crash()
+	default:
+		s.compareClient(s.clients[s.random.IntN(len(s.clients))])
+	}
+}
+
+func (s *scene) pass(seconds int64) {
+	s.wall += seconds
+	s.house.sweep()
+	s.house.clock()
+}
+
+// crash loses the process; what it told anybody is on disk.
+func (s *scene) crash() {
+	s.Crashes++
+	s.note("crash")
+	s.disk.crash()
+	s.wall++
+	s.open()
+}
+
+func (s *scene) note(what string) {
+	s.last = append(s.last, what)
+	if len(s.last) > mirrorNotes {
+		s.last = s.last[1:]
+	}
+}
+
+// mirrorNotes is how many requests a failure shows.
+var mirrorNotes = 60
+
+func (s *scene) act() {
+	s.askers.Now = s.wall
+	x := s.askers.Next()
+	s.Asked++
+	status, body := s.request(s.askers.People[x.User], x.Name, x.Params, x.File)
+	o, _ := decodeObject(status, body)
+	if status == 200 {
+		s.Done++
+		s.note(fmt.Sprintf("user %d: %s %v", s.askers.People[x.User], x.Name, x.Params))
+	} else {
+		s.Refused++
+		if os.Getenv("REFUSED") != "" {
+			s.t.Logf("user %d: %s %v: %.200s", s.askers.People[x.User], x.Name, x.Params, body)
+		}
+	}
+	if status >= 500 {
+		s.fail("%s %v: %d %s", x.Name, x.Params, status, body)
+	}
+	s.askers.Done(x, status, o)
+	s.house.clock() // what is done behind the answers
+}
+
+// poll takes in all there is; false: its owner may not ask.
+func (s *scene) poll(c *sceneClient) bool {
+	for {
+		status, body := s.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
+		if status == 401 {
+			return false
+		}
+		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil { // his account was closed meanwhile, and his queues with it
+			s.register(c)
+			return true
+		}
+		was := c.at
+		var err error
+		if c.at, err = c.mirror.Events(body, c.at); err != nil || status != 200 {
+			s.fail("%s (user %d): %d %v", c.name, c.user, status, err)
+			return false
+		}
+		if c.at == was {
+			return true
+		}
+	}
+}
+
+func (s *scene) compare() {
+	for _, c := range s.clients {
+		s.compareClient(c)
+	}
+}
+
+func (s *scene) compareClient(c *sceneClient) {
+	if !s.poll(c) || s.t.Failed() {
+		return
+	}
+	s.Compared++
+	fresh := twin.New(c.kind)
+	status, body := s.request(c.user, "POST /register", c.params, "")
+	o, err := decodeObject(status, body)
+	if err == nil {
+		err = fresh.Start(body)
+	}
+	if status == 400 && c.kind.AllPublic { // guests may not have it
+		return
+	}
+	if err != nil {
+		s.fail("%s: register: %v", c.name, err)
+		return
+	}
+	s.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
+	for _, x := range c.mirror.Diff(fresh) {
+		s.fail("%s (user %d): %s", c.name, c.user, x)
+	}
+	ask := params{"message_ids": c.mirror.Messages(), "apply_markdown": c.params["apply_markdown"], "client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
+	if len(c.mirror.Messages()) > 0 {
+		status, body = s.request(c.user, "GET /messages", ask, "")
+		if err := c.mirror.DiffMessages(body); err != nil {
+			s.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
+		}
+	}
+	if told := s.invites(c); c.mirror.Dirty("invites") || told == nil || c.admin == nil {
+		c.admin = told
+	} else if told != c.admin {
+		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.admin)
+	}
+}

@@ -1,0 +1,359 @@
+package crowd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// An Ask is one request of one user: the endpoint's method and path, and its parameters, those of the path too.
+type Ask struct {
+	User   int
+	Name   string
+	Params map[string]any
+	File   string // contents of a file it brings
+	kind   string // of the noun it makes, to be known by the answer
+}
+
+// Askers make up requests over every noun there is. They know what answers told them, not what is allowed: many
+// requests are refused, and that is part of it. The same seed and the same answers give the same story.
+type Askers struct {
+	People   []int64 // ids, by number of user; it grows
+	Channels []int64
+	names    map[int64]string // of channels
+	rng      *rand.Rand
+	known    map[string][]thing
+	bools    []string // personal settings that are on or off
+	org      []string // settings of the organization that are on or off
+	groups   []string // permission settings of the organization
+	count    int
+	// Now is what the clock shows, for what is to happen later.
+	Now int64
+}
+
+// thing is something that was made, and by whom.
+type thing struct {
+	user int
+	id   any
+}
+
+// NewAskers makes users who know each other and the channels; register is a complete registration of one of them.
+func NewAskers(seed uint64, people []int64, register map[string]any) *Askers {
+	a := &Askers{People: people, names: map[int64]string{}, rng: rand.New(rand.NewPCG(seed, 0x61736b)), known: map[string][]thing{}}
+	for k, v := range register["user_settings"].(map[string]any) {
+		if _, ok := v.(bool); ok {
+			a.bools = append(a.bools, k)
+		}
+	}
+	for k, v := range register {
+		if _, ok := v.(bool); ok && strings.HasPrefix(k, "realm_") {
+			a.org = append(a.org, strings.TrimPrefix(k, "realm_"))
+		}
+	}
+	for k := range register["server_supported_permission_settings"].(map[string]any)["realm"].(map[string]any) {
+		a.groups = append(a.groups, k)
+	}
+	slices.Sort(a.bools)
+	slices.Sort(a.org)
+	slices.Sort(a.groups)
+	for _, x := range register["streams"].([]any) {
+		a.channel(x.(map[string]any))
+	}
+	for _, x := range register["realm_user_groups"].([]any) {
+		a.known["group"] = append(a.known["group"], thing{0, x.(map[string]any)["id"]})
+	}
+	return a
+}
+
+func (a *Askers) channel(o map[string]any) {
+	id, _ := o["stream_id"].(float64)
+	if a.names[int64(id)] == "" {
+		a.Channels = append(a.Channels, int64(id))
+	}
+	a.names[int64(id)], _ = o["name"].(string)
+}
+
+type params = map[string]any
+
+// Next is the next request.
+func (a *Askers) Next() Ask {
+	a.count++
+	for {
+		x := Ask{User: a.rng.IntN(len(a.People))}
+		if a.rng.IntN(4) == 0 {
+			x.User = 0 // who may most
+		}
+		say := a.messages
+		switch d := a.rng.IntN(100); {
+		case d < 50:
+		case d < 66:
+			say = a.channels
+		case d < 80:
+			say = a.personal
+		case d < 91:
+			say = a.people
+		default:
+			say = a.organization
+		}
+		if say(&x); x.Name != "" {
+			return x
+		}
+	}
+}
+
+// Done tells what came of a request.
+func (a *Askers) Done(x Ask, status int, body map[string]any) {
+	if status != 200 || x.kind == "" {
+		return
+	}
+	for _, k := range []string{"id", "scheduled_message_id", "reminder_id", "saved_snippet_id", "group_id", "user_id", "channel_folder_id", "url", "device_id", "default_stream_group_id"} {
+		if id, ok := body[k]; ok {
+			a.made(x, id)
+			return
+		}
+	}
+	ids, _ := body["ids"].([]any)
+	for _, id := range ids {
+		a.made(x, id)
+	}
+	if name, ok := x.Params["fragment"]; ok {
+		a.made(x, name)
+	}
+	if name, ok := x.Params["domain"]; ok {
+		a.made(x, name)
+	}
+	if name, ok := x.Params["emoji_name"]; ok {
+		a.made(x, name)
+	}
+}
+
+func (a *Askers) made(x Ask, id any) {
+	switch x.kind {
+	case "user":
+		n, _ := id.(float64)
+		a.People = append(a.People, int64(n))
+	case "channel":
+		n, _ := id.(float64)
+		a.channel(params{"stream_id": n, "name": x.Params["name"]})
+		return
+	}
+	a.known[x.kind] = append(a.known[x.kind], thing{x.User, id})
+	if len(a.known[x.kind]) > maxMessages {
+		a.known[x.kind] = a.known[x.kind][1:]
+	}
+}
+
+// one is something of a kind, mostly what was made lately, and mostly in the hands of who made it.
+func (a *Askers) one(x *Ask, kind string, own int) (any, bool) {
+	list := a.known[kind]
+	if len(list) == 0 {
+		return nil, false
+	}
+	if n := len(list); n > 12 && a.rng.IntN(3) > 0 {
+		list = list[n-12:]
+	}
+	t := list[a.rng.IntN(len(list))]
+	if a.rng.IntN(100) < own {
+		x.User = t.user
+	}
+	return t.id, true
+}
+
+func (a *Askers) ask(x *Ask, name string, p params) { x.Name, x.Params = name, p }
+
+func (a *Askers) make(x *Ask, kind, name string, p params) {
+	a.ask(x, name, p)
+	x.kind = kind
+}
+
+func choose[T any](a *Askers, list ...T) T { return list[a.rng.IntN(len(list))] }
+func (a *Askers) yes() bool                { return a.rng.IntN(2) == 0 }
+func (a *Askers) person() int64            { return choose(a, a.People...) }
+func (a *Askers) somewhere() int64         { return choose(a, a.Channels...) }
+func (a *Askers) numbered(s string) string {
+	return fmt.Sprintf("%s %d", s, a.count)
+}
+
+func (a *Askers) group() any { return choose(a, a.known["group"]...).id }
+
+func (a *Askers) groupValue() any {
+	if a.rng.IntN(3) == 0 {
+		return params{"direct_members": []int64{a.person()}, "direct_subgroups": []any{a.group()}}
+	}
+	return a.group()
+}
+
+// someone are up to n people.
+func (a *Askers) someone(n int) []int64 {
+	var out []int64
+	for range 1 + a.rng.IntN(n) {
+		if u := a.person(); !slices.Contains(out, u) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+var subjects = []string{"lunch", "release", "Lunch", "", "✔ release", "bugs"}
+
+func (a *Askers) subject() string { return choose(a, subjects...) }
+
+// text is something to say: plain, or with what makes texts more than texts.
+func (a *Askers) text() string {
+	s := a.numbered("text")
+	if a.rng.IntN(3) > 0 {
+		return s
+	}
+	extra := []string{"@**all**", "@**topic**", "*emphasis*", "/me waves", "octopus", "> quoted", ":wave:", "#**one**", "/poll what\nthis\nthat", "/todo list", "https://chat.test/", "#12", "```quote\nold\n```",
+		"@**Ann|" + fmt.Sprint(a.person()) + "**", "@_**all**", "<time:2030-01-01T00:00:00Z>"}
+	if files := a.known["file"]; len(files) > 0 {
+		extra = append(extra, fmt.Sprintf("[file](%v)", choose(a, files...).id))
+	}
+	e := choose(a, extra...)
+	if strings.HasPrefix(e, "/") {
+		return e + " " + s
+	}
+	return s + " " + e
+}
+
+func (a *Askers) messages(x *Ask) {
+	id, ok := a.one(x, "message", 30)
+	switch d := a.rng.IntN(100); {
+	case d < 30 || !ok:
+		a.make(x, "message", "POST /messages", params{"type": "stream", "to": a.somewhere(), "topic": a.subject(), "content": a.text(), "read_by_sender": a.yes()})
+	case d < 40:
+		a.make(x, "message", "POST /messages", params{"type": "direct", "to": a.someone(3), "content": a.text()})
+	case d < 46:
+		x.User = a.owner("message", id)
+		a.ask(x, "PATCH /messages/{message_id}", params{"message_id": id, "content": a.text()})
+	case d < 54:
+		p := params{"message_id": id, "topic": a.subject(), "propagate_mode": choose(a, "change_one", "change_later", "change_all"),
+			"send_notification_to_old_thread": a.yes(), "send_notification_to_new_thread": a.yes()}
+		if a.yes() {
+			p["stream_id"] = a.somewhere()
+			if a.yes() {
+				delete(p, "topic")
+			}
+		}
+		a.ask(x, "PATCH /messages/{message_id}", p)
+	case d < 58:
+		a.ask(x, "DELETE /messages/{message_id}", params{"message_id": id})
+	case d < 59:
+		a.ask(x, "POST /streams/{stream_id}/delete_topic", params{"stream_id": a.somewhere(), "topic_name": a.subject()})
+	case d < 67:
+		a.ask(x, choose(a, "POST", "DELETE")+" /messages/{message_id}/reactions", params{"message_id": id, "emoji_name": choose(a, "wave", "tada", "heart", "custom")})
+	case d < 82:
+		a.ask(x, "POST /messages/flags", params{"messages": []any{id}, "op": choose(a, "add", "remove"), "flag": choose(a, "read", "read", "starred", "collapsed")})
+	case d < 86:
+		a.ask(x, "POST /messages/flags/narrow", params{"anchor": choose(a, "oldest", "newest"), "num_before": 3, "num_after": 3, "op": choose(a, "add", "remove"), "flag": "read",
+			"narrow": []params{{"operator": "channel", "operand": a.somewhere()}}})
+	case d < 88:
+		a.ask(x, choose(a, "POST /mark_all_as_read", "POST /mark_stream_as_read", "POST /mark_topic_as_read"), params{"stream_id": a.somewhere(), "topic_name": a.subject()})
+	case d < 92:
+		a.ask(x, "POST /submessage", params{"message_id": id, "msg_type": "widget", "content": fmt.Sprintf(`{"type":"vote","key":"canned,0","vote":%d}`, choose(a, 1, -1))})
+	case d < 94:
+		a.ask(x, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0, "allow_empty_topic_name": true})
+	case d < 97:
+		x.File = a.numbered("content")
+		a.make(x, "file", "POST /user_uploads", params{})
+	default:
+		a.ask(x, "POST /messages/{message_id}/report", params{"message_id": id, "report_type": "spam"})
+	}
+}
+
+// owner is who made a thing.
+func (a *Askers) owner(kind string, id any) int {
+	for _, t := range a.known[kind] {
+		if t.id == id {
+			return t.user
+		}
+	}
+	return 0
+}
+
+func (a *Askers) channels(x *Ask) {
+	c := a.somewhere()
+	name := a.names[c]
+	switch d := a.rng.IntN(100); {
+	case d < 7:
+		p := params{"name": a.numbered("channel"), "description": "*here*", "subscribers": a.someone(3), "invite_only": a.yes(), "announce": a.rng.IntN(4) == 0}
+		if p["invite_only"] == true {
+			p["history_public_to_subscribers"] = a.yes()
+		} else {
+			p["is_web_public"] = a.rng.IntN(3) == 0
+		}
+		a.make(x, "channel", "POST /channels/create", p)
+	case d < 25:
+		a.ask(x, "POST /users/me/subscriptions", params{"subscriptions": []params{{"name": name}}, "principals": a.someone(3)})
+	case d < 33:
+		a.ask(x, "POST /users/me/subscriptions", params{"subscriptions": []params{{"name": name, "color": "#123456"}}})
+	case d < 41:
+		a.ask(x, "DELETE /users/me/subscriptions", params{"subscriptions": []string{name}, "principals": a.someone(2)})
+	case d < 47:
+		a.ask(x, "DELETE /users/me/subscriptions", params{"subscriptions": []string{name}})
+	case d < 55:
+		prop := choose(a, "is_muted", "in_home_view", "pin_to_top", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify")
+		a.ask(x, "POST /users/me/subscriptions/properties", params{"subscription_data": []params{{"stream_id": c, "property": prop, "value": a.yes()}}})
+	case d < 63:
+		a.ask(x, "POST /user_topics", params{"stream_id": c, "topic": a.subject(), "visibility_policy": a.rng.IntN(4)})
+	case d < 65:
+		a.ask(x, "PATCH /users/me/subscriptions/muted_topics", params{"stream_id": c, "topic": a.subject(), "op": choose(a, "add", "remove")})
+	case d < 68:
+		a.ask(x, "DELETE /streams/{stream_id}", params{"stream_id": c})
+	case d < 72:
+		a.ask(x, "PATCH /streams/{stream_id}", params{"stream_id": c, "is_archived": false})
+	case d < 80:
+		p := params{"stream_id": c, "is_private": a.yes()}
+		if a.yes() {
+			p["history_public_to_subscribers"] = a.yes()
+		}
+		if p["is_private"] == false && a.rng.IntN(3) == 0 {
+			p["is_web_public"] = true
+		}
+		a.ask(x, "PATCH /streams/{stream_id}", p)
+	case d < 84:
+		p := params{"stream_id": c, "new_name": a.numbered("renamed")}
+		a.names[c] = p["new_name"].(string) // or it is not, and asking for it makes one of that name
+		a.ask(x, "PATCH /streams/{stream_id}", p)
+	case d < 90:
+		a.ask(x, "PATCH /streams/{stream_id}", params{"stream_id": c, choose(a, "can_send_message_group", "can_administer_channel_group", "can_subscribe_group", "can_add_subscribers_group",
+			"can_remove_subscribers_group", "can_delete_any_message_group", "can_resolve_topics_group", "can_create_topic_group"): params{"new": a.groupValue()}})
+	case d < 94:
+		p := params{"stream_id": c}
+		switch a.rng.IntN(5) {
+		case 0:
+			p["description"] = a.text()
+		case 1:
+			p["topics_policy"] = `"` + choose(a, "inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only") + `"`
+		case 2:
+			p["message_retention_days"] = choose[any](a, 30, `"unlimited"`, `"realm_default"`)
+		case 3:
+			p["is_default_stream"] = a.yes()
+		default:
+			p["folder_id"] = nil
+			if f := a.known["folder"]; len(f) > 0 && a.yes() {
+				p["folder_id"] = choose(a, f...).id
+			}
+		}
+		a.ask(x, "PATCH /streams/{stream_id}", p)
+	case d < 96:
+		a.ask(x, choose(a, "POST", "DELETE")+" /default_streams", params{"stream_id": c})
+	case d < 98:
+		a.make(x, "folder", "POST /channel_folders/create", params{"name": a.numbered("folder"), "description": "**folder**"})
+	default:
+		if id, ok := a.one(x, "folder", 50); ok {
+			a.ask(x, "PATCH /channel_folders/{channel_folder_id}", params{"channel_folder_id": id, choose(a, "name", "description"): a.numbered("other")})
+			switch a.rng.IntN(3) {
+			case 0:
+				a.ask(x, "PATCH /channel_folders/{channel_folder_id}", params{"channel_folder_id": id, "is_archived": a.yes()})
+			case 1:
+				order := []any{}
+				for _, f := range a.known["folder"] {
+					order = append([]any{f.id}, order...)
+				}
+				a.ask(x, "PATCH /channel_folders", params{"order": order})
+			}
+		}
+	}
+}

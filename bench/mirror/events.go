@@ -1,0 +1,482 @@
+package mirror
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Events takes an answer of GET /events and returns the id of its last event, or last.
+func (m *Mirror) Events(body []byte, last int64) (int64, error) {
+	var v struct {
+		Events []Object `json:"events"`
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return last, fmt.Errorf("events: %w", err)
+	}
+	for _, e := range v.Events {
+		id := Int(e["id"])
+		if id <= last {
+			return last, fmt.Errorf("event %d after %d", id, last)
+		}
+		last = id
+		if err := m.apply(e); err != nil {
+			b, _ := json.Marshal(e)
+			return last, fmt.Errorf("%w: %.600s", err, b)
+		}
+	}
+	return last, nil
+}
+
+// A change is what an event of a kind does to the state.
+type change func(m *Mirror, e Object) error
+
+// unheard are events that change no state a register answers: they say what happens now, or what was asked for.
+var unheard = map[string]bool{"heartbeat": true, "typing": true, "typing_edit_message": true, "presence": true, "realm_export": true,
+	"realm_export_consent": true, "has_zoom_token": true, "has_webex_token": true, "web_reload_client": true, "attachment": true}
+
+var changes = map[string]change{
+	"message": (*Mirror).message, "update_message": (*Mirror).updated, "delete_message": (*Mirror).deleted, "update_message_flags": (*Mirror).flagged,
+	"reaction": (*Mirror).reaction, "submessage": (*Mirror).submessage,
+	"subscription": (*Mirror).subscription, "stream": (*Mirror).stream, "realm_user": (*Mirror).person, "user_group": (*Mirror).group,
+	"realm": (*Mirror).organization, "user_topic": (*Mirror).topic, "user_status": (*Mirror).status, "realm_emoji": (*Mirror).emoji,
+	"muted_topics": whole("muted_topics", "muted_topics"), "alert_words": whole("alert_words", "alert_words"),
+	"custom_profile_fields": whole("fields", "custom_profile_fields"), "realm_linkifiers": whole("realm_linkifiers", "realm_linkifiers"),
+	"realm_playgrounds": whole("realm_playgrounds", "realm_playgrounds"), "default_streams": whole("default_streams", "realm_default_streams"),
+	"default_stream_groups": whole("default_stream_groups", "realm_default_stream_groups"), "onboarding_steps": whole("onboarding_steps", "onboarding_steps"),
+	"muted_users": (*Mirror).mutedUsers, "user_settings": setting("user_settings"), "realm_user_settings_defaults": setting("realm_user_settings_defaults"),
+	"drafts": (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled, "reminders": (*Mirror).reminder, "saved_snippets": (*Mirror).snippet,
+	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain, "realm_bot": (*Mirror).bot,
+	"device": (*Mirror).device,
+	"restart": func(m *Mirror, e Object) error {
+		m.set("server_generation", e["server_generation"])
+		return nil
+	},
+	"invites_changed": func(m *Mirror, e Object) error { m.dirty["invites"] = true; return nil },
+}
+
+func (m *Mirror) apply(e Object) error {
+	kind := str(e["type"])
+	if unheard[kind] {
+		return nil
+	}
+	do := changes[kind]
+	if do == nil {
+		return errors.New("an event nobody knows")
+	}
+	return do(m, e)
+}
+
+// Dirty reports that an event told to ask for something again, and forgets it.
+func (m *Mirror) Dirty(what string) bool {
+	d := m.dirty[what]
+	delete(m.dirty, what)
+	return d
+}
+
+// set changes what the register told; what it did not tell nobody follows.
+func (m *Mirror) set(key string, v any) {
+	if _, ok := m.flat[key]; ok {
+		m.flat[key] = v
+	}
+}
+
+func (m *Mirror) lose(parts ...string) {
+	for _, p := range parts {
+		m.untold[p] = true
+	}
+}
+
+// whole replaces a list by the event's.
+func whole(from, to string) change {
+	return func(m *Mirror, e Object) error {
+		m.set(to, e[from])
+		return nil
+	}
+}
+
+func setting(key string) change {
+	return func(m *Mirror, e Object) error {
+		o := object(m.flat[key])
+		if o == nil {
+			return nil
+		}
+		p := str(e["property"])
+		if _, ok := o[p]; !ok {
+			return fmt.Errorf("there is no setting %q in %s", p, key)
+		}
+		o[p] = e["value"]
+		return nil
+	}
+}
+
+// put and drop keep a table; dropping or changing what is not there is a broken promise.
+func (m *Mirror) put(table, key string, o Object) {
+	if t := m.tables[table]; t != nil {
+		t[key] = maps.Clone(o)
+	}
+}
+
+func (m *Mirror) drop(table, key string) error {
+	t := m.tables[table]
+	if t != nil && t[key] == nil {
+		return fmt.Errorf("%s %s is not there", table, key)
+	}
+	delete(t, key)
+	return nil
+}
+
+func (m *Mirror) merge(table, key string, data Object) error {
+	t := m.tables[table]
+	if t == nil {
+		return nil
+	}
+	o := t[key]
+	if o == nil {
+		return fmt.Errorf("%s %s is not there", table, key)
+	}
+	for k, v := range data {
+		o[k] = v
+	}
+	return nil
+}
+
+var errOp = errors.New("an op nobody knows")
+
+// table is a noun whose events add, update and remove one object, under these names.
+func (m *Mirror) table(e Object, name, key, add, update, remove string) error {
+	switch str(e["op"]) {
+	case "add":
+		if list, ok := e[add].([]any); ok {
+			for _, x := range list {
+				m.put(name, text(object(x)[key]), object(x))
+			}
+			return nil
+		}
+		m.put(name, text(object(e[add])[key]), object(e[add]))
+		return nil
+	case "update", "change":
+		o := object(e[update])
+		return m.merge(name, text(o[key]), o)
+	case "remove":
+		return m.drop(name, text(e[remove]))
+	}
+	return errOp
+}
+
+func (m *Mirror) draft(e Object) error {
+	return m.table(e, "drafts", "id", "drafts", "draft", "draft_id")
+}
+
+func (m *Mirror) scheduled(e Object) error {
+	return m.table(e, "scheduled_messages", "scheduled_message_id", "scheduled_messages", "scheduled_message", "scheduled_message_id")
+}
+
+func (m *Mirror) reminder(e Object) error {
+	return m.table(e, "reminders", "reminder_id", "reminders", "", "reminder_id")
+}
+
+func (m *Mirror) snippet(e Object) error {
+	return m.table(e, "saved_snippets", "id", "saved_snippet", "saved_snippet", "saved_snippet_id")
+}
+
+func (m *Mirror) domain(e Object) error {
+	return m.table(e, "realm_domains", "domain", "realm_domain", "realm_domain", "domain")
+}
+
+func (m *Mirror) view(e Object) error {
+	if str(e["op"]) == "update" {
+		return m.merge("navigation_views", str(e["fragment"]), object(e["data"]))
+	}
+	return m.table(e, "navigation_views", "fragment", "navigation_view", "", "fragment")
+}
+
+func (m *Mirror) folder(e Object) error {
+	switch str(e["op"]) {
+	case "update":
+		return m.merge("channel_folders", text(e["channel_folder_id"]), object(e["data"]))
+	case "reorder":
+		for i, id := range Ints(e["order"]) {
+			if err := m.merge("channel_folders", text(float64(id)), Object{"order": float64(i)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return m.table(e, "channel_folders", "id", "channel_folder", "", "")
+}
+
+func (m *Mirror) device(e Object) error {
+	id := text(e["device_id"])
+	switch str(e["op"]) {
+	case "add":
+		m.put("devices", id, Object{"push_key_id": nil, "push_token_id": nil, "pending_push_token_id": nil, "push_token_last_updated_timestamp": nil, "push_registration_error_code": nil})
+		return nil
+	case "remove":
+		return m.drop("devices", id)
+	}
+	data := maps.Clone(e)
+	for _, k := range []string{"id", "type", "op", "device_id"} {
+		delete(data, k)
+	}
+	return m.merge("devices", id, data)
+}
+
+func (m *Mirror) bot(e Object) error {
+	b := object(e["bot"])
+	id := text(b["user_id"])
+	switch str(e["op"]) {
+	case "add":
+		m.put("realm_bots", id, b)
+		return nil
+	case "update":
+		return m.merge("realm_bots", id, b)
+	case "delete":
+		return m.drop("realm_bots", id)
+	}
+	return errOp
+}
+
+func (m *Mirror) mutedUsers(e Object) error {
+	t := map[string]Object{}
+	for _, o := range objects(e["muted_users"]) {
+		t[text(o["id"])] = o
+	}
+	m.tables["muted_users"] = t
+	return nil
+}
+
+func (m *Mirror) topic(e Object) error {
+	if Int(e["visibility_policy"]) == 0 {
+		delete(m.tables["user_topics"], topicKey(e))
+		return nil
+	}
+	o := Object{}
+	for _, k := range []string{"stream_id", "topic_name", "last_updated", "visibility_policy"} {
+		o[k] = e[k]
+	}
+	m.put("user_topics", topicKey(e), o)
+	return nil
+}
+
+// status merges what changed; what is empty is gone.
+func (m *Mirror) status(e Object) error {
+	t, who := m.tables["user_status"], text(e["user_id"])
+	if t == nil {
+		return nil
+	}
+	o := t[who]
+	if o == nil {
+		o = Object{}
+	}
+	for _, k := range []string{"away", "status_text", "emoji_name", "emoji_code", "reaction_type"} {
+		if v, ok := e[k]; ok {
+			o[k] = v
+		}
+		if o[k] == "" || o[k] == false {
+			delete(o, k)
+		}
+	}
+	if o["emoji_name"] == nil {
+		delete(o, "emoji_code")
+		delete(o, "reaction_type")
+	}
+	t[who] = o
+	if len(o) == 0 {
+		delete(t, who)
+	}
+	return nil
+}
+
+func (m *Mirror) emoji(e Object) error {
+	switch str(e["op"]) {
+	case "update":
+		t := map[string]Object{}
+		for k, x := range object(e["realm_emoji"]) {
+			t[k] = object(x)
+		}
+		m.tables["realm_emoji"] = t
+		return nil
+	case "add":
+		o := object(e["emoji"])
+		m.put("realm_emoji", text(o["id"]), o)
+		return nil
+	case "update_one", "edit": // the one that clients know, the one that was written down
+		return m.merge("realm_emoji", text(e["emoji_id"]), object(e["data"]))
+	}
+	return errOp
+}
+
+// organization changes realm_<property>, one or several.
+func (m *Mirror) organization(e Object) error {
+	switch str(e["op"]) {
+	case "deactivated":
+		return nil
+	case "update":
+		m.set("realm_"+str(e["property"]), e["value"])
+		return nil
+	case "update_dict":
+		if _, ok := object(e["data"])["can_access_all_users_group"]; ok && m.flat["is_guest"] == true {
+			m.lose(byKnowing...)
+		}
+		prefix := "realm_"
+		for k, v := range object(e["data"]) {
+			if str(e["property"]) == "night_logo" {
+				k = "night_" + strings.TrimPrefix(k, "night_")
+			}
+			m.set(prefix+k, v)
+		}
+		return nil
+	}
+	return errOp
+}
+
+// unknownName is how an account reads to whoever may not know it.
+const unknownName = "Unknown user"
+
+func (m *Mirror) person(e Object) error {
+	p := object(e["person"])
+	id := text(p["user_id"])
+	switch str(e["op"]) {
+	case "add":
+		o := maps.Clone(p)
+		m.met[id] = true
+		delete(m.tables["realm_non_active_users"], id)
+		active := o["is_active"] != false
+		delete(o, "is_active")
+		if active {
+			m.put("realm_users", id, o)
+		} else {
+			delete(m.tables["realm_users"], id)
+			m.put("realm_non_active_users", id, o)
+		}
+		return nil
+	case "remove":
+		if m.tables["realm_users"][id] == nil && m.tables["realm_non_active_users"][id] == nil {
+			return fmt.Errorf("user %s is not there", id)
+		}
+		delete(m.tables["realm_users"], id)
+		delete(m.tables["realm_non_active_users"], id)
+		if !m.kind.Caps["user_list_incomplete"] { // such a client keeps somebody for every id
+			m.put("realm_users", id, Object{"user_id": p["user_id"], "full_name": unknownName})
+		}
+		return nil
+	case "update":
+		return m.personChanged(id, p)
+	}
+	return errOp
+}
+
+func (m *Mirror) personChanged(id string, p Object) error {
+	users, gone := m.tables["realm_users"], m.tables["realm_non_active_users"]
+	if users == nil {
+		return nil
+	}
+	if on, ok := p["is_active"].(bool); ok {
+		from, to := users, gone
+		if on {
+			from, to = gone, users
+		}
+		if o := from[id]; o != nil {
+			delete(from, id)
+			to[id] = o
+		}
+		return nil
+	}
+	o := users[id]
+	if o == nil {
+		o = gone[id]
+	}
+	if o == nil {
+		return fmt.Errorf("user %s is not there", id)
+	}
+	mine := id == text(float64(m.me))
+	for k, v := range p {
+		switch k {
+		case "new_email":
+			o["email"] = v
+			if mine {
+				m.set("email", v)
+			}
+		case "role":
+			r := Int(v)
+			o["role"], o["is_admin"], o["is_owner"], o["is_guest"] = v, r <= 200, r == 100, r == 600
+			if mine {
+				m.lose(byRole...)
+				m.lose(byKnowing...)
+				m.dirty["invites"] = true
+				m.set("is_admin", r <= 200)
+				m.set("is_owner", r == 100)
+				m.set("is_moderator", r <= 300)
+				m.set("is_guest", r == 600)
+			}
+		case "custom_profile_field":
+			profile(o, object(v))
+		case "user_id":
+		case "avatar_url_medium", "avatar_source":
+			if mine {
+				m.set(k, v)
+			}
+		default:
+			o[k] = v
+			if mine {
+				m.set(k, v)
+			}
+		}
+	}
+	return nil
+}
+
+func profile(o, f Object) {
+	data := object(o["profile_data"])
+	if data == nil {
+		if _, has := o["profile_data"]; !has { // bots have none
+			return
+		}
+		data = Object{}
+		o["profile_data"] = data
+	}
+	id := text(f["id"])
+	if f["value"] == nil {
+		delete(data, id)
+		return
+	}
+	x := Object{"value": f["value"]}
+	if v, ok := f["rendered_value"]; ok {
+		x["rendered_value"] = v
+	}
+	data[id] = x
+}
+
+func (m *Mirror) group(e Object) error {
+	id := text(e["group_id"])
+	t := m.tables["realm_user_groups"]
+	if t == nil {
+		return nil
+	}
+	op := str(e["op"])
+	if op == "add" {
+		g := object(e["group"])
+		m.put("realm_user_groups", text(g["id"]), g)
+		return nil
+	}
+	g := t[id]
+	if g == nil {
+		return fmt.Errorf("user group %s is not there", id)
+	}
+	switch op {
+	case "remove":
+		delete(t, id)
+	case "add_members", "remove_members":
+		changeSet(g, "members", Ints(e["user_ids"]), op == "add_members")
+	case "add_subgroups", "remove_subgroups":
+		changeSet(g, "direct_subgroup_ids", Ints(e["direct_subgroup_ids"]), op == "add_subgroups")
+	case "update":
+		return m.merge("realm_user_groups", id, object(e["data"]))
+	default:
+		return errOp
+	}
+	return nil
+}
