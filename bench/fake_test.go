@@ -488,3 +488,13 @@ func (f *fake) recover() {
 }
 
 func sortedKeys[V any](m map[int64]V) []int64 { return slices.Sorted(maps.Keys(m)) }
+
+func list(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }
+
+func set[K comparable](m map[K]bool, k K, on bool) {
+	if on {
+		m[k] = true
+	} else {
+		delete(m, k)
+	}
+}
