@@ -12,6 +12,9 @@ import (
 // A queue that nobody reads is given up when it holds too much, and only that one: its owner registers anew, everybody
 // else goes on, and the meters say it.
 func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("20,000 sends, one after the other: minutes under the race detector, which learns nothing from them")
+	}
 	bubble(t, func(t *testing.T) {
 		d := &slowDisk{platter: newPlatter()}
 		h := openHouse(t, d)

@@ -89,7 +89,7 @@ type House struct {
 	search  Search
 	site    func(stringID string) wire.Site
 
-	keptBytes, keptTotal int64 // MaxKeptBytes and MaxKeptTotal, but for tests
+	keptBytes, keptTotal atomic.Int64 // MaxKeptBytes and MaxKeptTotal, but for tests, which set them while realms look
 
 	mu       sync.RWMutex // guards realms and byName; both only grow
 	realms   map[realm.ID]*handle
@@ -191,8 +191,9 @@ type Options struct {
 
 // Open starts the actors and brings every realm of the disk back.
 func Open(disk Disk, o Options) (*House, error) {
-	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, accounts: newAccounts(), stop: make(chan struct{}),
-		keptBytes: MaxKeptBytes, keptTotal: MaxKeptTotal}
+	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, accounts: newAccounts(), stop: make(chan struct{})}
+	h.keptBytes.Store(MaxKeptBytes)
+	h.keptTotal.Store(MaxKeptTotal)
 	if h.log == nil {
 		h.log = slog.Default()
 	}

@@ -127,12 +127,12 @@ func (a *realmActor) boundKept() {
 
 // keptLimit is how many bytes of events one organization may keep now.
 func (h *House) keptLimit() int64 {
-	if h.Metrics.KeptBytes.Load() <= h.keptTotal {
-		return h.keptBytes
+	if h.Metrics.KeptBytes.Load() <= h.keptTotal.Load() {
+		return h.keptBytes.Load()
 	}
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return min(h.keptBytes, h.keptTotal/max(1, int64(len(h.realms))))
+	return min(h.keptBytes.Load(), h.keptTotal.Load()/max(1, int64(len(h.realms))))
 }
 
 // giveUp ends a realm's queues that are behind.

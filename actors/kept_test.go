@@ -45,7 +45,7 @@ func TestKeptEventsHaveABound(t *testing.T) {
 		d := &slowDisk{platter: newPlatter()}
 		h := openHouse(t, d)
 		const limit = 1 << 20
-		h.keptBytes = limit
+		h.keptBytes.Store(limit)
 		people := found(t, h, "ann", "bo", "cy")
 		early, late, alive := follow(t, h, people[1]), follow(t, h, people[1]), follow(t, h, people[2])
 		text := strings.Repeat("many words ", 50)
@@ -107,8 +107,8 @@ func TestKeptEventsAfterAStart(t *testing.T) {
 		back.poll(t)
 		endHouse(t, h)
 		h = openHouse(t, &slowDisk{platter: p})
-		h.keptBytes = 100_000 // less than was kept
-		if b := h.Metrics.KeptBytes.Load(); b <= h.keptBytes {
+		h.keptBytes.Store(100_000) // less than was kept
+		if b := h.Metrics.KeptBytes.Load(); b <= h.keptBytes.Load() {
 			t.Fatalf("only %d bytes are kept", b)
 		}
 		gone.h, back.h = h, h
@@ -144,14 +144,14 @@ func TestKeptEventsOfAllOrganizations(t *testing.T) {
 		for i := range 20 {
 			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
-		h.keptTotal = 300_000
+		h.keptTotal.Store(300_000)
 		h.Metrics.KeptBytes.Add(290_000) // somebody else's
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if a := idle.poll(t); a.status != 200 || idle.got != 20 {
 			t.Errorf("one organization has the whole share, and yet its queue is given up: %d %v", a.status, a.body)
 		}
-		h.keptTotal = 10_000
+		h.keptTotal.Store(10_000)
 		for i := range 2 {
 			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}

@@ -74,7 +74,11 @@ func TestHistoriesAreLinear(t *testing.T) {
 	h = openHouse(t, &slowDisk{platter: platter})
 	l.crashed.Store(false)
 	l.round(h, 1).Wait()
-	if r := porcupine.CheckOperationsTimeout(deeds(people), l.history, 60*time.Second); r != porcupine.Ok {
+	switch r := porcupine.CheckOperationsTimeout(deeds(people), l.history, 5*time.Minute); r {
+	case porcupine.Ok:
+	case porcupine.Unknown:
+		t.Skipf("seed %d: too many orders to try for a machine this busy", seed)
+	default:
 		t.Errorf("%d operations, %d of them without an answer, are not linear: %v", len(l.history), l.unknown, r)
 	}
 	t.Logf("%d operations, %d of them without an answer", len(l.history), l.unknown)

@@ -39,6 +39,9 @@ var knownSeeds = map[uint64]string{
 //   - the state in memory, the state loaded from disk and the state replayed from the beginning are one.
 func TestSeeds(t *testing.T) {
 	n, seed := 150, uint64(time.Now().UnixNano()%1e9)
+	if testing.Short() { // one thread: the race detector learns nothing from more
+		n = 10
+	}
 	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
 		n = x
 	}
