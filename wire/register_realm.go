@@ -114,9 +114,8 @@ func serverSection(s *state) {
 	a := s.a
 	for k, v := range (obj{
 		"development_environment": false, "event_queue_longpoll_timeout_seconds": 90,
-		"gif_rating_policy_options": obj{"disabled": obj{"id": 0, "name": "GIPHY integration disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
-			"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}},
-		"jitsi_server_url": s.OrgSetting("jitsi_server_url"), "max_avatar_file_size_mib": 5, "max_bulk_new_subscription_messages": realm.MaxNewSubscriptionMessages,
+		"gif_rating_policy_options": gifRatings,
+		"jitsi_server_url":          s.OrgSetting("jitsi_server_url"), "max_avatar_file_size_mib": 5, "max_bulk_new_subscription_messages": realm.MaxNewSubscriptionMessages,
 		"max_channel_folder_description_length": realm.MaxFolderDescription, "max_channel_folder_name_length": realm.MaxFolderName, "max_file_upload_size_mib": 100,
 		"max_icon_file_size_mib": 5, "max_logo_file_size_mib": 5, "max_message_length": realm.MaxMessage, "max_reminder_note_length": realm.MaxReminderNote,
 		"max_stream_description_length": realm.MaxDescription, "max_stream_name_length": realm.MaxChannelName, "max_topic_length": realm.MaxTopic,
@@ -125,14 +124,24 @@ func serverSection(s *state) {
 		"server_inline_image_preview": true, "server_inline_url_embed_preview": s.c.Tools.FetchPreview != nil, "server_jitsi_server_url": nil,
 		"server_max_deactivated_realm_deletion_days": nil, "server_min_deactivated_realm_deletion_days": 14, "server_name_changes_disabled": false,
 		"server_needs_upgrade": false, "server_presence_offline_threshold_seconds": 200, "server_presence_ping_interval_seconds": 60,
-		"server_report_message_types":          reportTypes(),
-		"server_supported_permission_settings": supportedSettings, "server_thumbnail_formats": thumbnailFormats(),
+		"server_report_message_types": reportForms, "server_supported_permission_settings": supportedForms, "server_thumbnail_formats": thumbnailForms,
 		"server_typing_started_expiry_period_milliseconds": 45000, "server_typing_started_wait_period_milliseconds": 30000, "server_typing_stopped_wait_period_milliseconds": 12000,
 		"server_web_public_streams_enabled": true, "settings_send_digest_emails": false, "upgrade_text_for_wide_organization_logo": "", "zulip_plan_is_not_limited": true,
 	}) {
 		a[k] = v
 	}
 }
+
+// What is the same for everybody for as long as the server runs is encoded once.
+var (
+	gifRatings = Pieces{encode(obj{"disabled": obj{"id": 0, "name": "GIPHY integration disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
+		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}})}
+	reportForms    = Pieces{encode(reportTypes())}
+	thumbnailForms = Pieces{encode(thumbnailFormats())}
+	// supportedForms is half of what a registration says that is neither people nor channels: as a piece it is also
+	// compressed once.
+	supportedForms = Pieces{encode(supportedSettings)}
+)
 
 // supportedSettings is the table of every permission setting there is.
 var supportedSettings = func() obj {

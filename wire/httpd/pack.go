@@ -19,6 +19,10 @@ import (
 // packFrom is the smallest piece, in bytes, that is worth remembering in compressed form.
 const packFrom = 2 << 10
 
+// storeBelow is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
+// would take about what they save, and have to be made.
+const storeBelow = 400
+
 // packed is a piece in compressed form.
 type packed struct {
 	bytes []byte     // deflate blocks, none of them the last, ending on a whole byte
@@ -84,6 +88,15 @@ func compress(b []byte, level int) *packed {
 	return &packed{bytes: out.Bytes(), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
+// store is a short text in a block that is not compressed (RFC 1951, 3.2.4): it begins and ends on a whole byte.
+func store(b []byte) *packed {
+	out := make([]byte, 0, len(b)+5)
+	out = append(out, 0)
+	out = binary.LittleEndian.AppendUint16(out, uint16(len(b)))
+	out = binary.LittleEndian.AppendUint16(out, ^uint16(len(b)))
+	return &packed{bytes: append(out, b...), sum: crc32.ChecksumIEEE(b), size: len(b)}
+}
+
 var (
 	gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, any system
 	gzipLast = []byte{3, 0}                                  // RFC 1951: an empty last block
@@ -103,20 +116,25 @@ func (p *packer) gzipped(pieces wire.Pieces) wire.Pieces {
 		size += x.size
 	}
 	var small []byte
+	between := func() {
+		switch {
+		case len(small) == 0:
+		case len(small) < storeBelow:
+			add(store(small))
+		default:
+			add(compress(small, flate.BestSpeed))
+		}
+		small = small[:0]
+	}
 	for _, piece := range pieces {
 		if len(piece) < packFrom {
 			small = append(small, piece...)
 			continue
 		}
-		if len(small) > 0 {
-			add(compress(small, flate.BestSpeed))
-			small = small[:0]
-		}
+		between()
 		add(p.pack(piece))
 	}
-	if len(small) > 0 {
-		add(compress(small, flate.BestSpeed))
-	}
+	between()
 	tail := append([]byte{}, gzipLast...)
 	tail = binary.LittleEndian.AppendUint32(tail, sum)
 	return append(out, binary.LittleEndian.AppendUint32(tail, uint32(size)))
