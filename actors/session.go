@@ -75,12 +75,7 @@ func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
 func (s *shard) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case polls:
-		for i, p := range m {
-			if i%nearby == 0 {
-				s.reachPolls(m[i:min(i+nearby, len(m))])
-			}
-			s.poll(p)
-		}
+		s.polls(m)
 	case *deliver:
 		s.deliver(m)
 	case *gone:
@@ -355,6 +350,15 @@ func (h *House) PollAll(list []*wire.PollRequest) {
 // Gone says that the client of a waiting poll has left.
 func (h *House) Gone(p wire.PollRequest) {
 	h.stage.send(h.shards[shardOf(p.User)], &gone{p.Realm, p.User, p.Queue, p.Reply})
+}
+
+func (s *shard) polls(list polls) {
+	for i, p := range list {
+		if i%nearby == 0 {
+			s.reachPolls(list[i:min(i+nearby, len(list))])
+		}
+		s.poll(p)
+	}
 }
 
 func (s *shard) poll(m *wire.PollRequest) {
