@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 )
@@ -94,6 +96,45 @@ func TestFinePrint(t *testing.T) {
 			r.Body.Close()
 			if got := r.Header.Get("WWW-Authenticate"); r.StatusCode != 401 || got != want+` realm="zulip"` {
 				t.Errorf("%s: %d, %s", path, r.StatusCode, got)
+			}
+		}
+	})
+	t.Run("what web pages may do", func(t *testing.T) {
+		ann := k.people["ann"]
+		usual, events := "GET, POST, DELETE, PUT, PATCH, HEAD", "OPTIONS, GET, DELETE"
+		queue := fmt.Sprint(k.must("ann", "POST register", "event_types", []string{"drafts"})["queue_id"])
+		k.must("ann", "POST drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int{1}, "topic": "t", "content": "tea"}})
+		for _, c := range []struct {
+			method, path, body string
+			status             int
+			want               string
+		}{
+			{"GET", "events?queue_id=" + queue + "&last_event_id=-1", "", 200, events},
+			{"GET", "events?queue_id=" + queue + "&last_event_id=%2D1", "", 200, events}, // not taken on the loop
+			{"GET", "events?queue_id=nobodys:1&last_event_id=-1", "", 400, events},
+			{"GET", "events?queue_id=" + queue + "&last_event_id=-1", "", 401, events},
+			{"GET", "events", "", 400, events},
+			{"PATCH", "events", "", 405, events},
+			{"OPTIONS", "events", "", 204, events},
+			{"DELETE", "events?queue_id=" + queue, "", 200, events},
+			{"POST", "messages", "type=direct&to=[]&content=x", 400, usual},
+			{"POST", "messages", url.Values{"type": {"direct"}, "to": {`["bo@example.org"]`}, "content": {"tea"}}.Encode(), 200, usual},
+			{"GET", "users/me", "", 200, usual},
+			{"OPTIONS", "users/me", "", 204, usual},
+			{"GET", "nothing", "", 404, usual},
+		} {
+			q, _ := http.NewRequest(c.method, k.at+"/api/v1/"+c.path, strings.NewReader(c.body))
+			if c.status != 401 {
+				q.SetBasicAuth(ann.email, ann.key)
+			}
+			q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r, err := http.DefaultClient.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if got := r.Header.Values("Access-Control-Allow-Methods"); r.StatusCode != c.status || len(got) != 1 || got[0] != c.want {
+				t.Errorf("%s %s: %d, %q, want %d, %q", c.method, c.path, r.StatusCode, got, c.status, c.want)
 			}
 		}
 	})

@@ -65,6 +65,7 @@ type route struct {
 	allow     string
 	methods   []string
 	resumable bool
+	cors      string // methods a web page may use; "": the usual ones
 }
 
 // New returns a server for the protocol's endpoints.
@@ -110,11 +111,17 @@ func New(o Options) *Server {
 		r := shapes[shape]
 		sort.Strings(r.methods)
 		r.allow = strings.Join(r.methods, ", ")
+		if shape == "/events" {
+			r.cors = eventMethods
+		}
 		for _, prefix := range []string{"/api/v1", "/json"} {
 			s.router.ANY(prefix+shape, func(ctx *fasthttp.RequestCtx) {
 				s.serve(ctx, r)
 				if r.resumable {
 					set(ctx, wire.TusHeaders)
+				}
+				if r.cors != "" {
+					ctx.Response.Header.Set(corsMethods, r.cors)
 				}
 			})
 		}
@@ -136,7 +143,8 @@ func New(o Options) *Server {
 	cfg.Handler, cfg.Streams = s.Handle, streams
 	cfg.NewQuick, cfg.QuickTargets = func() park.Quick { return &quick{s: s} }, quickTargets
 	cfg.Log = s.o.Log
-	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(), "\r\n") + "\r\n")
+	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(usualMethods), "\r\n") + "\r\n")
+	cfg.WaitedHeader = []byte(strings.Join(alwaysHeaders(eventMethods), "\r\n") + "\r\n") // only events are waited for
 	s.park = park.New(cfg)
 	return s
 }
@@ -221,12 +229,19 @@ func (s *Server) lift() bool {
 // Bounds is the connection layer's configuration as it is in force.
 func (s *Server) Bounds() park.Config { return s.park.Config() }
 
+// The methods that web pages may use, and those of events (protocol).
+const (
+	corsMethods  = "Access-Control-Allow-Methods"
+	usualMethods = "GET, POST, DELETE, PUT, PATCH, HEAD"
+	eventMethods = "OPTIONS, GET, DELETE"
+)
+
 // alwaysHeaders are on every answer: no caching, and any web page may call.
-func alwaysHeaders() []string {
+func alwaysHeaders(methods string) []string {
 	return []string{
 		"Cache-Control: max-age=0, no-cache, no-store, must-revalidate, private",
 		"Vary: Accept-Language", "Content-Language: en",
-		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", "Access-Control-Allow-Methods: GET, POST, DELETE, PUT, PATCH, HEAD",
+		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", corsMethods + ": " + methods,
 	}
 }
 
@@ -304,7 +319,7 @@ func set(ctx *fasthttp.RequestCtx, headers [][2]string) {
 }
 
 var headers = func() (out [][2]string) {
-	for _, h := range alwaysHeaders() {
+	for _, h := range alwaysHeaders(usualMethods) {
 		k, v, _ := strings.Cut(h, ": ")
 		out = append(out, [2]string{k, v})
 	}

@@ -121,7 +121,11 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 	for _, part := range parts {
 		size += len(part)
 	}
-	b = s.appendHead(b, status, size)
+	always := s.cfg.WaitedHeader
+	if p.held {
+		always = s.cfg.ParkedHeader
+	}
+	b = s.appendHead(b, status, size, always)
 	b = append(b, p.extra...)
 	switch {
 	case last:
@@ -139,7 +143,7 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 	return b
 }
 
-func (s *Server) appendHead(b []byte, status, size int) []byte {
+func (s *Server) appendHead(b []byte, status, size int, always []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, ' ')
@@ -153,7 +157,7 @@ func (s *Server) appendHead(b []byte, status, size int) []byte {
 	b = append(b, "\r\nContent-Type: application/json\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(size), 10)
 	b = append(b, "\r\n"...)
-	return append(b, s.cfg.ParkedHeader...)
+	return append(b, always...)
 }
 
 // refusal is an answer the connection layer gives by itself. The connection closes after it.
@@ -192,7 +196,7 @@ func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
 		body += `,"retry-after":1`
 	}
 	body += "}\n"
-	b = s.appendHead(b, r.status, len(body))
+	b = s.appendHead(b, r.status, len(body), s.cfg.ParkedHeader)
 	if r.status == 503 || r.status == 429 {
 		b = append(b, "Retry-After: 1\r\n"...)
 	}

@@ -52,6 +52,8 @@ type Config struct {
 	// here what the handler's own answers carry always (CORS, caching). What a handler has set on its response before
 	// Park is kept and sent too, so a line belongs in one place or the other.
 	ParkedHeader []byte
+	// WaitedHeader takes its place in the answers to requests that were parked, not held; nil: the same.
+	WaitedHeader []byte
 
 	// OnDrain is called once when Shutdown begins, after the listeners closed. The owner of parked requests should
 	// answer them now, also those that only now reach it; what is parked later is dropped and its gone function
@@ -104,6 +106,9 @@ func (c *Config) defaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.WaitedHeader == nil {
+		c.WaitedHeader = c.ParkedHeader
 	}
 	def(&c.MaxBody, 1<<20)
 	def(&c.MaxHeader, 16<<10)
