@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -97,6 +98,63 @@ func TestFinePrint(t *testing.T) {
 			if got := r.Header.Get("WWW-Authenticate"); r.StatusCode != 401 || got != want+` realm="zulip"` {
 				t.Errorf("%s: %d, %s", path, r.StatusCode, got)
 			}
+		}
+	})
+	t.Run("browsers are sent to a page", func(t *testing.T) {
+		stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		ask := func(method, path, host, accept string, login func(*http.Request)) (*http.Response, string) {
+			t.Helper()
+			q, _ := http.NewRequest(method, k.at+path, nil)
+			q.Header.Set("Accept", accept)
+			if q.Host = host; login != nil {
+				login(q)
+			}
+			r, err := stay.Do(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r, string(body)
+		}
+		ann := k.people["ann"]
+		mine := func(q *http.Request) { q.SetBasicAuth(ann.email, ann.key) }
+		wrong := func(q *http.Request) { q.SetBasicAuth(ann.email, "x") }
+		const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+		for _, c := range []struct {
+			method, path, accept string
+			login                func(*http.Request)
+			status               int
+			location             string
+		}{
+			{"GET", "/api/v1/users/me", browser, nil, 302, "/login/?next=%2Fapi%2Fv1%2Fusers%2Fme"},
+			{"GET", "/json/events?queue_id=1:1&last_event_id=-1", browser, nil, 302, "/login/?next=%2Fjson%2Fevents"},
+			{"GET", "/json/users/%26%0d%0aX-Evil:%201/presence", browser, nil, 302, "/login/?next=%2Fjson%2Fusers%2F%2526%250d%250aX-Evil%3A%25201%2Fpresence"},
+			{"POST", "/json/messages", browser, nil, 302, "/login/?next=%2Fjson%2Fmessages"},
+			{"GET", "/api/v1/users/me", "application/json", nil, 401, ""},
+			{"GET", "/api/v1/users/me", "*/*", nil, 401, ""},
+			{"GET", "/api/v1/users/me", browser, wrong, 401, ""},
+			{"GET", "/api/v1/users/me", browser, mine, 200, ""},
+			{"GET", "/api/v1/server_settings", browser, nil, 200, ""},
+		} {
+			if r, _ := ask(c.method, c.path, "", c.accept, c.login); r.StatusCode != c.status || r.Header.Get("Location") != c.location {
+				t.Errorf("%s %s: %d, %q", c.method, c.path, r.StatusCode, r.Header.Get("Location"))
+			}
+		}
+		k.must("olive", "PATCH realm", "name", "Tea & <b>cake</b>")
+		r, page := ask("GET", "/login/?next=%2Fjson%2Fusers<script>", "", browser, nil)
+		if r.StatusCode != 200 || !strings.Contains(page, "<h1>Tea &amp; &lt;b&gt;cake&lt;/b&gt;</h1>") || !strings.Contains(page, k.at) || strings.Contains(page, "script") ||
+			!strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") || !strings.Contains(r.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%d %v\n%s", r.StatusCode, r.Header, page)
+		}
+		if r, page := ask("GET", "/login/", "nobody.127.0.0.1", browser, nil); r.StatusCode != 404 || !strings.Contains(page, "no organization") {
+			t.Errorf("of no organization: %d\n%s", r.StatusCode, page)
+		}
+		if r, page := ask("HEAD", "/login/", "", browser, nil); r.StatusCode != 200 || page != "" {
+			t.Errorf("HEAD: %d %q", r.StatusCode, page)
 		}
 	})
 	t.Run("what web pages may do", func(t *testing.T) {

@@ -378,6 +378,10 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	if !e.Open {
 		if err := s.authenticate(ctx, c, e); err != nil {
 			status, body := e.Failure(err)
+			if status == 401 && byBrowser(ctx) {
+				sendToLogin(ctx)
+				return
+			}
 			if status == 401 {
 				scheme := "Basic"
 				if strings.HasPrefix(string(ctx.Path()), "/json/") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"html/template"
+	"net/url"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -56,6 +57,48 @@ func (s *Server) servePages() {
 	s.router.GET(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.POST(wire.JoinPath+"{token}", s.serveJoin)
+	s.router.GET(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
+	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
+}
+
+// loginPath is where browsers without a login are sent (protocol).
+const loginPath = "/login/"
+
+// byBrowser reports whether somebody without any credentials looks at an endpoint in a browser.
+func byBrowser(ctx *fasthttp.RequestCtx) bool {
+	h := &ctx.Request.Header
+	return len(h.Peek("Authorization")) == 0 && bytes.Contains(h.Peek("Accept"), []byte("text/html"))
+}
+
+// sendToLogin answers with the login page. What the query says stays here: it may be nobody's business there.
+func sendToLogin(ctx *fasthttp.RequestCtx) {
+	always(ctx)
+	ctx.Response.Header.Set("Location", loginPath+"?next="+url.QueryEscape(string(ctx.URI().PathOriginal())))
+	ctx.SetStatusCode(fasthttp.StatusFound)
+}
+
+// serveLogin tells who came with a browser what the organization is used with; there is nothing to log in to here.
+func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
+	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}}
+	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	if err := s.count(ctx, c); err != nil {
+		s.page(ctx, err, joinView{Title: "Too many requests", Wrong: err.Error()})
+		return
+	}
+	if c.Realm == 0 {
+		s.page(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"), joinView{Title: "Log in", Wrong: "There is no organization here."})
+		return
+	}
+	name, err := wire.Look(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
+	if err != nil {
+		s.page(ctx, err, joinView{Title: "Log in", Wrong: s.readable(err)})
+		return
+	}
+	v := joinView{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " + c.Site.URL + "."}
+	if c.Site.Closed {
+		v.Text = "This organization has been deactivated."
+	}
+	s.page(ctx, nil, v)
 }
 
 func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
@@ -98,7 +141,7 @@ func (s *Server) readable(err error) string {
 	if errors.As(err, &r) {
 		return r.Msg
 	}
-	s.o.Log.Error("join page failed", "error", err)
+	s.o.Log.Error("page failed", "error", err)
 	return "Something went wrong. Please try again later."
 }
 
