@@ -50,9 +50,11 @@ type Outside interface {
 	Errands(realm.ID, wire.Site, *realm.ErrandsAdded)
 }
 
-// Outside has errands done from now on; pushes says that there is a service that notifies phones.
+// Outside has errands done from now on, those of missed messages among them; pushes says that there is a service that
+// notifies phones.
 func (h *House) Outside(o Outside, pushes bool) {
 	h.pushes.Store(pushes)
+	h.mails.Store(true)
 	h.outside.Store(&o)
 }
 
@@ -102,6 +104,7 @@ type House struct {
 	Renderer wire.Renderer
 	outside  atomic.Pointer[Outside]
 	pushes   atomic.Bool
+	mails    atomic.Bool
 	refusals sync.Map // code -> *atomic.Int64
 }
 
@@ -450,6 +453,7 @@ func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: h.stage.token, UUID: h.stage.uuid, Hash: HashKey,
 		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
 		Pushes:    h.pushes.Load(),
+		Mails:     h.mails.Load(),
 		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
 		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
 		Describe:  func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },

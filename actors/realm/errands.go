@@ -14,6 +14,7 @@ const (
 	ServiceErrand ErrandKind = 2 // a bot's service hears of a message
 	PushErrand    ErrandKind = 3 // somebody's devices show a message
 	UnpushErrand  ErrandKind = 4 // somebody's devices show messages no longer
+	MissedErrand  ErrandKind = 5 // somebody hears by mail of a message, if he does not read it in time
 )
 
 // Errand is the row of something that is to leave the server.
@@ -47,6 +48,9 @@ const (
 	MaxServiceCalls  = 1000
 	maxCallsOfOneBot = 100
 	MaxPushes        = 20_000 // about a hundred bytes each
+	MaxMissed        = 20_000 // about a hundred bytes each
+	// maxMissedOfOne is how many messages wait to be mailed to one user: who missed so many looks for himself.
+	maxMissedOfOne = 50
 	// maxShown is how many of one user's messages are remembered as shown on his devices, the newest: what is older he
 	// has cleared away himself.
 	maxShown = 1000
@@ -58,11 +62,22 @@ const (
 type errandCount struct {
 	kinds map[ErrandKind]int
 	bots  map[UserID]int
+	// missed is the errands of messages that may have to be mailed to somebody, oldest first.
+	missed map[UserID][]int64
 }
 
 func (n *errandCount) add(e *Errand, by int) {
 	if n.kinds[e.Kind] += by; n.kinds[e.Kind] == 0 {
 		delete(n.kinds, e.Kind)
+	}
+	switch {
+	case e.Kind == MissedErrand && by > 0:
+		n.missed[e.User] = append(n.missed[e.User], e.ID)
+	case e.Kind == MissedErrand:
+		n.missed[e.User] = slices.DeleteFunc(n.missed[e.User], func(id int64) bool { return id == e.ID })
+		if len(n.missed[e.User]) == 0 {
+			delete(n.missed, e.User)
+		}
 	}
 	if e.Kind != ServiceErrand {
 		return
@@ -108,6 +123,8 @@ func (t *Turn) errand(list []Errand) {
 			limit = MaxLetters
 		case ServiceErrand:
 			limit = MaxServiceCalls
+		case MissedErrand:
+			limit = MaxMissed
 		}
 		if n.kinds[e.Kind]+kinds[e.Kind] >= limit || e.Kind == ServiceErrand && n.bots[e.User]+bots[e.User] >= maxCallsOfOneBot {
 			f.Dropped++
@@ -196,5 +213,5 @@ func (*ErrandsGone) calm()                {}
 
 // depart records what a message that was just sent sets off outside.
 func (t *Turn) depart(f *MessageSent) {
-	t.errand(append(t.calls(f), t.pushes(f)...))
+	t.errand(slices.Concat(t.calls(f), t.pushes(f), t.missed(f)))
 }

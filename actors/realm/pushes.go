@@ -48,7 +48,7 @@ func (t *Turn) pushes(f *MessageSent) (out []Errand) {
 	}
 	for _, id := range IDs[UserID](Both(who, t.nouns.reachable)) {
 		u := t.users.must(id)
-		why := t.pushTrigger(u, f)
+		why := t.trigger(u, f, phones)
 		if why == "" {
 			continue
 		}
@@ -61,14 +61,30 @@ func (t *Turn) pushes(f *MessageSent) (out []Errand) {
 	return out
 }
 
-// pushTrigger is why a message is to be shown on somebody's devices, or "". A message that he has read at once, be it
-// as its sender or because he muted the sender, is not.
-func (r *Realm) pushTrigger(u *User, f *MessageSent) string {
+// medium is a way to tell somebody of a message who may not be here: the names of the settings that say of what.
+type medium struct {
+	personal string // direct messages and mentions
+	needs    string // unless this or personal is set, nothing; "" asks for neither
+	followed string // all of followed topics
+	channel  string // all of channels
+	own      func(*Subscription) *bool
+}
+
+var (
+	phones = medium{"enable_offline_push_notifications", "enable_online_push_notifications", "enable_followed_topic_push_notifications", "enable_stream_push_notifications",
+		func(s *Subscription) *bool { return s.Push }}
+	mails = medium{"enable_offline_email_notifications", "", "enable_followed_topic_email_notifications", "enable_stream_email_notifications",
+		func(s *Subscription) *bool { return s.Email }}
+)
+
+// trigger is why somebody is to be told of a message, or "". Of a message that he has read at once, be it as its sender
+// or because he muted the sender, he is not.
+func (r *Realm) trigger(u *User, f *MessageSent, by medium) string {
 	if !u.Active || u.IsBot() || u.ID == f.Sender || contains(f.ReadBy, u.ID) {
 		return ""
 	}
-	personal := u.Flag("enable_offline_push_notifications")
-	if !personal && !u.Flag("enable_online_push_notifications") {
+	personal := u.Flag(by.personal)
+	if !personal && by.needs != "" && !u.Flag(by.needs) {
 		return ""
 	}
 	if f.Channel == 0 {
@@ -101,9 +117,9 @@ func (r *Realm) pushTrigger(u *User, f *MessageSent) string {
 		}
 	}
 	switch {
-	case followed && u.Flag("enable_followed_topic_push_notifications"):
+	case followed && u.Flag(by.followed):
 		return pushFollowed
-	case visible && or(sub.Push, u.Flag("enable_stream_push_notifications")):
+	case visible && or(by.own(sub), u.Flag(by.channel)):
 		return pushChannel
 	}
 	return ""
@@ -112,11 +128,17 @@ func (r *Realm) pushTrigger(u *User, f *MessageSent) string {
 // Notifiable is the message of a push errand as its user may read it; ok is false if nothing is to be shown any more: it
 // was read, deleted or moved out of his sight, or is shown already.
 func (v View) Notifiable(e *Errand) (m MessageInfo, ok bool) {
-	u := v.Find(e.User)
-	if u == nil || !u.Active || !v.stillUnread(u, e.Message) {
+	if s := v.nouns.shown.find(e.User); s != nil && s.Messages.Has(int64(e.Message)) {
 		return m, false
 	}
-	if s := v.nouns.shown.find(u.ID); s != nil && s.Messages.Has(int64(e.Message)) {
+	return v.Unheard(e)
+}
+
+// Unheard is the message of an errand as its user may read it; ok is false if he has read it, or it is gone or out of his
+// sight.
+func (v View) Unheard(e *Errand) (m MessageInfo, ok bool) {
+	u := v.Find(e.User)
+	if u == nil || !u.Active || !v.stillUnread(u, e.Message) {
 		return m, false
 	}
 	m, err := v.ViewAs(Caller{User: u.ID}, v.Now).ReadableMessage(e.Message)

@@ -228,8 +228,8 @@ func serve(args []string) error {
 // errands is what does the errands of organizations, each kind by its carrier.
 func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *push.Pusher, services *webhooks.Caller, log *slog.Logger) *courier.Courier {
 	o := courier.Options{House: house, Log: log,
-		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services},
-		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders}}
+		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now}},
+		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.MissedErrand: mail.Lookers}}
 	if pusher != nil {
 		carrier := &push.Carrier{Push: pusher, House: house, Log: log, Now: time.Now}
 		o.Carriers[realm.PushErrand], o.Carriers[realm.UnpushErrand] = carrier, carrier

@@ -1,0 +1,110 @@
+package wire
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/markdown"
+)
+
+// missedLength is how much of a message a mail shows, in code points: it is to be read where it was written.
+const missedLength = 2000
+
+// MissedLetters is the mails that tell somebody of messages he has not read, one for each conversation. What he has read
+// meanwhile, or may no longer read, is left out.
+func MissedLetters(v realm.View, u *realm.User, list []realm.Errand, s Site, text func(realm.BodyRef) (realm.Body, bool)) (out []Letter) {
+	shown := v.OrgBool("message_content_allowed_in_email_notifications") && u.Flag("message_content_in_email_notifications")
+	type conversation struct {
+		talk    realm.TalkID
+		channel realm.ChannelID
+		topic   string
+	}
+	at := map[conversation]int{}
+	for i := range list {
+		m, ok := v.Unheard(&list[i])
+		if !ok {
+			continue
+		}
+		body, ok := text(m.Ref)
+		if !ok {
+			continue // erased
+		}
+		k := conversation{m.Talk, m.Channel, strings.ToLower(m.Topic)}
+		n, known := at[k]
+		if !known {
+			n = len(out)
+			at[k] = n
+			out = append(out, Letter{To: u.Email, Subject: missedSubject(v, u, m, shown)})
+			if !shown {
+				out[n].Paragraphs = []string{"There are messages for you that you have not read. Mails do not show what they say, as your settings or those of the organization ask."}
+			}
+			out[n].Paragraphs = append(out[n].Paragraphs, s.URL+missedPlace(m))
+		}
+		if shown {
+			l := &out[n]
+			link := len(l.Paragraphs) - 1 // stays the last
+			said := knownName(v, u, m) + ": " + cutRunes(strings.TrimSpace(markdown.PlainText(body.HTML)), missedLength)
+			l.Paragraphs = append(l.Paragraphs[:link:link], said, l.Paragraphs[link])
+		}
+	}
+	return out
+}
+
+// knownName is the sender's name, unless the reader may not know him.
+func knownName(v realm.View, u *realm.User, m realm.MessageInfo) string {
+	if m.Channel != 0 && !v.ViewAs(realm.Caller{User: u.ID}, v.Now).MaySee(v.Find(m.Sender.ID)) {
+		return unknownName
+	}
+	return m.Sender.Name
+}
+
+const (
+	// realmNameAlways is the value of realm_name_in_email_notifications_policy that puts the organization's name into subjects.
+	realmNameAlways = 2
+	// maxNamed is how many people a subject names: mail programs show little more.
+	maxNamed = 3
+)
+
+func missedSubject(v realm.View, u *realm.User, m realm.MessageInfo, shown bool) string {
+	subject := "New messages"
+	switch {
+	case !shown:
+	case m.Channel != 0:
+		topic := m.Topic
+		if topic == "" {
+			topic = realm.EmptyTopicName
+		}
+		subject = "#" + m.ChannelName + " > " + topic
+	default:
+		var names []string
+		for _, p := range m.People {
+			if p.ID != u.ID {
+				names = append(names, p.Name)
+			}
+		}
+		if more := len(names) - maxNamed; more > 0 {
+			names = append(names[:maxNamed:maxNamed], strconv.Itoa(more)+" others")
+		}
+		subject = "Direct messages with " + strings.Join(names, ", ")
+	}
+	if u.Int("realm_name_in_email_notifications_policy") == realmNameAlways {
+		subject = "[" + v.Org().Name + "] " + subject
+	}
+	return subject
+}
+
+// missedPlace is where the web client shows a message, in the spelling of its addresses.
+func missedPlace(m realm.MessageInfo) string {
+	near := "/near/" + m.ID.String()
+	if m.Channel != 0 {
+		topic := strings.NewReplacer(".", ".2E", "%", ".", "+", ".20").Replace(url.QueryEscape(m.Topic))
+		return "/#narrow/channel/" + m.Channel.String() + "/topic/" + topic + near
+	}
+	var people []string
+	for _, p := range m.People {
+		people = append(people, p.ID.String())
+	}
+	return "/#narrow/dm/" + strings.Join(people, ",") + near
+}
