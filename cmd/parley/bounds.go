@@ -90,7 +90,7 @@ var bounds = []bound{
 	{"search_held", "of these, texts in memory", "the others are read from the disk again", fixed(search.MaxHeld), func(r *meterReading) int64 { return r.w.library.Held() }, nil},
 	{"letters", "letters of one organization waiting to be sent", "dropped and logged", fixed(realm.MaxLetters), errandsOf(realm.LetterErrand), nil},
 	{"service_calls", "calls of one organization's bots' services waiting; one bot may have a tenth", "dropped and logged", fixed(realm.MaxServiceCalls), errandsOf(realm.ServiceErrand), nil},
-	{"missed messages", "messages of one organization that may have to be mailed", "not mailed, and logged", fixed(realm.MaxMissed), errandsOf(realm.MissedErrand), nil},
+	{"missed_messages", "messages of one organization that may have to be mailed", "not mailed, and logged", fixed(realm.MaxMissed), errandsOf(realm.MissedErrand), nil},
 	{"pushes", "notifications of one organization's users waiting for their devices", "dropped and logged", fixed(realm.MaxPushes), errandsOf(realm.PushErrand), nil},
 	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *meterReading) int64 { return r.w.house.Renderer.Fetching() }, nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
