@@ -178,7 +178,7 @@ func getMembers(c *Call, v realm.View, f membersForm) (Answer, error) {
 		return nil, err
 	}
 	if f.Direct {
-		return Answer{"members": nonNil(v.DirectMembers(g, v.Now))}, nil
+		return Answer{"members": nonNil(v.DirectMembers(g))}, nil
 	}
 	return Answer{"members": v.AllMembers(g)}, nil
 }
@@ -198,7 +198,7 @@ func isMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
 		return nil, realm.Bad("No such user")
 	}
 	if f.Direct {
-		return Answer{"is_user_group_member": slices.Contains(v.DirectMembers(g, v.Now), u.ID)}, nil
+		return Answer{"is_user_group_member": slices.Contains(v.DirectMembers(g), u.ID)}, nil
 	}
 	return Answer{"is_user_group_member": v.InGroup(u, g.ID)}, nil
 }

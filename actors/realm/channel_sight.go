@@ -30,12 +30,12 @@ func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
 }
 
 // keepSight runs a change of group memberships, and then tells people of the private channels that it showed to them or
-// hid from them. Only channels that name a group of the organization's own can be among those.
+// hid from them. Only channels that name a group of the organization's own, or full members, can be among those.
 func (t *Turn) keepSight(change func()) {
 	before := map[ChannelID]Set{}
 	var ids []ChannelID
 	t.EachChannel(func(c *Channel) {
-		if c.Private && slices.ContainsFunc(sightSettings, func(s string) bool { return t.ChannelSetting(c, s).custom() }) {
+		if c.Private && slices.ContainsFunc(sightSettings, func(s string) bool { return t.ChannelSetting(c, s).shifting() }) {
 			ids = append(ids, c.ID)
 			before[c.ID] = SetOf(t.knowers(c)...)
 		}
@@ -48,10 +48,11 @@ func (t *Turn) keepSight(change func()) {
 	}
 }
 
-// custom reports whether a value depends on groups other than the system's.
-func (v GroupValue) custom() bool {
-	own := func(g GroupID) bool { return g > groupInternet }
-	return own(v.Group) || slices.ContainsFunc(v.Subgroups, own)
+// shifting reports whether others may be meant by a value without a change of theirs or of the value: it names groups of
+// the organization's own, or full members.
+func (v GroupValue) shifting() bool {
+	shifts := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
+	return shifts(v.Group) || slices.ContainsFunc(v.Subgroups, shifts)
 }
 
 // SightChanged says a change of groups showed a private channel to people, or hid it from them. It changes nothing by

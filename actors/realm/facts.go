@@ -139,6 +139,7 @@ var kinds = map[uint16]any{
 	372: (*GroupAppeared)(nil),
 	373: (*GroupChanged)(nil),
 	374: (*MembersChanged)(nil),
+	375: (*FullMembersGrew)(nil),
 	400: (*OrganizationChanged)(nil),
 	410: (*DomainAdded)(nil),
 	411: (*DomainChanged)(nil),

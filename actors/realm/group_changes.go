@@ -143,7 +143,7 @@ type GroupInfo struct {
 
 // GroupInfo copies a group out of the realm.
 func (r *Realm) GroupInfo(g *Group) GroupInfo {
-	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g, r.by.clock),
+	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g),
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
 	for _, rule := range GroupRules {
 		i.Settings[rule.Name] = r.Shown(r.GroupSettingOf(g, rule.Name))
@@ -483,7 +483,7 @@ func (r *Realm) AllMembers(g *Group) []UserID {
 }
 
 func (r *Realm) collect(g *Group, s *Set, depth int) {
-	for _, u := range r.DirectMembers(g, r.by.clock) {
+	for _, u := range r.DirectMembers(g) {
 		if !r.gone(u) {
 			s.Add(int64(u))
 		}

@@ -101,17 +101,6 @@ func (r *Realm) EachGroup(fn func(*Group)) {
 	}
 }
 
-// FullMember reports whether the account is older than the organization's waiting period (days), or above members.
-func (r *Realm) FullMember(u *User, now int64) bool {
-	if u.IsGuest() {
-		return false
-	}
-	return u.IsModerator() || now-u.Joined >= r.OrgInt("waiting_period_threshold")*86400
-}
-
-// listedFull reports whether the group of full members lists the account itself: roles above have their own groups.
-func (r *Realm) listedFull(u *User, now int64) bool { return u.Role == Member && r.FullMember(u, now) }
-
 // rolesGroup is the system group whose direct member a role is.
 func rolesGroup(role Role) GroupID {
 	switch role {
@@ -128,23 +117,20 @@ func rolesGroup(role Role) GroupID {
 }
 
 // DirectMembers is who belongs to a group by itself, ascending; for a system group it follows from the roles.
-// Full members need a clock and are told apart by now.
-func (r *Realm) DirectMembers(g *Group, now int64) []UserID {
+func (r *Realm) DirectMembers(g *Group) []UserID {
 	if !g.System {
 		return slices.Clone(g.Members)
 	}
 	out := []UserID{}
 	for _, u := range r.activeUsers() {
-		if rolesGroup(u.Role) == g.ID || g.ID == groupFullMembers && r.listedFull(u, now) {
+		if rolesGroup(u.Role) == g.ID || g.ID == groupFullMembers && r.listedFull(u) {
 			out = append(out, u.ID)
 		}
 	}
 	return out
 }
 
-// inSystemGroup decides by role; full membership by the account's age cannot be decided without a clock, so callers
-// that have one pass through inGroupAt.
-func (r *Realm) inSystemGroup(u *User, g GroupID, now int64) bool {
+func (r *Realm) inSystemGroup(u *User, g GroupID) bool {
 	switch g {
 	case groupNobody:
 		return false
@@ -155,7 +141,7 @@ func (r *Realm) inSystemGroup(u *User, g GroupID, now int64) bool {
 	case groupModerators:
 		return u.Role <= Moderator
 	case groupFullMembers:
-		return r.FullMember(u, now)
+		return r.FullMember(u)
 	case groupMembers:
 		return u.Role <= Member
 	}
@@ -165,9 +151,9 @@ func (r *Realm) inSystemGroup(u *User, g GroupID, now int64) bool {
 // maxGroupDepth bounds the walk through subgroups; groups cannot form cycles, so this only guards against a bug.
 const maxGroupDepth = 64
 
-func (r *Realm) inGroup(u *User, id GroupID, now int64, depth int) bool {
+func (r *Realm) inGroup(u *User, id GroupID, depth int) bool {
 	if id >= groupNobody && id <= groupInternet {
-		return r.inSystemGroup(u, id, now)
+		return r.inSystemGroup(u, id)
 	}
 	g := r.groups.find(id)
 	if g == nil || depth > maxGroupDepth {
@@ -177,7 +163,7 @@ func (r *Realm) inGroup(u *User, id GroupID, now int64, depth int) bool {
 		return true
 	}
 	for _, s := range g.Subgroups {
-		if r.inGroup(u, s, now, depth+1) {
+		if r.inGroup(u, s, depth+1) {
 			return true
 		}
 	}
@@ -185,10 +171,9 @@ func (r *Realm) inGroup(u *User, id GroupID, now int64, depth int) bool {
 }
 
 // InGroup reports whether a user belongs to a group, directly or through subgroups.
-func (v View) InGroup(u *User, id GroupID) bool { return v.inGroup(u, id, v.Now, 0) }
+func (v View) InGroup(u *User, id GroupID) bool { return v.inGroup(u, id, 0) }
 
-// allowed decides a permission; a guest never has one whose setting may not be "everyone". Full membership counts from
-// the last time the realm was told the time (clock), which every turn does.
+// allowed decides a permission; a guest never has one whose setting may not be "everyone".
 func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
 	if u == nil || u.IsGuest() && !everyoneOK {
 		return false
@@ -198,13 +183,13 @@ func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
 
 func (r *Realm) inValue(u *User, v GroupValue) bool {
 	if v.Group != 0 {
-		return r.inGroup(u, v.Group, r.by.clock, 0)
+		return r.inGroup(u, v.Group, 0)
 	}
 	if slices.Contains(v.Members, u.ID) {
 		return true
 	}
 	for _, s := range v.Subgroups {
-		if r.inGroup(u, s, r.by.clock, 0) {
+		if r.inGroup(u, s, 0) {
 			return true
 		}
 	}

@@ -72,7 +72,7 @@ func (t *Turn) reach(f *MessageSent, has func(UserID) bool) {
 }
 
 func (t *Turn) inSome(u *User, groups []GroupID) bool {
-	return slices.ContainsFunc(groups, func(g GroupID) bool { return t.inGroup(u, g, t.Now, 0) })
+	return slices.ContainsFunc(groups, func(g GroupID) bool { return t.inGroup(u, g, 0) })
 }
 
 func ascending[T ~int64](ids []T) []T {

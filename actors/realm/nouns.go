@@ -193,7 +193,7 @@ func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 		unpushDue,
 
 		// people
-		purgesDue,
+		fullDue, purgesDue,
 
 		// channels; last, since its jobs can wait
 		leavingDue,

@@ -36,6 +36,7 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 		if t.OrgSetting(v.Name) != v.Value {
 			f := &OrganizationChanged{Setting: v.Name, Value: v.Value}
 			if v.Name == "waiting_period_threshold" {
+				f.At = t.Now
 				f.Full, f.Waits = t.fullBy(v.Value.(int64))
 			}
 			facts = append(facts, f)
@@ -72,6 +73,10 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 		facts = append(facts, f)
 	}
 	for _, f := range facts {
+		if o := f.(*OrganizationChanged); len(o.Full)+len(o.Waits) > 0 {
+			t.keepSight(func() { t.Record(f) })
+			continue
+		}
 		t.Record(f)
 	}
 	return Done{}, nil
@@ -138,7 +143,8 @@ type OrganizationChanged struct {
 	Group   *GroupValue
 	HTML    string   // of the description
 	Full    []UserID // with waiting_period_threshold: who is listed as a full member by it,
-	Waits   []UserID // and who is not any more
+	Waits   []UserID // and who is not any more,
+	At      int64    // and when; 0 in older journals
 }
 
 func (f *OrganizationChanged) apply(r *Realm) {
@@ -154,6 +160,7 @@ func (f *OrganizationChanged) apply(r *Realm) {
 	default:
 		o.Settings[f.Setting] = plain(f.Value)
 	}
+	o.FullAt = max(o.FullAt, f.At)
 }
 
 func (f *OrganizationChanged) tell(r *Realm) []Notice {
@@ -168,18 +175,4 @@ func (f *OrganizationChanged) tell(r *Realm) []Notice {
 	return out
 }
 
-// fullBy is who a waiting period of so many days makes a full member, and who is none any more by it.
-func (t *Turn) fullBy(days int64) (full, waits []UserID) {
-	for _, u := range t.activeUsers() {
-		is, will := t.listedFull(u, t.Now), t.Now-u.Joined >= days*day
-		switch {
-		case u.Role != Member || is == will:
-		case will:
-			full = append(full, u.ID)
-		default:
-			waits = append(waits, u.ID)
-		}
-	}
-	return full, waits
-}
 func (*OrganizationChanged) EventType() string { return "realm" }

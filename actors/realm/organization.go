@@ -26,6 +26,7 @@ type Organization struct {
 	NightLogoVersion                        int
 	IconSource, LogoSource, NightLogoSource string
 	IconFile, LogoFile, NightLogoFile       string // names of uploaded pictures
+	FullAt                                  int64  // accounts are full members by their age at this time; 0: the clock counts
 }
 
 // The system bots every organization has from its first fact on.

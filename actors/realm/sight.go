@@ -212,15 +212,23 @@ type LogIn struct{ User UserID }
 
 func (c LogIn) Decide(t *Turn) (Done, error) {
 	if u := t.Find(c.User); u != nil && !u.LoggedIn {
-		t.Record(&UserLoggedIn{u.ID, t.Now})
+		then := *u
+		then.Joined = t.Now
+		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: u.Active && t.listedFull(u) && !t.listedFull(&then)}
+		if f.Waits {
+			t.keepSight(func() { t.Record(f) })
+		} else {
+			t.Record(f)
+		}
 	}
 	return Done{}, nil
 }
 
 // UserLoggedIn says that somebody used an account that others had made for him: he joined now.
 type UserLoggedIn struct {
-	ID UserID
-	At int64
+	ID    UserID
+	At    int64
+	Waits bool // is no full member any more: his waiting period begins now
 }
 
 func (f *UserLoggedIn) apply(r *Realm) {
@@ -228,11 +236,14 @@ func (f *UserLoggedIn) apply(r *Realm) {
 	u.LoggedIn, u.Joined = true, f.At
 }
 
-func (f *UserLoggedIn) tell(r *Realm) []Notice {
+func (f *UserLoggedIn) tell(r *Realm) (out []Notice) {
 	if to := r.whoSee(r.users.must(f.ID)); len(to) > 0 {
-		return []Notice{{To: to, Event: f}}
+		out = append(out, Notice{To: to, Event: f})
 	}
-	return nil
+	if to := r.everyone(); f.Waits && len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Users: []UserID{f.ID}}})
+	}
+	return out
 }
 
 func (*UserLoggedIn) EventType() string { return "realm_user" }

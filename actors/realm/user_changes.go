@@ -125,7 +125,7 @@ func (t *Turn) roleChange(u *User, to Role) *UserChanged {
 	f := &UserChanged{ID: u.ID, Role: &to, OldRole: u.Role}
 	then := *u
 	then.Role = to
-	f.WasFull, f.IsFull = t.listedFull(u, t.Now), t.listedFull(&then, t.Now)
+	f.WasFull, f.IsFull = t.listedFull(u), t.listedFull(&then)
 	t.EachChannel(func(c *Channel) {
 		before, after := t.hasMetadata(u, c), t.hasMetadata(&then, c)
 		if before && !after {
@@ -257,7 +257,7 @@ func (t *Turn) deactivate(u *User) {
 	}
 	t.revokeInvitesOf(u.ID)
 	t.forgetDevices(u.ID)
-	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u, t.Now)})
+	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u)})
 	t.reshow(u.ID)
 }
 
@@ -373,7 +373,7 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u, t.Now)})
+	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u)})
 	t.reshow(u.ID)
 	return Done{}, nil
 }

@@ -39,9 +39,9 @@ type groupList struct {
 }
 
 type groupListKey struct {
-	users, groups   uint64
-	waiting, second int64 // accounts grow into full members by themselves
-	deactivated     bool
+	users, groups uint64
+	waiting, full int64 // who is a full member by his account's age
+	deactivated   bool
 }
 
 func (r *Realm) watchVersions() {
@@ -120,11 +120,11 @@ func (r *Realm) chunk(i int) (out []*User) {
 	return out
 }
 
-// GroupFaces is the list of user groups as encode makes it, kept until an account or a group changes, and not longer than a second where accounts grow into full members by themselves.
+// GroupFaces is the list of user groups as encode makes it, kept until an account or a group changes, or waiting periods end.
 func (r *Realm) GroupFaces(deactivated bool, encode func() []byte) []byte {
 	k := groupListKey{users: r.kept.users, groups: r.kept.groups, deactivated: deactivated}
 	if k.waiting = r.OrgInt("waiting_period_threshold"); k.waiting > 0 {
-		k.second = r.by.clock
+		k.full = r.fullAt()
 	}
 	at := -1
 	for i := range r.kept.lists {

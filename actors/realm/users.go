@@ -310,7 +310,7 @@ func (f *UserJoined) tell(r *Realm) []Notice {
 	out := r.introduce(u, r.everyone())
 	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: true, Users: []UserID{u.ID}}})
-		if r.listedFull(u, u.Joined) {
+		if r.listedFull(u) {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: []UserID{u.ID}}})
 		}
 	}

@@ -99,8 +99,8 @@ func newStage(t *testing.T, l *book) *stage {
 	add("bot", realm.Member, realm.GenericBot, member.id)
 	add("gone", realm.Member, 0, 0)
 	s.by["webhook bot"] = s.join(ours, ourHost, "webhook bot", realm.Member, realm.IncomingWebhook, member.id)
-	s.must(s.keeper, "PATCH", "/realm", "waiting_period_threshold", 3, "enable_spectator_access", true)
 	s.now.Add(10 * day)
+	s.must(s.keeper, "PATCH", "/realm", "waiting_period_threshold", 3, "enable_spectator_access", true)
 	add("newcomer", realm.Member, 0, 0)
 	for _, g := range things(s.must(s.keeper, "GET", "/user_groups").body["user_groups"]) {
 		s.groups[g["name"].(string)] = num(g["id"])
