@@ -232,6 +232,14 @@ func (f *fake) unsubscribe(me *fakeUser, v url.Values) obj1 {
 			delete(c.Subs, me.ID)
 			if f.fault != "silent" {
 				f.tell(me.ID, obj1{"type": "subscription", "op": "remove", "subscriptions": []obj1{{"stream_id": c.ID, "name": c.Name}}})
+				var left []int64 // what lies in channels one is not in is read
+				for _, m := range f.messages {
+					if m.Channel == c && me.unread[m.ID] {
+						delete(me.unread, m.ID)
+						left = append(left, m.ID)
+					}
+				}
+				f.tell(me.ID, obj1{"type": "update_message_flags", "op": "add", "flag": "read", "messages": left})
 			}
 		}
 	}
@@ -247,7 +255,21 @@ func (f *fake) register(me *fakeUser, v url.Values) obj1 {
 		users = append(users, obj1{"user_id": u.ID, "full_name": u.Name, "email": u.Email})
 	}
 	return obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users, "starred_messages": sortedKeys(me.starred),
-		"unread_msgs": obj1{"streams": []obj1{{"unread_message_ids": sortedKeys(me.unread)}}}}
+		"unread_msgs": f.unreadOf(me)}
+}
+
+func (f *fake) unreadOf(me *fakeUser) obj1 {
+	streams, pms := []obj1{}, []obj1{}
+	for _, m := range f.messages {
+		switch {
+		case !me.unread[m.ID]:
+		case m.Channel != nil:
+			streams = append(streams, obj1{"stream_id": m.Channel.ID, "topic": m.Topic, "unread_message_ids": []int64{m.ID}})
+		default:
+			pms = append(pms, obj1{"unread_message_ids": []int64{m.ID}})
+		}
+	}
+	return obj1{"streams": streams, "pms": pms}
 }
 
 // tell puts an event into every queue of a user.
@@ -332,7 +354,7 @@ func (f *fake) event(m *fakeMessage) obj1 {
 func (f *fake) render(m *fakeMessage) obj1 {
 	o := obj1{"id": m.ID, "sender_id": m.Sender, "content": "<p>" + m.Content + "</p>", "subject": m.Topic}
 	if m.Channel != nil {
-		o["stream_id"] = m.Channel.ID
+		o["type"], o["stream_id"] = "stream", m.Channel.ID
 	}
 	rs := []obj1{}
 	for _, k := range list(m.reactions) {
@@ -401,7 +423,16 @@ func (f *fake) flags(me *fakeUser, v url.Values) obj1 {
 			return nil
 		}
 	}
-	f.tell(me.ID, obj1{"type": "update_message_flags", "op": v.Get("op"), "flag": v.Get("flag"), "messages": ids})
+	details := obj1{}
+	for _, m := range f.messages {
+		if o := (obj1{"type": "private"}); slices.Contains(ids, m.ID) {
+			if m.Channel != nil {
+				o = obj1{"type": "stream", "stream_id": m.Channel.ID, "topic": m.Topic}
+			}
+			details[strconv.FormatInt(m.ID, 10)] = o
+		}
+	}
+	f.tell(me.ID, obj1{"type": "update_message_flags", "op": v.Get("op"), "flag": v.Get("flag"), "messages": ids, "message_details": details})
 	return nil
 }
 
