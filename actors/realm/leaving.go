@@ -1,12 +1,14 @@
 package realm
 
 // When people leave a channel, or it is archived, its messages count as read for them: not at once, since they can be
-// many, but in steps of the server's own. A job is what remains to be done.
+// many, but in steps of the server's own. Clients count them as read at once, so those of before are read also for who
+// comes back in between. A job is what remains to be done.
 
 // Leaving is the row of one job.
 type Leaving struct {
 	Channel ChannelID
 	Users   Set
+	Last    MessageID // newest message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
 }
 
 // leavingStep is how many users one turn looks at: each costs a few set operations, so a step stays below 5 ms.
@@ -18,7 +20,7 @@ func (r *Realm) leave(job int64, c ChannelID, users Set) {
 		return
 	}
 	r.usedID("leaving", job)
-	r.nouns.leaving.put(job, &Leaving{Channel: c, Users: users})
+	r.nouns.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
 }
 
 // leavingDue does a step of the oldest job.
@@ -39,10 +41,15 @@ func (t *Turn) stepLeaving(job int64) {
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
-		if c.Archived || !t.Realm.Subscribed(u, l.Channel) {
-			if unread := Both(t.unreadOf(u), t.by.channel[l.Channel].ids); !unread.Empty() {
-				f.Readers, f.Read = append(f.Readers, u), append(f.Read, unread)
-			}
+		if l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) {
+			return len(f.Users) < leavingStep
+		}
+		unread := Both(t.unreadOf(u), t.by.channel[l.Channel].ids)
+		if l.Last != 0 {
+			unread = unread.Between(0, int64(l.Last))
+		}
+		if !unread.Empty() {
+			f.Readers, f.Read = append(f.Readers, u), append(f.Read, unread)
 		}
 		return len(f.Users) < leavingStep
 	})
