@@ -24,6 +24,9 @@ type getEventsForm struct {
 
 // Check words the missing ones as the protocol does here: without var_name.
 func (f *getEventsForm) Check() *form.Error {
+	if !f.Queue.Set && f.DontBlock {
+		return nil // a new queue
+	}
 	if !f.Queue.Set {
 		return form.Bad("Missing 'queue_id' argument")
 	}
@@ -34,6 +37,9 @@ func (f *getEventsForm) Check() *form.Error {
 }
 
 func getEvents(c *Call, f getEventsForm) (Answer, error) {
+	if !f.Queue.Set {
+		return openQueue(c)
+	}
 	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
 	// The request is compared, not its content: gone must name the poll it was made for.
 	house := c.House
@@ -46,6 +52,31 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	p.Reply = w
 	house.Poll(p)
 	return nil, errParked
+}
+
+var openQueueForm = form.Of[queueForm]()
+
+// openQueue opens a queue for a client that asks for events without one, and tells it nothing of the state: programs did
+// so before there were registrations. Such a program knows of no pictures it is to find by itself, unless it says so.
+func openQueue(c *Call) (Answer, error) {
+	var f queueForm
+	if err := openQueueForm.Decode(c.Params, &f); err != nil {
+		return nil, err
+	}
+	known := openQueueForm.Ignored(c.Params)
+	c.ignored = slices.DeleteFunc(c.ignored, func(name string) bool { return !slices.Contains(known, name) })
+	if !f.Gravatar.Set {
+		f.Gravatar = form.Opt[bool]{Set: true}
+	}
+	q, err := f.queue(c)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Play(c, realm.Register{Queue: q, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"queue_id": r.Queue.ID, "events": []any{}}, nil
 }
 
 // waiting gives each poll an identity of its own.

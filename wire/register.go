@@ -14,13 +14,18 @@ var registerEndpoints = []Endpoint{
 }
 
 type registerForm struct {
+	queueForm
+	HistoryDays int64              `form:"presence_history_limit_days,default=14,min=0"`
+	FetchTypes  form.Opt[[]string] `form:"fetch_event_types,maxitems=1000"`
+}
+
+// queueForm is what a queue is to hold.
+type queueForm struct {
 	Markdown    bool                    `form:"apply_markdown"`
 	Gravatar    form.Opt[bool]          `form:"client_extavatar,alias=client_gravatar"`
 	Subscribers form.IncludeSubscribers `form:"include_subscribers"`
 	Slim        bool                    `form:"slim_presence"`
-	HistoryDays int64                   `form:"presence_history_limit_days,default=14,min=0"`
 	EventTypes  form.Opt[[]string]      `form:"event_types,maxitems=1000"`
-	FetchTypes  form.Opt[[]string]      `form:"fetch_event_types,maxitems=1000"`
 	AllPublic   form.Opt[bool]          `form:"all_public_streams"`
 	Caps        *capsForm               `form:"client_capabilities"`
 	Narrow      form.Narrow             `form:"narrow"`
@@ -114,7 +119,7 @@ func (s *state) build() {
 }
 
 // queue is the registration a form asks for.
-func (f *registerForm) queue(c *Call) (realm.Queue, error) {
+func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
 	if c.Account == nil {
 		if f.Gravatar.Value {

@@ -88,6 +88,27 @@ func TestFinePrint(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a queue without a registration", func(t *testing.T) {
+		a := k.must("ann", "GET events", "dont_block", true, "event_types", []string{"drafts", "message"}, "apply_markdown", true, "client_gravatar", false, "nonsense", 1)
+		if events, _ := a["events"].([]any); a["queue_id"] == nil || events == nil || len(events) > 0 || fmt.Sprint(a["ignored_parameters_unsupported"]) != "[nonsense]" {
+			t.Fatalf("the answer is %v", a)
+		}
+		k.must("ann", "POST saved_snippets", "title", "not", "content", "asked for")
+		k.must("ann", "POST drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int{1}, "topic": "t", "content": "tea"}})
+		k.must("bo", "POST messages", "type", "direct", "to", []any{k.ids["ann"]}, "content", "**tea**")
+		var told []any
+		for len(told) < 2 { // what is not acknowledged comes again
+			told = k.must("ann", "GET events", "queue_id", a["queue_id"], "last_event_id", -1)["events"].([]any)
+		}
+		m := told[1].(map[string]any)
+		if told[0].(map[string]any)["type"] != "drafts" || dig(m, "message", "content") != "<p><strong>tea</strong></p>" || dig(m, "message", "avatar_url") == nil {
+			t.Errorf("told %v", told)
+		}
+		k.refused("ann", "GET events", "BAD_REQUEST", "Missing 'queue_id' argument", "dont_block", false)
+		k.refused("ann", "GET events", "BAD_REQUEST", "event_types is not a list", "dont_block", true, "event_types", "1")
+		k.refused("ann", "GET events", "BAD_REQUEST", "Operator near not supported.", "dont_block", true, "narrow", []any{[]any{"near", "1"}})
+		k.refused("ann", "GET events", "BAD_REQUEST", "Missing 'last_event_id' argument", "dont_block", true, "queue_id", a["queue_id"])
+	})
 	t.Run("where to log in", func(t *testing.T) {
 		for path, want := range map[string]string{"/api/v1/users/me": "Basic", "/json/users/me": "Session"} {
 			r, err := http.Get(k.at + path)
