@@ -365,8 +365,35 @@ func matrixOfOffices(t *testing.T, l *book) {
 			s.cell(s.call(p, o.method, path, o.params(s, n)...).msg(), want, "%s: %s %s", p.name, o.method, o.path)
 		}
 	}
+	s.inFull()
 	s.doubles()
 	s.summary()
+}
+
+// inFull asks what needs something else done first, so that whoever may is not refused.
+func (s *stage) inFull() {
+	s.must(s.keeper, "POST", "/users/me/presence", "status", "active", "slim_presence", true)
+	if _, err := do(s.house, ours, realm.Caller{System: true, Client: "Internal"}, realm.Grant{User: realm.UserID(s.keeper.id), CreateUsers: true}); err != nil {
+		s.Fatal(err)
+	}
+	m := s.must(s.keeper, "POST", "/messages", "type", "channel", "to", s.harbour(), "topic", "poll", "content", "/poll Tea?\nYes").int("id")
+	for _, p := range s.people {
+		if p.name == "gone" {
+			continue
+		}
+		reactions := fmt.Sprintf("/messages/%d/reactions", m)
+		s.cell(s.call(p, "POST", reactions, "emoji_name", "wave").msg(), "", "%s: reacts", p.name)
+		s.cell(s.call(p, "DELETE", reactions, "emoji_name", "wave").msg(), "", "%s: takes a reaction back", p.name)
+		s.cell(s.call(p, "POST", "/submessage", "message_id", m, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`).msg(), "", "%s: votes", p.name)
+		s.cell(s.call(p, "GET", fmt.Sprintf("/users/%d/presence", s.keeper.id)).msg(), "", "%s: asks who is present", p.name)
+		for path, params := range map[string]pairs{"/users/me/apns_device_token": {"token", "aa", "appid", "x"}, "/users/me/android_gcm_reg_id": {"token", "g"}} {
+			s.cell(s.call(p, "POST", path, params...).msg(), humans(p), "%s: adds a token", p.name)
+			s.cell(s.call(p, "DELETE", path, params[:2]...).msg(), humans(p), "%s: removes a token", p.name)
+		}
+	}
+	const password = "a good long one"
+	s.cell(s.call(s.keeper, "POST", "/users", "email", "made@a.example", "password", password, "full_name", "Made").msg(), "", "%s: makes an account", "keeper")
+	s.cell(s.call(s.by["visitor"], "POST", "/fetch_api_key", "username", "made@a.example", "password", password).msg(), "", "%s: logs in", "visitor")
 }
 
 // doubles are asked what ends their account or their key; a double is somebody who may what the original may.
