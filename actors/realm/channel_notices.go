@@ -100,9 +100,9 @@ func (t *Turn) announceNew(channels []*Channel) {
 }
 
 // tellSubscribed writes to people whom the caller subscribed to channels that were there already.
-func (t *Turn) tellSubscribed(joined map[UserID][]*Channel, order []UserID) {
-	for _, id := range order {
-		u := t.Find(id)
+func (t *Turn) tellSubscribed(joined map[UserID][]*Channel, order []*User) {
+	for _, u := range order {
+		id := u.ID
 		if len(joined[id]) == 0 || u.IsBot() || id == t.User {
 			continue
 		}

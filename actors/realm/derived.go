@@ -40,6 +40,9 @@ func (r *Realm) Derived() map[string]any {
 	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots} {
 		set(name, s)
 	}
+	for u, l := range r.subs.rows {
+		out[fmt.Sprintf("colours of %d", u)] = l.Used
+	}
 	out["resolved"] = slices.Sorted(slices.Values(r.by.resolved))
 	out["invitations"], out["devices"] = r.nouns.inviteOf, r.nouns.devicesOf
 	out["waiting errands"], out["calls waiting"] = r.nouns.waiting.kinds, r.nouns.waiting.bots

@@ -276,6 +276,7 @@ func (r *Realm) index() {
 		r.by.addChannel(c)
 	}
 	for u, l := range r.subs.rows {
+		l.indexColors()
 		for _, s := range l.List {
 			if s.Active {
 				r.by.channel[s.Channel].subscribers.Add(int64(u))

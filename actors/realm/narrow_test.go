@@ -82,9 +82,13 @@ func (w *world) step() {
 	u := w.user()
 	switch w.Intn(24) {
 	case 0, 13:
-		c := w.channel().ID
+		c, joining := w.channel().ID, ascending([]UserID{u, w.user()})
 		w.turn(func(t *Turn) error {
-			if f := t.planJoin(t.chans.must(c), []UserID{u, w.user()}, "", map[UserID][]string{}); f != nil {
+			var users []*User
+			for _, id := range joining {
+				users = append(users, t.Find(id))
+			}
+			if f := t.planJoin(t.chans.must(c), users, "", map[UserID]uint64{}); f != nil {
 				t.Record(f)
 			}
 			return nil

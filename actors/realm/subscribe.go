@@ -73,7 +73,7 @@ type join struct {
 // joining is a Subscribe being checked.
 type joining struct {
 	me     *User
-	users  []UserID
+	users  []*User
 	others bool // somebody else than the caller is meant
 	joins  []join
 	denied []string
@@ -100,13 +100,13 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 		ch := x.existing
 		f := facts[ch.ID]
 		for _, u := range j.users {
-			if f == nil || !contains(f.Users, u) {
-				a.Already[u] = append(a.Already[u], ch.Name)
+			if f == nil || !contains(f.Users, u.ID) {
+				a.Already[u.ID] = append(a.Already[u.ID], ch.Name)
 				continue
 			}
-			a.Subscribed[u] = append(a.Subscribed[u], ch.Name)
+			a.Subscribed[u.ID] = append(a.Subscribed[u.ID], ch.Name)
 			if x.plan == nil && c.Notify {
-				invited[u] = append(invited[u], ch)
+				invited[u.ID] = append(invited[u.ID], ch)
 			}
 		}
 	}
@@ -133,9 +133,9 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 // planJoins is what will be recorded of each channel. Colours are given out by ascending channel.
 func (t *Turn) planJoins(j *joining) map[ChannelID]*Subscribed {
 	facts := map[ChannelID]*Subscribed{}
-	var used map[UserID][]string
+	var used map[UserID]uint64
 	if len(j.joins) > 1 {
-		used = map[UserID][]string{}
+		used = map[UserID]uint64{}
 	}
 	for _, x := range byID(j.joins) {
 		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
@@ -152,8 +152,8 @@ func byID(joins []join) []join {
 }
 
 // check refuses, or says what to record.
-func (c Subscribe) check(t *Turn) (*joining, error) {
-	j := &joining{me: t.Me(), denied: []string{}}
+func (c Subscribe) check(t *Turn) (j *joining, err error) {
+	j = &joining{me: t.Me(), denied: []string{}}
 	if j.me == nil {
 		return nil, errMember()
 	}
@@ -163,12 +163,11 @@ func (c Subscribe) check(t *Turn) (*joining, error) {
 	if len(c.Channels) > maxJoining {
 		return nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
 	}
-	users, err := t.principals(c.Principals)
+	j.users, err = t.principals(c.Principals)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range users {
-		j.users = append(j.users, u.ID)
+	for _, u := range j.users {
 		j.others = j.others || u.ID != j.me.ID
 	}
 	for _, x := range c.Channels {

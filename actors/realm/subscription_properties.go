@@ -96,10 +96,11 @@ type SubscriptionSet struct {
 func (*SubscriptionSet) EventType() string { return "subscription" }
 
 func (f *SubscriptionSet) apply(r *Realm) {
-	s := r.subs.change(f.User).find(f.Channel)
+	l := r.subs.change(f.User)
+	s := l.find(f.Channel)
 	switch f.Property {
 	case "color":
-		s.Color = f.Color
+		l.paint(s, f.Color)
 	case "is_muted":
 		s.Muted = f.Value
 	case "pin_to_top":

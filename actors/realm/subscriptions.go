@@ -1,13 +1,17 @@
 package realm
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
 )
 
 // Subscriptions is the row of everything one user is, or was, subscribed to, by ascending channel.
-type Subscriptions struct{ List []Subscription }
+type Subscriptions struct {
+	List []Subscription
+	Used uint64 `msgpack:"-"` // the colours of the palette in List, a bit each
+}
 
 // Subscription is one user's relation to one channel; it stays when the user leaves.
 type Subscription struct {
@@ -47,6 +51,9 @@ func (l *Subscriptions) find(c ChannelID) *Subscription {
 // asked more than anything else.
 func (l *Subscriptions) place(c ChannelID) (int, bool) {
 	lo, hi := 0, len(l.List)
+	if hi > 0 && l.List[hi-1].Channel < c {
+		return hi, false // a new channel is the last one of everybody
+	}
 	for lo < hi {
 		if mid := (lo + hi) / 2; l.List[mid].Channel < c {
 			lo = mid + 1
@@ -100,27 +107,40 @@ var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b
 
 // colorFor is the colour a new subscription gets: the user's old one for the channel, or the first palette entry the
 // user has not used, the ones just planned included, and when all are used the one the channel's recipient id is at.
-func (r *Realm) colorFor(u UserID, c ChannelID, planned []string) string {
-	l := r.subs.find(u)
-	if s := l.find(c); s != nil && s.Color != "" {
+func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
+	if s := l.find(c.ID); s != nil && s.Color != "" {
 		return s.Color
 	}
-	var used uint64 // one bit for each entry: a set of strings for each of ten thousand users would be felt
-	for _, p := range planned {
-		used |= paletteBits[p]
-	}
 	if l != nil {
-		for i := range l.List {
-			used |= paletteBits[l.List[i].Color]
-		}
+		planned |= l.Used
 	}
-	if i := bits.TrailingZeros64(^used); i < len(Palette) {
+	if i := bits.TrailingZeros64(^planned); i < len(Palette) {
 		return Palette[i]
 	}
-	return Palette[c.Recipient()%int64(len(Palette))]
+	return Palette[c.ID.Recipient()%int64(len(Palette))]
 }
 
-// paletteBits is a bit for each colour of the palette, which has fewer than 64.
+// paint sets the colour of a subscription in the list.
+func (l *Subscriptions) paint(s *Subscription, color string) {
+	old := s.Color
+	switch s.Color = color; old {
+	case color:
+	case "":
+		l.Used |= paletteBits[color]
+	default:
+		l.indexColors() // another subscription may have the old one, too
+	}
+}
+
+func (l *Subscriptions) indexColors() {
+	l.Used = 0
+	for i := range l.List {
+		l.Used |= paletteBits[l.List[i].Color]
+	}
+}
+
+// paletteBits is a bit for each colour of the palette, which has fewer than 64. Who subscribes ten thousand users asks ten
+// thousand times which colours are used, so every list remembers it.
 var paletteBits = func() map[string]uint64 {
 	m := map[string]uint64{}
 	for i, p := range Palette {
@@ -140,10 +160,17 @@ type Subscribed struct {
 
 func (f *Subscribed) apply(r *Realm) {
 	ix := r.by.channel[f.Channel]
+	spans := make([]Span, len(f.Users)) // one piece of memory for all: most of them are somebody's first
 	for i, u := range f.Users {
-		s := r.subs.open(u).open(f.Channel)
-		s.Active, s.Color = true, f.Colors[i]
-		s.Spans = append(s.Spans, Span{From: f.From})
+		l := r.subs.open(u)
+		s := l.open(f.Channel)
+		s.Active = true
+		l.paint(s, f.Colors[i])
+		if spans[i].From = f.From; s.Spans == nil {
+			s.Spans = spans[i : i+1 : i+1]
+		} else {
+			s.Spans = append(s.Spans, spans[i])
+		}
 		ix.subscribers.Add(int64(u))
 		if r.users.must(u).Active {
 			ix.active.Add(int64(u))
@@ -325,24 +352,31 @@ func (*SubscriptionAdded) EventType() string   { return "subscription" }
 func (*SubscriptionRemoved) EventType() string { return "subscription" }
 func (*PeersChanged) EventType() string        { return "subscription" }
 
-// planJoin is the fact that users join a channel, nil if all of them are in it already. color is what they asked for, or
-// ""; used says which colours each has been given for other channels in the same turn, nil if there are none.
-func (t *Turn) planJoin(c *Channel, users []UserID, color string, used map[UserID][]string) *Subscribed {
-	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage}
-	for _, u := range ascending(slices.Clone(users)) {
-		if t.Realm.Subscribed(u, c.ID) {
+// planJoin is the fact that users, each named once, join a channel, nil if all of them are in it already. color is what they asked for, or
+// ""; used says which colours of the palette each has been given for other channels in the same turn, nil if there are none.
+func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID]uint64) *Subscribed {
+	in := t.by.channel[c.ID].subscribers
+	n := len(users)
+	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage, Users: make([]UserID, 0, n), Colors: make([]string, 0, n)}
+	byUser := func(a, b *User) int { return cmp.Compare(a.ID, b.ID) }
+	if !slices.IsSortedFunc(users, byUser) {
+		users = slices.Clone(users)
+		slices.SortFunc(users, byUser)
+	}
+	for _, u := range users {
+		if in.Has(int64(u.ID)) {
 			continue
 		}
 		col := color
 		if col == "" {
-			col = t.colorFor(u, c.ID, used[u])
+			col = t.subs.find(u.ID).colorFor(c, used[u.ID])
 		}
 		if used != nil {
-			used[u] = append(used[u], col)
+			used[u.ID] |= paletteBits[col]
 		}
-		f.Users, f.Colors = append(f.Users, u), append(f.Colors, col)
-		if !t.hasMetadata(t.users.must(u), c) {
-			f.Appears = append(f.Appears, u)
+		f.Users, f.Colors = append(f.Users, u.ID), append(f.Colors, col)
+		if !t.hasMetadata(u, c) {
+			f.Appears = append(f.Appears, u.ID)
 		}
 	}
 	if len(f.Users) == 0 {
@@ -378,10 +412,10 @@ func (t *Turn) joinChannels(u *User, ids []ChannelID) {
 	slices.Sort(ids)
 	var joined []*Channel
 	var facts []Subscribed
-	used := map[UserID][]string{}
+	used := map[UserID]uint64{}
 	for _, id := range slices.Compact(ids) {
 		if c := t.chans.find(id); c != nil && !c.Archived {
-			if f := t.planJoin(c, []UserID{u.ID}, "", used); f != nil {
+			if f := t.planJoin(c, []*User{u}, "", used); f != nil {
 				facts = append(facts, *f)
 			}
 			joined = append(joined, c)
