@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"io"
 	"strconv"
 
@@ -98,7 +99,7 @@ func setPicture(c *Call, kind, missing string, save func(io.Reader, int64) (stri
 		return nil, fileError(err, MaxAvatar>>20)
 	}
 	p, err := Play(c, realm.SetPicture{Kind: kind, File: name})
-	return pictureAnswer(c, kind, p), err
+	return pictureAnswer(c, kind, p), errors.Join(err, c.Tools.Files.Release(name, nil))
 }
 
 func dropPicture(c *Call, kind string) (Answer, error) {

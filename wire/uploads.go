@@ -42,7 +42,9 @@ var uploadEvents = []EventKind{
 	}),
 }
 
-// Limits of files, in bytes; register tells them to clients in MiB.
+// Limits of files, in bytes; register tells them to clients in MiB. Uploads are written as they come. Pictures and images of
+// emoji are read into memory: their bodies are among those the server bounds together (all_body_bytes), and as heavy
+// requests few are handled at once (heavy_requests), which is when there is a copy of them.
 const (
 	MaxUpload = 100 << 20
 	MaxAvatar = 5 << 20
@@ -62,7 +64,7 @@ type File struct {
 type Files interface {
 	// SaveUpload writes an organization's file and returns when it is on disk. The content stays at least until Release.
 	SaveUpload(id realm.ID, r io.Reader, limit int64) (SavedFile, error)
-	// Release ends what SaveUpload began; with used, which tells whether anybody has the content noted, unused content goes.
+	// Release ends what saving began; with used, which tells whether anybody has the content noted, unused content goes.
 	Release(hash string, used func() (bool, error)) error
 	// Begin notes an upload that comes in pieces; Append writes bytes that follow an offset, Finish makes it content, which
 	// note releases, and keeps note's answer; Abandon forgets it. Unfinished is one of a user's own.
@@ -74,6 +76,7 @@ type Files interface {
 	Abandon(name string) error
 	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNoThumbnail: it never will be.
 	Thumbnail(hash string, moving bool) (path string, err error)
+	// SaveAvatar and SaveLogo write a picture in the sizes it is shown in. It stays at least until Release.
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
 	// Remove deletes content unless used says otherwise, or somebody is just saving the same.
@@ -297,5 +300,6 @@ func setAvatar(c *Call, _ none) (Answer, error) {
 	if err != nil {
 		return nil, fileError(err, MaxAvatar>>20)
 	}
-	return Play(c, avatarOf{realm.SetAvatar{File: name}, c.Site})
+	a, err := Play(c, avatarOf{realm.SetAvatar{File: name}, c.Site})
+	return a, errors.Join(err, c.Tools.Files.Release(name, nil))
 }

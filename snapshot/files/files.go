@@ -32,7 +32,7 @@ type Store struct {
 	dir string
 
 	mu     sync.Mutex
-	saving map[string]int // how many are saving content of a hash: it is not to be removed under their hands
+	saving map[string]int // how many are saving content of a hash, or a picture: it is not to be removed under their hands
 
 	waiting, shown atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
 	decoders       chan struct{} // holds one for each picture being decoded
@@ -157,8 +157,9 @@ func (s *Store) pin(hash string) {
 	s.saving[hash]++
 }
 
-// Release ends what Save began: whoever saved the content has noted it, or not. In the latter case used is asked whether
-// anybody else did, and if not the content is removed.
+// Release ends what Save, SaveAvatar or SaveLogo began: whoever saved the content or picture has noted it, or not. In the
+// latter case used, if not nil, is asked whether anybody else did, and if not the content is removed; a picture waits for
+// the sweep.
 func (s *Store) Release(hash string, used func() (bool, error)) error {
 	s.mu.Lock()
 	if s.saving[hash]--; s.saving[hash] <= 0 {
@@ -237,16 +238,37 @@ func (s *Store) Remove(hash string, used func() (bool, error)) error {
 	if yes, err := used(); err != nil || yes {
 		return err
 	}
-	err := os.Remove(s.Path(hash))
+	return s.remove(hash)
+}
+
+// remove deletes content, its thumbnail first: one without the other would be nobody's. mu is held.
+func (s *Store) remove(hash string) error {
 	s.dropThumbnail(hash)
+	err := os.Remove(s.Path(hash))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// SaveAvatar scales a picture to the sizes avatars have and returns the name both files share.
+// SaveAvatar scales a picture to the sizes avatars have and returns the name both files share. Until Release they are not
+// removed.
 func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
+	return s.savePictures(r, limit, "", func(img image.Image) map[string]image.Image {
+		return map[string]image.Image{"": scale(img, avatarSize), "-medium": scale(img, mediumSize)}
+	})
+}
+
+// SaveLogo scales a picture down until it fits a logo's place, keeping its shape. Until Release it is not removed.
+func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
+	return s.savePictures(r, limit, "-logo", func(img image.Image) map[string]image.Image {
+		return map[string]image.Image{"": fit(img, logoWidth, logoHeight)}
+	})
+}
+
+// savePictures writes what shapes makes of a picture, each under the picture's name and its own ending. The picture is in
+// memory as it came, at most limit bytes, and decoded; of the latter there are maxDecoders in the process.
+func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes func(image.Image) map[string]image.Image) (name string, err error) {
 	name, data, err := readPicture(r, limit)
 	if err != nil {
 		return "", err
@@ -259,30 +281,14 @@ func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for suffix, size := range map[string]int{"": avatarSize, "-medium": mediumSize} {
-		if err := s.savePicture(name+suffix+".png", scale(img, size)); err != nil {
-			return "", err
+	name += ending
+	s.pin(name)
+	for suffix, shape := range shapes(img) {
+		if err := s.savePicture(name+suffix+".png", shape); err != nil {
+			return "", errors.Join(err, s.Release(name, nil))
 		}
 	}
 	return name, nil
-}
-
-// SaveLogo scales a picture down until it fits a logo's place, keeping its shape.
-func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
-	name, data, err := readPicture(r, limit)
-	if err != nil {
-		return "", err
-	}
-	if err := s.takeDecoder(); err != nil {
-		return "", err
-	}
-	defer s.giveDecoder()
-	img, err := decode(bytes.NewReader(data))
-	if err != nil {
-		return "", err
-	}
-	name += "-logo"
-	return name, s.savePicture(name+".png", fit(img, logoWidth, logoHeight))
 }
 
 // readPicture reads a picture and names it by its content.
