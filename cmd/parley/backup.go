@@ -105,8 +105,9 @@ func writeBackup(data string, w io.Writer) error {
 }
 
 // serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one.
-func serveBackup(store *snapshot.Store) http.HandlerFunc {
+func serveBackup(store *snapshot.Store, files *sweeper) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		defer files.Still()()
 		w.Header().Set("Content-Type", "application/x-tar")
 		if err := store.Backup(w, keptBeside...); err != nil {
 			panic(http.ErrAbortHandler)

@@ -34,6 +34,7 @@ type operator struct {
 	store     *snapshot.Store
 
 	succession *succession // nil on a stopped server
+	sweeper    *sweeper    // "
 }
 
 // order is one command of the operator.
@@ -66,7 +67,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func() error, erro
 		}
 		json.NewEncoder(w).Encode(answer)
 	})
-	mux.HandleFunc("POST /backup", serveBackup(o.store))
+	mux.HandleFunc("POST /backup", serveBackup(o.store, o.sweeper))
 	mux.HandleFunc("POST /yield", o.succession.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {

@@ -34,6 +34,7 @@ var floors = map[string][]string{
 	"wire/contract":          {"wire", "wire/*"},
 	"snapshot/codec":         {"actors/realm", "actors/presence"},
 	"snapshot/search":        {"actors/realm"},
+	"snapshot/files":         {"actors/realm"},
 	"snapshot":               {"snapshot/*", "actors/realm", "actors/presence"},
 	"bench":                  {"bench/*", "wire", "wire/*"},
 	"cmd/parley":             {"*"},

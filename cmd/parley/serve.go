@@ -157,6 +157,7 @@ func serve(args []string) error {
 		}
 	}
 	exports := newExporter(house, sites, kept, log)
+	sweeper := newSweeper(house, kept, log)
 	tools.Export = exports.add
 	tools.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
 	tools.JWTKeys = issuers
@@ -174,7 +175,7 @@ func serve(args []string) error {
 	parkConfig.OnDrain, parkConfig.Late, parkConfig.TLS = house.Drain, true, tlsConfig
 	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
 	succession.save = house.Save
-	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession}, log)
+	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession, sweeper}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -218,6 +219,7 @@ func serve(args []string) error {
 	// What a successor opens too goes first, the data directory last.
 	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
 	exports.Close()
+	sweeper.Close()
 	tools.Thumbnails.Close()
 	// While the house can still answer. What is not done by then the next process does.
 	err = errors.Join(err, patiently(outside.Close), patiently(pusher.Close), patiently(house.Close), library.Close(), store.Close(), patiently(server.Finish))

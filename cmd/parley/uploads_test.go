@@ -35,6 +35,10 @@ func (blank) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // upload sends files in one multipart body without ever holding them, and returns the answer.
 func (p *person) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
+	return p.uploadTo("user_uploads", files)
+}
+
+func (p *person) uploadTo(path string, files map[string]io.Reader) (status int, answer map[string]any, err error) {
 	body, w := io.Pipe()
 	form := multipart.NewWriter(w)
 	go func() {
@@ -53,7 +57,7 @@ func (p *person) upload(files map[string]io.Reader) (status int, answer map[stri
 		form.Close()
 		w.Close()
 	}()
-	return p.request("POST", "/api/v1/user_uploads", form.FormDataContentType(), body)
+	return p.request("POST", "/api/v1/"+path, form.FormDataContentType(), body)
 }
 
 func (p *person) request(method, path, kind string, body io.Reader) (status int, answer map[string]any, err error) {

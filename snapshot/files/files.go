@@ -32,7 +32,8 @@ type Store struct {
 	dir string
 
 	mu     sync.Mutex
-	saving map[string]int // how many are saving content of a hash, or a picture: it is not to be removed under their hands
+	saving map[string]int  // how many are saving content of a hash, or a picture: it is not to be removed under their hands
+	doomed map[string]bool // what a sweep is about to remove: who saves the same takes it out
 
 	waiting, shown atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
 	decoders       chan struct{} // holds one for each picture being decoded
@@ -155,6 +156,7 @@ func (s *Store) pin(hash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saving[hash]++
+	delete(s.doomed, hash)
 }
 
 // Release ends what Save, SaveAvatar or SaveLogo began: whoever saved the content or picture has noted it, or not. In the

@@ -1,0 +1,175 @@
+package files
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// sweepStage is a store whose files are all named, or not, by what the test says.
+type sweepStage struct {
+	*Store
+	t     *testing.T
+	named []string
+	asked func(names []string) // while rows are asked
+}
+
+func (s *sweepStage) sweep(before time.Time) int {
+	s.t.Helper()
+	n, err := s.Sweep(before, func(_ string, names []string) ([]string, error) {
+		if s.asked != nil {
+			s.asked(names)
+		}
+		return s.named, nil
+	}, func() bool { return true })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *sweepStage) save(text string) string {
+	s.t.Helper()
+	x, err := s.Save("1", strings.NewReader(text), 100)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return x.Hash
+}
+
+func (s *sweepStage) there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestFilesOfADeadProcessGo: what lies there is what a process leaves that dies between file and row.
+func TestFilesOfADeadProcessGo(t *testing.T) {
+	dir := t.TempDir()
+	dead, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sweepStage{Store: dead, t: t}
+	orphan, named := s.save("orphan"), s.save("named")
+	avatar, err := s.SaveAvatar(bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logo, err := s.SaveLogo(bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"old", "kept"} {
+		f, err := s.NewExport(name + ".jsonl.gz")
+		if err == nil {
+			err = errors.Join(f.Commit(), f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mine := filepath.Join(dir, "pictures", "notes.txt")
+	if err := os.WriteFile(mine, []byte("an operator's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.named = []string{"kept"} // an export's row is there before its file
+	if n := s.sweep(time.Now().Add(time.Hour)); n != 1 {
+		t.Errorf("%d files went, of an old export one, while content and pictures were being saved", n)
+	}
+
+	alive, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = &sweepStage{Store: alive, t: t, named: []string{named, logo, "kept"}}
+	if n := s.sweep(time.Now().Add(-time.Hour)); n != 0 {
+		t.Errorf("%d files went that were not old", n)
+	}
+	if n := s.sweep(time.Now().Add(time.Hour)); n != 3 {
+		t.Errorf("%d files went, of content one, of an avatar two", n)
+	}
+	for path, want := range map[string]bool{s.Path(orphan): false, s.Path(named): true, s.Picture(avatar + ".png"): false, s.Picture(avatar + "-medium.png"): false,
+		s.Picture(logo + ".png"): true, s.Export("kept.jsonl.gz"): true, mine: true} {
+		if s.there(path) != want {
+			t.Errorf("%s is there: %v", path, !want)
+		}
+	}
+}
+
+func TestSweepSparesWhatIsSavedMeanwhile(t *testing.T) {
+	store, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sweepStage{Store: store, t: t}
+	content, later := s.save("the same"), time.Now().Add(time.Hour)
+	if n := s.sweep(later); n != 0 {
+		t.Error("content went under an upload's hands")
+	}
+	if err := s.Release(content, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.asked = func(names []string) {
+		if !slices.Contains(names, content) {
+			t.Error("nobody asked for it")
+		}
+		if s.save("the same") != content { // and noted, behind the back of who was asked
+			t.Error("it has another name")
+		}
+		if err := s.Release(content, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := s.sweep(later); n != 0 || !s.there(s.Path(content)) {
+		t.Error("content went that was saved while rows were asked")
+	}
+	s.asked = nil
+	if n := s.sweep(later); n != 1 || s.there(s.Path(content)) {
+		t.Error("it stays for ever")
+	}
+}
+
+func TestSweepGoesInSteps(t *testing.T) {
+	store, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = sweepStep + sweepStep/2
+	for i := range many {
+		if err := os.WriteFile(store.Export(strconv.Itoa(i)+".jsonl.gz"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() int {
+		list, err := os.ReadDir(filepath.Join(store.dir, "exports"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	later := time.Now().Add(time.Hour)
+	bad := errors.New("no answer")
+	if _, err := store.Sweep(later, func(string, []string) ([]string, error) { return nil, bad }, func() bool { return true }); !errors.Is(err, bad) || left() != many {
+		t.Errorf("files went though nobody knows whether they are named: %v", err)
+	}
+	none := func(kind string, names []string) ([]string, error) {
+		if kind != realm.ArchiveFile || len(names) > sweepStep {
+			t.Errorf("%d names of %s were asked for at once", len(names), kind)
+		}
+		return nil, nil
+	}
+	if n, err := store.Sweep(later, none, func() bool { return left() > many-sweepStep }); err != nil || n != sweepStep || left() != many-n {
+		t.Errorf("a sweep that was to end after a step: %d %v", n, err)
+	}
+	if n, err := store.Sweep(later, none, func() bool { return true }); err != nil || n != many-sweepStep || left() != 0 {
+		t.Errorf("the next finds the rest: %d %v", n, err)
+	}
+}
