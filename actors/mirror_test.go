@@ -222,6 +222,9 @@ func (s *scene) found() {
 		p["name"], p["subscribers"] = []string{"one", "two", "three"}[i], people[:3+i]
 		s.must(owner, "POST /channels/create", p)
 	}
+	if s.grows() {
+		s.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
+	}
 	if s.seed%3 == 0 { // guests may know only whom they meet
 		s.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
 	}
@@ -335,6 +338,11 @@ func (s *scene) register(c *sceneClient) {
 	}
 	c.mirror = twin.New(c.kind)
 	status, body := s.request(c.user, "POST /register", c.params, "")
+	if status == 400 && c.kind.AllPublic { // a guest by now
+		delete(c.params, "all_public_streams")
+		s.register(c)
+		return
+	}
 	o, err := decodeObject(status, body)
 	if err == nil {
 		err = c.mirror.Start(body)
@@ -362,6 +370,8 @@ func (s *scene) step() {
 		s.poll(s.clients[s.random.IntN(len(s.clients))])
 	case p < 96:
 		s.pass(int64(1 + s.random.IntN(90)))
+	case p < 97 && s.grows():
+		s.pass(86400)
 	case p < 97:
 		s.pass(int64(snapshotAge/time.Second) + 10)
 	case p < 98:
@@ -370,6 +380,9 @@ func (s *scene) step() {
 		s.compareClient(s.clients[s.random.IntN(len(s.clients))])
 	}
 }
+
+// grows: days go by in this story, and new accounts become full members.
+func (s *scene) grows() bool { return s.seed%5 == 0 }
 
 func (s *scene) pass(seconds int64) {
 	s.wall += seconds
