@@ -51,9 +51,10 @@ type Outside interface {
 }
 
 // Outside has errands done from now on, those of missed messages among them; pushes says that there is a service that
-// notifies phones.
-func (h *House) Outside(o Outside, pushes bool) {
+// notifies phones, bouncer that it passes notifications on for us.
+func (h *House) Outside(o Outside, pushes, bouncer bool) {
 	h.pushes.Store(pushes)
+	h.bouncer.Store(bouncer)
 	h.mails.Store(true)
 	h.outside.Store(&o)
 }
@@ -104,6 +105,7 @@ type House struct {
 	Renderer wire.Renderer
 	outside  atomic.Pointer[Outside]
 	pushes   atomic.Bool
+	bouncer  atomic.Bool
 	mails    atomic.Bool
 	refusals sync.Map // code -> *atomic.Int64
 }
@@ -453,6 +455,7 @@ func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: h.stage.token, UUID: h.stage.uuid, Hash: HashKey,
 		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
 		Pushes:    h.pushes.Load(),
+		Bouncer:   h.bouncer.Load(),
 		Mails:     h.mails.Load(),
 		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
 		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },

@@ -293,7 +293,7 @@ func (a *realmActor) turn(m *ask) (p pending) {
 		a.moment = a.h.moment(a.handle)
 	}
 	moment := a.moment
-	moment.Now, moment.Pushes = a.h.now().Unix(), a.h.pushes.Load()
+	moment.Now, moment.Pushes, moment.Bouncer = a.h.now().Unix(), a.h.pushes.Load(), a.h.bouncer.Load()
 	a.r.Clock(moment.Now)
 	v, facts, told, err := realm.Play(a.r, m.caller, moment, decide)
 	p.answer, p.told = answer{v, err}, told

@@ -43,9 +43,9 @@ type Pusher interface {
 	// Send notifies devices of one thing. What has failed for now is left over, to be tried again; gone is what its service
 	// does not know any more.
 	Send(PushNotice) (left PushNotice, gone PushGone, err error)
-	// Register hands an encrypted token to the service that passes notifications on for us. done is called once, from
-	// anywhere, with a code of the protocol if the service refused the token, or "".
-	Register(r PushRegistration, done func(code string)) error
+	// Register tells the service that passes notifications on for us of a device. code is the protocol's if the service
+	// refused, or ""; the error says that it could not be asked. It is ErrNoPush if there is no such service.
+	Register(PushRegistration) (code string, err error)
 }
 
 // PushNote is what devices are told of where a notification comes from.
@@ -62,8 +62,12 @@ type PushGone struct {
 	Devices []realm.Device
 }
 
-// PushRegistration is a device's token, readable only for the service that uses it.
-type PushRegistration struct{ RealmUUID, TokenID, Encrypted, PublicKey string }
+// PushRegistration is what that service is to hear.
+type PushRegistration struct {
+	realm.Registration
+	RealmUUID string
+	User      realm.UserID
+}
 
 // The errors of a Pusher that are the caller's.
 var (
@@ -305,23 +309,10 @@ func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
 		cmd.Key, _ = base64.StdEncoding.DecodeString(f.Key.Value)
 	}
 	if f.TokenID.Set {
-		if c.Tools.Push == nil {
-			return nil, errNoPush()
-		}
-		cmd.Token = &f.TokenID.Value
+		cmd.Token, cmd.Encrypted, cmd.PublicKey = &f.TokenID.Value, f.Encrypted.Value, f.PublicKey.Value
 	}
-	if _, err := Play(c, cmd); err != nil || cmd.Token == nil {
-		return Answer{}, err
-	}
-	uuid, err := Look(c, func(v realm.View) (string, error) { return v.Org().UUID, nil })
-	if err != nil {
-		return nil, err
-	}
-	house, id := c.House, c.Realm
-	return Answer{}, c.Tools.Push.Register(PushRegistration{uuid, f.TokenID.Value, f.Encrypted.Value, f.PublicKey.Value}, func(code string) {
-		settle := realm.SettleDevice{ID: f.ID, Token: f.TokenID.Value, Failure: code}
-		house.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return settle.Decide(t) })
-	})
+	_, err := Play(c, cmd)
+	return Answer{}, err
 }
 
 func deviceObjects(list []realm.Device) obj {

@@ -117,6 +117,7 @@ func (*DeviceRemoved) calm()                    {}
 func (t *Turn) forgetDevices(u UserID) {
 	if len(t.PushTokensOf(u)) > 0 {
 		t.Record(&PushTokensChanged{User: u})
+		t.registers(u, Registration{Gone: true})
 	}
 	for _, d := range t.DevicesOf(u) {
 		t.Record(&DeviceRemoved{d.ID, u})
@@ -130,6 +131,8 @@ type RegisterDevice struct {
 	Key   []byte
 	Kind  string  // of the token: fcm or apns
 	Token *string // id of the token, which only the push service may read
+	// Encrypted is the token for that service, PublicKey of its keys the one that was used.
+	Encrypted, PublicKey string
 }
 
 func (c RegisterDevice) Decide(t *Turn) (Done, error) {
@@ -140,12 +143,21 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	if d.KeyID == nil && c.KeyID == nil {
 		return Done{}, Bad("The first registration of a device needs a key and a token.")
 	}
+	switch {
+	case c.Token != nil && !t.moment.Bouncer:
+		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+	case c.Token != nil && !t.roomToRegister(d.User):
+		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
+	}
 	f := &DeviceChanged{ID: d.ID, User: d.User, KeyID: c.KeyID, Key: c.Key, Kind: c.Kind}
 	if c.Token != nil {
 		f.Pending, f.PendingSet = c.Token, true
 		f.FailureSet = d.Failure != nil
 	}
 	t.Record(f)
+	if c.Token != nil {
+		t.registers(d.User, Registration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted, PublicKey: c.PublicKey})
+	}
 	return Done{}, nil
 }
 

@@ -35,9 +35,58 @@ func TestPushTokensBelongToTheirUser(t *testing.T) {
 	}
 }
 
+func TestTheBouncerHearsOfDevices(t *testing.T) {
+	s := New(t)
+	ann := s.Join("Ann")
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "before"})
+	if list := errands(s, realm.RegisterErrand); len(list) > 0 {
+		t.Fatalf("without a bouncer: %v", list)
+	}
+	s.Bouncer = true
+	hears := func(what string, want ...string) {
+		t.Helper()
+		var got []string
+		var ids []int64
+		for _, e := range errands(s, realm.RegisterErrand) {
+			x := e.Registration
+			got = append(got, fmt.Sprintf("%v %s %s %t", e.User == ann, x.Token.Token, x.Token.App, x.Gone))
+			ids = append(ids, e.ID)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: the bouncer is to hear %q, want %q", what, got, want)
+		}
+		if len(ids) > 0 {
+			Do(s, System, realm.SettleErrands{IDs: ids})
+		}
+	}
+	hears("nothing")
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "before"})
+	hears("a token that is known", "true before  false")
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"})
+	Do(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"})
+	hears("one that comes and goes", "true c0ffee org.example false", "true c0ffee  true")
+	Refused(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
+	Do(s, System, realm.RemovePushToken{User: ann, Kind: realm.PushFCM, Token: "before"})
+	hears("one that the service says is dead")
+	for i := range 64 {
+		Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: fmt.Sprint(i)})
+	}
+	if list := errands(s, realm.RegisterErrand); len(list) != 32 {
+		t.Errorf("%d registrations of one user wait", len(list))
+	}
+	for _, e := range errands(s, realm.RegisterErrand) {
+		Do(s, System, realm.SettleErrands{IDs: []int64{e.ID}})
+	}
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "64"})
+	hears("one too many", "true 0  true", "true 64  false")
+	Do(s, ann, realm.NewKey{User: ann, Only: true})
+	hears("another key", "true   true")
+}
+
 func TestADeviceRegistersAndIsRemoved(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
+	s.Bouncer = true
 	id := Do(s, ann, realm.AddDevice{})
 	s.Hears(ann, "device")
 	s.HearsNothing(bo)

@@ -15,6 +15,8 @@ const (
 	PushErrand    ErrandKind = 3 // somebody's devices show a message
 	UnpushErrand  ErrandKind = 4 // somebody's devices show messages no longer
 	MissedErrand  ErrandKind = 5 // somebody hears by mail of a message, if he does not read it in time
+	// RegisterErrand: the service that passes notifications on for us hears of somebody's devices.
+	RegisterErrand ErrandKind = 6
 )
 
 // Errand is the row of something that is to leave the server.
@@ -29,6 +31,8 @@ type Errand struct {
 	Told    Seq       // number of the message's fact
 	Group   GroupID   // by which he is mentioned; 0: by name
 	Gone    []MessageID
+	// Registration is what a service is to hear of somebody's devices.
+	Registration *Registration
 }
 
 // Letter is a mail the server sends.
@@ -64,6 +68,8 @@ type errandCount struct {
 	bots  map[UserID]int
 	// missed is the errands of messages that may have to be mailed to somebody, oldest first.
 	missed map[UserID][]int64
+	// phones is how many registrations of one user's devices wait.
+	phones map[UserID]int
 }
 
 func (n *errandCount) add(e *Errand, by int) {
@@ -77,6 +83,11 @@ func (n *errandCount) add(e *Errand, by int) {
 		n.missed[e.User] = slices.DeleteFunc(n.missed[e.User], func(id int64) bool { return id == e.ID })
 		if len(n.missed[e.User]) == 0 {
 			delete(n.missed, e.User)
+		}
+	}
+	if e.Kind == RegisterErrand {
+		if n.phones[e.User] += by; n.phones[e.User] == 0 {
+			delete(n.phones, e.User)
 		}
 	}
 	if e.Kind != ServiceErrand {
@@ -114,7 +125,7 @@ func (t *Turn) errand(list []Errand) {
 		return
 	}
 	n := &t.nouns.waiting
-	kinds, bots := map[ErrandKind]int{}, map[UserID]int{}
+	kinds, bots, phones := map[ErrandKind]int{}, map[UserID]int{}, map[UserID]int{}
 	f := &ErrandsAdded{}
 	for _, e := range list {
 		limit := MaxPushes
@@ -125,14 +136,20 @@ func (t *Turn) errand(list []Errand) {
 			limit = MaxServiceCalls
 		case MissedErrand:
 			limit = MaxMissed
+		case RegisterErrand:
+			limit = MaxRegistrations
 		}
-		if n.kinds[e.Kind]+kinds[e.Kind] >= limit || e.Kind == ServiceErrand && n.bots[e.User]+bots[e.User] >= maxCallsOfOneBot {
+		if n.kinds[e.Kind]+kinds[e.Kind] >= limit || e.Kind == ServiceErrand && n.bots[e.User]+bots[e.User] >= maxCallsOfOneBot ||
+			e.Kind == RegisterErrand && n.phones[e.User]+phones[e.User] >= maxRegistrationsOfUser {
 			f.Dropped++
 			continue
 		}
 		kinds[e.Kind]++
 		if e.Kind == ServiceErrand {
 			bots[e.User]++
+		}
+		if e.Kind == RegisterErrand {
+			phones[e.User]++
 		}
 		e.ID, e.At = t.nextID("errand")+int64(len(f.List)), t.Now
 		f.List = append(f.List, e)

@@ -89,7 +89,7 @@ func (n *nounTables) init(r *Realm) {
 	n.devices.init(r, 73)
 	n.devicesOf = map[UserID][]int64{}
 	n.errands.init(r, 74)
-	n.waiting = errandCount{map[ErrandKind]int{}, map[UserID]int{}, map[UserID][]int64{}}
+	n.waiting = errandCount{map[ErrandKind]int{}, map[UserID]int{}, map[UserID][]int64{}, map[UserID]int{}}
 	n.shown.init(r, 75)
 	n.reread = map[UserID]struct{}{}
 	r.reading.touched = func(u UserID) {

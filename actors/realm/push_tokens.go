@@ -35,7 +35,8 @@ func (r *Realm) PushTokensOf(u UserID) []PushToken {
 	return nil
 }
 
-// AddPushToken asks to notify a device. One that is known already stays as it is.
+// AddPushToken asks to notify a device. One that is known already stays as it is; the service that passes notifications on
+// for us hears of it again, as it may have forgotten.
 type AddPushToken struct {
 	Kind       PushKind
 	Token, App string
@@ -50,12 +51,20 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 		return Done{}, Bad("Empty or invalid length token")
 	}
 	list := t.PushTokensOf(me.ID)
+	x := PushToken{c.Kind, c.Token, c.App, t.Now}
 	if slices.ContainsFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token && x.App == c.App }) {
+		t.registers(me.ID, Registration{Token: x})
 		return Done{}, nil
 	}
 	list = slices.DeleteFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
-	list = append(list, PushToken{c.Kind, c.Token, c.App, t.Now})
-	t.Record(&PushTokensChanged{me.ID, list[max(0, len(list)-maxPushTokens):]})
+	list = append(list, x)
+	drop := max(0, len(list)-maxPushTokens)
+	t.Record(&PushTokensChanged{me.ID, list[drop:]})
+	var told []Registration
+	for _, old := range list[:drop] {
+		told = append(told, Registration{Token: old, Gone: true})
+	}
+	t.registers(me.ID, append(told, Registration{Token: x})...)
 	return Done{}, nil
 }
 
@@ -81,6 +90,9 @@ func (c RemovePushToken) Decide(t *Turn) (Done, error) {
 		return Done{}, Bad("Token does not exist")
 	}
 	t.Record(&PushTokensChanged{u, rest})
+	if !t.System { // the service knows it no more
+		t.registers(u, Registration{Token: PushToken{Kind: c.Kind, Token: c.Token}, Gone: true})
+	}
 	return Done{}, nil
 }
 

@@ -109,6 +109,8 @@ type Moment struct {
 	UUID  func() string           // random version 4
 	// Pushes: there is a service that notifies phones.
 	Pushes bool
+	// Bouncer: that service passes notifications on for us, and is to know the devices.
+	Bouncer bool
 	// Mails: missed messages are told by mail.
 	Mails bool
 	// LinkToken is what the invitation link of that number ends in: it follows from the server's secret.

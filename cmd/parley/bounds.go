@@ -92,6 +92,7 @@ var bounds = []bound{
 	{"service_calls", "calls of one organization's bots' services waiting; one bot may have a tenth", "dropped and logged", fixed(realm.MaxServiceCalls), errandsOf(realm.ServiceErrand), nil},
 	{"missed_messages", "messages of one organization that may have to be mailed", "not mailed, and logged", fixed(realm.MaxMissed), errandsOf(realm.MissedErrand), nil},
 	{"pushes", "notifications of one organization's users waiting for their devices", "dropped and logged", fixed(realm.MaxPushes), errandsOf(realm.PushErrand), nil},
+	{"registrations", "devices of one organization's users that the push bouncer is to hear of; one user may have 32", "dropped and logged, or 503", fixed(realm.MaxRegistrations), errandsOf(realm.RegisterErrand), nil},
 	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *meterReading) int64 { return r.w.house.Renderer.Fetching() }, nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
 }

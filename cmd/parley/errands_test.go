@@ -122,3 +122,72 @@ func TestErrandsSurviveKill(t *testing.T) {
 		}
 	}
 }
+
+// TestRegistrationsSurviveKill: the push bouncer hears of a phone's tokens, encrypted and not, that were registered while
+// it was away, though the server was killed meanwhile; and the phone's app is answered at once.
+func TestRegistrationsSurviveKill(t *testing.T) {
+	up := make(chan bool)          // closed when the bouncer works
+	heard := make(chan string, 10) // what it was told then
+	early := make(chan bool, 10)
+	bouncer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.ParseForm()
+		select {
+		case <-up:
+			heard <- strings.TrimPrefix(r.URL.Path, "/api/v1/remotes/push/") + " " + r.PostForm.Get("token") + r.PostForm.Get("token_id") + " " + r.PostForm.Get("encrypted_push_registration")
+			io.WriteString(w, `{"result":"success"}`)
+		default:
+			early <- true
+			<-r.Context().Done()
+		}
+	}))
+	defer bouncer.Close()
+	flags := []string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"}
+	p := start(t, parley(flags...))
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	must := func(path string, form url.Values) map[string]any {
+		t.Helper()
+		a, err := ann.call("POST", path, form)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		return a
+	}
+	must("users/me/android_gcm_reg_id", url.Values{"token": {"phone"}})
+	device := fmt.Sprint(must("register_client_device", nil)["device_id"])
+	must("mobile_push/register", url.Values{"device_id": {device}, "push_key_id": {"7"}, "push_key": {"MTEx"}, "token_kind": {"fcm"}, "token_id": {"AAECAwQFBgc="}, "bouncer_public_key": {"b"}, "encrypted_push_registration": {"sealed"}})
+	if _, err := ann.call("DELETE", "users/me/android_gcm_reg_id", url.Values{"token": {"phone"}}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-early:
+	case <-time.After(binaryPatience):
+		t.Fatal("the bouncer was not asked")
+	}
+	state := func() map[string]any {
+		devices, _ := must("register", url.Values{"fetch_event_types": {`["device"]`}})["devices"].(map[string]any)
+		d, _ := devices[device].(map[string]any)
+		return d
+	}
+	if d := state(); d["push_token_id"] != nil || d["pending_push_token_id"] != "AAECAwQFBgc=" {
+		t.Errorf("before the bouncer answers the device is %v", d)
+	}
+	p.kill()
+	close(up)
+	p = start(t, parley(flags...))
+	ann = demoPerson(t, p.serving(), "ann@example.org")
+	for _, want := range []string{"register phone ", "e2ee/register AAECAwQFBgc= sealed", "unregister phone "} {
+		select {
+		case got := <-heard:
+			if got != want {
+				t.Errorf("the bouncer heard %q, want %q", got, want)
+			}
+		case <-time.After(binaryPatience):
+			t.Fatalf("the bouncer did not hear %q", want)
+		}
+	}
+	eventually(t, "the device is registered", func() bool {
+		d := state()
+		return d["push_token_id"] == "AAECAwQFBgc=" && d["pending_push_token_id"] == nil && d["push_registration_error_code"] == nil
+	})
+	p.stop()
+}

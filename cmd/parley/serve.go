@@ -150,7 +150,7 @@ func serve(args []string) error {
 		return errors.Join(fmt.Errorf("webhooks-allow: %w", err), library.Close(), store.Close())
 	}
 	outside := errands(house, tools, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside}), log)
-	house.Outside(outside, pusher != nil)
+	house.Outside(outside, pusher != nil, c.Bouncer != "")
 	for name, id := range house.Realms() {
 		if err := outside.Begin(id, sites.of(name)); err != nil {
 			return errors.Join(fmt.Errorf("take up the errands of realm %d: %w", id, err), library.Close(), store.Close())
@@ -222,7 +222,7 @@ func serve(args []string) error {
 	sweeper.Close()
 	tools.Thumbnails.Close()
 	// While the house can still answer. What is not done by then the next process does.
-	err = errors.Join(err, patiently(outside.Close), patiently(pusher.Close), patiently(house.Close), library.Close(), store.Close(), patiently(server.Finish))
+	err = errors.Join(err, patiently(outside.Close), patiently(house.Close), library.Close(), store.Close(), patiently(server.Finish))
 	log.Info("stopped", "data", c.Data, "connections passed", server.Stats().Passed)
 	return err
 }
@@ -231,10 +231,11 @@ func serve(args []string) error {
 func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *push.Pusher, services *webhooks.Caller, log *slog.Logger) *courier.Courier {
 	o := courier.Options{House: house, Log: log,
 		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now}},
-		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.MissedErrand: mail.Lookers}}
+		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.RegisterErrand: push.Registrars, realm.MissedErrand: mail.Lookers}}
 	if pusher != nil {
 		carrier := &push.Carrier{Push: pusher, House: house, Log: log, Now: time.Now}
 		o.Carriers[realm.PushErrand], o.Carriers[realm.UnpushErrand] = carrier, carrier
+		o.Carriers[realm.RegisterErrand] = &push.Registrar{Push: pusher, House: house, Log: log, Now: time.Now}
 	}
 	return courier.New(o)
 }

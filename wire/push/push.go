@@ -6,15 +6,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sideshow/apns2"
@@ -29,10 +28,9 @@ import (
 
 // Limits of talking to a service.
 const (
-	timeout       = 10 * time.Second // of one request
-	maxAnswer     = 64 << 10         // bytes of an answer that are read
-	timeToLive    = "86400s"         // how long Google keeps what a device cannot be told; Apple's service is given as long
-	registrations = 8                // at a time; each waits for the bouncer
+	timeout    = 10 * time.Second // of one request
+	maxAnswer  = 64 << 10         // bytes of an answer that are read
+	timeToLive = "86400s"         // how long Google keeps what a device cannot be told; Apple's service is given as long
 )
 
 // Config of push notifications; nothing set is none.
@@ -58,13 +56,11 @@ type Pusher struct {
 	fcm     *http.Client // with credentials
 	project string
 	http    *http.Client
-	slots   chan struct{}
-	work    sync.WaitGroup
 }
 
 // New makes a pusher, or nil if nothing is configured.
 func New(c Config, log *slog.Logger) (*Pusher, error) {
-	p := &Pusher{c: c, log: log, http: &http.Client{Timeout: timeout}, slots: make(chan struct{}, registrations)}
+	p := &Pusher{c: c, log: log, http: &http.Client{Timeout: timeout}}
 	if c.APNsKey == "" && c.FCMAccount == "" && c.Bouncer == "" {
 		return nil, nil
 	}
@@ -173,7 +169,7 @@ func (p *Pusher) google(token, priority string, data map[string]any) error {
 		texts[k] = fmt.Sprint(v)
 	}
 	body := map[string]any{"message": map[string]any{"token": token, "android": map[string]any{"priority": priority, "ttl": timeToLive}, "data": texts}}
-	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body, nil)
+	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body)
 	if err != nil {
 		return fmt.Errorf("reach Google's push service: %w", err)
 	}
@@ -199,19 +195,21 @@ func (p *Pusher) google(token, priority string, data map[string]any) error {
 }
 
 // post sends JSON and reads an answer of bounded size.
-func (p *Pusher) post(client *http.Client, address string, body any, sign func(*http.Request)) (int, []byte, error) {
+func (p *Pusher) post(client *http.Client, address string, body any) (int, []byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
 	}
+	return p.send(client, address, "application/json", text, func(*http.Request) {})
+}
+
+func (p *Pusher) send(client *http.Client, address, kind string, text []byte, sign func(*http.Request)) (int, []byte, error) {
 	r, err := http.NewRequest("POST", address, bytes.NewReader(text))
 	if err != nil {
 		return 0, nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if sign != nil {
-		sign(r)
-	}
+	r.Header.Set("Content-Type", kind)
+	sign(r)
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, nil, err
@@ -229,7 +227,16 @@ func (p *Pusher) askBouncer(path string, body any) (code string, err error) {
 
 // bouncer is askBouncer with what it answered.
 func (p *Pusher) bouncer(path string, body any) (answer []byte, code string, err error) {
-	status, answer, err := p.post(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, "", err
+	}
+	return p.ask(path, "application/json", text)
+}
+
+// ask is bouncer with a body of any kind.
+func (p *Pusher) ask(path, kind string, body []byte) (answer []byte, code string, err error) {
+	status, answer, err := p.send(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, kind, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
 	if err != nil {
 		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
 	}
@@ -265,42 +272,35 @@ func (p *Pusher) testByBouncer(n wire.PushNote, d realm.PushToken) error {
 	}
 }
 
-// Register hands an encrypted token to the bouncer. What it could not be asked is settled as a failure too: the device
-// tries again when it is told.
-func (p *Pusher) Register(r wire.PushRegistration, done func(code string)) error {
+// Register tells the bouncer of a device. It takes these in forms, unlike notifications.
+func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
 	if p.c.Bouncer == "" {
-		return realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+		return "", wire.ErrNoPush
 	}
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The push notification service is busy")
-	}
-	p.work.Add(1)
-	go func() {
-		defer p.work.Done()
-		defer func() { <-p.slots }()
-		code, err := p.askBouncer("e2ee/register", map[string]any{"realm_uuid": r.RealmUUID, "token_id": r.TokenID, "encrypted_push_registration": r.Encrypted, "bouncer_public_key": r.PublicKey})
-		if err != nil {
-			p.log.Warn("push registration failed", "error", err)
-			code = "REQUEST_EXPIRED"
+	say := url.Values{"realm_uuid": {r.RealmUUID}}
+	path := "e2ee/register"
+	if r.Device != 0 {
+		say.Set("token_id", r.TokenID)
+		say.Set("encrypted_push_registration", r.Encrypted)
+		say.Set("bouncer_public_key", r.PublicKey)
+	} else {
+		say.Set("user_id", r.User.String())
+		switch {
+		case r.Gone && r.Token.Token == "":
+			path = "unregister/all"
+		case r.Gone:
+			path = "unregister"
+		default:
+			path = "register"
 		}
-		done(code)
-	}()
-	return nil
-}
-
-// Close waits for registrations that are under way.
-func (p *Pusher) Close(ctx context.Context) error {
-	if p == nil {
-		return nil
+		if r.Token.Token != "" {
+			say.Set("token", r.Token.Token)
+			say.Set("token_kind", strconv.Itoa(int(r.Token.Kind)))
+		}
+		if !r.Gone && r.Token.Kind == realm.PushAPNs {
+			say.Set("ios_app_id", r.Token.App)
+		}
 	}
-	done := make(chan struct{})
-	go func() { p.work.Wait(); close(done) }()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return errors.New("push registrations were cut off")
-	}
+	_, code, err = p.ask(path, "application/x-www-form-urlencoded", []byte(say.Encode()))
+	return code, err
 }

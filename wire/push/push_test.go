@@ -1,7 +1,6 @@
 package push
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -38,7 +37,6 @@ func open(t *testing.T, c Config) *Pusher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.Close(context.Background()) })
 	return p
 }
 
@@ -105,8 +103,14 @@ func TestGooglesServiceIsAsked(t *testing.T) {
 
 func TestTheBouncerIsAsked(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var body map[string]any
-		json.NewDecoder(r.Body).Decode(&body)
+		body := map[string]any{}
+		if strings.HasSuffix(r.URL.Path, "register") {
+			for _, k := range []string{"realm_uuid", "token_id"} {
+				body[k] = r.PostFormValue(k)
+			}
+		} else {
+			json.NewDecoder(r.Body).Decode(&body)
+		}
 		if org, key, _ := r.BasicAuth(); org != "org" || key != "key" || body["realm_uuid"] != "u-u" {
 			t.Errorf("asked %s %v %v", r.URL, r.Header, body)
 		}
@@ -129,14 +133,51 @@ func TestTheBouncerIsAsked(t *testing.T) {
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"}); !errors.Is(err, wire.ErrNoRemote) {
 		t.Errorf("an unknown device: %v", err)
 	}
-	for id, want := range map[string]string{"fine": "", "late": "INVALID_BOUNCER_PUBLIC_KEY", "broken": "REQUEST_EXPIRED"} {
-		got := make(chan string, 1)
-		if err := p.Register(wire.PushRegistration{RealmUUID: "u-u", TokenID: id}, func(code string) { got <- code }); err != nil {
-			t.Fatal(err)
+	for id, want := range map[string]string{"fine": "", "late": "INVALID_BOUNCER_PUBLIC_KEY"} {
+		if code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", Registration: realm.Registration{Device: 1, TokenID: id}}); err != nil || code != want {
+			t.Errorf("registering %s: %q, %v, want %q", id, code, err, want)
 		}
-		if code := <-got; code != want {
-			t.Errorf("registering %s: %q, want %q", id, code, want)
+	}
+	if _, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", Registration: realm.Registration{Device: 1, TokenID: "broken"}}); !errors.Is(err, wire.ErrPushFailed) {
+		t.Errorf("a bouncer that fails: %v", err)
+	}
+}
+
+// TestTheBouncerHearsOfTokens: in forms, as a bouncer takes registrations.
+func TestTheBouncerHearsOfTokens(t *testing.T) {
+	var heard []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if org, key, _ := r.BasicAuth(); org != "org" || key != "key" {
+			t.Errorf("asked by %v", r.Header)
 		}
+		r.ParseForm()
+		heard = append(heard, r.Method+" "+r.URL.Path+" "+r.PostForm.Encode())
+		if r.PostForm.Get("token") == "strange" {
+			w.WriteHeader(400)
+			io.WriteString(w, `{"result":"error","code":"BAD_REQUEST","msg":"Token does not exist"}`)
+		}
+	}))
+	defer s.Close()
+	p := open(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
+	for _, c := range []struct {
+		r    realm.Registration
+		want string
+		code string
+	}{
+		{realm.Registration{Token: realm.PushToken{Kind: realm.PushFCM, Token: "a b"}}, "register realm_uuid=u-u&token=a+b&token_kind=2&user_id=9", ""},
+		{realm.Registration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}}, "register ios_app_id=org.example&realm_uuid=u-u&token=c0ffee&token_kind=1&user_id=9", ""},
+		{realm.Registration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "strange"}, Gone: true}, "unregister realm_uuid=u-u&token=strange&token_kind=1&user_id=9", "BAD_REQUEST"},
+		{realm.Registration{Gone: true}, "unregister/all realm_uuid=u-u&user_id=9", ""},
+		{realm.Registration{Device: 3, TokenID: "t", Encrypted: "e", PublicKey: "k"}, "e2ee/register bouncer_public_key=k&encrypted_push_registration=e&realm_uuid=u-u&token_id=t", ""},
+	} {
+		heard = nil
+		code, err := p.Register(wire.PushRegistration{Registration: c.r, RealmUUID: "u-u", User: 9})
+		if want := "POST /api/v1/remotes/push/" + c.want; err != nil || code != c.code || len(heard) != 1 || heard[0] != want {
+			t.Errorf("%+v: %q %v, heard %q, want %q", c.r, code, err, heard, want)
+		}
+	}
+	if _, err := open(t, Config{FCMServer: "x", APNsServer: "y", Bouncer: "http://127.0.0.1:1"}).Register(wire.PushRegistration{}); err == nil {
+		t.Error("a bouncer that is not there has taken a token")
 	}
 }
 

@@ -27,6 +27,8 @@ type Scene struct {
 	Now   int64
 	// Pushes: there is a service that notifies phones.
 	Pushes bool
+	// Bouncer: that service passes notifications on for us.
+	Bouncer bool
 	// Mails: missed messages are told by mail.
 	Mails bool
 
@@ -96,7 +98,7 @@ func caller(u realm.UserID) realm.Caller {
 }
 
 func (s *Scene) moment() realm.Moment {
-	return realm.Moment{Now: s.Now, Pushes: s.Pushes, Mails: s.Mails, Token: func(n int) string {
+	return realm.Moment{Now: s.Now, Pushes: s.Pushes, Bouncer: s.Bouncer, Mails: s.Mails, Token: func(n int) string {
 		s.tokens++
 		return fmt.Sprintf("%0*d", n, s.tokens)
 	}, UUID: func() string {
