@@ -269,7 +269,13 @@ func (b *besieged) try(name string, e *wire.Endpoint, params []form.Param, spoil
 	if status == 500 || e.Refused(status, refusal.Code) == nil {
 		b.Errorf("%s: %d %.200s is no answer the description tells of", what, status, body)
 	}
-	if after := b.look(); after != before && !slices.Contains(partly, refusal.Code) {
+	after := b.look()
+	for tries := 0; after != before && tries < 3; tries++ { // a job of before came in between, such as what follows when one leaves a channel; a refusal that writes does so again
+		before = after
+		b.send(who, e.Method, path, values, headers, e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
+		after = b.look()
+	}
+	if after != before && !slices.Contains(partly, refusal.Code) {
 		b.Errorf("%s: refused with %s, and the journal went from %d to %d", what, refusal.Msg, before, after)
 	}
 }
