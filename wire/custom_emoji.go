@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"slices"
 
 	"parley/actors/realm"
@@ -49,14 +47,7 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 		return nil, err
 	}
 	defer r.Close()
-	image, err := io.ReadAll(io.LimitReader(r, MaxEmoji+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(image) > MaxEmoji {
-		return nil, fileError(ErrFileTooLarge, MaxEmoji>>20)
-	}
-	x, err := c.Tools.Files.SaveUpload(c.Realm, bytes.NewReader(image), MaxEmoji)
+	x, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxEmoji)
 	if err != nil {
 		return nil, fileError(err, MaxEmoji>>20)
 	}

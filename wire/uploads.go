@@ -43,8 +43,8 @@ var uploadEvents = []EventKind{
 }
 
 // Limits of files, in bytes; register tells them to clients in MiB. Uploads are written as they come. Pictures and images of
-// emoji are read into memory: their bodies are among those the server bounds together (all_body_bytes), and as heavy
-// requests few are handled at once (heavy_requests), which is when there is a copy of them.
+// emoji come in bodies that are in memory, and once more when they are taken apart; the server bounds all bodies together
+// (all_body_bytes). Who saves one makes no further copy.
 const (
 	MaxUpload = 100 << 20
 	MaxAvatar = 5 << 20

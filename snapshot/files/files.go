@@ -4,7 +4,6 @@ package files
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -125,31 +124,46 @@ const copyBuffer = 64 << 10
 // from the same content of another: it is part of the hash, so that one may delete what the other keeps. Until Release
 // the content is not removed, whoever else may cease to use the same.
 func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
-	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
+	h := sha256.New()
+	fmt.Fprintf(h, "%q", space)
+	f, head, n, err := s.receive(r, limit, h)
 	if err != nil {
-		return Saved{}, fmt.Errorf("save upload: %w", err)
+		return Saved{}, err
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	w := &writer{to: f, hash: sha256.New()}
-	fmt.Fprintf(w.hash, "%q", space)
-	n, err := io.CopyBuffer(w, io.LimitReader(r, limit+1), make([]byte, copyBuffer))
-	if err != nil {
-		return Saved{}, fmt.Errorf("save upload: %w", err)
-	}
-	if n > limit {
-		return Saved{}, ErrTooLarge
-	}
 	if n == 0 {
 		return Saved{}, ErrEmpty
 	}
-	saved := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: n, Type: contentType(w.head)}
+	saved := Saved{Hash: hex.EncodeToString(h.Sum(nil)), Size: n, Type: contentType(head)}
 	saved.measure(f)
 	s.pin(saved.Hash)
 	if err := place(f, s.Path(saved.Hash)); err != nil {
 		return Saved{}, errors.Join(err, s.Release(saved.Hash, nil))
 	}
 	return saved, nil
+}
+
+// receive writes at most limit bytes, as they come, to a file that nobody knows yet, which is the caller's to name or remove.
+// They are hashed on the way; head is the first of them.
+func (s *Store) receive(r io.Reader, limit int64, h hash.Hash) (f *os.File, head []byte, n int64, err error) {
+	f, err = os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("save upload: %w", err)
+	}
+	w := &writer{to: f, hash: h}
+	n, err = io.CopyBuffer(w, io.LimitReader(r, limit+1), make([]byte, copyBuffer))
+	switch {
+	case err != nil:
+		err = fmt.Errorf("save upload: %w", err)
+	case n > limit:
+		err = ErrTooLarge
+	default:
+		return f, w.head, n, nil
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return nil, nil, 0, err
 }
 
 func (s *Store) pin(hash string) {
@@ -268,22 +282,28 @@ func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
 	})
 }
 
-// savePictures writes what shapes makes of a picture, each under the picture's name and its own ending. The picture is in
-// memory as it came, at most limit bytes, and decoded; of the latter there are maxDecoders in the process.
+// savePictures writes what shapes makes of a picture, each under the name of the picture's content and its own ending. Of
+// decoded pictures there are maxDecoders in memory.
 func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes func(image.Image) map[string]image.Image) (name string, err error) {
-	name, data, err := readPicture(r, limit)
+	h := sha256.New()
+	f, _, _, err := s.receive(r, limit, h)
 	if err != nil {
 		return "", err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("save picture: %w", err)
 	}
 	if err := s.takeDecoder(); err != nil {
 		return "", err
 	}
 	defer s.giveDecoder()
-	img, err := decode(bytes.NewReader(data))
+	img, err := decode(f)
 	if err != nil {
 		return "", err
 	}
-	name += ending
+	name = hex.EncodeToString(h.Sum(nil)[:16]) + ending
 	s.pin(name)
 	for suffix, shape := range shapes(img) {
 		if err := s.savePicture(name+suffix+".png", shape); err != nil {
@@ -291,19 +311,6 @@ func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes fun
 		}
 	}
 	return name, nil
-}
-
-// readPicture reads a picture and names it by its content.
-func readPicture(r io.Reader, limit int64) (name string, data []byte, err error) {
-	data, err = io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return "", nil, fmt.Errorf("save picture: %w", err)
-	}
-	if int64(len(data)) > limit {
-		return "", nil, ErrTooLarge
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:16]), data, nil
 }
 
 // fit scales a picture down to at most width × height pixels.
