@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -208,4 +209,20 @@ func TestSave(t *testing.T) {
 		}
 		endHouse(t, h)
 	})
+}
+
+// TestWeightOfManyWhoJoin: an event that is weighed by its numbers alone weighs at least what is in it, and not much more.
+func TestWeightOfManyWhoJoin(t *testing.T) {
+	yes := true
+	e := &realm.SubscriptionAdded{Info: realm.ChannelInfo{Channel: realm.Channel{Name: strings.Repeat("crowd", 10)}}}
+	for u := range realm.UserID(2000) {
+		e.Users, e.Members, e.Knows = append(e.Users, u+1), append(e.Members, u+1), append(e.Knows, true)
+		e.Own = append(e.Own, realm.Subscription{Channel: 7, Active: true, Color: realm.Palette[0], Desktop: &yes, Audible: &yes, Push: &yes, Email: &yes, Wildcard: &yes})
+		e.Inherited = append(e.Inherited, realm.ChannelNotifications{Desktop: true})
+	}
+	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}}} {
+		if walked, got := weighValue(reflect.ValueOf(x), 0), weighEvent(x); got < walked || got > 2*walked {
+			t.Errorf("%T weighs %d, what is in it %d", x, got, walked)
+		}
+	}
 }
