@@ -11,7 +11,7 @@ import (
 
 var subscriptionEndpoints = []Endpoint{
 	Custom("GET", "/users/me/subscriptions", getSubscriptions).Says("{subscriptions: [Subscription]}"),
-	Act("POST", "/users/me/subscriptions", subscribe, joined).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
+	Custom("POST", "/users/me/subscriptions", subscribeAll).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
 	Do("DELETE", "/users/me/subscriptions", unsubscribe, left).Says("{removed: [str], not_removed: [str]}"),
 	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
 	Do("POST", "/users/me/subscriptions/properties", setProperties, silent),
@@ -191,6 +191,25 @@ func joinings(list []joiningForm, where string) (out []realm.Joining, err error)
 		out = append(out, realm.Joining{Name: s.Name, Color: color, Description: s.Description})
 	}
 	return out, nil
+}
+
+// subscribeAll subscribes as many people as are asked for, in as many turns as it takes.
+func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
+	cmd, err := subscribe(c, f)
+	if err != nil {
+		return nil, err
+	}
+	cmd.AtOnce = realm.MaxJoinedAtOnce
+	a, err := Play(c, cmd)
+	for err == nil && a.Rest != nil {
+		var more realm.Joined
+		more, err = Play(c, *a.Rest)
+		a.Add(more)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return joined(a), nil
 }
 
 func subscribe(c *Call, f subscribeForm) (realm.Subscribe, error) {

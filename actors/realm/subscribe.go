@@ -13,6 +13,7 @@ type Subscribe struct {
 	Fatal      bool        // refuse everything when one channel may not be joined
 	Announce   bool
 	Notify     bool // tell people who were subscribed by somebody else
+	AtOnce     int  // how many subscriptions this turn may make, 0: all; Joined.Rest makes the others
 }
 
 // Joining is one channel to join.
@@ -34,6 +35,7 @@ type Joined struct {
 	Fatal, Asked        bool // as the request was: one refusal refuses all; people were to be told
 	Notified            bool
 	Created             []ChannelID
+	Rest                *JoinMore // what is left to do, nil: nothing
 }
 
 // maxJoining is how many channels one request may join or leave: each is a fact and its events.
@@ -94,6 +96,31 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 			a.Created = append(a.Created, x.plan.ID)
 		}
 	}
+	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
+	a.Rest = c.split(j, a.Created)
+	invited := t.join(j, &a)
+	if a.Rest == nil {
+		t.welcomeNew(created, c.Announce)
+	}
+	if a.Notified {
+		t.tellSubscribed(invited, j.users)
+	}
+	return a, nil
+}
+
+// welcomeNew has the notification bot write what begins a channel.
+func (t *Turn) welcomeNew(created []*Channel, announce bool) {
+	for _, ch := range created {
+		t.noticeOfNew(ch)
+	}
+	if announce {
+		t.announceNew(created)
+	}
+}
+
+// join records that the users join the channels, adds what came of it to the answer, and says who joined which of the
+// channels that were there already.
+func (t *Turn) join(j *joining, a *Joined) map[UserID][]*Channel {
 	invited := map[UserID][]*Channel{}
 	facts := t.planJoins(j)
 	for _, x := range j.joins {
@@ -105,7 +132,7 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 				continue
 			}
 			a.Subscribed[u.ID] = append(a.Subscribed[u.ID], ch.Name)
-			if x.plan == nil && c.Notify {
+			if x.plan == nil && a.Asked {
 				invited[u.ID] = append(invited[u.ID], ch)
 			}
 		}
@@ -117,17 +144,7 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 		}
 	}
 	t.joinTogether(order)
-	for _, ch := range created {
-		t.noticeOfNew(ch)
-	}
-	if c.Announce {
-		t.announceNew(created)
-	}
-	if c.Notify && len(j.users) <= MaxNewSubscriptionMessages {
-		t.tellSubscribed(invited, j.users)
-		a.Notified = true
-	}
-	return a, nil
+	return invited
 }
 
 // planJoins is what will be recorded of each channel. Colours are given out by ascending channel.
