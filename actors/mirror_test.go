@@ -41,7 +41,7 @@ var mirrorSeeds = map[uint64]string{
 // Clients of several kinds keep what a register told them up to date by events alone. At random moments, after a crash
 // and at the end each must know what a fresh register of the same client and fresh fetches say.
 func TestMirrors(t *testing.T) {
-	n, seed := 6, uint64(time.Now().UnixNano()%1e9)
+	n, seed := 6, uint64(1) // the same ones each time: a change is judged by what it changed
 	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
 		n = x
 	}

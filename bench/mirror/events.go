@@ -43,10 +43,10 @@ var changes = map[string]change{
 	"subscription": (*Mirror).subscription, "stream": (*Mirror).stream, "realm_user": (*Mirror).person, "user_group": (*Mirror).group,
 	"realm": (*Mirror).organization, "user_topic": (*Mirror).topic, "user_status": (*Mirror).status, "realm_emoji": (*Mirror).emoji,
 	"muted_topics": whole("muted_topics", "muted_topics"), "alert_words": whole("alert_words", "alert_words"),
-	"custom_profile_fields": whole("fields", "custom_profile_fields"), "realm_linkifiers": whole("realm_linkifiers", "realm_linkifiers"),
+	"custom_profile_fields": (*Mirror).profileFields, "realm_linkifiers": whole("realm_linkifiers", "realm_linkifiers"),
 	"realm_playgrounds": whole("realm_playgrounds", "realm_playgrounds"), "default_streams": whole("default_streams", "realm_default_streams"),
 	"default_stream_groups": whole("default_stream_groups", "realm_default_stream_groups"), "onboarding_steps": whole("onboarding_steps", "onboarding_steps"),
-	"muted_users": (*Mirror).mutedUsers, "user_settings": setting("user_settings"), "realm_user_settings_defaults": setting("realm_user_settings_defaults"),
+	"muted_users": (*Mirror).mutedUsers, "user_settings": (*Mirror).setting, "realm_user_settings_defaults": setting("realm_user_settings_defaults"),
 	"drafts": (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled, "reminders": (*Mirror).reminder, "saved_snippets": (*Mirror).snippet,
 	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain, "realm_bot": (*Mirror).bot,
 	"device": (*Mirror).device,
@@ -110,6 +110,27 @@ func setting(key string) change {
 		o[p] = e["value"]
 		return nil
 	}
+}
+
+// setting is a change of one's own; who switches off that drafts are kept has none left, and hears nothing more of them.
+func (m *Mirror) setting(e Object) error {
+	if e["property"] == "enable_drafts_synchronization" && e["value"] == false {
+		clear(m.tables["drafts"])
+	}
+	return setting("user_settings")(m, e)
+}
+
+// profileFields are all there are: what anybody had in a field that is gone is gone with it.
+func (m *Mirror) profileFields(e Object) error {
+	m.set("custom_profile_fields", e["fields"])
+	there := map[string]bool{}
+	for _, f := range objects(e["fields"]) {
+		there[text(f["id"])] = true
+	}
+	for _, o := range m.tables["realm_users"] {
+		maps.DeleteFunc(object(o["profile_data"]), func(id string, _ any) bool { return !there[id] })
+	}
+	return nil
 }
 
 // put and drop keep a table; dropping or changing what is not there is a broken promise.
