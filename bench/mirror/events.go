@@ -252,10 +252,14 @@ func (m *Mirror) bot(e Object) error {
 	case "add":
 		m.put("realm_bots", id, b)
 		return nil
-	case "update":
+	case "update", "delete":
+		if t := m.tables["realm_bots"]; m.untold["realm_bots"] && t != nil && t[id] == nil {
+			return nil // one that another role shows
+		}
+		if str(e["op"]) == "delete" {
+			return m.drop("realm_bots", id)
+		}
 		return m.merge("realm_bots", id, b)
-	case "delete":
-		return m.drop("realm_bots", id)
 	}
 	return errOp
 }
