@@ -132,7 +132,7 @@ var eventForms = slices.Concat([]eventForm{
 	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
 },
 	settingForms("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),
-	[]eventForm{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}},
+	[]eventForm{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}, {"user_settings", "update", "property: 'timezone', value: str"}},
 	settingForms("realm_user_settings_defaults", "update", realm.UserSettings),
 	settingForms("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
 	// The settings of an organization that are told together come with those that follow from them.
