@@ -46,9 +46,8 @@ func (m mouth) Answer(status int, parts ...[]byte) bool {
 
 type params map[string]any
 
-// call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
-func call(h *House, u realm.UserID, name string, p params) mouth {
-	e, out := endpoint(name), make(mouth, 1)
+// valuesOf is what a request to e says: what has a place in the path stands there.
+func valuesOf(e *wire.Endpoint, p params) *form.Values {
 	v := &form.Values{}
 	for k, x := range p {
 		text, ok := x.(string)
@@ -59,12 +58,19 @@ func call(h *House, u realm.UserID, name string, p params) mouth {
 			}
 			text = string(data)
 		}
-		if strings.Contains(e.Path, "{"+k+"}") {
+		if strings.Contains(e.Path, "{"+k+"}") || strings.Contains(e.Path, "{"+k+":*}") {
 			v.Add(form.Path, k, text)
 		} else {
 			v.Add(form.Query, k, text)
 		}
 	}
+	return v
+}
+
+// call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
+func call(h *House, u realm.UserID, name string, p params) mouth {
+	e, out := endpoint(name), make(mouth, 1)
+	v := valuesOf(e, p)
 	a := &Account{}
 	if known := h.accounts.byUser[userKey{1, u}]; known != nil {
 		a = known

@@ -286,22 +286,8 @@ func (s *scene) request(user int64, name string, p params, file string) (int, []
 	if account == nil || !account.Active {
 		return 401, []byte(`{"result":"error","msg":"Account is deactivated"}`)
 	}
-	e, v, reply := endpoint(name), &form.Values{}, &taleReply{}
-	for k, x := range p {
-		text, ok := x.(string)
-		if !ok {
-			data, err := json.Marshal(x)
-			if err != nil {
-				panic(err)
-			}
-			text = string(data)
-		}
-		if strings.Contains(e.Path, "{"+k+"}") || strings.Contains(e.Path, "{"+k+":*}") {
-			v.Add(form.Path, k, text)
-		} else {
-			v.Add(form.Query, k, text)
-		}
-	}
+	e, reply := endpoint(name), &taleReply{}
+	v := valuesOf(e, p)
 	c := &wire.Call{House: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
 		Park: func(func()) wire.Reply { return reply }, MayLogin: func(string) error { return nil }, LoginFailed: func(string) {},
 		Files: func() ([]wire.File, error) {

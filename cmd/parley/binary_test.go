@@ -176,6 +176,16 @@ func (p *person) call(method, path string, form url.Values) (map[string]any, err
 	return p.callWith(&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true}}, method, path, form)
 }
 
+// must is a call that has to succeed.
+func (p *person) must(t *testing.T, method, path string, form url.Values) map[string]any {
+	t.Helper()
+	a, err := p.call(method, path, form)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
 func (p *person) callWith(c *http.Client, method, path string, form url.Values) (map[string]any, error) {
 	target, body := p.at+"/api/v1/"+path, form.Encode()
 	if method == "GET" || method == "DELETE" {

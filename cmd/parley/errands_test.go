@@ -40,20 +40,12 @@ func TestErrandsSurviveKill(t *testing.T) {
 	at := p.serving()
 	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
 	olive := demoPerson(t, at, "olive@example.org")
-	must := func(who *person, method, path string, form url.Values) map[string]any {
-		t.Helper()
-		a, err := who.call(method, path, form)
-		if err != nil {
-			t.Fatalf("%s %s: %v", method, path, err)
-		}
-		return a
-	}
-	bot := must(ann, "POST", "bots", url.Values{"full_name": {"Robo"}, "short_name": {"robo"}, "bot_type": {"3"}, "payload_url": {`"` + outside.URL + `/bot"`}, "interface_type": {"1"}})
-	must(bo, "POST", "users/me/android_gcm_reg_id", url.Values{"token": {"phone"}})
-	me := must(bo, "GET", "users/me", nil)
-	must(ann, "POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])}, "content": {"for your **phone**"}})
-	must(ann, "POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", bot["user_id"])}, "content": {"for your service"}})
-	must(olive, "POST", "invites", url.Values{"invitee_emails": {"new@example.net"}, "stream_ids": {"[]"}})
+	bot := ann.must(t, "POST", "bots", url.Values{"full_name": {"Robo"}, "short_name": {"robo"}, "bot_type": {"3"}, "payload_url": {`"` + outside.URL + `/bot"`}, "interface_type": {"1"}})
+	bo.must(t, "POST", "users/me/android_gcm_reg_id", url.Values{"token": {"phone"}})
+	me := bo.must(t, "GET", "users/me", nil)
+	ann.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])}, "content": {"for your **phone**"}})
+	ann.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", bot["user_id"])}, "content": {"for your service"}})
+	olive.must(t, "POST", "invites", url.Values{"invitee_emails": {"new@example.net"}, "stream_ids": {"[]"}})
 	for range 2 { // both are under way
 		select {
 		case x := <-called:
@@ -89,7 +81,7 @@ func TestErrandsSurviveKill(t *testing.T) {
 		t.Errorf("the phone was told %v", load)
 	}
 	eventually(t, "the bot answers once", func() bool {
-		a := must(ann, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"}, "num_after": {"0"}, "apply_markdown": {"false"}})
+		a := ann.must(t, "GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"}, "num_after": {"0"}, "apply_markdown": {"false"}})
 		n := 0
 		for _, m := range a["messages"].([]any) {
 			if m.(map[string]any)["content"] == "I heard you" {
@@ -107,7 +99,7 @@ func TestErrandsSurviveKill(t *testing.T) {
 		return err == nil && strings.Contains(string(text), "/join/") && strings.Contains(string(text), "new@example.net")
 	})
 	// What is read is taken back from the phone.
-	must(bo, "POST", "mark_all_as_read", nil)
+	bo.must(t, "POST", "mark_all_as_read", nil)
 	for {
 		select {
 		case x := <-called:

@@ -16,18 +16,10 @@ func TestMissedMessagesAreMailed(t *testing.T) {
 	p := demo(t, data)
 	at := p.serving()
 	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
-	must := func(who *person, method, path string, form url.Values) map[string]any {
-		t.Helper()
-		a, err := who.call(method, path, form)
-		if err != nil {
-			t.Fatalf("%s %s: %v", method, path, err)
-		}
-		return a
-	}
-	must(bo, "PATCH", "settings", url.Values{"email_notifications_batching_period_seconds": {"3"}})
-	me := fmt.Sprintf("[%v]", must(bo, "GET", "users/me", nil)["user_id"])
+	bo.must(t, "PATCH", "settings", url.Values{"email_notifications_batching_period_seconds": {"3"}})
+	me := fmt.Sprintf("[%v]", bo.must(t, "GET", "users/me", nil)["user_id"])
 	for _, text := range []string{"the first", "the *second*"} {
-		must(ann, "POST", "messages", url.Values{"type": {"direct"}, "to": {me}, "content": {text}})
+		ann.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {me}, "content": {text}})
 	}
 	p.kill()
 	p = start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))

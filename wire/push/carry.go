@@ -25,6 +25,14 @@ const (
 // pauses before each further attempt; after the last one a notification is given up. Together about an hour.
 var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
 
+// waitsOf is the pauses somebody set, or the usual ones.
+func waitsOf(own []time.Duration) []time.Duration {
+	if own != nil {
+		return own
+	}
+	return pauses
+}
+
 // Carrier notifies devices of messages.
 type Carrier struct {
 	Push   wire.Pusher
@@ -69,10 +77,7 @@ func (c *Carrier) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 	if err == nil || errors.Is(err, wire.ErrNoPush) || errors.Is(err, wire.ErrPushRefused) {
 		return shown
 	}
-	waits := c.Pauses
-	if waits == nil {
-		waits = pauses
-	}
+	waits := waitsOf(c.Pauses)
 	if j.Attempt > len(waits) {
 		c.Log.Error("push notification given up", "realm", j.Realm, "user", e.User.String(), "attempts", j.Attempt, "error", err)
 		return shown

@@ -41,10 +41,7 @@ func (c *Registrar) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 		case errors.Is(err, wire.ErrNoPush), errors.Is(err, wire.ErrPushRefused): // until somebody mends the configuration
 			code = "REQUEST_EXPIRED"
 		case err != nil:
-			waits := c.Pauses
-			if waits == nil {
-				waits = pauses
-			}
+			waits := waitsOf(c.Pauses)
 			return courier.Outcome{Again: waits[min(j.Attempt, len(waits))-1]}
 		}
 	}
