@@ -17,7 +17,7 @@ func BenchmarkWrite(b *testing.B) {
 	r := rand.New(rand.NewSource(1))
 	words := vocabulary(r, 60_000)
 	zipf := rand.NewZipf(r, 1.1, 20, uint64(len(words)-1))
-	for _, size := range []int{50, 500, 2000} {
+	for _, size := range []int{50, 200, 500, 2000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			x, err := Open(b.TempDir())
 			if err != nil {
