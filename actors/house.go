@@ -166,6 +166,8 @@ type handle struct {
 	name     string // string id
 	pid      *actor.PID
 	presence *actor.PID
+	seen     sightings
+	recent   func(realm.UserID) bool // who was seen in the last wire.PartialDays
 	inFlight atomic.Int64
 	durable  atomic.Uint64
 	saved    atomic.Int64 // when its rows were last written, Unix seconds

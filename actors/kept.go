@@ -198,7 +198,7 @@ func weighMessage(m *realm.MessageArrived) int64 {
 const addedBytes = 192
 
 func weighAdded(e *realm.SubscriptionAdded) int64 {
-	return 128 + weighValue(reflect.ValueOf(&e.Info), 1) + 8*int64(len(e.Members)) + addedBytes*int64(len(e.Users))
+	return 128 + weighValue(reflect.ValueOf(&e.Info), 1) + 8*int64(len(e.Members)+len(e.Here)) + addedBytes*int64(len(e.Users))
 }
 
 // maxWeighed is how deep events are looked into.

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"sync"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"parley/actors/presence"
@@ -34,6 +36,27 @@ type (
 type presenceActor struct {
 	h    *House
 	book *presence.Book
+	seen *sightings
+}
+
+// sightings is when each user of a realm was here at last, to be read by everybody without asking the presence actor,
+// which alone writes it. It is right to sightingsStep.
+type sightings struct{ last sync.Map } // realm.UserID: Unix seconds
+
+// sightingsStep is how many seconds must have passed before a user's being here is noted anew: it only matters whether
+// he was here in the last days.
+const sightingsStep = 3600
+
+func (s *sightings) note(u realm.UserID, now int64) {
+	if at, ok := s.last.Load(u); !ok || now-at.(int64) >= sightingsStep {
+		s.last.Store(u, now)
+	}
+}
+
+// since reports whether a user was here at that time or later, or at most sightingsStep earlier.
+func (s *sightings) since(u realm.UserID, oldest int64) bool {
+	at, ok := s.last.Load(u)
+	return ok && at.(int64)+sightingsStep > oldest
 }
 
 func (p *presenceActor) Receive(c actor.Context) {
@@ -44,6 +67,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 			r = reported{p.book.Hide(m.user, now), true}
 		} else {
 			r.row, r.tell = p.book.Report(m.user, m.active, now)
+			p.seen.note(m.user, now)
 		}
 		m.reply <- r
 	case *since:
@@ -105,4 +129,14 @@ func (h *House) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
 	m := &presenceOf{u, make(chan *presence.Row, 1)}
 	h.stage.send(r.presence, m)
 	return <-m.reply
+}
+
+// SeenSince tells whether users of an organization were here at a time, in Unix seconds, or later; some who left up to an
+// hour before it count as well.
+func (h *House) SeenSince(id realm.ID, oldest int64) func(realm.UserID) bool {
+	r := h.find(id)
+	if r == nil {
+		return func(realm.UserID) bool { return false }
+	}
+	return func(u realm.UserID) bool { return r.seen.since(u, oldest) }
 }

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -188,7 +189,12 @@ func (h *House) startRealm(a *realmActor, book *presence.Book) {
 	a.handle.saved.Store(a.last.Unix())
 	a.handle.dialect.Store(uint64(a.r.DialectVersion()))
 	a.handle.pid = h.spawn(a)
-	a.handle.presence = h.spawn(&presenceActor{h, book})
+	handle := a.handle
+	handle.recent = func(u realm.UserID) bool { return handle.seen.since(u, h.now().Unix()-wire.PartialDays*86400) }
+	for _, row := range book.Since(0, math.MinInt64) {
+		a.handle.seen.last.Store(row.User, max(row.Active, row.Connected))
+	}
+	a.handle.presence = h.spawn(&presenceActor{h, book, &a.handle.seen})
 	h.mu.Lock()
 	h.realms[a.handle.id] = a.handle
 	if a.r.Founded() {

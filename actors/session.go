@@ -218,7 +218,7 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 		}
 		return
 	}
-	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h})
+	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, Seen: r.handle.recent})
 	for i, u := range n.To {
 		if i%nearby == 0 {
 			s.reachFor(r, n.To[i:min(i+nearby, len(n.To))])

@@ -53,7 +53,7 @@ func rosterJSON(v realm.View, c *realm.Channel, wanted form.IncludeSubscribers, 
 		return nil
 	case !v.MaySeeSubscribers(c):
 		return []byte(`"subscribers":[]`)
-	case wanted == form.PartialSubscribers && v.SubscriberCount(c.ID) >= fullSubscribers:
+	case wanted == form.PartialSubscribers && v.SubscriberCount(c.ID) >= realm.FullRoster:
 		return idList("partial_subscribers", recentOf(v.Subscribers(c.ID), recent))
 	}
 	return v.MembersFace(c, membersFace)

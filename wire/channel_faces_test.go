@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 
-	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/realm/realmtest"
 	"parley/wire/form"
@@ -76,20 +75,27 @@ func TestFacesFollowTheirChannels(t *testing.T) {
 	}
 }
 
+// sightedHouse knows when people were here at last.
+type sightedHouse struct{ last map[realm.UserID]int64 }
+
+func (h sightedHouse) SeenSince(_ realm.ID, oldest int64) func(realm.UserID) bool {
+	return func(u realm.UserID) bool { return h.last[u] >= oldest }
+}
+
 func TestPartialSubscribers(t *testing.T) {
 	s := realmtest.New(t)
 	ann := s.Join("Ann")
 	bot := realmtest.Do(s, realmtest.System, realm.JoinUser{Name: "Robo", Email: "robo@example.com", Bot: realm.GenericBot, BotOwner: ann})
 	all := []realm.Principal{{ID: ann}, {ID: bot}}
 	var here, gone realm.UserID
-	for i := range fullSubscribers - 2 {
+	for i := range realm.FullRoster - 2 {
 		gone, here = here, realmtest.Do(s, realmtest.System, realm.JoinUser{Name: fmt.Sprintf("User %d", i), Email: fmt.Sprintf("u%d@example.com", i)})
 		all = append(all, realm.Principal{ID: here})
 	}
 	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "small"}}, Principals: all[:len(all)-1]})
 	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "large"}}, Principals: all})
 	v := s.View(ann)
-	recent := recently(v, []presence.Row{{User: here, Connected: s.Now - 13*86400}, {User: gone, Connected: s.Now - 15*86400}})
+	recent := recently(v, sightedHouse{map[realm.UserID]int64{here: s.Now - 13*86400, gone: s.Now - 15*86400}})
 	show := func(name string) (o struct {
 		Subscribers *[]realm.UserID `json:"subscribers"`
 		Partial     *[]realm.UserID `json:"partial_subscribers"`
@@ -99,8 +105,8 @@ func TestPartialSubscribers(t *testing.T) {
 		}
 		return o
 	}
-	if o := show("small"); o.Partial != nil || o.Subscribers == nil || len(*o.Subscribers) != fullSubscribers-1 {
-		t.Errorf("below %d subscribers the list must be full: %+v", fullSubscribers, o)
+	if o := show("small"); o.Partial != nil || o.Subscribers == nil || len(*o.Subscribers) != realm.FullRoster-1 {
+		t.Errorf("below %d subscribers the list must be full: %+v", realm.FullRoster, o)
 	}
 	if o := show("large"); o.Subscribers != nil || o.Partial == nil || !reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
 		t.Errorf("the partial list must hold bots and the people of the last 14 days: %v", o.Partial)

@@ -172,7 +172,25 @@ type To struct {
 	Context
 	User realm.UserID // of the event's variant; only for kinds registered with personal
 	// Flags are the reader's, where the event knows them.
-	Flags realm.Flags
+	Flags  realm.Flags
+	shaped *Shaped // of which it is a rendering; nil outside of sessions
+}
+
+// roster is a channel's partial list, made once for all whom one notice reaches.
+func (to *To) roster(c realm.ChannelID, list func() []realm.UserID) []realm.UserID {
+	s := to.shaped
+	if s == nil {
+		return list()
+	}
+	l, ok := s.rosters[c]
+	if !ok {
+		if s.rosters == nil {
+			s.rosters = map[realm.ChannelID][]realm.UserID{}
+		}
+		l = list()
+		s.rosters[c] = l
+	}
+	return l
 }
 
 // Texts finds message texts.
@@ -185,6 +203,8 @@ type Context struct {
 	Realm realm.ID
 	Site  Site
 	Texts Texts
+	// Seen tells whether a user was here in the last PartialDays days; nil: nobody was.
+	Seen func(realm.UserID) bool
 }
 
 // EventKind renders one Go type of event.
@@ -336,8 +356,9 @@ type Shaped struct {
 	done    map[variant][]*queue.Event
 	last    variant
 	lastOut []*queue.Event
-	of      *Kind // the last queue's
-	wanted  bool  // by it
+	of      *Kind                              // the last queue's
+	wanted  bool                               // by it
+	rosters map[realm.ChannelID][]realm.UserID // see To.roster
 }
 
 type variant struct {
@@ -383,7 +404,7 @@ func (s *Shaped) For(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
 	if f, ok := s.n.Event.(flagged); ok {
 		v.flags = f.FlagsFor(u)
 	}
-	to := &To{Client: v.client, Context: s.ctx, User: u, Flags: v.flags}
+	to := &To{Client: v.client, Context: s.ctx, User: u, Flags: v.flags, shaped: s}
 	if s.kind.lazy {
 		return s.once(v, func() []*queue.Event {
 			return []*queue.Event{{Make: func() []byte {

@@ -19,6 +19,9 @@ func (closedHouse) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) 
 func (closedHouse) View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error) {
 	return nil, errClosed
 }
+func (closedHouse) SeenSince(realm.ID, int64) func(realm.UserID) bool {
+	return func(realm.UserID) bool { return false }
+}
 func (closedHouse) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
 func (closedHouse) Dialect(realm.ID) realm.Seq                      { return 0 }
 func (closedHouse) Search(realm.ID, string) (Found, error)          { return Found{}, errClosed }

@@ -35,6 +35,8 @@ type House interface {
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
+	// SeenSince tells whether users were here at a time, in Unix seconds, or later. It may be asked at any time, and for many.
+	SeenSince(id realm.ID, oldest int64) func(realm.UserID) bool
 	PresenceOf(id realm.ID, u realm.UserID) *presence.Row
 	// Reached tells whether a user sits at a client now, and whether one of his clients has taken everything up to a fact.
 	Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)

@@ -76,10 +76,6 @@ func register(c *Call, f registerForm) (Answer, error) {
 	if wants("presence") && c.Account != nil {
 		rows = presenceRows(c, -1, f.HistoryDays)
 	}
-	var recent []presence.Row
-	if wants("subscription") && f.Subscribers == form.PartialSubscribers {
-		recent = presenceRows(c, -1, partialDays)
-	}
 	if wants("realm_user") {
 		if err := warmUsers(c, &q); err != nil {
 			return nil, err
@@ -91,7 +87,7 @@ func register(c *Call, f registerForm) (Answer, error) {
 		}
 	}
 	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
-		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, recent: recent, explicit: fetch.Set, wants: wants}
+		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, explicit: fetch.Set, wants: wants}
 		s.build()
 		return s, nil
 	}})
@@ -173,8 +169,7 @@ type state struct {
 	queue    *realm.Queue
 	a        Answer
 	presence []presence.Row
-	recent   []presence.Row // of the last partialDays, for partial lists of subscribers
-	explicit bool           // the fetch types were named
+	explicit bool // the fetch types were named
 	wants    func(string) bool
 	channels []shown // once they are gathered
 	gathered bool

@@ -48,7 +48,7 @@ func streamsSection(s *state) {
 // web-public ones as if subscribed.
 func subscriptionsSection(s *state) {
 	var now, before, never pieceList
-	recent := recently(s.View, s.recent)
+	recent := recently(s.View, s.c.House)
 	for _, c := range s.visibleChannels() {
 		x := s.SubscriptionOf(s.User, c.ID)
 		var list *pieceList

@@ -60,7 +60,7 @@ func newHall(t testing.TB, users, channels int) (*hall, []realm.UserID) {
 // newState is a registration of somebody's, before anything is built.
 func (h *hall) newState(u realm.UserID, caps realm.Caps) *state {
 	q := realm.Queue{Gravatar: u%2 == 0, Caps: caps, Subscribers: "partial"}
-	c := &Call{Site: hallSite, Tools: &Tools{}}
+	c := &Call{House: closedHouse{}, Site: hallSite, Tools: &Tools{}}
 	return &state{c: c, View: h.r.ViewAs(realm.Caller{User: u}, 1_700_000_000), queue: &q, Client: ClientOf(&q), a: Answer{}, wants: func(string) bool { return true }}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -47,28 +46,42 @@ var subscriptionEvents = []EventKind{
 	}),
 }
 
-// fullSubscribers is below how many subscribers a client that wants partial lists still gets the full one (protocol).
-const fullSubscribers = 250
+// PartialDays is how long ago a user in a partial list was here at last (protocol).
+const PartialDays = 14
 
-// partialDays is how long ago a user in a partial list was here at last (protocol).
-const partialDays = 14
-
-// recently is who belongs into partial lists: bots, people who are here, and people whose presence is younger than
-// partialDays.
-func recently(v realm.View, rows []presence.Row) func(realm.UserID) bool {
-	seen := make(map[realm.UserID]bool, len(rows))
-	oldest := v.Now - partialDays*86400
-	for _, r := range rows {
-		seen[r.User] = max(r.Active, r.Connected) >= oldest
-	}
-	return func(u realm.UserID) bool { return seen[u] || v.Listening(u) || v.Find(u).IsBot() }
+// sightings is the part of a house that tells who was here lately.
+type sightings interface {
+	SeenSince(realm.ID, int64) func(realm.UserID) bool
 }
 
-// subscriptionObject is a channel with one user's settings for it, as an event tells it: with all subscribers.
-func subscriptionObject(s realm.SubscriptionInfo, to Client) obj {
+// recently is who belongs into partial lists: bots, people who are here, and people who were here in the last PartialDays.
+func recently(v realm.View, h sightings) func(realm.UserID) bool {
+	seen := h.SeenSince(v.ID(), v.Now-PartialDays*86400)
+	return func(u realm.UserID) bool { return v.Listening(u) || v.Find(u).IsBot() || seen(u) }
+}
+
+// partialOf is the partial list of the members of a channel that an event tells of. Here, of which all belong to it, is
+// ascending like the members.
+func partialOf(members, here []realm.UserID, to *To) []realm.UserID {
+	out := []realm.UserID{}
+	for _, u := range members {
+		if len(here) > 0 && here[0] == u {
+			out, here = append(out, u), here[1:]
+		} else if to.Seen != nil && to.Seen(u) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// subscriptionObject is a channel with one user's settings for it, as an event tells it.
+func subscriptionObject(s realm.SubscriptionInfo, to *To) obj {
 	o := channelObject(s.ChannelInfo)
-	personal(o, s, to)
-	if to.Subscribers != form.NoSubscribers {
+	personal(o, s, to.Client)
+	switch {
+	case to.Subscribers == form.PartialSubscribers && len(s.Members) >= realm.FullRoster:
+		o["partial_subscribers"] = to.roster(s.ID, func() []realm.UserID { return partialOf(s.Members, s.Here, to) })
+	case to.Subscribers != form.NoSubscribers:
 		o["subscribers"] = nonNil(s.Members)
 	}
 	return o
@@ -105,7 +118,7 @@ func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *To) any {
 	list := []any{}
 	for _, s := range subscriptions {
 		if !s.Archived || to.Has(realm.CapArchivedChannels) {
-			list = append(list, subscriptionObject(s, to.Client))
+			list = append(list, subscriptionObject(s, to))
 		}
 	}
 	if len(list) == 0 {
@@ -148,10 +161,6 @@ type getSubscriptionsForm struct {
 }
 
 func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
-	var rows []presence.Row
-	if f.Subscribers == form.PartialSubscribers {
-		rows = presenceRows(c, -1, partialDays)
-	}
 	return Look(c, func(v realm.View) (Answer, error) {
 		var found []*realm.Channel
 		for _, id := range v.ChannelsOf(v.User) {
@@ -160,7 +169,7 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 			}
 		}
 		byName(found)
-		list, recent := []json.RawMessage{}, recently(v, rows)
+		list, recent := []json.RawMessage{}, recently(v, c.House)
 		for _, ch := range found {
 			list = append(list, subscriptionJSON(v, ch, Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
 		}

@@ -260,6 +260,7 @@ type SubscriptionInfo struct {
 	ChannelInfo
 	Subscription
 	Members      []UserID // subscribers, if they may be known
+	Here         []UserID // see SubscriptionAdded
 	KnowsMembers bool
 	Inherited    ChannelNotifications // what the subscription's own settings are while unset
 }
@@ -308,10 +309,18 @@ type SubscriptionAdded struct {
 	Inherited []ChannelNotifications // one each
 	// Back: the channel was archived. Only queues without archived_channels had lost it.
 	Back bool
+	// Here is those of Members who are bots or have a queue, where there are so many that a client may be told of a part.
+	Here []UserID
 }
+
+// FullRoster is below how many subscribers everybody who wants to know them is told all (protocol).
+const FullRoster = 250
 
 func (r *Realm) subscriptionAdded(c *Channel, users []UserID) *SubscriptionAdded {
 	e := &SubscriptionAdded{Info: r.ChannelInfo(c), Members: r.Subscribers(c.ID), Users: users}
+	if len(e.Members) >= FullRoster {
+		e.Here = IDs[UserID](Both(r.by.channel[c.ID].active, Either(r.by.bots, r.by.listening)))
+	}
 	for _, u := range users {
 		own := *r.SubscriptionOf(u, c.ID)
 		own.Spans = nil
@@ -328,7 +337,7 @@ func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 	}
 	s := SubscriptionInfo{ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i]}
 	if e.Knows[i] {
-		s.Members = e.Members
+		s.Members, s.Here = e.Members, e.Here
 	}
 	return s
 }
