@@ -51,7 +51,7 @@ func ignored(a Answer, op, flag string, channels []realm.ChannelID) {
 }
 
 type setFlagsNarrowForm struct {
-	Anchor        form.Anchor      `form:"anchor"`
+	Anchor        form.Anchor      `form:"anchor,required"`
 	Date          form.Opt[string] `form:"anchor_date"`
 	IncludeAnchor bool             `form:"include_anchor,default=true"`
 	Before        int64            `form:"num_before,required,min=0"`

@@ -10,7 +10,7 @@ import (
 )
 
 var presenceEndpoints = []Endpoint{
-	Custom("POST", "/users/me/presence", postPresence).Says("{presences?: {*: Presence | OldPresence}, presence_last_update_id?: int, server_timestamp?: num}"),
+	Custom("POST", "/users/me/presence", postPresence).Says("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
 	Custom("GET", "/realm/presence", realmPresence).Says("{presences: {*: OldPresence}, server_timestamp: num}"),
 	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).Says("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
 }
@@ -41,12 +41,12 @@ func postPresence(c *Call, f postPresenceForm) (Answer, error) {
 			}
 		}
 	}
-	if f.PingOnly {
-		return Answer{}, nil
-	}
 	last := f.Last.Value
 	if !f.Last.Set {
 		last = -1
+	}
+	if f.PingOnly {
+		return Answer{"presence_last_update_id": last}, nil
 	}
 	if gate.Disabled {
 		return Answer{"presences": obj{}, "presence_last_update_id": last, "server_timestamp": now()}, nil

@@ -126,7 +126,7 @@ type editUserFields struct {
 
 type profileItem struct {
 	ID    int64      `form:"id,required"`
-	Value form.Value `form:"value"`
+	Value form.Value `form:"value,required"`
 }
 
 type editUserForm struct {

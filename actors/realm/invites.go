@@ -87,11 +87,9 @@ func (c *Invitation) mayInvite(t *Turn, setting string) (*User, error) {
 	switch {
 	case me == nil:
 		return nil, errMember()
-	case me.IsGuest():
-		return nil, errGuest()
 	case me.IsBot():
 		return nil, errBot()
-	case !t.May(me, setting):
+	case me.IsGuest() || !t.May(me, setting):
 		return nil, errPermission()
 	}
 	return me, t.mayInviteAs(me, c.Role)

@@ -25,7 +25,7 @@ func TestInvitationsAreCheckedInTheirOrder(t *testing.T) {
 	as := func(role realm.Role) realm.InviteByMail {
 		return realm.InviteByMail{Invitation: realm.Invitation{Role: role, Channels: []realm.ChannelID{99}}}
 	}
-	Refused(s, gus, as(realm.Member), "Not allowed for guest users")
+	Refused(s, gus, as(realm.Member), "Insufficient permission")
 	Refused(s, bot, as(realm.Member), "This endpoint does not accept bot requests.")
 	Refused(s, ann, as(realm.Owner), "Must be an organization owner")
 	Refused(s, ann, as(realm.Moderator), "Must be an organization administrator")

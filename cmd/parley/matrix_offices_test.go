@@ -35,6 +35,14 @@ func members(p *somebody) string {
 	return humans(p)
 }
 
+// inviters are members, and guests lack the permission.
+func inviters(p *somebody) string {
+	if p.guest() {
+		return noPermission
+	}
+	return humans(p)
+}
+
 func admins(p *somebody) string {
 	if p.admin() {
 		return ""
@@ -244,10 +252,10 @@ func offices() []office {
 		{"DELETE", "/export/realm/%v", after(admins, always("Invalid data export ID")), nothing, func(*stage, int) any { return nowhere }},
 		{"POST", "/export/realm", admins, nothing, nil},
 		{"GET", "/invites", members, nothing, nil},
-		{"POST", "/invites", members, func(_ *stage, n int) pairs {
+		{"POST", "/invites", inviters, func(_ *stage, n int) pairs {
 			return pairs{"invitee_emails", fmt.Sprintf("n%d@a.example", n), "stream_ids", []int64{}}
 		}, nil},
-		{"POST", "/invites/multiuse", after(members, permitted(noPermission, "owner", "admin")), nothing, nil},
+		{"POST", "/invites/multiuse", after(inviters, permitted(noPermission, "owner", "admin")), nothing, nil},
 		{"DELETE", "/invites/%v", after(members, admins), nothing, invite},
 		{"DELETE", "/invites/multiuse/%v", after(members, admins), nothing, link},
 		{"POST", "/invites/%v/resend", after(members, admins), nothing, invite},

@@ -238,8 +238,8 @@ func (s *rights) ofOrganization(home, target int64) []permission {
 		}), first(members, given(noPermission))},
 		{"can_invite_users_group", true, false, makes("POST", "/invites", func(n int) pairs {
 			return pairs{"invitee_emails", fmt.Sprintf("r%d@a.example", n), "stream_ids", []int64{}}
-		}), first(members, given(noPermission))},
-		{"create_multiuse_invite_group", true, false, makes("POST", "/invites/multiuse", func(int) pairs { return nil }), first(members, given(noPermission))},
+		}), first(inviters, given(noPermission))},
+		{"create_multiuse_invite_group", true, false, makes("POST", "/invites/multiuse", func(int) pairs { return nil }), first(inviters, given(noPermission))},
 		{"can_add_subscribers_group", true, false, s.adding("target"), first(noGuest, givenOr((*somebody).admin, noPermission))},
 		{"can_set_delete_message_policy_group", true, false, func(p *somebody) reply {
 			at, name, to := fmt.Sprintf("/streams/%d", policies), "can_delete_own_message_group", s.groups["role:nobody"]

@@ -102,11 +102,15 @@ func TestSpecifiedErrors(t *testing.T) {
 	k.refused("ada", "PATCH users/{bo}", "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "role", 100)
 	k.refused("olive", "PATCH users/{olive}", "BAD_REQUEST", "only organization owner", "role", 200)
 	k.refused("ann", "PATCH users/{bo}", "BAD_REQUEST", "Insufficient permission", "full_name", "Other")
+	k.refused("ada", "PATCH users/{bo}", "BAD_REQUEST", "value", "profile_data", []any{map[string]any{"id": 1}})
+	k.refused("ann", "POST messages/flags/narrow", "REQUEST_VARIABLE_MISSING", "Missing 'anchor' argument", "num_before", 1, "num_after", 0, "narrow", []any{}, "op", "add", "flag", "read")
 	k.refused("ada", "PATCH users/{bo}", "BAD_REQUEST", "User not authorized to change user emails", "new_email", "bo2@example.org")
 	k.refused("ada", "POST realm/domains", "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "domain", "example.net", "allow_subdomains", false)
 
 	k.refused("ann", "POST invites", "BAD_REQUEST", "at least one email address", "invitee_emails", "", "stream_ids", []int{})
 	k.refused("ann", "POST invites", "BAD_REQUEST", "Invalid channel ID 999. No invites were sent.", "invitee_emails", "new@example.org", "stream_ids", []int{999})
+	k.refused("gus", "POST invites", "BAD_REQUEST", "Insufficient permission", "invitee_emails", "new@example.org", "stream_ids", []int{})
+	k.refused("gus", "POST invites/multiuse", "BAD_REQUEST", "Insufficient permission")
 	k.refused("mo", "POST invites", "BAD_REQUEST", "Must be an organization administrator", "invitee_emails", "new@example.org", "stream_ids", []int{}, "invite_as", 200)
 	a = k.refused("ann", "POST invites", "INVITATION_FAILED", "", "invitee_emails", "bo@example.org, new@example.org", "stream_ids", []int{})
 	k.equal("sent_invitations", a["sent_invitations"], true)
@@ -167,6 +171,8 @@ func TestSpecifiedPresence(t *testing.T) {
 	if a["presences"] != nil || a["server_timestamp"] != nil {
 		t.Errorf("a ping is answered with %v", a)
 	}
+	k.equal("a ping that passed no number", a["presence_last_update_id"], -1)
+	k.equal("a ping that passed one", report("ann", "ping_only", true, "last_update_id", 7)["presence_last_update_id"], 7)
 	k.refused("ann", "POST users/me/presence", "BAD_REQUEST", "Invalid status: away", "status", "away")
 	k.refused("ann", "POST users/me/presence", "REQUEST_VARIABLE_MISSING", "Missing 'status' argument")
 	k.refused("demo-bot", "POST users/me/presence", "BAD_REQUEST", "does not accept bot requests", "status", "active")

@@ -63,11 +63,11 @@ var unwritten = []amendment{
 	{0, add, "POST /register", "queue_id", "str?"},
 	{0, add, "POST /register", "zulip_feature_level", "int"},
 	{0, add, "GET /streams streams[]", "subscribers?", "[int]"},
-	{0, add, "UserBase", "is_active?", "bool"},                             // the two user lists of register imply it
-	{0, add, "UserBase", "profile_data?", "profile_data"},                  // humans, when asked for
-	{0, add, "UserBase", "avatar_url?", "str?"},                            // user_avatar_url_field_optional
-	{0, add, "GET /users/me", "profile_data?", "profile_data"},             // humans
-	{0, add, "POST /users/me/presence", "presence_last_update_id?", "int"}, // ping_only
+	{0, add, "UserBase", "is_active?", "bool"},                 // the two user lists of register imply it
+	{0, add, "UserBase", "profile_data?", "profile_data"},      // humans, when asked for
+	{0, add, "UserBase", "avatar_url?", "str?"},                // user_avatar_url_field_optional
+	{0, add, "GET /users/me", "profile_data?", "profile_data"}, // humans
+	{0, add, "POST /users/me/presence", "presence_last_update_id", "int"},
 	{0, drop, "POST /users/me/presence", "zephyr_mirror_active", ""},
 	{0, add, "POST /messages", "automatic_new_visibility_policy?", "int"},
 	{0, add, "CustomProfileField", "field_data?", "str"},
