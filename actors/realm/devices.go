@@ -182,7 +182,28 @@ func (c SettleDevice) Decide(t *Turn) (Done, error) {
 		f.Token, f.Updated = &c.Token, &now
 	}
 	t.Record(f)
+	if c.Failure == "" {
+		t.forgetPlain(d)
+	}
 	return Done{}, nil
+}
+
+// forgetPlain ends the unencrypted registration of a device that is notified end-to-end encrypted from now on: it would
+// be told of everything twice, once legibly.
+func (t *Turn) forgetPlain(d *Device) {
+	var rest []PushToken
+	var gone []Registration
+	for _, x := range t.PushTokensOf(d.User) {
+		if x.Kind == pushKinds[d.TokenKind] && slices.Contains(tokenIDs(x), *d.TokenID) {
+			gone = append(gone, Registration{Token: x, Gone: true})
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	if len(gone) > 0 {
+		t.Record(&PushTokensChanged{d.User, rest})
+		t.registers(d.User, gone...)
+	}
 }
 
 // DropDeviceToken is the server's: the push service says a device's token is dead.

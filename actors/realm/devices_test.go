@@ -1,6 +1,8 @@
 package realm_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"testing"
 
@@ -111,5 +113,53 @@ func TestADeviceRegistersAndIsRemoved(t *testing.T) {
 	s.Hears(ann, "device")
 	if n := len(s.Realm.DevicesOf(ann)); n != 1 {
 		t.Errorf("%d devices are left", n)
+	}
+}
+
+func TestAnEncryptedDeviceIsNotifiedOnce(t *testing.T) {
+	s := New(t)
+	s.Bouncer = true
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	for _, u := range []realm.UserID{ann, bo} {
+		Do(s, u, realm.AddPushToken{Kind: realm.PushFCM, Token: "fcm token"})
+	}
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "c0ffee"})
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"})
+	Do(s, ann, realm.AddPushToken{Kind: realm.PushAPNs, Token: "wP/u", App: "org.example"}) // c0ffee in base64
+	tokens := func(what string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, x := range s.Realm.PushTokensOf(ann) {
+			got = append(got, fmt.Sprint(x.Kind, x.Token))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: Ann's tokens are %q, want %q", what, got, want)
+		}
+	}
+	register := func(kind, token, failure string) {
+		t.Helper()
+		h := sha256.Sum256([]byte(token))
+		id, key := base64.StdEncoding.EncodeToString(h[:8]), int64(7)
+		d := Do(s, ann, realm.AddDevice{})
+		Do(s, ann, realm.RegisterDevice{ID: d, KeyID: &key, Key: []byte("k"), Kind: kind, Token: &id})
+		Do(s, System, realm.SettleDevice{ID: d, Token: id, Failure: failure})
+	}
+	register("fcm", "fcm token", "REQUEST_EXPIRED")
+	tokens("after a failure", "2fcm token", "2c0ffee", "1c0ffee", "1wP/u")
+	register("fcm", "fcm token", "")
+	tokens("one of Google's", "2c0ffee", "1c0ffee", "1wP/u")
+	register("apns", "c0ffee", "")
+	tokens("one of Apple's", "2c0ffee")
+	if n := len(s.Realm.PushTokensOf(bo)); n != 1 {
+		t.Errorf("Bo has %d tokens", n)
+	}
+	var gone []string
+	for _, e := range errands(s, realm.RegisterErrand) {
+		if e.Registration.Gone {
+			gone = append(gone, e.Registration.Token.Token)
+		}
+	}
+	if fmt.Sprint(gone) != "[fcm token c0ffee wP/u]" {
+		t.Errorf("the bouncer is to forget %q", gone)
 	}
 }

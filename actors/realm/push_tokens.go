@@ -1,6 +1,11 @@
 package realm
 
-import "slices"
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"slices"
+)
 
 // PushKind is a service that delivers notifications to devices; the numbers are the protocol's.
 type PushKind int
@@ -9,6 +14,23 @@ const (
 	PushAPNs PushKind = 1
 	PushFCM  PushKind = 2
 )
+
+// pushKinds are the services by the names that devices register with end-to-end encrypted.
+var pushKinds = map[string]PushKind{"apns": PushAPNs, "fcm": PushFCM}
+
+// tokenIDs is what a token may be called where it must not be read: base64 of the first 8 bytes of its SHA-256 (protocol:
+// token_id). Apple's are bytes that older programs write in base64 and newer ones in hexadecimal, which is what is hashed.
+func tokenIDs(x PushToken) (out []string) {
+	spellings := []string{x.Token}
+	if b, err := base64.StdEncoding.DecodeString(x.Token); x.Kind == PushAPNs && err == nil {
+		spellings = append(spellings, hex.EncodeToString(b))
+	}
+	for _, s := range spellings {
+		h := sha256.Sum256([]byte(s))
+		out = append(out, base64.StdEncoding.EncodeToString(h[:8]))
+	}
+	return out
+}
 
 // PushToken is what a service knows a device by.
 type PushToken struct {
