@@ -54,7 +54,10 @@ func (r *renderer) bareLinks(text string) string {
 		r.result.HasLink = true
 		e.replace(start, end, r.mark(a))
 	}
-	return e.done()
+	if e.from > 0 { // behind a link a line end at the very end, which a quote can leave, is no break
+		return strings.TrimSuffix(e.done(), "\n")
+	}
+	return text
 }
 
 // mayLink says, cheaply, whether text can hold a bare link: something with a dot or colon inside a word.

@@ -1,6 +1,10 @@
 package markdown
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // maxDepth is how many blocks may stand within each other; what lies deeper is text. Each level costs one pass over its lines.
 const maxDepth = 100
@@ -161,15 +165,15 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 		return false
 	}
 	text := c.text
-	start, level := -1, 0
+	start, level, from := -1, 0, 0
 	for i := 0; i < len(text); {
 		if text[i] == '#' {
 			n := i
 			for n < len(text) && text[n] == '#' {
 				n++
 			}
-			if n-i <= 6 && n < len(text) && isSpace(text[n]) && !endsInBackslash(text[n+1:]) {
-				start, level = i, n-i
+			if c, size := utf8.DecodeRuneInString(text[n:]); n-i <= 6 && n < len(text) && isBlank(c) && !endsInBackslash(text[n+size:]) {
+				start, level, from = i, n-i, n+size // the space may be a line end: then the next line is the title
 				break
 			}
 		}
@@ -182,7 +186,6 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 	if start < 0 {
 		return false
 	}
-	from := start + level + 1 // the space may be a line end: then the next line is the title
 	end := strings.IndexByte(text[from:], '\n')
 	after := ""
 	if end < 0 {
@@ -227,6 +230,11 @@ func backslashes(s string) int {
 }
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+// isBlank says that c is white space in any script, or one of the controls that have always counted as such.
+func isBlank(c rune) bool { return unicode.IsSpace(c) || 0x1c <= c && c <= 0x1f }
+
+func trimLeft(s string) string { return strings.TrimLeftFunc(s, isBlank) }
 
 // rule reads the first line of a block that consists of three or more dashes, stars or underscores.
 func (r *renderer) rule(parent *node, q *chunks, c chunk) bool {
@@ -304,8 +312,8 @@ func quoteStart(text string) int {
 	last := -1 // behind this line only empty quoted lines follow
 	for end := len(text); end > 0; {
 		begin := strings.LastIndexByte(text[:end], '\n') + 1
-		line := strings.TrimSpace(text[begin:end])
-		if line != ">" && !(line == "" && end == len(text)) {
+		line := strings.TrimRightFunc(text[begin:end], isBlank)
+		if (strings.TrimLeft(line, " ") != ">" || len(line) > 4) && !(line == "" && end == len(text)) {
 			last = begin
 			break
 		}
@@ -353,19 +361,19 @@ func (r *renderer) paragraph(parent *node, text string) {
 	}
 	if r.state != stateTight {
 		p := r.element(tagP)
-		p.append(r.textNode(kindSource, strings.TrimLeft(text, " \n\t\v\f")))
+		p.append(r.textNode(kindSource, trimLeft(text)))
 		parent.append(p)
 		return
 	}
 	// In a tight item the text stands without a paragraph, behind what is there.
 	if parent.last != nil && parent.last.kind == kindSource {
 		if parent.last.prev == nil {
-			text = strings.TrimLeft(text, " \n\t\v\f")
+			text = trimLeft(text)
 		}
 		parent.last.text += "\n" + text
 	} else if parent.last != nil {
 		parent.append(r.textNode(kindSource, "\n"+text))
 	} else {
-		parent.append(r.textNode(kindSource, strings.TrimLeft(text, " \n\t\v\f")))
+		parent.append(r.textNode(kindSource, trimLeft(text)))
 	}
 }

@@ -51,7 +51,7 @@ func (r *renderer) codeBlock(lang, code string) *node {
 	if lang == "" {
 		by = firstLineLanguage(code)
 	}
-	code = strings.TrimRight(code, " \n\t\v\f") + "\n"
+	code = strings.TrimRightFunc(code, isBlank) + "\n"
 	pre, body := r.element(tagPre), r.element(tagCode)
 	pre.atomic = true
 	pre.append(r.element(tagSpan))
@@ -71,7 +71,9 @@ func (r *renderer) highlightIndented() {
 		for c := pre.first; c != nil; c = c.next {
 			b.WriteString(c.text)
 		}
-		pre.parent.insertAfter(pre, r.codeBlock("", b.String()))
+		block := r.codeBlock("", b.String())
+		block.spaced = true
+		pre.parent.insertAfter(pre, block)
 		pre.remove()
 	}
 }

@@ -60,6 +60,38 @@ func TestBlocks(t *testing.T) {
 	})
 }
 
+func TestIndentedCodeAndWhiteSpace(t *testing.T) {
+	code := func(body string) string {
+		return `<div class="codehilite"><pre><span></span><code>` + body + "\n</code></pre></div>"
+	}
+	check(t, &Options{}, [][2]string{
+		{"    a\nb", code("a") + "\n\n<p>b</p>"}, {"\ta\n\n* b", code("a") + "\n\n<ul>\n<li>b</li>\n</ul>"},
+		{">     a\n\nb", "<blockquote>\n" + code("a") + "\n\n</blockquote>\n<p>b</p>"}, {"    a\n\n", code("a")},
+		{"    a\u3000", code("a")}, {"```\na\u00a0\n```\u3000\nb", code("a") + "\n<p>b</p>"},
+		{"\u3000a", "<p>a</p>"}, {"\u00a0\u2003a b", "<p>a b</p>"}, {"x\n\n\u3000a\u3000", "<p>x</p>\n<p>a\u3000</p>"},
+		{"##\u3000a\u3000", "<h2>a</h2>"}, {"~~~math\n\\x\n\n", "<p><span class=\"tex-error\">\\x</span></p>"},
+		{"a\n>\n    >", "<p>a</p>\n<blockquote></blockquote>"}, {"a\n>\n  >", "<p>a<br>\n&gt;<br>\n  &gt;</p>"},
+		{"> see b.org\n    >", "<blockquote>\n<p>see <a href=\"http://b.org\">b.org</a></p>\n</blockquote>"},
+		{"> see b\n    >", "<blockquote>\n<p>see b<br>\n</p>\n</blockquote>"},
+	})
+}
+
+// TestEmphasisWithin checks emphasis around what is emphasised already, and links that end where a star was.
+func TestEmphasisWithin(t *testing.T) {
+	link := `<a href="http://b.org">b.org</a>`
+	check(t, &Options{}, [][2]string{
+		{"*a *b* c*", "<p><em>a <em>b</em> c</em></p>"}, {"***a ***b*** c***", "<p><strong><em>a <strong><em>b</em></strong> c</em></strong></p>"},
+		{"*a * b*", "<p>*a * b*</p>"}, {"* x*y*z*", "<ul>\n<li>x<em>y</em>z*</li>\n</ul>"}, {"q *x*y*z*", "<p>q <em>x</em>y<em>z</em></p>"},
+		{"*a ^ *b* c*", "<p>*a ^ <em>b</em> c*</p>"}, {"*a\n*b* c*", "<p>*a<br>\n<em>b</em> c*</p>"}, {"*a **b* c**", "<p>*a <strong>b* c</strong></p>"},
+		{"***a***b***", "<p><strong><em>a</em></strong>b***</p>"}, {"*a*b*", "<p><em>a</em>b*</p>"},
+		{"**b.org**", "<p><strong>b.org</strong></p>"}, {"**`a` b.org**", "<p><strong><code>a</code> " + link + "</strong></p>"},
+		{"~~*a* b.org~~", "<p><del><em>a</em> " + link + "</del></p>"}, {"**a *b.org***", "<p><strong>a *b.org</strong>*</p>"},
+		{"~~a *b.org* c~~", "<p><del>a <em>" + link + "</em> c</del></p>"},
+		{"1. **b.org**\n  2. c", "<ol>\n<li><strong>" + link + "</strong><ol start=\"2\">\n<li>c</li>\n</ol>\n</li>\n</ol>"},
+	})
+	check(t, &Options{Emoticons: true}, [][2]string{{"&amp;:) &;:)", "<p>&amp;:) &amp;;" + `<span aria-label="smile" class="emoji emoji-1f642" role="img" title="smile">:smile:</span>` + "</p>"}})
+}
+
 func TestFences(t *testing.T) {
 	code := func(lang, body string) string {
 		if lang != "" {

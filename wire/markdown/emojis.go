@@ -98,7 +98,7 @@ func (r *renderer) emoticons(text string) string {
 			continue
 		}
 		name, ok := emoticons[text[i:i+2]]
-		if !ok || i > 0 && strings.IndexByte(besideEmoticon, text[i-1]) < 0 ||
+		if !ok || i > 0 && (strings.IndexByte(besideEmoticon, text[i-1]) < 0 || endsEntity(text[:i])) ||
 			i+2 < len(text) && strings.IndexByte(besideEmoticon, text[i+2]) < 0 {
 			continue
 		}

@@ -106,12 +106,12 @@ func (r *renderer) takeFences(text string) string {
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		top := &stack[len(stack)-1]
-		if top.kind != fenceOuter && strings.TrimRight(line, " ") == top.fence.fence {
+		if top.kind != fenceOuter && strings.TrimRightFunc(line, isBlank) == top.fence.fence {
 			finish()
 			continue
 		}
 		if top.kind == fenceCode || top.kind == fenceMath {
-			top.lines = append(top.lines, strings.TrimRight(line, " \v\f"))
+			top.lines = append(top.lines, strings.TrimRightFunc(line, isBlank))
 			continue
 		}
 		f, ok := parseFence(line)

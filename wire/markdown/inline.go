@@ -78,6 +78,7 @@ var needs = [passCount]sign{
 
 // inlineTree runs the inline passes over every source text below n.
 func (r *renderer) inlineTree(n *node) {
+	blocks := n.tag == tagLi && n.lastElement() != nil
 	for c := n.first; c != nil; {
 		next := c.next
 		switch c.kind {
@@ -88,7 +89,34 @@ func (r *renderer) inlineTree(n *node) {
 		}
 		c = next
 	}
+	if blocks {
+		r.readAgain(n)
+	}
 }
+
+// readAgain reads what no pass has made an element of once more, where it stands behind an element inside an emphasised text or is
+// itself emphasised there: a link may end where a star was, now that the star is gone.
+func (r *renderer) readAgain(n *node) {
+	for c := n.first; c != nil; c = c.next {
+		if c.kind != kindElement {
+			continue
+		}
+		if c.emphasis() {
+			inside := c.lastElement() != nil
+			if t := c.first; t != nil && t.kind == kindText {
+				r.inlineInto(c, t)
+			}
+			if inside {
+				r.readAgain(c)
+			}
+		}
+		if t := c.next; t != nil && t.kind == kindText && !elements[c.tag].block && c.tag != tagBr {
+			r.inlineInto(n, t)
+		}
+	}
+}
+
+func (n *node) emphasis() bool { return n.tag == tagEm || n.tag == tagStrong || n.tag == tagDel }
 
 // inlineInto replaces the source text c by what it means.
 func (r *renderer) inlineInto(parent, c *node) {
@@ -104,6 +132,9 @@ func (r *renderer) inlineInto(parent, c *node) {
 	for h := holder.first; h != nil; {
 		next := h.next
 		parent.insertAfter(at, h)
+		if h.kind == kindElement && h.emphasis() {
+			r.readAgain(h)
+		}
 		at, h = h, next
 	}
 }
@@ -265,39 +296,76 @@ func (r *renderer) codeSpans(text string) string {
 
 // strongEms reads ***text***.
 func (r *renderer) strongEms(text string) string {
-	e := edit{src: text}
-	for i := 0; ; {
-		next := strings.Index(text[i:], "***")
+	return r.starred(text, 3, func(inner string) *node {
+		em, strong := r.element(tagEm), r.element(tagStrong)
+		r.inline(em, inner, passStrongEm+1, signsOf(inner))
+		strong.append(em)
+		return strong
+	})
+}
+
+// ems reads *text* within a line.
+func (r *renderer) ems(text string) string {
+	return r.starred(text, 1, func(inner string) *node {
+		em := r.element(tagEm)
+		r.inline(em, inner, passEm+1, signsOf(inner))
+		return em
+	})
+}
+
+// starRun is a run of stars that nothing has closed yet: where it begins and how many of them are left.
+type starRun struct{ at, stars int }
+
+// starred replaces text between n stars by the elements build makes of it. No star, caret or line end may stand in the text and no
+// space at its edges; but what has become an element may itself stand between stars.
+func (r *renderer) starred(text string, n int, build func(inner string) *node) string {
+	var open []starRun
+	out := make([]byte, 0, len(text)+16)
+	for i := 0; i < len(text); {
+		next := strings.IndexAny(text[i:], "*^\n")
 		if next < 0 {
-			return e.done()
+			return string(append(out, text[i:]...))
 		}
+		out = append(out, text[i:i+next]...)
 		i += next
-		end := emphasisEnd(text, i+3)
-		if end < 0 || !strings.HasPrefix(text[end:], "***") {
+		if text[i] != '*' {
+			open = open[:0]
+			out = append(out, text[i])
 			i++
 			continue
 		}
-		em, strong := r.element(tagEm), r.element(tagStrong)
-		inner := text[i+3 : end]
-		r.inline(em, inner, passStrongEm+1, signsOf(inner))
-		strong.append(em)
-		e.replace(i, end+3, r.mark(strong))
-		i = end + 3
+		stars := 0
+		for i < len(text) && text[i] == '*' {
+			stars++
+			i++
+		}
+		for stars >= n && len(open) > 0 {
+			last := &open[len(open)-1]
+			inner := out[last.at+last.stars:]
+			if last.stars < n || !emphasised(inner) {
+				break
+			}
+			mark := r.mark(build(string(inner)))
+			last.stars -= n
+			stars -= n
+			out = append(out[:last.at+last.stars], mark...)
+			if last.stars == 0 {
+				open = open[:len(open)-1]
+			}
+		}
+		if stars > 0 {
+			open = append(open, starRun{len(out), stars})
+			out = append(out, text[i-stars:i]...)
+		}
 	}
+	return string(out)
 }
 
-// emphasisEnd finds the star that ends emphasised text beginning at i: no star, caret or line end inside, no space at either edge.
-func emphasisEnd(text string, i int) int {
-	n := strings.IndexAny(text[i:], "*^\n")
-	if n <= 0 || text[i+n] != '*' {
-		return -1
-	}
-	first, _ := utf8.DecodeRuneInString(text[i:])
-	last, _ := utf8.DecodeLastRuneInString(text[:i+n])
-	if unicode.IsSpace(first) || unicode.IsSpace(last) {
-		return -1
-	}
-	return i + n
+// emphasised says that text may stand between stars: there is some, and no space at its edges.
+func emphasised(text []byte) bool {
+	first, _ := utf8.DecodeRune(text)
+	last, _ := utf8.DecodeLastRune(text)
+	return len(text) > 0 && !isBlank(first) && !isBlank(last)
 }
 
 // strongs reads **text** within a line.
@@ -324,25 +392,6 @@ func (r *renderer) strongs(text string) string {
 		end += i + 3
 		r.wrap(&e, tagStrong, passStrong, i, i+2, end, end+2)
 		i = end + 2
-	}
-}
-
-// ems reads *text* within a line.
-func (r *renderer) ems(text string) string {
-	e := edit{src: text}
-	for i := 0; ; {
-		next := strings.IndexByte(text[i:], '*')
-		if next < 0 {
-			return e.done()
-		}
-		i += next
-		end := emphasisEnd(text, i+1)
-		if end < 0 {
-			i++
-			continue
-		}
-		r.wrap(&e, tagEm, passEm, i, i+1, end, end+1)
-		i = end + 1
 	}
 }
 

@@ -202,6 +202,9 @@ func oneParagraph(text string) string {
 	if !isAlpha(c) && c != '@' && c != ':' && c < utf8.RuneSelf {
 		return ""
 	}
+	if first, _ := utf8.DecodeRuneInString(text); isBlank(first) {
+		return ""
+	}
 	for i := 0; i < len(text); i++ {
 		if text[i] < ' ' {
 			return ""

@@ -89,7 +89,7 @@ func (r *renderer) inlineMath(tex string) *node {
 
 // mathBlocks are the paragraphs of a fenced formula.
 func (r *renderer) mathBlocks(tex string) (blocks []*node) {
-	for part := range strings.SplitSeq(tex, "\n\n") {
+	for part := range strings.SplitSeq(strings.TrimRight(tex, "\n"), "\n\n") {
 		if blank(part) {
 			continue
 		}

@@ -111,6 +111,7 @@ type node struct {
 	tag    tag
 	kind   kind
 	atomic bool // set apart by previews: the blank tail after it stays empty
+	spaced bool // ends with a line end of its own: indented code has always had one more than fenced code
 	text   string
 	attrs  []attr
 	parent *node
@@ -272,6 +273,9 @@ func (n *node) write(out []byte) []byte {
 		out = append(out, e.name...)
 		out = append(out, '>')
 	}
+	if n.spaced {
+		out = append(out, '\n')
+	}
 	if e.block && !n.atomic && (n.next == nil || n.next.kind == kindElement || n.next.blankTail()) {
 		out = append(out, '\n')
 	}
@@ -355,6 +359,16 @@ func entity(s string) int {
 		return i + 1
 	}
 	return 0
+}
+
+// endsEntity says that s ends in a character reference: its semicolon is no punctuation.
+func endsEntity(s string) bool {
+	if !strings.HasSuffix(s, ";") {
+		return false
+	}
+	s = s[max(0, len(s)-entityLimit):]
+	i := strings.LastIndexByte(s, '&')
+	return i >= 0 && entity(s[i:]) == len(s)-i
 }
 
 // entityLimit is how many bytes a character reference may have; longer runs are text. It keeps escaping linear.
