@@ -69,6 +69,7 @@ var hostileShapes = map[string]func(n int) string{
 	"stars":         func(n int) string { return strings.Repeat("*", n) },
 	"open_strong":   func(n int) string { return strings.Repeat("**a ", n/4) },
 	"open_em":       func(n int) string { return strings.Repeat("*a ", n/3) },
+	"nested_em":     func(n int) string { return strings.Repeat("*a ", n/6) + strings.Repeat("b* ", n/6) },
 	"emphasis":      func(n int) string { return strings.Repeat("*a **b ", n/7) },
 	"strong_em":     func(n int) string { return strings.Repeat("***a*", n/5) },
 	"dels":          func(n int) string { return strings.Repeat("~~a", n/3) },
