@@ -235,6 +235,7 @@ type indexes struct {
 	links, images, attachments, reacted Set
 	listening                           Set              // users with a queue
 	bots                                Set              // accounts that are bots, but the system's
+	mailed                              Set              // users whose settings ask for mails of all their channels
 	queuesOf                            map[UserID]int   // how many each
 	uploadAt                            map[string]int64 // uploads by path
 	usedBy                              map[string]*Set  // messages by the path of a file they use
@@ -271,6 +272,7 @@ func (r *Realm) index() {
 		r.by.email[foldEmail(u.Email)] = u.ID
 		r.by.name(u.ID, u.Name)
 		r.by.bot(u)
+		r.by.mail(u)
 	}
 	for _, c := range r.chans.rows {
 		r.by.addChannel(c)
@@ -278,6 +280,9 @@ func (r *Realm) index() {
 	for u, l := range r.subs.rows {
 		l.indexColors()
 		for _, s := range l.List {
+			if s.Email != nil && *s.Email {
+				r.by.channel[s.Channel].mailed.Add(int64(u))
+			}
 			if s.Active {
 				r.by.channel[s.Channel].subscribers.Add(int64(u))
 				if r.users.must(u).Active {

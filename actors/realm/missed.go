@@ -2,32 +2,38 @@ package realm
 
 import "slices"
 
-// Mails of missed messages. Who writes to somebody directly, or mentions him, is heard by mail where he neither reads the
-// message nor sits at a client within the time his settings give him. Each such message is an errand until then.
+// Mails of missed messages. Who writes to somebody directly, or mentions him, or writes where he wants mails of
+// everything, is heard by mail where he neither reads the message nor sits at a client within the time his settings give
+// him. Each such message is an errand until then.
 
 // missed is who may have to be told of a message by mail.
 func (t *Turn) missed(f *MessageSent) (out []Errand) {
 	if !t.moment.Mails || f.Sender == WelcomeBot {
 		return nil
 	}
-	who := SetOf(f.People...)
-	switch {
-	case f.Channel != 0 && f.Content.ChannelWildcard:
-		who = t.by.channel[f.Channel].active
-	case f.Channel != 0:
-		who = SetOf(slices.Concat(f.Mentioned, f.GroupMentioned, f.TopicMentioned)...)
-	}
-	for _, id := range IDs[UserID](who) {
+	for _, id := range IDs[UserID](t.mayMiss(f)) {
 		if len(t.nouns.waiting.missed[id]) >= maxMissedOfOne {
 			continue // the mail that waits says enough
 		}
-		switch why := t.trigger(t.users.must(id), f, mails); why {
-		case "", pushFollowed, pushChannel: // these two say nothing of whether he is mentioned
-		default:
+		if why := t.trigger(t.users.must(id), f, mails); why != "" {
 			out = append(out, Errand{Kind: MissedErrand, User: id, Message: f.ID, Why: why, Told: t.seq})
 		}
 	}
 	return out
+}
+
+// mayMiss is everybody a message might be mailed to, as their settings say. Subscribers who want no mails are not looked
+// at, unless all are mentioned.
+func (t *Turn) mayMiss(f *MessageSent) Set {
+	if f.Channel == 0 {
+		return SetOf(f.People...)
+	}
+	ix := t.by.channel[f.Channel]
+	if f.Content.ChannelWildcard {
+		return ix.active
+	}
+	meant := SetOf(slices.Concat(f.Mentioned, f.GroupMentioned, f.TopicMentioned, t.TopicPolicyUsers(f.Channel, f.TopicName, TopicFollowed))...)
+	return Either(meant, Both(ix.active, t.by.mailed), Both(ix.active, ix.mailed))
 }
 
 // MissedBy is the errands of messages that a user may have missed, oldest first.

@@ -102,3 +102,89 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsMailedOfFollowedTopicsAndChannels: whoever follows a topic, or asked for mails of a channel or of all, as far
+// as he has not muted what it is about; nobody else, and nobody who left.
+func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
+	s := New(t)
+	s.Mails = true
+	ann, bo, cy := s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
+	channel := func(name string) realm.ChannelID {
+		Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: name}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}}, Fatal: true})
+		return s.Realm.FindChannelByName(name).ID
+	}
+	here, there := channel("here"), channel("there")
+	settle(s)
+	type who = map[realm.UserID]string
+	mailed := func(what string, c realm.ChannelID, topic string, content realm.Content, want who) {
+		t.Helper()
+		Do(s, ann, realm.SendMessage{ToChannel: true, Channel: c, Topic: topic, Content: content, Body: realm.Body{Text: "hi"}})
+		got := who{}
+		for _, e := range errands(s, realm.MissedErrand) {
+			got[e.User] = e.Why
+		}
+		settle(s)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	policy := func(u realm.UserID, topic string, p int) {
+		t.Helper()
+		Do(s, u, realm.SetTopicPolicy{Channel: here, Topic: topic, Policy: p})
+	}
+	property := func(u realm.UserID, name string, value bool) {
+		t.Helper()
+		Do(s, u, realm.SetProperties{Changes: []realm.PropertyChange{{Channel: here, Property: name, Bool: &value}}})
+	}
+	setting := func(u realm.UserID, name string, value bool) {
+		t.Helper()
+		Do(s, u, realm.ChangeSettings{Values: []realm.SettingValue{{Name: name, Value: value}}})
+	}
+	plain, everybody, everybodyOfTopic := realm.Content{}, realm.Content{ChannelWildcard: true}, realm.Content{TopicWildcard: true}
+
+	mailed("nobody asked", here, "t", plain, who{})
+	policy(bo, "T", realm.TopicFollowed)
+	mailed("a followed topic", here, "t", plain, who{bo: "followed_topic_push_notify"})
+	mailed("another topic", here, "u", plain, who{})
+	mailed("the same topic elsewhere", there, "t", plain, who{})
+	property(bo, "is_muted", true)
+	mailed("a followed topic of a muted channel", here, "t", plain, who{bo: "followed_topic_push_notify"})
+	property(bo, "is_muted", false)
+	setting(bo, "enable_followed_topic_email_notifications", false)
+	mailed("a followed topic, no mails of those", here, "t", plain, who{})
+
+	setting(cy, "wildcard_mentions_notify", false)
+	setting(bo, "wildcard_mentions_notify", false)
+	mailed("everybody, whom only followers want to hear", here, "t", everybody, who{bo: "stream_wildcard_mentioned_in_followed_topic"})
+	setting(bo, "enable_followed_topic_wildcard_mentions_notify", false)
+	mailed("everybody, whom nobody wants to hear", here, "t", everybody, who{})
+	property(cy, "wildcard_mentions_notify", true)
+	mailed("everybody, heard in this channel", here, "t", everybody, who{cy: "stream_wildcard_mentioned"})
+	mailed("everybody, in another", there, "t", everybody, who{})
+	Do(s, cy, realm.SendMessage{ToChannel: true, Channel: here, Topic: "t", Body: realm.Body{Text: "I too"}})
+	settle(s)
+	mailed("everybody who wrote there", here, "t", everybodyOfTopic, who{cy: "topic_wildcard_mentioned"})
+
+	property(cy, "email_notifications", true)
+	mailed("mails of the channel", here, "v", plain, who{cy: "stream_push_notify"})
+	mailed("of another", there, "v", plain, who{})
+	policy(cy, "v", realm.TopicMuted)
+	mailed("but of a muted topic", here, "v", plain, who{})
+	property(cy, "is_muted", true)
+	mailed("of the muted channel", here, "w", plain, who{})
+	policy(cy, "w", realm.TopicUnmuted)
+	mailed("but an unmuted topic", here, "w", plain, who{cy: "stream_push_notify"})
+	property(cy, "is_muted", false)
+	setting(bo, "enable_stream_email_notifications", true)
+	mailed("mails of all channels", there, "w", plain, who{bo: "stream_push_notify"})
+	property(bo, "email_notifications", false)
+	mailed("but of this one", here, "w", plain, who{cy: "stream_push_notify"})
+	Do(s, cy, realm.Unsubscribe{Names: []string{"here"}})
+	mailed("Cy has left", here, "w", plain, who{})
+	Do(s, cy, realm.Subscribe{Channels: []realm.Joining{{Name: "here"}}})
+	mailed("and is back", here, "w", plain, who{cy: "stream_push_notify"})
+	property(cy, "email_notifications", false)
+	mailed("wants no more", here, "w", plain, who{})
+	setting(bo, "enable_stream_email_notifications", false)
+	mailed("nor does Bo", there, "w", plain, who{})
+}

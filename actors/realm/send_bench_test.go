@@ -13,7 +13,7 @@ import (
 // bareRealm is a founded organization and a way to play turns in it that checks nothing.
 func bareRealm(t testing.TB) (*Realm, func(Caller, func(*Turn) (any, error)) any) {
 	r := New(1)
-	m := Moment{Now: 1_700_000_000, Token: func(int) string { return "x" }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }}
+	m := Moment{Now: 1_700_000_000, Mails: true, Token: func(int) string { return "x" }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }}
 	play := func(c Caller, decide func(*Turn) (any, error)) any {
 		t.Helper()
 		r.Clock(m.Now)

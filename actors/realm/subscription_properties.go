@@ -113,6 +113,11 @@ func (f *SubscriptionSet) apply(r *Realm) {
 		s.Push = &f.Value
 	case "email_notifications":
 		s.Email = &f.Value
+		if ix := r.by.channel[f.Channel]; f.Value {
+			ix.mailed.Add(int64(f.User))
+		} else {
+			ix.mailed.Remove(int64(f.User))
+		}
 	case "wildcard_mentions_notify":
 		s.Wildcard = &f.Value
 	}

@@ -145,6 +145,9 @@ func (f *UserSettingChanged) apply(r *Realm) {
 		u.Settings = map[string]any{}
 	}
 	u.Settings[f.Name] = plain(f.Value)
+	if f.Name == mails.channel {
+		r.by.mail(u)
+	}
 	if f.Name == "enable_drafts_synchronization" && f.Value == false {
 		r.dropDrafts(f.User)
 	}

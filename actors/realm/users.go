@@ -67,6 +67,16 @@ func (r *Realm) addUser(u *User) {
 	r.by.email[foldEmail(u.Email)] = u.ID
 	r.by.name(u.ID, u.Name)
 	r.by.bot(u)
+	r.by.mail(u)
+}
+
+// mail notes whether somebody wants mails of what is sent to his channels.
+func (x *indexes) mail(u *User) {
+	if u.Flag(mails.channel) {
+		x.mailed.Add(int64(u.ID))
+	} else {
+		x.mailed.Remove(int64(u.ID))
+	}
 }
 
 // bot notes an account that is a bot: it stays one.
