@@ -98,6 +98,21 @@ func (h *House) ByEmail(id realm.ID, email string) (*Account, bool) {
 	return a, a != nil
 }
 
+// Elsewhere reports whether somebody has an account with that address in another open organization.
+func (h *House) Elsewhere(id realm.ID, email string) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, r := range h.byName {
+		if r.id == id || r.closed.Load() {
+			continue
+		}
+		if a, ok := h.ByEmail(r.id, email); ok && a.Active && a.Bot == realm.Human {
+			return true
+		}
+	}
+	return false
+}
+
 // RealmNamed is the organization with that string id.
 func (h *House) RealmNamed(stringID string) (realm.ID, wire.Site, bool) {
 	h.mu.RLock()

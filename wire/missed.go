@@ -13,8 +13,9 @@ import (
 const missedLength = 2000
 
 // MissedLetters is the mails that tell somebody of messages he has not read, one for each conversation. What he has read
-// meanwhile, or may no longer read, is left out.
-func MissedLetters(v realm.View, u *realm.User, list []realm.Errand, s Site, text func(realm.BodyRef) (realm.Body, bool)) (out []Letter) {
+// meanwhile, or may no longer read, is left out. elsewhere says that he has accounts in other organizations, which makes
+// it worth naming this one.
+func MissedLetters(v realm.View, u *realm.User, list []realm.Errand, s Site, elsewhere bool, text func(realm.BodyRef) (realm.Body, bool)) (out []Letter) {
 	shown := v.OrgBool("message_content_allowed_in_email_notifications") && u.Flag("message_content_in_email_notifications")
 	type conversation struct {
 		talk    realm.TalkID
@@ -36,7 +37,7 @@ func MissedLetters(v realm.View, u *realm.User, list []realm.Errand, s Site, tex
 		if !known {
 			n = len(out)
 			at[k] = n
-			out = append(out, Letter{To: u.Email, Subject: missedSubject(v, u, m, shown)})
+			out = append(out, Letter{To: u.Email, Subject: missedSubject(v, u, m, shown, elsewhere)})
 			if !shown {
 				out[n].Paragraphs = []string{"There are messages for you that you have not read. Mails do not show what they say, as your settings or those of the organization ask."}
 			}
@@ -61,13 +62,15 @@ func knownName(v realm.View, u *realm.User, m realm.MessageInfo) string {
 }
 
 const (
-	// realmNameAlways is the value of realm_name_in_email_notifications_policy that puts the organization's name into subjects.
-	realmNameAlways = 2
+	// The values of realm_name_in_email_notifications_policy that put the organization's name into subjects: always, and
+	// for those who have several organizations to tell apart.
+	realmNameAutomatic = 1
+	realmNameAlways    = 2
 	// maxNamed is how many people a subject names: mail programs show little more.
 	maxNamed = 3
 )
 
-func missedSubject(v realm.View, u *realm.User, m realm.MessageInfo, shown bool) string {
+func missedSubject(v realm.View, u *realm.User, m realm.MessageInfo, shown, elsewhere bool) string {
 	subject := "New messages"
 	switch {
 	case !shown:
@@ -89,7 +92,7 @@ func missedSubject(v realm.View, u *realm.User, m realm.MessageInfo, shown bool)
 		}
 		subject = "Direct messages with " + strings.Join(names, ", ")
 	}
-	if u.Int("realm_name_in_email_notifications_policy") == realmNameAlways {
+	if policy := u.Int("realm_name_in_email_notifications_policy"); policy == realmNameAlways || policy == realmNameAutomatic && elsewhere {
 		subject = "[" + v.Org().Name + "] " + subject
 	}
 	return subject

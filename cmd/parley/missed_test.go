@@ -2,11 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"net/mail"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
 )
 
 // TestMissedMessagesAreMailed: what somebody who is not here is written, and does not read, comes to him by mail, one for
@@ -35,4 +41,120 @@ func TestMissedMessagesAreMailed(t *testing.T) {
 		}
 		return n == 1
 	})
+}
+
+// mailbox is an SMTP server that takes every letter.
+type mailbox struct {
+	came chan delivered
+	seen []delivered // by the test
+}
+
+// delivered is one letter as it arrived.
+type delivered struct {
+	to, subject, text string
+}
+
+func newMailbox(t *testing.T) (*mailbox, []string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &mailbox{came: make(chan delivered, 100)}
+	s := smtp.NewServer(b)
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return b, []string{"--smtp-host", "127.0.0.1", "--smtp-port", port, "--smtp-tls", "none"}
+}
+
+func (b *mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &postman{box: b}, nil }
+
+type postman struct {
+	box *mailbox
+	to  string
+}
+
+func (*postman) Mail(string, *smtp.MailOptions) error        { return nil }
+func (p *postman) Rcpt(to string, _ *smtp.RcptOptions) error { p.to = to; return nil }
+func (*postman) Reset()                                      {}
+func (*postman) Logout() error                               { return nil }
+
+func (p *postman) Data(r io.Reader) error {
+	m, err := mail.ReadMessage(r)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(m.Body)
+	p.box.came <- delivered{p.to, m.Header.Get("Subject"), string(text)}
+	return err
+}
+
+// next is the next letter to somebody that says something; letters of other things are passed over.
+func (b *mailbox) next(t *testing.T, to, says string) delivered {
+	t.Helper()
+	for end := time.After(binaryPatience); ; {
+		select {
+		case d := <-b.came:
+			b.seen = append(b.seen, d)
+			if d.to == to && strings.Contains(d.text, says) {
+				return d
+			}
+		case <-end:
+			t.Fatalf("no letter to %s says %q", to, says)
+		}
+	}
+}
+
+// TestMissedMessagesArrive: what is said in a followed topic, and in a channel somebody wants mails of, reaches the mail
+// server. The subject names the organization for who has another one here, or always wants it.
+func TestMissedMessagesArrive(t *testing.T) {
+	box, flags := newMailbox(t)
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data, flags...)
+	at := p.serving()
+	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	bo.must(t, "PATCH", "settings", url.Values{"email_notifications_batching_period_seconds": {"1"}})
+	bo.must(t, "POST", "user_topics", url.Values{"stream_id": {"1"}, "topic": {"boats"}, "visibility_policy": {"3"}})
+	say := func(topic, text string) {
+		t.Helper()
+		ann.must(t, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {topic}, "content": {text}})
+	}
+	subject := func(says, want string) {
+		t.Helper()
+		if d := box.next(t, "bo@example.org", says); d.subject != want {
+			t.Errorf("the subject is %q, want %q", d.subject, want)
+		}
+	}
+	say("cars", "nobody hears of a car")
+	say("boats", "a boat")
+	subject("a boat", "#general > boats")
+	if out, code := runParley("realm", "create", "--name", "Other", "--realm", "other", "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	if out, code := runParley("user", "create", "--email", "Bo@example.org", "--name", "Bo", "--realm", "other", "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	say("boats", "a ship")
+	subject("a ship", "[Parley Demo] #general > boats")
+	bo.must(t, "PATCH", "settings", url.Values{"realm_name_in_email_notifications_policy": {"3"}})
+	say("boats", "a canoe")
+	subject("a canoe", "#general > boats")
+	bo.must(t, "POST", "users/me/subscriptions/properties", url.Values{"subscription_data": {`[{"stream_id":1,"property":"email_notifications","value":true}]`}})
+	say("cars", "a lorry")
+	subject("a lorry", "#general > cars")
+	if out, code := runParley("realm", "close", "--realm", "other", "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	bo.must(t, "PATCH", "settings", url.Values{"realm_name_in_email_notifications_policy": {"1"}})
+	say("cars", "a van")
+	subject("a van", "#general > cars")
+	bo.must(t, "PATCH", "settings", url.Values{"realm_name_in_email_notifications_policy": {"2"}})
+	say("cars", "a bus")
+	subject("a bus", "[Parley Demo] #general > cars")
+	for _, d := range box.seen {
+		if strings.Contains(d.text, "nobody hears") {
+			t.Errorf("nobody asked for %+v", d)
+		}
+	}
 }

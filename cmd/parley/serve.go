@@ -230,7 +230,7 @@ func serve(args []string) error {
 // errands is what does the errands of organizations, each kind by its carrier.
 func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *push.Pusher, services *webhooks.Caller, log *slog.Logger) *courier.Courier {
 	o := courier.Options{House: house, Log: log,
-		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now}},
+		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now, Elsewhere: house.Elsewhere}},
 		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.RegisterErrand: push.Registrars, realm.MissedErrand: mail.Lookers}}
 	if pusher != nil {
 		carrier := &push.Carrier{Push: pusher, House: house, Log: log, Now: time.Now}

@@ -19,10 +19,13 @@ const unheard = 10 * time.Second
 type Missed struct {
 	House wire.House
 	Now   func() time.Time
+	// Elsewhere reports whether the address has an account in another organization of this server.
+	Elsewhere func(id realm.ID, email string) bool
 }
 
 // waiting is what is known of a user's missed messages.
 type waiting struct {
+	email  string
 	period int64 // seconds
 	list   []realm.Errand
 	refs   []realm.BodyRef // of those that are still unread
@@ -67,7 +70,7 @@ func (c *Missed) look(j *courier.Job) (w waiting, err error) {
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
 		w = waiting{list: v.MissedBy(j.Errand.User)}
 		if u := v.Find(j.Errand.User); u != nil {
-			w.period = u.Int("email_notifications_batching_period_seconds")
+			w.email, w.period = u.Email, u.Int("email_notifications_batching_period_seconds")
 		}
 		for i := range w.list {
 			if m, ok := v.Unheard(&w.list[i]); ok {
@@ -87,8 +90,9 @@ func (c *Missed) write(j *courier.Job, w waiting) (letters []wire.Letter, err er
 			texts[ref] = b
 		}
 	}
+	elsewhere := c.Elsewhere(j.Realm, w.email)
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		letters = wire.MissedLetters(v, v.Find(j.Errand.User), w.list, j.Site, func(ref realm.BodyRef) (realm.Body, bool) {
+		letters = wire.MissedLetters(v, v.Find(j.Errand.User), w.list, j.Site, elsewhere, func(ref realm.BodyRef) (realm.Body, bool) {
 			if b, ok := texts[ref]; ok {
 				return b, true
 			}
