@@ -107,6 +107,26 @@ func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Book) (kept [
 	return kept, nil
 }
 
+func (d *slowDisk) LoadPresence(_ realm.ID, book *presence.Book) error {
+	for _, row := range d.table {
+		if row.Table == realm.PresenceTable {
+			var p presence.Row
+			if err := codec.Into(row.Value)(&p); err != nil {
+				return err
+			}
+			book.Restore(p)
+		}
+	}
+	return nil
+}
+
+func (d *slowDisk) Bounds(realm.ID) (rows, last realm.Seq, err error) {
+	last = d.last()
+	d.platter.mu.Lock()
+	defer d.platter.mu.Unlock()
+	return d.rows, last, nil
+}
+
 func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
 	if after < d.rows {
 		return fmt.Errorf("facts after %d are in the rows", after)

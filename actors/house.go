@@ -35,6 +35,8 @@ type Disk interface {
 	Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error)
 	// Load puts the rows into r and the book of presence, and returns the events kept for queues that had not acknowledged them.
 	Load(id realm.ID, r *realm.Realm, book *presence.Book) ([]realm.Told, error)
+	// LoadPresence puts what the rows say of presence alone into the book.
+	LoadPresence(id realm.ID, book *presence.Book) error
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
 	Encode(f realm.Fact) []byte
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
@@ -192,6 +194,8 @@ type Options struct {
 	Site    func(stringID string) wire.Site
 	// Search is the full-text index; nil: none, and searches are refused.
 	Search Search
+	// Preloaded is what was read of a copy of the disk before; nil: nothing. Open takes it.
+	Preloaded *Preloaded
 
 	stage stage // nil: actors that run by themselves, and the clock's ticks
 }
@@ -237,7 +241,7 @@ func Open(disk Disk, o Options) (*House, error) {
 		return nil, fmt.Errorf("list realms: %w", err)
 	}
 	for _, id := range ids {
-		if err := h.openRealm(id); err != nil {
+		if err := h.openRealm(id, o.Preloaded.take(id)); err != nil {
 			return nil, err
 		}
 	}
@@ -318,6 +322,18 @@ func (h *House) find(id realm.ID) *handle {
 // Save writes a snapshot of every realm while turns go on, so that a Close soon after has little left to write.
 func (h *House) Save(ctx context.Context) error {
 	return h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, save{done}) })
+}
+
+// Freeze waits for snapshots under way and lets no other begin: the rows on disk stay as they are, and what happens is in
+// the journal behind them, for a successor that has read the rows. Thaw ends it, and so does a realm whose journal gets
+// frozenBytes long. A Close of a frozen house writes no last snapshot, only what is in no journal: presence.
+func (h *House) Freeze(ctx context.Context) error {
+	return h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, freeze{true, done}) })
+}
+
+// Thaw ends Freeze.
+func (h *House) Thaw() {
+	h.eachRealm(func(r *handle) { h.stage.send(r.pid, freeze{false, make(chan error, 1)}) })
 }
 
 // Close lets pending turns reach the disk, writes a last snapshot of every realm, and stops the actors.

@@ -41,6 +41,10 @@ type (
 	}
 	finish struct{ done chan error }
 	save   struct{ done chan error } // done gets nil when the rows are at most as old as a snapshot takes
+	freeze struct {                  // done gets nil when no snapshot is under way
+		on   bool
+		done chan error
+	}
 )
 
 // realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
@@ -67,7 +71,20 @@ type realmActor struct {
 	last     time.Time
 	finished []chan error
 	saving   []chan error
+
+	stands  realm.Seq // the number the rows on disk stand at
+	frozen  bool      // they are to stay there
+	parting parting
 }
+
+// parting is how far a frozen realm is that comes to its end.
+type parting int
+
+const (
+	here   parting = iota
+	leaves         // what is in no journal is being written
+	left
+)
 
 // pending is what may leave when everything up to seq is on disk.
 type pending struct {
@@ -85,42 +102,41 @@ type pending struct {
 // replayed facts did not count, a server that is killed often would never write a snapshot.
 const replayedBytes = 200
 
-// openRealm loads a realm, plays the journal behind its rows, and starts its actor.
-func (h *House) openRealm(id realm.ID) error {
+// openRealm loads a realm, or goes on from what was loaded of it before, plays the journal behind it, and starts its actor.
+func (h *House) openRealm(id realm.ID, before *loaded) error {
 	began := h.now()
 	epoch, last, rows, err := h.disk.Claim(id)
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, last: began}
-	a.r.Clock(began.Unix())
-	book := presence.New()
-	stored, err := h.disk.Load(id, a.r, book)
-	if err != nil {
-		return fmt.Errorf("load realm %d: %w", id, err)
-	}
-	a.r.Stand(rows)
-	var revived []realm.Queue
-	a.r.EachQueue(func(q *realm.Queue) { revived = append(revived, *q) })
-	var told []realm.Told
-	for _, t := range stored {
-		a.kept.rows = append(a.kept.rows, t.Seq)
-		a.kept.add(t, &h.Metrics)
-		told = append(told, t)
-	}
-	err = h.disk.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
-		t := a.r.Replay(f)
-		if t.Seq != seq {
-			return fmt.Errorf("BUG: fact %d applied as %d", seq, t.Seq)
+	l := before
+	if l == nil || l.rows != rows || l.r.Seq() > last {
+		if l != nil {
+			h.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
 		}
-		if len(t.Notices) > 0 {
-			told = append(told, t)
+		if l, err = load(h.disk, id, rows, began); err != nil {
+			return err
+		}
+		before = nil
+	} else {
+		l.book = presence.New() // of this alone the newest is in the rows, and not in the journal
+		if err := h.disk.LoadPresence(id, l.book); err != nil {
+			return fmt.Errorf("load presence of realm %d: %w", id, err)
+		}
+	}
+	from := l.r.Seq()
+	if err := l.replay(h.disk); err != nil {
+		return err
+	}
+	a := &realmActor{h: h, r: l.r, epoch: epoch, last: began, stands: rows}
+	a.r.Clock(began.Unix())
+	for i, t := range l.told {
+		if i < l.stored {
+			a.kept.rows = append(a.kept.rows, t.Seq)
+			a.kept.add(t, &h.Metrics)
+		} else {
 			a.keep(t)
 		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("replay realm %d: %w", id, err)
 	}
 	a.grown = int64(last-rows) * replayedBytes
 	a.kept.spared = h.elapsed() + keptGrace
@@ -131,12 +147,12 @@ func (h *House) openRealm(id realm.ID) error {
 	if err := h.search.Attach(id, last, rows); err != nil {
 		return fmt.Errorf("realm %d: %w", id, err)
 	}
-	h.startRealm(a, book)
+	h.startRealm(a, l.book)
 	if a.r.Founded() {
 		h.introduce(a)
 	}
-	h.revive(a, revived, told)
-	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-rows), "took", h.now().Sub(began).Round(time.Millisecond).String())
+	h.revive(a, l.queues, l.told)
+	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", h.now().Sub(began).Round(time.Millisecond).String())
 	return nil
 }
 
@@ -233,6 +249,10 @@ func (a *realmActor) receive(message any) {
 	case step:
 		a.step()
 	case savedRows:
+		if a.parting == leaves {
+			a.leave(m.rows)
+			return
+		}
 		a.presence = append([]realm.EncodedRow{}, m.rows...)
 		if a.whole {
 			a.step()
@@ -243,6 +263,8 @@ func (a *realmActor) receive(message any) {
 		a.finish(m)
 	case save:
 		a.save(m)
+	case freeze:
+		a.freeze(m)
 	}
 }
 
@@ -384,6 +406,9 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.grown >= SnapshotBytes {
 		a.snapshot()
 	}
+	if a.frozen && len(a.finished) > 0 {
+		a.finishing()
+	}
 }
 
 // system runs a command of the server itself.
@@ -425,9 +450,13 @@ func (a *realmActor) encoded(row realm.EncodedRow) {
 
 // snapshot begins to write the changed rows; turns go on between the slices.
 func (a *realmActor) snapshot() {
-	if a.cut != nil || a.rows != nil || a.r.Seq() == 0 {
+	if a.cut != nil || a.rows != nil || a.r.Seq() == 0 || a.parting != here {
 		return
 	}
+	if a.frozen && a.grown < frozenBytes {
+		return
+	}
+	a.frozen = false
 	a.rows = []realm.EncodedRow{}
 	a.cut = a.r.BeginCut(func(table uint16, key, row any) {
 		a.encoded(a.h.disk.EncodeRow(table, key, row))
@@ -468,6 +497,10 @@ func (a *realmActor) written(m written) {
 	}
 	a.h.Metrics.Snapshots.Add(1)
 	a.handle.saved.Store(a.h.now().Unix())
+	a.stands = m.at
+	if a.parting == leaves {
+		a.parting = left
+	}
 	for _, done := range a.saving {
 		done <- nil
 	}
@@ -487,6 +520,34 @@ func (a *realmActor) save(m save) {
 	a.saving = append(a.saving, m.done)
 }
 
+// frozenBytes is how much of a realm's journal may gather while it is frozen: enough for what is sent while a successor
+// reads, little enough that it replays it in a moment.
+const frozenBytes = 4 * SnapshotBytes
+
+func (a *realmActor) freeze(m freeze) {
+	a.frozen = m.on
+	if !m.on || a.cut == nil && a.rows == nil {
+		m.done <- nil
+		return
+	}
+	a.saving = append(a.saving, m.done)
+}
+
+// leave writes the presence that the last snapshot does not have, with the number the rows stand at anyway.
+func (a *realmActor) leave(rows []realm.EncodedRow) {
+	if len(rows) == 0 {
+		a.parting = left
+		a.finishing()
+		return
+	}
+	a.rows = rows
+	at := a.stands
+	a.h.stage.work(func() {
+		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
+		a.h.stage.send(a.handle.pid, written{at, err})
+	})
+}
+
 // finish writes a last snapshot so that the next start has nothing to replay.
 func (a *realmActor) finish(m finish) {
 	a.finished = append(a.finished, m.done)
@@ -497,8 +558,15 @@ func (a *realmActor) finish(m finish) {
 // holds only what was before it, so another follows.
 func (a *realmActor) finishing() {
 	switch {
-	case len(a.finished) == 0 || a.cut != nil || a.rows != nil:
+	case len(a.finished) == 0 || a.cut != nil || a.rows != nil || a.parting == leaves:
 		return
+	case a.frozen && a.durable < a.r.Seq():
+		return // release comes back here
+	case a.frozen && a.parting == here:
+		a.parting = leaves
+		a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
+		return
+	case a.parting == left: // the successor has the rows, and reads the rest in the journal
 	case a.grown > 0:
 		a.snapshot() // at the newest number; it waits for that to be on disk
 		return

@@ -51,6 +51,16 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Book) (kept []rea
 	return kept, err
 }
 
+// LoadPresence puts the rows of presence alone into the book.
+func (d Disk) LoadPresence(id realm.ID, book *presence.Book) error {
+	return d.Store.RowsOf(uint32(id), realm.PresenceTable, func(row Row) error {
+		var p presence.Row
+		err := codec.Into(row.Value)(&p)
+		book.Restore(p)
+		return err
+	})
+}
+
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
 	return d.Store.Tail(uint32(id), Seq(after), func(n Seq, data []byte) error {
 		f, err := codec.DecodeFact(data)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -414,6 +415,19 @@ func (s *Store) finishSnapshots() error {
 
 // Rows calls fn with every row of the realm, by table and key, verified, as of its last snapshot.
 func (s *Store) Rows(realm uint32, fn func(Row) error) error {
+	return s.rowsBetween(realm, spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), fn)
+}
+
+// RowsOf calls fn with every row of one table, as Rows does.
+func (s *Store) RowsOf(realm uint32, table uint16, fn func(Row) error) error {
+	end := spaceEnd(realm, spaceRows)
+	if table < math.MaxUint16 {
+		end = rowKey(realm, table+1, nil)
+	}
+	return s.rowsBetween(realm, rowKey(realm, table, nil), end, fn)
+}
+
+func (s *Store) rowsBetween(realm uint32, from, to []byte, fn func(Row) error) error {
 	s.mu.Lock()
 	st := s.realms[realm]
 	s.mu.Unlock()
@@ -425,7 +439,7 @@ func (s *Store) Rows(realm uint32, fn func(Row) error) error {
 	if st.damage != nil {
 		return st.damage
 	}
-	return s.scan(spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), func(key, value []byte) error {
+	return s.scan(from, to, func(key, value []byte) error {
 		if len(key) < rowKeyHead {
 			return s.damaged(key, "not a row's key")
 		}

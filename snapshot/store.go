@@ -278,6 +278,9 @@ func (s *Store) open() error {
 	if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, backupDir)); err != nil {
 		return fmt.Errorf("remove what is left of a backup: %w", err)
 	}
+	if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, heirDir)); err != nil {
+		return fmt.Errorf("remove what is left of an upgrade: %w", err)
+	}
 	go s.committer()
 	s.working = true
 	if err := s.finishSnapshots(); err != nil {

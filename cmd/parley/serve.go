@@ -103,7 +103,12 @@ func serve(args []string) error {
 			return err
 		}
 	}
+	var preloaded *actors.Preloaded
 	if heir {
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(collectAt)
+		}
+		preloaded = preload(c.Data, log)
 		if room, err = succeed(&c, listeners); err != nil {
 			return err
 		}
@@ -121,7 +126,7 @@ func serve(args []string) error {
 	}
 	disk := snapshot.Disk{Store: store}
 	library := search.OpenLibrary(searchDir(c.Data), disk, wire.SearchText, log)
-	house, err := actors.Open(disk, actors.Options{Secret: secret, Log: log, Fatal: fatal, Site: sites.of, Search: library})
+	house, err := actors.Open(disk, actors.Options{Secret: secret, Log: log, Fatal: fatal, Site: sites.of, Search: library, Preloaded: preloaded})
 	if err != nil {
 		return errors.Join(startFailure(c.Data, err), library.Close(), store.Close())
 	}
@@ -174,7 +179,7 @@ func serve(args []string) error {
 	parkConfig := c.park()
 	parkConfig.OnDrain, parkConfig.Late, parkConfig.TLS = house.Drain, true, tlsConfig
 	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
-	succession.save = house.Save
+	succession.house, succession.store = house, store
 	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession, sweeper}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())

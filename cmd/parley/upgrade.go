@@ -10,22 +10,27 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"parley/actors"
 	"parley/snapshot"
 	"parley/wire"
 	"parley/wire/httpd/park"
 )
 
 // A restart nobody notices: on SIGHUP, or `parley upgrade`, a server starts the program file anew and hands it the
-// listening sockets. The successor reads its configuration, and only then asks its predecessor to yield; if it never
-// comes that far, the predecessor just goes on. A server that yields writes a snapshot, then stops: it answers its waiting polls, finishes what is in
-// flight, gives its connections to the successor, writes what has changed since and lets go of the data directory, for which
-// the successor waits. Whoever connects or asks meanwhile waits in the successor's room. Queues live in the data
-// directory, so no client registers anew.
+// listening sockets. The successor reads its configuration, asks its predecessor to lend it the store, and loads every
+// organization from that copy, which takes as long as it takes: the predecessor serves. Only then it asks it to yield; if
+// it never comes that far, the predecessor just goes on. From the lending on no rows are written, so that the journal has
+// what the copy has not. A server that yields stops: it answers its waiting polls, finishes what is in flight, gives its
+// connections to the successor and lets go of the data directory, for which the successor waits, to play the facts that
+// came since the copy. Whoever connects or asks meanwhile waits in the successor's room. Queues live in the data
+// directory, so no client registers anew. Where the copy fails, or rows were written after it, the successor loads the
+// organizations when the predecessor is gone, and those who ask wait longer.
 
 // predecessor tells a successor whom it succeeds, in its environment.
 const predecessor = "PARLEY_PREDECESSOR"
@@ -41,6 +46,12 @@ const (
 	// savePatience is how long a successor is kept waiting for a snapshot before this process stops. One that takes longer
 	// goes on, and what follows waits for it.
 	savePatience = 10 * time.Second
+	// lendPatience is how long a successor waits for the store to be lent: for a snapshot, and for what is in memory to be
+	// written out.
+	lendPatience = savePatience + patience
+	// preloadPatience is how long a successor may read before rows are written again: then it reads in vain, and the
+	// predecessor starts no slower after a crash than at other times.
+	preloadPatience = 5 * time.Minute
 	// lockPause is between two looks at the directory's lock.
 	lockPause = 2 * time.Millisecond
 	// upgradePatience is how long `parley upgrade` waits for the successor to serve.
@@ -52,11 +63,13 @@ type succession struct {
 	log       *slog.Logger
 	listeners []net.Listener
 	program   string
-	save      func(context.Context) error
+	house     *actors.House // before there is one, nobody can be succeeded
+	store     *snapshot.Store
 	yield     chan struct{} // gets one value when the successor is ready to take over
 	yielding  bool          // of the goroutine that serves
 
 	mu      sync.Mutex
+	lent    *time.Timer   // takes back what was lent to the heir; nil if nothing was
 	heir    int           // process id of a successor that has been started, 0 if there is none
 	passage *park.Passage // for the connections; nil if the successor does not take any, and settled once it has asked
 }
@@ -86,9 +99,48 @@ func (s *succession) begin() (int, error) {
 		defer s.mu.Unlock()
 		s.heir = 0
 		passage.Close()
+		if s.lent != nil {
+			s.lent.Stop()
+			s.lent = nil
+			s.takeBack()
+			if err := s.store.TakeBack(); err != nil {
+				s.log.Warn("remove what was lent to the successor", "error", err)
+			}
+		}
 		s.log.Error("the successor ended before it took over; this process goes on", "state", fmt.Sprint(state), "error", err)
 	}()
 	return p.Pid, nil
+}
+
+// takeBack lets rows be written again.
+func (s *succession) takeBack() { s.house.Thaw() }
+
+// handleLend is the successor's request for a copy of the store, which it removes when it has read it. The answer comes
+// when the copy is there, while this process goes on serving.
+func (s *succession) handleLend(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.heir == 0 || s.house == nil || s.lent != nil {
+		http.Error(w, "no successor was started, or it has been here", http.StatusConflict)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), savePatience)
+	defer cancel()
+	err := s.house.Save(ctx) // the rows are new, and little is behind them
+	if err == nil {
+		err = s.house.Freeze(ctx)
+	}
+	if err == nil {
+		err = s.store.Lend()
+	}
+	if err != nil {
+		s.takeBack()
+		s.log.Warn("lend the store to the successor", "error", err)
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	s.lent = time.AfterFunc(preloadPatience, s.takeBack)
+	fmt.Fprintln(w, `{}`)
 }
 
 // handleYield is the successor's request; it is answered before this process begins to stop. One that takes connections
@@ -101,10 +153,10 @@ func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 		s.passage = nil
 	}
 	s.mu.Unlock()
-	if heir != 0 && s.save != nil {
-		// While this process still serves: what it writes when it stops, everybody waits for.
+	if heir != 0 && s.house != nil {
+		// While this process still serves: what it writes when it stops, everybody waits for. Nothing, if the store is lent.
 		ctx, cancel := context.WithTimeout(r.Context(), savePatience)
-		if err := s.save(ctx); err != nil {
+		if err := s.house.Save(ctx); err != nil {
 			s.log.Warn("snapshot before the successor takes over", "error", err)
 		}
 		cancel()
@@ -131,6 +183,43 @@ func (c *config) listen() ([]net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", c.Listen)
 	return []net.Listener{l}, err
+}
+
+// preload loads the organizations from a copy of the store, while the predecessor serves: nil if that cannot be done, and
+// then they are loaded later.
+func preload(data string, log *slog.Logger) *actors.Preloaded {
+	began := time.Now()
+	p, err := readLent(data, log)
+	if err != nil {
+		log.Warn("nothing is loaded before the predecessor stops; those who ask will wait longer", "error", err)
+		return nil
+	}
+	log.Info("preloaded", "took", time.Since(began).Round(time.Millisecond).String())
+	return p
+}
+
+func readLent(data string, log *slog.Logger) (p *actors.Preloaded, err error) {
+	r, err := controlClient(data, lendPatience).Post("http://parley/lend", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK { // also from a predecessor that does not know how
+		why, _ := io.ReadAll(io.LimitReader(r.Body, 1<<10))
+		return nil, fmt.Errorf("the predecessor does not lend its store: %s %s", r.Status, strings.TrimSpace(string(why)))
+	}
+	// Half of the machine at most: the predecessor has clients.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)))
+	store, err := snapshot.OpenLent(data, snapshot.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	p, err = actors.Preload(snapshot.Disk{Store: store}, time.Now())
+	if err = errors.Join(err, store.CloseLent()); err != nil {
+		return nil, err
+	}
+	runtime.GC() // now, not when everybody waits
+	return p, nil
 }
 
 // succeed asks the predecessor to yield. From then on everybody who comes, and everybody who was there, is in the room.

@@ -1,0 +1,103 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+)
+
+// Source is a disk that is only read.
+type Source interface {
+	Realms() ([]realm.ID, error)
+	// Bounds says that the rows stand at rows and the journal ends at last.
+	Bounds(id realm.ID) (rows, last realm.Seq, err error)
+	reader
+}
+
+// reader is what Source and Disk read alike.
+type reader interface {
+	Load(id realm.ID, r *realm.Realm, book *presence.Book) ([]realm.Told, error)
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+}
+
+// loaded is a realm as it was when a disk's journal ended where it has been replayed to.
+type loaded struct {
+	r      *realm.Realm
+	book   *presence.Book
+	rows   realm.Seq     // the number the rows it came from stand at
+	queues []realm.Queue // of the rows
+	told   []realm.Told  // what queues may not have acknowledged
+	stored int           // of told, those that came from rows
+}
+
+// load reads a realm's rows.
+func load(disk reader, id realm.ID, rows realm.Seq, now time.Time) (*loaded, error) {
+	l := &loaded{r: realm.New(id), book: presence.New(), rows: rows}
+	l.r.Clock(now.Unix())
+	var err error
+	if l.told, err = disk.Load(id, l.r, l.book); err != nil {
+		return nil, fmt.Errorf("load realm %d: %w", id, err)
+	}
+	l.stored = len(l.told)
+	l.r.Stand(rows)
+	l.r.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
+	return l, nil
+}
+
+// replay plays the facts that are in the journal behind what is there.
+func (l *loaded) replay(disk reader) error {
+	err := disk.Tail(l.r.ID(), l.r.Seq(), func(seq realm.Seq, f realm.Fact) error {
+		t := l.r.Replay(f)
+		if t.Seq != seq {
+			return fmt.Errorf("BUG: fact %d applied as %d", seq, t.Seq)
+		}
+		if len(t.Notices) > 0 {
+			l.told = append(l.told, t)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("replay realm %d: %w", l.r.ID(), err)
+	}
+	return nil
+}
+
+// Preloaded is the realms of a disk as they were at some moment, for a house that opens the disk later: it only plays
+// what came since. A realm whose rows have moved on meanwhile is loaded anew.
+type Preloaded struct{ realms map[realm.ID]*loaded }
+
+// Preload reads every realm of a disk, which may be a copy.
+func Preload(disk Source, now time.Time) (*Preloaded, error) {
+	ids, err := disk.Realms()
+	if err != nil {
+		return nil, fmt.Errorf("list realms: %w", err)
+	}
+	p := &Preloaded{map[realm.ID]*loaded{}}
+	for _, id := range ids {
+		rows, _, err := disk.Bounds(id)
+		if err != nil {
+			return nil, fmt.Errorf("preload realm %d: %w", id, err)
+		}
+		l, err := load(disk, id, rows, now)
+		if err == nil {
+			err = l.replay(disk)
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.realms[id] = l
+	}
+	return p, nil
+}
+
+// take hands a realm out, once.
+func (p *Preloaded) take(id realm.ID) *loaded {
+	if p == nil {
+		return nil
+	}
+	l := p.realms[id]
+	delete(p.realms, id)
+	return l
+}
