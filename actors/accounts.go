@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -56,18 +57,29 @@ func (d *accounts) put(a *Account) {
 }
 
 // introduce puts every account of a realm that was just loaded into the directory.
-func (h *House) introduce(a *realmActor) {
-	a.handle.close(h, a.r.Closed())
-	a.r.EachUser(func(u *realm.User) { h.account(a.r, u.ID) })
+func (d *accounts) introduce(r *realm.Realm) {
+	r.EachUser(func(u *realm.User) { d.note(r, u.ID) })
 }
 
 // account brings one account's entry up to date.
-func (h *House) account(r *realm.Realm, id realm.UserID) {
+func (h *House) account(r *realm.Realm, id realm.UserID) { h.accounts.note(r, id) }
+
+// forget takes out every account of a realm, which is to be introduced again.
+func (d *accounts) forget(id realm.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.vouched.Add(1)
+	maps.DeleteFunc(d.byUser, func(k userKey, _ *Account) bool { return k.realm == id })
+	maps.DeleteFunc(d.byKey, func(_ [32]byte, a *Account) bool { return a.Realm == id })
+	maps.DeleteFunc(d.byEmail, func(k emailKey, _ *Account) bool { return k.realm == id })
+}
+
+func (d *accounts) note(r *realm.Realm, id realm.UserID) {
 	u := r.Find(id)
 	if u == nil || u.System {
 		return
 	}
-	h.accounts.put(&Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
+	d.put(&Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
 }
 
 func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }

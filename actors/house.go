@@ -236,6 +236,9 @@ func Open(disk Disk, o Options) (*House, error) {
 	for i := range Shards {
 		h.shards = append(h.shards, h.spawn(newShard(h, i)))
 	}
+	if o.Preloaded != nil {
+		h.accounts = o.Preloaded.accounts
+	}
 	ids, err := disk.Realms()
 	if err != nil {
 		return nil, fmt.Errorf("list realms: %w", err)

@@ -30,6 +30,8 @@ type loaded struct {
 	queues []realm.Queue // of the rows
 	told   []realm.Told  // what queues may not have acknowledged
 	stored int           // of told, those that came from rows
+
+	touched []realm.UserID // whose accounts facts of the journal may have changed
 }
 
 // load reads a realm's rows.
@@ -56,6 +58,9 @@ func (l *loaded) replay(disk reader) error {
 		if len(t.Notices) > 0 {
 			l.told = append(l.told, t)
 		}
+		if acc, ok := f.(realm.Accounted); ok {
+			l.touched = append(l.touched, acc.Accounts()...)
+		}
 		return nil
 	})
 	if err != nil {
@@ -66,7 +71,10 @@ func (l *loaded) replay(disk reader) error {
 
 // Preloaded is the realms of a disk as they were at some moment, for a house that opens the disk later: it only plays
 // what came since. A realm whose rows have moved on meanwhile is loaded anew.
-type Preloaded struct{ realms map[realm.ID]*loaded }
+type Preloaded struct {
+	realms   map[realm.ID]*loaded
+	accounts *accounts
+}
 
 // Preload reads every realm of a disk, which may be a copy.
 func Preload(disk Source, now time.Time) (*Preloaded, error) {
@@ -74,7 +82,7 @@ func Preload(disk Source, now time.Time) (*Preloaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list realms: %w", err)
 	}
-	p := &Preloaded{map[realm.ID]*loaded{}}
+	p := &Preloaded{map[realm.ID]*loaded{}, newAccounts()}
 	for _, id := range ids {
 		rows, _, err := disk.Bounds(id)
 		if err != nil {
@@ -86,6 +94,10 @@ func Preload(disk Source, now time.Time) (*Preloaded, error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if l.r.Founded() {
+			p.accounts.introduce(l.r)
+			l.touched = nil
 		}
 		p.realms[id] = l
 	}

@@ -113,6 +113,7 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 	if l == nil || l.rows != rows || l.r.Seq() > last {
 		if l != nil {
 			h.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
+			h.accounts.forget(id)
 		}
 		if l, err = load(h.disk, id, rows, began); err != nil {
 			return err
@@ -149,7 +150,13 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 	}
 	h.startRealm(a, l.book)
 	if a.r.Founded() {
-		h.introduce(a)
+		a.handle.close(h, a.r.Closed())
+		if before == nil {
+			h.accounts.introduce(a.r)
+		}
+		for _, u := range l.touched {
+			h.account(a.r, u)
+		}
 	}
 	h.revive(a, l.queues, l.told)
 	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", h.now().Sub(began).Round(time.Millisecond).String())

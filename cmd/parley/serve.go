@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -179,7 +180,18 @@ func serve(args []string) error {
 	parkConfig := c.park()
 	parkConfig.OnDrain, parkConfig.Late, parkConfig.TLS = house.Drain, true, tlsConfig
 	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
+	// What works beside the requests, and may be in the middle of something long.
+	rest := sync.OnceValue(func() error {
+		exports.Close()
+		sweeper.Close()
+		tools.Thumbnails.Close()
+		return patiently(outside.Close)
+	})
 	succession.house, succession.store = house, store
+	succession.quiet = func() error {
+		library.Leave()
+		return rest()
+	}
 	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession, sweeper}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
@@ -223,11 +235,11 @@ func serve(args []string) error {
 	}
 	// What a successor opens too goes first, the data directory last.
 	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
-	exports.Close()
-	sweeper.Close()
-	tools.Thumbnails.Close()
 	// While the house can still answer. What is not done by then the next process does.
-	err = errors.Join(err, patiently(outside.Close), patiently(house.Close), library.Close(), store.Close(), patiently(server.Finish))
+	err = errors.Join(err, rest(), patiently(house.Close))
+	library.Stop()
+	// A successor waits for the store alone: it opens the search index when it serves.
+	err = errors.Join(err, store.Close(), library.Close(), patiently(server.Finish))
 	log.Info("stopped", "data", c.Data, "connections passed", server.Stats().Passed)
 	return err
 }

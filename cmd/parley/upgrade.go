@@ -65,6 +65,7 @@ type succession struct {
 	program   string
 	house     *actors.House // before there is one, nobody can be succeeded
 	store     *snapshot.Store
+	quiet     func() error // ends what is done beside the requests, which may take a while
 	yield     chan struct{} // gets one value when the successor is ready to take over
 	yielding  bool          // of the goroutine that serves
 
@@ -165,6 +166,9 @@ func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no successor was started", http.StatusConflict)
 		return
 	}
+	if err := s.quiet(); err != nil {
+		s.log.Warn("before the successor takes over", "error", err)
+	}
 	fmt.Fprintln(w, `{}`)
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		s.log.Warn("answer the successor", "error", err)
@@ -230,7 +234,7 @@ func succeed(c *config, listeners []net.Listener) (*park.Room, error) {
 	if passage != nil {
 		order += "?connections=1"
 	}
-	r, err := controlClient(c.Data, patience).Post(order, "application/json", strings.NewReader("{}"))
+	r, err := controlClient(c.Data, successorPatience).Post(order, "application/json", strings.NewReader("{}"))
 	if err != nil {
 		passage.Close()
 		return nil, fmt.Errorf("ask process %s to yield: %w", pid, err)

@@ -12,6 +12,17 @@ import (
 
 // catchUp indexes the next texts that wait for one organization, and reports whether there are more.
 func (l *Library) catchUp(s *shelf) (more bool) {
+	if s.index == nil {
+		l.mu.Lock()
+		failed := s.failed != nil
+		l.mu.Unlock()
+		if failed {
+			return false
+		}
+		if err := l.open(s); err != nil {
+			return l.note(s, 0, err)
+		}
+	}
 	l.mu.Lock()
 	behind, tail := s.behind, s.tail
 	texts, target := s.take(behind)

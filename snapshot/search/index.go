@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,10 +61,17 @@ type Index struct {
 	segments map[uint64]*segment // what searching needs of each, by the segment's own id
 }
 
+// errHeld says that another process has the index open.
+var errHeld = errors.New("the search index is in use by another process")
+
 // Open opens the index in a directory; it makes an empty one where there is none. An index that cannot be read is
-// damaged: it is thrown away, as everything in it can be had again from the texts.
+// damaged: it is thrown away, as everything in it can be had again from the texts. Not one that is in use: errHeld, after
+// some seconds.
 func Open(dir string) (*Index, error) {
 	x, err := open(dir)
+	if err != nil && strings.HasSuffix(err.Error(), "timeout") { // of the lock; it has no type that gets through to here
+		return nil, errHeld
+	}
 	if err != nil {
 		if err = os.RemoveAll(dir); err == nil {
 			x, err = open(dir)

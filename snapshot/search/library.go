@@ -71,6 +71,9 @@ type Library struct {
 	rested  atomic.Int64 // nanoseconds it has rested within a batch
 	fed     atomic.Int64 // texts that came
 	leisure atomic.Int64 // how many times as long as it works it rests
+	leaving atomic.Bool  // what waits is left to the successor
+	waiting atomic.Int64 // searches that wait for the writer
+	ending  sync.Once
 	stop    chan struct{}
 	stopped chan struct{}
 }
@@ -78,10 +81,12 @@ type Library struct {
 // shelf is one organization's index and what waits for it.
 type shelf struct {
 	id     realm.ID
-	index  *Index
-	behind bool // the queue is not enough: compare with the disk
-	tail   bool // the journal has everything that is missing
-	busy   bool // the writer has taken the queue and not written it yet
+	index  *Index    // nil until the writer has opened it
+	ends   realm.Seq // where the journal ended when the organization was taken up
+	stands realm.Seq // and its rows stood
+	behind bool      // the queue is not enough: compare with the disk
+	tail   bool      // the journal has everything that is missing
+	busy   bool      // the writer has taken the queue and not written it yet
 	queue  []commit
 	queued int       // texts in queue
 	held   int       // of these, in memory
@@ -117,28 +122,54 @@ func (l *Library) path(id realm.ID) string {
 }
 
 // Attach takes an organization up: its journal ends at last, and its rows stand at rows. Feed follows every commit from
-// then on.
+// then on. The index itself is opened later, by the writer: a predecessor may still be closing it.
 func (l *Library) Attach(id realm.ID, last, rows realm.Seq) error {
-	x, err := Open(l.path(id))
-	if err != nil {
-		return err
+	s := &shelf{id: id, ends: last, stands: rows, target: last, behind: true, moved: make(chan struct{})}
+	l.mu.Lock()
+	l.shelves[id] = s
+	l.mu.Unlock()
+	l.signal()
+	return nil
+}
+
+// open opens an organization's index, and waits until nobody else has it open.
+func (l *Library) open(s *shelf) error {
+	var x *Index
+	for {
+		var err error
+		if x, err = Open(l.path(s.id)); err == nil {
+			break
+		}
+		select {
+		case <-l.stop:
+			return err
+		default:
+		}
+		if !errors.Is(err, errHeld) {
+			return err
+		}
+		l.log.Warn("search index", "realm", s.id, "error", err)
 	}
 	x.pace = l.pace
 	at, err := x.At()
 	if err != nil {
 		return errors.Join(err, x.Close())
 	}
-	s := &shelf{id: id, index: x, at: at, stored: at, target: last, moved: make(chan struct{})}
-	if at != last {
-		s.behind, s.tail = true, at >= rows && at < last
-		if at > last { // of another life of this organization
-			s.at = 0
-		}
-	}
 	l.mu.Lock()
-	l.shelves[id] = s
-	l.mu.Unlock()
-	l.signal()
+	defer l.mu.Unlock()
+	s.index, s.stored = x, at
+	s.behind, s.tail = at != s.ends, at >= s.stands && at < s.ends
+	switch {
+	case s.behind && at > s.ends: // of another life of this organization
+		s.at = 0
+	case !s.behind && s.queued == 0: // no text has come since
+		s.queue, at = nil, s.target
+		fallthrough
+	default:
+		s.at = at
+	}
+	close(s.moved)
+	s.moved = make(chan struct{})
 	return nil
 }
 
@@ -216,15 +247,34 @@ func (s *shelf) move(at realm.Seq) {
 	}
 }
 
-// Close writes what waits and closes the indexes.
-func (l *Library) Close() error {
-	close(l.stop)
+// Leave says that a successor is going to write what waits, which it finds in the journal: from now on texts are indexed
+// only for those who wait for them.
+func (l *Library) Leave() { l.leaving.Store(true) }
+
+// Stop ends the writing, when what waits is written, unless that has been left to somebody else. The disk is not read any
+// more then.
+func (l *Library) Stop() {
+	l.ending.Do(func() { close(l.stop) })
 	<-l.stopped
-	var errs []error
+}
+
+// Close stops and closes the indexes, which takes the time until the disk has them.
+func (l *Library) Close() error {
+	l.Stop()
+	var closing sync.WaitGroup
+	errs := make(chan error, len(l.shelves))
 	for _, s := range l.shelves {
-		errs = append(errs, s.index.Close())
+		if s.index != nil {
+			closing.Go(func() { errs <- s.index.Close() })
+		}
 	}
-	return errors.Join(errs...)
+	closing.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 func (l *Library) work() {
@@ -240,6 +290,14 @@ func (l *Library) work() {
 			l.eachShelf(l.stand)
 		case <-l.stop:
 			stopping = true
+		}
+		if l.leaving.Load() {
+			if stopping {
+				return
+			}
+			if l.waiting.Load() == 0 {
+				continue
+			}
 		}
 		began, more := time.Now(), false
 		l.began.Store(began.UnixNano())
@@ -283,7 +341,7 @@ func (l *Library) pace() {
 		return
 	}
 	l.mu.Lock()
-	hurry := l.hurry
+	hurry := l.hurry || l.leaving.Load()
 	l.mu.Unlock()
 	select {
 	case <-l.stop:
@@ -381,6 +439,8 @@ func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after
 func (l *Library) wait(id realm.ID, upto realm.Seq) (*shelf, error) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
 	for {
 		l.mu.Lock()
 		s := l.shelves[id]
