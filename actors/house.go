@@ -75,6 +75,9 @@ const (
 	// SnapshotBytes and snapshotAge: when the journal has grown by so much, or so old, the changed rows are written.
 	SnapshotBytes = 8 << 20
 	snapshotAge   = 5 * time.Minute
+	// MaxFrozenBytes is how much of a realm's journal gathers while a successor reads the rows: enough for what is sent
+	// meanwhile, little enough to be replayed in a moment. Past it rows are written, and the successor reads them again.
+	MaxFrozenBytes = 4 * SnapshotBytes
 	// TextCacheBytes bounds the message texts kept in memory.
 	TextCacheBytes = 64 << 20
 )
@@ -95,6 +98,8 @@ type House struct {
 	site    func(stringID string) wire.Site
 
 	keptBytes, keptTotal atomic.Int64 // MaxKeptBytes and MaxKeptTotal, but for tests, which set them while realms look
+
+	frozenBytes atomic.Int64 // MaxFrozenBytes, but for tests
 
 	mu       sync.RWMutex // guards realms and byName; both only grow
 	realms   map[realm.ID]*handle
@@ -205,6 +210,7 @@ func Open(disk Disk, o Options) (*House, error) {
 	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, accounts: newAccounts(), stop: make(chan struct{})}
 	h.keptBytes.Store(MaxKeptBytes)
 	h.keptTotal.Store(MaxKeptTotal)
+	h.frozenBytes.Store(MaxFrozenBytes)
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -329,7 +335,7 @@ func (h *House) Save(ctx context.Context) error {
 
 // Freeze waits for snapshots under way and lets no other begin: the rows on disk stay as they are, and what happens is in
 // the journal behind them, for a successor that has read the rows. Thaw ends it, and so does a realm whose journal gets
-// frozenBytes long. A Close of a frozen house writes no last snapshot, only what is in no journal: presence.
+// MaxFrozenBytes long. A Close of a frozen house writes no last snapshot, only what is in no journal: presence.
 func (h *House) Freeze(ctx context.Context) error {
 	return h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, freeze{true, done}) })
 }

@@ -410,7 +410,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.cut != nil && a.whole && a.durable >= a.cut.At {
 		a.step()
 	}
-	if a.grown >= SnapshotBytes {
+	if a.grown >= SnapshotBytes || a.frozen && a.grown >= a.h.frozenBytes.Load() {
 		a.snapshot()
 	}
 	if a.frozen && len(a.finished) > 0 {
@@ -460,7 +460,7 @@ func (a *realmActor) snapshot() {
 	if a.cut != nil || a.rows != nil || a.r.Seq() == 0 || a.parting != here {
 		return
 	}
-	if a.frozen && a.grown < frozenBytes {
+	if a.frozen && a.grown < a.h.frozenBytes.Load() {
 		return
 	}
 	a.frozen = false
@@ -526,10 +526,6 @@ func (a *realmActor) save(m save) {
 	}
 	a.saving = append(a.saving, m.done)
 }
-
-// frozenBytes is how much of a realm's journal may gather while it is frozen: enough for what is sent while a successor
-// reads, little enough that it replays it in a moment.
-const frozenBytes = 4 * SnapshotBytes
 
 func (a *realmActor) freeze(m freeze) {
 	a.frozen = m.on

@@ -65,7 +65,7 @@ type succession struct {
 	program   string
 	house     *actors.House // before there is one, nobody can be succeeded
 	store     *snapshot.Store
-	quiet     func() error // ends what is done beside the requests, which may take a while
+	quiet     func() error  // ends what is done beside the requests, which may take a while
 	yield     chan struct{} // gets one value when the successor is ready to take over
 	yielding  bool          // of the goroutine that serves
 

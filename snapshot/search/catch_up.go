@@ -56,6 +56,9 @@ func (l *Library) catchUp(s *shelf) (more bool) {
 	return l.note(s, target, err)
 }
 
+// errStopped ends a comparison that the next start begins anew.
+var errStopped = errors.New("stopped")
+
 // note says how far an index is, or that it failed: then it is left as it is until the next start. It reports whether
 // there is more to write.
 func (l *Library) note(s *shelf, at realm.Seq, err error) (more bool) {
@@ -64,7 +67,9 @@ func (l *Library) note(s *shelf, at realm.Seq, err error) (more bool) {
 	if err != nil {
 		s.failed = err
 		s.drop()
-		l.log.Error("search index", "realm", s.id, "error", err)
+		if !errors.Is(err, errStopped) {
+			l.log.Error("search index", "realm", s.id, "error", err)
+		}
 		close(s.moved)
 		s.moved = make(chan struct{})
 		return false
@@ -204,7 +209,7 @@ func (l *Library) compare(s *shelf, target realm.Seq) error {
 	err = l.disk.EachText(s.id, func(next realm.BodyRef, body func() (realm.Body, error)) error {
 		select {
 		case <-l.stop:
-			return errors.New("stopped")
+			return errStopped
 		default:
 		}
 		if next.Message != ref.Message {

@@ -31,6 +31,8 @@ const (
 	replayed = 200_000
 	// patience is how long a search waits for the index to reach what the searcher has seen.
 	patience = 5 * time.Second
+	// leaving is how long what waits is written before it is left to a successor.
+	leaving = 2 * time.Second
 	// nap lets texts gather, so that a busy organization does not write an index segment for each message. A waiting
 	// search wakes the writer.
 	nap = time.Second
@@ -247,9 +249,26 @@ func (s *shelf) move(at realm.Seq) {
 	}
 }
 
-// Leave says that a successor is going to write what waits, which it finds in the journal: from now on texts are indexed
-// only for those who wait for them.
-func (l *Library) Leave() { l.leaving.Store(true) }
+// Leave says that a successor is going to write what waits, which it finds in the journal: texts are indexed from then on
+// only for those who wait for them. Before, it writes what waits now, as far as it gets in a while: what the successor
+// misses is then little, and in the journal.
+func (l *Library) Leave() {
+	deadline := time.NewTimer(leaving)
+	defer deadline.Stop()
+	targets := map[realm.ID]realm.Seq{}
+	l.mu.Lock()
+	for id, s := range l.shelves {
+		targets[id] = s.target
+	}
+	l.mu.Unlock()
+	for id, target := range targets {
+		if s, _ := l.wait(id, target, deadline.C); s == nil {
+			break
+		}
+	}
+	l.leaving.Store(true)
+	l.signal()
+}
 
 // Stop ends the writing, when what waits is written, unless that has been left to somebody else. The disk is not read any
 // more then.
@@ -283,6 +302,7 @@ func (l *Library) work() {
 	defer stand.Stop()
 	l.leisure.Store(leisure)
 	round := time.Now()
+	left := false
 	for stopping := false; ; {
 		select {
 		case <-l.wake:
@@ -292,6 +312,10 @@ func (l *Library) work() {
 			stopping = true
 		}
 		if l.leaving.Load() {
+			if !left { // the number alone may have moved
+				left = true
+				l.eachShelf(l.stand)
+			}
 			if stopping {
 				return
 			}
@@ -413,7 +437,9 @@ func (l *Library) stand(s *shelf) {
 // Find answers a search in the state of a number or later. next hands out the topics made after one; marks is what of a
 // text the search hits. ready is false while the index has so much to catch up with that waiting did not help.
 func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(string) []string, ready bool, err error) {
-	s, err := l.wait(id, upto)
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	s, err := l.wait(id, upto, deadline.C)
 	if s == nil || err != nil {
 		return nil, nil, false, err
 	}
@@ -436,9 +462,7 @@ func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after
 }
 
 // wait returns when everything up to a number can be searched, or nil when that takes too long.
-func (l *Library) wait(id realm.ID, upto realm.Seq) (*shelf, error) {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
+func (l *Library) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (*shelf, error) {
 	l.waiting.Add(1)
 	defer l.waiting.Add(-1)
 	for {
@@ -458,7 +482,7 @@ func (l *Library) wait(id realm.ID, upto realm.Seq) (*shelf, error) {
 		l.signal()
 		select {
 		case <-moved:
-		case <-deadline.C:
+		case <-deadline:
 			return nil, nil
 		case <-l.stop:
 			return nil, nil

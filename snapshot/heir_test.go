@@ -1,0 +1,75 @@
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// What is lent is the store as of that moment, whatever is written later, and nothing of it is left.
+func TestLent(t *testing.T) {
+	fs := vfs.NewMem()
+	s := filled(t, fs)
+	if err := s.Lend(); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 6, Facts: facts("fact 7")})
+	if err := s.Snapshot(1, 1, 7, yieldRows(Row{1, []byte("a"), []byte("another row a")})); err != nil {
+		t.Fatal(err)
+	}
+	lent, err := OpenLent(s.dir, Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, last, err := lent.Bounds(1)
+	if rows != 3 || last != 6 || err != nil {
+		t.Errorf("lent: rows at %d, journal to %d, %v", rows, last, err)
+	}
+	var have []string
+	if err := lent.Rows(1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := lent.Tail(1, rows, func(_ Seq, f []byte) error { have = append(have, string(f)); return nil }); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(have); got != "[row a row b fact 4 fact 5 fact 6]" {
+		t.Errorf("lent: %s", got)
+	}
+	if _, err := lent.Claim(1); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("claim what is lent: %v", err)
+	}
+	if err := lent.CloseLent(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Stat(fs.PathJoin(s.dir, heirDir)); err == nil {
+		t.Error("something is left of it")
+	}
+	have = nil
+	if err := s.RowsOf(1, 1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(have); got != "[another row a]" {
+		t.Errorf("rows of one table: %s", got)
+	}
+	var file bytes.Buffer
+	if err := s.Backup(&file); err != nil {
+		t.Errorf("backup afterwards: %v", err)
+	}
+	// A process that died in between leaves it to the next.
+	if err := s.Lend(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, fs)
+	if _, err := fs.Stat(fs.PathJoin(s.dir, heirDir)); err == nil {
+		t.Error("what a dead process left is still there")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
