@@ -118,7 +118,8 @@ func (r *renderer) collectLinks(n *node, quoted bool, links []shownLink) []shown
 
 func (r *renderer) preview(l shownLink) {
 	if id, ok := uploadOf(l.url); ok {
-		if r.o.InlineImages {
+		// Only what stands in the text as a path is known: a link may have been written with spaces that no path has.
+		if r.o.InlineImages && slices.Contains(r.result.Attachments, id) {
 			r.uploadPreview(l, id)
 		}
 		return

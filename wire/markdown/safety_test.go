@@ -130,7 +130,7 @@ var hostile = []string{
 	"> > > x", "* a\n  * b", "1. a\n\n   b", "~~~quote\nx\n~~~", "```spoiler \"><b>\nx\n```", "```math\n\\frac{1}{0}\n```", "\x02", "\x03", "\x020\x03",
 	"***", "**", "*", "~~", "[", "](", ")", "\\", "&amp;", "&#x3c;", "&", "http://a.b/c_(d)", "http://a.b/\"onmouseover=x", "a@b.org", "www.x.com",
 	"![a](http://a/b.png)", "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "/user_uploads/2/ab/cat.png", "[n](/user_uploads/2/ab/new.png)",
-	"[s](/user_uploads/2/ab/song.mp3)", "\n", "\n\n", "    ", "  ", "\t", "# h", "---", "\xff", "\u2028",
+	"[s](/user_uploads/2/ab/song.mp3)", "[c](/user_uploads/2/a b/cat.png)", "*a *b* c*", "\n", "\n\n", "    ", "  ", "\t", "# h", "---", "\xff", "\u2028",
 }
 
 func FuzzRender(f *testing.F) {

@@ -173,6 +173,11 @@ func (m *moment) number(s string, i int) (int, bool) {
 			return end, m.compactClock(d[8:])
 		}
 		return end, true
+	case digitCount == 6 && !m.timed && len(m.numbers) == 0 && m.month == 0:
+		for ; i < end; i += 2 {
+			m.numbers = append(m.numbers, number(s[i:i+2]))
+		}
+		return end, true
 	case digitCount > 4:
 		return 0, false
 	}
@@ -190,7 +195,11 @@ func (m *moment) number(s string, i int) (int, bool) {
 	case "h":
 		if !m.timed && n < 24 {
 			m.hour, m.timed = n, true
-			return word(s, next), true
+			next = word(s, next)
+			if end = digits(s, next); end > next && end-next <= 2 {
+				m.minute, _ = strconv.Atoi(s[next:end])
+			}
+			return end, true
 		}
 	}
 	m.numbers = append(m.numbers, dateNumber{n, digitCount})
@@ -292,6 +301,9 @@ func (m *moment) zone(s string, i int) (int, bool) {
 	if s[i] == '-' {
 		sign = -1
 	}
+	if m.zoned && isAlpha(s[i-1]) { // GMT+3 has always meant that three hours are to be added to get GMT
+		sign = -sign
+	}
 	i++
 	end := digits(s, i)
 	hours, minutes := 0, 0
@@ -354,6 +366,11 @@ const centuryTurn = 50
 // date gives the numbers of the date their parts.
 func (m *moment) date(now time.Time) bool {
 	n := m.numbers
+	for _, d := range n {
+		if d.digits > 2 && d.value == 0 {
+			return false
+		}
+	}
 	year := func(d dateNumber) {
 		m.year = d.value
 		if d.digits <= 2 {
@@ -396,6 +413,9 @@ func (m *moment) date(now time.Time) bool {
 		case n[0].value > 31 || n[0].digits > 2:
 			year(n[0])
 			m.month = n[1].value
+			if n[1].digits > 2 {
+				return false
+			}
 		case n[1].value > 31 || n[1].digits > 2:
 			m.month = n[0].value
 			year(n[1])
@@ -412,8 +432,8 @@ func (m *moment) date(now time.Time) bool {
 		case n[0].value > 31 || n[0].digits > 2:
 			year(n[0])
 			m.month, m.day = n[1].value, n[2].value
-			if m.month > 12 {
-				m.month, m.day = m.day, m.month
+			if n[1].digits > 2 || n[2].digits > 2 {
+				return false
 			}
 		case n[0].value > 12:
 			m.day, m.month = n[0].value, n[1].value
@@ -422,9 +442,6 @@ func (m *moment) date(now time.Time) bool {
 			m.month, m.day = n[0].value, n[1].value
 			if m.day > 31 {
 				return false
-			}
-			if m.month > 12 {
-				m.month, m.day = m.day, m.month
 			}
 			year(n[2])
 		}
