@@ -128,6 +128,7 @@ func TestHighlighting(t *testing.T) {
 	for _, c := range [][3]string{
 		{"python", "from a import b\ndef f(x):\n    \"\"\"doc\"\"\"\n    return 'y' + 1", "{kn:from}{w: }{nn:a}{w: }{kn:import} {n:b}\n{k:def}{w: }{nf:f}{p:(}{n:x}{p:):}\n" +
 			"{w:    }{sd:\"\"\"doc\"\"\"}\n    {k:return} {s1:'y'} {o:+} {mi:1}"},
+		{"python", "import a, b", "{kn:import}{w: }{nn:a}{o:,}{w: }{nn:b}"},
 		{"js", "const e = new TypeError(1);", "{kd:const}{w: }{nx:e}{w: }{o:=}{w: }{ow:new}{w: }{ne:TypeError}{p:(}{mf:1}{p:);}"},
 		{"bash", "#!/bin/sh\nfor i in x; do ls -l; done", "{ch:#!/bin/sh}\n{k:for}{w: }i{w: }{k:in}{w: }x{p:;}{w: }{k:do}{w: }ls{w: }-l{p:;}{w: }{k:done}"},
 		{"c", "int main() { f(); }", "{kt:int}{w: }{nf:main}{p:()}{w: }{p:{}{w: }{n:f}{p:();}{w: }{p:}}"},
@@ -322,6 +323,12 @@ func TestPreviews(t *testing.T) {
 		{"[a](/i/x.png) [b](/i/x.mp4)", `<p><a href="/i/x.png">a</a> <a href="/i/x.mp4">b</a></p>` + "\n" + img("/i/x.png", "a")},
 		{"https://github.com/a/b/blob/main/c.png", `<div class="message_inline_image"><a href="https://github.com/a/b/blob/main/c.png">` +
 			`<img src="https://raw.githubusercontent.com/a/b/main/c.png"></a></div>`},
+		{"https://de.wikipedia.org/wiki/File:Owl.png", `<div class="message_inline_image"><a href="https://de.wikipedia.org/wiki/Special:FilePath/File:Owl.png">` +
+			`<img src="https://de.wikipedia.org/wiki/Special:FilePath/File:Owl.png"></a></div>`},
+		{"https://pasteboard.co/owl.png", "<p>" + link("https://pasteboard.co/owl.png") + "</p>"},
+		{"see https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw", "<p>see " + link("https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw") + "</p>\n" +
+			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw">` +
+			`<img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
 		{"https://youtu.be/dQw4w9WgXcQ", "<p>" + link("https://youtu.be/dQw4w9WgXcQ") + "</p>\n" +
 			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://youtu.be/dQw4w9WgXcQ"><img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
 	})

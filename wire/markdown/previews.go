@@ -132,13 +132,22 @@ func (r *renderer) preview(l shownLink) {
 	if r.o.InlineImages {
 		switch ending(u.Path) {
 		case "bmp", "gif", "jpe", "jpeg", "jpg", "png", "webp":
+			if strings.EqualFold(u.Host, "pasteboard.co") { // its pages end like images
+				break
+			}
+			r.result.HasImage = true
+			if file, ok := fileOf(l.url, u); ok {
+				a := r.element(tagA, attr{"href", file})
+				a.append(r.element(tagImg, attr{"src", r.proxied(file)}))
+				r.place(l, r.box("message_inline_image", a))
+				return
+			}
 			src := l.url
 			if !own {
 				src = r.proxied(imageOf(l.url, u))
 			}
 			img := r.element(tagImg, attr{"src", src})
 			r.place(l, r.mediaBox(l, "message_inline_image", l.url, img))
-			r.result.HasImage = true
 			return
 		case "mp4", "webm":
 			if own {
@@ -154,10 +163,23 @@ func (r *renderer) preview(l shownLink) {
 	}
 }
 
+// fileOf is the address of the image on sites whose pages have the image's name; the preview leads to it too.
+func fileOf(address string, u *url.URL) (string, bool) {
+	const page, file = "/wiki/File:", "/wiki/Special:FilePath/File:"
+	switch host := strings.ToLower(u.Host); {
+	case strings.HasSuffix(host, ".wikipedia.org") && strings.HasPrefix(u.Path, page):
+		return strings.Replace(address, page, file, 1), true
+	case host == "linx.li":
+		return "https://linx.li/s" + u.EscapedPath(), true
+	}
+	return "", false
+}
+
 // imageOf is the address of the image itself where the linked page only shows it.
 func imageOf(address string, u *url.URL) string {
 	parts := strings.Split(u.EscapedPath(), "/")
-	if strings.EqualFold(u.Host, "github.com") && len(parts) > 4 && parts[3] == "blob" {
+	host := strings.ToLower(u.Host)
+	if (host == "github.com" || strings.HasSuffix(host, ".github.com")) && len(parts) > 4 && parts[3] == "blob" {
 		return "https://raw.githubusercontent.com" + strings.Join(slices.Delete(parts, 3, 4), "/")
 	}
 	return address
@@ -384,11 +406,13 @@ func youtubeID(u *url.URL) string {
 	switch {
 	case host == "youtu.be":
 		id = strings.TrimPrefix(u.Path, "/")
-	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "www.youtube-nocookie.com":
+	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "youtube-nocookie.com", host == "www.youtube-nocookie.com":
 		first, rest, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		switch first {
 		case "watch", "watch_popup", "playlist":
 			id = u.Query().Get("v")
+		case "watch_videos":
+			id, _, _ = strings.Cut(u.Query().Get("video_ids"), ",")
 		case "v", "embed", "e", "shorts":
 			id, _, _ = strings.Cut(rest, "/")
 		}

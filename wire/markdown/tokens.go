@@ -132,7 +132,7 @@ func fixPython(tokens []token, i int) {
 		}
 		switch {
 		case before.text == "def", before.text == "class", before == token{"kn", "from"}, before.class == "nn" && after == token{"kn", "import"},
-			before == token{"kn", "import"} && after.class == "nn":
+			before == token{"kn", "import"} && after.class == "nn", before == token{"o", ","} && after.class == "nn":
 			t.class = "w"
 		}
 		return
