@@ -305,6 +305,7 @@ func TestPreviews(t *testing.T) {
 		{a + " " + b + " " + a, "<p>" + link(a) + " " + link(b) + " " + link(a) + "</p>\n" + img(a, "") + img(b, "")},
 		{a + "\n\n" + b + "\n\nc", img(a, "") + img(b, "") + "<p>c</p>"},
 		{"* " + a, "<ul>\n<li>" + img(a, "") + "</li>\n</ul>"},
+		{"* " + a + "\n\n* b", "<ul>\n<li>\n" + img(a, "") + "</li>\n<li>\n<p>b</p>\n</li>\n</ul>"},
 		{"**see " + a + " x**", "<p><strong>see " + link(a) + " x</strong></p>\n" + img(a, "")},
 		{"> " + a, "<blockquote>\n<p>" + link(a) + "</p>\n</blockquote>"},
 		{"[n & m](" + a + ")", `<p><a href="` + a + `">n &amp; m</a></p>` + "\n" + img(a, "n &amp; m")},
@@ -398,6 +399,16 @@ func TestLinkifiers(t *testing.T) {
 		{"https://a.org/#99", "https://a.org/#99"}}
 	if !slices.Equal(links, want) {
 		t.Errorf("got %v, want %v", links, want)
+	}
+	for topic, want := range map[string][]TopicLink{
+		"(a.org) 'b.org', c.org!":           {{"a.org", "https://a.org"}, {"b.org", "https://b.org"}, {"c.org", "https://c.org"}},
+		"http://a.org/x,y http://b.org/(c)": {{"http://a.org/x", "http://a.org/x"}},
+		"x.a.org:b.org #12":                 {{"b.org", "https://b.org"}, {"#12", "https://bugs.example.org/12"}},
+		"é a.org/é? b.py x@c.org":           {{"a.org/é", "https://a.org/é"}, {"x@c.org", "https://x@c.org"}},
+	} {
+		if got := TopicLinks(topic, &o); !slices.Equal(got, want) {
+			t.Errorf("%q: got %v, want %v", topic, got, want)
+		}
 	}
 	for _, c := range [][3]string{
 		{"(", "https://x/", "Bad regular expression: missing closing ): `(`"},

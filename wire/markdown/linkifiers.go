@@ -142,6 +142,9 @@ type TopicLink struct {
 	URL  string `json:"url"`
 }
 
+// endsTopicLink are the characters no bare link of a topic holds; each part between them has one link at most.
+const endsTopicLink = " !;),'\""
+
 // TopicLinks returns the links of a topic in order: what linkifiers match, the first one first, and then bare links.
 func TopicLinks(topic string, o *Options) []TopicLink {
 	type found struct {
@@ -166,15 +169,20 @@ func TopicLinks(topic string, o *Options) []TopicLink {
 		}
 	}
 	if mayLink(topic) {
-		s := linkScanner{text: topic}
-		for start, end := s.next(0); start >= 0; start, end = s.next(end) {
-			if free(start, end) {
-				url := topic[start:end]
+		for from := 0; from < len(topic); {
+			part := topic[from:]
+			if n := strings.IndexAny(part, endsTopicLink); n >= 0 {
+				part = part[:n]
+			}
+			s := linkScanner{text: part}
+			if start, end := s.next(0); start >= 0 && free(from+start, from+end) {
+				url := part[start:end]
 				if a, ok := splitAddress(url); ok && a.scheme == "" {
 					url = "https://" + url
 				}
-				links = append(links, found{start, end, url})
+				links = append(links, found{from + start, from + end, url})
 			}
+			from += len(part) + 1
 		}
 	}
 	slices.SortFunc(links, func(a, b found) int { return a.start - b.start })

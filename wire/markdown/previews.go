@@ -389,6 +389,9 @@ func (r *renderer) place(l shownLink, preview *node) {
 		}
 		r.previewOf[preview] = p
 		if bare && p.first == l.a && p.last == l.a {
+			if p.prev == nil {
+				p.parent.opened = true
+			}
 			p.remove()
 		}
 	default:

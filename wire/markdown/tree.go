@@ -111,6 +111,7 @@ type node struct {
 	tag    tag
 	kind   kind
 	atomic bool // set apart by previews: the blank tail after it stays empty
+	opened bool // its content starts on a new line though the paragraph it began with has given way to a preview
 	spaced bool // ends with a line end of its own: indented code has always had one more than fenced code
 	text   string
 	attrs  []attr
@@ -300,6 +301,9 @@ func (n *node) opensLine() bool {
 	}
 	if n.tag == tagPre || n.atomic {
 		return false
+	}
+	if n.opened {
+		return true
 	}
 	c := n.first
 	for c != nil && c.kind <= kindText && c.kind != kindElement && blank(c.text) {
