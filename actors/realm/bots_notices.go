@@ -29,14 +29,16 @@ func (t *Turn) Whisper(text string, people ...UserID) MessageID {
 	return t.Say(BotMessage{People: people, Text: text})
 }
 
-// Say records the message of a system bot. The text is written by this package, so it is neither empty nor refused.
+// Say records the message of a system bot. The text is written by this package, but may quote what people wrote where
+// more is allowed than in messages, such as null bytes in a description: these are left out. Of a text that holds nothing
+// nothing is said, and 0 returned.
 func (t *Turn) Say(m BotMessage) MessageID {
 	if m.Bot == 0 {
 		m.Bot = NotificationBot
 	}
-	text, err := NormalizeContent(m.Text)
+	text, err := NormalizeContent(strings.ReplaceAll(m.Text, "\x00", ""))
 	if err != nil {
-		panic("BUG: a system bot says nothing: " + err.Error())
+		return 0
 	}
 	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)

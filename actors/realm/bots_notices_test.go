@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"strings"
 	"testing"
 
 	"parley/actors/realm"
@@ -36,4 +37,21 @@ func TestAnnounceAndWhisper(t *testing.T) {
 		t.Fatalf("bo heard %+v", got)
 	}
 	s.HearsNothing(ann)
+}
+
+// What system bots say quotes descriptions, explanations, answers of services: whatever stands there, it is said.
+func TestSystemBotsQuoteAnything(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "tea"}}})
+	tea := s.Realm.FindChannelByName("tea").ID
+
+	odd := "leaves\x00 and water"
+	Do(s, ann, realm.EditChannel{Channel: tea, Description: &odd})
+	got := HeardOf[*realm.MessageArrived](s, ann)
+	if len(got) != 1 || !strings.Contains(got[0].Message.Body.Text, "leaves and water") {
+		t.Errorf("after the new description ann heard %+v", got)
+	}
+	Turn(s, System, done(func(t *realm.Turn) { t.Whisper("\x00 \n\x00", bo) }))
+	s.HearsNothing(bo)
 }
