@@ -129,10 +129,13 @@ func (f *TopicPoliciesSet) apply(r *Realm) {
 	}
 }
 
-// tell leaves out who lost the channel: he is not to learn that a topic in it has another name now.
+// tell leaves out who lost the channel: he is not to learn what a topic in it is called now. That his preference for its
+// old name is gone he hears, as his next registration shows it.
 func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
-	c := r.chans.must(f.Channel)
-	users := slices.DeleteFunc(slices.Clone(f.Users), func(u UserID) bool { return !r.hasContent(r.users.must(u), c) })
+	users := f.Users
+	if c := r.chans.must(f.Channel); f.Policy != TopicInherits {
+		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool { return !r.hasContent(r.users.must(u), c) })
+	}
 	return r.tellPolicy(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
 }
 
