@@ -124,7 +124,7 @@ func (r *Realm) deleteHearers(f *MessagesDeleted) []UserID {
 	if f.Channel == 0 {
 		to = r.hearers(f.IDs[0], r.message(f.IDs[0]))
 	} else {
-		to = r.holders(r.chans.must(f.Channel), SetOf(f.IDs...))
+		to = r.watchers(r.chans.must(f.Channel), SetOf(f.IDs...))
 	}
 	if f.By != 0 && r.by.listening.Has(int64(f.By)) && !contains(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
 		to = ascending(append(slices.Clone(to), f.By))

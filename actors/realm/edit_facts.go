@@ -339,6 +339,9 @@ func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
 	to := r.hearers(f.Message, m)
 	if c := f.Content; c != nil {
+		if m.channel != 0 {
+			to = r.watchers(r.chans.must(ChannelID(m.channel)), SetOf(f.Message))
+		}
 		x := r.extra(f.Message, m)
 		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMe != 0
 		if !c.Rendering {

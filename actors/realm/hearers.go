@@ -16,6 +16,21 @@ func (r *Realm) hearers(id MessageID, m *message) []UserID {
 	return r.holders(c, SetOf(id))
 }
 
+// watchers is hearers for deletion and edits of texts: with the guests who once received the messages of a channel that
+// everybody may read, in it or not.
+func (r *Realm) watchers(c *Channel, ids Set) []UserID {
+	to := r.holders(c, ids)
+	if !c.WebPublic {
+		return to
+	}
+	subscribers, holds := r.by.channel[c.ID].subscribers, r.holder(ids)
+	further := r.where(func(u *User) bool { return u.IsGuest() && !subscribers.Has(int64(u.ID)) && holds(u.ID) })
+	if len(further) == 0 {
+		return to
+	}
+	return ascending(slices.Concat(to, further))
+}
+
 // holders is hearers for several messages of a channel: whoever hears of one of them.
 func (r *Realm) holders(c *Channel, ids Set) []UserID {
 	heard := r.heard(c.ID)
