@@ -73,37 +73,51 @@ func (r *Realm) knows(me *User) (s Set) {
 }
 
 // shifts reports a fact that may change whom somebody sees; nearly all do not.
-func shifts(f Fact) bool {
+func (r *Realm) shifts(f Fact) bool {
 	switch f := f.(type) {
-	case *Subscribed, *Unsubscribed:
+	case *Subscribed, *Unsubscribed, *JoinedChannels, *LeftChannels:
 		return true
-	case *MessageSent:
-		return f.NewTalk
+	case *MessageSent: // the first of a conversation, or the first since all of it was deleted
+		return f.Channel == 0 && (f.NewTalk || r.by.talk[f.Talk].ids.Empty())
+	case *MessagesDeleted: // the last ones of a conversation
+		return f.Channel == 0 && r.by.talk[TalkID(r.message(f.IDs[0]).talk)].ids.Len() == len(f.IDs)
 	case *UserChanged:
 		return f.Role != nil
 	}
 	return false
 }
 
-// onlookers is the listening people whose sight of others a fact may change.
-func (r *Realm) onlookers(f Fact) (out []UserID) {
-	guests := func(ids []UserID) {
-		for _, id := range r.only(ids...) {
-			if r.users.must(id).IsGuest() {
-				out = append(out, id)
-			}
-		}
-	}
+// onlookers is the listening people whose sight of others a fact may change, each once.
+func (r *Realm) onlookers(f Fact) []UserID {
+	var near Set // the guests among them
 	switch f := f.(type) {
 	case *Subscribed:
-		guests(IDs[UserID](Either(r.by.channel[f.Channel].subscribers, SetOf(f.Users...))))
+		near = Either(r.by.channel[f.Channel].subscribers, SetOf(f.Users...))
 	case *Unsubscribed:
-		guests(IDs[UserID](r.by.channel[f.Channel].subscribers))
+		near = r.by.channel[f.Channel].subscribers
+	case *JoinedChannels:
+		for i := range f.Each {
+			near.Union(r.by.channel[f.Each[i].Channel].subscribers)
+			near.Union(SetOf(f.Each[i].Users...))
+		}
+	case *LeftChannels:
+		for i := range f.Each {
+			near.Union(r.by.channel[f.Each[i].Channel].subscribers)
+		}
 	case *MessageSent:
-		guests(f.People)
+		near = SetOf(f.People...)
+	case *MessagesDeleted:
+		near = SetOf(r.talks.must(TalkID(r.message(f.IDs[0]).talk)).Members...)
 	case *UserChanged:
-		out = r.only(f.ID)
+		return r.only(f.ID)
 	}
+	var out []UserID
+	Both(near, r.by.listening).Each(func(u int64) bool {
+		if r.users.must(UserID(u)).IsGuest() {
+			out = append(out, UserID(u))
+		}
+		return true
+	})
 	return out
 }
 
@@ -123,7 +137,7 @@ type horizon struct {
 }
 
 func (t *Turn) horizons(f Fact) (out []horizon) {
-	if !shifts(f) || !t.GuestsLimited() {
+	if !t.shifts(f) || !t.GuestsLimited() {
 		return nil
 	}
 	for _, id := range t.onlookers(f) {

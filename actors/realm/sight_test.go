@@ -51,10 +51,25 @@ func TestLimitedGuestsHearWhoComesIntoSight(t *testing.T) {
 	want("members know him already", appeared(s, owner), nil)
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"shared"}})
 	want("Bo left", vanished(s, guest), []UserID{bo})
-	realmtest.Do(s, owner, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}})
+	write := func() MessageID {
+		return realmtest.Do(s, owner, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+	}
+	first := write()
 	want("the owner wrote to him", appeared(s, guest), []UserID{owner})
-	realmtest.Do(s, owner, SendMessage{People: people(guest), Body: Body{Text: "again", HTML: "<p>again</p>"}})
+	second := write()
 	want("the owner wrote again", appeared(s, guest), nil)
+	realmtest.Do(s, owner, DeleteMessage{first})
+	want("one of two messages is gone", vanished(s, guest), nil)
+	realmtest.Do(s, owner, DeleteMessage{second})
+	want("all that was said is gone", vanished(s, guest), []UserID{owner})
+	write()
+	want("something is said anew", appeared(s, guest), []UserID{owner})
+
+	realmtest.Do(s, bo, Subscribe{Channels: []Joining{{Name: "bo 1"}, {Name: "bo 2"}}, Fatal: true})
+	realmtest.Do(s, bo, Subscribe{Channels: []Joining{{Name: "bo 1"}, {Name: "bo 2"}}, Principals: []Principal{{ID: guest}}, Fatal: true})
+	want("the guest joined two channels of Bo's at once", appeared(s, guest), []UserID{bo})
+	realmtest.Do(s, bo, Unsubscribe{Names: []string{"bo 1", "bo 2"}})
+	want("Bo left both", vanished(s, guest), []UserID{bo})
 
 	new := realmtest.Do(s, realmtest.System, JoinUser{Name: "New", Email: "new@example.com"})
 	if e := realmtest.HeardOf[*UserAppeared](s, guest); len(e) != 1 || !e[0].Unknown {
@@ -108,4 +123,29 @@ func TestJoinedIsTheFirstLogin(t *testing.T) {
 	}
 	realmtest.Do(s, realmtest.System, LogIn{User: owner})
 	s.HearsNothing(owner)
+}
+
+// TestGuestsHearWhatHappensToTheirOldMessages: a guest who once was in a channel that everybody may read hears that a
+// message he received there is edited, and that it is deleted; of messages sent since he hears nothing.
+func TestGuestsHearWhatHappensToTheirOldMessages(t *testing.T) {
+	s := realmtest.New(t)
+	owner, guest := s.Join("Olive", Owner), s.Join("Gus", Guest)
+	on := true
+	realmtest.Do(s, owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
+	realmtest.Do(s, owner, Subscribe{Channels: []Joining{{Name: "open"}}, Principals: []Principal{{ID: owner}, {ID: guest}}, New: NewChannel{WebPublic: on}, Fatal: true})
+	send := func() MessageID {
+		return realmtest.Do(s, owner, SendMessage{ToChannel: true, Channel: s.Realm.FindChannelByName("open").ID, Topic: "t", Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+	}
+	received := send()
+	realmtest.Do(s, guest, Unsubscribe{Names: []string{"open"}})
+	later := send()
+	for _, id := range []MessageID{later, received} {
+		realmtest.Do(s, owner, EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: "changed", HTML: "<p>changed</p>"}}})
+		edits := len(realmtest.HeardOf[*MessageUpdate](s, guest))
+		realmtest.Do(s, owner, DeleteMessage{id})
+		deletions := len(realmtest.HeardOf[*MessagesGone](s, guest))
+		if want := map[bool]int{true: 1}[id == received]; edits != want || deletions != want {
+			t.Errorf("of message %d the guest hears of %d edits and %d deletions, wanted %d", id, edits, deletions, want)
+		}
+	}
 }

@@ -384,6 +384,7 @@ func (m *Mirror) person(e Object) error {
 		}
 		delete(m.tables["realm_users"], id)
 		delete(m.tables["realm_non_active_users"], id)
+		delete(m.tables["user_status"], id)
 		if !m.kind.Caps["user_list_incomplete"] { // such a client keeps somebody for every id
 			m.put("realm_users", id, Object{"user_id": p["user_id"], "full_name": unknownName})
 		}
