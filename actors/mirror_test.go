@@ -34,11 +34,11 @@ var mirrorSeeds = map[uint64]string{
 	54:    "settings that name a closed account read otherwise in a registration, and nobody said so",
 	118:   "a notice in an archived channel was unread for ever",
 	171:   "a bot's default channel was told as none",
+	174:   "messages of other spellings moved to another channel took on one spelling, and nobody said so",
 	61000: "who left a channel did not hear that a preference for a topic of it was gone with the name of the topic",
 	5016:  "a guest was not told that a message he had starred was deleted, in a channel he only reads",
 	20253: "a guest did not hear whom he lost sight of when channels were left together",
 	40057: "a guest did not hear whom he lost sight of when all of a conversation was deleted",
-	174:   "messages of other spellings moved to another channel took on one spelling, and nobody said so",
 }
 
 // TestMirrors plays N random crowds from SEED on against the real house, through the endpoints, without a network.

@@ -151,6 +151,23 @@ type createChannelForm struct {
 	newChannelForm
 }
 
+// makeChannel creates a channel, and subscribes its first people in as many turns as it takes.
+func makeChannel(c *Call, f createChannelForm) (Answer, error) {
+	cmd, err := createChannel(c, f)
+	if err != nil {
+		return nil, err
+	}
+	cmd.AtOnce = realm.MaxJoinedAtOnce
+	made, err := Play(c, cmd)
+	if err == nil {
+		err = joinRest(c, &realm.Joined{Subscribed: map[realm.UserID][]string{}, Already: map[realm.UserID][]string{}, Rest: made.Rest})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"id": made.ID}, nil
+}
+
 func createChannel(c *Call, f createChannelForm) (realm.CreateChannel, error) {
 	n, err := f.channel()
 	n.Name, n.Description = f.Name, f.Description

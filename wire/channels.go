@@ -18,7 +18,7 @@ var channelEndpoints = []Endpoint{
 	Get("/streams/{stream_id}/members", getSubscribers).Says("{subscribers: [int]}"),
 	Custom("GET", "/streams/{stream_id}/email_address", channelAddress).Says("{email: str}"),
 	Get("/get_stream_id", getChannelID).Says("{stream_id: int}"),
-	Act("POST", "/channels/create", createChannel, func(id realm.ChannelID) Answer { return Answer{"id": id} }).Says("{id: int}"),
+	Custom("POST", "/channels/create", makeChannel).Says("{id: int}"),
 	Get("/users/{user_id}/channels", getChannelsOf).Says("{subscribed_channel_ids: [int]}"),
 	Get("/users/{user_id}/subscriptions/{stream_id}", getIsSubscribed).Says("{is_subscribed: bool}"),
 	Get("/users/me/{stream_id}/topics", getTopics).Says("{topics: [{name: str, max_id: int}]}").Visitor(),

@@ -11,7 +11,7 @@ import (
 var subscriptionEndpoints = []Endpoint{
 	Custom("GET", "/users/me/subscriptions", getSubscriptions).Says("{subscriptions: [Subscription]}"),
 	Custom("POST", "/users/me/subscriptions", subscribeAll).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
-	Do("DELETE", "/users/me/subscriptions", unsubscribe, left).Says("{removed: [str], not_removed: [str]}"),
+	Custom("DELETE", "/users/me/subscriptions", unsubscribeAll).Says("{removed: [str], not_removed: [str]}"),
 	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
 	Do("POST", "/users/me/subscriptions/properties", setProperties, silent),
 	Do("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, silent),
@@ -210,15 +210,25 @@ func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
 	}
 	cmd.AtOnce = realm.MaxJoinedAtOnce
 	a, err := Play(c, cmd)
-	for err == nil && a.Rest != nil {
-		var more realm.Joined
-		more, err = Play(c, *a.Rest)
-		a.Add(more)
+	if err == nil {
+		err = joinRest(c, &a)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return joined(a), nil
+}
+
+// joinRest subscribes whom the first turn left.
+func joinRest(c *Call, a *realm.Joined) error {
+	for a.Rest != nil {
+		more, err := Play(c, *a.Rest)
+		if err != nil {
+			return err
+		}
+		a.Add(more)
+	}
+	return nil
 }
 
 func subscribe(c *Call, f subscribeForm) (realm.Subscribe, error) {
@@ -268,8 +278,18 @@ type unsubscribeForm struct {
 	Principals form.Principals `form:"principals"`
 }
 
-func unsubscribe(f unsubscribeForm) realm.Unsubscribe {
-	return realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals)}
+// unsubscribeAll unsubscribes as many people as are asked for, in as many turns as it takes.
+func unsubscribeAll(c *Call, f unsubscribeForm) (Answer, error) {
+	l, err := Play(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), AtOnce: realm.MaxJoinedAtOnce})
+	for err == nil && l.Rest != nil {
+		var more realm.Left
+		more, err = Play(c, *l.Rest)
+		l.Add(more)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return left(l), nil
 }
 
 func left(l realm.Left) Answer { return Answer{"removed": l.Removed, "not_removed": l.NotRemoved} }

@@ -2,12 +2,13 @@ package realm
 
 import "slices"
 
-// Who subscribes very many people makes a sequence of turns, so that nobody else waits for all of them. The first turn
-// checks everybody and everything, creates the channels and joins the first people; what it refuses is refused as a
-// whole. Each later turn joins some more, with facts and events of their own. In between some have joined and some have
-// not, as if they had been subscribed by several requests. The answer waits for the last turn. When the server stops in
-// between, those who joined have joined, nothing was acknowledged, and the same request joins the
-// rest; what the notification bot writes in a new channel comes with the last turn, or not at all.
+// Who subscribes or unsubscribes very many people makes a sequence of turns, so that nobody else waits for all of them.
+// The first turn checks everybody and everything, creates the channels and joins the first people; what it refuses is
+// refused as a whole. Each later turn joins some more, with facts and events of their own. In between some have joined and
+// some have not, as if they had been subscribed by several requests. The answer waits for the last turn. When the server
+// stops in between, those who joined have joined, nothing was acknowledged, and the same request joins the rest, or one
+// that subscribes if a channel was to be created; what the notification bot writes in a new channel comes with the last
+// turn, or not at all. People leave in the same way.
 
 // MaxJoinedAtOnce is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms.
 const MaxJoinedAtOnce = 1000
@@ -67,6 +68,42 @@ func (c JoinMore) Decide(t *Turn) (Joined, error) {
 	}
 	t.welcomeNew(created, c.Announce)
 	return a, nil
+}
+
+// LeaveMore asks to go on with an Unsubscribe that was allowed.
+type LeaveMore struct {
+	Channels []ChannelID
+	Users    []UserID
+	AtOnce   int // as in Unsubscribe
+}
+
+func (c LeaveMore) Decide(t *Turn) (Left, error) {
+	n := len(c.Users)
+	if c.AtOnce != 0 && n*len(c.Channels) > c.AtOnce {
+		n = min(n, max(1, c.AtOnce/len(c.Channels)))
+	}
+	var channels []*Channel
+	for _, id := range c.Channels {
+		if ch := t.chans.find(id); ch != nil {
+			channels = append(channels, ch)
+		}
+	}
+	a := t.leaveChannels(channels, c.Users[:n])
+	if c.Users = c.Users[n:]; len(c.Users) > 0 {
+		a.Rest = &c
+	}
+	return a, nil
+}
+
+// Add makes the answer of a later turn part of the first one's.
+func (a *Left) Add(more Left) {
+	for _, name := range more.Removed {
+		if !slices.Contains(a.Removed, name) {
+			a.Removed = append(a.Removed, name)
+		}
+	}
+	a.NotRemoved = slices.DeleteFunc(a.NotRemoved, func(name string) bool { return slices.Contains(more.Removed, name) })
+	a.Rest = more.Rest
 }
 
 // Add makes the answer of a later turn part of the first one's.

@@ -89,7 +89,7 @@ func TestExports(t *testing.T) {
 func TestWhatAnExportContains(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
-	open := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "open"}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}}})
+	open := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "open"}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}}}).ID
 	said := Do(s, ann, realm.SendMessage{ToChannel: true, Channel: open, Topic: "t", Body: realm.Body{Text: "to all"}}).ID
 	private := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "to Bo"}}).ID
 	has := func(kind string, id realm.MessageID) bool {

@@ -41,6 +41,18 @@ type Joined struct {
 // maxJoining is how many channels one request may join or leave: each is a fact and its events.
 const maxJoining = 1000
 
+// MaxSubscriptionsAsked is how many subscriptions one request may make or end, users times channels: at a millisecond a
+// thousand a fifth of a second of the organization's turns, spread among those of others.
+const MaxSubscriptionsAsked = 200_000
+
+// checkPairs refuses requests for more subscriptions than one may make or end.
+func checkPairs(users, channels int) error {
+	if users*channels > MaxSubscriptionsAsked {
+		return Bad("Too many subscriptions in one request (limit: %d)", MaxSubscriptionsAsked)
+	}
+	return nil
+}
+
 // principals are the users a request acts for. Each must exist, be known to the caller and be active.
 func (v View) principals(list []Principal) ([]*User, error) {
 	if len(list) == 0 {
@@ -180,6 +192,9 @@ func (c Subscribe) check(t *Turn) (j *joining, err error) {
 	if len(c.Channels) > maxJoining {
 		return nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
 	}
+	if err := checkPairs(len(c.Principals), len(c.Channels)); err != nil {
+		return nil, err
+	}
 	j.users, err = t.principals(c.Principals)
 	if err != nil {
 		return nil, err
@@ -250,28 +265,36 @@ type CreateChannel struct {
 	Subscribers []Principal
 	Announce    bool
 	Notify      bool
+	AtOnce      int // as in Subscribe
 }
 
-func (c CreateChannel) Decide(t *Turn) (ChannelID, error) {
+// ChannelMade answers CreateChannel.
+type ChannelMade struct {
+	ID   ChannelID
+	Rest *JoinMore // who is still to be subscribed, nil: nobody
+}
+
+func (c CreateChannel) Decide(t *Turn) (ChannelMade, error) {
 	if me := t.Me(); me != nil && me.IsGuest() {
-		return 0, errGuest()
+		return ChannelMade{}, errGuest()
 	}
 	name, err := checkChannelName(c.New.Name)
 	if err != nil {
-		return 0, err
+		return ChannelMade{}, err
 	}
 	if t.FindChannelByName(name) != nil {
-		return 0, Bad("Channel '%s' already exists", name)
+		return ChannelMade{}, Bad("Channel '%s' already exists", name)
 	}
 	if len(c.Subscribers) == 0 {
-		return c.empty(t)
+		id, err := c.empty(t)
+		return ChannelMade{ID: id}, err
 	}
-	s := Subscribe{Channels: []Joining{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, Fatal: true, Announce: c.Announce, Notify: c.Notify}
+	s := Subscribe{Channels: []Joining{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, Fatal: true, Announce: c.Announce, Notify: c.Notify, AtOnce: c.AtOnce}
 	a, err := s.Decide(t)
 	if err != nil {
-		return 0, err
+		return ChannelMade{}, err
 	}
-	return a.Created[0], nil
+	return ChannelMade{a.Created[0], a.Rest}, nil
 }
 
 // empty creates a channel nobody is subscribed to yet.
@@ -291,17 +314,25 @@ func (c CreateChannel) empty(t *Turn) (ChannelID, error) {
 type Unsubscribe struct {
 	Names      []string
 	Principals []Principal
+	AtOnce     int // how many subscriptions this turn may end, 0: all; Left.Rest ends the others
 }
 
-// Left answers Unsubscribe.
-type Left struct{ Removed, NotRemoved []string }
+// Left answers Unsubscribe. A channel counts as removed that anybody has left.
+type Left struct {
+	Removed, NotRemoved []string
+	Rest                *LeaveMore // what is left to do, nil: nothing
+}
 
 func (c Unsubscribe) Decide(t *Turn) (Left, error) {
 	channels, users, err := c.check(t)
 	if err != nil {
 		return Left{}, err
 	}
-	return t.leaveChannels(channels, users), nil
+	more := LeaveMore{Users: users, AtOnce: c.AtOnce}
+	for _, ch := range channels {
+		more.Channels = append(more.Channels, ch.ID)
+	}
+	return more.Decide(t)
 }
 
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {
@@ -327,6 +358,9 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 	if len(c.Names) > maxJoining {
 		return nil, nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
 	}
+	if err := checkPairs(len(c.Principals), len(c.Names)); err != nil {
+		return nil, nil, err
+	}
 	users, err := t.principals(c.Principals)
 	if err != nil {
 		return nil, nil, err
@@ -343,12 +377,14 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 	if len(unknown) > 0 {
 		return nil, nil, Bad("Channel(s) (%s) do not exist", strings.Join(unknown, ", "))
 	}
+	others := false
 	for _, u := range users {
 		ids = append(ids, u.ID)
-		for _, ch := range channels {
-			if u.ID != me.ID && u.BotOwner != me.ID && !t.mayRemove(me, ch) {
-				return nil, nil, errPermission()
-			}
+		others = others || u.ID != me.ID && u.BotOwner != me.ID
+	}
+	for _, ch := range channels {
+		if others && !t.mayRemove(me, ch) {
+			return nil, nil, errPermission()
 		}
 	}
 	return channels, ids, nil

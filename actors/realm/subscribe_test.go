@@ -118,7 +118,7 @@ func TestCreateChannelRights(t *testing.T) {
 	}
 	refused(s, s.guest, CreateChannel{New: NewChannel{Name: "y"}, Subscribers: people(s.guest)}, "Not allowed for guest users")
 	refused(s, s.mod, CreateChannel{New: NewChannel{Name: "X"}, Subscribers: people(s.mod)}, "Channel 'X' already exists")
-	id := do(s, s.mod, CreateChannel{New: NewChannel{Name: "y", Description: "about"}, Subscribers: people(s.bo)})
+	id := do(s, s.mod, CreateChannel{New: NewChannel{Name: "y", Description: "about"}, Subscribers: people(s.bo)}).ID
 	if !s.Realm.Subscribed(s.bo, id) || s.Realm.FindChannel(id).DescriptionHTML != "<p>about</p>" {
 		t.Error("the new channel is not what was asked for")
 	}
