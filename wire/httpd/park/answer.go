@@ -19,6 +19,7 @@ type Parked struct {
 	head  bool   // the client wants no body
 	held  bool   // answered in a moment, whether or not its client still sends
 	late  bool   // parked when the server drained already, so no owner will be told to answer
+	known bool   // its connection's memo is this request
 	alive bool   // an HTTP/1.0 client must be told that it may go on
 }
 

@@ -284,12 +284,12 @@ func temporary(err error) bool {
 // adopt begins to watch an accepted socket, or tells its client why not.
 func (s *Server) adopt(a arrival) {
 	fd := a.fd
-	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.about != passUsed}
+	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.about != passUsed && a.about != passWaits}
 	c.ip, c.port = addressOf(a.from)
 	ref := s.admit(c.ip)
 	c.admitted = ref == nil
 	timeout := s.cfg.ReadTimeout
-	if a.about == passUsed {
+	if !c.fresh {
 		timeout = s.cfg.IdleTimeout
 	}
 	switch {

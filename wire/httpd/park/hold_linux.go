@@ -129,7 +129,7 @@ func (r *Room) Held() int {
 const admitAtOnce = 256
 
 // Admit serves who waits in a room, in the order of their arrival and at the server's own pace. It returns when all are
-// in; connections of the listeners are for Serve.
+// in but those who are going to wait anyway, who follow; connections of the listeners are for Serve.
 func (s *Server) Admit(r *Room) error {
 	held := r.close()
 	if s.cfg.TLS != nil {
@@ -146,7 +146,20 @@ func (s *Server) Admit(r *Room) error {
 	if err := s.startLoops(); err != nil {
 		return err
 	}
+	s.adoptAll(held, func(a arrival) bool { return a.about != passWaits })
+	s.accepting.Add(1) // a Shutdown waits until they are all in
+	go func() {
+		defer s.accepting.Add(-1)
+		s.adoptAll(held, func(a arrival) bool { return a.about == passWaits })
+	}()
+	return nil
+}
+
+func (s *Server) adoptAll(held []arrival, these func(arrival) bool) {
 	for _, a := range held {
+		if !these(a) {
+			continue
+		}
 		for s.active.Load() > admitAtOnce && !s.draining.Load() {
 			time.Sleep(time.Millisecond)
 		}
@@ -154,5 +167,4 @@ func (s *Server) Admit(r *Room) error {
 		s.setOptions(a.fd)
 		s.adopt(a)
 	}
-	return nil
 }

@@ -305,6 +305,9 @@ func (s *Server) closes(l link) bool {
 // Either way every gone function that was still due has been called or is on its way. After Retire with a passage it
 // does not wait for clients that are slow to take their answers: nobody else is needed for those, and Finish waits.
 func (s *Server) Shutdown(ctx context.Context) error {
+	if s.cfg.Late { // the owner's next process is one that is asked anew
+		s.passWaiting()
+	}
 	s.mu.Lock()
 	if s.retiring.Load() {
 		s.spared.CompareAndSwap(0, s.now()+int64(firstRequest/time.Millisecond))

@@ -24,6 +24,7 @@ const (
 	passFresh  = 'f' // no request yet
 	passUsed   = 'u' // between requests, perhaps with some of the next
 	passLinger = 'l' // its last answer is out; what still comes is thrown away
+	passWaits  = 'w' // its request, which came with it, is one that waits for long; those of others come first
 )
 
 // Limits of a passage.
@@ -175,6 +176,33 @@ func (c *eventConn) pass() bool {
 	c.l.s.passed.Add(1)
 	c.closeLocked()
 	return true
+}
+
+// passWaiting passes the connections whose requests are parked and known to the byte: the successor parks them anew. Their
+// clients need not be told to ask again, all of them at once, and those who ask meanwhile are still served.
+func (s *Server) passWaiting() {
+	p := s.passage.Load()
+	if !p.open() {
+		return
+	}
+	var b []byte
+	s.eachEvented(func(c *eventConn) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.fd < 0 || c.running || c.parked == nil || !c.parked.known || c.parked.held || c.req != nil || c.out != nil || c.hup || c.ending || c.broken != nil {
+			return
+		}
+		var known bool
+		if b, known = c.memo.request(b[:0]); !known || !p.give(c.fd, passWaits, b) {
+			return
+		}
+		// Its owner may still answer; nobody hears that, and what was told stays in its queue.
+		s.parked.Add(-1)
+		c.parked = nil
+		unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil)
+		s.passed.Add(1)
+		c.closeLocked()
+	})
 }
 
 // passIdle passes every connection at rest.

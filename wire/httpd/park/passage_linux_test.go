@@ -2,7 +2,9 @@ package park
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -269,6 +271,127 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 	}
 	c.Close()
 	if err := wait(t, finished, "Finish"); err != nil {
+		t.Error(err)
+	}
+}
+
+// minder remembers polls and parks them.
+type minder struct{ parked chan *Parked }
+
+func (k minder) Take(q *QuickRequest) bool {
+	at := bytes.IndexByte(q.Target, '=') + 1
+	q.Remember(new(Memo), at, len(q.Target))
+	p := new(Parked)
+	q.Park(p, goneFunc(func() {}), nil)
+	k.parked <- p
+	return true
+}
+
+func (k minder) Again(q *QuickRequest, _ *Memo, _ []byte) bool {
+	p := new(Parked)
+	q.Park(p, goneFunc(func() {}), nil)
+	k.parked <- p
+	return true
+}
+
+func (k minder) Flush() {}
+
+// A request that waits goes to the successor as it is: its client hears one answer, the successor's, to what it asked last,
+// and its predecessor none that it could send.
+func TestWhoWaitsGoesAlong(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	parked := make(chan *Parked, 10)
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {}, Late: true, Log: slog.New(slog.DiscardHandler),
+		NewQuick: func() Quick { return minder{parked} }, QuickTargets: []string{"GET /poll"}})
+	served := make(chan error, 1)
+	fd, err := duplicate(ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "listener")
+	mine, err := net.FileListener(f)
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { served <- s.Serve(mine) }()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	ask := func(n int) {
+		if _, err := fmt.Fprintf(conn, "GET /poll?last=%d HTTP/1.1\r\nHost: x\r\n\r\n", n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear := func() string {
+		res, err := http.ReadResponse(r, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	ask(7)
+	(<-parked).Answer(200, []byte("first"))
+	if got := hear(); got != "first" {
+		t.Fatalf("heard %q", got)
+	}
+	ask(1234)
+	waits := <-parked
+	until(t, "the request to wait", func() bool { return s.Stats().Parked == 1 })
+
+	passage, end, err := newPassage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	room, err := Hold(0, ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room.Receive(&Passage{fd: end})
+	s.Retire(passage)
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := wait(t, served, "Serve"); err != nil {
+		t.Error(err)
+	}
+	if waits.Answer(200, []byte("from the grave")) {
+		t.Error("the predecessor answered a request that had gone")
+	}
+	asked := make(chan string, 10)
+	var next *Server
+	next = New(Config{Handler: func(ctx *fasthttp.RequestCtx) {
+		asked <- string(ctx.RequestURI())
+		next.Park(ctx, nil).Answer(200, []byte("second"))
+	}, OnDrain: func() {}, Late: true, Log: slog.New(slog.DiscardHandler)})
+	if err := next.Admit(room); err != nil {
+		t.Fatal(err)
+	}
+	if got := hear(); got != "second" {
+		t.Errorf("heard %q", got)
+	}
+	if got := <-asked; got != "/poll?last=1234" {
+		t.Errorf("the successor was asked %q", got)
+	}
+	ask(1235)
+	if got := hear(); got != "second" {
+		t.Errorf("heard %q", got)
+	}
+	if n := s.Stats().Parked; n != 0 {
+		t.Errorf("%d still wait at the predecessor", n)
+	}
+	if err := errors.Join(s.Finish(context.Background()), next.Shutdown(context.Background())); err != nil {
 		t.Error(err)
 	}
 }

@@ -17,4 +17,5 @@ func newPassage() (*Passage, int, error) { return nil, 0, nil }
 
 func (s *Server) passing() *Passage { return nil }
 func (s *Server) passIdle()         {}
+func (s *Server) passWaiting()      {}
 func (s *Server) owes() bool        { return false }

@@ -32,6 +32,7 @@ type QuickRequest struct {
 	c     *eventConn
 	head  []byte
 	taken bool
+	known bool // the connection's memo is this request
 }
 
 // Memo is a request as its connection remembers it, without the number in it. A client that waits for events asks the
@@ -41,6 +42,30 @@ type Memo struct {
 
 	around []byte // the head before the number, and behind it
 	before int
+	last   [maxNumber]byte // the number it came with last
+	digits uint8           // of it; 0: a longer one
+}
+
+// maxNumber is how long a number may be for the request to be put together again, in bytes: as an int64's digits with a
+// sign, which is longer than any of an event.
+const maxNumber = 20
+
+// came notes the number of the request that is at hand.
+func (m *Memo) came(number []byte) {
+	m.digits = 0
+	if len(number) <= maxNumber {
+		m.digits = uint8(copy(m.last[:], number))
+	}
+}
+
+// request appends the request as it came last, and reports whether it is known.
+func (m *Memo) request(b []byte) ([]byte, bool) {
+	if m.digits == 0 {
+		return b, false
+	}
+	b = append(b, m.around[:m.before]...)
+	b = append(b, m.last[:m.digits]...)
+	return append(b, m.around[m.before:]...), true
 }
 
 // maxMemo is how long a request may be that is remembered, in bytes: a connection keeps it as long as it lives. A poll

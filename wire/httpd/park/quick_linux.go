@@ -20,6 +20,7 @@ func (q *QuickRequest) take(p *Parked, as Parked) {
 	c, s := q.c, q.c.l.s
 	*p = as
 	p.late = s.draining.Load()
+	p.known = q.known
 	q.taken = true
 	c.l.taken++
 	if p.held {
@@ -55,7 +56,9 @@ func (q *QuickRequest) Remember(m *Memo, from, to int) {
 	from, to = from+len(q.Method)+1, to+len(q.Method)+1
 	m.around = append(append(make([]byte, 0, len(q.head)-(to-from)), q.head[:from]...), q.head[to:]...)
 	m.before = from
+	m.came(q.head[from:to])
 	q.c.memo = m
+	q.known = true
 }
 
 // quickBuffer is how much of a request a loop reads for Quick, in bytes: a poll or a message of a page, with cookies and a
@@ -116,7 +119,8 @@ func (l *loop) repeat(c *eventConn, b []byte) (taken bool) {
 	if number == nil {
 		return false
 	}
-	l.request = QuickRequest{Address: c.ip, c: c}
+	c.memo.came(number)
+	l.request = QuickRequest{Address: c.ip, c: c, known: true}
 	defer l.survive()
 	taken = true
 	return l.quick.Again(&l.request, c.memo, number)
