@@ -68,6 +68,55 @@ func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
 	})
 }
 
+// However much was kept for the client that is farthest behind: after a crash everybody goes on with his queue.
+func TestQueuesOutliveACrashWithMuchKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("20,000 sends, one after the other: minutes under the race detector, which learns nothing from them")
+	}
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		people := found(t, h, "ann", "bo")
+		ann, bo := people[0], people[1]
+		sent := must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "first"})
+		slow := must(t, h, bo, "POST /register", params{"event_types": []string{"reaction"}, "idle_queue_timeout": 604800})
+		alive := follow(t, h, bo)
+		must(t, h, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+		for i := range queue.MaxHeld + 1 {
+			must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			if i%100 == 0 {
+				alive.poll(t)
+			}
+		}
+		alive.poll(t)
+		d.crash()
+		endHouse(t, h)
+
+		h = openHouse(t, &slowDisk{platter: d.platter})
+		alive.h = h
+		synctest.Wait()
+		if n := h.Metrics.Queues.Load(); n != 2 {
+			t.Errorf("%d queues are open after the crash", n)
+		}
+		if a := alive.poll(t); a.status != 200 || alive.got != queue.MaxHeld+1 {
+			t.Errorf("after the crash: %d %v, heard %d messages", a.status, a.body, alive.got)
+		}
+		a := must(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1, "dont_block": true})
+		if events := a["events"].([]any); len(events) != 1 {
+			t.Errorf("the one behind hears %d events", len(events))
+		}
+		// What was kept for it goes as soon as everybody has come, without waiting for a sweep.
+		alive.poll(t)
+		must(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if n := h.Metrics.Kept.Load(); n > 2 {
+			t.Errorf("%d facts' events are kept for queues that have acknowledged them", n)
+		}
+		endHouse(t, h)
+	})
+}
+
 // More requests than may wait for one organization are refused at once, as busy, and nothing else happens to them.
 func TestABusyOrganizationRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -59,6 +59,7 @@ type shardRealm struct {
 	sessions session.Book // of the shard's own users: see seat
 	seq      realm.Seq    // newest fact heard of
 	reported through      // what the realm was last told
+	unsure   int          // queues that came back and have not been asked yet
 }
 
 // seat is a user's place among those of his shard.
@@ -179,6 +180,9 @@ func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
 	mine.Kind = s.kinds.Of(&q)
 	if r.sessions.Make(seat(q.User)).Open(mine) {
 		s.h.Metrics.Queues.Add(1)
+		if revived {
+			r.unsure++
+		}
 	}
 }
 
@@ -311,6 +315,7 @@ func (s *shard) expire(r *shardRealm, q *queue.Queue) {
 func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {
 	if q := r.session(e.User).Close(e.ID); q != nil {
 		s.h.Metrics.Queues.Add(-1)
+		s.sure(r, q.Revived())
 		if p := q.End(); p != nil {
 			s.h.Metrics.Parked.Add(-1)
 			wire.AnswerEvents(p.(wire.Reply), e.ID, nil)
@@ -374,11 +379,13 @@ func (s *shard) poll(m *wire.PollRequest) {
 		wire.AnswerRefusal(m.Reply, realm.BadQueue(m.Queue))
 		return
 	}
+	was := q.Revived()
 	a, err := q.Ask(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.h.stage.dice(queue.BeatSpread), r.seq)
 	if err != nil {
 		wire.AnswerRefusal(m.Reply, err)
 		return
 	}
+	s.sure(r, was && !q.Revived())
 	if a.Replaced != nil {
 		s.h.Metrics.Parked.Add(-1)
 		wire.AnswerEvents(a.Replaced.(wire.Reply), m.Queue, nil)
@@ -420,13 +427,30 @@ func (s *shard) sweep(now int64) {
 			low = min(low, q.Through(r.seq))
 			held += q.Len()
 		})
-		if report := (through{s.n, low, r.seq}); report != r.reported {
-			r.reported = report
-			s.h.stage.send(r.handle.pid, report)
-		}
+		s.report(r, low)
 	}
 	s.h.Metrics.Held.Add(int64(held - s.held))
 	s.held = held
+}
+
+func (s *shard) report(r *shardRealm, low realm.Seq) {
+	if report := (through{s.n, low, r.seq}); report != r.reported {
+		r.reported = report
+		s.h.stage.send(r.handle.pid, report)
+	}
+}
+
+// sure notes that it is known of one queue more how far its client has come. As soon as it is of all, the realm is told:
+// until then what was kept for them all is kept, and of lives that end before the next sweep each would add its own.
+func (s *shard) sure(r *shardRealm, one bool) {
+	if !one {
+		return
+	}
+	if r.unsure--; r.unsure == 0 {
+		low := realm.Seq(math.MaxUint64)
+		r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.Through(r.seq)) })
+		s.report(r, low)
+	}
 }
 
 // drain answers every waiting poll with nothing and lets no further one wait: the server is about to stop.

@@ -139,6 +139,7 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 		return realm.Bad("An event newer than %d has already been pruned!", last)
 	}
 	if last == q.acked {
+		q.revived = false // it has acknowledged nothing yet
 		return nil
 	}
 	n := len(q.held)
@@ -196,8 +197,9 @@ func (q *Queue) Due(now int64) bool { return q.poll != nil && now >= int64(q.bea
 // Expired reports whether nobody came for longer than the queue's lifetime.
 func (q *Queue) Expired(now int64) bool { return q.poll == nil && now-int64(q.contact) >= q.Reg.Idle }
 
-// Full reports whether the queue holds more than it may.
-func (q *Queue) Full() bool { return len(q.held) > MaxHeld }
+// Full reports whether the queue holds more than it may. What a revived queue holds, its client has most likely
+// acknowledged: it is everything that was kept for the queue farthest behind of all, and bounded as such.
+func (q *Queue) Full() bool { return len(q.held) > MaxHeld && !q.revived }
 
 // Through is the number up to which the client has acknowledged every fact, given the newest the session heard of.
 func (q *Queue) Through(seq realm.Seq) realm.Seq {
@@ -209,6 +211,9 @@ func (q *Queue) Through(seq realm.Seq) realm.Seq {
 	}
 	return q.at + realm.Seq(q.held[0].ID>>8) - 1
 }
+
+// Revived reports whether what the client has acknowledged is unknown, as it has not come since the queue came back.
+func (q *Queue) Revived() bool { return q.revived }
 
 // Waiting reports whether a poll is parked; Len how many events are held; Contact when a client last came.
 func (q *Queue) Waiting() bool  { return q.poll != nil }
