@@ -35,6 +35,7 @@ var mirrorSeeds = map[uint64]string{
 	118:   "a notice in an archived channel was unread for ever",
 	171:   "a bot's default channel was told as none",
 	174:   "messages of other spellings moved to another channel took on one spelling, and nobody said so",
+	61193: "the mirror forgot the status of who was away when two states were compared",
 	61000: "who left a channel did not hear that a preference for a topic of it was gone with the name of the topic",
 	5016:  "a guest was not told that a message he had starred was deleted, in a channel he only reads",
 	20253: "a guest did not hear whom he lost sight of when channels were left together",

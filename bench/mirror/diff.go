@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -63,14 +64,17 @@ func (m *Mirror) Diff(fresh *Mirror) (out []Mismatch) {
 		}
 	}
 	a, b := m.compared(), fresh.compared()
-	for who := range m.tables["user_status"] { // only the ones of people who are there are shown
-		if m.tables["realm_users"][who] == nil {
-			delete(m.tables["user_status"], who)
-		}
+	hidden := func(who string, _ Object) bool {
+		// Only the statuses of people who are there are shown; of people who came into sight nothing is told of what they are
+		// up to, until it changes.
+		return m.tables["realm_users"][who] == nil || m.met[who]
 	}
-	for who := range m.met { // nothing is told of what they are up to, until it changes
-		delete(a["user_status"], who)
-		delete(b["user_status"], who)
+	for _, tables := range []map[string]map[string]Object{a, b} {
+		if shown := tables["user_status"]; shown != nil {
+			shown = maps.Clone(shown) // who is shown no more may come back
+			maps.DeleteFunc(shown, hidden)
+			tables["user_status"] = shown
+		}
 	}
 	for _, name := range keys(b) {
 		if a[name] == nil || m.untold[name] {
