@@ -64,9 +64,6 @@ func serve(args []string) error {
 	if limits.Proxies, err = httpd.ParseProxies(c.Proxies); err != nil {
 		return fmt.Errorf("trusted-proxies: %w", err)
 	}
-	if c.Demo || c.Crowd != "" { // a rig to try things in and to load: it must not brake
-		limits.User, limits.Visitor = 0, 0
-	}
 	issuers, err := c.jwtKeys()
 	if err != nil {
 		return err
