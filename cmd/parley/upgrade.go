@@ -26,11 +26,11 @@ import (
 // listening sockets. The successor reads its configuration, asks its predecessor to lend it the store, and loads every
 // organization from that copy, which takes as long as it takes: the predecessor serves. Only then it asks it to yield; if
 // it never comes that far, the predecessor just goes on. From the lending on no rows are written, so that the journal has
-// what the copy has not. A server that yields stops: it answers its waiting polls, finishes what is in flight, gives its
-// connections to the successor and lets go of the data directory, for which the successor waits, to play the facts that
-// came since the copy. Whoever connects or asks meanwhile waits in the successor's room. Queues live in the data
-// directory, so no client registers anew. Where the copy fails, or rows were written after it, the successor loads the
-// organizations when the predecessor is gone, and those who ask wait longer.
+// what the copy has not. A server that yields gives its waiting polls to the successor as they are, then stops: it
+// finishes what is in flight, gives its other connections away too and lets go of the data directory, for which the
+// successor waits, to play the facts that came since the copy. Whoever connects or asks meanwhile waits in the successor's
+// room. Queues live in the data directory, so no client registers anew. Where the copy fails, or rows were written after
+// it, the successor loads the organizations when the predecessor is gone, and those who ask wait longer.
 
 // predecessor tells a successor whom it succeeds, in its environment.
 const predecessor = "PARLEY_PREDECESSOR"
