@@ -167,6 +167,11 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 		follows := func(events ...string) func(p *somebody) []string {
 			return func(p *somebody) []string { return only(x.follows(p), events...) }
 		}
+		watches := func(events ...string) func(p *somebody) []string {
+			return func(p *somebody) []string {
+				return only(x.follows(p) || x.kept(p) && x.kind == "web-public", events...)
+			}
+		}
 		in := func(events ...string) func(p *somebody) []string {
 			return func(*somebody) []string { return only(x.in(), events...) }
 		}
@@ -195,7 +200,7 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 			{"a vote on a poll in", func() {
 				s.must(s.keeper, "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`)
 			}, in("submessage")},
-			{"an edit in", k("PATCH", m(""), "content", "edited, "+word), follows("update_message")},
+			{"an edit in", k("PATCH", m(""), "content", "edited, "+word), watches("update_message")},
 			{"a reaction in", k("POST", m("/reactions"), "emoji_name", "wave"), follows("reaction/add")},
 			{"a reaction taken back in", k("DELETE", m("/reactions"), "emoji_name", "wave"), follows("reaction/remove")},
 			{"typing in", k("POST", "/typing", "type", "channel", "op", "start", "stream_id", x.id, "topic", "t"), in("typing/start")},
@@ -203,7 +208,7 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 			{"a star in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "add", "flag", "starred"), in()},
 			{"reading in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "remove", "flag", "read"), in()},
 			{"another topic in", k("PATCH", m(""), "topic", "other topic", "send_notification_to_new_thread", false), follows("update_message")},
-			{"deleting in", k("DELETE", m("")), follows("delete_message")},
+			{"deleting in", k("DELETE", m("")), watches("delete_message")},
 			{"moving to a channel open to all from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[1]), "stream_id", haven, "send_notification_to_new_thread", false), func(p *somebody) []string {
 				if p.guest() { // he may not follow
 					return only(x.follows(p) || x.kept(p), "delete_message")
@@ -214,7 +219,7 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 				return only(x.follows(p) || x.kept(p), "delete_message")
 			}},
 			{"a followed topic renamed in", k("PATCH", fmt.Sprintf("/messages/%d", x.followed), "topic", "followed on", "propagate_mode", "change_all", "send_notification_to_new_thread", false), both(follows("update_message"), func(p *somebody) []string {
-				return only(x.kept(p), "user_topic", "muted_topics")
+				return only(x.got() && !p.visitor(), "user_topic", "muted_topics") // who left hears that his preference is gone
 			})},
 			{"a description of", k("PATCH", stream, "description", "new"), both(knows("stream/update"), in("message"))},
 			{"a setting of", k("PATCH", stream, "can_delete_any_message_group", map[string]any{"new": s.groups["role:moderators"]}), both(knows("stream/update"), in("message"))},
