@@ -45,6 +45,8 @@ func (b *boards) spawn(a actor.Actor) *actor.PID {
 	return x.id
 }
 
+func (b *boards) spawnSession(a actor.Actor) *actor.PID { return b.spawn(a) }
+
 func (b *boards) send(to *actor.PID, m any) {
 	x := b.boxes[to.Id]
 	x.mail = append(x.mail, m)

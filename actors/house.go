@@ -240,7 +240,7 @@ func Open(disk Disk, o Options) (*House, error) {
 	}
 	h.journal = h.spawn(&journalActor{h: h})
 	for i := range Shards {
-		h.shards = append(h.shards, h.spawn(newShard(h, i)))
+		h.shards = append(h.shards, h.stage.spawnSession(guarded{h, newShard(h, i)}))
 	}
 	if o.Preloaded != nil {
 		h.accounts = o.Preloaded.accounts

@@ -12,6 +12,7 @@ import (
 // brings its own, on which one seed is one story.
 type stage interface {
 	spawn(actor.Actor) *actor.PID
+	spawnSession(actor.Actor) *actor.PID
 	send(to *actor.PID, message any)
 	work(func()) // beside the actors, as long as it takes
 	end()
@@ -25,17 +26,21 @@ type stage interface {
 type theatre struct {
 	system *actor.ActorSystem
 	warm   actor.Dispatcher
+	crew   actor.Dispatcher // of the sessions
 	stop   chan struct{}
 }
 
 func newTheatre() stage {
 	quiet := slog.New(slog.DiscardHandler)
 	stop := make(chan struct{})
-	return theatre{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), newWarm(stop), stop}
+	return theatre{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), newWarm(stop), newCrew(stop), stop}
 }
 
-func (t theatre) spawn(a actor.Actor) *actor.PID {
-	return t.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(t.warm)))
+func (t theatre) spawn(a actor.Actor) *actor.PID        { return t.spawnOn(a, t.warm) }
+func (t theatre) spawnSession(a actor.Actor) *actor.PID { return t.spawnOn(a, t.crew) }
+
+func (t theatre) spawnOn(a actor.Actor, d actor.Dispatcher) *actor.PID {
+	return t.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(d)))
 }
 
 func (t theatre) send(to *actor.PID, message any) { t.system.Root.Send(to, message) }
