@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,10 +15,11 @@ import (
 // TestPartialSubscribersByEvents: who asked for partial lists of subscribers is told, when he is subscribed, what a
 // registration would say: everybody in a small channel, and in a large one bots and the people of the last two weeks.
 func TestPartialSubscribersByEvents(t *testing.T) {
-	wall := int64(1_700_000_000)
+	var wall atomic.Int64
+	wall.Store(1_700_000_000)
 	d := &slowDisk{platter: newPlatter()}
 	open := func() *House {
-		h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall, 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+		h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +34,7 @@ func TestPartialSubscribersByEvents(t *testing.T) {
 	ann, gone, here := crowd[0], crowd[7], crowd[9]
 	bot := realm.UserID(must(t, h, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
 	must(t, h, gone, "POST /users/me/presence", params{"status": "active"})
-	wall += 10 * 86400
+	wall.Add(10 * 86400)
 	must(t, h, here, "POST /users/me/presence", params{"status": "active"})
 	if err := h.Save(t.Context()); err != nil {
 		t.Fatal(err)
@@ -40,7 +42,7 @@ func TestPartialSubscribersByEvents(t *testing.T) {
 	endHouse(t, h)
 	h = open()
 	defer endHouse(t, h)
-	wall += 5 * 86400
+	wall.Add(5 * 86400)
 
 	var others []realm.UserID
 	must(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
