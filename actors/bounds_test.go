@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"parley/actors/queue"
+	"parley/actors/realm"
 )
 
-// A queue that nobody reads is given up when it holds too much, and only that one: its owner registers anew, everybody
-// else goes on, and the meters say it.
-func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
+// withManySends plays something with more sends than a queue may hold.
+func withManySends(t *testing.T, play func(t *testing.T, d *slowDisk, h *House, ann, bo realm.UserID)) {
 	if testing.Short() {
 		t.Skip("20,000 sends, one after the other: minutes under the race detector, which learns nothing from them")
 	}
@@ -19,7 +19,14 @@ func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
 		d := &slowDisk{platter: newPlatter()}
 		h := openHouse(t, d)
 		people := found(t, h, "ann", "bo")
-		ann, bo := people[0], people[1]
+		play(t, d, h, people[0], people[1])
+	})
+}
+
+// A queue that nobody reads is given up when it holds too much, and only that one: its owner registers anew, everybody
+// else goes on, and the meters say it.
+func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
+	withManySends(t, func(t *testing.T, d *slowDisk, h *House, ann, bo realm.UserID) {
 		register := params{"event_types": []string{"message"}, "idle_queue_timeout": 604800}
 		idle, alive := must(t, h, bo, "POST /register", register), must(t, h, bo, "POST /register", register)
 		polled, last := 0, float64(-1)
@@ -70,14 +77,7 @@ func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
 
 // However much was kept for the client that is farthest behind: after a crash everybody goes on with his queue.
 func TestQueuesOutliveACrashWithMuchKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("20,000 sends, one after the other: minutes under the race detector, which learns nothing from them")
-	}
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		people := found(t, h, "ann", "bo")
-		ann, bo := people[0], people[1]
+	withManySends(t, func(t *testing.T, d *slowDisk, h *House, ann, bo realm.UserID) {
 		sent := must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "first"})
 		slow := must(t, h, bo, "POST /register", params{"event_types": []string{"reaction"}, "idle_queue_timeout": 604800})
 		alive := follow(t, h, bo)

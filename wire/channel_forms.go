@@ -160,7 +160,7 @@ func makeChannel(c *Call, f createChannelForm) (Answer, error) {
 	cmd.AtOnce = realm.MaxJoinedAtOnce
 	made, err := Play(c, cmd)
 	if err == nil {
-		err = joinRest(c, &realm.Joined{Subscribed: map[realm.UserID][]string{}, Already: map[realm.UserID][]string{}, Rest: made.Rest})
+		err = joinRest(c, made.Rest, func(realm.Joined) {})
 	}
 	if err != nil {
 		return nil, err

@@ -211,7 +211,7 @@ func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
 	cmd.AtOnce = realm.MaxJoinedAtOnce
 	a, err := Play(c, cmd)
 	if err == nil {
-		err = joinRest(c, &a)
+		err = joinRest(c, a.Rest, a.Add)
 	}
 	if err != nil {
 		return nil, err
@@ -219,14 +219,15 @@ func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
 	return joined(a), nil
 }
 
-// joinRest subscribes whom the first turn left.
-func joinRest(c *Call, a *realm.Joined) error {
-	for a.Rest != nil {
-		more, err := Play(c, *a.Rest)
+// joinRest subscribes whom the first turn left; each is told what a further turn did.
+func joinRest(c *Call, rest *realm.JoinMore, each func(realm.Joined)) error {
+	for rest != nil {
+		more, err := Play(c, *rest)
 		if err != nil {
 			return err
 		}
-		a.Add(more)
+		each(more)
+		rest = more.Rest
 	}
 	return nil
 }

@@ -247,9 +247,10 @@ func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *pu
 		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now, Elsewhere: house.Elsewhere}},
 		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.RegisterErrand: push.Registrars, realm.MissedErrand: mail.Lookers}}
 	if pusher != nil {
-		carrier := &push.Carrier{Push: pusher, House: house, Log: log, Now: time.Now}
+		means := push.Means{Push: pusher, House: house, Log: log, Now: time.Now}
+		carrier := &push.Carrier{Means: means}
 		o.Carriers[realm.PushErrand], o.Carriers[realm.UnpushErrand] = carrier, carrier
-		o.Carriers[realm.RegisterErrand] = &push.Registrar{Push: pusher, House: house, Log: log, Now: time.Now}
+		o.Carriers[realm.RegisterErrand] = &push.Registrar{Means: means}
 	}
 	return courier.New(o)
 }

@@ -25,16 +25,8 @@ const (
 // pauses before each further attempt; after the last one a notification is given up. Together about an hour.
 var pauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
 
-// waitsOf is the pauses somebody set, or the usual ones.
-func waitsOf(own []time.Duration) []time.Duration {
-	if own != nil {
-		return own
-	}
-	return pauses
-}
-
-// Carrier notifies devices of messages.
-type Carrier struct {
+// Means is what it takes to reach a service on behalf of a house.
+type Means struct {
 	Push   wire.Pusher
 	House  wire.House
 	Log    *slog.Logger
@@ -42,11 +34,25 @@ type Carrier struct {
 	Pauses []time.Duration // nil: the usual ones
 }
 
+// stale reports whether an errand has waited for too long.
+func (m *Means) stale(e *realm.Errand) bool { return m.Now().Unix()-e.At > int64(stale/time.Second) }
+
+// waits is the pauses before each further attempt.
+func (m *Means) waits() []time.Duration {
+	if m.Pauses != nil {
+		return m.Pauses
+	}
+	return pauses
+}
+
+// Carrier notifies devices of messages.
+type Carrier struct{ Means }
+
 // Carry notifies the devices of an errand's user, unless he has the message already: he read it, or he sits at a client
 // and one of them has taken it.
 func (c *Carrier) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 	e := &j.Errand
-	if c.Now().Unix()-e.At > int64(stale/time.Second) {
+	if c.stale(e) {
 		return courier.Outcome{}
 	}
 	n, left := j.Left.(wire.PushNotice)
@@ -77,7 +83,7 @@ func (c *Carrier) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 	if err == nil || errors.Is(err, wire.ErrNoPush) || errors.Is(err, wire.ErrPushRefused) {
 		return shown
 	}
-	waits := waitsOf(c.Pauses)
+	waits := c.waits()
 	if j.Attempt > len(waits) {
 		c.Log.Error("push notification given up", "realm", j.Realm, "user", e.User.String(), "attempts", j.Attempt, "error", err)
 		return shown

@@ -102,7 +102,7 @@ func (s *stand) waiting() int {
 }
 
 func (s *stand) carrier(p *service) *Carrier {
-	return &Carrier{Push: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, Pauses: []time.Duration{time.Millisecond, time.Millisecond}}
+	return &Carrier{Means{Push: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, Pauses: []time.Duration{time.Millisecond, time.Millisecond}}}
 }
 
 func (s *stand) job() *courier.Job {

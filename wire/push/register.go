@@ -3,8 +3,6 @@ package push
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"time"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -16,13 +14,7 @@ const Registrars = 8
 
 // Registrar tells the bouncer of devices: of tokens that it is to notify, or no more, and of encrypted ones, whose
 // devices hear what came of it.
-type Registrar struct {
-	Push   wire.Pusher
-	House  wire.House
-	Log    *slog.Logger
-	Now    func() time.Time
-	Pauses []time.Duration // nil: the usual ones
-}
+type Registrar struct{ Means }
 
 // Carry tries until the bouncer has answered; after a day the token is taken for too old (protocol: for how long an
 // encrypted one is good).
@@ -33,7 +25,7 @@ func (c *Registrar) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 		return courier.Outcome{Again: unheard}
 	}
 	code := ""
-	if c.Now().Unix()-j.Errand.At > int64(stale/time.Second) {
+	if c.stale(&j.Errand) {
 		code = "REQUEST_EXPIRED"
 	} else {
 		code, err = c.Push.Register(wire.PushRegistration{Registration: *x, RealmUUID: uuid.(string), User: j.Errand.User})
@@ -41,7 +33,7 @@ func (c *Registrar) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 		case errors.Is(err, wire.ErrNoPush), errors.Is(err, wire.ErrPushRefused): // until somebody mends the configuration
 			code = "REQUEST_EXPIRED"
 		case err != nil:
-			waits := waitsOf(c.Pauses)
+			waits := c.waits()
 			return courier.Outcome{Again: waits[min(j.Attempt, len(waits))-1]}
 		}
 	}
