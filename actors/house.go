@@ -477,6 +477,16 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
+// textsToIndex reads an organization's texts in order, once each: they are not worth more of the memory for it.
+func (h *House) textsToIndex(id realm.ID) func(realm.BodyRef) (realm.Body, bool, error) {
+	return func(ref realm.BodyRef) (realm.Body, bool, error) {
+		if b, ok := h.texts.peek(id, ref); ok {
+			return b, true, nil
+		}
+		return h.disk.Text(id, ref)
+	}
+}
+
 // moment is what a turn gets to know of the world.
 func (h *House) moment(r *handle) realm.Moment {
 	return realm.Moment{Now: h.now().Unix(), Token: h.stage.token, UUID: h.stage.uuid, Hash: HashKey,

@@ -145,7 +145,7 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
-	if err := h.search.Attach(id, last, rows); err != nil {
+	if err := h.search.Attach(id, last, rows, h.textsToIndex(id)); err != nil {
 		return fmt.Errorf("realm %d: %w", id, err)
 	}
 	h.startRealm(a, l.book)
@@ -181,7 +181,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, last: h.now()}
-	if err := h.search.Attach(id, 0, 0); err != nil {
+	if err := h.search.Attach(id, 0, 0, h.textsToIndex(id)); err != nil {
 		return 0, fmt.Errorf("realm %d: %w", id, err)
 	}
 	h.startRealm(a, presence.New())

@@ -88,7 +88,6 @@ var bounds = []bound{
 	{"journal_bytes", "bytes of the longest journal behind its snapshot", "a snapshot is written, while it grows on", fixed(actors.SnapshotBytes), func(r *meterReading) int64 { return largest(r.store.Journal) }, func(r *meterReading) int64 { return r.w.house.Metrics.Snapshots.Load() }},
 	{"store_cache_bytes", "bytes of the store's blocks in memory", "the ones not read for longest leave", fixed(snapshot.DefaultCache), func(r *meterReading) int64 { return r.store.Cache }, nil},
 	{"search_queue", "texts of one organization waiting to be indexed", "dropped, and found again by comparing with the disk", fixed(search.MaxQueued), func(r *meterReading) int64 { return r.w.library.Queued() }, nil},
-	{"search_held", "of these, texts in memory", "the others are read from the disk again", fixed(search.MaxHeld), func(r *meterReading) int64 { return r.w.library.Held() }, nil},
 	{"letters", "letters of one organization waiting to be sent", "dropped and logged", fixed(realm.MaxLetters), errandsOf(realm.LetterErrand), nil},
 	{"service_calls", "calls of one organization's bots' services waiting; one bot may have a tenth", "dropped and logged", fixed(realm.MaxServiceCalls), errandsOf(realm.ServiceErrand), nil},
 	{"missed_messages", "messages of one organization that may have to be mailed", "not mailed, and logged", fixed(realm.MaxMissed), errandsOf(realm.MissedErrand), nil},

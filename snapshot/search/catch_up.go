@@ -66,7 +66,7 @@ func (l *Library) note(s *shelf, at realm.Seq, err error) (more bool) {
 	defer l.mu.Unlock()
 	if err != nil {
 		s.failed = err
-		s.drop()
+		s.queue = nil
 		if !errors.Is(err, errStopped) {
 			l.log.Error("search index", "realm", s.id, "error", err)
 		}
@@ -109,25 +109,24 @@ func (l *Library) write(s *shelf, target realm.Seq, texts []text) error {
 	last := map[realm.MessageID]int{}
 	for i, t := range texts {
 		// The erasure of an old version, an edit history cut short, says nothing about the message.
-		if j, ok := last[t.Ref.Message]; !ok || t.Ref.Version >= texts[j].Ref.Version {
-			last[t.Ref.Message] = i
+		if j, ok := last[t.Message]; !ok || t.Version >= texts[j].Version {
+			last[t.Message] = i
 		}
 	}
 	b := batch{s: s, at: s.stored}
 	for i, t := range texts {
-		if last[t.Ref.Message] != i {
+		if last[t.Message] != i {
 			continue
 		}
-		d := Doc{Ref: t.Ref, Gone: t.Body == nil}
-		if t.away {
-			body, ok, err := l.disk.Text(s.id, t.Ref)
+		d := Doc{Ref: t.BodyRef, Gone: t.gone}
+		if !d.Gone {
+			body, ok, err := s.text(t.BodyRef)
 			if err != nil {
 				return err
 			}
-			d.Gone, t.Body = !ok, &body // it may have been erased since, which is still to come
-		}
-		if !d.Gone {
-			d.Text = l.plain(*t.Body)
+			if d.Gone = !ok; ok { // else it has been erased since, which is still to come
+				d.Text = l.plain(body)
+			}
 		}
 		if err := b.add(d); err != nil {
 			return err
@@ -166,7 +165,7 @@ func (l *Library) replay(s *shelf, target realm.Seq) error {
 	}
 	b := batch{s: s, at: s.stored}
 	for _, ref := range refs {
-		body, ok, err := l.disk.Text(s.id, ref)
+		body, ok, err := s.text(ref)
 		if err != nil {
 			return err
 		}

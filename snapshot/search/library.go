@@ -16,11 +16,8 @@ import (
 
 // Limits of a library.
 const (
-	// MaxHeld is how many texts of one organization may wait in memory to be indexed, about a kilobyte each. Of those that
-	// come while so many wait only the names are kept, and the texts read when their turn comes.
-	MaxHeld = 20_000
-	// MaxQueued is how many texts may wait in all, 24 bytes each. When more come, the queue is dropped and the index is
-	// compared with the disk instead: it costs a scan, but no memory.
+	// MaxQueued is how many texts of one organization may wait to be indexed, 32 bytes each: only their names wait. When
+	// more come, the queue is dropped and the index is compared with the disk instead: it costs a scan, but no memory.
 	MaxQueued = 1_000_000
 	// batchDocs and batchBytes bound what is written in one step. A text costs as much CPU among 500 as among 2,000, and
 	// half as much again among 100 (BenchmarkWrite); but the end of a step, the dictionary of its words, is made without
@@ -53,7 +50,6 @@ const (
 type Disk interface {
 	// Tail calls fn with the facts after a number; it fails if rows have taken them over.
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
-	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 	// EachText calls fn with every text, versions of one message in order; body reads it.
 	EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error
 }
@@ -83,15 +79,14 @@ type Library struct {
 // shelf is one organization's index and what waits for it.
 type shelf struct {
 	id     realm.ID
+	text   func(realm.BodyRef) (realm.Body, bool, error)
 	index  *Index    // nil until the writer has opened it
 	ends   realm.Seq // where the journal ended when the organization was taken up
 	stands realm.Seq // and its rows stood
 	behind bool      // the queue is not enough: compare with the disk
 	tail   bool      // the journal has everything that is missing
 	busy   bool      // the writer has taken the queue and not written it yet
-	queue  []commit
-	queued int       // texts in queue
-	held   int       // of these, in memory
+	queue  []text
 	target realm.Seq // what is on disk
 	at     realm.Seq // what can be searched
 	stored realm.Seq // what the index itself remembers
@@ -100,16 +95,11 @@ type shelf struct {
 	topics topics
 }
 
-// commit is the texts of one batch of facts.
-type commit struct {
-	upto  realm.Seq // the newest fact
-	texts []text
-}
-
-// text is what is to be indexed; away means that it was not kept in memory.
+// text is what is to be indexed, by name: the text itself is most likely in memory still, for others, when its turn comes.
 type text struct {
-	realm.TextWrite
-	away bool
+	realm.BodyRef
+	gone bool
+	upto realm.Seq // the newest fact of its commit
 }
 
 // OpenLibrary keeps the indexes below a directory.
@@ -123,10 +113,11 @@ func (l *Library) path(id realm.ID) string {
 	return filepath.Join(l.dir, strconv.FormatUint(uint64(id), 10))
 }
 
-// Attach takes an organization up: its journal ends at last, and its rows stand at rows. Feed follows every commit from
-// then on. The index itself is opened later, by the writer: a predecessor may still be closing it.
-func (l *Library) Attach(id realm.ID, last, rows realm.Seq) error {
-	s := &shelf{id: id, ends: last, stands: rows, target: last, behind: true, moved: make(chan struct{})}
+// Attach takes an organization up: its journal ends at last, its rows stand at rows, and text reads its texts. Feed
+// follows every commit from then on. The index itself is opened later, by the writer: a predecessor may still be closing
+// it.
+func (l *Library) Attach(id realm.ID, last, rows realm.Seq, text func(realm.BodyRef) (realm.Body, bool, error)) error {
+	s := &shelf{id: id, text: text, ends: last, stands: rows, target: last, behind: true, moved: make(chan struct{})}
 	l.mu.Lock()
 	l.shelves[id] = s
 	l.mu.Unlock()
@@ -164,7 +155,7 @@ func (l *Library) open(s *shelf) error {
 	switch {
 	case s.behind && at > s.ends: // of another life of this organization
 		s.at = 0
-	case !s.behind && s.queued == 0: // no text has come since
+	case !s.behind && len(s.queue) == 0: // no text has come since
 		s.queue, at = nil, s.target
 		fallthrough
 	default:
@@ -188,49 +179,34 @@ func (l *Library) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
 	switch {
 	case s.failed != nil:
 		return
-	case len(texts) == 0 && len(s.queue) == 0 && !s.behind && !s.busy && s.failed == nil:
+	case len(texts) == 0 && len(s.queue) == 0 && !s.behind && !s.busy:
 		s.move(upto)
 		return
-	case s.queued+len(texts) > MaxQueued:
-		s.drop()
+	case len(s.queue)+len(texts) > MaxQueued:
+		s.queue = nil
 		s.behind, s.tail = true, false
 	default:
-		c := commit{upto, make([]text, len(texts))}
-		for i, t := range texts {
-			c.texts[i] = text{TextWrite: t}
-			if s.held >= MaxHeld && t.Body != nil {
-				c.texts[i].Body, c.texts[i].away = nil, true
-			} else {
-				s.held++
-			}
+		for _, t := range texts {
+			s.queue = append(s.queue, text{t.Ref, t.Body == nil, upto})
 		}
-		s.queue, s.queued = append(s.queue, c), s.queued+len(texts)
 	}
 	l.signal()
 }
 
-func (s *shelf) drop() { s.queue, s.queued, s.held = nil, 0, 0 }
-
-// take hands out the oldest commits, as many as make a batch, and the number at which the index stands with them. All
-// of them if all is set. l.mu is held.
+// take hands out the oldest texts, as many commits as make a batch, and the number at which the index stands with them.
+// All of them if all is set. l.mu is held.
 func (s *shelf) take(all bool) (texts []text, at realm.Seq) {
-	n := 0
-	for ; n < len(s.queue) && (all || len(texts) < batchDocs); n++ {
-		texts = append(texts, s.queue[n].texts...)
-		at = s.queue[n].upto
-		s.queue[n].texts = nil
-	}
-	s.queue = s.queue[n:]
-	s.queued -= len(texts)
-	for i := range texts {
-		if !texts[i].away {
-			s.held--
+	n := len(s.queue)
+	if !all && n > batchDocs {
+		for n = batchDocs; n < len(s.queue) && s.queue[n].upto == s.queue[n-1].upto; n++ {
 		}
 	}
+	texts, s.queue = s.queue[:n:n], s.queue[n:]
 	if len(s.queue) == 0 {
-		s.queue, at = nil, s.target
+		s.queue = nil
+		return texts, s.target
 	}
-	return texts, at
+	return texts, texts[n-1].upto
 }
 
 func (l *Library) signal() {
@@ -496,18 +472,7 @@ func (l *Library) Queued() int64 {
 	defer l.mu.Unlock()
 	n := 0
 	for _, s := range l.shelves {
-		n = max(n, s.queued)
-	}
-	return int64(n)
-}
-
-// Held is how many texts of one organization wait in memory, at most of all.
-func (l *Library) Held() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for _, s := range l.shelves {
-		n = max(n, s.held)
+		n = max(n, len(s.queue))
 	}
 	return int64(n)
 }
