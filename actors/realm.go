@@ -403,8 +403,15 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.order.Done(p.answer.v, p.answer.err)
 		}
 	}
-	clear(a.pending[:n])
-	if a.pending = a.pending[n:]; len(a.pending) == 0 && cap(a.pending) > 4096 {
+	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
+		copy(a.pending, rest)
+		clear(a.pending[len(rest):])
+		a.pending = a.pending[:len(rest)]
+	} else {
+		clear(a.pending[:n])
+		a.pending = rest
+	}
+	if len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
 	if a.cut != nil && a.whole && a.durable >= a.cut.At {

@@ -353,9 +353,10 @@ type Shaped struct {
 	kind    EventKind
 	ctx     Context
 	message *realm.MessageArrived
-	done    map[variant][]*queue.Event
+	any     bool // something has been rendered: last
 	last    variant
 	lastOut []*queue.Event
+	done    map[variant][]*queue.Event         // nil while that is all: most notices read alike for everybody
 	of      *Kind                              // the last queue's
 	wanted  bool                               // by it
 	rosters map[realm.ChannelID][]realm.UserID // see To.roster
@@ -370,7 +371,7 @@ type variant struct {
 
 // Shape prepares a notice for the queues of its audience.
 func Shape(n *realm.Notice, ctx Context) *Shaped {
-	s := &Shaped{n: n, ctx: ctx, done: map[variant][]*queue.Event{}}
+	s := &Shaped{n: n, ctx: ctx}
 	if m, ok := n.Event.(*realm.MessageArrived); ok {
 		s.message = m
 		return s
@@ -425,15 +426,20 @@ func (s *Shaped) For(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
 }
 
 func (s *Shaped) once(v variant, render func() []*queue.Event) []*queue.Event {
-	if s.lastOut != nil && s.last == v {
+	if s.any && s.last == v {
 		return s.lastOut
 	}
 	out, ok := s.done[v]
 	if !ok {
 		out = render()
-		s.done[v] = out
+		if s.any {
+			if s.done == nil {
+				s.done = map[variant][]*queue.Event{s.last: s.lastOut}
+			}
+			s.done[v] = out
+		}
 	}
-	s.last, s.lastOut = v, out
+	s.any, s.last, s.lastOut = true, v, out
 	return out
 }
 

@@ -22,7 +22,13 @@ type Found struct {
 }
 
 // SearchText is what of a message's text can be found: as it was written, and as it reads.
-func SearchText(b realm.Body) string { return b.Text + "\n" + markdown.SearchText(b.HTML) }
+func SearchText(b realm.Body) string {
+	shown := markdown.SearchText(b.HTML)
+	if shown == b.Text {
+		return shown
+	}
+	return b.Text + "\n" + shown
+}
 
 // searching is the search part of a narrow: what the index proposes, and what only the texts can decide.
 type searching struct {

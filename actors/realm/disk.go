@@ -1,5 +1,7 @@
 package realm
 
+import "iter"
+
 // Batch is the facts of one or more turns on their way to the journal, encoded.
 type Batch struct {
 	Realm ID
@@ -28,7 +30,9 @@ const KeptTable uint16 = 0xFFF0
 const PresenceTable uint16 = 0xFFF1
 
 // Writer is a fact that writes message texts in its own batch.
-type Writer interface{ Bodies() map[BodyRef]*Body }
+type Writer interface {
+	Bodies() iter.Seq2[BodyRef, *Body]
+}
 
 // Eraser is a fact that erases message texts in its own batch.
 type Eraser interface{ Erased() []BodyRef }

@@ -1,6 +1,9 @@
 package realm
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // carryOut records what was checked.
 func (p *editing) carryOut(t *Turn) Edited {
@@ -117,11 +120,12 @@ type MessageMove struct {
 func (*MessageUpdated) calm() {}
 
 // Bodies is the text written with the fact.
-func (f *MessageUpdated) Bodies() map[BodyRef]*Body {
-	if f.Content == nil {
-		return nil
+func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
+	return func(yield func(BodyRef, *Body) bool) {
+		if f.Content != nil {
+			yield(BodyRef{Message: f.Message, Version: f.Content.Version}, &f.Content.Body)
+		}
 	}
-	return map[BodyRef]*Body{{Message: f.Message, Version: f.Content.Version}: &f.Content.Body}
 }
 
 func (f *MessageUpdated) apply(r *Realm) {

@@ -1,6 +1,9 @@
 package realm
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // MessageSent says a message exists. One fact, whatever the audience: who received it follows from subscriptions and
 // the conversation.
@@ -34,7 +37,9 @@ type MessageSent struct {
 }
 
 // Bodies is the texts written with the fact.
-func (f *MessageSent) Bodies() map[BodyRef]*Body { return map[BodyRef]*Body{{Message: f.ID}: &f.Body} }
+func (f *MessageSent) Bodies() iter.Seq2[BodyRef, *Body] {
+	return func(yield func(BodyRef, *Body) bool) { yield(BodyRef{Message: f.ID}, &f.Body) }
+}
 
 func (f *MessageSent) apply(r *Realm) {
 	o := r.org.change(0)

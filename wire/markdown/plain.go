@@ -36,6 +36,11 @@ func (p *plainer) message(rendered string) string {
 	if strings.IndexByte(rendered, '<') < 0 {
 		return html.UnescapeString(rendered)
 	}
+	if inner, ok := strings.CutPrefix(rendered, "<p>"); ok { // as most are, one paragraph of words
+		if inner, ok = strings.CutSuffix(inner, "</p>"); ok && strings.IndexByte(inner, '<') < 0 {
+			return html.UnescapeString(inner)
+		}
+	}
 	context := &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div}
 	top, err := html.ParseFragment(strings.NewReader(rendered), context)
 	if err != nil { // nested too deeply for the parser

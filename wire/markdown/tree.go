@@ -122,11 +122,17 @@ type node struct {
 	next   *node
 }
 
-// nodesAtOnce is how many nodes are allocated together: a median message needs about this many.
-const nodesAtOnce = 12
+// Nodes are allocated together: first as many as one plain paragraph needs, then as many as a median message of others.
+const (
+	nodesFirst  = 3
+	nodesAtOnce = 12
+)
 
 // grove allocates the nodes of one rendering.
-type grove struct{ free []node }
+type grove struct {
+	free []node
+	more bool // some have been allocated
+}
 
 func (g *grove) element(t tag, attrs ...attr) *node {
 	n := g.node()
@@ -142,7 +148,11 @@ func (g *grove) textNode(k kind, s string) *node {
 
 func (g *grove) node() *node {
 	if len(g.free) == 0 {
-		g.free = make([]node, nodesAtOnce)
+		n := nodesFirst
+		if g.more {
+			n = nodesAtOnce
+		}
+		g.free, g.more = make([]node, n), true
 	}
 	n := &g.free[0]
 	g.free = g.free[1:]

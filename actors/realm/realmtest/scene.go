@@ -5,6 +5,7 @@ package realmtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -130,7 +131,7 @@ func Turn[A any](s *Scene, u realm.UserID, decide func(*realm.Turn) (A, error)) 
 	for i, f := range facts {
 		p := played{at: s.Now, fact: codec.Fact(f), told: at[before+realm.Seq(i)+1]}
 		if w, ok := f.(realm.Writer); ok {
-			p.texts = w.Bodies()
+			p.texts = maps.Collect(w.Bodies())
 		}
 		s.played = append(s.played, p)
 	}
