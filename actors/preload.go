@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,8 +35,10 @@ type loaded struct {
 	touched []realm.UserID // whose accounts facts of the journal may have changed
 }
 
-// load reads a realm's rows.
+// load reads a realm's rows and plays the facts behind them.
 func load(disk reader, id realm.ID, rows realm.Seq, now time.Time) (*loaded, error) {
+	t := readTail(disk, id, rows)
+	defer t.close()
 	l := &loaded{r: realm.New(id), book: presence.New(), rows: rows}
 	l.r.Clock(now.Unix())
 	var err error
@@ -45,26 +48,82 @@ func load(disk reader, id realm.ID, rows realm.Seq, now time.Time) (*loaded, err
 	l.stored = len(l.told)
 	l.r.Stand(rows)
 	l.r.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
-	return l, nil
+	return l, l.replay(t)
+}
+
+// tail is the facts of a realm's journal behind a number, decoded by a goroutine that is ahead of who plays them: they
+// are read while rows are still being loaded, on another processor.
+type tail struct {
+	batches chan []numbered
+	err     error         // once batches is closed
+	unread  chan struct{} // closed when nobody takes any more
+}
+
+type numbered struct {
+	seq  realm.Seq
+	fact realm.Fact
+}
+
+// Facts are handed over by tailBatch, and at most tailAhead batches wait: some megabytes.
+const (
+	tailBatch = 256
+	tailAhead = 64
+)
+
+var errUnread = errors.New("nobody takes the facts")
+
+func readTail(disk reader, id realm.ID, after realm.Seq) *tail {
+	t := &tail{batches: make(chan []numbered, tailAhead), unread: make(chan struct{})}
+	go func() {
+		defer close(t.batches)
+		var batch []numbered
+		pass := func() error {
+			select {
+			case t.batches <- batch:
+				batch = nil
+				return nil
+			case <-t.unread:
+				return errUnread
+			}
+		}
+		t.err = disk.Tail(id, after, func(seq realm.Seq, f realm.Fact) error {
+			if batch = append(batch, numbered{seq, f}); len(batch) < tailBatch {
+				return nil
+			}
+			return pass()
+		})
+		if t.err == nil {
+			t.err = pass()
+		}
+	}()
+	return t
+}
+
+// close ends the reading, if it has not come to its end, and waits until the disk is left alone.
+func (t *tail) close() {
+	close(t.unread)
+	for range t.batches {
+	}
 }
 
 // replay plays the facts that are in the journal behind what is there.
-func (l *loaded) replay(disk reader) error {
-	err := disk.Tail(l.r.ID(), l.r.Seq(), func(seq realm.Seq, f realm.Fact) error {
-		t := l.r.Replay(f)
-		if t.Seq != seq {
-			return fmt.Errorf("BUG: fact %d applied as %d", seq, t.Seq)
+func (l *loaded) replay(t *tail) error {
+	for batch := range t.batches {
+		for _, n := range batch {
+			told := l.r.Replay(n.fact)
+			if told.Seq != n.seq {
+				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.r.ID(), n.seq, told.Seq)
+			}
+			if len(told.Notices) > 0 {
+				l.told = append(l.told, told)
+			}
+			if acc, ok := n.fact.(realm.Accounted); ok {
+				l.touched = append(l.touched, acc.Accounts()...)
+			}
 		}
-		if len(t.Notices) > 0 {
-			l.told = append(l.told, t)
-		}
-		if acc, ok := f.(realm.Accounted); ok {
-			l.touched = append(l.touched, acc.Accounts()...)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("replay realm %d: %w", l.r.ID(), err)
+	}
+	if t.err != nil {
+		return fmt.Errorf("replay realm %d: %w", l.r.ID(), t.err)
 	}
 	return nil
 }
@@ -89,9 +148,6 @@ func Preload(disk Source, now time.Time) (*Preloaded, error) {
 			return nil, fmt.Errorf("preload realm %d: %w", id, err)
 		}
 		l, err := load(disk, id, rows, now)
-		if err == nil {
-			err = l.replay(disk)
-		}
 		if err != nil {
 			return nil, err
 		}

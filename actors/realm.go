@@ -109,7 +109,7 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	l := before
+	l, from := before, rows
 	if l == nil || l.rows != rows || l.r.Seq() > last {
 		if l != nil {
 			h.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
@@ -120,14 +120,16 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 		}
 		before = nil
 	} else {
+		from = l.r.Seq()
 		l.book = presence.New() // of this alone the newest is in the rows, and not in the journal
 		if err := h.disk.LoadPresence(id, l.book); err != nil {
 			return fmt.Errorf("load presence of realm %d: %w", id, err)
 		}
-	}
-	from := l.r.Seq()
-	if err := l.replay(h.disk); err != nil {
-		return err
+		t := readTail(h.disk, id, from)
+		defer t.close()
+		if err := l.replay(t); err != nil {
+			return err
+		}
 	}
 	a := &realmActor{h: h, r: l.r, epoch: epoch, last: began, stands: rows}
 	a.r.Clock(began.Unix())

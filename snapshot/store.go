@@ -43,7 +43,7 @@ type RealmID = uint32
 // Limits of the store. Those that suit a deployment differently are also in Options.
 const (
 	DefaultCache         = 32 << 20  // bytes of uncompressed blocks; keeps an idle server under 60 MB
-	DefaultMemTable      = 64 << 20  // bytes of a memtable, and of journal to replay after a crash; fewer, larger flushes
+	DefaultMemTable      = 16 << 20  // bytes of a memtable, and of log to replay after a crash: 40 ms of its opening
 	DefaultSnapshotBatch = 256 << 10 // bytes of rows in one commit: two or three milliseconds in which appends wait
 	DefaultMarkEvery     = 8 << 20   // bytes committed between two watermarks: a millisecond or two of the disk for each
 
@@ -345,7 +345,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		Logger:                      fatalLogger{s},
 		CacheSize:                   s.o.Cache,
 		MemTableSize:                uint64(s.o.MemTable),
-		MemTableStopWritesThreshold: 3, // one being written, two on their way to disk
+		MemTableStopWritesThreshold: 6, // one being written, five on their way to disk
 		MaxOpenFiles:                openFiles,
 		BytesPerSync:                512 << 10,
 		WALBytesPerSync:             1 << 20, // staged snapshot rows are not synced one by one

@@ -88,9 +88,29 @@ func (s *Set) Add(id int64) bool {
 	return true
 }
 
+// push adds an id, which none that was pushed exceeds, to a set that is being built: a list as long as it may get, until
+// settle makes it what it is to be. For very many ids that is several times as fast as Add.
+func (s *Set) push(id int64) {
+	if n := len(s.few); n == 0 || s.few[n-1] != uint32(id) {
+		s.few = append(s.few, uint32(id))
+	}
+}
+
+// settle ends the pushing.
+func (s *Set) settle() {
+	if len(s.few) > fewIDs {
+		*s = settled(s.few)
+	} else if len(s.few) < cap(s.few) {
+		s.few = append(make([]uint32, 0, len(s.few)), s.few...)
+	}
+}
+
 func (s *Set) Remove(id int64) bool {
 	if s.b != nil {
 		return s.b.CheckedRemove(uint32(id))
+	}
+	if n := len(s.few); n == 0 || s.few[n-1] < uint32(id) {
+		return false
 	}
 	at, there := slices.BinarySearch(s.few, uint32(id))
 	if there {

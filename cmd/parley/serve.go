@@ -80,6 +80,9 @@ func serve(args []string) error {
 		log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
 	}
 	began := time.Now()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	listeners, err := c.listen()
 	if err != nil {
 		return err
@@ -103,9 +106,6 @@ func serve(args []string) error {
 	}
 	var preloaded *actors.Preloaded
 	if heir {
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(collectAt)
-		}
 		preloaded = preload(c.Data, log)
 		if room, err = succeed(&c, listeners); err != nil {
 			return err
@@ -212,9 +212,6 @@ func serve(args []string) error {
 	}
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
 	}
 	// What starting needed is garbage now: give it back before the long part begins, but those who wait come first.
 	if heir {
