@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ const (
 	maxText       = 256 << 10 // bytes of text that are read; a message is far shorter
 	maxSenders    = 50        // connections at a time
 	gateTimeout   = time.Minute
+	// lastWords is how long a gate that closes waits for more of a mail. Whoever sent part of it hears, or takes it from
+	// the connection's end, that it is to be sent again later, as mail servers do.
+	lastWords = 500 * time.Millisecond
 )
 
 // Channels takes what came for a channel.
@@ -40,11 +44,12 @@ type Gate struct {
 	server   *smtp.Server
 	channels Channels
 	log      *slog.Logger
+	closing  chan struct{} // closed when nobody is listened to any more
 }
 
 // NewGate makes a gate for addresses of one domain; Serve opens it.
 func NewGate(domain string, c Channels, log *slog.Logger) *Gate {
-	g := &Gate{channels: c, log: log}
+	g := &Gate{channels: c, log: log, closing: make(chan struct{})}
 	s := smtp.NewServer(g)
 	s.Domain, s.MaxMessageBytes, s.MaxRecipients = domain, maxIncoming, maxRecipients
 	s.ReadTimeout, s.WriteTimeout = gateTimeout, gateTimeout
@@ -63,20 +68,25 @@ func (q quiet) Println(v ...any) { q.log.Debug("mail gate: " + fmt.Sprint(v...))
 
 // Serve takes mail until the gate is closed.
 func (g *Gate) Serve(l net.Listener) error {
-	err := g.server.Serve(&narrow{l, make(chan struct{}, maxSenders)})
+	err := g.server.Serve(&narrow{l, make(chan struct{}, maxSenders), g.closing})
 	if errors.Is(err, smtp.ErrServerClosed) {
 		return nil
 	}
 	return err
 }
 
-// Close lets mails that are on their way come in, and no more.
-func (g *Gate) Close(ctx context.Context) error { return g.server.Shutdown(ctx) }
+// Close lets mails that are all but there come in, and no more.
+func (g *Gate) Close(ctx context.Context) error {
+	defer time.AfterFunc(lastWords, func() { close(g.closing) }).Stop()
+	return g.server.Shutdown(ctx)
+}
 
-// narrow is a listener with a bound on its open connections: the others wait in the socket.
+// narrow is a listener with a bound on its open connections: the others wait in the socket. From them nothing more is read
+// once closing is closed.
 type narrow struct {
 	net.Listener
-	open chan struct{}
+	open    chan struct{}
+	closing <-chan struct{}
 }
 
 func (n *narrow) Accept() (net.Conn, error) {
@@ -86,17 +96,40 @@ func (n *narrow) Accept() (net.Conn, error) {
 		<-n.open
 		return nil, err
 	}
-	return &counted{Conn: c, free: n.open}, nil
+	x := &counted{Conn: c, free: n.open, closing: n.closing, closed: make(chan struct{})}
+	go func() {
+		select {
+		case <-n.closing:
+			c.SetReadDeadline(time.Unix(1, 0))
+		case <-x.closed:
+		}
+	}()
+	return x, nil
 }
 
 type counted struct {
 	net.Conn
-	free chan struct{}
-	once sync.Once
+	free    chan struct{}
+	closing <-chan struct{}
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// Read ends when the gate closes, whatever deadline the server has set anew meanwhile.
+func (c *counted) Read(p []byte) (int, error) {
+	select {
+	case <-c.closing:
+		return 0, os.ErrDeadlineExceeded
+	default:
+		return c.Conn.Read(p)
+	}
 }
 
 func (c *counted) Close() error {
-	c.once.Do(func() { <-c.free })
+	c.once.Do(func() {
+		<-c.free
+		close(c.closed)
+	})
 	return c.Conn.Close()
 }
 
@@ -114,6 +147,9 @@ func (x *incoming) Reset()                             { x.tokens = nil }
 func (*incoming) Logout() error                        { return nil }
 
 var errNobody = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "No channel has this address"}
+
+// errLater is for a mail that did not come to its end: nothing of it was taken.
+var errLater = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 4, 2}, Message: "Send it again later"}
 
 // Rcpt refuses what is no channel's address at once, so that whoever wrote hears of it.
 func (x *incoming) Rcpt(to string, _ *smtp.RcptOptions) error {
@@ -145,11 +181,18 @@ func (x *incoming) Data(r io.Reader) error {
 	if errors.Is(err, smtp.ErrDataTooLarge) {
 		return err
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errLater
+	}
 	if err != nil {
 		x.g.log.Info("mail not understood", "error", err)
 		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "Mail cannot be read"}
 	}
-	if _, err := io.Copy(io.Discard, r); err != nil { // parts nobody looked at; too large a mail is refused here
+	_, err = io.Copy(io.Discard, r) // parts nobody looked at; too large a mail is refused here
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errLater
+	}
+	if err != nil {
 		return err
 	}
 	for _, token := range x.tokens {

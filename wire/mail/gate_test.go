@@ -1,8 +1,10 @@
 package mail
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -69,5 +71,69 @@ func TestMailComesInForChannels(t *testing.T) {
 	g.Close(context.Background())
 	if err := <-served; err != nil {
 		t.Error(err)
+	}
+}
+
+// Whoever is slow does not hold up a gate that closes: nothing of half a mail is posted, and its sender is told to try again.
+func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
+	for name, half := range map[string]string{
+		"nothing yet":    "",
+		"half a header":  "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nSubject: x",
+		"half a text":    "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nSubject: x\r\n\r\nhello",
+		"a part of many": "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := inbox{make(chan [2]string, 10)}
+			g := NewGate("example.com", b, slog.New(slog.DiscardHandler))
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			served := make(chan error, 1)
+			go func() { served <- g.Serve(l) }()
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			said := bufio.NewReader(c)
+			answer := func() string {
+				t.Helper()
+				for {
+					line, err := said.ReadString('\n')
+					if err != nil {
+						t.Fatal(err)
+					}
+					if line[3] == ' ' {
+						return line[:3]
+					}
+				}
+			}
+			answer()
+			io.WriteString(c, "EHLO ann\r\n")
+			answer()
+			io.WriteString(c, half)
+			for range strings.Count(half[:max(0, strings.Index(half, "DATA\r\n"))], "\r\n") + min(1, strings.Count(half, "DATA")) {
+				answer()
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), gateTimeout/2)
+			defer cancel()
+			if err := g.Close(ctx); err != nil {
+				t.Error("close:", err)
+			}
+			want := "421"
+			if strings.Contains(half, "DATA") {
+				want = "451"
+			}
+			if got := answer(); got != want {
+				t.Errorf("the sender was told %s, not %s", got, want)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+			if len(b.posts) > 0 {
+				t.Errorf("posted: %q", <-b.posts)
+			}
+		})
 	}
 }

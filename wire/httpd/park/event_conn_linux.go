@@ -254,7 +254,9 @@ func (c *eventConn) serve() bool {
 		return false
 	}
 	if c.broken != nil {
-		c.closeLocked()
+		if !c.passPart() {
+			c.closeLocked()
+		}
 		c.mu.Unlock()
 		return false
 	}

@@ -559,6 +559,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 // handleError answers what went wrong before the handler: the gate's refusals of a body, slow senders, broken ends.
 func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 	r := requestOf(ctx)
+	if r.fault == errPassed {
+		r.mute = true
+		return
+	}
 	ref := refuseMalformed
 	var fault *refusal
 	if errors.As(r.fault, &fault) {

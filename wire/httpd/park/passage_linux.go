@@ -32,8 +32,6 @@ const (
 	// passPatience is how long one connection may wait for the successor to take it. It takes them as they come, in a
 	// goroutine that does nothing else.
 	passPatience = 2 * time.Second
-	// passBytes is how much of a request may go with its connection: what a head may have, and what was read behind it.
-	passBytes = 128 << 10
 )
 
 // newPassage makes both ends: the giver's, and a descriptor for the successor.
@@ -168,6 +166,11 @@ func (c *eventConn) pass() bool {
 	if c.req != nil && !c.lingering {
 		read = c.req.buf[c.req.at:]
 	}
+	return c.give(p, about, read)
+}
+
+// give passes the connection with what was read on it, if the successor takes it. mu is held.
+func (c *eventConn) give(p *Passage, about byte, read []byte) bool {
 	if !p.give(c.fd, about, read) {
 		return false
 	}
@@ -176,6 +179,12 @@ func (c *eventConn) pass() bool {
 	c.l.s.passed.Add(1)
 	c.closeLocked()
 	return true
+}
+
+// passPart is pass for the goroutine of a request whose body did not come to its end.
+func (c *eventConn) passPart() bool {
+	p := c.l.s.passing()
+	return p != nil && c.broken == errPassed && c.give(p, passUsed, c.req.whole)
 }
 
 // passWaiting passes the connections whose requests are parked and known to the byte: the successor parks them anew. Their
@@ -193,24 +202,23 @@ func (s *Server) passWaiting() {
 			return
 		}
 		var known bool
-		if b, known = c.memo.request(b[:0]); !known || !p.give(c.fd, passWaits, b) {
-			return
-		}
 		// Its owner may still answer; nobody hears that, and what was told stays in its queue.
-		s.parked.Add(-1)
-		c.parked = nil
-		unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil)
-		s.passed.Add(1)
-		c.closeLocked()
+		if b, known = c.memo.request(b[:0]); known && c.give(p, passWaits, b) {
+			s.parked.Add(-1)
+		}
 	})
 }
 
-// passIdle passes every connection at rest.
+// passIdle passes every connection at rest, and has those passed that wait for more of a body.
 func (s *Server) passIdle() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
-		if !c.running {
+		switch {
+		case !c.running:
 			c.pass()
+		case c.waiting && !c.sending && c.broken == nil && c.req.whole != nil && s.passing().open():
+			c.broken = errPassed
+			c.stir()
 		}
 		c.mu.Unlock()
 	})

@@ -275,6 +275,64 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 	}
 }
 
+// A body that comes slowly does not hold up a succession: the successor goes on with what its predecessor has read of it.
+func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyOf := func() net.Listener {
+		f, err := ln.(*net.TCPListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		l, err := net.FileListener(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	defer ln.Close()
+	now := crown(t, copyOf(), nil)
+	long := strings.Repeat("x", 100<<10)
+	var clients []net.Conn
+	bodies := [][3]string{ // what comes at once, after a while, and after the succession
+		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n", "ab", "cdefGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+		{"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r", "\nab\r\n4\r\nc", "def\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 102404\r\n\r\nab", long, "cdGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+	}
+	for i, b := range bodies {
+		c, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clients = append(clients, c)
+		io.WriteString(c, b[0])
+		until(t, "a request without its body", func() bool { return now.Stats().Slow == i+1 })
+		read := now.Stats().BytesIn
+		io.WriteString(c, b[1])
+		until(t, "more of its body", func() bool { return now.Stats().BytesIn >= read+int64(len(b[1])) })
+	}
+	now = now.succeedBy(t, copyOf()) // waits for nobody
+	for i, c := range clients {
+		io.WriteString(c, bodies[i][2])
+		r := bufio.NewReader(c)
+		for _, want := range []string{"hello /a" + []string{"abcdef", "abcdef", "ab" + long + "cd"}[i], "hello /next"} {
+			a, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatalf("client %d: %v", i, err)
+			}
+			body, err := io.ReadAll(a.Body)
+			if err != nil || a.StatusCode != 200 || string(body) != want {
+				t.Errorf("client %d: %v, status %d, %d bytes %.20q instead of %d", i, err, a.StatusCode, len(body), body, len(want))
+			}
+		}
+	}
+	now.Shutdown(context.Background())
+}
+
 // minder remembers polls and parks them.
 type minder struct{ parked chan *Parked }
 

@@ -30,7 +30,9 @@ type request struct {
 	ready  int   // bytes of buf[at:] fasthttp may read
 	left   int64 // body bytes still to come from the link, when the length is known
 	chunks chunks
-	fault  error // why the body ended early
+	fault  error  // why the body ended early
+	first  int    // where in buf the request begins
+	whole  []byte // all that was read of it, once its body has to be waited for; see remember
 
 	again  bool // fasthttp asked for another request: the connection is kept
 	mute   bool // what fasthttp writes from now on is not for the client
@@ -126,7 +128,7 @@ func (r *request) arrived(cfg *Config) (bool, *refusal) {
 	if r.head.length > r.limit {
 		return false, refuseBodySize
 	}
-	r.ready = size
+	r.ready, r.first = size, r.at
 	rest := b[size:]
 	if r.head.length >= 0 {
 		n := min(r.head.length, int64(len(rest)))
@@ -170,13 +172,17 @@ func (r *request) Read(p []byte) (int, error) {
 		case r.fault != nil:
 			return 0, r.fault
 		case r.left > 0:
+			r.remember(nil)
 			n, err := r.link.recv(p[:min(r.left, int64(len(p)))])
+			r.remember(p[:n])
 			r.left -= int64(n)
 			r.fault = cut(err)
 			return n, r.fault
 		case r.head.length < 0 && r.chunks.state != chunkDone:
+			r.remember(nil)
 			b := r.space(firstReadAhead)
 			n, err := r.link.recv(b)
+			r.remember(b[:n])
 			r.grew(n)
 			r.fault = cut(err)
 			r.takeChunks(b[:n])
@@ -184,6 +190,20 @@ func (r *request) Read(p []byte) (int, error) {
 			r.again = true
 			return 0, io.EOF
 		}
+	}
+}
+
+// remember keeps what comes of a request whose body has to be waited for, so that its connection can be passed to a
+// successor: nobody waits for a client that is slow. A body that a handler reads, or a longer one, is waited for.
+func (r *request) remember(b []byte) {
+	if r.first < 0 {
+		return
+	}
+	if r.whole == nil {
+		r.whole = append(r.whole, r.buf[r.first:]...)
+	}
+	if r.whole = append(r.whole, b...); r.stream || len(r.whole) > passBytes {
+		r.whole, r.first = nil, -1
 	}
 }
 
@@ -213,3 +233,9 @@ func (r *request) SetWriteDeadline(time.Time) error { return nil }
 
 // errDropped ends a request whose connection was cut off from outside (shutdown).
 var errDropped = errors.New("connection dropped")
+
+// errPassed ends a request whose connection goes to the successor, which reads it anew.
+var errPassed = errors.New("connection passed")
+
+// passBytes is how much of a request may go with its connection: what a head may have, and what was read behind it.
+const passBytes = 128 << 10
