@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -198,6 +201,52 @@ func TestAFailedUpgradeIsNotNoticedEither(t *testing.T) {
 		t.Errorf("upgrade with a good configuration: %s", out)
 	}
 	endSuccessor(t, data)
+}
+
+// Clients that have sent half of something do not hold up an upgrade: whoever asks meanwhile is served soon, half a request
+// goes on at the successor, and half a mail is to be sent again.
+func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	gate, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate.Close()
+	p := demo(t, data, "--mail-listen", gate.Addr().String())
+	at := p.serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	body := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"halves"}, "content": {strings.Repeat("half ", 1000)}}.Encode()
+	half, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer half.Close()
+	fmt.Fprintf(half, "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", ann.auth(), len(body), body[:len(body)/2])
+	mail, err := net.Dial("tcp", gate.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mail.Close()
+	fmt.Fprintf(mail, "EHLO x\r\n") // and no more
+	began := time.Now()
+	if out, code := runParley("upgrade", "--data", data); code != 0 {
+		t.Fatalf("upgrade: %s", out)
+	}
+	t.Cleanup(func() { endSuccessor(t, data) })
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("the upgrade took %v", took)
+	}
+	if _, err := ann.send("whole"); err != nil {
+		t.Error(err)
+	}
+	io.WriteString(half, body[len(body)/2:])
+	if a, err := http.ReadResponse(bufio.NewReader(half), nil); err != nil || a.StatusCode != 200 {
+		t.Errorf("the half request: %v, %v", a, err)
+	}
+	mail.SetReadDeadline(time.Now().Add(binaryPatience))
+	if said, err := io.ReadAll(mail); err != nil || !strings.Contains(string(said), "\r\n421 ") {
+		t.Errorf("the half mail: %q, %v", said, err)
+	}
 }
 
 // endSuccessor ends the test's own last successor, which is nobody's child any more, and waits until it is gone.
