@@ -169,6 +169,7 @@ func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 	if err := s.quiet(); err != nil {
 		s.log.Warn("before the successor takes over", "error", err)
 	}
+	io.Copy(io.Discard, r.Body) // left unread, it would make the end of the connection a reset, and the answer may be lost
 	fmt.Fprintln(w, `{}`)
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		s.log.Warn("answer the successor", "error", err)
