@@ -133,8 +133,23 @@ func restore(args []string, in io.Reader, out io.Writer) error {
 	if err := restoreFrom(names[0], in, names[1], ends); err != nil {
 		return err
 	}
-	return replayJournal(journalRange{dir: names[1]}, out)
+	if err := replayJournal(journalRange{dir: names[1]}, out); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(names[1], secretFile)); errors.Is(err, os.ErrNotExist) {
+		_, err = fmt.Fprintf(out, withoutSecret, filepath.Join(names[1], secretFile))
+		return err
+	}
+	return nil
 }
+
+// withoutSecret is what an operator may not expect of a directory that was restored: a backup does not carry what API keys
+// follow from, so that who finds one cannot make them.
+const withoutSecret = `
+The server's secret is not in a backup. If you have the old server's, put it at %s
+before the first start. Without it API keys in use and invitation links that were sent go on, but who logs in gets
+a new key, and the links that lists of invitations show from before are dead: revoke those invitations, and invite anew.
+`
 
 func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 	if text == "" {

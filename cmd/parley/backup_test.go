@@ -98,6 +98,23 @@ func TestRestoreUpToAFact(t *testing.T) {
 	if got := digests(t, "restore", file, filepath.Join(dir, "earlier"), "--upto", at); got != then {
 		t.Errorf("then and restored:\n%s\n%s", then, got)
 	}
+	// Of what a backup does not carry the operator is told, unless it is there.
+	for _, there := range []bool{false, true} {
+		to := filepath.Join(dir, fmt.Sprint("with secret ", there))
+		if there {
+			secret, err := os.ReadFile(filepath.Join(data, secretFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(to, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(to, secretFile), string(secret))
+		}
+		if out, code := runParley("restore", file, to); code != 0 || strings.Contains(out, "links that lists of invitations show") == there {
+			t.Errorf("secret there: %v; code %d: %s", there, code, out)
+		}
+	}
 	if out, code := runParley("restore", file, filepath.Join(dir, "never"), "--upto", "1=99999"); code != exitError || !strings.Contains(out, "can end at") {
 		t.Errorf("code %d: %s", code, out)
 	}
