@@ -159,12 +159,10 @@ func makeChannel(c *Call, f createChannelForm) (Answer, error) {
 	}
 	cmd.AtOnce = realm.MaxJoinedAtOnce
 	made, err := Play(c, cmd)
-	if err == nil {
-		err = joinRest(c, made.Rest, func(realm.Joined) {})
-	}
 	if err != nil {
 		return nil, err
 	}
+	finish(c, made.Work)
 	return Answer{"id": made.ID}, nil
 }
 

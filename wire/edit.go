@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
-	"time"
 
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -117,20 +116,12 @@ type deleteTopicForm struct {
 	Topic   string          `form:"topic_name,required,strip"`
 }
 
-// deleteTopicTime is how long one request deletes before the client must ask again.
-const deleteTopicTime = 50 * time.Second
-
 func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
-	for began := time.Now(); time.Since(began) < deleteTopicTime; {
-		more, err := Play(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			return Answer{"complete": true}, nil
-		}
+	work, err := Play(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
+	if err != nil {
+		return nil, err
 	}
-	return Answer{"complete": false}, nil
+	return Answer{"complete": finish(c, work)}, nil
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *To) any {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"time"
 
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -106,6 +107,22 @@ func Play[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	})
 	a, _ := v.(A)
 	return a, err
+}
+
+// patience is how long one request takes part in work of many turns (protocol).
+const patience = 50 * time.Second
+
+// finish carries on work that a turn began, and tells whether it is done. If not, because there is too much of it or the
+// organization too busy, it will be: the organization's clock goes on with it.
+func finish(c *Call, work int64) bool {
+	more := work != 0
+	for began := time.Now(); more && time.Since(began) < patience; {
+		var err error
+		if more, err = Play(c, realm.GoOn{Work: work}); err != nil {
+			return false
+		}
+	}
+	return !more
 }
 
 // Look asks the realm something between turns; what look returns must be copied out of the realm.

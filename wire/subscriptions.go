@@ -210,26 +210,12 @@ func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
 	}
 	cmd.AtOnce = realm.MaxJoinedAtOnce
 	a, err := Play(c, cmd)
-	if err == nil {
-		err = joinRest(c, a.Rest, a.Add)
-	}
 	if err != nil {
 		return nil, err
 	}
+	finish(c, a.Work)
+	a.Name()
 	return joined(a), nil
-}
-
-// joinRest subscribes whom the first turn left; each is told what a further turn did.
-func joinRest(c *Call, rest *realm.JoinMore, each func(realm.Joined)) error {
-	for rest != nil {
-		more, err := Play(c, *rest)
-		if err != nil {
-			return err
-		}
-		each(more)
-		rest = more.Rest
-	}
-	return nil
 }
 
 func subscribe(c *Call, f subscribeForm) (realm.Subscribe, error) {
@@ -282,14 +268,10 @@ type unsubscribeForm struct {
 // unsubscribeAll unsubscribes as many people as are asked for, in as many turns as it takes.
 func unsubscribeAll(c *Call, f unsubscribeForm) (Answer, error) {
 	l, err := Play(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), AtOnce: realm.MaxJoinedAtOnce})
-	for err == nil && l.Rest != nil {
-		var more realm.Left
-		more, err = Play(c, *l.Rest)
-		l.Add(more)
-	}
 	if err != nil {
 		return nil, err
 	}
+	finish(c, l.Work)
 	return left(l), nil
 }
 

@@ -48,21 +48,21 @@ type DeleteTopic struct {
 	Topic   string
 }
 
-// Decide answers whether messages are left.
-func (c DeleteTopic) Decide(t *Turn) (more bool, err error) {
+// Decide answers the work that remains, 0 if there is none.
+func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	me := t.Me()
 	if me == nil {
-		return false, errMember()
+		return 0, errMember()
 	}
 	ch, err := t.ReadableChannel(c.Channel)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if !me.IsAdmin() && !t.May(me, "can_delete_any_message_group") && !t.channelAllows(me, ch, "can_delete_any_message_group") {
-		return false, errAdmin()
+		return 0, errAdmin()
 	}
 	if ch.Archived {
-		return false, errChannelID()
+		return 0, errChannelID()
 	}
 	topic := c.Topic
 	if topic == EmptyTopicName {
@@ -70,22 +70,23 @@ func (c DeleteTopic) Decide(t *Turn) (more bool, err error) {
 	}
 	ix := t.by.channel[ch.ID].topics[fold(topic)]
 	if ix == nil {
-		return false, nil
+		return 0, nil
 	}
 	ids := ix.ids
 	if t.protected(ch) {
 		ids = Both(ids, t.rowsOf(me.ID))
 	}
-	n := ids.Len()
-	if n == 0 {
-		return false, nil
+	switch n := ids.Len(); {
+	case n == 0:
+		return 0, nil
+	case n <= deletedAtOnce:
+		t.deleteMessages(IDs[MessageID](ids), me.ID)
+		return 0, nil
 	}
-	var batch []MessageID
-	for i := max(0, n-deletedAtOnce); i < n; i++ {
-		batch = append(batch, MessageID(ids.At(i)))
+	if err := t.mayBegin(); err != nil {
+		return 0, err
 	}
-	t.deleteMessages(batch, me.ID)
-	return n > len(batch), nil
+	return t.begin(Work{Kind: DeleteWork, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: ids.Clone()}), nil
 }
 
 // deleteMessages records that messages of one conversation are gone; ids ascend.

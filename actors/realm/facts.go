@@ -96,6 +96,8 @@ var kinds = map[uint16]any{
 	184: (*SubscriptionsAdded)(nil),
 	185: (*SubscriptionsRemoved)(nil),
 	186: (*ValuesShown)(nil),
+	187: (*WorkBegan)(nil),
+	188: (*WorkStepped)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

@@ -16,6 +16,7 @@ type nounTables struct {
 	folders       table[int64, Folder]       // 31
 	mail          table[string, MailAddress] // 32, by token
 	leaving       table[int64, Leaving]      // 33
+	works         table[int64, Work]         // 34
 
 	// 40-49 stored items
 	drafts    owned[Draft, *Draft]
@@ -67,6 +68,7 @@ func (n *nounTables) init(r *Realm) {
 	n.folders.init(r, 31)
 	n.mail.init(r, 32)
 	n.leaving.init(r, 33)
+	n.works.init(r, 34)
 
 	// stored items
 	n.drafts.init(r, 40)
@@ -191,6 +193,8 @@ func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 
 		// invitations, mail, push, exports
 		unpushDue,
+
+		workDue,
 
 		// people
 		fullDue, purgesDue,

@@ -13,7 +13,7 @@ type Subscribe struct {
 	Fatal      bool        // refuse everything when one channel may not be joined
 	Announce   bool
 	Notify     bool // tell people who were subscribed by somebody else
-	AtOnce     int  // how many subscriptions this turn may make, 0: all; Joined.Rest makes the others
+	AtOnce     int  // how many subscriptions one turn may make, 0: all; see Joined.Work
 }
 
 // Joining is one channel to join.
@@ -35,7 +35,8 @@ type Joined struct {
 	Fatal, Asked        bool // as the request was: one refusal refuses all; people were to be told
 	Notified            bool
 	Created             []ChannelID
-	Rest                *JoinMore // what is left to do, nil: nothing
+	Crowds              []Crowd // who joins, instead of Subscribed and Already, if it takes several turns
+	Work                int64   // what remains of it, 0: nothing
 }
 
 // maxJoining is how many channels one request may join or leave: each is a fact and its events.
@@ -108,16 +109,51 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 			a.Created = append(a.Created, x.plan.ID)
 		}
 	}
-	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
-	a.Rest = c.split(j, a.Created)
-	invited := t.join(j, &a)
-	if a.Rest == nil {
-		t.welcomeNew(created, c.Announce)
+	if c.takesTurns(j) {
+		a.Crowds = t.crowds(j)
+		a.Work = t.begin(c.work(j, a.Created))
+		return a, nil
 	}
+	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
+	invited := t.join(j, &a)
+	t.welcomeNew(created, c.Announce)
 	if a.Notified {
 		t.tellSubscribed(invited, j.users)
 	}
 	return a, nil
+}
+
+// takesTurns reports whether so many join that each turn takes some of them. As few as may be told one by one never do:
+// they are told in the turn that joins them.
+func (c Subscribe) takesTurns(j *joining) bool {
+	return c.AtOnce != 0 && len(j.users) > MaxNewSubscriptionMessages && len(j.users)*len(j.joins) > c.AtOnce
+}
+
+// work is a joining of channels that are all there.
+func (c Subscribe) work(j *joining, created []ChannelID) Work {
+	w := Work{Kind: JoinWork, AtOnce: c.AtOnce, Rest: j.set(), Created: created, Announce: c.Announce}
+	for _, x := range j.joins {
+		w.Channels, w.Colors = append(w.Channels, x.existing.ID), append(w.Colors, x.color)
+	}
+	return w
+}
+
+// crowds is who will have joined the channels, and who is in them already.
+func (t *Turn) crowds(j *joining) (out []Crowd) {
+	for users, i := j.set(), 0; i < len(j.joins); i++ {
+		ch := j.joins[i].existing
+		in := t.by.channel[ch.ID].subscribers
+		out = append(out, Crowd{ch.Name, Without(users, in), Both(users, in)})
+	}
+	return out
+}
+
+func (j *joining) set() Set {
+	ids := make([]UserID, len(j.users))
+	for i, u := range j.users {
+		ids[i] = u.ID
+	}
+	return SetOf(ids...)
 }
 
 // welcomeNew has the notification bot write what begins a channel.
@@ -130,12 +166,15 @@ func (t *Turn) welcomeNew(created []*Channel, announce bool) {
 	}
 }
 
-// join records that the users join the channels, adds what came of it to the answer, and says who joined which of the
-// channels that were there already.
+// join records that the users join the channels, adds what came of it to the answer, if there is one, and says who joined
+// which of the channels that were there already.
 func (t *Turn) join(j *joining, a *Joined) map[UserID][]*Channel {
 	invited := map[UserID][]*Channel{}
 	facts := t.planJoins(j)
 	for _, x := range j.joins {
+		if a == nil {
+			break
+		}
 		ch := x.existing
 		f := facts[ch.ID]
 		for _, u := range j.users {
@@ -219,6 +258,9 @@ func (c Subscribe) check(t *Turn) (j *joining, err error) {
 			return nil, errPermission()
 		}
 	}
+	if c.takesTurns(j) {
+		return j, t.mayBegin()
+	}
 	return j, nil
 }
 
@@ -271,7 +313,7 @@ type CreateChannel struct {
 // ChannelMade answers CreateChannel.
 type ChannelMade struct {
 	ID   ChannelID
-	Rest *JoinMore // who is still to be subscribed, nil: nobody
+	Work int64 // who is still to be subscribed, 0: nobody
 }
 
 func (c CreateChannel) Decide(t *Turn) (ChannelMade, error) {
@@ -294,7 +336,7 @@ func (c CreateChannel) Decide(t *Turn) (ChannelMade, error) {
 	if err != nil {
 		return ChannelMade{}, err
 	}
-	return ChannelMade{a.Created[0], a.Rest}, nil
+	return ChannelMade{a.Created[0], a.Work}, nil
 }
 
 // empty creates a channel nobody is subscribed to yet.
@@ -314,13 +356,13 @@ func (c CreateChannel) empty(t *Turn) (ChannelID, error) {
 type Unsubscribe struct {
 	Names      []string
 	Principals []Principal
-	AtOnce     int // how many subscriptions this turn may end, 0: all; Left.Rest ends the others
+	AtOnce     int // how many subscriptions one turn may end, 0: all; see Left.Work
 }
 
 // Left answers Unsubscribe. A channel counts as removed that anybody has left.
 type Left struct {
 	Removed, NotRemoved []string
-	Rest                *LeaveMore // what is left to do, nil: nothing
+	Work                int64 // what remains to be done, 0: nothing
 }
 
 func (c Unsubscribe) Decide(t *Turn) (Left, error) {
@@ -328,11 +370,24 @@ func (c Unsubscribe) Decide(t *Turn) (Left, error) {
 	if err != nil {
 		return Left{}, err
 	}
-	more := LeaveMore{Users: users, AtOnce: c.AtOnce}
-	for _, ch := range channels {
-		more.Channels = append(more.Channels, ch.ID)
+	if c.AtOnce == 0 || len(users)*len(channels) <= c.AtOnce {
+		return t.leaveChannels(channels, users), nil
 	}
-	return more.Decide(t)
+	if err := t.mayBegin(); err != nil {
+		return Left{}, err
+	}
+	a := Left{Removed: []string{}, NotRemoved: []string{}}
+	w := Work{Kind: LeaveWork, AtOnce: c.AtOnce, Rest: SetOf(users...)}
+	for _, ch := range channels {
+		w.Channels = append(w.Channels, ch.ID)
+		if t.by.channel[ch.ID].subscribers.Meets(w.Rest) {
+			a.Removed = append(a.Removed, ch.Name)
+		} else {
+			a.NotRemoved = append(a.NotRemoved, ch.Name)
+		}
+	}
+	a.Work = t.begin(w)
+	return a, nil
 }
 
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {

@@ -1,0 +1,189 @@
+package realm_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	. "parley/actors/realm"
+	"parley/actors/realm/realmtest"
+)
+
+// TestSubscribeInTurns: a crowd joins a private channel its creator is not in, some in each turn. All is refused or
+// allowed at first; who was let in hears of those after him; whose account is closed meanwhile is left out.
+func TestSubscribeInTurns(t *testing.T) {
+	s := newStage(t)
+	var crowd []UserID
+	for i := range 130 {
+		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
+	}
+	c := Subscribe{Channels: joining("crowd"), New: NewChannel{Private: true}, Fatal: true, AtOnce: 50}
+	c.Principals = people(append(slices.Clone(crowd), 9999)...)
+	refused(s, s.ann, c, "No such user")
+	if s.Realm.FindChannelByName("crowd") != nil {
+		t.Fatal("a refused request created the channel")
+	}
+	c.Principals = people(crowd...)
+	s.HearsNothing(crowd...)
+	a := do(s, s.ann, c)
+	id := a.Created[0]
+	if n := s.Realm.SubscriberCount(id); n != 50 || a.Work == 0 {
+		t.Fatalf("the first turn joins %d, and leaves work %d", n, a.Work)
+	}
+	if a.Name(); len(a.Subscribed) != 130 || len(a.Already) != 0 {
+		t.Errorf("%d are told to join, %d to be there already", len(a.Subscribed), len(a.Already))
+	}
+	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(e[0].For(crowd[49]).Members, crowd[:50]) {
+		t.Errorf("the last of the first hears %+v", e)
+	}
+	s.Heard(crowd[0])
+	s.HearsNothing(crowd[50:]...)
+	realmtest.Turn(s.Scene, realmtest.System, done(func(t *Turn) { t.Record(&UserChanged{ID: crowd[129], Active: ptr(false)}) }))
+	s.Heard(crowd[0])
+	if do(s, s.bo, GoOn{a.Work}) {
+		t.Error("somebody else goes on with it")
+	}
+	if !do(s, s.ann, GoOn{a.Work}) {
+		t.Error("nothing remains after two of three turns")
+	}
+	if e := realmtest.HeardOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
+		t.Errorf("the first hears of the next %+v", e)
+	}
+	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(e[0].For(crowd[50]).Members, crowd[:100]) {
+		t.Errorf("the next hears %+v", e)
+	}
+	if do(s, s.ann, GoOn{a.Work}) || do(s, s.ann, GoOn{a.Work}) {
+		t.Error("something remains after three turns")
+	}
+	if n := s.Realm.SubscriberCount(id); n != 129 {
+		t.Errorf("%d joined", n)
+	}
+	do(s, s.ann, Subscribe{Channels: joining("some"), Principals: people(crowd[:7]...), Fatal: true})
+	a = do(s, s.ann, Subscribe{Channels: joining("some", "other"), Principals: people(crowd[:129]...), Fatal: true, AtOnce: 50})
+	if a.Name(); !slices.Equal(a.Subscribed[crowd[6]], []string{"other"}) || !slices.Equal(a.Already[crowd[6]], []string{"some"}) || len(a.Subscribed) != 129 || len(a.Already) != 7 {
+		t.Errorf("one is told to join %v and to be in %v", a.Subscribed[crowd[6]], a.Already[crowd[6]])
+	}
+}
+
+// TestUnsubscribeInTurns: a crowd leaves two channels, some in each turn, and the answer says of each channel whether
+// anybody left it.
+func TestUnsubscribeInTurns(t *testing.T) {
+	s := newStage(t)
+	var crowd []UserID
+	for i := range 90 {
+		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
+	}
+	do(s, s.ann, Subscribe{Channels: joining("crowd"), Principals: people(crowd...), Fatal: true})
+	do(s, s.ann, Subscribe{Channels: joining("few"), Principals: people(crowd[80:]...), Fatal: true})
+	do(s, s.ann, Subscribe{Channels: joining("none"), Principals: people(s.ann), Fatal: true})
+	c := Unsubscribe{Names: []string{"crowd", "few", "none"}, Principals: people(append(slices.Clone(crowd), 9999)...), AtOnce: 60}
+	refused(s, s.ann, c, "No such user")
+	c.Principals = people(crowd...)
+	refused(s, s.bo, c, "Insufficient permission")
+	id := s.Realm.FindChannelByName("crowd").ID
+	a := do(s, s.ann, c)
+	turns := 1
+	for more := a.Work != 0; more; turns++ {
+		if n := s.Realm.SubscriberCount(id); n != 90-20*turns {
+			t.Fatalf("after %d turns %d are left", turns, n)
+		}
+		more = do(s, s.ann, GoOn{a.Work})
+	}
+	if n := s.Realm.SubscriberCount(id); n != 0 || turns != 5 || !slices.Equal(a.Removed, []string{"crowd", "few"}) || !slices.Equal(a.NotRemoved, []string{"none"}) {
+		t.Errorf("after %d turns %d are left, removed %v, not removed %v", turns, n, a.Removed, a.NotRemoved)
+	}
+}
+
+// TestCreateInTurns: a new channel's crowd joins some in each turn; what begins the channel comes with the last one, in
+// the name of who asked, be it that he waits for it or that the clock goes on.
+func TestCreateInTurns(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newStage(t)
+		do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
+		var crowd []UserID
+		for i := range 130 {
+			crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
+		}
+		made := do(s, s.ann, CreateChannel{New: NewChannel{Name: "crowd"}, Subscribers: people(crowd...), AtOnce: 50})
+		if n := s.Realm.SubscriberCount(made.ID); n != 50 || made.Work == 0 {
+			t.Fatalf("the first turn joins %d and leaves work %d", n, made.Work)
+		}
+		if waits {
+			for do(s, s.ann, GoOn{made.Work}) {
+			}
+		} else {
+			s.tick(2)
+		}
+		if n := s.Realm.SubscriberCount(made.ID); n != len(crowd) {
+			t.Errorf("%d of %d joined", n, len(crowd))
+		}
+		if m := realmtest.HeardOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 || !strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
+			t.Errorf("waits %v: what begins the channel: %+v", waits, m)
+		}
+	}
+}
+
+// tick has the clock do what is due, so many times.
+func (s *stage) tick(times int) {
+	for range times {
+		if due := s.Realm.Due(s.Now); due != nil {
+			realmtest.Turn(s.Scene, realmtest.System, due)
+		}
+	}
+}
+
+// TestDeleteTopicInTurns: a long topic goes newest first; what is moved away meanwhile stays, what is said meanwhile, too.
+func TestDeleteTopicInTurns(t *testing.T) {
+	s := newStage(t)
+	var ids []MessageID
+	for range 250 {
+		ids = append(ids, s.post(s.ann, s.public, "a", "hi"))
+	}
+	work := do(s, s.admin, DeleteTopic{s.public, "A"})
+	there := func(id MessageID) bool { _, err := s.View(s.ann).ReadableMessage(id); return err == nil }
+	if work == 0 || there(ids[150]) || !there(ids[149]) {
+		t.Fatal("the first turn does not delete the newest hundred")
+	}
+	do(s, s.admin, EditMessage{Message: ids[3], Topic: ptr("b"), Mode: MoveOne})
+	later := s.post(s.ann, s.public, "a", "meanwhile")
+	for do(s, s.admin, GoOn{work}) {
+	}
+	for i, id := range append(ids, later) {
+		if there(id) != (i == 3 || id == later) {
+			t.Errorf("message %d is there: %v", i, there(id))
+		}
+	}
+}
+
+// TestWorkIsBounded: who asks for much while much is being done must ask again.
+func TestWorkIsBounded(t *testing.T) {
+	s := newStage(t)
+	var crowd []UserID
+	for i := range 101 {
+		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
+	}
+	join := func(i int) Subscribe {
+		return Subscribe{Channels: joining(fmt.Sprint("crowd ", i)), Principals: people(crowd...), Fatal: true, AtOnce: 50}
+	}
+	for i := range MaxWorks {
+		do(s, s.ann, join(i))
+	}
+	const busy = "Too many large requests are being carried out; try again."
+	refused(s, s.ann, join(MaxWorks), busy)
+	refused(s, s.ann, Unsubscribe{Names: []string{"crowd 0"}, Principals: people(crowd...), AtOnce: 50}, busy)
+	s.tick(2)
+	do(s, s.ann, join(MaxWorks))
+}
+
+// TestTooManySubscriptionsAreRefused: what one request makes or ends is bounded by users times channels.
+func TestTooManySubscriptionsAreRefused(t *testing.T) {
+	s := newStage(t)
+	var names []string
+	for i := range 1000 {
+		names = append(names, "channel "+string(rune('a'+i)))
+	}
+	many := people(slices.Repeat([]UserID{s.bo}, MaxSubscriptionsAsked/1000+1)...)
+	refused(s, s.ann, Subscribe{Channels: joining(names...), Principals: many}, "Too many subscriptions in one request (limit: 200000)")
+	refused(s, s.ann, Unsubscribe{Names: names, Principals: many}, "Too many subscriptions in one request (limit: 200000)")
+}
