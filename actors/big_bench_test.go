@@ -56,6 +56,8 @@ func BenchmarkHold(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	b.Logf("%d messages open in %v, heap %d MB", *bigMessages, time.Since(began).Round(time.Millisecond), m.HeapAlloc>>20)
+	h.pushes.Store(true)
+	h.mails.Store(true)
 	for range b.N {
 		holdAll(b, h, d.who)
 	}
@@ -158,6 +160,14 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	try("unsubscribe 1,000", x.All, "DELETE /users/me/subscriptions", func(i int) params {
 		return params{"subscriptions": []any{fmt.Sprint("crowd ", i)}, "principals": everyone[100:1100]}
 	})
+	h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		t.Record(&realm.TopicPoliciesSet{Users: everyone, Channel: 2, Topic: "followed", Policy: realm.TopicFollowed, At: t.Now})
+		for _, u := range everyone {
+			t.Record(&realm.PushTokensChanged{User: u, List: []realm.PushToken{{Kind: realm.PushFCM, Token: "token"}}})
+		}
+		return nil, nil
+	})
+	try("send, 10,000 are told outside", x.All, "POST /messages", send("followed", 2))
 	try("deactivate a user", x.All, "DELETE /users/{user_id}", func(i int) params { return params{"user_id": x.Behind + realm.UserID(i)} })
 	try("archive a channel", x.All, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
 	if strings.Contains("snapshot", *bigAsked) { // of everything: no row has been written yet

@@ -132,7 +132,7 @@ func held(message any) (kind string, user realm.UserID) {
 		return m.kind(), m.caller.User
 	case durable:
 		return "answers and notices", 0
-	case clock:
+	case clock, goOn:
 		return "clock", 0
 	case through:
 		return "acknowledgements", 0

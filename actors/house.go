@@ -494,7 +494,6 @@ func (h *House) moment(r *handle) realm.Moment {
 		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
 		Pushes:    h.pushes.Load(),
 		Bouncer:   h.bouncer.Load(),
-		Mails:     h.mails.Load(),
 		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
 		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
 		Describe:  func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },

@@ -29,6 +29,7 @@ type orders []ask
 type (
 	durable struct{ seq realm.Seq } // everything up to seq is on disk
 	clock   struct{ now int64 }
+	goOn    struct{} // the next turn of what takes many
 	step    struct{} // write a slice of the running snapshot
 	written struct { // a snapshot reached the disk
 		at  realm.Seq
@@ -57,6 +58,7 @@ type realmActor struct {
 
 	durable realm.Seq
 	pending []pending // in order of seq
+	going   bool      // goOn is on its way
 
 	kept kept // what some queue may not have acknowledged
 
@@ -253,6 +255,9 @@ func (a *realmActor) receive(message any) {
 		a.release(m.seq)
 	case clock:
 		a.clock(m.now)
+	case goOn:
+		a.going = false
+		a.due(a.h.now().Unix())
 	case through:
 		a.through(m)
 	case step:
@@ -330,7 +335,7 @@ func (a *realmActor) turn(m *ask) (p pending) {
 		a.moment = a.h.moment(a.handle)
 	}
 	moment := a.moment
-	moment.Now, moment.Pushes, moment.Bouncer = a.h.now().Unix(), a.h.pushes.Load(), a.h.bouncer.Load()
+	moment.Now, moment.Pushes, moment.Bouncer, moment.Mails = a.h.now().Unix(), a.h.pushes.Load(), a.h.bouncer.Load(), a.h.mails.Load()
 	a.r.Clock(moment.Now)
 	v, facts, told, err := realm.Play(a.r, m.caller, moment, decide)
 	p.answer, p.told = answer{v, err}, told
@@ -339,6 +344,9 @@ func (a *realmActor) turn(m *ask) (p pending) {
 	}
 	if len(facts) > 0 {
 		p.accounts = a.journal(facts)
+		if a.r.Working() {
+			a.goOn()
+		}
 	}
 	for _, t := range told {
 		if !t.Ephemeral {
@@ -433,20 +441,33 @@ func (a *realmActor) system(decide func(*realm.Turn) (any, error)) {
 }
 
 func (a *realmActor) clock(now int64) {
-	a.r.Clock(now)
-	if a.r.Founded() {
-		if due := a.r.Due(now); due != nil {
-			before := a.r.Seq()
-			a.system(due)
-			if a.r.Seq() > before {
-				// The next one comes at once, but behind whoever waits already. One that did nothing waits for the clock.
-				a.h.stage.send(a.handle.pid, clock{now})
-			}
-		}
-	}
+	a.due(now)
 	a.boundKept()
 	if a.grown > 0 && a.h.now().Sub(a.last) > snapshotAge {
 		a.snapshot()
+	}
+}
+
+// due does what the organization wants done by itself, if anything.
+func (a *realmActor) due(now int64) {
+	a.r.Clock(now)
+	if !a.r.Founded() {
+		return
+	}
+	if due := a.r.Due(now); due != nil {
+		before := a.r.Seq()
+		a.system(due)
+		if a.r.Seq() > before { // one that did nothing waits for the clock
+			a.goOn()
+		}
+	}
+}
+
+// goOn has what is due done at once, but behind whoever waits already.
+func (a *realmActor) goOn() {
+	if !a.going {
+		a.going = true
+		a.h.stage.send(a.handle.pid, goOn{})
 	}
 }
 

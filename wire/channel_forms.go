@@ -162,7 +162,7 @@ func makeChannel(c *Call, f createChannelForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	finish(c, made.Work)
+	finished(c, made.Work)
 	return Answer{"id": made.ID}, nil
 }
 

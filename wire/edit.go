@@ -121,7 +121,7 @@ func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"complete": finish(c, work)}, nil
+	return Answer{"complete": finished(c, work)}, nil
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *To) any {

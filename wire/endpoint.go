@@ -109,16 +109,16 @@ func Play[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	return a, err
 }
 
-// patience is how long one request takes part in work of many turns (protocol).
+// patience is how long one request waits for work of many turns (protocol).
 const patience = 50 * time.Second
 
-// finish carries on work that a turn began, and tells whether it is done. If not, because there is too much of it or the
-// organization too busy, it will be: the organization's clock goes on with it.
-func finish(c *Call, work int64) bool {
+// finished waits until work that a turn began is done, and tells whether it is. If not, because there is too much of it or
+// the organization too busy, it will be all the same. Each look stands behind the next step in the realm's mailbox.
+func finished(c *Call, work int64) bool {
 	more := work != 0
 	for began := time.Now(); more && time.Since(began) < patience; {
 		var err error
-		if more, err = Play(c, realm.GoOn{Work: work}); err != nil {
+		if more, err = Look(c, func(v realm.View) (bool, error) { return v.Remains(work), nil }); err != nil {
 			return false
 		}
 	}

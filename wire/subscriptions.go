@@ -213,7 +213,7 @@ func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	finish(c, a.Work)
+	finished(c, a.Work)
 	a.Name()
 	return joined(a), nil
 }
@@ -271,7 +271,7 @@ func unsubscribeAll(c *Call, f unsubscribeForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	finish(c, l.Work)
+	finished(c, l.Work)
 	return left(l), nil
 }
 

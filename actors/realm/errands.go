@@ -228,7 +228,60 @@ func (f *ErrandsGone) apply(r *Realm) {
 func (*ErrandsGone) tell(*Realm) []Notice { return nil }
 func (*ErrandsGone) calm()                {}
 
-// depart records what a message that was just sent sets off outside.
+// toldAtOnce is how many people one turn looks at who may be to be told of a message: 250 are about 1 ms.
+const toldAtOnce = 250
+
+// depart records what a message that was just sent sets off outside. Where very many may be to be told, that is work of
+// the turns that follow. There is no more of it than would be dropped anyway once it is done.
 func (t *Turn) depart(f *MessageSent) {
-	t.errand(slices.Concat(t.calls(f), t.pushes(f), t.missed(f)))
+	calls := t.calls(f)
+	who := Either(t.mayPush(f), t.mayMiss(f))
+	if who.Len() <= toldAtOnce {
+		t.errand(slices.Concat(calls, t.tellings(f, t.seq, IDs[UserID](who))))
+		return
+	}
+	t.errand(calls)
+	if t.worksOf(TellWork) < MaxTellWorks {
+		t.Record(&WorkBegan{t.nextID("work"), Work{Kind: TellWork, AtOnce: toldAtOnce, Rest: who, Message: f.ID, Told: t.seq, Groups: f.Content.Groups}})
+	} else {
+		t.Record(&ErrandsAdded{Dropped: who.Len()})
+	}
+}
+
+// tellings is the errands that tell people of a message whose fact has that number.
+func (t *Turn) tellings(f *MessageSent, told Seq, users []UserID) (out []Errand) {
+	for _, id := range users {
+		u := t.users.must(id)
+		if why := t.trigger(u, f, phones); why != "" && t.moment.Pushes && t.Reachable(id) {
+			e := Errand{Kind: PushErrand, User: id, Message: f.ID, Why: why, Told: told}
+			if why == pushMention {
+				e.Group = t.mentionedGroup(u, f)
+			}
+			out = append(out, e)
+		}
+		if why := t.trigger(u, f, mails); why != "" && t.mails(f) && len(t.nouns.waiting.missed[id]) < maxMissedOfOne { // else the mail that waits says enough
+			out = append(out, Errand{Kind: MissedErrand, User: id, Message: f.ID, Why: why, Told: told})
+		}
+	}
+	return out
+}
+
+// stepTell records the errands of some of those whom a message is to be told; who has read it since is told no more.
+func (t *Turn) stepTell(w *Work, users []UserID) {
+	m := t.message(w.Message)
+	if m == nil {
+		return
+	}
+	e := t.extraOf(w.Message)
+	f := &MessageSent{ID: w.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
+		Content: Content{ChannelWildcard: m.bits&bitChannelWildcard != 0, Groups: w.Groups}}
+	if f.Channel != 0 {
+		f.TopicName = t.topics.must(m.topic).Name
+	}
+	for _, u := range users {
+		if rd := t.reading.find(u); rd != nil && rd.Read.Has(int64(f.ID)) {
+			f.ReadBy = append(f.ReadBy, u)
+		}
+	}
+	t.errand(t.tellings(f, w.Told, users))
 }

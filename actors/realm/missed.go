@@ -6,25 +6,15 @@ import "slices"
 // everything, is heard by mail where he neither reads the message nor sits at a client within the time his settings give
 // him. Each such message is an errand until then.
 
-// missed is who may have to be told of a message by mail.
-func (t *Turn) missed(f *MessageSent) (out []Errand) {
-	if !t.moment.Mails || f.Sender == WelcomeBot {
-		return nil
-	}
-	for _, id := range IDs[UserID](t.mayMiss(f)) {
-		if len(t.nouns.waiting.missed[id]) >= maxMissedOfOne {
-			continue // the mail that waits says enough
-		}
-		if why := t.trigger(t.users.must(id), f, mails); why != "" {
-			out = append(out, Errand{Kind: MissedErrand, User: id, Message: f.ID, Why: why, Told: t.seq})
-		}
-	}
-	return out
-}
+// mails reports whether people are to be told of a message by mail at all.
+func (t *Turn) mails(f *MessageSent) bool { return t.moment.Mails && f.Sender != WelcomeBot }
 
 // mayMiss is everybody a message might be mailed to, as their settings say. Subscribers who want no mails are not looked
 // at, unless all are mentioned.
 func (t *Turn) mayMiss(f *MessageSent) Set {
+	if !t.mails(f) {
+		return Set{}
+	}
 	if f.Channel == 0 {
 		return SetOf(f.People...)
 	}

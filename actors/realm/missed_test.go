@@ -188,3 +188,58 @@ func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
 	setting(bo, "enable_stream_email_notifications", false)
 	mailed("nor does Bo", there, "w", plain, who{})
 }
+
+// TestVeryManyAreTold: where more people may be to be told of a message than one turn looks at, further turns do. Who has
+// read it by then is told no more, and a message that is gone is told nobody.
+func TestVeryManyAreTold(t *testing.T) {
+	s := New(t)
+	s.Mails, s.Pushes = true, true
+	ann := s.Join("Ann", realm.Owner)
+	var people []realm.UserID
+	principals := []realm.Principal{{ID: ann}}
+	for i := range 1200 {
+		u := Do(s, System, realm.JoinUser{Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("user%d@example.com", i)})
+		people, principals = append(people, u), append(principals, realm.Principal{ID: u})
+	}
+	Do(s, people[7], realm.AddPushToken{Kind: realm.PushFCM, Token: "t"})
+	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "all"}}, Principals: principals, Fatal: true})
+	settle(s)
+	send := func() realm.MessageID {
+		return Do(s, ann, realm.SendMessage{ToChannel: true, ChannelName: "all", Topic: "t", Body: realm.Body{Text: "hi"}, Content: realm.Content{ChannelWildcard: true}}).ID
+	}
+	tick := func() {
+		if due := s.Realm.Due(s.Now); due != nil {
+			Turn(s, System, due)
+		}
+	}
+	id := send()
+	if n := len(s.View(System).Errands()); n != 0 {
+		t.Errorf("the turn that sends a message makes %d errands", n)
+	}
+	tick()
+	Do(s, people[1000], realm.Flag{Messages: []realm.MessageID{id}, Op: "add", Flag: "read"})
+	for range 5 {
+		tick()
+	}
+	told := map[realm.UserID]bool{}
+	for _, e := range errands(s, realm.MissedErrand) {
+		if told[e.User] || e.Message != id || e.Why != "stream_wildcard_mentioned" {
+			t.Fatalf("%+v", e)
+		}
+		told[e.User] = true
+	}
+	if len(told) != 1199 || told[people[1000]] || told[ann] {
+		t.Errorf("%d people are mailed, among them who has read it (%v) and who wrote it (%v)", len(told), told[people[1000]], told[ann])
+	}
+	if list := errands(s, realm.PushErrand); len(list) != 1 || list[0].User != people[7] || list[0].Told == 0 {
+		t.Errorf("pushed: %+v", list)
+	}
+	settle(s)
+	Do(s, ann, realm.DeleteMessage{Message: send()})
+	for range 6 {
+		tick()
+	}
+	if n := len(s.View(System).Errands()); n != 0 {
+		t.Errorf("%d errands of a message that is gone", n)
+	}
+}

@@ -37,28 +37,15 @@ func (r *Realm) learnDevices(u UserID) {
 	}
 }
 
-// pushes is who is to be notified of a message.
-func (t *Turn) pushes(f *MessageSent) (out []Errand) {
-	if !t.moment.Pushes || t.nouns.reachable.Empty() {
-		return nil
+// mayPush is everybody whose devices might show a message.
+func (t *Turn) mayPush(f *MessageSent) Set {
+	switch {
+	case !t.moment.Pushes || t.nouns.reachable.Empty():
+		return Set{}
+	case f.Channel != 0:
+		return Both(t.by.channel[f.Channel].active, t.nouns.reachable)
 	}
-	who := SetOf(f.People...)
-	if f.Channel != 0 {
-		who = t.by.channel[f.Channel].active
-	}
-	for _, id := range IDs[UserID](Both(who, t.nouns.reachable)) {
-		u := t.users.must(id)
-		why := t.trigger(u, f, phones)
-		if why == "" {
-			continue
-		}
-		e := Errand{Kind: PushErrand, User: id, Message: f.ID, Why: why, Told: t.seq}
-		if why == pushMention {
-			e.Group = t.mentionedGroup(u, f)
-		}
-		out = append(out, e)
-	}
-	return out
+	return Both(SetOf(f.People...), t.nouns.reachable)
 }
 
 // medium is a way to tell somebody of a message who may not be here: the names of the settings that say of what.

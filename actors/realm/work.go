@@ -7,26 +7,30 @@ package realm
 // facts and events of its own, and records how far it came with them. In between some have joined and some have not, as if
 // they had been asked for by several requests.
 //
-// Whoever asked takes the steps one after the other and is answered behind the last. Should he be gone, be it that the
-// server stopped, its clock takes them. So of such a request, whether it was answered or not, either all comes to be done
-// or, where the first turn did not reach the disk, nothing is; a success says that all is done, or certain to be. What was
-// allowed at first stays allowed; what was closed, moved or deleted meanwhile is left out.
+// The server takes the steps one after the other, each behind whoever waits by then, and goes on with them when it was
+// stopped in between; who asked is answered behind the last. So of such a request, whether it was answered or not, either
+// all comes to be done or, where the first turn did not reach the disk, nothing is; a success says that all is done, or
+// certain to be. What was allowed at first stays allowed; what was closed, moved or deleted meanwhile is left out.
 //
-// The messages of channels that were left (leaving.go) and of accounts that are deleted with all they wrote (purge.go) are
-// worked off by the clock in the same way, from rows of their own: nobody waits for those.
+// A message that very many may be to be told of outside makes such work, too. The messages of channels that were left
+// (leaving.go) and of accounts that are deleted with all they wrote (purge.go) are worked off in the same way from rows of
+// their own, but wait for the clock, as nobody waits for them.
 
 // Work is the row of what remains of one request.
 type Work struct {
 	Kind   WorkKind
 	By     UserID // who asked
-	AtOnce int    // subscriptions a turn makes or ends
-	// Rest is the users who are still to join or leave, or the messages still to be deleted.
+	AtOnce int    // subscriptions a turn makes or ends, or people it looks at
+	// Rest is the users who are still to join or leave or to be told, or the messages still to be deleted.
 	Rest     Set
 	Channels []ChannelID
 	Colors   []string    // of new subscriptions as asked for, one for each channel
 	Created  []ChannelID // of Channels, those the first turn created: everybody is in them before the first message
 	Announce bool        // the new ones
 	Topic    string      // of the messages to be deleted
+	Message  MessageID   // that is told of
+	Told     Seq         // number of its fact
+	Groups   []GroupID   // it mentions
 }
 
 // WorkKind is what is to be done; the numbers are kept for ever.
@@ -36,17 +40,32 @@ const (
 	JoinWork   WorkKind = 1
 	LeaveWork  WorkKind = 2
 	DeleteWork WorkKind = 3
+	// TellWork finds out who is to be told of a message by mail or on his devices. Nobody asked for it.
+	TellWork WorkKind = 4
 )
 
 // MaxJoinedAtOnce is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms.
 const MaxJoinedAtOnce = 1000
 
-// MaxWorks is how many requests' work may wait in one organization: some kilobytes each, and a second of turns at worst.
-const MaxWorks = 100
+// How much work may wait in one organization: some kilobytes each.
+const (
+	MaxWorks     = 100 // requests
+	MaxTellWorks = 100 // messages that very many may be to be told of
+)
+
+// worksOf counts what waits of a kind.
+func (r *Realm) worksOf(kind WorkKind) (n int) {
+	for _, w := range r.nouns.works.rows {
+		if w.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
 
 // mayBegin refuses more work than may wait.
 func (t *Turn) mayBegin() error {
-	if t.nouns.works.size() >= MaxWorks {
+	if t.nouns.works.size()-t.worksOf(TellWork) >= MaxWorks {
 		return Refuse(Busy, "BAD_REQUEST", "Too many large requests are being carried out; try again.")
 	}
 	return nil
@@ -57,20 +76,18 @@ func (t *Turn) begin(w Work) int64 {
 	id := t.nextID("work")
 	w.By = t.User
 	t.Record(&WorkBegan{id, w})
-	if t.stepWork(id) {
+	t.stepWork(id)
+	if t.Remains(id) {
 		return id
 	}
 	return 0
 }
 
-// GoOn asks for a step of work that the caller began.
-type GoOn struct{ Work int64 }
+// Remains reports whether something of work is not done yet.
+func (r *Realm) Remains(work int64) bool { return r.nouns.works.find(work) != nil }
 
-// Decide answers whether something remains.
-func (c GoOn) Decide(t *Turn) (bool, error) {
-	w := t.nouns.works.find(c.Work)
-	return w != nil && w.By == t.User && t.stepWork(c.Work), nil
-}
+// Working reports whether there is work that should not wait for the clock.
+func (r *Realm) Working() bool { return r.nouns.works.size() > 0 }
 
 // workDue does a step of the oldest work.
 func workDue(r *Realm, _ int64) func(*Turn) (any, error) {
@@ -83,26 +100,30 @@ func workDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	}
 }
 
-// stepWork does a part of what remains, as the one who asked, and tells whether there is more.
-func (t *Turn) stepWork(id int64) bool {
+// stepWork does a part of what remains, as the one who asked.
+func (t *Turn) stepWork(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
 	w := *t.nouns.works.must(id)
-	t.Caller.User, t.Caller.System = w.By, false
+	t.Caller.User, t.Caller.System = w.By, w.By == 0
 	f := &WorkStepped{ID: id}
-	if w.Kind == DeleteWork {
-		f.Done = t.stepDelete(&w)
-	} else {
-		f.Done = SetOf(w.crowd()...)
-	}
 	switch w.Kind {
-	case JoinWork:
-		t.stepJoin(&w)
-	case LeaveWork:
-		t.stepLeave(&w)
+	case DeleteWork:
+		f.Done = t.stepDelete(&w)
+	default:
+		users := w.crowd()
+		f.Done = SetOf(users...)
+		switch w.Kind {
+		case JoinWork:
+			t.stepJoin(&w, users)
+		case LeaveWork:
+			t.stepLeave(&w, users)
+		case TellWork:
+			t.stepTell(&w, users)
+		}
 	}
 	t.Record(f)
-	if t.nouns.works.find(id) != nil {
-		return true
+	if t.Remains(id) {
+		return
 	}
 	var created []*Channel
 	for _, c := range w.Created {
@@ -111,12 +132,11 @@ func (t *Turn) stepWork(id int64) bool {
 		}
 	}
 	t.welcomeNew(created, w.Announce)
-	return false
 }
 
 // crowd is the users of the next step.
 func (w *Work) crowd() []UserID {
-	n := min(w.Rest.Len(), max(1, w.AtOnce/len(w.Channels)))
+	n := min(w.Rest.Len(), max(1, w.AtOnce/max(1, len(w.Channels))))
 	users := make([]UserID, 0, n)
 	w.Rest.Each(func(u int64) bool {
 		users = append(users, UserID(u))
@@ -125,9 +145,9 @@ func (w *Work) crowd() []UserID {
 	return users
 }
 
-func (t *Turn) stepJoin(w *Work) {
+func (t *Turn) stepJoin(w *Work, users []UserID) {
 	j := &joining{}
-	for _, id := range w.crowd() {
+	for _, id := range users {
 		if u := t.users.must(id); u.Active {
 			j.users = append(j.users, u)
 		}
@@ -140,12 +160,12 @@ func (t *Turn) stepJoin(w *Work) {
 	t.join(j, nil)
 }
 
-func (t *Turn) stepLeave(w *Work) {
+func (t *Turn) stepLeave(w *Work, users []UserID) {
 	var channels []*Channel
 	for _, id := range w.Channels {
 		channels = append(channels, t.chans.must(id))
 	}
-	t.leaveChannels(channels, w.crowd())
+	t.leaveChannels(channels, users)
 }
 
 // stepDelete deletes the newest messages that are left, but for those that have been moved away, and returns all of the

@@ -41,10 +41,7 @@ func TestSubscribeInTurns(t *testing.T) {
 	s.HearsNothing(crowd[50:]...)
 	realmtest.Turn(s.Scene, realmtest.System, done(func(t *Turn) { t.Record(&UserChanged{ID: crowd[129], Active: ptr(false)}) }))
 	s.Heard(crowd[0])
-	if do(s, s.bo, GoOn{a.Work}) {
-		t.Error("somebody else goes on with it")
-	}
-	if !do(s, s.ann, GoOn{a.Work}) {
+	if s.tick(1); !s.Realm.Remains(a.Work) {
 		t.Error("nothing remains after two of three turns")
 	}
 	if e := realmtest.HeardOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
@@ -53,7 +50,7 @@ func TestSubscribeInTurns(t *testing.T) {
 	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(e[0].For(crowd[50]).Members, crowd[:100]) {
 		t.Errorf("the next hears %+v", e)
 	}
-	if do(s, s.ann, GoOn{a.Work}) || do(s, s.ann, GoOn{a.Work}) {
+	if s.tick(1); s.Realm.Remains(a.Work) {
 		t.Error("something remains after three turns")
 	}
 	if n := s.Realm.SubscriberCount(id); n != 129 {
@@ -84,11 +81,11 @@ func TestUnsubscribeInTurns(t *testing.T) {
 	id := s.Realm.FindChannelByName("crowd").ID
 	a := do(s, s.ann, c)
 	turns := 1
-	for more := a.Work != 0; more; turns++ {
+	for ; s.Realm.Remains(a.Work); turns++ {
 		if n := s.Realm.SubscriberCount(id); n != 90-20*turns {
 			t.Fatalf("after %d turns %d are left", turns, n)
 		}
-		more = do(s, s.ann, GoOn{a.Work})
+		s.tick(1)
 	}
 	if n := s.Realm.SubscriberCount(id); n != 0 || turns != 5 || !slices.Equal(a.Removed, []string{"crowd", "few"}) || !slices.Equal(a.NotRemoved, []string{"none"}) {
 		t.Errorf("after %d turns %d are left, removed %v, not removed %v", turns, n, a.Removed, a.NotRemoved)
@@ -96,31 +93,24 @@ func TestUnsubscribeInTurns(t *testing.T) {
 }
 
 // TestCreateInTurns: a new channel's crowd joins some in each turn; what begins the channel comes with the last one, in
-// the name of who asked, be it that he waits for it or that the clock goes on.
+// the name of who asked.
 func TestCreateInTurns(t *testing.T) {
-	for _, waits := range []bool{true, false} {
-		s := newStage(t)
-		do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
-		var crowd []UserID
-		for i := range 130 {
-			crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
-		}
-		made := do(s, s.ann, CreateChannel{New: NewChannel{Name: "crowd"}, Subscribers: people(crowd...), AtOnce: 50})
-		if n := s.Realm.SubscriberCount(made.ID); n != 50 || made.Work == 0 {
-			t.Fatalf("the first turn joins %d and leaves work %d", n, made.Work)
-		}
-		if waits {
-			for do(s, s.ann, GoOn{made.Work}) {
-			}
-		} else {
-			s.tick(2)
-		}
-		if n := s.Realm.SubscriberCount(made.ID); n != len(crowd) {
-			t.Errorf("%d of %d joined", n, len(crowd))
-		}
-		if m := realmtest.HeardOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 || !strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
-			t.Errorf("waits %v: what begins the channel: %+v", waits, m)
-		}
+	s := newStage(t)
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
+	var crowd []UserID
+	for i := range 130 {
+		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
+	}
+	made := do(s, s.ann, CreateChannel{New: NewChannel{Name: "crowd"}, Subscribers: people(crowd...), AtOnce: 50})
+	if n := s.Realm.SubscriberCount(made.ID); n != 50 || made.Work == 0 {
+		t.Fatalf("the first turn joins %d and leaves work %d", n, made.Work)
+	}
+	s.tick(2)
+	if n := s.Realm.SubscriberCount(made.ID); n != len(crowd) {
+		t.Errorf("%d of %d joined", n, len(crowd))
+	}
+	if m := realmtest.HeardOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 || !strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
+		t.Errorf("what begins the channel: %+v", m)
 	}
 }
 
@@ -147,7 +137,9 @@ func TestDeleteTopicInTurns(t *testing.T) {
 	}
 	do(s, s.admin, EditMessage{Message: ids[3], Topic: ptr("b"), Mode: MoveOne})
 	later := s.post(s.ann, s.public, "a", "meanwhile")
-	for do(s, s.admin, GoOn{work}) {
+	s.tick(2)
+	if s.Realm.Remains(work) {
+		t.Error("250 messages take more than three turns")
 	}
 	for i, id := range append(ids, later) {
 		if there(id) != (i == 3 || id == later) {

@@ -81,6 +81,7 @@ var bounds = []bound{
 	{"queues_of_a_user", "event queues of one account", "429", fixed(realm.MaxQueues), nil, nil},
 	{"subscriptions_asked", "subscriptions one request makes or ends: users times channels", "400", fixed(realm.MaxSubscriptionsAsked), nil, nil},
 	{"works", "requests of one organization that take several turns, not yet done", "503", fixed(realm.MaxWorks), nil, nil},
+	{"tellings", "messages of one organization for very many, whose mails and notifications are not yet made out", "dropped and logged", fixed(realm.MaxTellWorks), nil, nil},
 	{"queue_events", "events a queue holds", "the queue ends: BAD_EVENT_QUEUE_ID", fixed(queue.MaxHeld), nil, func(r *meterReading) int64 {
 		return r.w.house.Metrics.GivenUp.Load() - r.w.house.Metrics.GivenUpBytes.Load()
 	}},

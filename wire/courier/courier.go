@@ -205,8 +205,17 @@ func (c *Courier) run(k lane, q *queue) {
 	}
 }
 
-// attempt tries an errand once and settles it if it is done with.
+// attempt tries an errand once and settles it if it is done with. It has a slot from the first look at the organization on,
+// so that thousands of errands that come together do not crowd out everybody's requests.
 func (c *Courier) attempt(k lane, q *queue, id int64) Outcome {
+	if slots := c.slots[k.kind]; slots != nil {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+		case <-c.ctx.Done():
+			return Outcome{}
+		}
+	}
 	v, err := c.o.House.View(k.realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		if e := v.Errand(id); e != nil {
 			return *e, nil
@@ -222,14 +231,8 @@ func (c *Courier) attempt(k lane, q *queue, id int64) Outcome {
 	}
 	var out Outcome
 	if carrier := c.o.Carriers[e.Kind]; carrier != nil {
-		select {
-		case c.slots[e.Kind] <- struct{}{}:
-		case <-c.ctx.Done():
-			return Outcome{}
-		}
 		q.attempt++
 		out = carrier.Carry(c.ctx, &Job{Realm: k.realm, Site: q.site, Errand: e, Attempt: q.attempt, Left: q.left})
-		<-c.slots[e.Kind]
 	}
 	if out.Again == 0 && !out.Settled && c.ctx.Err() == nil {
 		c.settle(k.realm, id, out.Shown)
