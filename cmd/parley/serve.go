@@ -219,6 +219,9 @@ func serve(args []string) error {
 	} else {
 		debug.FreeOSMemory()
 	}
+	calm := make(chan struct{})
+	defer close(calm)
+	go newGiver().run(calm)
 	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = untilStopped(log, stop, succession, failed)
