@@ -403,11 +403,14 @@ func (s *Server) allowance(base time.Duration, n int64) int64 {
 	return int64(base/time.Millisecond) + n*1000/int64(s.cfg.MinRate)
 }
 
+// dateEvery is by how much the date that answers carry may be late. A server that nobody asks does little else than look.
+const dateEvery = 250 * time.Millisecond
+
 // sweep keeps the deadlines of all evented connections, and the date.
 func (s *Server) sweep() {
 	tick := time.NewTicker(s.cfg.Sweep)
 	defer tick.Stop()
-	dates := time.NewTicker(100 * time.Millisecond)
+	dates := time.NewTicker(dateEvery)
 	defer dates.Stop()
 	for {
 		select {
