@@ -1,53 +1,81 @@
 package main
 
 import (
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
-// A heap that may grow to four times what is live keeps the memory of its busiest time. It is given back when things have
-// become calm: when so little is allocated that the next collection would be long in coming.
+// collectAt is how far the heap may grow over what is live before it is collected, in percent. The live heap is small
+// beside what polls and sends allocate and drop: at Go's 100 a seventh of the processor went into collecting. Where it is
+// collected more often than collections in lookEvery, it may grow farther, up to collectLate: whoever sends meanwhile helps,
+// and waits.
+const (
+	collectAt   = 300
+	collectLate = 900
+	collections = 2
+)
+
+// A heap that may grow to several times what is live keeps the memory of its busiest time. It is given back when things
+// have become calm: when so little is allocated that the next collection would be long in coming.
 const (
 	lookEvery  = 10 * time.Second
 	calmBytes  = 10 << 20 // allocated from one look to the next: the heartbeats of 20,000 polls are about half of that
 	spareBytes = 16 << 20 // that are worth a collection; or a quarter of what is live
 )
 
-// giver gives memory back; look is to be called now and then.
-type giver struct {
+// steward minds how much memory the heap takes; look is to be called every lookEvery.
+type steward struct {
 	samples   []metrics.Sample
+	percent   int    // 0: somebody else decides
+	cycles    uint64 // collections so far
 	allocated uint64
 	calm      bool // so it was the last time
 }
 
-func newGiver() *giver {
-	g := &giver{}
-	for _, name := range []string{"/gc/heap/allocs:bytes", "/gc/heap/live:bytes", "/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes"} {
-		g.samples = append(g.samples, metrics.Sample{Name: name})
+func newSteward() *steward {
+	s := &steward{}
+	for _, name := range []string{"/gc/cycles/automatic:gc-cycles", "/gc/heap/allocs:bytes", "/gc/heap/live:bytes",
+		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes"} {
+		s.samples = append(s.samples, metrics.Sample{Name: name})
 	}
-	return g
+	s.look() // from here on it counts
+	if os.Getenv("GOGC") == "" {
+		s.collect(collectAt)
+	}
+	return s
+}
+
+func (s *steward) collect(percent int) {
+	if percent != s.percent {
+		s.percent = percent
+		debug.SetGCPercent(percent)
+	}
 }
 
 // look gives back what there is to spare if it has been calm for two looks.
-func (g *giver) look() {
-	metrics.Read(g.samples)
-	allocated, live := g.samples[0].Value.Uint64(), g.samples[1].Value.Uint64()
-	held := g.samples[2].Value.Uint64() + g.samples[3].Value.Uint64() + g.samples[4].Value.Uint64()
-	before, was := g.allocated, g.calm
-	g.allocated, g.calm = allocated, allocated-before < calmBytes
-	if was && g.calm && held > live+max(spareBytes, live/4) {
+func (s *steward) look() {
+	metrics.Read(s.samples)
+	value := func(i int) uint64 { return s.samples[i].Value.Uint64() }
+	cycles, allocated, live, held := value(0), value(1), value(2), value(3)+value(4)+value(5)
+	calm := allocated-s.allocated < calmBytes
+	if s.percent > 0 {
+		s.collect(min(max(s.percent*int(cycles-s.cycles)/collections, collectAt), collectLate))
+	}
+	if s.calm && calm && held > live+max(spareBytes, live/4) {
 		debug.FreeOSMemory()
 	}
+	s.cycles, s.allocated, s.calm = cycles, allocated, calm
 }
 
-func (g *giver) run(stop <-chan struct{}) {
+func (s *steward) run(stop <-chan struct{}) {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			g.look()
+			s.look()
 		case <-stop:
 			return
 		}

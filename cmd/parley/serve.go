@@ -34,10 +34,6 @@ import (
 	"parley/wire/webhooks"
 )
 
-// collectAt is how far the heap may grow over what is live before it is collected, in percent. The live heap is small
-// beside what polls and sends allocate and drop: at Go's 100 a seventh of the processor went into collecting.
-const collectAt = 300
-
 // settling is how long after its start a successor gives the memory back that only starting needed: a collection of
 // everything would take half of a small machine from those who all come at once.
 const settling = 2 * time.Second
@@ -213,15 +209,15 @@ func serve(args []string) error {
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
 	}
+	memory, calm := newSteward(), make(chan struct{})
+	defer close(calm)
+	go memory.run(calm)
 	// What starting needed is garbage now: give it back before the long part begins, but those who wait come first.
 	if heir {
 		defer time.AfterFunc(settling, debug.FreeOSMemory).Stop()
 	} else {
 		debug.FreeOSMemory()
 	}
-	calm := make(chan struct{})
-	defer close(calm)
-	go newGiver().run(calm)
 	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = untilStopped(log, stop, succession, failed)
