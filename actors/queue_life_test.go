@@ -1,9 +1,14 @@
 package actors
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"parley/actors/realm"
+	"parley/wire"
 )
 
 // TestSpecifiedQueueEnds follows a queue through its states: a waiting poll hears a heartbeat within a minute and keeps
@@ -45,6 +50,54 @@ func TestSpecifiedQueueEnds(t *testing.T) {
 		}
 		if a := <-call(h, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
 			t.Errorf("the other queue: %v", a.body)
+		}
+		endHouse(t, h)
+	})
+}
+
+// A request for events that comes again in the same memory, as a connection's poll does, hears heartbeats like any other,
+// also when its client left meanwhile and came back, and keeps its queue alive.
+func TestRepeatedPollsHearHeartbeats(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		ann := found(t, h, "ann")[0]
+		queue := must(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		reply := &taleReply{}
+		poll := &wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queue["queue_id"].(string)), Last: -1, Reply: reply}
+		for n := range 4 { // three minutes, three times as long as the queue may be idle
+			*reply = taleReply{}
+			h.PollAll([]*wire.PollRequest{poll})
+			if n == 2 {
+				time.Sleep(30 * time.Second)
+				h.Gone(*poll)
+				h.PollAll([]*wire.PollRequest{poll})
+			}
+			time.Sleep(40 * time.Second)
+			synctest.Wait()
+			if reply.answered {
+				t.Fatalf("poll %d is answered early: %s", n, reply.body)
+			}
+			time.Sleep(20 * time.Second)
+			synctest.Wait()
+			var x struct {
+				Events []struct {
+					ID   int64
+					Type string
+				}
+			}
+			if err := json.Unmarshal(reply.body, &x); err != nil || reply.status != 200 || len(x.Events) != 1 || x.Events[0].Type != "heartbeat" {
+				t.Fatalf("poll %d is answered within a minute with %d %s", n, reply.status, reply.body)
+			}
+			poll.Last = x.Events[0].ID
+		}
+		time.Sleep(70 * time.Second)
+		synctest.Wait()
+		*reply = taleReply{}
+		h.PollAll([]*wire.PollRequest{poll})
+		synctest.Wait()
+		if reply.status != 400 || !strings.Contains(string(reply.body), "BAD_EVENT_QUEUE_ID") {
+			t.Errorf("after its time: %d %s", reply.status, reply.body)
 		}
 		endHouse(t, h)
 	})

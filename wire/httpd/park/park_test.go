@@ -119,7 +119,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
 	}
 	if kind == "quick" && len(handler) == 0 {
-		cfg.NewQuick, cfg.QuickTargets = func() Quick { return &quickOwner{o: o} }, []string{"/poll"}
+		cfg.NewQuick, cfg.QuickTargets = func() Quick { return &quickOwner{o: o} }, []string{"GET /poll"}
 	}
 	if cfg.Sweep == 0 {
 		cfg.Sweep = 5 * time.Millisecond

@@ -2,11 +2,13 @@ package park
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -250,4 +252,71 @@ func TestQuickRemembersRequests(t *testing.T) {
 			t.Errorf("%q: offered %q, want %q", c.request, got, c.offered)
 		}
 	}
+}
+
+// keen parks every poll in the memory of the one before.
+type keen struct {
+	o     *owner
+	again chan bool
+}
+
+type keenPoll struct {
+	Parked
+	Memo
+}
+
+func (k *keen) Take(q *QuickRequest) bool {
+	p := new(keenPoll)
+	p.Owner = p
+	q.Remember(&p.Memo, len("/poll?"), len(q.Target))
+	q.Park(&p.Parked, told{k.o}, nil)
+	k.again <- false
+	k.o.polls <- &p.Parked
+	return true
+}
+
+func (k *keen) Again(q *QuickRequest, m *Memo, _ []byte) bool {
+	p := m.Owner.(*keenPoll)
+	q.Park(&p.Parked, told{k.o}, nil)
+	k.again <- true
+	k.o.polls <- &p.Parked
+	return true
+}
+
+func (*keen) Flush() {}
+
+// A poll that is the one before but for its number waits as long as it must; its connection rests no longer than others
+// afterwards, and its client's leaving is noticed.
+func TestRepeatedPollsHaveTheirTimes(t *testing.T) {
+	k := &keen{again: make(chan bool, 100)}
+	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewQuick: func() Quick { return k }, QuickTargets: []string{"GET /poll"}},
+		func(o *owner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
+	k.o = o
+	c := o.dial()
+	for n := range 3 {
+		c.get(fmt.Sprintf("/poll?%d", n))
+		p := o.poll()
+		if again := <-k.again; again != (n > 0) {
+			t.Fatalf("poll %d: repeated is %v", n, again)
+		}
+		other := o.dial() // rests for as long as it may, while the poll waits
+		other.get("/")
+		other.expect("handled")
+		other.ended()
+		o.answer(p, fmt.Sprint("answer ", n))
+		c.expect(fmt.Sprint("answer ", n))
+	}
+	c.ended()
+	l := o.dial()
+	l.get("/poll?1")
+	o.answer(o.poll(), "answer")
+	l.expect("answer")
+	l.get("/poll?2")
+	o.poll()
+	if <-k.again || !<-k.again {
+		t.Fatal("the second poll is not the first one again")
+	}
+	l.Close()
+	wait(t, o.gone, "the client to be missed")
+	until(t, "both to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Parked == 0 })
 }
