@@ -65,6 +65,34 @@ type loop struct {
 	touched uint32
 
 	in, taken, parks int64 // bytes and requests of this batch; see count
+	burst            burst
+}
+
+// burst is what came since the loop last thought of resting.
+type burst struct {
+	since         time.Time
+	events, parks int64
+}
+
+// Polls that come back after a message to thousands would each wake the loop, in the time of whoever sends them and of
+// who writes the answers. Nobody waits for them, so when many came, one in pollEvery at least, the loop looks for more only
+// after a nap. Whatever else is asked then waits with them, but if one in so many events is something else, it does not nap.
+const (
+	burstPolls = 20
+	pollEvery  = 50 * time.Microsecond
+	nap        = time.Millisecond
+	oneIn      = 8
+)
+
+// over begins anew, and reports whether there has been nothing but polls, and many.
+func (b *burst) over() bool {
+	if b.events < burstPolls {
+		return false
+	}
+	now := time.Now()
+	is := now.Sub(b.since) < time.Duration(b.events)*pollEvery && (b.events-b.parks)*oneIn <= b.events
+	*b = burst{since: now}
+	return is
 }
 
 func (s *Server) startLoops() error {
@@ -117,6 +145,10 @@ func (l *loop) run() {
 	var left []*Parked
 	wait := true
 	for {
+		if wait && l.burst.over() {
+			time.Sleep(nap)
+			wait = false
+		}
 		n, err := l.look(wait)
 		if err == unix.EINTR {
 			continue
@@ -140,6 +172,8 @@ func (l *loop) run() {
 		}
 		if n > 0 && l.quick != nil {
 			l.quick.Flush()
+			l.burst.events += int64(n)
+			l.burst.parks += l.parks
 			l.count()
 		}
 		if len(left) > 0 {

@@ -231,6 +231,11 @@ func TestQuickRemembersRequests(t *testing.T) {
 		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
 			"again 7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7", "handled handled"},
 	} {
+		until(t, "the connection to rest", func() (rests bool) { // else the goroutine that answered reads on
+			rests = true
+			o.eachEvented(func(c *eventConn) { c.mu.Lock(); rests = rests && !c.running; c.mu.Unlock() })
+			return rests
+		})
 		if _, err := conn.Write([]byte(c.request)); err != nil {
 			t.Fatal(err)
 		}
