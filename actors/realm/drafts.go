@@ -62,6 +62,9 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 		if d.Topic = strings.TrimSpace(d.Topic); length(d.Topic) > MaxTopic {
 			d.Topic = firstRunes(d.Topic, MaxTopic-3) + "..."
 		}
+		if d.Topic == EmptyTopicName { // clients that do not know the empty topic were shown this
+			d.Topic = ""
+		}
 		if len(d.To) != 1 {
 			return d, Bad("Must specify exactly 1 channel ID for channel messages")
 		}

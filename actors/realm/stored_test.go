@@ -33,9 +33,12 @@ func TestDrafts(t *testing.T) {
 	}
 	refused(s, s.bo, RemoveDraft{ids[0]}, "Draft does not exist")
 	refused(s, s.bo, ChangeDraft{ids[0], d}, "Draft does not exist")
-	d.Content = "ho"
+	d.Content, d.Topic = "ho", EmptyTopicName
 	do(s, s.ann, ChangeDraft{ids[0], d})
 	s.Hears(s.ann, "drafts")
+	if d := s.Realm.DraftsOf(s.ann)[1]; d.Topic != "" || d.Content != "ho" {
+		t.Errorf("a draft whose topic was given as it is shown for the empty one became %+v", d)
+	}
 	for want, bad := range map[string]Draft{
 		"Message must not be empty":                              {Content: " \n"},
 		"Must specify exactly 1 channel ID for channel messages": {Type: "stream", Content: "x"},
