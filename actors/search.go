@@ -13,7 +13,7 @@ type Search interface {
 	Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite)
 	// Find answers in the state of a number or later; next hands out the topics made after one. It reports false while
 	// the index is far behind.
-	Find(id realm.ID, upto realm.Seq, words string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(text string) []string, ready bool, err error)
+	Find(id realm.ID, upto realm.Seq, words string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(text string) (words, phrases []string), ready bool, err error)
 }
 
 // noSearch is a house without an index: tools that work on a stopped server.
@@ -23,7 +23,7 @@ func (noSearch) Attach(realm.ID, realm.Seq, realm.Seq, func(realm.BodyRef) (real
 	return nil
 }
 func (noSearch) Feed(realm.ID, realm.Seq, []realm.TextWrite) {}
-func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.TopicName, error)) (realm.Hits, func(string) []string, bool, error) {
+func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.TopicName, error)) (realm.Hits, func(string) (words, phrases []string), bool, error) {
 	return nil, nil, false, nil
 }
 

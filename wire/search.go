@@ -17,8 +17,8 @@ var searchEvents []EventKind
 // Found is what the search index says to the words of a search.
 type Found struct {
 	Hits realm.Hits
-	// Marks is what of a plain text the search hits, to be highlighted.
-	Marks func(text string) []string
+	// Marks is what of a plain text the search hits, to be highlighted: whole words, and phrases.
+	Marks func(text string) (words, phrases []string)
 }
 
 // SearchText is what of a message's text can be found: as it was written, and as it reads.
@@ -179,9 +179,12 @@ func (s *searching) which(c *Call, terms []realm.Term, ids []int64, choose func(
 // match is a message's text and topic with the hits marked.
 func (s *searching) match(topic string, body realm.Body) (content, subject string) {
 	if !s.wanted() {
-		return body.HTML, markdown.HighlightText(topic)
+		return body.HTML, markdown.HighlightText(topic, nil, nil)
 	}
-	return markdown.Highlight(body.HTML, s.found.Marks(markdown.SearchText(body.HTML))...), markdown.HighlightText(topic, s.found.Marks(topic)...)
+	words, phrases := s.found.Marks(markdown.SearchText(body.HTML))
+	content = markdown.Highlight(body.HTML, words, phrases)
+	words, phrases = s.found.Marks(topic)
+	return content, markdown.HighlightText(topic, words, phrases)
 }
 
 type matchesNarrowForm struct {

@@ -238,6 +238,6 @@ func BenchmarkStem(b *testing.B) {
 }
 
 func ExampleQuery_Marks() {
-	fmt.Println(Parse("run fox").Marks("Foxes were running, not walking"))
-	// Output: [foxes running]
+	fmt.Println(Parse(`run fox "were r"`).Marks("Foxes were running, not walking"))
+	// Output: [foxes running] [were r]
 }

@@ -412,7 +412,7 @@ func (l *Library) stand(s *shelf) {
 
 // Find answers a search in the state of a number or later. next hands out the topics made after one; marks is what of a
 // text the search hits. ready is false while the index has so much to catch up with that waiting did not help.
-func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(string) []string, ready bool, err error) {
+func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(string) (words, phrases []string), ready bool, err error) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	s, err := l.wait(id, upto, deadline.C)

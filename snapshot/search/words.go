@@ -48,11 +48,10 @@ func Parse(text string) Query {
 	return q
 }
 
-// Marks is the words of a text that a search for these words hits, for highlighting, and the phrases themselves.
-func (q Query) Marks(text string) []string {
-	out := append([]string(nil), q.Phrases...)
+// Marks is what of a text is to be highlighted: the words that a search for these hits, and the phrases themselves.
+func (q Query) Marks(text string) (words, phrases []string) {
 	if len(q.Words) == 0 {
-		return out
+		return nil, q.Phrases
 	}
 	wanted := make(map[string]bool, len(q.Words))
 	for _, w := range q.Words {
@@ -62,10 +61,10 @@ func (q Query) Marks(text string) []string {
 	tokens(text, func(t string, _, _ bool) {
 		if !seen[t] && wanted[stem(t)] {
 			seen[t] = true
-			out = append(out, t)
+			words = append(words, t)
 		}
 	})
-	return out
+	return words, q.Phrases
 }
 
 // tokens calls fn with every word of a text in lower case: a run of letters, digits and marks, or one character of a

@@ -258,21 +258,22 @@ const (
 	highlightClose = `</span>`
 )
 
-// Highlight wraps what a search hit: each place in the text of rendered where a word of words begins with, whatever its case.
-func Highlight(rendered string, words ...string) string {
-	var keys []string
-	for _, w := range words {
-		if w != "" {
-			keys = append(keys, string(escapeText(nil, w)))
+// Highlight wraps what a search hit in the text of rendered, whatever its case: words where they stand as a whole, and
+// phrases wherever they are.
+func Highlight(rendered string, words, phrases []string) string {
+	escaped := make([]string, 0, len(phrases))
+	for _, p := range phrases {
+		if p != "" {
+			escaped = append(escaped, string(escapeText(nil, p)))
 		}
 	}
-	if len(keys) == 0 {
+	if len(words) == 0 && len(escaped) == 0 {
 		return rendered
 	}
 	var b strings.Builder
 	for rendered != "" {
 		text, tag, _ := strings.Cut(rendered, "<")
-		markWords(&b, text, keys)
+		markHits(&b, text, words, escaped)
 		if len(text) == len(rendered) {
 			break
 		}
@@ -290,40 +291,55 @@ func Highlight(rendered string, words ...string) string {
 }
 
 // HighlightText does the same for text that is not HTML yet, such as a topic.
-func HighlightText(text string, words ...string) string {
-	return Highlight(string(escapeText(nil, text)), words...)
+func HighlightText(text string, words, phrases []string) string {
+	return Highlight(string(escapeText(nil, text)), words, phrases)
 }
 
-func markWords(b *strings.Builder, text string, keys []string) {
-	from, inWord := 0, false
+func markHits(b *strings.Builder, text string, words, phrases []string) {
+	from, before := 0, rune(0)
 	for i := 0; i < len(text); {
-		if !inWord {
-			if n := longestPrefix(text[i:], keys); n > 0 {
-				b.WriteString(text[from:i])
-				b.WriteString(highlightOpen)
-				b.WriteString(text[i : i+n])
-				b.WriteString(highlightClose)
-				i += n
-				from = i
-				last, _ := utf8.DecodeLastRuneInString(text[:i])
-				inWord = isWord(last)
-				continue
+		hit := 0
+		for _, p := range phrases {
+			hit = max(hit, foldedPrefix(text[i:], p))
+		}
+		first, size := utf8.DecodeRuneInString(text[i:])
+		if !goesOn(before, first) {
+			for _, w := range words {
+				n := foldedPrefix(text[i:], w)
+				last, _ := utf8.DecodeLastRuneInString(text[i : i+n])
+				if next, _ := utf8.DecodeRuneInString(text[i+n:]); n > hit && !goesOn(last, next) {
+					hit = n
+				}
 			}
 		}
-		c, n := utf8.DecodeRuneInString(text[i:])
-		inWord = isWord(c)
-		i += n
+		if hit > 0 {
+			b.WriteString(text[from:i])
+			b.WriteString(highlightOpen)
+			b.WriteString(text[i : i+hit])
+			b.WriteString(highlightClose)
+			i += hit
+			from = i
+			before, _ = utf8.DecodeLastRuneInString(text[:i])
+			continue
+		}
+		if first == '&' { // what is escaped is one character
+			size += strings.IndexByte(text[i:], ';')
+		}
+		before = first
+		i += size
 	}
 	b.WriteString(text[from:])
 }
 
-func longestPrefix(text string, keys []string) (longest int) {
-	for _, k := range keys {
-		if n := foldedPrefix(text, k); n > longest {
-			longest = n
-		}
+// goesOn is whether a word goes on from one character to the next.
+func goesOn(from, to rune) bool { return inRun(from) && inRun(to) }
+
+// inRun is whether a character makes a word together with its neighbours: scripts that do not part words do not.
+func inRun(c rune) bool {
+	if c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+		return false
 	}
-	return longest
+	return c != utf8.RuneError && (unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c))
 }
 
 // foldedPrefix returns how many bytes of text are key, whatever their case, or 0.
