@@ -122,7 +122,7 @@ func TestMentions(t *testing.T) {
 		t.Errorf("a mentioned stranger has flags %b", flags(s.cy))
 	}
 	s.Hears(s.bot, "message", "stream")
-	if flags(s.bot)&FlagMentioned == 0 || flags(s.bot)&FlagRead != 0 {
+	if flags(s.bot) != FlagMentioned {
 		t.Errorf("a mentioned bot has flags %b", flags(s.bot))
 	}
 	all := say(s.public, "a", "@**all**")
@@ -131,6 +131,11 @@ func TestMentions(t *testing.T) {
 	if flags(s.guest) != FlagChannelWildcard {
 		t.Errorf("a subscriber of a wildcard has flags %b", flags(s.guest))
 	}
+	do(s, s.cy, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
+	if flags(s.cy) != FlagRead|FlagStarred|FlagHistorical {
+		t.Errorf("a stranger who stars a message with a wildcard has flags %b", flags(s.cy))
+	}
+	s.sees(s.cy, by("is", "mentioned"))
 	for i := range 15 {
 		s.join(s.Join("Extra "+string(rune('a'+i))), s.public)
 	}

@@ -503,7 +503,7 @@ func (n *narrowing) isTerm(t *Term) error {
 	case "alerted":
 		n.add(setIn(n.by.alerted, n.me.ID), t.Negated)
 	case "mentioned":
-		n.add(Either(setIn(n.by.mentioned, n.me.ID), n.by.wildcard), t.Negated)
+		n.add(Either(setIn(n.by.mentioned, n.me.ID), Without(n.by.wildcard, rd.Rows)), t.Negated)
 	case "followed":
 		n.only(false, t.Negated)
 		n.add(n.topicsWith(func(p int) bool { return p == TopicFollowed }), t.Negated)

@@ -246,7 +246,7 @@ func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 		return FlagRead | FlagHistorical
 	}
 	var f Flags
-	n := int64(id)
+	n, row := int64(id), false
 	if rd := r.reading.find(u); rd != nil {
 		if rd.Read.Has(n) {
 			f |= FlagRead
@@ -257,15 +257,16 @@ func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 		if rd.Collapsed.Has(n) {
 			f |= FlagCollapsed
 		}
-		if rd.Rows.Has(n) {
-			f |= FlagHistorical
-		}
+		row = rd.Rows.Has(n)
 	}
-	if m.bits&bitChannelWildcard != 0 {
+	if m.bits&bitChannelWildcard != 0 && !row {
 		f |= FlagChannelWildcard
 	}
 	if e := r.extra(id, m); e != nil {
 		f |= e.mentions(u)
+	}
+	if row && (f&FlagMentioned == 0 || !r.users.must(u).IsBot()) { // a bot's mention is what brought it the message
+		f |= FlagHistorical
 	}
 	return f
 }

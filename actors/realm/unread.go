@@ -127,7 +127,11 @@ func (v View) mentionsAmong(ids Set) (out []mention) {
 	if s := v.by.mentioned[v.User]; s != nil {
 		reached = Both(*s, ids)
 	}
-	reached.Union(Both(v.by.wildcard, ids))
+	wild := Both(v.by.wildcard, ids)
+	if rd := v.reading.find(v.User); rd != nil {
+		wild.Subtract(rd.Rows)
+	}
+	reached.Union(wild)
 	reached.Each(func(n int64) bool {
 		e := v.extras.find(MessageID(n))
 		out = append(out, mention{MessageID(n), e != nil && e.mentions(v.User)&FlagMentioned != 0})
