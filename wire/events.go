@@ -72,7 +72,7 @@ func openQueue(c *Call) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := Play(c, realm.Register{Queue: q, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	r, err := Play(c, realm.Register{Queue: q, SaysAllPublic: f.AllPublic.Set, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	if err != nil {
 		return nil, err
 	}
@@ -448,7 +448,7 @@ func open(object []byte) []byte { return object[:len(object)-1] }
 
 func (s *Shaped) forMessage(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
 	e := s.message
-	if s.n.PublicOnly && !k.allPublic && len(k.narrow) == 0 {
+	if s.n.PublicOnly && !k.allPublic {
 		return nil
 	}
 	v := variant{client: k.Client}
@@ -479,6 +479,8 @@ func inNarrow(e *realm.MessageArrived, flags realm.Flags, narrow [][2]string, si
 			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" && strings.EqualFold(realm.EmptyTopicName, t[1]))
 		case "sender":
 			ok = strings.EqualFold(apiEmail(m.Sender, site), t[1])
+		case "mentions":
+			ok = slices.ContainsFunc(e.Mentioned, func(u realm.UserID) bool { return u.String() == t[1] })
 		case "is":
 			switch t[1] {
 			case "dm", "private":

@@ -86,7 +86,7 @@ func register(c *Call, f registerForm) (Answer, error) {
 			return nil, err
 		}
 	}
-	r, err := Play(c, realm.Register{Queue: q, State: func(v realm.View, _ *realm.Queue) (any, error) {
+	r, err := Play(c, realm.Register{Queue: q, SaysAllPublic: f.AllPublic.Set, State: func(v realm.View, _ *realm.Queue) (any, error) {
 		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, explicit: fetch.Set, wants: wants}
 		s.build()
 		return s, nil
@@ -148,7 +148,7 @@ func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 		}
 		operand := t.Operand.Text
 		switch t.Operator {
-		case "channel", "stream", "topic", "sender":
+		case "channel", "stream", "topic", "sender", "mentions":
 		case "is":
 			if operand == "followed" {
 				return q, realm.Bad("Operand followed not supported.")

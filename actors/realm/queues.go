@@ -56,8 +56,9 @@ const MaxQueues = 1000
 // Register asks for an event queue; State builds the initial state in the same turn, so that queue and state are one
 // cut: no change is in both or in neither.
 type Register struct {
-	Queue Queue
-	State func(v View, q *Queue) (any, error)
+	Queue         Queue
+	SaysAllPublic bool // or what a bot's settings say
+	State         func(v View, q *Queue) (any, error)
 }
 
 // Registered answers Register.
@@ -76,6 +77,20 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 	if q.AllPublic && me.IsGuest() {
 		return Registered{}, Bad("User not authorized for this query")
 	}
+	narrow, err := t.queueNarrow(q.Narrow)
+	if err != nil {
+		return Registered{}, err
+	}
+	q.Narrow = narrow
+	if me.IsBot() { // what a bot does not say, its settings do
+		d := t.BotOf(me.ID)
+		if !c.SaysAllPublic {
+			q.AllPublic = d.AllPublic && !me.IsGuest()
+		}
+		if ch := t.chans.find(d.Register); ch != nil && len(narrow) == 0 {
+			q.Narrow = [][2]string{{"channel", ch.Name}}
+		}
+	}
 	if t.by.queuesOf[me.ID] >= MaxQueues {
 		return Registered{}, Refuse(TooMany, "RATE_LIMIT_HIT", "Too many event queues").With("retry-after", 60.0)
 	}
@@ -90,6 +105,21 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 	}
 	t.Record(&QueueOpened{q})
 	return Registered{&q, state}, nil
+}
+
+// queueNarrow is a queue's narrow with its people by id: addresses change.
+func (v View) queueNarrow(terms [][2]string) ([][2]string, error) {
+	terms = slices.Clone(terms)
+	for i, n := range terms {
+		if n[0] == "mentions" {
+			u := v.FindAddress(n[1])
+			if u == nil {
+				return nil, badNarrow("unknown user " + n[1])
+			}
+			terms[i][1] = u.ID.String()
+		}
+	}
+	return terms, nil
 }
 
 // QueueOpened says a client listens from here on.
@@ -107,7 +137,7 @@ func (x *indexes) openQueue(r *Realm, q *Queue) {
 		x.roles.known = false
 		r.forgetHeard(q.User)
 	}
-	if q.AllPublic || len(q.Narrow) > 0 {
+	if q.AllPublic {
 		x.allPublic[q.User]++
 	}
 }
@@ -157,7 +187,7 @@ func (f *QueueClosed) apply(r *Realm) {
 		r.by.roles.known = false
 		r.forgetHeard(q.User)
 	}
-	if q.AllPublic || len(q.Narrow) > 0 {
+	if q.AllPublic {
 		if r.by.allPublic[q.User]--; r.by.allPublic[q.User] == 0 {
 			delete(r.by.allPublic, q.User)
 		}

@@ -83,7 +83,7 @@ type Notice struct {
 	To    []UserID // ascending; never written to after it was made, so it may be shared
 	Event Event
 	// PublicOnly marks a channel message offered to people who did not receive it: only queues that asked for all
-	// public channels, or that narrow, take it.
+	// public channels take it.
 	PublicOnly bool
 }
 

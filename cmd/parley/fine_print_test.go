@@ -109,6 +109,46 @@ func TestFinePrint(t *testing.T) {
 		k.refused("ann", "GET events", "BAD_REQUEST", "Operator near not supported.", "dont_block", true, "narrow", []any{[]any{"near", "1"}})
 		k.refused("ann", "GET events", "BAD_REQUEST", "Missing 'last_event_id' argument", "dont_block", true, "queue_id", a["queue_id"])
 	})
+	t.Run("whose messages a narrow lets through", func(t *testing.T) {
+		k.must("ann", "POST channels/create", "name", "tea room", "subscribers", []any{k.ids["ann"]})
+		k.must("ann", "POST users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "general"}}, "principals", []any{k.ids["demo-bot"]})
+		listen := func(who string, params ...any) any {
+			return k.must(who, "POST register", append(params, "event_types", []string{"message"})...)["queue_id"]
+		}
+		narrowed := func(operator, operand string) any { return listen("bo", "narrow", []any{[]any{operator, operand}}) }
+		ann, room, mentions := narrowed("sender", "ann@example.org"), narrowed("channel", "tea room"), narrowed("mentions", "bo@example.org")
+		k.refused("bo", "POST register", "BAD_NARROW", "Invalid narrow operator: unknown user nobody", "narrow", []any{[]any{"mentions", "nobody"}})
+		all := listen("bo", "all_public_streams", true)
+		k.must("olive", "PATCH bots/{demo-bot}", "default_all_public_streams", true)
+		bot, other := listen("demo-bot"), listen("demo-bot", "all_public_streams", false)
+		k.must("olive", "PATCH bots/{demo-bot}", "default_all_public_streams", false, "default_events_register_stream", "general")
+		general := listen("demo-bot")
+		sent := map[any]string{}
+		for _, m := range []struct{ name, kind, to, text string }{{"foreign", "channel", "tea room", "Is @**Bo Park** here?"}, {"own", "channel", "general", "tea?"},
+			{"direct", "direct", fmt.Sprintf("[%d,%d]", k.ids["bo"], k.ids["demo-bot"]), "@**Bo Park** tea?"}} {
+			sent[k.must("ann", "POST messages", "type", m.kind, "to", m.to, "topic", "narrows", "content", m.text)["id"]] = m.name
+		}
+		k.must("ann", "POST users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "tea room"}}, "principals", []any{k.ids["bo"]})
+		last := k.must("ann", "POST messages", "type", "channel", "to", "tea room", "topic", "narrows", "content", "@**Bo Park** and @**Demo Bot** are")["id"]
+		sent[last] = "last"
+		k.must("ann", "POST messages", "type", "channel", "to", "general", "topic", "narrows", "content", "@**Bo Park** bye")
+		for _, q := range []struct {
+			name, who string
+			queue     any
+			want      string
+		}{{"sender", "bo", ann, "own direct last"}, {"channel", "bo", room, "last"}, {"mentions", "bo", mentions, "direct last"}, {"all public", "bo", all, "foreign own direct last"},
+			{"a bot's setting", "demo-bot", bot, "foreign own direct last"}, {"not a bot's setting", "demo-bot", other, "own direct last"}, {"a bot's channel", "demo-bot", general, "own"}} {
+			var heard []string
+			for _, e := range k.must(q.who, "GET events", "queue_id", q.queue, "last_event_id", -1)["events"].([]any) {
+				if name := sent[dig(e.(map[string]any), "message", "id")]; name != "" {
+					heard = append(heard, name)
+				}
+			}
+			if got := strings.Join(heard, " "); got != q.want {
+				t.Errorf("%s: heard %q, want %q", q.name, got, q.want)
+			}
+		}
+	})
 	t.Run("where to log in", func(t *testing.T) {
 		for path, want := range map[string]string{"/api/v1/users/me": "Basic", "/json/users/me": "Session"} {
 			r, err := http.Get(k.at + path)
