@@ -34,6 +34,27 @@ func TestBotsBelongToTheirOwners(t *testing.T) {
 	Do(s, bo, realm.DeactivateUser{User: b.ID, Bot: true})
 }
 
+func TestARenamedChannelIsTheBotsDefaultUnderItsNewName(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	c := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "old"}}).ID
+	for i, name := range []string{"sends", "listens", "neither"} {
+		b := realm.CreateBot{Name: name, ShortName: name, Email: name + "-bot@example.org", Type: realm.GenericBot}
+		switch i {
+		case 0:
+			b.Sending = "old"
+		case 1:
+			b.Register = "old"
+		}
+		Do(s, ann, b)
+	}
+	name := "new"
+	Do(s, olive, realm.EditChannel{Channel: c, Name: &name})
+	if got := HeardOf[*realm.BotChanged](s, ann); len(got) != 2 || got[0].Sending != "new" || got[1].Register != "new" || got[0].New {
+		t.Fatalf("the bots' owner heard %+v", got)
+	}
+}
+
 func TestBotStorageLimitFromBothSides(t *testing.T) {
 	s := New(t)
 	ann := s.Join("Ann")

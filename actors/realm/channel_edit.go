@@ -208,6 +208,11 @@ func (c EditChannel) rename(t *Turn, e *edit) error {
 		return Bad("Channel name is already in use.")
 	}
 	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
+	for _, id := range t.nouns.bots.keys() { // what is told of a bot names its channels
+		if d := t.BotOf(id); d.Sending == e.c.ID || d.Register == e.c.ID {
+			e.facts = append(e.facts, &BotChanged{ID: id, Details: d})
+		}
+	}
 	return nil
 }
 
