@@ -261,8 +261,16 @@ func (f *GroupChanged) apply(r *Realm) {
 }
 
 func (f *GroupChanged) tell(r *Realm) []Notice {
-	to := r.everyone()
-	out := []Notice{{To: to, Event: f}}
+	to, e := r.everyone(), f
+	if len(f.Settings) > 0 {
+		shown := *f
+		shown.Settings = GroupValues{}
+		for name, v := range f.Settings {
+			shown.Settings[name] = r.Shown(v)
+		}
+		e = &shown
+	}
+	out := []Notice{{To: to, Event: e}}
 	if f.Deactivated != nil && !*f.Deactivated {
 		out = append(out, Notice{To: to, Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.ID)), Back: true}})
 	}

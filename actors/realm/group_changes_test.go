@@ -39,3 +39,15 @@ func TestGroupsCannotContainThemselves(t *testing.T) {
 	Do(s, ann, realm.EditGroup{Group: a, Reactivate: true})
 	s.Hears(ann, "user_group", "user_group")
 }
+
+// A permission setting is told as it is shown: without who is gone.
+func TestGroupSettingsAreToldWithoutClosedAccounts(t *testing.T) {
+	s := New(t)
+	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	g := Do(s, ann, realm.CreateGroup{Name: "ops"})
+	Do(s, olive, realm.DeactivateUser{User: bo})
+	Do(s, ann, realm.EditGroup{Group: g, Settings: []realm.GroupChange{{Name: "can_leave_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	if e := HeardOf[*realm.GroupChanged](s, ann); len(e) != 1 || len(e[0].Settings["can_leave_group"].Members) != 1 {
+		t.Fatalf("told %+v", e)
+	}
+}
