@@ -1,6 +1,9 @@
 package realm
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // DeleteMessage asks to delete one message.
 type DeleteMessage struct{ Message MessageID }
@@ -141,8 +144,10 @@ type MessagesDeleted struct {
 	Topic    string
 	By       UserID
 
-	to   []UserID `msgpack:"-"` // who hears of it: settled by apply, before they are gone
-	uses []string `msgpack:"-"` // the files they used
+	// Settled by apply, before they are gone.
+	to      []UserID       `msgpack:"-"` // who hears of it
+	starred map[UserID]Set `msgpack:"-"` // what of them others had starred: who may read them no more hears that the stars are gone
+	uses    []string       `msgpack:"-"` // the files they used
 }
 
 func (*MessagesDeleted) calm() {}
@@ -179,6 +184,12 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		if Both(rd.Rows, gone).Empty() && Both(rd.Starred, gone).Empty() && Both(rd.Collapsed, gone).Empty() && Both(rd.Lost, gone).Empty() {
 			continue
 		}
+		if stars := Both(rd.Starred, gone); !stars.Empty() && r.by.listening.Has(int64(u)) && !contains(f.to, u) {
+			if f.starred == nil {
+				f.starred = map[UserID]Set{}
+			}
+			f.starred[u] = stars
+		}
 		rd = r.reading.change(u)
 		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost} {
 			s.Subtract(gone)
@@ -187,9 +198,12 @@ func (f *MessagesDeleted) apply(r *Realm) {
 }
 
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
-	files := r.tellUses(f.uses)
-	if len(f.to) == 0 {
-		return files
+	var out []Notice
+	if len(f.to) > 0 {
+		out = append(out, Notice{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}})
 	}
-	return append([]Notice{{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}}}, files...)
+	for _, u := range slices.Sorted(maps.Keys(f.starred)) {
+		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: f.starred[u]}})
+	}
+	return append(out, r.tellUses(f.uses)...)
 }

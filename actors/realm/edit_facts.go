@@ -395,8 +395,8 @@ func (r *Realm) tellMoved(e *MessageUpdate, to []UserID, id MessageID, m *messag
 // by one of the two channels: subscribers, and people with a row.
 func (r *Realm) moveHearers(v *MessageMove) []UserID {
 	to := r.chans.must(v.To)
-	audience, holds := SetOf(r.holders(to, v.IDs)...), r.holder(v.IDs)
-	was := Either(SetOf(r.heard(v.From)...), SetOf(r.holders(r.chans.must(v.From), v.IDs)...))
+	audience, holds := SetOf(r.watchers(to, v.IDs)...), r.holder(v.IDs)
+	was := Either(SetOf(r.heard(v.From)...), SetOf(r.watchers(r.chans.must(v.From), v.IDs)...))
 	for _, u := range IDs[UserID](Without(was, audience)) {
 		if r.hasContent(r.users.must(u), to) && (!r.protected(to) || holds(u)) {
 			audience.Add(int64(u))

@@ -2,6 +2,7 @@ package realm_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	. "parley/actors/realm"
@@ -157,6 +158,48 @@ func TestMovesTakeTooLong(t *testing.T) {
 	}
 	do(s, s.bo, retopic(young, MoveAll, "✔ a")) // marking as resolved knows no limit
 	do(s, s.mod, retopic(young, MoveAll, "x"))
+}
+
+// A whole topic moves as far as the tighter of the limits that its move is held to allows, counted in what the mover sees.
+func TestTopicsOfMixedAgesMoveByTheTighterLimit(t *testing.T) {
+	s := newStage(t)
+	first := s.post(s.ann, s.protected, "a", "before cy came")
+	s.join(s.cy, s.protected)
+	second := s.post(s.ann, s.protected, "a", "old")
+	s.Later(1000)
+	third := s.post(s.ann, s.protected, "a", "young")
+	partly := func(c EditMessage, u UserID, what string) {
+		t.Helper()
+		_, err := realmtest.Try(s.Scene, u, c)
+		if r, _ := err.(*Refusal); r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || !strings.Contains(r.Msg, " "+what+" ") || r.Data["first_message_id_allowed_to_move"] != third {
+			t.Errorf("want %s, got %v", what, err)
+		}
+	}
+	both := func(id MessageID, topic string) EditMessage {
+		c := rechannel(id, MoveAll, s.public)
+		c.Topic = &topic
+		return c
+	}
+	s.set("move_messages_between_streams_limit_seconds", int64(980))
+	s.set("move_messages_within_stream_limit_seconds", int64(100000))
+	do(s, s.bo, retopic(third, MoveAll, "b")) // the limit of topics is far away
+	do(s, s.bo, rechannel(third, MoveAll, s.public))
+	do(s, s.bo, rechannel(third, MoveAll, s.protected)) // 1000 seconds are 980 and the grace
+	s.Later(1)
+	partly(rechannel(third, MoveAll, s.public), s.bo, "1/3")
+	partly(both(third, "c"), s.bo, "1/3")
+	refused(s, s.bo, rechannel(second, MoveAll, s.public), "The time limit for editing this message's channel has passed")
+	s.set("move_messages_between_streams_limit_seconds", nil)
+	s.set("move_messages_within_stream_limit_seconds", int64(900))
+	partly(retopic(third, MoveAll, "c"), s.bo, "1/3")
+	partly(both(third, "c"), s.bo, "1/3")
+	do(s, s.bo, retopic(third, MoveLater, "c")) // what is younger may go
+	do(s, s.bo, retopic(third, MoveOne, "b"))
+	do(s, s.bo, rechannel(third, MoveAll, s.public)) // a channel alone knows no limit now
+	do(s, s.mod, retopic(first, MoveAll, "d"))       // nor do moderators
+	if got := s.info(first).Topic + s.info(third).Topic; got != "dd" {
+		t.Errorf("topics %q", got)
+	}
 }
 
 func TestMoveBetweenChannels(t *testing.T) {
@@ -360,6 +403,35 @@ func TestWhoHearsNothingAnyMore(t *testing.T) {
 	id := do(s, s.ann, m).ID
 	if f := s.View(s.bo).FlagsOf(id); f&FlagMentioned != 0 {
 		t.Errorf("a deactivated user is mentioned: flags %b", f)
+	}
+}
+
+// Where everybody may read, guests who once received a message hear what becomes of it: also that it goes elsewhere in
+// such a channel.
+func TestGuestsHearOfMovesInWebPublicChannels(t *testing.T) {
+	s := newStage(t)
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
+	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
+	id := s.post(s.ann, s.public, "a", "hi")
+	s.leave(s.guest, s.public)
+	do(s, s.ann, retopic(id, MoveAll, "b"))
+	s.Hears(s.guest, "update_message")
+	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
+	s.HearsNothing(s.guest) // (protocol)
+	do(s, s.ann, DeleteMessage{id})
+	s.Hears(s.guest, "delete_message", "stream")
+}
+
+// A star is gone with its message, also for who could not read it any more and hears nothing of the deletion.
+func TestStarsGoWithTheirMessages(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.private, "a", "hi")
+	do(s, s.bo, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
+	s.leave(s.bo, s.private)
+	do(s, s.ann, DeleteMessage{id})
+	s.Hears(s.bo, "update_message_flags")
+	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred || !e.IDs.Has(int64(id)) {
+		t.Errorf("heard %+v", e)
 	}
 }
 

@@ -16,7 +16,7 @@ func (r *Realm) hearers(id MessageID, m *message) []UserID {
 	return r.holders(c, SetOf(id))
 }
 
-// watchers is hearers for deletion and edits of texts: with the guests who once received the messages of a channel that
+// watchers is hearers for deletion, edits and moves: with the guests who once received the messages of a channel that
 // everybody may read, in it or not.
 func (r *Realm) watchers(c *Channel, ids Set) []UserID {
 	to := r.holders(c, ids)
