@@ -100,12 +100,16 @@ func (f *UploadSaved) apply(r *Realm) {
 
 func (x *indexes) addUpload(u *Upload) {
 	x.uploadAt[u.Path] = u.ID
+	x.uploadsOf[u.Hash]++
 	x.uploadBytes += u.Size
 	x.bytesOf[u.Owner] += u.Size
 }
 
 func (x *indexes) dropUpload(u *Upload) {
 	delete(x.uploadAt, u.Path)
+	if x.uploadsOf[u.Hash]--; x.uploadsOf[u.Hash] == 0 {
+		delete(x.uploadsOf, u.Hash)
+	}
 	x.uploadBytes -= u.Size
 	x.bytesOf[u.Owner] -= u.Size
 }
@@ -305,14 +309,7 @@ func (c DeleteUpload) Decide(t *Turn) (string, error) {
 }
 
 // UsesContent reports whether a file or an emoji has these bytes.
-func (v View) UsesContent(hash string) bool {
-	for _, o := range v.nouns.uploads.rows {
-		if o.Hash == hash {
-			return true
-		}
-	}
-	return v.usesFile(hash)
-}
+func (v View) UsesContent(hash string) bool { return v.by.uploadsOf[hash] > 0 || v.usesFile(hash) }
 
 // UploadDeleted says a file is gone; messages that use it keep a link to nothing.
 type UploadDeleted struct {
