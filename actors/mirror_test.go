@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,21 +26,25 @@ import (
 
 // mirrorSeeds are crowds that once found something, and what.
 var mirrorSeeds = map[uint64]string{
-	9:     "who is made a member was not told as a full member",
-	21:    "an archived channel made private vanished for clients that had lost it before",
-	22:    "a setting of an archived channel was told to clients that do not know it",
-	24:    "the groups of closed accounts were told when their role changed",
-	43:    "messages moved to a channel one is not in stayed unread, and came back with a subscription",
-	47:    "who came to know a private channel counted its subscribers twice",
-	54:    "settings that name a closed account read otherwise in a registration, and nobody said so",
-	118:   "a notice in an archived channel was unread for ever",
-	171:   "a bot's default channel was told as none",
-	174:   "messages of other spellings moved to another channel took on one spelling, and nobody said so",
-	61193: "the mirror forgot the status of who was away when two states were compared",
-	61000: "who left a channel did not hear that a preference for a topic of it was gone with the name of the topic",
-	5016:  "a guest was not told that a message he had starred was deleted, in a channel he only reads",
-	20253: "a guest did not hear whom he lost sight of when channels were left together",
-	40057: "a guest did not hear whom he lost sight of when all of a conversation was deleted",
+	9:      "who is made a member was not told as a full member",
+	21:     "an archived channel made private vanished for clients that had lost it before",
+	22:     "a setting of an archived channel was told to clients that do not know it",
+	24:     "the groups of closed accounts were told when their role changed",
+	43:     "messages moved to a channel one is not in stayed unread, and came back with a subscription",
+	47:     "who came to know a private channel counted its subscribers twice",
+	54:     "settings that name a closed account read otherwise in a registration, and nobody said so",
+	118:    "a notice in an archived channel was unread for ever",
+	171:    "a bot's default channel was told as none",
+	174:    "messages of other spellings moved to another channel took on one spelling, and nobody said so",
+	61193:  "the mirror forgot the status of who was away when two states were compared",
+	61000:  "who left a channel did not hear that a preference for a topic of it was gone with the name of the topic",
+	5016:   "a guest was not told that a message he had starred was deleted, in a channel he only reads",
+	20253:  "a guest did not hear whom he lost sight of when channels were left together",
+	40057:  "a guest did not hear whom he lost sight of when all of a conversation was deleted",
+	100045: "a bot's owner was not told that the bot's default channel has another name",
+	100846: "a group's new setting was told with a closed account in it",
+	101139: "a guest was not told that a message he had received moved on in a web-public channel",
+	101305: "who had starred a message and could not read it any more was not told that it is gone",
 }
 
 // TestMirrors plays N random crowds from SEED on against the real house, through the endpoints, without a network.
@@ -53,7 +58,7 @@ func TestMirrors(t *testing.T) {
 	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = x
 	}
-	var all scenery
+	all := scenery{forms: wire.HeardForms{}}
 	began := time.Now()
 	if n == 1 {
 		mirrorNotes = 10 * mirrorSteps
@@ -64,17 +69,17 @@ func TestMirrors(t *testing.T) {
 			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
 		}
 		if i%100 == 99 {
-			t.Logf("%d crowds in %v: %+v", i+1, time.Since(began).Round(time.Second), all)
+			t.Logf("%d crowds in %v: %v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d crowds from SEED=%d in %v: %+v", n, seed, time.Since(began).Round(time.Millisecond), all)
+	t.Logf("%d crowds from SEED=%d in %v: %v; not heard:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Missing(), "\n  "))
 }
 
 func TestMirrorSeeds(t *testing.T) {
 	for seed, found := range mirrorSeeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Log(found)
-			playMirrors(t, seed, &scenery{})
+			playMirrors(t, seed, &scenery{forms: wire.HeardForms{}})
 		})
 	}
 }
@@ -124,7 +129,15 @@ func (p *pictures) SaveAvatar(io.Reader, int64) (string, error) {
 func (p *pictures) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
 
 // scenery counts what was played.
-type scenery struct{ Asked, Done, Refused, Compared, Crashes int }
+type scenery struct {
+	Asked, Done, Refused, Compared, Crashes, Pasts, Receipts int
+	forms                                                    wire.HeardForms
+}
+
+func (s scenery) String() string {
+	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, crashes %d, pasts %d, receipts %d, forms of events %d",
+		s.Asked, s.Done, s.Refused, s.Compared, s.Crashes, s.Pasts, s.Receipts, len(s.forms))
+}
 
 // scene is one crowd.
 type scene struct {
@@ -139,6 +152,7 @@ type scene struct {
 	tools   *wire.Tools
 	wall    int64
 	askers  *crowd.Askers
+	aside   *rand.Rand // of what happens beside the story: a story is the same with it and without
 	clients []*sceneClient
 	last    []string // requests of late
 }
@@ -165,12 +179,15 @@ var (
 const mirrorSteps = 160
 
 func playMirrors(t *testing.T, seed uint64, counts *scenery) {
-	s := &scene{scenery: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), platter: newPlatter(), wall: taleBegan}
+	s := &scene{scenery: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), aside: rand.New(rand.NewPCG(seed, 12)), platter: newPlatter(), wall: taleBegan}
 	s.desk = &desk{boards: boards{random: s.random, boxes: map[string]*box{}}}
 	s.open()
 	s.found()
 	for range mirrorSteps {
 		s.step()
+		if s.aside.IntN(6) == 0 {
+			s.beside(func() { s.ask(s.askers.Beside(s.aside)) })
+		}
 		if t.Failed() {
 			return
 		}
@@ -254,6 +271,7 @@ func (s *scene) found() {
 		s.t.Fatal(err)
 	}
 	s.askers = crowd.NewAskers(s.seed, people, full)
+	s.askers.Now = s.wall
 }
 
 func caps(names []string, p params) params {
@@ -343,6 +361,14 @@ func (s *scene) register(c *sceneClient) {
 	}
 	c.queue, c.at = o["queue_id"].(string), -1
 	c.admin = s.invites(c)
+	s.beside(func() { s.attachments(c, c.mirror) })
+}
+
+func (s *scene) attachments(c *sceneClient, m *twin.Mirror) {
+	status, body := s.request(c.user, "GET /attachments", params{}, "")
+	if err := m.Attachments(body); err != nil || status != 200 {
+		s.fail("%s: attachments: %d %v", c.name, status, err)
+	}
 }
 
 func (s *scene) invites(c *sceneClient) any {
@@ -377,6 +403,7 @@ func (s *scene) grows() bool { return s.seed%5 == 0 }
 
 func (s *scene) pass(seconds int64) {
 	s.wall += seconds
+	s.askers.Now = s.wall
 	s.house.sweep()
 	s.house.clock()
 }
@@ -387,6 +414,7 @@ func (s *scene) crash() {
 	s.note("crash")
 	s.disk.crash()
 	s.wall++
+	s.askers.Now = s.wall
 	s.open()
 }
 
@@ -400,9 +428,19 @@ func (s *scene) note(what string) {
 // mirrorNotes is how many requests a failure shows.
 var mirrorNotes = 60
 
-func (s *scene) act() {
-	s.askers.Now = s.wall
-	x := s.askers.Next()
+// beside does something the dice of the story know nothing of.
+func (s *scene) beside(do func()) {
+	defer func(r *rand.Rand) { s.desk.random = r }(s.desk.random)
+	s.desk.random = s.aside
+	do()
+}
+
+func (s *scene) act() { s.ask(s.askers.Next()) }
+
+func (s *scene) ask(x crowd.Ask) {
+	if x.Name == "" {
+		return
+	}
 	s.Asked++
 	status, body := s.request(s.askers.People[x.User], x.Name, x.Params, x.File)
 	o, _ := decodeObject(status, body)
@@ -420,6 +458,18 @@ func (s *scene) act() {
 	}
 	s.askers.Done(x, status, o)
 	s.house.clock() // what is done behind the answers
+	s.askers.Now = s.wall
+}
+
+// form holds events against the forms they may have.
+func (s *scene) form(c *sceneClient, body []byte) {
+	var v struct{ Events []json.RawMessage }
+	json.Unmarshal(body, &v)
+	for _, e := range v.Events {
+		for _, f := range s.forms.Hear(e) {
+			s.fail("%s (user %d): %v: %s", c.name, c.user, f, e)
+		}
+	}
 }
 
 // poll takes in all there is; false: its owner may not ask.
@@ -434,6 +484,7 @@ func (s *scene) poll(c *sceneClient) bool {
 			return true
 		}
 		was := c.at
+		s.form(c, body)
 		var err error
 		if c.at, err = c.mirror.Events(body, c.at); err != nil || status != 200 {
 			s.fail("%s (user %d): %d %v", c.name, c.user, status, err)
@@ -446,8 +497,39 @@ func (s *scene) poll(c *sceneClient) bool {
 }
 
 func (s *scene) compare() {
+	var here []*sceneClient
 	for _, c := range s.clients {
 		s.compareClient(c)
+		if s.house.accounts.byUser[userKey{1, realm.UserID(c.user)}].Active {
+			here = append(here, c)
+		}
+	}
+	if !s.t.Failed() {
+		s.beside(func() { s.receipts(here) })
+	}
+}
+
+// receipts compares who is said to have read a message with what everybody's clients know.
+func (s *scene) receipts(clients []*sceneClient) {
+	for _, c := range clients {
+		ids := c.mirror.Messages()
+		for _, id := range ids[max(0, len(ids)-10):] {
+			status, body := s.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id}, "")
+			if status != 200 { // the organization has none
+				break
+			}
+			var v struct {
+				Users []int64 `json:"user_ids"`
+			}
+			json.Unmarshal(body, &v)
+			for _, o := range clients {
+				read, known := o.mirror.Read(id, c.user)
+				if said := slices.Contains(v.Users, o.user); known && !c.mirror.Muted(o.user) && said != read {
+					s.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name, c.user, id, v.Users, o.name, o.user, read)
+				}
+				s.Receipts++
+			}
+		}
 	}
 }
 
@@ -470,6 +552,7 @@ func (s *scene) compareClient(c *sceneClient) {
 		return
 	}
 	s.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
+	s.beside(func() { s.attachments(c, fresh) })
 	for _, x := range c.mirror.Diff(fresh) {
 		s.fail("%s (user %d): %s", c.name, c.user, x)
 	}
@@ -480,9 +563,30 @@ func (s *scene) compareClient(c *sceneClient) {
 			s.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
 		}
 	}
+	s.beside(func() { s.fetch(c) })
 	if told := s.invites(c); c.mirror.Dirty("invites") || told == nil || c.admin == nil {
 		c.admin = told
 	} else if told != c.admin {
 		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.admin)
+	}
+}
+
+// fetch compares what a client knows with what endpoints say that answer a part each.
+func (s *scene) fetch(c *sceneClient) {
+	for _, f := range twin.Fetches {
+		status, body := s.request(c.user, f.Name, params(f.Params), "")
+		if status != 200 { // bots have no groups, and who keeps no drafts may not ask for them
+			continue
+		}
+		if err := c.mirror.DiffFetched(f, body); err != nil {
+			s.fail("%s (user %d): %v", c.name, c.user, err)
+		}
+	}
+	for _, id := range c.mirror.Pasts() {
+		status, body := s.request(c.user, "GET /messages/{message_id}/history", params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
+		if err := c.mirror.DiffHistory(id, status, body); err != nil {
+			s.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
+		}
+		s.Pasts++
 	}
 }

@@ -230,7 +230,13 @@ func init() {
 }
 
 // CheckEvent holds an event against the forms this server says it sends.
-func CheckEvent(event []byte) shape.Findings {
+func CheckEvent(event []byte) shape.Findings { return HeardForms{}.Hear(event) }
+
+// HeardForms counts events by their forms, as descriptions show them.
+type HeardForms map[string]int
+
+// Hear holds an event against the forms this server says it sends, and counts it.
+func (h HeardForms) Hear(event []byte) shape.Findings {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(event)))
 	d.UseNumber()
@@ -240,15 +246,31 @@ func CheckEvent(event []byte) shape.Findings {
 	o, _ := v.(map[string]any)
 	kind, _ := o["type"].(string)
 	op, _ := o["op"].(string)
+	where := "own event " + kind + "/" + op
 	var forms []*shape.Shape
 	for _, f := range eventForms {
-		if f.kind == kind && f.op == op {
-			forms = append(forms, saying(f.object()))
+		if f.kind != kind || f.op != op {
+			continue
 		}
+		s := saying(f.object())
+		if len(s.Check(where, "", v)) == 0 {
+			h[f.object()]++
+			return nil
+		}
+		forms = append(forms, s)
 	}
-	where := "own event " + kind + "/" + op
 	if forms == nil {
 		return shape.Findings{{Where: where, What: "unknown", Text: "no such event is described"}}
 	}
 	return (&shape.Shape{Either: forms}).Check(where, "", v)
+}
+
+// Missing are the forms nobody has heard.
+func (h HeardForms) Missing() (out []string) {
+	for _, f := range eventForms {
+		if h[f.object()] == 0 {
+			out = append(out, f.object())
+		}
+	}
+	return out
 }

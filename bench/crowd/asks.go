@@ -113,6 +113,12 @@ func (a *Askers) Done(x Ask, status int, body map[string]any) {
 			return
 		}
 	}
+	if files, ok := body["attachments"].([]any); ok {
+		for _, f := range files {
+			a.made(x, f.(map[string]any)["id"])
+		}
+		return
+	}
 	ids, _ := body["ids"].([]any)
 	for _, id := range ids {
 		a.made(x, id)

@@ -35,7 +35,7 @@ type change func(m *Mirror, e Object) error
 
 // unheard are events that change no state a register answers: they say what happens now, or what was asked for.
 var unheard = map[string]bool{"heartbeat": true, "typing": true, "typing_edit_message": true, "presence": true, "realm_export": true,
-	"realm_export_consent": true, "has_zoom_token": true, "has_webex_token": true, "web_reload_client": true, "attachment": true}
+	"realm_export_consent": true, "has_zoom_token": true, "has_webex_token": true, "web_reload_client": true}
 
 var changes = map[string]change{
 	"message": (*Mirror).message, "update_message": (*Mirror).updated, "delete_message": (*Mirror).deleted, "update_message_flags": (*Mirror).flagged,
@@ -49,7 +49,7 @@ var changes = map[string]change{
 	"muted_users": (*Mirror).mutedUsers, "user_settings": (*Mirror).setting, "realm_user_settings_defaults": setting("realm_user_settings_defaults"),
 	"drafts": (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled, "reminders": (*Mirror).reminder, "saved_snippets": (*Mirror).snippet,
 	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain, "realm_bot": (*Mirror).bot,
-	"device": (*Mirror).device,
+	"device": (*Mirror).device, "attachment": (*Mirror).attachment,
 	"restart": func(m *Mirror, e Object) error {
 		m.set("server_generation", e["server_generation"])
 		return nil

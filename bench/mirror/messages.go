@@ -25,6 +25,9 @@ func (m *Mirror) message(e Object) error {
 	}
 	o = maps.Clone(o)
 	o["flags"] = e["flags"]
+	if o["last_edit_timestamp"] == nil && o["last_moved_timestamp"] == nil {
+		o[pastKey] = &past{topic: str(o["subject"]), content: o["content"]}
+	}
 	m.know(id, o)
 	if !has(o, "read") {
 		m.unread[id] = m.place(o)
@@ -117,11 +120,17 @@ func (m *Mirror) updated(e Object) error {
 			}
 		}
 	}
+	m.remember(id, e)
 	if flags, ok := e["flags"].([]any); ok && edited && e["rendered_content"] != nil {
 		m.flags(id, flags)
 	}
 	if !moved {
 		return nil
+	}
+	for _, other := range Ints(e["message_ids"]) {
+		if other != id {
+			m.remember(other, e)
+		}
 	}
 	for _, id := range Ints(e["message_ids"]) {
 		if u := m.unread[id]; u != nil {
@@ -129,9 +138,6 @@ func (m *Mirror) updated(e Object) error {
 			if m.tables["subscriptions"] != nil && m.tables["subscriptions"][text(float64(u.stream))] == nil { // what lies in channels one is not in is read
 				delete(m.unread, id)
 			}
-		}
-		if to := Int(e["new_stream_id"]); to != 0 && m.flat["is_guest"] == true && m.tables["subscriptions"][text(float64(to))] == nil {
-			delete(m.messages, id) // guests hear of channels they are in, though they may read more
 		}
 		if o := m.messages[id]; o != nil {
 			m.moved(e, func(topic string) { o["subject"], o["topic_links"] = topic, e["topic_links"] }, func(stream int64) { o["stream_id"] = float64(stream) })
@@ -267,6 +273,11 @@ func (m *Mirror) DiffMessages(body []byte) error {
 		if fresh == nil {
 			return fmt.Errorf("message %d was told by an event and not deleted, but GET /messages does not have it: %.300s", id, canonical(m.messages[id]))
 		}
+		if p, _ := m.messages[id][pastKey].(*past); p != nil {
+			if err := m.diffRevisions(p, fresh); err != nil {
+				return fmt.Errorf("message %d: %w", id, err)
+			}
+		}
 		x, y := m.facets(m.messages[id]), m.facets(fresh)
 		for k := range x {
 			if a, b := canonical(x[k]), canonical(y[k]); a != b {
@@ -306,6 +317,10 @@ func (m *Mirror) facets(o Object) Object {
 		if f != "wildcard_mentioned" && f != "historical" {
 			flags[str(f)] = true
 		}
+	}
+	if m.flat["is_guest"] == true && o["stream_id"] != nil && m.tables["subscriptions"][text(o["stream_id"])] == nil {
+		clear(reactions) // guests hear of these in channels they are in, though they may read more
+		delete(out, "submessages")
 	}
 	out["reactions"], out["flags"] = strings.Join(keys(reactions), ", "), strings.Join(keys(flags), ", ")
 	return out

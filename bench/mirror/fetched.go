@@ -1,0 +1,270 @@
+package mirror
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Attachments takes an answer of GET /attachments, which no register has; events follow it from then on.
+func (m *Mirror) Attachments(body []byte) error {
+	var v struct {
+		Attachments []Object `json:"attachments"`
+		Used        any      `json:"upload_space_used"`
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	t := map[string]Object{}
+	for _, o := range v.Attachments {
+		t[text(o["id"])] = o
+	}
+	m.tables["attachments"], m.flat["upload_space_used"] = t, v.Used
+	return nil
+}
+
+func (m *Mirror) attachment(e Object) error {
+	m.set("upload_space_used", e["upload_space_used"])
+	o := object(e["attachment"])
+	if str(e["op"]) == "remove" {
+		return m.drop("attachments", text(o["id"]))
+	}
+	if there := m.tables["attachments"][text(o["id"])] != nil; m.tables["attachments"] != nil && there != (str(e["op"]) == "update") {
+		return fmt.Errorf("attachment %s is there already: %v", text(o["id"]), there)
+	}
+	m.put("attachments", text(o["id"]), o)
+	return nil
+}
+
+// A Fetch is an endpoint that answers on its own what a part of a register tells.
+type Fetch struct {
+	Name   string
+	Params Object
+	key    string // of the answer
+	part   string
+}
+
+// Fetches are those that are compared.
+var Fetches = []Fetch{
+	{"GET /drafts", nil, "drafts", "drafts"},
+	{"GET /saved_snippets", nil, "saved_snippets", "saved_snippets"},
+	{"GET /scheduled_messages", nil, "scheduled_messages", "scheduled_messages"},
+	{"GET /reminders", nil, "reminders", "reminders"},
+	{"GET /navigation_views", nil, "navigation_views", "navigation_views"},
+	{"GET /channel_folders", Object{"include_archived": true}, "channel_folders", "channel_folders"},
+	{"GET /realm/domains", nil, "domains", "realm_domains"},
+	{"GET /realm/emoji", nil, "emoji", "realm_emoji"},
+	{"GET /user_groups", Object{"include_deactivated_groups": true}, "user_groups", "realm_user_groups"},
+	{"GET /users/me/subscriptions", nil, "subscriptions", "subscriptions"},
+	{"GET /users/me/alert_words", nil, "alert_words", "alert_words"},
+	{"GET /realm/linkifiers", nil, "linkifiers", "realm_linkifiers"},
+	{"GET /realm/profile_fields", nil, "custom_fields", "custom_profile_fields"},
+}
+
+// DiffFetched compares what it knows with what such an endpoint says now.
+func (m *Mirror) DiffFetched(f Fetch, body []byte) error {
+	var v Object
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	if f.part == "realm_linkifiers" && !m.kind.Caps["linkifier_url_template"] {
+		return nil // it is told of none
+	}
+	t := m.tables[f.part]
+	if t == nil {
+		x, ok := m.flat[f.part]
+		if a, b := canonical(x), canonical(v[f.key]); ok && a != b {
+			return fmt.Errorf("%s by events, %s by %s", a, b, f.Name)
+		}
+		return nil
+	}
+	if f.part == "subscriptions" { // only a register has those of archived channels
+		t = maps.Clone(t)
+		maps.DeleteFunc(t, func(_ string, o Object) bool { return o["is_archived"] == true })
+	}
+	fresh := map[string]Object{}
+	if all, ok := v[f.key].(Object); ok {
+		for k, o := range all {
+			fresh[k] = object(o)
+		}
+	}
+	list, _ := v[f.key].([]any)
+	for _, o := range list {
+		o := object(o)
+		if f.part == "realm_user_groups" && o["deactivated"] == true && !m.kind.Caps["include_deactivated_groups"] {
+			continue
+		}
+		if o["topic"] == "" && !m.kind.Caps["empty_topic_name"] { // these say what is stored
+			o["topic"] = m.flat["realm_empty_topic_display_name"]
+		}
+		fresh[keyOf(f.part, listed[f.part], o)] = o
+	}
+	if err := m.diffTables(t, fresh); err != nil {
+		return fmt.Errorf("%s (by register stands for %s)", err, f.Name)
+	}
+	return nil
+}
+
+// Past is what a message was before, as far as events told, and what it was at first.
+type past struct {
+	topic   string
+	content any // rendered, or the source, as the client has texts
+	edits   []Object
+}
+
+// remember adds what an event said of one of its messages to that message's past.
+func (m *Mirror) remember(id int64, e Object) {
+	p, _ := m.messages[id][pastKey].(*past)
+	if p == nil || e["rendering_only"] == true {
+		return
+	}
+	x := Object{}
+	for _, k := range []string{"user_id", "edit_timestamp", "new_stream_id", "stream_id", "orig_subject", "subject"} {
+		x[k] = e[k]
+	}
+	if x["new_stream_id"] == nil {
+		delete(x, "stream_id")
+	} else if x["orig_subject"] == x["subject"] {
+		delete(x, "subject") // others took on this spelling
+	}
+	if id == Int(e["message_id"]) && e["orig_content"] != nil {
+		for _, k := range []string{"content", "rendered_content", "orig_content", "orig_rendered_content"} {
+			x[k] = e[k]
+		}
+	}
+	p.edits = append(p.edits, x)
+}
+
+// pastKey is where a message keeps its past.
+const pastKey = "(past)"
+
+// shown are the edits that an organization's policy lets everybody see.
+func (m *Mirror) shown(p *past) (out []Object) {
+	for _, x := range p.edits {
+		if m.policy() == "all" || x["new_stream_id"] != nil || x["subject"] != nil {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func (m *Mirror) policy() string { return str(m.flat["realm_message_edit_history_visibility_policy"]) }
+
+// Pasts are the messages whose whole past it knows, and that have one.
+func (m *Mirror) Pasts() (out []int64) {
+	for _, id := range m.Messages() {
+		if p, _ := m.messages[id][pastKey].(*past); p != nil && len(p.edits) > 0 {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// DiffHistory compares a message's past with what GET /messages/{message_id}/history says of it.
+func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
+	if none := m.policy() == "none"; none || status != 200 {
+		if none != (status == 400) {
+			return fmt.Errorf("policy %q: %d %s", m.policy(), status, body)
+		}
+		return nil
+	}
+	var v struct {
+		History []Object `json:"message_history"`
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	o := m.messages[id]
+	p := o[pastKey].(*past)
+	edits := m.shown(p)
+	if len(v.History) != len(edits)+1 {
+		return fmt.Errorf("%d edits by events, %d entries by history: %s, %s", len(edits), len(v.History), canonical(edits), canonical(v.History))
+	}
+	html := str(o["content_type"]) == "text/html"
+	body_ := func(x Object, prefix string) any {
+		if html {
+			return x[prefix+"rendered_content"]
+		}
+		return x[prefix+"content"]
+	}
+	topic, content := p.topic, p.content
+	if m.policy() == "moves" {
+		content = o["content"]
+	}
+	want := []Object{{"topic": topic, "content": content, "timestamp": o["timestamp"], "user_id": o["sender_id"]}}
+	for _, x := range edits {
+		w := Object{"timestamp": x["edit_timestamp"], "user_id": x["user_id"]}
+		if t, ok := x["subject"].(string); ok {
+			topic, w["prev_topic"] = t, x["orig_subject"]
+		}
+		if x["new_stream_id"] != nil {
+			w["prev_stream"], w["stream"] = x["stream_id"], x["new_stream_id"]
+		}
+		if x["orig_content"] != nil && m.policy() == "all" {
+			content = body_(x, "")
+			w["prev_content"], w["prev_rendered_content"] = x["orig_content"], x["orig_rendered_content"]
+		}
+		w["topic"], w["content"] = topic, content
+		want = append(want, w)
+	}
+	for i, got := range v.History {
+		g := Object{"content": body_(got, "")}
+		for _, k := range []string{"timestamp", "user_id", "topic", "prev_topic", "prev_stream", "stream", "prev_content", "prev_rendered_content"} {
+			if x, ok := got[k]; ok {
+				g[k] = x
+			}
+		}
+		for _, k := range []string{"topic", "prev_topic"} { // a move takes along every spelling, and names one
+			if a, b := str(want[i][k]), str(g[k]); strings.EqualFold(a, b) && want[i][k] != nil {
+				g[k] = want[i][k]
+			}
+		}
+		if a, b := canonical(want[i]), canonical(g); a != b {
+			return fmt.Errorf("entry %d: %s by events, %s by history", i, a, b)
+		}
+	}
+	return nil
+}
+
+// diffRevisions compares a message's past with the edit_history of a message as it is fetched, newest first.
+func (m *Mirror) diffRevisions(p *past, fetched Object) error {
+	var edits []Object
+	if m.policy() != "none" {
+		edits = m.shown(p)
+	}
+	got := objects(fetched["edit_history"])
+	if len(got) != len(edits) {
+		return fmt.Errorf("%d edits by events, edit_history has %d: %s, %s", len(edits), len(got), canonical(edits), canonical(fetched["edit_history"]))
+	}
+	for i, x := range edits {
+		w := Object{"timestamp": x["edit_timestamp"], "user_id": x["user_id"]}
+		if x["subject"] != nil {
+			w["prev_topic"], w["topic"] = x["orig_subject"], x["subject"]
+		}
+		if x["new_stream_id"] != nil {
+			w["prev_stream"], w["stream"] = x["stream_id"], x["new_stream_id"]
+		}
+		if x["orig_content"] != nil && m.policy() == "all" {
+			w["prev_content"], w["prev_rendered_content"] = x["orig_content"], x["orig_rendered_content"]
+		}
+		g := got[len(got)-1-i]
+		if a, b := canonical(w), canonical(g); !strings.EqualFold(a, b) {
+			return fmt.Errorf("edit %d: %s by events, %s by edit_history", i, a, b)
+		}
+	}
+	return nil
+}
+
+// Read reports whether receipts tell a user that this client's owner has read a message, as far as it knows of it.
+func (m *Mirror) Read(id, asker int64) (read, known bool) {
+	o := m.messages[id]
+	if o == nil || has(o, "historical") {
+		return false, false
+	}
+	shows := object(m.flat["user_settings"])["send_read_receipts"] == true
+	return shows && has(o, "read") && Int(o["sender_id"]) != m.me && !m.Muted(asker), true
+}
+
+// Muted reports whether its owner has muted somebody.
+func (m *Mirror) Muted(user int64) bool { return m.tables["muted_users"][text(float64(user))] != nil }
