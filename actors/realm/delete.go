@@ -145,9 +145,9 @@ type MessagesDeleted struct {
 	By       UserID
 
 	// Settled by apply, before they are gone.
-	to      []UserID       `msgpack:"-"` // who hears of it
-	starred map[UserID]Set `msgpack:"-"` // what of them others had starred: who may read them no more hears that the stars are gone
-	uses    []string       `msgpack:"-"` // the files they used
+	to    []UserID  `msgpack:"-"` // who hears of it
+	stars lostStars `msgpack:"-"`
+	uses  []string  `msgpack:"-"` // the files they used
 }
 
 func (*MessagesDeleted) calm() {}
@@ -184,12 +184,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		if Both(rd.Rows, gone).Empty() && Both(rd.Starred, gone).Empty() && Both(rd.Collapsed, gone).Empty() && Both(rd.Lost, gone).Empty() {
 			continue
 		}
-		if stars := Both(rd.Starred, gone); !stars.Empty() && r.by.listening.Has(int64(u)) && !contains(f.to, u) {
-			if f.starred == nil {
-				f.starred = map[UserID]Set{}
-			}
-			f.starred[u] = stars
-		}
+		f.stars.add(r, u, gone, f.to)
 		rd = r.reading.change(u)
 		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost} {
 			s.Subtract(gone)
@@ -202,8 +197,29 @@ func (f *MessagesDeleted) tell(r *Realm) []Notice {
 	if len(f.to) > 0 {
 		out = append(out, Notice{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}})
 	}
-	for _, u := range slices.Sorted(maps.Keys(f.starred)) {
-		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: f.starred[u]}})
+	return append(append(out, f.stars.tell()...), r.tellUses(f.uses)...)
+}
+
+// lostStars are messages that go away and had been starred by users who hear nothing of that, since they could not read
+// them any more: they hear that the stars are gone.
+type lostStars map[UserID]Set
+
+func (l *lostStars) add(r *Realm, u UserID, gone Set, hear []UserID) {
+	rd := r.reading.find(u)
+	if rd == nil || !r.by.listening.Has(int64(u)) || contains(hear, u) {
+		return
 	}
-	return append(out, r.tellUses(f.uses)...)
+	if stars := Both(rd.Starred, gone); !stars.Empty() {
+		if *l == nil {
+			*l = lostStars{}
+		}
+		(*l)[u] = stars
+	}
+}
+
+func (l lostStars) tell() (out []Notice) {
+	for _, u := range slices.Sorted(maps.Keys(l)) {
+		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: l[u]}})
+	}
+	return out
 }

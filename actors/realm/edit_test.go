@@ -435,6 +435,23 @@ func TestStarsGoWithTheirMessages(t *testing.T) {
 	}
 }
 
+// So it is with a message that moves from one channel he cannot read to another: when it comes back, it has no star.
+func TestStarsGoWithMessagesThatMoveAway(t *testing.T) {
+	s := newStage(t)
+	id := s.post(s.ann, s.private, "a", "hi")
+	do(s, s.bo, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
+	s.leave(s.bo, s.private)
+	s.leave(s.bo, s.protected)
+	do(s, s.ann, rechannel(id, MoveAll, s.protected))
+	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
+		t.Errorf("heard %+v", e)
+	}
+	do(s, s.ann, rechannel(id, MoveAll, s.public))
+	if f := s.View(s.bo).FlagsOf(id); f&FlagStarred != 0 {
+		t.Errorf("flags %b", f)
+	}
+}
+
 // Nobody touches messages of a channel that was archived.
 func TestArchivedChannels(t *testing.T) {
 	s := newStage(t)

@@ -45,7 +45,8 @@ type MessagesHidden struct {
 	Channel ChannelID
 	Topic   string
 
-	to []UserID `msgpack:"-"` // who hears of it, settled by apply: those who saw them
+	to    []UserID  `msgpack:"-"` // who hears of it, settled by apply: those who saw them
+	stars lostStars `msgpack:"-"`
 }
 
 func (*MessagesHidden) calm() {}
@@ -58,17 +59,20 @@ func (f *MessagesHidden) apply(r *Realm) {
 		}
 	}
 	for _, u := range f.Users {
+		f.stars.add(r, u, f.IDs, f.to)
 		rd := r.reading.open(u)
 		rd.Rows.Subtract(f.IDs)
+		rd.Starred.Subtract(f.IDs)
 		rd.Lost.Union(f.IDs)
 	}
 }
 
 func (f *MessagesHidden) tell(r *Realm) []Notice {
-	if len(f.to) == 0 {
-		return nil
+	var out []Notice
+	if len(f.to) > 0 {
+		out = append(out, Notice{To: f.to, Event: &MessagesGone{IDs: IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}})
 	}
-	return []Notice{{To: f.to, Event: &MessagesGone{IDs: IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}}}
+	return append(out, f.stars.tell()...)
 }
 
 // MessagesGone is the event delete_message: deleted, or moved out of somebody's sight. At most 100 of one conversation.
