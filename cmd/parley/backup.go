@@ -13,6 +13,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/files"
 )
 
 // keptBeside is what of a data directory is in a backup besides the store. The search index is made anew, the secret
@@ -105,9 +106,9 @@ func writeBackup(data string, w io.Writer) error {
 }
 
 // serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one.
-func serveBackup(store *snapshot.Store, files *sweeper) http.HandlerFunc {
+func serveBackup(store *snapshot.Store, kept *files.Store) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer files.Still()()
+		defer kept.Hold()()
 		w.Header().Set("Content-Type", "application/x-tar")
 		if err := store.Backup(w, keptBeside...); err != nil {
 			panic(http.ErrAbortHandler)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -77,6 +78,51 @@ func TestBackupOfARunningServer(t *testing.T) {
 	if all := digests(t, "verify", file); all != live {
 		t.Errorf("live and backed up at the end:\n%s\n%s", live, all)
 	}
+}
+
+// Files that are deleted while a backup is taken are in it, if its rows name them.
+func TestABackupHasTheFilesItsRowsName(t *testing.T) {
+	dir := t.TempDir()
+	data, file, restored := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar"), filepath.Join(dir, "restored")
+	p := demo(t, data)
+	ann := demoPerson(t, p.serving(), "ann@example.org")
+	for n := range 300 {
+		ann.attach(t, "file.txt", fmt.Sprintf("file %d", n))
+	}
+	mine := func() []any {
+		a, err := ann.call("GET", "attachments", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a["attachments"].([]any)
+	}
+	var deleting sync.WaitGroup
+	deleting.Go(func() {
+		for _, x := range mine() {
+			if _, err := ann.call("DELETE", fmt.Sprintf("attachments/%v", x.(map[string]any)["id"]), nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if out, code := runParley("backup", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	deleting.Wait()
+	p.stop()
+	digests(t, "restore", file, restored)
+	ann.at = start(t, parley("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo")).serving()
+	there := mine()
+	for _, x := range there {
+		path := x.(map[string]any)["path_id"].(string)
+		if a, err := ann.call("GET", "user_uploads/"+path, nil); err != nil {
+			t.Errorf("%s: %v", path, err)
+		} else if r, err := http.Get(ann.at + a["url"].(string)); err != nil || r.StatusCode != 200 {
+			t.Errorf("%s: %v %v", path, r, err)
+		} else {
+			r.Body.Close()
+		}
+	}
+	t.Logf("%d of 300 files are in the backup", len(there))
 }
 
 func TestRestoreUpToAFact(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"parley/actors"
 	"parley/snapshot"
+	"parley/snapshot/files"
 	"parley/wire/httpd"
 )
 
@@ -33,8 +34,8 @@ type operator struct {
 	passwords *httpd.Passwords
 	store     *snapshot.Store
 
-	succession *succession // nil on a stopped server
-	sweeper    *sweeper    // "
+	succession *succession  // nil on a stopped server
+	kept       *files.Store // "
 }
 
 // order is one command of the operator.
@@ -67,7 +68,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func() error, erro
 		}
 		json.NewEncoder(w).Encode(answer)
 	})
-	mux.HandleFunc("POST /backup", serveBackup(o.store, o.sweeper))
+	mux.HandleFunc("POST /backup", serveBackup(o.store, o.kept))
 	mux.HandleFunc("POST /lend", o.succession.handleLend)
 	mux.HandleFunc("POST /yield", o.succession.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}

@@ -185,7 +185,7 @@ func serve(args []string) error {
 		library.Leave()
 		return rest()
 	}
-	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession, sweeper}, log)
+	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession, kept}, log)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"parley/actors"
@@ -25,7 +24,6 @@ type sweeper struct {
 	house *actors.House
 	kept  *files.Store
 	log   *slog.Logger
-	still sync.RWMutex // held for reading by a step, for writing by who wants files to stay a while
 	stop  chan struct{}
 	done  chan struct{}
 }
@@ -55,13 +53,7 @@ func (s *sweeper) wait(d time.Duration) bool {
 }
 
 func (s *sweeper) sweep() {
-	s.still.RLock()
-	removed, err := s.kept.Sweep(time.Now().Add(-sweepAge), s.named, func() bool {
-		s.still.RUnlock()
-		defer s.still.RLock()
-		return s.wait(sweepPause)
-	})
-	s.still.RUnlock()
+	removed, err := s.kept.Sweep(time.Now().Add(-sweepAge), s.named, func() bool { return s.wait(sweepPause) })
 	if err != nil {
 		s.log.Error("look for files nobody names", "error", err)
 	}
@@ -90,13 +82,6 @@ func (s *sweeper) named(kind string, names []string) (named []string, err error)
 		}
 	}
 	return named, nil
-}
-
-// Still keeps every file where it is until the function it returns is called: a backup's rows may name what no row names
-// any more.
-func (s *sweeper) Still() (end func()) {
-	s.still.Lock()
-	return s.still.Unlock
 }
 
 // Close ends the work between two steps.

@@ -37,6 +37,7 @@ type Store struct {
 	waiting, shown atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
 	decoders       chan struct{} // holds one for each picture being decoded
 
+	held       int // how many want everything to stay where it is
 	unfinished map[string]*Unfinished
 	expiry     *time.Timer // of the one that expires first
 	expiresAt  int64       // Unix seconds
@@ -248,13 +249,25 @@ func (s *Store) Path(hash string) string {
 func (s *Store) Remove(hash string, used func() (bool, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.saving[hash] > 0 {
+	if s.saving[hash] > 0 || s.held > 0 {
 		return nil
 	}
 	if yes, err := used(); err != nil || yes {
 		return err
 	}
 	return s.remove(hash)
+}
+
+// Hold keeps content, pictures and exports where they are until the function it returns is called: a backup's rows may name
+// what no row names any more. What was to go meanwhile waits for the sweep.
+func (s *Store) Hold() (end func()) {
+	hold := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held += n
+	}
+	hold(1)
+	return func() { hold(-1) }
 }
 
 // remove deletes content, its thumbnail first: one without the other would be nobody's. mu is held.
@@ -402,6 +415,11 @@ func (s *Store) Export(name string) string {
 
 // RemoveExport deletes a data export.
 func (s *Store) RemoveExport(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held > 0 {
+		return nil
+	}
 	err := os.Remove(s.Export(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -144,7 +144,7 @@ func (s *Store) sweepStep(kind string, step []swept, before time.Time, used func
 	defer s.mu.Unlock()
 	doomed := s.doomed
 	s.doomed = nil
-	if err != nil {
+	if err != nil || s.held > 0 {
 		return 0, err
 	}
 	for _, name := range named {
