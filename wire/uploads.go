@@ -13,7 +13,7 @@ import (
 
 var uploadEndpoints = []Endpoint{
 	Custom("POST", "/user_uploads", upload).Says(uploadSays).Takes(fileField{"*/*", MaxUpload}),
-	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Says("{url: str}"),
+	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Says("{url: str}").Visitor(),
 	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Says("{has_thumbnail: bool}"),
 	Get("/attachments", attachments).Says("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),

@@ -124,12 +124,15 @@ func (s *stage) poseDirect(all []*somebody, names []string, members []int64, wor
 	} {
 		for _, p := range all {
 			in := slices.Contains(names, p.name)
-			want := login(p, q.name == "read" || q.lists && q.name != "matches of a narrow")
+			want := login(p, q.name == "read" || q.name == "open the file" || q.lists && q.name != "matches of a narrow")
 			switch {
 			case want != "":
 			case p.visitor():
-				if want = noLogin; q.name == "read" {
+				switch want = noLogin; q.name {
+				case "read":
 					want = noMessage
+				case "open the file":
+					want = hidden("File not found")
 				}
 			case q.lists:
 				want = shownIf(in)

@@ -181,7 +181,7 @@ func reading() []question {
 		{"read receipts", false, func(s *stage, p *somebody, x *spot) string {
 			return s.call(p, "GET", fmt.Sprintf("/messages/%d/read_receipts", x.message)).msg()
 		}, readerOnly},
-		{"address of a file", false, func(s *stage, p *somebody, x *spot) string {
+		{"address of a file", true, func(s *stage, p *somebody, x *spot) string {
 			return s.call(p, "GET", "/"+x.file).msg()
 		}, func(p *somebody, x *spot) string {
 			if x.reads(p) {
