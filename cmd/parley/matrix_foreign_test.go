@@ -96,3 +96,66 @@ func matrixOfOtherOrganizations(t *testing.T, l *book) {
 	s.cell(s.call(s.keeper, "PATCH", "/tus/"+begun, "Tus-Resumable", "1.0.0", "Upload-Offset", "1").msg(), "", "%s: PATCH /tus/{upload} after all that", s.keeper.name)
 	s.summary()
 }
+
+// matrixOfNothing asks for what was deleted, and for numbers that nothing ever had: each must look like something that
+// never was, and no number may be taken for another that is cut off from it.
+func matrixOfNothing(t *testing.T, l *book) {
+	s := newStage(t, l)
+	k := s.keeper
+	channel := s.must(k, "POST", "/channels/create", "name", "here", "subscribers", []int64{k.id}).int("id")
+	draft := map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "x"}
+	soon := s.now.Load() + day
+	said := func() int64 {
+		return s.must(k, "POST", "/messages", "type", "direct", "to", []int64{k.id}, "content", "x").int("id")
+	}
+	there := said()
+	s.must(k, "POST", "/user_uploads", "file", "x")
+	gone := map[string]string{}
+	for _, x := range []struct {
+		name, remove string
+		id           int64
+	}{
+		{"message_id", "/messages/%d", said()},
+		{"draft_id", "/drafts/%d", nums(s.must(k, "POST", "/drafts", "drafts", []any{draft}).body["ids"])[0]},
+		{"scheduled_message_id", "/scheduled_messages/%d", s.must(k, "POST", "/scheduled_messages", "type", "direct", "to", []int64{k.id}, "content", "x", "scheduled_delivery_timestamp", soon).int("scheduled_message_id")},
+		{"reminder_id", "/reminders/%d", s.must(k, "POST", "/reminders", "message_id", there, "scheduled_delivery_timestamp", soon).int("reminder_id")},
+		{"saved_snippet_id", "/saved_snippets/%d", s.must(k, "POST", "/saved_snippets", "title", "x", "content", "x").int("saved_snippet_id")},
+		{"attachment_id", "/attachments/%d", num(things(s.must(k, "GET", "/attachments").body["attachments"])[0]["id"])},
+		{"field_id", "/realm/profile_fields/%d", s.must(k, "POST", "/realm/profile_fields", "name", "x", "field_type", 1).int("id")},
+		{"filter_id", "/realm/filters/%d", s.must(k, "POST", "/realm/filters", "pattern", "x(?P<id>[0-9]+)", "url_template", "https://a.example/{id}").int("id")},
+		{"playground_id", "/realm/playgrounds/%d", s.must(k, "POST", "/realm/playgrounds", "name", "x", "pygments_language", "Go", "url_template", "https://a.example/{code}").int("id")},
+	} {
+		s.must(k, "DELETE", fmt.Sprintf(x.remove, x.id))
+		gone[x.name] = fmt.Sprint(x.id)
+	}
+	here := map[string]int64{"message_id": there, "stream_id": channel, "user_id": k.id, "muted_user_id": s.by["member"].id, "bot_id": s.by["bot"].id, "user_group_id": int64(s.groups["role:members"])}
+	params := pairs{"emoji_name", "wave", "op", "start", "report_type", "spam", "topic_name", "t", "property", "color", "value", `"#76ce90"`, "content", "x", "status_text", "x", "full_name", "X Y",
+		"description", "x", "add", "[]", "pattern", "x", "url_template", "https://a.example/", "draft", draft, "title", "x", "name", "xx", "hint", "x", "new_description", "x", "stream_names", []string{}}
+	for _, e := range wire.Endpoints() {
+		if strings.Count(e.Path, "{") != 1 || e.Dev || e.Open || e.KeyInQuery || e.Resumable() {
+			continue
+		}
+		from, to := strings.Index(e.Path, "{"), strings.Index(e.Path, "}")
+		name := e.Path[from+1 : to]
+		numbers := []string{"9007199254740993", "9223372036854775807", "4294967297"}
+		switch {
+		case here[name] != 0:
+			numbers = append(numbers, fmt.Sprint(1<<32+here[name]))
+		case gone[name] == "" && !strings.HasSuffix(name, "_id"):
+			continue
+		}
+		if gone[name] != "" {
+			numbers = append(numbers, gone[name])
+		}
+		ask := func(id string) string {
+			r := s.call(k, e.Method, e.Path[:from]+id+e.Path[to+1:], params...)
+			s.cell(shownIf(r.msg() == ""), "absent", "%s: %s %s of %s succeeds", k.name, e.Method, e.Path, id)
+			return fmt.Sprint(r.status, " ", strings.ReplaceAll(r.raw, id, "#"))
+		}
+		void := ask("1999999")
+		for _, id := range numbers {
+			s.cell(ask(id), void, "%s: %s %s of %s", k.name, e.Method, e.Path, id)
+		}
+	}
+	s.summary()
+}

@@ -28,6 +28,7 @@ func TestMatrix(t *testing.T) {
 		{"Addresses", matrixOfAddresses},
 		{"LimitedGuests", matrixOfLimitedGuests},
 		{"OtherOrganizations", matrixOfOtherOrganizations},
+		{"Nothing", matrixOfNothing},
 		{"Events", matrixOfEvents},
 		{"EventsInChannels", matrixOfEventsInChannels},
 		{"Changes", matrixOfChanges},
