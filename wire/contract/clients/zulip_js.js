@@ -129,6 +129,76 @@ async function eventually(what, condition) {
     await eventually('three messages', () => heard.length >= 3);
     must(heard.join() === 'one,two,three', heard);
   });
+  // What the package has no function for goes by callEndpoint, as its users are told to do.
+  const call = async (method, endpoint, params) => ok(await client.callEndpoint(endpoint, method, params));
+  const refused = async (text, method, endpoint, params) => {
+    const answer = await client.callEndpoint(endpoint, method, params);
+    must(answer.result === 'error' && answer.msg.includes(text), answer);
+  };
+  const soon = Math.floor(Date.now() / 1000) + 3600;
+  await that('a conversation moves, is read, and is found', async () => {
+    const ids = [];
+    for (const content of ['first', 'second']) {
+      // eslint-disable-next-line no-await-in-loop
+      ids.push(ok(await client.messages.send({ to: 'javascript', type: 'stream', topic: 'moving', content })).id);
+    }
+    ok(await client.messages.update({ message_id: ids[1], topic: 'moved', propagate_mode: 'change_all' }));
+    const at = async (topic) => ok(await client.messages.retrieve({ anchor: 'newest', num_before: 10, num_after: 0, narrow: [{ operator: 'channel', operand: channel }, { operator: 'topic', operand: topic }] })).messages.map((m) => m.id);
+    const there = await at('moved'); // with a notice
+    must(ids.every((m) => there.includes(m)), there);
+    must(ok(await client.messages.getHistoryById({ message_id: ids[0] })).message_history[1].prev_topic === 'moving', 'history');
+    await call('POST', '/messages/flags/narrow', { anchor: 'oldest', num_before: 0, num_after: 10, op: 'remove', flag: 'read', narrow: [{ operator: 'topic', operand: 'moved' }] });
+    must(ok(await client.messages.retrieve({ anchor: 'oldest', num_before: 0, num_after: 10, narrow: [{ operator: 'is', operand: 'unread' }] })).messages.some((m) => m.id === ids[0]), 'unread');
+    const matching = await call('GET', '/messages/matches_narrow', { msg_ids: JSON.stringify(ids), narrow: JSON.stringify([{ operator: 'topic', operand: 'moved' }]) });
+    must(Object.keys(matching.messages).length === 2, matching);
+    must(Array.isArray((await call('GET', `/messages/${ids[0]}/read_receipts`)).user_ids), 'receipts');
+  });
+  await that('drafts, snippets, scheduled messages and reminders come and go', async () => {
+    const draft = { type: 'stream', to: [channel], topic: 'js', content: 'a draft', timestamp: soon - 7200 };
+    const [first] = (await call('POST', '/drafts', { drafts: [draft] })).ids;
+    await call('PATCH', `/drafts/${first}`, { draft: JSON.stringify({ ...draft, content: 'a better draft' }) });
+    must((await call('GET', '/drafts')).drafts.some((d) => d.content === 'a better draft'), 'draft');
+    await call('DELETE', `/drafts/${first}`);
+    await refused('Draft does not exist', 'DELETE', `/drafts/${first}`);
+    const snippet = (await call('POST', '/saved_snippets', { title: 'hi', content: 'hello' })).saved_snippet_id;
+    await call('PATCH', `/saved_snippets/${snippet}`, { title: 'greeting' });
+    await call('DELETE', `/saved_snippets/${snippet}`);
+    const later = (await call('POST', '/scheduled_messages', { type: 'stream', to: channel, topic: 'js', content: 'later', scheduled_delivery_timestamp: soon })).scheduled_message_id;
+    await call('PATCH', `/scheduled_messages/${later}`, { content: 'later still' });
+    must((await call('GET', '/scheduled_messages')).scheduled_messages.some((m) => m.content === 'later still'), later);
+    await call('DELETE', `/scheduled_messages/${later}`);
+    const reminder = (await call('POST', '/reminders', { message_id: id, scheduled_delivery_timestamp: soon, note: 'n' })).reminder_id;
+    await call('DELETE', `/reminders/${reminder}`);
+    await refused('Reminder does not exist', 'DELETE', `/reminders/${reminder}`);
+  });
+  await that('typing in a channel, a status, topics and people muted, and what a queue hears of it', async () => {
+    const queue = ok(await client.queues.register({ event_types: ['user_status', 'user_topic', 'muted_users', 'drafts', 'reaction'] }));
+    await call('POST', '/typing', { type: 'stream', op: 'start', stream_id: channel, topic: 'js' });
+    await call('POST', '/users/me/status', { status_text: 'writing JavaScript' });
+    await call('POST', '/user_topics', { stream_id: channel, topic: 'js', visibility_policy: 1 });
+    await call('POST', `/users/me/muted_users/${otherId}`);
+    await call('DELETE', `/users/me/muted_users/${otherId}`);
+    ok(await client.reactions.add({ message_id: id, emoji_name: 'wave' }));
+    const heard = [];
+    let last = -1;
+    while (heard.length < 5) {
+      // eslint-disable-next-line no-await-in-loop
+      const { events } = ok(await client.events.retrieve({ queue_id: queue.queue_id, last_event_id: last, dont_block: false }));
+      events.forEach((e) => { heard.push(e.type); last = e.id; });
+    }
+    must(heard.join() === 'user_status,user_topic,muted_users,muted_users,reaction', heard);
+    ok(await client.queues.deregister({ queue_id: queue.queue_id }));
+  });
+  await that('subscribe another, change a colour, and leave', async () => {
+    ok(await client.users.me.subscriptions.add({ subscriptions: JSON.stringify([{ name: 'left soon' }]), principals: JSON.stringify([Number(otherId)]) }));
+    const left = ok(await client.users.me.subscriptions.add({ subscriptions: JSON.stringify([{ name: 'left soon' }]) }));
+    must(Object.keys(left.subscribed).length === 1, left);
+    const number = ok(await client.streams.getStreamId('left soon')).stream_id;
+    await call('POST', '/users/me/subscriptions/properties', { subscription_data: [{ stream_id: number, property: 'color', value: '#aabbcc' }] });
+    must((await call('GET', `/streams/${number}/members`)).subscribers.includes(Number(otherId)), number);
+    ok(await client.users.me.subscriptions.remove({ subscriptions: JSON.stringify(['left soon']) }));
+    await refused('Invalid message(s)', 'GET', '/messages/9007199254740993');
+  });
   await that('an endpoint that is gone answers JSON', async () => {
     const answer = await client.callEndpoint('/users/me/pointer', 'GET');
     must(answer.result === 'error', answer);
