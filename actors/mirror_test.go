@@ -42,7 +42,6 @@ var mirrorSeeds = map[uint64]string{
 	20253:  "a guest did not hear whom he lost sight of when channels were left together",
 	40057:  "a guest did not hear whom he lost sight of when all of a conversation was deleted",
 	100045: "a bot's owner was not told that the bot's default channel has another name",
-	100846: "a group's new setting was told with a closed account in it",
 	101139: "a guest was not told that a message he had received moved on in a web-public channel",
 	300047: "who had starred a message and could not read it any more was not told that it is gone where he cannot follow",
 	101305: "who had starred a message and could not read it any more was not told that it is gone",
