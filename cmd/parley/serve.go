@@ -34,9 +34,12 @@ import (
 	"parley/wire/webhooks"
 )
 
-// settling is how long after its start a successor gives the memory back that only starting needed: a collection of
-// everything would take half of a small machine from those who all come at once.
-const settling = 2 * time.Second
+// settling is how long after its start a server for which more than throng connections wait gives the memory back that
+// only starting needed: a collection of everything would take half of a small machine from those who all come at once.
+const (
+	settling = 2 * time.Second
+	throng   = 256
+)
 
 // patience is how long a stopping server waits for what is in flight.
 const patience = 15 * time.Second
@@ -203,6 +206,7 @@ func serve(args []string) error {
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	failed := make(chan error, len(listeners))
+	crowded := heir || room.Held() > throng
 	if err := server.Admit(room); err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -213,7 +217,7 @@ func serve(args []string) error {
 	defer close(calm)
 	go memory.run(calm)
 	// What starting needed is garbage now: give it back before the long part begins, but those who wait come first.
-	if heir {
+	if crowded {
 		defer time.AfterFunc(settling, debug.FreeOSMemory).Stop()
 	} else {
 		debug.FreeOSMemory()
