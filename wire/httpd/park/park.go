@@ -483,6 +483,9 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	if bodies < 0 {
 		bodies = r.limit // chunked: as much as it may become
 	}
+	if r.parts {
+		bodies *= 2 // its parts are copies
+	}
 	if r.stream {
 		bodies, streams = 0, 1
 	}

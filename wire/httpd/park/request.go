@@ -1,6 +1,7 @@
 package park
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -27,6 +28,7 @@ type request struct {
 	head   head
 	limit  int64 // bytes its body may have
 	stream bool  // its handler reads the body
+	parts  bool  // the body is multipart
 	ready  int   // bytes of buf[at:] fasthttp may read
 	left   int64 // body bytes still to come from the link, when the length is known
 	chunks chunks
@@ -123,6 +125,7 @@ func (r *request) arrived(cfg *Config) (bool, *refusal) {
 	if cfg.BodyLimit != nil {
 		r.limit = int64(cfg.BodyLimit(r.head.method, r.head.target))
 	}
+	r.parts = bytes.HasPrefix(bytes.ToLower(r.head.kind), []byte("multipart/"))
 	r.stream = cfg.Streams != nil && r.head.length != 0 && cfg.Streams(r.head.method, r.head.target)
 	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.kind, r.head.agent = nil, nil, nil, nil, nil, nil // they point into buf, which moves
 	if r.head.length > r.limit {
