@@ -180,7 +180,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		if err := t.mayChangeRole(u, *c.Role); err != nil {
 			return Done{}, err
 		}
-		facts = append(facts, t.roleChange(u, *c.Role))
+		facts = append(facts, t.roleChange(u, *c.Role)...)
 	}
 	d := t.BotOf(u.ID)
 	before := d

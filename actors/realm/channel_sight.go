@@ -11,20 +11,40 @@ func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
 	after := SetOf(r.knowers(c)...)
 	var out []Notice
 	if gained := IDs[UserID](Without(after, before)); len(gained) > 0 {
-		e := r.appear(c.ID)
-		for i := range e.Channels { // clients count the peers they are told of next
-			e.Channels[i].Subscribers = 0
-		}
-		out = append(out, Notice{To: gained, Event: e})
-		if peers := r.Subscribers(c.ID); len(peers) > 0 {
-			out = append(out, Notice{To: gained, Event: &PeersChanged{Joined: true, Channels: []ChannelID{c.ID}, Users: peers, Archived: r.archivedOf([]ChannelID{c.ID})}})
-		}
+		out = append(out, r.showChannels(gained, []ChannelID{c.ID})...)
 	}
 	if stayed := IDs[UserID](Both(after, before)); change != nil && len(stayed) > 0 {
 		out = append(out, Notice{To: stayed, Event: change})
 	}
 	if lost := r.only(IDs[UserID](Without(before, after))...); len(lost) > 0 {
 		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedOf([]ChannelID{c.ID})}})
+	}
+	return out
+}
+
+// showChannels tells people of channels they did not know, and of who is in them.
+func (r *Realm) showChannels(to []UserID, ids []ChannelID) []Notice {
+	e := r.appear(ids...)
+	for i := range e.Channels { // clients count the peers they are told of next
+		e.Channels[i].Subscribers = 0
+	}
+	out := []Notice{{To: to, Event: e}}
+	for _, id := range ids {
+		peers := r.Subscribers(id)
+		if len(peers) == 0 {
+			continue
+		}
+		same := slices.IndexFunc(out[1:], func(n Notice) bool { return slices.Equal(n.Event.(*PeersChanged).Users, peers) })
+		if same < 0 {
+			same = len(out) - 1
+			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Users: peers}})
+		}
+		p := out[1+same].Event.(*PeersChanged)
+		p.Channels = append(p.Channels, id)
+	}
+	for _, n := range out[1:] {
+		p := n.Event.(*PeersChanged)
+		p.Archived = r.archivedOf(p.Channels)
 	}
 	return out
 }
@@ -66,4 +86,19 @@ func (*SightChanged) calm()        {}
 func (*SightChanged) apply(*Realm) {}
 func (f *SightChanged) tell(r *Realm) []Notice {
 	return r.resight(r.chans.must(f.Channel), f.Before, nil)
+}
+
+// ChannelsShown says what somebody's new role lets him see. It changes nothing by itself.
+type ChannelsShown struct {
+	Viewer   UserID
+	Channels []ChannelID
+}
+
+func (*ChannelsShown) calm()        {}
+func (*ChannelsShown) apply(*Realm) {}
+func (f *ChannelsShown) tell(r *Realm) []Notice {
+	if to := r.only(f.Viewer); len(to) > 0 {
+		return r.showChannels(to, f.Channels)
+	}
+	return nil
 }

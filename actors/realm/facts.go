@@ -98,6 +98,7 @@ var kinds = map[uint16]any{
 	186: (*ValuesShown)(nil),
 	187: (*WorkBegan)(nil),
 	188: (*WorkStepped)(nil),
+	189: (*ChannelsShown)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
 	220: (*ChannelStirred)(nil),

@@ -177,6 +177,7 @@ type HalfTurn struct{ Cause any }
 // Record applies a fact, gives it the next number, and notes who hears of it.
 func (t *Turn) Record(f Fact) {
 	was := t.horizons(f)
+	t.acquaint(f, was)
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)

@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // Who knows of whom: everybody of everybody, unless guests are limited to people they share a channel or a direct
 // conversation with. What a limited guest sees follows from rows; the events about it do not, so the turn that moves
 // the horizon tells.
@@ -19,12 +21,13 @@ type UserVanished struct{ User UserID }
 
 func (*UserVanished) EventType() string { return "realm_user" }
 
-// introduce tells listeners of an account, each as far as he may know it.
-func (r *Realm) introduce(u *User, to []UserID) (out []Notice) {
+// introduce tells listeners of an account, each as far as he may know it. Met are those who may for what they are about to
+// be told.
+func (r *Realm) introduce(u *User, to []UserID, met bool) (out []Notice) {
 	var see, blind, strangers []UserID
 	for _, id := range to {
 		switch w := r.users.must(id); {
-		case !r.maySee(w, u):
+		case !met && !r.maySee(w, u):
 			strangers = append(strangers, id)
 		case r.SeesEmail(w, u):
 			see = append(see, id)
@@ -146,7 +149,44 @@ func (t *Turn) horizons(f Fact) (out []horizon) {
 	return out
 }
 
-// resight tells onlookers whom they see since a fact, and whom no more.
+// acquaint tells onlookers whom they will see by a fact, before they hear of those people: some clients drop what they are
+// told of people they do not know.
+func (t *Turn) acquaint(f Fact, was []horizon) {
+	for i := range was {
+		h := &was[i]
+		coming := Either(h.before, t.coming(f, h.viewer))
+		more := t.withoutBots(Without(coming, h.before))
+		if len(more) > maxSightEvents {
+			continue
+		}
+		for ids := range slices.Chunk(more, sightStep) {
+			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
+		}
+		h.before = coming
+	}
+}
+
+// coming is whom a fact says that an onlooker will see.
+func (r *Realm) coming(f Fact, viewer UserID) (s Set) {
+	join := func(f *Subscribed) {
+		if in := Either(r.by.channel[f.Channel].subscribers, SetOf(f.Users...)); in.Has(int64(viewer)) {
+			s.Union(in)
+		}
+	}
+	switch f := f.(type) {
+	case *Subscribed:
+		join(f)
+	case *JoinedChannels:
+		for i := range f.Each {
+			join(&f.Each[i])
+		}
+	case *MessageSent:
+		s = SetOf(f.People...)
+	}
+	return s
+}
+
+// resight tells onlookers whom else they see since a fact, and whom no more.
 func (t *Turn) resight(f Fact, was []horizon) {
 	for _, h := range was {
 		now := t.knows(t.users.must(h.viewer))
@@ -155,15 +195,11 @@ func (t *Turn) resight(f Fact, was []horizon) {
 			t.endQueues(h.viewer)
 			continue
 		}
-		for len(more) > 0 {
-			n := min(len(more), sightStep)
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: more[:n]})
-			more = more[n:]
+		for ids := range slices.Chunk(more, sightStep) {
+			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
 		}
-		for len(less) > 0 {
-			n := min(len(less), sightStep)
-			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: less[:n]})
-			less = less[n:]
+		for ids := range slices.Chunk(less, sightStep) {
+			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: ids})
 		}
 	}
 	if o, ok := f.(*OrganizationChanged); ok && o.Setting == "can_access_all_users_group" {
@@ -198,7 +234,8 @@ func (t *Turn) endQueues(u UserID) {
 	}
 }
 
-// PeopleSeen says whom a guest sees now, and whom no more. It changes nothing: it follows from the fact before it.
+// PeopleSeen says whom a guest sees now, and whom no more. It changes nothing: it follows from the fact before it, or from
+// the one after it, which tells him of people he did not know.
 type PeopleSeen struct {
 	Viewer             UserID
 	Appeared, Vanished []UserID
@@ -213,7 +250,7 @@ func (f *PeopleSeen) tell(r *Realm) (out []Notice) {
 		return nil
 	}
 	for _, u := range f.Appeared {
-		out = append(out, r.introduce(r.users.must(u), to)...)
+		out = append(out, r.introduce(r.users.must(u), to, true)...)
 	}
 	for _, u := range f.Vanished {
 		out = append(out, Notice{To: to, Event: &UserVanished{u}})

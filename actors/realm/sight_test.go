@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -147,5 +148,53 @@ func TestGuestsHearWhatHappensToTheirOldMessages(t *testing.T) {
 		if want := map[bool]int{true: 1}[id == received]; edits != want || deletions != want {
 			t.Errorf("of message %d the guest hears of %d edits and %d deletions, wanted %d", id, edits, deletions, want)
 		}
+	}
+}
+
+// TestPeopleComeBeforeWhatIsToldOfThem: clients drop what they are told of people they do not know.
+func TestPeopleComeBeforeWhatIsToldOfThem(t *testing.T) {
+	s, owner, _, bo, guest := limited(t)
+	shared := []Joining{{Name: "shared"}}
+	realmtest.Do(s, owner, Subscribe{Channels: shared, Principals: []Principal{{ID: guest}, {ID: owner}}, Fatal: true})
+	s.Hears(guest, "realm_user", "realm_user", "stream", "subscription") // Olive and Ann
+	realmtest.Do(s, bo, Subscribe{Channels: shared, Fatal: true})
+	s.Hears(guest, "realm_user", "subscription")
+	realmtest.Do(s, bo, Unsubscribe{Names: []string{"shared"}})
+	s.Hears(guest, "subscription", "realm_user")
+	realmtest.Do(s, bo, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}})
+	s.Hears(guest, "realm_user", "message")
+	if got := appeared(s, guest); !slices.Equal(got, []UserID{bo}) {
+		t.Errorf("appeared: %v", got)
+	}
+}
+
+// TestRolesShowChannelsWithTheirPeople: whoever sees channels by his new role hears who is in them, too.
+func TestRolesShowChannelsWithTheirPeople(t *testing.T) {
+	s := realmtest.New(t)
+	owner, ann, guest := s.Join("Olive", Owner), s.Join("Ann"), s.Join("Gus", Guest)
+	for _, name := range []string{"one", "two"} {
+		realmtest.Do(s, ann, Subscribe{Channels: []Joining{{Name: name}}, Fatal: true})
+	}
+	realmtest.Do(s, owner, Subscribe{Channels: []Joining{{Name: "two"}, {Name: "three"}}, Fatal: true})
+	member := Member
+	realmtest.Do(s, owner, EditUser{User: guest, Role: &member})
+	people := map[string][]UserID{}
+	for _, e := range s.Heard(guest) {
+		switch e := e.(type) {
+		case *ChannelAppeared:
+			for _, c := range e.Channels {
+				people[c.Name] = []UserID{}
+				if c.Subscribers != 0 {
+					t.Errorf("%s: whoever is told of its people next counts them twice", c.Name)
+				}
+			}
+		case *PeersChanged:
+			for _, c := range e.Channels {
+				people[s.Realm.FindChannel(c).Name] = e.Users
+			}
+		}
+	}
+	if want := map[string][]UserID{"one": {ann}, "two": {owner, ann}, "three": {owner}}; !maps.EqualFunc(people, want, slices.Equal) {
+		t.Errorf("seen: %v, want %v", people, want)
 	}
 }

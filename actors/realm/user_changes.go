@@ -59,7 +59,7 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 		if err := t.mayChangeRole(u, *c.Role); err != nil {
 			return Done{}, err
 		}
-		facts = append(facts, t.roleChange(u, *c.Role))
+		facts = append(facts, t.roleChange(u, *c.Role)...)
 	}
 	if c.NewEmail != nil && *c.NewEmail != u.Email {
 		f, err := t.emailChange(u, *c.NewEmail)
@@ -120,21 +120,26 @@ func (t *Turn) emailChange(u *User, to string) (Fact, error) {
 	return &UserChanged{ID: u.ID, Email: &to}, nil
 }
 
-// roleChange is the fact of a new role, with what comes into and goes out of the user's sight by it.
-func (t *Turn) roleChange(u *User, to Role) *UserChanged {
+// roleChange is the facts of a new role, with what comes into and goes out of the user's sight by it.
+func (t *Turn) roleChange(u *User, to Role) []Fact {
 	f := &UserChanged{ID: u.ID, Role: &to, OldRole: u.Role}
 	then := *u
 	then.Role = to
 	f.WasFull, f.IsFull = t.listedFull(u), t.listedFull(&then)
+	var appear []ChannelID
 	t.EachChannel(func(c *Channel) {
 		before, after := t.hasMetadata(u, c), t.hasMetadata(&then, c)
 		if before && !after {
 			f.Vanish = append(f.Vanish, c.ID)
 		} else if after && !before {
-			f.Appear = append(f.Appear, c.ID)
+			appear = append(appear, c.ID)
 		}
 	})
-	return f
+	facts := []Fact{f}
+	for ids := range slices.Chunk(appear, sightStep) {
+		facts = append(facts, &ChannelsShown{u.ID, ids})
+	}
+	return facts
 }
 
 // GroupMembersChanged is the events user_group/add_members and remove_members.

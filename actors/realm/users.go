@@ -317,7 +317,7 @@ func (f *UserJoined) apply(r *Realm) {
 
 func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
-	out := r.introduce(u, r.everyone())
+	out := r.introduce(u, r.everyone(), false)
 	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: true, Users: []UserID{u.ID}}})
 		if r.listedFull(u) {
@@ -339,7 +339,7 @@ type UserChanged struct {
 	Owner    *UserID     // of a bot
 	OldName  string
 	OldRole  Role        // with Role
-	Appear   []ChannelID // with Role: what came into the user's sight
+	Appear   []ChannelID // with Role: what came into the user's sight; older journals say so here, ChannelsShown since
 	Vanish   []ChannelID // with Role: what went out of it
 	WasFull  bool        // with Role: listed as a full member before
 	IsFull   bool        // with Role: and after
