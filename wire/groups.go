@@ -200,7 +200,7 @@ func isMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
 	if f.Direct {
 		return Answer{"is_user_group_member": slices.Contains(v.DirectMembers(g), u.ID)}, nil
 	}
-	return Answer{"is_user_group_member": v.InGroup(u, g.ID)}, nil
+	return Answer{"is_user_group_member": u.Active && v.InGroup(u, g.ID)}, nil
 }
 
 type subgroupsForm struct {

@@ -409,7 +409,7 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 		}
 	}
 	for _, u := range c.Remove {
-		if !slices.Contains(g.Members, u) {
+		if !slices.Contains(g.Members, u) || t.gone(u) {
 			return nil, Bad("There is no member '%d' in this user group", u)
 		}
 	}
@@ -491,11 +491,7 @@ func (r *Realm) AllMembers(g *Group) []UserID {
 }
 
 func (r *Realm) collect(g *Group, s *Set, depth int) {
-	for _, u := range r.DirectMembers(g) {
-		if !r.gone(u) {
-			s.Add(int64(u))
-		}
-	}
+	s.Union(SetOf(r.DirectMembers(g)...))
 	for _, id := range g.Subgroups {
 		if sub := r.groups.find(id); sub != nil && depth < maxGroupDepth {
 			r.collect(sub, s, depth+1)

@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"slices"
 	"testing"
 
 	"parley/actors/realm"
@@ -50,4 +51,33 @@ func TestGroupSettingsAreToldWithoutClosedAccounts(t *testing.T) {
 	if e := HeardOf[*realm.GroupChanged](s, ann); len(e) != 1 || len(e[0].Settings["can_leave_group"].Members) != 1 {
 		t.Fatalf("told %+v", e)
 	}
+}
+
+// TestGroupsShowNobodyDeactivated: groups and the organization's permissions read without people who are deactivated, and
+// everybody hears so; who comes back belongs to them again.
+func TestGroupsShowNobodyDeactivated(t *testing.T) {
+	s := New(t)
+	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	ops := Do(s, ann, realm.CreateGroup{Name: "ops", Members: []realm.UserID{ann, bo}})
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	check := func(joined bool, members ...realm.UserID) {
+		t.Helper()
+		if got := s.View(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
+			t.Errorf("members: %v, want %v", got, members)
+		}
+		told := HeardOf[*realm.GroupMembersChanged](s, ann)
+		if !slices.ContainsFunc(told, func(e *realm.GroupMembersChanged) bool {
+			return e.Group == ops && e.Joined == joined && slices.Equal(e.Users, []realm.UserID{bo})
+		}) {
+			t.Errorf("of members Ann heard %+v", told)
+		}
+		if e := HeardOf[*realm.OrganizationChanged](s, ann); len(e) != 1 || e[0].Setting != "can_create_groups" || !slices.Equal(e[0].Group.Members, members) {
+			t.Errorf("of the organization Ann heard %+v", e)
+		}
+	}
+	Do(s, olive, realm.DeactivateUser{User: bo})
+	check(false, ann)
+	Refused(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}, "There is no member '10' in this user group")
+	Do(s, olive, realm.ReactivateUser{User: bo})
+	check(true, ann, bo)
 }

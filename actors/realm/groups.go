@@ -116,10 +116,11 @@ func rolesGroup(role Role) GroupID {
 	return groupMembers
 }
 
-// DirectMembers is who belongs to a group by itself, ascending; for a system group it follows from the roles.
+// DirectMembers is who belongs to a group by itself, ascending; for a system group it follows from the roles. Who is
+// deactivated still belongs to it once he is back.
 func (r *Realm) DirectMembers(g *Group) []UserID {
 	if !g.System {
-		return slices.Clone(g.Members)
+		return slices.DeleteFunc(slices.Clone(g.Members), r.gone)
 	}
 	out := []UserID{}
 	for _, u := range r.activeUsers() {

@@ -2,14 +2,16 @@ package realm
 
 import "slices"
 
-// Permission settings are shown without accounts that are closed, so what they read changes with those.
+// Permission settings and groups are shown without accounts that are closed, so what they read changes with those.
 
-// ValuesShown says permission settings that name somebody read otherwise, for his account is closed, or open again. It
-// changes nothing by itself.
+// ValuesShown says permission settings and groups that name somebody read otherwise, for his account is closed, or open
+// again. It changes nothing by itself.
 type ValuesShown struct {
 	User     UserID
 	Channels []ChannelID
 	Groups   []GroupID
+	Settings []string  // the organization's
+	Members  []GroupID // that he belongs to
 }
 
 // valuesAFact bounds the channels and groups of one fact: each channel may be a dozen events, and a fact has places for
@@ -27,12 +29,27 @@ func (t *Turn) reshow(u UserID) {
 			channels = append(channels, c.ID)
 		}
 	})
-	var groups []GroupID
+	var groups, members []GroupID
 	t.EachGroup(func(g *Group) {
+		if slices.Contains(g.Members, u) {
+			members = append(members, g.ID)
+		}
 		if slices.ContainsFunc(GroupRules, func(x GroupSettingRule) bool { return slices.Contains(t.GroupSettingOf(g, x.Name).Members, u) }) {
 			groups = append(groups, g.ID)
 		}
 	})
+	var settings []string
+	for _, x := range OrgGroupSettings {
+		if slices.Contains(t.OrgGroup(x.Name).Members, u) {
+			settings = append(settings, x.Name)
+		}
+	}
+	for list := range slices.Chunk(members, valuesAFact) {
+		t.Record(&ValuesShown{User: u, Members: list})
+	}
+	if len(settings) > 0 {
+		t.Record(&ValuesShown{User: u, Settings: settings})
+	}
 	for list := range slices.Chunk(channels, valuesAFact) {
 		t.Record(&ValuesShown{User: u, Channels: list})
 	}
@@ -42,6 +59,17 @@ func (t *Turn) reshow(u UserID) {
 }
 
 func (f *ValuesShown) tell(r *Realm) (out []Notice) {
+	all := r.everyone()
+	if len(all) == 0 {
+		return nil
+	}
+	for _, id := range f.Members {
+		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.gone(f.User), Users: []UserID{f.User}}})
+	}
+	for _, name := range f.Settings {
+		v := r.Shown(r.OrgGroup(name))
+		out = append(out, Notice{To: all, Event: &OrganizationChanged{Setting: name, Group: &v}})
+	}
 	for _, id := range f.Channels {
 		c := r.chans.must(id)
 		to := r.knowers(c)
@@ -59,9 +87,7 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 				e.Settings[x.Name] = r.Shown(v)
 			}
 		}
-		if to := r.everyone(); len(to) > 0 {
-			out = append(out, Notice{To: to, Event: e})
-		}
+		out = append(out, Notice{To: all, Event: e})
 	}
 	return out
 }
