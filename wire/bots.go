@@ -201,7 +201,7 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 	}
 	if f.ShortName.Set {
 		email := botEmail(f.ShortName.Value, c.Site)
-		cmd.Email = &email
+		cmd.Email, cmd.ShortName = &email, f.ShortName.Value
 	}
 	return cmd, nil
 }

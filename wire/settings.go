@@ -89,7 +89,7 @@ func tableForm(table []realm.Setting) *rowsForm {
 }
 
 func paramType(s realm.Setting) reflect.Type {
-	if strings.HasSuffix(s.Name, "_limit_seconds") {
+	if strings.HasSuffix(s.Name, "_limit_seconds") || s.Name == "message_retention_days" {
 		return reflect.TypeFor[form.NumberOrWord]()
 	}
 	switch s.Default.(type) {
@@ -151,6 +151,8 @@ func (r *rowsForm) decode(v *form.Values) ([]realm.SettingValue, error) {
 				value = x.Number
 			case x.Word != "unlimited":
 				return nil, form.BadValue(s.Name, x.Word)
+			case !s.Null: // days of retention
+				value = int64(-1)
 			}
 		}
 		if sent {

@@ -61,7 +61,7 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if !t.May(me, "can_create_bots_group") && !(c.Type == IncomingWebhook && t.May(me, "can_create_write_only_bots_group")) {
 		return BotMade{}, errPermission()
 	}
-	if c.ShortName == "" || strings.Trim(fold(c.ShortName), "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" || !validEmail(c.Email) {
+	if !validBotAddress(c.ShortName, c.Email) {
 		return BotMade{}, Bad("Bad name or username")
 	}
 	if err := t.checkName(c.Name, 0); err != nil {
@@ -139,6 +139,7 @@ func (v View) ManagedBot(id UserID) (*User, error) {
 type EditBot struct {
 	Bot               UserID
 	Name, Email       *string
+	ShortName         string // what Email is made of
 	Owner             *UserID
 	Role              *Role
 	URL               *string
@@ -146,6 +147,10 @@ type EditBot struct {
 	Config            map[string]string
 	Sending, Register *string
 	AllPublic         *bool
+}
+
+func validBotAddress(short, email string) bool {
+	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && validEmail(email)
 }
 
 func (c EditBot) Decide(t *Turn) (Done, error) {
@@ -165,7 +170,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		facts = append(facts, &UserChanged{ID: u.ID, Name: &name, OldName: u.Name})
 	}
 	if c.Email != nil && !strings.EqualFold(*c.Email, u.Email) {
-		if !validEmail(*c.Email) {
+		if !validBotAddress(c.ShortName, *c.Email) {
 			return Done{}, Bad("Bad name or username")
 		}
 		if t.FindByEmail(*c.Email) != nil {

@@ -23,6 +23,8 @@ func TestBotsBelongToTheirOwners(t *testing.T) {
 	Refused(s, bo, realm.CreateBot{Name: "Out", ShortName: "out", Email: "out-bot@example.org", Type: realm.OutgoingWebhook, Interface: 7}, "Invalid interface type")
 	Refused(s, bo, realm.EditBot{Bot: b.ID}, "Insufficient permission")
 	Refused(s, bo, realm.EditBot{Bot: ann}, "No such bot")
+	address := "-bot@example.com"
+	Refused(s, ann, realm.EditBot{Bot: b.ID, Email: &address}, "Bad name or username")
 	Do(s, ann, realm.EditBot{Bot: b.ID, Owner: &bo})
 	if got := HeardOf[*realm.BotMoved](s, ann); len(got) != 1 {
 		t.Fatalf("the old owner heard %d times that the bot is gone", len(got))

@@ -172,6 +172,11 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 		if *c.Archived && t.folderInUse(c.Folder) {
 			return Done{}, Bad("You need to remove all the channels from this folder to archive it.")
 		}
+		if c.Name == nil && !*c.Archived { // another one may have got the name in the meantime
+			if _, err := t.checkFolderName(old.Name, c.Folder); err != nil {
+				return Done{}, err
+			}
+		}
 		f.Archived = c.Archived
 	}
 	if f.Name != nil || f.Description != nil || f.Archived != nil {

@@ -42,6 +42,9 @@ func TestFolders(t *testing.T) {
 		t.Errorf("the folders in use are %+v", l)
 	}
 	refused(s, s.ann, EditChannel{Channel: s.public, SetFolder: true, Folder: fun}, "Invalid channel folder ID")
+	do(s, s.admin, EditFolder{Folder: work, Name: ptr("fun")})
+	refused(s, s.admin, EditFolder{Folder: fun, Archived: ptr(false)}, "Channel folder 'FUN' already exists")
+	do(s, s.admin, EditFolder{Folder: work, Name: ptr("Work")})
 
 	do(s, s.ann, EditChannel{Channel: s.public, SetFolder: true, Folder: work})
 	visitor := s.Realm.ViewAs(Caller{}, s.Now)

@@ -1,0 +1,21 @@
+package wire
+
+import (
+	"testing"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// TestUnlimited: what has no end is said by a word, of days of retention as of limits.
+func TestUnlimited(t *testing.T) {
+	rows := tableForm(realm.OrgSettings)
+	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil, "message_retention_days": int64(-1)} {
+		v := &form.Values{}
+		v.Add(form.Body, name, `"unlimited"`)
+		got, err := rows.decode(v)
+		if err != nil || len(got) != 1 || got[0].Name != name || got[0].Value != want {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
+		}
+	}
+}
