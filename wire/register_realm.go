@@ -31,7 +31,7 @@ func realmSection(s *state) {
 		a["realm_"+x.Name] = s.OrgSetting(x.Name)
 	}
 	for _, x := range realm.OrgGroupSettings {
-		a[groupSettingField(x.Name)] = groupValue(s.OrgGroup(x.Name))
+		a[groupSettingField(x.Name)] = groupValue(s.Shown(s.OrgGroup(x.Name)))
 	}
 	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description, o.Created, o.UUID
 	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.c.Site.URL, s.c.Site.URL, s.c.Site.Host
