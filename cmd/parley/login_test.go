@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"testing"
 )
@@ -51,4 +52,12 @@ func TestLoggingIn(t *testing.T) {
 		refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
 	}
 	refusedAs(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
+	r, err := http.PostForm(at+"/api/v1/fetch_api_key", login("ida@example.org", password))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
+		t.Errorf("clients are not told when to log in again: %d, %v", r.StatusCode, r.Header)
+	}
 }

@@ -454,6 +454,11 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		ctx.SetStatusCode(302)
 		return
 	}
+	if x := (*realm.Refusal)(nil); errors.As(err, &x) && x.Kind == realm.TooMany {
+		if seconds, ok := x.Data["retry-after"].(float64); ok {
+			retryAfter(ctx, seconds)
+		}
+	}
 	status, body := e.Failure(err)
 	if status == 500 {
 		s.o.Log.Error("request failed", "method", method, "path", string(ctx.Path()), "error", err)

@@ -132,8 +132,12 @@ func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 		return nil
 	}
 	seconds := float64(v.retry.Milliseconds()) / 1000
-	h.Set("Retry-After", strconv.FormatFloat(seconds, 'f', -1, 64))
+	retryAfter(ctx, seconds)
 	return TooMany(seconds)
+}
+
+func retryAfter(ctx *fasthttp.RequestCtx, seconds float64) {
+	ctx.Response.Header.Set("Retry-After", strconv.FormatFloat(seconds, 'f', -1, 64))
 }
 
 // spend counts a failed login.
