@@ -29,14 +29,10 @@ func (p *editing) carryOut(t *Turn) Edited {
 	}
 	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.target.ID, FromTopic: p.i.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.toggle, Mode: p.Mode}
 	m.Topic, m.NewTopic = t.topicID(m.To, topic)
-	if !m.TopicChanged {
-		m.IDs.Each(func(id int64) bool {
-			m.Respelled = t.topics.must(t.message(MessageID(id)).topic).Name != topic
-			return !m.Respelled
-		})
-	}
-	if m.TopicChanged || m.Respelled {
+	if m.TopicChanged {
 		m.Links = t.topicLinks(topic)
+	} else {
+		m.Spellings = t.spellings(m)
 	}
 	old, target := t.by.channel[m.From].topics[fold(m.FromTopic)], t.by.channel[m.To].topics[fold(topic)]
 	same := m.From == m.To && fold(m.FromTopic) == fold(topic)
@@ -114,7 +110,41 @@ type MessageMove struct {
 	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
 	Strangers    Set      // receive the channel the messages come from, not the one they go to: there they count as read,
 	Job          int64    // which this job marks them; see leaving.go
-	Respelled    bool     // they were not all spelled as they are now
+	Respelled    bool     // they were not all spelled as they are now: in facts of before Spellings were kept
+	Spellings    []Spelling
+}
+
+// Spelling is where messages go that spell their topic otherwise than the asked-for message, and go on to.
+type Spelling struct {
+	From, To TopicID
+	Name     string
+	New      bool // nobody has spelled it so there
+}
+
+// spellings is where the messages of a move go that changes no topic, as far as they are not spelled as the asked-for one.
+func (t *Turn) spellings(m *MessageMove) (out []Spelling) {
+	seen, next := map[TopicID]bool{}, t.Org().NextTopic
+	if m.NewTopic {
+		next = m.Topic + 1
+	}
+	m.IDs.Each(func(id int64) bool {
+		from := t.message(MessageID(id)).topic
+		if seen[from] {
+			return true
+		}
+		seen[from] = true
+		name := t.topics.must(from).Name
+		if name == m.TopicName {
+			return true
+		}
+		s := Spelling{From: from, Name: name}
+		if s.To, s.New = t.topicID(m.To, name); s.New {
+			s.To, next = next, next+1
+		}
+		out = append(out, s)
+		return true
+	})
+	return out
 }
 
 func (*MessageUpdated) calm() {}
@@ -187,6 +217,13 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	if v.NewTopic {
 		r.addTopic(v.Topic, v.To, v.TopicName)
 	}
+	to := map[TopicID]TopicID{}
+	for _, s := range v.Spellings {
+		if s.New {
+			r.addTopic(s.To, v.To, s.Name)
+		}
+		to[s.From] = s.To
+	}
 	for _, u := range v.Give {
 		rd := r.reading.open(u)
 		v.IDs.Each(func(n int64) bool {
@@ -222,17 +259,19 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 		if !v.Toggle {
 			e.Moved = f.At
 		}
-		to := v.Topic
+		topic := v.Topic
 		if v.From != v.To {
 			if e.SentTo == 0 {
 				e.SentTo = v.From
 			}
 			m.channel = uint32(v.To)
-			if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
-				to = r.spelled(v.To, r.topics.must(m.topic).Name, v.Topic)
+			if other := to[m.topic]; other != 0 {
+				topic = other
+			} else if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
+				topic = r.spelled(v.To, r.topics.must(m.topic).Name, v.Topic)
 			}
 		}
-		m.topic = to
+		m.topic = topic
 		return true
 	})
 }
@@ -322,7 +361,8 @@ func (r *Realm) replace(v *MessageMove) {
 	}
 }
 
-// spelled is the topic row of a spelling in a channel, or another one if nobody has spelled it so there.
+// spelled is the topic row of a spelling in a channel, or another one if nobody has spelled it so there: for facts of
+// before Spellings were kept.
 func (r *Realm) spelled(c ChannelID, name string, otherwise TopicID) TopicID {
 	if id, ok := r.by.topic[c][name]; ok {
 		return id

@@ -228,6 +228,35 @@ func TestMoveBetweenChannels(t *testing.T) {
 	}
 }
 
+// TestMovingToAChannelKeepsSpellings: who moves a topic to another channel, and nothing else, changes no message's topic:
+// each goes on to be spelled as it was, be it known there or new.
+func TestMovingToAChannelKeepsSpellings(t *testing.T) {
+	s := newStage(t)
+	s.post(s.ann, s.private, "TEA", "there already")
+	spelled := []string{"tea", "Tea", "TEA", "tEa", "tea"}
+	var ids []MessageID
+	for _, topic := range spelled {
+		ids = append(ids, s.post(s.ann, s.public, topic, "hi"))
+	}
+	do(s, s.admin, Subscribe{Channels: joining("public")})
+	do(s, s.owner, Subscribe{Channels: joining("third"), Fatal: true})
+	third := s.Realm.FindChannelByName("third").ID
+	for _, to := range []ChannelID{third, s.private} {
+		if to == s.private {
+			do(s, s.ann, Subscribe{Channels: joining("private"), Principals: people(s.admin)})
+		}
+		do(s, s.admin, rechannel(ids[1], MoveAll, to))
+		if e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged || e[0].Links != nil || len(e[0].IDs) != len(ids) {
+			t.Errorf("the mover hears %+v", e)
+		}
+		for i, id := range ids {
+			if m := s.info(id); m.Channel != to || m.Topic != spelled[i] || m.History[len(m.History)-1].TopicBefore != nil {
+				t.Errorf("message %d lies in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to, spelled[i], m.History)
+			}
+		}
+	}
+}
+
 func TestMoveToProtectedHistory(t *testing.T) {
 	s := newStage(t)
 	id := s.post(s.ann, s.public, "a", "hi")
