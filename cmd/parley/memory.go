@@ -2,19 +2,22 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
 // collectAt is how far the heap may grow over what is live before it is collected, in percent. The live heap is small
 // beside what polls and sends allocate and drop: at Go's 100 a seventh of the processor went into collecting. Where it is
 // collected more often than collections in lookEvery, it may grow farther, up to collectLate: whoever sends meanwhile helps,
-// and waits.
+// and waits. Only as far as spareLate bytes, though: a heap of large bodies grows by collectAt.
 const (
 	collectAt   = 300
 	collectLate = 900
 	collections = 2
+	spareLate   = 256 << 20
 )
 
 // A heap that may grow to several times what is live keeps the memory of its busiest time. It is given back when things
@@ -28,10 +31,13 @@ const (
 // steward minds how much memory the heap takes; look is to be called every lookEvery.
 type steward struct {
 	samples   []metrics.Sample
-	percent   int    // 0: somebody else decides
 	cycles    uint64 // collections so far
 	allocated uint64
 	calm      bool // so it was the last time
+
+	mu      sync.Mutex
+	late    int // what collectAt is now, for a heap that is small enough; 0: somebody else decides
+	percent int
 }
 
 func newSteward() *steward {
@@ -42,13 +48,28 @@ func newSteward() *steward {
 	}
 	s.look() // from here on it counts
 	if os.Getenv("GOGC") == "" {
-		s.collect(collectAt)
+		s.late = collectAt
+		s.collected()
 	}
 	return s
 }
 
-func (s *steward) collect(percent int) {
-	if percent != s.percent {
+// collected is called after each collection: what is live may be far more than it was.
+func (s *steward) collected() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	s.grow(live[0].Value.Uint64())
+	runtime.AddCleanup(new([64]byte), (*steward).collected, s)
+}
+
+// grow lets the heap grow as far as it may with so many live bytes.
+func (s *steward) grow(live uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.late == 0 {
+		return
+	}
+	if percent := max(collectAt, min(s.late, int(spareLate*100/max(live, 1)))); percent != s.percent {
 		s.percent = percent
 		debug.SetGCPercent(percent)
 	}
@@ -60,9 +81,12 @@ func (s *steward) look() {
 	value := func(i int) uint64 { return s.samples[i].Value.Uint64() }
 	cycles, allocated, live, held := value(0), value(1), value(2), value(3)+value(4)+value(5)
 	calm := allocated-s.allocated < calmBytes
-	if s.percent > 0 {
-		s.collect(min(max(s.percent*int(cycles-s.cycles)/collections, collectAt), collectLate))
+	s.mu.Lock()
+	if s.late > 0 {
+		s.late = min(max(s.late*int(cycles-s.cycles)/collections, collectAt), collectLate)
 	}
+	s.mu.Unlock()
+	s.grow(live)
 	if s.calm && calm && held > live+max(spareBytes, live/4) {
 		debug.FreeOSMemory()
 	}

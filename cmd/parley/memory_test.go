@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 )
@@ -34,5 +35,22 @@ func TestMemoryIsGivenBack(t *testing.T) {
 	g.look()
 	if now := released(); now < before+32<<20 {
 		t.Errorf("%d bytes are with the system, %d before: nothing was given back", now, before)
+	}
+}
+
+// A small heap that is collected often may grow to ten times its size; one of large bodies, and one that rests, to four times.
+func TestTheHeapGrowsAsFarAsItMay(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	for _, x := range []struct {
+		late   int
+		live   uint64
+		growth int
+	}{{collectLate, 1 << 20, 900}, {collectLate, 64 << 20, 400}, {collectLate, 1 << 30, 300}, {collectAt, 1 << 20, 300}} {
+		g := &steward{late: x.late}
+		g.grow(x.live)
+		if growth := debug.SetGCPercent(100); growth != x.growth {
+			t.Errorf("%d live bytes, late %d: %d percent, want %d", x.live, x.late, growth, x.growth)
+		}
 	}
 }
