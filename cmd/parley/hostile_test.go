@@ -30,7 +30,6 @@ type target struct {
 
 // The server under attack gives clients little time, so that its patience is seen to end.
 const (
-	hostileRead  = 2 * time.Second
 	hostileWrite = 2 * time.Second
 	// slack is what a server's memory varies by without any attack, in bytes: garbage, mostly.
 	slack = 48 << 20
@@ -50,6 +49,11 @@ func attackers(t *testing.T) int {
 	return n
 }
 
+// hostileRead is how long the server waits for a request: time enough for the attackers to be there all at once.
+func hostileRead(attackers int) time.Duration {
+	return max(2*time.Second, time.Duration(attackers)*time.Millisecond)
+}
+
 // attack is one way to cost a server something.
 type attack struct {
 	name string
@@ -64,8 +68,8 @@ type attack struct {
 	// Bounds for each connection: bytes of memory, goroutines.
 	bytes, goroutines float64
 	bound             string // what bounds it
-	// ends says that the server closes all of them within its patience.
-	ends bool
+	// ends says that the server closes all of them within its patience, together that it has all of them until then.
+	ends, together bool
 }
 
 func TestHostileClients(t *testing.T) {
@@ -88,9 +92,9 @@ func TestHostileClients(t *testing.T) {
 			return method + " " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: " + auth + "\r\nContent-Type: " + form + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 		}
 		return []attack{
-			{name: "says nothing", conns: n, answer: 0, bytes: 2 << 10, bound: "ReadTimeout; a connection at rest", ends: true},
-			{name: "half a request line", conns: n, answer: 408, say: func(int) string { return "GET /api/v1/mess" }, bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true},
-			{name: "slowloris", conns: n, answer: 408, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" }, drip: "a: b\r\n", bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true},
+			{name: "says nothing", conns: n, answer: 0, bytes: 2 << 10, bound: "ReadTimeout; a connection at rest", ends: true, together: true},
+			{name: "half a request line", conns: n, answer: 408, say: func(int) string { return "GET /api/v1/mess" }, bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true, together: true},
+			{name: "slowloris", conns: n, answer: 408, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" }, drip: "a: b\r\n", bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true, together: true},
 			{name: "head without end", conns: small, answer: 431, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 60<<10) }, bytes: 64 << 10, bound: "header_bytes", ends: true},
 			{name: "3,000 header lines", conns: small, answer: 404, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("a:b\r\n", 3000) + "\r\n" }, bytes: 256 << 10, bound: "header_bytes"},
 			{name: "query of 40 kB", conns: small, answer: 431, say: func(int) string {
@@ -129,12 +133,12 @@ func TestHostileClients(t *testing.T) {
 		}
 	}
 	for _, secure := range []bool{false, true} {
-		g := underAttack(t, secure)
+		g := underAttack(t, secure, n)
 		list := attacks(g.friend.auth())
 		if secure {
 			list = []attack{
-				{name: "no handshake", conns: n, answer: 0, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true},
-				{name: "half a handshake", conns: n, answer: 0, say: func(int) string { return "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" }, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true},
+				{name: "no handshake", conns: n, answer: 0, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true, together: true},
+				{name: "half a handshake", conns: n, answer: 0, say: func(int) string { return "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" }, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true, together: true},
 				{name: "a record of 16 kB without end", conns: small, answer: 0, say: func(int) string { return "\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03" + strings.Repeat("x", 16000) }, bytes: 64 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true},
 			}
 		}
@@ -150,14 +154,14 @@ func (p *person) auth() string {
 	return r.Header.Get("Authorization")
 }
 
-func underAttack(t *testing.T, secure bool) *target {
+func underAttack(t *testing.T, secure bool, attackers int) *target {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := &target{t: t, debug: l.Addr().String(), secure: secure}
 	l.Close()
-	args := []string{"--debug-listen", g.debug, "--read-timeout", hostileRead.String(), "--write-timeout", hostileWrite.String()}
+	args := []string{"--debug-listen", g.debug, "--read-timeout", hostileRead(attackers).String(), "--write-timeout", hostileWrite.String()}
 	if secure {
 		cert, key := selfSigned(t, t.TempDir(), "localhost")
 		args = append(args, "--tls-cert", cert, "--tls-key", key)
@@ -221,6 +225,7 @@ func (g *target) suffer(t *testing.T, a *attack) {
 	conns := make([]net.Conn, 0, a.conns)
 	dialer := net.Dialer{Timeout: binaryPatience}
 	var talking sync.WaitGroup
+	began := time.Now()
 	for i := range a.conns {
 		c, err := dialer.Dial("tcp", g.at)
 		if err != nil {
@@ -259,6 +264,7 @@ func (g *target) suffer(t *testing.T, a *attack) {
 			}
 		}()
 	}
+	inTime := time.Since(began) < hostileRead(a.conns)/2
 	var most cost
 	slowest := time.Duration(0)
 	for range 3 {
@@ -293,6 +299,9 @@ func (g *target) suffer(t *testing.T, a *attack) {
 	memory, goroutines := each(most.memory, before.memory), each(most.goroutines, before.goroutines)
 	t.Logf("%d connections: %.1f kB and %.2f goroutines each (bound %.1f kB, %.0f: %s); at most %.0f open; answers %v; a well-behaved request took %v",
 		a.conns, memory/1024, goroutines, a.bytes/1024, a.goroutines, a.bound, most.open, answers, slowest.Round(time.Millisecond))
+	if a.together && inTime && most.open < float64(a.conns) {
+		t.Errorf("%.0f of %d connections were open at once", most.open, a.conns)
+	}
 	if total, may := most.memory-before.memory, a.bytes*float64(a.conns)+slack; total > may {
 		t.Errorf("it cost %.1f MB of memory; %s allows %.1f", total/(1<<20), a.bound, may/(1<<20))
 	}
