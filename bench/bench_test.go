@@ -77,18 +77,30 @@ func TestBrokenPromisesAreSeen(t *testing.T) {
 }
 
 func TestCrowdMirrors(t *testing.T) {
+	crowd := func(t *testing.T, seed uint64, fault, policy string) (*Result, string) {
+		s := small("crowd")
+		s.Sample, s.Seed = 12, seed
+		s.Phases = []Phase{{Name: "crowd", Count: 400, Closed: 1, Mix: map[string]float64{"crowd": 1}}}
+		f := newFake(fault)
+		f.policy = policy
+		return on(t, f, s)
+	}
 	for _, seed := range []uint64{1, 2} {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			s := small("crowd")
-			s.Sample, s.Seed = 12, seed
-			s.Phases = []Phase{{Name: "crowd", Count: 400, Closed: 1, Mix: map[string]float64{"crowd": 1}}}
-			res, out := on(t, newFake(""), s)
-			if res.Broken != 0 {
-				t.Fatalf("seed %d:\n%s", seed, out)
-			}
-			if res, _ := on(t, newFake("silent"), s); res.Broken == 0 {
-				t.Fatalf("seed %d: unsubscribing without an event went unnoticed", seed)
-			}
-		})
+		for _, policy := range []string{"all", "moves", "none", ""} { // the last is told by servers that know of none
+			t.Run(fmt.Sprint(seed, policy), func(t *testing.T) {
+				t.Parallel()
+				if res, out := crowd(t, seed, "", policy); res.Broken != 0 {
+					t.Fatalf("seed %d, edit history of %q:\n%s", seed, policy, out)
+				}
+			})
+		}
+		for fault, what := range map[string]string{"silent": "unsubscribing without an event", "no past": "an edit that leaves no trace in the edit history"} {
+			t.Run(fmt.Sprint(seed, fault), func(t *testing.T) {
+				t.Parallel()
+				if res, _ := crowd(t, seed, fault, "all"); res.Broken == 0 {
+					t.Fatalf("seed %d: %s went unnoticed", seed, what)
+				}
+			})
+		}
 	}
 }

@@ -27,7 +27,9 @@ type fake struct {
 	messages []*fakeMessage
 	queues   map[string]*fakeQueue
 	fault    string
+	policy   string // message_edit_history_visibility_policy; without one it is not told, and everything is shown
 	polls    int
+	edits    int64  // the time, for what is changed
 	file     string // where sends are kept, for a fake that is killed and started again
 }
 
@@ -54,6 +56,7 @@ type fakeMessage struct {
 	gone      bool
 	told      map[int64]bool // who was sent it, and so hears what becomes of it
 	reactions map[string]bool
+	past      []obj1 // what it was, newest first, as edit_history has it
 }
 
 type fakeQueue struct {
@@ -254,8 +257,12 @@ func (f *fake) register(me *fakeUser, v url.Values) obj1 {
 	for _, u := range f.users {
 		users = append(users, obj1{"user_id": u.ID, "full_name": u.Name, "email": u.Email})
 	}
-	return obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users, "starred_messages": sortedKeys(me.starred),
+	out := obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users, "starred_messages": sortedKeys(me.starred),
 		"unread_msgs": f.unreadOf(me)}
+	if f.policy != "" {
+		out["realm_message_edit_history_visibility_policy"] = f.policy
+	}
+	return out
 }
 
 func (f *fake) unreadOf(me *fakeUser) obj1 {
@@ -366,6 +373,36 @@ func (f *fake) render(m *fakeMessage) obj1 {
 	return o
 }
 
+// revise tells that a message is another, and keeps what it was.
+func (f *fake) revise(m *fakeMessage, me *fakeUser, event, entry obj1) {
+	f.edits++
+	entry["user_id"], entry["timestamp"] = me.ID, f.edits
+	event["type"], event["message_id"], event["message_ids"] = "update_message", m.ID, []int64{m.ID}
+	event["user_id"], event["edit_timestamp"] = me.ID, f.edits
+	m.past = append([]obj1{entry}, m.past...)
+	for _, id := range sortedKeys(m.told) {
+		f.tell(id, event)
+	}
+}
+
+// history is what GET /messages says of a message's past.
+func (f *fake) history(m *fakeMessage, o obj1) {
+	for _, x := range slices.Backward(m.past) { // the newest has the last word
+		for k, of := range map[string]string{"last_edit_timestamp": "prev_content", "last_moved_timestamp": "prev_topic"} {
+			if x[of] != nil {
+				o[k] = x["timestamp"]
+			}
+		}
+	}
+	past := slices.Clone(m.past)
+	if f.policy == "moves" {
+		past = slices.DeleteFunc(past, func(x obj1) bool { return x["prev_topic"] == nil })
+	}
+	if len(past) > 0 && f.policy != "none" && f.fault != "no past" {
+		o["edit_history"] = past
+	}
+}
+
 func (f *fake) onMessage(method string, id int64, reaction bool, me *fakeUser, v url.Values) (int, obj1) {
 	i := slices.IndexFunc(f.messages, func(m *fakeMessage) bool { return m.ID == id && !m.gone })
 	if i < 0 {
@@ -400,11 +437,14 @@ func (f *fake) onMessage(method string, id int64, reaction bool, me *fakeUser, v
 		if m.Sender != me.ID {
 			return 400, obj1{"code": "BAD_REQUEST"}
 		}
+		was := m.Content
 		m.Content = v.Get("content")
-		tell(obj1{"type": "update_message", "message_id": m.ID, "message_ids": []int64{m.ID}, "rendered_content": "<p>" + m.Content + "</p>"})
-	case v.Has("topic"):
+		f.revise(m, me, obj1{"orig_content": was, "orig_rendered_content": "<p>" + was + "</p>", "content": m.Content, "rendered_content": "<p>" + m.Content + "</p>"},
+			obj1{"prev_content": was, "prev_rendered_content": "<p>" + was + "</p>"})
+	case v.Has("topic") && v.Get("topic") != m.Topic:
+		was := m.Topic
 		m.Topic = v.Get("topic")
-		tell(obj1{"type": "update_message", "message_id": m.ID, "message_ids": []int64{m.ID}, "subject": m.Topic})
+		f.revise(m, me, obj1{"orig_subject": was, "subject": m.Topic}, obj1{"prev_topic": was, "topic": m.Topic})
 	}
 	return 200, nil
 }
@@ -445,6 +485,7 @@ func (f *fake) fetch(me *fakeUser, v url.Values) []obj1 {
 			continue
 		}
 		o := f.render(m)
+		f.history(m, o)
 		flags := []string{}
 		if !me.unread[m.ID] {
 			flags = append(flags, "read")

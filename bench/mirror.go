@@ -14,7 +14,7 @@ var mirrorKind = mirror.Kind{Caps: capabilities}
 
 func mirrorRegister() params {
 	return params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true, "client_capabilities": capabilities,
-		"fetch_event_types": []string{"subscription", "stream", "realm_user", "message", "update_message_flags", "starred_messages", "user_topic", "realm_user_groups", "muted_users"}}
+		"fetch_event_types": []string{"subscription", "stream", "realm_user", "message", "update_message_flags", "starred_messages", "user_topic", "realm_user_groups", "muted_users", "realm"}}
 }
 
 var errNoAnswer = errors.New("no answer")

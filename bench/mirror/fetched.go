@@ -229,6 +229,9 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 
 // diffRevisions compares a message's past with the edit_history of a message as it is fetched, newest first.
 func (m *Mirror) diffRevisions(p *past, fetched Object) error {
+	if m.policy() == "" {
+		return nil // some servers have no such policy
+	}
 	var edits []Object
 	if m.policy() != "none" {
 		edits = m.shown(p)
