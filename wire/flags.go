@@ -66,8 +66,8 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	terms, words := narrowTerms(f.Narrow)
-	s, err := search(c, words)
+	terms, q := narrowTerms(f.Narrow)
+	s, err := search(c, q)
 	if err != nil {
 		return nil, err
 	}

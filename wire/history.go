@@ -64,8 +64,8 @@ func reader(c *Call, markdown, gravatar, emptyTopic bool) Client {
 }
 
 func getMessages(c *Call, f getMessagesForm) (Answer, error) {
-	terms, words := narrowTerms(f.Narrow)
-	s, err := search(c, words)
+	terms, q := narrowTerms(f.Narrow)
+	s, err := search(c, q)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	messages := []any{}
 	err = read(c, page.IDs, func(m *realm.Seen, body realm.Body) {
 		o := seenObject(c, m, body, r)
-		if s.wanted() {
+		if s.wanted {
 			o["match_content"], o["match_subject"] = s.match(r.Topic(m.Topic), body)
 		}
 		messages = append(messages, o)

@@ -5,21 +5,30 @@ import (
 	"parley/wire/form"
 )
 
-// narrowTerms is a narrow in the realm's terms, and the words it searches for; several search terms are one.
-func narrowTerms(n form.Narrow) ([]realm.Term, string) {
-	var words string
+// query is what a narrow searches for: several search terms are one, negated ones are one each.
+type query struct {
+	words   string
+	without []string
+}
+
+// narrowTerms is a narrow in the realm's terms, and what it searches for.
+func narrowTerms(n form.Narrow) ([]realm.Term, query) {
+	var q query
 	terms := make([]realm.Term, len(n))
 	for i, t := range n {
 		terms[i] = realm.Term{Operator: t.Canonical(), Sent: t.Operator, Negated: t.Negated, Operand: realm.Operand{
 			Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID, IsList: t.Operand.Kind == form.OperandIDs}}
-		if terms[i].Operator == "search" {
-			if words != "" {
-				words += " "
-			}
-			words += t.Operand.Text
+		switch {
+		case terms[i].Operator != "search":
+		case t.Negated:
+			q.without = append(q.without, t.Operand.Text)
+		case q.words != "":
+			q.words += " " + t.Operand.Text
+		default:
+			q.words = t.Operand.Text
 		}
 	}
-	return terms, words
+	return terms, q
 }
 
 // realmAnchor is an anchor in the realm's terms. The date is looked at only if it is the anchor.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"parley/actors/realm"
@@ -17,7 +18,8 @@ var searchEvents []EventKind
 // Found is what the search index says to the words of a search.
 type Found struct {
 	Hits realm.Hits
-	// Marks is what of a plain text the search hits, to be highlighted: whole words, and phrases.
+	// Marks is what of a plain text the search hits, to be highlighted: whole words, and phrases. It is nil if the narrow
+	// only says what must not be found.
 	Marks func(text string) (words, phrases []string)
 }
 
@@ -33,7 +35,7 @@ func SearchText(b realm.Body) string {
 // searching is the search part of a narrow: what the index proposes, and what only the texts can decide.
 type searching struct {
 	c        *Call
-	words    string
+	wanted   bool // a term searches
 	found    Found
 	compared int
 	err      error // of comparing
@@ -44,31 +46,27 @@ type searching struct {
 const maxCompared = 200_000
 
 // search looks the words of a narrow up.
-func search(c *Call, words string) (*searching, error) {
-	s := &searching{c: c, words: words}
-	if words == "" {
-		return s, nil
-	}
+func search(c *Call, q query) (*searching, error) {
+	s := &searching{c: c, wanted: q.words != "" || q.without != nil}
 	var err error
-	s.found, err = c.House.Search(c.Realm, words)
-	return s, err
-}
-
-func (s *searching) wanted() bool { return s.words != "" }
-
-// doubtful reports whether texts must be compared.
-func (s *searching) doubtful() bool {
-	for _, h := range s.found.Hits {
-		if h.Phrase != "" {
-			return true
+	if q.words != "" {
+		if s.found, err = c.House.Search(c.Realm, q.words); err != nil {
+			return nil, err
 		}
 	}
-	return false
+	for _, words := range q.without {
+		not, err := c.House.Search(c.Realm, words)
+		if err != nil {
+			return nil, err
+		}
+		s.found.Hits = append(s.found.Hits, realm.Hit{Not: not.Hits})
+	}
+	return s, nil
 }
 
 // page is a stretch of a narrow.
 func (s *searching) page(c *Call, terms []realm.Term, r realm.Range) (realm.Page, error) {
-	if !s.doubtful() {
+	if !s.found.Hits.Doubtful() {
 		return Look(c, func(v realm.View) (realm.Page, error) {
 			n, err := v.Narrow(terms, s.found.Hits)
 			if err != nil {
@@ -117,20 +115,23 @@ func (s *searching) comparing(doubts []realm.Doubt) realm.Match {
 				continue
 			}
 			text, read := "", false
-			out[i] = true
-			for _, d := range doubts {
+			has := func(d realm.Doubt) bool {
 				if d.Sure.Has(int64(ids[i])) {
-					continue
+					return true
 				}
 				if !read {
 					body, _ := s.c.House.Text(s.c.Realm, ref)
 					text, read = strings.ToLower(body.Text), true
 				}
-				if !strings.Contains(text, d.Phrase) {
-					out[i] = false
-					break
-				}
+				return strings.Contains(text, d.Phrase)
 			}
+			lacks := func(d realm.Doubt) bool { return !has(d) }
+			out[i] = !slices.ContainsFunc(doubts, func(d realm.Doubt) bool {
+				if d.Not == nil {
+					return lacks(d)
+				}
+				return d.Maybe.Has(int64(ids[i])) && !slices.ContainsFunc(d.Not, lacks)
+			})
 		}
 		return out
 	}
@@ -138,7 +139,7 @@ func (s *searching) comparing(doubts []realm.Doubt) realm.Match {
 
 // settle finds the stretch of a narrow beforehand if its messages must be compared by their texts.
 func (s *searching) settle(c *Call, cmd *realm.FlagNarrow) error {
-	if !s.doubtful() {
+	if !s.found.Hits.Doubtful() {
 		return nil
 	}
 	page, err := s.page(c, cmd.Terms, cmd.Range.Bounded())
@@ -178,7 +179,7 @@ func (s *searching) which(c *Call, terms []realm.Term, ids []int64, choose func(
 
 // match is a message's text and topic with the hits marked.
 func (s *searching) match(topic string, body realm.Body) (content, subject string) {
-	if !s.wanted() {
+	if s.found.Marks == nil {
 		return body.HTML, markdown.HighlightText(topic, nil, nil)
 	}
 	words, phrases := s.found.Marks(markdown.SearchText(body.HTML))
@@ -193,8 +194,8 @@ type matchesNarrowForm struct {
 }
 
 func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
-	terms, words := narrowTerms(f.Narrow)
-	s, err := search(c, words)
+	terms, q := narrowTerms(f.Narrow)
+	s, err := search(c, q)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,61 @@ func TestFinePrint(t *testing.T) {
 			if s := dig(a, "messages", posted, "match_subject"); s != "general chat" {
 				t.Errorf("the empty topic is called %q", s)
 			}
+		}
+	})
+	t.Run("searches for what is not there", func(t *testing.T) {
+		topic := []any{"topic", "not there"}
+		send := func(content string) any {
+			return k.must("ann", "POST messages", "type", "channel", "to", "general", "topic", topic[1], "content", content)["id"]
+		}
+		ids := []any{send("a quokka sleeps"), send("a quokka eats"), send("a numbat eats")}
+		without := func(operand string) any {
+			return map[string]any{"operator": "search", "operand": operand, "negated": true}
+		}
+		for _, c := range []struct {
+			terms []any
+			want  []any
+		}{
+			{[]any{without("quokkas")}, ids[2:]},
+			{[]any{without("quokka eats")}, []any{ids[0], ids[2]}},
+			{[]any{without("quokka"), without("eat")}, nil},
+			{[]any{without(`"a q"`)}, ids[2:]},
+			{[]any{without(`"t e" "a "`)}, ids[:2]},
+			{[]any{without(`quokka "eat"`)}, []any{ids[0], ids[2]}},
+			{[]any{without(`"ot ther"`)}, nil}, // the topic's
+			{[]any{without("sleep"), []any{"search", "quokka"}}, ids[1:2]},
+			{[]any{without("nothing of it")}, ids},
+		} {
+			narrow := append(c.terms, topic)
+			found := func(a map[string]any) (got []any) {
+				for _, m := range a["messages"].([]any) {
+					got = append(got, dig(m.(map[string]any), "id"))
+				}
+				return got
+			}
+			if got := found(k.must("ann", "GET messages", "anchor", "newest", "num_before", 10, "num_after", 0, "narrow", narrow)); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%v finds %v, want %v", narrow, got, c.want)
+			}
+			if got := found(k.must("ann", "GET messages", "message_ids", ids, "narrow", narrow)); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%v lets %v through, want %v", narrow, got, c.want)
+			}
+			matches := dig(k.must("ann", "GET messages/matches_narrow", "msg_ids", ids, "narrow", narrow), "messages").(map[string]any)
+			for _, id := range c.want {
+				if dig(matches, fmt.Sprint(id)) == nil {
+					t.Errorf("%v does not match %v", id, narrow)
+				}
+			}
+			if len(matches) != len(c.want) {
+				t.Errorf("%v matches %v", narrow, matches)
+			}
+			a := k.must("ann", "POST messages/flags/narrow", "anchor", "newest", "num_before", 10, "num_after", 0, "narrow", narrow, "op", "add", "flag", "starred")
+			if got := dig(a, "processed_count"); got != float64(len(c.want)) {
+				t.Errorf("%v messages are flagged with %v", got, narrow)
+			}
+		}
+		a := k.must("ann", "GET messages/matches_narrow", "msg_ids", ids, "narrow", []any{without("quokka")})
+		if got := dig(a, "messages", fmt.Sprint(ids[2]), "match_content"); got != "<p>a numbat eats</p>" {
+			t.Errorf("marked: %v", got)
 		}
 	})
 	t.Run("mentions by id", func(t *testing.T) {

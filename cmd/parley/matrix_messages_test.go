@@ -232,6 +232,9 @@ func reading() []question {
 		narrow("topic", records, func(x *spot) []any { return []any{term("topic", x.topic)} }),
 		narrow("search", records, func(x *spot) []any { return []any{term("search", x.word)} }),
 		narrow("search for a phrase", records, func(x *spot) []any { return []any{term("search", `"The `+x.word+` is"`)} }),
+		narrow("search for what is not there", records, func(x *spot) []any {
+			return []any{map[string]any{"operator": "search", "operand": `not "here at all"`, "negated": true}}
+		}),
 		narrow("has attachment", records, func(x *spot) []any { return []any{term("has", "attachment")} }),
 		narrow("without another channel", func(p *somebody, x *spot) bool { return records(p, x) }, func(x *spot) []any {
 			return []any{map[string]any{"operator": "topic", "operand": "some other topic", "negated": true}}
