@@ -249,7 +249,7 @@ func matrixOfChannels(t *testing.T, l *book) {
 				}
 			}
 			s.cell(where, registered(p, x), "%s: list of registration in a %s", p.name, x)
-			s.cell(unread, shownIf(x.kept(p) && x.in()), "%s: unread of registration in a %s", p.name, x)
+			s.cell(unread, shownIf(x.kept(p) && x.relation == subscribed), "%s: unread of registration in a %s", p.name, x)
 			s.cell(subscribers, shownIf(x.membership(p) && !p.visitor()), "%s: subscribers of registration in a %s", p.name, x)
 		}
 	}

@@ -140,7 +140,20 @@ func (s *stage) furnish() {
 			s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", everyone)
 		}
 	}
+	s.settle()
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
+}
+
+// settle waits until what people left behind is read for them, which the server does by itself, the first channel first.
+func (s *stage) settle() {
+	s.Helper()
+	at := slices.IndexFunc(s.spots, func(x *spot) bool { return x.kind == kinds[len(kinds)-1] && x.relation == back })
+	ids := []int64{s.spots[at].message}
+	eventually(s.T, "what was left is read", func() bool {
+		found := things(s.must(s.people[0], "GET", "/messages", "message_ids", ids).body["messages"])
+		flags, _ := found[0]["flags"].([]any)
+		return slices.Contains(flags, any("read"))
+	})
 }
 
 func (s *stage) open(x *spot, everyone []int64) {
