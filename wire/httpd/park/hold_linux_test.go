@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,9 +36,8 @@ func TestHold(t *testing.T) {
 				}
 			}
 			until(t, "everybody to be taken in", func() bool { return room.Held() == n })
-			early[0].Close() // one has not waited
-			cfg := Config{}
-			o = serveOn(t, kind, cfg, ln)
+			early[0].Close()                                           // one has not waited
+			o = serveOn(t, kind, Config{ReadTimeout: time.Minute}, ln) // for the handshakes, one after the other
 			if err := o.Admit(room); err != nil {
 				t.Fatal(err)
 			}

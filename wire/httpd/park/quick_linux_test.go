@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -261,7 +262,7 @@ func TestQuickRemembersRequests(t *testing.T) {
 
 // keen parks every poll in the memory of the one before.
 type keen struct {
-	o     *owner
+	o     atomic.Pointer[owner]
 	again chan bool
 }
 
@@ -274,17 +275,17 @@ func (k *keen) Take(q *QuickRequest) bool {
 	p := new(keenPoll)
 	p.Owner = p
 	q.Remember(&p.Memo, len("/poll?"), len(q.Target))
-	q.Park(&p.Parked, told{k.o}, nil)
+	q.Park(&p.Parked, told{k.o.Load()}, nil)
 	k.again <- false
-	k.o.polls <- &p.Parked
+	k.o.Load().polls <- &p.Parked
 	return true
 }
 
 func (k *keen) Again(q *QuickRequest, m *Memo, _ []byte) bool {
 	p := m.Owner.(*keenPoll)
-	q.Park(&p.Parked, told{k.o}, nil)
+	q.Park(&p.Parked, told{k.o.Load()}, nil)
 	k.again <- true
-	k.o.polls <- &p.Parked
+	k.o.Load().polls <- &p.Parked
 	return true
 }
 
@@ -296,7 +297,7 @@ func TestRepeatedPollsHaveTheirTimes(t *testing.T) {
 	k := &keen{again: make(chan bool, 100)}
 	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewQuick: func() Quick { return k }, QuickTargets: []string{"GET /poll"}},
 		func(o *owner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
-	k.o = o
+	k.o.Store(o)
 	c := o.dial()
 	for n := range 3 {
 		c.get(fmt.Sprintf("/poll?%d", n))
