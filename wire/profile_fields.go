@@ -23,7 +23,7 @@ var fieldEvents = []EventKind{
 
 var profileEndpoints = []Endpoint{
 	Act("PATCH", "/users/me/profile_data", func(c *Call, f profileDataForm) (realm.ChangeProfile, error) {
-		values, err := profileValues(f.Data)
+		values, err := profileValues("data", f.Data)
 		return realm.ChangeProfile{Values: values}, err
 	}, silent),
 	Do("DELETE", "/users/me/profile_data", func(f clearProfileForm) realm.ChangeProfile {

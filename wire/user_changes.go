@@ -156,23 +156,23 @@ func (f editUserFields) command(id realm.UserID, email string) (realm.EditUser, 
 	if f.NewEmail.Set {
 		cmd.NewEmail = &f.NewEmail.Value
 	}
-	values, err := profileValues(f.Profile)
+	values, err := profileValues("profile_data", f.Profile)
 	cmd.Profile = values
 	return cmd, err
 }
 
 // profileValues reads values that may be a text, null, or a list of people.
-func profileValues(items []profileItem) (out []realm.ProfileValue, err error) {
-	for _, i := range items {
-		v := realm.ProfileValue{Field: i.ID}
-		switch x := i.Value.Any().(type) {
+func profileValues(name string, items []profileItem) (out []realm.ProfileValue, err error) {
+	for n, item := range items {
+		v := realm.ProfileValue{Field: item.ID}
+		switch x := item.Value.Any().(type) {
 		case nil:
 		case string:
 			v.Value = &x
 		default:
-			ids, e := i.Value.Ints()
+			ids, e := item.Value.Ints()
 			if e != nil {
-				return nil, e.Named("profile_data")
+				return nil, e.Key("value").Index(n).Named(name)
 			}
 			for _, id := range ids {
 				v.Users = append(v.Users, realm.UserID(id))
