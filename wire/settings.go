@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -136,8 +137,12 @@ func (r *rowsForm) decode(v *form.Values) ([]realm.SettingValue, error) {
 			value, sent = x.Value, x.Set
 		case form.Opt[string]:
 			value, sent = x.Value, x.Set
-			if s.Null && x.Value == "" {
-				value = nil
+			if s.Null { // as JSON, or, from older clients, as it is
+				text := x.Value
+				_ = json.Unmarshal([]byte(x.Value), &text)
+				if value = text; text == "" || text == "default" || x.Value == "null" {
+					value = nil
+				}
 			}
 		case form.Null[bool]:
 			sent = x.Set

@@ -17,6 +17,7 @@ type ChangeOrganization struct {
 const (
 	maxOrgName        = 40
 	maxOrgDescription = 1000
+	maxVideoServer    = 200
 )
 
 func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
@@ -115,6 +116,10 @@ func (t *Turn) checkOrgSetting(v SettingValue) error {
 	case "default_language":
 		if _, ok := Languages[v.Value.(string)]; !ok {
 			return Bad("Invalid language '%s'", v.Value)
+		}
+	case "jitsi_server_url":
+		if s, ok := v.Value.(string); ok && (!webAddress(s) || length(s) > maxVideoServer) {
+			return Bad("jitsi_server_url is not an allowed_type")
 		}
 	case "video_chat_provider":
 		if n := v.Value.(int64); n != 0 && n != 1 {

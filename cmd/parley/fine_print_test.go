@@ -103,6 +103,32 @@ func TestFinePrint(t *testing.T) {
 			t.Errorf("marked: %v", got)
 		}
 	})
+	t.Run("settings of an organization that are not of its list", func(t *testing.T) {
+		k.refused("olive", "PATCH realm", "BAD_REQUEST", "Invalid org_type: Value error, Not in the list of possible values", "org_type", 15)
+		k.must("olive", "PATCH realm", "org_type", 20)
+		for _, bad := range []string{"meet", `"meet"`, "javascript:alert(1)", `5`, `"https://meet.example/` + strings.Repeat("x", 200) + `"`} {
+			k.refused("olive", "PATCH realm", "BAD_REQUEST", "jitsi_server_url is not an allowed_type", "jitsi_server_url", bad)
+		}
+		now := func() any {
+			return k.must("olive", "POST register", "event_types", []string{"realm"})["realm_jitsi_server_url"]
+		}
+		for _, c := range []struct {
+			sent string
+			want any
+		}{{`"https://meet.example"`, "https://meet.example"}, {`"default"`, nil}, {"https://meet.example/a", "https://meet.example/a"}, {"default", nil}, {`"https://meet.example"`, "https://meet.example"}, {"null", nil}} {
+			k.must("olive", "PATCH realm", "jitsi_server_url", c.sent)
+			if got := now(); got != c.want {
+				t.Errorf("%s makes it %v", c.sent, got)
+			}
+		}
+	})
+	t.Run("wrong types of profile values", func(t *testing.T) {
+		wrong := []any{map[string]any{"id": 1, "value": "x"}, map[string]any{"id": 1, "value": 5}}
+		k.refused("ann", "PATCH users/me/profile_data", "BAD_REQUEST", `data[1]["value"] is not a list`, "data", wrong)
+		k.refused("olive", "PATCH users/{bo}", "BAD_REQUEST", `profile_data[1]["value"] is not a list`, "profile_data", wrong)
+		wrong = []any{map[string]any{"id": 1, "value": []any{1, "x"}}}
+		k.refused("ann", "PATCH users/me/profile_data", "BAD_REQUEST", `data[0]["value"][1] is not an integer`, "data", wrong)
+	})
 	t.Run("mentions by id", func(t *testing.T) {
 		id := k.must("ann", "POST messages", "type", "channel", "to", "general", "topic", "tea", "content", "@**Bo Park** tea?")["id"]
 		a := k.must("ann", "GET messages", "anchor", "newest", "num_before", 5, "num_after", 0, "narrow", []any{map[string]any{"operator": "mentions", "operand": k.ids["bo"]}})
