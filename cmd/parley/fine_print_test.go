@@ -340,16 +340,30 @@ func TestFinePrint(t *testing.T) {
 		}
 	})
 	t.Run("organizations that are not there", func(t *testing.T) {
-		for host, want := range map[string]int{"127.0.0.1": 200, "www.127.0.0.1": 200, "elsewhere.example.com": 200, "nobody.127.0.0.1": 400} {
-			q, _ := http.NewRequest("GET", k.at+"/api/v1/server_settings", nil)
-			q.Host = host
+		for _, c := range []struct {
+			host, path string
+			want       int
+			says       string
+		}{
+			{"127.0.0.1", "server_settings", 200, ""},
+			{"www.127.0.0.1", "server_settings", 200, ""},
+			{"elsewhere.example.com", "server_settings", 200, ""},
+			{"nobody.127.0.0.1", "server_settings", 400, "BAD_REQUEST"},
+			{"nobody.127.0.0.1", "messages", 404, "NONEXISTENT_SUBDOMAIN"},
+			{"nobody.127.0.0.1", "users", 404, "NONEXISTENT_SUBDOMAIN"},
+			{"nobody.127.0.0.1", "users/me", 401, "UNAUTHORIZED"},
+			{"127.0.0.1", "messages", 401, "UNAUTHORIZED"},
+		} {
+			q, _ := http.NewRequest("GET", k.at+"/api/v1/"+c.path, nil)
+			q.Host = c.host
 			r, err := http.DefaultClient.Do(q)
 			if err != nil {
 				t.Fatal(err)
 			}
+			body, _ := io.ReadAll(r.Body)
 			r.Body.Close()
-			if r.StatusCode != want {
-				t.Errorf("%s: %d, want %d", host, r.StatusCode, want)
+			if r.StatusCode != c.want || !strings.Contains(string(body), c.says) {
+				t.Errorf("%s of %s: %d %s, want %d %s", c.path, c.host, r.StatusCode, body, c.want, c.says)
 			}
 		}
 	})

@@ -20,7 +20,10 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	}
 	header := string(ctx.Request.Header.Peek("Authorization"))
 	if header == "" {
-		if e.Visitors && c.Realm != 0 {
+		if e.Visitors {
+			if c.Realm == 0 {
+				return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+			}
 			open, err := wire.Look(c, func(v realm.View) (bool, error) { return v.SpectatorsAllowed(), nil })
 			if err == nil && open {
 				return nil
