@@ -334,6 +334,11 @@ func TestPoliciesMoveWithTopics(t *testing.T) {
 	if policy(s.ann, s.public, "a") != 0 || policy(s.ann, s.public, "b") != 3 {
 		t.Error("the policy did not move with the topic")
 	}
+	set(s.cy, s.public, "d", 1)
+	do(s, s.bo, retopic(id, MoveAll, "d"))
+	if policy(s.cy, s.public, "d") != 0 || policy(s.ann, s.public, "d") != 3 {
+		t.Error("a policy from before holds for the topic that came")
+	}
 	s.post(s.ann, s.public, "c", "hi")
 	set(s.ann, s.public, "c", 2)
 	do(s, s.bo, retopic(id, MoveAll, "c"))

@@ -72,8 +72,8 @@ func (t *Turn) followByTakingPart(me *User, c ChannelID, topic string) {
 }
 
 // movePolicies brings topic policies along when a whole topic has moved: call it after the move, when no message is left
-// in the old topic. empty says that the new one had no messages before. Who may not see the new channel just loses his
-// policy.
+// in the old topic. empty says that the new one had no messages before: a policy of it is left over from others that are
+// gone. Who may not see the new channel just loses his policy.
 func (t *Turn) movePolicies(from ChannelID, old string, to ChannelID, topic string, empty bool) {
 	if from == to && fold(old) == fold(topic) {
 		return
@@ -96,7 +96,7 @@ func (t *Turn) movePolicies(from ChannelID, old string, to ChannelID, topic stri
 		if !empty {
 			want = mergedPolicy(was, is)
 		}
-		if was == 0 && empty || !t.hasContent(t.users.must(u), target) {
+		if !t.hasContent(t.users.must(u), target) {
 			want = is
 		}
 		if want != is {
