@@ -37,38 +37,59 @@ func streamsSection(s *state) {
 	if s.Me() == nil {
 		return
 	}
-	var list pieceList
-	for _, c := range s.visibleChannels() {
-		list.object(c.face)
-	}
-	s.a["streams"] = list.end()
+	channels := s.visibleChannels()
+	s.afterwards(func() {
+		var list pieceList
+		for _, c := range channels {
+			list.object(c.face)
+		}
+		s.a["streams"] = list.end()
+	})
 }
 
 // subscriptionsSection is the three lists of channels: subscribed now, formerly, never. A visitor is shown the
 // web-public ones as if subscribed.
 func subscriptionsSection(s *state) {
+	type entry struct {
+		list         *pieceList
+		face, roster []byte
+		personal     bool
+		own          realm.Subscription
+	}
 	var now, before, never pieceList
-	recent := recently(s.View, s.c.House)
-	for _, c := range s.visibleChannels() {
+	recent, channels := recently(s.View, s.c.House), s.visibleChannels()
+	entries := make([]entry, 0, len(channels))
+	for _, c := range channels {
 		x := s.SubscriptionOf(s.User, c.ID)
-		var list *pieceList
+		e := entry{face: c.face, personal: x != nil || s.Me() == nil}
 		switch {
 		case x != nil && x.Active, s.Me() == nil:
-			list = &now
+			e.list = &now
 		case x != nil:
-			list = &before
+			e.list = &before
 		case !s.Me().IsGuest() || c.WebPublic:
-			list = &never
+			e.list = &never
 		default:
 			continue
 		}
-		var own []byte
-		if x != nil || s.Me() == nil {
-			own = personalJSON(s.PersonalInfo(s.User, c.ID), s.Client)
+		if x != nil {
+			e.own = *x
 		}
-		list.object(c.face, own, rosterJSON(s.View, c.Channel, s.Subscribers, recent))
+		e.roster = rosterJSON(s.View, c.Channel, s.Subscribers, recent)
+		entries = append(entries, e)
 	}
-	s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now.end(), before.end(), never.end()
+	info := s.PersonalInfo(s.User, 0) // what all of his subscriptions inherit
+	s.afterwards(func() {
+		for _, e := range entries {
+			var own []byte
+			if e.personal {
+				info.Subscription = e.own
+				own = personalJSON(info, s.Client)
+			}
+			e.list.object(e.face, own, e.roster)
+		}
+		s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now.end(), before.end(), never.end()
+	})
 }
 
 // member reports a registering user who is not a guest.

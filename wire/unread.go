@@ -46,11 +46,15 @@ func starredSection(s *state) {
 }
 
 func recentTalksSection(s *state) {
-	out := []any{}
+	var talks []realm.RecentTalk
 	if s.Me() != nil {
-		for _, t := range s.RecentTalks() {
-			out = append(out, obj{"max_message_id": t.Newest, "user_ids": t.Others})
-		}
+		talks = s.RecentTalks()
 	}
-	s.a["recent_private_conversations"] = out
+	s.afterwards(func() {
+		out := make([]any, len(talks))
+		for i, t := range talks {
+			out[i] = obj{"max_message_id": t.Newest, "user_ids": t.Others(s.User)}
+		}
+		s.a["recent_private_conversations"] = out
+	})
 }

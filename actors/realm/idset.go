@@ -404,10 +404,12 @@ func (s Set) slice(lo, hi int) []MessageID {
 		}
 		return out
 	}
-	it := s.b.Iterator()
-	it.AdvanceIfNeeded(uint32(s.At(lo)))
-	for len(out) < hi-lo {
-		out = append(out, MessageID(it.Next()))
+	part := s.Between(s.At(lo), s.At(hi-1))
+	if part.b != nil {
+		part.few = part.b.ToArray() // many at once, sooner than one after the other
+	}
+	for _, x := range part.few {
+		out = append(out, MessageID(x))
 	}
 	return out
 }

@@ -33,24 +33,29 @@ func (p *places) prepare() {
 func (p *places) at(c uint32) *place {
 	x := &p.channels[c]
 	if !x.known {
-		row := p.chans.must(ChannelID(c))
-		x.known = true
-		if p.me == nil {
-			x.content = !row.Archived && p.hasContent(nil, row)
-		} else {
-			x.sub = p.SubscriptionOf(p.me.ID, row.ID)
-			subscribed := x.sub != nil && x.sub.Active
-			x.counts = subscribed && !row.Archived
-			x.content = subscribed || p.hasContent(p.me, row)
-			x.from = MaxMessageID
-			if x.sub != nil && len(x.sub.Spans) > 0 {
-				if s := x.sub.Spans[len(x.sub.Spans)-1]; s.To == 0 {
-					x.from = s.From
-				}
-			}
-		}
+		p.learn(x, ChannelID(c))
 	}
 	return x
+}
+
+// learn looks a channel up.
+func (p *places) learn(x *place, c ChannelID) {
+	row := p.chans.must(c)
+	x.known = true
+	if p.me == nil {
+		x.content = !row.Archived && p.hasContent(nil, row)
+		return
+	}
+	x.sub = p.SubscriptionOf(p.me.ID, row.ID)
+	subscribed := x.sub != nil && x.sub.Active
+	x.counts = subscribed && !row.Archived
+	x.content = subscribed || p.hasContent(p.me, row)
+	x.from = MaxMessageID
+	if x.sub != nil && len(x.sub.Spans) > 0 {
+		if s := x.sub.Spans[len(x.sub.Spans)-1]; s.To == 0 {
+			x.from = s.From
+		}
+	}
 }
 
 // unread is whether a message, if it is not read, is among the reader's unread ones.
@@ -58,7 +63,17 @@ func (p *places) unread(id MessageID, m *message) bool {
 	if !p.ready {
 		p.prepare()
 	}
-	return (m.channel == 0 || p.at(m.channel).counts) && p.received(id, m)
+	if m.channel == 0 {
+		return p.received(id, m)
+	}
+	x := p.at(m.channel)
+	switch {
+	case !x.counts:
+		return false
+	case id >= x.from && m.bits&bitExtra == 0 && !p.moved: // nearly all
+		return true
+	}
+	return p.received(id, m)
 }
 
 // received is whether the reader has a row of a message.

@@ -274,7 +274,7 @@ func TestUnread(t *testing.T) {
 		t.Errorf("count %d, mentions %v", u.Count, u.Mentions)
 	}
 	talks := s.View(s.bo).RecentTalks()
-	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others) != 0 || talks[1].Newest != group || !slices.Equal(talks[1].Others, []UserID{s.ann, s.cy}) {
+	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others(s.bo)) != 0 || talks[1].Newest != group || !slices.Equal(talks[1].Others(s.bo), []UserID{s.ann, s.cy}) {
 		t.Errorf("recent: %+v", talks)
 	}
 }

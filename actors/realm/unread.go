@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,9 @@ type UnreadTopic struct {
 
 // walkUnread is how many messages are looked at one by one in search of unread ones before whole sets are worked out.
 const walkUnread = 3 * MaxUnread
+
+// walkStep is how many of them are taken out of their set at once.
+const walkStep = 4096
 
 // fewSources is up to how many channels and conversations the messages of somebody are worked out as one set at once:
 // among what he has not read, next to nothing may be his.
@@ -85,7 +89,7 @@ func (v View) Unread() UnreadFound {
 			}
 		}
 		f.messages = f.messages[:0]
-		f.walk(&p, &all, MaxMessageID)
+		f.walk(&p, &all, math.MaxInt)
 	}
 	if f.more = len(f.messages) > MaxUnread; f.more {
 		f.messages = f.messages[:MaxUnread]
@@ -97,28 +101,30 @@ func (v View) Unread() UnreadFound {
 }
 
 // walk looks at no more messages of a set than it may, from the last to the first, and reports whether that was enough.
-func (f *UnreadFound) walk(p *places, among *Set, limit int64) bool {
+func (f *UnreadFound) walk(p *places, among *Set, limit int) bool {
 	near := neighbours{Realm: p.Realm}
-	among.eachBackward(func(n int64) bool {
-		if limit--; limit < 0 {
+	end := among.Len()
+	for hi := end; hi > 0; hi -= walkStep {
+		if end-hi >= limit {
 			return false
 		}
-		id := MessageID(n)
-		m := near.message(id)
-		if m == nil || !p.unread(id, m) {
-			return true
+		for _, id := range slices.Backward(among.slice(max(0, hi-walkStep), hi)) {
+			m := near.message(id)
+			if m == nil || !p.unread(id, m) {
+				continue
+			}
+			x := placed{id, m.channel, uint32(m.topic)}
+			if m.channel == 0 {
+				if x.place = uint32(m.talk); f.talks[m.talk] == nil {
+					f.talks[m.talk] = p.View.talks.must(m.talk).Members // they never change
+				}
+			}
+			if f.messages = append(f.messages, x); len(f.messages) > MaxUnread {
+				return true
+			}
 		}
-		if m.channel != 0 {
-			f.messages = append(f.messages, placed{id, m.channel, uint32(m.topic)})
-			return len(f.messages) <= MaxUnread
-		}
-		if f.talks[m.talk] == nil {
-			f.talks[m.talk] = p.View.talks.must(m.talk).Members // they never change
-		}
-		f.messages = append(f.messages, placed{id, 0, uint32(m.talk)})
-		return len(f.messages) <= MaxUnread
-	})
-	return limit >= 0
+	}
+	return true
 }
 
 // mentionsAmong is which of a set's messages mention the caller.
@@ -333,25 +339,29 @@ func nonNil[T any](s []T) []T {
 	return s
 }
 
-// RecentTalk is a direct conversation and its newest message; Others leaves the caller out.
+// RecentTalk is a direct conversation and its newest message. Its members never change: they may leave the view.
 type RecentTalk struct {
-	Newest MessageID
-	Others []UserID
+	Newest  MessageID
+	Members []UserID
 }
+
+// Others is its members but for one.
+func (t RecentTalk) Others(me UserID) []UserID { return nonNil(without(t.Members, me)) }
 
 // recentMessages is of how many direct messages, the newest, the conversations count as recent (protocol).
 const recentMessages = 1000
 
 // RecentTalks is the caller's latest direct conversations, newest first.
 func (v View) RecentTalks() []RecentTalk {
-	out := []RecentTalk{}
 	direct := setIn(v.by.direct, v.User)
-	seen := map[TalkID]bool{}
 	n := direct.Len()
-	for _, id := range slices.Backward(direct.slice(max(0, n-recentMessages), n)) {
-		if talk := v.message(id).talk; !seen[talk] {
+	ids := direct.slice(max(0, n-recentMessages), n)
+	out, seen := make([]RecentTalk, 0, len(ids)), make(map[TalkID]bool, len(ids))
+	near := neighbours{Realm: v.Realm}
+	for _, id := range slices.Backward(ids) {
+		if talk := near.message(id).talk; !seen[talk] {
 			seen[talk] = true
-			out = append(out, RecentTalk{id, nonNil(without(v.talks.must(talk).Members, v.User))})
+			out = append(out, RecentTalk{id, v.talks.must(talk).Members})
 		}
 	}
 	return out
