@@ -259,7 +259,7 @@ func TestSpecifiedFields(t *testing.T) {
 	}
 	s := h.newState(ids[0], modern)
 	s.build()
-	entry := plainJSON(t, s.a["subscriptions"]).([]any)[0].(map[string]any)
+	entry := plainJSON(t, s.finished()["subscriptions"]).([]any)[0].(map[string]any)
 	for _, x := range readSpecification(t) {
 		check := func(where string, o map[string]any, but ...string) {
 			if _, ok := o[x.name]; !ok && !slices.Contains(but, x.name) {

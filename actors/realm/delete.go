@@ -89,7 +89,9 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	if err := t.mayBegin(); err != nil {
 		return 0, err
 	}
-	return t.begin(Work{Kind: DeleteWork, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: ids.Clone()}), nil
+	work = t.begin(Work{Kind: DeleteWork, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: ids.Clone()})
+	t.stepWork(work) // there was little to check
+	return work, nil
 }
 
 // deleteMessages records that messages of one conversation are gone; ids ascend.

@@ -110,8 +110,8 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 		}
 	}
 	if c.takesTurns(j) {
-		a.Crowds = t.crowds(j)
-		a.Work = t.begin(c.work(j, a.Created))
+		w := c.work(j, a.Created)
+		a.Crowds, a.Work = t.crowds(j, w.Rest), t.begin(w)
 		return a, nil
 	}
 	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
@@ -139,9 +139,9 @@ func (c Subscribe) work(j *joining, created []ChannelID) Work {
 }
 
 // crowds is who will have joined the channels, and who is in them already.
-func (t *Turn) crowds(j *joining) (out []Crowd) {
-	for users, i := j.set(), 0; i < len(j.joins); i++ {
-		ch := j.joins[i].existing
+func (t *Turn) crowds(j *joining, users Set) (out []Crowd) {
+	for _, x := range j.joins {
+		ch := x.existing
 		in := t.by.channel[ch.ID].subscribers
 		out = append(out, Crowd{ch.Name, Without(users, in), Both(users, in)})
 	}
@@ -149,11 +149,11 @@ func (t *Turn) crowds(j *joining) (out []Crowd) {
 }
 
 func (j *joining) set() Set {
-	ids := make([]UserID, len(j.users))
+	ids := make([]uint32, len(j.users))
 	for i, u := range j.users {
-		ids[i] = u.ID
+		ids[i] = uint32(u.ID)
 	}
-	return SetOf(ids...)
+	return unordered(ids)
 }
 
 // welcomeNew has the notification bot write what begins a channel.

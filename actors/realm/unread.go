@@ -104,11 +104,11 @@ func (v View) Unread() UnreadFound {
 func (f *UnreadFound) walk(p *places, among *Set, limit int) bool {
 	near := neighbours{Realm: p.Realm}
 	end := among.Len()
-	for hi := end; hi > 0; hi -= walkStep {
-		if end-hi >= limit {
+	for lo, hi := 0, end; hi > 0; hi = lo {
+		if lo = max(0, hi-walkStep, end-limit); lo == hi {
 			return false
 		}
-		for _, id := range slices.Backward(among.slice(max(0, hi-walkStep), hi)) {
+		for _, id := range slices.Backward(among.slice(lo, hi)) {
 			m := near.message(id)
 			if m == nil || !p.unread(id, m) {
 				continue

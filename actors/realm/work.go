@@ -2,9 +2,9 @@ package realm
 
 // What one request asks for may be too much for one turn: very many people join or leave channels, or a long topic is
 // deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
-// everything; what it refuses is refused as a whole. It creates the channels, does a first part, and records what remains
-// as work: a row like a message's, so once it is on disk the rest is certain to be done. Each later turn does a step, with
-// facts and events of its own, and records how far it came with them. In between some have joined and some have not, as if
+// everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and records
+// what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done. Each later turn
+// does a step, with facts and events of its own, and records how far it came with them. In between some have joined and some have not, as if
 // they had been asked for by several requests.
 //
 // The server takes the steps one after the other, each behind whoever waits by then, and goes on with them when it was
@@ -71,16 +71,12 @@ func (t *Turn) mayBegin() error {
 	return nil
 }
 
-// begin records work and does the first part. It returns the work's number, 0 if that was all.
+// begin records work and returns its number.
 func (t *Turn) begin(w Work) int64 {
 	id := t.nextID("work")
 	w.By = t.User
 	t.Record(&WorkBegan{id, w})
-	t.stepWork(id)
-	if t.Remains(id) {
-		return id
-	}
-	return 0
+	return id
 }
 
 // Remains reports whether something of work is not done yet.
@@ -185,7 +181,7 @@ func (t *Turn) stepDelete(w *Work) Set {
 	return done
 }
 
-// WorkBegan says what a request asked for will be done. What of it is done in the same turn has facts of its own.
+// WorkBegan says what a request asked for will be done. Each part that is done has facts of its own.
 type WorkBegan struct {
 	ID   int64
 	Work Work
