@@ -44,6 +44,7 @@ var mirrorSeeds = map[uint64]string{
 	100045: "a bot's owner was not told that the bot's default channel has another name",
 	101139: "a guest was not told that a message he had received moved on in a web-public channel",
 	300047: "who had starred a message and could not read it any more was not told that it is gone where he cannot follow",
+	400263: "permissions of the organization that name a closed account were told with it",
 	101305: "who had starred a message and could not read it any more was not told that it is gone",
 }
 

@@ -51,6 +51,10 @@ func TestGroupSettingsAreToldWithoutClosedAccounts(t *testing.T) {
 	if e := HeardOf[*realm.GroupChanged](s, ann); len(e) != 1 || len(e[0].Settings["can_leave_group"].Members) != 1 {
 		t.Fatalf("told %+v", e)
 	}
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	if e := HeardOf[*realm.OrganizationChanged](s, ann); len(e) != 1 || !slices.Equal(e[0].Group.Members, []realm.UserID{ann}) {
+		t.Fatalf("of the organization Ann heard %+v", e)
+	}
 }
 
 // TestGroupsShowNobodyDeactivated: groups and the organization's permissions read without people who are deactivated, and

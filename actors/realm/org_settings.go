@@ -170,7 +170,12 @@ func (f *OrganizationChanged) apply(r *Realm) {
 
 func (f *OrganizationChanged) tell(r *Realm) []Notice {
 	to := r.everyone()
-	out := []Notice{{To: to, Event: f}}
+	e := *f
+	if f.Group != nil {
+		shown := r.Shown(*f.Group)
+		e.Group = &shown
+	}
+	out := []Notice{{To: to, Event: &e}}
 	if len(f.Full) > 0 && len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: f.Full}})
 	}
