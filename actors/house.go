@@ -479,7 +479,7 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 }
 
 // textsToIndex reads an organization's texts in order, once each: they are not worth more of the memory for it.
-func (h *House) textsToIndex(id realm.ID) func(realm.BodyRef) (realm.Body, bool, error) {
+func (h *House) textsToIndex(id realm.ID) realm.TextReader {
 	return func(ref realm.BodyRef) (realm.Body, bool, error) {
 		if b, ok := h.texts.peek(id, ref); ok {
 			return b, true, nil

@@ -149,9 +149,7 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
-	if err := h.search.Attach(id, last, rows, h.textsToIndex(id)); err != nil {
-		return fmt.Errorf("realm %d: %w", id, err)
-	}
+	h.search.Attach(id, last, rows, h.textsToIndex(id))
 	h.startRealm(a, l.book)
 	if a.r.Founded() {
 		a.handle.close(h, a.r.Closed())
@@ -185,9 +183,7 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, last: h.now()}
-	if err := h.search.Attach(id, 0, 0, h.textsToIndex(id)); err != nil {
-		return 0, fmt.Errorf("realm %d: %w", id, err)
-	}
+	h.search.Attach(id, 0, 0, h.textsToIndex(id))
 	h.startRealm(a, presence.New())
 	for _, k := range h.shards { // also the ones without users report how far they are
 		h.stage.send(k, &revive{realm: a.handle})

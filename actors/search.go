@@ -8,22 +8,20 @@ import (
 // Search is the full-text index, behind the journal.
 type Search interface {
 	// Attach takes a realm up whose journal ends at last and whose rows stand at rows; text reads its texts.
-	Attach(id realm.ID, last, rows realm.Seq, text func(realm.BodyRef) (realm.Body, bool, error)) error
+	Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader)
 	// Feed notes what a commit wrote; it never blocks.
 	Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite)
 	// Find answers in the state of a number or later; next hands out the topics made after one. It reports false while
 	// the index is far behind.
-	Find(id realm.ID, upto realm.Seq, words string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(text string) (words, phrases []string), ready bool, err error)
+	Find(id realm.ID, upto realm.Seq, words string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks realm.Marks, ready bool, err error)
 }
 
 // noSearch is a house without an index: tools that work on a stopped server.
 type noSearch struct{}
 
-func (noSearch) Attach(realm.ID, realm.Seq, realm.Seq, func(realm.BodyRef) (realm.Body, bool, error)) error {
-	return nil
-}
-func (noSearch) Feed(realm.ID, realm.Seq, []realm.TextWrite) {}
-func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.TopicName, error)) (realm.Hits, func(string) (words, phrases []string), bool, error) {
+func (noSearch) Attach(realm.ID, realm.Seq, realm.Seq, realm.TextReader) {}
+func (noSearch) Feed(realm.ID, realm.Seq, []realm.TextWrite)             {}
+func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.TopicName, error)) (realm.Hits, realm.Marks, bool, error) {
 	return nil, nil, false, nil
 }
 

@@ -17,10 +17,8 @@ var searchEvents []EventKind
 
 // Found is what the search index says to the words of a search.
 type Found struct {
-	Hits realm.Hits
-	// Marks is what of a plain text the search hits, to be highlighted: whole words, and phrases. It is nil if the narrow
-	// only says what must not be found.
-	Marks func(text string) (words, phrases []string)
+	Hits  realm.Hits
+	Marks realm.Marks // nil if the narrow only says what must not be found
 }
 
 // SearchText is what of a message's text can be found: as it was written, and as it reads.

@@ -132,6 +132,9 @@ type BodyRef struct {
 	Version uint16
 }
 
+// TextReader reads one version of a message's text; it reports false if that is deleted.
+type TextReader func(BodyRef) (Body, bool, error)
+
 func (r *Realm) message(id MessageID) *message {
 	if id <= 0 {
 		return nil

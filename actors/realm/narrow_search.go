@@ -4,6 +4,9 @@ package realm
 // in its text or in the name of its topic.
 type Hits []Hit
 
+// Marks is what of a plain text a search hits, to be highlighted: whole words, and phrases.
+type Marks func(text string) (words, phrases []string)
+
 // Hit is the places of one word, or where one phrase may be.
 type Hit struct {
 	Messages Set

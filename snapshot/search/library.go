@@ -79,7 +79,7 @@ type Library struct {
 // shelf is one organization's index and what waits for it.
 type shelf struct {
 	id     realm.ID
-	text   func(realm.BodyRef) (realm.Body, bool, error)
+	text   realm.TextReader
 	index  *Index    // nil until the writer has opened it
 	ends   realm.Seq // where the journal ended when the organization was taken up
 	stands realm.Seq // and its rows stood
@@ -116,13 +116,12 @@ func (l *Library) path(id realm.ID) string {
 // Attach takes an organization up: its journal ends at last, its rows stand at rows, and text reads its texts. Feed
 // follows every commit from then on. The index itself is opened later, by the writer: a predecessor may still be closing
 // it.
-func (l *Library) Attach(id realm.ID, last, rows realm.Seq, text func(realm.BodyRef) (realm.Body, bool, error)) error {
+func (l *Library) Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader) {
 	s := &shelf{id: id, text: text, ends: last, stands: rows, target: last, behind: true, moved: make(chan struct{})}
 	l.mu.Lock()
 	l.shelves[id] = s
 	l.mu.Unlock()
 	l.signal()
-	return nil
 }
 
 // open opens an organization's index, and waits until nobody else has it open.
@@ -410,9 +409,9 @@ func (l *Library) stand(s *shelf) {
 	}
 }
 
-// Find answers a search in the state of a number or later. next hands out the topics made after one; marks is what of a
-// text the search hits. ready is false while the index has so much to catch up with that waiting did not help.
-func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks func(string) (words, phrases []string), ready bool, err error) {
+// Find answers a search in the state of a number or later. next hands out the topics made after one. ready is
+// false while the index has so much to catch up with that waiting did not help.
+func (l *Library) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks realm.Marks, ready bool, err error) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	s, err := l.wait(id, upto, deadline.C)
