@@ -250,17 +250,22 @@ func (t *Turn) depart(f *MessageSent) {
 
 // tellings is the errands that tell people of a message whose fact has that number.
 func (t *Turn) tellings(f *MessageSent, told Seq, users []UserID) (out []Errand) {
+	mailed := t.mails(f)
 	for _, id := range users {
 		u := t.users.must(id)
-		if why := t.trigger(u, f, phones); why != "" && t.moment.Pushes && t.Reachable(id) {
-			e := Errand{Kind: PushErrand, User: id, Message: f.ID, Why: why, Told: told}
-			if why == pushMention {
-				e.Group = t.mentionedGroup(u, f)
+		if t.moment.Pushes && t.Reachable(id) {
+			if why := t.trigger(u, f, phones); why != "" {
+				e := Errand{Kind: PushErrand, User: id, Message: f.ID, Why: why, Told: told}
+				if why == pushMention {
+					e.Group = t.mentionedGroup(u, f)
+				}
+				out = append(out, e)
 			}
-			out = append(out, e)
 		}
-		if why := t.trigger(u, f, mails); why != "" && t.mails(f) && len(t.nouns.waiting.missed[id]) < maxMissedOfOne { // else the mail that waits says enough
-			out = append(out, Errand{Kind: MissedErrand, User: id, Message: f.ID, Why: why, Told: told})
+		if mailed && len(t.nouns.waiting.missed[id]) < maxMissedOfOne { // else the mail that waits says enough
+			if why := t.trigger(u, f, mails); why != "" {
+				out = append(out, Errand{Kind: MissedErrand, User: id, Message: f.ID, Why: why, Told: told})
+			}
 		}
 	}
 	return out
