@@ -272,10 +272,11 @@ func (t *Turn) tellings(f *MessageSent, told Seq, users []UserID) (out []Errand)
 }
 
 // stepTell records the errands of some of those whom a message is to be told; who has read it since is told no more.
-func (t *Turn) stepTell(w *Work, users []UserID) {
+func (t *Turn) stepTell(w *Work) Set {
+	users := w.crowd()
 	m := t.message(w.Message)
 	if m == nil {
-		return
+		return w.Rest.Clone()
 	}
 	e := t.extraOf(w.Message)
 	f := &MessageSent{ID: w.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
@@ -289,4 +290,5 @@ func (t *Turn) stepTell(w *Work, users []UserID) {
 		}
 	}
 	t.errand(t.tellings(f, w.Told, users))
+	return SetOf(users...)
 }

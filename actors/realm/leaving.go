@@ -23,15 +23,8 @@ func (r *Realm) leave(job int64, c ChannelID, users Set) {
 	r.nouns.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
 }
 
-// leavingDue does a step of the oldest job.
 func leavingDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	if r.nouns.leaving.size() == 0 {
-		return nil
-	}
-	return func(t *Turn) (any, error) {
-		t.stepLeaving(t.nouns.leaving.keys()[0])
-		return nil, nil
-	}
+	return stepOfOldest(&r.nouns.leaving, (*Turn).stepLeaving)
 }
 
 func (t *Turn) stepLeaving(job int64) {

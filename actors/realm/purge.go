@@ -67,15 +67,8 @@ func (f *PurgeBegan) apply(r *Realm) {
 func (*PurgeBegan) tell(*Realm) []Notice { return nil }
 func (*PurgeBegan) calm()                {}
 
-// purgesDue does a step of the oldest purge.
 func purgesDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	if r.nouns.purges.size() == 0 {
-		return nil
-	}
-	return func(t *Turn) (any, error) {
-		t.stepPurge(t.nouns.purges.keys()[0])
-		return nil, nil
-	}
+	return stepOfOldest(&r.nouns.purges, (*Turn).stepPurge)
 }
 
 // stepPurge deletes some of the newest messages that are left: at most so many, of at most so many conversations.

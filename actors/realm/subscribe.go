@@ -115,7 +115,7 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 		return a, nil
 	}
 	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
-	invited := t.join(j, &a)
+	invited := a.name(j, t.join(j))
 	t.welcomeNew(created, c.Announce)
 	if a.Notified {
 		t.tellSubscribed(invited, j.users)
@@ -166,19 +166,35 @@ func (t *Turn) welcomeNew(created []*Channel, announce bool) {
 	}
 }
 
-// join records that the users join the channels, adds what came of it to the answer, if there is one, and says who joined
-// which of the channels that were there already.
-func (t *Turn) join(j *joining, a *Joined) map[UserID][]*Channel {
-	invited := map[UserID][]*Channel{}
-	facts := t.planJoins(j)
-	for _, x := range j.joins {
-		if a == nil {
-			break
+// join records that the users join the channels, by ascending channel, in whose order colours are given out, and says who
+// was not in which before.
+func (t *Turn) join(j *joining) map[ChannelID][]UserID {
+	joins := slices.Clone(j.joins)
+	slices.SortFunc(joins, func(a, b join) int { return int(a.existing.ID - b.existing.ID) })
+	var used map[UserID]uint64
+	if len(joins) > 1 {
+		used = map[UserID]uint64{}
+	}
+	var facts []Subscribed
+	came := map[ChannelID][]UserID{}
+	for _, x := range joins {
+		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
+			facts = append(facts, *f)
+			came[x.existing.ID] = f.Users
 		}
+	}
+	t.joinTogether(facts)
+	return came
+}
+
+// name names who came to which channels in the answer, and who was there already. It says who came to which of the
+// channels that were there before.
+func (a *Joined) name(j *joining, came map[ChannelID][]UserID) map[UserID][]*Channel {
+	invited := map[UserID][]*Channel{}
+	for _, x := range j.joins {
 		ch := x.existing
-		f := facts[ch.ID]
 		for _, u := range j.users {
-			if f == nil || !contains(f.Users, u.ID) {
+			if !contains(came[ch.ID], u.ID) {
 				a.Already[u.ID] = append(a.Already[u.ID], ch.Name)
 				continue
 			}
@@ -188,35 +204,7 @@ func (t *Turn) join(j *joining, a *Joined) map[UserID][]*Channel {
 			}
 		}
 	}
-	var order []Subscribed
-	for _, x := range byID(j.joins) {
-		if f := facts[x.existing.ID]; f != nil {
-			order = append(order, *f)
-		}
-	}
-	t.joinTogether(order)
 	return invited
-}
-
-// planJoins is what will be recorded of each channel. Colours are given out by ascending channel.
-func (t *Turn) planJoins(j *joining) map[ChannelID]*Subscribed {
-	facts := map[ChannelID]*Subscribed{}
-	var used map[UserID]uint64
-	if len(j.joins) > 1 {
-		used = map[UserID]uint64{}
-	}
-	for _, x := range byID(j.joins) {
-		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
-			facts[x.existing.ID] = f
-		}
-	}
-	return facts
-}
-
-func byID(joins []join) []join {
-	joins = slices.Clone(joins)
-	slices.SortFunc(joins, func(a, b join) int { return int(a.existing.ID - b.existing.ID) })
-	return joins
 }
 
 // check refuses, or says what to record.

@@ -1,11 +1,16 @@
 package realm
 
+import (
+	"maps"
+	"slices"
+)
+
 // What one request asks for may be too much for one turn: very many people join or leave channels, or a long topic is
 // deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
-// everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and records
-// what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done. Each later turn
-// does a step, with facts and events of its own, and records how far it came with them. In between some have joined and some have not, as if
-// they had been asked for by several requests.
+// everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
+// records what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done.
+// Each later turn does a step, with facts and events of its own, and records how far it came with them. In between
+// some have joined and some have not, as if they had been asked for by several requests.
 //
 // The server takes the steps one after the other, each behind whoever waits by then, and goes on with them when it was
 // stopped in between; who asked is answered behind the last. So of such a request, whether it was answered or not, either
@@ -85,13 +90,17 @@ func (r *Realm) Remains(work int64) bool { return r.nouns.works.find(work) != ni
 // Working reports whether there is work that should not wait for the clock.
 func (r *Realm) Working() bool { return r.nouns.works.size() > 0 }
 
-// workDue does a step of the oldest work.
 func workDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	if r.nouns.works.size() == 0 {
+	return stepOfOldest(&r.nouns.works, (*Turn).stepWork)
+}
+
+// stepOfOldest does a step of the oldest of some jobs; nil if there is none.
+func stepOfOldest[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*Turn) (any, error) {
+	if jobs.size() == 0 {
 		return nil
 	}
 	return func(t *Turn) (any, error) {
-		t.stepWork(t.nouns.works.keys()[0])
+		step(t, slices.Min(slices.Collect(maps.Keys(jobs.rows))))
 		return nil, nil
 	}
 }
@@ -101,23 +110,18 @@ func (t *Turn) stepWork(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
 	w := *t.nouns.works.must(id)
 	t.Caller.User, t.Caller.System = w.By, w.By == 0
-	f := &WorkStepped{ID: id}
+	var done Set
 	switch w.Kind {
+	case JoinWork:
+		done = t.stepJoin(&w)
+	case LeaveWork:
+		done = t.stepLeave(&w)
+	case TellWork:
+		done = t.stepTell(&w)
 	case DeleteWork:
-		f.Done = t.stepDelete(&w)
-	default:
-		users := w.crowd()
-		f.Done = SetOf(users...)
-		switch w.Kind {
-		case JoinWork:
-			t.stepJoin(&w, users)
-		case LeaveWork:
-			t.stepLeave(&w, users)
-		case TellWork:
-			t.stepTell(&w, users)
-		}
+		done = t.stepDelete(&w)
 	}
-	t.Record(f)
+	t.Record(&WorkStepped{id, done})
 	if t.Remains(id) {
 		return
 	}
@@ -141,7 +145,8 @@ func (w *Work) crowd() []UserID {
 	return users
 }
 
-func (t *Turn) stepJoin(w *Work, users []UserID) {
+func (t *Turn) stepJoin(w *Work) Set {
+	users := w.crowd()
 	j := &joining{}
 	for _, id := range users {
 		if u := t.users.must(id); u.Active {
@@ -153,15 +158,18 @@ func (t *Turn) stepJoin(w *Work, users []UserID) {
 			j.joins = append(j.joins, join{existing: ch, color: w.Colors[i]})
 		}
 	}
-	t.join(j, nil)
+	t.join(j)
+	return SetOf(users...)
 }
 
-func (t *Turn) stepLeave(w *Work, users []UserID) {
+func (t *Turn) stepLeave(w *Work) Set {
+	users := w.crowd()
 	var channels []*Channel
 	for _, id := range w.Channels {
 		channels = append(channels, t.chans.must(id))
 	}
 	t.leaveChannels(channels, users)
+	return SetOf(users...)
 }
 
 // stepDelete deletes the newest messages that are left, but for those that have been moved away, and returns all of the

@@ -395,8 +395,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	if e.Counted() {
 		if err := s.count(ctx, c); err != nil {
-			status, body := e.Failure(err)
-			s.write(ctx, status, body)
+			s.refuse(ctx, e, err)
 			return
 		}
 	}
@@ -454,14 +453,15 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 		ctx.SetStatusCode(302)
 		return
 	}
-	if x := (*realm.Refusal)(nil); errors.As(err, &x) && x.Kind == realm.TooMany {
-		if seconds, ok := x.Data["retry-after"].(float64); ok {
-			retryAfter(ctx, seconds)
-		}
-	}
+	s.refuse(ctx, e, err)
+}
+
+// refuse answers with what an endpoint failed of.
+func (s *Server) refuse(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
+	retryAfter(ctx, err)
 	status, body := e.Failure(err)
 	if status == 500 {
-		s.o.Log.Error("request failed", "method", method, "path", string(ctx.Path()), "error", err)
+		s.o.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "error", err)
 	}
 	s.write(ctx, status, body)
 }

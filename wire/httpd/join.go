@@ -154,6 +154,7 @@ func (s *Server) page(ctx *fasthttp.RequestCtx, err error, v joinView) {
 	status := fasthttp.StatusOK
 	if err != nil {
 		status, _ = wire.Failure(err)
+		retryAfter(ctx, err)
 	}
 	always(ctx)
 	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")

@@ -1,6 +1,7 @@
 package httpd
 
 import (
+	"errors"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -131,13 +132,18 @@ func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	if v.retry <= 0 {
 		return nil
 	}
-	seconds := float64(v.retry.Milliseconds()) / 1000
-	retryAfter(ctx, seconds)
-	return TooMany(seconds)
+	return TooMany(float64(v.retry.Milliseconds()) / 1000)
 }
 
-func retryAfter(ctx *fasthttp.RequestCtx, seconds float64) {
-	ctx.Response.Header.Set("Retry-After", strconv.FormatFloat(seconds, 'f', -1, 64))
+// retryAfter tells who called too often, whatever the budget, when to call again.
+func retryAfter(ctx *fasthttp.RequestCtx, err error) {
+	var r *realm.Refusal
+	if !errors.As(err, &r) || r.Kind != realm.TooMany {
+		return
+	}
+	if seconds, ok := r.Data["retry-after"].(float64); ok {
+		ctx.Response.Header.Set("Retry-After", strconv.FormatFloat(seconds, 'f', -1, 64))
+	}
 }
 
 // spend counts a failed login.
