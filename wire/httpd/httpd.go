@@ -3,15 +3,12 @@
 package httpd
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +18,6 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/form"
 	"parley/wire/httpd/park"
 )
 
@@ -325,198 +321,3 @@ var headers = func() (out [][2]string) {
 	}
 	return out
 }()
-
-func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
-	method := string(ctx.Method())
-	if method == "OPTIONS" {
-		ctx.Response.Header.Set("Allow", r.allow)
-		if !r.resumable {
-			always(ctx)
-			ctx.SetStatusCode(204)
-			return
-		}
-	}
-	params := &form.Values{}
-	var (
-		a   any
-		err error
-	)
-	if err := readParams(ctx, params); err != nil {
-		status, body := wire.Failure(err)
-		s.write(ctx, status, body)
-		return
-	}
-	if method == "POST" {
-		if m, ok := params.Get("method"); ok && m != "" {
-			method = strings.ToUpper(m)
-			params.Consume("method")
-		}
-	}
-	if m := ctx.Request.Header.Peek("X-HTTP-Method-Override"); r.resumable && method == "POST" && len(m) > 0 {
-		method = string(m)
-	}
-	want := method
-	if want == "HEAD" {
-		ctx.Response.SkipBody = true
-		if !r.resumable {
-			want = "GET"
-		}
-	}
-	e := r.pick(ctx, want, params)
-	if e == nil {
-		if r.pickable(ctx) {
-			ctx.Response.Header.Set("Allow", r.allow)
-			s.write(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(r.methods, `","`)+`"]}`+"\n"))
-		} else {
-			s.fail(ctx, 404, "Not found")
-		}
-		return
-	}
-	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: params, Agent: string(ctx.UserAgent())}
-	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
-	c.Caller.Client = clientName(params, c.Agent)
-	if !e.Open {
-		if err := s.authenticate(ctx, c, e); err != nil {
-			status, body := e.Failure(err)
-			if status == 401 && byBrowser(ctx) {
-				sendToLogin(ctx)
-				return
-			}
-			if status == 401 {
-				scheme := "Basic"
-				if strings.HasPrefix(string(ctx.Path()), "/json/") {
-					scheme = "Session"
-				}
-				ctx.Response.Header.Set("WWW-Authenticate", scheme+` realm="zulip"`)
-			}
-			s.write(ctx, status, body)
-			return
-		}
-	}
-	if e.Counted() {
-		if err := s.count(ctx, c); err != nil {
-			s.refuse(ctx, e, err)
-			return
-		}
-	}
-	c.LoginFailed = func(who string) { s.logins.spend(who) }
-	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
-	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
-	c.Files = func() ([]wire.File, error) { return uploaded(ctx) }
-	if e.Resumable() {
-		c.Piece = pieceOf(ctx)
-	} else if ctx.Request.IsBodyStream() {
-		c.Body = func() []byte { return nil }
-		if c.Files, err = streamed(ctx, params); err != nil {
-			status, body := wire.Failure(err)
-			s.write(ctx, status, body)
-			return
-		}
-	}
-	parked := false
-	c.Park = func(gone func()) wire.Reply {
-		parked = true
-		return s.park.Park(ctx, gone)
-	}
-	if !ctx.Request.IsBodyStream() && len(ctx.PostBody()) > heavyBody {
-		if !s.lift() {
-			s.fail(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
-			return
-		}
-		defer func() { <-s.heavy }()
-	}
-	a, err = e.Run(c)
-	switch x := a.(type) {
-	case wire.Parked:
-		return
-	case wire.Bare:
-		if err == nil {
-			s.writeBare(ctx, x)
-			return
-		}
-	case wire.Answer:
-		if err == nil {
-			if p := wire.SuccessPieces(x, c.Ignored()); p != nil {
-				s.writePieces(ctx, p)
-			} else {
-				s.write(ctx, 200, wire.Success(x, c.Ignored()))
-			}
-			return
-		}
-	}
-	if parked {
-		return
-	}
-	if r := (wire.Redirect{}); errors.As(err, &r) {
-		always(ctx)
-		ctx.Response.Header.Set("Location", r.URL)
-		ctx.SetStatusCode(302)
-		return
-	}
-	s.refuse(ctx, e, err)
-}
-
-// refuse answers with what an endpoint failed of.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
-	retryAfter(ctx, err)
-	status, body := e.Failure(err)
-	if status == 500 {
-		s.o.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "error", err)
-	}
-	s.write(ctx, status, body)
-}
-
-// callerKey names an account to the limiter.
-func callerKey(a *wire.Account) string {
-	return strconv.Itoa(int(a.Realm)) + "/" + a.User.String()
-}
-
-// count holds a caller to the rate limit: the account, or the address of somebody without one.
-func (s *Server) count(ctx *fasthttp.RequestCtx, c *wire.Call) error {
-	if c.Account != nil {
-		return limit(ctx, s.users, callerKey(c.Account))
-	}
-	return limit(ctx, s.visitors, s.remote(ctx))
-}
-
-// pick is the endpoint of a method whose path parameters fit: ids are digits.
-func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Values) *wire.Endpoint {
-	for i, e := range r.endpoints {
-		if e.Method != method || !r.fits(ctx, i) {
-			continue
-		}
-		for j, n := range r.names[i] {
-			v, _ := ctx.UserValue("p" + string(rune('1'+j))).(string)
-			params.Add(form.Path, n, unescape(v))
-		}
-		for _, n := range r.headers[i] {
-			if v := ctx.Request.Header.Peek(n); v != nil {
-				params.Add(form.Header, n, string(v))
-			}
-		}
-		return e
-	}
-	return nil
-}
-
-func (r *route) pickable(ctx *fasthttp.RequestCtx) bool {
-	for i := range r.endpoints {
-		if r.fits(ctx, i) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r *route) fits(ctx *fasthttp.RequestCtx, i int) bool {
-	for j, n := range r.names[i] {
-		if !strings.HasSuffix(n, "_id") {
-			continue
-		}
-		v, _ := ctx.UserValue("p" + string(rune('1'+j))).(string)
-		if v == "" || strings.Trim(v, "0123456789") != "" {
-			return false
-		}
-	}
-	return true
-}
