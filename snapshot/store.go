@@ -85,6 +85,9 @@ type Options struct {
 	SnapshotBatch int   // bytes; 0 is DefaultSnapshotBatch
 	MarkEvery     int64 // bytes; 0 is DefaultMarkEvery
 
+	// Calm is for how long after opening Pebble merges no tables: whoever opens a store has something better to do.
+	Calm time.Duration
+
 	// Unsynced answers for appends before they are on disk: a crash loses what was answered for. It is there to measure
 	// what durability costs.
 	Unsynced bool
@@ -363,6 +366,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		},
 	}
 	o.Experimental.FileCacheShards = 1
+	if s.o.Calm > 0 {
+		o.Experimental.CompactionScheduler = newCalm(s.o.Calm)
+	}
 	for i := range o.Levels {
 		// A body or row is looked up by its whole key, often in a level that lacks it.
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)

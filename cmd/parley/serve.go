@@ -41,6 +41,9 @@ const (
 	throng   = 256
 )
 
+// calm is for how long after its opening the store merges no tables: longer than everybody takes to come back.
+const calm = 5 * time.Second
+
 // patience is how long a stopping server waits for what is in flight.
 const patience = 15 * time.Second
 

@@ -256,7 +256,7 @@ func succeed(c *config, listeners []net.Listener) (*park.Room, error) {
 
 // openStore opens the data directory; an heir waits until its predecessor has let go of it.
 func openStore(dir string, heir, unsynced bool, log *slog.Logger) (*snapshot.Store, error) {
-	o := snapshot.Options{Log: log, Unsynced: unsynced}
+	o := snapshot.Options{Log: log, Unsynced: unsynced, Calm: calm}
 	if !heir {
 		return snapshot.Open(dir, o)
 	}
