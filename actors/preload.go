@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"parley/actors/presence"
@@ -46,9 +47,18 @@ func load(disk reader, id realm.ID, rows realm.Seq, now time.Time) (*loaded, err
 		return nil, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	l.stored = len(l.told)
-	l.r.Stand(rows)
+	l.r.Stand(rows, atOnce)
 	l.r.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
 	return l, l.replay(t)
+}
+
+// atOnce does parts that have nothing in common at the same time.
+func atOnce(parts ...func()) {
+	var all sync.WaitGroup
+	for _, part := range parts {
+		all.Go(part)
+	}
+	all.Wait()
 }
 
 // tail is the facts of a realm's journal behind a number, decoded by a goroutine that is ahead of who plays them: they

@@ -487,7 +487,7 @@ func (x *tale) reload() string {
 	if _, err := x.disk.Load(1, r, presence.New()); err != nil {
 		x.fail("load: %v", err)
 	}
-	r.Stand(x.platter.rows)
+	r.Stand(x.platter.rows, realm.InTurn)
 	err := x.disk.Tail(1, x.platter.rows, func(_ realm.Seq, f realm.Fact) error {
 		r.Replay(f)
 		return nil
@@ -507,7 +507,7 @@ func (x *tale) retell() string {
 			x.fail("load: %v", err)
 		}
 	}
-	r.Stand(x.base.at)
+	r.Stand(x.base.at, realm.InTurn)
 	told := make([]map[int64]string, len(x.queues))
 	for i := range told {
 		told[i] = map[int64]string{}

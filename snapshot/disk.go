@@ -34,7 +34,10 @@ func (d Disk) Realms() ([]realm.ID, error) {
 
 // Load puts the rows into r and the book of presence, and returns the kept events in order.
 func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Book) (kept []realm.Told, err error) {
-	err = d.Store.Rows(uint32(id), func(row Row) error {
+	load := func(row Row) error {
+		return r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value))
+	}
+	err = d.Store.RowsApart(uint32(id), realm.BlocksTable, func(row Row) error {
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
 			err := codec.Into(row.Value)(&p)
@@ -46,8 +49,8 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Book) (kept []rea
 			kept = append(kept, t)
 			return err
 		}
-		return r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value))
-	})
+		return load(row)
+	}, load)
 	return kept, err
 }
 

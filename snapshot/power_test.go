@@ -306,7 +306,7 @@ func (o *org) survives(p orgPoint) error {
 	if err != nil {
 		return err
 	}
-	r.Stand(rows)
+	r.Stand(rows, realm.InTurn)
 	told := map[realm.Seq]string{}
 	for _, t := range kept {
 		told[t.Seq] = tellings(t)

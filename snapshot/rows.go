@@ -420,14 +420,33 @@ func (s *Store) Rows(realm uint32, fn func(Row) error) error {
 
 // RowsOf calls fn with every row of one table, as Rows does.
 func (s *Store) RowsOf(realm uint32, table uint16, fn func(Row) error) error {
-	end := spaceEnd(realm, spaceRows)
-	if table < math.MaxUint16 {
-		end = rowKey(realm, table+1, nil)
+	return s.rowsBetween(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
+}
+
+// RowsApart is Rows, but those of one table, which is most of all, go to apart, at the same time.
+func (s *Store) RowsApart(realm uint32, table uint16, fn, apart func(Row) error) error {
+	return s.rowsTogether(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
+		done := make(chan error)
+		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), apart) }()
+		before := scan(spaceKey(realm, spaceRows), rowKey(realm, table, nil), fn)
+		behind := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
+		return errors.Join(before, behind, <-done)
+	})
+}
+
+func tableEnd(realm uint32, table uint16) []byte {
+	if table == math.MaxUint16 {
+		return spaceEnd(realm, spaceRows)
 	}
-	return s.rowsBetween(realm, rowKey(realm, table, nil), end, fn)
+	return rowKey(realm, table+1, nil)
 }
 
 func (s *Store) rowsBetween(realm uint32, from, to []byte, fn func(Row) error) error {
+	return s.rowsTogether(realm, func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
+}
+
+// rowsTogether calls read while the rows stay as they are, with what scans them between two keys.
+func (s *Store) rowsTogether(realm uint32, read func(scan func(from, to []byte, fn func(Row) error) error) error) error {
 	s.mu.Lock()
 	st := s.realms[realm]
 	s.mu.Unlock()
@@ -439,11 +458,13 @@ func (s *Store) rowsBetween(realm uint32, from, to []byte, fn func(Row) error) e
 	if st.damage != nil {
 		return st.damage
 	}
-	return s.scan(from, to, func(key, value []byte) error {
-		if len(key) < rowKeyHead {
-			return s.damaged(key, "not a row's key")
-		}
-		return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[rowKeyHead:], Value: value})
+	return read(func(from, to []byte, fn func(Row) error) error {
+		return s.scan(from, to, func(key, value []byte) error {
+			if len(key) < rowKeyHead {
+				return s.damaged(key, "not a row's key")
+			}
+			return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[rowKeyHead:], Value: value})
+		})
 	})
 }
 

@@ -111,7 +111,7 @@ func Revive(d Disk, id realm.ID) (x Restored, err error) {
 	if x.Told, err = d.Load(id, x.Realm, x.Book); err != nil {
 		return x, fmt.Errorf("load realm %d: %w", id, err)
 	}
-	x.Realm.Stand(rows)
+	x.Realm.Stand(rows, realm.InTurn)
 	err = d.Tail(id, rows, func(_ realm.Seq, f realm.Fact) error {
 		if t := audible(x.Realm.Replay(f)); len(t.Notices) > 0 {
 			x.Told = append(x.Told, t)
@@ -294,7 +294,7 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 			}
 		}
 	})
-	x.Realm.Stand(realm.Seq(x.Head.Seq))
+	x.Realm.Stand(realm.Seq(x.Head.Seq), realm.InTurn)
 	if !x.Realm.Founded() {
 		return nil, errors.New("the export holds no organization")
 	}

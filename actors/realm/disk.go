@@ -23,6 +23,9 @@ type EncodedRow struct {
 	Key, Value []byte
 }
 
+// BlocksTable is the number of the table of messages, which in a large organization is most of what is loaded.
+const BlocksTable uint16 = 6
+
 // KeptTable is the number under which a snapshot keeps events that some queue has not acknowledged.
 const KeptTable uint16 = 0xFFF0
 

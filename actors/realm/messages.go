@@ -271,7 +271,7 @@ func (x *indexes) addChannel(c *Channel) {
 }
 
 // index rebuilds everything derived, after rows were loaded.
-func (r *Realm) index() {
+func (r *Realm) index(run func(...func())) {
 	r.by.init()
 	for _, u := range r.users.rows {
 		r.by.email[foldEmail(u.Email)] = u.ID
@@ -309,16 +309,27 @@ func (r *Realm) index() {
 		r.by.openQueue(r, r.queues.rows[id])
 	}
 	r.by.building = &building{make([]*topicIndex, len(r.by.topics))}
+	run(func() {
+		r.eachMessage(r.placeMessage)
+		r.by.settlePlaces()
+	}, func() {
+		r.eachMessage(r.indexSent)
+		r.by.settleSent()
+	})
+	r.by.building = nil
+	r.nouns.index(r)
+}
+
+// eachMessage calls fn with every message, in order.
+func (r *Realm) eachMessage(fn func(MessageID, *message)) {
 	for _, n := range r.blocks.keys() {
 		b := r.blocks.rows[n]
 		for i := range b.m {
 			if b.m[i].bits&bitLive != 0 {
-				r.indexMessage(MessageID(n*blockSize)+MessageID(i), &b.m[i])
+				fn(MessageID(n*blockSize)+MessageID(i), &b.m[i])
 			}
 		}
 	}
-	r.by.built()
-	r.nouns.index(r)
 }
 
 // building is what makes indexing all messages, in order, faster than each for itself: ids are put behind those of their
@@ -336,12 +347,10 @@ func (x *indexes) put(s *Set, id MessageID) {
 	}
 }
 
-// built ends the building.
-func (x *indexes) built() {
-	x.building = nil
+// settlePlaces ends the building of what placeMessage adds to.
+func (x *indexes) settlePlaces() {
 	for _, c := range x.channel {
 		c.ids.settle()
-		c.sent.settle()
 		for _, t := range c.topics {
 			t.ids.settle()
 		}
@@ -349,7 +358,17 @@ func (x *indexes) built() {
 	for _, t := range x.talk {
 		t.ids.settle()
 	}
-	for _, m := range []map[UserID]*Set{x.direct, x.sender, x.mentioned, x.alerted} {
+	for _, s := range x.direct {
+		s.settle()
+	}
+}
+
+// settleSent ends the building of what indexSent adds to.
+func (x *indexes) settleSent() {
+	for _, c := range x.channel {
+		c.sent.settle()
+	}
+	for _, m := range []map[UserID]*Set{x.sender, x.mentioned, x.alerted} {
 		for _, s := range m {
 			s.settle()
 		}
@@ -419,6 +438,11 @@ func (r *Realm) topicIndexOf(m *message) *topicIndex {
 // indexMessage puts a message into everything derived.
 func (r *Realm) indexMessage(id MessageID, m *message) {
 	r.placeMessage(id, m)
+	r.indexSent(id, m)
+}
+
+// indexSent puts a message into what follows from how it was sent and from its content.
+func (r *Realm) indexSent(id MessageID, m *message) {
 	r.by.put(setOf(r.by.sender, UserID(m.sender)), id)
 	if m.channel != 0 {
 		sent := ChannelID(m.channel)
@@ -484,6 +508,9 @@ func (t *topicIndex) leave(u UserID) {
 
 // indexContent puts a message into the sets that follow from its content.
 func (r *Realm) indexContent(id MessageID, m *message) {
+	if r.by.building != nil && m.bits&(bitLink|bitImage|bitAttachment|bitChannelWildcard|bitExtra) == 0 {
+		return // and nothing to take out
+	}
 	for _, s := range []struct {
 		bit uint16
 		set *Set

@@ -42,7 +42,7 @@ func New(id ID) *Realm {
 	r.groups.init(r, 3)
 	r.subs.init(r, 4)
 	r.chans.init(r, 5)
-	r.blocks.init(r, 6)
+	r.blocks.init(r, BlocksTable)
 	r.extras.init(r, 7)
 	r.reading.init(r, 8)
 	r.topics.init(r, 9)
@@ -220,11 +220,19 @@ func (r *Realm) Replay(f Fact) Told {
 	return Told{Seq: r.seq, Notices: f.tell(r)}
 }
 
-// Stand sets the number the loaded rows stand at and rebuilds what is derived from them.
-func (r *Realm) Stand(seq Seq) {
+// Stand sets the number the loaded rows stand at and rebuilds what is derived from them. run is given parts of that which
+// have nothing in common, and returns when they are done: InTurn, or a device's goroutines.
+func (r *Realm) Stand(seq Seq, run func(parts ...func())) {
 	r.seq = seq
-	r.index()
+	r.index(run)
 	r.by.dialect = seq
+}
+
+// InTurn does one part after the other.
+func InTurn(parts ...func()) {
+	for _, part := range parts {
+		part()
+	}
 }
 
 // Ticked is a fact without content: it makes room for more ephemeral event ids behind a number.

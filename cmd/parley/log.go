@@ -145,7 +145,7 @@ func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, repl
 	if _, err := d.Load(id, r, presence.New()); err != nil {
 		return nil, 0, fmt.Errorf("load realm %d: %w", id, err)
 	}
-	r.Stand(rows)
+	r.Stand(rows, realm.InTurn)
 	err = d.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
 		if seq > upto {
 			return errEnough

@@ -237,7 +237,7 @@ func (s *Scene) replay() {
 			s.T.Fatalf("load row %v of table %d: %v", key, table, err)
 		}
 	})
-	loaded.Stand(s.Realm.Seq())
+	loaded.Stand(s.Realm.Seq(), realm.InTurn)
 	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": loaded} {
 		want, got := rows(s.Realm), rows(other)
 		for k, v := range want {
