@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sergi/go-diff/diffmatchpatch"
@@ -15,18 +16,7 @@ type historyOfForm struct {
 
 // getMessageHistory answers what a message was at each time, the original first.
 func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
-	type seen struct {
-		i     realm.MessageInfo
-		moves bool
-	}
-	s, err := Look(c, func(v realm.View) (seen, error) {
-		policy := v.OrgText("message_edit_history_visibility_policy")
-		if policy == "none" {
-			return seen{}, realm.Bad("Message edit history is disabled in this organization")
-		}
-		i, err := v.ReadableMessage(f.Message)
-		return seen{i, policy == "moves"}, err
-	})
+	s, err := lookAtHistory(c, f.Message)
 	if err != nil {
 		return nil, err
 	}
@@ -46,15 +36,7 @@ func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
 		}
 		return t
 	}
-	now, version := s.i.Topic, s.i.Ref.Version
-	for n := len(s.i.History) - 1; n >= 0; n-- { // back to the original
-		if r := s.i.History[n]; r.TopicBefore != nil {
-			now = *r.TopicBefore
-		}
-		if s.i.History[n].Content {
-			version = s.i.History[n].Version
-		}
-	}
+	now, version := original(&s.i)
 	body, err := text(version)
 	if err != nil {
 		return nil, err
@@ -90,6 +72,37 @@ func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
 		list = append(list, o)
 	}
 	return Answer{"message_history": list}, nil
+}
+
+// pastMessage is a message with its history; where only moves may be seen, its texts are not.
+type pastMessage struct {
+	i     realm.MessageInfo
+	moves bool
+}
+
+func lookAtHistory(c *Call, id realm.MessageID) (pastMessage, error) {
+	return Look(c, func(v realm.View) (pastMessage, error) {
+		policy := v.OrgText("message_edit_history_visibility_policy")
+		if policy == "none" {
+			return pastMessage{}, realm.Bad("Message edit history is disabled in this organization")
+		}
+		i, err := v.ReadableMessage(id)
+		return pastMessage{i, policy == "moves"}, err
+	})
+}
+
+// original is the topic a message was sent to, and the version of its first text.
+func original(i *realm.MessageInfo) (topic string, version uint16) {
+	topic, version = i.Topic, i.Ref.Version
+	for _, r := range slices.Backward(i.History) {
+		if r.TopicBefore != nil {
+			topic = *r.TopicBefore
+		}
+		if r.Content {
+			version = r.Version
+		}
+	}
+	return topic, version
 }
 
 // versionAfter is the text's version that entry n of the history made.

@@ -159,45 +159,72 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	var facts []Fact
-	if c.Name != nil && strings.TrimSpace(*c.Name) != u.Name {
-		if err := t.checkName(*c.Name, u.ID); err != nil {
+	for _, part := range []func(EditBot, *Turn, *User) ([]Fact, error){EditBot.rename, EditBot.readdress, EditBot.promote, EditBot.adjust, EditBot.handOver} {
+		more, err := part(c, t, u)
+		if err != nil {
 			return Done{}, err
 		}
-		if t.botNamed(*c.Name, u.ID) {
-			return Done{}, Bad("Name is already in use.")
-		}
-		name := strings.TrimSpace(*c.Name)
-		facts = append(facts, &UserChanged{ID: u.ID, Name: &name, OldName: u.Name})
+		facts = append(facts, more...)
 	}
-	if c.Email != nil && !strings.EqualFold(*c.Email, u.Email) {
-		if !validBotAddress(c.ShortName, *c.Email) {
-			return Done{}, Bad("Bad name or username")
-		}
-		if t.FindByEmail(*c.Email) != nil {
-			return Done{}, Bad("Email is already in use.")
-		}
-		facts = append(facts, &UserChanged{ID: u.ID, Email: c.Email})
+	for _, f := range facts {
+		t.Record(f)
 	}
-	if c.Role != nil && *c.Role != u.Role {
-		if me := t.Me(); !me.IsAdmin() {
-			return Done{}, errPermission()
-		}
-		if err := t.mayChangeRole(u, *c.Role); err != nil {
-			return Done{}, err
-		}
-		facts = append(facts, t.roleChange(u, *c.Role)...)
+	return Done{}, nil
+}
+
+func (c EditBot) rename(t *Turn, u *User) ([]Fact, error) {
+	if c.Name == nil || strings.TrimSpace(*c.Name) == u.Name {
+		return nil, nil
 	}
+	if err := t.checkName(*c.Name, u.ID); err != nil {
+		return nil, err
+	}
+	if t.botNamed(*c.Name, u.ID) {
+		return nil, Bad("Name is already in use.")
+	}
+	name := strings.TrimSpace(*c.Name)
+	return []Fact{&UserChanged{ID: u.ID, Name: &name, OldName: u.Name}}, nil
+}
+
+func (c EditBot) readdress(t *Turn, u *User) ([]Fact, error) {
+	if c.Email == nil || strings.EqualFold(*c.Email, u.Email) {
+		return nil, nil
+	}
+	if !validBotAddress(c.ShortName, *c.Email) {
+		return nil, Bad("Bad name or username")
+	}
+	if t.FindByEmail(*c.Email) != nil {
+		return nil, Bad("Email is already in use.")
+	}
+	return []Fact{&UserChanged{ID: u.ID, Email: c.Email}}, nil
+}
+
+func (c EditBot) promote(t *Turn, u *User) ([]Fact, error) {
+	if c.Role == nil || *c.Role == u.Role {
+		return nil, nil
+	}
+	if me := t.Me(); !me.IsAdmin() {
+		return nil, errPermission()
+	}
+	if err := t.mayChangeRole(u, *c.Role); err != nil {
+		return nil, err
+	}
+	return t.roleChange(u, *c.Role), nil
+}
+
+// adjust changes where the bot sends, what it hears of and the service behind it.
+func (c EditBot) adjust(t *Turn, u *User) (facts []Fact, err error) {
 	d := t.BotOf(u.ID)
 	before := d
 	d.Services = slices.Clone(d.Services)
 	if c.Sending != nil {
 		if d.Sending, err = t.botChannel(*c.Sending); err != nil {
-			return Done{}, err
+			return nil, err
 		}
 	}
 	if c.Register != nil {
 		if d.Register, err = t.botChannel(*c.Register); err != nil {
-			return Done{}, err
+			return nil, err
 		}
 	}
 	if c.AllPublic != nil {
@@ -210,7 +237,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		}
 		if c.Interface != nil {
 			if *c.Interface != 1 && *c.Interface != 2 {
-				return Done{}, Bad("Invalid interface type")
+				return nil, Bad("Invalid interface type")
 			}
 			d.Services[0].Interface, service = *c.Interface, true
 		}
@@ -221,22 +248,23 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 	if service || before.Sending != d.Sending || before.Register != d.Register || before.AllPublic != d.AllPublic {
 		facts = append(facts, &BotChanged{ID: u.ID, Details: d})
 	}
-	if c.Owner != nil && *c.Owner != u.BotOwner {
-		o := t.Find(*c.Owner)
-		switch {
-		case o == nil || o.System:
-			return Done{}, Bad("Failed to change owner, no such user")
-		case !o.Active:
-			return Done{}, Bad("Failed to change owner, user is deactivated")
-		case o.IsBot():
-			return Done{}, Bad("Failed to change owner, bots can't own other bots")
-		}
-		facts = append(facts, &UserChanged{ID: u.ID, Owner: c.Owner}, &BotMoved{ID: u.ID, From: u.BotOwner, To: *c.Owner})
+	return facts, nil
+}
+
+func (c EditBot) handOver(t *Turn, u *User) ([]Fact, error) {
+	if c.Owner == nil || *c.Owner == u.BotOwner {
+		return nil, nil
 	}
-	for _, f := range facts {
-		t.Record(f)
+	o := t.Find(*c.Owner)
+	switch {
+	case o == nil || o.System:
+		return nil, Bad("Failed to change owner, no such user")
+	case !o.Active:
+		return nil, Bad("Failed to change owner, user is deactivated")
+	case o.IsBot():
+		return nil, Bad("Failed to change owner, bots can't own other bots")
 	}
-	return Done{}, nil
+	return []Fact{&UserChanged{ID: u.ID, Owner: c.Owner}, &BotMoved{ID: u.ID, From: u.BotOwner, To: *c.Owner}}, nil
 }
 
 // BotChanged says a bot's details are these now; it is the event realm_bot, add or update.
