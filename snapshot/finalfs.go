@@ -35,6 +35,9 @@ func (fs finalFS) file(doing, name string, f vfs.File, err error) (vfs.File, err
 }
 
 func (fs finalFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if fs.ownLog(name) {
+		return fs.createLog(name, c)
+	}
 	f, err := fs.FS.Create(name, c)
 	if err == nil && isManifest(fs.PathBase(name)) {
 		// Pebble syncs the directory once, after it has made the manifest and the marker that points to it. A file
@@ -49,14 +52,16 @@ func (fs finalFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vf
 	return fs.file("open", name, f, err)
 }
 
-// ReuseForWrite makes a new file after all. A log written over an old one saves the file system little, cannot be copied
-// while it is written (a copy may have the old bytes of one place and the new ones of a later place, which reads as
-// damage: backups did), and keeps text on disk that was deleted long ago.
+// ReuseForWrite makes a new log after all: see logs. What was written in the old one must not show through.
 func (fs finalFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := fs.fatal("remove", oldname, fs.FS.Remove(oldname)); err != nil {
+	f, err := fs.createLog(newname, c)
+	if err != nil {
 		return nil, err
 	}
-	return fs.Create(newname, c)
+	if err := fs.fatal("retire", oldname, fs.retire(oldname)); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 func (fs finalFS) OpenDir(name string) (vfs.File, error) {

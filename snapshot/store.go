@@ -149,6 +149,7 @@ type Store struct {
 	pending map[string]Seq
 	hash    hasher
 
+	logs     logs
 	unmarked int64      // bytes committed since the last watermark; under mu
 	marking  sync.Mutex // one watermark at a time; taken before mu
 
@@ -253,6 +254,11 @@ func (s *Store) open() error {
 	if err := s.checkFiles(mark); err != nil {
 		if err := s.found(err); err != nil {
 			return err
+		}
+	}
+	if !s.readOnly {
+		if err := s.removeSpare(); err != nil {
+			return fmt.Errorf("remove what is left of a log: %w", err)
 		}
 	}
 	var db *pebble.DB
@@ -406,6 +412,11 @@ func (s *Store) Close() error {
 	}
 	clean := s.release() && s.Err() == nil
 	if clean && !s.readOnly {
+		if err := s.removeSpare(); err != nil {
+			s.o.Log.Warn("remove what is left of a log", "why", err)
+		}
+	}
+	if clean && !s.readOnly {
 		s.mark()
 	}
 	s.unlock()
@@ -487,6 +498,13 @@ func (s *Store) commit(b *pebble.Batch) error {
 	s.unmarked += size
 	s.markSoon()
 	return nil
+}
+
+// closes reports whether Close has been called.
+func (s *Store) closes() bool {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	return s.closed
 }
 
 // read guards Pebble against being closed while it is read. Unless it fails, the caller ends with s.readers.Done.

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -178,30 +177,5 @@ func TestCrashWhileCreating(t *testing.T) {
 			s.Close()
 		}
 		s.Close()
-	}
-}
-
-// A backup once had the old bytes of one place in a reused log and the new ones of a later place.
-func TestLogsAreNotReused(t *testing.T) {
-	var logs atomic.Int32
-	s, err := Open("data", crashing(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		switch {
-		case op.Kind == errorfs.OpReuseForWrite:
-			t.Errorf("%s is written over", op.Path)
-		case op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".log"):
-			logs.Add(1)
-		}
-		return nil
-	}))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustClaim(t, s, 1)
-	for n := range Seq(200) {
-		mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{make([]byte, 3000)}})
-	}
-	mustClose(t, s)
-	if n := logs.Load(); n < 5 {
-		t.Errorf("only %d logs were made", n)
 	}
 }
