@@ -252,11 +252,12 @@ func (r *Realm) people() (out []*User) {
 
 func (t *Turn) deactivate(u *User) {
 	var ends []QueueID
-	t.EachQueue(func(q *Queue) {
+	for id, q := range t.queues.rows {
 		if q.User == u.ID {
-			ends = append(ends, q.ID)
+			ends = append(ends, id)
 		}
-	})
+	}
+	slices.Sort(ends)
 	for _, id := range ends { // first, so that a closed account hears nothing of its own end
 		t.Record(&QueueClosed{id, u.ID})
 	}
@@ -308,41 +309,82 @@ func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (ou
 	return out
 }
 
-// peersChanged tells the peers of an account's channels that it came or went: everybody once, whatever channels he shares
-// with it, for a fact has few places for what it tells one queue.
+// peersChanged tells the peers of an account's channels that it came or went: in one event of the channels that all members
+// know, and in another of the further ones that somebody shares with it, for a fact has few places for what it tells one
+// queue.
 func (r *Realm) peersChanged(channels []ChannelID, id UserID, back bool) (out []Notice) {
-	type group struct {
-		to Set
-		of []ChannelID
+	tell := func(to Set, of []ChannelID) {
+		if to.Remove(int64(id)); len(of) > 0 && !to.Empty() {
+			out = append(out, Notice{To: IDs[UserID](to), Event: &PeersChanged{Joined: back, Channels: of, Users: []UserID{id}, Archived: r.archivedOf(of)}})
+		}
 	}
-	var groups []group
+	members := r.listeners().members.Clone()
+	var open []ChannelID
+	var some shares
 	for _, c := range channels {
-		rest := Without(r.knowing(r.chans.must(c)), SetOf(id))
-		for i := range groups {
-			g := &groups[i]
-			both := Both(g.to, rest)
-			switch both.Len() {
-			case 0:
-				continue
-			case g.to.Len():
-				g.of = append(g.of, c)
-			default:
-				groups = append(groups, group{both, append(slices.Clone(g.of), c)})
-				g = &groups[i]
-				g.to = Without(g.to, both)
-			}
-			rest = Without(rest, both)
-		}
-		if !rest.Empty() {
-			groups = append(groups, group{rest, []ChannelID{c}})
+		switch ch, ix := r.chans.must(c), r.by.channel[c]; {
+		case ch.WebPublic:
+			open = append(open, c)
+			some.add(c, Without(r.by.listening, members))
+		case !ch.Private:
+			open = append(open, c)
+			some.add(c, Without(Both(ix.subscribers, r.by.listening), members))
+		default:
+			some.add(c, r.knowing(ch))
 		}
 	}
-	for _, g := range groups {
-		e := &PeersChanged{Joined: back, Channels: g.of, Users: []UserID{id}}
-		e.Archived = r.archivedOf(g.of)
-		out = append(out, Notice{To: IDs[UserID](g.to), Event: e})
-	}
+	tell(members, open)
+	some.each(tell)
 	return out
+}
+
+// shares is which users share which channels with somebody: those who share the same ones stand together.
+type shares struct {
+	of   map[uint32]int32 // by user, a place in list, counted from 1
+	list []share
+	next map[share]int32 // a place in list
+}
+
+// share is a channel and, as a place in the list, those before it; 0: none.
+type share struct {
+	before  int32
+	channel ChannelID
+}
+
+// add says that users share a channel, too.
+func (x *shares) add(c ChannelID, users Set) {
+	if x.of == nil {
+		x.of, x.next = map[uint32]int32{}, map[share]int32{}
+	}
+	users.Each(func(u int64) bool {
+		s := share{x.of[uint32(u)], c}
+		at := x.next[s]
+		if at == 0 {
+			x.list = append(x.list, s)
+			at = int32(len(x.list))
+			x.next[s] = at
+		}
+		x.of[uint32(u)] = at
+		return true
+	})
+}
+
+func (x *shares) each(fn func(users Set, channels []ChannelID)) {
+	users := make([]Set, len(x.list)+1)
+	for u, at := range x.of {
+		users[at].Add(int64(u))
+	}
+	for at := range users {
+		if users[at].Empty() {
+			continue
+		}
+		var channels []ChannelID
+		for i := int32(at); i > 0; i = x.list[i-1].before {
+			channels = append(channels, x.list[i-1].channel)
+		}
+		slices.Reverse(channels)
+		fn(users[at], channels)
+	}
 }
 
 // archivedOf is those of channels that are archived.
