@@ -263,7 +263,7 @@ func (p *editing) which(t *Turn) error {
 		p.ids = all.Clone()
 	}
 	if p.Channel != 0 && t.protected(t.chans.must(p.i.Channel)) {
-		p.ids = Both(p.ids, t.rowsOf(p.me.ID)) // what the mover cannot see stays
+		p.ids = t.rowsWithin(p.me.ID, &p.ids) // what the mover cannot see stays
 	}
 	if p.Mode == MoveAll && !p.toggle {
 		return p.inTime(t)
@@ -284,7 +284,7 @@ func (p *editing) inTime(t *Turn) error {
 	}
 	seen := p.ids
 	if t.protected(t.chans.must(p.i.Channel)) {
-		seen = Both(seen, t.rowsOf(p.me.ID))
+		seen = t.rowsWithin(p.me.ID, &seen)
 	}
 	total, allowed, first := seen.Len(), 0, MessageID(0)
 	late := func(id int64) bool {

@@ -11,8 +11,12 @@ type Leaving struct {
 	Last    MessageID // newest message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
 }
 
-// leavingStep is how many users one turn looks at: each costs a few set operations, so a step stays below 5 ms.
-const leavingStep = 500
+// How much one turn looks at, so that it stays below 5 ms: users, each a few set operations, and messages, which are
+// written for whoever has not read them.
+const (
+	leavingStep     = 500
+	leavingMessages = 200_000
+)
 
 // leave opens a job; a fact calls it with the next id of "leaving".
 func (r *Realm) leave(job int64, c ChannelID, users Set) {
@@ -31,22 +35,64 @@ func (t *Turn) stepLeaving(job int64) {
 	l := t.nouns.leaving.must(job)
 	c := t.chans.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
+	all := t.by.channel[l.Channel].ids
+	if l.Last != 0 {
+		all = all.Between(0, int64(l.Last))
+	}
+	elsewhere, looked := Without(all, t.by.channel[l.Channel].sent), 0
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
 		if l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) {
 			return len(f.Users) < leavingStep
 		}
-		unread := Both(t.unreadOf(u), t.by.channel[l.Channel].ids)
-		if l.Last != 0 {
-			unread = unread.Between(0, int64(l.Last))
-		}
-		if !unread.Empty() {
+		unread := t.unreadIn(u, l.Channel, all, elsewhere)
+		switch n := unread.Len(); n {
+		case 0:
+		case all.Len():
+			f.Whole, f.All = append(f.Whole, u), all
+			looked += n
+		default:
 			f.Readers, f.Read = append(f.Readers, u), append(f.Read, unread)
+			looked += 2 * n
 		}
-		return len(f.Users) < leavingStep
+		looked += all.Len() / 8
+		return len(f.Users) < leavingStep && looked < leavingMessages
 	})
 	t.Record(f)
+}
+
+// unreadIn is what of all messages of a channel a user has a row of and has not read; elsewhere is those of them that were
+// sent to another channel. Of the others his relation to this one says whether he received them.
+func (t *Turn) unreadIn(u UserID, c ChannelID, all, elsewhere Set) Set {
+	rd := t.reading.find(u)
+	if rd != nil {
+		all = Without(all, rd.Read)
+	}
+	if all.Empty() {
+		return all
+	}
+	var sets []Set
+	if s := t.SubscriptionOf(u, c); s != nil {
+		here := all
+		if !elsewhere.Empty() {
+			here = Without(all, elsewhere)
+		}
+		for _, p := range s.Spans {
+			sets = append(sets, p.of(here))
+		}
+	}
+	if moved := Both(all, elsewhere); !moved.Empty() {
+		sets = append(sets, t.rowsWithin(u, &moved))
+	}
+	if rd != nil {
+		sets = append(sets, Both(rd.Rows, all))
+	}
+	unread := Either(sets...)
+	if rd != nil && !rd.Lost.Empty() {
+		unread.Subtract(Without(rd.Lost, rd.Rows))
+	}
+	return unread
 }
 
 // LeftBehind says a channel's messages are read for some who left it; the job forgets them.
@@ -56,11 +102,16 @@ type LeftBehind struct {
 	Users   []UserID // looked at
 	Readers []UserID // of those, who had unread messages
 	Read    []Set    // which; one each
+	Whole   []UserID // who had not read any of a set of messages, mostly all of the channel
+	All     Set      // that set
 }
 
 func (f *LeftBehind) apply(r *Realm) {
 	for i, u := range f.Readers {
 		r.reading.open(u).Read.Union(f.Read[i])
+	}
+	for _, u := range f.Whole {
+		r.reading.open(u).Read.Union(f.All)
 	}
 	l := r.nouns.leaving.change(f.Job)
 	for _, u := range f.Users {
@@ -77,6 +128,9 @@ func (f *LeftBehind) tell(r *Realm) []Notice {
 		if to := r.only(u); len(to) > 0 {
 			out = append(out, Notice{To: to, Event: &ReadBehind{f.Read[i]}})
 		}
+	}
+	if to := r.only(f.Whole...); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &ReadBehind{f.All}})
 	}
 	return out
 }

@@ -56,7 +56,11 @@ func (t *Turn) readFrom(u, sender UserID) {
 	if sent == nil {
 		return
 	}
-	if unread := Both(t.unreadOf(u), *sent); !unread.Empty() {
+	unread := t.rowsWithin(u, sent)
+	if rd := t.reading.find(u); rd != nil {
+		unread.Subtract(rd.Read)
+	}
+	if !unread.Empty() {
 		t.markRead(u, unread)
 	}
 }

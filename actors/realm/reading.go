@@ -75,18 +75,11 @@ func (r *Realm) eachRows(u UserID, fn func(Set) bool) {
 	if l := r.subs.find(u); l != nil {
 		for _, s := range l.List {
 			sent := r.by.channel[s.Channel].sent
-			first, ok := sent.Min()
-			if !ok {
+			if sent.Empty() {
 				continue
 			}
 			for _, p := range s.Spans {
-				part := sent
-				if to := int64(p.To); to != 0 {
-					part = sent.Between(int64(p.From), to)
-				} else if int64(p.From) > first {
-					part = sent.Between(int64(p.From), MaxMessageID)
-				}
-				if !fn(part) {
+				if !fn(p.of(sent)) {
 					return
 				}
 			}
@@ -100,13 +93,16 @@ func (r *Realm) eachRows(u UserID, fn func(Set) bool) {
 	}
 }
 
-// unreadOf is every message a user has a row of and has not read.
-func (r *Realm) unreadOf(u UserID) Set {
-	rows := r.rowsOf(u)
-	if rd := r.reading.find(u); rd != nil {
-		rows.Subtract(rd.Read)
+// of is what of some messages lies within the stretch; it may be the set itself.
+func (p Span) of(ids Set) Set {
+	to := int64(p.To)
+	if to == 0 {
+		if first, _ := ids.Min(); int64(p.From) <= first {
+			return ids
+		}
+		to = MaxMessageID
 	}
-	return rows
+	return ids.Between(int64(p.From), to)
 }
 
 // mayRead decides who may read a message: participants of a conversation; for channels whoever has the content, and
@@ -134,7 +130,7 @@ func (v View) LatestIn(c *Channel, topic string) MessageID {
 		if me == nil {
 			return 0
 		}
-		ids = Both(ids, v.rowsOf(me.ID))
+		ids = v.rowsWithin(me.ID, &ids)
 	}
 	last, _ := ids.Max()
 	return MessageID(last)
