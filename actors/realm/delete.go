@@ -77,7 +77,7 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	}
 	ids := ix.ids
 	if t.protected(ch) {
-		ids = Both(ids, t.rowsOf(me.ID))
+		ids = t.rowsWithin(me.ID, &ids)
 	}
 	switch n := ids.Len(); {
 	case n == 0:
@@ -183,7 +183,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 	}
 	for u, rd := range r.reading.rows {
-		if Both(rd.Rows, gone).Empty() && Both(rd.Starred, gone).Empty() && Both(rd.Collapsed, gone).Empty() && Both(rd.Lost, gone).Empty() {
+		if !rd.Rows.Meets(gone) && !rd.Starred.Meets(gone) && !rd.Collapsed.Meets(gone) && !rd.Lost.Meets(gone) {
 			continue
 		}
 		f.stars.add(r, u, gone, f.to)

@@ -55,35 +55,35 @@ func (r *Realm) holders(c *Channel, ids Set) []UserID {
 	return IDs[UserID](Either(SetOf(heard...), further))
 }
 
-// holder tells of users whether they have a row of one of some messages. What can be settled once for all users is.
+// holder tells of users whether they have a row of one of some messages of a channel. What can be settled once for all
+// users is.
 func (r *Realm) holder(ids Set) func(UserID) bool {
-	sent := map[ChannelID]*Set{}
-	ids.Each(func(n int64) bool {
-		if m := r.message(MessageID(n)); m.channel != 0 {
-			origin := ChannelID(m.channel)
-			if e := r.extra(MessageID(n), m); e != nil && e.SentTo != 0 {
-				origin = e.SentTo
-			}
-			setOf(sent, origin).Add(n)
+	type sent struct {
+		to  ChannelID
+		ids Set
+	}
+	var all []sent
+	for rest := ids; !rest.Empty(); {
+		first, _ := rest.Min()
+		m := r.message(MessageID(first))
+		origin := ChannelID(m.channel)
+		if e := r.extra(MessageID(first), m); e != nil && e.SentTo != 0 {
+			origin = e.SentTo
 		}
-		return true
-	})
+		all = append(all, sent{origin, Both(rest, r.by.channel[origin].sent)})
+		rest = Without(rest, r.by.channel[origin].sent)
+	}
 	return func(u UserID) bool {
 		rd := r.reading.find(u)
-		if rd != nil && !Both(rd.Rows, ids).Empty() {
+		if rd != nil && rd.Rows.Meets(ids) {
 			return true
 		}
-		for origin, set := range sent {
-			s := r.SubscriptionOf(u, origin)
-			if s == nil {
+		for _, x := range all {
+			if !r.by.channel[x.to].ever.Has(int64(u)) {
 				continue
 			}
-			for _, p := range s.Spans {
-				to := int64(p.To)
-				if to == 0 {
-					to = MaxMessageID
-				}
-				if part := set.Between(int64(p.From), to); !part.Empty() && (rd == nil || !Without(part, rd.Lost).Empty()) {
+			for _, p := range r.SubscriptionOf(u, x.to).Spans {
+				if part := p.of(x.ids); !part.Empty() && (rd == nil || rd.Lost.Empty() || !Without(part, rd.Lost).Empty()) {
 					return true
 				}
 			}

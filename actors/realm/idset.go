@@ -313,7 +313,7 @@ func (s Set) Meets(o Set) bool {
 	if s.b != nil && o.b != nil {
 		return s.b.Intersects(o.b)
 	}
-	if s.b != nil {
+	if s.b != nil || o.b == nil && len(o.few) < len(s.few) {
 		s, o = o, s
 	}
 	return slices.ContainsFunc(s.few, func(x uint32) bool { return o.Has(int64(x)) })

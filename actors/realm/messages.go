@@ -288,6 +288,7 @@ func (r *Realm) index(run func(...func())) {
 			if s.Email != nil && *s.Email {
 				r.by.channel[s.Channel].mailed.Add(int64(u))
 			}
+			r.by.channel[s.Channel].ever.Add(int64(u))
 			if s.Active {
 				r.by.channel[s.Channel].subscribers.Add(int64(u))
 				if r.users.must(u).Active {

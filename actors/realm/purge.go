@@ -16,7 +16,7 @@ type Purge struct {
 // Limits of one step of a purge, for its turn to stay short: each deleting fact looks at every user who marked messages.
 const (
 	purgeLooks = 2000 // messages looked at
-	purgeFacts = 4    // conversations that messages are deleted from
+	purgeFacts = 1    // conversations that messages are deleted from
 )
 
 // DeletedName is what an account is called whose profile was deleted (protocol).

@@ -171,6 +171,7 @@ func (f *Subscribed) apply(r *Realm) {
 		} else {
 			s.Spans = append(s.Spans, spans[i])
 		}
+		ix.ever.Add(int64(u))
 		ix.subscribers.Add(int64(u))
 		if r.users.must(u).Active {
 			ix.active.Add(int64(u))
