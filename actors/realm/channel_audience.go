@@ -1,12 +1,18 @@
 package realm
 
+import "slices"
+
 // Whom a channel's events are for. They are many and go to many, so they are put together from sets instead of asking
 // every listening user.
 
 // listeners is who listens, by role; it is kept until somebody begins or ceases to listen, or gets another role.
 type listeners struct {
-	known           bool
-	members, admins Set // not guests; administrators and owners
+	known                   bool
+	members, admins, guests Set // not guests; administrators and owners
+
+	all    []UserID // the members
+	except []UserID // whom they were asked for without, last; nil: not yet
+	others []UserID // the answer
 }
 
 func (r *Realm) listeners() *listeners {
@@ -19,23 +25,50 @@ func (r *Realm) listeners() *listeners {
 				if u.IsAdmin() {
 					l.admins.Add(id)
 				}
+			} else {
+				l.guests.Add(id)
 			}
 			return true
 		})
+		l.all = IDs[UserID](l.members)
 	}
 	return l
 }
 
 // knowers is every listening user who may know the channel: the audience of its stream events.
-func (r *Realm) knowers(c *Channel) []UserID { return IDs[UserID](r.knowing(c)) }
+func (r *Realm) knowers(c *Channel) []UserID {
+	if r.knownToMembers(c) {
+		return r.listeners().all
+	}
+	return IDs[UserID](r.knowing(c))
+}
 
-// peers is every listening user who hears of others joining and leaving. Those are the same: a guest knows only channels
-// he is in, and the ones open to the web.
-func (r *Realm) peers(c *Channel) []UserID { return IDs[UserID](r.knowing(c)) }
+// peers is every listening user, but for some, who hears of others joining and leaving. Those are the same: a guest knows
+// only channels he is in, and the ones open to the web. Somebody joins hundreds of channels with the same peers at once, so
+// they are put together once.
+func (r *Realm) peers(c *Channel, except []UserID) []UserID {
+	l := r.listeners()
+	if !r.knownToMembers(c) {
+		return others(r.knowers(c), except)
+	}
+	if l.except == nil || !slices.Equal(l.except, except) {
+		l.except, l.others = except, others(l.all, except)
+	}
+	return l.others
+}
 
+// knownToMembers reports whether just the members among those who listen may know a channel.
+func (r *Realm) knownToMembers(c *Channel) bool {
+	return !c.Private && !c.WebPublic && !r.by.channel[c.ID].subscribers.Meets(r.listeners().guests)
+}
+
+// knowing is every listening user who may know the channel. It must not be changed.
 func (r *Realm) knowing(c *Channel) Set {
 	if c.WebPublic {
 		return r.by.listening
+	}
+	if r.knownToMembers(c) {
+		return r.listeners().members
 	}
 	in := Both(r.by.channel[c.ID].subscribers, r.by.listening)
 	if !c.Private {

@@ -1,5 +1,7 @@
 package realm
 
+import "cmp"
+
 // When people leave a channel, or it is archived, its messages count as read for them: not at once, since they can be
 // many, but in steps of the server's own. Clients count them as read at once, so those of before are read also for who
 // comes back in between. A job is what remains to be done.
@@ -15,7 +17,7 @@ type Leaving struct {
 // written for whoever has not read them.
 const (
 	leavingStep     = 500
-	leavingMessages = 200_000
+	leavingMessages = 300_000
 )
 
 // leave opens a job; a fact calls it with the next id of "leaving".
@@ -35,10 +37,7 @@ func (t *Turn) stepLeaving(job int64) {
 	l := t.nouns.leaving.must(job)
 	c := t.chans.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
-	all := t.by.channel[l.Channel].ids
-	if l.Last != 0 {
-		all = all.Between(0, int64(l.Last))
-	}
+	all := t.by.channel[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))
 	elsewhere, looked := Without(all, t.by.channel[l.Channel].sent), 0
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
@@ -47,16 +46,14 @@ func (t *Turn) stepLeaving(job int64) {
 			return len(f.Users) < leavingStep
 		}
 		unread := t.unreadIn(u, l.Channel, all, elsewhere)
-		switch n := unread.Len(); n {
+		switch unread.Len() {
 		case 0:
 		case all.Len():
 			f.Whole, f.All = append(f.Whole, u), all
-			looked += n
 		default:
 			f.Readers, f.Read = append(f.Readers, u), append(f.Read, unread)
-			looked += 2 * n
 		}
-		looked += all.Len() / 8
+		looked += all.Len() + 2*unread.Len()
 		return len(f.Users) < leavingStep && looked < leavingMessages
 	})
 	t.Record(f)

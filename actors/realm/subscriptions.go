@@ -190,7 +190,7 @@ func (f *Subscribed) tell(r *Realm) []Notice {
 	if to := r.only(f.Users...); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: r.subscriptionAdded(c, to)})
 	}
-	if to := others(r.peers(c), f.Users); len(to) > 0 {
+	if to := r.peers(c, f.Users); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
 	}
 	return out
@@ -250,7 +250,7 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}, Shut: r.archivedOf([]ChannelID{f.Channel})}})
 		}
 	}
-	if to := others(r.peers(c), f.Users); len(to) > 0 {
+	if to := r.peers(c, f.Users); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
 	}
 	return out

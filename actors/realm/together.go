@@ -143,10 +143,15 @@ func together(all []Notice) []Notice {
 	return slices.Concat(out, left, vanished, peers)
 }
 
+// sameAudience reports whether two lists are the same; mostly they share their memory.
+func sameAudience(a, b []UserID) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
+}
+
 // merge adds a notice to a list, or its content to the notice there that has the same audience and fits.
 func merge(list []Notice, n Notice, add func(Event), fits func(Event) bool) []Notice {
 	for _, o := range list {
-		if slices.Equal(o.To, n.To) && (fits == nil || fits(o.Event)) {
+		if sameAudience(o.To, n.To) && (fits == nil || fits(o.Event)) {
 			add(o.Event)
 			return list
 		}
