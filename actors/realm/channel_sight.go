@@ -57,12 +57,12 @@ func (t *Turn) keepSight(change func()) {
 	t.EachChannel(func(c *Channel) {
 		if c.Private && slices.ContainsFunc(sightSettings, func(s string) bool { return t.ChannelSetting(c, s).shifting() }) {
 			ids = append(ids, c.ID)
-			before[c.ID] = SetOf(t.knowers(c)...)
+			before[c.ID] = t.knowing(c).Clone()
 		}
 	})
 	change()
 	for _, id := range ids {
-		if after := SetOf(t.knowers(t.chans.must(id))...); !Without(after, before[id]).Empty() || !Without(before[id], after).Empty() {
+		if after := t.knowing(t.chans.must(id)); !Without(after, before[id]).Empty() || !Without(before[id], after).Empty() {
 			t.Record(&SightChanged{id, before[id]})
 		}
 	}

@@ -404,12 +404,12 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 		return nil, err
 	}
 	for _, u := range c.Add {
-		if slices.Contains(g.Members, u) {
+		if contains(g.Members, u) {
 			return nil, Bad("User %d is already a member of this group", u)
 		}
 	}
 	for _, u := range c.Remove {
-		if !slices.Contains(g.Members, u) || t.gone(u) {
+		if !contains(g.Members, u) || t.gone(u) {
 			return nil, Bad("There is no member '%d' in this user group", u)
 		}
 	}
@@ -470,8 +470,8 @@ func (f *MembersChanged) apply(r *Realm) {
 		g.Members, g.Subgroups = ascending(append(g.Members, f.Users...)), ascending(append(g.Subgroups, f.Groups...))
 		return
 	}
-	g.Members = slices.DeleteFunc(g.Members, func(u UserID) bool { return slices.Contains(f.Users, u) })
-	g.Subgroups = slices.DeleteFunc(g.Subgroups, func(s GroupID) bool { return slices.Contains(f.Groups, s) })
+	g.Members = slices.DeleteFunc(g.Members, func(u UserID) bool { return contains(f.Users, u) })
+	g.Subgroups = slices.DeleteFunc(g.Subgroups, func(s GroupID) bool { return contains(f.Groups, s) })
 }
 
 func (f *MembersChanged) tell(r *Realm) []Notice {

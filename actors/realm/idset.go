@@ -21,6 +21,13 @@ type Set struct {
 const fewIDs = 256
 
 func SetOf[T ~int64](ids ...T) Set {
+	if len(ids) > fewIDs {
+		list := make([]uint32, len(ids))
+		for i, id := range ids {
+			list[i] = uint32(id)
+		}
+		return unordered(list)
+	}
 	var s Set
 	for _, id := range ids {
 		s.Add(int64(id))
@@ -397,21 +404,10 @@ func (s Set) slice(lo, hi int) []MessageID {
 	if lo >= hi {
 		return nil
 	}
-	out := make([]MessageID, 0, hi-lo)
 	if s.b == nil {
-		for _, x := range s.few[lo:hi] {
-			out = append(out, MessageID(x))
-		}
-		return out
+		return IDs[MessageID](Set{few: s.few[lo:hi]})
 	}
-	part := s.Between(s.At(lo), s.At(hi-1))
-	if part.b != nil {
-		part.few = part.b.ToArray() // many at once, sooner than one after the other
-	}
-	for _, x := range part.few {
-		out = append(out, MessageID(x))
-	}
-	return out
+	return IDs[MessageID](s.Between(s.At(lo), s.At(hi-1)))
 }
 
 // Each calls fn with the ids ascending until it returns false.
@@ -453,8 +449,14 @@ func (s *Set) Optimize() {
 
 // IDs returns the ids of a set ascending, never nil.
 func IDs[T ~int64](s Set) []T {
-	out := make([]T, 0, s.Len())
-	s.Each(func(id int64) bool { out = append(out, T(id)); return true })
+	few := s.few
+	if s.b != nil {
+		few = s.b.ToArray() // many at once, sooner than one after the other
+	}
+	out := make([]T, len(few))
+	for i, x := range few {
+		out[i] = T(x)
+	}
 	return out
 }
 

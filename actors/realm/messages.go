@@ -86,7 +86,7 @@ type MessageExtra struct {
 	Edited         int64     // last edit of the content; 0: never
 	Moved          int64     // last move to another topic or channel; 0: never
 	SentTo         ChannelID // where it was sent, if it is elsewhere now
-	Mentioned      []UserID  // by name, not silently
+	Mentioned      []UserID  // by name, not silently; these four ascend
 	GroupMentioned []UserID  // members of mentioned groups at the time
 	TopicMentioned []UserID  // participants a topic wildcard reached
 	Alerted        []UserID  // whose alert words occur

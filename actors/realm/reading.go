@@ -270,21 +270,13 @@ func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 // mentions is the flags a message's own content gives a reader.
 func (e *MessageExtra) mentions(u UserID) Flags {
 	var f Flags
-	has := func(list []UserID) bool {
-		for _, x := range list {
-			if x == u {
-				return true
-			}
-		}
-		return false
-	}
-	if has(e.Mentioned) || has(e.GroupMentioned) {
+	if contains(e.Mentioned, u) || contains(e.GroupMentioned, u) {
 		f |= FlagMentioned
 	}
-	if has(e.TopicMentioned) {
+	if contains(e.TopicMentioned, u) {
 		f |= FlagTopicWildcard
 	}
-	if has(e.Alerted) {
+	if contains(e.Alerted, u) {
 		f |= FlagAlert
 	}
 	return f
