@@ -187,7 +187,7 @@ func playMirrors(t *testing.T, seed uint64, counts *scenery) {
 	for range mirrorSteps {
 		s.step()
 		if s.aside.IntN(6) == 0 {
-			s.beside(func() { s.ask(s.askers.Beside(s.aside)) })
+			s.beside(func() { s.ask(func() crowd.Ask { return s.askers.Beside(s.aside) }) })
 		}
 		if t.Failed() {
 			return
@@ -272,7 +272,6 @@ func (s *scene) found() {
 		s.t.Fatal(err)
 	}
 	s.askers = crowd.NewAskers(s.seed, people, full)
-	s.askers.Now = s.wall
 }
 
 func caps(names []string, p params) params {
@@ -404,7 +403,6 @@ func (s *scene) grows() bool { return s.seed%5 == 0 }
 
 func (s *scene) pass(seconds int64) {
 	s.wall += seconds
-	s.askers.Now = s.wall
 	s.house.sweep()
 	s.house.clock()
 }
@@ -415,7 +413,6 @@ func (s *scene) crash() {
 	s.note("crash")
 	s.disk.crash()
 	s.wall++
-	s.askers.Now = s.wall
 	s.open()
 }
 
@@ -436,9 +433,11 @@ func (s *scene) beside(do func()) {
 	do()
 }
 
-func (s *scene) act() { s.ask(s.askers.Next()) }
+func (s *scene) act() { s.ask(s.askers.Next) }
 
-func (s *scene) ask(x crowd.Ask) {
+func (s *scene) ask(next func() crowd.Ask) {
+	s.askers.Now = s.wall
+	x := next()
 	if x.Name == "" {
 		return
 	}
@@ -459,7 +458,6 @@ func (s *scene) ask(x crowd.Ask) {
 	}
 	s.askers.Done(x, status, o)
 	s.house.clock() // what is done behind the answers
-	s.askers.Now = s.wall
 }
 
 // form holds events against the forms they may have.

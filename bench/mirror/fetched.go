@@ -106,7 +106,7 @@ func (m *Mirror) DiffFetched(f Fetch, body []byte) error {
 	return nil
 }
 
-// Past is what a message was before, as far as events told, and what it was at first.
+// A past is what a message was before, as far as events told, and what it was at first.
 type past struct {
 	topic   string
 	content any // rendered, or the source, as the client has texts
@@ -182,34 +182,28 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 		return fmt.Errorf("%d edits by events, %d entries by history: %s, %s", len(edits), len(v.History), canonical(edits), canonical(v.History))
 	}
 	html := str(o["content_type"]) == "text/html"
-	body_ := func(x Object, prefix string) any {
+	content := func(x Object) any {
 		if html {
-			return x[prefix+"rendered_content"]
+			return x["rendered_content"]
 		}
-		return x[prefix+"content"]
+		return x["content"]
 	}
-	topic, content := p.topic, p.content
+	at := Object{"topic": p.topic, "content": p.content, "timestamp": o["timestamp"], "user_id": o["sender_id"]}
 	if m.policy() == "moves" {
-		content = o["content"]
+		at["content"] = o["content"]
 	}
-	want := []Object{{"topic": topic, "content": content, "timestamp": o["timestamp"], "user_id": o["sender_id"]}}
+	want := []Object{at}
 	for _, x := range edits {
-		w := Object{"timestamp": x["edit_timestamp"], "user_id": x["user_id"]}
-		if t, ok := x["subject"].(string); ok {
-			topic, w["prev_topic"] = t, x["orig_subject"]
+		next := Object{"topic": at["topic"], "content": at["content"]}
+		maps.Copy(next, m.revision(x))
+		if next["prev_content"] != nil {
+			next["content"] = content(x)
 		}
-		if x["new_stream_id"] != nil {
-			w["prev_stream"], w["stream"] = x["stream_id"], x["new_stream_id"]
-		}
-		if x["orig_content"] != nil && m.policy() == "all" {
-			content = body_(x, "")
-			w["prev_content"], w["prev_rendered_content"] = x["orig_content"], x["orig_rendered_content"]
-		}
-		w["topic"], w["content"] = topic, content
-		want = append(want, w)
+		at = next
+		want = append(want, at)
 	}
 	for i, got := range v.History {
-		g := Object{"content": body_(got, "")}
+		g := Object{"content": content(got)}
 		for _, k := range []string{"timestamp", "user_id", "topic", "prev_topic", "prev_stream", "stream", "prev_content", "prev_rendered_content"} {
 			if x, ok := got[k]; ok {
 				g[k] = x
@@ -227,6 +221,21 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 	return nil
 }
 
+// revision is what the history of a message and its edit_history both say of an edit.
+func (m *Mirror) revision(x Object) Object {
+	o := Object{"timestamp": x["edit_timestamp"], "user_id": x["user_id"]}
+	if x["subject"] != nil {
+		o["prev_topic"], o["topic"] = x["orig_subject"], x["subject"]
+	}
+	if x["new_stream_id"] != nil {
+		o["prev_stream"], o["stream"] = x["stream_id"], x["new_stream_id"]
+	}
+	if x["orig_content"] != nil && m.policy() == "all" {
+		o["prev_content"], o["prev_rendered_content"] = x["orig_content"], x["orig_rendered_content"]
+	}
+	return o
+}
+
 // diffRevisions compares a message's past with the edit_history of a message as it is fetched, newest first.
 func (m *Mirror) diffRevisions(p *past, fetched Object) error {
 	if m.policy() == "" {
@@ -241,18 +250,8 @@ func (m *Mirror) diffRevisions(p *past, fetched Object) error {
 		return fmt.Errorf("%d edits by events, edit_history has %d: %s, %s", len(edits), len(got), canonical(edits), canonical(fetched["edit_history"]))
 	}
 	for i, x := range edits {
-		w := Object{"timestamp": x["edit_timestamp"], "user_id": x["user_id"]}
-		if x["subject"] != nil {
-			w["prev_topic"], w["topic"] = x["orig_subject"], x["subject"]
-		}
-		if x["new_stream_id"] != nil {
-			w["prev_stream"], w["stream"] = x["stream_id"], x["new_stream_id"]
-		}
-		if x["orig_content"] != nil && m.policy() == "all" {
-			w["prev_content"], w["prev_rendered_content"] = x["orig_content"], x["orig_rendered_content"]
-		}
 		g := got[len(got)-1-i]
-		if a, b := canonical(w), canonical(g); !strings.EqualFold(a, b) {
+		if a, b := canonical(m.revision(x)), canonical(g); !strings.EqualFold(a, b) {
 			return fmt.Errorf("edit %d: %s by events, %s by edit_history", i, a, b)
 		}
 	}
