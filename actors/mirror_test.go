@@ -45,6 +45,7 @@ var mirrorSeeds = map[uint64]string{
 	101139: "a guest was not told that a message he had received moved on in a web-public channel",
 	300047: "who had starred a message and could not read it any more was not told that it is gone where he cannot follow",
 	400263: "permissions of the organization that name a closed account were told with it",
+	410597: "of accounts that were opened again nobody was told what they show of themselves",
 	101305: "who had starred a message and could not read it any more was not told that it is gone",
 }
 

@@ -128,7 +128,7 @@ var eventForms = slices.Concat([]eventForm{
 	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove", "group_id: int"},
-	{"user_status", "", "user_id: int, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType | ''"},
+	{"user_status", "", "user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType | ''"},
 	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
 },
 	settingForms("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),

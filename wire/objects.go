@@ -54,7 +54,7 @@ var objects = map[string]string{
 	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, content: str, rendered_content: str, " +
 		"scheduled_delivery_timestamp: int, failed: bool}",
 	"Snippet":      "{id: int, title: str, content: str, date_created: int}",
-	"Status":       "{status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType}",
+	"Status":       "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + rosterFields + "}",
 	"SystemBot":    "{" + userFields + ", bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",

@@ -101,6 +101,9 @@ func getStatus(c *Call, v realm.View, f userIDForm) (Answer, error) {
 // statusObject is only what is set.
 func statusObject(s realm.UserStatus) obj {
 	o := obj{}
+	if s.Away {
+		o["away"] = true
+	}
 	if s.Text != "" {
 		o["status_text"] = s.Text
 	}
@@ -122,6 +125,9 @@ func statusSection(s *state) {
 
 func statusChanged(e *realm.StatusChanged, to *To) any {
 	o := obj{"type": "user_status", "user_id": e.User}
+	if e.Away != nil {
+		o["away"] = *e.Away
+	}
 	if e.Text != nil {
 		o["status_text"] = *e.Text
 	}

@@ -38,7 +38,7 @@ func (r *Realm) Derived() map[string]any {
 			set(fmt.Sprintf("%s %d", name, u), *s)
 		}
 	}
-	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots, "mailed": r.by.mailed} {
+	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots, "mailed": r.by.mailed, "away": r.by.away} {
 		set(name, s)
 	}
 	for u, l := range r.subs.rows {

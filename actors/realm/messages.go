@@ -239,6 +239,7 @@ type indexes struct {
 	listening                           Set              // users with a queue
 	bots                                Set              // accounts that are bots, but the system's
 	mailed                              Set              // users whose settings ask for mails of all their channels
+	away                                Set              // users who do not show when they are here
 	queuesOf                            map[UserID]int   // how many each
 	uploadAt                            map[string]int64 // uploads by path
 	uploadsOf                           map[string]int   // how many have a content, by its hash
@@ -277,7 +278,7 @@ func (r *Realm) index(run func(...func())) {
 		r.by.email[foldEmail(u.Email)] = u.ID
 		r.by.name(u.ID, u.Name)
 		r.by.bot(u)
-		r.by.mail(u)
+		r.by.settings(u)
 	}
 	for _, c := range r.chans.rows {
 		r.by.addChannel(c)

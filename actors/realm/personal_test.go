@@ -69,3 +69,30 @@ func TestStatusIsToldAndCleared(t *testing.T) {
 		t.Fatal("the status is still there")
 	}
 }
+
+// Who shows no presence is away to everybody; who comes back shows what he showed before.
+func TestStatusOfWhoIsAwayOrBack(t *testing.T) {
+	s := New(t)
+	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
+	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != ann || !*got[0].Away {
+		t.Fatalf("of who goes invisible is told %+v", got)
+	}
+	text := "busy"
+	Do(s, ann, realm.SetStatus{Text: &text})
+	Do(s, olive, realm.DeactivateUser{User: ann})
+	s.Listen(bo)
+	Do(s, olive, realm.ReactivateUser{User: ann})
+	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Text != text || !*got[0].Away {
+		t.Fatalf("of who comes back is told %+v", got)
+	}
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: true}}})
+	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Away || s.Realm.StatusOf(ann).Away {
+		t.Fatalf("of who can be seen again is told %+v", got)
+	}
+	Do(s, olive, realm.ChangeUserDefaults{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
+	cy := Do(s, 0, realm.JoinUser{Name: "Cy", Email: "cy@example.com"})
+	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != cy || !*got[0].Away {
+		t.Fatalf("of who comes invisible is told %+v", got)
+	}
+}

@@ -449,7 +449,7 @@ func (f *UserReactivated) apply(r *Realm) {
 func (f *UserReactivated) tell(r *Realm) []Notice {
 	notices := r.membership(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return first(b) - first(a) })
-	return notices
+	return append(notices, r.showStatus(r.users.must(f.ID))...) // nobody is told that of closed accounts
 }
 
 // first puts the account itself before its subscriptions, when it comes back.

@@ -145,9 +145,7 @@ func (f *UserSettingChanged) apply(r *Realm) {
 		u.Settings = map[string]any{}
 	}
 	u.Settings[f.Name] = plain(f.Value)
-	if f.Name == mails.channel {
-		r.by.mail(u)
-	}
+	r.by.settings(u)
 	if f.Name == "enable_drafts_synchronization" && f.Value == false {
 		r.dropDrafts(f.User)
 	}
@@ -160,6 +158,10 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 		}
 	}
 	add(r.only(f.User), f)
+	if f.Name == "presence_enabled" {
+		away := f.Value == false
+		add(r.whoSee(r.users.must(f.User)), &StatusChanged{User: f.User, Away: &away})
+	}
 	if f.Name == "allow_private_data_export" {
 		add(r.humanAdmins(), &ConsentTold{f.User, f.Value == true})
 	}

@@ -8,17 +8,31 @@ type UserStatus struct {
 	EmojiName string
 	EmojiCode string
 	EmojiType string
+	Away      bool `msgpack:"-"` // does not show when he is here: that is a setting
 }
+
+func (u *User) away() bool { return !u.System && !u.IsBot() && !u.Flag("presence_enabled") }
 
 // maxStatus is in code points (protocol).
 const maxStatus = 60
 
 // StatusOf is what a user shows of himself.
-func (r *Realm) StatusOf(u UserID) UserStatus {
-	if s := r.nouns.status.find(u); s != nil {
-		return *s
+func (r *Realm) StatusOf(u UserID) (s UserStatus) {
+	if row := r.nouns.status.find(u); row != nil {
+		s = *row
 	}
-	return UserStatus{}
+	s.Away = r.by.away.Has(int64(u))
+	return s
+}
+
+// showStatus tells those who know an account that is there now, or again, what it shows of itself.
+func (r *Realm) showStatus(u *User) []Notice {
+	s := r.StatusOf(u.ID)
+	to := r.whoSee(u)
+	if s == (UserStatus{}) || len(to) == 0 {
+		return nil
+	}
+	return []Notice{{To: to, Event: &StatusChanged{User: u.ID, Text: &s.Text, Emoji: &s, Away: &s.Away}}}
 }
 
 // SetStatus asks to show something else; nil fields stay, empty ones clear.
@@ -67,6 +81,7 @@ type StatusChanged struct {
 	User  UserID
 	Text  *string
 	Emoji *UserStatus // only its emoji counts
+	Away  *bool       // only told: it follows from a setting
 }
 
 func (f *StatusChanged) apply(r *Realm) {
@@ -88,9 +103,14 @@ func (f *StatusChanged) tell(r *Realm) []Notice {
 
 func (*StatusChanged) EventType() string { return "user_status" }
 
-// EachStatus calls fn with everybody who shows something, by ascending id.
+// EachStatus calls fn with everybody who shows something, or that he is away.
 func (r *Realm) EachStatus(fn func(UserID, UserStatus)) {
-	for _, u := range r.nouns.status.keys() {
-		fn(u, *r.nouns.status.rows[u])
+	who := r.by.away.Clone()
+	for u := range r.nouns.status.rows {
+		who.Add(int64(u))
 	}
+	who.Each(func(u int64) bool {
+		fn(UserID(u), r.StatusOf(UserID(u)))
+		return true
+	})
 }

@@ -67,16 +67,20 @@ func (r *Realm) addUser(u *User) {
 	r.by.email[foldEmail(u.Email)] = u.ID
 	r.by.name(u.ID, u.Name)
 	r.by.bot(u)
-	r.by.mail(u)
+	r.by.settings(u)
 }
 
-// mail notes whether somebody wants mails of what is sent to his channels.
-func (x *indexes) mail(u *User) {
-	if u.Flag(mails.channel) {
-		x.mailed.Add(int64(u.ID))
-	} else {
-		x.mailed.Remove(int64(u.ID))
+// settings notes whether somebody wants mails of what is sent to his channels, and whether he shows when he is here.
+func (x *indexes) settings(u *User) {
+	note := func(s *Set, in bool) {
+		if in {
+			s.Add(int64(u.ID))
+		} else {
+			s.Remove(int64(u.ID))
+		}
 	}
+	note(&x.mailed, u.Flag(mails.channel))
+	note(&x.away, u.away())
 }
 
 // bot notes an account that is a bot: it stays one.
@@ -317,7 +321,7 @@ func (f *UserJoined) apply(r *Realm) {
 
 func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
-	out := r.introduce(u, r.everyone(), false)
+	out := append(r.introduce(u, r.everyone(), false), r.showStatus(u)...)
 	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: true, Users: []UserID{u.ID}}})
 		if r.listedFull(u) {
