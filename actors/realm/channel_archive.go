@@ -56,7 +56,7 @@ func (f *ChannelArchived) apply(r *Realm) {
 			o.Settings[s] = int64(-1)
 		}
 	}
-	r.leave(f.Job, f.Channel, r.by.channel[f.Channel].active.Clone())
+	r.leave(f.Job, f.Channel, r.by.channel[f.Channel].subscribers.Clone()) // closed accounts too, which may be opened again
 }
 
 func (f *ChannelArchived) tell(r *Realm) []Notice {
