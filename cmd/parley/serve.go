@@ -35,7 +35,7 @@ import (
 )
 
 // settling is how long after its start a server for which more than throng connections wait gives the memory back that
-// only starting needed: a collection of everything would take half of a small machine from those who all come at once.
+// only starting needed, and begins with errands: either would take half of a small machine from those who all come at once.
 const (
 	settling = 2 * time.Second
 	throng   = 256
@@ -156,11 +156,6 @@ func serve(args []string) error {
 	}
 	outside := errands(house, tools, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside}), log)
 	house.Outside(outside, pusher != nil, c.Bouncer != "")
-	for name, id := range house.Realms() {
-		if err := outside.Begin(id, sites.of(name)); err != nil {
-			return errors.Join(fmt.Errorf("take up the errands of realm %d: %w", id, err), library.Close(), store.Close())
-		}
-	}
 	exports := newExporter(house, sites, kept, log)
 	sweeper := newSweeper(house, kept, log)
 	tools.Export = exports.add
@@ -219,12 +214,20 @@ func serve(args []string) error {
 	memory, calm := newSteward(), make(chan struct{})
 	defer close(calm)
 	go memory.run(calm)
-	// What starting needed is garbage now: give it back before the long part begins, but those who wait come first.
+	// What starting needed is garbage now: give it back before the long part begins. That, and what the last process left
+	// undone, comes behind those who wait.
+	pause := time.Duration(0)
 	if crowded {
+		pause = settling
 		defer time.AfterFunc(settling, debug.FreeOSMemory).Stop()
 	} else {
 		debug.FreeOSMemory()
 	}
+	everywhere := map[realm.ID]wire.Site{}
+	for name, id := range house.Realms() {
+		everywhere[id] = sites.of(name)
+	}
+	outside.Begin(pause, everywhere)
 	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = untilStopped(log, stop, succession, failed)

@@ -62,7 +62,16 @@ type Courier struct {
 	mu    sync.Mutex // guards what follows
 	lanes map[lane]*queue
 	known map[name]bool // errands in some lane
+	begun bool
+	early []errands // that came before
 	ended bool
+}
+
+// errands of one organization.
+type errands struct {
+	realm realm.ID
+	site  wire.Site
+	list  []realm.Errand
 }
 
 type name struct {
@@ -98,16 +107,43 @@ func New(o Options) *Courier {
 	return c
 }
 
-// Begin takes up what an organization's last process left behind.
-func (c *Courier) Begin(id realm.ID, site wire.Site) error {
-	list, err := c.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Errands(), nil })
-	if err != nil {
-		return err
+// Begin takes up, after a pause, what the last process left behind in organizations, and then what has come meanwhile:
+// until then new errands wait, as those that are left go before them.
+func (c *Courier) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
+	time.AfterFunc(pause, func() {
+		c.mu.Lock()
+		if c.ended {
+			c.mu.Unlock()
+			return
+		}
+		c.done.Add(1)
+		c.mu.Unlock()
+		defer c.done.Done()
+		if err := c.begin(sites); err != nil {
+			c.o.Log.Warn("errands left by the last process are not taken up yet", "error", err)
+			c.Begin(settlePause, sites)
+		}
+	})
+}
+
+func (c *Courier) begin(sites map[realm.ID]wire.Site) error {
+	var left []errands
+	for id, site := range sites {
+		list, err := c.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Errands(), nil })
+		if err != nil {
+			return err
+		}
+		if n := len(list.([]realm.Errand)); n > 0 {
+			c.o.Log.Info("errands left by the last process", "realm", id, "count", n)
+		}
+		left = append(left, errands{id, site, list.([]realm.Errand)})
 	}
-	if n := len(list.([]realm.Errand)); n > 0 {
-		c.o.Log.Info("errands left by the last process", "realm", id, "count", n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range append(left, c.early...) {
+		c.take(e)
 	}
-	c.take(id, site, list.([]realm.Errand))
+	c.early, c.begun = nil, true
 	return nil
 }
 
@@ -116,19 +152,24 @@ func (c *Courier) Errands(id realm.ID, site wire.Site, e *realm.ErrandsAdded) {
 	if e.Dropped > 0 {
 		c.o.Log.Error("errands dropped: too many wait", "realm", id, "count", e.Dropped)
 	}
-	c.take(id, site, e.List)
-}
-
-func (c *Courier) take(id realm.ID, site wire.Site, list []realm.Errand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range list {
-		e := &list[i]
-		if c.ended || c.known[name{id, e.ID}] {
+	if !c.begun {
+		c.early = append(c.early, errands{id, site, e.List})
+		return
+	}
+	c.take(errands{id, site, e.List})
+}
+
+// take puts errands into their lanes, but for those that are there. The caller holds mu.
+func (c *Courier) take(some errands) {
+	for i := range some.list {
+		e := &some.list[i]
+		if c.ended || c.known[name{some.realm, e.ID}] {
 			continue
 		}
-		c.known[name{id, e.ID}] = true
-		k := lane{id, e.Kind, e.User.String()}
+		c.known[name{some.realm, e.ID}] = true
+		k := lane{some.realm, e.Kind, e.User.String()}
 		switch e.Kind {
 		case realm.LetterErrand:
 			k.of = e.Letter.To
@@ -137,7 +178,7 @@ func (c *Courier) take(id realm.ID, site wire.Site, list []realm.Errand) {
 		}
 		q := c.lanes[k]
 		if q == nil {
-			q = &queue{site: site}
+			q = &queue{site: some.site}
 			c.lanes[k] = q
 			c.start(k, q)
 		}

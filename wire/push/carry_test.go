@@ -126,12 +126,7 @@ func TestACourierNotifiesUntilItIsDone(t *testing.T) {
 			s, bo := newStand(t)
 			p := &service{errs: x.errs, sent: make(chan wire.PushNotice, 100)}
 			c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.PushErrand: s.carrier(p)}})
-			if err := c.Begin(1, wire.Site{URL: "https://chat.example.org"}); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Begin(1, wire.Site{}); err != nil { // twice is once
-				t.Fatal(err)
-			}
+			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
 				case n := <-p.sent:
@@ -174,5 +169,27 @@ func TestWhoSitsAtAClientIsNotifiedOnlyIfItMissesTheMessage(t *testing.T) {
 	old.Errand.At -= 2 * 24 * 3600
 	if out := c.Carry(context.Background(), old); out != (courier.Outcome{}) || len(p.sent) != 1 {
 		t.Errorf("two days later: %+v, %d sent", out, len(p.sent))
+	}
+}
+
+func TestNewErrandsGoBehindThoseLeft(t *testing.T) {
+	s, bo := newStand(t)
+	ann := realm.Caller{User: bo - 1, Client: "t"}
+	play(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
+	all := s.r.ViewAs(realm.Caller{System: true}, then).Errands()
+	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotice, 100)}
+	c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.PushErrand: s.carrier(p)}})
+	defer c.Close(context.Background())
+	c.Errands(1, wire.Site{}, &realm.ErrandsAdded{List: all[1:]})
+	c.Begin(0, map[realm.ID]wire.Site{1: {}})
+	for _, want := range []string{"hi", "again"} {
+		select {
+		case n := <-p.sent:
+			if n.FCM["content"] != want {
+				t.Errorf("told %v, want %q", n.FCM["content"], want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing more was sent")
+		}
 	}
 }

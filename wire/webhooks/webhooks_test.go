@@ -118,9 +118,7 @@ func (s *stand) service(allow ...string) *Caller {
 // call has the services called that wait.
 func (s *stand) call(allow ...string) *courier.Courier {
 	c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.ServiceErrand: s.service(allow...)}, Slots: map[realm.ErrandKind]int{realm.ServiceErrand: Running}})
-	if err := c.Begin(1, wire.Site{Host: "h"}); err != nil {
-		s.t.Fatal(err)
-	}
+	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
 }
