@@ -28,7 +28,7 @@ const (
 	spareBytes = 16 << 20 // that are worth a collection; or a quarter of what is live
 )
 
-// steward minds how much memory the heap takes; look is to be called every lookEvery.
+// steward minds how much memory the heap takes, from its making on; run has it look every lookEvery.
 type steward struct {
 	samples   []metrics.Sample
 	cycles    uint64 // collections so far
@@ -46,7 +46,6 @@ func newSteward() *steward {
 		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes"} {
 		s.samples = append(s.samples, metrics.Sample{Name: name})
 	}
-	s.look() // from here on it counts
 	if os.Getenv("GOGC") == "" {
 		s.late = collectAt
 		s.collected()
@@ -94,6 +93,8 @@ func (s *steward) look() {
 }
 
 func (s *steward) run(stop <-chan struct{}) {
+	metrics.Read(s.samples)
+	s.cycles, s.allocated = s.samples[0].Value.Uint64(), s.samples[1].Value.Uint64() // from here on it counts
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()
 	for {

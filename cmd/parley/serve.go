@@ -82,9 +82,7 @@ func serve(args []string) error {
 		log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
 	}
 	began := time.Now()
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
+	memory := newSteward()
 	listeners, err := c.listen()
 	if err != nil {
 		return err
@@ -211,9 +209,9 @@ func serve(args []string) error {
 	for _, l := range listeners {
 		go func() { failed <- server.Serve(l) }()
 	}
-	memory, calm := newSteward(), make(chan struct{})
-	defer close(calm)
-	go memory.run(calm)
+	end := make(chan struct{})
+	defer close(end)
+	go memory.run(end)
 	// What starting needed is garbage now: give it back before the long part begins. That, and what the last process left
 	// undone, comes behind those who wait.
 	pause := time.Duration(0)
