@@ -106,21 +106,8 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := ln.Addr().String()
-	copyOf := func() net.Listener { // each server closes its own
-		fd, err := duplicate(ln)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := os.NewFile(uintptr(fd), "listener") // not ln.File: its copies make the socket block for a moment
-		defer f.Close()
-		l, err := net.FileListener(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
 	defer ln.Close()
-	now := crown(t, copyOf(), nil)
+	now := crown(t, copyOf(t, ln), nil)
 	var answers atomic.Int64
 	var asking sync.WaitGroup
 	stop := make(chan struct{})
@@ -192,7 +179,7 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 	}
 	for range takeovers {
 		before := answers.Load()
-		now = now.succeedBy(t, copyOf())
+		now = now.succeedBy(t, copyOf(t, ln))
 		until(t, "answers of the new server", func() bool { return answers.Load() > before+100 || t.Failed() })
 		if t.Failed() {
 			break
@@ -281,20 +268,8 @@ func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copyOf := func() net.Listener {
-		f, err := ln.(*net.TCPListener).File()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		l, err := net.FileListener(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
 	defer ln.Close()
-	now := crown(t, copyOf(), nil)
+	now := crown(t, copyOf(t, ln), nil)
 	long := strings.Repeat("x", 100<<10)
 	var clients []net.Conn
 	bodies := [][3]string{ // what comes at once, after a while, and after the succession
@@ -315,7 +290,7 @@ func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
 		io.WriteString(c, b[1])
 		until(t, "more of its body", func() bool { return now.Stats().BytesIn >= read+int64(len(b[1])) })
 	}
-	now = now.succeedBy(t, copyOf()) // waits for nobody
+	now = now.succeedBy(t, copyOf(t, ln)) // waits for nobody
 	for i, c := range clients {
 		io.WriteString(c, bodies[i][2])
 		r := bufio.NewReader(c)
@@ -452,4 +427,20 @@ func TestWhoWaitsGoesAlong(t *testing.T) {
 	if err := errors.Join(s.Finish(context.Background()), next.Shutdown(context.Background())); err != nil {
 		t.Error(err)
 	}
+}
+
+// copyOf is another listener on the same socket: each server closes its own.
+func copyOf(t *testing.T, ln net.Listener) net.Listener {
+	t.Helper()
+	fd, err := duplicate(ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "listener") // not ln.File: its copies make the socket block for a moment
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
