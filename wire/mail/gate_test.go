@@ -28,17 +28,24 @@ func (b inbox) Post(t, topic, text string) error {
 	return nil
 }
 
-func TestMailComesInForChannels(t *testing.T) {
-	b := inbox{make(chan [2]string, 10)}
-	g := NewGate("example.com", b, slog.New(slog.DiscardHandler))
+// open has a gate serve; served gets what Serve returns.
+func (b inbox) open(t *testing.T) (g *Gate, address string, served chan error) {
+	t.Helper()
+	g = NewGate("example.com", b, slog.New(slog.DiscardHandler))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
+	served = make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
+	return g, l.Addr().String(), served
+}
+
+func TestMailComesInForChannels(t *testing.T) {
+	b := inbox{make(chan [2]string, 10)}
+	g, at, served := b.open(t)
 	send := func(to, text string) error {
-		c, err := smtp.Dial(l.Addr().String())
+		c, err := smtp.Dial(at)
 		if err != nil {
 			return err
 		}
@@ -84,14 +91,8 @@ func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := inbox{make(chan [2]string, 10)}
-			g := NewGate("example.com", b, slog.New(slog.DiscardHandler))
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			served := make(chan error, 1)
-			go func() { served <- g.Serve(l) }()
-			c, err := net.Dial("tcp", l.Addr().String())
+			g, at, served := b.open(t)
+			c, err := net.Dial("tcp", at)
 			if err != nil {
 				t.Fatal(err)
 			}
