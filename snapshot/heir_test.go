@@ -73,3 +73,34 @@ func TestLent(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// immovable is a disk on which nothing of one name can be removed.
+type immovable struct {
+	vfs.FS
+	name string
+}
+
+func (fs immovable) RemoveAll(name string) error {
+	if fs.PathBase(name) == fs.name {
+		return errors.New("not permitted")
+	}
+	return fs.FS.RemoveAll(name)
+}
+
+// What is left of an upgrade and cannot be removed keeps nobody from the store; only lending it anew fails.
+func TestWhatWasLentAndStaysIsInNobodysWay(t *testing.T) {
+	fs := immovable{vfs.NewMem(), heirDir}
+	s := filled(t, fs.FS)
+	if err := s.Lend(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, fs)
+	if err := s.Lend(); err == nil {
+		t.Error("lent over what an older process left")
+	}
+	if n := len(tail(t, s, 1, 3)); n != 3 {
+		t.Errorf("%d facts in the store", n)
+	}
+	mustClose(t, s)
+}

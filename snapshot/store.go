@@ -284,11 +284,10 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlaySnapshots()
 	}
-	if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, backupDir)); err != nil {
-		return fmt.Errorf("remove what is left of a backup: %w", err)
-	}
-	if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, heirDir)); err != nil {
-		return fmt.Errorf("remove what is left of an upgrade: %w", err)
+	for _, left := range []string{backupDir, heirDir} { // by a process that ended meanwhile; whoever makes one anew removes it first
+		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, left)); err != nil {
+			s.o.Log.Warn("what is left of a backup or an upgrade takes up room and cannot be removed", "directory", s.fs.PathJoin(s.dir, left), "why", err)
+		}
 	}
 	go s.committer()
 	s.working = true

@@ -220,7 +220,10 @@ func readLent(data string, log *slog.Logger) (p *actors.Preloaded, err error) {
 		return nil, err
 	}
 	p, err = actors.Preload(snapshot.Disk{Store: store}, time.Now())
-	if err = errors.Join(err, store.CloseLent()); err != nil {
+	if err := store.CloseLent(); err != nil {
+		log.Warn("remove what the predecessor lent", "error", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	runtime.GC() // now, not when everybody waits
