@@ -180,6 +180,7 @@ func serve(args []string) error {
 		return patiently(outside.Close)
 	})
 	succession.house, succession.store = house, store
+	succession.long = func() int { return server.Stats().Long }
 	succession.quiet = func() error {
 		library.Leave()
 		return rest()
@@ -240,7 +241,15 @@ func serve(args []string) error {
 	err = errors.Join(err, rest(), patiently(house.Close))
 	library.Stop()
 	// A successor waits for the store alone: it opens the search index when it serves.
-	err = errors.Join(err, store.Close(), library.Close(), patiently(server.Finish))
+	err = errors.Join(err, store.Close(), library.Close())
+	signal.Stop(stop) // whoever still takes an answer is nothing to wait for then
+	last := patience
+	if succession.yielding {
+		last = farewell
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), last)
+	defer cancel()
+	err = errors.Join(err, server.Finish(ctx))
 	log.Info("stopped", "data", c.Data, "connections passed", server.Stats().Passed)
 	return err
 }

@@ -37,9 +37,13 @@ const predecessor = "PARLEY_PREDECESSOR"
 
 // Limits of a succession.
 const (
-	// successorPatience is how long a successor waits for the data directory: longer than a predecessor may take to
-	// stop, which is patience for requests in flight, for the last snapshot, and for mail on its way.
-	successorPatience = 4 * patience
+	// successorPatience is how long a successor waits for its predecessor to yield, and then for the data directory: longer
+	// than either may take, with patience for requests in flight, for the last snapshot, and for mail on its way.
+	successorPatience = 5 * patience
+	// lullPatience is how long a server that is to yield goes on as before, so that the long bodies that come in are in.
+	lullPatience = 30 * time.Second
+	// farewell is how long a server that has yielded lives on for those who still take their answers from it.
+	farewell = 10 * time.Minute
 	// retirement is how long a server that yields goes on with every answer ending its connection, if it has connections
 	// that cannot be given to the successor (TLS): those in use are then gone before those at rest are closed.
 	retirement = 300 * time.Millisecond
@@ -65,6 +69,7 @@ type succession struct {
 	program   string
 	house     *actors.House // before there is one, nobody can be succeeded
 	store     *snapshot.Store
+	long      func() int    // requests under way whose bodies cannot go to the successor
 	quiet     func() error  // ends what is done beside the requests, which may take a while
 	yield     chan struct{} // gets one value when the successor is ready to take over
 	yielding  bool          // of the goroutine that serves
@@ -155,6 +160,7 @@ func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if heir != 0 && s.house != nil {
+		s.lull(r.Context())
 		// While this process still serves: what it writes when it stops, everybody waits for. Nothing, if the store is lent.
 		ctx, cancel := context.WithTimeout(r.Context(), savePatience)
 		if err := s.house.Save(ctx); err != nil {
@@ -177,6 +183,20 @@ func (s *succession) handleYield(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.yield <- struct{}{}:
 	default: // it has asked before
+	}
+}
+
+// lull waits until no request is under way that a stopping server must see through: who asks then waits for it too, and it
+// is cut off if it takes long.
+func (s *succession) lull(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lullPatience)
+	defer cancel()
+	n := s.long()
+	if n > 0 {
+		s.log.Info("before the successor takes over, long requests come to their end", "count", n)
+	}
+	for ; n > 0 && ctx.Err() == nil; n = s.long() {
+		time.Sleep(lockPause)
 	}
 }
 

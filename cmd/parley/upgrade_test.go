@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -246,6 +248,84 @@ func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
 	mail.SetReadDeadline(time.Now().Add(binaryPatience))
 	if said, err := io.ReadAll(mail); err != nil || !strings.Contains(string(said), "\r\n421 ") {
 		t.Errorf("the half mail: %q, %v", said, err)
+	}
+}
+
+// An upload that is under way comes to its end at the old server, which serves everybody as long as that takes; a download
+// ends there too, while the successor serves.
+func TestAnUpgradeCutsOffNoFile(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	whole := strings.Repeat("a file ", 3<<20)
+	const begin, end = "--b\r\nContent-Disposition: form-data; name=file; filename=a.txt\r\n\r\n", "\r\n--b--\r\n"
+	dial := func(head string, args ...any) (net.Conn, *bufio.Reader) {
+		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(binaryPatience))
+		fmt.Fprintf(c, head+"Host: x\r\nAuthorization: %s\r\n\r\n", append(args, ann.auth())...)
+		return c, bufio.NewReader(c)
+	}
+	upload, uploaded := dial("POST /api/v1/user_uploads HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n", len(begin+whole+end))
+	io.WriteString(upload, begin+whole[:len(whole)/2])
+	done := make(chan error, 1)
+	go func() {
+		if out, code := runParley("upgrade", "--data", data); code != 0 {
+			done <- errors.New(out)
+		}
+		close(done)
+	}()
+	for end := time.Now().Add(binaryPatience); !strings.Contains(p.output(), "long requests come to their end"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the server does not wait for the upload")
+		}
+	}
+	if _, err := ann.send("meanwhile"); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-done:
+		t.Fatal("the upgrade did not wait for the upload:", err)
+	default:
+	}
+	io.WriteString(upload, whole[len(whole)/2:]+end)
+	a, err := http.ReadResponse(uploaded, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct{ URL string }
+	if err := json.NewDecoder(a.Body).Decode(&file); err != nil || a.StatusCode != 200 || file.URL == "" {
+		t.Fatal(a.Status, err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endSuccessor(t, data) })
+	if code := p.end(); code != 0 {
+		t.Errorf("the predecessor ended with code %d", code)
+	}
+
+	_, download := dial("GET %s HTTP/1.1\r\n", file.URL)
+	if _, err := download.Peek(1); err != nil {
+		t.Fatal(err)
+	}
+	old := serverPid(t, data)
+	if out, code := runParley("upgrade", "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	if serverPid(t, data) == old {
+		t.Fatal("nobody took over")
+	}
+	a, err = http.ReadResponse(download, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(a.Body); err != nil || string(got) != whole {
+		t.Errorf("%d of %d bytes: %v", len(got), len(whole), err)
 	}
 }
 

@@ -27,6 +27,7 @@ type blockConn struct {
 	resting bool          // its goroutine reads for the next request
 	idle    bool          // and has nothing of it, nor an answer due
 	ahead   bool          // holds bytes of the next request while it waits for this one's answer
+	sending bool          // an answer is being written
 	woken   bool          // the read is to end because that answer is out
 	closed  bool
 	late    bool // a shutdown wants it closed
@@ -296,6 +297,8 @@ func (c *blockConn) send(p []byte) (int, error) {
 func (c *blockConn) write(p []byte, began time.Time) (int, error) {
 	const piece = 64 << 10
 	s, done := c.s, 0
+	c.setSending(true)
+	defer c.setSending(false)
 	for done < len(p) {
 		wait := time.Duration(s.allowance(s.cfg.WriteTimeout, int64(done))) * time.Millisecond
 		c.conn.SetWriteDeadline(began.Add(wait))
@@ -310,6 +313,12 @@ func (c *blockConn) write(p []byte, began time.Time) (int, error) {
 		}
 	}
 	return done, nil
+}
+
+func (c *blockConn) setSending(sending bool) {
+	c.mu.Lock()
+	c.sending = sending
+	c.mu.Unlock()
 }
 
 func (c *blockConn) park(p *Parked) {

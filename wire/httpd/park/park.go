@@ -479,7 +479,11 @@ func Household(ip netip.Addr) netip.Addr {
 
 // serveRequest lets fasthttp handle the request that is there, unless the server has its hands full.
 func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
-	active, bodies, streams := int64(1), r.head.length, int64(0)
+	active, bodies, streams, long := int64(1), r.head.length, int64(0), int64(0)
+	if r.stream || bodies < 0 || bodies > passBytes {
+		long = 1
+	}
+	s.long.Add(long)
 	if bodies < 0 {
 		bodies = r.limit // chunked: as much as it may become
 	}
@@ -493,6 +497,7 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 		s.active.Add(-active)
 		s.bodies.Add(-bodies)
 		s.streams.Add(-streams)
+		s.long.Add(-long)
 	}()
 	if s.streams.Add(streams) > int64(s.cfg.MaxStreams) && r.stream {
 		return refuseStreams

@@ -227,7 +227,11 @@ func (s *Server) passIdle() {
 // owes reports whether all that is left open are connections that only wait for their clients to take an answer.
 func (s *Server) owes() bool {
 	only := true
-	s.eachBlocking(func(*blockConn) { only = false })
+	s.eachBlocking(func(c *blockConn) {
+		c.mu.Lock()
+		only = only && c.sending
+		c.mu.Unlock()
+	})
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		if c.fd >= 0 && !(c.running && c.waiting && c.sending) && !(c.out != nil && !c.running) {

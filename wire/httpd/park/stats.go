@@ -28,7 +28,7 @@ var reasonNames = [reasons]string{"malformed", "http_version", "header_size", "b
 
 type counters struct {
 	open, parked, active, slow, bodies, pending  atomic.Int64
-	streams, passed                              atomic.Int64
+	streams, long, passed                        atomic.Int64
 	accepted, requests, parks, answers, departed atomic.Int64
 	stuck, panics, bytesIn, bytesOut, quickly    atomic.Int64
 	refused                                      [reasons]atomic.Int64
@@ -42,6 +42,7 @@ type Stats struct {
 	Slow    int // of these, held up by their client now
 	Bodies  int // bytes of request bodies that are held or announced now
 	Streams int // requests whose handlers read the body, now
+	Long    int // requests now that no passage takes in the middle: these, and those with more body than it holds
 	Pending int // bytes of parked answers that sockets did not take at once, now
 
 	Accepted, Requests int64
@@ -65,6 +66,7 @@ func (s *Server) Stats() Stats {
 		Slow:     int(s.slow.Load()),
 		Bodies:   int(s.bodies.Load()),
 		Streams:  int(s.streams.Load()),
+		Long:     int(s.long.Load()),
 		Pending:  int(s.pending.Load()),
 		Accepted: s.accepted.Load(),
 		Requests: s.requests.Load(),
