@@ -79,7 +79,8 @@ type config struct {
 }
 
 func defaults() config {
-	return config{Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", MaxBody: 1 << 20, RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit,
+	p := park.Config{}.WithDefaults()
+	return config{ReadTimeout: p.ReadTimeout, WriteTimeout: p.WriteTimeout, IdleTimeout: p.IdleTimeout, Data: "./data", Listen: "127.0.0.1:9991", LogLevel: "info", MaxBody: 1 << 20, RateLimit: httpd.DefaultUserLimit, AnonymousLimit: httpd.DefaultVisitorLimit, LoginLimit: httpd.DefaultLoginLimit,
 		ACMEDirectory: acme.LetsEncryptURL, DailyInvites: 100, MailPort: 587, MailTLS: mail.StartTLS}
 }
 
@@ -98,6 +99,15 @@ func (c *config) eachKey(fn func(name, help string, v reflect.Value) error) erro
 	return nil
 }
 
+// asWritten is a setting as one writes it.
+func asWritten(v reflect.Value) string {
+	text := fmt.Sprint(v.Interface())
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}
+
 func set(v reflect.Value, text string) error {
 	switch v.Interface().(type) {
 	case string:
@@ -110,13 +120,13 @@ func set(v reflect.Value, text string) error {
 		v.SetBool(b)
 	case int:
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
+		if err != nil {
 			return fmt.Errorf("%q is not a number", text)
 		}
 		v.SetInt(int64(n))
 	case time.Duration:
 		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
+		if err != nil {
 			return fmt.Errorf("%q is not a time such as 30s", text)
 		}
 		v.SetInt(int64(d))
@@ -143,7 +153,10 @@ func readConfig(args []string) (config, error) {
 		if v.Kind() == reflect.Bool {
 			fs.BoolFunc(name, help, note(name))
 		} else {
-			fs.Func(name, fmt.Sprintf("%s (default %v)", help, v.Interface()), note(name))
+			if d := asWritten(v); d != "" {
+				help += " (default " + d + ")"
+			}
+			fs.Func(name, help, note(name))
 		}
 		return nil
 	})
@@ -178,6 +191,9 @@ func readConfig(args []string) (config, error) {
 			if err := set(v, text); err != nil {
 				return fmt.Errorf("--%s: %w", name, err)
 			}
+		}
+		if v.CanInt() && v.Int() < 0 {
+			return fmt.Errorf("%s: %s is less than nothing", name, asWritten(v))
 		}
 		return nil
 	})

@@ -19,8 +19,10 @@ func main() {
 const usage = `usage: parley COMMAND …
 
   serve                          serve; parley serve --help lists the settings
-  realm create|list|digest|close|reopen   organizations, of a running or a stopped server
+  realm create|list|digest|slowest|close|reopen
+                                 organizations of a running or a stopped server
   user create|list|api-key|password|grant
+                                 accounts of one of them
   backup FILE                    of a running or a stopped server
   restore FILE DIR [--upto N]    a data directory from a backup, to its end or to an earlier fact
   verify FILE                    prove that a backup is whole and replays
