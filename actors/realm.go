@@ -174,7 +174,10 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 		id = max(id, x)
 	}
 	h.mu.RUnlock()
-	if taken {
+	switch {
+	case taken && stringID == "":
+		return 0, realm.Bad("There is a root organization already; another one needs a subdomain")
+	case taken:
 		return 0, realm.Bad("Organization '%s' exists already", stringID)
 	}
 	id++

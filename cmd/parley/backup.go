@@ -201,7 +201,7 @@ func verify(args []string, in io.Reader, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	if err := restoreFrom(names[0], in, dir, nil); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", names[0], err)
 	}
 	if err := checkJournal(journalRange{dir: dir}, io.Discard); err != nil {
 		return err

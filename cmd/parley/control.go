@@ -93,6 +93,9 @@ func command(dir, name string, args map[string]string) (map[string]any, error) {
 	if answer, ran, err := remoteCommand(dir, name, args); ran {
 		return answer, err
 	}
+	if _, err := os.Stat(dir); err != nil && name != "realm-create" {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
 	store, err := snapshot.Open(dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err

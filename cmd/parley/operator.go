@@ -97,7 +97,7 @@ func realmList(o *operator, args map[string]string) (any, error) {
 					people++
 				}
 			})
-			return map[string]any{"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "facts": v.Seq(), "url": o.sites.of(name).URL}, nil
+			return map[string]any{"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(), "facts": v.Seq(), "url": o.sites.of(name).URL}, nil
 		})
 		if err != nil {
 			return nil, err
