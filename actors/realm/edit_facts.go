@@ -294,16 +294,19 @@ func (x *moving) change(id MessageID) (*message, *MessageExtra) {
 	if n := int64(id) / blockSize; x.row == nil || n != x.number {
 		x.number, x.row = n, x.blocks.change(n)
 	}
+	x.keepMessage(x.row, id)
 	m := &x.row.m[id%blockSize]
+	defer func() { x.left-- }()
 	if m.bits&bitExtra == 0 {
 		if len(x.extras) == 0 {
 			x.extras = make([]MessageExtra, min(atOnce, x.left))
 		}
+		e := &x.extras[0]
 		m.bits |= bitExtra
-		x.Realm.extras.put(id, &x.extras[0])
+		x.Realm.extras.put(id, e)
 		x.extras = x.extras[1:]
+		return m, e
 	}
-	x.left--
 	return m, x.Realm.extras.change(id)
 }
 
@@ -462,22 +465,22 @@ func (g FlagGroups) Of(u UserID) Flags {
 }
 
 func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
-	var g FlagGroups
-	at := map[Flags]int{}
+	users := map[Flags][]UserID{}
+	var kinds []Flags // in the order of their first users
 	for _, u := range to {
-		f := r.flagsOf(u, id, m)
-		if f&FlagHistorical != 0 && !r.received(u, id, m) {
-			f = FlagRead // events say so of what somebody has no row of
+		rd := r.reading.find(u)
+		f := FlagRead // events say so of what somebody has no row of
+		if r.receivedAs(u, rd, id, m) {
+			f = r.flagsAs(u, rd, id, m)
 		}
-		i, ok := at[f]
-		if !ok {
-			i, at[f] = len(g), len(g)
-			g = append(g, struct {
-				Flags Flags
-				Users Set
-			}{Flags: f})
+		if users[f] == nil {
+			kinds = append(kinds, f)
 		}
-		g[i].Users.Add(int64(u))
+		users[f] = append(users[f], u)
+	}
+	g := make(FlagGroups, len(kinds))
+	for i, f := range kinds {
+		g[i].Flags, g[i].Users = f, SetOf(users[f]...)
 	}
 	return g
 }

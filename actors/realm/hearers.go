@@ -41,18 +41,16 @@ func (r *Realm) holders(c *Channel, ids Set) []UserID {
 	if r.protected(c) {
 		return slices.DeleteFunc(slices.Clone(heard), func(u UserID) bool { return !holds(u) })
 	}
-	var further Set
-	subscribers := r.by.channel[c.ID].subscribers
-	r.by.listening.Each(func(u int64) bool {
-		if !subscribers.Has(u) && !r.users.must(UserID(u)).IsGuest() && holds(UserID(u)) {
-			further.Add(u)
+	var further []UserID
+	for _, u := range IDs[UserID](Without(r.listeners().members, r.by.channel[c.ID].subscribers)) {
+		if holds(u) {
+			further = append(further, u)
 		}
-		return true
-	})
-	if further.Empty() {
+	}
+	if len(further) == 0 {
 		return heard
 	}
-	return IDs[UserID](Either(SetOf(heard...), further))
+	return ascending(slices.Concat(heard, further))
 }
 
 // holder tells of users whether they have a row of one of some messages of a channel. What can be settled once for all

@@ -65,7 +65,9 @@ func (f *MessageSent) apply(r *Realm) {
 		r.talks.put(f.Talk, t)
 		r.by.addTalk(f.Talk, t)
 	}
-	r.blocks.open(int64(f.ID) / blockSize).m[f.ID%blockSize] = m
+	b := r.blocks.open(int64(f.ID) / blockSize)
+	r.keepMessage(b, f.ID)
+	b.m[f.ID%blockSize] = m
 	if f.hasExtra() {
 		e := r.changeExtra(f.ID)
 		e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = f.Mentioned, f.GroupMentioned, f.TopicMentioned, f.Alerted

@@ -3,6 +3,7 @@ package realm
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -98,6 +99,12 @@ type MessageExtra struct {
 	Notice         string // what kind of notice of the server itself it is
 }
 
+// copy is the row as it is now, whatever follows: its lists are only added to, or replaced.
+func (e *MessageExtra) copy() *MessageExtra {
+	c := *e
+	return &c
+}
+
 // Reaction is one emoji of one user on a message.
 type Reaction struct {
 	User UserID
@@ -164,7 +171,40 @@ func (x *neighbours) message(id MessageID) *message {
 }
 
 func (r *Realm) changeMessage(id MessageID) *message {
-	return &r.blocks.change(int64(id) / blockSize).m[id%blockSize]
+	b := r.blocks.change(int64(id) / blockSize)
+	r.keepMessage(b, id)
+	return &b.m[id%blockSize]
+}
+
+// oldMessage is a message of a row as it was before, by its place there.
+type oldMessage struct {
+	at uint8
+	m  message
+}
+
+// keepMessage keeps what a message was that is about to change, for a snapshot that still has to write its row. To encode
+// the whole row instead would hold up a command that changes thousands.
+func (r *Realm) keepMessage(b *messageBlock, id MessageID) {
+	if n := int64(id) / blockSize; r.blocks.waits(n) {
+		at := uint8(id % blockSize)
+		if old := r.before[n]; !slices.ContainsFunc(old, func(o oldMessage) bool { return o.at == at }) {
+			r.before[n] = append(old, oldMessage{at, b.m[at]})
+		}
+	}
+}
+
+// stood is a row of messages as it was when the running snapshot began.
+func (r *Realm) stood(n int64, b *messageBlock) *messageBlock {
+	old := r.before[n]
+	if old == nil {
+		return b
+	}
+	delete(r.before, n)
+	was := *b
+	for _, o := range old {
+		was.m[o.at] = o.m
+	}
+	return &was
 }
 
 // extra is a message's further row for reading, or nil.

@@ -12,7 +12,12 @@ type Reading struct {
 
 // received reports whether a user has his own row of a message: flags, and a place in his unread counts.
 func (r *Realm) received(u UserID, id MessageID, m *message) bool {
-	if rd := r.reading.find(u); rd != nil {
+	return r.receivedAs(u, r.reading.find(u), id, m)
+}
+
+// receivedAs is received for who has found the user's marks, nil for none.
+func (r *Realm) receivedAs(u UserID, rd *Reading, id MessageID, m *message) bool {
+	if rd != nil {
 		if rd.Rows.Has(int64(id)) {
 			return true
 		}
@@ -238,12 +243,18 @@ func (v View) FlagsOf(id MessageID) Flags {
 }
 
 func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
-	if !r.received(u, id, m) {
+	rd := r.reading.find(u)
+	if !r.receivedAs(u, rd, id, m) {
 		return FlagRead | FlagHistorical
 	}
+	return r.flagsAs(u, rd, id, m)
+}
+
+// flagsAs is the flags of a message that a user, whose marks are found, has received.
+func (r *Realm) flagsAs(u UserID, rd *Reading, id MessageID, m *message) Flags {
 	var f Flags
 	n, row := int64(id), false
-	if rd := r.reading.find(u); rd != nil {
+	if rd != nil {
 		if rd.Read.Has(n) {
 			f |= FlagRead
 		}

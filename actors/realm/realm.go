@@ -28,6 +28,9 @@ type Realm struct {
 	prefs   table[UserID, TopicPolicies]
 	nouns   nounTables
 
+	// Of the running snapshot: messages as they were, by the row that is not written yet; see keepMessage.
+	before map[int64][]oldMessage
+
 	// Derived from the rows, rebuilt by index after loading.
 	by indexes
 
@@ -36,7 +39,7 @@ type Realm struct {
 
 // New returns an empty organization: no user, no setting; its first fact is Founded.
 func New(id ID) *Realm {
-	r := &Realm{id: id}
+	r := &Realm{id: id, before: map[int64][]oldMessage{}}
 	r.org.init(r, 1)
 	r.users.init(r, 2)
 	r.groups.init(r, 3)
@@ -51,6 +54,7 @@ func New(id ID) *Realm {
 	r.queues.init(r, 12)
 	r.prefs.init(r, 13)
 	r.nouns.init(r) // numbers from 20
+	r.blocks.stood, r.extras.copied = r.stood, (*MessageExtra).copy
 	r.by.init()
 	r.watchVersions()
 	return r

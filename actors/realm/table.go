@@ -17,6 +17,18 @@ type table[K cmp.Ordered, V any] struct {
 	emit   func(table uint16, key, row any)
 
 	touched func(K) // hears of every row about to change; may be nil
+
+	// How a row that a running cut still has to write stays as it was, when it is about to change and one command may
+	// change very many: at most one of these is set. Without them it is written at once.
+	copied func(*V) *V    // a copy that further changes leave alone is written later
+	stood  func(K, *V) *V // whoever changes it keeps what was there, and this brings it back
+	copies []copyOf[K, V]
+}
+
+// copyOf is a row as it stood when the running cut began.
+type copyOf[K cmp.Ordered, V any] struct {
+	key K
+	row *V
 }
 
 // anyTable is what snapshots and digests need of a table.
@@ -51,10 +63,22 @@ func (t *table[K, V]) must(k K) *V {
 	return v
 }
 
-// touch marks a row as about to change. A row that a running cut still has to write is written first, as it was.
+// waits reports whether a running cut still has to write a row.
+func (t *table[K, V]) waits(k K) bool {
+	if len(t.cut) == 0 {
+		return false
+	}
+	_, waiting := t.cut[k]
+	return waiting
+}
+
+// touch marks a row as about to change. A row that a running cut still has to write is kept as it was.
 func (t *table[K, V]) touch(k K) {
-	if len(t.cut) > 0 {
-		if _, waiting := t.cut[k]; waiting {
+	if t.waits(k) && t.stood == nil {
+		if v := t.rows[k]; v != nil && t.copied != nil {
+			t.copies = append(t.copies, copyOf[K, V]{k, t.copied(v)})
+			delete(t.cut, k)
+		} else {
 			t.write(k)
 		}
 	}
@@ -107,7 +131,7 @@ func (t *table[K, V]) size() int      { return len(t.rows) }
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
 func (t *table[K, V]) begin(emit func(uint16, any, any)) {
-	if len(t.cut) > 0 {
+	if len(t.cut)+len(t.copies) > 0 {
 		panic(fmt.Sprintf("BUG: table %d: a cut begins inside another", t.number))
 	}
 	t.cut, t.dirty, t.emit = t.dirty, map[K]struct{}{}, emit
@@ -116,6 +140,9 @@ func (t *table[K, V]) begin(emit func(uint16, any, any)) {
 func (t *table[K, V]) write(k K) {
 	delete(t.cut, k)
 	if v := t.rows[k]; v != nil {
+		if t.stood != nil {
+			v = t.stood(k, v)
+		}
 		t.emit(t.number, k, v)
 	} else {
 		t.emit(t.number, k, nil)
@@ -124,6 +151,13 @@ func (t *table[K, V]) write(k K) {
 
 // step writes rows of the running cut until it is enough for once, and reports whether that was all.
 func (t *table[K, V]) step(enough func() bool) bool {
+	for ; len(t.copies) > 0; t.copies = t.copies[1:] {
+		if enough() {
+			return false
+		}
+		t.emit(t.number, t.copies[0].key, t.copies[0].row)
+	}
+	t.copies = nil
 	for k := range t.cut {
 		if enough() {
 			return false
