@@ -47,14 +47,18 @@ func (r *Realm) knowers(c *Channel) []UserID {
 // only channels he is in, and the ones open to the web. Somebody joins hundreds of channels with the same peers at once, so
 // they are put together once.
 func (r *Realm) peers(c *Channel, except []UserID) []UserID {
-	l := r.listeners()
-	if !r.knownToMembers(c) {
+	if c.Private || c.WebPublic {
 		return others(r.knowers(c), except)
 	}
+	l := r.listeners()
 	if l.except == nil || !slices.Equal(l.except, except) {
 		l.except, l.others = except, others(l.all, except)
 	}
-	return l.others
+	if r.knownToMembers(c) {
+		return l.others
+	}
+	guests := IDs[UserID](Both(l.guests, r.by.channel[c.ID].subscribers))
+	return ascending(slices.Concat(l.others, others(guests, except)))
 }
 
 // knownToMembers reports whether just the members among those who listen may know a channel.

@@ -66,8 +66,10 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 	left := map[ChannelID]bool{}
 	p := places{View: t.View, me: me}
 	p.prepare()
+	near := neighbours{Realm: t.Realm}
+	var changed, rows []MessageID
 	for _, id := range ids {
-		m := t.message(id)
+		m := near.message(id)
 		row := m != nil && p.received(id, m)
 		switch {
 		case m != nil && m.channel != 0 && flag == FlagRead && !add && (!t.Realm.Subscribed(me.ID, ChannelID(m.channel)) || t.chans.must(ChannelID(m.channel)).Archived):
@@ -79,14 +81,15 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 			if m == nil || !p.readable(id, m) {
 				return Flagged{}, errMessage()
 			}
-			f.Rows.Add(int64(id))
+			rows = append(rows, id)
 		case !row:
 			continue
 		case have.Has(int64(id)) == add:
 			continue
 		}
-		f.IDs.Add(int64(id))
+		changed = append(changed, id)
 	}
+	f.IDs, f.Rows = SetOf(changed...), SetOf(rows...)
 	for c := range left {
 		a.Ignored = append(a.Ignored, c)
 	}

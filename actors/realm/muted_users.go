@@ -52,17 +52,7 @@ func (c MuteUser) Decide(t *Turn) (Done, error) {
 
 // readFrom marks what somebody sent as read by a user.
 func (t *Turn) readFrom(u, sender UserID) {
-	sent := t.by.sender[sender]
-	if sent == nil {
-		return
-	}
-	unread := t.rowsWithin(u, sent)
-	if rd := t.reading.find(u); rd != nil {
-		unread.Subtract(rd.Read)
-	}
-	if !unread.Empty() {
-		t.markRead(u, unread)
-	}
+	t.markRead(u, setIn(t.by.sender, sender))
 }
 
 // UserMuted says a user does, or no longer does, want to hear another one.

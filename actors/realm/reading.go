@@ -45,11 +45,26 @@ func (r *Realm) inTalk(u UserID, t TalkID) bool {
 	return false
 }
 
+// fewForSource is up to how many messages for each channel of somebody it takes less time to look at each of them than to
+// compare them with all of the channel's.
+const fewForSource = 8
+
 // rowsOf is every message a user has a row of. The set is the caller's own.
 func (r *Realm) rowsOf(u UserID) Set { return r.rowsWithin(u, nil) }
 
 // rowsWithin is what of a set (nil: everything) a user has a row of. The set it returns is the caller's own.
 func (r *Realm) rowsWithin(u UserID, within *Set) Set {
+	if within != nil && within.Len() <= fewForSource*r.sources(u) {
+		var ids []MessageID
+		near := neighbours{Realm: r}
+		within.Each(func(n int64) bool {
+			if m := near.message(MessageID(n)); m != nil && r.received(u, MessageID(n), m) {
+				ids = append(ids, MessageID(n))
+			}
+			return true
+		})
+		return SetOf(ids...)
+	}
 	var sets []Set
 	r.eachRows(u, func(s Set) bool {
 		if within != nil {

@@ -318,17 +318,17 @@ func (r *Realm) peersChanged(channels []ChannelID, id UserID, back bool) (out []
 			out = append(out, Notice{To: IDs[UserID](to), Event: &PeersChanged{Joined: back, Channels: of, Users: []UserID{id}, Archived: r.archivedOf(of)}})
 		}
 	}
-	members := r.listeners().members.Clone()
+	members, guests := r.listeners().members.Clone(), r.listeners().guests
 	var open []ChannelID
 	var some shares
 	for _, c := range channels {
 		switch ch, ix := r.chans.must(c), r.by.channel[c]; {
 		case ch.WebPublic:
 			open = append(open, c)
-			some.add(c, Without(r.by.listening, members))
+			some.add(c, guests)
 		case !ch.Private:
 			open = append(open, c)
-			some.add(c, Without(Both(ix.subscribers, r.by.listening), members))
+			some.add(c, Both(guests, ix.subscribers))
 		default:
 			some.add(c, r.knowing(ch))
 		}

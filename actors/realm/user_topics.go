@@ -105,8 +105,16 @@ func (*TopicPolicySet) EventType() string { return "user_topic" }
 func (r *Realm) tellPolicy(users []UserID, f *TopicPolicySet) []Notice {
 	var out []Notice
 	to := r.only(users...)
+	var none []UserID // with no muted topic: very many follow a topic that is moved
 	for _, u := range to {
+		if l := r.prefs.find(u); l == nil || !slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
+			none = append(none, u)
+			continue
+		}
 		out = append(out, Notice{To: []UserID{u}, Event: &MutedTopicsTold{r.MutedTopics(u)}})
+	}
+	if len(none) > 0 {
+		out = append(out, Notice{To: none, Event: &MutedTopicsTold{[]MutedTopic{}}})
 	}
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: f})
