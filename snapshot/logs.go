@@ -150,13 +150,12 @@ func (fs finalFS) writeSpare() (err error) {
 	return f.Sync()
 }
 
-// removeSpare removes what an earlier process, or this one, left.
-func (s *Store) removeSpare() error {
-	err := s.fs.Remove(s.fs.PathJoin(s.storeDir(), spareFile))
-	if errors.Is(err, iofs.ErrNotExist) {
-		return nil
+// removeSpare removes what this process, or one before it, left. What cannot be removed is written over first, too.
+func (s *Store) removeSpare() {
+	path := s.fs.PathJoin(s.storeDir(), spareFile)
+	if err := s.fs.Remove(path); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		s.o.Log.Warn("what is left of a log takes up room and cannot be removed", "file", path, "why", err)
 	}
-	return err
 }
 
 // logFile is a log that is written.

@@ -257,9 +257,7 @@ func (s *Store) open() error {
 		}
 	}
 	if !s.readOnly {
-		if err := s.removeSpare(); err != nil {
-			return fmt.Errorf("remove what is left of a log: %w", err)
-		}
+		s.removeSpare()
 	}
 	var db *pebble.DB
 	returned, err := s.await(func() (err error) {
@@ -411,11 +409,7 @@ func (s *Store) Close() error {
 	}
 	clean := s.release() && s.Err() == nil
 	if clean && !s.readOnly {
-		if err := s.removeSpare(); err != nil {
-			s.o.Log.Warn("remove what is left of a log", "why", err)
-		}
-	}
-	if clean && !s.readOnly {
+		s.removeSpare()
 		s.mark()
 	}
 	s.unlock()
