@@ -85,7 +85,19 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 	}
 	name := "Food"
 	Refused(s, ann, realm.PutField{Type: realm.ShortText, Name: &name}, "UNAUTHORIZED_PRINCIPAL")
-	Refused(s, olive, realm.PutField{Type: realm.SelectField, Name: &name}, "Field must have at least one choice.")
+	for _, x := range []struct {
+		kind       realm.FieldType
+		data, want string
+	}{
+		{realm.SelectField, "", "Field must have at least one choice."},
+		{realm.SelectField, `{"a": {"text": " ", "order": "1"}}`, `field_data["text"] cannot be blank.`},
+		{realm.SelectField, `{"a": {"text": "A"}}`, `field_data["order"] cannot be blank.`},
+		{realm.SelectField, `{"a": {"text": "A", "order": "1"}, "b": {"text": "A", "order": "2"}}`, "Field must not have duplicate choices."},
+		{realm.ExternalAccount, `{"subtype": "custom", "url_pattern": "https://example.org"}`, "URL pattern must contain '%(username)s'."},
+		{realm.ExternalAccount, `{"subtype": "else"}`, "Invalid external account type"},
+	} {
+		Refused(s, olive, realm.PutField{Type: x.kind, Name: &name, Data: &x.data}, x.want)
+	}
 	food := field(realm.SelectField, "Food", `{"1":{"text":"Soup","order":"1"},"2":{"text":"Pie","order":"2"}}`)
 	s.Hears(ann, "custom_profile_fields")
 	Refused(s, olive, realm.PutField{Type: realm.ShortText, Name: &name}, "A field with that label already exists.")

@@ -117,8 +117,10 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	if c.Data != nil {
 		f.Data = *c.Data
 	}
-	if err := f.checkData(); err != nil {
-		return err
+	if c.ID == 0 || c.Data != nil { // fields of before some rule was made can still be renamed
+		if err := f.checkData(); err != nil {
+			return err
+		}
 	}
 	for _, x := range []struct {
 		to   *bool
@@ -161,6 +163,9 @@ func (f *ProfileField) checkData() error {
 			if strings.TrimSpace(key) == "" || strings.TrimSpace(c.Text) == "" {
 				return Bad("field_data[\"text\"] cannot be blank.")
 			}
+			if c.Order == "" { // clients sort by it
+				return Bad("field_data[\"order\"] cannot be blank.")
+			}
 			if texts[c.Text] {
 				return Bad("Field must not have duplicate choices.")
 			}
@@ -175,7 +180,7 @@ func (f *ProfileField) checkData() error {
 			return Bad("field_data[\"subtype\"] field is missing: Field required")
 		}
 		if d.Subtype == "custom" && strings.Count(d.Pattern, "%(username)s") != 1 {
-			return Bad("URL pattern must contain '%%(username)s'.")
+			return Bad("URL pattern must contain '%(username)s'.")
 		}
 		if d.Subtype != "custom" && d.Subtype != "twitter" && d.Subtype != "github" {
 			return Bad("Invalid external account type")
