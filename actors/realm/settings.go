@@ -243,7 +243,9 @@ func (r *Realm) May(u *User, name string) bool {
 }
 
 // SpectatorsAllowed reports whether anonymous visitors may read web-public channels.
-func (r *Realm) SpectatorsAllowed() bool { return r.OrgBool("enable_spectator_access") }
+func (r *Realm) SpectatorsAllowed() bool {
+	return r.OrgBool("enable_spectator_access") && !r.Org().Deactivated
+}
 
 // Maps that are kept have named types: the codec writes them in order of their keys, so that equal rows are equal bytes.
 type (

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"parley/actors/realm"
@@ -435,5 +436,10 @@ func (s *stage) doubles() {
 	s.cell(s.call(s.by["owner"], "POST", "/realm/deactivate").msg(), "", "%s: POST /realm/deactivate", "owner")
 	for _, p := range append([]*somebody{s.keeper, s.by["webhook bot"]}, s.people...) {
 		s.cell(s.call(p, "GET", "/users/me").msg(), "This organization has been deactivated", "%s: after the organization's end", p.name)
+	}
+	visitor := &somebody{name: "visitor", host: ourHost}
+	for _, what := range []string{"GET /users", "POST /register"} {
+		method, path, _ := strings.Cut(what, " ")
+		s.cell(s.call(visitor, method, path).msg(), "This organization has been deactivated", "visitor: %s after the organization's end", what)
 	}
 }

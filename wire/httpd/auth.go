@@ -12,6 +12,11 @@ import (
 
 func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", msg) }
 
+// closed is what everybody hears of an organization that is closed; see authenticate for who gets no code of its own.
+const closed = "This organization has been deactivated"
+
+func errClosed() error { return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", closed) }
+
 // authenticate finds out who calls: HTTP Basic with address and API key. In the Basic path every failure has the code
 // UNAUTHORIZED; only the message tells the cause (protocol).
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
@@ -23,6 +28,9 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 		if e.Visitors {
 			if c.Realm == 0 {
 				return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+			}
+			if c.Site.Closed {
+				return errClosed()
 			}
 			open, err := wire.Look(c, func(v realm.View) (bool, error) { return v.SpectatorsAllowed(), nil })
 			if err == nil && open {
@@ -49,7 +57,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 		return unauthorized("Invalid API key")
 	}
 	if a.Realm == c.Realm && c.Site.Closed {
-		return unauthorized("This organization has been deactivated")
+		return unauthorized(closed)
 	}
 	if !a.Active {
 		return unauthorized("Account is deactivated")
@@ -74,7 +82,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 	case a.Realm != c.Realm:
 		return realm.Bad("Account is not associated with this subdomain")
 	case c.Site.Closed:
-		return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", "This organization has been deactivated")
+		return errClosed()
 	case !a.Active:
 		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
