@@ -28,6 +28,9 @@ var groupEvents = []EventKind{
 	}),
 	Event(groupChanged),
 	Event(func(e *realm.MembersChanged, to *To) any {
+		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
+			return nil
+		}
 		op := "remove_subgroups"
 		if e.Joined {
 			op = "add_subgroups"

@@ -185,6 +185,9 @@ func profileValues(name string, items []profileItem) (out []realm.ProfileValue, 
 
 var groupMemberEvents = []EventKind{
 	Event(func(e *realm.GroupMembersChanged, to *To) any {
+		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
+			return nil
+		}
 		op := "remove_members"
 		if e.Joined {
 			op = "add_members"

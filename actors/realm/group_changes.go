@@ -461,6 +461,8 @@ type MembersChanged struct {
 	Joined bool
 	Users  []UserID
 	Groups []GroupID
+
+	Deactivated bool // as in GroupMembersChanged; filled in when told
 }
 
 func (f *MembersChanged) apply(r *Realm) {
@@ -475,10 +477,11 @@ func (f *MembersChanged) apply(r *Realm) {
 }
 
 func (f *MembersChanged) tell(r *Realm) []Notice {
+	off := r.groups.must(f.Group).Deactivated
 	if len(f.Users) > 0 {
-		return []Notice{{To: r.everyone(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users}}}
+		return []Notice{{To: r.everyone(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users, off}}}
 	}
-	return []Notice{{To: r.everyone(), Event: f}}
+	return []Notice{{To: r.everyone(), Event: &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}}}
 }
 
 func (*MembersChanged) EventType() string { return "user_group" }

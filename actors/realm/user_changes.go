@@ -144,9 +144,10 @@ func (t *Turn) roleChange(u *User, to Role) []Fact {
 
 // GroupMembersChanged is the events user_group/add_members and remove_members.
 type GroupMembersChanged struct {
-	Group  GroupID
-	Joined bool
-	Users  []UserID
+	Group       GroupID
+	Joined      bool
+	Users       []UserID
+	Deactivated bool // the group is; many clients do not know it then
 }
 
 func (*GroupMembersChanged) EventType() string { return "user_group" }

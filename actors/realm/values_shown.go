@@ -64,7 +64,7 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 		return nil
 	}
 	for _, id := range f.Members {
-		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.gone(f.User), Users: []UserID{f.User}}})
+		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.gone(f.User), Users: []UserID{f.User}, Deactivated: r.groups.must(id).Deactivated}})
 	}
 	for _, name := range f.Settings {
 		v := r.Shown(r.OrgGroup(name))

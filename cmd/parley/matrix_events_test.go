@@ -323,9 +323,11 @@ func matrixOfEvents(t *testing.T, l *book) {
 		{"another role", k("PATCH", me, "role", 300), all("realm_user/update", "user_group/add_members", "user_group/remove_members")},
 		{"a status", k("POST", me+"/status", "status_text", "x"), all("user_status")},
 		{"presence", k("POST", "/users/me/presence", "status", "active", "slim_presence", true), all("presence")},
+		{"who shows no presence", k("PATCH", "/settings", "presence_enabled", false), all("presence", "user_status")},
+		{"and shows it again", k("PATCH", "/settings", "presence_enabled", true), all("presence", "user_status")},
 		{"a new account", func() { s.join(ours, ourHost, "somebody new", 400, 0, 0) }, all("realm_user/add", "user_group/add_members")},
 		{"a deactivated account", k("DELETE", me), all("realm_user/update", "user_group/remove_members")},
-		{"a reactivated account", k("POST", me+"/reactivate"), all("realm_user/update", "user_group/add_members")},
+		{"a reactivated account", k("POST", me+"/reactivate"), all("realm_user/update", "user_group/add_members", "user_status")}, // it has one, from above
 		{"the organization's name", k("PATCH", "/realm", "name", "Theirs"), all("realm/update")},
 		{"a limit of the organization", k("PATCH", "/realm", "message_content_edit_limit_seconds", 1200), all("realm/update_dict")},
 		{"a right of the organization", k("PATCH", "/realm", "can_resolve_topics_group", map[string]any{"new": s.groups["role:members"]}), all("realm/update_dict")},
