@@ -22,14 +22,10 @@ func (a *realmActor) encoded(row realm.EncodedRow) {
 
 // snapshot begins to write the changed rows; turns go on between the slices.
 func (a *realmActor) snapshot() {
-	if a.cut != nil || a.rows != nil || a.r.Seq() == 0 || a.parting != here {
+	if a.r.Seq() == 0 || a.state != moving && (a.state != frozen || a.grown < a.h.frozenBytes.Load()) {
 		return
 	}
-	if a.frozen && a.grown < a.h.frozenBytes.Load() {
-		return
-	}
-	a.frozen = false
-	a.rows = []realm.EncodedRow{}
+	a.state, a.rows = writing, nil
 	a.cut = a.r.BeginCut(func(table uint16, key, row any) {
 		a.encoded(a.h.disk.EncodeRow(table, key, row))
 	})
@@ -70,8 +66,13 @@ func (a *realmActor) written(m written) {
 	a.h.Metrics.Snapshots.Add(1)
 	a.handle.saved.Store(a.h.now().Unix())
 	a.stands = m.at
-	if a.parting == leaves {
-		a.parting = left
+	switch a.state {
+	case writing:
+		a.state = moving
+	case freezing:
+		a.state = frozen
+	case leaving:
+		a.state = left
 	}
 	for _, done := range a.saving {
 		done <- nil
@@ -85,30 +86,40 @@ func (a *realmActor) save(m save) {
 	if a.grown > 0 {
 		a.snapshot()
 	}
-	if a.cut == nil && a.rows == nil {
-		m.done <- nil
-		return
-	}
-	a.saving = append(a.saving, m.done)
+	a.settled(m.done)
 }
 
 func (a *realmActor) freeze(m freeze) {
-	a.frozen = m.on
-	if !m.on || a.cut == nil && a.rows == nil {
-		m.done <- nil
-		return
+	switch {
+	case m.on && a.state == moving:
+		a.state = frozen
+	case m.on && a.state == writing:
+		a.state = freezing
+	case !m.on && a.state == frozen:
+		a.state = moving
+	case !m.on && a.state == freezing:
+		a.state = writing
 	}
-	a.saving = append(a.saving, m.done)
+	a.settled(m.done)
+	a.finishing() // what is thawed at its end gets its last snapshot
+}
+
+// settled answers when no snapshot is under way.
+func (a *realmActor) settled(done chan error) {
+	if a.state == writing || a.state == freezing {
+		a.saving = append(a.saving, done)
+	} else {
+		done <- nil
+	}
 }
 
 // leave writes the presence that the last snapshot does not have, with the number the rows stand at anyway.
 func (a *realmActor) leave(rows []realm.EncodedRow) {
 	if len(rows) == 0 {
-		a.parting = left
+		a.state = left
 		a.finishing()
 		return
 	}
-	a.rows = rows
 	at := a.stands
 	a.h.stage.work(func() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
@@ -123,21 +134,28 @@ func (a *realmActor) finish(m finish) {
 }
 
 // finishing answers those who wait for the end once every fact is on disk and in the rows. A snapshot that was under way
-// holds only what was before it, so another follows.
+// holds only what was before it, so another follows. Frozen rows are left to the successor, who reads the rest in the journal.
 func (a *realmActor) finishing() {
-	switch {
-	case len(a.finished) == 0 || a.cut != nil || a.rows != nil || a.parting == leaves:
+	if len(a.finished) == 0 {
 		return
-	case a.frozen && a.durable < a.r.Seq():
-		return // release comes back here
-	case a.frozen && a.parting == here:
-		a.parting = leaves
-		a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
-		return
-	case a.parting == left: // the successor has the rows, and reads the rest in the journal
-	case a.grown > 0:
-		a.snapshot() // at the newest number; it waits for that to be on disk
-		return
+	}
+	switch a.state {
+	case writing, freezing, leaving:
+		return // written comes back here
+	case moving:
+		if a.grown > 0 {
+			a.snapshot() // at the newest number; it waits for that to be on disk
+			return
+		}
+	case frozen, left:
+		if a.durable < a.r.Seq() {
+			return // release comes back here
+		}
+		if a.state == frozen {
+			a.state = leaving
+			a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
+			return
+		}
 	}
 	for _, done := range a.finished {
 		done <- nil

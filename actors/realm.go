@@ -74,17 +74,19 @@ type realmActor struct {
 	finished []chan error
 	saving   []chan error
 
-	stands  realm.Seq // the number the rows on disk stand at
-	frozen  bool      // they are to stay there
-	parting parting
+	stands realm.Seq // the number the rows on disk stand at
+	state  rowState
 }
 
-// parting is how far a frozen realm is that comes to its end.
-type parting int
+// rowState is what becomes of a realm's rows on disk.
+type rowState int
 
 const (
-	here   parting = iota
-	leaves         // what is in no journal is being written
+	moving   rowState = iota // the next snapshot moves them on
+	writing                  // one is under way
+	freezing                 // one is under way, and then they are to stay
+	frozen                   // they are to stay as they are
+	leaving                  // the realm has come to its end frozen; what is in no journal is being written
 	left
 )
 
@@ -262,7 +264,7 @@ func (a *realmActor) receive(message any) {
 	case step:
 		a.step()
 	case savedRows:
-		if a.parting == leaves {
+		if a.state == leaving {
 			a.leave(m.rows)
 			return
 		}
@@ -426,10 +428,10 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.cut != nil && a.whole && a.durable >= a.cut.At {
 		a.step()
 	}
-	if a.grown >= SnapshotBytes || a.frozen && a.grown >= a.h.frozenBytes.Load() {
+	if a.grown >= SnapshotBytes || a.state == frozen && a.grown >= a.h.frozenBytes.Load() {
 		a.snapshot()
 	}
-	if a.frozen && len(a.finished) > 0 {
+	if a.state == frozen || a.state == left {
 		a.finishing()
 	}
 }
