@@ -350,7 +350,7 @@ func (r *Realm) index(run func(...func())) {
 	for _, id := range r.queues.keys() {
 		r.by.openQueue(r, r.queues.rows[id])
 	}
-	r.by.building = &building{make([]*topicIndex, len(r.by.topics))}
+	r.by.building = &building{topics: make([]*topicIndex, len(r.by.topics))}
 	run(func() {
 		r.eachMessage(r.placeMessage)
 		r.by.settlePlaces()
@@ -378,6 +378,32 @@ func (r *Realm) eachMessage(fn func(MessageID, *message)) {
 // sets, and a topic is looked up once.
 type building struct {
 	topics []*topicIndex // by id of a spelling; nil before its first message
+	// What was sent by each user and to each channel, by id, apart from the sets that are built at the same time.
+	senders, sent []Set
+}
+
+// at is a set of a list that grows as far as it is used.
+func at(list *[]Set, id uint32) *Set {
+	if n := int(id) + 1 - len(*list); n > 0 {
+		*list = append(*list, make([]Set, n)...)
+	}
+	return &(*list)[id]
+}
+
+// sentBy is what somebody has sent.
+func (x *indexes) sentBy(u UserID) *Set {
+	if x.building != nil {
+		return at(&x.building.senders, uint32(u))
+	}
+	return setOf(x.sender, u)
+}
+
+// sentTo is what was sent to a channel.
+func (x *indexes) sentTo(c ChannelID) *Set {
+	if x.building != nil {
+		return at(&x.building.sent, uint32(c))
+	}
+	return &x.channel[c].sent
 }
 
 // put adds a message to a set of the indexes.
@@ -407,10 +433,19 @@ func (x *indexes) settlePlaces() {
 
 // settleSent ends the building of what indexSent adds to.
 func (x *indexes) settleSent() {
-	for _, c := range x.channel {
-		c.sent.settle()
+	for id, s := range x.building.sent {
+		if c := x.channel[ChannelID(id)]; c != nil {
+			s.settle()
+			c.sent = s
+		}
 	}
-	for _, m := range []map[UserID]*Set{x.sender, x.mentioned, x.alerted} {
+	for id, s := range x.building.senders {
+		if !s.Empty() {
+			s.settle()
+			x.sender[UserID(id)] = &s
+		}
+	}
+	for _, m := range []map[UserID]*Set{x.mentioned, x.alerted} {
 		for _, s := range m {
 			s.settle()
 		}
@@ -485,13 +520,13 @@ func (r *Realm) indexMessage(id MessageID, m *message) {
 
 // indexSent puts a message into what follows from how it was sent and from its content.
 func (r *Realm) indexSent(id MessageID, m *message) {
-	r.by.put(setOf(r.by.sender, UserID(m.sender)), id)
+	r.by.put(r.by.sentBy(UserID(m.sender)), id)
 	if m.channel != 0 {
 		sent := ChannelID(m.channel)
 		if e := r.extra(id, m); e != nil && e.SentTo != 0 {
 			sent = e.SentTo
 		}
-		r.by.put(&r.by.channel[sent].sent, id)
+		r.by.put(r.by.sentTo(sent), id)
 	}
 	r.indexContent(id, m)
 }
