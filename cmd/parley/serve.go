@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -47,39 +48,14 @@ const calm = 5 * time.Second
 // patience is how long a stopping server waits for what is in flight.
 const patience = 15 * time.Second
 
-func serve(args []string) error {
+func serve(args []string) (err error) {
 	c, err := readConfig(args)
 	if err != nil {
 		return err
 	}
-	log, err := c.logger()
+	s, err := c.service()
 	if err != nil {
 		return err
-	}
-	var spec crowdSpec
-	if c.Crowd != "" {
-		if spec, err = parseCrowd(c.Crowd); err != nil {
-			return err
-		}
-	}
-	limits := httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousLimit, Login: c.LoginLimit}
-	if limits.Proxies, err = httpd.ParseProxies(c.Proxies); err != nil {
-		return fmt.Errorf("trusted-proxies: %w", err)
-	}
-	issuers, err := c.jwtKeys()
-	if err != nil {
-		return err
-	}
-	tlsConfig, err := c.tls()
-	if err != nil {
-		return err
-	}
-	pages, err := httpd.ParseProxies(c.Previews)
-	if err != nil {
-		return fmt.Errorf("previews-allow: %w", err)
-	}
-	if c.Unsynced {
-		log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
 	}
 	began := time.Now()
 	memory := newSteward()
@@ -91,124 +67,38 @@ func serve(args []string) error {
 		defer l.Close()
 	}
 	c.listening(listeners[0].Addr().String())
-	succession, err := newSuccession(log, listeners)
-	if err != nil {
+	if s.succession, err = newSuccession(s.log, listeners); err != nil {
 		return err
 	}
 	// Until the data is loaded nobody is served, but everybody is let in: they would overflow the backlog. A successor
 	// leaves that to its predecessor as long as that one serves.
 	var room *park.Room
-	heir := os.Getenv(predecessor) != ""
-	if !heir {
-		if room, err = park.Hold(c.MaxConns, listeners...); err != nil {
-			return err
-		}
-	}
 	var preloaded *actors.Preloaded
+	heir := os.Getenv(predecessor) != ""
 	if heir {
-		preloaded = preload(c.Data, log)
-		if room, err = succeed(&c, listeners); err != nil {
-			return err
-		}
+		preloaded = preload(c.Data, s.log)
+		room, err = succeed(&c, listeners)
+	} else {
+		room, err = park.Hold(c.MaxConns, listeners...)
 	}
-	store, err := openStore(c.Data, heir, c.Unsynced, log)
 	if err != nil {
-		return startFailure(c.Data, err)
+		return err
 	}
-	fatal := fatally(log)
-	go stopOnFailure(store, fatal)
-	sites := siteMaker(c.URL)
-	secret, err := readSecret(c.Data)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	disk := snapshot.Disk{Store: store}
-	library := search.OpenLibrary(searchDir(c.Data), disk, wire.SearchText, log)
-	house, err := actors.Open(disk, actors.Options{Secret: secret, Log: log, Fatal: fatal, Site: sites.of, Search: library, Preloaded: preloaded})
-	if err != nil {
-		return errors.Join(startFailure(c.Data, err), library.Close(), store.Close())
-	}
-	sites.house = house
-	passwords := httpd.NewPasswords()
-	kept, err := files.Open(filepath.Join(c.Data, "uploads"))
-	if err != nil {
-		return errors.Join(err, library.Close(), store.Close())
-	}
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), UploadQuota: int64(c.UploadQuota) << 20, HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey, Token: actors.Token, Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(pages...).Fetch, Dev: c.Demo || c.Crowd != ""}
-	post, err := c.post(sites.of("").Host, house.LinkToken, log)
-	if err != nil {
-		return errors.Join(err, library.Close(), store.Close())
-	}
-	pusher, err := push.New(push.Config{APNsKey: c.APNsKey, APNsKeyID: c.APNsKeyID, APNsTeam: c.APNsTeam, FCMAccount: c.FCMAccount, Bouncer: c.Bouncer, BouncerOrg: c.BouncerOrg, BouncerKey: c.BouncerKey}, log)
-	if err != nil {
-		return errors.Join(err, library.Close(), store.Close())
-	}
-	if pusher != nil {
-		tools.Push = pusher
-	}
-	tools.MailPattern = "%s@" + c.mailHost(sites.of("").Host)
-	tools.Mail, tools.DailyInvites, tools.LinkToken = true, c.DailyInvites, house.LinkToken
-	inside, err := httpd.ParseProxies(c.Webhooks)
-	if err != nil {
-		return errors.Join(fmt.Errorf("webhooks-allow: %w", err), library.Close(), store.Close())
-	}
-	outside := errands(house, tools, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: tools, Log: log, Allow: inside}), log)
-	house.Outside(outside, pusher != nil, c.Bouncer != "")
-	exports := newExporter(house, sites, kept, log)
-	sweeper := newSweeper(house, kept, log)
-	tools.Export = exports.add
-	tools.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
-	tools.JWTKeys = issuers
-	tools.Thumbnails = wire.NewThumbnails(house, tools.Files, log, slices.Collect(maps.Values(house.Realms())))
-	if c.Crowd != "" && len(house.Realms()) == 0 {
-		if err := makeCrowd(house, spec, os.Stdout); err != nil {
-			return fmt.Errorf("make the crowd: %w", err)
-		}
-	} else if c.Demo && len(house.Realms()) == 0 {
-		if err := makeDemo(house, c.URL, os.Stdout); err != nil {
-			return fmt.Errorf("make the demo organization: %w", err)
-		}
-	}
-	parkConfig := c.park()
-	parkConfig.OnDrain, parkConfig.Late, parkConfig.TLS = house.Drain, true, tlsConfig
-	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: log, Park: parkConfig, Limits: limits, Pictures: kept})
-	// What works beside the requests, and may be in the middle of something long.
-	rest := sync.OnceValue(func() error {
-		exports.Close()
-		sweeper.Close()
-		tools.Thumbnails.Close()
-		return patiently(outside.Close)
-	})
-	succession.house, succession.store = house, store
-	succession.long = func() int { return server.Stats().Long }
-	succession.quiet = func() error {
-		library.Leave()
-		return rest()
-	}
-	closeControl, err := serveControl(c.Data, &operator{house, sites, passwords, store, succession, kept}, log)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	closeGate, err := c.gate(c.mailHost(sites.of("").Host), house, log)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	closeMeters := func() error { return nil }
-	if c.Debug != "" {
-		closeMeters, err = serveMeters(c.Debug, &watched{house, store, server, library, passwords, exports, outside})
-		if err != nil {
-			return errors.Join(err, store.Close())
+	open := func() error { return s.open(heir, preloaded) }
+	for _, step := range []func() error{open, s.equip, s.populate, s.openDoors} {
+		if err := step(); err != nil {
+			return errors.Join(err, s.abandon())
 		}
 	}
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	failed := make(chan error, len(listeners))
 	crowded := heir || room.Held() > throng
-	if err := server.Admit(room); err != nil {
-		return errors.Join(err, store.Close())
+	if err := s.server.Admit(room); err != nil {
+		return errors.Join(err, s.abandon())
 	}
 	for _, l := range listeners {
-		go func() { failed <- server.Serve(l) }()
+		go func() { failed <- s.server.Serve(l) }()
 	}
 	end := make(chan struct{})
 	defer close(end)
@@ -223,35 +113,212 @@ func serve(args []string) error {
 		debug.FreeOSMemory()
 	}
 	everywhere := map[realm.ID]wire.Site{}
-	for name, id := range house.Realms() {
-		everywhere[id] = sites.of(name)
+	for name, id := range s.house.Realms() {
+		everywhere[id] = s.sites.of(name)
 	}
-	outside.Begin(pause, everywhere)
-	log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
+	s.outside.Begin(pause, everywhere)
+	s.log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(everywhere), "started in", time.Since(began).Round(time.Millisecond).String())
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
-	err = untilStopped(log, stop, succession, failed)
-	if succession.yielding {
-		if server.Retire(succession.passage) {
-			time.Sleep(retirement)
+	err = errors.Join(untilStopped(s.log, stop, s.succession, failed), s.close())
+	signal.Stop(stop) // whoever still takes an answer is nothing to wait for then
+	err = errors.Join(err, s.finish())
+	s.log.Info("stopped", "data", c.Data, "connections passed", s.server.Stats().Passed)
+	return err
+}
+
+// service is the parts of a server, in the order in which they are made.
+type service struct {
+	*config
+	log *slog.Logger
+
+	// What follows from the configuration alone.
+	spec          crowdSpec
+	limits        httpd.Limits
+	issuers       map[string]string
+	tlsConfig     *tls.Config
+	pages, inside []netip.Prefix // whose pages may be previewed, and which bots' services may be called, nevertheless
+
+	succession *succession
+	store      *snapshot.Store
+	secret     []byte
+	sites      *siteTable
+	library    *search.Library
+	house      *actors.House
+	kept       *files.Store
+	passwords  *httpd.Passwords
+	tools      *wire.Tools
+	outside    *courier.Courier
+	exports    *exporter
+	sweeper    *sweeper
+	server     *httpd.Server
+	// rest ends what works beside the requests, and may be in the middle of something long.
+	rest                      func() error
+	closeControl, closeMeters func() error
+	closeGate                 func(context.Context) error
+}
+
+// service makes what follows from the configuration alone, and refuses what does not make sense.
+func (c *config) service() (s *service, err error) {
+	s = &service{config: c, limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousLimit, Login: c.LoginLimit}}
+	if s.log, err = c.logger(); err != nil {
+		return nil, err
+	}
+	if c.Crowd != "" {
+		if s.spec, err = parseCrowd(c.Crowd); err != nil {
+			return nil, err
 		}
 	}
-	// What a successor opens too goes first, the data directory last.
-	err = errors.Join(err, patiently(closeGate), closeControl(), closeMeters(), patiently(server.Shutdown))
+	for _, x := range []struct {
+		name, list string
+		into       *[]netip.Prefix
+	}{{"trusted-proxies", c.Proxies, &s.limits.Proxies}, {"previews-allow", c.Previews, &s.pages}, {"webhooks-allow", c.Webhooks, &s.inside}} {
+		if *x.into, err = httpd.ParseProxies(x.list); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.name, err)
+		}
+	}
+	if s.issuers, err = c.jwtKeys(); err != nil {
+		return nil, err
+	}
+	if s.tlsConfig, err = c.tls(); err != nil {
+		return nil, err
+	}
+	if c.Unsynced {
+		s.log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
+	}
+	return s, nil
+}
+
+// open brings the organizations back.
+func (s *service) open(heir bool, preloaded *actors.Preloaded) (err error) {
+	if s.store, err = openStore(s.Data, heir, s.Unsynced, s.log); err != nil {
+		return startFailure(s.Data, err)
+	}
+	fatal := fatally(s.log)
+	go stopOnFailure(s.store, fatal)
+	s.sites = siteMaker(s.URL)
+	if s.secret, err = readSecret(s.Data); err != nil {
+		return err
+	}
+	disk := snapshot.Disk{Store: s.store}
+	s.library = search.OpenLibrary(searchDir(s.Data), disk, wire.SearchText, s.log)
+	if s.house, err = actors.Open(disk, actors.Options{Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.of, Search: s.library, Preloaded: preloaded}); err != nil {
+		return startFailure(s.Data, err)
+	}
+	s.sites.house = s.house
+	s.kept, err = files.Open(filepath.Join(s.Data, "uploads"))
+	return err
+}
+
+// equip makes what endpoints use, and what works beside them.
+func (s *service) equip() error {
+	house, host := s.house, s.sites.of("").Host
+	s.passwords = httpd.NewPasswords()
+	t := &wire.Tools{Files: fileStore{s.kept}, Sign: signer(s.secret), Signed: checker(s.secret), UploadQuota: int64(s.UploadQuota) << 20,
+		HashPassword: s.passwords.Hash, CheckPassword: s.passwords.Check, HashKey: actors.HashKey, Token: actors.Token, LinkToken: house.LinkToken, JWTKeys: s.issuers,
+		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.pages...).Fetch, Dev: s.Demo || s.Crowd != "",
+		MailPattern: "%s@" + s.mailHost(host), Mail: true, DailyInvites: s.DailyInvites}
+	s.tools = t
+	post, err := s.post(host, house.LinkToken, s.log)
+	if err != nil {
+		return err
+	}
+	pusher, err := push.New(push.Config{APNsKey: s.APNsKey, APNsKeyID: s.APNsKeyID, APNsTeam: s.APNsTeam, FCMAccount: s.FCMAccount, Bouncer: s.Bouncer, BouncerOrg: s.BouncerOrg, BouncerKey: s.BouncerKey}, s.log)
+	if err != nil {
+		return err
+	}
+	if pusher != nil {
+		t.Push = pusher
+	}
+	s.outside = errands(house, t, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: t, Log: s.log, Allow: s.inside}), s.log)
+	house.Outside(s.outside, pusher != nil, s.Bouncer != "")
+	s.exports = newExporter(house, s.sites, s.kept, s.log)
+	s.sweeper = newSweeper(house, s.kept, s.log)
+	t.Export = s.exports.add
+	t.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
+	t.Thumbnails = wire.NewThumbnails(house, t.Files, s.log, slices.Collect(maps.Values(house.Realms())))
+	s.rest = sync.OnceValue(func() error {
+		s.exports.Close()
+		s.sweeper.Close()
+		t.Thumbnails.Close()
+		return patiently(s.outside.Close)
+	})
+	return nil
+}
+
+// populate makes a demo organization or a crowd, where one is asked for and there is nothing yet.
+func (s *service) populate() error {
+	if len(s.house.Realms()) > 0 {
+		return nil
+	}
+	if s.Crowd != "" {
+		if err := makeCrowd(s.house, s.spec, os.Stdout); err != nil {
+			return fmt.Errorf("make the crowd: %w", err)
+		}
+	} else if s.Demo {
+		if err := makeDemo(s.house, s.URL, os.Stdout); err != nil {
+			return fmt.Errorf("make the demo organization: %w", err)
+		}
+	}
+	return nil
+}
+
+// openDoors makes the server, which admits nobody yet, and opens the other ways in: for the operator, for mail, for meters.
+func (s *service) openDoors() (err error) {
+	p := s.park()
+	p.OnDrain, p.Late, p.TLS = s.house.Drain, true, s.tlsConfig
+	s.server = httpd.New(httpd.Options{House: s.house, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, Pictures: s.kept})
+	s.succession.house, s.succession.store = s.house, s.store
+	s.succession.long = func() int { return s.server.Stats().Long }
+	s.succession.quiet = func() error {
+		s.library.Leave()
+		return s.rest()
+	}
+	if s.closeControl, err = serveControl(s.Data, &operator{s.house, s.sites, s.passwords, s.store, s.succession, s.kept}, s.log); err != nil {
+		return err
+	}
+	if s.closeGate, err = s.gate(s.mailHost(s.sites.of("").Host), s.house, s.log); err != nil {
+		return err
+	}
+	s.closeMeters = func() error { return nil }
+	if s.Debug != "" {
+		s.closeMeters, err = serveMeters(s.Debug, &watched{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.outside})
+	}
+	return err
+}
+
+// abandon closes what a start that failed has opened.
+func (s *service) abandon() (err error) {
+	if s.library != nil {
+		err = s.library.Close()
+	}
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	return err
+}
+
+// close ends what serves. What a successor opens too goes first, the data directory last.
+func (s *service) close() error {
+	if s.succession.yielding && s.server.Retire(s.succession.passage) {
+		time.Sleep(retirement)
+	}
+	err := errors.Join(patiently(s.closeGate), s.closeControl(), s.closeMeters(), patiently(s.server.Shutdown))
 	// While the house can still answer. What is not done by then the next process does.
-	err = errors.Join(err, rest(), patiently(house.Close))
-	library.Stop()
+	err = errors.Join(err, s.rest(), patiently(s.house.Close))
+	s.library.Stop()
 	// A successor waits for the store alone: it opens the search index when it serves.
-	err = errors.Join(err, store.Close(), library.Close())
-	signal.Stop(stop) // whoever still takes an answer is nothing to wait for then
+	return errors.Join(err, s.store.Close(), s.library.Close())
+}
+
+// finish waits for those who still take their answers.
+func (s *service) finish() error {
 	last := patience
-	if succession.yielding {
+	if s.succession.yielding {
 		last = farewell
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), last)
 	defer cancel()
-	err = errors.Join(err, server.Finish(ctx))
-	log.Info("stopped", "data", c.Data, "connections passed", server.Stats().Passed)
-	return err
+	return s.server.Finish(ctx)
 }
 
 // errands is what does the errands of organizations, each kind by its carrier.
