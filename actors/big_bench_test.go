@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,12 +171,31 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	try("flags by narrow", x.All, "POST /messages/flags/narrow", func(i int) params {
 		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2], "flag": "read"}
 	})
-	ids := func(n int) []int { // what is spread over the whole history
-		out := make([]int, n)
-		for k := range out {
-			out[k] = 1 + k**bigMessages/n
+	visible, err := h.View(1, realm.Caller{User: x.All}, func(v realm.View) (any, error) {
+		n, err := v.Narrow(nil, nil)
+		return n.Matching(nil), err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids := func(n int) []realm.MessageID { // what is spread over the whole history
+		all := visible.([]realm.MessageID)
+		out := make([]realm.MessageID, 0, n)
+		for k := range n {
+			out = append(out, all[k*len(all)/n])
 		}
-		return out
+		return slices.Compact(out)
+	}
+	role := func(name string) (id realm.GroupID) {
+		h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+			v.EachGroup(func(g *realm.Group) {
+				if g.Name == name {
+					id = g.ID
+				}
+			})
+			return nil, nil
+		})
+		return id
 	}
 	try("flags of 50,000", x.All, "POST /messages/flags", func(i int) params {
 		return params{"messages": ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "read"}
@@ -278,7 +298,10 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	try("subgroup of a group", x.All, "POST /user_groups/{user_group_id}/subgroups", func(i int) params {
 		return params{"user_group_id": group - 1, []string{"add", "delete"}[i%2]: []any{group}}
 	})
-	try("end a group", x.All, "POST /user_groups/{user_group_id}/deactivate", func(i int) params { return params{"user_group_id": group - realm.GroupID(1+i)} })
+	try("end a group", x.All, "POST /user_groups/{user_group_id}/deactivate", func(i int) params {
+		made := must(b, h, x.All, "POST /user_groups/create", params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
+		return params{"user_group_id": made["group_id"]}
+	})
 	someone := x.First + 6000
 	try("role of a user", x.All, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": someone, "role": []int{600, 400, 200, 300, 400}[i%5]} })
 	try("name of a user", x.All, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": someone, "full_name": fmt.Sprint("Anew ", i)} })
@@ -289,7 +312,7 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	try("end a field", x.All, "DELETE /realm/profile_fields/{field_id}", func(i int) params { return params{"field_id": 1 + i} })
 	try("waiting period", x.All, "PATCH /realm", func(i int) params { return params{"waiting_period_threshold": 100_000 * (1 - i%2)} })
 	try("whom guests see", x.All, "PATCH /realm", func(i int) params {
-		return params{"can_access_all_users_group": map[string]any{"new": []int{3, 2}[i%2]}}
+		return params{"can_access_all_users_group": map[string]any{"new": role([]string{"role:members", "role:everyone"}[i%2])}}
 	})
 	try("name of the organization", x.All, "PATCH /realm", func(i int) params { return params{"name": fmt.Sprint("Big ", i)} })
 	try("a default channel", x.All, "POST /default_streams", func(i int) params { return params{"stream_id": 4 + i} })
