@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"parley/actors/realm"
 )
@@ -77,29 +78,54 @@ func dropExport(c *Call, f exportForm) (Answer, error) {
 	return Answer{}, c.Tools.Files.RemoveExport(e.Name + ".jsonl.gz")
 }
 
-// exportedAtOnce is how many messages an export reads in one view: the realm waits for less than a millisecond or so.
-const exportedAtOnce = 500
+// How much an export looks at in one view: the realm waits for a millisecond or so.
+const (
+	exportedAtOnce = 500 // messages, of which it is known where they are
+	exportedPeople = 100
+	exportedPlaces = 10 // where messages are; also groups and channels, with all who are in them
+)
 
 // WriteExport writes an organization's data as lines of JSON: first what there is beside messages, then the messages in
-// order, as they are while it runs. Each line has its kind.
+// order, as they are while it runs; nothing that was written after it began. Each line has its kind.
 func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error {
 	c := &Call{House: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
-	var ids realm.Set
-	rows, err := Look(c, func(v realm.View) ([]obj, error) {
-		ids = v.ExportedMessages(kind)
-		return exportRows(v, s, kind), nil
+	var places []func(realm.View) realm.Set
+	newest := realm.MessageID(0)
+	parts, err := Look(c, func(v realm.View) ([]func(realm.View) []obj, error) {
+		places, newest = v.Exported(kind), v.NewestMessage()
+		return exportParts(v, s, kind), nil
 	})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	for _, row := range rows {
-		if err := lines.Encode(row); err != nil {
+	for _, part := range parts {
+		rows, err := Look(c, func(v realm.View) ([]obj, error) { return part(v), nil })
+		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
+		for _, row := range rows {
+			if err := lines.Encode(row); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+		}
 	}
-	all := realm.IDs[realm.MessageID](ids)
+	var ids realm.Set
+	for some := range slices.Chunk(places, exportedPlaces) {
+		part, err := Look(c, func(v realm.View) (realm.Set, error) {
+			sets := make([]realm.Set, len(some))
+			for i, place := range some {
+				sets[i] = place(v)
+			}
+			return realm.Either(sets...).Clone(), nil
+		})
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		ids.Union(part)
+	}
+	all := realm.IDs[realm.MessageID](ids.Between(0, int64(newest)))
 	for len(all) > 0 {
 		n := min(len(all), exportedAtOnce)
 		part, err := Look(c, func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil })
@@ -122,8 +148,52 @@ func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error 
 	return nil
 }
 
-// exportRows is everything beside messages: the organization, its people, groups and channels with their subscribers.
-func exportRows(v realm.View, s Site, kind string) []obj {
+// exportParts is everything beside messages, a view each: the organization, its people, groups and channels with their
+// subscribers.
+func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
+	parts := []func(realm.View) []obj{func(v realm.View) []obj { return exportOrganization(v, kind) }}
+	var people []realm.UserID
+	v.EachUser(func(u *realm.User) { people = append(people, u.ID) })
+	for some := range slices.Chunk(people, exportedPeople) {
+		parts = append(parts, func(v realm.View) (rows []obj) {
+			for _, id := range some {
+				u := v.Find(id)
+				x := userObject(v, u, s, false, true)
+				delete(x, "delivery_email")
+				if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
+					x["delivery_email"] = u.Email
+				}
+				rows = append(rows, obj{"kind": "user", "user": x})
+			}
+			return rows
+		})
+	}
+	var groups []realm.GroupID
+	v.EachGroup(func(g *realm.Group) { groups = append(groups, g.ID) })
+	for some := range slices.Chunk(groups, exportedPlaces) {
+		parts = append(parts, func(v realm.View) (rows []obj) {
+			for _, id := range some {
+				rows = append(rows, obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(v.FindGroup(id)))})
+			}
+			return rows
+		})
+	}
+	var channels []realm.ChannelID
+	v.EachChannel(func(c *realm.Channel) { channels = append(channels, c.ID) })
+	for some := range slices.Chunk(channels, exportedPlaces) {
+		parts = append(parts, func(v realm.View) (rows []obj) {
+			for _, id := range some {
+				if c := v.FindChannel(id); !c.Private || kind != realm.PublicExport {
+					rows = append(rows, obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(c.ID))})
+				}
+			}
+			return rows
+		})
+	}
+	return append(parts, exportLists)
+}
+
+func exportOrganization(v realm.View, kind string) []obj {
 	o := v.Org()
 	settings := obj{}
 	for _, x := range realm.OrgSettings {
@@ -132,24 +202,11 @@ func exportRows(v realm.View, s Site, kind string) []obj {
 	for _, x := range realm.OrgGroupSettings {
 		settings[x.Name] = groupValue(v.OrgGroup(x.Name))
 	}
-	rows := []obj{{"kind": "organization", "export_type": kind, "organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
+	return []obj{{"kind": "organization", "export_type": kind, "organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
 		"description": o.Description, "date_created": o.Created, "settings": settings}}}
-	v.EachUser(func(u *realm.User) {
-		x := userObject(v, u, s, false, true)
-		delete(x, "delivery_email")
-		if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
-			x["delivery_email"] = u.Email
-		}
-		rows = append(rows, obj{"kind": "user", "user": x})
-	})
-	v.EachGroup(func(g *realm.Group) {
-		rows = append(rows, obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(g))})
-	})
-	v.EachChannel(func(c *realm.Channel) {
-		if !c.Private || kind != realm.PublicExport {
-			rows = append(rows, obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(c.ID))})
-		}
-	})
+}
+
+func exportLists(v realm.View) (rows []obj) {
 	for _, e := range v.ProfileFields() {
 		rows = append(rows, obj{"kind": "profile_field", "profile_field": fieldObjects([]realm.ProfileField{e})[0]})
 	}

@@ -171,29 +171,31 @@ func (v View) Consents() ([]*User, error) {
 // Consented: the user lets administrators export his private data.
 func (u *User) Consented() bool { return u.Flag("allow_private_data_export") }
 
-// ExportedMessages is every message an export of that kind contains: of public channels; with consent also what
-// people received who consented.
-func (v View) ExportedMessages(kind string) Set {
-	var sets []Set
+// Exported says where to look, one place after the other, for what an export of that kind contains of messages: in public
+// channels; with consent also in what people received who consented. There are more places than one view should look at.
+func (v View) Exported(kind string) (places []func(View) Set) {
 	for _, id := range v.chans.keys() {
 		if c := v.chans.must(id); kind == CompleteExport || !c.Private {
-			sets = append(sets, v.by.channel[id].ids)
+			places = append(places, func(v View) Set { return v.by.channel[id].ids })
 		}
 	}
 	switch kind {
 	case CompleteExport:
 		for _, t := range v.talks.keys() {
-			sets = append(sets, v.by.talk[t].ids)
+			places = append(places, func(v View) Set { return v.by.talk[t].ids })
 		}
 	case ConsentExport:
 		for _, u := range v.people() {
 			if u.Consented() {
-				sets = append(sets, v.rowsOf(u.ID))
+				places = append(places, func(v View) Set { return v.rowsOf(u.ID) })
 			}
 		}
 	}
-	return Either(sets...).Clone()
+	return places
 }
+
+// NewestMessage is the highest id any message of the organization has had.
+func (v View) NewestMessage() MessageID { return MessageID(v.Org().NextMessage - 1) }
 
 // MessagesAt is those of some messages that are still there.
 func (v View) MessagesAt(ids []MessageID) (out []MessageInfo) {
