@@ -93,7 +93,7 @@ type meter struct {
 	cpu               time.Duration // of the server
 	busy              time.Duration // of the generator's thread
 	self              time.Duration // of the generator's process
-	others            time.Duration // of everybody else on this machine
+	others            time.Duration // of everybody else on this machine, and of its host
 	window            window
 	windows           []window
 }
@@ -295,7 +295,8 @@ func readMetrics(url string) (goroutines, heap int64) {
 	return goroutines, heap
 }
 
-// othersCPU is the machine's busy time so far, all processes together.
+// othersCPU is the machine's busy time so far, all processes together, and what its host took from it (steal).
+// A guest whose host is busy measures that.
 func othersCPU() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -61,7 +61,7 @@ type PhaseData struct {
 	CPU       float64             `json:"server_cores"`    // CPU seconds of the server per second
 	Delivery  float64             `json:"cpu_us_delivery"` // server CPU per delivery
 	Busy      float64             `json:"generator_share"` // of one core, its thread
-	Others    float64             `json:"other_cores"`     // what other processes used
+	Others    float64             `json:"other_cores"`     // what other processes and the host used
 	In        int64               `json:"bytes_in"`
 	Out       int64               `json:"bytes_out"`
 	Errors    float64             `json:"errors_percent"`
@@ -294,7 +294,7 @@ func (r *run) refusal(p *Phase, m *meter, d *PhaseData) string {
 	g := r.sc.Gate
 	switch {
 	case d.Others > g.Others*float64(runtime.NumCPU()):
-		return fmt.Sprintf("other processes used %.1f of %d cores", d.Others, runtime.NumCPU())
+		return fmt.Sprintf("other processes, or the host, used %.1f of %d cores", d.Others, runtime.NumCPU())
 	case d.Busy > g.Generator:
 		return fmt.Sprintf("the generator's thread was busy %.0f %% of the time", 100*d.Busy)
 	case (p.Rate > 0 || p.Share > 0) && d.Late.N > 0 && d.Late.P99 > g.Late:

@@ -40,7 +40,7 @@ func writeTable(w io.Writer, res *Result) {
 			}
 			fmt.Fprint(w, "; ")
 		}
-		fmt.Fprintf(w, "generator %.0f %% of a core, behind its schedule p99 %.2f ms; other processes %.2f cores\n", 100*d.Busy, d.Late.P99, d.Others)
+		fmt.Fprintf(w, "generator %.0f %% of a core, behind its schedule p99 %.2f ms; other processes and the host %.2f cores\n", 100*d.Busy, d.Late.P99, d.Others)
 		if d.Refused != "" {
 			fmt.Fprintf(w, "NO VERDICT on rates and latencies: %s\n", d.Refused)
 		}
