@@ -47,6 +47,8 @@ var mirrorSeeds = map[uint64]string{
 	400263: "permissions of the organization that name a closed account were told with it",
 	410597: "of accounts that were opened again nobody was told what they show of themselves",
 	410938: "what closed accounts had not read in a channel that was archived meanwhile came back with it",
+	412498: "the values of accounts that are closed went with their profile field, though the mirror kept them",
+	412641: "what closed accounts had not read and was moved out of their channels came back with them",
 	411162: "clients that know no deactivated groups heard who is in them",
 	101305: "who had starred a message and could not read it any more was not told that it is gone",
 }

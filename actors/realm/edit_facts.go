@@ -40,9 +40,10 @@ func (p *editing) carryOut(t *Turn) Edited {
 	first := t.firstMessages(m.From, m.To)
 	if m.From != m.To {
 		t.hideFrom(m)
-		m.Strangers, m.Job = Without(t.by.channel[m.From].active, t.by.channel[m.To].active), t.nextID("leaving")
+		from, to := t.by.channel[m.From].subscribers, t.by.channel[m.To].subscribers // closed accounts too, which may be opened again
+		m.Strangers, m.Job = Without(from, to), t.nextID("leaving")
 		if t.protected(p.target) {
-			m.Give = t.Subscribers(m.To)
+			m.Give = IDs[UserID](to)
 		}
 	}
 	f.Move = m

@@ -127,8 +127,10 @@ func (m *Mirror) profileFields(e Object) error {
 	for _, f := range objects(e["fields"]) {
 		there[text(f["id"])] = true
 	}
-	for _, o := range m.tables["realm_users"] {
-		maps.DeleteFunc(object(o["profile_data"]), func(id string, _ any) bool { return !there[id] })
+	for _, people := range []string{"realm_users", "realm_non_active_users"} {
+		for _, o := range m.tables[people] {
+			maps.DeleteFunc(object(o["profile_data"]), func(id string, _ any) bool { return !there[id] })
+		}
 	}
 	return nil
 }
