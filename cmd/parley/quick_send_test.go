@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A message that is taken on the event loop gets the answer, header lines included, that it gets from the ordinary
@@ -128,10 +129,14 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 			} {
 				before := taken()
 				quick := send(ann, "User-Agent: test/1\r\n", c.credentials, c.form)
-				if got := taken() - before; got != c.quick {
+				ordinary := send(ann, "User-Agent: test/1\r\nUser-Agent: test/1\r\n", c.credentials, c.form)
+				got := taken() - before
+				for end := time.Now().Add(10 * time.Second); got < c.quick && time.Now().Before(end); { // a loop counts at the end of its round
+					got = taken() - before
+				}
+				if got != c.quick {
 					t.Errorf("%s: %d taken on the loop, want %d", c.name, got, c.quick)
 				}
-				ordinary := send(ann, "User-Agent: test/1\r\nUser-Agent: test/1\r\n", c.credentials, c.form)
 				if quick != ordinary {
 					t.Errorf("%s: taken on the loop\n%sby the ordinary handler\n%s", c.name, quick, ordinary)
 				}
