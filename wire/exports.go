@@ -94,7 +94,7 @@ func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error 
 	var places []func(realm.View) realm.Set
 	newest := realm.MessageID(0)
 	parts, err := Look(c, func(v realm.View) ([]func(realm.View) []obj, error) {
-		places, newest = v.Exported(kind), v.NewestMessage()
+		places, newest = v.Exported(kind), v.LastMessage()
 		return exportParts(v, s, kind), nil
 	})
 	if err != nil {
@@ -154,43 +154,49 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	parts := []func(realm.View) []obj{func(v realm.View) []obj { return exportOrganization(v, kind) }}
 	var people []realm.UserID
 	v.EachUser(func(u *realm.User) { people = append(people, u.ID) })
-	for some := range slices.Chunk(people, exportedPeople) {
-		parts = append(parts, func(v realm.View) (rows []obj) {
-			for _, id := range some {
-				u := v.Find(id)
-				x := userObject(v, u, s, false, true)
-				delete(x, "delivery_email")
-				if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
-					x["delivery_email"] = u.Email
-				}
-				rows = append(rows, obj{"kind": "user", "user": x})
-			}
-			return rows
-		})
-	}
+	parts = append(parts, exportEach(people, exportedPeople, func(v realm.View, id realm.UserID) obj {
+		u := v.Find(id)
+		x := userObject(v, u, s, false, true)
+		delete(x, "delivery_email")
+		if kind == realm.CompleteExport || kind == realm.ConsentExport && u.Consented() {
+			x["delivery_email"] = u.Email
+		}
+		return obj{"kind": "user", "user": x}
+	})...)
 	var groups []realm.GroupID
 	v.EachGroup(func(g *realm.Group) { groups = append(groups, g.ID) })
-	for some := range slices.Chunk(groups, exportedPlaces) {
-		parts = append(parts, func(v realm.View) (rows []obj) {
-			for _, id := range some {
-				rows = append(rows, obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(v.FindGroup(id)))})
-			}
-			return rows
-		})
-	}
+	parts = append(parts, exportEach(groups, exportedPlaces, func(v realm.View, id realm.GroupID) obj {
+		return obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(v.FindGroup(id)))}
+	})...)
 	var channels []realm.ChannelID
-	v.EachChannel(func(c *realm.Channel) { channels = append(channels, c.ID) })
-	for some := range slices.Chunk(channels, exportedPlaces) {
+	v.EachChannel(func(c *realm.Channel) {
+		if !c.Private || kind != realm.PublicExport {
+			channels = append(channels, c.ID)
+		}
+	})
+	parts = append(parts, exportEach(channels, exportedPlaces, func(v realm.View, id realm.ChannelID) obj {
+		c := v.FindChannel(id)
+		if c.Private && kind == realm.PublicExport {
+			return nil // meanwhile
+		}
+		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(id))}
+	})...)
+	return append(parts, exportLists)
+}
+
+// exportEach makes the rows of some things, so many to a view; nil is none.
+func exportEach[T any](all []T, atOnce int, row func(realm.View, T) obj) (parts []func(realm.View) []obj) {
+	for some := range slices.Chunk(all, atOnce) {
 		parts = append(parts, func(v realm.View) (rows []obj) {
-			for _, id := range some {
-				if c := v.FindChannel(id); !c.Private || kind != realm.PublicExport {
-					rows = append(rows, obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(c.ID))})
+			for _, x := range some {
+				if r := row(v, x); r != nil {
+					rows = append(rows, r)
 				}
 			}
 			return rows
 		})
 	}
-	return append(parts, exportLists)
+	return parts
 }
 
 func exportOrganization(v realm.View, kind string) []obj {

@@ -175,8 +175,14 @@ func (u *User) Consented() bool { return u.Flag("allow_private_data_export") }
 // channels; with consent also in what people received who consented. There are more places than one view should look at.
 func (v View) Exported(kind string) (places []func(View) Set) {
 	for _, id := range v.chans.keys() {
-		if c := v.chans.must(id); kind == CompleteExport || !c.Private {
-			places = append(places, func(v View) Set { return v.by.channel[id].ids })
+		open := func(v View) bool { return kind == CompleteExport || !v.chans.must(id).Private }
+		if open(v) {
+			places = append(places, func(v View) (ids Set) {
+				if open(v) { // still
+					ids = v.by.channel[id].ids
+				}
+				return ids
+			})
 		}
 	}
 	switch kind {
@@ -193,9 +199,6 @@ func (v View) Exported(kind string) (places []func(View) Set) {
 	}
 	return places
 }
-
-// NewestMessage is the highest id any message of the organization has had.
-func (v View) NewestMessage() MessageID { return MessageID(v.Org().NextMessage - 1) }
 
 // MessagesAt is those of some messages that are still there.
 func (v View) MessagesAt(ids []MessageID) (out []MessageInfo) {

@@ -1,0 +1,401 @@
+package realm
+
+import "strings"
+
+// indexes is everything derived from rows.
+type indexes struct {
+	clock                               int64
+	dialect                             Seq // number of the newest fact that may have changed how texts are rendered
+	email                               map[string]UserID
+	named                               map[string][]UserID // by folded full name, ascending
+	channelName                         map[string]ChannelID
+	channel                             map[ChannelID]*channelIndex
+	topic                               map[ChannelID]map[string]TopicID // exact spelling
+	topics                              []spelling                       // by id; it only grows, and what is in it stays as it is
+	resolved                            []TopicID                        // spellings that are marked as resolved
+	talk                                map[TalkID]*talkIndex
+	talkOf                              map[string]TalkID
+	talksOf                             map[UserID][]TalkID
+	direct                              map[UserID]*Set // everybody's direct messages
+	client                              map[string]ClientID
+	sender                              map[UserID]*Set
+	mentioned                           map[UserID]*Set
+	alerted                             map[UserID]*Set
+	wildcard                            Set // messages with a channel wildcard
+	links, images, attachments, reacted Set
+	listening                           Set              // users with a queue
+	bots                                Set              // accounts that are bots, but the system's
+	mailed                              Set              // users whose settings ask for mails of all their channels
+	away                                Set              // users who do not show when they are here
+	queuesOf                            map[UserID]int   // how many each
+	uploadAt                            map[string]int64 // uploads by path
+	uploadsOf                           map[string]int   // how many have a content, by its hash
+	usedBy                              map[string]*Set  // messages by the path of a file they use
+	bytesOf                             map[UserID]int64 // bytes of everybody's files
+	uploadBytes                         int64
+	alertedBy                           map[string]*Set // users by folded alert word
+	mutersOf                            map[UserID]*Set // who muted each
+	allPublic                           map[UserID]int  // queues that take messages beyond what was received
+	policies                            map[topicKey]map[UserID]int
+	mailToken                           map[mailKey]string
+	roles                               listeners
+	building                            *building // nil but while rows are indexed
+	deactivations                       int       // changes of accounts that change how permission settings are shown
+	quietDay                            int64     // when channels were looked over for silence, counted in days
+}
+
+func (x *indexes) init() {
+	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
+		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
+		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
+		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, uploadsOf: map[string]int{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
+		policies: map[topicKey]map[UserID]int{}, mailToken: map[mailKey]string{}}
+}
+
+func (x *indexes) addChannel(c *Channel) {
+	x.channelName[fold(c.Name)] = c.ID
+	x.channel[c.ID] = &channelIndex{topics: map[string]*topicIndex{}}
+	x.topic[c.ID] = map[string]TopicID{}
+}
+
+// index rebuilds everything derived, after rows were loaded.
+func (r *Realm) index(run func(...func())) {
+	r.by.init()
+	for _, u := range r.users.rows {
+		r.by.email[foldEmail(u.Email)] = u.ID
+		r.by.name(u.ID, u.Name)
+		r.by.bot(u)
+		r.by.settings(u)
+	}
+	for _, c := range r.chans.rows {
+		r.by.addChannel(c)
+	}
+	for u, l := range r.subs.rows {
+		l.indexColors()
+		for _, s := range l.List {
+			if s.Email != nil && *s.Email {
+				r.by.channel[s.Channel].mailed.Add(int64(u))
+			}
+			r.by.channel[s.Channel].ever.Add(int64(u))
+			if s.Active {
+				r.by.channel[s.Channel].subscribers.Add(int64(u))
+				if r.users.must(u).Active {
+					r.by.channel[s.Channel].active.Add(int64(u))
+				}
+			}
+		}
+	}
+	for id, t := range r.topics.rows {
+		r.by.addTopic(id, t)
+	}
+	for id, t := range r.talks.rows {
+		r.by.addTalk(id, t)
+	}
+	for id, c := range r.clients.rows {
+		r.by.client[c.Name] = id
+	}
+	for _, id := range r.queues.keys() {
+		r.by.openQueue(r, r.queues.rows[id])
+	}
+	r.by.building = &building{topics: make([]*topicIndex, len(r.by.topics))}
+	run(func() {
+		r.eachMessage(r.placeMessage)
+		r.by.settlePlaces()
+	}, func() {
+		r.eachMessage(r.indexSent)
+		r.by.settleSent()
+	})
+	r.by.building = nil
+	r.nouns.index(r)
+}
+
+// eachMessage calls fn with every message, in order.
+func (r *Realm) eachMessage(fn func(MessageID, *message)) {
+	for _, n := range r.blocks.keys() {
+		b := r.blocks.rows[n]
+		for i := range b.m {
+			if b.m[i].bits&bitLive != 0 {
+				fn(MessageID(n*blockSize)+MessageID(i), &b.m[i])
+			}
+		}
+	}
+}
+
+// building is what makes indexing all messages, in order, faster than each for itself: ids are put behind those of their
+// sets, and a topic is looked up once.
+type building struct {
+	topics []*topicIndex // by id of a spelling; nil before its first message
+	// What was sent by each user and to each channel, by id, apart from the sets that are built at the same time.
+	senders, sent []Set
+}
+
+// at is a set of a list that grows as far as it is used.
+func at(list *[]Set, id uint32) *Set {
+	if n := int(id) + 1 - len(*list); n > 0 {
+		*list = append(*list, make([]Set, n)...)
+	}
+	return &(*list)[id]
+}
+
+// sentBy is what somebody has sent.
+func (x *indexes) sentBy(u UserID) *Set {
+	if x.building != nil {
+		return at(&x.building.senders, uint32(u))
+	}
+	return setOf(x.sender, u)
+}
+
+// sentTo is what was sent to a channel.
+func (x *indexes) sentTo(c ChannelID) *Set {
+	if x.building != nil {
+		return at(&x.building.sent, uint32(c))
+	}
+	return &x.channel[c].sent
+}
+
+// put adds a message to a set of the indexes.
+func (x *indexes) put(s *Set, id MessageID) {
+	if x.building != nil {
+		s.push(int64(id))
+	} else {
+		s.Add(int64(id))
+	}
+}
+
+// settlePlaces ends the building of what placeMessage adds to.
+func (x *indexes) settlePlaces() {
+	for _, c := range x.channel {
+		c.ids.settle()
+		for _, t := range c.topics {
+			t.ids.settle()
+		}
+	}
+	for _, t := range x.talk {
+		t.ids.settle()
+	}
+	for _, s := range x.direct {
+		s.settle()
+	}
+}
+
+// settleSent ends the building of what indexSent adds to.
+func (x *indexes) settleSent() {
+	for id, s := range x.building.sent {
+		if c := x.channel[ChannelID(id)]; c != nil {
+			s.settle()
+			c.sent = s
+		}
+	}
+	for id, s := range x.building.senders {
+		if !s.Empty() {
+			s.settle()
+			x.sender[UserID(id)] = &s
+		}
+	}
+	for _, m := range []map[UserID]*Set{x.mentioned, x.alerted} {
+		for _, s := range m {
+			s.settle()
+		}
+	}
+	for _, s := range x.usedBy {
+		s.settle()
+	}
+	for _, s := range []*Set{&x.wildcard, &x.links, &x.images, &x.attachments, &x.reacted} {
+		s.settle()
+	}
+}
+
+func (x *indexes) addTopic(id TopicID, t *Topic) {
+	x.topic[t.Channel][t.Name] = id
+	if n := int(id) + 1 - len(x.topics); n > 0 {
+		x.topics = append(x.topics, make([]spelling, n)...)
+	}
+	x.topics[id] = spelling{t.Name, fold(t.Name)}
+	if strings.HasPrefix(t.Name, resolvedPrefix) {
+		x.resolved = append(x.resolved, id)
+	}
+}
+
+func (x *indexes) addTalk(id TalkID, t *Talk) {
+	x.talk[id] = &talkIndex{}
+	x.talkOf[talkKey(t.Members)] = id
+	for _, u := range t.Members {
+		x.talksOf[u] = append(x.talksOf[u], id)
+	}
+}
+
+func setOf[K comparable](m map[K]*Set, k K) *Set {
+	s := m[k]
+	if s == nil {
+		s = &Set{}
+		m[k] = s
+	}
+	return s
+}
+
+// setIn is the set of an index, if there is one.
+func setIn[K comparable](m map[K]*Set, k K) Set {
+	if s := m[k]; s != nil {
+		return *s
+	}
+	return Set{}
+}
+
+func (r *Realm) topicIndexOf(m *message) *topicIndex {
+	b := r.by.building
+	if b != nil && b.topics[m.topic] != nil {
+		return b.topics[m.topic]
+	}
+	ix := r.by.channel[ChannelID(m.channel)]
+	name := r.by.topics[m.topic].folded
+	t := ix.topics[name]
+	if t == nil {
+		t = &topicIndex{participants: map[uint32]uint32{}}
+		ix.topics[name] = t
+	}
+	if b != nil {
+		b.topics[m.topic] = t
+	}
+	return t
+}
+
+// indexMessage puts a message into everything derived.
+func (r *Realm) indexMessage(id MessageID, m *message) {
+	r.placeMessage(id, m)
+	r.indexSent(id, m)
+}
+
+// indexSent puts a message into what follows from how it was sent and from its content.
+func (r *Realm) indexSent(id MessageID, m *message) {
+	r.by.put(r.by.sentBy(UserID(m.sender)), id)
+	if m.channel != 0 {
+		sent := ChannelID(m.channel)
+		if e := r.extra(id, m); e != nil && e.SentTo != 0 {
+			sent = e.SentTo
+		}
+		r.by.put(r.by.sentTo(sent), id)
+	}
+	r.indexContent(id, m)
+}
+
+// placeMessage puts a message into its conversation.
+func (r *Realm) placeMessage(id MessageID, m *message) {
+	if m.channel == 0 {
+		r.by.put(&r.by.talk[m.talk].ids, id)
+		for _, u := range r.talks.must(m.talk).Members {
+			r.by.put(setOf(r.by.direct, u), id)
+		}
+		return
+	}
+	r.by.put(&r.by.channel[ChannelID(m.channel)].ids, id)
+	t := r.topicIndexOf(m)
+	r.by.put(&t.ids, id)
+	t.participants[m.sender]++
+	if e := r.extra(id, m); e != nil {
+		for _, x := range e.Reactions {
+			t.participants[uint32(x.User)]++
+		}
+	}
+}
+
+// unplaceMessage takes a message out of its conversation; an empty topic disappears.
+func (r *Realm) unplaceMessage(id MessageID, m *message) {
+	if m.channel == 0 {
+		r.by.talk[m.talk].ids.Remove(int64(id))
+		for _, u := range r.talks.must(m.talk).Members {
+			setOf(r.by.direct, u).Remove(int64(id))
+		}
+		return
+	}
+	ix := r.by.channel[ChannelID(m.channel)]
+	ix.ids.Remove(int64(id))
+	t := r.topicIndexOf(m)
+	t.ids.Remove(int64(id))
+	t.leave(UserID(m.sender))
+	if e := r.extra(id, m); e != nil {
+		for _, x := range e.Reactions {
+			t.leave(x.User)
+		}
+	}
+	if t.ids.Empty() {
+		delete(ix.topics, fold(r.topics.must(m.topic).Name))
+	}
+}
+
+func (t *topicIndex) leave(u UserID) {
+	if n := t.participants[uint32(u)]; n > 1 {
+		t.participants[uint32(u)] = n - 1
+	} else {
+		delete(t.participants, uint32(u))
+	}
+}
+
+// indexContent puts a message into the sets that follow from its content.
+func (r *Realm) indexContent(id MessageID, m *message) {
+	if r.by.building != nil && m.bits&(bitLink|bitImage|bitAttachment|bitChannelWildcard|bitExtra) == 0 {
+		return // and nothing to take out
+	}
+	for _, s := range []struct {
+		bit uint16
+		set *Set
+	}{{bitLink, &r.by.links}, {bitImage, &r.by.images}, {bitAttachment, &r.by.attachments}, {bitChannelWildcard, &r.by.wildcard}} {
+		if m.bits&s.bit != 0 {
+			r.by.put(s.set, id)
+		} else {
+			s.set.Remove(int64(id))
+		}
+	}
+	if e := r.extra(id, m); e != nil {
+		for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
+			for _, u := range list {
+				r.by.put(setOf(r.by.mentioned, u), id)
+			}
+		}
+		for _, u := range e.Alerted {
+			r.by.put(setOf(r.by.alerted, u), id)
+		}
+		for _, p := range e.Attachments {
+			r.by.put(setOf(r.by.usedBy, p), id)
+		}
+		if len(e.Reactions) > 0 {
+			r.by.put(&r.by.reacted, id)
+		}
+	}
+}
+
+// unindexMessage takes a message out of everything derived.
+func (r *Realm) unindexMessage(id MessageID, m *message) {
+	r.unplaceMessage(id, m)
+	n := int64(id)
+	setOf(r.by.sender, UserID(m.sender)).Remove(n)
+	e := r.extra(id, m)
+	if m.channel != 0 {
+		sent := ChannelID(m.channel)
+		if e != nil && e.SentTo != 0 {
+			sent = e.SentTo
+		}
+		r.by.channel[sent].sent.Remove(n)
+	}
+	r.unindexContent(id, m)
+	r.by.reacted.Remove(n)
+}
+
+func (r *Realm) unindexContent(id MessageID, m *message) {
+	n := int64(id)
+	for _, s := range []*Set{&r.by.links, &r.by.images, &r.by.attachments, &r.by.wildcard} {
+		s.Remove(n)
+	}
+	if e := r.extra(id, m); e != nil {
+		for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
+			for _, u := range list {
+				setOf(r.by.mentioned, u).Remove(n)
+			}
+		}
+		for _, u := range e.Alerted {
+			setOf(r.by.alerted, u).Remove(n)
+		}
+		for _, p := range e.Attachments {
+			setOf(r.by.usedBy, p).Remove(n)
+		}
+	}
+}
