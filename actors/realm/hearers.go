@@ -63,11 +63,7 @@ func (r *Realm) holder(ids Set) func(UserID) bool {
 	var all []sent
 	for rest := ids; !rest.Empty(); {
 		first, _ := rest.Min()
-		m := r.message(MessageID(first))
-		origin := ChannelID(m.channel)
-		if e := r.extra(MessageID(first), m); e != nil && e.SentTo != 0 {
-			origin = e.SentTo
-		}
+		origin := r.origin(MessageID(first), r.message(MessageID(first)))
 		all = append(all, sent{origin, Both(rest, r.by.channel[origin].sent)})
 		rest = Without(rest, r.by.channel[origin].sent)
 	}

@@ -269,11 +269,7 @@ func (r *Realm) indexMessage(id MessageID, m *message) {
 func (r *Realm) indexSent(id MessageID, m *message) {
 	r.by.put(r.by.sentBy(UserID(m.sender)), id)
 	if m.channel != 0 {
-		sent := ChannelID(m.channel)
-		if e := r.extra(id, m); e != nil && e.SentTo != 0 {
-			sent = e.SentTo
-		}
-		r.by.put(r.by.sentTo(sent), id)
+		r.by.put(r.by.sentTo(r.origin(id, m)), id)
 	}
 	r.indexContent(id, m)
 }
@@ -368,13 +364,8 @@ func (r *Realm) unindexMessage(id MessageID, m *message) {
 	r.unplaceMessage(id, m)
 	n := int64(id)
 	setOf(r.by.sender, UserID(m.sender)).Remove(n)
-	e := r.extra(id, m)
 	if m.channel != 0 {
-		sent := ChannelID(m.channel)
-		if e != nil && e.SentTo != 0 {
-			sent = e.SentTo
-		}
-		r.by.channel[sent].sent.Remove(n)
+		r.by.channel[r.origin(id, m)].sent.Remove(n)
 	}
 	r.unindexContent(id, m)
 	r.by.reacted.Remove(n)

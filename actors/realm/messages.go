@@ -214,6 +214,14 @@ func (r *Realm) extra(id MessageID, m *message) *MessageExtra {
 	return r.extras.must(id)
 }
 
+// origin is the channel a message was sent to, wherever it is now; 0 for direct messages.
+func (r *Realm) origin(id MessageID, m *message) ChannelID {
+	if e := r.extra(id, m); e != nil && e.SentTo != 0 {
+		return e.SentTo
+	}
+	return ChannelID(m.channel)
+}
+
 // changeExtra is a message's further row for changing; it comes to be when needed.
 func (r *Realm) changeExtra(id MessageID) *MessageExtra {
 	r.changeMessage(id).bits |= bitExtra

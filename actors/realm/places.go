@@ -92,11 +92,7 @@ func (p *places) received(id MessageID, m *message) bool {
 	if m.channel == 0 {
 		return p.direct.Has(int64(id))
 	}
-	origin := m.channel
-	if e := p.extra(id, m); e != nil && e.SentTo != 0 {
-		origin = uint32(e.SentTo)
-	}
-	x := p.at(origin)
+	x := p.at(uint32(p.origin(id, m)))
 	return id >= x.from || x.sub != nil && x.sub.covers(id)
 }
 

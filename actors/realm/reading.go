@@ -28,11 +28,7 @@ func (r *Realm) receivedAs(u UserID, rd *Reading, id MessageID, m *message) bool
 	if m.channel == 0 {
 		return r.inTalk(u, m.talk)
 	}
-	origin := ChannelID(m.channel)
-	if e := r.extra(id, m); e != nil && e.SentTo != 0 {
-		origin = e.SentTo
-	}
-	s := r.SubscriptionOf(u, origin)
+	s := r.SubscriptionOf(u, r.origin(id, m))
 	return s != nil && s.covers(id)
 }
 
