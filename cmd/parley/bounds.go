@@ -27,6 +27,7 @@ type watched struct {
 	passwords *httpd.Passwords
 	exports   *exporter
 	outside   *courier.Courier
+	log       *texts
 }
 
 // bound is the limit of something that could grow: a mailbox, a queue, a cache, what a client sends.
@@ -97,6 +98,7 @@ var bounds = []bound{
 	{"registrations", "devices of one organization's users that the push bouncer is to hear of; one user may have 32", "dropped and logged, or 503", fixed(realm.MaxRegistrations), errandsOf(realm.RegisterErrand), nil},
 	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *meterReading) int64 { return r.w.house.Renderer.Fetching() }, nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
+	{"log_lines", "lines a minute of one text of warnings and errors in the log", "left out and counted: `unsaid`", fixed(maxLinesOfText), nil, func(r *meterReading) int64 { return r.w.log.unsaid.Load() }},
 }
 
 // writeBounds writes each bound's limit, what is used of it and how often it was hit.

@@ -259,9 +259,9 @@ func (c *config) logger() (*slog.Logger, error) {
 	}
 	o := &slog.HandlerOptions{Level: level}
 	if c.LogJSON {
-		return slog.New(slog.NewJSONHandler(os.Stderr, o)), nil
+		return slog.New(newModerate(slog.NewJSONHandler(os.Stderr, o))), nil
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, o)), nil
+	return slog.New(newModerate(slog.NewTextHandler(os.Stderr, o))), nil
 }
 
 func (c *config) park() park.Config {

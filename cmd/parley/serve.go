@@ -281,7 +281,7 @@ func (s *service) openDoors() (err error) {
 	}
 	s.closeMeters = func() error { return nil }
 	if s.Debug != "" {
-		s.closeMeters, err = serveMeters(s.Debug, &watched{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.outside})
+		s.closeMeters, err = serveMeters(s.Debug, &watched{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.outside, s.log.Handler().(moderate).texts})
 	}
 	return err
 }
