@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
@@ -43,7 +44,7 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
 	// The request is compared, not its content: gone must name the poll it was made for.
 	house := c.House
-	w := &waiting{}
+	w := &waiting{ignored: unknownToPolls(c)}
 	w.Reply = c.Park(func() {
 		p := p
 		p.Reply = w
@@ -63,8 +64,7 @@ func openQueue(c *Call) (Answer, error) {
 	if err := openQueueForm.Decode(c.Params, &f); err != nil {
 		return nil, err
 	}
-	known := openQueueForm.Ignored(c.Params)
-	c.ignored = slices.DeleteFunc(c.ignored, func(name string) bool { return !slices.Contains(known, name) })
+	c.ignored = unknownToPolls(c)
 	if !f.Gravatar.Set {
 		f.Gravatar = form.Opt[bool]{Set: true}
 	}
@@ -79,8 +79,28 @@ func openQueue(c *Call) (Answer, error) {
 	return Answer{"queue_id": r.Queue.ID, "events": []any{}}, nil
 }
 
-// waiting gives each poll an identity of its own.
-type waiting struct{ Reply }
+// unknownToPolls is the parameters that mean nothing to a request for events, with a queue or without one: what describes
+// a new queue may be said of an old one too.
+func unknownToPolls(c *Call) []string {
+	known := openQueueForm.Ignored(c.Params)
+	return slices.DeleteFunc(c.ignored, func(name string) bool { return !slices.Contains(known, name) })
+}
+
+// waiting gives each poll an identity of its own, and remembers the parameters that are to be told of.
+type waiting struct {
+	Reply
+	ignored []string
+}
+
+// Answer adds the ignored parameters to an answer with events.
+func (w *waiting) Answer(status int, parts ...[]byte) bool {
+	if status == 200 && len(w.ignored) > 0 {
+		last := len(parts) - 1
+		rest := append([]byte(`,"ignored_parameters_unsupported":`), encode(w.ignored)...)
+		parts = append(slices.Clone(parts[:last]), bytes.TrimSuffix(parts[last], eventsEnd), rest, eventsEnd)
+	}
+	return w.Reply.Answer(status, parts...)
+}
 
 type dropQueueForm struct {
 	Queue string `form:"queue_id,required"`

@@ -145,6 +145,7 @@ var (
 	eventsHead  = []byte(`{"result":"success","msg":"","events":[`)
 	eventsTail  = []byte(`],"queue_id":"`)
 	eventsClose = []byte("\"}\n")
+	eventsEnd   = eventsClose[1:]
 )
 
 // maxEventBytes is about how long an answer to a poll gets, in bytes; the client hears the rest when it asks again. One

@@ -186,6 +186,12 @@ func TestFinePrint(t *testing.T) {
 		if told[0].(map[string]any)["type"] != "drafts" || dig(m, "message", "content") != "<p><strong>tea</strong></p>" || dig(m, "message", "avatar_url") == nil {
 			t.Errorf("told %v", told)
 		}
+		for _, more := range [][]any{{"dont_block", true}, nil} {
+			b := k.must("ann", "GET events", append(more, "queue_id", a["queue_id"], "last_event_id", -1, "slim_presence", true, "nonsense", 1, "also", 2)...)
+			if events, _ := b["events"].([]any); len(events) != 2 || b["queue_id"] != a["queue_id"] || fmt.Sprint(b["ignored_parameters_unsupported"]) != "[also nonsense]" {
+				t.Errorf("the answer is %v", b)
+			}
+		}
 		k.refused("ann", "GET events", "BAD_REQUEST", "Missing 'queue_id' argument", "dont_block", false)
 		k.refused("ann", "GET events", "BAD_REQUEST", "event_types is not a list", "dont_block", true, "event_types", "1")
 		k.refused("ann", "GET events", "BAD_REQUEST", "Operator near not supported.", "dont_block", true, "narrow", []any{[]any{"near", "1"}})
