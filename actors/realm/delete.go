@@ -188,7 +188,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		f.stars.add(r, u, gone, f.to)
 		rd = r.reading.change(u)
-		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost} {
+		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost, &rd.Given} {
 			s.Subtract(gone)
 		}
 	}

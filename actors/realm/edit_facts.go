@@ -231,6 +231,7 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			if id := MessageID(n); !r.received(u, id, r.message(id)) {
 				rd.Rows.Add(n)
 				rd.Read.Add(n)
+				rd.Given.Add(n)
 			}
 			return true
 		})

@@ -266,6 +266,9 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	if _, err := s.View(s.cy).ReadableMessage(id); err != nil {
 		t.Error("a subscriber of the protected channel may not read what moved there")
 	}
+	if f := s.View(s.cy).FlagsOf(id); f != FlagRead {
+		t.Errorf("what moved there is flagged %b, not just read", f)
+	}
 	late := s.Join("Late")
 	s.join(late, s.protected)
 	if _, err := s.View(late).ReadableMessage(id); err == nil {

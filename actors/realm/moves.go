@@ -62,6 +62,7 @@ func (f *MessagesHidden) apply(r *Realm) {
 		f.stars.add(r, u, f.IDs, f.to)
 		rd := r.reading.open(u)
 		rd.Rows.Subtract(f.IDs)
+		rd.Given.Subtract(f.IDs)
 		rd.Starred.Subtract(f.IDs)
 		rd.Lost.Union(f.IDs)
 	}

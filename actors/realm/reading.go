@@ -8,6 +8,7 @@ type Reading struct {
 	Collapsed Set
 	Rows      Set // has a row although not received: starred, reacted to, or given by a move
 	Lost      Set // received, but the row was taken away again by a move
+	Given     Set // of Rows, those a move gave: they are read, and not historical
 }
 
 // received reports whether a user has his own row of a message: flags, and a place in his unread counts.
@@ -283,7 +284,7 @@ func (r *Realm) flagsAs(u UserID, rd *Reading, id MessageID, m *message) Flags {
 	if e := r.extra(id, m); e != nil {
 		f |= e.mentions(u)
 	}
-	if row && (f&FlagMentioned == 0 || !r.users.must(u).IsBot()) { // a bot's mention is what brought it the message
+	if row && !rd.Given.Has(n) && (f&FlagMentioned == 0 || !r.users.must(u).IsBot()) { // a bot's mention is what brought it the message
 		f |= FlagHistorical
 	}
 	return f
