@@ -168,6 +168,17 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 	}
 }
 
+// Addresses that lead elsewhere than to a file, after decoding too, are told so.
+func TestFilesBesideTheFiles(t *testing.T) {
+	nobody := &person{at: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
+	for _, path := range []string{"/user_avatars/1/%2e%2e", "/user_avatars/1/%2e", "/user_avatars/exports/%2e%2e", "/user_avatars/exports/%2e%2e%2fsecret",
+		"/user_avatars/1/%2e%2e%2f%2e%2e%2fsecret", "/user_avatars/1/emoji/images/%2e%2e", "/user_avatars/1/a%00b", "/static/images/%2e%2e"} {
+		if status, a, err := nobody.request("GET", path, "", nil); err != nil || status != 404 {
+			t.Errorf("%s: %d %v %v", path, status, a, err)
+		}
+	}
+}
+
 // TestRefusedUploadsLeaveNothing: neither a file nor a row.
 func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")

@@ -185,7 +185,7 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 		return
 	}
 	info, err := f.Stat()
-	if err != nil {
+	if err != nil || !info.Mode().IsRegular() { // a name such as .. is the directory's
 		f.Close()
 		s.fail(ctx, 404, "File not found")
 		return
