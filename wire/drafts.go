@@ -7,8 +7,8 @@ import (
 
 var draftEndpoints = []Endpoint{
 	Get("/drafts", getDrafts).Says("{count: int, drafts: [Draft]}"),
-	Act("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Says("{ids: [int]}"),
-	Act("PATCH", "/drafts/{draft_id}", changeDraft, silent),
+	Do("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Says("{ids: [int]}"),
+	Do("PATCH", "/drafts/{draft_id}", changeDraft, silent),
 	Do("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, silent),
 }
 
@@ -29,7 +29,7 @@ type draftIDForm struct {
 }
 
 type draftForm struct {
-	Type      string          `form:"type,required"`
+	Type      string          `form:"type,required,enum=|stream|private"`
 	To        []int64         `form:"to,required"`
 	Topic     string          `form:"topic,required"`
 	Content   string          `form:"content,required"`
@@ -37,34 +37,24 @@ type draftForm struct {
 	ID        form.Opt[int64] `form:"id"` // clients send back what they were told; the path decides
 }
 
-func (f *draftForm) draft() (realm.Draft, error) {
-	if f.Type != "" && f.Type != "stream" && f.Type != "channel" && f.Type != "private" && f.Type != "direct" {
-		return realm.Draft{}, realm.Bad("Invalid type")
+func (f *draftForm) draft() realm.Draft {
+	d := realm.Draft{Type: f.Type, To: f.To, Topic: f.Topic, Content: f.Content, Edited: realm.JustNow}
+	if f.Timestamp.Set {
+		d.Edited = f.Timestamp.Value
 	}
-	d := realm.Draft{Type: f.Type, To: f.To, Topic: f.Topic, Content: f.Content, Edited: f.Timestamp.Value}
-	switch d.Type {
-	case "channel":
-		d.Type = "stream"
-	case "direct":
-		d.Type = "private"
-	}
-	return d, nil
+	return d
 }
 
 type addDraftsForm struct {
 	Drafts []draftForm `form:"drafts,required,maxitems=1000"`
 }
 
-func addDrafts(_ *Call, f addDraftsForm) (realm.AddDrafts, error) {
+func addDrafts(f addDraftsForm) realm.AddDrafts {
 	var c realm.AddDrafts
 	for i := range f.Drafts {
-		d, err := f.Drafts[i].draft()
-		if err != nil {
-			return c, err
-		}
-		c.Drafts = append(c.Drafts, d)
+		c.Drafts = append(c.Drafts, f.Drafts[i].draft())
 	}
-	return c, nil
+	return c
 }
 
 type changeDraftForm struct {
@@ -72,9 +62,8 @@ type changeDraftForm struct {
 	Draft draftForm `form:"draft,required"`
 }
 
-func changeDraft(_ *Call, f changeDraftForm) (realm.ChangeDraft, error) {
-	d, err := f.Draft.draft()
-	return realm.ChangeDraft{ID: f.ID, Draft: d}, err
+func changeDraft(f changeDraftForm) realm.ChangeDraft {
+	return realm.ChangeDraft{ID: f.ID, Draft: f.Draft.draft()}
 }
 
 func getDrafts(_ *Call, v realm.View, _ none) (Answer, error) {

@@ -2,6 +2,7 @@ package realm
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,9 @@ type Draft struct {
 	Content string
 	Edited  int64
 }
+
+// JustNow stands for the time of a draft's last edit where the client does not say it.
+const JustNow = math.MinInt64
 
 func (d *Draft) owner() UserID { return d.User }
 
@@ -48,7 +52,7 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 		return d, err
 	}
 	d.User, d.Content = me.ID, content
-	if d.Edited == 0 {
+	if d.Edited == JustNow {
 		d.Edited = v.Now
 	}
 	if d.Edited < 0 {

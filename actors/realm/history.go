@@ -314,11 +314,11 @@ func (v View) Receipts(id MessageID) ([]UserID, error) {
 	if v.Me() == nil {
 		return nil, errNotLoggedIn()
 	}
-	if !v.OrgBool("enable_read_receipts") {
-		return nil, Bad("Read receipts are disabled in this organization.")
-	}
 	if _, err := v.ReadableMessage(id); err != nil {
 		return nil, err
+	}
+	if !v.OrgBool("enable_read_receipts") {
+		return nil, Bad("Read receipts are disabled in this organization.")
 	}
 	m := v.message(id)
 	out := []UserID{}

@@ -303,10 +303,16 @@ func TestReceipts(t *testing.T) {
 	if got := receipts(s.bo); !slices.Equal(got, []UserID{s.bo, s.guest}) {
 		t.Errorf("for a reader: %v", got)
 	}
-	if _, err := s.View(s.cy).Receipts(s.post(s.ann, s.private, "a", "2")); err == nil {
-		t.Error("cy sees who read what he may not read")
+	hidden := s.post(s.ann, s.private, "a", "2")
+	mayNot := func() {
+		t.Helper()
+		if _, err := s.View(s.cy).Receipts(hidden); err == nil || err.Error() != "Invalid message(s)" {
+			t.Errorf("cy asks who read what he may not read: %v", err)
+		}
 	}
+	mayNot()
 	s.set("enable_read_receipts", false)
+	mayNot()
 	if _, err := s.View(s.bo).Receipts(id); err == nil || err.Error() != "Read receipts are disabled in this organization." {
 		t.Errorf("with receipts off: %v", err)
 	}

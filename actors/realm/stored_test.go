@@ -23,7 +23,7 @@ func (s *stage) clock() {
 
 func TestDrafts(t *testing.T) {
 	s := newStage(t)
-	d := Draft{Type: "stream", To: []int64{int64(s.public)}, Topic: "a", Content: " hi "}
+	d := Draft{Type: "stream", To: []int64{int64(s.public)}, Topic: "a", Content: " hi ", Edited: JustNow}
 	ids := do(s, s.ann, AddDrafts{[]Draft{d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5}}})
 	s.Hears(s.ann, "drafts")
 	s.HearsNothing(s.bo)

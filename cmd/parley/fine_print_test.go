@@ -170,6 +170,23 @@ func TestFinePrint(t *testing.T) {
 			}
 		}
 	})
+	t.Run("drafts as they are sent", func(t *testing.T) {
+		draft := func(kind string, at int) map[string]any {
+			return map[string]any{"type": kind, "to": []int{1}, "topic": "t", "content": "tea", "timestamp": at}
+		}
+		for _, kind := range []string{"channel", "direct", "nonsense"} {
+			k.refused("bo", "POST drafts", "BAD_REQUEST", `Invalid drafts[1]["type"]`, "drafts", []any{draft("stream", 5), draft(kind, 5)})
+			k.refused("bo", "PATCH drafts/999", "BAD_REQUEST", `Invalid draft["type"]`, "draft", draft(kind, 5))
+		}
+		k.must("bo", "POST drafts", "drafts", []any{draft("stream", 0), draft("", 7)})
+		var times []any
+		for _, d := range k.must("bo", "GET drafts")["drafts"].([]any) {
+			times = append(times, dig(d.(map[string]any), "timestamp"))
+		}
+		if !reflect.DeepEqual(times, []any{0.0, 7.0}) {
+			t.Errorf("edited at %v", times)
+		}
+	})
 	t.Run("a queue without a registration", func(t *testing.T) {
 		a := k.must("ann", "GET events", "dont_block", true, "event_types", []string{"drafts", "message"}, "apply_markdown", true, "client_gravatar", false, "nonsense", 1)
 		if events, _ := a["events"].([]any); a["queue_id"] == nil || events == nil || len(events) > 0 || fmt.Sprint(a["ignored_parameters_unsupported"]) != "[nonsense]" {
