@@ -46,7 +46,7 @@ func (r *Realm) Derived() map[string]any {
 	}
 	out["resolved"] = slices.Sorted(slices.Values(r.by.resolved))
 	out["invitations"], out["devices"] = r.nouns.inviteOf, r.nouns.devicesOf
-	out["waiting errands"], out["calls waiting"] = r.nouns.waiting.kinds, r.nouns.waiting.bots
+	out["waiting errands"], out["missed"] = r.nouns.waiting.number, r.nouns.waiting.missed
 	set("reachable", r.nouns.reachable)
 	out["policies"], out["mail tokens"] = r.by.policies, r.by.mailToken
 	out["names"], out["emails"], out["queues"], out["public"] = r.by.channelName, r.by.email, r.by.queuesOf, r.by.allPublic

@@ -146,7 +146,7 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	switch {
 	case c.Token != nil && !t.moment.Bouncer:
 		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
-	case c.Token != nil && !t.roomToRegister(d.User):
+	case c.Token != nil && !t.nouns.waiting.room(RegisterErrand, d.User, nil):
 		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
 	}
 	f := &DeviceChanged{ID: d.ID, User: d.User, KeyID: c.KeyID, Key: c.Key, Kind: c.Kind}

@@ -62,19 +62,30 @@ const (
 	maxUnpushed = 200
 )
 
-// errandCount is how many errands wait, by kind, and of services by bot. It is derived.
+// errandLimits is how many errands of a kind may wait, and how many of them one user's; 0: any number.
+var errandLimits = map[ErrandKind]struct{ all, each int }{
+	LetterErrand: {MaxLetters, 0}, ServiceErrand: {MaxServiceCalls, maxCallsOfOneBot}, PushErrand: {MaxPushes, 0}, UnpushErrand: {MaxPushes, 0},
+	MissedErrand: {MaxMissed, 0}, RegisterErrand: {MaxRegistrations, maxRegistrationsOfUser},
+}
+
+// errandsOf is errands of one kind, or with a user only his.
+type errandsOf struct {
+	kind ErrandKind
+	user UserID
+}
+
+// errandCount is how many errands wait. It is derived.
 type errandCount struct {
-	kinds map[ErrandKind]int
-	bots  map[UserID]int
+	number map[errandsOf]int
 	// missed is the errands of messages that may have to be mailed to somebody, oldest first.
 	missed map[UserID][]int64
-	// phones is how many registrations of one user's devices wait.
-	phones map[UserID]int
 }
 
 func (n *errandCount) add(e *Errand, by int) {
-	if n.kinds[e.Kind] += by; n.kinds[e.Kind] == 0 {
-		delete(n.kinds, e.Kind)
+	for _, of := range e.counted() {
+		if n.number[of] += by; n.number[of] == 0 {
+			delete(n.number, of)
+		}
 	}
 	switch {
 	case e.Kind == MissedErrand && by > 0:
@@ -85,17 +96,20 @@ func (n *errandCount) add(e *Errand, by int) {
 			delete(n.missed, e.User)
 		}
 	}
-	if e.Kind == RegisterErrand {
-		if n.phones[e.User] += by; n.phones[e.User] == 0 {
-			delete(n.phones, e.User)
-		}
+}
+
+// counted is what an errand counts among.
+func (e *Errand) counted() []errandsOf {
+	if errandLimits[e.Kind].each == 0 {
+		return []errandsOf{{kind: e.Kind}}
 	}
-	if e.Kind != ServiceErrand {
-		return
-	}
-	if n.bots[e.User] += by; n.bots[e.User] == 0 {
-		delete(n.bots, e.User)
-	}
+	return []errandsOf{{kind: e.Kind}, {e.Kind, e.User}}
+}
+
+// room reports whether one more errand of a kind may wait, beside those that are still to be added.
+func (n *errandCount) room(kind ErrandKind, u UserID, more map[errandsOf]int) bool {
+	all, each, limit := errandsOf{kind: kind}, errandsOf{kind, u}, errandLimits[kind]
+	return n.number[all]+more[all] < limit.all && (limit.each == 0 || n.number[each]+more[each] < limit.each)
 }
 
 // Errands is every errand that waits, oldest first.
@@ -124,32 +138,15 @@ func (t *Turn) errand(list []Errand) {
 	if len(list) == 0 {
 		return
 	}
-	n := &t.nouns.waiting
-	kinds, bots, phones := map[ErrandKind]int{}, map[UserID]int{}, map[UserID]int{}
+	more := map[errandsOf]int{}
 	f := &ErrandsAdded{}
 	for _, e := range list {
-		limit := MaxPushes
-		switch e.Kind {
-		case LetterErrand:
-			limit = MaxLetters
-		case ServiceErrand:
-			limit = MaxServiceCalls
-		case MissedErrand:
-			limit = MaxMissed
-		case RegisterErrand:
-			limit = MaxRegistrations
-		}
-		if n.kinds[e.Kind]+kinds[e.Kind] >= limit || e.Kind == ServiceErrand && n.bots[e.User]+bots[e.User] >= maxCallsOfOneBot ||
-			e.Kind == RegisterErrand && n.phones[e.User]+phones[e.User] >= maxRegistrationsOfUser {
+		if !t.nouns.waiting.room(e.Kind, e.User, more) {
 			f.Dropped++
 			continue
 		}
-		kinds[e.Kind]++
-		if e.Kind == ServiceErrand {
-			bots[e.User]++
-		}
-		if e.Kind == RegisterErrand {
-			phones[e.User]++
+		for _, of := range e.counted() {
+			more[of]++
 		}
 		e.ID, e.At = t.nextID("errand")+int64(len(f.List)), t.Now
 		f.List = append(f.List, e)

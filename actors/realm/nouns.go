@@ -91,7 +91,7 @@ func (n *nounTables) init(r *Realm) {
 	n.devices.init(r, 73)
 	n.devicesOf = map[UserID][]int64{}
 	n.errands.init(r, 74)
-	n.waiting = errandCount{map[ErrandKind]int{}, map[UserID]int{}, map[UserID][]int64{}, map[UserID]int{}}
+	n.waiting = errandCount{map[errandsOf]int{}, map[UserID][]int64{}}
 	n.shown.init(r, 75)
 	n.reread = map[UserID]struct{}{}
 	r.reading.touched = func(u UserID) {
@@ -148,8 +148,8 @@ func (n *nounTables) index(r *Realm) {
 	for u := range n.pushTokens.rows {
 		r.learnDevices(u)
 	}
-	for _, e := range n.errands.rows {
-		n.waiting.add(e, 1)
+	for _, id := range n.errands.keys() { // in order, as they came
+		n.waiting.add(n.errands.must(id), 1)
 	}
 	for u := range n.shown.rows {
 		n.reread[u] = struct{}{}

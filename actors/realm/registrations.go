@@ -16,12 +16,6 @@ const (
 	maxRegistrationsOfUser = 32   // the phones somebody carries, several times
 )
 
-// roomToRegister reports whether one more registration of a user may wait.
-func (t *Turn) roomToRegister(u UserID) bool {
-	n := &t.nouns.waiting
-	return n.kinds[RegisterErrand] < MaxRegistrations && n.phones[u] < maxRegistrationsOfUser
-}
-
 // registers has the service that passes notifications on for us hear of devices, where there is one.
 func (t *Turn) registers(u UserID, list ...Registration) {
 	if !t.moment.Bouncer {
