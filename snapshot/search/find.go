@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math/bits"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -19,6 +21,7 @@ type segment struct {
 	ids   []uint32
 	terms []byte   // each behind a newline, and one newline at the end
 	at    []uint32 // where each term's newline is
+	last  uint32   // of the ids
 }
 
 // Find is, for each word of a query, the messages whose text has it: exactly those. For a phrase it is all messages that
@@ -26,7 +29,8 @@ type segment struct {
 func (x *Index) Find(q Query) (words, phrases []Found, err error) {
 	err = x.read(func(parts []part) error {
 		for _, w := range q.Words {
-			s, err := union(parts, func(p part) (*roaring.Bitmap, error) { return p.stem(w) })
+			known := map[string]bool{}
+			s, err := union(parts, func(p part) (docs, error) { return p.stem(w, known) })
 			if err != nil {
 				return err
 			}
@@ -113,6 +117,7 @@ func load(seg scorchseg.Segment) (*segment, error) {
 			return nil, fmt.Errorf("a document is named by %d bytes", len(id))
 		}
 		s.ids[i] = binary.BigEndian.Uint32(id)
+		s.last = max(s.last, s.ids[i])
 	}
 	dict, err := seg.Dictionary(fieldText)
 	if err != nil {
@@ -149,39 +154,74 @@ func (s *segment) beginning(prefix string) (from, to int) {
 	return from, to
 }
 
+// docs is some of a segment's documents: a bit for each. Searches put very many lists together; that is how it is quickest.
+type docs []uint64
+
+func (d docs) add(doc uint32) { d[doc/64] |= 1 << (doc % 64) }
+
+func (d docs) count() (n int) {
+	for _, w := range d {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+func (d docs) each(fn func(doc uint32)) {
+	for i, w := range d {
+		for ; w != 0; w &= w - 1 {
+			fn(uint32(i*64 + bits.TrailingZeros64(w)))
+		}
+	}
+}
+
 // postings is the documents of one field that have any of the terms.
-func (p part) postings(field string, terms [][]byte) (*roaring.Bitmap, error) {
+func (p part) postings(field string, terms [][]byte) (docs, error) {
 	dict, err := p.seg.Dictionary(field)
 	if err != nil {
 		return nil, err
 	}
-	var all []*roaring.Bitmap
-	single := roaring.New()
+	found := make(docs, len(p.ids)/64+1)
+	buf := make([]uint32, 1024)
+	var list scorchseg.PostingsList
+	var it scorchseg.PostingsIterator
 	for _, t := range terms {
-		list, err := dict.PostingsList(t, p.deleted, nil)
-		if err != nil {
+		if list, err = dict.PostingsList(t, p.deleted, list); err != nil {
 			return nil, err
 		}
-		it := list.Iterator(false, false, false, nil)
+		it = list.Iterator(false, false, false, it)
 		fast, ok := it.(scorchseg.OptimizablePostingsIterator)
 		if !ok {
 			return nil, fmt.Errorf("the library's postings are %T", it)
 		}
 		if doc, one := fast.DocNum1Hit(); one {
-			single.Add(uint32(doc))
+			found.add(uint32(doc))
 		} else if b := fast.ActualBitmap(); b != nil {
-			all = append(all, b)
+			for many := b.ManyIterator(); ; {
+				n := many.NextMany(buf)
+				if n == 0 {
+					break
+				}
+				for _, d := range buf[:n] {
+					found.add(d)
+				}
+			}
 		}
 	}
-	return roaring.FastOr(append(all, single)...), nil
+	return found, nil
 }
 
-// stem is the documents with a word of that stem.
-func (p part) stem(want string) (*roaring.Bitmap, error) {
+// stem is the documents with a word of that stem. Most words are in many segments: known is which of them have it.
+func (p part) stem(want string, known map[string]bool) (docs, error) {
 	var terms [][]byte
 	from, to := p.beginning(common(want))
 	for i := from; i < to; i++ {
-		if t := p.term(i); string(t) == want || stem(string(t)) == want {
+		t := p.term(i)
+		has, ok := known[string(t)]
+		if !ok {
+			has = string(t) == want || stem(string(t)) == want
+			known[string(t)] = has
+		}
+		if has {
 			terms = append(terms, t)
 		}
 	}
@@ -213,8 +253,8 @@ func phrase(parts []part, text string) (Found, error) {
 		return Found{Any: true}, nil
 	}
 	any := false
-	s, err := union(parts, func(p part) (*roaring.Bitmap, error) {
-		var docs *roaring.Bitmap
+	s, err := union(parts, func(p part) (docs, error) {
+		var all docs
 		for _, f := range fragments {
 			terms, ok := p.having(f.token, f.begins, f.ends)
 			if !ok {
@@ -224,16 +264,16 @@ func phrase(parts []part, text string) (Found, error) {
 			if err != nil {
 				return nil, err
 			}
-			if docs == nil {
-				docs = b
-			} else {
-				docs.And(b)
+			if all == nil {
+				all = b
+				continue
+			}
+			for i := range all {
+				all[i] &= b[i]
 			}
 		}
-		if docs == nil {
-			any = true
-		}
-		return docs, nil
+		any = any || all == nil
+		return all, nil
 	})
 	if any {
 		return Found{Any: true}, err
@@ -243,15 +283,24 @@ func phrase(parts []part, text string) (Found, error) {
 
 // having is the terms of which a fragment may be a part: whole, as beginning, as end, or anywhere. It reports false when
 // they are too many to be worth it.
-func (p part) having(token string, begins, ends bool) ([][]byte, bool) {
-	key := []byte(token)
+func (p part) having(token string, begins, ends bool) (terms [][]byte, ok bool) {
 	if begins {
-		key = append([]byte{'\n'}, key...)
+		from, to := p.beginning(token)
+		if ends && from < to { // the word itself would be the first of them
+			to = from + 1
+			if len(p.term(from)) > len(token) {
+				to = from
+			}
+		}
+		for i := from; i < to && i < from+manyTerms; i++ {
+			terms = append(terms, p.term(i))
+		}
+		return terms, to-from <= manyTerms
 	}
+	key := []byte(token)
 	if ends {
 		key = append(key, '\n')
 	}
-	var terms [][]byte
 	for from := 0; ; {
 		i := bytes.Index(p.terms[from:], key)
 		if i < 0 {
@@ -261,9 +310,6 @@ func (p part) having(token string, begins, ends bool) ([][]byte, bool) {
 			return nil, false
 		}
 		i += from
-		if begins {
-			i++
-		}
 		n := sort.Search(len(p.at), func(n int) bool { return int(p.at[n]) >= i }) - 1
 		t := p.term(n)
 		terms = append(terms, t)
@@ -272,29 +318,32 @@ func (p part) having(token string, begins, ends bool) ([][]byte, bool) {
 }
 
 // union is the messages behind the documents that fn finds in each segment.
-func union(parts []part, fn func(part) (*roaring.Bitmap, error)) (realm.Set, error) {
-	out := roaring.New()
-	buf := make([]uint32, 4096)
-	for _, p := range parts {
-		docs, err := fn(p)
-		if err != nil {
+func union(parts []part, fn func(part) (docs, error)) (realm.Set, error) {
+	found, n, last := make([]docs, len(parts)), 0, uint32(0)
+	for i, p := range parts {
+		var err error
+		if found[i], err = fn(p); err != nil {
 			return realm.Set{}, err
 		}
-		if docs == nil {
-			continue
-		}
-		for it := docs.ManyIterator(); ; {
-			n := it.NextMany(buf)
-			if n == 0 {
-				break
-			}
-			for i, d := range buf[:n] {
-				buf[i] = p.ids[d]
-			}
-			out.AddMany(buf[:n])
+		if found[i] != nil {
+			n, last = n+found[i].count(), max(last, p.last)
 		}
 	}
-	return realm.SetFrom(out), nil
+	each := func(fn func(id uint32)) {
+		for i, p := range parts {
+			found[i].each(func(d uint32) { fn(p.ids[d]) })
+		}
+	}
+	// Documents are in no order of their messages, and to put each into its place in a bitmap moves many others.
+	if n > int(last)/1024 {
+		messages := make(docs, last/64+1)
+		each(messages.add)
+		return realm.SetFrom(roaring.FromDense(messages, false)), nil
+	}
+	ids := make([]uint32, 0, n)
+	each(func(id uint32) { ids = append(ids, id) })
+	slices.Sort(ids)
+	return realm.SetFrom(roaring.BitmapOf(ids...)), nil
 }
 
 // Versions is which version of each message's text is in the index.
@@ -319,10 +368,7 @@ func (x *Index) Versions() (map[realm.MessageID]uint16, error) {
 					return err
 				}
 				version := binary.BigEndian.Uint16([]byte(e.Term))
-				docs.Iterate(func(d uint32) bool {
-					out[realm.MessageID(p.ids[d])] = version
-					return true
-				})
+				docs.each(func(d uint32) { out[realm.MessageID(p.ids[d])] = version })
 			}
 		}
 		return nil
