@@ -60,9 +60,6 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n := cmd.Content; n != nil {
-			showPreviews(c, f.Message, n.OldVersion+1, n.Body, n.Content.Previews)
-		}
 		uploads := []any{}
 		for _, d := range e.Detached {
 			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)})

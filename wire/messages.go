@@ -55,7 +55,6 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 		}
 		return nil, err
 	}
-	showPreviews(c, s.ID, 0, cmd.Body, cmd.Content.Previews)
 	return sent(s), nil
 }
 

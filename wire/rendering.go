@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley/actors/realm"
@@ -15,7 +14,6 @@ import (
 // goroutines may use it. What a text refers to is looked up in one view of the realm; rendering happens outside it.
 type Renderer struct {
 	dialects sync.Map // realm.ID -> *dialect
-	fetching atomic.Int64
 }
 
 // dialect is an organization's dialect, prepared: immutable.

@@ -41,7 +41,7 @@ func (s *Sending) Prepare(c *Call) bool {
 	if err != nil {
 		return false
 	}
-	if cmd.Body, cmd.Content, err = c.Tools.Renderer.atOnce(c, text); err != nil || len(cmd.Content.Previews) > 0 && c.Tools.FetchPreview != nil {
+	if cmd.Body, cmd.Content, err = c.Tools.Renderer.atOnce(c, text); err != nil {
 		return false
 	}
 	c.Caller.Doing = sendsQuickly

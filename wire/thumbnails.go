@@ -145,31 +145,32 @@ func (t *Thumbnails) show(c *Call, j thumbnailJob, made bool) {
 		return
 	}
 	for _, ref := range refs {
-		rerender(c, ref, func(b realm.Body) (realm.Body, bool) {
+		rerender(c, ref, 0, func(b realm.Body) (realm.Body, error) {
 			b.HTML = markdown.ShowThumbnail(b.HTML, j.Path, meta, made)
-			return b, true
+			return b, nil
 		})
 	}
 }
 
-// rerender changes how a message's text is shown. If somebody else changed it meanwhile it is tried again with what
-// stands there then, unless change does not want that.
-func rerender(c *Call, ref realm.BodyRef, change func(realm.Body) (realm.Body, bool)) {
+// rerender changes how a message's text is shown, and reports whether it did; an errand is done by that. If somebody else
+// changed it meanwhile it is tried again with what stands there then.
+func rerender(c *Call, ref realm.BodyRef, errand int64, change func(realm.Body) (realm.Body, error)) (bool, error) {
 	for range editAttempts {
 		old, ok := c.House.Text(c.Realm, ref)
 		if !ok {
-			return
+			return false, nil
 		}
-		shown, ok := change(old)
-		if !ok || shown.HTML == old.HTML {
-			return
+		shown, err := change(old)
+		if err != nil || shown.HTML == old.HTML {
+			return false, err
 		}
-		done, err := Play(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: shown})
+		done, err := Play(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: shown, Errand: errand})
 		if done || err != nil { // refused only when the server is too busy
-			return
+			return done, err
 		}
 		if ref, err = Look(c, func(v realm.View) (realm.BodyRef, error) { return v.NewestText(ref.Message), nil }); err != nil {
-			return
+			return false, err
 		}
 	}
+	return false, nil
 }

@@ -63,7 +63,11 @@ func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	if err := p.check(t); err != nil {
 		return Edited{}, err
 	}
-	return p.carryOut(t), nil
+	answer := p.carryOut(t)
+	if n := c.Content; n != nil {
+		t.errand(t.previews(c.Message, n.OldVersion+1, me, n.Content))
+	}
+	return answer, nil
 }
 
 // editing is an edit on its way through its checks.

@@ -516,20 +516,3 @@ func (*MessageUpdate) EventType() string { return "update_message" }
 
 // FlagsFor is the flags a reader has of the message.
 func (e *MessageUpdate) FlagsFor(u UserID) Flags { return e.Flags.Of(u) }
-
-// Rerender shows a message's text in another rendering: a page it links to has been fetched since.
-type Rerender struct {
-	Message MessageID
-	Version uint16 // of the text that was rendered; if there is a newer one, nothing happens
-	Body    Body
-}
-
-// Decide answers whether the message has that text still.
-func (c Rerender) Decide(t *Turn) (bool, error) {
-	m := t.message(c.Message)
-	if m == nil || t.extraOf(c.Message).Version != c.Version || !t.System {
-		return false, nil
-	}
-	t.Record(&MessageUpdated{Message: c.Message, At: t.Now, Content: &ContentEdit{Version: c.Version + 1, Rendering: true, Body: c.Body}})
-	return true, nil
-}

@@ -416,6 +416,67 @@ func TestRerender(t *testing.T) {
 	}
 }
 
+// A person's message waits for the pages it links to, in its newest text; they are shown once.
+func TestLinkedPagesAreWaitedFor(t *testing.T) {
+	s := newStage(t)
+	const page = "https://example.org"
+	linking := func() SendMessage {
+		m := say(s.public, "a", page)
+		m.Content = Content{Link: true, Previews: []string{page}}
+		return m
+	}
+	waiting := func() []Errand { return errands(s.Scene, PreviewErrand) }
+	stands := func(e Errand) bool { _, ok := s.View(realmtest.System).Previewed(&e); return ok }
+
+	id := do(s, s.ann, linking()).ID
+	do(s, s.ann, say(s.public, "a", "no link"))
+	do(s, s.bot, SendMessage{People: []Principal{{ID: s.ann}}, Body: Body{Text: page}, Content: linking().Content})
+	list := waiting()
+	if len(list) != 1 || list[0].Message != id || list[0].User != s.ann || !stands(list[0]) {
+		t.Fatalf("waiting: %+v", list)
+	}
+	do(s, realmtest.System, Rerender{Message: id, Body: Body{Text: page, HTML: "<p>thumbnail</p>"}})
+	do(s, s.ann, retopic(id, MoveAll, "b"))
+	if !stands(list[0]) {
+		t.Error("a message that is shown otherwise, and elsewhere, waits no longer")
+	}
+	edit := s.text(id, page+" again")
+	edit.Content.Content = linking().Content
+	do(s, s.ann, edit)
+	first, second := waiting()[0], waiting()[1]
+	if stands(first) || !stands(second) {
+		t.Errorf("after an edit the first text waits: %v, the second: %v", stands(first), stands(second))
+	}
+	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"}, Errand: second.ID}
+	do(s, realmtest.System, shown)
+	s.Hears(s.bo, "update_message")
+	do(s, realmtest.System, shown)
+	s.HearsNothing(s.bo)
+	if list := waiting(); len(list) != 1 || list[0].ID != first.ID {
+		t.Errorf("waiting when the page is shown: %+v", list)
+	}
+	edit.Content.OldVersion = 3
+	do(s, s.ann, edit)
+	do(s, s.admin, DeleteMessage{id})
+	if list := waiting(); stands(list[len(list)-1]) {
+		t.Error("a message that is deleted waits for its pages")
+	}
+
+	settle(s.Scene)
+	do(s, s.ann, ScheduleMessage{Message: linking(), At: s.Now + 10})
+	s.Later(10)
+	s.clock()
+	if len(waiting()) != 1 {
+		t.Errorf("a message sent later: %+v", waiting())
+	}
+	for range 60 {
+		do(s, s.ann, linking())
+	}
+	if n := len(waiting()); n != 50 {
+		t.Errorf("%d of one person's messages wait", n)
+	}
+}
+
 // What happens to messages reaches nobody who left, or whose account is gone.
 func TestWhoHearsNothingAnyMore(t *testing.T) {
 	s := newStage(t)

@@ -17,6 +17,7 @@ const (
 	MissedErrand  ErrandKind = 5 // somebody hears by mail of a message, if he does not read it in time
 	// RegisterErrand: the service that passes notifications on for us hears of somebody's devices.
 	RegisterErrand ErrandKind = 6
+	PreviewErrand  ErrandKind = 7 // a message is to show what the pages say that it links to
 )
 
 // Errand is the row of something that is to leave the server.
@@ -33,6 +34,7 @@ type Errand struct {
 	Gone    []MessageID
 	// Registration is what a service is to hear of somebody's devices.
 	Registration *Registration
+	Version      uint16 // of the text whose links are to be shown
 }
 
 // Letter is a mail the server sends.
@@ -53,6 +55,9 @@ const (
 	maxCallsOfOneBot = 100
 	MaxPushes        = 20_000 // about a hundred bytes each
 	MaxMissed        = 20_000 // about a hundred bytes each
+	MaxPreviews      = 1000
+	// maxPreviewsOfOne is how many of one user's messages wait for pages: they are fetched one message after the other.
+	maxPreviewsOfOne = 50
 	// maxMissedOfOne is how many messages wait to be mailed to one user: who missed so many looks for himself.
 	maxMissedOfOne = 50
 	// maxShown is how many of one user's messages are remembered as shown on his devices, the newest: what is older he
@@ -66,6 +71,7 @@ const (
 var errandLimits = map[ErrandKind]struct{ all, each int }{
 	LetterErrand: {MaxLetters, 0}, ServiceErrand: {MaxServiceCalls, maxCallsOfOneBot}, PushErrand: {MaxPushes, 0}, UnpushErrand: {MaxPushes, 0},
 	MissedErrand: {MaxMissed, 0}, RegisterErrand: {MaxRegistrations, maxRegistrationsOfUser},
+	PreviewErrand: {MaxPreviews, maxPreviewsOfOne},
 }
 
 // errandsOf is errands of one kind, or with a user only his.
@@ -231,7 +237,7 @@ const toldAtOnce = 250
 // depart records what a message that was just sent sets off outside. Where very many may be to be told, that is work of
 // the turns that follow. There is no more of it than would be dropped anyway once it is done.
 func (t *Turn) depart(f *MessageSent) {
-	calls := t.calls(f)
+	calls := slices.Concat(t.calls(f), t.previews(f.ID, 0, t.users.must(f.Sender), f.Content))
 	who := Either(t.mayPush(f), t.mayMiss(f))
 	if who.Len() <= toldAtOnce {
 		t.errand(slices.Concat(calls, t.tellings(f, t.seq, IDs[UserID](who))))

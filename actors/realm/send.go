@@ -33,7 +33,7 @@ type Content struct {
 	Me              bool
 	Attachments     []string
 	AlertWords      []string // which of the organization's alert words occur
-	Previews        []string `msgpack:"-"` // pages that could be fetched to be shown
+	Previews        []string // pages that could be fetched to be shown
 }
 
 // Sent answers SendMessage.

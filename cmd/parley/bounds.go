@@ -11,7 +11,6 @@ import (
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/search"
-	"parley/wire"
 	"parley/wire/courier"
 	"parley/wire/form"
 	"parley/wire/httpd"
@@ -96,7 +95,7 @@ var bounds = []bound{
 	{"missed_messages", "messages of one organization that may have to be mailed", "not mailed, and logged", fixed(realm.MaxMissed), errandsOf(realm.MissedErrand), nil},
 	{"pushes", "notifications of one organization's users waiting for their devices", "dropped and logged", fixed(realm.MaxPushes), errandsOf(realm.PushErrand), nil},
 	{"registrations", "devices of one organization's users that the push bouncer is to hear of; one user may have 32", "dropped and logged, or 503", fixed(realm.MaxRegistrations), errandsOf(realm.RegisterErrand), nil},
-	{"previews", "messages whose links' pages are being fetched", "a message goes without", fixed(wire.MaxFetching), func(r *meterReading) int64 { return r.w.house.Renderer.Fetching() }, nil},
+	{"previews", "messages of one organization whose links' pages are to be fetched; one user may have 50", "a message goes without, and logged", fixed(realm.MaxPreviews), errandsOf(realm.PreviewErrand), nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
 	{"log_lines", "lines a minute of one text of warnings and errors in the log", "left out and counted: `unsaid`", fixed(maxLinesOfText), nil, func(r *meterReading) int64 { return r.w.log.unsaid.Load() }},
 }

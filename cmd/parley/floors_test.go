@@ -31,6 +31,7 @@ var floors = map[string][]string{
 	"wire/mail":              {"wire", "wire/courier", "actors/realm"},
 	"wire/webhooks":          {"wire", "wire/courier", "actors/realm", "wire/markdown/preview"},
 	"wire/push":              {"wire", "wire/courier", "actors/realm"},
+	"wire/previews":          {"wire", "wire/courier", "wire/markdown", "actors/realm"},
 	"wire/contract":          {"wire", "wire/*"},
 	"snapshot/codec":         {"actors/realm", "actors/presence"},
 	"snapshot/search":        {"actors/realm"},

@@ -130,3 +130,102 @@ func TestPreviewsDoNotReachInside(t *testing.T) {
 	default:
 	}
 }
+
+// TestPreviewsSurviveKill: the pages of a message are fetched again if the server was killed before it showed them, and
+// not if it showed them; clients hear of each once, on their old queues.
+func TestPreviewsSurviveKill(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]int{}
+	times := func(path string) int { mu.Lock(); defer mu.Unlock(); return asked[path] }
+	up := make(chan struct{}) // closed when the site answers
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path]++
+		mu.Unlock()
+		select {
+		case <-up:
+		case <-r.Context().Done():
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<title>Page %s</title>", r.URL.Path)
+	}))
+	defer site.Close()
+	data := filepath.Join(t.TempDir(), "data")
+	var p *program
+	var ann, bo, cy, ada *person
+	begin := func() {
+		p = demo(t, data, "--previews-allow", "127.0.0.0/8")
+		at := p.serving()
+		ann, bo, cy, ada = demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org"), demoPerson(t, at, "cy@example.org"), demoPerson(t, at, "ada@example.org")
+	}
+	begin()
+	ada.must(t, "PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}})
+	queue := bo.must(t, "POST", "register", url.Values{"event_types": {`["update_message"]`}})["queue_id"].(string)
+	last := -1
+	heard := func(until float64) (ids []float64) { // which messages are shown otherwise, up to one of them
+		t.Helper()
+		for !slices.Contains(ids, until) {
+			for _, e := range bo.events(t, queue, last) {
+				last = int(e["id"].(float64))
+				if e["type"] == "update_message" && e["rendering_only"] == true {
+					ids = append(ids, e["message_id"].(float64))
+				}
+			}
+		}
+		return ids
+	}
+	link := func(who *person, path string) float64 {
+		t.Helper()
+		id, err := who.send("see " + site.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return float64(id)
+	}
+	shows := func(id float64, path string) bool {
+		return strings.Contains(bo.rendered(t, int64(id)), ">Page "+path+"</a>")
+	}
+
+	held, gone, edited, moved := link(ann, "/held"), link(bo, "/gone"), link(cy, "/first"), link(ada, "/moved")
+	for _, path := range []string{"/held", "/gone", "/first", "/moved"} {
+		eventually(t, path+" is asked for", func() bool { return times(path) == 1 })
+	}
+	p.kill()
+	begin()
+	for _, path := range []string{"/held", "/gone", "/first", "/moved"} {
+		eventually(t, path+" is asked for again", func() bool { return times(path) == 2 })
+	}
+	ada.must(t, "DELETE", fmt.Sprintf("messages/%.0f", gone), nil)
+	cy.must(t, "PATCH", fmt.Sprintf("messages/%.0f", edited), url.Values{"content": {"see " + site.URL + "/second"}})
+	ada.must(t, "PATCH", fmt.Sprintf("messages/%.0f", moved), url.Values{"topic": {"elsewhere"}})
+	close(up)
+	eventually(t, "what is left is shown", func() bool {
+		return shows(held, "/held") && shows(edited, "/second") && shows(moved, "/moved")
+	})
+	if shows(edited, "/first") {
+		t.Error("a page is shown that is not linked any more")
+	}
+	p.kill()
+	begin()
+	if !shows(held, "/held") {
+		t.Error("what was shown is not any more")
+	}
+	var ids []float64
+	for _, who := range []*person{ann, bo, cy, ada} { // each waits for nothing else
+		ids = append(ids, heard(link(who, "/"+who.email))...)
+	}
+	for _, id := range []float64{held, edited, moved} {
+		if n := len(slices.DeleteFunc(slices.Clone(ids), func(x float64) bool { return x != id })); n != 1 {
+			t.Errorf("of message %.0f was heard %d times: %v", id, n, ids)
+		}
+	}
+	if slices.Contains(ids, gone) {
+		t.Error("a deleted message is shown otherwise")
+	}
+	for _, path := range []string{"/held", "/gone", "/first", "/moved"} {
+		if times(path) != 2 {
+			t.Errorf("%s was asked for %d times", path, times(path))
+		}
+	}
+}

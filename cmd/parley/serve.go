@@ -31,6 +31,7 @@ import (
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
 	"parley/wire/markdown/preview"
+	"parley/wire/previews"
 	"parley/wire/push"
 	"parley/wire/webhooks"
 )
@@ -324,8 +325,10 @@ func (s *service) finish() error {
 // errands is what does the errands of organizations, each kind by its carrier.
 func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *push.Pusher, services *webhooks.Caller, log *slog.Logger) *courier.Courier {
 	o := courier.Options{House: house, Log: log,
-		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now, Elsewhere: house.Elsewhere}},
-		Slots:    map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.RegisterErrand: push.Registrars, realm.MissedErrand: mail.Lookers}}
+		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now, Elsewhere: house.Elsewhere},
+			realm.PreviewErrand: &previews.Carrier{House: house, Tools: tools}},
+		Slots: map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.RegisterErrand: push.Registrars, realm.MissedErrand: mail.Lookers,
+			realm.PreviewErrand: previews.Fetchers}}
 	if pusher != nil {
 		means := push.Means{Push: pusher, House: house, Log: log, Now: time.Now}
 		carrier := &push.Carrier{Means: means}
