@@ -46,6 +46,8 @@ type channelIndex struct {
 	subscribers Set                    // users with an active subscription, deactivated accounts included
 	active      Set                    // those of them whose account is active
 	ever        Set                    // users who are or were subscribed, and maybe some who only set what they want of it
+	open        Set                    // users who receive what is sent to the channel: their last span is open
+	opened      []opening              // since when, ascending; some have been closed again since
 	mailed      Set                    // users who asked for mails of this channel, be they subscribed now or not
 	ids         Set                    // messages that are in the channel now
 	sent        Set                    // messages that were sent to it, wherever they are now

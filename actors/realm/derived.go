@@ -17,6 +17,7 @@ func (r *Realm) Derived() map[string]any {
 	for id, ix := range r.by.channel {
 		set(fmt.Sprintf("channel %d subscribers", id), ix.subscribers)
 		set(fmt.Sprintf("channel %d active", id), ix.active)
+		set(fmt.Sprintf("channel %d open", id), ix.open)
 		set(fmt.Sprintf("channel %d mailed", id), ix.mailed)
 		set(fmt.Sprintf("channel %d ids", id), ix.ids)
 		set(fmt.Sprintf("channel %d sent", id), ix.sent)
@@ -38,7 +39,7 @@ func (r *Realm) Derived() map[string]any {
 			set(fmt.Sprintf("%s %d", name, u), *s)
 		}
 	}
-	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots, "mailed": r.by.mailed, "away": r.by.away} {
+	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots, "mailed": r.by.mailed, "away": r.by.away, "reads resolved": r.by.readsResolved, "reads unfollowed": r.by.readsUnfollowed} {
 		set(name, s)
 	}
 	for u, l := range r.subs.rows {

@@ -466,23 +466,43 @@ func (g FlagGroups) Of(u UserID) Flags {
 	return FlagRead
 }
 
+// flagGroups sorts users, which ascend, by their flags of a message.
 func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
-	users := map[Flags][]UserID{}
+	received := r.receiver(id, m)
+	var named, grouped, topic, alerted ascent
+	if e := r.extra(id, m); e != nil {
+		named, grouped, topic, alerted = e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted
+	}
 	var kinds []Flags // in the order of their first users
+	var users [][]uint32
+	last := 0
 	for _, u := range to {
 		rd := r.reading.find(u)
 		f := FlagRead // events say so of what somebody has no row of
-		if r.receivedAs(u, rd, id, m) {
-			f = r.flagsAs(u, rd, id, m)
+		if received(u, rd) {
+			var content Flags
+			if byName, byGroup := named.has(u), grouped.has(u); byName || byGroup {
+				content |= FlagMentioned
+			}
+			if topic.has(u) {
+				content |= FlagTopicWildcard
+			}
+			if alerted.has(u) {
+				content |= FlagAlert
+			}
+			f = r.flagsWith(u, rd, id, m, content)
 		}
-		if users[f] == nil {
-			kinds = append(kinds, f)
+		if last >= len(kinds) || kinds[last] != f {
+			if last = slices.Index(kinds, f); last < 0 {
+				last = len(kinds)
+				kinds, users = append(kinds, f), append(users, nil)
+			}
 		}
-		users[f] = append(users[f], u)
+		users[last] = append(users[last], uint32(u))
 	}
 	g := make(FlagGroups, len(kinds))
 	for i, f := range kinds {
-		g[i].Flags, g[i].Users = f, SetOf(users[f]...)
+		g[i].Flags, g[i].Users = f, unordered(users[i])
 	}
 	return g
 }

@@ -59,12 +59,13 @@ func (r *Realm) holder(ids Set) func(UserID) bool {
 	type sent struct {
 		to  ChannelID
 		ids Set
+		all Set // who received the first of them and, as they came after it, the others
 	}
 	var all []sent
 	for rest := ids; !rest.Empty(); {
 		first, _ := rest.Min()
 		origin := r.origin(MessageID(first), r.message(MessageID(first)))
-		all = append(all, sent{origin, Both(rest, r.by.channel[origin].sent)})
+		all = append(all, sent{origin, Both(rest, r.by.channel[origin].sent), r.by.channel[origin].receivers(MessageID(first))})
 		rest = Without(rest, r.by.channel[origin].sent)
 	}
 	return func(u UserID) bool {
@@ -73,6 +74,9 @@ func (r *Realm) holder(ids Set) func(UserID) bool {
 			return true
 		}
 		for _, x := range all {
+			if (rd == nil || rd.Lost.Empty()) && x.all.Has(int64(u)) {
+				return true
+			}
 			if !r.by.channel[x.to].ever.Has(int64(u)) {
 				continue
 			}

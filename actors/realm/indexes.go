@@ -1,6 +1,10 @@
 package realm
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // indexes is everything derived from rows.
 type indexes struct {
@@ -27,6 +31,8 @@ type indexes struct {
 	bots                                Set              // accounts that are bots, but the system's
 	mailed                              Set              // users whose settings ask for mails of all their channels
 	away                                Set              // users who do not show when they are here
+	readsResolved                       Set              // users for whom notices of resolved topics count as read,
+	readsUnfollowed                     Set              // and those for whom they do in topics they do not follow
 	queuesOf                            map[UserID]int   // how many each
 	uploadAt                            map[string]int64 // uploads by path
 	uploadsOf                           map[string]int   // how many have a content, by its hash
@@ -77,6 +83,11 @@ func (r *Realm) index(run func(...func())) {
 				r.by.channel[s.Channel].mailed.Add(int64(u))
 			}
 			r.by.channel[s.Channel].ever.Add(int64(u))
+			if n := len(s.Spans); n > 0 && s.Spans[n-1].To == 0 {
+				ix := r.by.channel[s.Channel]
+				ix.open.Add(int64(u))
+				ix.opened = append(ix.opened, opening{uint32(s.Spans[n-1].From), uint32(u)})
+			}
 			if s.Active {
 				r.by.channel[s.Channel].subscribers.Add(int64(u))
 				if r.users.must(u).Active {
@@ -84,6 +95,9 @@ func (r *Realm) index(run func(...func())) {
 				}
 			}
 		}
+	}
+	for _, c := range r.by.channel {
+		slices.SortFunc(c.opened, func(a, b opening) int { return cmp.Compare(a.from, b.from) })
 	}
 	for id, t := range r.topics.rows {
 		r.by.addTopic(id, t)

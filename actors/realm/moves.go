@@ -176,16 +176,8 @@ func (t *Turn) lastNotice(c ChannelID, topic string) MessageID {
 }
 
 // readsNotices is whose settings take such notices for read at once.
-func (t *Turn) readsNotices(m *MessageMove) (read []UserID) {
-	for _, u := range t.Subscribers(m.To) {
-		switch t.users.must(u).Text("resolved_topic_notice_auto_read_policy") {
-		case "always":
-			read = append(read, u)
-		case "except_followed":
-			if t.TopicPolicyOf(u, m.To, m.TopicName) != TopicFollowed {
-				read = append(read, u)
-			}
-		}
-	}
-	return read
+func (t *Turn) readsNotices(m *MessageMove) []UserID {
+	active := t.by.channel[m.To].active
+	unfollowed := Without(Both(active, t.by.readsUnfollowed), SetOf(t.TopicPolicyUsers(m.To, m.TopicName, TopicFollowed)...))
+	return IDs[UserID](Either(Both(active, t.by.readsResolved), unfollowed))
 }

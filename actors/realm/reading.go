@@ -264,7 +264,15 @@ func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 
 // flagsAs is the flags of a message that a user, whose marks are found, has received.
 func (r *Realm) flagsAs(u UserID, rd *Reading, id MessageID, m *message) Flags {
-	var f Flags
+	var content Flags
+	if e := r.extra(id, m); e != nil {
+		content = e.mentions(u)
+	}
+	return r.flagsWith(u, rd, id, m, content)
+}
+
+// flagsWith is flagsAs for who knows what flags the message's own content gives the user.
+func (r *Realm) flagsWith(u UserID, rd *Reading, id MessageID, m *message, f Flags) Flags {
 	n, row := int64(id), false
 	if rd != nil {
 		if rd.Read.Has(n) {
@@ -280,9 +288,6 @@ func (r *Realm) flagsAs(u UserID, rd *Reading, id MessageID, m *message) Flags {
 	}
 	if m.bits&bitChannelWildcard != 0 && !row {
 		f |= FlagChannelWildcard
-	}
-	if e := r.extra(id, m); e != nil {
-		f |= e.mentions(u)
 	}
 	if row && !rd.Given.Has(n) && (f&FlagMentioned == 0 || !r.users.must(u).IsBot()) { // a bot's mention is what brought it the message
 		f |= FlagHistorical

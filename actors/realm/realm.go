@@ -54,6 +54,12 @@ func New(id ID) *Realm {
 	r.queues.init(r, 12)
 	r.prefs.init(r, 13)
 	r.nouns.init(r) // numbers from 20
+	user := &numbering[UserID]{func(u UserID) int { return int(u) }, func(n int) UserID { return UserID(n) }}
+	r.users.numbered(user)
+	r.subs.numbered(user)
+	r.reading.numbered(user)
+	r.prefs.numbered(user)
+	r.nouns.shown.numbered(user)
 	r.blocks.stood, r.extras.copied = r.stood, (*MessageExtra).copy
 	r.by.init()
 	r.watchVersions()

@@ -172,6 +172,7 @@ func (f *Subscribed) apply(r *Realm) {
 			s.Spans = append(s.Spans, spans[i])
 		}
 		ix.ever.Add(int64(u))
+		ix.opens(u, f.From)
 		ix.subscribers.Add(int64(u))
 		if r.users.must(u).Active {
 			ix.active.Add(int64(u))
@@ -223,6 +224,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 		s := r.subs.change(u).find(f.Channel)
 		s.Active = false
 		s.close(f.Last)
+		ix.open.Remove(int64(u))
 		ix.subscribers.Remove(int64(u))
 		ix.active.Remove(int64(u))
 	}

@@ -3,6 +3,7 @@ package realm
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"reflect"
 	"slices"
 )
@@ -12,8 +13,8 @@ import (
 type table[K cmp.Ordered, V any] struct {
 	number uint16
 	rows   map[K]*V
-	dirty  map[K]struct{}
-	cut    map[K]struct{} // rows of the running cut that are not written yet
+	dirty  marks[K]
+	cut    marks[K] // rows of the running cut that are not written yet
 	emit   func(table uint16, key, row any)
 
 	touched func(K) // hears of every row about to change; may be nil
@@ -23,12 +24,97 @@ type table[K cmp.Ordered, V any] struct {
 	copied func(*V) *V    // a copy that further changes leave alone is written later
 	stood  func(K, *V) *V // whoever changes it keeps what was there, and this brings it back
 	copies []copyOf[K, V]
+
+	// Of keys that are small numbers, one after the other: the same rows by number, for what is asked of everybody at once.
+	numbers *numbering[K]
+	dense   []*V
 }
+
+// numbering is how keys become numbers, and back.
+type numbering[K cmp.Ordered] struct {
+	of  func(K) int
+	key func(int) K
+}
+
+// maxDense is up to which number rows stand by their numbers, too: eight bytes each.
+const maxDense = 1 << 20
 
 // copyOf is a row as it stood when the running cut began.
 type copyOf[K cmp.Ordered, V any] struct {
 	key K
 	row *V
+}
+
+// marks is a set of keys; one that has a number takes a bit.
+type marks[K cmp.Ordered] struct {
+	numbers *numbering[K]
+	n       int
+	bits    []uint64
+	low     int            // no bit is set before this word
+	others  map[K]struct{} // keys without a number
+}
+
+// bit is the place of a key's bit; false if it has none.
+func (m *marks[K]) bit(k K) (word int, mask uint64, numbered bool) {
+	if m.numbers == nil {
+		return 0, 0, false
+	}
+	n := m.numbers.of(k)
+	return n / 64, 1 << (uint(n) % 64), n >= 0 && n < maxDense
+}
+
+func (m *marks[K]) has(k K) bool {
+	if word, mask, numbered := m.bit(k); numbered {
+		return word < len(m.bits) && m.bits[word]&mask != 0
+	}
+	_, has := m.others[k]
+	return has
+}
+
+func (m *marks[K]) add(k K) {
+	word, mask, numbered := m.bit(k)
+	switch {
+	case !numbered:
+		if m.others == nil {
+			m.others = map[K]struct{}{}
+		}
+		before := len(m.others)
+		m.others[k] = struct{}{}
+		m.n += len(m.others) - before
+		return
+	case word >= len(m.bits):
+		m.bits = append(m.bits, make([]uint64, word+1-len(m.bits))...)
+	}
+	if m.bits[word]&mask == 0 {
+		m.bits[word] |= mask
+		m.n++
+		m.low = min(m.low, word)
+	}
+}
+
+func (m *marks[K]) remove(k K) {
+	if !m.has(k) {
+		return
+	}
+	m.n--
+	if word, mask, numbered := m.bit(k); numbered {
+		m.bits[word] &^= mask
+	} else {
+		delete(m.others, k)
+	}
+}
+
+// any is one of the keys, if there is one.
+func (m *marks[K]) any() (k K, some bool) {
+	for k := range m.others {
+		return k, true
+	}
+	for ; m.low < len(m.bits); m.low++ {
+		if w := m.bits[m.low]; w != 0 {
+			return m.numbers.key(m.low*64 + bits.TrailingZeros64(w)), true
+		}
+	}
+	return k, false
 }
 
 // anyTable is what snapshots and digests need of a table.
@@ -44,7 +130,7 @@ type anyTable interface {
 }
 
 func (t *table[K, V]) init(r *Realm, number uint16) {
-	t.number, t.rows, t.dirty = number, map[K]*V{}, map[K]struct{}{}
+	t.number, t.rows = number, map[K]*V{}
 	for _, o := range r.tables {
 		if o.Number() == number {
 			panic(fmt.Sprintf("BUG: two tables numbered %d", number))
@@ -53,10 +139,40 @@ func (t *table[K, V]) init(r *Realm, number uint16) {
 	r.tables = append(r.tables, t)
 }
 
-func (t *table[K, V]) find(k K) *V { return t.rows[k] }
+// numbered has the rows found by their keys' numbers.
+func (t *table[K, V]) numbered(n *numbering[K]) { t.numbers, t.dirty.numbers, t.cut.numbers = n, n, n }
+
+func (t *table[K, V]) find(k K) *V {
+	if t.numbers != nil {
+		if n := t.numbers.of(k); uint(n) < uint(len(t.dense)) {
+			return t.dense[n]
+		}
+	}
+	return t.rows[k]
+}
+
+// set is how every row comes and, as nil, goes.
+func (t *table[K, V]) set(k K, v *V) {
+	if v == nil {
+		delete(t.rows, k)
+	} else {
+		t.rows[k] = v
+	}
+	if t.numbers == nil {
+		return
+	}
+	n := t.numbers.of(k)
+	if n < 0 || n >= maxDense {
+		return
+	}
+	if n >= len(t.dense) {
+		t.dense = append(t.dense, make([]*V, n+1-len(t.dense))...)
+	}
+	t.dense[n] = v
+}
 
 func (t *table[K, V]) must(k K) *V {
-	v := t.rows[k]
+	v := t.find(k)
 	if v == nil {
 		panic(fmt.Sprintf("BUG: table %d has no row %v", t.number, k))
 	}
@@ -65,24 +181,20 @@ func (t *table[K, V]) must(k K) *V {
 
 // waits reports whether a running cut still has to write a row.
 func (t *table[K, V]) waits(k K) bool {
-	if len(t.cut) == 0 {
-		return false
-	}
-	_, waiting := t.cut[k]
-	return waiting
+	return t.cut.n > 0 && t.cut.has(k)
 }
 
 // touch marks a row as about to change. A row that a running cut still has to write is kept as it was.
 func (t *table[K, V]) touch(k K) {
 	if t.waits(k) && t.stood == nil {
-		if v := t.rows[k]; v != nil && t.copied != nil {
+		if v := t.find(k); v != nil && t.copied != nil {
 			t.copies = append(t.copies, copyOf[K, V]{k, t.copied(v)})
-			delete(t.cut, k)
+			t.cut.remove(k)
 		} else {
 			t.write(k)
 		}
 	}
-	t.dirty[k] = struct{}{}
+	t.dirty.add(k)
 	if t.touched != nil {
 		t.touched(k)
 	}
@@ -97,27 +209,36 @@ func (t *table[K, V]) change(k K) *V {
 // open is change for a row that may not exist yet: it starts as its zero value.
 func (t *table[K, V]) open(k K) *V {
 	t.touch(k)
-	v := t.rows[k]
+	v := t.find(k)
 	if v == nil {
 		v = new(V)
-		t.rows[k] = v
+		t.set(k, v)
 	}
 	return v
 }
 
 func (t *table[K, V]) put(k K, v *V) {
 	t.touch(k)
-	t.rows[k] = v
+	t.set(k, v)
 }
 
 func (t *table[K, V]) remove(k K) {
 	t.touch(k)
-	delete(t.rows, k)
+	t.set(k, nil)
 }
 
 // keys returns the keys in order: what leaves the realm must not depend on a map's order.
 func (t *table[K, V]) keys() []K {
 	ks := make([]K, 0, len(t.rows))
+	for n, v := range t.dense {
+		if v != nil {
+			ks = append(ks, t.numbers.key(n))
+		}
+	}
+	if len(ks) == len(t.rows) {
+		return ks
+	}
+	ks = ks[:0]
 	for k := range t.rows {
 		ks = append(ks, k)
 	}
@@ -131,15 +252,15 @@ func (t *table[K, V]) size() int      { return len(t.rows) }
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
 func (t *table[K, V]) begin(emit func(uint16, any, any)) {
-	if len(t.cut)+len(t.copies) > 0 {
+	if t.cut.n+len(t.copies) > 0 {
 		panic(fmt.Sprintf("BUG: table %d: a cut begins inside another", t.number))
 	}
-	t.cut, t.dirty, t.emit = t.dirty, map[K]struct{}{}, emit
+	t.cut, t.dirty, t.emit = t.dirty, marks[K]{numbers: t.numbers}, emit
 }
 
 func (t *table[K, V]) write(k K) {
-	delete(t.cut, k)
-	if v := t.rows[k]; v != nil {
+	t.cut.remove(k)
+	if v := t.find(k); v != nil {
 		if t.stood != nil {
 			v = t.stood(k, v)
 		}
@@ -158,13 +279,16 @@ func (t *table[K, V]) step(enough func() bool) bool {
 		t.emit(t.number, t.copies[0].key, t.copies[0].row)
 	}
 	t.copies = nil
-	for k := range t.cut {
+	for {
+		k, some := t.cut.any()
+		if !some {
+			return true
+		}
 		if enough() {
 			return false
 		}
 		t.write(k)
 	}
-	return true
 }
 
 func (t *table[K, V]) each(fn func(key, row any)) {
@@ -182,7 +306,7 @@ func (t *table[K, V]) load(key, row func(any) error) error {
 	if err := row(v); err != nil {
 		return err
 	}
-	t.rows[k] = v
+	t.set(k, v)
 	return nil
 }
 
@@ -191,7 +315,7 @@ func (t *table[K, V]) drop(key func(any) error) error {
 	if err := key(&k); err != nil {
 		return err
 	}
-	delete(t.rows, k)
+	t.set(k, nil)
 	return nil
 }
 

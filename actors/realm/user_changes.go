@@ -283,6 +283,7 @@ func (f *UserDeactivated) apply(r *Realm) {
 		l := r.subs.change(f.ID)
 		for _, c := range f.Channels {
 			l.find(c).close(f.Last)
+			r.by.channel[c].open.Remove(int64(f.ID))
 		}
 	}
 	r.indexActive(u)
@@ -442,6 +443,7 @@ func (f *UserReactivated) apply(r *Realm) {
 		for _, c := range f.Channels {
 			s := l.find(c)
 			s.Spans = append(s.Spans, Span{From: f.From})
+			r.by.channel[c].opens(f.ID, f.From)
 		}
 	}
 	r.indexActive(u)

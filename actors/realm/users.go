@@ -70,7 +70,8 @@ func (r *Realm) addUser(u *User) {
 	r.by.settings(u)
 }
 
-// settings notes whether somebody wants mails of what is sent to his channels, and whether he shows when he is here.
+// settings notes whether somebody wants mails of what is sent to his channels, whether he shows when he is here, and
+// whether notices of resolved topics count as read for him.
 func (x *indexes) settings(u *User) {
 	note := func(s *Set, in bool) {
 		if in {
@@ -81,6 +82,9 @@ func (x *indexes) settings(u *User) {
 	}
 	note(&x.mailed, u.Flag(mails.channel))
 	note(&x.away, u.away())
+	policy := u.Text("resolved_topic_notice_auto_read_policy")
+	note(&x.readsResolved, policy == "always")
+	note(&x.readsUnfollowed, policy == "except_followed")
 }
 
 // bot notes an account that is a bot: it stays one.
