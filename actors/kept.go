@@ -197,8 +197,11 @@ func weighMessage(m *realm.MessageArrived) int64 {
 // colour such as #76ce90 and five pointers to notification settings, what he inherits, and his number.
 const addedBytes = 192
 
+// channelBytes is about what a channel takes in it, but for its texts: a thousand of them are joined at once.
+const channelBytes = 1500
+
 func weighAdded(e *realm.SubscriptionAdded) int64 {
-	return 128 + weighValue(reflect.ValueOf(&e.Info), 1) + 8*int64(len(e.Members)+len(e.Here)) + addedBytes*int64(len(e.Users))
+	return channelBytes + int64(len(e.Info.Name)+len(e.Info.Description)+len(e.Info.DescriptionHTML)) + 8*int64(len(e.Members)+len(e.Here)) + addedBytes*int64(len(e.Users))
 }
 
 // maxWeighed is how deep events are looked into.

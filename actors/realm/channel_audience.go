@@ -57,8 +57,14 @@ func (r *Realm) peers(c *Channel, except []UserID) []UserID {
 	if r.knownToMembers(c) {
 		return l.others
 	}
-	guests := IDs[UserID](Both(l.guests, r.by.channel[c.ID].subscribers))
-	return ascending(slices.Concat(l.others, others(guests, except)))
+	guests := others(IDs[UserID](Both(l.guests, r.by.channel[c.ID].subscribers)), except)
+	out := make([]UserID, 0, len(l.others)+len(guests))
+	rest := l.others
+	for _, g := range guests { // few among many
+		n, _ := slices.BinarySearch(rest, g)
+		out, rest = append(append(out, rest[:n]...), g), rest[n:]
+	}
+	return append(out, rest...)
 }
 
 // knownToMembers reports whether just the members among those who listen may know a channel.

@@ -54,10 +54,12 @@ type channelIndex struct {
 	topics      map[string]*topicIndex // by folded name
 	heard       []UserID               // cached: subscribers that have a queue
 	heardKnown  bool
-	traffic     int   // cached: messages in the 28 days before trafficDay
-	trafficDay  int64 // counted from 1970
-	changes     int   // of what clients are told of the row
-	joins       int   // changes of active
+	traffic     int         // cached: messages in the 28 days before trafficDay
+	trafficDay  int64       // counted from 1970
+	changes     int         // of what clients are told of the row
+	groups      GroupValues // cached: the permission settings as clients are told of them,
+	groupsOf    [2]int      // since so many changes, here and of accounts
+	joins       int         // changes of active
 	face        face
 }
 
@@ -362,7 +364,7 @@ func (*ChannelVanished) EventType() string { return "stream" }
 // ChannelInfo is a channel as clients are told of it: the row and what is derived.
 type ChannelInfo struct {
 	Channel
-	Groups         GroupValues // every permission setting, defaults filled in
+	Groups         GroupValues // every permission setting, defaults filled in; shared: read only
 	FirstMessage   MessageID   // 0: none
 	Subscribers    int         // active accounts, bots included
 	WeeklyTraffic  int64       // messages a week; -1: too new to tell
@@ -372,11 +374,14 @@ type ChannelInfo struct {
 // ChannelInfo copies a channel out of the realm.
 func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	ix := r.by.channel[c.ID]
-	i := ChannelInfo{Channel: *c, Groups: make(GroupValues, len(ChannelRules)), WeeklyTraffic: r.weeklyTraffic(c)}
-	i.Settings = nil
-	for _, rule := range ChannelRules {
-		i.Groups[rule.Name] = r.Shown(r.ChannelSetting(c, rule.Name))
+	if of := [2]int{ix.changes, r.by.deactivations}; ix.groups == nil || ix.groupsOf != of {
+		ix.groups, ix.groupsOf = make(GroupValues, len(ChannelRules)), of
+		for _, rule := range ChannelRules {
+			ix.groups[rule.Name] = r.Shown(r.ChannelSetting(c, rule.Name))
+		}
 	}
+	i := ChannelInfo{Channel: *c, Groups: ix.groups, WeeklyTraffic: r.weeklyTraffic(c)}
+	i.Settings = nil
 	if m, ok := ix.ids.Min(); ok {
 		i.FirstMessage = MessageID(m)
 	}

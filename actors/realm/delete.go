@@ -177,12 +177,12 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		*m = message{}
 	}
-	for u, s := range r.nouns.shown.rows {
+	for u, s := range r.nouns.shown.all() {
 		if s.Messages.Meets(gone) {
 			r.nouns.reread[u] = struct{}{}
 		}
 	}
-	for u, rd := range r.reading.rows {
+	for u, rd := range r.reading.all() {
 		if !rd.Rows.Meets(gone) && !rd.Starred.Meets(gone) && !rd.Collapsed.Meets(gone) && !rd.Lost.Meets(gone) {
 			continue
 		}

@@ -42,14 +42,19 @@ func (r *Realm) Derived() map[string]any {
 	for name, s := range map[string]Set{"wildcard": r.by.wildcard, "links": r.by.links, "images": r.by.images, "attachments": r.by.attachments, "reacted": r.by.reacted, "listening": r.by.listening, "bots": r.by.bots, "mailed": r.by.mailed, "away": r.by.away, "reads resolved": r.by.readsResolved, "reads unfollowed": r.by.readsUnfollowed} {
 		set(name, s)
 	}
-	for u, l := range r.subs.rows {
+	for u, l := range r.subs.all() {
 		out[fmt.Sprintf("colours of %d", u)] = l.Used
 	}
 	out["resolved"] = slices.Sorted(slices.Values(r.by.resolved))
 	out["invitations"], out["devices"] = r.nouns.inviteOf, r.nouns.devicesOf
 	out["waiting errands"], out["missed"] = r.nouns.waiting.number, r.nouns.waiting.missed
 	set("reachable", r.nouns.reachable)
-	out["policies"], out["mail tokens"] = r.by.policies, r.by.mailToken
+	for k, x := range r.by.policies {
+		for policy, users := range x {
+			set(fmt.Sprintf("policy %d of %v", policy, k), users)
+		}
+	}
+	out["mail tokens"] = r.by.mailToken
 	out["names"], out["emails"], out["queues"], out["public"] = r.by.channelName, r.by.email, r.by.queuesOf, r.by.allPublic
 	return out
 }

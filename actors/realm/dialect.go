@@ -56,7 +56,7 @@ func (r *Realm) DialectVersion() Seq { return r.by.dialect }
 func (r *Realm) Dialect() Dialect {
 	d := Dialect{Version: r.by.dialect, CodeLanguage: r.OrgText("default_code_block_language"), InlineImages: r.OrgBool("inline_image_preview"),
 		LinkPreviews: r.OrgBool("inline_url_embed_preview"), Linkifiers: r.linkifierRules(), Emoji: r.ownEmoji(), AlertWords: r.everyAlertWord(), Emoticons: map[UserID]bool{}}
-	for id, u := range r.users.rows {
+	for id, u := range r.users.all() {
 		if u.Settings["translate_emoticons"] == true {
 			d.Emoticons[id] = true
 		}

@@ -54,7 +54,7 @@ func fullDue(r *Realm, now int64) func(*Turn) (any, error) {
 	f := &FullMembersGrew{At: now}
 	var due []*User
 	if at := r.Org().FullAt; at != 0 { // else the clock counted so far, and nobody waits to be told of
-		for _, u := range r.users.rows {
+		for _, u := range r.users.all() {
 			if u.Active && !u.System && u.Role == Member && !u.waited(at, days) && u.waited(now, days) {
 				due = append(due, u)
 			}

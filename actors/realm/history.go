@@ -322,7 +322,7 @@ func (v View) Receipts(id MessageID) ([]UserID, error) {
 	}
 	m := v.message(id)
 	out := []UserID{}
-	for u, rd := range v.reading.rows {
+	for u, rd := range v.reading.all() {
 		if !rd.Read.Has(int64(id)) || u == UserID(m.sender) || !v.received(u, id, m) {
 			continue
 		}

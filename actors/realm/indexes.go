@@ -42,7 +42,7 @@ type indexes struct {
 	alertedBy                           map[string]*Set // users by folded alert word
 	mutersOf                            map[UserID]*Set // who muted each
 	allPublic                           map[UserID]int  // queues that take messages beyond what was received
-	policies                            map[topicKey]map[UserID]int
+	policies                            map[topicKey]*topicPreferences
 	mailToken                           map[mailKey]string
 	roles                               listeners
 	building                            *building // nil but while rows are indexed
@@ -55,7 +55,7 @@ func (x *indexes) init() {
 		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
 		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, uploadsOf: map[string]int{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
-		policies: map[topicKey]map[UserID]int{}, mailToken: map[mailKey]string{}}
+		policies: map[topicKey]*topicPreferences{}, mailToken: map[mailKey]string{}}
 }
 
 func (x *indexes) addChannel(c *Channel) {
@@ -67,7 +67,7 @@ func (x *indexes) addChannel(c *Channel) {
 // index rebuilds everything derived, after rows were loaded.
 func (r *Realm) index(run func(...func())) {
 	r.by.init()
-	for _, u := range r.users.rows {
+	for _, u := range r.users.all() {
 		r.by.email[foldEmail(u.Email)] = u.ID
 		r.by.name(u.ID, u.Name)
 		r.by.bot(u)
@@ -76,7 +76,7 @@ func (r *Realm) index(run func(...func())) {
 	for _, c := range r.chans.rows {
 		r.by.addChannel(c)
 	}
-	for u, l := range r.subs.rows {
+	for u, l := range r.subs.all() {
 		l.indexColors()
 		for _, s := range l.List {
 			if s.Email != nil && *s.Email {

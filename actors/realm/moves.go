@@ -178,6 +178,6 @@ func (t *Turn) lastNotice(c ChannelID, topic string) MessageID {
 // readsNotices is whose settings take such notices for read at once.
 func (t *Turn) readsNotices(m *MessageMove) []UserID {
 	active := t.by.channel[m.To].active
-	unfollowed := Without(Both(active, t.by.readsUnfollowed), SetOf(t.TopicPolicyUsers(m.To, m.TopicName, TopicFollowed)...))
+	unfollowed := Without(Both(active, t.by.readsUnfollowed), t.policyUsers(m.To, m.TopicName, TopicFollowed))
 	return IDs[UserID](Either(Both(active, t.by.readsResolved), unfollowed))
 }

@@ -125,9 +125,9 @@ func (n *nounTables) index(r *Realm) {
 	for token, a := range n.mail.rows {
 		r.by.mailToken[mailKey{a.Channel, a.User, a.Sender}] = token
 	}
-	for u, l := range r.prefs.rows {
+	for u, l := range r.prefs.all() {
 		for _, p := range l.List {
-			r.by.policy(topicKey{p.Channel, fold(p.Topic)}, u, p.Policy)
+			r.by.prefer(topicKey{p.Channel, fold(p.Topic)}, SetOf(u), p.Policy)
 		}
 	}
 

@@ -248,7 +248,7 @@ type ProfileFieldRemoved struct{ ID int64 }
 func (f *ProfileFieldRemoved) apply(r *Realm) {
 	r.nouns.fields.remove(f.ID)
 	for _, id := range r.users.keys() {
-		if _, has := r.users.rows[id].Profile[f.ID]; has {
+		if _, has := r.users.must(id).Profile[f.ID]; has {
 			u := r.users.change(id)
 			delete(u.Profile, f.ID)
 			delete(u.ProfileHTML, f.ID)

@@ -67,7 +67,7 @@ func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named 
 			return named, next
 		}
 	case PictureFile:
-		for _, u := range v.users.rows {
+		for _, u := range v.users.all() {
 			note(u.AvatarFile)
 		}
 		o := v.Org()

@@ -3,6 +3,7 @@ package realm
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math/bits"
 	"reflect"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // change and must may not; change marks the row.
 type table[K cmp.Ordered, V any] struct {
 	number uint16
-	rows   map[K]*V
+	rows   map[K]*V // but for those in dense
 	dirty  marks[K]
 	cut    marks[K] // rows of the running cut that are not written yet
 	emit   func(table uint16, key, row any)
@@ -25,9 +26,10 @@ type table[K cmp.Ordered, V any] struct {
 	stood  func(K, *V) *V // whoever changes it keeps what was there, and this brings it back
 	copies []copyOf[K, V]
 
-	// Of keys that are small numbers, one after the other: the same rows by number, for what is asked of everybody at once.
+	// Keys that are small numbers, one after the other, have their rows by number: very many are asked for at once.
 	numbers *numbering[K]
 	dense   []*V
+	filled  int // how many of dense are there
 }
 
 // numbering is how keys become numbers, and back.
@@ -36,7 +38,7 @@ type numbering[K cmp.Ordered] struct {
 	key func(int) K
 }
 
-// maxDense is up to which number rows stand by their numbers, too: eight bytes each.
+// maxDense is up to which number rows stand by their numbers: eight bytes each.
 const maxDense = 1 << 20
 
 // copyOf is a row as it stood when the running cut began.
@@ -139,7 +141,7 @@ func (t *table[K, V]) init(r *Realm, number uint16) {
 	r.tables = append(r.tables, t)
 }
 
-// numbered has the rows found by their keys' numbers.
+// numbered has rows stand by their keys' numbers, as far as those are small.
 func (t *table[K, V]) numbered(n *numbering[K]) { t.numbers, t.dirty.numbers, t.cut.numbers = n, n, n }
 
 func (t *table[K, V]) find(k K) *V {
@@ -153,22 +155,42 @@ func (t *table[K, V]) find(k K) *V {
 
 // set is how every row comes and, as nil, goes.
 func (t *table[K, V]) set(k K, v *V) {
-	if v == nil {
+	n := -1
+	if t.numbers != nil {
+		n = t.numbers.of(k)
+	}
+	switch {
+	case n >= 0 && n < maxDense:
+		if n >= len(t.dense) {
+			t.dense = append(t.dense, make([]*V, n+1-len(t.dense))...)
+		}
+		if t.dense[n] != nil {
+			t.filled--
+		}
+		if t.dense[n] = v; v != nil {
+			t.filled++
+		}
+	case v == nil:
 		delete(t.rows, k)
-	} else {
+	default:
 		t.rows[k] = v
 	}
-	if t.numbers == nil {
-		return
+}
+
+// all is every row; only those with numbers come in order.
+func (t *table[K, V]) all() iter.Seq2[K, *V] {
+	return func(yield func(K, *V) bool) {
+		for n, v := range t.dense {
+			if v != nil && !yield(t.numbers.key(n), v) {
+				return
+			}
+		}
+		for k, v := range t.rows {
+			if !yield(k, v) {
+				return
+			}
+		}
 	}
-	n := t.numbers.of(k)
-	if n < 0 || n >= maxDense {
-		return
-	}
-	if n >= len(t.dense) {
-		t.dense = append(t.dense, make([]*V, n+1-len(t.dense))...)
-	}
-	t.dense[n] = v
 }
 
 func (t *table[K, V]) must(k K) *V {
@@ -229,25 +251,18 @@ func (t *table[K, V]) remove(k K) {
 
 // keys returns the keys in order: what leaves the realm must not depend on a map's order.
 func (t *table[K, V]) keys() []K {
-	ks := make([]K, 0, len(t.rows))
-	for n, v := range t.dense {
-		if v != nil {
-			ks = append(ks, t.numbers.key(n))
-		}
-	}
-	if len(ks) == len(t.rows) {
-		return ks
-	}
-	ks = ks[:0]
-	for k := range t.rows {
+	ks := make([]K, 0, t.size())
+	for k := range t.all() {
 		ks = append(ks, k)
 	}
-	slices.Sort(ks)
+	if len(t.rows) > 0 {
+		slices.Sort(ks)
+	}
 	return ks
 }
 
 func (t *table[K, V]) Number() uint16 { return t.number }
-func (t *table[K, V]) size() int      { return len(t.rows) }
+func (t *table[K, V]) size() int      { return t.filled + len(t.rows) }
 
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
@@ -293,7 +308,7 @@ func (t *table[K, V]) step(enough func() bool) bool {
 
 func (t *table[K, V]) each(fn func(key, row any)) {
 	for _, k := range t.keys() {
-		fn(k, t.rows[k])
+		fn(k, t.find(k))
 	}
 }
 

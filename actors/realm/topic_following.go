@@ -79,19 +79,17 @@ func (t *Turn) movePolicies(from ChannelID, old string, to ChannelID, topic stri
 		return
 	}
 	before, there := t.by.policies[topicKey{from, fold(old)}], t.by.policies[topicKey{to, fold(topic)}]
-	var leavers, all []UserID
-	for u := range before {
-		leavers, all = append(leavers, u), append(all, u)
+	if before == nil {
+		before = &topicPreferences{}
 	}
-	for u := range there {
-		all = append(all, u)
+	if there == nil {
+		there = &topicPreferences{}
 	}
-	slices.Sort(leavers)
-	slices.Sort(all)
+	leavers := IDs[UserID](Either(before[:]...))
 	target := t.chans.must(to)
 	var become [TopicFollowed + 1][]UserID
-	for _, u := range slices.Compact(all) {
-		was, is := before[u], there[u]
+	for _, u := range IDs[UserID](Either(append(before[:], there[:]...)...)) {
+		was, is := before.of(u), there.of(u)
 		want := was
 		if !empty {
 			want = mergedPolicy(was, is)

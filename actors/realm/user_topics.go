@@ -20,7 +20,7 @@ const TopicInherits = 0
 
 // TopicPolicyOf is a user's preference for a topic, 0 for none.
 func (r *Realm) TopicPolicyOf(u UserID, c ChannelID, topic string) int {
-	return r.by.policies[topicKey{c, fold(topic)}][u]
+	return r.by.policies[topicKey{c, fold(topic)}].of(u)
 }
 
 // TopicPoliciesOf is all of a user's preferences, by channel and then as they were set.
@@ -36,51 +36,79 @@ func (r *Realm) TopicPoliciesOf(u UserID) []TopicPolicy {
 
 // TopicPolicyUsers is who has that policy for a topic, ascending.
 func (r *Realm) TopicPolicyUsers(c ChannelID, topic string, policy int) []UserID {
-	var out []UserID
-	for u, p := range r.by.policies[topicKey{c, fold(topic)}] {
-		if p == policy {
-			out = append(out, u)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return IDs[UserID](r.policyUsers(c, topic, policy))
 }
 
-// setPolicy is how every fact about topic policies changes them.
-func (r *Realm) setPolicy(u UserID, c ChannelID, topic string, policy int, at int64) {
+// policyUsers is TopicPolicyUsers as a set that must not be changed.
+func (r *Realm) policyUsers(c ChannelID, topic string, policy int) Set {
+	if x := r.by.policies[topicKey{c, fold(topic)}]; x != nil {
+		return x[policy]
+	}
+	return Set{}
+}
+
+// topicPreferences is who has which policy for a topic. Nobody stands under TopicInherits.
+type topicPreferences [TopicFollowed + 1]Set
+
+// of is somebody's policy.
+func (x *topicPreferences) of(u UserID) int {
+	if x != nil {
+		for policy := TopicFollowed; policy > TopicInherits; policy-- {
+			if x[policy].Has(int64(u)) {
+				return policy
+			}
+		}
+	}
+	return TopicInherits
+}
+
+// setPolicies is how every fact about topic policies changes them.
+func (r *Realm) setPolicies(users []UserID, c ChannelID, topic string, policy int, at int64) {
 	k := topicKey{c, fold(topic)}
-	l := r.prefs.open(u)
-	i := -1
-	if r.by.policies[k][u] != 0 {
-		i = slices.IndexFunc(l.List, func(p TopicPolicy) bool { return p.Channel == c && fold(p.Topic) == k.topic })
+	had := r.by.policies[k]
+	for _, u := range users {
+		i, l := -1, r.prefs.find(u)
+		if had.of(u) != TopicInherits {
+			i = slices.IndexFunc(l.List, func(p TopicPolicy) bool {
+				return p.Channel == c && (p.Topic == topic || fold(p.Topic) == k.topic)
+			})
+		}
+		switch {
+		case policy == TopicInherits && i >= 0 && len(l.List) == 1:
+			r.prefs.remove(u)
+		case policy == TopicInherits && i >= 0:
+			l = r.prefs.change(u)
+			l.List = slices.Delete(l.List, i, i+1)
+		case i >= 0:
+			l = r.prefs.change(u)
+			l.List[i].Policy, l.List[i].Since = policy, at
+		case policy != TopicInherits:
+			l = r.prefs.open(u)
+			l.List = append(l.List, TopicPolicy{c, topic, policy, at})
+		}
 	}
-	switch {
-	case policy == 0 && i >= 0:
-		l.List = slices.Delete(l.List, i, i+1)
-	case policy != 0 && i >= 0:
-		l.List[i].Policy, l.List[i].Since = policy, at
-	case policy != 0:
-		l.List = append(l.List, TopicPolicy{c, topic, policy, at})
-	}
-	r.by.policy(k, u, policy)
-	if len(l.List) == 0 {
-		r.prefs.remove(u)
-	}
+	r.by.prefer(k, SetOf(users...), policy)
 }
 
-func (x *indexes) policy(k topicKey, u UserID, policy int) {
-	m := x.policies[k]
-	if policy == 0 {
-		if delete(m, u); len(m) == 0 {
-			delete(x.policies, k)
+// prefer notes that users have a policy for a topic now.
+func (x *indexes) prefer(k topicKey, users Set, policy int) {
+	p := x.policies[k]
+	if p == nil {
+		p = &topicPreferences{}
+		x.policies[k] = p
+	}
+	none := true
+	for i := range p {
+		if i == policy && i != TopicInherits {
+			p[i].Union(users)
+		} else {
+			p[i].Subtract(users)
 		}
-		return
+		none = none && p[i].Empty()
 	}
-	if m == nil {
-		m = map[UserID]int{}
-		x.policies[k] = m
+	if none {
+		delete(x.policies, k)
 	}
-	m[u] = policy
 }
 
 // TopicPolicySet says a user prefers something else for a topic now; policy 0 forgets it. It is the event user_topic
@@ -93,7 +121,9 @@ type TopicPolicySet struct {
 	At      int64
 }
 
-func (f *TopicPolicySet) apply(r *Realm) { r.setPolicy(f.User, f.Channel, f.Topic, f.Policy, f.At) }
+func (f *TopicPolicySet) apply(r *Realm) {
+	r.setPolicies([]UserID{f.User}, f.Channel, f.Topic, f.Policy, f.At)
+}
 
 func (f *TopicPolicySet) tell(r *Realm) []Notice {
 	return r.tellPolicy([]UserID{f.User}, f)
@@ -132,9 +162,7 @@ type TopicPoliciesSet struct {
 }
 
 func (f *TopicPoliciesSet) apply(r *Realm) {
-	for _, u := range f.Users {
-		r.setPolicy(u, f.Channel, f.Topic, f.Policy, f.At)
-	}
+	r.setPolicies(f.Users, f.Channel, f.Topic, f.Policy, f.At)
 }
 
 // tell leaves out who lost the channel: he is not to learn what a topic in it is called now. That his preference for its

@@ -148,7 +148,7 @@ func (r *Realm) EachUser(fn func(*User)) {
 // EachBot calls fn with every bot but the system's, by ascending id.
 func (r *Realm) EachBot(fn func(*User)) {
 	r.by.bots.Each(func(id int64) bool {
-		fn(r.users.rows[UserID(id)])
+		fn(r.users.must(UserID(id)))
 		return true
 	})
 }
@@ -251,7 +251,7 @@ func (r *Realm) SeesEmail(viewer, u *User) bool {
 
 // activeUsers is every active account, system bots left out.
 func (r *Realm) activeUsers() []*User {
-	out := make([]*User, 0, len(r.users.rows))
+	out := make([]*User, 0, r.users.size())
 	r.EachUser(func(u *User) {
 		if u.Active && !u.System {
 			out = append(out, u)
