@@ -2,8 +2,12 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -13,20 +17,23 @@ import (
 // Integrations are the kinds of requests other services send to an incoming-webhook bot; the bot's key is in the
 // address, with where its messages go.
 var incomingEndpoints = []Endpoint{
-	keyInQuery(webhook(Custom("POST", "/external/{integration}", incoming))),
+	keyInQuery(webhook(Custom("POST", "/external/{integration}", incoming).Says("{ok?: bool}"))),
 }
 
 func keyInQuery(e Endpoint) Endpoint { e.KeyInQuery = true; return e }
 
-// integration makes a message of what a service sent: a topic, used unless the address names one, and a text.
+// integration makes a message of what a service sent: a topic, used unless the address names one, and a text; none is sent
+// without a text. Answer is what the service wants to hear beside the protocol's success.
 type integration struct {
 	name, display string
+	client        string // what messages are said to be sent with (protocol)
 	read          func(c *Call, f incomingForm) (topic, text string, err error)
+	answer        Answer
 }
 
 var integrations = []integration{
-	{"json", "JSON formatter", readJSON},
-	{"slack_incoming", "Slack-compatible webhook", readSlack},
+	{"json", "JSON formatter", "ZulipJSONWebhook", readJSON, Answer{}},
+	{"slack_incoming", "Slack-compatible webhook", "ZulipSlackIncomingWebhook", readSlack, Answer{"ok": true}},
 }
 
 // integrationObjects describes them to whoever makes a bot.
@@ -44,44 +51,51 @@ type incomingForm struct {
 	Key         string           `form:"api_key"`
 	Channel     string           `form:"stream,strip"`
 	Topic       form.Opt[string] `form:"topic,strip"`
-	Payload     string           `form:"payload"`
+	Payload     form.Opt[string] `form:"payload"`
+	// These integrations tell no kinds of events apart, so that there are none to choose from.
+	Only   []string `form:"only_events"`
+	Except []string `form:"exclude_events"`
 }
 
-// incoming sends what a service had to say: to the channel in the address, else to the bot's owner.
+// incoming sends what a service had to say: to the channel in the address, by name or id, else to the bot's owner. A
+// channel that does not exist is its owner's business, who is told; the service can do nothing about it.
 func incoming(c *Call, f incomingForm) (Answer, error) {
-	for _, i := range integrations {
-		if i.name != f.Integration {
-			continue
-		}
-		topic, text, err := i.read(c, f)
+	at := slices.IndexFunc(integrations, func(i integration) bool { return i.name == f.Integration })
+	if at < 0 {
+		return nil, realm.Missing("Unknown integration")
+	}
+	from := integrations[at]
+	c.Caller.Client = from.client
+	topic, text, err := from.read(c, f)
+	if err != nil || text == "" {
+		return maps.Clone(from.answer), err
+	}
+	cmd := realm.SendMessage{ToChannel: f.Channel != "", ChannelName: f.Channel, Topic: f.Topic.Or(topic)}
+	if id, err := strconv.ParseInt(f.Channel, 10, 64); err == nil {
+		cmd.Channel = realm.ChannelID(id)
+	}
+	if f.Channel == "" {
+		owner, err := Look(c, func(v realm.View) (realm.UserID, error) {
+			if me := v.Me(); me.IsBot() {
+				return me.BotOwner, nil
+			}
+			return v.User, nil
+		})
 		if err != nil {
 			return nil, err
 		}
-		cmd := realm.SendMessage{ToChannel: f.Channel != "", ChannelName: f.Channel, Topic: f.Topic.Or(topic)}
-		if f.Channel == "" {
-			owner, err := Look(c, func(v realm.View) (realm.UserID, error) {
-				if me := v.Me(); me.IsBot() {
-					return me.BotOwner, nil
-				}
-				return v.User, nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			cmd.People = []realm.Principal{{ID: owner}}
-		}
-		if text, err = realm.NormalizeContent(text); err != nil {
-			return nil, err
-		}
-		if cmd.Body, cmd.Content, err = render(c, text); err != nil {
-			return nil, err
-		}
-		if _, err = Play(c, cmd); err != nil {
-			return nil, err
-		}
-		return Answer{}, nil
+		cmd.People = []realm.Principal{{ID: owner}}
 	}
-	return nil, realm.Missing("Unknown integration")
+	if text, err = realm.NormalizeContent(text); err != nil {
+		return nil, err
+	}
+	if cmd.Body, cmd.Content, err = render(c, text); err != nil {
+		return nil, err
+	}
+	if _, err = Play(c, cmd); noSuchChannel(err) && c.Account.Bot != realm.Human {
+		err = warnOwner(c, cmd)
+	}
+	return maps.Clone(from.answer), err
 }
 
 // readJSON shows what was sent, whatever it is.
@@ -95,28 +109,63 @@ func readJSON(c *Call, _ incomingForm) (topic, text string, err error) {
 
 // slackMessage is the part of a Slack message that is shown.
 type slackMessage struct {
-	Channel     string `json:"channel"`
-	Text        string `json:"text"`
+	Channel     string       `json:"channel"`
+	Text        string       `json:"text"`
+	Blocks      []slackBlock `json:"blocks"`
 	Attachments []struct {
 		Pretext, Title, Text, Fallback string
 		TitleLink                      string `json:"title_link"`
+		Fields                         []struct{ Title, Value string }
 	} `json:"attachments"`
-	Blocks []struct {
-		Text *struct {
-			Text string `json:"text"`
-		} `json:"text"`
-	} `json:"blocks"`
+}
+
+// slackBlock is one block of such a message. The texts of a context are its elements; other blocks have elements to press,
+// which are left out.
+type slackBlock struct {
+	Type     string
+	Text     struct{ Text string }
+	Fields   []struct{ Text string }
+	Elements []struct{ Text any }
+	Image    string `json:"image_url"`
+	Alt      string `json:"alt_text"`
+}
+
+// texts is what a block shows, in Slack's spelling.
+func (b slackBlock) texts() (out []string) {
+	switch b.Type {
+	case "header":
+		return []string{"## " + b.Text.Text}
+	case "divider":
+		return []string{"---"}
+	case "image":
+		return []string{"<" + b.Image + "|" + cmp.Or(b.Alt, b.Image) + ">"}
+	}
+	out = append(out, b.Text.Text)
+	for _, f := range b.Fields {
+		out = append(out, f.Text)
+	}
+	for _, e := range b.Elements {
+		if text, ok := e.Text.(string); ok {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 // readSlack reads a message as it would be sent to Slack: as JSON, or JSON in the parameter payload.
 func readSlack(c *Call, f incomingForm) (topic, text string, err error) {
-	raw := []byte(f.Payload)
-	if len(raw) == 0 {
-		raw = c.Body()
+	raw := []byte(f.Payload.Value)
+	if !f.Payload.Set {
+		if raw = c.Body(); len(raw) == 0 {
+			return "", "", form.Missing("payload")
+		}
 	}
 	var m slackMessage
-	if json.Unmarshal(raw, &m) != nil {
+	switch {
+	case !json.Valid(raw):
 		return "", "", realm.Refuse(realm.Invalid, "INVALID_JSON", "Malformed JSON")
+	case json.Unmarshal(raw, &m) != nil:
+		return "", "", realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD", "Unable to parse request: Did SlackIncoming generate this event?").With("webhook_name", "SlackIncoming")
 	}
 	var parts []string
 	add := func(s string) {
@@ -125,8 +174,8 @@ func readSlack(c *Call, f incomingForm) (topic, text string, err error) {
 		}
 	}
 	for _, b := range m.Blocks {
-		if b.Text != nil {
-			add(b.Text.Text)
+		for _, text := range b.texts() {
+			add(text)
 		}
 	}
 	if len(parts) == 0 {
@@ -144,6 +193,9 @@ func readSlack(c *Call, f incomingForm) (topic, text string, err error) {
 			add(a.Fallback)
 		}
 		add(a.Text)
+		for _, f := range a.Fields {
+			add("*" + f.Title + "*: " + f.Value)
+		}
 	}
 	topic = strings.TrimLeft(m.Channel, "#@")
 	if topic == "" {

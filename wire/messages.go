@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -42,20 +43,32 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 		return nil, err
 	}
 	s, err := Play(c, cmd)
+	if noSuchChannel(err) {
+		err = cmp.Or(warnOwner(c, cmd), err)
+	}
 	if err != nil {
-		var r *realm.Refusal
-		if errors.As(err, &r) && r.Code == "STREAM_DOES_NOT_EXIST" && c.Account != nil && c.Account.Bot != realm.Human {
-			name := cmd.ChannelName
-			if cmd.Channel != 0 {
-				name = cmd.Channel.String()
-			}
-			if _, warnErr := Play(c, realm.WarnOwner{Channel: name}); warnErr != nil {
-				return nil, warnErr
-			}
-		}
 		return nil, err
 	}
 	return sent(s), nil
+}
+
+// noSuchChannel reports whether a message was refused because its channel does not exist.
+func noSuchChannel(err error) bool {
+	var r *realm.Refusal
+	return errors.As(err, &r) && r.Code == "STREAM_DOES_NOT_EXIST"
+}
+
+// warnOwner tells the owner of a bot that it wrote to a channel that does not exist.
+func warnOwner(c *Call, cmd realm.SendMessage) error {
+	if c.Account == nil || c.Account.Bot == realm.Human {
+		return nil
+	}
+	name := cmd.ChannelName
+	if cmd.Channel != 0 {
+		name = cmd.Channel.String()
+	}
+	_, err := Play(c, realm.WarnOwner{Channel: name})
+	return err
 }
 
 func (f *sendForm) command(c *Call) (realm.SendMessage, error) {

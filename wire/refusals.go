@@ -17,6 +17,7 @@ type code struct {
 // codes is every code there is; tests hold the sources and every real refusal against it.
 var codes = []code{
 	{"ADMIN_ACTION_REQUIRED", []int{403}, "{}"},
+	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, "{webhook_name: str}"},
 	{"AUTHENTICATION_FAILED", []int{401}, "{}"},
 	{"BAD_EVENT_QUEUE_ID", []int{400}, "{queue_id: str}"},
 	{"BAD_IMAGE", []int{400}, "{}"},

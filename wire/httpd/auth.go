@@ -8,6 +8,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/form"
 )
 
 func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", msg) }
@@ -74,10 +75,15 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 
 // queryKey finds out who calls by the parameter api_key. Here each failure has a code of its own (protocol).
 func (s *Server) queryKey(c *wire.Call) error {
-	key, _ := c.Params.Get("api_key")
+	key, sent := c.Params.Get("api_key")
+	key = strings.TrimSpace(key)
 	a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key))
 	switch {
-	case !wellFormedKey(key) || !ok:
+	case !sent:
+		return form.Missing("api_key")
+	case !wellFormedKey(key):
+		return realm.Refuse(realm.Unauthenticated, "INVALID_API_KEY", "Malformed API key")
+	case !ok:
 		return realm.Refuse(realm.Unauthenticated, "INVALID_API_KEY", "Invalid API key")
 	case a.Realm != c.Realm:
 		return realm.Bad("Account is not associated with this subdomain")
