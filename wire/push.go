@@ -187,13 +187,13 @@ type testEncryptedForm struct {
 
 // testEncrypted shows a test notification on the caller's devices that are notified end-to-end encrypted.
 func testEncrypted(c *Call, f testEncryptedForm) (Answer, error) {
-	if c.Tools.Push == nil {
-		return nil, errNoPush()
-	}
 	n, err := Look(c, func(v realm.View) (PushNotice, error) {
 		me, err := v.Human()
 		if err != nil {
 			return PushNotice{}, err
+		}
+		if c.Tools.Push == nil {
+			return PushNotice{}, errNoPush()
 		}
 		n := PushNotice{PushNote: pushNote(v, me.ID, c.Site)}
 		for _, d := range v.DevicesOf(me.ID) {

@@ -47,7 +47,7 @@ func trigger(e *realm.ServiceTriggered) string {
 
 // ServiceAnswer is what a service wants its bot to say: "" for nothing.
 func ServiceAnswer(e *realm.ServiceTriggered, body []byte) (text, widget string, ok bool) {
-	if strings.TrimSpace(string(body)) == "" {
+	if said := strings.TrimSpace(string(body)); said == "" || said == `""` { // as older bot servers put it
 		return "", "", true
 	}
 	var a struct {
@@ -66,7 +66,7 @@ func ServiceAnswer(e *realm.ServiceTriggered, body []byte) (text, widget string,
 	if a.NotRequired {
 		return "", "", true
 	}
-	if a.Content == "" {
+	if a.Response != "" { // the older name, which goes first (protocol)
 		a.Content = a.Response
 	}
 	if len(a.Widget) > 0 && string(a.Widget) != "null" {

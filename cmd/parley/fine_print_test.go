@@ -35,6 +35,14 @@ func TestFinePrint(t *testing.T) {
 			k.refused("ann", path, "BAD_REQUEST", "anchor_date is not a date", append(more, "anchor", "date")...)
 		}
 	})
+	t.Run("services of bots", func(t *testing.T) {
+		bot := k.must("ann", "POST bots", "full_name", "Out", "short_name", "out", "bot_type", 3, "payload_url", `"https://service.example/"`)
+		a := k.must("ann", fmt.Sprintf("PATCH bots/%v", bot["user_id"]), "config_data", map[string]string{"a": "b"})
+		k.equal("its answer", []any{a["service_payload_url"], a["config_data"]}, []any{"https://service.example/", map[string]any{"a": "b"}})
+		for _, x := range k.must("ann", "GET bots")["bots"].([]any) {
+			k.equal("its list", dig(x.(map[string]any)["services"].([]any)[0].(map[string]any), "base_url"), "https://service.example/")
+		}
+	})
 	t.Run("subjects of matches", func(t *testing.T) {
 		direct := fmt.Sprint(k.must("ann", "POST messages", "type", "direct", "to", []any{k.ids["bo"]}, "content", "walrus")["id"])
 		posted := fmt.Sprint(k.must("ann", "POST messages", "type", "channel", "to", "general", "topic", "", "content", "walrus")["id"])

@@ -93,6 +93,7 @@ func TestAnEncryptedDeviceIsTested(t *testing.T) {
 func TestWithoutAPushServiceItIsSaid(t *testing.T) {
 	k := newTalk(t)
 	refusedAs(t, k.people["ann"], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "mobile_push/e2ee/test_notification", nil)
+	refusedAs(t, k.people["demo-bot"], "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
 	refusedAs(t, k.people[""], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "remotes/push/e2ee/register", url.Values{"realm_uuid": {"u"}, "token_id": {"t"}, "encrypted_push_registration": {"e"}, "bouncer_public_key": {"b"}})
 	refusedAs(t, k.people[""], "REQUEST_VARIABLE_MISSING", "POST", "remotes/push/e2ee/register", nil)
 	refusedAs(t, k.people["ann"], "UNAUTHORIZED_PRINCIPAL", "POST", "realm/test_welcome_bot_custom_message", url.Values{"welcome_message_custom_text": {"hi"}})

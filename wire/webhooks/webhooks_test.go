@@ -201,6 +201,19 @@ func TestServiceIsTriedAgain(t *testing.T) {
 	}
 }
 
+func TestAnswersOfOlderServices(t *testing.T) {
+	s := newStand(t, service(t, answer(200, `{"content": "one", "response_string": "other"}`)), false)
+	s.call("127.0.0.0/8")
+	if x := s.hear(); x != "Robo: other" {
+		t.Errorf("said %q", x)
+	}
+	for _, nothing := range []string{`""`, "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
+		if text, _, ok := wire.ServiceAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
+			t.Errorf("%q says %q, understood: %v", nothing, text, ok)
+		}
+	}
+}
+
 func TestFailureIsTold(t *testing.T) {
 	for name, x := range map[string]struct {
 		reply  http.HandlerFunc
