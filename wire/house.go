@@ -133,9 +133,10 @@ type Call struct {
 	// Park takes the request out of its handler; the answer goes through the Reply. gone is called if the client
 	// leaves first.
 	Park func(gone func()) Reply
-	// MayLogin refuses when too many logins of that name failed lately; LoginFailed counts one.
-	MayLogin    func(who string) error
-	LoginFailed func(who string)
+	// Guess counts an attempt to tell somebody's password, and refuses when there were too many lately; Guessed forgets them,
+	// as one was right.
+	Guess   func(who string) error
+	Guessed func(who string)
 
 	ignored []string
 }

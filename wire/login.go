@@ -69,27 +69,37 @@ func fetchKey(c *Call, f fetchKeyForm) (Answer, error) {
 	if c.Site.Closed {
 		return nil, errRealmClosed()
 	}
-	if !strings.Contains(f.Username, "@") {
-		return nil, realm.Bad("Enter a valid email address.")
-	}
-	who := strconv.Itoa(int(c.Realm)) + "/" + strings.ToLower(f.Username)
-	if err := c.MayLogin(who); err != nil {
-		return nil, err
+	if !realm.ValidEmail(f.Username) {
+		return nil, errLoginName()
 	}
 	a, ok := c.House.ByEmail(c.Realm, f.Username)
 	hash := "" // the check below costs the same either way, so that timing does not tell who exists
 	if ok && a.Bot == realm.Human {
 		hash = a.Password
 	}
-	right, err := c.Tools.CheckPassword(f.Password, hash)
+	right, err := c.hasPassword(f.Username, f.Password, hash)
 	if err != nil {
 		return nil, err
 	}
 	if !right {
-		c.LoginFailed(who)
 		return nil, authFailed()
 	}
 	return issueKey(c, a)
+}
+
+func errLoginName() error { return realm.Bad("Enter a valid email address.") }
+
+// hasPassword checks the password of somebody whose hash that is, unless he was asked for it too often.
+func (c *Call) hasPassword(email, password, hash string) (bool, error) {
+	who := strconv.Itoa(int(c.Realm)) + "/" + strings.ToLower(email)
+	if err := c.Guess(who); err != nil {
+		return false, err
+	}
+	right, err := c.Tools.CheckPassword(password, hash)
+	if right {
+		c.Guessed(who)
+	}
+	return right, err
 }
 
 // issueKey gives the account its key to log in with.
@@ -115,6 +125,12 @@ type devFetchKeyForm struct {
 }
 
 func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
+	if c.Realm == 0 {
+		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+	}
+	if !realm.ValidEmail(f.Username) {
+		return nil, errLoginName()
+	}
 	a, ok := c.House.ByEmail(c.Realm, f.Username)
 	if !ok {
 		return nil, authFailed()

@@ -248,7 +248,7 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 
 // newPassword checks the old password and hashes the new one, outside the realm: both take their time.
 func newPassword(c *Call, old, fresh string) (string, error) {
-	right, err := c.Tools.CheckPassword(old, c.Account.Password)
+	right, err := c.hasPassword(c.Account.Email, old, c.Account.Password)
 	if err != nil {
 		return "", err
 	}

@@ -150,7 +150,7 @@ type EditBot struct {
 }
 
 func validBotAddress(short, email string) bool {
-	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && validEmail(email)
+	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && ValidEmail(email)
 }
 
 func (c EditBot) Decide(t *Turn) (Done, error) {

@@ -271,7 +271,7 @@ func (c InviteByMail) withinLimits(t *Turn, me *User, count int) error {
 func (t *Turn) sortInvitees(emails []string) (good []string, skipped []inviteFault, err error) {
 	var wrong []inviteFault
 	for _, e := range emails {
-		if !validEmail(e) {
+		if !ValidEmail(e) {
 			wrong = append(wrong, inviteFault{e, "Invalid address.", false})
 		} else if fault := t.addressFault(e); fault != "" {
 			wrong = append(wrong, inviteFault{e, fault, false})

@@ -67,7 +67,7 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 	if i.Multi {
 		email = strings.TrimSpace(c.Email)
 	}
-	if !validEmail(email) {
+	if !ValidEmail(email) {
 		return 0, Bad("Enter a valid email address.")
 	}
 	if fault := t.addressFault(email); fault != "" {

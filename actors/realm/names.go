@@ -79,8 +79,8 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// validEmail is a syntax check that refuses what cannot be an address; delivery is the real test.
-func validEmail(e string) bool {
+// ValidEmail is a syntax check that refuses what cannot be an address; delivery is the real test.
+func ValidEmail(e string) bool {
 	at := strings.LastIndexByte(e, '@')
 	if at <= 0 || at == len(e)-1 || len(e) > 254 || strings.ContainsAny(e, " \t\r\n,;<>()[]\\\"") {
 		return false

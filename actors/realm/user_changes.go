@@ -108,7 +108,7 @@ func (t *Turn) emailChange(u *User, to string) (Fact, error) {
 		return nil, Bad("User not authorized to change user emails")
 	}
 	to = strings.TrimSpace(to)
-	if !validEmail(to) {
+	if !ValidEmail(to) {
 		return nil, Bad("Invalid new email address.")
 	}
 	if o := t.FindByEmail(to); o != nil && o.ID != u.ID {

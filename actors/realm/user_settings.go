@@ -58,7 +58,7 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 		if t.OrgBool("email_changes_disabled") && !me.IsAdmin() {
 			return a, Bad("Email address changes are disabled in this organization.")
 		}
-		if !validEmail(*c.Email) {
+		if !ValidEmail(*c.Email) {
 			return a, Bad("Invalid address.")
 		}
 		if t.FindByEmail(*c.Email) != nil {

@@ -277,7 +277,7 @@ func (c JoinUser) Decide(t *Turn) (UserID, error) {
 		return 0, err
 	}
 	email := strings.TrimSpace(c.Email)
-	if !validEmail(email) {
+	if !ValidEmail(email) {
 		return 0, Bad("Enter a valid email address.")
 	}
 	if err := t.checkName(c.Name, 0); err != nil {

@@ -37,7 +37,8 @@ func TestLoggingIn(t *testing.T) {
 	}
 	for _, c := range []struct{ code, email, password string }{
 		{"AUTHENTICATION_FAILED", "who@example.org", password},
-		{"AUTHENTICATION_FAILED", "@", password},
+		{"BAD_REQUEST", "@", password},
+		{"BAD_REQUEST", "i da@example.org", password},
 		{"AUTHENTICATION_FAILED", "ann@example.org", password},
 		{"AUTHENTICATION_FAILED", "demo-bot@example.org", ""},
 		{"AUTHENTICATION_FAILED", "ann@example.org", ""},
@@ -48,11 +49,59 @@ func TestLoggingIn(t *testing.T) {
 		refusedAs(t, nobody, c.code, "POST", "fetch_api_key", login(c.email, c.password))
 	}
 	refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key", url.Values{"username": {"who@example.org"}})
-	for range 5 {
-		refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
+	refusedAs(t, nobody, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
+	// Who knows the password after all has not failed; and it cannot be found out by changing it either.
+	for range 2 {
+		for range 4 {
+			refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
+		}
+		nobody.must(t, "POST", "fetch_api_key", login("ida@example.org", password))
 	}
+	change := func(old string) url.Values {
+		return url.Values{"old_password": {old}, "new_password": {password}}
+	}
+	for range 4 {
+		refusedAs(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
+	}
+	ida.must(t, "PATCH", "settings", change(password))
+	for range 5 {
+		refusedAs(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
+	}
+	refusedAs(t, ida, "RATE_LIMIT_HIT", "PATCH", "settings", change(password))
 	refusedAs(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
-	r, err := http.PostForm(at+"/api/v1/fetch_api_key", login("ida@example.org", password))
+}
+
+// TestManyLoginsAtOnceAreMany guesses one password many times before the first guess is answered.
+func TestManyLoginsAtOnceAreMany(t *testing.T) {
+	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	nobody := &person{at: p.serving()}
+	codes := make(chan any, 20)
+	for range cap(codes) {
+		go func() {
+			a, _ := nobody.call("POST", "fetch_api_key", url.Values{"username": {"ann@example.org"}, "password": {"wrong"}})
+			codes <- a["code"]
+		}()
+	}
+	count := map[any]int{}
+	for range cap(codes) {
+		count[<-codes]++
+	}
+	if count["AUTHENTICATION_FAILED"] != 5 || count["RATE_LIMIT_HIT"] != 15 {
+		t.Errorf("twenty guesses at once are answered %v", count)
+	}
+}
+
+// TestLockedOutIsTold: a client learns when it may log in again.
+func TestLockedOutIsTold(t *testing.T) {
+	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	at := p.serving()
+	nobody := &person{at: at}
+	login := url.Values{"username": {"ann@example.org"}, "password": {"wrong"}}
+	for range 5 {
+		refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
+	}
+	refusedAs(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
+	r, err := http.PostForm(at+"/api/v1/fetch_api_key", login)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,12 +55,7 @@ type verdict struct {
 }
 
 // take counts one request of a key.
-func (l *limiter) take(key string) verdict { return l.count(key, true) }
-
-// look says what take would, without counting.
-func (l *limiter) look(key string) verdict { return l.count(key, false) }
-
-func (l *limiter) count(key string, spend bool) verdict {
+func (l *limiter) take(key string) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
@@ -72,7 +67,7 @@ func (l *limiter) count(key string, spend bool) verdict {
 	v := verdict{limit: l.max, reset: full}
 	if after := full.Add(cost); after.After(now.Add(l.window)) {
 		v.retry = after.Sub(now.Add(l.window))
-	} else if spend {
+	} else {
 		full, v.reset = after, after
 		if len(l.full) >= MaxTracked {
 			l.forget(now)
@@ -146,22 +141,26 @@ func retryAfter(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// spend counts a failed login.
-func (l *limiter) spend(who string) {
-	if l != nil {
-		l.take(who)
-	}
-}
-
-// refuse says whether so many logins failed that no further one is tried.
-func (l *limiter) refuse(who string) error {
+// guess counts an attempt of a key's and refuses one too many. It counts before anybody knows whether the attempt is
+// right: many at once are many.
+func (l *limiter) guess(who string) error {
 	if l == nil {
 		return nil
 	}
-	if v := l.look(who); v.retry > 0 {
+	if v := l.take(who); v.retry > 0 {
 		return TooMany(v.retry.Seconds())
 	}
 	return nil
+}
+
+// forgive gives a key its whole budget back.
+func (l *limiter) forgive(who string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.full, who)
 }
 
 // TooMany is the refusal of somebody who called too often.

@@ -96,8 +96,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: params, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
-	c.LoginFailed = func(who string) { s.logins.spend(who) }
-	c.MayLogin = func(who string) error { return s.logins.refuse(who) }
+	c.Guess, c.Guessed = s.logins.guess, s.logins.forgive
 	return c
 }
 
