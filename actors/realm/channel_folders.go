@@ -29,7 +29,7 @@ func errFolder() *Refusal { return Bad("Invalid channel folder ID") }
 func (r *Realm) Folders(archived bool) []Folder {
 	var out []Folder
 	for _, id := range r.nouns.folders.keys() {
-		if f := r.nouns.folders.rows[id]; archived || !f.Archived {
+		if f := r.nouns.folders.find(id); archived || !f.Archived {
 			out = append(out, *f)
 		}
 	}
@@ -78,7 +78,7 @@ func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 	if at, ok := printable(name); !ok {
 		return "", Bad("Invalid character in channel folder name, at position %d.", at)
 	}
-	for _, f := range r.nouns.folders.rows {
+	for _, f := range r.nouns.folders.all() {
 		if f.ID != except && !f.Archived && fold(f.Name) == fold(name) {
 			return "", Bad("Channel folder '%s' already exists", name)
 		}
@@ -186,7 +186,7 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 }
 
 func (r *Realm) folderInUse(id int64) bool {
-	for _, c := range r.chans.rows {
+	for _, c := range r.chans.all() {
 		if c.Folder == id {
 			return true
 		}

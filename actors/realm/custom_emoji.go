@@ -29,16 +29,16 @@ func (e *CustomEmoji) File() string {
 
 // CustomEmojis is every emoji of the organization by id, removed ones too.
 func (r *Realm) CustomEmojis() []CustomEmoji {
-	out := make([]CustomEmoji, 0, len(r.nouns.emoji.rows))
+	out := make([]CustomEmoji, 0, r.nouns.emoji.size())
 	for _, id := range r.nouns.emoji.keys() {
-		out = append(out, *r.nouns.emoji.rows[id])
+		out = append(out, *r.nouns.emoji.find(id))
 	}
 	return out
 }
 
 // EmojiFile is the emoji behind an address, or nil.
 func (r *Realm) EmojiFile(name string) *CustomEmoji {
-	for _, e := range r.nouns.emoji.rows {
+	for _, e := range r.nouns.emoji.all() {
 		if e.File() == name {
 			return e
 		}
@@ -66,7 +66,7 @@ func (r *Realm) emojiNumbered(id int64) (OwnEmoji, bool) {
 }
 
 func (r *Realm) activeEmoji(name string) *CustomEmoji {
-	for _, e := range r.nouns.emoji.rows {
+	for _, e := range r.nouns.emoji.all() {
 		if e.Name == name && !e.Deactivated {
 			return e
 		}
@@ -100,7 +100,7 @@ func (v View) MayAddEmoji(name string, builtIn bool) (string, error) {
 		return "", Bad("A custom emoji with this name already exists.")
 	case builtIn && !me.IsAdmin():
 		return "", Bad("Only administrators can override default emoji.")
-	case len(v.nouns.emoji.rows) >= maxEmoji:
+	case v.nouns.emoji.size() >= maxEmoji:
 		return "", Bad("Too many custom emoji (limit: %d)", maxEmoji)
 	}
 	return name, nil

@@ -62,7 +62,7 @@ type DefaultGroup struct {
 func (r *Realm) DefaultGroups() []DefaultGroup {
 	out := []DefaultGroup{}
 	for _, id := range r.nouns.defaultGroups.keys() {
-		g := *r.nouns.defaultGroups.rows[id]
+		g := *r.nouns.defaultGroups.find(id)
 		g.Channels = slices.Clone(g.Channels)
 		out = append(out, g)
 	}
@@ -99,7 +99,7 @@ func (*DefaultGroupsTold) EventType() string { return "default_stream_groups" }
 // leaveDefaultGroups records that a channel is in no default channel group any more.
 func (t *Turn) leaveDefaultGroups(c ChannelID) {
 	for _, id := range t.nouns.defaultGroups.keys() {
-		g := *t.nouns.defaultGroups.rows[id]
+		g := *t.nouns.defaultGroups.find(id)
 		if slices.Contains(g.Channels, c) {
 			g.Channels = slices.DeleteFunc(slices.Clone(g.Channels), func(x ChannelID) bool { return x == c })
 			t.Record(&DefaultGroupSet{g})
@@ -116,7 +116,7 @@ func (r *Realm) checkDefaultGroupName(name string, except int64) (string, error)
 	if length(name) > MaxChannelName {
 		return "", Bad("Default channel group name too long (limit: %d characters)", MaxChannelName)
 	}
-	for _, g := range r.nouns.defaultGroups.rows {
+	for _, g := range r.nouns.defaultGroups.all() {
 		if g.ID != except && fold(g.Name) == fold(name) {
 			return "", Bad("Default channel group '%s' already exists", name)
 		}

@@ -21,15 +21,15 @@ const (
 
 // Domains is the organization's domains in the order they were added.
 func (r *Realm) Domains() []Domain {
-	out := make([]Domain, 0, len(r.nouns.domains.rows))
+	out := make([]Domain, 0, r.nouns.domains.size())
 	for _, id := range r.nouns.domains.keys() {
-		out = append(out, *r.nouns.domains.rows[id])
+		out = append(out, *r.nouns.domains.find(id))
 	}
 	return out
 }
 
 func (r *Realm) domainNamed(name string) *Domain {
-	for _, d := range r.nouns.domains.rows {
+	for _, d := range r.nouns.domains.all() {
 		if d.Name == name {
 			return d
 		}
@@ -81,7 +81,7 @@ func (c AddDomain) Decide(t *Turn) (Domain, error) {
 	if t.domainNamed(name) != nil {
 		return Domain{}, Bad("The domain %s is already a part of your organization.", name)
 	}
-	if len(t.nouns.domains.rows) >= maxDomains {
+	if t.nouns.domains.size() >= maxDomains {
 		return Domain{}, Bad("Too many domains (limit: %d)", maxDomains)
 	}
 	d := Domain{t.nextID("domain"), name, c.Subdomains}
@@ -143,7 +143,7 @@ func (c RemoveDomain) Decide(t *Turn) (Done, error) {
 		return Done{}, errNoDomain(c.Domain)
 	}
 	t.Record(&DomainRemoved{d.ID, d.Name})
-	if len(t.nouns.domains.rows) == 0 && t.OrgBool("emails_restricted_to_domains") {
+	if t.nouns.domains.size() == 0 && t.OrgBool("emails_restricted_to_domains") {
 		t.Record(&OrganizationChanged{Setting: "emails_restricted_to_domains", Value: false})
 	}
 	return Done{}, nil
@@ -178,7 +178,7 @@ func (r *Realm) addressFault(email string) string {
 	if strings.Contains(user, "+") { // the same mailbox could join any number of times
 		return plusEmail
 	}
-	for _, d := range r.nouns.domains.rows {
+	for _, d := range r.nouns.domains.all() {
 		if domain == d.Name || d.Subdomains && strings.HasSuffix(domain, "."+d.Name) {
 			return ""
 		}

@@ -122,7 +122,7 @@ func (n *errandCount) room(kind ErrandKind, u UserID, more map[errandsOf]int) bo
 func (v View) Errands() []Errand {
 	out := make([]Errand, 0, v.nouns.errands.size())
 	for _, id := range v.nouns.errands.keys() {
-		out = append(out, *v.nouns.errands.rows[id])
+		out = append(out, *v.nouns.errands.find(id))
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (c StartExport) Decide(t *Turn) (Export, error) {
 		return Export{}, errPermission()
 	}
 	recent := 0
-	for _, e := range t.nouns.exports.rows {
+	for _, e := range t.nouns.exports.all() {
 		if e.Started > t.Now-exportWindow {
 			recent++
 		}

@@ -180,16 +180,31 @@ type UnreadDetail struct {
 func (r *Realm) unreadDetails(u UserID, ids Set) []UnreadDetail {
 	out := make([]UnreadDetail, 0, ids.Len())
 	mutes := r.mutesOf(u)
+	rd := r.reading.find(u)
+	muted := map[TopicID]bool{} // by spelling
+	near := neighbours{Realm: r}
 	ids.Each(func(id int64) bool {
-		m := r.message(MessageID(id))
+		m := near.message(MessageID(id))
 		d := UnreadDetail{ID: MessageID(id), Unmuted: true}
 		if m.channel != 0 {
-			d.Channel, d.Topic = ChannelID(m.channel), r.topics.must(m.topic).Name
-			d.Unmuted = !mutes.covers(d.Channel, d.Topic)
+			d.Channel, d.Topic = ChannelID(m.channel), r.by.topics[m.topic].name
+			is, known := muted[m.topic]
+			if !known {
+				is = mutes.covers(d.Channel, d.Topic)
+				muted[m.topic] = is
+			}
+			d.Unmuted = !is
 		} else {
 			d.People = without(r.talks.must(m.talk).Members, u)
 		}
-		flags := r.flagsOf(u, MessageID(id), m)
+		if m.bits&(bitChannelWildcard|bitExtra) == 0 { // nearly all mention nobody
+			out = append(out, d)
+			return true
+		}
+		flags := FlagRead
+		if r.receivedAs(u, rd, MessageID(id), m) {
+			flags = r.flagsAs(u, rd, MessageID(id), m)
+		}
 		d.Mentioned = flags&FlagMentioned != 0 || d.Unmuted && flags&(FlagChannelWildcard|FlagTopicWildcard) != 0
 		out = append(out, d)
 		return true

@@ -306,7 +306,7 @@ func (r *Realm) objections(id GroupID) []any {
 	out := []any{}
 	var above []GroupID
 	for _, gid := range r.groups.keys() {
-		g := r.groups.rows[gid]
+		g := r.groups.find(gid)
 		if slices.Contains(g.Subgroups, id) && !g.Deactivated {
 			above = append(above, gid)
 		}
@@ -316,13 +316,13 @@ func (r *Realm) objections(id GroupID) []any {
 	}
 	uses := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
 	for _, cid := range r.chans.keys() {
-		c := r.chans.rows[cid]
+		c := r.chans.must(cid)
 		if s := used(c.Settings, uses); len(s) > 0 && !c.Archived {
 			out = append(out, map[string]any{"type": "channel", "channel_id": cid, "settings": s})
 		}
 	}
 	for _, gid := range r.groups.keys() {
-		g := r.groups.rows[gid]
+		g := r.groups.find(gid)
 		if s := used(g.Settings, uses); len(s) > 0 && gid != id && !g.Deactivated {
 			out = append(out, map[string]any{"type": "user_group", "group_id": gid, "settings": s})
 		}

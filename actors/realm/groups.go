@@ -86,7 +86,7 @@ func (r *Realm) FindGroup(id GroupID) *Group { return r.groups.find(id) }
 // FindGroupByName is a group by its internal name, compared without case: an active one before a deactivated one; or nil.
 func (r *Realm) FindGroupByName(name string) *Group {
 	var found *Group
-	for _, g := range r.groups.rows {
+	for _, g := range r.groups.all() {
 		if fold(g.Name) == fold(name) && (found == nil || found.Deactivated && !g.Deactivated || found.Deactivated == g.Deactivated && g.ID < found.ID) {
 			found = g
 		}
@@ -97,7 +97,7 @@ func (r *Realm) FindGroupByName(name string) *Group {
 // EachGroup calls fn with every group by ascending id.
 func (r *Realm) EachGroup(fn func(*Group)) {
 	for _, id := range r.groups.keys() {
-		fn(r.groups.rows[id])
+		fn(r.groups.find(id))
 	}
 }
 

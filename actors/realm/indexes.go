@@ -73,7 +73,7 @@ func (r *Realm) index(run func(...func())) {
 		r.by.bot(u)
 		r.by.settings(u)
 	}
-	for _, c := range r.chans.rows {
+	for _, c := range r.chans.all() {
 		r.by.addChannel(c)
 	}
 	for u, l := range r.subs.all() {
@@ -99,17 +99,17 @@ func (r *Realm) index(run func(...func())) {
 	for _, c := range r.by.channel {
 		slices.SortFunc(c.opened, func(a, b opening) int { return cmp.Compare(a.from, b.from) })
 	}
-	for id, t := range r.topics.rows {
+	for id, t := range r.topics.all() {
 		r.by.addTopic(id, t)
 	}
-	for id, t := range r.talks.rows {
+	for id, t := range r.talks.all() {
 		r.by.addTalk(id, t)
 	}
-	for id, c := range r.clients.rows {
+	for id, c := range r.clients.all() {
 		r.by.client[c.Name] = id
 	}
 	for _, id := range r.queues.keys() {
-		r.by.openQueue(r, r.queues.rows[id])
+		r.by.openQueue(r, r.queues.find(id))
 	}
 	r.by.building = &building{topics: make([]*topicIndex, len(r.by.topics))}
 	run(func() {
@@ -126,7 +126,7 @@ func (r *Realm) index(run func(...func())) {
 // eachMessage calls fn with every message, in order.
 func (r *Realm) eachMessage(fn func(MessageID, *message)) {
 	for _, n := range r.blocks.keys() {
-		b := r.blocks.rows[n]
+		b := r.blocks.must(n)
 		for i := range b.m {
 			if b.m[i].bits&bitLive != 0 {
 				fn(MessageID(n*blockSize)+MessageID(i), &b.m[i])

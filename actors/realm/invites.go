@@ -246,7 +246,7 @@ func invitees(text string) (out []string) {
 
 func (c InviteByMail) withinLimits(t *Turn, me *User, count int) error {
 	today, active := 0, 0
-	for _, i := range t.nouns.invites.rows {
+	for _, i := range t.nouns.invites.all() {
 		if i.At > t.Now-day {
 			today++
 		}
@@ -298,7 +298,7 @@ func (t *Turn) sortInvitees(emails []string) (good []string, skipped []inviteFau
 func (r *Realm) oldInvites(multi bool) (out []int64) {
 	now, t := r.by.clock, r.invitesOf(multi)
 	for _, id := range t.keys() {
-		if i := t.rows[id]; !i.live(now) && max(i.At, i.Expires) < now-inviteKept {
+		if i := t.find(id); !i.live(now) && max(i.At, i.Expires) < now-inviteKept {
 			out = append(out, id)
 		}
 	}
@@ -352,7 +352,7 @@ func (c MakeInviteLink) Decide(t *Turn) (string, error) {
 		return "", err
 	}
 	active := 0
-	for _, o := range t.nouns.inviteLinks.rows {
+	for _, o := range t.nouns.inviteLinks.all() {
 		if o.live(t.Now) {
 			active++
 		}
@@ -401,7 +401,7 @@ func (v View) ManagedInvites() ([]Invite, error) {
 	for _, multi := range []bool{false, true} {
 		t := v.invitesOf(multi)
 		for _, id := range t.keys() {
-			if i := t.rows[id]; i.live(v.Now) && (me.IsAdmin() || i.By == me.ID) {
+			if i := t.find(id); i.live(v.Now) && (me.IsAdmin() || i.By == me.ID) {
 				out = append(out, *i)
 			}
 		}
@@ -453,7 +453,7 @@ func (t *Turn) revokeInvitesOf(u UserID) {
 	for _, multi := range []bool{false, true} {
 		f := &InvitesRevoked{Multi: multi}
 		for _, id := range t.invitesOf(multi).keys() {
-			if i := t.invitesOf(multi).rows[id]; i.By == u && i.live(t.Now) {
+			if i := t.invitesOf(multi).find(id); i.By == u && i.live(t.Now) {
 				f.IDs = append(f.IDs, id)
 			}
 		}

@@ -25,8 +25,8 @@ const (
 
 // Linkifiers is the organization's linkifiers in the order they apply.
 func (r *Realm) Linkifiers() []Linkifier {
-	out := make([]Linkifier, 0, len(r.nouns.linkifiers.rows))
-	for _, l := range r.nouns.linkifiers.rows {
+	out := make([]Linkifier, 0, r.nouns.linkifiers.size())
+	for _, l := range r.nouns.linkifiers.all() {
 		out = append(out, *l)
 	}
 	slices.SortFunc(out, func(a, b Linkifier) int {
@@ -46,7 +46,7 @@ func ErrNoLinkifier() *Refusal { return Bad("Linkifier not found.") }
 
 // linkifierRules is the organization's linkifiers in their order, as rendering needs them.
 func (r *Realm) linkifierRules() []LinkifierRule {
-	if len(r.nouns.linkifiers.rows) == 0 {
+	if r.nouns.linkifiers.size() == 0 {
 		return nil
 	}
 	var out []LinkifierRule
@@ -89,17 +89,17 @@ func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
 	if c.Fault != nil {
 		return 0, c.Fault
 	}
-	for id, o := range t.nouns.linkifiers.rows {
+	for id, o := range t.nouns.linkifiers.all() {
 		if o.Pattern == l.Pattern && id != l.ID {
 			return 0, Faulty("__all__", "Linkifier with this Realm and Pattern already exists.")
 		}
 	}
 	if old == nil {
-		if len(t.nouns.linkifiers.rows) >= maxLinkifiers {
+		if t.nouns.linkifiers.size() >= maxLinkifiers {
 			return 0, Bad("Too many linkifiers (limit: %d)", maxLinkifiers)
 		}
 		l.ID = t.nextID("linkifier")
-		for _, o := range t.nouns.linkifiers.rows {
+		for _, o := range t.nouns.linkifiers.all() {
 			l.Order = max(l.Order, o.Order+1)
 		}
 	} else {

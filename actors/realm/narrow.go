@@ -350,7 +350,7 @@ func (n *narrowing) channelsTerm(t *Term) error {
 // inChannels is the messages of the channels for which in holds.
 func (n *narrowing) inChannels(in func(*Channel) bool) Set {
 	var sets []Set
-	for id, c := range n.chans.rows { // a union does not depend on the order
+	for id, c := range n.chans.all() { // a union does not depend on the order
 		if in(c) {
 			sets = append(sets, n.by.channel[id].ids)
 		}

@@ -112,17 +112,17 @@ func (n *nounTables) init(r *Realm) {
 // index rebuilds what the smaller nouns derive from their rows.
 func (n *nounTables) index(r *Realm) {
 	// people
-	for u := range n.alertWords.rows {
+	for u := range n.alertWords.all() {
 		r.learnAlertWords(u)
 	}
-	for u, l := range n.muted.rows {
+	for u, l := range n.muted.all() {
 		for _, m := range l.List {
 			setOf(r.by.mutersOf, m.User).Add(int64(u))
 		}
 	}
 
 	// channels
-	for token, a := range n.mail.rows {
+	for token, a := range n.mail.all() {
 		r.by.mailToken[mailKey{a.Channel, a.User, a.Sender}] = token
 	}
 	for u, l := range r.prefs.all() {
@@ -141,28 +141,28 @@ func (n *nounTables) index(r *Realm) {
 
 	// invitations, mail, push, exports
 	for _, id := range n.devices.keys() {
-		u := n.devices.rows[id].User
+		u := n.devices.find(id).User
 		n.devicesOf[u] = append(n.devicesOf[u], id)
 		r.learnDevices(u)
 	}
-	for u := range n.pushTokens.rows {
+	for u := range n.pushTokens.all() {
 		r.learnDevices(u)
 	}
 	for _, id := range n.errands.keys() { // in order, as they came
 		n.waiting.add(n.errands.must(id), 1)
 	}
-	for u := range n.shown.rows {
+	for u := range n.shown.all() {
 		n.reread[u] = struct{}{}
 	}
-	for _, i := range n.invites.rows {
+	for _, i := range n.invites.all() {
 		r.learnInvite(i)
 	}
-	for _, i := range n.inviteLinks.rows {
+	for _, i := range n.inviteLinks.all() {
 		r.learnInvite(i)
 	}
 
 	// uploads, pictures
-	for _, u := range n.uploads.rows {
+	for _, u := range n.uploads.all() {
 		r.by.addUpload(u)
 	}
 }

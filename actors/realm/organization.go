@@ -87,7 +87,7 @@ func (r *Realm) usedID(noun string, id int64) {
 type FirstChannels struct{}
 
 func (FirstChannels) Decide(t *Turn) (Done, error) {
-	if !t.System || len(t.chans.rows) > 0 {
+	if !t.System || t.chans.size() > 0 {
 		return Done{}, errPermission()
 	}
 	for _, c := range []struct{ name, about string }{{"general", "For everything that concerns everybody"}, {"sandbox", "For trying things out"}} {

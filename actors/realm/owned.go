@@ -17,7 +17,7 @@ func (o *owned[V, P]) init(r *Realm, number uint16) {
 // index rebuilds who has which, after rows were loaded.
 func (o *owned[V, P]) index() {
 	o.of = map[UserID]*Set{}
-	for id, v := range o.rows {
+	for id, v := range o.all() {
 		setOf(o.of, P(v).owner()).Add(id)
 	}
 }

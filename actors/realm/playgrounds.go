@@ -21,9 +21,9 @@ const (
 
 // Playgrounds is the organization's playgrounds in the order they were added.
 func (r *Realm) Playgrounds() []Playground {
-	out := make([]Playground, 0, len(r.nouns.playgrounds.rows))
+	out := make([]Playground, 0, r.nouns.playgrounds.size())
 	for _, id := range r.nouns.playgrounds.keys() {
-		out = append(out, *r.nouns.playgrounds.rows[id])
+		out = append(out, *r.nouns.playgrounds.find(id))
 	}
 	return out
 }
@@ -63,12 +63,12 @@ func (c AddPlayground) Decide(t *Turn) (int64, error) {
 	case c.Fault != nil:
 		return 0, c.Fault
 	}
-	for _, o := range t.nouns.playgrounds.rows {
+	for _, o := range t.nouns.playgrounds.all() {
 		if o.Name == p.Name && o.Language == p.Language {
 			return 0, Faulty("__all__", "Realm playground with this Realm, Pygments language and Name already exists.")
 		}
 	}
-	if len(t.nouns.playgrounds.rows) >= maxPlaygrounds {
+	if t.nouns.playgrounds.size() >= maxPlaygrounds {
 		return 0, Bad("Too many playgrounds (limit: %d)", maxPlaygrounds)
 	}
 	t.Record(&PlaygroundAdded{p})

@@ -52,7 +52,7 @@ const (
 func (r *Realm) ProfileFields() []ProfileField {
 	out := []ProfileField{}
 	for _, id := range r.nouns.fields.keys() {
-		out = append(out, *r.nouns.fields.rows[id])
+		out = append(out, *r.nouns.fields.find(id))
 	}
 	slices.SortStableFunc(out, func(a, b ProfileField) int { return cmp.Compare(a.Order, b.Order) })
 	return out
@@ -70,14 +70,14 @@ func (c PutField) Decide(t *Turn) (int64, error) {
 	if _, err := t.Admin(); err != nil {
 		return 0, err
 	}
-	f := ProfileField{ID: t.nextID("field"), Type: c.Type, Editable: true, Order: len(t.nouns.fields.rows) + 1}
+	f := ProfileField{ID: t.nextID("field"), Type: c.Type, Editable: true, Order: t.nouns.fields.size() + 1}
 	if c.ID != 0 {
 		old := t.nouns.fields.find(c.ID)
 		if old == nil {
 			return 0, Bad("Field id %d not found.", c.ID)
 		}
 		f = *old
-	} else if len(t.nouns.fields.rows) >= maxFields {
+	} else if t.nouns.fields.size() >= maxFields {
 		return 0, Bad("Too many custom profile fields (limit: %d)", maxFields)
 	}
 	before := f

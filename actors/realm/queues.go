@@ -205,7 +205,7 @@ func (r *Realm) FindQueue(id QueueID) *Queue { return r.queues.find(id) }
 // EachQueue calls fn with every queue.
 func (r *Realm) EachQueue(fn func(*Queue)) {
 	for _, id := range r.queues.keys() {
-		fn(r.queues.rows[id])
+		fn(r.queues.find(id))
 	}
 }
 

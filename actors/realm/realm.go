@@ -54,11 +54,14 @@ func New(id ID) *Realm {
 	r.queues.init(r, 12)
 	r.prefs.init(r, 13)
 	r.nouns.init(r) // numbers from 20
-	user := &numbering[UserID]{func(u UserID) int { return int(u) }, func(n int) UserID { return UserID(n) }}
+	user := numberingOf[UserID]()
 	r.users.numbered(user)
 	r.subs.numbered(user)
 	r.reading.numbered(user)
 	r.prefs.numbered(user)
+	r.chans.numbered(numberingOf[ChannelID]())
+	r.topics.numbered(numberingOf[TopicID]())
+	r.blocks.numbered(numberingOf[int64]())
 	r.nouns.shown.numbered(user)
 	r.blocks.stood, r.extras.copied = r.stood, (*MessageExtra).copy
 	r.by.init()

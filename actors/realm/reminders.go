@@ -155,7 +155,7 @@ func (f *ReminderGone) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.U
 // remindersDue is the turn that reminds whom it is time to remind, or nil.
 func remindersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	var due []*Reminder
-	for _, x := range r.nouns.reminders.rows {
+	for _, x := range r.nouns.reminders.all() {
 		if x.At <= now {
 			due = append(due, x)
 		}

@@ -53,7 +53,7 @@ func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named 
 	switch kind {
 	case ContentFile:
 		if from <= 1 {
-			for _, e := range v.nouns.emoji.rows {
+			for _, e := range v.nouns.emoji.all() {
 				note(e.Hash)
 			}
 		}
@@ -75,7 +75,7 @@ func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named 
 		note(o.LogoFile)
 		note(o.NightLogoFile)
 	case ArchiveFile:
-		for _, e := range v.nouns.exports.rows {
+		for _, e := range v.nouns.exports.all() {
 			if e.Failed == 0 && e.Deleted == 0 {
 				note(e.Name)
 			}

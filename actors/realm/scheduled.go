@@ -267,7 +267,7 @@ func scheduledDue(r *Realm, now int64) func(*Turn) (any, error) {
 // dueScheduled is the waiting messages whose time has come, earliest first, as many as one turn sends.
 func (r *Realm) dueScheduled(now int64) []int64 {
 	var due []*Scheduled
-	for _, s := range r.nouns.scheduled.rows {
+	for _, s := range r.nouns.scheduled.all() {
 		if s.At <= now && !s.Failed {
 			due = append(due, s)
 		}

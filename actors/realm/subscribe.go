@@ -91,6 +91,7 @@ type joining struct {
 	users  []*User
 	others bool // somebody else than the caller is meant
 	joins  []join
+	there  Set // the channels of joins that exist
 	denied []string
 }
 
@@ -261,7 +262,7 @@ func (c Subscribe) checkOne(t *Turn, j *joining, x Joining) error {
 		switch {
 		case old.Archived || !t.hasContent(j.me, old):
 			j.denied = append(j.denied, old.Name)
-		case !slices.ContainsFunc(j.joins, func(o join) bool { return o.existing == old }):
+		case j.there.Add(int64(old.ID)):
 			j.joins = append(j.joins, join{existing: old, color: x.Color})
 		}
 		return nil

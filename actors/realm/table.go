@@ -13,7 +13,7 @@ import (
 // change and must may not; change marks the row.
 type table[K cmp.Ordered, V any] struct {
 	number uint16
-	rows   map[K]*V // but for those in dense
+	sparse map[K]*V // the rows, but for those in dense
 	dirty  marks[K]
 	cut    marks[K] // rows of the running cut that are not written yet
 	emit   func(table uint16, key, row any)
@@ -36,6 +36,10 @@ type table[K cmp.Ordered, V any] struct {
 type numbering[K cmp.Ordered] struct {
 	of  func(K) int
 	key func(int) K
+}
+
+func numberingOf[K ~int64 | ~uint32]() *numbering[K] {
+	return &numbering[K]{func(k K) int { return int(k) }, func(n int) K { return K(n) }}
 }
 
 // maxDense is up to which number rows stand by their numbers: eight bytes each.
@@ -132,7 +136,7 @@ type anyTable interface {
 }
 
 func (t *table[K, V]) init(r *Realm, number uint16) {
-	t.number, t.rows = number, map[K]*V{}
+	t.number, t.sparse = number, map[K]*V{}
 	for _, o := range r.tables {
 		if o.Number() == number {
 			panic(fmt.Sprintf("BUG: two tables numbered %d", number))
@@ -150,7 +154,7 @@ func (t *table[K, V]) find(k K) *V {
 			return t.dense[n]
 		}
 	}
-	return t.rows[k]
+	return t.sparse[k]
 }
 
 // set is how every row comes and, as nil, goes.
@@ -171,9 +175,9 @@ func (t *table[K, V]) set(k K, v *V) {
 			t.filled++
 		}
 	case v == nil:
-		delete(t.rows, k)
+		delete(t.sparse, k)
 	default:
-		t.rows[k] = v
+		t.sparse[k] = v
 	}
 }
 
@@ -185,7 +189,7 @@ func (t *table[K, V]) all() iter.Seq2[K, *V] {
 				return
 			}
 		}
-		for k, v := range t.rows {
+		for k, v := range t.sparse {
 			if !yield(k, v) {
 				return
 			}
@@ -255,14 +259,14 @@ func (t *table[K, V]) keys() []K {
 	for k := range t.all() {
 		ks = append(ks, k)
 	}
-	if len(t.rows) > 0 {
+	if len(t.sparse) > 0 {
 		slices.Sort(ks)
 	}
 	return ks
 }
 
 func (t *table[K, V]) Number() uint16 { return t.number }
-func (t *table[K, V]) size() int      { return t.filled + len(t.rows) }
+func (t *table[K, V]) size() int      { return t.filled + len(t.sparse) }
 
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 

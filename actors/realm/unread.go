@@ -83,7 +83,7 @@ func (v View) Unread() UnreadFound {
 	f.messages = make([]placed, 0, min(all.Len(), MaxUnread+1))
 	if !f.walk(&p, &all, walkUnread) {
 		all = v.rowsWithin(v.User, &all)
-		for id, c := range v.chans.rows { // a difference does not depend on the order
+		for id, c := range v.chans.all() { // a difference does not depend on the order
 			if c.Archived || !v.Realm.Subscribed(v.User, id) {
 				all.Subtract(v.by.channel[id].ids)
 			}

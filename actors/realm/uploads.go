@@ -208,7 +208,7 @@ func (v View) UploadAt(path string) (UploadInfo, bool) {
 func (v View) ThumbnailsWanted() (out []Upload) {
 	keys := v.nouns.uploads.keys()
 	for _, id := range slices.Backward(keys) {
-		if u := v.nouns.uploads.rows[id]; u.Thumbnail == ThumbnailWanted && u.Width > 0 {
+		if u := v.nouns.uploads.find(id); u.Thumbnail == ThumbnailWanted && u.Width > 0 {
 			out = append(out, *u)
 		}
 	}
@@ -264,7 +264,7 @@ func (*ThumbnailNoted) calm()                    {}
 func (r *Realm) UploadsOf(u UserID) (list []Detached, bytes int64) {
 	list = []Detached{}
 	for _, id := range r.nouns.uploads.keys() {
-		if x := r.nouns.uploads.rows[id]; x.Owner == u {
+		if x := r.nouns.uploads.find(id); x.Owner == u {
 			list = append(list, r.attachment(x))
 		}
 	}

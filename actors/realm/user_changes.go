@@ -253,7 +253,7 @@ func (r *Realm) people() (out []*User) {
 
 func (t *Turn) deactivate(u *User) {
 	var ends []QueueID
-	for id, q := range t.queues.rows {
+	for id, q := range t.queues.all() {
 		if q.User == u.ID {
 			ends = append(ends, id)
 		}

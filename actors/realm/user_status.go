@@ -106,7 +106,7 @@ func (*StatusChanged) EventType() string { return "user_status" }
 // EachStatus calls fn with everybody who shows something, or that he is away.
 func (r *Realm) EachStatus(fn func(UserID, UserStatus)) {
 	who := r.by.away.Clone()
-	for u := range r.nouns.status.rows {
+	for u := range r.nouns.status.all() {
 		who.Add(int64(u))
 	}
 	who.Each(func(u int64) bool {

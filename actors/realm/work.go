@@ -1,9 +1,6 @@
 package realm
 
-import (
-	"maps"
-	"slices"
-)
+import "math"
 
 // What one request asks for may be too much for one turn: very many people join or leave channels, or a long topic is
 // deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
@@ -60,7 +57,7 @@ const (
 
 // worksOf counts what waits of a kind.
 func (r *Realm) worksOf(kind WorkKind) (n int) {
-	for _, w := range r.nouns.works.rows {
+	for _, w := range r.nouns.works.all() {
 		if w.Kind == kind {
 			n++
 		}
@@ -100,7 +97,11 @@ func stepOfOldest[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*T
 		return nil
 	}
 	return func(t *Turn) (any, error) {
-		step(t, slices.Min(slices.Collect(maps.Keys(jobs.rows))))
+		first := int64(math.MaxInt64)
+		for id := range jobs.all() {
+			first = min(first, id)
+		}
+		step(t, first)
 		return nil, nil
 	}
 }
