@@ -96,3 +96,24 @@ func TestStatusOfWhoIsAwayOrBack(t *testing.T) {
 		t.Fatalf("of who comes invisible is told %+v", got)
 	}
 }
+
+func TestNewAccountsSpeakTheOrganizationsLanguage(t *testing.T) {
+	s := New(t)
+	olive := s.Join("Olive", realm.Owner)
+	speaks := func(email string) any {
+		return s.Realm.Find(Do(s, 0, realm.JoinUser{Name: "New", Email: email})).Setting("default_language")
+	}
+	if got := speaks("a@example.com"); got != "en" {
+		t.Fatalf("speaks %v", got)
+	}
+	language := []realm.SettingValue{{Name: "default_language", Value: "fr"}}
+	Do(s, olive, realm.ChangeOrganization{Values: language})
+	if got := speaks("b@example.com"); got != "fr" {
+		t.Fatalf("speaks %v where French is spoken", got)
+	}
+	language[0].Value = "de"
+	Do(s, olive, realm.ChangeUserDefaults{Values: language})
+	if got := speaks("c@example.com"); got != "de" {
+		t.Fatalf("speaks %v where new accounts are to speak German", got)
+	}
+}

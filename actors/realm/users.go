@@ -296,6 +296,9 @@ func (c JoinUser) Decide(t *Turn) (UserID, error) {
 	id := t.Org().NextUser
 	u := User{ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner, Active: true, Joined: t.Now,
 		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Password: c.Password, LoggedIn: t.System, Settings: map[string]any{}}
+	if language := t.OrgText("default_language"); language != "en" {
+		u.Settings["default_language"] = language
+	}
 	for k, v := range t.Org().UserDefaults {
 		u.Settings[k] = v
 	}
