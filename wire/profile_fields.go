@@ -97,12 +97,6 @@ func (f fieldFields) command() realm.PutField {
 func createField(c *Call, f createFieldForm) (realm.PutField, error) {
 	cmd := f.command()
 	cmd.Type = f.Type
-	if cmd.Name == nil { // external accounts bring their own name
-		cmd.Name = new(string)
-		if f.Type == realm.ExternalAccount {
-			*cmd.Name = "External account"
-		}
-	}
 	return cmd, nil
 }
 

@@ -91,7 +91,15 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 	}{
 		{realm.SelectField, "", "Field must have at least one choice."},
 		{realm.SelectField, `{"a": {"text": " ", "order": "1"}}`, `field_data["text"] cannot be blank.`},
-		{realm.SelectField, `{"a": {"text": "A"}}`, `field_data["order"] cannot be blank.`},
+		{realm.SelectField, `[1]`, "field_data is not a dict"},
+		{realm.SelectField, `{"a": {"text": "A"}}`, "order key is missing from field_data"},
+		{realm.SelectField, `{"a": {"text": "A", "order": 1}}`, `field_data["order"] is not a string`},
+		{realm.SelectField, `{" ": {"text": "A", "order": "1"}}`, "'value' cannot be blank."},
+		{realm.SelectField, `{"a": {"text": "A", "order": "1", "more": "x"}}`, "Unexpected arguments: more"},
+		{realm.ExternalAccount, "", "subtype key is missing from field_data"},
+		{realm.ExternalAccount, `{"subtype": "custom"}`, "Custom external account must define URL pattern"},
+		{realm.ExternalAccount, `{"subtype": "custom", "url_pattern": "see %(username)s"}`, `field_data["url_pattern"] is not a URL`},
+		{realm.ExternalAccount, `{"subtype": "github", "more": "x"}`, "Unexpected arguments: more"},
 		{realm.SelectField, `{"a": {"text": "A", "order": "1"}, "b": {"text": "A", "order": "2"}}`, "Field must not have duplicate choices."},
 		{realm.ExternalAccount, `{"subtype": "custom", "url_pattern": "https://example.org"}`, "URL pattern must contain '%(username)s'."},
 		{realm.ExternalAccount, `{"subtype": "else"}`, "Invalid external account type"},
@@ -106,6 +114,16 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 		return realm.ChangeProfile{Values: []realm.ProfileValue{{Field: id, Value: &v}}}
 	}
 	Refused(s, ann, text(food, "3"), "'3' is not a valid choice for 'Food'.")
+	Do(s, ann, text(food, "2"))
+	s.Hears(olive, "realm_user")
+	less, more := `{"1":{"text":"Soup","order":"1"},"3":{"text":"Rice","order":"2"}}`, `{"1":{"text":"Soup","order":"1"},"2":{"text":"Pie","order":"2"}}`
+	for _, data := range []string{less, more} { // a choice that comes back was still not chosen again
+		Do(s, olive, realm.PutField{ID: food, Data: &data})
+		s.Hears(ann, "custom_profile_fields")
+		if v, has := s.Realm.Find(ann).Profile[food]; has {
+			t.Fatalf("who chose what is no choice any more has chosen %q", v)
+		}
+	}
 	Refused(s, ann, text(born, "2023-02-29"), "Born is not a date")
 	Refused(s, ann, text(99, "x"), "Field id 99 not found.")
 	Refused(s, ann, text(about, strings.Repeat("x", 501)), "About is too long (limit: 500 characters)")
@@ -116,8 +134,34 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 	if got := s.Realm.Find(ann).Profile[mentor]; got != "[8]" {
 		t.Fatalf("people are kept as %q", got)
 	}
+	Refused(s, olive, realm.OrderFields{IDs: []int64{food, born, mentor, about, food}}, "Invalid order mapping.")
 	Do(s, olive, realm.RemoveField{ID: born})
 	if _, has := s.Realm.Find(ann).Profile[born]; has {
 		t.Fatal("a value outlived its field")
+	}
+}
+
+func TestStandardProfileFieldsStayAsTheyAre(t *testing.T) {
+	s := New(t)
+	olive := s.Join("Olive", realm.Owner)
+	name, hint, github, custom, yes := "Mine", "a hint", `{"subtype": "github"}`, `{"subtype": "custom", "url_pattern": "https://a.example/%(username)s"}`, true
+	id := Do(s, olive, realm.PutField{Type: realm.ExternalAccount, Name: &name, Hint: &hint, Data: &github})
+	field := func() realm.ProfileField { return s.Realm.ProfileFields()[0] }
+	if f := field(); f.Name != "GitHub username" || f.Hint != "" {
+		t.Fatalf("a field that every client knows is called %q, hint %q", f.Name, f.Hint)
+	}
+	for _, c := range []realm.PutField{{Name: &name}, {Hint: &hint}, {Data: &custom}} {
+		c.ID = id
+		Refused(s, olive, c, "Default custom field cannot be updated.")
+	}
+	known, spaced := "GitHub username", `{ "subtype" : "github" }`
+	Do(s, olive, realm.PutField{ID: id, Name: &known, Data: &spaced, Required: &yes, Summary: &yes})
+	if f := field(); !f.Required || !f.Summary {
+		t.Fatalf("%+v", f)
+	}
+	text := Do(s, olive, realm.PutField{Type: realm.ShortText, Name: &name, Data: &github})
+	Do(s, olive, realm.PutField{ID: text, Data: &github, Required: &yes})
+	if f := s.Realm.ProfileFields()[1]; f.Data != "" || !f.Required {
+		t.Fatalf("a text has data: %+v", f)
 	}
 }

@@ -3,6 +3,7 @@ package realm
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,17 +86,49 @@ func (c PutField) Decide(t *Turn) (int64, error) {
 		return 0, err
 	}
 	if c.ID == 0 || f != before {
-		t.Record(&ProfileFieldChanged{f})
+		t.Record(&ProfileFieldChanged{f, before.choicesNotIn(&f)})
 	}
 	return f.ID, nil
+}
+
+// externalAccounts are the kinds of accounts elsewhere that every client knows, with what their fields are called (protocol).
+var externalAccounts = map[string]string{"github": "GitHub username", "twitter": "Twitter username"}
+
+// standard is the name of a field of such a kind, which stays as it is; "" of others.
+func (f *ProfileField) standard() string {
+	if f.Type != ExternalAccount {
+		return ""
+	}
+	var d struct{ Subtype string }
+	_ = json.Unmarshal([]byte(f.Data), &d) // what cannot be read is of no such kind
+	return externalAccounts[d.Subtype]
+}
+
+// restandards reports whether a change would touch what is settled of a standard field.
+func (c PutField) restandards(f *ProfileField) bool {
+	changed := *f
+	changed.Data = or(c.Data, f.Data)
+	return c.Name != nil && strings.TrimSpace(*c.Name) != f.Name || c.Hint != nil && *c.Hint != f.Hint || changed.standard() != f.standard()
 }
 
 func (c PutField) fill(t *Turn, f *ProfileField) error {
 	if f.Type < ShortText || f.Type > Pronouns {
 		return Bad("Invalid field type.")
 	}
+	if f.Type != SelectField && f.Type != ExternalAccount {
+		c.Data = nil // the others have none
+	}
+	if c.ID != 0 && f.standard() != "" && c.restandards(f) {
+		return Bad("Default custom field cannot be updated.")
+	}
 	if c.Name != nil {
 		f.Name = strings.TrimSpace(*c.Name)
+	}
+	if c.Data != nil {
+		f.Data = *c.Data
+	}
+	if name := f.standard(); c.ID == 0 && name != "" {
+		f.Name, c.Hint = name, nil
 	}
 	if f.Name == "" {
 		return Bad("Label cannot be blank.")
@@ -113,9 +146,6 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	}
 	if length(f.Hint) > maxFieldHint {
 		return Bad("hint is too long (limit: %d characters)", maxFieldHint)
-	}
-	if c.Data != nil {
-		f.Data = *c.Data
 	}
 	if c.ID == 0 || c.Data != nil { // fields of before some rule was made can still be renamed
 		if err := f.checkData(); err != nil {
@@ -154,52 +184,103 @@ func (f *ProfileField) checkData() error {
 	}
 	switch f.Type {
 	case SelectField:
-		choices := f.choices()
-		if len(choices) == 0 {
-			return Bad("Field must have at least one choice.")
-		}
-		texts := map[string]bool{}
-		for key, c := range choices {
-			if strings.TrimSpace(key) == "" || strings.TrimSpace(c.Text) == "" {
-				return Bad("field_data[\"text\"] cannot be blank.")
-			}
-			if c.Order == "" { // clients sort by it
-				return Bad("field_data[\"order\"] cannot be blank.")
-			}
-			if texts[c.Text] {
-				return Bad("Field must not have duplicate choices.")
-			}
-			texts[c.Text] = true
-		}
+		return checkChoices(f.Data)
 	case ExternalAccount:
-		var d struct {
-			Subtype string `json:"subtype"`
-			Pattern string `json:"url_pattern"`
+		return checkAccount(f.Data)
+	}
+	return nil
+}
+
+func errFieldData() *Refusal { return Bad("field_data is not a dict") }
+
+func checkChoices(data string) error {
+	var choices map[string]map[string]any
+	if data != "" && json.Unmarshal([]byte(data), &choices) != nil {
+		return errFieldData()
+	}
+	if len(choices) == 0 {
+		return Bad("Field must have at least one choice.")
+	}
+	texts := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(choices)) {
+		if strings.TrimSpace(key) == "" {
+			return Bad("'value' cannot be blank.")
 		}
-		if json.Unmarshal([]byte(f.Data), &d) != nil || d.Subtype == "" {
-			return Bad("field_data[\"subtype\"] field is missing: Field required")
+		if err := checkFieldData(choices[key], []string{"text", "order"}); err != nil { // clients sort by the order
+			return err
 		}
-		if d.Subtype == "custom" && strings.Count(d.Pattern, "%(username)s") != 1 {
-			return Bad("URL pattern must contain '%(username)s'.")
+		texts[choices[key]["text"].(string)] = true
+	}
+	if len(texts) < len(choices) {
+		return Bad("Field must not have duplicate choices.")
+	}
+	return nil
+}
+
+func checkAccount(data string) error {
+	var d map[string]any
+	if data != "" && json.Unmarshal([]byte(data), &d) != nil {
+		return errFieldData()
+	}
+	if err := checkFieldData(d, []string{"subtype"}, "url_pattern"); err != nil {
+		return err
+	}
+	pattern, given := d["url_pattern"].(string)
+	switch kind := d["subtype"]; {
+	case given && strings.Count(pattern, "%(username)s") != 1:
+		return Bad("URL pattern must contain '%(username)s'.")
+	case given && !webAddress(strings.ReplaceAll(pattern, "%(username)s", "username")):
+		return Bad(`field_data["url_pattern"] is not a URL`)
+	case kind == "custom" && !given:
+		return Bad("Custom external account must define URL pattern")
+	case kind != "custom" && externalAccounts[kind.(string)] == "":
+		return Bad("Invalid external account type")
+	}
+	return nil
+}
+
+// checkFieldData wants texts under these keys, and none under others but the optional ones.
+func checkFieldData(d map[string]any, required []string, optional ...string) error {
+	known := slices.Concat(required, optional)
+	for _, key := range known {
+		v, has := d[key]
+		text, ok := v.(string)
+		switch {
+		case !has && slices.Contains(optional, key):
+		case !has:
+			return Bad("%s key is missing from field_data", key)
+		case !ok:
+			return Bad(`field_data["%s"] is not a string`, key)
+		case strings.TrimSpace(text) == "":
+			return Bad(`field_data["%s"] cannot be blank.`, key)
 		}
-		if d.Subtype != "custom" && d.Subtype != "twitter" && d.Subtype != "github" {
-			return Bad("Invalid external account type")
+	}
+	for _, key := range slices.Sorted(maps.Keys(d)) {
+		if !slices.Contains(known, key) {
+			return Bad("Unexpected arguments: %s", key)
 		}
 	}
 	return nil
 }
 
-type choice struct {
-	Text  string `json:"text"`
-	Order string `json:"order"`
-}
-
-func (f *ProfileField) choices() map[string]choice {
-	var m map[string]choice
-	if json.Unmarshal([]byte(f.Data), &m) != nil {
-		return nil
+// choices is what may be chosen in a field.
+func (f *ProfileField) choices() map[string]any {
+	var m map[string]any
+	if f.Type == SelectField {
+		_ = json.Unmarshal([]byte(f.Data), &m) // it was checked when it was set
 	}
 	return m
+}
+
+// choicesNotIn is what may be chosen in a field but not in its successor.
+func (f *ProfileField) choicesNotIn(next *ProfileField) (gone []string) {
+	now := next.choices()
+	for _, key := range slices.Sorted(maps.Keys(f.choices())) {
+		if _, is := now[key]; !is {
+			gone = append(gone, key)
+		}
+	}
+	return gone
 }
 
 // RemoveField asks to remove a field and everybody's value of it.
@@ -225,21 +306,39 @@ func (c OrderFields) Decide(t *Turn) (Done, error) {
 	}
 	ids := slices.Clone(c.IDs)
 	slices.Sort(ids)
-	if !slices.Equal(slices.Compact(ids), t.nouns.fields.keys()) || len(ids) != len(c.IDs) {
+	if !slices.Equal(ids, t.nouns.fields.keys()) {
 		return Done{}, Bad("Invalid order mapping.")
 	}
 	t.Record(&ProfileFieldsOrdered{c.IDs})
 	return Done{}, nil
 }
 
-// ProfileFieldChanged says a field exists, or is another one now.
-type ProfileFieldChanged struct{ Field ProfileField }
+// ProfileFieldChanged says a field exists, or is another one now. Who had chosen what is no choice any more has chosen nothing.
+type ProfileFieldChanged struct {
+	Field ProfileField
+	Gone  []string // choices
+}
 
 func (f *ProfileFieldChanged) apply(r *Realm) {
 	x := f.Field
 	r.usedID("field", x.ID)
 	r.nouns.fields.put(x.ID, &x)
+	if len(f.Gone) > 0 {
+		r.dropValues(x.ID, func(v string) bool { return slices.Contains(f.Gone, v) })
+	}
 }
+
+// dropValues takes values of a field from everybody.
+func (r *Realm) dropValues(field int64, gone func(string) bool) {
+	for _, id := range r.users.keys() {
+		if v, has := r.users.must(id).Profile[field]; has && gone(v) {
+			u := r.users.change(id)
+			delete(u.Profile, field)
+			delete(u.ProfileHTML, field)
+		}
+	}
+}
+
 func (f *ProfileFieldChanged) tell(r *Realm) []Notice { return r.tellFields() }
 
 // ProfileFieldRemoved says a field is gone, with everybody's value of it.
@@ -247,13 +346,7 @@ type ProfileFieldRemoved struct{ ID int64 }
 
 func (f *ProfileFieldRemoved) apply(r *Realm) {
 	r.nouns.fields.remove(f.ID)
-	for _, id := range r.users.keys() {
-		if _, has := r.users.must(id).Profile[f.ID]; has {
-			u := r.users.change(id)
-			delete(u.Profile, f.ID)
-			delete(u.ProfileHTML, f.ID)
-		}
-	}
+	r.dropValues(f.ID, func(string) bool { return true })
 }
 func (f *ProfileFieldRemoved) tell(r *Realm) []Notice { return r.tellFields() }
 

@@ -120,16 +120,29 @@ func (m *Mirror) setting(e Object) error {
 	return setting("user_settings")(m, e)
 }
 
-// profileFields are all there are: what anybody had in a field that is gone is gone with it.
+// profileFields are all there are: what anybody had in a field that is gone, or had chosen of choices that are gone, is
+// gone with it.
 func (m *Mirror) profileFields(e Object) error {
 	m.set("custom_profile_fields", e["fields"])
 	there := map[string]bool{}
+	choices := map[string]Object{}
 	for _, f := range objects(e["fields"]) {
-		there[text(f["id"])] = true
+		id := text(f["id"])
+		there[id] = true
+		if text(f["type"]) == "3" {
+			var of Object
+			if err := json.Unmarshal([]byte(text(f["field_data"])), &of); err != nil {
+				return fmt.Errorf("choices of profile field %s: %w", id, err)
+			}
+			choices[id] = of
+		}
 	}
 	for _, people := range []string{"realm_users", "realm_non_active_users"} {
 		for _, o := range m.tables[people] {
-			maps.DeleteFunc(object(o["profile_data"]), func(id string, _ any) bool { return !there[id] })
+			maps.DeleteFunc(object(o["profile_data"]), func(id string, v any) bool {
+				of, chosen := choices[id]
+				return !there[id] || chosen && of[text(object(v)["value"])] == nil
+			})
 		}
 	}
 	return nil
