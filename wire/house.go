@@ -42,6 +42,23 @@ type House interface {
 	Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)
 }
 
+// ReadAhead reads texts before the view that needs them, since they may be on disk. That of a message edited between the
+// two is read when it is asked for.
+func ReadAhead(h House, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
+	texts := map[realm.BodyRef]realm.Body{}
+	for _, ref := range refs {
+		if b, ok := h.Text(id, ref); ok {
+			texts[ref] = b
+		}
+	}
+	return func(ref realm.BodyRef) (realm.Body, bool) {
+		if b, ok := texts[ref]; ok {
+			return b, true
+		}
+		return h.Text(id, ref)
+	}
+}
+
 // Order is a command that nobody waits for.
 type Order struct {
 	Realm  realm.ID

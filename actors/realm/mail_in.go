@@ -25,16 +25,10 @@ func (c PostMail) Decide(t *Turn) (MessageID, error) {
 	if length(topic) > MaxTopic {
 		topic = firstRunes(topic, MaxTopic-1) + "…"
 	}
-	if length(c.Text) > MaxMessage {
-		c.Text = firstRunes(c.Text, MaxMessage-len(mailCut)) + mailCut
-	}
 	if _, err := NormalizeContent(c.Text); err != nil {
 		return 0, err
 	}
 	return t.Say(BotMessage{Bot: sender.ID, Channel: ch.ID, Topic: topic, Text: c.Text}), nil
 }
-
-// mailCut ends a mail that is longer than messages may be.
-const mailCut = "\n[message truncated]"
 
 func errMailAddress() *Refusal { return Missing("No channel has this address.") }

@@ -82,22 +82,12 @@ func (c *Missed) look(j *courier.Job) (w waiting, err error) {
 	return w, err
 }
 
-// write writes the letters. The texts are read before the look, since they may be on disk.
+// write writes the letters.
 func (c *Missed) write(j *courier.Job, w waiting) (letters []wire.Letter, err error) {
-	texts := map[realm.BodyRef]realm.Body{}
-	for _, ref := range w.refs {
-		if b, ok := c.House.Text(j.Realm, ref); ok {
-			texts[ref] = b
-		}
-	}
+	text := wire.ReadAhead(c.House, j.Realm, w.refs)
 	elsewhere := c.Elsewhere(j.Realm, w.email)
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		letters = wire.MissedLetters(v, v.Find(j.Errand.User), w.list, j.Site, elsewhere, func(ref realm.BodyRef) (realm.Body, bool) {
-			if b, ok := texts[ref]; ok {
-				return b, true
-			}
-			return c.House.Text(j.Realm, ref) // edited between the two
-		})
+		letters = wire.MissedLetters(v, v.Find(j.Errand.User), w.list, j.Site, elsewhere, text)
 		return nil, nil
 	})
 	return letters, err

@@ -91,31 +91,22 @@ func (c *Carrier) Carry(_ context.Context, j *courier.Job) courier.Outcome {
 	return courier.Outcome{Again: waits[j.Attempt-1], Left: rest}
 }
 
-// compose writes the notification; the message's text is read before the view, since it may be on disk.
+// compose writes the notification; false if there is nothing to notify of any more.
 func (c *Carrier) compose(j *courier.Job) (n wire.PushNotice, ok bool, err error) {
 	system := realm.Caller{System: true}
-	var body realm.Body
-	var ref realm.BodyRef
-	if j.Errand.Kind == realm.PushErrand {
-		v, err := c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-			m, _ := v.Notifiable(&j.Errand)
-			return m.Ref, nil
-		})
-		if err != nil {
-			return n, false, err
-		}
-		ref = v.(realm.BodyRef)
-		if body, ok = c.House.Text(j.Realm, ref); !ok {
-			return n, false, nil
-		}
-	}
+	var refs []realm.BodyRef
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		n, ok = wire.PushOf(v, &j.Errand, j.Site, func(now realm.BodyRef) (realm.Body, bool) {
-			if now == ref {
-				return body, true
-			}
-			return c.House.Text(j.Realm, now) // edited between the two
-		})
+		if m, unread := v.Notifiable(&j.Errand); unread {
+			refs = append(refs, m.Ref)
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return n, false, err
+	}
+	text := wire.ReadAhead(c.House, j.Realm, refs)
+	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
+		n, ok = wire.PushOf(v, &j.Errand, j.Site, text)
 		return nil, nil
 	})
 	return n, ok, err
