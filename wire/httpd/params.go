@@ -35,13 +35,18 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 		return errParams
 	}
 	readQuery(ctx, v)
+	kind := ctx.Request.Header.ContentType()
+	if i := bytes.IndexAny(kind, ";ABCDEFGHIJKLMNOPQRSTUVWXYZ"); i >= 0 && kind[i] != ';' { // a media type may be written in capitals
+		name, _, _ := bytes.Cut(kind, []byte(";"))
+		kind = append(bytes.ToLower(name), kind[len(name):]...)
+		ctx.Request.Header.SetContentTypeBytes(kind)
+	}
 	if ctx.Request.IsBodyStream() { // its parameters are read when it is known who sends it
 		return nil
 	}
 	if len(ctx.PostBody()) == 0 {
 		return nil
 	}
-	kind := ctx.Request.Header.ContentType()
 	switch {
 	case bytes.HasPrefix(kind, []byte("multipart/form-data")):
 		f, err := ctx.MultipartForm()

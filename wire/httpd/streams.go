@@ -101,6 +101,9 @@ func (b *streamedBody) next() (*multipart.Part, error) {
 		if err != nil {
 			return nil, errMultipart
 		}
+		if p.FormName() == "" { // is passed over, as in bodies that are read as a whole
+			continue
+		}
 		b.budget.left = -1
 		if p.FileName() != "" {
 			return p, nil
