@@ -380,43 +380,35 @@ func (m *moment) date(now time.Time) bool {
 			}
 		}
 	}
-	if m.month != 0 && m.day == 0 { // by name
-		switch len(n) {
-		case 0:
-		case 1:
-			if n[0].value > 31 || n[0].digits > 2 {
-				year(n[0])
-			} else {
-				m.day = n[0].value
-			}
-		case 2:
-			if n[0].value > 31 || n[0].digits > 2 {
-				n[0], n[1] = n[1], n[0]
-			}
-			m.day = n[0].value
-			year(n[1])
-		default:
-			return false
-		}
-		return true
-	}
-	switch len(n) {
-	case 0:
-	case 1:
-		if n[0].value > 31 || n[0].digits > 2 {
+	isYear := func(d dateNumber) bool { return d.value > 31 || d.digits > 2 }
+	if len(n) == 1 {
+		if isYear(n[0]) {
 			year(n[0])
 		} else {
 			m.day = n[0].value
 		}
+		return true
+	}
+	if m.month != 0 && m.day == 0 { // by name
+		if len(n) == 2 {
+			if isYear(n[0]) {
+				n[0], n[1] = n[1], n[0]
+			}
+			m.day = n[0].value
+			year(n[1])
+		}
+		return len(n) <= 2
+	}
+	switch len(n) {
 	case 2:
 		switch {
-		case n[0].value > 31 || n[0].digits > 2:
+		case isYear(n[0]):
 			year(n[0])
 			m.month = n[1].value
 			if n[1].digits > 2 {
 				return false
 			}
-		case n[1].value > 31 || n[1].digits > 2:
+		case isYear(n[1]):
 			m.month = n[0].value
 			year(n[1])
 		case n[0].value > 12:
@@ -429,7 +421,7 @@ func (m *moment) date(now time.Time) bool {
 			return false
 		}
 		switch {
-		case n[0].value > 31 || n[0].digits > 2:
+		case isYear(n[0]):
 			year(n[0])
 			m.month, m.day = n[1].value, n[2].value
 			if n[1].digits > 2 || n[2].digits > 2 {
