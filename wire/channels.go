@@ -120,7 +120,8 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	}
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
-		if (!f.ExcludeArchived || !ch.Archived) && v.MaySeeChannel(ch) && f.takes(v, me, ch) {
+		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) // a bot may send there
+		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.takes(v, me, ch)) {
 			found = append(found, ch)
 		}
 	})
@@ -143,7 +144,6 @@ func (f *getChannelsForm) takes(v realm.View, me *realm.User, ch *realm.Channel)
 		f.WebPublic && ch.WebPublic ||
 		f.Subscribed && v.Subscribed(me.ID, ch.ID) ||
 		f.Default && ch.Default ||
-		f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) ||
 		f.Content && v.MayReadChannel(ch)
 }
 

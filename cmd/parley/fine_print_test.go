@@ -178,6 +178,24 @@ func TestFinePrint(t *testing.T) {
 			}
 		}
 	})
+	t.Run("channels of a bot's owner", func(t *testing.T) {
+		list := func(who string, asked bool) string {
+			var names []any
+			a := k.must(who, "GET streams", "include_public", false, "include_subscribed", false, "include_owner_subscribed", asked)
+			for _, c := range a["streams"].([]any) {
+				names = append(names, dig(c.(map[string]any), "name"))
+			}
+			return fmt.Sprint(names)
+		}
+		if got := list("demo-bot", true); got != "[engineering general leads open house]" {
+			t.Errorf("the bot may send to %s", got)
+		}
+		for who, asked := range map[string]bool{"demo-bot": false, "ann": true} {
+			if got := list(who, asked); got != "[]" {
+				t.Errorf("%s is shown %s", who, got)
+			}
+		}
+	})
 	t.Run("drafts as they are sent", func(t *testing.T) {
 		draft := func(kind string, at int) map[string]any {
 			return map[string]any{"type": kind, "to": []int{1}, "topic": "t", "content": "tea", "timestamp": at}
