@@ -48,9 +48,6 @@ func postPresence(c *Call, f postPresenceForm) (Answer, error) {
 	if f.PingOnly {
 		return Answer{"presence_last_update_id": last}, nil
 	}
-	if gate.Disabled {
-		return Answer{"presences": obj{}, "presence_last_update_id": last, "server_timestamp": now()}, nil
-	}
 	return presences(c, last, f.History, f.Last.Set || f.Slim)
 }
 
@@ -77,6 +74,9 @@ func presenceRows(c *Call, last, days int64) []presence.Row {
 // people the caller may not know are left out.
 func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out obj, newest int64) {
 	out, newest = obj{}, -1
+	if v.OrgBool("presence_disabled") {
+		return out, newest
+	}
 	for _, r := range rows {
 		u := v.Find(r.User)
 		if u == nil || u.IsBot() || !u.Active || !v.MaySee(u) {
@@ -137,6 +137,8 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 			return target{}, realm.Bad("No such user")
 		case u.IsBot():
 			return target{}, realm.Bad("Presence is not supported for bot users.")
+		case v.OrgBool("presence_disabled"):
+			return target{}, realm.Bad("No presence data for %s", f.Who)
 		}
 		return target{u.ID, u.Joined}, nil
 	})

@@ -12,7 +12,7 @@ var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFi
 	"realm_night_logo_source: str, realm_night_logo_url: str, realm_authentication_methods: {*: {enabled: bool, available: bool}}, " +
 	"realm_available_video_chat_providers: {*: {id: int, name: str}}, realm_email_auth_enabled: bool, realm_password_auth_enabled: bool, realm_allow_edit_history: bool, " +
 	"realm_mandatory_topics: bool, realm_empty_topic_display_name: str, realm_create_private_stream_policy: int, realm_create_public_stream_policy: int, " +
-	"realm_create_web_public_stream_policy: int, realm_wildcard_mention_policy: int, realm_presence_disabled: bool, realm_plan_type: int, realm_upload_quota_mib: int?, " +
+	"realm_create_web_public_stream_policy: int, realm_wildcard_mention_policy: int, realm_plan_type: int, realm_upload_quota_mib: int?, " +
 	"realm_push_notifications_enabled: bool, realm_push_notifications_enabled_end_timestamp: int?, " +
 	"realm_default_external_accounts: {*: {text: str, name: str, hint: str, url_pattern: str}}, realm_allow_message_editing: bool"
 
@@ -46,7 +46,6 @@ func realmSection(s *state) {
 	a["realm_create_public_stream_policy"] = policyNumber(s.OrgGroup("can_create_public_channel_group"), 1)
 	a["realm_create_web_public_stream_policy"] = policyNumber(s.OrgGroup("can_create_web_public_channel_group"), 7)
 	a["realm_wildcard_mention_policy"] = wildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
-	a["realm_presence_disabled"] = s.Me() == nil
 	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
 	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = s.c.Tools.Push != nil, nil
 	a["realm_default_external_accounts"] = obj{
@@ -54,7 +53,7 @@ func realmSection(s *state) {
 		"github":  obj{"text": "GitHub", "name": "GitHub username", "hint": "", "url_pattern": "https://github.com/%(username)s"},
 	}
 	if s.Me() == nil {
-		a["realm_allow_message_editing"] = false
+		a["realm_allow_message_editing"], a["realm_presence_disabled"] = false, true
 	}
 }
 

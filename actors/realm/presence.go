@@ -2,7 +2,7 @@ package realm
 
 // PresenceGate is what reporting presence needs to know of the organization.
 type PresenceGate struct {
-	Disabled bool // nobody's presence is kept
+	Disabled bool // the organization shows nobody's presence
 	Hidden   bool // the caller does not share his
 }
 
@@ -12,7 +12,7 @@ func (v View) MayReport() (PresenceGate, error) {
 	if err != nil {
 		return PresenceGate{}, err
 	}
-	return PresenceGate{Hidden: !me.Flag("presence_enabled")}, nil
+	return PresenceGate{Disabled: v.OrgBool("presence_disabled"), Hidden: !me.Flag("presence_enabled")}, nil
 }
 
 // CameOnline is the event that a user is here now. No fact stands behind it.
@@ -33,7 +33,7 @@ type TellPresence struct {
 
 func (c TellPresence) Decide(t *Turn) (Done, error) {
 	u := t.Find(c.User)
-	if u == nil {
+	if u == nil || t.OrgBool("presence_disabled") {
 		return Done{}, nil
 	}
 	if to := t.whoSee(u); len(to) <= c.Max {

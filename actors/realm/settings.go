@@ -121,6 +121,7 @@ var OrgSettings = []Setting{
 	{Name: "new_stream_announcements_stream_id", Default: int64(-1)},
 	{Name: "org_type", Default: int64(0), In: []any{int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70), int64(80), int64(90), int64(100), int64(1000)}},
 	{Name: "owner_full_content_access", Default: false, Hidden: true},
+	{Name: "presence_disabled", Default: false},
 	{Name: "require_e2ee_push_notifications", Default: false},
 	{Name: "require_unique_names", Default: false},
 	{Name: "send_channel_events_messages", Default: true},

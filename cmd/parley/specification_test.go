@@ -180,6 +180,28 @@ func TestSpecifiedPresence(t *testing.T) {
 	if a["presence_last_update_id"] != nil || a["presences"].(map[string]any)["bo@example.org"] == nil {
 		t.Errorf("realm/presence: %v", a)
 	}
+	k.refused("ada", "PATCH realm", "BAD_REQUEST", "presence_disabled is not a boolean", "presence_disabled", 1)
+	queue := k.must("bo", "POST register", "event_types", []string{"realm", "presence"})["queue_id"]
+	k.must("ada", "PATCH realm", "presence_disabled", true)
+	a = report("ada")
+	k.equal("with presence disabled", a["presences"], map[string]any{})
+	k.equal("with presence disabled, none passed", a["presence_last_update_id"], -1)
+	k.equal("with presence disabled, one passed", report("ann", "last_update_id", 1)["presence_last_update_id"], 1)
+	k.equal("of the organization", k.must("ann", "GET realm/presence")["presences"], map[string]any{})
+	k.refused("ann", "GET users/"+bo+"/presence", "BAD_REQUEST", "No presence data for "+bo)
+	a = k.must("ann", "POST register", "fetch_event_types", []string{"realm", "presence"})
+	if len(a["presences"].(map[string]any)) > 0 || a["presence_last_update_id"] != -1.0 || a["realm_presence_disabled"] != true {
+		t.Errorf("registered: %v %v %v", a["presences"], a["presence_last_update_id"], a["realm_presence_disabled"])
+	}
+	k.must("ada", "PATCH realm", "presence_disabled", false)
+	if a = k.must("ann", "GET realm/presence"); a["presences"].(map[string]any)["ada@example.org"] != nil {
+		t.Error("what was reported with presence disabled is kept")
+	}
+	var told []any
+	for _, e := range k.must("bo", "GET events", "queue_id", queue, "last_event_id", -1)["events"].([]any) {
+		told = append(told, e.(map[string]any)["property"], e.(map[string]any)["value"])
+	}
+	k.equal("told", told, []any{"presence_disabled", true, "presence_disabled", false})
 }
 
 // TestSpecifiedVisitors looks at an organization without an account, before it allows that and after.
