@@ -29,6 +29,11 @@ func (r *Realm) Derived() map[string]any {
 	for id, t := range r.by.talk {
 		set(fmt.Sprintf("talk %d", id), t.ids)
 	}
+	for _, list := range r.by.crowds {
+		for _, c := range list {
+			set(fmt.Sprintf("mentioned %v", c.users), c.messages)
+		}
+	}
 	for u, l := range r.by.talksOf {
 		l = slices.Clone(l)
 		slices.Sort(l)

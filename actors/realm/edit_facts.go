@@ -68,7 +68,8 @@ func (t *Turn) contentEdit(p *editing) *ContentEdit {
 		probe.People = append(probe.People, u.ID)
 	}
 	m := t.message(p.Message)
-	t.reach(probe, func(u UserID) bool { return t.received(u, p.Message, m) })
+	received := t.receiver(p.Message, m)
+	t.reach(probe, func(u UserID) bool { return received(u, t.reading.find(u)) })
 	return &ContentEdit{Version: p.i.Ref.Version + 1, Content: content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
 		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
 }

@@ -24,6 +24,7 @@ type indexes struct {
 	client                              map[string]ClientID
 	sender                              map[UserID]*Set
 	mentioned                           map[UserID]*Set
+	crowds                              crowds // of messages that mention very many, who stand in none of mentioned for it
 	alerted                             map[UserID]*Set
 	wildcard                            Set // messages with a channel wildcard
 	links, images, attachments, reacted Set
@@ -53,7 +54,7 @@ type indexes struct {
 func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
 		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
-		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, alerted: map[UserID]*Set{},
+		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, crowds: crowds{}, alerted: map[UserID]*Set{},
 		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, uploadsOf: map[string]int{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
 		policies: map[topicKey]*topicPreferences{}, mailToken: map[mailKey]string{}}
 }
@@ -356,10 +357,8 @@ func (r *Realm) indexContent(id MessageID, m *message) {
 		}
 	}
 	if e := r.extra(id, m); e != nil {
-		for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
-			for _, u := range list {
-				r.by.put(setOf(r.by.mentioned, u), id)
-			}
+		for _, list := range []*[]UserID{&e.Mentioned, &e.GroupMentioned, &e.TopicMentioned} {
+			*list = r.by.mention(*list, id)
 		}
 		for _, u := range e.Alerted {
 			r.by.put(setOf(r.by.alerted, u), id)
@@ -392,9 +391,7 @@ func (r *Realm) unindexContent(id MessageID, m *message) {
 	}
 	if e := r.extra(id, m); e != nil {
 		for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
-			for _, u := range list {
-				setOf(r.by.mentioned, u).Remove(n)
-			}
+			r.by.unmention(list, id)
 		}
 		for _, u := range e.Alerted {
 			setOf(r.by.alerted, u).Remove(n)

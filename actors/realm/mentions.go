@@ -56,12 +56,7 @@ func (t *Turn) reach(f *MessageSent, has func(UserID) bool) {
 	}
 	f.Mentioned = ascending(f.Mentioned)
 	if len(f.Content.Groups) > 0 {
-		for _, u := range t.recipients(f) {
-			if t.inSome(t.Find(u), f.Content.Groups) && has(u) {
-				f.GroupMentioned = append(f.GroupMentioned, u)
-			}
-		}
-		f.GroupMentioned = ascending(f.GroupMentioned)
+		f.GroupMentioned = t.grouped(t.recipients(f), f.Content.Groups, has)
 	}
 	if f.Content.TopicWildcard {
 		f.TopicMentioned = t.participants(f, has)
@@ -69,6 +64,31 @@ func (t *Turn) reach(f *MessageSent, has func(UserID) bool) {
 	if len(f.Content.AlertWords) > 0 {
 		f.Alerted = ascending(t.alerted(f))
 	}
+}
+
+// grouped is who of ascending users is in one of some groups and has a row.
+func (t *Turn) grouped(users []UserID, groups []GroupID, has func(UserID) bool) (out []UserID) {
+	direct := make([]ascent, len(groups))
+	var further []GroupID // with members by role or by subgroup
+	for i, id := range groups {
+		g := t.groups.find(id)
+		if g == nil {
+			continue
+		}
+		if direct[i] = g.Members; g.System || len(g.Subgroups) > 0 {
+			further = append(further, id)
+		}
+	}
+	for _, u := range users {
+		in := false
+		for i := range direct {
+			in = in || direct[i].has(u)
+		}
+		if (in || len(further) > 0 && t.inSome(t.Find(u), further)) && has(u) {
+			out = append(out, u)
+		}
+	}
+	return out
 }
 
 func (t *Turn) inSome(u *User, groups []GroupID) bool {

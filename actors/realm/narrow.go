@@ -503,7 +503,7 @@ func (n *narrowing) isTerm(t *Term) error {
 	case "alerted":
 		n.add(setIn(n.by.alerted, n.me.ID), t.Negated)
 	case "mentioned":
-		n.add(Either(setIn(n.by.mentioned, n.me.ID), Without(n.by.wildcard, rd.Rows)), t.Negated)
+		n.add(Either(n.by.mentioning(n.me.ID), Without(n.by.wildcard, rd.Rows)), t.Negated)
 	case "followed":
 		n.only(false, t.Negated)
 		n.add(n.topicsWith(func(p int) bool { return p == TopicFollowed }), t.Negated)
@@ -552,20 +552,15 @@ func (n *narrowing) mentionsTerm(u UserID, negated bool) {
 	}
 	n.gather(func() Set {
 		var named Set
-		if s := n.by.mentioned[u]; s != nil {
-			s.Each(func(id int64) bool {
-				if names(MessageID(id), n.message(MessageID(id))) {
-					named.Add(id)
-				}
-				return true
-			})
-		}
+		n.by.mentioning(u).Each(func(id int64) bool {
+			if names(MessageID(id), n.message(MessageID(id))) {
+				named.Add(id)
+			}
+			return true
+		})
 		return named
 	}, names, negated)
-	if s := n.by.mentioned[u]; !negated {
-		if s == nil {
-			s = &Set{}
-		}
-		n.add(*s, false)
+	if !negated {
+		n.add(n.by.mentioning(u), false)
 	}
 }

@@ -129,10 +129,7 @@ func (f *UnreadFound) walk(p *places, among *Set, limit int) bool {
 
 // mentionsAmong is which of a set's messages mention the caller.
 func (v View) mentionsAmong(ids Set) (out []mention) {
-	var reached Set
-	if s := v.by.mentioned[v.User]; s != nil {
-		reached = Both(*s, ids)
-	}
+	reached := Both(v.by.mentioning(v.User), ids)
 	wild := Both(v.by.wildcard, ids)
 	if rd := v.reading.find(v.User); rd != nil {
 		wild.Subtract(rd.Rows)
