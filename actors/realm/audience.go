@@ -8,8 +8,11 @@ func (r *Realm) everyone() []UserID { return IDs[UserID](r.by.listening) }
 // only is the user alone, if listening.
 func (r *Realm) only(ids ...UserID) []UserID {
 	var out []UserID
-	for _, id := range ids {
+	for i, id := range ids {
 		if r.by.listening.Has(int64(id)) {
+			if out == nil {
+				out = make([]UserID, 0, len(ids)-i)
+			}
 			out = append(out, id)
 		}
 	}

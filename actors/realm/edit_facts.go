@@ -499,6 +499,9 @@ func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
 				kinds, users = append(kinds, f), append(users, nil)
 			}
 		}
+		if users[last] == nil && len(kinds) == 1 { // nearly all
+			users[last] = make([]uint32, 0, len(to))
+		}
 		users[last] = append(users[last], uint32(u))
 	}
 	g := make(FlagGroups, len(kinds))

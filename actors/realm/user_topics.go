@@ -138,6 +138,9 @@ func (r *Realm) tellPolicy(users []UserID, f *TopicPolicySet) []Notice {
 	var none []UserID // with no muted topic: very many follow a topic that is moved
 	for _, u := range to {
 		if l := r.prefs.find(u); l == nil || !slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
+			if none == nil {
+				none = make([]UserID, 0, len(to))
+			}
 			none = append(none, u)
 			continue
 		}
