@@ -53,9 +53,9 @@ func (c AddPlayground) Decide(t *Turn) (int64, error) {
 	case length(p.Name) > maxPlaygroundName:
 		return 0, Bad("name is too long (limit: %d characters)", maxPlaygroundName)
 	case p.Language == "":
-		return 0, Faulty("pygments_language", blank)
+		return 0, Faulty("highlighter_language", blank)
 	case length(p.Language) > maxPlaygroundLanguage:
-		return 0, Bad("pygments_language is too long (limit: %d characters)", maxPlaygroundLanguage)
+		return 0, Bad("highlighter_language is too long (limit: %d characters)", maxPlaygroundLanguage)
 	case strings.Trim(strings.ToLower(p.Language), "abcdefghijklmnopqrstuvwxyz0123456789_.+#- ") != "":
 		return 0, Bad("Invalid characters in pygments language")
 	case length(p.Template) > maxPlaygroundTemplate:

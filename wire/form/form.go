@@ -140,7 +140,10 @@ func (p *param) decode(v *Values, dst reflect.Value) *Error {
 		raw, sent = v.list[e].value, true
 	}
 	if sent {
-		return p.raw(dst, raw)
+		if err := p.raw(dst, raw); err != nil {
+			return err.Named(name)
+		}
+		return nil
 	}
 	if p.required {
 		return Missing(p.name)

@@ -404,7 +404,7 @@ func TestMissingAndConfusing(t *testing.T) {
 	type f struct {
 		Op    string `form:"op,required"`
 		Topic string `form:"topic,alias=subject,required"`
-		N     int    `form:"n"`
+		N     int    `form:"n,alias=count"`
 	}
 	form := Of[f]()
 	for _, c := range []struct {
@@ -418,6 +418,7 @@ func TestMissingAndConfusing(t *testing.T) {
 		{[]string{"op", "", "subject", "a", "topic", "a"}, "REQUEST_CONFUSING_VAR",
 			"Can't decide between 'topic' and 'subject' arguments", map[string]any{"var_name1": "topic", "var_name2": "subject"}},
 		{[]string{"op", "", "subject", "a", "n", "x"}, "BAD_REQUEST", "n is not valid JSON", nil},
+		{[]string{"op", "", "topic", "a", "count", "x"}, "BAD_REQUEST", "count is not valid JSON", nil},
 	} {
 		err := form.Decode(values(c.pairs...), new(f))
 		if err == nil || err.Code != c.code || err.Msg != c.msg || !maps.Equal(err.Fields, c.fields) {
