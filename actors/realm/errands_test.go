@@ -164,6 +164,11 @@ func TestWhatWasReadIsTakenBackFromDevices(t *testing.T) {
 	if got := due(); got != nil {
 		t.Errorf("taken back twice: %v", got)
 	}
+	Do(s, bo, realm.Flag{Messages: ids[2:], Op: "add", Flag: "read"})
+	s.Restart()
+	if got := due(); fmt.Sprint(got) != fmt.Sprint(ids[2:]) {
+		t.Errorf("taken back after a restart: %v, want %v", got, ids[2:])
+	}
 	last := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}}).ID
 	e := errands(s, realm.PushErrand)[0]
 	Do(s, bo, realm.Flag{Messages: []realm.MessageID{last}, Op: "add", Flag: "read"})

@@ -230,15 +230,7 @@ func (s *Scene) replay() {
 			s.T.Fatalf("fact %d (%T) tells something else when replayed:\n  then %v\n  now  %v", i+1, f, p.told, got)
 		}
 	}
-	loaded := realm.New(1)
-	loaded.Clock(s.Now)
-	s.Realm.Each(func(table uint16, key, row any) {
-		if err := loaded.Load(table, codec.Into(codec.Key(key)), codec.Into(codec.Row(row))); err != nil {
-			s.T.Fatalf("load row %v of table %d: %v", key, table, err)
-		}
-	})
-	loaded.Stand(s.Realm.Seq(), realm.InTurn)
-	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": loaded} {
+	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": s.loaded()} {
 		want, got := rows(s.Realm), rows(other)
 		for k, v := range want {
 			if !reflect.DeepEqual(got[k], v) {
@@ -264,6 +256,23 @@ func (s *Scene) replay() {
 			}
 		}
 	}
+}
+
+// Restart goes on with what the organization's rows say.
+func (s *Scene) Restart() { s.Realm = s.loaded() }
+
+// loaded is the organization made anew from its rows.
+func (s *Scene) loaded() *realm.Realm {
+	s.T.Helper()
+	r := realm.New(1)
+	r.Clock(s.Now)
+	s.Realm.Each(func(table uint16, key, row any) {
+		if err := r.Load(table, codec.Into(codec.Key(key)), codec.Into(codec.Row(row))); err != nil {
+			s.T.Fatalf("load row %v of table %d: %v", key, table, err)
+		}
+	})
+	r.Stand(s.Realm.Seq(), realm.InTurn)
+	return r
 }
 
 func rows(r *realm.Realm) map[string]any {
