@@ -38,8 +38,6 @@ type loaded struct {
 
 // load reads a realm's rows and plays the facts behind them.
 func load(disk reader, id realm.ID, rows realm.Seq, now time.Time) (*loaded, error) {
-	t := readTail(disk, id, rows)
-	defer t.close()
 	l := &loaded{r: realm.New(id), book: presence.New(), rows: rows}
 	l.r.Clock(now.Unix())
 	var err error
@@ -47,6 +45,8 @@ func load(disk reader, id realm.ID, rows realm.Seq, now time.Time) (*loaded, err
 		return nil, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	l.stored = len(l.told)
+	t := readTail(disk, id, rows)
+	defer t.close()
 	l.r.Stand(rows, atOnce)
 	l.r.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
 	return l, l.replay(t)
@@ -62,7 +62,7 @@ func atOnce(parts ...func()) {
 }
 
 // tail is the facts of a realm's journal behind a number, decoded by a goroutine that is ahead of who plays them: they
-// are read while rows are still being loaded, on another processor.
+// are read while rows are being indexed, on another processor.
 type tail struct {
 	batches chan []numbered
 	err     error         // once batches is closed

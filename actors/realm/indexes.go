@@ -112,14 +112,13 @@ func (r *Realm) index(run func(...func())) {
 	for _, id := range r.queues.keys() {
 		r.by.openQueue(r, r.queues.find(id))
 	}
-	r.by.building = &building{topics: make([]*topicIndex, len(r.by.topics))}
-	run(func() {
-		r.eachMessage(r.placeMessage)
-		r.by.settlePlaces()
-	}, func() {
-		r.eachMessage(r.indexSent)
-		r.by.settleSent()
-	})
+	r.by.building = &building{topics: make([]*topicIndex, len(r.by.topics)), partaken: make([]map[uint32]uint32, len(r.by.topics))}
+	var passes []func()
+	for _, pass := range []func(MessageID, *message){r.placeInChannel, r.placeInTopic, r.countPartaking, r.indexSent} {
+		passes = append(passes, func() { r.eachMessage(pass) })
+	}
+	run(passes...)
+	run(r.by.settleChannels, r.by.settleTopics, r.by.settlePartaking, r.by.settleSent)
 	r.by.building = nil
 	r.nouns.index(r)
 }
@@ -139,7 +138,8 @@ func (r *Realm) eachMessage(fn func(MessageID, *message)) {
 // building is what makes indexing all messages, in order, faster than each for itself: ids are put behind those of their
 // sets, and a topic is looked up once.
 type building struct {
-	topics []*topicIndex // by id of a spelling; nil before its first message
+	topics   []*topicIndex       // by id of a spelling; nil before its first message
+	partaken []map[uint32]uint32 // who takes part, by id of a spelling; nil before its first message
 	// What was sent by each user and to each channel, by id, apart from the sets that are built at the same time.
 	senders, sent []Set
 }
@@ -177,19 +177,41 @@ func (x *indexes) put(s *Set, id MessageID) {
 	}
 }
 
-// settlePlaces ends the building of what placeMessage adds to.
-func (x *indexes) settlePlaces() {
+// settleChannels ends the building of what placeInChannel adds to.
+func (x *indexes) settleChannels() {
 	for _, c := range x.channel {
 		c.ids.settle()
-		for _, t := range c.topics {
-			t.ids.settle()
-		}
 	}
 	for _, t := range x.talk {
 		t.ids.settle()
 	}
 	for _, s := range x.direct {
 		s.settle()
+	}
+}
+
+// settleTopics ends the building of what placeInTopic adds to.
+func (x *indexes) settleTopics() {
+	for _, c := range x.channel {
+		for _, t := range c.topics {
+			t.ids.settle()
+		}
+	}
+}
+
+// settlePartaking ends the building of what countPartaking adds to: the spellings of a topic are one.
+func (x *indexes) settlePartaking() {
+	for id, counts := range x.building.partaken {
+		t := x.building.topics[id]
+		switch {
+		case counts == nil:
+		case len(t.participants) == 0:
+			t.participants = counts
+		default:
+			for u, n := range counts {
+				t.participants[u] += n
+			}
+		}
 	}
 }
 
@@ -291,22 +313,53 @@ func (r *Realm) indexSent(id MessageID, m *message) {
 
 // placeMessage puts a message into its conversation.
 func (r *Realm) placeMessage(id MessageID, m *message) {
-	if m.channel == 0 {
-		r.by.put(&r.by.talk[m.talk].ids, id)
-		for _, u := range r.talks.must(m.talk).Members {
-			r.by.put(setOf(r.by.direct, u), id)
-		}
+	r.placeInChannel(id, m)
+	r.placeInTopic(id, m)
+	r.countPartaking(id, m)
+}
+
+// placeInChannel puts a message among those of its channel, or of those who talk to each other.
+func (r *Realm) placeInChannel(id MessageID, m *message) {
+	if m.channel != 0 {
+		r.by.put(&r.by.channel[ChannelID(m.channel)].ids, id)
 		return
 	}
-	r.by.put(&r.by.channel[ChannelID(m.channel)].ids, id)
-	t := r.topicIndexOf(m)
-	r.by.put(&t.ids, id)
-	t.participants[m.sender]++
+	r.by.put(&r.by.talk[m.talk].ids, id)
+	for _, u := range r.talks.must(m.talk).Members {
+		r.by.put(setOf(r.by.direct, u), id)
+	}
+}
+
+// placeInTopic puts a message among those of its topic.
+func (r *Realm) placeInTopic(id MessageID, m *message) {
+	if m.channel != 0 {
+		r.by.put(&r.topicIndexOf(m).ids, id)
+	}
+}
+
+// countPartaking counts the sender of a message, and who reacted to it, among those who take part in its topic.
+func (r *Realm) countPartaking(id MessageID, m *message) {
+	if m.channel == 0 {
+		return
+	}
+	counts := r.partakenIn(m)
+	counts[m.sender]++
 	if e := r.extra(id, m); e != nil {
 		for _, x := range e.Reactions {
-			t.participants[uint32(x.User)]++
+			counts[uint32(x.User)]++
 		}
 	}
+}
+
+func (r *Realm) partakenIn(m *message) map[uint32]uint32 {
+	b := r.by.building
+	if b == nil {
+		return r.topicIndexOf(m).participants
+	}
+	if b.partaken[m.topic] == nil {
+		b.partaken[m.topic] = map[uint32]uint32{}
+	}
+	return b.partaken[m.topic]
 }
 
 // unplaceMessage takes a message out of its conversation; an empty topic disappears.

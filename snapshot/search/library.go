@@ -42,6 +42,8 @@ const (
 	stretch     = time.Millisecond
 	// maxStretch is what counts of a stretch at most: one that the machine made long is not to be paid back.
 	maxStretch = 10 * time.Millisecond
+	// calm is how long the writer rests when the library has been opened: those who come back need the machine first.
+	calm = 5 * time.Second
 	// standEvery is how often the number is written when no text came: a start then need not read far back.
 	standEvery = time.Minute
 )
@@ -85,6 +87,7 @@ type shelf struct {
 	stands realm.Seq // and its rows stood
 	behind bool      // the queue is not enough: compare with the disk
 	tail   bool      // the journal has everything that is missing
+	missed bool      // too many texts came before the index was open
 	busy   bool      // the writer has taken the queue and not written it yet
 	queue  []text
 	target realm.Seq // what is on disk
@@ -150,7 +153,7 @@ func (l *Library) open(s *shelf) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.index, s.stored = x, at
-	s.behind, s.tail = at != s.ends, at >= s.stands && at < s.ends
+	s.behind, s.tail = at != s.ends || s.missed, at >= s.stands && at < s.ends && !s.missed
 	switch {
 	case s.behind && at > s.ends: // of another life of this organization
 		s.at = 0
@@ -184,6 +187,7 @@ func (l *Library) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
 	case len(s.queue)+len(texts) > MaxQueued:
 		s.queue = nil
 		s.behind, s.tail = true, false
+		s.missed = s.index == nil
 	default:
 		for _, t := range texts {
 			s.queue = append(s.queue, text{t.Ref, t.Body == nil, upto})
@@ -278,6 +282,7 @@ func (l *Library) work() {
 	l.leisure.Store(leisure)
 	round := time.Now()
 	left := false
+	l.rest(calm)
 	for stopping := false; ; {
 		select {
 		case <-l.wake:
