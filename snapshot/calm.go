@@ -45,6 +45,14 @@ func (c *calm) Unregister() {
 	}
 }
 
+// hurry ends the wait: writes stand still until tables are merged, as after many starts in a row. It does not block; the
+// database calls it with its lock held.
+func (c *calm) hurry() {
+	if c.timer.Stop() {
+		go c.Done()
+	}
+}
+
 // TrySchedule is the database's question whether a merge may begin. One that may not is remembered there.
 func (c *calm) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	c.mu.Lock()

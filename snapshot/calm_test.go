@@ -31,6 +31,12 @@ func TestNoTablesAreMergedInTheCalm(t *testing.T) {
 	if n := s.db.Metrics().Compact.Count; n != 0 {
 		t.Errorf("%d merges in the calm", n)
 	}
+	for i := Seq(8); i < 40; i++ { // more than may be unmerged, as after many starts in a row
+		mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{{byte(i)}}})
+		if err := s.db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	mustClose(t, s)
 
 	s = open(10 * time.Millisecond)
@@ -39,7 +45,7 @@ func TestNoTablesAreMergedInTheCalm(t *testing.T) {
 			t.Fatalf("nothing was merged when the calm was over:\n%v", s.db.Metrics())
 		}
 	}
-	if n := len(tail(t, s, 1, 0)); n != 8 {
+	if n := len(tail(t, s, 1, 0)); n != 40 {
 		t.Errorf("%d facts after the merge", n)
 	}
 	mustClose(t, s)

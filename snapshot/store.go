@@ -346,6 +346,7 @@ func lockHeld(err error) bool {
 }
 
 func (s *Store) pebbleOptions() *pebble.Options {
+	stalled := func(i pebble.WriteStallBeginInfo) { s.o.Log.Warn("appends wait for the disk", "why", i.Reason) }
 	o := &pebble.Options{
 		FS:                          finalFS{s.fs, s},
 		Logger:                      fatalLogger{s},
@@ -363,14 +364,17 @@ func (s *Store) pebbleOptions() *pebble.Options {
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				s.o.Log.Error("data directory damaged", "file", i.Path, "why", i.Details)
 			},
-			WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
-				s.o.Log.Warn("appends wait for the disk", "why", i.Reason)
-			},
+			WriteStallBegin: stalled,
 		},
 	}
 	o.Experimental.FileCacheShards = 1
 	if s.o.Calm > 0 {
-		o.Experimental.CompactionScheduler = newCalm(s.o.Calm)
+		c := newCalm(s.o.Calm)
+		o.Experimental.CompactionScheduler = c
+		o.EventListener.WriteStallBegin = func(i pebble.WriteStallBeginInfo) {
+			stalled(i)
+			c.hurry()
+		}
 	}
 	for i := range o.Levels {
 		// A body or row is looked up by its whole key, often in a level that lacks it.
