@@ -1,0 +1,277 @@
+package park
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// patience is how long a test waits for what must happen; it is no measure of speed.
+const patience = 20 * time.Second
+
+// owner parks GET /poll and keeps what was parked, as a queue's owner would.
+type owner struct {
+	*Server
+	t      testing.TB
+	ln     net.Listener
+	kind   string
+	polls  chan *Parked
+	gone   chan struct{}
+	served chan error
+}
+
+// kinds are the ways a connection can be served; most tests run on each.
+var kinds = []string{"epoll", "goroutine", "tls", "quick"}
+
+// quickOwner parks GET /poll on the loop; of two, one is left to the handler, as either may come.
+type quickOwner struct {
+	o       *owner
+	offered int
+	put     []*Parked
+}
+
+// told hands a client's leaving to the owner.
+type told struct{ o *owner }
+
+func (g told) Gone() { g.o.gone <- struct{}{} }
+
+func (k *quickOwner) Take(q *QuickRequest) bool {
+	if k.offered++; string(q.Target) != "/poll" || k.offered%3 == 0 {
+		return false
+	}
+	q.Remember(new(Memo), len("/pol"), len("/poll"))
+	k.park(q)
+	return true
+}
+
+// Again takes a request whose last letter need not have been the same.
+func (k *quickOwner) Again(q *QuickRequest, _ *Memo, letter []byte) bool {
+	if k.offered++; string(letter) != "l" || k.offered%3 == 0 {
+		return false
+	}
+	k.park(q)
+	return true
+}
+
+func (k *quickOwner) park(q *QuickRequest) {
+	p := new(Parked)
+	q.Park(p, told{k.o}, nil)
+	k.put = append(k.put, p)
+}
+
+func (k *quickOwner) Flush() {
+	for _, p := range k.put {
+		k.o.polls <- p
+	}
+	k.put = nil
+}
+
+func onEachKind(t *testing.T, f func(t *testing.T, kind string)) {
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) { f(t, kind) })
+	}
+}
+
+// plainListener hides that a listener is TCP, which leaves the connections to goroutines.
+type plainListener struct{ net.Listener }
+
+// serve starts a server whose handler is the owner's own, or the one given.
+func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveOn(t, kind, cfg, ln, handler...)
+}
+
+func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
+	t.Helper()
+	o := &owner{t: t, kind: kind, polls: make(chan *Parked, 10_000), gone: make(chan struct{}, 10_000), served: make(chan error, 1)}
+	cfg.Handler = o.handle
+	if len(handler) > 0 {
+		cfg.Handler = func(ctx *fasthttp.RequestCtx) { handler[0](o, ctx) }
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if kind == "tls" {
+		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
+	}
+	if kind == "quick" && len(handler) == 0 {
+		cfg.NewQuick, cfg.QuickTargets = func() Quick { return &quickOwner{o: o} }, []string{"GET /poll"}
+	}
+	if cfg.Sweep == 0 {
+		cfg.Sweep = 5 * time.Millisecond
+	}
+	o.ln = ln
+	o.Server = New(cfg)
+	if kind == "goroutine" {
+		ln = plainListener{ln}
+	}
+	go func() { o.served <- o.Serve(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		if err := o.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+func (o *owner) handle(ctx *fasthttp.RequestCtx) {
+	switch string(ctx.Path()) {
+	case "/poll":
+		o.polls <- o.Park(ctx, func() { o.gone <- struct{}{} })
+	case "/now": // answered before the handler returns
+		if !o.Park(ctx, nil).Answer(200, []byte("now")) {
+			o.t.Error("Answer in the handler failed")
+		}
+	case "/echo":
+		ctx.Write(ctx.PostBody())
+	default:
+		ctx.WriteString("hello " + string(ctx.Path()))
+	}
+}
+
+func (o *owner) poll() *Parked {
+	o.t.Helper()
+	return wait(o.t, o.polls, "a parked poll")
+}
+
+func wait[T any](t testing.TB, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("waited in vain for %s", what)
+		panic("unreachable")
+	}
+}
+
+// until waits for a state that is reached in the background.
+func until(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !f(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+type client struct {
+	net.Conn
+	t testing.TB
+	r *bufio.Reader
+}
+
+func (o *owner) dial() *client {
+	o.t.Helper()
+	c, err := net.Dial("tcp", o.ln.Addr().String())
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	o.t.Cleanup(func() { c.Close() })
+	if o.kind == "tls" {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	return &client{c, o.t, bufio.NewReader(c)}
+}
+
+func (c *client) say(format string, args ...any) {
+	c.t.Helper()
+	if _, err := fmt.Fprintf(c, format, args...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) get(path string) { c.t.Helper(); c.say("GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path) }
+
+func (c *client) hear() *answer {
+	c.t.Helper()
+	resp, err := http.ReadResponse(c.r, nil)
+	if err != nil {
+		c.t.Fatal("no answer: ", err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return &answer{resp, string(body)}
+}
+
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (c *client) expect(body string) {
+	c.t.Helper()
+	if a := c.hear(); a.StatusCode != 200 || a.body != body {
+		c.t.Fatalf("answer %d %q, want 200 %q", a.StatusCode, a.body, body)
+	}
+}
+
+// ended expects the server to close the connection, without a further byte.
+func (c *client) ended() {
+	c.t.Helper()
+	if b, err := c.r.Peek(1); err != io.EOF && !errors.Is(err, net.ErrClosed) && !reset(err) {
+		c.t.Fatalf("connection not closed: %q, %v", b, err)
+	}
+}
+
+func reset(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "reset") || strings.Contains(err.Error(), "broken pipe"))
+}
+
+func (o *owner) answer(p *Parked, text string) {
+	o.t.Helper()
+	if !p.Answer(200, []byte(text)) {
+		o.t.Fatal("Answer failed")
+	}
+}
+
+var certificateOnce = sync.OnceValues(func() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+})
+
+func certificate(t testing.TB) tls.Certificate {
+	cert, err := certificateOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
+func newQuietLog() *log.Logger { return log.New(io.Discard, "", 0) }
+
+func mustAddr(s string) netip.Addr { return netip.MustParseAddr(s) }
