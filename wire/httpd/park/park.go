@@ -296,7 +296,7 @@ func (s *Server) closes(l link) bool {
 	if !s.retiring.Load() && !s.draining.Load() {
 		return false
 	}
-	_, evented := l.(*eventConn)
+	_, evented := any(l).(*eventConn) // which is no link where there is no epoll
 	return !evented || !s.passage.Load().open()
 }
 
