@@ -20,7 +20,7 @@ func (q *QuickRequest) Park(*Parked, Gone, []byte) { panic("BUG: quick request w
 func (q *QuickRequest) Remember(*Memo, int, int)   { panic("BUG: quick request without an epoll") }
 
 // Hold is never called either.
-func (q *QuickRequest) Hold(*Parked, string) { panic("BUG: quick request without an epoll") }
+func (q *QuickRequest) Hold(*Parked, []byte) { panic("BUG: quick request without an epoll") }
 
 func (s *Server) acceptEvented(ln *net.TCPListener) error { return s.acceptBlocking(ln) }
 func (s *Server) sweepEvented(int64)                      {}
