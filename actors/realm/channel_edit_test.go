@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,7 +45,9 @@ func TestRenameChannel(t *testing.T) {
 	refused(s, s.ann, rename(s.public, "PRIVATE"), "Channel name is already in use.")
 	refused(s, s.ann, rename(s.public, " "), "Channel name can't be empty.")
 	refused(s, s.ann, rename(s.public, strings.Repeat("ü", 61)), "Channel name too long (limit: 60 characters).")
-	refused(s, s.ann, rename(s.public, "a\x07"), "Invalid character in channel name, at position 2.")
+	for name, position := range map[string]int{"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1, "😀\U0001fffe": 2} {
+		refused(s, s.ann, rename(s.public, name), fmt.Sprintf("Invalid character in channel name, at position %d.", position))
+	}
 	refused(s, s.bo, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.guest, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.cy, rename(s.private, "x"), "Invalid channel ID")

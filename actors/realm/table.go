@@ -130,7 +130,6 @@ type anyTable interface {
 	step(enough func() bool) bool
 	each(fn func(key, row any))
 	load(key, row func(into any) error) error
-	drop(key func(into any) error) error
 	size() int
 	rowType() reflect.Type
 }
@@ -326,15 +325,6 @@ func (t *table[K, V]) load(key, row func(any) error) error {
 		return err
 	}
 	t.set(k, v)
-	return nil
-}
-
-func (t *table[K, V]) drop(key func(any) error) error {
-	var k K
-	if err := key(&k); err != nil {
-		return err
-	}
-	t.set(k, nil)
 	return nil
 }
 

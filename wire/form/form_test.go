@@ -519,18 +519,6 @@ func TestBadValue(t *testing.T) {
 	}
 }
 
-func TestPrintable(t *testing.T) {
-	for _, c := range []struct {
-		s   string
-		pos int
-	}{{"", 0}, {"é😀\u200d\u00a0", 0}, {"é\n", 2}, {"\x00", 1}, {"ab\u0085", 3}, {"a\ufdd0", 2}, {"a\ufdf0", 0},
-		{"\uffff", 1}, {"😀\U0001fffe", 2}, {"\ufffd", 0}, {"\xed\xa0\x80", 1}} {
-		if pos, ok := Printable(c.s); pos != c.pos || ok != (c.pos == 0) {
-			t.Errorf("%q: got %d %v, want %d", c.s, pos, ok, c.pos)
-		}
-	}
-}
-
 func TestWrongTargetIsABug(t *testing.T) {
 	defer func() {
 		if s, _ := recover().(string); !strings.HasPrefix(s, "BUG: ") {

@@ -46,15 +46,6 @@ func JSON(raw string) (Value, bool) {
 	return v, ok && p.i == len(raw)
 }
 
-// Parse is JSON with the error of a parameter that is none.
-func Parse(raw string) (Value, *Error) {
-	v, ok := JSON(raw)
-	if !ok {
-		return v, notJSON()
-	}
-	return v, nil
-}
-
 type parser struct {
 	s    string
 	i    int

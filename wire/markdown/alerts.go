@@ -5,12 +5,6 @@ import (
 	"strings"
 )
 
-// AlertWords returns which words occur in text, outside fenced code. Case does not matter; words are found only between the
-// neighbours listed below, so "cat" is not found in "concatenate".
-func AlertWords(text string, words []string) []int {
-	return NewAlertMatcher(words).Find(text)
-}
-
 const (
 	beforeAlert = " \n`(\".,';[*>"
 	afterAlert  = " \n`)?:.,';]!*"
@@ -121,7 +115,8 @@ func (m *AlertMatcher) step(at int32, c byte) int32 {
 	return m.first[c]
 }
 
-// Find returns the places of the words that occur in text, in rising order.
+// Find returns the places of the words that occur in text outside fenced code, in rising order. Case does not matter; words
+// are found only between the neighbours listed above, so "cat" is not found in "concatenate".
 func (m *AlertMatcher) Find(text string) (found []int) {
 	if len(m.nodes) == 1 {
 		return nil

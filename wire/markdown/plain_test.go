@@ -86,7 +86,7 @@ func TestAlertWords(t *testing.T) {
 		"con cat":                 {0, 4, 5},
 		"":                        nil,
 	} {
-		if got := AlertWords(text, words); !slices.Equal(got, want) {
+		if got := NewAlertMatcher(words).Find(text); !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}

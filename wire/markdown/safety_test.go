@@ -177,7 +177,7 @@ func FuzzRender(f *testing.F) {
 			t.Errorf("highlighting %q: %v", got.HTML, err)
 		}
 		TopicLinks(text[:min(60, len(text))], o)
-		AlertWords(text, []string{"a", "alert"})
+		NewAlertMatcher([]string{"a", "alert"}).Find(text)
 	})
 }
 
