@@ -23,12 +23,13 @@ func (r *run) planKill(p *Phase) {
 		}
 		r.down, r.firstBack, r.longBacks, r.longestBack = true, 0, 0, 0
 		killed := r.loop.Now()
-		r.killed = killed
+		r.killed, r.busyBefore = killed, r.loop.Busy()
 		if err := r.srv.kill9(); err != nil {
 			r.led.breach("setup", "kill -9: %v", err)
 			return
 		}
 		r.say("killed -9 at %.1f s", (killed - r.meter.begin).Seconds())
+		r.pool.Renew()
 		up := make(chan error, 1)
 		go func() { up <- r.srv.start() }()
 		r.loop.Every(time.Millisecond, func() bool {
@@ -71,7 +72,8 @@ func (r *run) cameBack(answered time.Duration) {
 			return true
 		}
 		r.recovering = false
-		r.result.add(Figure{Name: "all_polling_again_s", Unit: "s", Value: (r.lastBack - listening).Seconds(), Note: fmt.Sprintf("from the server's first answer until the last of %d pollers had been told something on its old queue", n)})
+		cpu, _ := process{r.srv.pid}.cpu()
+		r.result.add(Figure{Name: "all_polling_again_s", Unit: "s", Value: (r.lastBack - listening).Seconds(), Note: fmt.Sprintf("from the server's first answer until the last of %d pollers had been told something on its old queue, for which the server took %.2f s of CPU since its start, the generator %.2f s since the kill", n, cpu.Seconds(), (r.loop.Busy() - r.busyBefore).Seconds())})
 		r.result.add(Figure{Name: "back_over_1s", Value: float64(r.longBacks), Note: fmt.Sprintf("polls that took longer than %v from being sent to something told, recovery included; the longest %v", longBack, r.longestBack.Round(time.Millisecond))})
 		if r.away > 0 {
 			r.led.breach("recovery", "%d pollers had no answer %v after the server listened", r.away, backLimit)

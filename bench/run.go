@@ -81,6 +81,7 @@ type run struct {
 	longBacks   int
 	longestBack time.Duration
 	killed      time.Duration
+	busyBefore  time.Duration // what the loop had used of CPU then
 	empty       int64
 	lostDown    int64
 	skipped     int64 // steps of a trace that name what this crowd has not

@@ -69,6 +69,14 @@ func (p *Pool) Cut() {
 	}
 }
 
+// Renew has the next calls dial anew, for whoever knows that the server has ended before its connections say so: a call
+// sent on one of those would be lost.
+func (p *Pool) Renew() {
+	for _, c := range p.idle {
+		c.drop()
+	}
+}
+
 // Do sends c as soon as a connection is free.
 func (p *Pool) Do(c *Call) {
 	c.pool = p

@@ -150,6 +150,24 @@ func TestCutGivesUpEverything(t *testing.T) {
 	}
 }
 
+// A call is not lost on a connection of which is known, but not yet read, that the server has closed it.
+func TestRenew(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here") }))
+	defer srv.Close()
+	l := loop(t)
+	p := NewPool(l, netip.MustParseAddrPort(srv.Listener.Addr().String()), nil, 1, "t")
+	for i := range 2 {
+		var said string
+		var err error
+		p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) { said, err = string(a.Body), a.Err }})
+		if l.RunFor(5*time.Second, func() bool { return said != "" || err != nil }); said != "here" {
+			t.Fatalf("call %d: %q, %v", i, said, err)
+		}
+		srv.CloseClientConnections()
+		p.Renew()
+	}
+}
+
 func TestNobodyListens(t *testing.T) {
 	ln, _ := net.Listen("tcp", "127.0.0.1:0")
 	addr := netip.MustParseAddrPort(ln.Addr().String())
