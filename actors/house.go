@@ -120,8 +120,7 @@ type House struct {
 
 // Metrics are counted where things happen and read by the metrics page.
 type Metrics struct {
-	Turns, Views, Refused, Busy, Commits, Facts, Deliveries, Polls, Beats, GivenUp, Snapshots atomic.Int64
-	CommitNanos                                                                               atomic.Int64
+	Turns, Views, Busy, Deliveries, Polls, Beats, GivenUp, Snapshots atomic.Int64
 	// Parked polls, open queues, events their clients have not acknowledged, and facts whose events are kept for them.
 	Parked, Queues, Held, Kept atomic.Int64
 	// KeptBytes is about what these events take in memory; Undelivered is the recipients of notices that wait for sessions.
@@ -155,7 +154,6 @@ func (h *House) RealmMeters() RealmMeters {
 
 // refused counts a refusal by its code; there are as many codes as the protocol has.
 func (h *House) refused(err error) {
-	h.Metrics.Refused.Add(1)
 	code := "INTERNAL"
 	var r *realm.Refusal
 	if errors.As(err, &r) {

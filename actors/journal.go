@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -43,9 +42,7 @@ func (j *journalActor) commit() {
 	}
 	clear(j.index)
 	j.batches = j.batches[:0]
-	facts := 0
 	for _, w := range j.waiting {
-		facts += len(w.batch.Facts)
 		if i, ok := j.index[w.batch.Realm]; ok {
 			b := &j.batches[i]
 			b.Facts = append(b.Facts, w.batch.Facts...)
@@ -55,14 +52,10 @@ func (j *journalActor) commit() {
 		j.index[w.batch.Realm] = len(j.batches)
 		j.batches = append(j.batches, w.batch)
 	}
-	began := time.Now()
 	if err := j.h.disk.Append(j.batches); err != nil {
 		j.h.fatal(fmt.Errorf("journal: %w", err))
 		return
 	}
-	j.h.Metrics.Commits.Add(1)
-	j.h.Metrics.Facts.Add(int64(facts))
-	j.h.Metrics.CommitNanos.Add(int64(time.Since(began)))
 	for _, b := range j.batches {
 		j.h.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
 	}

@@ -15,6 +15,7 @@ type Metrics struct {
 	Slowest time.Duration
 	Median  time.Duration // of the commits, to an eighth
 	P99     time.Duration
+	Within  map[float64]uint64 // how many commits took at most so many seconds
 
 	Journal map[uint32]int64 // bytes of each realm's facts behind its last snapshot, as far as tailed or appended
 
@@ -43,6 +44,13 @@ func (s *Store) Metrics() Metrics {
 	m.Disk, m.Log, m.MemTable, m.Cache = p.DiskSpaceUsage(), p.WAL.Size, p.MemTable.Size, p.BlockCache.Size
 	return m
 }
+
+// Metrics tell how many commits took up to these times, and each doubling between: no disk syncs faster, and whoever waits
+// longer looks for the reason elsewhere.
+const (
+	shortestCounted = 64 * time.Microsecond
+	longestCounted  = 2 * time.Second
+)
 
 // latency is a histogram of microseconds with eight buckets for each doubling.
 type latency struct {
@@ -85,6 +93,14 @@ func (l *latency) read(m *Metrics) {
 	defer l.mu.Unlock()
 	m.Commits, m.Total, m.Slowest = l.count, l.total, l.slowest
 	m.Median, m.P99 = l.quantile(50), l.quantile(99)
+	m.Within = map[float64]uint64{}
+	var seen uint64
+	for i, n := range l.buckets {
+		seen += n
+		if end := upTo(i); i%8 == 7 && shortestCounted <= end && end <= longestCounted {
+			m.Within[end.Seconds()] = seen
+		}
+	}
 }
 
 func (l *latency) quantile(percent uint64) time.Duration {

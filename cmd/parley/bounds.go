@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"maps"
 	"slices"
 
@@ -42,6 +40,7 @@ type bound struct {
 // meterReading is one look at everything.
 type meterReading struct {
 	w     *watched
+	house *actors.Metrics
 	park  park.Config
 	http  park.Stats
 	realm actors.RealmMeters
@@ -98,18 +97,4 @@ var bounds = []bound{
 	{"previews", "messages of one organization whose links' pages are to be fetched; one user may have 50", "a message goes without, and logged", fixed(realm.MaxPreviews), errandsOf(realm.PreviewErrand), nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
 	{"log_lines", "lines a minute of one text of warnings and errors in the log", "left out and counted: `unsaid`", fixed(maxLinesOfText), nil, func(r *meterReading) int64 { return r.w.log.unsaid.Load() }},
-}
-
-// writeBounds writes each bound's limit, what is used of it and how often it was hit.
-func (w *watched) writeBounds(out io.Writer) {
-	r := &meterReading{w: w, park: w.server.Bounds(), http: w.server.Stats(), realm: w.house.RealmMeters(), store: w.store.Metrics()}
-	for _, b := range bounds {
-		fmt.Fprintf(out, "parley_bound_limit{of=%q} %d\n", b.name, b.limit(r))
-		if b.used != nil {
-			fmt.Fprintf(out, "parley_bound_used{of=%q} %d\n", b.name, b.used(r))
-		}
-		if b.hits != nil {
-			fmt.Fprintf(out, "parley_bound_hits{of=%q} %d\n", b.name, b.hits(r))
-		}
-	}
 }

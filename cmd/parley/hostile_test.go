@@ -192,7 +192,7 @@ func (g *target) cost(t *testing.T) (c cost) {
 		switch name {
 		case "go_goroutines":
 			c.goroutines = x
-		case "parley_http_open":
+		case "parley_http_connections":
 			c.open = x
 		}
 	}

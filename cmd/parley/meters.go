@@ -3,18 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"reflect"
-	"runtime"
-	"slices"
-	"sort"
-	"strings"
-	"sync/atomic"
 	"time"
-	"unicode"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley/actors"
 )
@@ -26,17 +22,10 @@ func serveMeters(addr string, of *watched) (func() error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("debug-listen: %w", err)
 	}
+	all := prometheus.NewRegistry()
+	all.MustRegister(of, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		writeMeters(w, "parley_house", &of.house.Metrics)
-		writeMeters(w, "parley_realm", of.house.RealmMeters())
-		writeHolds(w, of.house.Holds())
-		writeMeters(w, "parley_store", of.store.Metrics())
-		writeMeters(w, "parley_http", of.server.Stats())
-		of.writeBounds(w)
-		writeRuntime(w)
-	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(all, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
@@ -50,78 +39,134 @@ func serveMeters(addr string, of *watched) (func() error, error) {
 	}, nil
 }
 
-// writeMeters writes every number of a struct, named by its fields; a map becomes a label.
-func writeMeters(w io.Writer, prefix string, meters any) {
-	v := reflect.Indirect(reflect.ValueOf(meters))
-	for i := range v.NumField() {
-		if !v.Type().Field(i).IsExported() {
-			continue
+// meter is a number the server counts anyway, read when /metrics is asked.
+type meter struct {
+	*prometheus.Desc
+	kind prometheus.ValueType
+	read func(r *meterReading) int64
+}
+
+func counter(name, help string, read func(r *meterReading) int64) meter {
+	return meter{prometheus.NewDesc("parley_"+name+"_total", help, nil, nil), prometheus.CounterValue, read}
+}
+
+func gauge(name, help string, read func(r *meterReading) int64) meter {
+	return meter{prometheus.NewDesc("parley_"+name, help, nil, nil), prometheus.GaugeValue, read}
+}
+
+var meters = []meter{
+	counter("turns", "Commands that organizations decided.", func(r *meterReading) int64 { return r.house.Turns.Load() }),
+	counter("views", "Requests that only read an organization's state.", func(r *meterReading) int64 { return r.house.Views.Load() }),
+	counter("busy", "Commands and views refused since an organization's mailbox or the sessions were full.", func(r *meterReading) int64 { return r.house.Busy.Load() }),
+	counter("polls", "Requests for events.", func(r *meterReading) int64 { return r.house.Polls.Load() }),
+	counter("deliveries", "Answers to polls.", func(r *meterReading) int64 { return r.house.Deliveries.Load() }),
+	counter("heartbeats", "Heartbeat events put into queues.", func(r *meterReading) int64 { return r.house.Beats.Load() }),
+	counter("queues_given_up", "Queues ended since too many events were held for them.", func(r *meterReading) int64 { return r.house.GivenUp.Load() }),
+	counter("snapshots", "Snapshots written of organizations.", func(r *meterReading) int64 { return r.house.Snapshots.Load() }),
+	gauge("queues", "Event queues.", func(r *meterReading) int64 { return r.house.Queues.Load() }),
+	gauge("polls_parked", "Polls waiting for an event.", func(r *meterReading) int64 { return r.house.Parked.Load() }),
+	gauge("events_held", "Events in queues that their clients have not acknowledged, as of the last sweep.", func(r *meterReading) int64 { return r.house.Held.Load() }),
+	gauge("kept_facts", "Facts whose events are kept for queues.", func(r *meterReading) int64 { return r.house.Kept.Load() }),
+	gauge("kept_bytes", "About what the kept events take in memory.", func(r *meterReading) int64 { return r.house.KeptBytes.Load() }),
+	gauge("undelivered", "Recipients of events on their way to sessions.", func(r *meterReading) int64 { return r.house.Undelivered.Load() }),
+
+	counter("store_facts", "Facts written to the journal.", func(r *meterReading) int64 { return int64(r.store.Facts) }),
+	counter("store_written_bytes", "Bytes of all committed batches.", func(r *meterReading) int64 { return int64(r.store.Bytes) }),
+	gauge("store_disk_bytes", "Size of the store's files.", func(r *meterReading) int64 { return int64(r.store.Disk) }),
+	gauge("store_log_bytes", "Size of the log to be replayed after a crash.", func(r *meterReading) int64 { return int64(r.store.Log) }),
+	gauge("store_memtable_bytes", "Size of the store's memtables.", func(r *meterReading) int64 { return int64(r.store.MemTable) }),
+	gauge("store_cache_bytes", "Size of the store's block cache.", func(r *meterReading) int64 { return r.store.Cache }),
+
+	gauge("http_connections", "Open connections.", func(r *meterReading) int64 { return int64(r.http.Open) }),
+	gauge("http_parked", "Requests whose answer comes later, without a goroutine.", func(r *meterReading) int64 { return int64(r.http.Parked) }),
+	gauge("http_active", "Requests in handlers, or being read or written.", func(r *meterReading) int64 { return int64(r.http.Active) }),
+	gauge("http_slow", "Requests held up by their client.", func(r *meterReading) int64 { return int64(r.http.Slow) }),
+	gauge("http_body_bytes", "Bytes of request bodies held or announced.", func(r *meterReading) int64 { return int64(r.http.Bodies) }),
+	gauge("http_streams", "Requests whose handlers read the body.", func(r *meterReading) int64 { return int64(r.http.Streams) }),
+	gauge("http_pending_bytes", "Bytes of parked requests' answers that sockets did not take at once.", func(r *meterReading) int64 { return int64(r.http.Pending) }),
+	counter("http_accepted", "Connections accepted.", func(r *meterReading) int64 { return r.http.Accepted }),
+	counter("http_requests", "Requests.", func(r *meterReading) int64 { return r.http.Requests }),
+	counter("http_quick_requests", "Requests answered where they were read, without a goroutine.", func(r *meterReading) int64 { return r.http.Quick }),
+	counter("http_parks", "Requests parked.", func(r *meterReading) int64 { return r.http.Parks }),
+	counter("http_parked_answers", "Answers to parked requests.", func(r *meterReading) int64 { return r.http.Answers }),
+	counter("http_gone", "Parked requests whose client left.", func(r *meterReading) int64 { return r.http.Gone }),
+	counter("http_passed", "Connections given to a successor.", func(r *meterReading) int64 { return r.http.Passed }),
+	counter("http_stuck", "Connections dropped since the client did not take an answer in time.", func(r *meterReading) int64 { return r.http.Stuck }),
+	counter("http_panics", "Handlers that panicked.", func(r *meterReading) int64 { return r.http.Panics }),
+	counter("http_received_bytes", "Bytes received; inside TLS, not its records.", func(r *meterReading) int64 { return r.http.BytesIn }),
+	counter("http_sent_bytes", "Bytes sent; inside TLS, not its records.", func(r *meterReading) int64 { return r.http.BytesOut }),
+}
+
+var (
+	refusals     = prometheus.NewDesc("parley_refusals_total", "Commands and views refused, by the protocol's code.", []string{"code"}, nil)
+	httpRefusals = prometheus.NewDesc("parley_http_refusals_total", "Requests and connections refused before any handler.", []string{"reason"}, nil)
+
+	realmInFlight = prometheus.NewDesc("parley_realm_in_flight", "Commands and views in an organization's mailbox or waiting for the disk.", []string{"realm"}, nil)
+	realmFacts    = prometheus.NewDesc("parley_realm_durable_facts", "Number of an organization's last fact on disk.", []string{"realm"}, nil)
+	realmAge      = prometheus.NewDesc("parley_realm_snapshot_age_seconds", "Time since an organization's rows were last written, or it was opened.", []string{"realm"}, nil)
+	realmJournal  = prometheus.NewDesc("parley_realm_journal_bytes", "Bytes of an organization's facts behind its last snapshot.", []string{"realm"}, nil)
+
+	held    = prometheus.NewDesc("parley_realm_held_seconds", "How long each kind of work held its organization.", []string{"kind"}, nil)
+	heldMax = prometheus.NewDesc("parley_realm_held_max_seconds", "The longest of each kind.", []string{"kind"}, nil)
+
+	commit    = prometheus.NewDesc("parley_store_commit_seconds", "How long synced batches took.", nil, nil)
+	commitMax = prometheus.NewDesc("parley_store_commit_max_seconds", "The longest of them.", nil, nil)
+
+	boundLimit = prometheus.NewDesc("parley_bound_limit", "Limit of something that could grow.", []string{"of"}, nil)
+	boundUsed  = prometheus.NewDesc("parley_bound_used", "How much of the limit is used.", []string{"of"}, nil)
+	boundHits  = prometheus.NewDesc("parley_bound_hits_total", "How often the limit was hit.", []string{"of"}, nil)
+)
+
+// Describe tells the registry which metrics Collect sends.
+func (w *watched) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range meters {
+		out <- m.Desc
+	}
+	for _, d := range []*prometheus.Desc{refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, held, heldMax,
+		commit, commitMax, boundLimit, boundUsed, boundHits} {
+		out <- d
+	}
+}
+
+// Collect reads everything once.
+func (w *watched) Collect(out chan<- prometheus.Metric) {
+	r := &meterReading{w: w, house: &w.house.Metrics, park: w.server.Bounds(), http: w.server.Stats(), realm: w.house.RealmMeters(), store: w.store.Metrics()}
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	for _, m := range meters {
+		send(m.Desc, m.kind, float64(m.read(r)))
+	}
+	sendAll(send, refusals, prometheus.CounterValue, r.realm.Refusals)
+	sendAll(send, httpRefusals, prometheus.CounterValue, r.http.Refused)
+	sendAll(send, realmInFlight, prometheus.GaugeValue, r.realm.InFlight)
+	sendAll(send, realmFacts, prometheus.GaugeValue, r.realm.DurableFacts)
+	sendAll(send, realmAge, prometheus.GaugeValue, r.realm.SnapshotAgeSeconds)
+	sendAll(send, realmJournal, prometheus.GaugeValue, r.store.Journal)
+	for _, h := range w.house.Holds() {
+		below, n := map[float64]uint64{}, uint64(0)
+		for i, le := range actors.HoldBounds {
+			n += uint64(h.Buckets[i])
+			below[le.Seconds()] = n
 		}
-		name, f := prefix+"_"+snake(v.Type().Field(i).Name), v.Field(i)
-		switch {
-		case f.CanAddr() && f.Type() == reflect.TypeFor[atomic.Int64]():
-			fmt.Fprintf(w, "%s %d\n", name, f.Addr().Interface().(*atomic.Int64).Load())
-		case f.Type() == reflect.TypeFor[time.Duration]():
-			fmt.Fprintf(w, "%s_seconds %g\n", name, time.Duration(f.Int()).Seconds())
-		case f.CanInt():
-			fmt.Fprintf(w, "%s %d\n", name, f.Int())
-		case f.CanUint():
-			fmt.Fprintf(w, "%s %d\n", name, f.Uint())
-		case f.Kind() == reflect.Map:
-			writeLabelled(w, name, f)
+		out <- prometheus.MustNewConstHistogram(held, uint64(h.Times), h.Total.Seconds(), below, h.Kind)
+		send(heldMax, prometheus.GaugeValue, h.Max.Seconds(), h.Kind)
+	}
+	out <- prometheus.MustNewConstHistogram(commit, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
+	send(commitMax, prometheus.GaugeValue, r.store.Slowest.Seconds())
+	for _, b := range bounds {
+		send(boundLimit, prometheus.GaugeValue, float64(b.limit(r)), b.name)
+		if b.used != nil {
+			send(boundUsed, prometheus.GaugeValue, float64(b.used(r)), b.name)
+		}
+		if b.hits != nil {
+			send(boundHits, prometheus.CounterValue, float64(b.hits(r)), b.name)
 		}
 	}
 }
 
-func writeLabelled(w io.Writer, name string, m reflect.Value) {
-	var lines []string
-	for _, k := range m.MapKeys() {
-		lines = append(lines, fmt.Sprintf("%s{of=\"%v\"} %v\n", name, k.Interface(), m.MapIndex(k).Interface()))
+func sendAll[K comparable](send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), d *prometheus.Desc, kind prometheus.ValueType, values map[K]int64) {
+	for k, v := range values {
+		send(d, kind, float64(v), fmt.Sprint(k))
 	}
-	sort.Strings(lines)
-	io.WriteString(w, strings.Join(lines, ""))
-}
-
-// writeHolds writes how long each kind of work held its realm: a histogram, and the longest.
-func writeHolds(w io.Writer, list []actors.Hold) {
-	slices.SortFunc(list, func(a, b actors.Hold) int { return strings.Compare(a.Kind, b.Kind) })
-	io.WriteString(w, "# TYPE parley_realm_held_seconds histogram\n")
-	for _, k := range list {
-		times := int64(0)
-		for i, n := range k.Buckets {
-			le := "+Inf"
-			if times += n; i < len(actors.HoldBounds) {
-				le = fmt.Sprint(actors.HoldBounds[i].Seconds())
-			}
-			fmt.Fprintf(w, "parley_realm_held_seconds_bucket{kind=%q,le=%q} %d\n", k.Kind, le, times)
-		}
-		fmt.Fprintf(w, "parley_realm_held_seconds_sum{kind=%q} %g\nparley_realm_held_seconds_count{kind=%q} %d\n", k.Kind, k.Total.Seconds(), k.Kind, k.Times)
-	}
-	io.WriteString(w, "# TYPE parley_realm_held_max_seconds gauge\n")
-	for _, k := range list {
-		fmt.Fprintf(w, "parley_realm_held_max_seconds{kind=%q} %g\n", k.Kind, k.Max.Seconds())
-	}
-}
-
-// writeRuntime uses the names Prometheus' own Go client gives these.
-func writeRuntime(w io.Writer) {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	fmt.Fprintf(w, "go_goroutines %d\ngo_memstats_heap_inuse_bytes %d\ngo_memstats_heap_alloc_bytes %d\ngo_memstats_stack_inuse_bytes %d\ngo_memstats_sys_bytes %d\ngo_gc_cycles_total %d\ngo_gc_pause_seconds_total %g\n",
-		runtime.NumGoroutine(), m.HeapInuse, m.HeapAlloc, m.StackInuse, m.Sys, m.NumGC, time.Duration(m.PauseTotalNs).Seconds())
-}
-
-// snake turns CommitNanos into commit_nanos.
-func snake(s string) string {
-	var b strings.Builder
-	for i, r := range s {
-		if unicode.IsUpper(r) {
-			if i > 0 && !unicode.IsUpper(rune(s[i-1])) {
-				b.WriteByte('_')
-			}
-			r = unicode.ToLower(r)
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

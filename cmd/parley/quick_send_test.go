@@ -78,7 +78,7 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_quick ")+1:]), "parley_http_quick %d", &n); err != nil {
+				if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_quick_requests_total ")+1:]), "parley_http_quick_requests_total %d", &n); err != nil {
 					t.Fatal(err)
 				}
 				return n
