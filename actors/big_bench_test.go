@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -87,6 +88,18 @@ func BenchmarkHold(b *testing.B) {
 	for range b.N {
 		holdAll(b, h, d.who)
 	}
+}
+
+// counted has each view count by itself: the same one may be compared with itself of another time.
+type counted struct {
+	*House
+	views int
+}
+
+func (h *counted) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+	h.views++
+	c.Doing = fmt.Sprint("view ", h.views)
+	return h.House.View(id, c, look)
 }
 
 // wanted reports whether something is to be asked.
@@ -325,15 +338,28 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 		return params{"stream_id": 2, "topic": fmt.Sprint("topic ", i), "visibility_policy": 3}
 	})
 	try("a view for exports", x.All, "GET /export/realm", nil)
-	for _, kind := range []string{realm.CompleteExport, realm.ConsentExport} {
-		if wanted("export " + kind) {
+	tryAs("consent", func(i int) realm.UserID { return []realm.UserID{x.All, x.Behind, x.Few}[i%3] }, "PATCH /settings", same(params{"allow_private_data_export": true}))
+	for _, kind := range []string{realm.PublicExport, realm.CompleteExport, realm.ConsentExport} {
+		if !wanted("export " + kind) {
+			continue
+		}
+		least, a := map[string]time.Duration{}, asked{name: "export " + kind} // least of each view
+		for range *bigTimes {
 			forget(h)
-			if err := wire.WriteExport(h, 1, testSite(""), kind, io.Discard); err != nil {
+			if err := wire.WriteExport(&counted{House: h}, 1, testSite(""), kind, io.Discard); err != nil {
 				b.Fatal(err)
 			}
-			k := h.Slowest(1, 1)[0]
-			all = append(all, asked{"export " + kind + ": " + k.Kind, k.Max, k.Max})
+			for _, k := range h.Slowest(1, math.MaxInt) {
+				if d, ok := least[k.Kind]; !ok || k.Max < d {
+					least[k.Kind] = k.Max
+				}
+				a.max = max(a.max, k.Max)
+			}
 		}
+		for _, d := range least {
+			a.least = max(a.least, d)
+		}
+		all = append(all, a)
 	}
 	h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 		t.Record(&realm.TopicPoliciesSet{Users: everyone, Channel: 2, Topic: "followed", Policy: realm.TopicFollowed, At: t.Now})

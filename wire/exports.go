@@ -82,7 +82,7 @@ func dropExport(c *Call, f exportForm) (Answer, error) {
 const (
 	exportedAtOnce = 500 // messages, of which it is known where they are
 	exportedPeople = 100
-	exportedPlaces = 10 // where messages are; also groups and channels, with all who are in them
+	exportedCrowds = 10 // groups and channels, with all who are in them
 )
 
 // WriteExport writes an organization's data as lines of JSON: first what there is beside messages, then the messages in
@@ -112,14 +112,8 @@ func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error 
 		}
 	}
 	var ids realm.Set
-	for some := range slices.Chunk(places, exportedPlaces) {
-		part, err := Look(c, func(v realm.View) (realm.Set, error) {
-			sets := make([]realm.Set, len(some))
-			for i, place := range some {
-				sets[i] = place(v)
-			}
-			return realm.Either(sets...).Clone(), nil
-		})
+	for _, place := range places {
+		part, err := Look(c, func(v realm.View) (realm.Set, error) { return place(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -165,7 +159,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	})...)
 	var groups []realm.GroupID
 	v.EachGroup(func(g *realm.Group) { groups = append(groups, g.ID) })
-	parts = append(parts, exportEach(groups, exportedPlaces, func(v realm.View, id realm.GroupID) obj {
+	parts = append(parts, exportEach(groups, exportedCrowds, func(v realm.View, id realm.GroupID) obj {
 		return obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(v.FindGroup(id)))}
 	})...)
 	var channels []realm.ChannelID
@@ -174,7 +168,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 			channels = append(channels, c.ID)
 		}
 	})
-	parts = append(parts, exportEach(channels, exportedPlaces, func(v realm.View, id realm.ChannelID) obj {
+	parts = append(parts, exportEach(channels, exportedCrowds, func(v realm.View, id realm.ChannelID) obj {
 		c := v.FindChannel(id)
 		if c.Private && kind == realm.PublicExport {
 			return nil // meanwhile

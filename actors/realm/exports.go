@@ -172,25 +172,26 @@ func (v View) Consents() ([]*User, error) {
 func (u *User) Consented() bool { return u.Flag("allow_private_data_export") }
 
 // Exported says where to look, one place after the other, for what an export of that kind contains of messages: in public
-// channels; with consent also in what people received who consented. There are more places than one view should look at.
+// channels; with consent also in what people received who consented. Each place takes as long to look at as one view may.
 func (v View) Exported(kind string) (places []func(View) Set) {
+	if kind == CompleteExport {
+		newest := int64(v.LastMessage())
+		return append(places, func(View) (ids Set) { // also what has been deleted: MessagesAt leaves it out
+			ids.AddRange(1, newest)
+			return ids
+		})
+	}
 	for _, id := range v.chans.keys() {
-		open := func(v View) bool { return kind == CompleteExport || !v.chans.must(id).Private }
-		if open(v) {
+		if !v.chans.must(id).Private {
 			places = append(places, func(v View) (ids Set) {
-				if open(v) { // still
-					ids = v.by.channel[id].ids
+				if !v.chans.must(id).Private { // still
+					ids = v.by.channel[id].ids.Clone()
 				}
 				return ids
 			})
 		}
 	}
-	switch kind {
-	case CompleteExport:
-		for _, t := range v.talks.keys() {
-			places = append(places, func(v View) Set { return v.by.talk[t].ids })
-		}
-	case ConsentExport:
+	if kind == ConsentExport {
 		for _, u := range v.people() {
 			if u.Consented() {
 				places = append(places, func(v View) Set { return v.rowsOf(u.ID) })

@@ -62,34 +62,40 @@ func (c Flag) Decide(t *Turn) (Flagged, error) {
 func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, error) {
 	a := Flagged{Ignored: []ChannelID{}}
 	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
-	have := t.reading.find(me.ID).marks(flag)
 	left := map[ChannelID]bool{}
 	p := places{View: t.View, me: me}
 	p.prepare()
 	near := neighbours{Realm: t.Realm}
-	var changed, rows []MessageID
-	for _, id := range ids {
-		m := near.message(id)
-		row := m != nil && p.received(id, m)
-		switch {
-		case m != nil && m.channel != 0 && flag == FlagRead && !add && (!t.Realm.Subscribed(me.ID, ChannelID(m.channel)) || t.chans.must(ChannelID(m.channel)).Archived):
-			if row || p.readable(id, m) {
-				left[ChannelID(m.channel)] = true
+	var found []*message
+	var mine, rows []MessageID
+	for some := range slices.Chunk(ids, 256) {
+		found = near.messages(some, found)
+		for i, id := range some {
+			m := found[i]
+			row := m != nil && p.received(id, m)
+			switch {
+			case m != nil && m.channel != 0 && flag == FlagRead && !add && !p.at(m.channel).counts:
+				if row || p.readable(id, m) {
+					left[ChannelID(m.channel)] = true
+				}
+			case row:
+				mine = append(mine, id)
+			case flag == FlagStarred && add:
+				if m == nil || !p.readable(id, m) {
+					return Flagged{}, errMessage()
+				}
+				rows = append(rows, id)
 			}
-			continue
-		case !row && flag == FlagStarred && add:
-			if m == nil || !p.readable(id, m) {
-				return Flagged{}, errMessage()
-			}
-			rows = append(rows, id)
-		case !row:
-			continue
-		case have.Has(int64(id)) == add:
-			continue
 		}
-		changed = append(changed, id)
 	}
-	f.IDs, f.Rows = SetOf(changed...), SetOf(rows...)
+	have := t.reading.find(me.ID).marks(flag)
+	f.IDs, f.Rows = SetOf(mine...), SetOf(rows...)
+	if add {
+		f.IDs = Without(f.IDs, have)
+		f.IDs.Union(f.Rows)
+	} else {
+		f.IDs.Intersect(have)
+	}
 	for c := range left {
 		a.Ignored = append(a.Ignored, c)
 	}

@@ -169,6 +169,16 @@ func (x *neighbours) message(id MessageID) *message {
 	return &x.row.m[id%blockSize]
 }
 
+// messages is message for several at once, nil for those there are not. The processor fetches them at the same time: where
+// they lie far apart, nearly all of the time goes into waiting for one after the other.
+func (x *neighbours) messages(ids []MessageID, out []*message) []*message {
+	out = out[:0]
+	for _, id := range ids {
+		out = append(out, x.message(id))
+	}
+	return out
+}
+
 func (r *Realm) changeMessage(id MessageID) *message {
 	b := r.blocks.change(int64(id) / blockSize)
 	r.keepMessage(b, id)
