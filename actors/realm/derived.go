@@ -26,6 +26,13 @@ func (r *Realm) Derived() map[string]any {
 			out[fmt.Sprintf("channel %d topic %q participants", id, name)] = t.participants
 		}
 	}
+	for name, list := range r.by.called {
+		var channels Set
+		for _, t := range list {
+			channels.Add(int64(t.channel))
+		}
+		set(fmt.Sprintf("channels with topic %q", name), channels)
+	}
 	for id, t := range r.by.talk {
 		set(fmt.Sprintf("talk %d", id), t.ids)
 	}

@@ -334,8 +334,7 @@ func (r *Realm) replace(v *MessageMove) {
 	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
 	fresh := next == nil
 	if fresh {
-		next = &topicIndex{participants: map[uint32]uint32{}}
-		to.topics[fold(v.TopicName)] = next
+		next = r.by.openTopic(v.To, fold(v.TopicName))
 	}
 	if v.From != v.To {
 		from.ids.Subtract(v.IDs)
@@ -345,7 +344,7 @@ func (r *Realm) replace(v *MessageMove) {
 	next.ids.Union(v.IDs)
 	if fresh && old.ids.Empty() { // the whole topic goes: who took part in it goes with it
 		next.participants, old.participants = old.participants, next.participants
-		delete(from.topics, fold(v.FromTopic))
+		r.by.closeTopic(v.From, fold(v.FromTopic))
 		return
 	}
 	move := func(u UserID) {
@@ -363,7 +362,7 @@ func (r *Realm) replace(v *MessageMove) {
 		return true
 	})
 	if old.ids.Empty() {
-		delete(from.topics, fold(v.FromTopic))
+		r.by.closeTopic(v.From, fold(v.FromTopic))
 	}
 }
 

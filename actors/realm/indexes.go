@@ -16,6 +16,7 @@ type indexes struct {
 	channel                             map[ChannelID]*channelIndex
 	topic                               map[ChannelID]map[string]TopicID // exact spelling
 	topics                              []spelling                       // by id; it only grows, and what is in it stays as it is
+	called                              map[string][]*topicIndex         // by folded name, those of all channels in any order
 	resolved                            []TopicID                        // spellings that are marked as resolved
 	talk                                map[TalkID]*talkIndex
 	talkOf                              map[string]TalkID
@@ -53,7 +54,7 @@ type indexes struct {
 
 func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
-		topic: map[ChannelID]map[string]TopicID{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
+		topic: map[ChannelID]map[string]TopicID{}, called: map[string][]*topicIndex{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, crowds: crowds{}, alerted: map[UserID]*Set{},
 		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, uploadsOf: map[string]int{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
 		policies: map[topicKey]*topicPreferences{}, mailToken: map[mailKey]string{}}
@@ -283,17 +284,35 @@ func (r *Realm) topicIndexOf(m *message) *topicIndex {
 	if b != nil && b.topics[m.topic] != nil {
 		return b.topics[m.topic]
 	}
-	ix := r.by.channel[ChannelID(m.channel)]
 	name := r.by.topics[m.topic].folded
-	t := ix.topics[name]
+	t := r.by.channel[ChannelID(m.channel)].topics[name]
 	if t == nil {
-		t = &topicIndex{participants: map[uint32]uint32{}}
-		ix.topics[name] = t
+		t = r.by.openTopic(ChannelID(m.channel), name)
 	}
 	if b != nil {
 		b.topics[m.topic] = t
 	}
 	return t
+}
+
+// openTopic makes the index of a topic that gets its first message.
+func (x *indexes) openTopic(c ChannelID, folded string) *topicIndex {
+	t := &topicIndex{channel: uint32(c), participants: map[uint32]uint32{}}
+	x.channel[c].topics[folded] = t
+	x.called[folded] = append(x.called[folded], t)
+	return t
+}
+
+// closeTopic removes the index of a topic that has lost its last message.
+func (x *indexes) closeTopic(c ChannelID, folded string) {
+	topics := x.channel[c].topics
+	same := x.called[folded]
+	last := len(same) - 1
+	same[slices.Index(same, topics[folded])] = same[last]
+	if x.called[folded] = slices.Delete(same, last, last+1); last == 0 {
+		delete(x.called, folded)
+	}
+	delete(topics, folded)
 }
 
 // indexMessage puts a message into everything derived.
@@ -382,7 +401,7 @@ func (r *Realm) unplaceMessage(id MessageID, m *message) {
 		}
 	}
 	if t.ids.Empty() {
-		delete(ix.topics, fold(r.topics.must(m.topic).Name))
+		r.by.closeTopic(ChannelID(m.channel), r.by.topics[m.topic].folded)
 	}
 }
 

@@ -373,8 +373,8 @@ func (n *narrowing) topicTerm(t *Term) {
 		return
 	}
 	var found []*topicIndex
-	for id, ix := range n.by.channel { // a union does not depend on the order
-		if topic := ix.topics[name]; topic != nil && (t.Negated || n.open(id)) {
+	for _, topic := range n.by.called[name] {
+		if t.Negated || n.open(ChannelID(topic.channel)) {
 			found = append(found, topic)
 		}
 	}

@@ -338,3 +338,39 @@ func TestHistoryByPolicy(t *testing.T) {
 		}
 	}
 }
+
+// A topic without its channel is found in every channel, wherever renaming, moving and deleting leave it.
+func TestTopicEverywhere(t *testing.T) {
+	s := newStage(t)
+	s.join(s.owner, s.private)
+	s.join(s.owner, s.protected)
+	tea, other := by("topic", "tea"), by("topic", "coffee")
+	here, there := s.post(s.ann, s.public, "tea", "one"), s.post(s.ann, s.private, "TEA", "two")
+	more := s.post(s.ann, s.private, "tea", "three")
+	s.sees(s.ann, tea, here, there, more)
+	s.sees(s.guest, tea, here)
+	s.sees(s.ann, other)
+
+	move := func(id MessageID, c ChannelID, topic string) {
+		t.Helper()
+		do(s, s.owner, EditMessage{Message: id, Topic: &topic, Channel: c, Mode: MoveAll})
+	}
+	move(here, 0, "Coffee")
+	s.sees(s.ann, tea, there, more)
+	s.sees(s.ann, other, here)
+	do(s, s.owner, DeleteMessage{there})
+	s.sees(s.ann, tea, more)
+	do(s, s.owner, DeleteMessage{more})
+	s.sees(s.ann, tea)
+	move(here, 0, "tea")
+	again := s.post(s.ann, s.private, "tea", "four")
+	s.sees(s.ann, tea, here, again)
+	move(here, s.protected, "tea")
+	s.sees(s.ann, tea, here, again)
+	s.sees(s.guest, tea)
+	do(s, s.owner, DeleteTopic{Channel: s.protected, Topic: "tea"})
+	s.sees(s.ann, tea, again)
+	do(s, s.ann, ArchiveChannel{s.private})
+	s.sees(s.ann, tea, again)
+	s.sees(s.ann, other)
+}
