@@ -137,67 +137,17 @@ func set(v reflect.Value, text string) error {
 // readConfig puts defaults, file, environment and flags together.
 func readConfig(args []string) (config, error) {
 	c := defaults()
-	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
-	file := fs.String("config", os.Getenv(environment+"CONFIG"), "configuration file (TOML)")
-	given := map[string]string{}
-	chosen := map[string]bool{} // settings that are not left to their defaults
-	var order []string
-	note := func(name string) func(string) error {
-		return func(text string) error {
-			given[name] = text
-			order = append(order, name)
-			return nil
-		}
-	}
-	c.eachKey(func(name, help string, v reflect.Value) error {
-		if v.Kind() == reflect.Bool {
-			fs.BoolFunc(name, help, note(name))
-		} else {
-			if d := asWritten(v); d != "" {
-				help += " (default " + d + ")"
-			}
-			fs.Func(name, help, note(name))
-		}
-		return nil
-	})
-	if err := fs.Parse(args); err != nil {
+	file, given, err := c.parseFlags(args)
+	if err != nil {
 		return c, err
 	}
-	if fs.NArg() > 0 {
-		return c, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	}
-	if *file != "" {
-		meta, err := toml.DecodeFile(*file, &c)
-		if err != nil {
-			return c, fmt.Errorf("read configuration: %w", err)
-		}
-		if unknown := meta.Undecoded(); len(unknown) > 0 {
-			return c, fmt.Errorf("%s: unknown setting %q", *file, unknown[0].String())
-		}
-		for _, k := range meta.Keys() {
-			chosen[k.String()] = true
+	chosen := map[string]bool{} // settings that are not left to their defaults
+	if file != "" {
+		if err := c.readFile(file, chosen); err != nil {
+			return c, err
 		}
 	}
-	err := c.eachKey(func(name, _ string, v reflect.Value) error {
-		env := environment + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		if text, ok := os.LookupEnv(env); ok {
-			chosen[name] = true
-			if err := set(v, text); err != nil {
-				return fmt.Errorf("%s: %w", env, err)
-			}
-		}
-		if text, ok := given[name]; ok {
-			chosen[name] = true
-			if err := set(v, text); err != nil {
-				return fmt.Errorf("--%s: %w", name, err)
-			}
-		}
-		if v.CanInt() && v.Int() < 0 {
-			return fmt.Errorf("%s: %s is less than nothing", name, asWritten(v))
-		}
-		return nil
-	})
-	if err != nil {
+	if err := c.override(given, chosen); err != nil {
 		return c, err
 	}
 	if c.Demo || c.Crowd != "" { // a rig to try things in and to load: it does not brake unless it is told to
@@ -223,6 +173,72 @@ func readConfig(args []string) (config, error) {
 	}
 	c.URL = strings.TrimSuffix(c.URL, "/")
 	return c, nil
+}
+
+// parseFlags returns which file to read, and the settings given as flags, as they were written: they count last.
+func (c *config) parseFlags(args []string) (file string, given map[string]string, err error) {
+	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
+	fs.StringVar(&file, "config", os.Getenv(environment+"CONFIG"), "configuration file (TOML)")
+	given = map[string]string{}
+	c.eachKey(func(name, help string, v reflect.Value) error {
+		note := func(text string) error {
+			given[name] = text
+			return nil
+		}
+		if v.Kind() == reflect.Bool {
+			fs.BoolFunc(name, help, note)
+			return nil
+		}
+		if d := asWritten(v); d != "" {
+			help += " (default " + d + ")"
+		}
+		fs.Func(name, help, note)
+		return nil
+	})
+	if err := fs.Parse(args); err != nil {
+		return "", nil, err
+	}
+	if fs.NArg() > 0 {
+		return "", nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return file, given, nil
+}
+
+func (c *config) readFile(file string, chosen map[string]bool) error {
+	meta, err := toml.DecodeFile(file, c)
+	if err != nil {
+		return fmt.Errorf("read configuration: %w", err)
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return fmt.Errorf("%s: unknown setting %q", file, unknown[0].String())
+	}
+	for _, k := range meta.Keys() {
+		chosen[k.String()] = true
+	}
+	return nil
+}
+
+// override takes what the environment and then the flags say.
+func (c *config) override(given map[string]string, chosen map[string]bool) error {
+	return c.eachKey(func(name, _ string, v reflect.Value) error {
+		env := environment + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		if text, ok := os.LookupEnv(env); ok {
+			chosen[name] = true
+			if err := set(v, text); err != nil {
+				return fmt.Errorf("%s: %w", env, err)
+			}
+		}
+		if text, ok := given[name]; ok {
+			chosen[name] = true
+			if err := set(v, text); err != nil {
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+		if v.CanInt() && v.Int() < 0 {
+			return fmt.Errorf("%s: %s is less than nothing", name, asWritten(v))
+		}
+		return nil
+	})
 }
 
 // minJWTKey is how long a key of HS256 must be, in bytes: as long as what it makes.

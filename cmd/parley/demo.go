@@ -20,93 +20,141 @@ func do[A any](h *actors.House, id realm.ID, c realm.Caller, cmd realm.Command[A
 	return a, err
 }
 
+// demoRealm is an organization to try things in, being made.
+type demoRealm struct {
+	house *actors.House
+	realm realm.ID
+	ids   map[string]realm.UserID // by the name before the @
+}
+
+var demoPeople = []struct {
+	name, login string
+	role        realm.Role
+}{
+	{"Olive Owner", "olive", realm.Owner},
+	{"Ada Admin", "ada", realm.Administrator},
+	{"Mo Moderator", "mo", realm.Moderator},
+	{"Ann Lee", "ann", realm.Member},
+	{"Bo Park", "bo", realm.Member},
+	{"Cy Diaz", "cy", realm.Member},
+	{"Di Novak", "di", realm.Member},
+	{"Ed Okoro", "ed", realm.Member},
+	{"Fay Rossi", "fay", realm.Member},
+	{"Gus Guest", "gus", realm.Guest},
+	{"Demo Bot", "demo-bot", realm.Member},
+}
+
 // makeDemo fills an empty data directory with an organization to try things in, and prints how to log in.
 func makeDemo(h *actors.House, url string, out io.Writer) error {
 	id, err := h.CreateRealm("", "Parley Demo")
 	if err != nil {
 		return err
 	}
-	system := realm.Caller{System: true, Client: "Internal"}
-	people := []struct {
-		name, email string
-		role        realm.Role
-		bot         realm.BotType
-	}{
-		{"Olive Owner", "olive@example.org", realm.Owner, 0},
-		{"Ada Admin", "ada@example.org", realm.Administrator, 0},
-		{"Mo Moderator", "mo@example.org", realm.Moderator, 0},
-		{"Ann Lee", "ann@example.org", realm.Member, 0},
-		{"Bo Park", "bo@example.org", realm.Member, 0},
-		{"Cy Diaz", "cy@example.org", realm.Member, 0},
-		{"Di Novak", "di@example.org", realm.Member, 0},
-		{"Ed Okoro", "ed@example.org", realm.Member, 0},
-		{"Fay Rossi", "fay@example.org", realm.Member, 0},
-		{"Gus Guest", "gus@example.org", realm.Guest, 0},
-		{"Demo Bot", "demo-bot@example.org", realm.Member, realm.GenericBot},
+	d := &demoRealm{h, id, map[string]realm.UserID{}}
+	keys, err := d.people()
+	if err != nil {
+		return err
 	}
-	ids := map[string]realm.UserID{}
+	for _, step := range []func() error{d.channels, d.talk, d.openHouse} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
 	fmt.Fprintf(out, "Demo organization at %s\n\n", url)
-	for _, p := range people {
-		u, err := do(h, id, system, realm.JoinUser{Email: p.email, Name: p.name, Role: p.role, Bot: p.bot, BotOwner: ids["olive@example.org"] * realm.UserID(min(p.bot, 1)), First: true})
+	for _, p := range demoPeople {
+		fmt.Fprintf(out, "  %-22s %-14s %s\n", demoEmail(p.login), p.name, keys[p.login])
+	}
+	fmt.Fprintf(out, "\nTry:\n  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello --data-urlencode 'content=Hello, *Parley*!'\n\n", demoEmail("ann"), keys["ann"], url)
+	return nil
+}
+
+func demoEmail(login string) string { return login + "@example.org" }
+
+// as is the caller who does something in the demo.
+func (d *demoRealm) as(login string) realm.Caller {
+	return realm.Caller{User: d.ids[login], Client: "Internal"}
+}
+
+// people makes everybody and returns their API keys.
+func (d *demoRealm) people() (map[string]string, error) {
+	system, keys := realm.Caller{System: true, Client: "Internal"}, map[string]string{}
+	for _, p := range demoPeople {
+		join := realm.JoinUser{Email: demoEmail(p.login), Name: p.name, Role: p.role, First: true}
+		if p.login == "demo-bot" {
+			join.Bot, join.BotOwner = realm.GenericBot, d.ids["olive"]
+		}
+		u, err := do(d.house, d.realm, system, join)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.email, err)
+			return nil, fmt.Errorf("%s: %w", join.Email, err)
 		}
-		key, err := do(h, id, system, realm.NewKey{User: u})
-		if err != nil {
-			return err
-		}
-		ids[p.email] = u
-		fmt.Fprintf(out, "  %-22s %-14s %s\n", p.email, p.name, key)
-		if p.email == "ann@example.org" {
-			defer fmt.Fprintf(out, "\nTry:\n  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello --data-urlencode 'content=Hello, *Parley*!'\n\n", p.email, key, url)
+		d.ids[p.login] = u
+		if keys[p.login], err = do(d.house, d.realm, system, realm.NewKey{User: u}); err != nil {
+			return nil, err
 		}
 	}
-	for _, e := range []string{"olive@example.org", "ada@example.org"} {
-		if _, err := do(h, id, system, realm.Grant{User: ids[e], CreateUsers: true, ChangeEmails: true}); err != nil {
-			return err
+	for _, login := range []string{"olive", "ada"} {
+		if _, err := do(d.house, d.realm, system, realm.Grant{User: d.ids[login], CreateUsers: true, ChangeEmails: true}); err != nil {
+			return nil, err
 		}
 	}
-	olive := realm.Caller{User: ids["olive@example.org"], Client: "Internal"}
-	var everyone []realm.Principal
-	for _, p := range people {
-		if p.role != realm.Guest && p.bot == 0 {
-			everyone = append(everyone, realm.Principal{ID: ids[p.email]})
+	return keys, nil
+}
+
+func (d *demoRealm) channels() error {
+	var members []string
+	for _, p := range demoPeople {
+		if p.role != realm.Guest && p.login != "demo-bot" {
+			members = append(members, p.login)
 		}
 	}
-	for _, c := range []struct {
-		name, about string
-		private     bool
-	}{{"general", "Everything that concerns everybody", false}, {"engineering", "How it works", false}, {"leads", "Among a few", true}} {
-		who := everyone
-		if c.private {
-			who = everyone[:3]
-		}
-		_, err := do(h, id, olive, realm.Subscribe{Channels: []realm.Joining{{Name: c.name, Description: c.about, DescriptionHTML: "<p>" + c.about + "</p>"}}, New: realm.NewChannel{Private: c.private}, Principals: who, Fatal: true})
-		if err != nil {
-			return err
-		}
+	if err := d.channel("general", "Everything that concerns everybody", realm.NewChannel{}, members); err != nil {
+		return err
 	}
+	if err := d.channel("engineering", "How it works", realm.NewChannel{}, members); err != nil {
+		return err
+	}
+	return d.channel("leads", "Among a few", realm.NewChannel{Private: true}, members[:3])
+}
+
+// channel is made by Olive.
+func (d *demoRealm) channel(name, about string, kind realm.NewChannel, members []string) error {
+	var who []realm.Principal
+	for _, login := range members {
+		who = append(who, realm.Principal{ID: d.ids[login]})
+	}
+	_, err := do(d.house, d.realm, d.as("olive"), realm.Subscribe{Channels: []realm.Joining{{Name: name, Description: about, DescriptionHTML: "<p>" + about + "</p>"}}, New: kind, Principals: who, Fatal: true})
+	return err
+}
+
+func (d *demoRealm) talk() error {
 	for _, m := range []struct{ from, to, topic, text string }{
-		{"olive@example.org", "general", "welcome", "Welcome to Parley!"},
-		{"ann@example.org", "general", "welcome", "Glad to be here."},
-		{"bo@example.org", "engineering", "queues", "Event queues survive a restart."},
+		{"olive", "general", "welcome", "Welcome to Parley!"},
+		{"ann", "general", "welcome", "Glad to be here."},
+		{"bo", "engineering", "queues", "Event queues survive a restart."},
 	} {
-		_, err := do(h, id, realm.Caller{User: ids[m.from], Client: "Internal"}, realm.SendMessage{ToChannel: true, ChannelName: m.to, Topic: m.topic, Body: realm.Body{Text: m.text, HTML: "<p>" + m.text + "</p>"}, ReadBySender: true})
+		_, err := do(d.house, d.realm, d.as(m.from), realm.SendMessage{ToChannel: true, ChannelName: m.to, Topic: m.topic, Body: realm.Body{Text: m.text, HTML: "<p>" + m.text + "</p>"}, ReadBySender: true})
 		if err != nil {
 			return err
 		}
 	}
-	// Web-public channels can only be made while visitors are let in; the demo then leaves that decision to whoever tries it.
+	return nil
+}
+
+// openHouse makes a web-public channel. It can only be made while visitors are let in; the demo then leaves that decision
+// to whoever tries it.
+func (d *demoRealm) openHouse() error {
 	visitors := func(in bool) error {
-		_, err := do(h, id, olive, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: in}}})
+		_, err := do(d.house, d.realm, d.as("olive"), realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: in}}})
 		return err
 	}
 	if err := visitors(true); err != nil {
 		return err
 	}
-	house := append(everyone[:len(everyone):len(everyone)], realm.Principal{ID: ids["gus@example.org"]}, realm.Principal{ID: ids["demo-bot@example.org"]})
-	const openHouse = "For everybody, guests and visitors included"
-	if _, err := do(h, id, olive, realm.Subscribe{Channels: []realm.Joining{{Name: "open house", Description: openHouse, DescriptionHTML: "<p>" + openHouse + "</p>"}}, New: realm.NewChannel{WebPublic: true}, Principals: house, Fatal: true}); err != nil {
+	var everybody []string
+	for _, p := range demoPeople {
+		everybody = append(everybody, p.login)
+	}
+	if err := d.channel("open house", "For everybody, guests and visitors included", realm.NewChannel{WebPublic: true}, everybody); err != nil {
 		return err
 	}
 	return visitors(false)
