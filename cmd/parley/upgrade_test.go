@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (p *person) listen() (*listener, error) {
 
 // until polls until somebody says word. Whatever is not a success is an error: nothing is tried again.
 func (l *listener) until(word string) error {
-	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{TLSClientConfig: anyCertificate}}
 	defer client.CloseIdleConnections()
 	for {
 		a, err := l.callWith(client, "GET", "events", url.Values{"queue_id": {l.queue}, "last_event_id": {fmt.Sprint(l.last)}})
@@ -65,10 +66,24 @@ func (l *listener) until(word string) error {
 
 // Nobody notices that a server was replaced, UPGRADES times (2): no request fails, no queue is lost, every message arrives
 // once and in order.
-func TestUpgradeIsNotNoticed(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	p := demo(t, data)
-	at := p.serving()
+func TestUpgradeIsNotNoticed(t *testing.T) { plainAndSecure(t, upgradeIsNotNoticed) }
+
+// plainAndSecure runs a test against a demo that speaks HTTP, and one that speaks TLS.
+func plainAndSecure(t *testing.T, test func(t *testing.T, p *program, data, at string)) {
+	t.Run("plain", func(t *testing.T) {
+		data := filepath.Join(t.TempDir(), "data")
+		p := demo(t, data)
+		test(t, p, data, p.serving())
+	})
+	t.Run("TLS", func(t *testing.T) {
+		data := filepath.Join(t.TempDir(), "data")
+		cert, key := selfSigned(t, t.TempDir(), "localhost")
+		p := demo(t, data, "--tls-cert", cert, "--tls-key", key)
+		test(t, p, data, "https"+strings.TrimPrefix(p.serving(), "http"))
+	})
+}
+
+func upgradeIsNotNoticed(t *testing.T, p *program, data, at string) {
 	pid := p.cmd.Process.Pid
 	const pollers, senders = 12, 3
 	var everybody []*listener
@@ -99,7 +114,7 @@ func TestUpgradeIsNotNoticed(t *testing.T) {
 		go func() {
 			defer sending.Done()
 			who := *everybody[i].person
-			client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+			client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{TLSClientConfig: anyCertificate}}
 			for {
 				select {
 				case <-stop:
@@ -253,17 +268,20 @@ func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
 
 // An upload that is under way comes to its end at the old server, which serves everybody as long as that takes; a download
 // ends there too, while the successor serves.
-func TestAnUpgradeCutsOffNoFile(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	p := demo(t, data)
-	at := p.serving()
+func TestAnUpgradeCutsOffNoFile(t *testing.T) { plainAndSecure(t, upgradeCutsOffNoFile) }
+
+func upgradeCutsOffNoFile(t *testing.T, p *program, data, at string) {
 	ann := demoPerson(t, at, "ann@example.org")
 	whole := strings.Repeat("a file ", 3<<20)
 	const begin, end = "--b\r\nContent-Disposition: form-data; name=file; filename=a.txt\r\n\r\n", "\r\n--b--\r\n"
 	dial := func(head string, args ...any) (net.Conn, *bufio.Reader) {
-		c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
+		scheme, addr, _ := strings.Cut(at, "://")
+		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if scheme == "https" {
+			c = tls.Client(c, anyCertificate)
 		}
 		t.Cleanup(func() { c.Close() })
 		c.SetDeadline(time.Now().Add(binaryPatience))
