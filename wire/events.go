@@ -146,13 +146,20 @@ func KindOf(q *realm.Queue) *Kind {
 	return &Kind{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
 }
 
+func (k *Kind) is(q *realm.Queue) bool {
+	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) && slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
+}
+
 // Wants reports whether queues of this kind take events of a type.
 func (k *Kind) Wants(event string) bool {
 	return k.eventTypes == nil || slices.Contains(k.eventTypes, event)
 }
 
 // Kinds makes queues that are alike share their kind. It belongs to one session shard.
-type Kinds struct{ known map[string]*Kind }
+type Kinds struct {
+	known map[string]*Kind
+	last  *Kind // the one asked for last: of thousands of queues that come back most are alike
+}
 
 // maxKinds is how many kinds are remembered. Programs are few, but anybody may make up kinds; beyond it all are
 // forgotten, and queues opened later share among themselves.
@@ -160,6 +167,13 @@ const maxKinds = 512
 
 // Of is the kind of a queue.
 func (k *Kinds) Of(q *realm.Queue) *Kind {
+	if k.last == nil || !k.last.is(q) {
+		k.last = k.find(q)
+	}
+	return k.last
+}
+
+func (k *Kinds) find(q *realm.Queue) *Kind {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
 	kind := k.known[name]
 	if kind == nil {

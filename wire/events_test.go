@@ -61,3 +61,32 @@ func TestLongAnswersAreCut(t *testing.T) {
 		t.Errorf("%d answers for 5 MB", answers)
 	}
 }
+
+// Queues share a kind if, and only if, they are alike in everything that is in it.
+func TestKinds(t *testing.T) {
+	var k Kinds
+	like := func() []realm.Queue {
+		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}}, {EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true}, {Gravatar: true},
+			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}}, {Narrow: [][2]string{{"is", "starred"}}}}
+	}
+	kinds := map[*Kind]bool{}
+	for i := range like() {
+		kinds[k.Of(&like()[i])] = true
+		for j := range like() {
+			if one, other := k.Of(&like()[i]), k.Of(&like()[j]); (one == other) != (i == j) {
+				t.Errorf("queues %d and %d share a kind: %t", i, j, one == other)
+			}
+		}
+	}
+	if len(kinds) != len(like()) {
+		t.Errorf("%d kinds of %d", len(kinds), len(like()))
+	}
+}
+
+func BenchmarkKindOfQueuesAlike(b *testing.B) {
+	var k Kinds
+	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true, Caps: realm.CapEmptyTopicName}
+	for b.Loop() {
+		k.Of(&q)
+	}
+}
