@@ -76,6 +76,11 @@ const (
 	// 45,000 messages, which an opening after a crash replays in an eighth of a second.
 	SnapshotBytes = 4 << 20
 	snapshotAge   = 5 * time.Minute
+	// calm is for how many seconds after a realm was opened no snapshot begins, unless its journal gets calmBytes long: those
+	// who all come back at once need the processors. What was replayed counts, so a server that is killed every few seconds
+	// writes one too.
+	calm      = 5
+	calmBytes = 4 * SnapshotBytes
 	// MaxFrozenBytes is how much of a realm's journal gathers while a successor reads the rows: enough for what is sent
 	// meanwhile, little enough to be replayed in a moment. Past it rows are written, and the successor reads them again.
 	MaxFrozenBytes = 8 * SnapshotBytes

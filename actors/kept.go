@@ -23,7 +23,7 @@ const (
 	// keptRest is the part of a limit that is left when queues have been given up, so that it does not happen all the time.
 	keptRest = 0.75
 	// keptGrace is for how many seconds after a start nobody is given up: until its client polls, nobody knows how far a
-	// queue had come, and the replay adds no more than was kept before, and SnapshotBytes of journal.
+	// queue had come, and the replay adds no more than was kept before, and calmBytes of journal.
 	keptGrace = 60
 )
 

@@ -211,6 +211,48 @@ func TestSave(t *testing.T) {
 	})
 }
 
+// After a crash a long journal is not made rows of while everybody comes back, but soon after; one that is longer still, as
+// of a server that is killed again and again, is at once.
+func TestNoSnapshotWhileEverybodyComesBack(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			d := &slowDisk{platter: newPlatter()}
+			h := openHouse(t, d)
+			ann := found(t, h, "ann")[0]
+			facts := SnapshotBytes / replayedBytes
+			if long {
+				facts = calmBytes / replayedBytes
+			}
+			_, err := h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+				for range facts {
+					t.Tick()
+				}
+				return nil, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.crash()
+			endHouse(t, h)
+
+			h = openHouse(t, &slowDisk{platter: d.platter})
+			send := func() int64 {
+				must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
+				synctest.Wait()
+				return h.Metrics.Snapshots.Load()
+			}
+			if n := send(); n > 0 != long {
+				t.Errorf("%d snapshots while everybody comes back (long: %t)", n, long)
+			}
+			time.Sleep(calm * time.Second)
+			if n := send(); n != 1 {
+				t.Errorf("%d snapshots when they are back (long: %t)", n, long)
+			}
+			endHouse(t, h)
+		})
+	}
+}
+
 // TestWeightOfManyWhoJoin: an event that is weighed by its numbers alone weighs at least what is in it, and not much more.
 func TestWeightOfManyWhoJoin(t *testing.T) {
 	yes := true

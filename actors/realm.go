@@ -70,6 +70,7 @@ type realmActor struct {
 	whole    bool               // every row is encoded
 	presence []realm.EncodedRow // nil until the presence actor has handed them in
 	grown    int64              // journal bytes since the last snapshot
+	calm     int64              // elapsed seconds until which none begins, if it can be helped
 	last     time.Time
 	finished []chan error
 	saving   []chan error
@@ -146,7 +147,7 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 		}
 	}
 	a.grown = int64(last-rows) * replayedBytes
-	a.kept.spared = h.elapsed() + keptGrace
+	a.kept.spared, a.calm = h.elapsed()+keptGrace, h.elapsed()+calm
 	a.durable = a.r.Seq()
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
@@ -428,7 +429,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.cut != nil && a.whole && a.durable >= a.cut.At {
 		a.step()
 	}
-	if a.grown >= SnapshotBytes || a.state == frozen && a.grown >= a.h.frozenBytes.Load() {
+	if a.grown >= SnapshotBytes && (a.grown >= calmBytes || a.h.elapsed() >= a.calm) || a.state == frozen && a.grown >= a.h.frozenBytes.Load() {
 		a.snapshot()
 	}
 	if a.state == frozen || a.state == left {

@@ -86,7 +86,7 @@ var bounds = []bound{
 	}},
 	{"kept_bytes", "bytes of events kept for all organizations' queues; one may keep half of it", "the queues farthest behind end: BAD_EVENT_QUEUE_ID", fixed(actors.MaxKeptTotal), func(r *meterReading) int64 { return r.w.house.Metrics.KeptBytes.Load() }, func(r *meterReading) int64 { return r.w.house.Metrics.GivenUpBytes.Load() }},
 	{"text_cache_bytes", "bytes of message texts in memory", "the ones not read for longest leave", fixed(actors.TextCacheBytes), func(r *meterReading) int64 { return r.w.house.CachedTexts() }, nil},
-	{"journal_bytes", "bytes of the longest journal behind its snapshot", "a snapshot is written, while it grows on", fixed(actors.SnapshotBytes), func(r *meterReading) int64 { return largest(r.store.Journal) }, func(r *meterReading) int64 { return r.w.house.Metrics.Snapshots.Load() }},
+	{"journal_bytes", "bytes of the longest journal behind its snapshot", "a snapshot is written, while it grows on; in the first seconds after an opening not before it is four times as long", fixed(actors.SnapshotBytes), func(r *meterReading) int64 { return largest(r.store.Journal) }, func(r *meterReading) int64 { return r.w.house.Metrics.Snapshots.Load() }},
 	{"store_cache_bytes", "bytes of the store's blocks in memory", "the ones not read for longest leave", fixed(snapshot.DefaultCache), func(r *meterReading) int64 { return r.store.Cache }, nil},
 	{"search_queue", "texts of one organization waiting to be indexed", "dropped, and found again by comparing with the disk", fixed(search.MaxQueued), func(r *meterReading) int64 { return r.w.library.Queued() }, nil},
 	{"letters", "letters of one organization waiting to be sent", "dropped and logged", fixed(realm.MaxLetters), errandsOf(realm.LetterErrand), nil},
