@@ -172,6 +172,8 @@ func weighEvent(e realm.Event) int64 {
 	switch e := e.(type) {
 	case *realm.MessageArrived:
 		return weighMessage(e)
+	case *realm.ReadBehind:
+		return int64(readBytes * e.Messages.Len())
 	case *realm.SubscriptionAdded:
 		return weighAdded(e)
 	case *realm.SubscriptionsAdded:
@@ -192,6 +194,9 @@ func weighMessage(m *realm.MessageArrived) int64 {
 	}
 	return int64(sum)
 }
+
+// readBytes is what a message takes in an event that says it is read: its number.
+const readBytes = 8
 
 // addedBytes is what one of those who join takes in the event subscription/add: his own settings of the channel, with a
 // colour such as #76ce90 and five pointers to notification settings, what he inherits, and his number.

@@ -41,7 +41,7 @@ var subscriptionEvents = []EventKind{
 		return obj{"type": "subscription", "op": op, "stream_ids": channels, "user_ids": e.Users}
 	}),
 	Events(subscriptionSet),
-	Event(func(e *realm.ReadBehind, to *To) any {
+	Lazily(func(e *realm.ReadBehind, to *To) any { // a megabyte of numbers, maybe
 		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": realm.IDs[realm.MessageID](e.Messages)}
 	}),
 }

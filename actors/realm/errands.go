@@ -288,7 +288,7 @@ func (t *Turn) stepTell(w *Work) Set {
 		f.TopicName = t.topics.must(m.topic).Name
 	}
 	for _, u := range users {
-		if rd := t.reading.find(u); rd != nil && rd.Read.Has(int64(f.ID)) {
+		if t.hasRead(t.reading.find(u), int64(f.ID)) {
 			f.ReadBy = append(f.ReadBy, u)
 		}
 	}

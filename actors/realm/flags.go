@@ -88,7 +88,7 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 			}
 		}
 	}
-	have := t.reading.find(me.ID).marks(flag)
+	have := t.marks(me.ID, flag)
 	f.IDs, f.Rows = SetOf(mine...), SetOf(rows...)
 	if add {
 		f.IDs = Without(f.IDs, have)
@@ -107,11 +107,12 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 }
 
 // marks is the messages that carry one of the reader's own flags.
-func (rd *Reading) marks(flag Flags) Set {
+func (r *Realm) marks(u UserID, flag Flags) Set {
+	rd := r.reading.find(u)
 	switch {
 	case rd == nil:
 	case flag == FlagRead:
-		return rd.Read
+		return r.readOf(rd)
 	case flag == FlagStarred:
 		return rd.Starred
 	case flag == FlagCollapsed:
@@ -145,9 +146,18 @@ func (f *FlagsChanged) apply(r *Realm) {
 	}
 	if f.Add {
 		set.Union(f.IDs)
-	} else {
-		set.Subtract(f.IDs)
+		return
 	}
+	if f.Flag == FlagRead {
+		r.forget(rd, func(b *Backlog) bool {
+			meets := b.Messages.Meets(f.IDs)
+			if meets {
+				rd.Read.Union(b.Messages)
+			}
+			return meets
+		})
+	}
+	set.Subtract(f.IDs)
 }
 
 func (f *FlagsChanged) tell(r *Realm) []Notice {
@@ -302,7 +312,7 @@ func (r *Realm) hasUnread(u UserID) bool {
 	var unread Set
 	unread.AddRange(1, int64(r.LastMessage()))
 	if rd := r.reading.find(u); rd != nil {
-		unread.Subtract(rd.Read)
+		unread.Subtract(r.readOf(rd))
 		unread.Subtract(Without(rd.Lost, rd.Rows))
 	}
 	found := false
@@ -319,7 +329,14 @@ type AllRead struct {
 	Upto MessageID
 }
 
-func (f *AllRead) apply(r *Realm) { r.reading.open(f.User).Read.AddRange(1, int64(f.Upto)) }
+func (f *AllRead) apply(r *Realm) {
+	rd := r.reading.open(f.User)
+	rd.Read.AddRange(1, int64(f.Upto))
+	r.forget(rd, func(b *Backlog) bool {
+		last, _ := b.Messages.Max()
+		return last <= int64(f.Upto)
+	})
+}
 
 func (f *AllRead) tell(r *Realm) []Notice {
 	if to := r.only(f.User); len(to) > 0 {
@@ -369,8 +386,6 @@ func (t *Turn) markRead(u UserID, s Set) {
 
 // unreadWithin is what of a set a user has a row of and has not read. The set it returns is the caller's own.
 func (r *Realm) unreadWithin(u UserID, s Set) Set {
-	if rd := r.reading.find(u); rd != nil {
-		s = Without(s, rd.Read)
-	}
+	s = Without(s, r.readOf(r.reading.find(u)))
 	return r.rowsWithin(u, &s)
 }

@@ -79,10 +79,7 @@ func (s Spot) In(match Match) int64 {
 // firstUnread is the caller's oldest unread message of a narrow that counts here: not in muted topics, and not in muted
 // channels unless the narrow is about a channel.
 func (v View) firstUnread(n *Narrowed) Spot {
-	ids := n.ids
-	if rd := v.reading.find(v.User); rd != nil {
-		ids = Without(ids, rd.Read)
-	}
+	ids := Without(n.ids, v.readOf(v.reading.find(v.User)))
 	named := slices.ContainsFunc(n.terms, func(t Term) bool { return t.Operator == "channel" })
 	muted := v.mutesOf(v.User)
 	if named {
@@ -323,7 +320,7 @@ func (v View) Receipts(id MessageID) ([]UserID, error) {
 	m := v.message(id)
 	out := []UserID{}
 	for u, rd := range v.reading.all() {
-		if !rd.Read.Has(int64(id)) || u == UserID(m.sender) || !v.received(u, id, m) {
+		if !v.hasRead(rd, int64(id)) || u == UserID(m.sender) || !v.received(u, id, m) {
 			continue
 		}
 		p := v.users.find(u)

@@ -3,6 +3,7 @@ package realm
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -315,6 +316,23 @@ func (s Set) common(o Set) int {
 	return Both(s, o).Len()
 }
 
+// size is about how many bytes of ids the set takes, and an operation on it looks at.
+func (s Set) size() int {
+	if s.b != nil {
+		return int(s.b.GetSizeInBytes())
+	}
+	return 4 * len(s.few)
+}
+
+// is reports whether the sets have the same ids.
+func (s Set) is(o Set) bool {
+	n := s.Len()
+	return n == o.Len() && (s.shares(o) || s.common(o) == n)
+}
+
+// shares reports whether a set is another's copy, and large.
+func (s Set) shares(o Set) bool { return s.b != nil && s.b == o.b }
+
 // Meets reports whether the sets have an id in common.
 func (s Set) Meets(o Set) bool {
 	if s.b != nil && o.b != nil {
@@ -385,6 +403,12 @@ func (s Set) Rank(id int64) int {
 	}
 	_, n := s.span(0, id)
 	return n
+}
+
+// missing is the first id from one on that is not in the set.
+func (s Set) missing(from int64) int64 {
+	before := s.Rank(from - 1)
+	return from + int64(sort.Search(MaxMessageID-int(from), func(n int) bool { return s.Rank(from+int64(n))-before <= n }))
 }
 
 // At is the i-th id, counted from 0; i must be below Len.

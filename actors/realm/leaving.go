@@ -1,6 +1,9 @@
 package realm
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // When people leave a channel, or it is archived, its messages count as read for them: not at once, since they can be
 // many, but in steps of the server's own. Clients count them as read at once, so those of before are read also for who
@@ -11,13 +14,33 @@ type Leaving struct {
 	Channel ChannelID
 	Users   Set
 	Last    MessageID // newest message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
+	Backlog int64     // the newest that a step made; 0: none. It may be gone
 }
 
-// How much one turn looks at, so that it stays below 5 ms: users, each a few set operations, and messages, which are
-// written for whoever has not read them.
+// Backlog is the row of all messages of a channel that many left: what each of them had not read of these takes up to 128 kB
+// for a million messages, so it is kept once, and who had much of it unread refers to it. That it may have messages he did
+// not receive makes no difference: what he comes by later comes as read.
+type Backlog struct {
+	Messages Set // never changes
+	Readers  int // who refer to it; without them it goes away
+}
+
+// When a backlog is worth it.
 const (
-	leavingStep     = 500
-	leavingMessages = 300_000
+	backlogUnread  = 1000 // messages that somebody had not read: up to 8 bytes each
+	backlogReaders = 20   // for whom a job is still to be done
+	// maxBehind is how many backlogs one user refers to, for whoever asks what he has read looks at all of them. What there
+	// is beyond becomes his own.
+	maxBehind = 16
+)
+
+// What one turn looks at, so that it stays below 5 ms: a user counts 1, leavingFound more
+// whose unread messages have to be found out, and 1 more is so many of the others.
+const (
+	leavingStep    = 1000
+	leavingFound   = 20
+	leavingBytes   = 1 << 10 // of sets that are compared or written
+	leavingSources = 2       // places he has messages from, if some were moved here
 )
 
 // leave opens a job; a fact calls it with the next id of "leaving".
@@ -37,58 +60,103 @@ func (t *Turn) stepLeaving(job int64) {
 	l := t.nouns.leaving.must(job)
 	c := t.chans.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
-	all := t.by.channel[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))
-	elsewhere, looked := Without(all, t.by.channel[l.Channel].sent), 0
+	x := leavers{Turn: t, channel: l.Channel, all: t.by.channel[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
+	x.here, x.elsewhere = x.all, Without(x.all, t.by.channel[l.Channel].sent)
+	if !x.elsewhere.Empty() {
+		x.here = Without(x.all, x.elsewhere)
+	}
+	worth, cost := false, 0
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
-		if l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) {
-			return len(f.Users) < leavingStep
+		if cost++; l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) {
+			return cost < leavingStep
 		}
-		unread := t.unreadIn(u, l.Channel, all, elsewhere)
-		switch unread.Len() {
-		case 0:
-		case all.Len():
-			f.Whole, f.All = append(f.Whole, u), all
-		default:
-			f.Readers, f.Read = append(f.Readers, u), append(f.Read, unread)
+		unread := x.unread(u)
+		if !unread.shares(x.all) && !unread.shares(x.here) {
+			cost += leavingFound + x.looked/leavingBytes
 		}
-		looked += all.Len() + 2*unread.Len()
-		return len(f.Users) < leavingStep && looked < leavingMessages
+		if !x.elsewhere.Empty() {
+			cost += t.sources(u) / leavingSources
+		}
+		if unread.Empty() {
+			return cost < leavingStep
+		}
+		i := slices.IndexFunc(f.Together, func(g ReadTogether) bool { return g.Messages.is(unread) })
+		if i < 0 {
+			i = len(f.Together)
+			f.Together = append(f.Together, ReadTogether{Messages: unread})
+			cost += unread.size() / leavingBytes
+		}
+		f.Together[i].Users = append(f.Together[i].Users, u)
+		worth = worth || unread.Len() >= backlogUnread
+		return cost < leavingStep
 	})
+	if old := t.nouns.backlogs.find(l.Backlog); worth && old != nil && old.Messages.is(x.all) {
+		f.Backlog = l.Backlog
+	} else if worth && l.Users.Len() >= backlogReaders {
+		f.Backlog, f.All = t.nextID("backlog"), x.all
+	}
 	t.Record(f)
 }
 
-// unreadIn is what of all messages of a channel a user has a row of and has not read; elsewhere is those of them that were
-// sent to another channel. Of the others his relation to this one says whether he received them.
-func (t *Turn) unreadIn(u UserID, c ChannelID, all, elsewhere Set) Set {
-	rd := t.reading.find(u)
-	if rd != nil {
-		all = Without(all, rd.Read)
-	}
-	if all.Empty() {
-		return all
-	}
-	var sets []Set
-	if s := t.SubscriptionOf(u, c); s != nil {
-		here := all
-		if !elsewhere.Empty() {
-			here = Without(all, elsewhere)
+// leavers finds what people who leave a channel have not read.
+type leavers struct {
+	*Turn
+	channel ChannelID
+	all     Set // its messages
+	// here is those that were sent to it: his relation to it says whether somebody received them. The others were sent
+	// elsewhere.
+	here, elsewhere Set
+	looked          int // bytes of sets the last one took
+}
+
+// unread is what of all messages a user has a row of and has not read. It must not be changed: mostly it is all or here.
+func (x *leavers) unread(u UserID) Set {
+	rd := x.reading.find(u)
+	all, here, elsewhere := x.all, x.here, x.elsewhere
+	x.looked = 0
+	if read := x.readOf(rd); all.Meets(read) {
+		first, _ := all.Min()
+		all = all.Between(read.missing(first), MaxMessageID) // mostly he has read everything up to some message
+		x.looked += all.size()
+		if all = Without(all, read); all.Empty() {
+			return all
 		}
+		if elsewhere.Empty() {
+			here = all
+		} else {
+			here, elsewhere = Both(here, all), Both(elsewhere, all)
+		}
+	}
+	var parts []Set // which have no message in common
+	n := 0
+	add := func(s Set) {
+		if !s.Empty() {
+			parts, n = append(parts, s), n+s.Len()
+		}
+	}
+	if s := x.SubscriptionOf(u, x.channel); s != nil {
 		for _, p := range s.Spans {
-			sets = append(sets, p.of(here))
+			add(p.of(here))
 		}
 	}
-	if moved := Both(all, elsewhere); !moved.Empty() {
-		sets = append(sets, t.rowsWithin(u, &moved))
+	if !elsewhere.Empty() {
+		add(x.rowsWithin(u, &elsewhere))
 	}
-	if rd != nil {
-		sets = append(sets, Both(rd.Rows, all))
+	if rd == nil || !rd.Rows.Meets(all) && !rd.Lost.Meets(all) {
+		switch {
+		case n == all.Len():
+			return all
+		case len(parts) == 1:
+			return parts[0]
+		}
+		x.looked += all.size()
+		return Either(parts...)
 	}
-	unread := Either(sets...)
-	if rd != nil && !rd.Lost.Empty() {
-		unread.Subtract(Without(rd.Lost, rd.Rows))
-	}
+	x.looked += all.size()
+	unread := Either(append(parts, Both(rd.Rows, all))...)
+	unread.Subtract(Without(rd.Lost, rd.Rows))
 	return unread
 }
 
@@ -97,20 +165,59 @@ type LeftBehind struct {
 	Job     int64
 	Channel ChannelID
 	Users   []UserID // looked at
-	Readers []UserID // of those, who had unread messages
+	Readers []UserID // of those, in facts of before Together, who had unread messages
 	Read    []Set    // which; one each
-	Whole   []UserID // who had not read any of a set of messages, mostly all of the channel
-	All     Set      // that set
+	Whole   []UserID // likewise, who had not read any of All
+	All     Set      // all messages, if Backlog is made of them
+	// Together is those who had unread messages, by which.
+	Together []ReadTogether
+	Backlog  int64 // to which those refer who had many; 0: nobody
+}
+
+// ReadTogether is messages that are read for some users.
+type ReadTogether struct {
+	Users    []UserID
+	Messages Set
+}
+
+// together is Together, whenever the fact was written.
+func (f *LeftBehind) together() []ReadTogether {
+	out := f.Together
+	for i, u := range f.Readers {
+		out = append(out, ReadTogether{[]UserID{u}, f.Read[i]})
+	}
+	if len(f.Whole) > 0 {
+		out = append(out, ReadTogether{f.Whole, f.All})
+	}
+	return out
 }
 
 func (f *LeftBehind) apply(r *Realm) {
-	for i, u := range f.Readers {
-		r.reading.open(u).Read.Union(f.Read[i])
-	}
-	for _, u := range f.Whole {
-		r.reading.open(u).Read.Union(f.All)
-	}
 	l := r.nouns.leaving.change(f.Job)
+	var b *Backlog
+	if f.Backlog != 0 {
+		if !f.All.Empty() {
+			r.usedID("backlog", f.Backlog)
+			r.nouns.backlogs.put(f.Backlog, &Backlog{Messages: f.All})
+			l.Backlog = f.Backlog
+		}
+		b = r.nouns.backlogs.change(f.Backlog)
+	}
+	for _, g := range f.together() {
+		many := b != nil && g.Messages.Len() >= backlogUnread
+		for _, u := range g.Users {
+			rd := r.reading.open(u)
+			if many && len(rd.Behind) < maxBehind {
+				rd.Behind = append(rd.Behind, f.Backlog)
+				b.Readers++
+			} else {
+				rd.Read.Union(g.Messages)
+			}
+		}
+	}
+	if b != nil && b.Readers == 0 {
+		r.nouns.backlogs.remove(f.Backlog)
+	}
 	for _, u := range f.Users {
 		l.Users.Remove(int64(u))
 	}
@@ -119,15 +226,29 @@ func (f *LeftBehind) apply(r *Realm) {
 	}
 }
 
+// forget has a user refer no longer to some backlogs.
+func (r *Realm) forget(rd *Reading, some func(*Backlog) bool) {
+	rd.Behind = slices.DeleteFunc(rd.Behind, func(id int64) bool {
+		if !some(r.nouns.backlogs.must(id)) {
+			return false
+		}
+		b := r.nouns.backlogs.change(id)
+		if b.Readers--; b.Readers == 0 {
+			r.nouns.backlogs.remove(id)
+		}
+		return true
+	})
+	if len(rd.Behind) == 0 {
+		rd.Behind = nil
+	}
+}
+
 func (f *LeftBehind) tell(r *Realm) []Notice {
 	var out []Notice
-	for i, u := range f.Readers {
-		if to := r.only(u); len(to) > 0 {
-			out = append(out, Notice{To: to, Event: &ReadBehind{f.Read[i]}})
+	for _, g := range f.together() {
+		if to := r.only(g.Users...); len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &ReadBehind{g.Messages}})
 		}
-	}
-	if to := r.only(f.Whole...); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &ReadBehind{f.All}})
 	}
 	return out
 }

@@ -499,7 +499,7 @@ func (n *narrowing) isTerm(t *Term) error {
 	case "starred":
 		n.add(rd.Starred, t.Negated)
 	case "unread":
-		n.add(rd.Read, !t.Negated)
+		n.add(n.readOf(rd), !t.Negated)
 	case "alerted":
 		n.add(setIn(n.by.alerted, n.me.ID), t.Negated)
 	case "mentioned":

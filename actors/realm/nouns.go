@@ -17,6 +17,7 @@ type nounTables struct {
 	mail          table[string, MailAddress] // 32, by token
 	leaving       table[int64, Leaving]      // 33
 	works         table[int64, Work]         // 34
+	backlogs      table[int64, Backlog]      // 35
 
 	// 40-49 stored items
 	drafts    owned[Draft, *Draft]
@@ -69,6 +70,8 @@ func (n *nounTables) init(r *Realm) {
 	n.mail.init(r, 32)
 	n.leaving.init(r, 33)
 	n.works.init(r, 34)
+	n.backlogs.init(r, 35)
+	n.backlogs.numbered(numberingOf[int64]())
 
 	// stored items
 	n.drafts.init(r, 40)

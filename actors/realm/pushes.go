@@ -152,8 +152,7 @@ func (r *Realm) stillUnread(u *User, id MessageID) bool {
 	if m == nil || !r.mayRead(u, id, m) {
 		return false
 	}
-	rd := r.reading.find(u.ID)
-	return rd == nil || !rd.Read.Has(int64(id))
+	return !r.hasRead(r.reading.find(u.ID), int64(id))
 }
 
 // unpushedAtOnce is how many users one turn looks at whose devices may show what they have read.

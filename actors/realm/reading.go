@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // Reading is the row of one user's marks on messages. What was received follows from subscriptions and conversations;
 // here stands only what the user, or somebody for him, changed.
 type Reading struct {
@@ -9,6 +11,29 @@ type Reading struct {
 	Rows      Set // has a row although not received: starred, reacted to, or given by a move
 	Lost      Set // received, but the row was taken away again by a move
 	Given     Set // of Rows, those a move gave: they are read, and not historical
+	// Behind is the backlogs whose messages are read, too.
+	Behind []int64
+}
+
+// hasRead reports whether the user whose marks these are, nil for none, has read a message.
+func (r *Realm) hasRead(rd *Reading, id int64) bool {
+	return rd != nil && (rd.Read.Has(id) || slices.ContainsFunc(rd.Behind, func(b int64) bool { return r.nouns.backlogs.must(b).Messages.Has(id) }))
+}
+
+// readOf is what the user whose marks these are, nil for none, has read, or more: also messages he has no row of. It must
+// not be changed.
+func (r *Realm) readOf(rd *Reading) Set {
+	switch {
+	case rd == nil:
+		return Set{}
+	case len(rd.Behind) == 0:
+		return rd.Read
+	}
+	sets := []Set{rd.Read}
+	for _, b := range rd.Behind {
+		sets = append(sets, r.nouns.backlogs.must(b).Messages)
+	}
+	return Either(sets...)
 }
 
 // received reports whether a user has his own row of a message: flags, and a place in his unread counts.
@@ -275,7 +300,7 @@ func (r *Realm) flagsAs(u UserID, rd *Reading, id MessageID, m *message) Flags {
 func (r *Realm) flagsWith(u UserID, rd *Reading, id MessageID, m *message, f Flags) Flags {
 	n, row := int64(id), false
 	if rd != nil {
-		if rd.Read.Has(n) {
+		if r.hasRead(rd, n) {
 			f |= FlagRead
 		}
 		if rd.Starred.Has(n) {

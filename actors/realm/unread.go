@@ -74,9 +74,7 @@ func (v View) Unread() UnreadFound {
 	p := places{View: v, me: v.Me()}
 	var all Set
 	all.AddRange(1, int64(v.LastMessage()))
-	if rd := v.reading.find(v.User); rd != nil {
-		all.Subtract(rd.Read)
-	}
+	all.Subtract(v.readOf(v.reading.find(v.User)))
 	if v.sources(v.User) <= fewSources {
 		all = v.rowsWithin(v.User, &all)
 	}
