@@ -54,6 +54,7 @@ var homes = map[string][]string{
 	"github.com/RoaringBitmap/roaring/v2": {"actors/realm", "snapshot/search"},
 	"github.com/blevesearch":              {"snapshot/search"},
 	"golang.org/x/crypto/acme":            {"cmd/parley"},
+	"github.com/klauspost/compress":       {"wire/httpd"},
 }
 
 // lifeless packages start no goroutine, hold no mutex, read no clock, roll no dice, do no I/O.

@@ -2,12 +2,13 @@ package httpd
 
 import (
 	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"hash/crc32"
 	"runtime"
 	"sync"
 	"weak"
+
+	"github.com/klauspost/compress/flate"
 
 	"parley/wire"
 )
