@@ -369,6 +369,70 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	try("resolve what 10,000 follow", x.All, "PATCH /messages/{message_id}", func(i int) params {
 		return params{"message_id": last(2, []string{"followed", "✔ followed"}[i%2]), "topic": []string{"✔ followed", "followed"}[i%2], "propagate_mode": "change_all"}
 	})
+	try("create a channel for 10,000", x.All, "POST /channels/create", func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
+	try("hide one's address", x.Behind, "PATCH /settings", func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
+	try("a channel for 5,000 fewer", x.All, "POST /user_groups/{user_group_id}/members", func(i int) params {
+		must(b, h, x.All, "PATCH /streams/{stream_id}", params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
+		return params{"user_group_id": group, []string{"delete", "add"}[i%2]: everyone[:5000]}
+	})
+	try("200 drafts", x.Few, "POST /drafts", func(int) params {
+		return params{"drafts": slices.Repeat([]any{params{"type": "stream", "to": []int{1}, "topic": "t", "content": "later"}}, 200)}
+	})
+	try("drafts", x.Few, "GET /drafts", nil)
+	try("matches of 5,000", x.All, "GET /messages/matches_narrow", func(int) params {
+		return params{"msg_ids": ids(5000), "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}}
+	})
+	try("500 scheduled messages", x.All, "GET /scheduled_messages", func(i int) params {
+		for k := range 500 {
+			h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+				t.Record(&realm.MessageScheduled{Message: realm.Scheduled{ID: int64(1000 + 500*i + k), User: x.All, Channel: 1, Topic: "topic 3", Client: "website", At: t.Now}})
+				return nil, nil
+			})
+		}
+		return params{}
+	})
+	// What one channel is asked in which everything is long: one topic has 100,000 messages, 20,000 have one each, and one
+	// message has 10,000 reactions.
+	long := realm.ChannelID(must(b, h, x.All, "POST /channels/create", params{"name": "long", "subscribers": []realm.UserID{x.All}})["id"].(float64))
+	topics := map[string]realm.TopicID{}
+	write := func(n int, topic func(k int) string) {
+		h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+			for k := range n {
+				name := topic(k)
+				id, known := topics[name]
+				if !known {
+					id = t.Org().NextTopic
+					topics[name] = id
+				}
+				t.Record(&realm.MessageSent{ID: t.LastMessage() + 1, Sender: x.All, At: t.Now, Client: "website", ClientID: 1, Channel: long, Topic: id, TopicName: name, NewTopic: !known})
+			}
+			return nil, nil
+		})
+	}
+	if wanted("very long") {
+		write(20_000, func(k int) string { return fmt.Sprint("subject ", k) })
+		write(100_000, func(int) string { return "endless" })
+		h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+			for _, u := range everyone {
+				t.Record(&realm.ReactionAdded{Message: t.LastMessage(), Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"}})
+			}
+			return nil, nil
+		})
+	}
+	try("topics, very long", x.All, "GET /users/me/{stream_id}/topics", same(params{"stream_id": long}))
+	try("messages, very long", x.All, "GET /messages", same(params{"anchor": "newest", "num_before": 100, "num_after": 0, "narrow": []any{map[string]any{"operator": "channel", "operand": long}}}))
+	try("react, very long", x.All, "POST /messages/{message_id}/reactions", func(i int) params {
+		return params{"message_id": last(long, "endless"), "emoji_name": []string{"+1", "heart", "tada", "smile", "eyes"}[i%5]}
+	})
+	try("read a topic, very long", x.All, "POST /mark_topic_as_read", same(params{"stream_id": long, "topic_name": "endless"}))
+	try("move a topic, very long", x.All, "PATCH /messages/{message_id}", func(i int) params {
+		return params{"message_id": last(long, []string{"endless", "elsewhere"}[i%2]), "topic": []string{"elsewhere", "endless"}[i%2], "propagate_mode": "change_all"}
+	})
+	try("delete a topic, very long", x.All, "POST /streams/{stream_id}/delete_topic", func(i int) params {
+		write(20_000, func(int) string { return fmt.Sprint("short-lived ", i) })
+		return params{"stream_id": long, "topic_name": fmt.Sprint("short-lived ", i)}
+	})
+	try("retention", x.All, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
 	try("deactivate a user", x.All, "DELETE /users/{user_id}", func(i int) params { return params{"user_id": x.Behind + realm.UserID(i)} })
 	try("reactivate a user", x.All, "POST /users/{user_id}/reactivate", func(i int) params { return params{"user_id": x.Behind + realm.UserID(i)} })
 	try("deactivate with messages", x.All, "DELETE /users/{user_id}", func(i int) params {

@@ -21,7 +21,7 @@ var channelEndpoints = []Endpoint{
 	Custom("POST", "/channels/create", makeChannel).Says("{id: int}"),
 	Get("/users/{user_id}/channels", getChannelsOf).Says("{subscribed_channel_ids: [int]}"),
 	Get("/users/{user_id}/subscriptions/{stream_id}", getIsSubscribed).Says("{is_subscribed: bool}"),
-	Get("/users/me/{stream_id}/topics", getTopics).Says("{topics: [{name: str, max_id: int}]}").Visitor(),
+	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Says("{topics: [{name: str, max_id: int}]}").Visitor(),
 }
 
 var channelEvents = []EventKind{
@@ -237,13 +237,20 @@ type topicsForm struct {
 	EmptyName bool            `form:"allow_empty_topic_name"`
 }
 
-func getTopics(c *Call, v realm.View, f topicsForm) (Answer, error) {
-	ch, err := v.ReadableChannel(f.Channel)
+func getTopics(c *Call, f topicsForm) (Answer, error) {
+	topics, err := Look(c, func(v realm.View) ([]realm.TopicInfo, error) {
+		ch, err := v.ReadableChannel(f.Channel)
+		if err != nil {
+			return nil, err
+		}
+		return v.Topics(ch), nil
+	})
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(topics, func(a, b realm.TopicInfo) int { return int(b.Last - a.Last) })
 	list := []any{}
-	for _, t := range v.Topics(ch) {
+	for _, t := range topics {
 		name := t.Name
 		if name == "" && !f.EmptyName {
 			name = realm.EmptyTopicName

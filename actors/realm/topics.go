@@ -1,31 +1,29 @@
 package realm
 
-import "slices"
-
 // TopicInfo is a topic as it is listed: named as its newest message spells it.
 type TopicInfo struct {
 	Name string
 	Last MessageID // newest message the caller may read
 }
 
-// Topics is the topics of a channel with messages the caller may read, the most recent first.
+// Topics is the topics of a channel with messages the caller may read, in any order: there may be very many to sort.
 func (v View) Topics(c *Channel) []TopicInfo {
 	var own Set
 	limited := !c.History && !c.WebPublic && !v.System // protected history shows what was received only
 	if limited {
 		own = v.rowsOf(v.User)
 	}
-	out := []TopicInfo{}
-	for _, t := range v.by.channel[c.ID].topics {
+	topics := v.by.channel[c.ID].topics
+	out := make([]TopicInfo, 0, len(topics))
+	for _, t := range topics {
 		ids := t.ids
 		if limited {
 			ids = Both(ids, own)
 		}
 		if last, ok := ids.Max(); ok {
-			out = append(out, TopicInfo{v.topics.must(v.message(MessageID(last)).topic).Name, MessageID(last)})
+			out = append(out, TopicInfo{v.by.topics[v.message(MessageID(last)).topic].name, MessageID(last)})
 		}
 	}
-	slices.SortFunc(out, func(a, b TopicInfo) int { return int(b.Last - a.Last) })
 	return out
 }
 
