@@ -238,3 +238,22 @@ func TestWhatManyLeaveBehindIsKeptOnce(t *testing.T) {
 		t.Errorf("everybody has read everything, %d sets are kept", n)
 	}
 }
+
+// Who leaves first is done with first, however many leave and in whatever order the jobs come back from the disk.
+func TestWhoLeavesFirstIsDoneFirst(t *testing.T) {
+	s := newStage(t)
+	first := s.post(s.ann, s.public, "t", "hi")
+	s.leave(s.bo, s.public)
+	s.leave(s.guest, s.public)
+	s.leave(s.ann, s.public)
+	for _, u := range []UserID{s.bo, s.guest, s.ann} {
+		s.Restart()
+		s.comeRound()
+		if e := realmtest.HeardOf[*ReadBehind](s.Scene, u); len(e) != 1 || !e[0].Messages.Has(int64(first)) {
+			t.Fatalf("user %d heard %v", u, s.Heard(u))
+		}
+	}
+	if s.Realm.Due(s.Now) != nil {
+		t.Error("something is left to do")
+	}
+}

@@ -73,6 +73,8 @@ func (n *nounTables) init(r *Realm) {
 	n.backlogs.init(r, 35)
 	n.backlogs.numbered(numberingOf[int64]())
 
+	n.leaving.queued, n.works.queued, n.purges.queued = true, true, true
+
 	// stored items
 	n.drafts.init(r, 40)
 	n.scheduled.init(r, 41)

@@ -30,6 +30,9 @@ type table[K cmp.Ordered, V any] struct {
 	numbers *numbering[K]
 	dense   []*V
 	filled  int // how many of dense are there
+
+	queued bool // first is asked for
+	queue  []K  // the keys in order, and some that are gone
 }
 
 // numbering is how keys become numbers, and back.
@@ -158,6 +161,11 @@ func (t *table[K, V]) find(k K) *V {
 
 // set is how every row comes and, as nil, goes.
 func (t *table[K, V]) set(k K, v *V) {
+	if t.queued && v != nil {
+		if at, there := slices.BinarySearch(t.queue, k); !there {
+			t.queue = slices.Insert(t.queue, at, k) // mostly at the end, as jobs are numbered
+		}
+	}
 	n := -1
 	if t.numbers != nil {
 		n = t.numbers.of(k)
@@ -178,6 +186,16 @@ func (t *table[K, V]) set(k K, v *V) {
 	default:
 		t.sparse[k] = v
 	}
+}
+
+// first is the least key, if there is one, of a table whose keys are queued.
+func (t *table[K, V]) first() (k K, some bool) {
+	for ; len(t.queue) > 0; t.queue = t.queue[1:] {
+		if t.find(t.queue[0]) != nil {
+			return t.queue[0], true
+		}
+	}
+	return k, false
 }
 
 // all is every row; only those with numbers come in order.

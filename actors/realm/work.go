@@ -1,7 +1,5 @@
 package realm
 
-import "math"
-
 // What one request asks for may be too much for one turn: very many people join or leave channels, or a long topic is
 // deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
 // everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
@@ -97,10 +95,7 @@ func stepOfOldest[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*T
 		return nil
 	}
 	return func(t *Turn) (any, error) {
-		first := int64(math.MaxInt64)
-		for id := range jobs.all() {
-			first = min(first, id)
-		}
+		first, _ := jobs.first()
 		step(t, first)
 		return nil, nil
 	}
