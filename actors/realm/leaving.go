@@ -60,7 +60,7 @@ func (t *Turn) stepLeaving(job int64) {
 	l := t.nouns.leaving.must(job)
 	c := t.chans.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
-	x := leavers{Turn: t, channel: l.Channel, all: t.by.channel[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
+	x := leavers{Turn: t, channel: l.Channel, met: map[int64]bool{}, all: t.by.channel[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
 	x.here, x.elsewhere = x.all, Without(x.all, t.by.channel[l.Channel].sent)
 	if !x.elsewhere.Empty() {
 		x.here = Without(x.all, x.elsewhere)
@@ -73,8 +73,9 @@ func (t *Turn) stepLeaving(job int64) {
 			return cost < leavingStep
 		}
 		unread := x.unread(u)
+		cost += x.looked / leavingBytes
 		if !unread.shares(x.all) && !unread.shares(x.here) {
-			cost += leavingFound + x.looked/leavingBytes
+			cost += leavingFound
 		}
 		if !x.elsewhere.Empty() {
 			cost += t.sources(u) / leavingSources
@@ -108,7 +109,8 @@ type leavers struct {
 	// here is those that were sent to it: his relation to it says whether somebody received them. The others were sent
 	// elsewhere.
 	here, elsewhere Set
-	looked          int // bytes of sets the last one took
+	met             map[int64]bool // whether backlogs have some of all
+	looked          int            // bytes of sets the last one took
 }
 
 // unread is what of all messages a user has a row of and has not read. It must not be changed: mostly it is all or here.
@@ -116,7 +118,9 @@ func (x *leavers) unread(u UserID) Set {
 	rd := x.reading.find(u)
 	all, here, elsewhere := x.all, x.here, x.elsewhere
 	x.looked = 0
-	if read := x.readOf(rd); all.Meets(read) {
+	if x.hasReadSome(rd) {
+		read := x.readOf(rd)
+		x.looked += read.size()
 		first, _ := all.Min()
 		all = all.Between(read.missing(first), MaxMessageID) // mostly he has read everything up to some message
 		x.looked += all.size()
@@ -158,6 +162,25 @@ func (x *leavers) unread(u UserID) Set {
 	unread := Either(append(parts, Both(rd.Rows, all))...)
 	unread.Subtract(Without(rd.Lost, rd.Rows))
 	return unread
+}
+
+// hasReadSome reports whether the user whose marks these are has read any of all.
+func (x *leavers) hasReadSome(rd *Reading) bool {
+	if rd == nil {
+		return false
+	}
+	for _, b := range rd.Behind {
+		meets, known := x.met[b]
+		if !known {
+			meets = x.all.Meets(x.nouns.backlogs.must(b).Messages)
+			x.met[b] = meets
+		}
+		if meets {
+			return true
+		}
+	}
+	x.looked += rd.Read.size()
+	return x.all.Meets(rd.Read)
 }
 
 // LeftBehind says a channel's messages are read for some who left it; the job forgets them.
