@@ -317,7 +317,7 @@ func (s *scene) request(user int64, name string, p params, file string) (int, []
 	e, reply := endpoint(name), &taleReply{}
 	v := valuesOf(e, p)
 	c := &wire.Call{House: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
-		Park: func(func()) wire.Reply { return reply }, Guess: func(string) error { return nil }, Guessed: func(string) {},
+		Park: func(func()) wire.Reply { return reply }, Guess: func(string) error { return nil }, Guessed: func(string) {}, Readdress: func(string) error { return nil },
 		Files: func() ([]wire.File, error) {
 			if file == "" {
 				return nil, nil

@@ -98,7 +98,7 @@ func FuzzParameters(f *testing.F) {
 		}
 		c := &Call{House: closedHouse{}, Tools: tools, Realm: 1, Caller: realm.Caller{User: 1}, Account: &Account{Realm: 1, User: 1, Active: true}, Params: values,
 			Body: func() []byte { return nil }, Files: func() ([]File, error) { return nil, nil }, Park: func(func()) Reply { return deaf{} },
-			Guess: func(string) error { return nil }, Guessed: func(string) {}}
+			Guess: func(string) error { return nil }, Guessed: func(string) {}, Readdress: func(string) error { return nil }}
 		if _, err := e.Run(c); err != nil {
 			if status, body := e.Failure(err); status == 500 {
 				t.Fatalf("%s %s: %v: %s", e.Method, e.Path, err, body)

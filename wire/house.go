@@ -154,6 +154,8 @@ type Call struct {
 	// as one was right.
 	Guess   func(who string) error
 	Guessed func(who string)
+	// Readdress counts somebody's wish for another address, and refuses when there were too many lately.
+	Readdress func(who string) error
 
 	ignored []string
 }

@@ -28,16 +28,22 @@ func LetterHTML(l Letter) string {
 	return b.String()
 }
 
-// Sealed is a letter as it leaves: with its link, if it has one. linkToken is the tools'.
-func Sealed(l Letter, id realm.ID, s Site, linkToken func(realm.ID, int64) string) Letter {
-	if l.Link == 0 {
+// Sealed is a letter as it leaves: with its link, if it has one.
+func Sealed(l Letter, id realm.ID, s Site, t *Tools) Letter {
+	var link string
+	switch {
+	case l.Link != 0:
+		link = s.URL + JoinPath + t.LinkToken(id, l.Link)
+	case l.Address != nil:
+		link = s.URL + AddressPath + addressToken(t, id, *l.Address)
+	default:
 		return l
 	}
 	out := l
 	out.Paragraphs = nil
 	for _, p := range l.Paragraphs {
 		if p == realm.LinkHere {
-			p = s.URL + JoinPath + linkToken(id, l.Link)
+			p = link
 		}
 		out.Paragraphs = append(out.Paragraphs, p)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/actors/presence"
@@ -223,8 +224,11 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	if f.Name.Set && strings.TrimSpace(f.Name.Value) != "" {
 		cmd.Name = &f.Name.Value
 	}
-	if f.Email.Set && f.Email.Value != "" {
-		cmd.Email = &f.Email.Value
+	if f.Email.Set && f.Email.Value != "" && !strings.EqualFold(f.Email.Value, c.Account.Email) {
+		cmd.Email, cmd.Confirm = &f.Email.Value, c.confirming()
+		if err := c.Readdress(strconv.Itoa(int(c.Realm)) + "/" + c.Caller.User.String()); err != nil {
+			return nil, err
+		}
 	}
 	if f.Timezone.Set {
 		if !validTimezone(f.Timezone.Value) {

@@ -42,6 +42,8 @@ type Letter struct {
 	To, Subject string
 	Paragraphs  []string // plain text; one that is an address of the web is a link
 	Link        int64    // 0: none; else the paragraph LinkHere is replaced by the link the server's secret makes of it
+	// Address: LinkHere is replaced by the link that confirms this change.
+	Address *AddressChange
 }
 
 // LinkHere stands in a letter for a link that must not be kept.

@@ -2,6 +2,17 @@ package realm
 
 import "strings"
 
+// AddressValidity is how many seconds a new address may be confirmed in (protocol).
+const AddressValidity = day
+
+// AddressChange is another address somebody wants to have. It is kept nowhere but in the letter to that address: the link
+// in it says all of this, marked by the server, and is good for as long as the old address is the user's.
+type AddressChange struct {
+	User     UserID
+	From, To string
+	Until    int64
+}
+
 // SettingValue is one setting and what it should be: bool, int64, string or nil.
 type SettingValue struct {
 	Name  string
@@ -15,6 +26,8 @@ type ChangeSettings struct {
 	Email    *string
 	Timezone *string
 	Password *string // new one, as Argon2id in PHC form; the old one was checked
+
+	Confirm func(c AddressChange, org string) Letter // asks the new address; nil: it counts at once
 }
 
 // ChangedSettings answers ChangeSettings: what the server must do outside the realm.
@@ -28,6 +41,7 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 		return a, err
 	}
 	var facts []Fact
+	var letters []Letter
 	for _, v := range c.Values {
 		if err := checkUserSetting(v); err != nil {
 			return a, err
@@ -55,19 +69,14 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 		facts = append(facts, &UserChanged{ID: me.ID, Timezone: c.Timezone, Person: &person})
 	}
 	if c.Email != nil && !strings.EqualFold(*c.Email, me.Email) {
-		if t.OrgBool("email_changes_disabled") && !me.IsAdmin() {
-			return a, Bad("Email address changes are disabled in this organization.")
-		}
-		if !ValidEmail(*c.Email) {
-			return a, Bad("Invalid address.")
-		}
-		if t.FindByEmail(*c.Email) != nil {
-			return a, Bad("Already has an account.")
-		}
-		if err := t.checkDomain(*c.Email); err != nil {
+		if err := t.mayTakeAddress(me, *c.Email); err != nil {
 			return a, err
 		}
-		facts = append(facts, &UserChanged{ID: me.ID, Email: c.Email})
+		if c.Confirm == nil {
+			facts = append(facts, &UserChanged{ID: me.ID, Email: c.Email})
+		} else {
+			letters = append(letters, c.Confirm(AddressChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + AddressValidity}, t.Org().Name))
+		}
 	}
 	if c.Password != nil {
 		facts = append(facts, &PasswordChanged{me.ID, *c.Password})
@@ -75,7 +84,47 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 	for _, f := range facts {
 		t.Record(f)
 	}
+	t.Post(letters...)
 	return a, nil
+}
+
+// mayTakeAddress is whether somebody may give himself that address.
+func (t *Turn) mayTakeAddress(u *User, to string) error {
+	switch {
+	case t.OrgBool("email_changes_disabled") && !u.IsAdmin():
+		return Bad("Email address changes are disabled in this organization.")
+	case !ValidEmail(to):
+		return Bad("Invalid address.")
+	case t.FindByEmail(to) != nil:
+		return Bad("Already has an account.")
+	}
+	return t.checkDomain(to)
+}
+
+// ConfirmAddress gives somebody the address he has shown to read. The server asks for it, on behalf of whoever has the link.
+type ConfirmAddress struct {
+	AddressChange
+	Notice func(c AddressChange, org string) Letter // tells the old address; nil: nobody does
+}
+
+func (c ConfirmAddress) Decide(t *Turn) (Done, error) {
+	u := t.Find(c.User)
+	switch {
+	case !t.System:
+		return Done{}, errPermission()
+	case u == nil || !u.Active || u.Email != c.From || t.Now > c.Until:
+		return Done{}, Missing("This link is not valid, or not any longer.")
+	case t.Org().Deactivated:
+		return Done{}, Missing("This organization has been deactivated.")
+	}
+	if err := t.mayTakeAddress(u, c.To); err != nil {
+		return Done{}, err
+	}
+	t.Record(&UserChanged{ID: u.ID, Email: &c.To})
+	if c.Notice != nil {
+		t.Post(c.Notice(c.AddressChange, t.Org().Name))
+	}
+	return Done{}, nil
 }
 
 // Bounds of settings that are not lists of values (protocol).

@@ -36,6 +36,40 @@ func TestHidingTheAddressTellsThoseWhoLoseIt(t *testing.T) {
 	}
 }
 
+func TestAnAddressCountsWhenItIsConfirmed(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	old, fresh := s.Realm.Find(ann).Email, "ann@example.net"
+	letter := func(a realm.AddressChange, org string) realm.Letter { return realm.Letter{To: a.To, Address: &a} }
+	notice := func(a realm.AddressChange, org string) realm.Letter { return realm.Letter{To: a.From} }
+	Do(s, ann, realm.ChangeSettings{Email: &fresh, Confirm: letter})
+	s.HearsNothing(bo)
+	list := errands(s, realm.LetterErrand)
+	if len(list) != 1 || list[0].Letter.To != fresh || s.Realm.Find(ann).Email != old {
+		t.Fatalf("she has %s; letters: %+v", s.Realm.Find(ann).Email, list)
+	}
+	change := *list[0].Letter.Address
+	confirm := func(of realm.AddressChange) realm.ConfirmAddress {
+		return realm.ConfirmAddress{AddressChange: of, Notice: notice}
+	}
+	Refused(s, ann, confirm(change), "Insufficient permission") // only who has the link, for whom the server asks
+	late, taken := change, change
+	late.Until = change.Until - realm.AddressValidity - 1
+	Refused(s, System, confirm(late), "This link is not valid, or not any longer.")
+	taken.To = s.Realm.Find(bo).Email
+	Refused(s, System, confirm(taken), "Already has an account.")
+
+	Do(s, System, confirm(change))
+	s.Hears(bo, "realm_user", "realm_user") // the address, and the one he is shown
+	if s.Realm.Find(ann).Email != fresh || s.Realm.FindByEmail(old) != nil {
+		t.Errorf("she has %s", s.Realm.Find(ann).Email)
+	}
+	if list = errands(s, realm.LetterErrand); len(list) != 2 || list[1].Letter.To != old {
+		t.Errorf("the old address was not told: %+v", list)
+	}
+	Refused(s, System, confirm(change), "This link is not valid, or not any longer.") // once
+}
+
 func TestOrganizationSettingsAreForAdministrators(t *testing.T) {
 	s := New(t)
 	olive, ada, ann := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator), s.Join("Ann")

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -109,4 +114,67 @@ func TestLockedOutIsTold(t *testing.T) {
 	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("clients are not told when to log in again: %d, %v", r.StatusCode, r.Header)
 	}
+}
+
+// TestANewAddressIsConfirmed: who wants another address gets it when the link in the letter to it is opened, once, and
+// not as he likes to write it.
+func TestANewAddressIsConfirmed(t *testing.T) {
+	data := t.TempDir()
+	p := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--rate-limit", "200"))
+	at := p.serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	ann.must(t, "PATCH", "settings", url.Values{"email": {"ann@example.org"}}) // as it is
+	ann.must(t, "PATCH", "settings", url.Values{"email": {"lee@example.net"}})
+	if me := ann.must(t, "GET", "users/me", nil); me["email"] != "ann@example.org" {
+		t.Fatalf("she has %v before anybody read the letter", me["email"])
+	}
+	link := regexp.MustCompile(`http://\S+?/accounts/confirm_new_email/[\w.-]+`)
+	letters := func(to string) (text string) {
+		eventually(t, "the letter to "+to+" is in the outbox", func() bool {
+			list, _ := filepath.Glob(filepath.Join(data, "outbox", "*.eml"))
+			for _, name := range list {
+				if mail, err := os.ReadFile(name); err == nil && strings.Contains(string(mail), "To: <"+to+">") {
+					text = strings.ReplaceAll(string(mail), "=\r\n", "")
+					return true
+				}
+			}
+			return false
+		})
+		return text
+	}
+	address := link.FindString(letters("lee@example.net"))
+	open := func(address string) int {
+		t.Helper()
+		a, err := http.Get(at + address[strings.Index(address, "/accounts"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	body := address[strings.LastIndex(address, "/")+1 : strings.LastIndex(address, ".")]
+	text, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(text), "lee@", "leo@", 1)))
+	for _, wrong := range []string{strings.Replace(address, body, another, 1), address + "x", address[:len(address)-2], strings.Replace(address, body, "", 1)} {
+		if status := open(wrong); status != 404 {
+			t.Errorf("%s: %d", wrong, status)
+		}
+	}
+	if status := open(address); status != 200 {
+		t.Fatalf("the link: %d", status)
+	}
+	refusedAs(t, ann, "UNAUTHORIZED", "GET", "users/me", nil)
+	ann.email = "lee@example.net"
+	if me := ann.must(t, "GET", "users/me", nil); me["delivery_email"] != "lee@example.net" {
+		t.Errorf("she has %v", me["delivery_email"])
+	}
+	letters("ann@example.org") // that it is hers no more
+	if status := open(address); status != 404 {
+		t.Errorf("the link a second time: %d", status)
+	}
+	ann.must(t, "PATCH", "settings", url.Values{"email": {"lea@example.net"}})
+	refusedAs(t, ann, "RATE_LIMIT_HIT", "PATCH", "settings", url.Values{"email": {"leo@example.net"}})
 }

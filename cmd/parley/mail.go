@@ -9,7 +9,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
-
+	"parley/wire"
 	"parley/wire/mail"
 )
 
@@ -17,7 +17,7 @@ import (
 func outboxDir(data string) string { return filepath.Join(data, "outbox") }
 
 // post is what sends letters.
-func (c *config) post(host string, linkToken func(realm.ID, int64) string, log *slog.Logger) (*mail.Post, error) {
+func (c *config) post(host string, tools *wire.Tools, log *slog.Logger) (*mail.Post, error) {
 	from := c.MailFrom
 	if from == "" {
 		if net.ParseIP(host) != nil {
@@ -25,7 +25,7 @@ func (c *config) post(host string, linkToken func(realm.ID, int64) string, log *
 		}
 		from = "Parley <noreply@" + host + ">"
 	}
-	p, err := mail.NewPost(mail.Config{Host: c.MailHost, Port: c.MailPort, User: c.MailUser, Password: c.MailPassword, From: from, Security: c.MailTLS, Outbox: outboxDir(c.Data), LinkToken: linkToken}, log)
+	p, err := mail.NewPost(mail.Config{Host: c.MailHost, Port: c.MailPort, User: c.MailUser, Password: c.MailPassword, From: from, Security: c.MailTLS, Outbox: outboxDir(c.Data), Tools: tools}, log)
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
 	}

@@ -219,7 +219,7 @@ func (s *service) equip() error {
 		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.pages...).Fetch, Dev: s.Demo || s.Crowd != "",
 		MailPattern: "%s@" + s.mailHost(host), Mail: true, DailyInvites: s.DailyInvites}
 	s.tools = t
-	post, err := s.post(host, house.LinkToken, s.log)
+	post, err := s.post(host, t, s.log)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
@@ -48,6 +49,7 @@ type Server struct {
 	park   *park.Server
 
 	users, visitors, logins *limiter // nil: off
+	readdress               []*limiter
 	heavy                   chan struct{}
 	heavyWaiting            atomic.Int64
 	heavyRefused            atomic.Int64
@@ -74,6 +76,7 @@ func New(o Options) *Server {
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
 		s.users = newLimiter(n, window)
+		s.readdress = []*limiter{newLimiter(addressesHourly, time.Hour), newLimiter(addressesDaily, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, window)

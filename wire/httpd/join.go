@@ -57,6 +57,7 @@ func (s *Server) servePages() {
 	s.router.GET(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.POST(wire.JoinPath+"{token}", s.serveJoin)
+	s.router.GET(wire.AddressPath+"{token}", s.serveAddress)
 	s.router.GET(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 }
@@ -101,11 +102,33 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 	s.page(ctx, nil, v)
 }
 
-func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
+// linked is the call of somebody who followed a letter's link, and what the link ends in.
+func (s *Server) linked(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
 	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = "website"
 	token, _ := ctx.UserValue("token").(string)
+	return c, token
+}
+
+// serveAddress is where the link leads by which a new address is confirmed: opening it is enough.
+func (s *Server) serveAddress(ctx *fasthttp.RequestCtx) {
+	c, token := s.linked(ctx)
+	v := joinView{Title: "New address"}
+	err := s.count(ctx, c)
+	if err == nil {
+		var address string
+		address, err = wire.ConfirmAddress(c, token)
+		v.Text = "From now on, log in as " + address + "."
+	}
+	if err != nil {
+		v.Text, v.Wrong = "", s.readable(err)
+	}
+	s.page(ctx, err, v)
+}
+
+func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
+	c, token := s.linked(ctx)
 	if err := s.count(ctx, c); err != nil {
 		s.page(ctx, err, joinView{Title: "Too many requests", Wrong: err.Error()})
 		return

@@ -28,6 +28,10 @@ const (
 	DefaultLoginLimit   = 5
 	window              = time.Minute
 	loginWindow         = 30 * time.Minute
+	// addressesHourly and addressesDaily are how often somebody may ask for another address: each is a letter to where he
+	// says (protocol).
+	addressesHourly = 2
+	addressesDaily  = 5
 	// MaxTracked is how many callers a limiter remembers at once, about 100 bytes each; beyond it the ones whose
 	// window has passed are forgotten, then any.
 	MaxTracked = 200_000
@@ -104,7 +108,11 @@ func (l *limiter) tracked() int64 {
 
 // Tracked is how many callers the fullest limiter remembers.
 func (s *Server) Tracked() int64 {
-	return max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
+	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
+	for _, l := range s.readdress {
+		most = max(most, l.tracked())
+	}
+	return most
 }
 
 // The header lines that say what is left of a budget.
@@ -149,6 +157,16 @@ func (l *limiter) guess(who string) error {
 	}
 	if v := l.take(who); v.retry > 0 {
 		return TooMany(v.retry.Seconds())
+	}
+	return nil
+}
+
+// readdressed counts somebody's wish for another address.
+func (s *Server) readdressed(who string) error {
+	for _, l := range s.readdress {
+		if err := l.guess(who); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: params, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
-	c.Guess, c.Guessed = s.logins.guess, s.logins.forgive
+	c.Guess, c.Guessed, c.Readdress = s.logins.guess, s.logins.forgive, s.readdressed
 	return c
 }
 

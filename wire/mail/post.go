@@ -21,7 +21,6 @@ import (
 
 	"github.com/wneessen/go-mail"
 
-	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/courier"
 )
@@ -58,7 +57,7 @@ type Config struct {
 	TLS    *tls.Config     // nil: the system's roots
 	Pauses []time.Duration // nil: the usual ones
 
-	LinkToken func(id realm.ID, link int64) string // the tools'
+	Tools *wire.Tools // that links are made with
 }
 
 // Check finds what is wrong with a configuration.
@@ -103,7 +102,7 @@ func NewPost(c Config, log *slog.Logger) (*Post, error) {
 
 // Carry tries to send an errand's letter once.
 func (p *Post) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
-	l := wire.Sealed(*j.Errand.Letter, j.Realm, j.Site, p.c.LinkToken)
+	l := wire.Sealed(*j.Errand.Letter, j.Realm, j.Site, p.c.Tools)
 	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Errand.ID, j.Errand.At, j.Site.Host))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)

@@ -137,7 +137,7 @@ var hello = wire.Letter{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com
 
 func post(t *testing.T, c Config) (*Post, *logbook) {
 	book := &logbook{}
-	c.From, c.LinkToken = "Parley <noreply@example.com>", func(realm.ID, int64) string { return "abc" }
+	c.From, c.Tools = "Parley <noreply@example.com>", &wire.Tools{LinkToken: func(realm.ID, int64) string { return "abc" }}
 	p, err := NewPost(c, slog.New(slog.NewTextHandler(book, nil)))
 	if err != nil {
 		t.Fatal(err)
