@@ -114,10 +114,11 @@ var TusHeaders = [][2]string{
 	{"Access-Control-Allow-Headers", "Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-HTTP-Method-Override, X-Requested-With"},
 	{"Access-Control-Expose-Headers", "Location, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset"},
 	{tusHeader, tusVersion},
+	{"Tus-Version", tusVersion}, // for who is told that his is another one
 	{"X-Content-Type-Options", "nosniff"},
 }
 
-var tusAbilities = [][2]string{{"Tus-Version", tusVersion}, {"Tus-Extension", tusExtensions}, {"Tus-Max-Size", strconv.Itoa(MaxUpload)}}
+var tusAbilities = [][2]string{{"Tus-Extension", tusExtensions}, {"Tus-Max-Size", strconv.Itoa(MaxUpload)}}
 
 // Unfinished is an upload that comes in pieces. It belongs to its owner alone, and is forgotten when it expires.
 type Unfinished struct {
@@ -193,12 +194,16 @@ type beginUploadForm struct {
 	Tus  string `header:"Tus-Resumable,required,in=1.0.0"`
 	Size int64  `header:"Upload-Length,required,min=0"`
 	Note string `header:"Upload-Metadata,maxlen=4096"`
+	// Part of a file that is to be put together from several: an ability this server does not have.
+	Part string `header:"Upload-Concat"`
 }
 
 // beginUpload notes a file that will come in pieces, if it may come at all.
 func beginUpload(c *Call, f beginUploadForm) (Bare, error) {
 	name, ok := fileNameIn(f.Note)
 	switch {
+	case f.Part != "":
+		return Bare{}, realm.Bad("Uploads are not put together here: Upload-Concat is not supported")
 	case !ok:
 		return Bare{}, realm.Bad("Invalid Upload-Metadata header")
 	case f.Size == 0:

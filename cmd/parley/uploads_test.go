@@ -291,11 +291,12 @@ func TestResumableUpload(t *testing.T) {
 		"nothing":       {ann, header{"Upload-Length": "0"}, 400},
 		"too much":      {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUpload + 1)}, 413},
 		"a bad note":    {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename %%"}, 400},
+		"a part":        {ann, header{"Upload-Length": "5", "Upload-Concat": "partial"}, 400},
 		"another tus":   {ann, header{"Upload-Length": "5", "Tus-Resumable": "0.2.2"}, 412},
 		"a long header": {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename " + base64.StdEncoding.EncodeToString(make([]byte, 4000))}, 400},
 	} {
-		if resp, a := x.who.piece("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status || a["result"] != "error" || a["msg"] == "" {
-			t.Errorf("%s: %s %v", what, resp.Status, a)
+		if resp, a := x.who.piece("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status || a["result"] != "error" || a["msg"] == "" || resp.Header.Get("Tus-Version") != "1.0.0" {
+			t.Errorf("%s: %s %v %v", what, resp.Status, a, resp.Header)
 		}
 	}
 	text := strings.Repeat("0123456789", 50_000)
