@@ -96,7 +96,7 @@ func (f fieldFields) command() realm.PutField {
 
 func createField(c *Call, f createFieldForm) (realm.PutField, error) {
 	cmd := f.command()
-	cmd.Type = f.Type
+	cmd.New, cmd.Type = true, f.Type
 	return cmd, nil
 }
 

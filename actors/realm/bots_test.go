@@ -81,10 +81,10 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	bot := s.JoinBot("Robo", ann)
 	field := func(kind realm.FieldType, name, data string) int64 {
-		return Do(s, olive, realm.PutField{Type: kind, Name: &name, Data: &data})
+		return Do(s, olive, realm.PutField{New: true, Type: kind, Name: &name, Data: &data})
 	}
 	name := "Food"
-	Refused(s, ann, realm.PutField{Type: realm.ShortText, Name: &name}, "UNAUTHORIZED_PRINCIPAL")
+	Refused(s, ann, realm.PutField{New: true, Type: realm.ShortText, Name: &name}, "UNAUTHORIZED_PRINCIPAL")
 	for _, x := range []struct {
 		kind       realm.FieldType
 		data, want string
@@ -104,11 +104,12 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 		{realm.ExternalAccount, `{"subtype": "custom", "url_pattern": "https://example.org"}`, "URL pattern must contain '%(username)s'."},
 		{realm.ExternalAccount, `{"subtype": "else"}`, "Invalid external account type"},
 	} {
-		Refused(s, olive, realm.PutField{Type: x.kind, Name: &name, Data: &x.data}, x.want)
+		Refused(s, olive, realm.PutField{New: true, Type: x.kind, Name: &name, Data: &x.data}, x.want)
 	}
 	food := field(realm.SelectField, "Food", `{"1":{"text":"Soup","order":"1"},"2":{"text":"Pie","order":"2"}}`)
 	s.Hears(ann, "custom_profile_fields")
-	Refused(s, olive, realm.PutField{Type: realm.ShortText, Name: &name}, "A field with that label already exists.")
+	Refused(s, olive, realm.PutField{New: true, Type: realm.ShortText, Name: &name}, "A field with that label already exists.")
+	Refused(s, olive, realm.PutField{Name: &name}, "Field id 0 not found.")
 	born, mentor, about := field(realm.DateField, "Born", ""), field(realm.UserField, "Mentor", ""), field(realm.LongText, "About", "")
 	text := func(id int64, v string) realm.ChangeProfile {
 		return realm.ChangeProfile{Values: []realm.ProfileValue{{Field: id, Value: &v}}}
@@ -145,7 +146,7 @@ func TestStandardProfileFieldsStayAsTheyAre(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
 	name, hint, github, custom, yes := "Mine", "a hint", `{"subtype": "github"}`, `{"subtype": "custom", "url_pattern": "https://a.example/%(username)s"}`, true
-	id := Do(s, olive, realm.PutField{Type: realm.ExternalAccount, Name: &name, Hint: &hint, Data: &github})
+	id := Do(s, olive, realm.PutField{New: true, Type: realm.ExternalAccount, Name: &name, Hint: &hint, Data: &github})
 	field := func() realm.ProfileField { return s.Realm.ProfileFields()[0] }
 	if f := field(); f.Name != "GitHub username" || f.Hint != "" {
 		t.Fatalf("a field that every client knows is called %q, hint %q", f.Name, f.Hint)
@@ -159,7 +160,7 @@ func TestStandardProfileFieldsStayAsTheyAre(t *testing.T) {
 	if f := field(); !f.Required || !f.Summary {
 		t.Fatalf("%+v", f)
 	}
-	text := Do(s, olive, realm.PutField{Type: realm.ShortText, Name: &name, Data: &github})
+	text := Do(s, olive, realm.PutField{New: true, Type: realm.ShortText, Name: &name, Data: &github})
 	Do(s, olive, realm.PutField{ID: text, Data: &github, Required: &yes})
 	if f := s.Realm.ProfileFields()[1]; f.Data != "" || !f.Required {
 		t.Fatalf("a text has data: %+v", f)

@@ -59,9 +59,10 @@ func (r *Realm) ProfileFields() []ProfileField {
 	return out
 }
 
-// PutField asks to create a field (ID 0) or to change one; nil fields stay.
+// PutField asks to create a field or to change one; nil fields stay.
 type PutField struct {
-	ID                                    int64
+	New                                   bool
+	ID                                    int64 // of one to change
 	Type                                  FieldType // of a new field
 	Name, Hint, Data                      *string
 	Summary, Required, Editable, Matching *bool
@@ -72,7 +73,7 @@ func (c PutField) Decide(t *Turn) (int64, error) {
 		return 0, err
 	}
 	f := ProfileField{ID: t.nextID("field"), Type: c.Type, Editable: true, Order: t.nouns.fields.size() + 1}
-	if c.ID != 0 {
+	if !c.New {
 		old := t.nouns.fields.find(c.ID)
 		if old == nil {
 			return 0, Bad("Field id %d not found.", c.ID)
@@ -85,7 +86,7 @@ func (c PutField) Decide(t *Turn) (int64, error) {
 	if err := c.fill(t, &f); err != nil {
 		return 0, err
 	}
-	if c.ID == 0 || f != before {
+	if c.New || f != before {
 		t.Record(&ProfileFieldChanged{f, before.choicesNotIn(&f)})
 	}
 	return f.ID, nil
@@ -118,7 +119,7 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	if f.Type != SelectField && f.Type != ExternalAccount {
 		c.Data = nil // the others have none
 	}
-	if c.ID != 0 && f.standard() != "" && c.restandards(f) {
+	if !c.New && f.standard() != "" && c.restandards(f) {
 		return Bad("Default custom field cannot be updated.")
 	}
 	if c.Name != nil {
@@ -127,7 +128,7 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	if c.Data != nil {
 		f.Data = *c.Data
 	}
-	if name := f.standard(); c.ID == 0 && name != "" {
+	if name := f.standard(); c.New && name != "" {
 		f.Name, c.Hint = name, nil
 	}
 	if f.Name == "" {
@@ -147,7 +148,7 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	if length(f.Hint) > maxFieldHint {
 		return Bad("hint is too long (limit: %d characters)", maxFieldHint)
 	}
-	if c.ID == 0 || c.Data != nil { // fields of before some rule was made can still be renamed
+	if c.New || c.Data != nil { // fields of before some rule was made can still be renamed
 		if err := f.checkData(); err != nil {
 			return err
 		}
