@@ -2,7 +2,6 @@ package wire
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -60,7 +59,7 @@ func retention(n form.NumberOrWord) (*int64, error) {
 	case n.IsWord:
 		return nil, form.BadValue("message_retention_days", n.Word)
 	case n.Number < 1:
-		return nil, form.BadValue("message_retention_days", strconv.FormatInt(n.Number, 10))
+		return nil, form.BadValue("message_retention_days", n.Number)
 	}
 	return &n.Number, nil
 }

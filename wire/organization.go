@@ -17,6 +17,7 @@ var realmEvents = []EventKind{Event(organizationChanged)}
 type organizationForm struct {
 	Name        form.Opt[string] `form:"name"`
 	Description form.Opt[string] `form:"description"`
+	Methods     map[string]bool  `form:"authentication_methods"`
 }
 
 // groupRows is the form of the organization's permission settings.
@@ -80,6 +81,10 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 		return nil, err
 	}
 	cmd := realm.ChangeOrganization{Values: values, Groups: groups}
+	if f.Methods != nil {
+		passwords := f.Methods["Email"]
+		cmd.Passwords = &passwords
+	}
 	if f.Name.Set {
 		cmd.Name = &f.Name.Value
 	}

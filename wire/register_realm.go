@@ -133,7 +133,7 @@ func serverSection(s *state) {
 
 // What is the same for everybody for as long as the server runs is encoded once.
 var (
-	gifRatings = Pieces{encode(obj{"disabled": obj{"id": 0, "name": "GIPHY integration disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
+	gifRatings = Pieces{encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
 		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}})}
 	reportForms    = Pieces{encode(reportTypes())}
 	thumbnailForms = Pieces{encode(thumbnailFormats())}

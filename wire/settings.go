@@ -153,11 +153,13 @@ func (r *rowsForm) decode(v *form.Values) ([]realm.SettingValue, error) {
 		case form.NumberOrWord:
 			sent = x.Set
 			switch {
+			case x.Set && !x.IsWord && !s.Null && x.Number < 1: // days of retention; what stands for no end there is not its number
+				return nil, form.BadValue(s.Name, x.Number)
 			case !x.IsWord:
 				value = x.Number
 			case x.Word != "unlimited":
 				return nil, form.BadValue(s.Name, x.Word)
-			case !s.Null: // days of retention
+			case !s.Null:
 				value = int64(-1)
 			}
 		}

@@ -18,4 +18,9 @@ func TestUnlimited(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want)
 		}
 	}
+	v := &form.Values{}
+	v.Add(form.Body, "message_retention_days", "-1") // stands for no end where it is read, but is no number of days
+	if got, err := rows.decode(v); err == nil || err.Error() != "Bad value for 'message_retention_days': -1" {
+		t.Errorf("-1 days: %v, %v", got, err)
+	}
 }

@@ -11,6 +11,7 @@ type ChangeOrganization struct {
 	Name            *string
 	Description     *string
 	DescriptionHTML string
+	Passwords       *bool // log people in; nothing else does
 }
 
 // Lengths in code points (protocol).
@@ -24,6 +25,13 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 	me, err := t.Admin()
 	if err != nil {
 		return Done{}, err
+	}
+	switch {
+	case c.Passwords == nil:
+	case me.Role != Owner:
+		return Done{}, errOwner()
+	case !*c.Passwords:
+		return Done{}, Bad("At least one authentication method must be enabled.")
 	}
 	f := &OrganizationChanged{}
 	var facts []Fact
@@ -59,8 +67,11 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 	}
 	if c.Name != nil {
 		name := strings.TrimSpace(*c.Name)
-		if name == "" || length(name) > maxOrgName {
-			return Done{}, Bad("Organization name is too long or empty.")
+		switch {
+		case name == "":
+			return Done{}, Bad("name cannot be blank")
+		case length(name) > maxOrgName:
+			return Done{}, Bad("name is too long (limit: %d characters)", maxOrgName)
 		}
 		if name != t.Org().Name {
 			facts = append(facts, &OrganizationChanged{Setting: "name", Value: name})
@@ -68,7 +79,7 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 	}
 	if c.Description != nil && *c.Description != t.Org().Description {
 		if length(*c.Description) > maxOrgDescription {
-			return Done{}, Bad("Organization description is too long.")
+			return Done{}, Bad("description is too long (limit: %d characters)", maxOrgDescription)
 		}
 		f.Setting, f.Value, f.HTML = "description", *c.Description, c.DescriptionHTML
 		facts = append(facts, f)
@@ -95,7 +106,7 @@ func (t *Turn) checkOrgSetting(v SettingValue) error {
 		}
 	case "waiting_period_threshold":
 		if v.Value.(int64) < 0 {
-			return badSetting(v)
+			return Bad("waiting_period_threshold is too small")
 		}
 	case "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id":
 		if n := v.Value.(int64); n != -1 {
@@ -124,6 +135,10 @@ func (t *Turn) checkOrgSetting(v SettingValue) error {
 	case "video_chat_provider":
 		if n := v.Value.(int64); n != 0 && n != 1 {
 			return Bad("Invalid video_chat_provider %d", n)
+		}
+	case "gif_rating_policy":
+		if n := v.Value.(int64); n < 0 || n > 4 {
+			return Bad("Invalid gif_rating_policy %d", n)
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func (r *Realm) ProfileFields() []ProfileField {
 // PutField asks to create a field or to change one; nil fields stay.
 type PutField struct {
 	New                                   bool
-	ID                                    int64 // of one to change
+	ID                                    int64     // of one to change
 	Type                                  FieldType // of a new field
 	Name, Hint, Data                      *string
 	Summary, Required, Editable, Matching *bool

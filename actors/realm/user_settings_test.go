@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"strings"
 	"testing"
 
 	"parley/actors/realm"
@@ -79,6 +80,17 @@ func TestOrganizationSettingsAreForAdministrators(t *testing.T) {
 	Refused(s, ann, edit("digest_weekday", int64(2)), "UNAUTHORIZED_PRINCIPAL")
 	Refused(s, ada, edit("invite_required", false), "UNAUTHORIZED_PRINCIPAL")
 	Refused(s, olive, edit("message_content_edit_limit_seconds", int64(0)), "REQUEST_VARIABLE_INVALID")
+	Refused(s, ada, edit("waiting_period_threshold", int64(-1)), "waiting_period_threshold is too small")
+	Refused(s, ada, edit("video_chat_provider", int64(8)), "Invalid video_chat_provider 8")
+	Refused(s, ada, edit("gif_rating_policy", int64(5)), "Invalid gif_rating_policy 5")
+	long, blank, none, yes := strings.Repeat("x", 1001), " ", false, true
+	Refused(s, ada, realm.ChangeOrganization{Name: &blank}, "name cannot be blank")
+	Refused(s, ada, realm.ChangeOrganization{Name: &long}, "name is too long (limit: 40 characters)")
+	Refused(s, ada, realm.ChangeOrganization{Description: &long}, "description is too long (limit: 1000 characters)")
+	Refused(s, ada, realm.ChangeOrganization{Passwords: &yes}, "UNAUTHORIZED_PRINCIPAL")
+	Refused(s, olive, realm.ChangeOrganization{Passwords: &none}, "At least one authentication method must be enabled.")
+	Do(s, olive, realm.ChangeOrganization{Passwords: &yes})
+	s.HearsNothing(ann)
 	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
 	s.Hears(ann, "realm")
 	Do(s, ada, edit("message_content_edit_limit_seconds", nil))

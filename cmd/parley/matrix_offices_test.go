@@ -217,7 +217,7 @@ func offices() []office {
 		}, nil},
 		{"PATCH", "/realm/user_settings_defaults", admins, with("twenty_four_hour_time", true), nil},
 		{"PATCH", "/realm", admins, with("name", "Ours"), nil},
-		{"PATCH", "/realm", after(admins, owners), with("message_retention_days", -1), nil},
+		{"PATCH", "/realm", after(admins, owners), with("message_retention_days", `"unlimited"`), nil},
 		{"POST", "/realm/deactivate", permitted(ownersOnly, "nobody"), nothing, nil}, // the owner is not asked
 		{"GET", "/realm/icon", everyone, nothing, nil},
 		{"POST", "/realm/icon", admins, with("file", picture), nil},

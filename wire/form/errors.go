@@ -3,6 +3,7 @@ package form
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -78,8 +79,8 @@ func Confusing(a, b string) *Error {
 }
 
 // BadValue is the error of the few settings that name the value they refuse.
-func BadValue(name, value string) *Error {
-	return &Error{Code: invalidVar, Msg: "Bad value for '" + name + "': " + value,
+func BadValue(name string, value any) *Error {
+	return &Error{Code: invalidVar, Msg: fmt.Sprintf("Bad value for '%s': %v", name, value),
 		Fields: map[string]any{"var_name": name, "bad_value": value}}
 }
 
