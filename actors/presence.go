@@ -14,11 +14,7 @@ type (
 	report struct {
 		user         realm.UserID
 		active, hide bool
-		reply        chan reported
-	}
-	reported struct {
-		row  presence.Row
-		tell bool
+		done         func(row presence.Row, tell bool) // must not block
 	}
 	since struct {
 		update, oldest int64
@@ -62,14 +58,14 @@ func (s *sightings) since(u realm.UserID, oldest int64) bool {
 func (p *presenceActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *report:
-		var r reported
-		if now := p.h.now().Unix(); m.hide {
-			r = reported{p.book.Hide(m.user, now), true}
-		} else {
-			r.row, r.tell = p.book.Report(m.user, m.active, now)
-			p.seen.note(m.user, now)
+		now := p.h.now().Unix()
+		if m.hide {
+			m.done(p.book.Hide(m.user, now), true)
+			return
 		}
-		m.reply <- r
+		row, tell := p.book.Report(m.user, m.active, now)
+		p.seen.note(m.user, now)
+		m.done(row, tell)
 	case *since:
 		m.reply <- p.book.Since(m.update, m.oldest)
 	case *presenceOf:
@@ -92,21 +88,34 @@ func (h *House) ReportPresence(id realm.ID, u realm.UserID, active bool) (presen
 	return h.report(id, &report{user: u, active: active})
 }
 
+// NotePresence is ReportPresence that nobody waits for. The presence actor calls done, which must not block.
+func (h *House) NotePresence(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool)) {
+	if r := h.find(id); r != nil {
+		h.stage.send(r.presence, &report{user: u, active: active, done: done})
+	} else {
+		done(presence.Row{}, false)
+	}
+}
+
 // HidePresence makes a user appear offline at once.
 func (h *House) HidePresence(id realm.ID, u realm.UserID) presence.Row {
 	row, _ := h.report(id, &report{user: u, hide: true})
 	return row
 }
 
-func (h *House) report(id realm.ID, m *report) (presence.Row, bool) {
+func (h *House) report(id realm.ID, m *report) (row presence.Row, tell bool) {
 	r := h.find(id)
 	if r == nil {
 		return presence.Row{}, false
 	}
-	m.reply = make(chan reported, 1)
+	done := make(chan struct{})
+	m.done = func(noted presence.Row, news bool) {
+		row, tell = noted, news
+		close(done)
+	}
 	h.stage.send(r.presence, m)
-	x := <-m.reply
-	return x.row, x.tell
+	<-done
+	return row, tell
 }
 
 // PresenceSince is the rows that changed after an update id, or whose last contact is not older than oldest.

@@ -32,9 +32,10 @@ func (closedHouse) ByEmail(realm.ID, string) (*Account, bool)       { return nil
 func (closedHouse) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, bool) {
 	return presence.Row{}, false
 }
-func (closedHouse) HidePresence(realm.ID, realm.UserID) presence.Row    { return presence.Row{} }
-func (closedHouse) PresenceSince(realm.ID, int64, int64) []presence.Row { return nil }
-func (closedHouse) PresenceOf(realm.ID, realm.UserID) *presence.Row     { return nil }
+func (closedHouse) NotePresence(realm.ID, realm.UserID, bool, func(presence.Row, bool)) {}
+func (closedHouse) HidePresence(realm.ID, realm.UserID) presence.Row                    { return presence.Row{} }
+func (closedHouse) PresenceSince(realm.ID, int64, int64) []presence.Row                 { return nil }
+func (closedHouse) PresenceOf(realm.ID, realm.UserID) *presence.Row                     { return nil }
 
 // emptyFiles has none.
 type emptyFiles struct{ Files }

@@ -33,6 +33,8 @@ type House interface {
 	ByKeyHash(hash [32]byte) (*Account, bool)
 	ByEmail(id realm.ID, email string) (*Account, bool)
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
+	// NotePresence is ReportPresence that nobody waits for. done must not block.
+	NotePresence(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool))
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
 	// SeenSince tells whether users were here at a time, in Unix seconds, or later. It may be asked at any time, and for many.

@@ -36,19 +36,29 @@ func postPresence(c *Call, f postPresenceForm) (Answer, error) {
 	}
 	if !gate.Disabled && !gate.Hidden {
 		if row, tell := c.House.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
-			if _, err := Play(c, realm.TellPresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxReceivers}); err != nil {
+			if _, err := Play(c, tellOnline(row)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	last := f.Last.Value
-	if !f.Last.Set {
-		last = -1
-	}
 	if f.PingOnly {
-		return Answer{"presence_last_update_id": last}, nil
+		return pinged(f.since()), nil
 	}
-	return presences(c, last, f.History, f.Last.Set || f.Slim)
+	return presences(c, f.since(), f.History, f.Last.Set || f.Slim)
+}
+
+// since is the update id after which the client knows nothing.
+func (f *postPresenceForm) since() int64 {
+	if !f.Last.Set {
+		return -1
+	}
+	return f.Last.Value
+}
+
+func pinged(last int64) Answer { return Answer{"presence_last_update_id": last} }
+
+func tellOnline(row presence.Row) realm.TellPresence {
+	return realm.TellPresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxReceivers}
 }
 
 // now is the server's time with a fraction, as the protocol wants it beside presence.

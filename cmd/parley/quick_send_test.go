@@ -27,7 +27,6 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 			l.Close()
 			p := start(t, parley(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--debug-listen", debug}, args...)...))
 			at := p.serving()
-			address := strings.TrimPrefix(at, "http://")
 			ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
 			queue, err := ann.call("POST", "register", nil)
 			if err != nil {
@@ -39,49 +38,11 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 			} else {
 				boID = int64(me["user_id"].(float64))
 			}
-			changing := regexp.MustCompile(`"id":\d+`)
 			send := func(who *person, agents, credentials, form string) string {
-				conn, err := net.Dial("tcp", address)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
 				if credentials == "" {
-					credentials = "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(who.email+":"+who.key)) + "\r\n"
+					credentials = "Authorization: " + who.auth() + "\r\n"
 				}
-				fmt.Fprintf(conn, "POST /api/v1/messages HTTP/1.1\r\nHost: %s\r\n%s%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", address, agents, credentials, len(form), form)
-				res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer res.Body.Close()
-				for _, k := range []string{"Date", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Content-Length"} { // change with time, and the id
-					if res.Header.Get(k) != "" {
-						res.Header.Set(k, "some")
-					}
-				}
-				text := new(strings.Builder)
-				res.Header.Write(text)
-				body, err := io.ReadAll(res.Body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return fmt.Sprintln(res.StatusCode, text, changing.ReplaceAllString(string(body), `"id":N`))
-			}
-			taken := func() (n int) {
-				res, err := http.Get("http://" + debug + "/metrics")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer res.Body.Close()
-				text, err := io.ReadAll(res.Body)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_quick_requests_total ")+1:]), "parley_http_quick_requests_total %d", &n); err != nil {
-					t.Fatal(err)
-				}
-				return n
+				return rawPost(t, at, "/api/v1/messages", agents+credentials, form)
 			}
 			channel := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"quick"}, "content": {"plain text"}}
 			with := func(v url.Values, more ...string) string {
@@ -127,12 +88,12 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 				{"wrong key", with(channel), "Authorization: Basic YTpi\r\n", 0, "Malformed API key"},
 				{"somebody else's name", with(channel), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("bo@example.org:"+ann.key)) + "\r\n", 0, "Invalid API key"},
 			} {
-				before := taken()
+				before := takenQuickly(t, debug)
 				quick := send(ann, "User-Agent: test/1\r\n", c.credentials, c.form)
 				ordinary := send(ann, "User-Agent: test/1\r\nUser-Agent: test/1\r\n", c.credentials, c.form)
-				got := taken() - before
+				got := takenQuickly(t, debug) - before
 				for end := time.Now().Add(10 * time.Second); got < c.quick && time.Now().Before(end); { // a loop counts at the end of its round
-					got = taken() - before
+					got = takenQuickly(t, debug) - before
 				}
 				if got != c.quick {
 					t.Errorf("%s: %d taken on the loop, want %d", c.name, got, c.quick)
@@ -164,4 +125,54 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 			p.stop()
 		})
 	}
+}
+
+// changingID is what differs between two answers to the same: ids.
+var changingID = regexp.MustCompile(`"id":\d+`)
+
+// rawPost posts a form with the header lines as they are, and returns the answer but for what changes with time.
+func rawPost(t *testing.T, at, path, lines, form string) string {
+	t.Helper()
+	address := strings.TrimPrefix(at, "http://")
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\n%sContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", path, address, lines, len(form), form)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	for _, k := range []string{"Date", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Content-Length"} {
+		if res.Header.Get(k) != "" {
+			res.Header.Set(k, "some")
+		}
+	}
+	text := new(strings.Builder)
+	res.Header.Write(text)
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintln(res.StatusCode, text, changingID.ReplaceAllString(string(body), `"id":N`))
+}
+
+// takenQuickly is how many requests were answered on the loops that read them.
+func takenQuickly(t *testing.T, debug string) (n int) {
+	t.Helper()
+	res, err := http.Get("http://" + debug + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_quick_requests_total ")+1:]), "parley_http_quick_requests_total %d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -14,19 +14,20 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// quickTargets are what quick is offered: asking for events and sending, as every client writes it.
-var quickTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ", "POST /json/messages "}
+// quickTargets are what quick is offered: asking for events, sending and reporting presence, as every client writes it.
+var quickTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ", "POST /json/messages ",
+	"POST /api/v1/users/me/presence ", "POST /json/users/me/presence "}
 
-// quick answers requests for events, and carries out sends, on the loop that read them. It takes what is ordinary in
+// quick answers requests for events, and carries out sends and reports, on the loop that read them. It takes what is ordinary in
 // every respect; anything else, and everything that is to be refused before the organization has its say, goes the usual
 // way, so that no rule stands here only.
 type quick struct {
 	s           *Server
 	polls       []*wire.PollRequest // put off until Flush
-	sends       []wire.Order        // likewise
+	orders      []wire.Order        // likewise
 	credentials [maxCredentials]byte
 
-	// What the reading of a message needs and does not keep.
+	// What the reading of a form needs and does not keep.
 	args   fasthttp.Args
 	values form.Values
 	agent  string // the last one
@@ -56,7 +57,7 @@ func (p *quickPoll) Gone() { p.house.Gone(p.poll) }
 
 func (k *quick) Take(q *park.QuickRequest) bool {
 	if string(q.Method) == "POST" {
-		return k.send(q)
+		return k.order(q)
 	}
 	if len(q.Body) > 0 {
 		return false
@@ -123,12 +124,12 @@ func (k *quick) spend(caller string, lines []byte) ([]byte, bool) {
 	return v.appendLines(lines[:0]), v.retry <= 0
 }
 
-// Flush hands sends to their organizations and polls to their sessions.
+// Flush hands sends and reports to their organizations and polls to their sessions.
 func (k *quick) Flush() {
-	if len(k.sends) > 0 {
-		k.s.o.House.Order(k.sends)
-		clear(k.sends)
-		k.sends = k.sends[:0]
+	if len(k.orders) > 0 {
+		k.s.o.House.Order(k.orders)
+		clear(k.orders)
+		k.orders = k.orders[:0]
 	}
 	if len(k.polls) > 0 {
 		k.s.o.House.PollAll(k.polls)
