@@ -12,7 +12,7 @@ const maxScheduled = 1000
 // maxLate is how long after its time a scheduled message is still sent, in seconds: later ones fail (protocol).
 const maxLate = 600
 
-// sentAtOnce is how many waiting messages one turn sends: each takes half a millisecond where it goes to 10,000 people.
+// sentAtOnce is how many waiting messages one turn sends: each may take half a millisecond where it goes to 10,000 people.
 const sentAtOnce = 5
 
 // Scheduled is the row of a message that is to be sent later. It was rendered when it was written.
