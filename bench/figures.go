@@ -36,7 +36,7 @@ func (r *run) markRSS() {
 	if r.srv.pid == 0 {
 		return
 	}
-	x := r.smp.look()
+	x := r.smp.look(true)
 	r.rssBefore, r.heapBefore = x.RSS, x.Heap
 }
 
@@ -55,7 +55,7 @@ func (r *run) parkedFigures() {
 }
 
 func (r *run) memoryFigures(when string, n int) {
-	x := r.smp.look()
+	x := r.smp.look(true)
 	per := float64(x.RSS-r.rssBefore) / float64(n) / 1024
 	note := fmt.Sprintf("(%d - %d MB) / %d, queue and connection included, no forced collection", x.RSS>>20, r.rssBefore>>20, n)
 	r.result.add(Figure{Name: when + ".rss_per_poll", Unit: "kB", Value: per, Note: note})
