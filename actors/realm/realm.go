@@ -62,6 +62,9 @@ func New(id ID) *Realm {
 	r.chans.numbered(numberingOf[ChannelID]())
 	r.topics.numbered(numberingOf[TopicID]())
 	r.blocks.numbered(numberingOf[int64]())
+	further := numberingOf[MessageID]()
+	further.paged = true // most messages have no further row
+	r.extras.numbered(further)
 	r.nouns.shown.numbered(user)
 	r.blocks.stood, r.extras.copied = r.stood, (*MessageExtra).copy
 	r.by.init()

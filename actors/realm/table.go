@@ -29,7 +29,8 @@ type table[K cmp.Ordered, V any] struct {
 	// Keys that are small numbers, one after the other, have their rows by number: very many are asked for at once.
 	numbers *numbering[K]
 	dense   []*V
-	filled  int // how many of dense are there
+	pages   map[int]*page[V]
+	filled  int // how many rows dense or pages have
 
 	queued bool // first is asked for
 	queue  []K  // the keys in order, and some that are gone
@@ -37,12 +38,40 @@ type table[K cmp.Ordered, V any] struct {
 
 // numbering is how keys become numbers, and back.
 type numbering[K cmp.Ordered] struct {
-	of  func(K) int
-	key func(int) K
+	of    func(K) int
+	key   func(int) K
+	paged bool // there are too many numbers to keep a place for each that has no row
 }
 
 func numberingOf[K ~int64 | ~uint32]() *numbering[K] {
-	return &numbering[K]{func(k K) int { return int(k) }, func(n int) K { return K(n) }}
+	return &numbering[K]{of: func(k K) int { return int(k) }, key: func(n int) K { return K(n) }}
+}
+
+// page is the rows of 64 numbers in order, without those that are not there.
+type page[V any] struct {
+	there uint64
+	rows  []*V
+}
+
+// onPage is on which page a number is, and which bit there.
+func onPage(n int) (page int, mask uint64) { return n >> 6, 1 << (uint(n) & 63) }
+
+// at is where on the page a row is or would be.
+func (p *page[V]) at(mask uint64) int { return bits.OnesCount64(p.there & (mask - 1)) }
+
+func (p *page[V]) set(mask uint64, v *V) {
+	i := p.at(mask)
+	switch there := p.there&mask != 0; {
+	case v == nil && there:
+		p.rows = slices.Delete(p.rows, i, i+1)
+		p.there &^= mask
+	case v == nil:
+	case there:
+		p.rows[i] = v
+	default:
+		p.rows = slices.Insert(p.rows, i, v)
+		p.there |= mask
+	}
 }
 
 // maxDense is up to which number rows stand by their numbers: eight bytes each.
@@ -60,6 +89,7 @@ type marks[K cmp.Ordered] struct {
 	n       int
 	bits    []uint64
 	low     int            // no bit is set before this word
+	pages   map[int]uint64 // bits of numbers that are paged
 	others  map[K]struct{} // keys without a number
 }
 
@@ -69,11 +99,15 @@ func (m *marks[K]) bit(k K) (word int, mask uint64, numbered bool) {
 		return 0, 0, false
 	}
 	n := m.numbers.of(k)
-	return n / 64, 1 << (uint(n) % 64), n >= 0 && n < maxDense
+	word, mask = onPage(n)
+	return word, mask, m.numbers.paged || n >= 0 && n < maxDense
 }
 
 func (m *marks[K]) has(k K) bool {
 	if word, mask, numbered := m.bit(k); numbered {
+		if m.numbers.paged {
+			return m.pages[word]&mask != 0
+		}
 		return word < len(m.bits) && m.bits[word]&mask != 0
 	}
 	_, has := m.others[k]
@@ -91,6 +125,15 @@ func (m *marks[K]) add(k K) {
 		m.others[k] = struct{}{}
 		m.n += len(m.others) - before
 		return
+	case m.numbers.paged:
+		if m.pages == nil {
+			m.pages = map[int]uint64{}
+		}
+		if old := m.pages[word]; old&mask == 0 {
+			m.pages[word] = old | mask
+			m.n++
+		}
+		return
 	case word >= len(m.bits):
 		m.bits = append(m.bits, make([]uint64, word+1-len(m.bits))...)
 	}
@@ -106,10 +149,15 @@ func (m *marks[K]) remove(k K) {
 		return
 	}
 	m.n--
-	if word, mask, numbered := m.bit(k); numbered {
-		m.bits[word] &^= mask
-	} else {
+	switch word, mask, numbered := m.bit(k); {
+	case !numbered:
 		delete(m.others, k)
+	case !m.numbers.paged:
+		m.bits[word] &^= mask
+	case m.pages[word] == mask:
+		delete(m.pages, word)
+	default:
+		m.pages[word] &^= mask
 	}
 }
 
@@ -117,6 +165,9 @@ func (m *marks[K]) remove(k K) {
 func (m *marks[K]) any() (k K, some bool) {
 	for k := range m.others {
 		return k, true
+	}
+	for word, w := range m.pages {
+		return m.numbers.key(word<<6 | bits.TrailingZeros64(w)), true
 	}
 	for ; m.low < len(m.bits); m.low++ {
 		if w := m.bits[m.low]; w != 0 {
@@ -147,13 +198,25 @@ func (t *table[K, V]) init(r *Realm, number uint16) {
 	r.tables = append(r.tables, t)
 }
 
-// numbered has rows stand by their keys' numbers, as far as those are small.
-func (t *table[K, V]) numbered(n *numbering[K]) { t.numbers, t.dirty.numbers, t.cut.numbers = n, n, n }
+// numbered has rows stand by their keys' numbers: by each, as far as those are small, or by pages of them.
+func (t *table[K, V]) numbered(n *numbering[K]) {
+	if t.numbers, t.dirty.numbers, t.cut.numbers = n, n, n; n.paged {
+		t.pages = map[int]*page[V]{}
+	}
+}
 
 func (t *table[K, V]) find(k K) *V {
 	if t.numbers != nil {
-		if n := t.numbers.of(k); uint(n) < uint(len(t.dense)) {
+		n := t.numbers.of(k)
+		if uint(n) < uint(len(t.dense)) {
 			return t.dense[n]
+		}
+		if t.numbers.paged {
+			number, mask := onPage(n)
+			if p := t.pages[number]; p != nil && p.there&mask != 0 {
+				return p.rows[p.at(mask)]
+			}
+			return nil
 		}
 	}
 	return t.sparse[k]
@@ -171,6 +234,18 @@ func (t *table[K, V]) set(k K, v *V) {
 		n = t.numbers.of(k)
 	}
 	switch {
+	case t.pages != nil:
+		number, mask := onPage(n)
+		p := t.pages[number]
+		if p == nil {
+			p = &page[V]{}
+			t.pages[number] = p
+		}
+		t.filled -= len(p.rows)
+		p.set(mask, v)
+		if t.filled += len(p.rows); len(p.rows) == 0 {
+			delete(t.pages, number)
+		}
 	case n >= 0 && n < maxDense:
 		if n >= len(t.dense) {
 			t.dense = append(t.dense, make([]*V, n+1-len(t.dense))...)
@@ -198,12 +273,20 @@ func (t *table[K, V]) first() (k K, some bool) {
 	return k, false
 }
 
-// all is every row; only those with numbers come in order.
+// all is every row; only those with numbers that are not paged come in order.
 func (t *table[K, V]) all() iter.Seq2[K, *V] {
 	return func(yield func(K, *V) bool) {
 		for n, v := range t.dense {
 			if v != nil && !yield(t.numbers.key(n), v) {
 				return
+			}
+		}
+		for number, p := range t.pages {
+			for there := p.there; there != 0; there &= there - 1 {
+				n := number<<6 | bits.TrailingZeros64(there)
+				if !yield(t.numbers.key(n), p.rows[p.at(there&-there)]) {
+					return
+				}
 			}
 		}
 		for k, v := range t.sparse {
@@ -276,7 +359,7 @@ func (t *table[K, V]) keys() []K {
 	for k := range t.all() {
 		ks = append(ks, k)
 	}
-	if len(t.sparse) > 0 {
+	if len(t.sparse)+len(t.pages) > 0 {
 		slices.Sort(ks)
 	}
 	return ks
