@@ -279,15 +279,16 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	})
 }
 
-// moving is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, and
-// further rows and their first revisions are made many at a time.
+// moving is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, further
+// rows are made many at a time, and messages whose histories are the same share one.
 type moving struct {
 	*Realm
 	left   int // messages to come
 	number int64
 	row    *messageBlock
 	extras []MessageExtra
-	first  []Revision
+
+	old, next []Revision // a history before its last entry, and with it
 }
 
 // atOnce is how many rows moving makes at a time: few enough that one that stays behind holds little memory.
@@ -313,17 +314,29 @@ func (x *moving) change(id MessageID) (*message, *MessageExtra) {
 	return m, x.Realm.extras.change(id)
 }
 
+// revise adds an entry to a message's history. Whoever adds another one copies what is shared.
 func (x *moving) revise(e *MessageExtra, rev Revision) {
-	if e.History != nil {
-		e.History = append(e.History, rev)
-		return
+	if x.next == nil || x.next[len(x.next)-1] != rev || !sameHistory(x.old, e.History) {
+		x.old, x.next = e.History, slices.Clip(append(slices.Clip(e.History), rev))
 	}
-	if len(x.first) == 0 {
-		x.first = make([]Revision, min(atOnce, x.left+1))
-	}
-	x.first[0] = rev
-	e.History, x.first = x.first[:1:1], x.first[1:]
+	e.History = x.next
 }
+
+// sameHistory reports whether two histories are one, or read the same.
+func sameHistory(a, b []Revision) bool {
+	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
+		return len(a) == len(b)
+	}
+	return slices.EqualFunc(a, b, func(v, w Revision) bool {
+		if !sameText(v.TopicBefore, w.TopicBefore) || !sameText(v.TopicAfter, w.TopicAfter) {
+			return false
+		}
+		w.TopicBefore, w.TopicAfter = v.TopicBefore, v.TopicAfter
+		return v == w
+	})
+}
+
+func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // replace takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
 func (r *Realm) replace(v *MessageMove) {

@@ -144,6 +144,34 @@ func TestMoveTopics(t *testing.T) {
 	refused(s, s.bo, retopic(ids[0], MoveOne, ""), "Topics are required in this organization.")
 }
 
+// Messages that move together have the same past, until one of them goes its own way.
+func TestMovedTogetherEachKeepsItsHistory(t *testing.T) {
+	s := newStage(t)
+	var ids []MessageID
+	for range 4 {
+		ids = append(ids, s.post(s.mod, s.public, "a", "hi"))
+	}
+	do(s, s.mod, retopic(ids[0], MoveAll, "b"))
+	do(s, s.mod, s.text(ids[1], "ho"))
+	do(s, s.mod, retopic(ids[2], MoveOne, "c"))
+	do(s, s.mod, retopic(ids[2], MoveOne, "b"))
+	do(s, s.mod, retopic(ids[0], MoveAll, "d"))
+	do(s, s.mod, s.text(ids[3], "hu"))
+	for i, want := range []string{"a>b b>d", "a>b text b>d", "a>b b>c c>b b>d", "a>b b>d text"} {
+		var past []string
+		for _, h := range s.info(ids[i]).History {
+			if h.Content {
+				past = append(past, "text")
+			} else {
+				past = append(past, *h.TopicBefore+">"+*h.TopicAfter)
+			}
+		}
+		if got := strings.Join(past, " "); got != want {
+			t.Errorf("message %d has the past %q, want %q", i, got, want)
+		}
+	}
+}
+
 func TestMovesTakeTooLong(t *testing.T) {
 	s := newStage(t)
 	old := s.post(s.ann, s.public, "a", "old")
