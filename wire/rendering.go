@@ -231,7 +231,7 @@ func resolve(v realm.View, refs markdown.Refs, d *dialect) *references {
 		if c == nil || !v.MaySeeChannel(c) {
 			continue
 		}
-		k.channels[fold(ref.Name)] = markdown.Channel{ID: int64(c.ID), Name: c.Name}
+		k.channels[fold(ref.Name)] = markdown.Channel{ID: int64(c.ID), Name: c.Name, Readable: v.MayReadChannel(c)}
 		if ref.HasTopic {
 			if last := v.LatestIn(c, ref.Topic); last != 0 {
 				k.topics[topicRef{int64(c.ID), fold(ref.Topic)}] = int64(last)

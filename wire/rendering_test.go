@@ -24,3 +24,15 @@ func TestMentionsTellGuestsNothingOfStrangers(t *testing.T) {
 		}
 	}
 }
+
+func TestLinksToTopicsNeedTheMessages(t *testing.T) {
+	h, ids := newHall(t, 6, 0)
+	owner, admin, member := ids[0], ids[1], ids[4]
+	play(t, h, owner, realm.Subscribe{Channels: []realm.Joining{{Name: "board"}}, New: realm.NewChannel{Private: true}})
+	for who, want := range map[realm.UserID]struct{ known, readable bool }{owner: {true, true}, admin: {true, false}, member: {false, false}} {
+		k := resolve(h.r.ViewAs(realm.Caller{User: who}, 1_700_000_000), markdown.Scan("#**board>x**"), &dialect{})
+		if c, known := k.Channel("board"); known != want.known || c.Readable != want.readable {
+			t.Errorf("user %d: known %v, readable %v, want %v", who, known, c.Readable, want)
+		}
+	}
+}

@@ -341,8 +341,8 @@ func (n *narrowing) channelsTerm(t *Term) error {
 			return m.channel != 0 && in(n.chans.must(ChannelID(m.channel)))
 		}, t.Negated)
 	}
-	if !t.Negated && t.Operand.Text == "public" {
-		n.history = n.me != nil && !n.me.IsGuest()
+	if !t.Negated && t.Operand.Text == "public" && n.me != nil && !n.me.IsGuest() {
+		n.history = true // to a guest it says nothing: a channel named beside it decides
 	}
 	return nil
 }

@@ -235,8 +235,8 @@ func (w *world) naively(u UserID, terms []Term, id MessageID) bool {
 			}
 			history = r.hasContent(me, c) && (c.History || c.WebPublic)
 		case "channels":
-			if t.Operand.Text == "public" {
-				history = me != nil && !me.IsGuest()
+			if t.Operand.Text == "public" && me != nil && !me.IsGuest() {
+				history = true
 			}
 		}
 	}
@@ -448,6 +448,36 @@ func TestNarrowAgainstNaive(t *testing.T) {
 	if answered < 300 {
 		t.Errorf("only %d narrows were answered", answered)
 	}
+}
+
+// channels:public opens no history to a guest, and closes none that a channel named beside it has opened.
+func TestGuestsNarrowWithinWebPublicChannels(t *testing.T) {
+	w := newWorld(t, 1, 700)
+	guest := UserID(0)
+	for _, u := range w.r.users.all() {
+		if u.IsGuest() {
+			guest = u.ID
+		}
+	}
+	for id, c := range w.r.chans.all() {
+		if !c.WebPublic || w.r.Subscribed(guest, id) {
+			continue
+		}
+		named := Term{Operator: "channel", Sent: "channel", Operand: Operand{IsID: true, ID: int64(id)}}
+		v := w.r.ViewAs(Caller{User: guest}, w.now)
+		alone, err := v.Narrow([]Term{named}, nil)
+		both, err2 := v.Narrow([]Term{named, term("channels", "public")}, nil)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		alone, both = alone.Frozen(), both.Frozen()
+		want, got := alone.Matching(nil), both.Matching(nil)
+		if len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("channel %d: %v, with channels:public %v", id, want, got)
+		}
+		return
+	}
+	t.Fatal("no such channel")
 }
 
 // naivePage is a page and its found_* by the protocol's words.

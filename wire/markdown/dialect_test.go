@@ -45,6 +45,9 @@ func TestBlocks(t *testing.T) {
 		{"* a\n\n  b", "<ul>\n<li>\n<p>a</p>\n<p>b</p>\n</li>\n</ul>"},
 		{"* a\n\n    b", "<ul>\n<li>a<p>b</p>\n</li>\n</ul>"},
 		{"* a\nb", "<ul>\n<li>a<br>\nb</li>\n</ul>"},
+		{"* a\n    * b", "<ul>\n<li>a<ul>\n<li>b</li>\n</ul>\n</li>\n</ul>"},
+		{"* a\n    * b\n        * c\n    * d\n* e", "<ul>\n<li>a<ul>\n<li>b<ul>\n<li>c</li>\n</ul>\n</li>\n<li>d</li>\n</ul>\n</li>\n<li>e</li>\n</ul>"},
+		{"1. a\n    * b", "<ol>\n<li>\n<p>a</p>\n<ul>\n<li>b</li>\n</ul>\n</li>\n</ol>"},
 		{"1. a\n* b", "<ol>\n<li>a</li>\n</ol>\n<ul>\n<li>b</li>\n</ul>"},
 		{"a\n10. b", "<p>a<br>\n10. b</p>"}, {"10. b", "<ol start=\"10\">\n<li>b</li>\n</ol>"},
 		{"a\n\n    * b", "<p>a</p>\n<div class=\"codehilite\"><pre><span></span><code>* b\n</code></pre></div>"},
@@ -216,6 +219,8 @@ func TestChannelLinks(t *testing.T) {
 		{"#**dev>**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/">#dev &gt; <em>general chat</em></a></p>`},
 		{"#**dev>big plan@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic/big.20plan/near/77">#dev &gt; big plan @ 💬</a></p>`},
 		{"#**dev>@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic//near/77">#dev &gt; <em>general chat</em> @ 💬</a></p>`},
+		{"#**board** #**board>big plan** #**board>big plan@77**", `<p><a class="stream" data-stream-id="5" href="/#narrow/channel/5-board">#board</a> ` +
+			"#<strong>board&gt;big plan</strong> #<strong>board&gt;big plan@77</strong></p>"},
 		{"#**secret>a** x#**dev**", "<p>#<strong>secret&gt;a</strong> x#<strong>dev</strong></p>"},
 	})
 	if r := mustRender(t, "#**dev**", &Options{}); r.HasLink {
@@ -257,7 +262,7 @@ func TestTimes(t *testing.T) {
 		"20170916T1951-0530": "2017-09-17T01:21:00Z", "1999": "1999-05-31T00:00:00Z",
 		"9pm GMT+3 2031-05-06": "2031-05-07T00:00:00Z", "2031-05-06 9pm UTC-4": "2031-05-06T17:00:00Z", "2031-05-06 9h30": "2031-05-06T09:30:00Z",
 		"2031-05-06 21 pm": "", "991231": "1999-12-31T00:00:00Z", "2017-13-05": "", "2017-001": "", "0000-05-06": "",
-		"": "", "hello": "", "2017-13-45": "", "99:99": "", "2017-02-30": "", "1e400": "", "9999-12-31T23:00:00-05:00": "", "nan": "",
+		"": "", "hello": "", "2017-13-45": "", "99:99": "", "2017-02-30": "", "1e400": "", "0": "1970-01-01T00:00:00Z", "9999-12-31T23:00:00-05:00": "", "nan": "",
 	} {
 		got := mustRender(t, "<time:"+source+">", &Options{Now: now}).HTML
 		expect := `<p><time datetime="` + want + `">` + source + "</time></p>"

@@ -87,9 +87,11 @@ func (town) GroupByName(name string) (Group, bool) {
 func (town) Channel(name string) (Channel, bool) {
 	switch name {
 	case "dev":
-		return Channel{3, "dev"}, true
+		return Channel{3, "dev", true}, true
 	case "big news.":
-		return Channel{4, "big news."}, true
+		return Channel{4, "big news.", true}, true
+	case "board":
+		return Channel{5, "board", false}, true
 	}
 	return Channel{}, false
 }

@@ -5,6 +5,9 @@ import "strings"
 // listIndent is how many spaces nest a list by one level.
 const listIndent = 2
 
+// wideIndent nests by one level, too.
+const wideIndent = "    "
+
 // listItem reads the item a line begins with: the list it belongs to, its number and its text. At most one space may stand before it.
 func listItem(line string) (list tag, number, text string, ok bool) {
 	if len(line) > 0 && line[0] == ' ' {
@@ -48,7 +51,15 @@ func itemMark(line string) int {
 func indentedItem(line string) bool {
 	s := strings.TrimLeft(line, " ")
 	n := len(line) - len(s)
-	return n >= listIndent && n < 2*listIndent && itemMark(s) > 0
+	return n >= listIndent && n < 3*listIndent && itemMark(s) > 0
+}
+
+// narrow takes an item indented by twice as many spaces as it needs back to one level.
+func narrow(text string) string {
+	if !strings.HasPrefix(text, wideIndent) || !indentedItem(text) {
+		return text
+	}
+	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n"+wideIndent, "\n  "), "\n")
 }
 
 // list reads a block of items.
@@ -81,7 +92,7 @@ func (r *renderer) list(parent *node, text string) bool {
 	r.in(stateTight, func() {
 		for _, item := range items {
 			if strings.HasPrefix(item, "  ") && list.last != nil {
-				r.parseOne(list.last, item)
+				r.parseOne(list.last, narrow(item))
 				continue
 			}
 			li := r.element(tagLi)
@@ -156,6 +167,7 @@ func (r *renderer) indented(parent *node, text string) bool {
 
 // indentedBlock reads a block into the item its indentation points at.
 func (r *renderer) indentedBlock(parent *node, text string) {
+	text = narrow(text)
 	level, target := r.indentLevel(parent, text)
 	text = looseDetab(text, level)
 	r.in(stateDetabbed, func() {

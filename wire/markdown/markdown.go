@@ -44,8 +44,9 @@ type Group struct {
 
 // Channel is a channel the acting user may link.
 type Channel struct {
-	ID   int64
-	Name string
+	ID       int64
+	Name     string
+	Readable bool // only then its topics and messages can be linked
 }
 
 // CustomEmoji is an active emoji of the organization. Source, if set, is its address; otherwise File is the name of its image.

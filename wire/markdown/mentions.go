@@ -231,7 +231,7 @@ func nextChannelRef(text string, i int, opens func(string, int) bool) (mention, 
 
 func (r *renderer) channelLink(ref string) *node {
 	if name, topic, ok := strings.Cut(ref, ">"); ok && name != "" && mayName(name) {
-		if c, found := r.look.Channel(name); found {
+		if c, found := r.look.Channel(name); found && c.Readable {
 			return r.topicLink(c, r.unmark(topic))
 		}
 	}

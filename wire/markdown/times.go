@@ -386,6 +386,7 @@ func (m *moment) date(now time.Time) bool {
 			year(n[0])
 		} else {
 			m.day = n[0].value
+			return m.day > 0
 		}
 		return true
 	}

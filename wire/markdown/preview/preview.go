@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,13 +51,17 @@ type Fetcher struct {
 // New makes a Fetcher of public pages at the usual ports, and of those inside the given networks at any.
 func New(inside ...netip.Prefix) *Fetcher {
 	return newFetcher(func(at netip.AddrPort) bool {
-		for _, p := range inside {
-			if p.Contains(at.Addr().Unmap().WithZone("")) {
-				return true
-			}
-		}
-		return Public(at.Addr()) && (at.Port() == 80 || at.Port() == 443)
+		return within(at.Addr(), inside) || Public(at.Addr()) && (at.Port() == 80 || at.Port() == 443)
 	})
+}
+
+// Reachable says that the server may be led to an address: it belongs to the public internet, or to one of the networks
+// inside that may be reached nevertheless.
+func Reachable(ip netip.Addr, inside []netip.Prefix) bool { return within(ip, inside) || Public(ip) }
+
+func within(ip netip.Addr, networks []netip.Prefix) bool {
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 func newFetcher(allowed func(netip.AddrPort) bool) *Fetcher {
@@ -107,7 +112,7 @@ func Public(ip netip.Addr) bool {
 // reserved are networks that look public but are not, or that embed other addresses.
 var reserved = func() (list []netip.Prefix) {
 	for _, s := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "fec0::/10"} {
+		"203.0.113.0/24", "240.0.0.0/4", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10"} {
 		list = append(list, netip.MustParsePrefix(s))
 	}
 	return list

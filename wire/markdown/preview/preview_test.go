@@ -19,6 +19,7 @@ func TestPublic(t *testing.T) {
 		"172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "fe80::1": false, "fc00::1": false, "0.0.0.0": false, "::": false,
 		"100.64.0.1": false, "224.0.0.1": false, "255.255.255.255": false, "::ffff:127.0.0.1": false, "::ffff:10.0.0.1": false,
 		"64:ff9b::7f00:1": false, "::7f00:1": false, "::ffff:0:7f00:1": false, "2002:7f00:1::": false, "198.18.0.1": false, "240.0.0.1": false,
+		"3fff::1": false, "5f00::1": false,
 	} {
 		if got := Public(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: %v", address, got)
