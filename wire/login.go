@@ -91,7 +91,7 @@ func errLoginName() error { return realm.Bad("Enter a valid email address.") }
 
 // hasPassword checks the password of somebody whose hash that is, unless he was asked for it too often.
 func (c *Call) hasPassword(email, password, hash string) (bool, error) {
-	who := strconv.Itoa(int(c.Realm)) + "/" + strings.ToLower(email)
+	who := strconv.Itoa(int(c.Realm)) + "/" + realm.FoldEmail(email)
 	if err := c.Guess(who); err != nil {
 		return false, err
 	}

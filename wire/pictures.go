@@ -85,11 +85,7 @@ func setPicture(c *Call, kind, missing string, save func(io.Reader, int64) (stri
 	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.Admin(); return nil, err }); err != nil {
 		return nil, err
 	}
-	f, err := oneFile(c, missing)
-	if err != nil {
-		return nil, err
-	}
-	r, err := f.Open()
+	_, r, err := openFile(c, missing)
 	if err != nil {
 		return nil, err
 	}

@@ -118,29 +118,26 @@ func fileError(err error, megabytes int) error {
 	return err
 }
 
-// oneFile is the single file of a request, under whatever field name.
-func oneFile(c *Call, missing string) (File, error) {
+// openFile opens the single file of a request, under whatever field name. The caller closes it.
+func openFile(c *Call, missing string) (name string, r io.ReadCloser, err error) {
 	files, err := c.Files()
 	if err != nil {
-		return File{}, err
+		return "", nil, err
 	}
 	if len(files) == 0 || files[0].Size == 0 {
-		return File{}, realm.Bad("%s", missing)
+		return "", nil, realm.Bad("%s", missing)
 	}
 	if len(files) > 1 {
-		return File{}, realm.Bad("You may only upload one file at a time")
+		return "", nil, realm.Bad("You may only upload one file at a time")
 	}
-	return files[0], nil
+	r, err = files[0].Open()
+	return files[0].Name, r, err
 }
 
 const missingFile = "You must specify a file to upload"
 
 func upload(c *Call, _ none) (Answer, error) {
-	f, err := oneFile(c, missingFile)
-	if err != nil {
-		return nil, err
-	}
-	r, err := f.Open()
+	name, r, err := openFile(c, missingFile)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +146,7 @@ func upload(c *Call, _ none) (Answer, error) {
 	if err != nil {
 		return nil, fileError(err, MaxUpload>>20)
 	}
-	u, err := noteUpload(c, f.Name, saved)
+	u, err := noteUpload(c, name, saved)
 	if err != nil {
 		return nil, err
 	}
@@ -287,11 +284,7 @@ func avatarObject(p realm.PersonInfo, s Site) obj {
 }
 
 func setAvatar(c *Call, _ none) (Answer, error) {
-	f, err := oneFile(c, "You must upload exactly one avatar.")
-	if err != nil {
-		return nil, err
-	}
-	r, err := f.Open()
+	_, r, err := openFile(c, "You must upload exactly one avatar.")
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -94,7 +95,7 @@ func writeBackup(data string, w io.Writer) error {
 			return fmt.Errorf("backup: the server answered %s", text)
 		}
 		if _, err := io.Copy(w, r.Body); err != nil {
-			return fmt.Errorf("backup: the server broke off: %w", err)
+			return fmt.Errorf("backup: %w (if the server broke off, its log says why)", err)
 		}
 		return nil
 	}
@@ -105,12 +106,14 @@ func writeBackup(data string, w io.Writer) error {
 	return errors.Join(store.Backup(w, keptBeside...), store.Close())
 }
 
-// serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one.
-func serveBackup(store *snapshot.Store, kept *files.Store) http.HandlerFunc {
+// serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one; why it
+// failed is only in this server's log.
+func serveBackup(store *snapshot.Store, kept *files.Store, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer kept.Hold()()
 		w.Header().Set("Content-Type", "application/x-tar")
 		if err := store.Backup(w, keptBeside...); err != nil {
+			log.Error("backup broke off", "error", err)
 			panic(http.ErrAbortHandler)
 		}
 	}

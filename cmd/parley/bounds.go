@@ -8,11 +8,13 @@ import (
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/files"
 	"parley/snapshot/search"
 	"parley/wire/courier"
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
+	"parley/wire/mail"
 )
 
 // watched is what the meters look at.
@@ -24,6 +26,7 @@ type watched struct {
 	passwords *httpd.Passwords
 	exports   *exporter
 	outside   *courier.Courier
+	kept      *files.Store
 	log       *texts
 }
 
@@ -67,6 +70,9 @@ var bounds = []bound{
 	{"body_bytes", "bytes of a request's body, some endpoints apart", "413", func(r *meterReading) int64 { return int64(r.park.MaxBody) }, nil, func(r *meterReading) int64 { return r.http.Refused["body_size"] }},
 	{"all_body_bytes", "bytes of all bodies in memory; those in parts are there twice", "503", func(r *meterReading) int64 { return int64(r.park.MaxBodies) }, func(r *meterReading) int64 { return int64(r.http.Bodies) }, func(r *meterReading) int64 { return r.http.Refused["bodies"] }},
 	{"uploads", "uploads under way", "503", func(r *meterReading) int64 { return int64(r.park.MaxStreams) }, func(r *meterReading) int64 { return int64(r.http.Streams) }, func(r *meterReading) int64 { return r.http.Refused["streams"] }},
+	{"unfinished_uploads", "uploads in pieces that are not finished, or were lately; one user may have 40 unfinished", "the one finished the longest time ago is forgotten, else 429", fixed(files.MaxUnfinished), func(r *meterReading) int64 { return r.w.kept.Begun() }, nil},
+	{"pictures", "requests that have a picture decoded or wait for it", "503", fixed(files.MaxDecoding), func(r *meterReading) int64 { return r.w.kept.Decoding() }, nil},
+	{"thumbnail_bytes", "bytes of thumbnails on the disk", "the ones not wanted for longest go", fixed(files.MaxThumbnails), func(r *meterReading) int64 { return r.w.kept.Shown() }, nil},
 	{"unsent_bytes", "bytes of events that sockets did not take at once", "the connection is dropped", func(r *meterReading) int64 { return int64(r.park.MaxPending) }, func(r *meterReading) int64 { return int64(r.http.Pending) }, func(r *meterReading) int64 { return r.http.Refused["pending"] }},
 	{"parameters", "parameters of a request", "400", fixed(form.MaxParams), nil, nil},
 	{"json_depth", "lists and objects inside each other in a parameter", "400", fixed(form.MaxJSONDepth), nil, nil},
@@ -96,5 +102,6 @@ var bounds = []bound{
 	{"registrations", "devices of one organization's users that the push bouncer is to hear of; one user may have 32", "dropped and logged, or 503", fixed(realm.MaxRegistrations), errandsOf(realm.RegisterErrand), nil},
 	{"previews", "messages of one organization whose links' pages are to be fetched; one user may have 50", "a message goes without, and logged", fixed(realm.MaxPreviews), errandsOf(realm.PreviewErrand), nil},
 	{"exports", "data exports waiting", "the export fails", fixed(maxWaitingExports), func(r *meterReading) int64 { return int64(len(r.w.exports.jobs)) }, nil},
+	{"mail_connections", "connections that bring mail for channels", "they wait", fixed(mail.MaxConnections), nil, nil},
 	{"log_lines", "lines a minute of one text of warnings and errors in the log", "left out and counted: `unsaid`", fixed(maxLinesOfText), nil, func(r *meterReading) int64 { return r.w.log.unsaid.Load() }},
 }

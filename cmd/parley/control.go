@@ -68,7 +68,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func() error, erro
 		}
 		json.NewEncoder(w).Encode(answer)
 	})
-	mux.HandleFunc("POST /backup", serveBackup(o.store, o.kept))
+	mux.HandleFunc("POST /backup", serveBackup(o.store, o.kept, log))
 	mux.HandleFunc("POST /lend", o.succession.handleLend)
 	mux.HandleFunc("POST /yield", o.succession.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}

@@ -71,17 +71,8 @@ func serve(args []string) (err error) {
 	if s.succession, err = newSuccession(s.log, listeners); err != nil {
 		return err
 	}
-	// Until the data is loaded nobody is served, but everybody is let in: they would overflow the backlog. A successor
-	// leaves that to its predecessor as long as that one serves.
-	var room *park.Room
-	var preloaded *actors.Preloaded
 	heir := os.Getenv(predecessor) != ""
-	if heir {
-		preloaded = preload(c.Data, s.log)
-		room, err = succeed(&c, listeners)
-	} else {
-		room, err = park.Hold(c.MaxConns, listeners...)
-	}
+	room, preloaded, err := s.letIn(heir, listeners)
 	if err != nil {
 		return err
 	}
@@ -113,12 +104,8 @@ func serve(args []string) (err error) {
 	} else {
 		debug.FreeOSMemory()
 	}
-	everywhere := map[realm.ID]wire.Site{}
-	for name, id := range s.house.Realms() {
-		everywhere[id] = s.sites.of(name)
-	}
-	s.outside.Begin(pause, everywhere)
-	s.log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(everywhere), "started in", time.Since(began).Round(time.Millisecond).String())
+	s.takeUp(pause)
+	s.log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(s.house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
 	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
 	err = errors.Join(untilStopped(s.log, stop, s.succession, failed), s.close())
 	signal.Stop(stop) // whoever still takes an answer is nothing to wait for then
@@ -187,6 +174,27 @@ func (c *config) service() (s *service, err error) {
 		s.log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
 	}
 	return s, nil
+}
+
+// letIn accepts connections before anybody can be served: until the data is loaded they would overflow the backlog. A
+// successor leaves that to its predecessor as long as that one serves, and loads meanwhile what it can.
+func (s *service) letIn(heir bool, listeners []net.Listener) (room *park.Room, preloaded *actors.Preloaded, err error) {
+	if heir {
+		preloaded = preload(s.Data, s.log)
+		room, err = succeed(s.config, listeners)
+	} else {
+		room, err = park.Hold(s.MaxConns, listeners...)
+	}
+	return room, preloaded, err
+}
+
+// takeUp begins, after a pause, with what the last process left undone.
+func (s *service) takeUp(pause time.Duration) {
+	everywhere := map[realm.ID]wire.Site{}
+	for name, id := range s.house.Realms() {
+		everywhere[id] = s.sites.of(name)
+	}
+	s.outside.Begin(pause, everywhere)
 }
 
 // open brings the organizations back.
@@ -282,7 +290,7 @@ func (s *service) openDoors() (err error) {
 	}
 	s.closeMeters = func() error { return nil }
 	if s.Debug != "" {
-		s.closeMeters, err = serveMeters(s.Debug, &watched{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.outside, s.log.Handler().(moderate).texts})
+		s.closeMeters, err = serveMeters(s.Debug, &watched{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.outside, s.kept, s.log.Handler().(moderate).texts})
 	}
 	return err
 }

@@ -473,3 +473,29 @@ func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
 		t.Errorf("what stands for an image: %d %v %v", code, a, err)
 	}
 }
+
+func TestAKeyInTheAddressOpensNoMoreThanALogin(t *testing.T) {
+	k := newTalk(t)
+	ann := k.people["ann"]
+	_, answer, err := ann.upload(map[string]io.Reader{"a.txt": strings.NewReader("hello")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := k.at + answer["url"].(string)
+	k.must("ann", "POST messages", "type", "stream", "to", "general", "topic", "files", "content", "[a.txt]("+answer["url"].(string)+")")
+	hook := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
+	got := func(key any) int {
+		t.Helper()
+		r, err := http.Get(fmt.Sprintf("%s?api_key=%v", url, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		return r.StatusCode
+	}
+	k.equal("who may see the message", got(k.people["bo"].key), 200)
+	k.equal("a key that nobody has", got(strings.Repeat("x", 32)), 403)
+	k.equal("a bot that only a service speaks through", got(hook["api_key"]), 403)
+	k.must("olive", "POST realm/deactivate")
+	k.equal("when the organization is closed", got(ann.key), 403)
+}

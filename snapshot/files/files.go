@@ -68,12 +68,12 @@ func Open(dir string) (*Store, error) {
 		}
 	}
 	// What lies in incoming was never finished.
-	left, err := filepath.Glob(filepath.Join(dir, "incoming", "*"))
+	left, err := os.ReadDir(filepath.Join(dir, "incoming"))
 	if err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
 	for _, f := range left {
-		os.Remove(f)
+		os.Remove(filepath.Join(dir, "incoming", f.Name()))
 	}
 	s := &Store{dir: dir, saving: map[string]int{}, unfinished: map[string]*Unfinished{}, decoders: make(chan struct{}, maxDecoders)}
 	if err := s.countThumbnails(); err != nil {
@@ -337,15 +337,22 @@ func fit(img image.Image, width, height int) image.Image {
 
 // decode reads a picture that does not claim more pixels than anybody needs. The caller has taken a decoder.
 func decode(r io.ReadSeeker) (image.Image, error) {
-	c, _, err := image.DecodeConfig(bufio.NewReader(r))
+	c, kind, err := image.DecodeConfig(bufio.NewReader(r))
 	if err != nil {
 		return nil, ErrNoImage
 	}
-	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height)*depth(c.ColorModel) > maxDecoded {
-		return nil, ErrPixels
-	}
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil, err
+	}
+	bytes := depth(c.ColorModel)
+	if kind == "jpeg" {
+		bytes += coefficients(bufio.NewReader(r))
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+	}
+	if c.Width <= 0 || c.Height <= 0 || int64(c.Width)*int64(c.Height)*bytes > maxDecoded {
+		return nil, ErrPixels
 	}
 	img, _, err := image.Decode(bufio.NewReader(r))
 	if err != nil {

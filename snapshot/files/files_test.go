@@ -210,13 +210,53 @@ func TestUnfinishedUploadOutlivesTheProcess(t *testing.T) {
 	}
 }
 
+func TestAFinishedUploadMakesRoom(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range MaxUnfinished - 2 {
+		id := "x" + strconv.Itoa(i)
+		s.unfinished[id] = &Unfinished{ID: id, Owner: id, Expires: time.Now().Add(time.Hour).Unix()}
+	}
+	finish := func(id string) {
+		t.Helper()
+		if _, err := s.Begin(Unfinished{ID: id, Space: "1", Owner: "7", Size: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Append(id, 0, strings.NewReader("a")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Finish(id, func(Unfinished, Saved) (string, error) { return "done", nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish("a")
+	s.unfinished["a"].Expires-- // a while ago
+	finish("b")
+	if _, err := s.Begin(Unfinished{ID: "c", Space: "1", Owner: "7", Size: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_, a := s.Unfinished("a")
+	_, b := s.Unfinished("b")
+	if a || !b || s.Begun() != MaxUnfinished {
+		t.Errorf("of %d uploads: the older finished one is there %v, the newer %v", s.Begun(), a, b)
+	}
+	if _, err := s.Begin(Unfinished{ID: "d", Space: "1", Owner: "7", Size: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Begin(Unfinished{ID: "e", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one too many of those that are not finished: %v", err)
+	}
+}
+
 func TestUnfinishedUploadsEndSomeTime(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a[b]*") // as good a name of a directory as any
 	s, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range maxUnfinished {
+	for i := range maxUnfinishedOwn {
 		if _, err := s.Begin(Unfinished{ID: "x" + strconv.Itoa(i), Space: "1", Owner: "7", Size: 1}); err != nil {
 			t.Fatal(i, err)
 		}
@@ -246,7 +286,7 @@ func TestUnfinishedUploadsEndSomeTime(t *testing.T) {
 	if _, ok := s.Unfinished("y"); ok {
 		t.Error("it did not expire")
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 2*maxUnfinished {
+	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 2*maxUnfinishedOwn {
 		t.Errorf("%d files are left", len(left))
 	}
 }

@@ -29,9 +29,14 @@ type swept struct {
 // called between steps and ends the sweep if it says false. A sweep that ends early, by a crash too, has removed what it
 // removed; the next finds the rest. It returns how many files it removed.
 func (s *Store) Sweep(before time.Time, used func(kind string, names []string) ([]string, error), pause func() bool) (removed int, err error) {
-	dirs, err := filepath.Glob(filepath.Join(s.dir, "content", "*"))
+	content := filepath.Join(s.dir, "content")
+	list, err := os.ReadDir(content)
 	if err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
+	}
+	var dirs []string
+	for _, d := range list {
+		dirs = append(dirs, filepath.Join(content, d.Name()))
 	}
 	for kind, list := range map[string][]string{realm.ContentFile: dirs, realm.PictureFile: {filepath.Join(s.dir, "pictures")}, realm.ArchiveFile: {filepath.Join(s.dir, "exports")}} {
 		var step []swept

@@ -30,14 +30,14 @@ const (
 	thumbnailGrade  = 85 // of 100: JPEG's losses do not show at this size
 )
 
-// Limits of thumbnails. One picture is decoded at a time, avatars and logos included: that may take 4 bytes for each of
-// maxPixels, and a second.
+// Limits of thumbnails. One picture is decoded at a time, avatars and logos included: that may take maxDecoded bytes,
+// and a second.
 const (
 	maxDecoded    = 4 * maxPixels // bytes of a decoded picture
 	maxMoving     = 100_000_000   // pixels of all pictures of one that moves, a byte each
-	maxThumbnails = 1 << 30       // bytes of all that are kept
+	MaxThumbnails = 1 << 30       // bytes of all that are kept
 	maxDecoders   = 1             // pictures being decoded at once
-	maxWaiting    = 32            // requests that wait for it, or hold it
+	MaxDecoding   = 32            // requests that wait for it, or hold it
 )
 
 // ErrWaiting says that too many wait for a picture to be decoded.
@@ -66,13 +66,19 @@ func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
 
 // takeDecoder waits until the caller may decode a picture; giveDecoder ends that.
 func (s *Store) takeDecoder() error {
-	if s.waiting.Add(1) > maxWaiting {
+	if s.waiting.Add(1) > MaxDecoding {
 		s.waiting.Add(-1)
 		return ErrWaiting
 	}
 	s.decoders <- struct{}{}
 	return nil
 }
+
+// Decoding is how many pictures are being decoded or wait for it.
+func (s *Store) Decoding() int64 { return s.waiting.Load() }
+
+// Shown is how many bytes the thumbnails take.
+func (s *Store) Shown() int64 { return s.shown.Load() }
 
 func (s *Store) giveDecoder() {
 	<-s.decoders
@@ -122,7 +128,7 @@ func (s *Store) makeThumbnail(hash, path string, moving bool) (err error) {
 	if err := place(out, path); err != nil {
 		return err
 	}
-	if s.shown.Add(int64(b.Len())) > maxThumbnails {
+	if s.shown.Add(int64(b.Len())) > MaxThumbnails {
 		s.dropThumbnails()
 	}
 	return nil
@@ -149,6 +155,42 @@ func depth(m color.Model) int64 {
 		return 8
 	}
 	return 4
+}
+
+// coefficients is how many bytes more a pixel of a JPEG takes while it is decoded: in a progressive one each sample is a
+// number of four bytes until the last pass over the picture. A kilobyte may claim such a picture, so this is known before
+// anything is decoded. What is not plainly a JPEG of the other kind counts as the worst there is.
+func coefficients(r *bufio.Reader) int64 {
+	const (
+		baseline, extended, progressive = 0xc0, 0xc1, 0xc2 // kinds of frames
+		worst                           = 4 * 4            // four planes, none of them coarser than the picture
+	)
+	var head [4]byte                        // a marker and the length of what follows, itself included
+	if _, err := r.Discard(2); err != nil { // the start of the image
+		return worst
+	}
+	for {
+		if _, err := io.ReadFull(r, head[:]); err != nil || head[0] != 0xff {
+			return worst
+		}
+		body := make([]byte, max(2, int(head[2])<<8|int(head[3]))-2)
+		if _, err := io.ReadFull(r, body); err != nil {
+			return worst
+		}
+		switch kind := head[1]; {
+		case kind == baseline || kind == extended:
+			return 0
+		case kind == progressive && len(body) >= 6:
+			samples, wide, high := 0, 1, 1 // in a block that holds one sample of the coarsest plane
+			for plane := body[6:]; len(plane) >= 3; plane = plane[3:] {
+				w, h := int(plane[1]>>4), int(plane[1]&15)
+				samples, wide, high = samples+w*h, max(wide, w), max(high, h)
+			}
+			return int64((4*samples + wide*high - 1) / (wide * high))
+		case kind < 0xe0 && kind != 0xc4 && kind != 0xdb && kind != 0xdd: // neither a table nor something said about the picture
+			return worst
+		}
+	}
 }
 
 func shrinkBy(width, height int) float64 {
@@ -277,7 +319,7 @@ func (s *Store) dropThumbnails() {
 	}
 	slices.SortFunc(list, func(a, b thumbnail) int { return a.info.ModTime().Compare(b.info.ModTime()) })
 	for _, t := range list {
-		if total <= maxThumbnails/10*9 {
+		if total <= MaxThumbnails/10*9 {
 			break
 		}
 		if os.Remove(t.path) == nil {

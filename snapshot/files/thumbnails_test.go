@@ -12,6 +12,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -128,7 +129,7 @@ func TestThumbnails(t *testing.T) {
 	// They are a cache: the one not wanted for the longest time goes, and comes back.
 	kept, _ := s.Thumbnail(x.Hash, false)
 	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Truncate(path, maxThumbnails/10*9); err != nil { // it takes nearly all of the room, without a block on disk
+	if err := os.Truncate(path, MaxThumbnails/10*9); err != nil { // it takes nearly all of the room, without a block on disk
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(path, old, old); err != nil {
@@ -152,6 +153,40 @@ func TestThumbnails(t *testing.T) {
 	}
 }
 
+func TestAJPEGThatWouldTakeTooMuchIsNotDecoded(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, image.NewYCbCr(image.Rect(0, 0, 16, 16), image.YCbCrSubsampleRatio444), nil); err != nil {
+		t.Fatal(err)
+	}
+	plain := b.Bytes()
+	frame := bytes.Index(plain, []byte{0xff, 0xc0})
+	claim := func(kind byte, side int, before ...byte) []byte {
+		x := bytes.Clone(plain)
+		x[frame+1] = kind
+		binary.BigEndian.PutUint16(x[frame+5:], uint16(side))
+		binary.BigEndian.PutUint16(x[frame+7:], uint16(side))
+		return slices.Insert(x, frame, before...)
+	}
+	for name, x := range map[string]struct {
+		file []byte
+		want error
+	}{
+		"as it should be":         {plain, nil},
+		"progressive":             {claim(0xc2, 5000), ErrPixels}, // 25 million pixels, ten bytes each
+		"progressive, small":      {claim(0xc2, 160), ErrNoImage}, // its bytes are no such picture
+		"behind what is no frame": {claim(0xc2, 5000, 0), ErrPixels},
+		"behind padding":          {claim(0xc2, 5000, 0xff), ErrPixels},
+	} {
+		if _, err := s.SaveAvatar(bytes.NewReader(x.file), 5<<20); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestFewPicturesAreDecodedAtOnce(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
@@ -161,7 +196,7 @@ func TestFewPicturesAreDecodedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range maxWaiting {
+	for range MaxDecoding {
 		s.waiting.Add(1) // as many as may wait do
 	}
 	if _, err := s.SaveAvatar(bytes.NewReader(picture(t, 30, 20)), 1<<20); !errors.Is(err, ErrWaiting) {

@@ -32,10 +32,10 @@ type Unfinished struct {
 }
 
 // Limits of unfinished uploads, against owners who begin without end: so many of one owner, so many of all (about 500 bytes
-// of memory each), and for so long. Clients begin one for each file of a message.
+// of memory each, and those that were finished lately count), and for so long. Clients begin one for each file of a message.
 const (
-	maxUnfinished    = 40
-	maxUnfinishedAll = 20_000
+	maxUnfinishedOwn = 40
+	MaxUnfinished    = 20_000
 	unfinishedLife   = 24 * time.Hour
 	finishedLife     = 10 * time.Minute // in which a client may ask again what became of its upload
 )
@@ -53,20 +53,22 @@ func (s *Store) about(id string) string { return filepath.Join(s.dir, "unfinishe
 
 // loadUnfinished finds the uploads of earlier processes.
 func (s *Store) loadUnfinished() error {
-	list, err := filepath.Glob(s.about("*"))
+	list, err := os.ReadDir(filepath.Join(s.dir, "unfinished"))
 	if err != nil {
 		return err
 	}
-	for _, name := range list {
-		text, err := os.ReadFile(name)
+	for _, f := range list {
+		id, ok := strings.CutSuffix(f.Name(), ".json")
+		if !ok {
+			continue
+		}
+		text, err := os.ReadFile(s.about(id))
 		if err != nil {
 			return err
 		}
 		u := &Unfinished{}
-		id := strings.TrimSuffix(filepath.Base(name), ".json")
 		if json.Unmarshal(text, u) != nil || u.ID != id { // half written: nobody was told of it
-			os.Remove(name)
-			os.Remove(s.part(id))
+			s.forget(id)
 			continue
 		}
 		if info, err := os.Stat(s.part(id)); err == nil {
@@ -76,7 +78,11 @@ func (s *Store) loadUnfinished() error {
 		}
 		s.unfinished[id] = u
 	}
-	s.sweepParts()
+	for _, f := range list {
+		if id, ok := strings.CutSuffix(f.Name(), ".part"); ok && s.unfinished[id] == nil {
+			os.Remove(s.part(id)) // nobody knows of it
+		}
+	}
 	s.expire()
 	return nil
 }
@@ -87,33 +93,60 @@ func (s *Store) Begin(u Unfinished) (Unfinished, error) {
 		return u, fmt.Errorf("begin upload: bad id %q", u.ID)
 	}
 	u.Expires = time.Now().Add(unfinishedLife).Unix()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	own, all := 0, 0
-	for _, o := range s.unfinished {
-		if o.Answer == "" {
-			all++
-			if o.Space == u.Space && o.Owner == u.Owner {
-				own++
-			}
-		}
-	}
-	if own >= maxUnfinished || all >= maxUnfinishedAll {
-		return u, ErrTooMany
+	kept, err := s.reserve(u)
+	if err != nil {
+		return u, err
 	}
 	f, err := os.OpenFile(s.part(u.ID), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = errors.Join(f.Close(), s.writeAbout(&u))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
+		s.forget(u.ID)
 		return u, fmt.Errorf("begin upload: %w", err)
 	}
-	f.Close()
-	if err := s.writeAbout(&u); err != nil {
-		os.Remove(s.part(u.ID))
-		return u, fmt.Errorf("begin upload: %w", err)
-	}
-	kept := u
-	s.unfinished[u.ID] = &kept
+	kept.busy = false
 	s.expireAt(u.Expires)
 	return u, nil
+}
+
+// reserve takes a place for an upload, which is busy until it is on disk. Where there is none left, the upload that was
+// finished the longest time ago makes room.
+func (s *Store) reserve(u Unfinished) (*Unfinished, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unfinished[u.ID] != nil {
+		return nil, fmt.Errorf("begin upload: there is one of id %q", u.ID)
+	}
+	own := 0
+	var oldest *Unfinished // of the finished ones
+	for _, o := range s.unfinished {
+		switch {
+		case o.Answer == "" && o.Space == u.Space && o.Owner == u.Owner:
+			own++
+		case o.Answer != "" && !o.busy && (oldest == nil || o.Expires < oldest.Expires):
+			oldest = o
+		}
+	}
+	full := len(s.unfinished) >= MaxUnfinished
+	if own >= maxUnfinishedOwn || full && oldest == nil {
+		return nil, ErrTooMany
+	}
+	if full {
+		s.forget(oldest.ID)
+	}
+	u.busy = true
+	s.unfinished[u.ID] = &u
+	return &u, nil
+}
+
+// Begun is how many uploads are unfinished, or were until lately.
+func (s *Store) Begun() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.unfinished))
 }
 
 // expireAt sees to it that expire runs not much later than that. mu is held.
@@ -357,15 +390,5 @@ func (x *Saved) measure(r io.ReadSeeker) {
 	if _, err := r.Seek(0, io.SeekStart); err == nil && x.Type == "image/gif" {
 		n, w, h := frames(r)
 		x.Moves = n > 1 && w*h*n <= maxMoving
-	}
-}
-
-// sweepParts removes parts nobody knows of.
-func (s *Store) sweepParts() {
-	list, _ := filepath.Glob(s.part("*"))
-	for _, p := range list {
-		if s.unfinished[strings.TrimSuffix(filepath.Base(p), ".part")] == nil {
-			os.Remove(p)
-		}
 	}
 }

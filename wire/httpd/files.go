@@ -59,13 +59,14 @@ func param(ctx *fasthttp.RequestCtx, name string) string {
 func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
 	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}}
 	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
-	if key := string(ctx.QueryArgs().Peek("api_key")); key != "" {
-		if a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key)); ok && a.Active && a.Realm == c.Realm {
-			c.Account, c.Caller.User = a, a.User
-		}
-		return c
+	var err error
+	if key := ctx.QueryArgs().Peek("api_key"); len(key) > 0 {
+		c.Params.Add(form.Query, "api_key", string(key))
+		err = s.queryKey(c)
+	} else if len(ctx.Request.Header.Peek("Authorization")) > 0 {
+		err = s.authenticate(ctx, c, &wire.Endpoint{})
 	}
-	if len(ctx.Request.Header.Peek("Authorization")) > 0 && s.authenticate(ctx, c, &wire.Endpoint{}) != nil {
+	if err != nil || c.Account != nil && c.Account.Bot == realm.IncomingWebhook {
 		c.Account, c.Caller.User = nil, 0
 	}
 	return c
@@ -83,7 +84,7 @@ func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upl
 	c := s.fileCall(ctx)
 	u, err := wire.Look(c, func(v realm.View) (realm.Upload, error) {
 		u, ok := v.VisibleUpload(path)
-		if !ok {
+		if !ok || c.Site.Closed {
 			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
 		}
 		return u, nil

@@ -1,8 +1,10 @@
 package httpd
 
 import (
+	"bytes"
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,7 +65,7 @@ func (l *limiter) take(key string) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	cost := l.window / time.Duration(l.max)
+	cost := max(1, l.window/time.Duration(l.max))
 	full := l.full[key]
 	if full.Before(now) {
 		full = now
@@ -196,9 +198,10 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 	if !s.trusted(addr) {
 		return household(addr)
 	}
-	hops := strings.Split(string(ctx.Request.Header.Peek("X-Forwarded-For")), ",")
-	for i := len(hops) - 1; i >= 0; i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+	// A proxy adds itself to the line there is, or adds a line: all lines together are the list, the nearest hop last.
+	hops := bytes.Split(bytes.Join(ctx.Request.Header.PeekAll("X-Forwarded-For"), []byte(",")), []byte(","))
+	for _, h := range slices.Backward(hops) {
+		hop, err := netip.ParseAddr(string(bytes.TrimSpace(h)))
 		if err != nil {
 			break
 		}

@@ -1,10 +1,13 @@
 package httpd
 
 import (
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"parley/wire/form"
 )
@@ -49,6 +52,38 @@ func TestLimiterForgets(t *testing.T) {
 	l.take("newer")
 	if n := len(l.full); n > MaxTracked*7/8+1 {
 		t.Fatalf("%d callers are remembered still: each newcomer would cost a search for the next to forget", n)
+	}
+}
+
+func TestATrustedProxySaysWhoCalls(t *testing.T) {
+	s := &Server{o: Options{Limits: Limits{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}}
+	for _, x := range []struct {
+		from  string
+		lines []string
+		want  string
+	}{
+		{"10.0.0.1", nil, "10.0.0.1"},
+		{"10.0.0.1", []string{"192.0.2.7"}, "192.0.2.7"},
+		{"10.0.0.1", []string{"192.0.2.66, 192.0.2.7, 10.0.0.2"}, "192.0.2.7"},
+		{"10.0.0.1", []string{"192.0.2.66", "192.0.2.7"}, "192.0.2.7"}, // the client made up the first line
+		{"10.0.0.1", []string{"192.0.2.7, nonsense"}, "10.0.0.1"},
+		{"192.0.2.9", []string{"192.0.2.7"}, "192.0.2.9"},
+	} {
+		var ctx fasthttp.RequestCtx
+		var r fasthttp.Request
+		for _, l := range x.lines {
+			r.Header.Add("X-Forwarded-For", l)
+		}
+		ctx.Init(&r, &net.TCPAddr{IP: net.ParseIP(x.from)}, nil)
+		if got := s.remote(&ctx); got != x.want {
+			t.Errorf("%s with %q: %s, want %s", x.from, x.lines, got, x.want)
+		}
+	}
+}
+
+func TestAnyBudgetIsABudget(t *testing.T) {
+	if v := newLimiter(1<<62, time.Minute).take("ann"); v.retry > 0 {
+		t.Errorf("the first request of many: %+v", v)
 	}
 }
 

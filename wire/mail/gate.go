@@ -21,12 +21,12 @@ import (
 
 // Limits of mail that comes in.
 const (
-	maxIncoming   = 10 << 20  // bytes of one mail
-	maxRecipients = 20        // addresses of one mail
-	maxParts      = 100       // of one mail that are looked at
-	maxText       = 256 << 10 // bytes of text that are read; a message is far shorter
-	maxSenders    = 50        // connections at a time
-	gateTimeout   = time.Minute
+	maxIncoming    = 10 << 20  // bytes of one mail
+	maxRecipients  = 20        // addresses of one mail
+	maxParts       = 100       // of one mail that are looked at
+	maxText        = 256 << 10 // bytes of text that are read; a message is far shorter
+	MaxConnections = 50        // at a time
+	gateTimeout    = time.Minute
 	// lastWords is how long a gate that closes waits for more of a mail. Whoever sent part of it hears, or takes it from
 	// the connection's end, that it is to be sent again later, as mail servers do.
 	lastWords = 500 * time.Millisecond
@@ -68,7 +68,7 @@ func (q quiet) Println(v ...any) { q.log.Debug("mail gate: " + fmt.Sprint(v...))
 
 // Serve takes mail until the gate is closed.
 func (g *Gate) Serve(l net.Listener) error {
-	err := g.server.Serve(&narrow{l, make(chan struct{}, maxSenders), g.closing})
+	err := g.server.Serve(&narrow{l, make(chan struct{}, MaxConnections), g.closing})
 	if errors.Is(err, smtp.ErrServerClosed) {
 		return nil
 	}

@@ -193,9 +193,10 @@ func (p *Post) keep(_ context.Context, m *mail.Msg) error {
 	if err := os.Rename(f.Name(), strings.TrimSuffix(f.Name(), ".new")); err != nil {
 		return err
 	}
-	list, err := filepath.Glob(filepath.Join(p.c.Outbox, "*.eml"))
+	list, err := os.ReadDir(p.c.Outbox) // in the order of their names, which is that of their times
+	list = slices.DeleteFunc(list, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".eml") })
 	for _, old := range list[:max(0, len(list)-maxKept)] {
-		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(p.c.Outbox, old.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

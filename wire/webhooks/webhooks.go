@@ -1,6 +1,6 @@
 // Package webhooks calls the services that outgoing-webhook bots stand for, and lets the bots say what comes back.
 //
-// Calls are errands: organizations hold them until they are done, so many at most, and each bot's go one after the other:
+// Calls are errands: organizations hold a limited number of them until they are done, and each bot's go one after the other:
 // an answer never overtakes an earlier one, and a slow service delays only its own bot. Addresses are checked when they
 // are dialled, after names were resolved: nothing inside the server's own network can be reached through a bot.
 package webhooks
@@ -210,14 +210,8 @@ func (c *Caller) check(address string) error {
 	if err != nil {
 		return &insideError{address}
 	}
-	ip := at.Addr().Unmap().WithZone("")
-	for _, p := range c.o.Allow {
-		if p.Contains(ip) {
-			return nil
-		}
-	}
-	if !preview.Public(ip) {
-		return &insideError{ip.String()}
+	if !preview.Reachable(at.Addr(), c.o.Allow) {
+		return &insideError{at.Addr().Unmap().String()}
 	}
 	return nil
 }

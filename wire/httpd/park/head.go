@@ -57,6 +57,9 @@ func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
 	}
 }
 
+// seen counts the header fields of a head that may stand there once at most.
+type seen struct{ hosts, lengths, codings, expects, authorizations, kinds, agents int }
+
 // parseHead reads a complete head. Every line of it ends with CRLF.
 func parseHead(b []byte) (h head, ref *refusal) {
 	h.size = len(b)
@@ -65,8 +68,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if ref != nil {
 		return h, ref
 	}
-	hosts, lengths, codings, expects := 0, 0, 0, 0
-	authorizations, kinds, agents := 0, 0, 0
+	var n seen
 	for {
 		line, rest = nextLine(rest)
 		if len(line) == 0 {
@@ -76,72 +78,82 @@ func parseHead(b []byte) (h head, ref *refusal) {
 		if !ok {
 			return h, refuseMalformed
 		}
-		switch len(name) { // no name of interest shares its length with many others
-		case len("Host"):
-			if is(name, "host") {
-				hosts++
-				h.host = value
-				if len(value) == 0 || !all(value, &hostByte) {
-					return h, refuseMalformed
-				}
-			}
-		case len("Expect"):
-			if is(name, "expect") {
-				if expects++; !is(value, "100-continue") {
-					return h, refuseExpect
-				}
-			}
-		case len("Connection"): // and of User-Agent
-			if is(name, "connection") {
-				h.close = h.close || lists(value, "close")
-			} else if is(name, "user-agent") {
-				agents++
-				h.agent = value
-			}
-		case len("Content-Type"):
-			if is(name, "content-type") {
-				kinds++
-				h.kind = value
-			}
-		case len("Authorization"):
-			if is(name, "authorization") {
-				authorizations++
-				h.authorization = value
-			}
-		case len("Content-Length"):
-			if is(name, "content-length") {
-				lengths++
-				if h.length, ok = parseLength(value); !ok {
-					return h, refuseMalformed
-				}
-			}
-		case len("Content-Encoding"):
-			if is(name, "content-encoding") && len(value) > 0 && !is(value, "identity") {
-				h.encoded = true
-			}
-		case len("Transfer-Encoding"):
-			if is(name, "transfer-encoding") {
-				codings++
-				if !http11 {
-					return h, refuseMalformed
-				}
-				if !is(value, "chunked") {
-					return h, refuseCoding
-				}
-			}
+		if ref := h.field(&n, name, value, http11); ref != nil {
+			return h, ref
 		}
 	}
-	if hosts > 1 || lengths > 1 || codings > 1 || lengths+codings > 1 || hosts == 0 && http11 {
+	if n.hosts > 1 || n.lengths > 1 || n.codings > 1 || n.lengths+n.codings > 1 || n.hosts == 0 && http11 {
 		return h, refuseMalformed
 	}
-	h.plain = http11 && expects == 0 && max(authorizations, kinds, agents) <= 1
-	if codings == 1 {
+	h.plain = http11 && n.expects == 0 && max(n.authorizations, n.kinds, n.agents) <= 1
+	if n.codings == 1 {
 		h.length = -1
 	}
 	if h.encoded {
 		return h, refuseEncoding
 	}
 	return h, nil
+}
+
+// field takes what one header field says.
+func (h *head) field(n *seen, name, value []byte, http11 bool) *refusal {
+	switch len(name) { // no name of interest shares its length with many others
+	case len("Host"):
+		if is(name, "host") {
+			n.hosts++
+			h.host = value
+			if len(value) == 0 || !all(value, &hostByte) {
+				return refuseMalformed
+			}
+		}
+	case len("Expect"):
+		if is(name, "expect") {
+			if n.expects++; !is(value, "100-continue") {
+				return refuseExpect
+			}
+		}
+	case len("Connection"): // and of User-Agent
+		if is(name, "connection") {
+			h.close = h.close || lists(value, "close")
+		} else if is(name, "user-agent") {
+			n.agents++
+			h.agent = value
+		}
+	case len("Content-Type"):
+		if is(name, "content-type") {
+			n.kinds++
+			h.kind = value
+		}
+	case len("Authorization"):
+		if is(name, "authorization") {
+			n.authorizations++
+			h.authorization = value
+		}
+	case len("Content-Length"):
+		if is(name, "content-length") {
+			n.lengths++
+			length, ok := parseLength(value)
+			if !ok {
+				return refuseMalformed
+			}
+			h.length = length
+		}
+	case len("Content-Encoding"):
+		if is(name, "content-encoding") && len(value) > 0 && !is(value, "identity") {
+			h.encoded = true
+		}
+	case len("Transfer-Encoding"):
+		if is(name, "transfer-encoding") {
+			n.codings++
+			if !http11 {
+				return refuseMalformed
+			}
+			if !is(value, "chunked") {
+				return refuseCoding
+			}
+		}
+	}
+	return nil
 }
 
 func (h *head) requestLine(line []byte) (http11 bool, ref *refusal) {
