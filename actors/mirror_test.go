@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -338,9 +337,7 @@ func (s *scene) request(user int64, name string, p params, file string) (int, []
 	}
 	a := x.(wire.Answer)
 	if pieces := wire.SuccessPieces(a, nil); pieces != nil {
-		var b bytes.Buffer
-		pieces.WriteTo(&b)
-		return 200, b.Bytes()
+		return 200, pieces.Bytes()
 	}
 	return 200, wire.Success(a, nil)
 }

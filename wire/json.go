@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -47,30 +46,34 @@ func Success(a Answer, ignored []string) []byte {
 
 // Pieces is JSON that is encoded already, cut where shared bytes begin and end. They are written one after another
 // without ever being one.
-type Pieces [][]byte
+type Pieces []Part
+
+// Part is one of Pieces.
+type Part struct {
+	JSON   []byte
+	Shared bool // other answers have the same memory in them, so that it pays to remember what was made of it
+}
+
+// Members in an answer are more of its members, name and value, encoded already; the key they are under is not told.
+type Members struct{ Part }
+
+// raw is a value that is encoded already, in a piece with what is around it.
+type raw []byte
+
+// own is a piece of one answer alone, shared one of many.
+func own(b []byte) Part    { return Part{b, false} }
+func shared(b []byte) Part { return Part{b, true} }
 
 // Len is how many bytes the pieces are.
 func (p Pieces) Len() (n int) {
-	for _, b := range p {
-		n += len(b)
+	for _, x := range p {
+		n += len(x.JSON)
 	}
 	return n
 }
 
-// WriteTo writes all pieces.
-func (p Pieces) WriteTo(w io.Writer) (n int64, err error) {
-	for _, b := range p {
-		m, err := w.Write(b)
-		n += int64(m)
-		if err != nil {
-			return n, err
-		}
-	}
-	return n, nil
-}
-
 // Bytes is the pieces as one.
-func (p Pieces) Bytes() []byte { return bytes.Join(p, nil) }
+func (p Pieces) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), p) }
 
 // MarshalJSON is for whoever does not mind a copy.
 func (p Pieces) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
@@ -79,7 +82,8 @@ func (p Pieces) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 func SuccessPieces(a Answer, ignored []string) (out Pieces) {
 	var names []string
 	for name, v := range a {
-		if _, ok := v.(Pieces); ok {
+		switch v.(type) {
+		case Pieces, Members:
 			names = append(names, name)
 		}
 	}
@@ -92,16 +96,23 @@ func SuccessPieces(a Answer, ignored []string) (out Pieces) {
 		delete(rest, name)
 	}
 	body := Success(rest, ignored)
-	n := 2 + len(names)
+	n := 2 + 2*len(names)
 	for _, name := range names {
-		n += len(a[name].(Pieces))
+		if p, ok := a[name].(Pieces); ok {
+			n += len(p)
+		}
 	}
 	out = make(Pieces, 0, n)
-	out = append(out, body[:len(body)-2]) // up to the closing brace and newline
+	out = append(out, own(body[:len(body)-2])) // up to the closing brace and newline
 	for _, name := range names {
-		out = append(append(out, []byte(`,"`+name+`":`)), a[name].(Pieces)...)
+		switch x := a[name].(type) {
+		case Pieces:
+			out = append(append(out, own([]byte(`,"`+name+`":`))), x...)
+		case Members:
+			out = append(out, comma, x.Part)
+		}
 	}
-	return append(out, []byte("}\n"))
+	return append(out, own([]byte("}\n")))
 }
 
 // Failure is the status and body of an error.

@@ -237,8 +237,7 @@ var sections = []section{
 			s.a["max_message_id"] = maxMessageID(s.View)
 		}
 	}).says("max_message_id: int"),
-	of("realm", realmSection).says(realmFields),
-	of("realm", serverSection).says(serverFields),
+	of("realm", orgSection).says(realmFields + ", " + serverFields),
 	of("realm_user", usersSection).says("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], cross_realm_bots: [SystemBot]"),
 	of("realm_user", selfSection).says(selfFields),
 	of("realm_user_groups", groupsSection).says("realm_user_groups: [Group]"),
@@ -247,10 +246,8 @@ var sections = []section{
 		out, newest := presenceMap(s.View, s.presence, s.c.Site, modern)
 		s.a["presences"], s.a["presence_last_update_id"], s.a["server_timestamp"] = out, newest, now()
 	}).says("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
-	of("user_settings", func(s *state) { s.a["user_settings"] = userSettings(s.Me(), true) }).says("user_settings: {" + preferences + ", timezone: str}"),
-	of("realm_user_settings_defaults", func(s *state) {
-		s.a["realm_user_settings_defaults"] = userSettings(&realm.User{Settings: s.Org().UserDefaults}, false)
-	}).says("realm_user_settings_defaults: {" + preferences + "}"),
+	of("user_settings", func(s *state) { s.a["user_settings"] = raw(settingsJSON(s.Me(), true)) }).says("user_settings: {" + preferences + ", timezone: str}"),
+	of("realm_user_settings_defaults", defaultsSection).says("realm_user_settings_defaults: {" + preferences + "}"),
 	of("stream", streamsSection).says("streams: [Channel]"),
 	of("subscription", subscriptionsSection).says("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
 	of("default_streams", defaultStreamsSection).says("realm_default_streams: [int]"),
@@ -324,26 +321,45 @@ func profileFieldTypes() any {
 	return o
 }
 
-// userSettings is an account's preferences as one object; a visitor's are the defaults.
-func userSettings(u *realm.User, own bool) obj {
+// settingsJSON is an account's preferences as one object, their names in order; a visitor's are the defaults.
+func settingsJSON(u *realm.User, own bool) []byte {
 	if u == nil {
 		u = &realm.User{Settings: map[string]any{"web_home_view": "recent"}}
 	}
-	o := obj{}
-	for _, s := range realm.UserSettings {
-		o[s.Name] = u.Setting(s.Name)
+	b := make([]byte, 0, 3<<10)
+	for _, name := range settingNames {
+		if name == "timezone" && !own {
+			continue
+		}
+		b = append(append(append(b, `,"`...), name...), `":`...)
+		switch name {
+		case "timezone":
+			b = appendString(b, u.Timezone)
+		case "emojiset_choices":
+			b = append(b, emojisets...)
+		case "available_notification_sounds":
+			b = append(b, `["zulip"]`...)
+		default:
+			b = appendJSON(b, u.Setting(name))
+		}
 	}
-	o["emojiset_choices"] = []any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"}, obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}}
-	o["available_notification_sounds"] = notificationSounds
-	if own {
-		o["timezone"] = u.Timezone
-	}
-	return o
+	b[0] = '{'
+	return append(b, '}')
 }
 
-var notificationSounds = []string{"zulip"}
+var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"}, obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
 
-// preferences is what userSettings makes for an organization's defaults.
+// settingNames is every member of settingsJSON.
+var settingNames = func() []string {
+	names := []string{"timezone", "emojiset_choices", "available_notification_sounds"}
+	for _, s := range realm.UserSettings {
+		names = append(names, s.Name)
+	}
+	slices.Sort(names)
+	return names
+}()
+
+// preferences is what settingsJSON makes for an organization's defaults.
 var preferences = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
 
 const selfFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +

@@ -24,6 +24,40 @@ func orgGroupFields() string {
 	return strings.Join(out, ", ")
 }
 
+// orgKind is everything beside the organization itself that orgSection depends on.
+type orgKind struct {
+	part       string
+	site       Site
+	generation int64
+	push       bool
+	previews   bool
+	visitor    bool
+}
+
+func (s *state) orgKind(part string) orgKind {
+	t := s.c.Tools
+	return orgKind{part, s.c.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil}
+}
+
+// orgSection is what the organization and the server are like, the same for everybody.
+func orgSection(s *state) {
+	s.a["realm"] = Members{shared(s.OrgFace(s.orgKind("realm"), func() []byte {
+		x := *s
+		x.a = Answer{}
+		realmSection(&x)
+		serverSection(&x)
+		b := encode(obj(x.a))
+		return b[1 : len(b)-1]
+	}))}
+}
+
+// defaultsSection is the preferences that new accounts begin with.
+func defaultsSection(s *state) {
+	s.a["realm_user_settings_defaults"] = Pieces{shared(s.OrgFace(s.orgKind("defaults"), func() []byte {
+		return settingsJSON(&realm.User{Settings: s.Org().UserDefaults}, false)
+	}))}
+}
+
 // realmSection is every setting of the organization, as realm_<name>.
 func realmSection(s *state) {
 	a, o := s.a, s.Org()
@@ -133,13 +167,11 @@ func serverSection(s *state) {
 
 // What is the same for everybody for as long as the server runs is encoded once.
 var (
-	gifRatings = Pieces{encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
-		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}})}
-	reportForms    = Pieces{encode(reportTypes())}
-	thumbnailForms = Pieces{encode(thumbnailFormats())}
-	// supportedForms is half of what a registration says that is neither people nor channels: as a piece it is also
-	// compressed once.
-	supportedForms = Pieces{encode(supportedSettings)}
+	gifRatings = raw(encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
+		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}}))
+	reportForms    = raw(encode(reportTypes()))
+	thumbnailForms = raw(encode(thumbnailFormats()))
+	supportedForms = raw(encode(supportedSettings))
 )
 
 // supportedSettings is the table of every permission setting there is.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -81,6 +80,8 @@ func anew(s *state) Answer {
 	fresh := *s
 	fresh.a = Answer{}
 	usersAnew(&fresh)
+	realmSection(&fresh)
+	serverSection(&fresh)
 	fresh.a["realm_user_groups"] = groupsAnew(s.View, s.Has(realm.CapDeactivatedGroups))
 	list := []any{}
 	for _, c := range s.visibleChannels() {
@@ -103,13 +104,9 @@ func TestSharedSectionsAreAsIfBuiltAnew(t *testing.T) {
 			for _, caps := range []realm.Caps{0, modern} {
 				s := h.newState(u, caps)
 				s.build()
-				body := SuccessPieces(s.finished(), []string{"x"})
-				var whole bytes.Buffer
-				if n, err := body.WriteTo(&whole); err != nil || int(n) != body.Len() || n != int64(whole.Len()) {
-					t.Fatalf("wrote %d of %d bytes: %v", n, body.Len(), err)
-				}
+				whole := SuccessPieces(s.finished(), []string{"x"}).Bytes()
 				var got map[string]any
-				if err := json.Unmarshal(whole.Bytes(), &got); err != nil {
+				if err := json.Unmarshal(whole, &got); err != nil {
 					t.Fatalf("%s: user %d: %v", what, u, err)
 				}
 				if got["result"] != "success" || got["ignored_parameters_unsupported"] == nil {

@@ -52,7 +52,7 @@ func usersSection(s *state) {
 	var lists [3]pieceList
 	for _, chunk := range s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me)) {
 		for i := range lists {
-			lists[i].add(chunk[i])
+			lists[i].add(shared(chunk[i]))
 		}
 	}
 	for i, name := range userLists {
@@ -82,15 +82,15 @@ func usersAnew(s *state) {
 type pieceList struct{ p Pieces }
 
 var (
-	listOpen, listClose = []byte("["), []byte("]")
-	comma               = []byte(",")
-	braceOpen           = []byte("{")
-	braceClose          = []byte("}")
+	listOpen, listClose = own([]byte("[")), own([]byte("]"))
+	comma               = own([]byte(","))
+	braceOpen           = own([]byte("{"))
+	braceClose          = own([]byte("}"))
 )
 
 // add puts elements at the end; none are skipped.
-func (l *pieceList) add(elements ...[]byte) {
-	if len(elements) == 0 || len(elements[0]) == 0 {
+func (l *pieceList) add(elements ...Part) {
+	if len(elements) == 0 || len(elements[0].JSON) == 0 {
 		return
 	}
 	if l.p == nil {
@@ -102,11 +102,11 @@ func (l *pieceList) add(elements ...[]byte) {
 }
 
 // object puts an object at the end, made of members that are encoded already.
-func (l *pieceList) object(members ...[]byte) {
+func (l *pieceList) object(members ...Part) {
 	l.add(braceOpen)
 	first := true
 	for _, m := range members {
-		if len(m) == 0 {
+		if len(m.JSON) == 0 {
 			continue
 		}
 		if !first {
@@ -127,7 +127,7 @@ func (l *pieceList) end() Pieces {
 // groupsSection is the user groups, the same for everybody.
 func groupsSection(s *state) {
 	all := s.Has(realm.CapDeactivatedGroups)
-	s.a["realm_user_groups"] = Pieces{s.GroupFaces(all, func() []byte { return encode(groupsAnew(s.View, all)) })}
+	s.a["realm_user_groups"] = Pieces{shared(s.GroupFaces(all, func() []byte { return encode(groupsAnew(s.View, all)) }))}
 }
 
 func groupsAnew(v realm.View, all bool) []any {

@@ -1,5 +1,7 @@
 package realm
 
+import "slices"
+
 // A registration shows every account, and what it shows is the same for everybody of a kind of viewer. So accounts are
 // shown in chunks of neighbouring ids, and each kind of viewer keeps the chunks as they were last encoded; a change to
 // a row makes its chunk new, not the list. Encoding is the face's business, not the realm's.
@@ -31,7 +33,19 @@ type versions struct {
 	groups  uint64
 	rosters []roster // the one used last is last
 	lists   []groupList
+	org     uint64
+	faces   []orgFace
 }
+
+// orgFace is the organization's own row as it was last encoded for a kind of viewer.
+type orgFace struct {
+	kind               any
+	org, deactivations uint64
+	bytes              []byte
+}
+
+// keptOrgFaces is for how many kinds of viewers the organization's row is kept as it was encoded.
+const keptOrgFaces = 8
 
 type groupList struct {
 	of    groupListKey
@@ -48,6 +62,7 @@ func (r *Realm) watchVersions() {
 	r.kept.chunks = map[int64]uint64{}
 	r.users.touched = func(u UserID) { r.kept.users++; r.kept.chunks[int64(u)/rosterChunk]++ }
 	r.groups.touched = func(GroupID) { r.kept.groups++ }
+	r.org.touched = func(int) { r.kept.org++ }
 }
 
 // UserFaces is every account by ascending id as encode makes them, chunk by chunk, kept until somebody in the chunk
@@ -74,8 +89,8 @@ func (r *Realm) UserFaces(kind any, encode func([]*User) [][]byte, own UserID, e
 	return out
 }
 
-// WarmUserFaces makes at most max chunks that are not there as the accounts are now, and reports whether that was all: a
-// registration of a kind nobody has asked for lately would otherwise encode every account in its one turn.
+// WarmUserFaces encodes anew at most max chunks that are out of date, and reports whether none is left. It is called before
+// a registration: one of a kind nobody has asked for lately would otherwise encode every account in its one turn.
 func (r *Realm) WarmUserFaces(kind any, encode func([]*User) [][]byte, max int) bool {
 	l := r.roster(kind)
 	for i := range int(int64(r.Org().NextUser)/rosterChunk) + 1 {
@@ -140,4 +155,22 @@ func (r *Realm) GroupFaces(deactivated bool, encode func() []byte) []byte {
 		l.of, l.bytes = k, encode()
 	}
 	return r.kept.lists[at].bytes
+}
+
+// OrgFace is what encode makes of the organization's settings, kept until they change, or an account that a permission
+// setting names comes or goes.
+func (r *Realm) OrgFace(kind any, encode func() []byte) []byte {
+	of := orgFace{kind: kind, org: r.kept.org, deactivations: uint64(r.by.deactivations)}
+	at := slices.IndexFunc(r.kept.faces, func(f orgFace) bool { return f.kind == kind })
+	switch {
+	case at >= 0 && r.kept.faces[at].org == of.org && r.kept.faces[at].deactivations == of.deactivations:
+		return r.kept.faces[at].bytes
+	case at >= 0:
+		r.kept.faces = slices.Delete(r.kept.faces, at, at+1)
+	case len(r.kept.faces) == keptOrgFaces:
+		r.kept.faces = slices.Delete(r.kept.faces, 0, 1)
+	}
+	of.bytes = encode()
+	r.kept.faces = append(r.kept.faces, of)
+	return of.bytes
 }

@@ -49,7 +49,7 @@
 //
 // Names and values are valid UTF-8 before anything looks at them: Values.Add replaces what is not by U+FFFD, as
 // browsers and the original do when they decode a query, so that no byte sequence is an error of its own and none gets
-// any further. NUL is a character like others here; who minds has a message of its own for it.
+// any further. NUL is a character like others here: the endpoints that refuse it do so with messages of their own.
 package form
 
 import (

@@ -28,6 +28,7 @@ type Operand struct {
 	IDs  []int64
 }
 
+// OperandKind says which field of a term holds its operand.
 type OperandKind uint8
 
 const (

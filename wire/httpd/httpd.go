@@ -4,7 +4,6 @@ package httpd
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"slices"
@@ -57,6 +56,7 @@ type Server struct {
 
 // route is all endpoints of one shape of path.
 type route struct {
+	shape     string
 	endpoints []*wire.Endpoint
 	names     [][]string // of each endpoint's path parameters
 	headers   [][]string // that each endpoint takes
@@ -84,37 +84,9 @@ func New(o Options) *Server {
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
 	}
-	shapes := map[string]*route{}
-	var order []string
-	for _, e := range wire.Endpoints() {
-		if e.Dev && !o.Tools.Dev {
-			continue
-		}
-		shape, names := shapeOf(e.Path)
-		r := shapes[shape]
-		if r == nil {
-			r = &route{}
-			shapes[shape] = r
-			order = append(order, shape)
-		}
-		r.endpoints, r.names, r.headers = append(r.endpoints, &e), append(r.names, names), append(r.headers, headersOf(&e))
-		r.resumable = r.resumable || e.Resumable()
-		if !slices.Contains(r.methods, e.Method) {
-			r.methods = append(r.methods, e.Method)
-			if e.Method == "GET" && !e.Resumable() {
-				r.methods = append(r.methods, "HEAD")
-			}
-		}
-	}
-	for _, shape := range order {
-		r := shapes[shape]
-		sort.Strings(r.methods)
-		r.allow = strings.Join(r.methods, ", ")
-		if shape == "/events" {
-			r.cors = eventMethods
-		}
+	for _, r := range routes(o.Tools.Dev) {
 		for _, prefix := range []string{"/api/v1", "/json"} {
-			s.router.ANY(prefix+shape, func(ctx *fasthttp.RequestCtx) {
+			s.router.ANY(prefix+r.shape, func(ctx *fasthttp.RequestCtx) {
 				s.serve(ctx, r)
 				if r.resumable {
 					set(ctx, wire.TusHeaders)
@@ -146,6 +118,39 @@ func New(o Options) *Server {
 	cfg.WaitedHeader = []byte(strings.Join(alwaysHeaders(eventMethods), "\r\n") + "\r\n") // only events are waited for
 	s.park = park.New(cfg)
 	return s
+}
+
+// routes puts the endpoints whose paths have the same shape together. dev: those for development are among them.
+func routes(dev bool) (all []*route) {
+	shapes := map[string]*route{}
+	for _, e := range wire.Endpoints() {
+		if e.Dev && !dev {
+			continue
+		}
+		shape, names := shapeOf(e.Path)
+		r := shapes[shape]
+		if r == nil {
+			r = &route{shape: shape}
+			shapes[shape] = r
+			all = append(all, r)
+		}
+		r.endpoints, r.names, r.headers = append(r.endpoints, &e), append(r.names, names), append(r.headers, headersOf(&e))
+		r.resumable = r.resumable || e.Resumable()
+		if !slices.Contains(r.methods, e.Method) {
+			r.methods = append(r.methods, e.Method)
+			if e.Method == "GET" && !e.Resumable() {
+				r.methods = append(r.methods, "HEAD")
+			}
+		}
+	}
+	for _, r := range all {
+		sort.Strings(r.methods)
+		r.allow = strings.Join(r.methods, ", ")
+		if r.shape == "/events" {
+			r.cors = eventMethods
+		}
+	}
+	return all
 }
 
 // headersOf is the names of an endpoint's parameters that are headers.
@@ -284,29 +289,21 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
 func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
 	always(ctx)
 	ctx.SetContentType("application/json")
+	var parts net.Buffers
+	size := 0
 	if p.Len() >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
-		p = packers.gzipped(p)
+		parts = packers.gzipped(p)
+		for _, b := range parts {
+			size += len(b)
+		}
+	} else {
+		size = p.Len()
+		for _, x := range p {
+			parts = append(parts, x.JSON)
+		}
 	}
-	ctx.SetBodyStream(&pieceReader{Pieces: p}, p.Len())
-}
-
-// pieceReader reads pieces one after another; a writer that knows WriteTo gets them whole.
-type pieceReader struct {
-	wire.Pieces
-	at int // in the first piece
-}
-
-func (r *pieceReader) Read(b []byte) (int, error) {
-	for len(r.Pieces) > 0 && r.at == len(r.Pieces[0]) {
-		r.Pieces, r.at = r.Pieces[1:], 0
-	}
-	if len(r.Pieces) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(b, r.Pieces[0][r.at:])
-	r.at += n
-	return n, nil
+	ctx.SetBodyStream(&parts, size)
 }
 
 func always(ctx *fasthttp.RequestCtx) { set(ctx, headers) }

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/klauspost/compress/flate"
@@ -17,8 +18,23 @@ import (
 // that was compressed by itself and ends on a whole byte may stand anywhere in a deflate stream, since nothing in it
 // refers to what is before it. So the compressed answer is put together from pieces like the plain one.
 
-// packFrom is the smallest piece, in bytes, that is worth remembering in compressed form.
-const packFrom = 2 << 10
+// A short piece by itself has little to repeat, but much in common with one of its kind: the channel before it. So what is
+// remembered of it is how it looks behind the short shared piece before it, so many bytes further on: it may refer to what is
+// in that one, and to nothing between them.
+
+// packFrom is the smallest piece, in bytes, that is compressed by itself; a shared one below it goes behind another from
+// chainFrom bytes on.
+const (
+	packFrom  = 2 << 10
+	chainFrom = 200
+)
+
+// maxGap is how many bytes may be between two short pieces that go together.
+const maxGap = 4 << 10
+
+// maxBehind is behind how many pieces, or how far behind them, a short one is remembered. Should there be more, because
+// everybody sees other channels, it begins anew.
+const maxBehind = 64
 
 // storeBelow is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
 // would take about what they save, and have to be made.
@@ -30,6 +46,14 @@ type packed struct {
 	sum   uint32     // CRC-32 of what it was
 	size  int        // and its length
 	zeros *bitMatrix // what so many bytes of zero do to a sum; set when it came a second time and was compressed with care
+
+	behind map[spot]*packed // of a short piece: how it looks there
+}
+
+// spot is where a short piece stands: behind which other, and how far; the zero spot is alone.
+type spot struct {
+	piece weak.Pointer[byte]
+	gap   int
 }
 
 // packer remembers compressed pieces for as long as somebody has the pieces themselves, so it holds a small part of what
@@ -50,20 +74,51 @@ func (p *packer) pack(piece []byte) *packed {
 	p.mu.Unlock()
 	switch {
 	case x == nil || x.size != len(piece):
-		x = compress(piece, flate.BestSpeed)
+		x = compress(nil, piece, flate.BestSpeed)
 	case x.zeros == nil:
-		x = compress(piece, flate.DefaultCompression)
+		x = compress(nil, piece, flate.DefaultCompression)
 		x.zeros = zerosOf(x.size)
 	default:
 		return x
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.know(key, piece, x)
+	return x
+}
+
+// know remembers what a piece was made to; mu is held.
+func (p *packer) know(key weak.Pointer[byte], piece []byte, x *packed) {
 	if _, ok := p.known[key]; !ok {
 		runtime.AddCleanup(&piece[0], p.forget, key)
 	}
 	p.known[key] = x
-	return x
+}
+
+// chain is a short piece, with lead in front of it, at a spot behind another one, if before is not nil.
+func (p *packer) chain(before []byte, at spot, lead string, piece []byte, key weak.Pointer[byte]) *packed {
+	p.mu.Lock()
+	x := p.known[key]
+	if x == nil || x.behind == nil {
+		x = &packed{behind: map[spot]*packed{}}
+		p.know(key, piece, x)
+	}
+	out := x.behind[at]
+	p.mu.Unlock()
+	if out != nil && out.size == len(lead)+len(piece) {
+		return out
+	}
+	if before != nil { // what is between is zeros, which no JSON has
+		before = append(append(make([]byte, 0, len(before)+at.gap), before...), make([]byte, at.gap)...)
+	}
+	out = compress(before, append([]byte(lead), piece...), flate.BestCompression)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(x.behind) >= maxBehind {
+		clear(x.behind)
+	}
+	x.behind[at] = out
+	return out
 }
 
 func (p *packer) forget(key weak.Pointer[byte]) {
@@ -73,9 +128,10 @@ func (p *packer) forget(key weak.Pointer[byte]) {
 }
 
 // writers are reused by level: each has some hundred kilobytes of tables.
-var writers = map[int]*sync.Pool{flate.BestSpeed: {}, flate.DefaultCompression: {}}
+var writers = map[int]*sync.Pool{flate.BestSpeed: {}, flate.DefaultCompression: {}, flate.BestCompression: {}}
 
-func compress(b []byte, level int) *packed {
+// compress makes b, which may refer to what is before it, smaller.
+func compress(before, b []byte, level int) *packed {
 	var out bytes.Buffer
 	w, _ := writers[level].Get().(*flate.Writer)
 	if w == nil {
@@ -83,10 +139,15 @@ func compress(b []byte, level int) *packed {
 	} else {
 		w.Reset(&out)
 	}
+	if before != nil {
+		w.Write(before)
+		w.Flush() // to a buffer: there is no error
+	}
+	from := out.Len()
 	w.Write(b)
-	w.Flush() // to a buffer: there is no error
+	w.Flush()
 	writers[level].Put(w)
-	return &packed{bytes: out.Bytes(), sum: crc32.ChecksumIEEE(b), size: len(b)}
+	return &packed{bytes: bytes.Clone(out.Bytes()[from:]), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
 // store is a short text in a block that is not compressed (RFC 1951, 3.2.4): it begins and ends on a whole byte.
@@ -98,20 +159,29 @@ func store(b []byte) *packed {
 	return &packed{bytes: append(out, b...), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
+// packedComma is what is between most pieces.
+var packedComma = store([]byte(","))
+
 var (
 	gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, any system
 	gzipLast = []byte{3, 0}                                  // RFC 1951: an empty last block
 )
 
-// gzipped is the pieces' gzip form, in pieces.
-func (p *packer) gzipped(pieces wire.Pieces) wire.Pieces {
-	out := wire.Pieces{gzipHead}
+// objects is what is between two objects of a list.
+const objects = "},{"
+
+// gzipped is the pieces' gzip form, in parts.
+func (p *packer) gzipped(pieces wire.Pieces) [][]byte {
+	out := append(make([][]byte, 0, 256), gzipHead)
 	sum, size := uint32(0), 0
 	add := func(x *packed) {
 		out = append(out, x.bytes)
-		if x.zeros != nil {
+		switch {
+		case x.zeros != nil:
 			sum = x.zeros.times(sum) ^ x.sum
-		} else {
+		case x.size < packFrom:
+			sum = shortZeros(x.size).times(sum) ^ x.sum
+		default:
 			sum = joinSums(sum, x.sum, x.size)
 		}
 		size += x.size
@@ -120,20 +190,41 @@ func (p *packer) gzipped(pieces wire.Pieces) wire.Pieces {
 	between := func() {
 		switch {
 		case len(small) == 0:
+		case string(small) == ",":
+			add(packedComma)
 		case len(small) < storeBelow:
 			add(store(small))
 		default:
-			add(compress(small, flate.BestSpeed))
+			add(compress(nil, small, flate.BestSpeed))
 		}
 		small = small[:0]
 	}
-	for _, piece := range pieces {
-		if len(piece) < packFrom {
-			small = append(small, piece...)
-			continue
+	var before []byte
+	var at spot
+	for _, x := range pieces {
+		switch {
+		case !x.Shared || len(x.JSON) < chainFrom:
+			small = append(small, x.JSON...)
+		case len(x.JSON) < packFrom:
+			gap, lead := len(small), ""
+			switch {
+			case before != nil && string(small) == objects:
+				gap, lead, small = 0, objects, small[:0]
+			case gap > maxGap:
+				before, at = nil, spot{}
+			}
+			if before != nil {
+				at.gap = gap
+			}
+			between()
+			key := weak.Make(&x.JSON[0])
+			add(p.chain(before, at, lead, x.JSON, key))
+			before, at = x.JSON, spot{piece: key}
+		default:
+			between()
+			add(p.pack(x.JSON))
+			before, at = nil, spot{}
 		}
-		between()
-		add(p.pack(piece))
 	}
 	between()
 	tail := append([]byte{}, gzipLast...)
@@ -162,14 +253,25 @@ func zerosOf(length int) *bitMatrix {
 	return m
 }
 
+var zerosShort [packFrom]atomic.Pointer[bitMatrix]
+
+// shortZeros is zerosOf a length below packFrom, remembered.
+func shortZeros(length int) *bitMatrix {
+	m := zerosShort[length].Load()
+	if m == nil {
+		m = zerosOf(length)
+		zerosShort[length].Store(m)
+	}
+	return m
+}
+
 // bitMatrix is 32 columns of 32 bits.
 type bitMatrix [32]uint32
 
+// times has no branches: which bits are set cannot be foretold.
 func (m *bitMatrix) times(v uint32) (out uint32) {
-	for i := 0; v != 0; i, v = i+1, v>>1 {
-		if v&1 != 0 {
-			out ^= m[i]
-		}
+	for i := range m {
+		out ^= m[i] & -(v >> i & 1)
 	}
 	return out
 }

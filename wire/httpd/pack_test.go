@@ -3,10 +3,12 @@ package httpd
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 
 	"parley/wire"
@@ -18,7 +20,7 @@ func piecesOf(r *rand.Rand, sizes ...int) (p wire.Pieces) {
 		for i := range b {
 			b[i] = "abcdefgh"[r.IntN(8)]
 		}
-		p = append(p, b)
+		p = append(p, wire.Part{JSON: b, Shared: true})
 	}
 	return p
 }
@@ -27,13 +29,16 @@ func piecesOf(r *rand.Rand, sizes ...int) (p wire.Pieces) {
 // again in another order.
 func TestGzippedPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	all := piecesOf(r, 0, 1, 100, packFrom-1, packFrom, packFrom+1, 70_000, 3, 300_000)
-	for range 200 {
+	all := piecesOf(r, 0, 1, 100, chainFrom, 900, 1000, packFrom-1, packFrom, packFrom+1, 70_000, 3, 300_000)
+	for _, between := range []string{objects, objects, objects, ",", strings.Repeat("own", maxGap/3+1)} {
+		all = append(all, wire.Part{JSON: []byte(between)})
+	}
+	for range 600 {
 		var p wire.Pieces
-		for range r.IntN(8) {
+		for range r.IntN(12) {
 			p = append(p, all[r.IntN(len(all))])
 		}
-		z, err := gzip.NewReader(bytes.NewReader(packers.gzipped(p).Bytes()))
+		z, err := gzip.NewReader(bytes.NewReader(bytes.Join(packers.gzipped(p), nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +56,7 @@ func TestJoinSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 100 {
 		p := piecesOf(r, r.IntN(1000), r.IntN(5000))
-		a, b := p[0], p[1]
+		a, b := p[0].JSON, p[1].JSON
 		if got, want := joinSums(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)), crc32.ChecksumIEEE(append(a, b...)); got != want {
 			t.Fatalf("%08x, want %08x", got, want)
 		}
@@ -85,6 +90,25 @@ func TestPackedPiecesAreForgotten(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
+// Short pieces of one kind take little behind each other, also with something between that is the answer's own.
+func TestShortPiecesBehindEachOther(t *testing.T) {
+	var p wire.Pieces
+	words := piecesOf(rand.New(rand.NewPCG(5, 5)), 800)[0].JSON
+	for i := range 100 {
+		if i > 0 {
+			p = append(p, wire.Part{JSON: []byte(strings.Repeat("},{", 1+i%2))})
+		}
+		p = append(p, wire.Part{JSON: fmt.Appendf(nil, "%d%s", i, words), Shared: true})
+	}
+	n := 0
+	for _, b := range packers.gzipped(p) {
+		n += len(b)
+	}
+	if n > 5000 {
+		t.Errorf("%d bytes were made %d", p.Len(), n)
+	}
+}
+
 // BenchmarkRegisterAnswer compresses a large answer of which only a little is its own:
 // go test ./wire/httpd -run XXX -bench RegisterAnswer
 func BenchmarkRegisterAnswer(b *testing.B) {
@@ -93,7 +117,7 @@ func BenchmarkRegisterAnswer(b *testing.B) {
 	for i := range sizes {
 		sizes[i] = 20_000
 	}
-	p := append(piecesOf(r, sizes...), []byte(`,"queue_id":"x"}`))
+	p := append(piecesOf(r, sizes...), wire.Part{JSON: []byte(`,"queue_id":"x"}`)})
 	b.Run("pieces", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
@@ -103,7 +127,7 @@ func BenchmarkRegisterAnswer(b *testing.B) {
 	b.Run("whole", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			compress(p.Bytes(), 1)
+			compress(nil, p.Bytes(), 1)
 		}
 	})
 }
