@@ -72,8 +72,9 @@ const (
 	// MaxUndelivered is how many recipients of notices may wait for the sessions before commands are refused as busy: 8
 	// bytes each, and some seconds of work. Without it a realm could tell faster than anybody can hear.
 	MaxUndelivered = 4 << 20
-	// SnapshotBytes and snapshotAge: when the journal has grown by so much, or so old, the changed rows are written. It is
-	// 45,000 messages, which an opening after a crash replays in an eighth of a second.
+	// SnapshotBytes and snapshotAge: the changed rows are written when the journal behind them has so many bytes, or when
+	// the last snapshot is so old. So many bytes are about 45,000 messages, which are replayed in an eighth of a second
+	// after a crash.
 	SnapshotBytes = 4 << 20
 	snapshotAge   = 5 * time.Minute
 	// calm is for how many seconds after a realm was opened no snapshot begins, unless its journal gets calmBytes long: those
@@ -481,7 +482,8 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-// textsToIndex reads an organization's texts in order, once each: they are not worth more of the memory for it.
+// textsToIndex reads an organization's texts for the search index. Each is read once, so those that are not in the cache are
+// not put there: they would drive out what people read.
 func (h *House) textsToIndex(id realm.ID) realm.TextReader {
 	return func(ref realm.BodyRef) (realm.Body, bool, error) {
 		if b, ok := h.texts.peek(id, ref); ok {

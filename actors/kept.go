@@ -2,7 +2,6 @@ package actors
 
 import (
 	"cmp"
-	"math"
 	"reflect"
 	"slices"
 
@@ -22,8 +21,9 @@ const (
 	MaxKeptTotal = 1 << 30
 	// keptRest is the part of a limit that is left when queues have been given up, so that it does not happen all the time.
 	keptRest = 0.75
-	// keptGrace is for how many seconds after a start nobody is given up: until its client polls, nobody knows how far a
-	// queue had come, and the replay adds no more than was kept before, and calmBytes of journal.
+	// keptGrace is for how many seconds after a start nobody is given up, unless twice the limit is kept: until its client
+	// polls, nobody knows how far a queue had come, and the replay adds no more than was kept before, and calmBytes of
+	// journal. A server that never lives so long would add that each time.
 	keptGrace = 60
 )
 
@@ -87,12 +87,14 @@ func (a *realmActor) through(m through) {
 	if m.heard < k.opened[m.shard] {
 		return
 	}
-	k.acked[m.shard] = m.seq
-	low := realm.Seq(math.MaxUint64)
-	for _, s := range k.acked {
-		low = min(low, s)
+	k.acked[m.shard] = max(k.acked[m.shard], m.seq)
+	if seq := min(m.seq, m.heard); m.sure && len(k.list) > 0 && k.list[0].Seq <= seq {
+		a.system(func(t *realm.Turn) (any, error) {
+			t.CaughtUp(&realm.QueuesCaughtUp{Shard: m.shard, Shards: Shards, Through: seq})
+			return nil, nil
+		})
 	}
-	n := 0
+	low, n := k.low(), 0
 	for n < len(k.list) && k.list[n].Seq <= low {
 		n++
 	}
@@ -101,11 +103,40 @@ func (a *realmActor) through(m through) {
 	}
 }
 
+// low is the number up to which every queue has acknowledged everything, as far as is known.
+func (k *kept) low() realm.Seq { return slices.Min(k.acked[:]) }
+
+// keepLoaded keeps what was kept when the organization's last process ended, but for what is known to be acknowledged.
+func (a *realmActor) keepLoaded(l *loaded) {
+	k := &a.kept
+	k.acked = l.caughtUp
+	var listening [Shards]bool
+	a.r.EachQueue(func(q *realm.Queue) { listening[shardOf(q.User)] = true })
+	for i, some := range listening {
+		if !some {
+			k.acked[i] = a.r.Seq()
+		}
+	}
+	low := k.low()
+	for i, t := range l.told {
+		if i < l.stored {
+			k.rows = append(k.rows, t.Seq)
+		}
+		switch {
+		case t.Seq <= low:
+		case i < l.stored:
+			k.add(t, &a.h.Metrics)
+		default:
+			a.keep(t)
+		}
+	}
+}
+
 // boundKept gives up the queues farthest behind when too much is kept for them.
 func (a *realmActor) boundKept() {
 	k := &a.kept
 	limit := a.h.keptLimit()
-	if k.bytes <= limit || len(k.list) == 0 || a.h.elapsed() < k.spared {
+	if k.bytes <= limit || len(k.list) == 0 || a.h.elapsed() < k.spared && k.bytes <= 2*limit {
 		return
 	}
 	left, n := k.bytes, 0
@@ -166,8 +197,8 @@ func weigh(t *realm.Told) int64 {
 	return sum
 }
 
-// weighEvent is about how many bytes an event takes. It is weighed inside the turn, so what is most of what is told, and
-// what is told of ten thousand users at once, is not walked through.
+// weighEvent is about how many bytes an event takes. This happens inside the turn, so the commonest events, and those that
+// may name ten thousand users, are estimated from a few of their fields; only the others are walked through.
 func weighEvent(e realm.Event) int64 {
 	switch e := e.(type) {
 	case *realm.MessageArrived:
@@ -206,7 +237,7 @@ const addedBytes = 192
 const channelBytes = 1500
 
 func weighAdded(e *realm.SubscriptionAdded) int64 {
-	return channelBytes + int64(len(e.Info.Name)+len(e.Info.Description)+len(e.Info.DescriptionHTML)) + 8*int64(len(e.Members)+len(e.Here)) + addedBytes*int64(len(e.Users))
+	return channelBytes + int64(len(e.Info.Name)+len(e.Info.Description)+len(e.Info.DescriptionHTML)) + 8*int64(len(e.Members)+len(e.Here)+e.Roster.Len()+e.Present.Len()) + addedBytes*int64(len(e.Users))
 }
 
 // maxWeighed is how deep events are looked into.

@@ -33,7 +33,8 @@ type loaded struct {
 	told   []realm.Told  // what queues may not have acknowledged
 	stored int           // of told, those that came from rows
 
-	touched []realm.UserID // whose accounts facts of the journal may have changed
+	caughtUp [Shards]realm.Seq // what each session actor's queues have acknowledged, as far as the journal says
+	touched  []realm.UserID    // whose accounts facts of the journal may have changed
 }
 
 // load reads a realm's rows and plays the facts behind them.
@@ -127,8 +128,13 @@ func (l *loaded) replay(t *tail) error {
 			if len(told.Notices) > 0 {
 				l.told = append(l.told, told)
 			}
-			if acc, ok := n.fact.(realm.Accounted); ok {
-				l.touched = append(l.touched, acc.Accounts()...)
+			switch f := n.fact.(type) {
+			case realm.Accounted:
+				l.touched = append(l.touched, f.Accounts()...)
+			case *realm.QueuesCaughtUp:
+				if f.Shards == Shards && f.Shard >= 0 && f.Shard < Shards {
+					l.caughtUp[f.Shard] = max(l.caughtUp[f.Shard], f.Through)
+				}
 			}
 		}
 	}

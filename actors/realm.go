@@ -39,6 +39,7 @@ type (
 		shard int
 		seq   realm.Seq
 		heard realm.Seq // newest number the shard had heard of
+		sure  bool      // the clients of all its queues have come, just now, since the start
 	}
 	finish struct{ done chan error }
 	save   struct{ done chan error } // done gets nil when the rows are at most as old as a snapshot takes
@@ -138,14 +139,7 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 	}
 	a := &realmActor{h: h, r: l.r, epoch: epoch, last: began, stands: rows}
 	a.r.Clock(began.Unix())
-	for i, t := range l.told {
-		if i < l.stored {
-			a.kept.rows = append(a.kept.rows, t.Seq)
-			a.kept.add(t, &h.Metrics)
-		} else {
-			a.keep(t)
-		}
-	}
+	a.keepLoaded(l)
 	a.grown = int64(last-rows) * replayedBytes
 	a.kept.spared, a.calm = h.elapsed()+keptGrace, h.elapsed()+calm
 	a.durable = a.r.Seq()

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"math"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -156,13 +157,31 @@ func (h *House) revive(a *realmActor, queues []realm.Queue, told []realm.Told) {
 		k := shardOf(q.User)
 		parts[k] = append(parts[k], q)
 	}
-	events, sizes := split(told)
+	events, _ := split(told)
 	for k := range parts {
-		h.Metrics.Undelivered.Add(sizes[k])
-		h.stage.send(h.shards[k], &revive{a.handle, parts[k], deliver{a.handle, events[k], sizes[k]}, a.durable})
+		owed, size := unacknowledged(events[k], a.kept.acked[k])
+		h.Metrics.Undelivered.Add(size)
+		h.stage.send(h.shards[k], &revive{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
 	}
 	// Every queue hears that the server started anew; also queues that the replay opened are then known as revived.
 	h.stage.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.Restarted() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
+}
+
+// unacknowledged is what of events a session actor needs whose queues have acknowledged everything up to a number, and how
+// many recipients that has: before it, only what is for the actor itself.
+func unacknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, size int64) {
+	for _, t := range told {
+		if t.Seq <= through {
+			t.Notices = slices.DeleteFunc(t.Notices, func(n realm.Notice) bool { return !unheard(n) })
+		}
+		for i := range t.Notices {
+			size += int64(len(t.Notices[i].To))
+		}
+		if len(t.Notices) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out, size
 }
 
 func (s *shard) revive(m *revive) {
@@ -427,21 +446,22 @@ func (s *shard) sweep(now int64) {
 			low = min(low, q.Through(r.seq))
 			held += q.Len()
 		})
-		s.report(r, low)
+		s.report(r, low, false)
 	}
 	s.h.Metrics.Held.Add(int64(held - s.held))
 	s.held = held
 }
 
-func (s *shard) report(r *shardRealm, low realm.Seq) {
-	if report := (through{s.n, low, r.seq}); report != r.reported {
+func (s *shard) report(r *shardRealm, low realm.Seq, sure bool) {
+	if report := (through{s.n, low, r.seq, sure}); report != r.reported {
 		r.reported = report
 		s.h.stage.send(r.handle.pid, report)
 	}
 }
 
-// sure notes that it is known of one queue more how far its client has come. As soon as it is of all, the realm is told:
-// until then what was kept for them all is kept, and of lives that end before the next sweep each would add its own.
+// sure notes, if one is true, that one more revived queue's client has polled, so that it is known how far it has come. When
+// the last has, the realm is told at once how far all have come: until then it keeps the events of every queue, and a
+// server that is killed again before the next sweep would add this life's events to them.
 func (s *shard) sure(r *shardRealm, one bool) {
 	if !one {
 		return
@@ -449,7 +469,7 @@ func (s *shard) sure(r *shardRealm, one bool) {
 	if r.unsure--; r.unsure == 0 {
 		low := realm.Seq(math.MaxUint64)
 		r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.Through(r.seq)) })
-		s.report(r, low)
+		s.report(r, low, true)
 	}
 }
 

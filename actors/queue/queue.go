@@ -197,8 +197,9 @@ func (q *Queue) Due(now int64) bool { return q.poll != nil && now >= int64(q.bea
 // Expired reports whether nobody came for longer than the queue's lifetime.
 func (q *Queue) Expired(now int64) bool { return q.poll == nil && now-int64(q.contact) >= q.Reg.Idle }
 
-// Full reports whether the queue holds more than it may. What a revived queue holds, its client has most likely
-// acknowledged: it is everything that was kept for the queue farthest behind of all, and bounded as such.
+// Full reports whether the queue holds more than it may. A revived queue never is: until its client polls it holds
+// everything that was kept for the queue farthest behind, most of which its client has acknowledged, and which has a bound
+// of its own.
 func (q *Queue) Full() bool { return len(q.held) > MaxHeld && !q.revived }
 
 // Through is the number up to which the client has acknowledged every fact, given the newest the session heard of.

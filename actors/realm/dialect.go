@@ -31,6 +31,7 @@ type TopicLink struct{ Text, URL string }
 type calm interface{ calm() }
 
 func (*Ticked) calm()           {}
+func (*QueuesCaughtUp) calm()   {}
 func (*QueueOpened) calm()      {}
 func (*QueueClosed) calm()      {}
 func (*MessageSent) calm()      {}

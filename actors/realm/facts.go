@@ -31,6 +31,7 @@ var kinds = map[uint16]any{
 	// 20-99 core: organization, queues, flags
 	20: (*CameOnline)(nil),
 	21: (*ServerRestarted)(nil),
+	22: (*QueuesCaughtUp)(nil),
 	30: (*PictureChanged)(nil),
 	31: (*StepDismissed)(nil),
 	32: (*StepsTold)(nil),

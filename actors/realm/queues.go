@@ -199,6 +199,20 @@ func (f *QueueClosed) tell(*Realm) []Notice { return []Notice{{To: []UserID{f.Us
 
 func (*QueueClosed) EventType() string { return "" }
 
+// QueuesCaughtUp says that what is told up to a number need not be kept any more for the queues of a session actor: their
+// clients have all come since the server started. It changes nothing in the organization and nobody hears of it. A server
+// that is killed over and over would otherwise keep everything for clients that do not all come within any of its lives.
+type QueuesCaughtUp struct {
+	Shard, Shards int // the actor's number, of how many; among another number of them it says nothing
+	Through       Seq
+}
+
+func (*QueuesCaughtUp) apply(*Realm)         {}
+func (*QueuesCaughtUp) tell(*Realm) []Notice { return nil }
+
+// CaughtUp records it.
+func (t *Turn) CaughtUp(f *QueuesCaughtUp) { t.Record(f) }
+
 // FindQueue is a queue by id whoever owns it, or nil.
 func (r *Realm) FindQueue(id QueueID) *Queue { return r.queues.find(id) }
 

@@ -37,7 +37,10 @@ func TestKill(t *testing.T) {
 			l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i))))
 		}()
 	}
-	for range kills {
+	for i := range kills {
+		if i > 0 && i%100 == 0 {
+			t.Logf("%d kills", i)
+		}
 		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // when the power goes
 		l.closeUp()
 		p.kill()
