@@ -70,40 +70,66 @@ func (r *run) floorRun() error {
 	if r.opt.floorCmd != "" {
 		argv = strings.Fields(r.opt.floorCmd)
 	}
-	argv = append(argv, "--listen", "127.0.0.1:0", "--bytes", strconv.Itoa(weight))
+	address, stop, err := startFloor(append(argv, "--listen", "127.0.0.1:0", "--bytes", strconv.Itoa(weight)))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	r.say("the floor, event answers of %d bytes", weight)
+	res, err := r.playFloor(exe, address)
+	if err != nil {
+		return err
+	}
+	if res.Broken > 0 {
+		return fmt.Errorf("the floor lost messages: %v", res.Violations[0])
+	}
+	r.floors = append(r.floors, res)
+	return nil
+}
+
+// startFloor starts a bare server, which ends with this process at the latest.
+func startFloor(argv []string) (address string, stop func(), err error) {
 	server := exec.Command(argv[0], argv[1:]...)
 	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	if err := server.Start(); err != nil {
-		return err
+		return "", nil, err
 	}
-	defer func() {
+	stop = func() {
 		server.Process.Kill()
 		server.Wait()
-	}()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("it did not say where it listens: %w", err)
 	}
+	line, err := bufio.NewReader(out).ReadString('\n')
 	f := strings.Fields(line)
+	if err != nil || len(f) == 0 {
+		stop()
+		return "", nil, fmt.Errorf("it did not say where it listens: %w", err)
+	}
+	return f[len(f)-1], stop, nil
+}
+
+// playFloor has a process of clients play the scenario's phases on a bare server, and reads its result.
+func (r *run) playFloor(exe, address string) (*Result, error) {
 	dir, err := os.MkdirTemp("", "parley-floor-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	sc := r.sc
 	sc.Sample, sc.History, sc.Fresh, sc.Crowd = 0, 0, false, false
-	b, _ := json.Marshal(sc)
+	b, err := json.Marshal(sc)
+	if err != nil {
+		return nil, err
+	}
 	scFile, resFile := filepath.Join(dir, "scenario.json"), filepath.Join(dir, "result.json")
 	if err := os.WriteFile(scFile, b, 0o600); err != nil {
-		return err
+		return nil, err
 	}
-	r.say("the floor, event answers of %d bytes", weight)
-	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+f[len(f)-1], "--scenario", scFile, "--json", resFile, "--quiet")
+	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+address, "--scenario", scFile, "--json", resFile, "--quiet")
 	client.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	done := make(chan error, 1)
 	var said []byte
@@ -121,23 +147,16 @@ func (r *run) floorRun() error {
 		}
 		return finished
 	}); lerr != nil {
-		return lerr
+		return nil, lerr
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, said)
+		return nil, fmt.Errorf("%w: %s", err, said)
 	}
 	if b, err = os.ReadFile(resFile); err != nil {
-		return err
+		return nil, err
 	}
 	res := &Result{}
-	if err := json.Unmarshal(b, res); err != nil {
-		return err
-	}
-	if res.Broken > 0 {
-		return fmt.Errorf("the floor lost messages: %v", res.Violations[0])
-	}
-	r.floors = append(r.floors, res)
-	return nil
+	return res, json.Unmarshal(b, res)
 }
 
 // combine makes one figure of those that repetitions gave, and ratios of those the floor has too. Ratios are taken pair

@@ -30,6 +30,7 @@ type Result struct {
 // formatNow is the version of the JSON; readers refuse newer ones.
 const formatNow = 1
 
+// ServerInfo is the measured server.
 type ServerInfo struct {
 	Version string  `json:"version"`
 	Level   int     `json:"feature_level"`
@@ -38,6 +39,7 @@ type ServerInfo struct {
 	Restart float64 `json:"restart_s,omitempty"`
 }
 
+// Building is how the crowd came to be, and how long that took.
 type Building struct {
 	How      string  `json:"how"`
 	Seconds  float64 `json:"seconds"`
@@ -72,6 +74,7 @@ type PhaseData struct {
 	Refused   string              `json:"refused,omitempty"` // why its rates and latencies say nothing
 }
 
+// KindData is the requests of one kind in a phase.
 type KindData struct {
 	N       int64            `json:"n"`
 	Status  map[string]int64 `json:"not_200,omitempty"`
@@ -92,6 +95,7 @@ type Latency struct {
 	Curve [][2]float64 `json:"curve,omitempty"` // percentile, ms
 }
 
+// SeriesPoint is one interval of a phase.
 type SeriesPoint struct {
 	At        float64 `json:"t"`
 	Requests  float64 `json:"requests"`
@@ -101,6 +105,7 @@ type SeriesPoint struct {
 	TookP99   float64 `json:"took_p99_ms"`
 }
 
+// MemPoint is the server's memory and processor time at one moment.
 type MemPoint struct {
 	At         float64 `json:"t"` // seconds since the run began
 	RSS        int64   `json:"rss"`

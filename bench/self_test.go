@@ -60,6 +60,7 @@ func TestForgettingInACrashIsSeen(t *testing.T) {
 }
 
 func TestFloorInAlternation(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	exe, _ := os.Executable()
 	s := small("fanout")
 	s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred = 30, 30, 1, 0, 10
@@ -86,6 +87,7 @@ func TestFloorInAlternation(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	exe, _ := os.Executable()
 	dir := t.TempDir()
 	a, b, h := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "a.html")
@@ -125,6 +127,7 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestHuntFindsALimit(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	exe, _ := os.Executable()
 	s := small("chat")
 	s.Sample = 0

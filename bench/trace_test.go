@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -66,8 +67,16 @@ func TestRecordAndReplay(t *testing.T) {
 	if s := steps[10]; s.Params["narrow"] != "channel:c0 topic" {
 		t.Errorf("the narrow became %q", s.Params["narrow"])
 	}
+	// What took milliseconds is played slowly enough for a message to be there before somebody reacts to it.
+	var slowly bytes.Buffer
+	for i := range steps {
+		steps[i].At = int64(i) * 50_000
+		if err := json.NewEncoder(&slowly).Encode(&steps[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "trace.jsonl")
-	if err := os.WriteFile(file, trace.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(file, slowly.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
