@@ -3,7 +3,6 @@ package actors
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -44,13 +43,13 @@ func (d *accounts) put(a *Account) {
 		for _, k := range old.Keys {
 			delete(d.byKey, k)
 		}
-		at := emailKey{old.Realm, foldEmail(old.Email)}
+		at := emailKey{old.Realm, realm.FoldEmail(old.Email)}
 		if now := d.byEmail[at]; now != nil && now.User == old.User {
 			delete(d.byEmail, at)
 		}
 	}
 	d.byUser[userKey{a.Realm, a.User}] = a
-	d.byEmail[emailKey{a.Realm, foldEmail(a.Email)}] = a
+	d.byEmail[emailKey{a.Realm, realm.FoldEmail(a.Email)}] = a
 	for _, k := range a.Keys {
 		d.byKey[k] = a
 	}
@@ -82,8 +81,6 @@ func (d *accounts) note(r *realm.Realm, id realm.UserID) {
 	d.put(&Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
 }
 
-func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
-
 // Vouched changes with every account and organization.
 func (h *House) Vouched() uint64 { return h.accounts.vouched.Load() }
 
@@ -106,7 +103,7 @@ func (h *House) ByKeyHash(hash [32]byte) (*Account, bool) {
 func (h *House) ByEmail(id realm.ID, email string) (*Account, bool) {
 	h.accounts.mu.RLock()
 	defer h.accounts.mu.RUnlock()
-	a := h.accounts.byEmail[emailKey{id, foldEmail(email)}]
+	a := h.accounts.byEmail[emailKey{id, realm.FoldEmail(email)}]
 	return a, a != nil
 }
 

@@ -438,10 +438,20 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 		return params{"stream_id": long, "topic_name": fmt.Sprint("short-lived ", i)}
 	})
 	try("retention", x.All, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
-	try("deactivate a user", x.All, "DELETE /users/{user_id}", func(i int) params { return params{"user_id": x.Behind + realm.UserID(i)} })
-	try("reactivate a user", x.All, "POST /users/{user_id}/reactivate", func(i int) params { return params{"user_id": x.Behind + realm.UserID(i)} })
+	account := func(method, path string) func(int) params { // of one in all channels, after the other of the two
+		return func(i int) params {
+			if i > 0 || method == "DELETE" && !wanted("deactivate a user") {
+				must(b, h, x.All, method+" "+path, params{"user_id": x.Behind})
+			}
+			return params{"user_id": x.Behind}
+		}
+	}
+	try("deactivate a user", x.All, "DELETE /users/{user_id}", account("POST", "/users/{user_id}/reactivate"))
+	try("reactivate a user", x.All, "POST /users/{user_id}/reactivate", account("DELETE", "/users/{user_id}"))
 	try("deactivate with messages", x.All, "DELETE /users/{user_id}", func(i int) params {
-		return params{"user_id": x.Behind + realm.UserID(i), "actions": map[string]any{"delete_profile": true, "delete_public_channel_messages": true, "delete_private_channel_messages": true, "delete_direct_messages": true}}
+		u := x.Behind + realm.UserID(i)
+		must(b, h, x.All, "POST /users/me/subscriptions", params{"subscriptions": all1000, "principals": []realm.UserID{u}})
+		return params{"user_id": u, "actions": map[string]any{"delete_profile": true, "delete_public_channel_messages": true, "delete_private_channel_messages": true, "delete_direct_messages": true}}
 	})
 	try("archive a channel", x.All, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
 	if wanted("snapshot") { // of everything: no row has been written yet

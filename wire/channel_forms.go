@@ -76,18 +76,34 @@ func topicsPolicy(o form.Opt[string]) (string, error) {
 	return word, nil
 }
 
-type editChannelForm struct {
-	Channel      realm.ChannelID   `path:"stream_id"`
-	Description  form.Opt[string]  `form:"description"`
-	Private      form.Opt[bool]    `form:"is_private"`
-	Default      form.Opt[bool]    `form:"is_default_stream"`
-	History      form.Opt[bool]    `form:"history_public_to_subscribers"`
-	WebPublic    form.Opt[bool]    `form:"is_web_public"`
-	Name         form.Opt[string]  `form:"new_name"`
+// channelKeeping is where a channel stands among others and how it keeps its messages, on creating and on changing it.
+type channelKeeping struct {
 	Retention    form.NumberOrWord `form:"message_retention_days"`
-	Archived     form.Opt[bool]    `form:"is_archived"`
 	Folder       form.Null[int64]  `form:"folder_id"`
 	TopicsPolicy form.Opt[string]  `form:"topics_policy"`
+}
+
+func (f *channelKeeping) kept() (days *int64, topics string, err error) {
+	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
+		return nil, "", realm.Bad("Invalid channel folder ID")
+	}
+	if days, err = retention(f.Retention); err != nil {
+		return nil, "", err
+	}
+	topics, err = topicsPolicy(f.TopicsPolicy)
+	return days, topics, err
+}
+
+type editChannelForm struct {
+	Channel     realm.ChannelID  `path:"stream_id"`
+	Description form.Opt[string] `form:"description"`
+	Private     form.Opt[bool]   `form:"is_private"`
+	Default     form.Opt[bool]   `form:"is_default_stream"`
+	History     form.Opt[bool]   `form:"history_public_to_subscribers"`
+	WebPublic   form.Opt[bool]   `form:"is_web_public"`
+	Name        form.Opt[string] `form:"new_name"`
+	Archived    form.Opt[bool]   `form:"is_archived"`
+	channelKeeping
 	channelGroups[form.GroupSettingUpdate]
 }
 
@@ -107,39 +123,25 @@ func editChannel(c *Call, f editChannelForm) (cmd realm.EditChannel, err error) 
 		}
 		cmd.Unarchive = true
 	}
-	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
-		return cmd, realm.Bad("Invalid channel folder ID")
-	}
-	if cmd.Retention, err = retention(f.Retention); err != nil {
-		return cmd, err
-	}
-	cmd.TopicsPolicy, err = topicsPolicy(f.TopicsPolicy)
+	cmd.Retention, cmd.TopicsPolicy, err = f.kept()
 	return cmd, err
 }
 
 // newChannelForm is what a channel is created with, by whichever endpoint.
 type newChannelForm struct {
-	Announce     bool              `form:"announce"`
-	Private      bool              `form:"invite_only"`
-	WebPublic    bool              `form:"is_web_public"`
-	Default      bool              `form:"is_default_stream"`
-	History      form.Opt[bool]    `form:"history_public_to_subscribers"`
-	Retention    form.NumberOrWord `form:"message_retention_days"`
-	Folder       form.Null[int64]  `form:"folder_id"`
-	TopicsPolicy form.Opt[string]  `form:"topics_policy"`
-	Notify       bool              `form:"send_new_subscription_messages,default=true"`
+	Announce  bool           `form:"announce"`
+	Private   bool           `form:"invite_only"`
+	WebPublic bool           `form:"is_web_public"`
+	Default   bool           `form:"is_default_stream"`
+	History   form.Opt[bool] `form:"history_public_to_subscribers"`
+	Notify    bool           `form:"send_new_subscription_messages,default=true"`
+	channelKeeping
 	channelGroups[form.GroupSetting]
 }
 
 func (f *newChannelForm) channel() (n realm.NewChannel, err error) {
 	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default, History: given(f.History), Folder: f.Folder.Value, Groups: f.changes(groupSet)}
-	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
-		return n, realm.Bad("Invalid channel folder ID")
-	}
-	if n.Retention, err = retention(f.Retention); err != nil {
-		return n, err
-	}
-	n.TopicsPolicy, err = topicsPolicy(f.TopicsPolicy)
+	n.Retention, n.TopicsPolicy, err = f.kept()
 	return n, err
 }
 

@@ -51,9 +51,11 @@ func appendJSON(b []byte, v any) []byte {
 		return appendPointer(b, x, appendInt)
 	case *string:
 		return appendPointer(b, x, appendString)
+	case raw:
+		return append(b, x...)
 	case Pieces:
 		for _, p := range x {
-			b = append(b, p...)
+			b = append(b, p.JSON...)
 		}
 		return b
 	}

@@ -46,7 +46,7 @@ func TestValuesAreWrittenAsTheLibraryDoes(t *testing.T) {
 		struct {
 			A int `json:"a"`
 			B string
-		}{1, "<>"}, map[string]int{"b": 1, "a": 2}, Pieces{[]byte(`[1,`), []byte(`2]`)}, map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
+		}{1, "<>"}, map[string]int{"b": 1, "a": 2}, Pieces{own([]byte(`[1,`)), shared([]byte(`2]`))}, map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
 		[]map[string]any{{"k": 1}, nil}}
 	var value func(depth int) any
 	value = func(depth int) any {

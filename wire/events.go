@@ -210,19 +210,26 @@ type To struct {
 	shaped *Shaped // of which it is a rendering; nil outside of sessions
 }
 
-// roster is a channel's partial list, made once for all whom one notice reaches.
-func (to *To) roster(c realm.ChannelID, list func() []realm.UserID) []realm.UserID {
+// roster is a list of a channel's subscribers.
+type roster struct {
+	channel realm.ChannelID
+	partial bool
+}
+
+// roster is a long list of a channel's subscribers, made once for all whom one notice reaches.
+func (to *To) roster(c realm.ChannelID, partial bool, list func() []realm.UserID) []realm.UserID {
 	s := to.shaped
 	if s == nil {
 		return list()
 	}
-	l, ok := s.rosters[c]
+	k := roster{c, partial}
+	l, ok := s.rosters[k]
 	if !ok {
 		if s.rosters == nil {
-			s.rosters = map[realm.ChannelID][]realm.UserID{}
+			s.rosters = map[roster][]realm.UserID{}
 		}
 		l = list()
-		s.rosters[c] = l
+		s.rosters[k] = l
 	}
 	return l
 }
@@ -390,10 +397,10 @@ type Shaped struct {
 	any     bool // something has been rendered: last
 	last    variant
 	lastOut []*queue.Event
-	done    map[variant][]*queue.Event         // nil while that is all: most notices read alike for everybody
-	of      *Kind                              // the last queue's
-	wanted  bool                               // by it
-	rosters map[realm.ChannelID][]realm.UserID // see To.roster
+	done    map[variant][]*queue.Event // nil while that is all: most notices read alike for everybody
+	of      *Kind                      // the last queue's
+	wanted  bool                       // by it
+	rosters map[roster][]realm.UserID  // see To.roster
 }
 
 type variant struct {

@@ -107,7 +107,7 @@ func flagsTold(e *realm.FlagsTold, to *To) any {
 	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0], "messages": realm.IDs[int64](e.IDs), "all": e.All}
 	if e.Flag == realm.FlagRead && !e.Add {
 		details := obj{}
-		for _, d := range e.Unread {
+		for _, d := range e.Details() {
 			details[strconv.FormatInt(int64(d.ID), 10)] = unreadDetail(d, to.Client)
 		}
 		o["message_details"] = details

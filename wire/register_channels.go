@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"parley/actors/realm"
+	"parley/wire/form"
 )
 
 // shown is a channel the registering client is told of, and its members that are the same for everybody.
@@ -41,7 +42,7 @@ func streamsSection(s *state) {
 	s.afterwards(func() {
 		var list pieceList
 		for _, c := range channels {
-			list.object(c.face)
+			list.object(shared(c.face))
 		}
 		s.a["streams"] = list.end()
 	})
@@ -52,7 +53,7 @@ func streamsSection(s *state) {
 func subscriptionsSection(s *state) {
 	type entry struct {
 		list         *pieceList
-		face, roster []byte
+		face, roster Part
 		personal     bool
 		own          realm.Subscription
 	}
@@ -61,7 +62,7 @@ func subscriptionsSection(s *state) {
 	entries := make([]entry, 0, len(channels))
 	for _, c := range channels {
 		x := s.SubscriptionOf(s.User, c.ID)
-		e := entry{face: c.face, personal: x != nil || s.Me() == nil}
+		e := entry{face: shared(c.face), personal: x != nil || s.Me() == nil}
 		switch {
 		case x != nil && x.Active, s.Me() == nil:
 			e.list = &now
@@ -75,18 +76,18 @@ func subscriptionsSection(s *state) {
 		if x != nil {
 			e.own = *x
 		}
-		e.roster = rosterJSON(s.View, c.Channel, s.Subscribers, recent)
+		e.roster = Part{rosterJSON(s.View, c.Channel, s.Subscribers, recent), s.Subscribers == form.AllSubscribers}
 		entries = append(entries, e)
 	}
 	info := s.PersonalInfo(s.User, 0) // what all of his subscriptions inherit
 	s.afterwards(func() {
 		for _, e := range entries {
-			var own []byte
+			var settings []byte
 			if e.personal {
 				info.Subscription = e.own
-				own = personalJSON(info, s.Client)
+				settings = personalJSON(info, s.Client)
 			}
-			e.list.object(e.face, own, e.roster)
+			e.list.object(e.face, own(settings), e.roster)
 		}
 		s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now.end(), before.end(), never.end()
 	})

@@ -60,13 +60,13 @@ func recently(v realm.View, h sightings) func(realm.UserID) bool {
 	return func(u realm.UserID) bool { return v.Listening(u) || v.Find(u).IsBot() || seen(u) }
 }
 
-// partialOf is the partial list of the members of a channel that an event tells of. Here, of which all belong to it, is
-// ascending like the members.
-func partialOf(members, here []realm.UserID, to *To) []realm.UserID {
+// partialOf is the partial list of the members of a channel that an event tells of; all of here belong to it.
+func partialOf(members, here realm.Set, to *To) []realm.UserID {
 	out := []realm.UserID{}
-	for _, u := range members {
-		if len(here) > 0 && here[0] == u {
-			out, here = append(out, u), here[1:]
+	rest := realm.IDs[realm.UserID](here)
+	for _, u := range realm.IDs[realm.UserID](members) {
+		if len(rest) > 0 && rest[0] == u {
+			out, rest = append(out, u), rest[1:]
 		} else if to.Seen != nil && to.Seen(u) {
 			out = append(out, u)
 		}
@@ -79,10 +79,13 @@ func subscriptionObject(s realm.SubscriptionInfo, to *To) obj {
 	o := channelObject(s.ChannelInfo)
 	personal(o, s, to.Client)
 	switch {
-	case to.Subscribers == form.PartialSubscribers && len(s.Members) >= realm.FullRoster:
-		o["partial_subscribers"] = to.roster(s.ID, func() []realm.UserID { return partialOf(s.Members, s.Here, to) })
-	case to.Subscribers != form.NoSubscribers:
-		o["subscribers"] = nonNil(s.Members)
+	case to.Subscribers == form.PartialSubscribers && s.Members.Len() >= realm.FullRoster:
+		o["partial_subscribers"] = to.roster(s.ID, true, func() []realm.UserID { return partialOf(s.Members, s.Here, to) })
+	case to.Subscribers == form.NoSubscribers:
+	case s.Members.Len() >= realm.FullRoster:
+		o["subscribers"] = to.roster(s.ID, false, func() []realm.UserID { return realm.IDs[realm.UserID](s.Members) })
+	default:
+		o["subscribers"] = realm.IDs[realm.UserID](s.Members)
 	}
 	return o
 }

@@ -94,7 +94,7 @@ func (f *ChannelUnarchived) tell(r *Realm) []Notice {
 	if to := r.only(r.Subscribers(c.ID)...); len(to) > 0 {
 		e := r.subscriptionAdded(c, to)
 		e.Back = true
-		out = append(out, Notice{To: to, Event: e})
+		out = append(out, Notice{To: to, Event: &e})
 	}
 	return out
 }

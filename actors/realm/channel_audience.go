@@ -43,9 +43,9 @@ func (r *Realm) knowers(c *Channel) []UserID {
 	return IDs[UserID](r.knowing(c))
 }
 
-// peers is every listening user, but for some, who hears of others joining and leaving. Those are the same: a guest knows
-// only channels he is in, and the ones open to the web. Somebody joins hundreds of channels with the same peers at once, so
-// they are put together once.
+// peers is every listening user who hears of others joining and leaving the channel, except some. They are those who may
+// know the channel: guests know only channels they are in and those open to the web. One request may join hundreds of
+// channels that have the same peers, so these are put together once.
 func (r *Realm) peers(c *Channel, except []UserID) []UserID {
 	if c.Private || c.WebPublic {
 		return others(r.knowers(c), except)

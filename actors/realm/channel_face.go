@@ -63,8 +63,8 @@ const (
 	warmedBytes    = 64 * 1024 // after how much that had to be encoded it ends
 )
 
-// WarmChannelFaces makes faces, and lists of subscribers unless members is nil, that are not there as the channels are
-// now, from a channel on. It returns the channel to go on with, -1 after the last.
+// WarmChannelFaces encodes anew the faces that are out of date and, unless members is nil, the lists of subscribers that
+// are, beginning with the channel from. It returns the channel to go on with, -1 after the last.
 func (r *Realm) WarmChannelFaces(from ChannelID, encode func(ChannelInfo) []byte, members func([]UserID) []byte) ChannelID {
 	end, made := r.Org().NextChannel, 0
 	for id := from; id < end; id++ {

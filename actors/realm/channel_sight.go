@@ -68,8 +68,8 @@ func (t *Turn) keepSight(change func()) {
 	}
 }
 
-// shifting reports whether others may be meant by a value without a change of theirs or of the value: it names groups of
-// the organization's own, or full members.
+// shifting reports whether the people a value means may change although neither their roles nor the value do: it names
+// groups that the organization made, or full members, who become that by time.
 func (v GroupValue) shifting() bool {
 	shifts := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
 	return shifts(v.Group) || slices.ContainsFunc(v.Subgroups, shifts)

@@ -118,8 +118,9 @@ func (r *Realm) Subscribers(c ChannelID) []UserID { return IDs[UserID](r.by.chan
 // SubscriberCount is how many Subscribers there are.
 func (r *Realm) SubscriberCount(c ChannelID) int { return r.by.channel[c].active.Len() }
 
-// hasContent: who may read a channel's messages. Subscribers; for public channels every non-guest; web-public
-// everyone; further non-guests through the groups that grant subscribing.
+// hasContent reports whether somebody may read a channel's messages: of a web-public channel everyone, else subscribers, and
+// of those who are no guests all for a public channel, and members of the groups that may subscribe or add subscribers.
+// u is nil for a visitor.
 func (r *Realm) hasContent(u *User, c *Channel) bool {
 	if c.WebPublic {
 		return u != nil || r.SpectatorsAllowed()
@@ -136,7 +137,8 @@ func (r *Realm) hasContent(u *User, c *Channel) bool {
 	return !c.Private || r.channelAllows(u, c, "can_subscribe_group") || r.channelAllows(u, c, "can_add_subscribers_group")
 }
 
-// hasMetadata: who may know a channel exists. Content, and administrators of organization or channel.
+// hasMetadata reports whether somebody may know that a channel exists: those who may read its messages, and administrators
+// of the organization or the channel.
 func (r *Realm) hasMetadata(u *User, c *Channel) bool {
 	return r.hasContent(u, c) || u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
 }

@@ -28,13 +28,7 @@ func (e *CustomEmoji) File() string {
 }
 
 // CustomEmojis is every emoji of the organization by id, removed ones too.
-func (r *Realm) CustomEmojis() []CustomEmoji {
-	out := make([]CustomEmoji, 0, r.nouns.emoji.size())
-	for _, id := range r.nouns.emoji.keys() {
-		out = append(out, *r.nouns.emoji.find(id))
-	}
-	return out
-}
+func (r *Realm) CustomEmojis() []CustomEmoji { return r.nouns.emoji.list() }
 
 // EmojiFile is the emoji behind an address, or nil.
 func (r *Realm) EmojiFile(name string) *CustomEmoji {

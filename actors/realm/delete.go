@@ -10,9 +10,6 @@ type DeleteMessage struct{ Message MessageID }
 
 func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	if me == nil {
-		return Done{}, errMember()
-	}
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err

@@ -20,13 +20,7 @@ const (
 )
 
 // Domains is the organization's domains in the order they were added.
-func (r *Realm) Domains() []Domain {
-	out := make([]Domain, 0, r.nouns.domains.size())
-	for _, id := range r.nouns.domains.keys() {
-		out = append(out, *r.nouns.domains.find(id))
-	}
-	return out
-}
+func (r *Realm) Domains() []Domain { return r.nouns.domains.list() }
 
 func (r *Realm) domainNamed(name string) *Domain {
 	for _, d := range r.nouns.domains.all() {
@@ -168,7 +162,7 @@ const (
 
 // addressFault is why an address may not belong to the organization, or "".
 func (r *Realm) addressFault(email string) string {
-	user, domain, _ := strings.Cut(foldEmail(email), "@")
+	user, domain, _ := strings.Cut(FoldEmail(email), "@")
 	if !r.OrgBool("emails_restricted_to_domains") {
 		if r.OrgBool("disallow_disposable_email_addresses") && disposable(domain) {
 			return disposableEmail

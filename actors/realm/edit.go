@@ -52,9 +52,6 @@ func isResolveToggle(a, b string) bool {
 
 func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	me := t.Me()
-	if me == nil {
-		return Edited{}, errMember()
-	}
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Edited{}, err

@@ -187,7 +187,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	e.Version, e.Edited = c.Version, f.At
 	e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = c.Mentioned, c.GroupMentioned, c.TopicMentioned, c.Alerted
 	e.Attachments = c.Content.Attachments
-	m.bits = m.bits&(bitLive|bitExtra) | c.Content.bits()
+	m.bits = m.bits&(bitLive|bitExtra|bitElsewhere) | c.Content.bits()
 	r.indexContent(id, m)
 }
 
@@ -241,33 +241,33 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	r.replace(v)
 	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
 	after := v.TopicName
-	rows := moving{Realm: r, left: v.IDs.Len()}
+	moved := func(e *MessageExtra, from TopicID) {
+		rev := Revision{User: f.User, At: f.At}
+		if v.TopicChanged {
+			if before[from] == nil {
+				name := r.topics.must(from).Name
+				before[from] = &name
+			}
+			rev.TopicBefore, rev.TopicAfter = before[from], &after
+		}
+		if v.From != v.To {
+			rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+		}
+		e.History = append(e.History, rev)
+		v.mark(e, f)
+	}
+	rows := moving{Realm: r, page: -1, moved: moved, shared: map[sharing]*MessageExtra{}}
 	v.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
-		m, e := rows.change(id)
+		m := rows.message(id)
 		if f.Content == nil || id != f.Message {
-			rev := Revision{User: f.User, At: f.At}
-			if v.TopicChanged {
-				if before[m.topic] == nil {
-					name := r.topics.must(m.topic).Name
-					before[m.topic] = &name
-				}
-				rev.TopicBefore, rev.TopicAfter = before[m.topic], &after
-			}
-			if v.From != v.To {
-				rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
-			}
-			rows.revise(e, rev)
-		}
-		if !v.Toggle {
-			e.Moved = f.At
+			rows.revise(id, m)
+		} else {
+			v.mark(r.changeExtra(id), f)
 		}
 		topic := v.Topic
 		if v.From != v.To {
-			if e.SentTo == 0 {
-				e.SentTo = v.From
-			}
-			m.channel = uint32(v.To)
+			m.channel, m.bits = uint32(v.To), m.bits|bitElsewhere
 			if other := to[m.topic]; other != 0 {
 				topic = other
 			} else if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
@@ -277,66 +277,95 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 		m.topic = topic
 		return true
 	})
+	rows.settle()
+}
+
+// mark notes when a message moved, and where it was sent.
+func (v *MessageMove) mark(e *MessageExtra, f *MessageUpdated) {
+	if !v.Toggle {
+		e.Moved = f.At
+	}
+	if v.From != v.To && e.SentTo == 0 {
+		e.SentTo = v.From
+	}
 }
 
 // moving is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, further
-// rows are made many at a time, and messages whose histories are the same share one.
+// rows are put by pages, and messages of which nothing further is kept but where they have been share one row. Where they
+// shared one before, it is looked at once.
 type moving struct {
 	*Realm
-	left   int // messages to come
+	moved func(e *MessageExtra, from TopicID) // adds the move to what is kept of a message
+
 	number int64
 	row    *messageBlock
-	extras []MessageExtra
 
-	old, next []Revision // a history before its last entry, and with it
+	page   int // of further rows; -1: none yet
+	there  *page[MessageExtra]
+	put    uint64 // which of rows are to be put
+	rows   [64]*MessageExtra
+	shared map[sharing]*MessageExtra
+	last   sharing
+	next   *MessageExtra // shared[last]
 }
 
-// atOnce is how many rows moving makes at a time: few enough that one that stays behind holds little memory.
-const atOnce = 64
+// sharing is what messages have in common that share a further row after a move: the one before it, and their topic.
+type sharing struct {
+	row  *MessageExtra // nil: they had none
+	from TopicID
+}
 
-func (x *moving) change(id MessageID) (*message, *MessageExtra) {
+func (x *moving) message(id MessageID) *message {
 	if n := int64(id) / blockSize; x.row == nil || n != x.number {
 		x.number, x.row = n, x.blocks.change(n)
 	}
 	x.keepMessage(x.row, id)
-	m := &x.row.m[id%blockSize]
-	defer func() { x.left-- }()
-	if m.bits&bitExtra == 0 {
-		if len(x.extras) == 0 {
-			x.extras = make([]MessageExtra, min(atOnce, x.left))
+	return &x.row.m[id%blockSize]
+}
+
+// revise adds the move to what is kept of a message.
+func (x *moving) revise(id MessageID, m *message) {
+	number, mask := onPage(int(id))
+	if number != x.page {
+		x.settle()
+		x.page, x.there = number, x.extras.pages[number]
+	}
+	if x.extras.cut.n > 0 {
+		x.extras.touch(id)
+	}
+	var old *MessageExtra
+	if m.bits&bitExtra != 0 {
+		old = x.there.rows[x.there.at(mask)]
+	}
+	m.bits |= bitExtra
+	x.put |= mask
+	at := id & 63
+	if old != nil && !old.Shared {
+		x.moved(old, m.topic)
+		x.rows[at] = old
+		return
+	}
+	if k := (sharing{old, m.topic}); x.next == nil || k != x.last {
+		if x.last, x.next = k, x.shared[k]; x.next == nil {
+			x.next = &MessageExtra{}
+			if old != nil {
+				x.next = old.apart()
+			}
+			x.moved(x.next, m.topic)
+			x.next.Shared = true
+			x.shared[k] = x.next
 		}
-		e := &x.extras[0]
-		m.bits |= bitExtra
-		x.Realm.extras.put(id, e)
-		x.extras = x.extras[1:]
-		return m, e
 	}
-	return m, x.Realm.extras.change(id)
+	x.rows[at] = x.next
 }
 
-// revise adds an entry to a message's history. Whoever adds another one copies what is shared.
-func (x *moving) revise(e *MessageExtra, rev Revision) {
-	if x.next == nil || x.next[len(x.next)-1] != rev || !sameHistory(x.old, e.History) {
-		x.old, x.next = e.History, slices.Clip(append(slices.Clip(e.History), rev))
+// settle puts the further rows of a page.
+func (x *moving) settle() {
+	if x.put != 0 {
+		x.extras.putPage(x.page, x.put, &x.rows)
+		x.put = 0
 	}
-	e.History = x.next
 }
-
-// sameHistory reports whether two histories are one, or read the same.
-func sameHistory(a, b []Revision) bool {
-	if len(a) != len(b) || len(a) == 0 || &a[0] == &b[0] {
-		return len(a) == len(b)
-	}
-	return slices.EqualFunc(a, b, func(v, w Revision) bool {
-		if !sameText(v.TopicBefore, w.TopicBefore) || !sameText(v.TopicAfter, w.TopicAfter) {
-			return false
-		}
-		w.TopicBefore, w.TopicAfter = v.TopicBefore, v.TopicAfter
-		return v == w
-	})
-}
-
-func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // replace takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
 func (r *Realm) replace(v *MessageMove) {
@@ -399,11 +428,16 @@ func (f *MessageUpdated) tell(r *Realm) []Notice {
 func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 	m := r.message(f.Message)
 	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
-	to := r.hearers(f.Message, m)
+	var to []UserID
+	switch {
+	case f.Move != nil:
+		to = r.moveHearers(f.Move)
+	case m.channel != 0:
+		to = r.watchers(r.chans.must(ChannelID(m.channel)), SetOf(f.Message))
+	default:
+		to = r.hearers(f.Message, m)
+	}
 	if c := f.Content; c != nil {
-		if m.channel != 0 {
-			to = r.watchers(r.chans.must(ChannelID(m.channel)), SetOf(f.Message))
-		}
 		x := r.extra(f.Message, m)
 		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMe != 0
 		if !c.Rendering {
@@ -416,7 +450,6 @@ func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 	if v := f.Move; v != nil {
 		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, IDs[MessageID](v.IDs), v.From, v.To, v.Mode
 		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged || v.Respelled, v.Links
-		to = r.moveHearers(v)
 	}
 	if e.Channel != 0 {
 		e.ChannelName = r.chans.must(e.Channel).Name
@@ -453,6 +486,9 @@ func (r *Realm) tellMoved(e *MessageUpdate, to []UserID, id MessageID, m *messag
 // by one of the two channels: subscribers, and people with a row.
 func (r *Realm) moveHearers(v *MessageMove) []UserID {
 	to := r.chans.must(v.To)
+	if v.From == v.To {
+		return r.watchers(to, v.IDs)
+	}
 	audience, holds := SetOf(r.watchers(to, v.IDs)...), r.holder(v.IDs)
 	was := Either(SetOf(r.heard(v.From)...), SetOf(r.watchers(r.chans.must(v.From), v.IDs)...))
 	for _, u := range IDs[UserID](Without(was, audience)) {

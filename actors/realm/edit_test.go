@@ -152,6 +152,7 @@ func TestMovedTogetherEachKeepsItsHistory(t *testing.T) {
 		ids = append(ids, s.post(s.mod, s.public, "a", "hi"))
 	}
 	do(s, s.mod, retopic(ids[0], MoveAll, "b"))
+	s.Restart()
 	do(s, s.mod, s.text(ids[1], "ho"))
 	do(s, s.mod, retopic(ids[2], MoveOne, "c"))
 	do(s, s.mod, retopic(ids[2], MoveOne, "b"))

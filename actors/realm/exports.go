@@ -142,13 +142,7 @@ type ExportsTold struct{ Exports []Export }
 
 func (*ExportsTold) EventType() string { return "realm_export" }
 
-func (r *Realm) exportList() []Export {
-	out := []Export{}
-	for _, id := range r.nouns.exports.keys() {
-		out = append(out, *r.nouns.exports.must(id))
-	}
-	return out
-}
+func (r *Realm) exportList() []Export { return r.nouns.exports.list() }
 
 // Exports lists the data exports for an administrator.
 func (v View) Exports() ([]Export, error) {

@@ -67,7 +67,8 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 	p.prepare()
 	near := neighbours{Realm: t.Realm}
 	var found []*message
-	var mine, rows []MessageID
+	var rows []MessageID
+	mine := make([]MessageID, 0, len(ids))
 	for some := range slices.Chunk(ids, 256) {
 		found = near.messages(some, found)
 		for i, id := range some {
@@ -167,7 +168,7 @@ func (f *FlagsChanged) tell(r *Realm) []Notice {
 	}
 	e := &FlagsTold{Flag: f.Flag, Add: f.Add, IDs: f.IDs}
 	if f.Flag == FlagRead && !f.Add {
-		e.Unread = r.unreadDetails(f.User, f.IDs)
+		r.detail(e, f.User)
 	}
 	return []Notice{{To: to, Event: e}}
 }
@@ -178,7 +179,25 @@ type FlagsTold struct {
 	Add    bool
 	All    bool // everything is read now; IDs is empty
 	IDs    Set
-	Unread []UnreadDetail // of messages that became unread, in the order of their ids
+	Unread []UnreadDetail // in events of before Places
+	// Of messages that became unread: where they are, in At the place of each, in the order of their ids, and which mention
+	// the reader. Tens of thousands may, in as many places as there are topics; Details spells it out, outside the realm.
+	Places   []UnreadPlace
+	At       []uint32
+	Mentions Set
+}
+
+// Details is what a client must know of the messages that became unread, in the order of their ids.
+func (e *FlagsTold) Details() []UnreadDetail {
+	if len(e.Places) == 0 {
+		return e.Unread
+	}
+	out := make([]UnreadDetail, 0, len(e.At))
+	for i, id := range IDs[MessageID](e.IDs) {
+		p := &e.Places[e.At[i]]
+		out = append(out, UnreadDetail{id, e.Mentions.Has(int64(id)), p.Channel, p.Topic, p.Unmuted, p.People})
+	}
+	return out
 }
 
 func (*FlagsTold) EventType() string { return "update_message_flags" }
@@ -193,39 +212,48 @@ type UnreadDetail struct {
 	People    []UserID // of a direct message, the others
 }
 
-func (r *Realm) unreadDetails(u UserID, ids Set) []UnreadDetail {
-	out := make([]UnreadDetail, 0, ids.Len())
+// UnreadPlace is what of that is the same for a conversation.
+type UnreadPlace struct {
+	Channel ChannelID
+	Topic   string
+	Unmuted bool
+	People  []UserID
+}
+
+// detail fills in where messages are that became unread.
+func (r *Realm) detail(e *FlagsTold, u UserID) {
+	e.At = make([]uint32, 0, e.IDs.Len())
 	mutes := r.mutesOf(u)
 	rd := r.reading.find(u)
-	muted := map[TopicID]bool{} // by spelling
+	topics, talks := map[TopicID]uint32{}, map[TalkID]uint32{} // where in Places
 	near := neighbours{Realm: r}
-	ids.Each(func(id int64) bool {
-		m := near.message(MessageID(id))
-		d := UnreadDetail{ID: MessageID(id), Unmuted: true}
+	e.IDs.Each(func(n int64) bool {
+		id := MessageID(n)
+		m := near.message(id)
+		var at uint32
+		var known bool
 		if m.channel != 0 {
-			d.Channel, d.Topic = ChannelID(m.channel), r.by.topics[m.topic].name
-			is, known := muted[m.topic]
-			if !known {
-				is = mutes.covers(d.Channel, d.Topic)
-				muted[m.topic] = is
+			if at, known = topics[m.topic]; !known {
+				at = uint32(len(e.Places))
+				p := UnreadPlace{Channel: ChannelID(m.channel), Topic: r.by.topics[m.topic].name}
+				p.Unmuted = !mutes.covers(p.Channel, p.Topic)
+				topics[m.topic], e.Places = at, append(e.Places, p)
 			}
-			d.Unmuted = !is
-		} else {
-			d.People = without(r.talks.must(m.talk).Members, u)
+		} else if at, known = talks[m.talk]; !known {
+			at = uint32(len(e.Places))
+			talks[m.talk], e.Places = at, append(e.Places, UnreadPlace{Unmuted: true, People: without(r.talks.must(m.talk).Members, u)})
 		}
-		if m.bits&(bitChannelWildcard|bitExtra) == 0 { // nearly all mention nobody
-			out = append(out, d)
+		e.At = append(e.At, at)
+		if m.bits&(bitChannelWildcard|bitExtra) == 0 || !r.receivedAs(u, rd, id, m) { // nearly all mention nobody
 			return true
 		}
-		flags := FlagRead
-		if r.receivedAs(u, rd, MessageID(id), m) {
-			flags = r.flagsAs(u, rd, MessageID(id), m)
+		flags := r.flagsAs(u, rd, id, m)
+		if flags&FlagMentioned != 0 || e.Places[at].Unmuted && flags&(FlagChannelWildcard|FlagTopicWildcard) != 0 {
+			e.Mentions.push(n)
 		}
-		d.Mentioned = flags&FlagMentioned != 0 || d.Unmuted && flags&(FlagChannelWildcard|FlagTopicWildcard) != 0
-		out = append(out, d)
 		return true
 	})
-	return out
+	e.Mentions.settle()
 }
 
 // FlagNarrow asks to put a flag on a stretch of a narrow, or to take it off.

@@ -21,6 +21,7 @@ type Set struct {
 // million messages takes sixteen containers of sixty bytes and more.
 const fewIDs = 256
 
+// SetOf is the set of these ids, in whatever order they come.
 func SetOf[T ~int64](ids ...T) Set {
 	if len(ids) > fewIDs {
 		list := make([]uint32, len(ids))

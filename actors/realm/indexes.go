@@ -70,7 +70,7 @@ func (x *indexes) addChannel(c *Channel) {
 func (r *Realm) index(run func(...func())) {
 	r.by.init()
 	for _, u := range r.users.all() {
-		r.by.email[foldEmail(u.Email)] = u.ID
+		r.by.email[FoldEmail(u.Email)] = u.ID
 		r.by.name(u.ID, u.Name)
 		r.by.bot(u)
 		r.by.settings(u)
@@ -112,6 +112,11 @@ func (r *Realm) index(run func(...func())) {
 	}
 	for _, id := range r.queues.keys() {
 		r.by.openQueue(r, r.queues.find(id))
+	}
+	for id, e := range r.extras.all() {
+		if m := r.message(id); m != nil && e.SentTo != 0 {
+			m.bits |= bitElsewhere
+		}
 	}
 	r.by.building = &building{topics: make([]*topicIndex, len(r.by.topics)), partaken: make([]map[uint32]uint32, len(r.by.topics))}
 	var passes []func()

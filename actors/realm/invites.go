@@ -236,8 +236,8 @@ func invitees(text string) (out []string) {
 		if open := strings.LastIndexByte(e, '<'); open >= 0 && strings.HasSuffix(e, ">") {
 			e = strings.TrimSpace(e[open+1 : len(e)-1])
 		}
-		if e != "" && !seen[foldEmail(e)] {
-			seen[foldEmail(e)] = true
+		if e != "" && !seen[FoldEmail(e)] {
+			seen[FoldEmail(e)] = true
 			out = append(out, e)
 		}
 	}

@@ -83,7 +83,7 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 	}
 	f := &InviteAccepted{Multi: invite.Multi, ID: invite.ID}
 	for _, other := range t.nouns.invites.keys() {
-		if o := t.nouns.invites.find(other); foldEmail(o.Email) == foldEmail(email) && o.State == InviteActive && (invite.Multi || o.ID != invite.ID) {
+		if o := t.nouns.invites.find(other); FoldEmail(o.Email) == FoldEmail(email) && o.State == InviteActive && (invite.Multi || o.ID != invite.ID) {
 			f.Superseded = append(f.Superseded, other)
 		}
 	}

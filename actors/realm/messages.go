@@ -26,7 +26,8 @@ const (
 	bitMe
 	bitChannelWildcard
 	bitTopicWildcard
-	bitExtra // has a row in extras
+	bitExtra     // has a row in extras
+	bitElsewhere // was sent to another channel than it is in, or has been away: SentTo of that row. Rows of before lack it: see index
 )
 
 // blockSize is how many messages share one row on disk.
@@ -96,12 +97,40 @@ type MessageExtra struct {
 	Attachments    []string
 	Widget         string // poll, todo or zform
 	Notice         string // what kind of notice of the server itself it is
+
+	Shared bool `msgpack:"-"` // several messages have this one, of which nothing is kept but where they have been: it never changes
 }
 
 // copy is the row as it is now, whatever follows: its lists are only added to, or replaced.
 func (e *MessageExtra) copy() *MessageExtra {
+	if e.Shared {
+		return e
+	}
 	c := *e
 	return &c
+}
+
+// apart is a copy of a shared row that may change.
+func (e *MessageExtra) apart() *MessageExtra {
+	c := *e
+	c.Shared, c.History = false, slices.Clip(c.History)
+	return &c
+}
+
+// together is a row that was loaded, or the one loaded before it if nothing is kept in them but where their messages have
+// been, and that is the same.
+func (e *MessageExtra) together(before *MessageExtra) *MessageExtra {
+	if before == nil || e.Moved != before.Moved || e.SentTo != before.SentTo || !e.onlyMoved() || !before.onlyMoved() || !sameHistory(e.History, before.History) {
+		return e
+	}
+	before.Shared = true
+	return before
+}
+
+// onlyMoved reports whether nothing is kept but where a message has been.
+func (e *MessageExtra) onlyMoved() bool {
+	return e.Version == 0 && e.Edited == 0 && len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted)+
+		len(e.Reactions)+len(e.Submessages)+len(e.Attachments)+len(e.Widget)+len(e.Notice) == 0
 }
 
 // Reaction is one emoji of one user on a message.
@@ -128,6 +157,19 @@ type Revision struct {
 	TopicBefore, TopicAfter     *string
 	ChannelBefore, ChannelAfter ChannelID // 0: the channel did not change
 }
+
+// sameHistory reports whether two histories read the same.
+func sameHistory(a, b []Revision) bool {
+	return slices.EqualFunc(a, b, func(v, w Revision) bool {
+		if !sameText(v.TopicBefore, w.TopicBefore) || !sameText(v.TopicAfter, w.TopicAfter) {
+			return false
+		}
+		w.TopicBefore, w.TopicAfter = v.TopicBefore, v.TopicAfter
+		return v == w
+	})
+}
+
+func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Body is a message's text and its rendering, kept outside the realm under BodyRef.
 type Body struct{ Text, HTML string }
@@ -226,8 +268,8 @@ func (r *Realm) extra(id MessageID, m *message) *MessageExtra {
 
 // origin is the channel a message was sent to, wherever it is now; 0 for direct messages.
 func (r *Realm) origin(id MessageID, m *message) ChannelID {
-	if e := r.extra(id, m); e != nil && e.SentTo != 0 {
-		return e.SentTo
+	if m.bits&bitElsewhere != 0 { // asked of tens of thousands at once
+		return r.extras.must(id).SentTo
 	}
 	return ChannelID(m.channel)
 }
@@ -235,7 +277,12 @@ func (r *Realm) origin(id MessageID, m *message) ChannelID {
 // changeExtra is a message's further row for changing; it comes to be when needed.
 func (r *Realm) changeExtra(id MessageID) *MessageExtra {
 	r.changeMessage(id).bits |= bitExtra
-	return r.extras.open(id)
+	e := r.extras.open(id)
+	if e.Shared {
+		e = e.apart()
+		r.extras.set(id, e)
+	}
+	return e
 }
 
 // Topic is the row of one spelling of a topic in one channel.

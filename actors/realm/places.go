@@ -70,7 +70,7 @@ func (p *places) unread(id MessageID, m *message) bool {
 	switch {
 	case !x.counts:
 		return false
-	case id >= x.from && m.bits&bitExtra == 0 && !p.moved: // nearly all
+	case id >= x.from && m.bits&bitElsewhere == 0 && !p.moved: // nearly all
 		return true
 	}
 	return p.received(id, m)

@@ -20,13 +20,7 @@ const (
 )
 
 // Playgrounds is the organization's playgrounds in the order they were added.
-func (r *Realm) Playgrounds() []Playground {
-	out := make([]Playground, 0, r.nouns.playgrounds.size())
-	for _, id := range r.nouns.playgrounds.keys() {
-		out = append(out, *r.nouns.playgrounds.find(id))
-	}
-	return out
-}
+func (r *Realm) Playgrounds() []Playground { return r.nouns.playgrounds.list() }
 
 // Faulty is the refusal of a row with a wrong field: the protocol names the field beside the text; "__all__" is the row.
 func Faulty(field, msg string) *Refusal {

@@ -26,9 +26,6 @@ type AddReaction struct {
 
 func (c AddReaction) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	if me == nil {
-		return Done{}, errMember()
-	}
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err
@@ -151,9 +148,6 @@ type RemoveReaction struct {
 
 func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	if me == nil {
-		return Done{}, errMember()
-	}
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err

@@ -187,8 +187,12 @@ func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 	return v.Realm.messageInfo(id, m), nil
 }
 
-// WritableMessage is a message the caller may read and whose conversation still goes on: not in an archived channel.
+// WritableMessage is a message the caller may read, has an account to add something to it with, and whose conversation
+// still goes on: not in an archived channel.
 func (v View) WritableMessage(id MessageID) (MessageInfo, error) {
+	if v.Me() == nil {
+		return MessageInfo{}, errMember()
+	}
 	i, err := v.ReadableMessage(id)
 	if err == nil && i.Channel != 0 && v.chans.must(i.Channel).Archived {
 		err = errMessage()

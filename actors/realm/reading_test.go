@@ -169,7 +169,7 @@ func TestFlags(t *testing.T) {
 
 	do(s, s.bo, flag("remove", "read", one))
 	e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo)
-	if len(e) != 1 || !reflect.DeepEqual(e[0].Unread, []UnreadDetail{{ID: one, Channel: s.public, Topic: "a", Unmuted: true}}) {
+	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{ID: one, Channel: s.public, Topic: "a", Unmuted: true}}) {
 		t.Errorf("bo heard %+v", e)
 	}
 	s.leave(s.bo, s.public)

@@ -67,6 +67,7 @@ func New(id ID) *Realm {
 	r.extras.numbered(further)
 	r.nouns.shown.numbered(user)
 	r.blocks.stood, r.extras.copied = r.stood, (*MessageExtra).copy
+	r.extras.together = (*MessageExtra).together
 	r.by.init()
 	r.watchVersions()
 	return r

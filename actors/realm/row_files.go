@@ -42,8 +42,9 @@ func RowFiles(row any) (out []RowFile) {
 // filesAtOnce is how many rows a view looks at for files' names: a fraction of a millisecond.
 const filesAtOnce = 10_000
 
-// NamedFiles reports which of some names of a kind the organization's rows name, or will: an export that is being written
-// names its file already. It looks at uploads from one number on, the first is 1, and says where to go on; 0: that was all.
+// NamedFiles reports which of some files of a kind the organization's rows name, or will name: an export that is being
+// written has its row already. Of uploads it looks at a limited number, beginning with the number from (the first is 1), and
+// returns the number to go on with, 0 when it has seen all.
 func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named []string, next int64) {
 	note := func(name string) {
 		if names[name] {

@@ -21,8 +21,8 @@ type UserVanished struct{ User UserID }
 
 func (*UserVanished) EventType() string { return "realm_user" }
 
-// introduce tells listeners of an account, each as far as he may know it. Met are those who may for what they are about to
-// be told.
+// introduce tells listeners of an account, each as much of it as he may know. With met they may all know it, even where
+// the rows do not say so yet: what they are about to be told makes them acquainted.
 func (r *Realm) introduce(u *User, to []UserID, met bool) (out []Notice) {
 	var see, blind, strangers []UserID
 	for _, id := range to {

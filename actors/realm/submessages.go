@@ -18,9 +18,6 @@ type AddSubmessage struct {
 
 func (c AddSubmessage) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	if me == nil {
-		return Done{}, errMember()
-	}
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err

@@ -36,7 +36,7 @@ func TestSubscribe(t *testing.T) {
 		t.Errorf("the guest heard %+v", e)
 	}
 	own := realmtest.HeardOf[*SubscriptionsAdded](s.Scene, s.cy)[0].For(s.cy)
-	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public || !slices.Equal(x.Members, []UserID{s.ann, s.bo, s.cy, s.guest}) {
+	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public || !slices.Equal(IDs[UserID](x.Members), []UserID{s.ann, s.bo, s.cy, s.guest}) {
 		t.Errorf("cy is told %+v", x)
 	}
 	do(s, s.mod, Subscribe{Channels: joining("public")})

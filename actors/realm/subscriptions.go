@@ -64,6 +64,20 @@ func (l *Subscriptions) place(c ChannelID) (int, bool) {
 	return lo, lo < len(l.List) && l.List[lo].Channel == c
 }
 
+// openAll makes rows for channels, which ascend, as far as there are none, all at once.
+func (l *Subscriptions) openAll(channels []Subscribed) {
+	added := make([]Subscription, 0, len(l.List)+len(channels))
+	old := l.List
+	for _, f := range channels {
+		n, there := (&Subscriptions{List: old}).place(f.Channel)
+		added, old = append(added, old[:n]...), old[n:]
+		if !there {
+			added = append(added, Subscription{Channel: f.Channel})
+		}
+	}
+	l.List = append(added, old...)
+}
+
 func (l *Subscriptions) open(c ChannelID) *Subscription {
 	i, ok := l.place(c)
 	if !ok {
@@ -105,8 +119,9 @@ func (r *Realm) indexActive(u *User) {
 // Palette is the colours new subscriptions take, in order.
 var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
 
-// colorFor is the colour a new subscription gets: the user's old one for the channel, or the first palette entry the
-// user has not used, the ones just planned included, and when all are used the one the channel's recipient id is at.
+// colorFor is the colour a new subscription gets: the one the user had for the channel before, else the first of the palette
+// that he has not used. planned is a bit for each colour that the same turn has given him already. When all are used, the
+// channel's recipient id decides.
 func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
 	if s := l.find(c.ID); s != nil && s.Color != "" {
 		return s.Color
@@ -189,7 +204,8 @@ func (f *Subscribed) tell(r *Realm) []Notice {
 		out = append(out, Notice{To: to, Event: r.appear(f.Channel)})
 	}
 	if to := r.only(f.Users...); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: r.subscriptionAdded(c, to)})
+		e := r.subscriptionAdded(c, to)
+		out = append(out, Notice{To: to, Event: &e})
 	}
 	if to := r.peers(c, f.Users); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
@@ -262,8 +278,8 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 type SubscriptionInfo struct {
 	ChannelInfo
 	Subscription
-	Members      []UserID // subscribers, if they may be known
-	Here         []UserID // see SubscriptionAdded
+	Members      Set // subscribers, if they may be known
+	Here         Set // see Present of SubscriptionAdded
 	KnowsMembers bool
 	Inherited    ChannelNotifications // what the subscription's own settings are while unset
 }
@@ -305,29 +321,33 @@ func (r *Realm) PersonalInfo(u UserID, c ChannelID) SubscriptionInfo {
 // however many join together.
 type SubscriptionAdded struct {
 	Info      ChannelInfo
-	Members   []UserID               // subscribers
+	Members   []UserID               // subscribers, in events of before Roster
 	Own       []Subscription         // one for each of Users
 	Users     []UserID               // ascending
 	Knows     []bool                 // one each: may know the subscribers
 	Inherited []ChannelNotifications // one each
 	// Back: the channel was archived. Only queues without archived_channels had lost it.
-	Back bool
-	// Here is those of Members who are bots or have a queue, where there are so many that a client may be told of a part.
-	Here []UserID
+	Back   bool
+	Here   []UserID // those of Members as in Present
+	Roster Set      // subscribers
+	// Present is those of Roster who are bots or have a queue, where there are so many that a client may be told of a part.
+	Present Set
 }
 
 // FullRoster is below how many subscribers everybody who wants to know them is told all (protocol).
 const FullRoster = 250
 
-func (r *Realm) subscriptionAdded(c *Channel, users []UserID) *SubscriptionAdded {
-	e := &SubscriptionAdded{Info: r.ChannelInfo(c), Members: r.Subscribers(c.ID), Users: users}
-	if len(e.Members) >= FullRoster {
-		e.Here = IDs[UserID](Both(r.by.channel[c.ID].active, Either(r.by.bots, r.by.listening)))
+func (r *Realm) subscriptionAdded(c *Channel, users []UserID) SubscriptionAdded {
+	active := r.by.channel[c.ID].active
+	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: users, Roster: active.Clone(), Own: make([]Subscription, len(users)), Knows: make([]bool, len(users)),
+		Inherited: make([]ChannelNotifications, len(users))}
+	if active.Len() >= FullRoster {
+		e.Present = Either(Both(active, r.by.bots), Both(active, r.by.listening))
 	}
-	for _, u := range users {
-		own := *r.SubscriptionOf(u, c.ID)
-		own.Spans = nil
-		e.Own, e.Knows, e.Inherited = append(e.Own, own), append(e.Knows, r.MayKnowSubscribers(u, c)), append(e.Inherited, r.inherited(u))
+	for i, u := range users {
+		e.Own[i] = *r.SubscriptionOf(u, c.ID)
+		e.Own[i].Spans = nil
+		e.Knows[i], e.Inherited[i] = r.MayKnowSubscribers(u, c), r.inherited(u)
 	}
 	return e
 }
@@ -340,7 +360,10 @@ func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 	}
 	s := SubscriptionInfo{ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i]}
 	if e.Knows[i] {
-		s.Members, s.Here = e.Members, e.Here
+		s.Members, s.Here = e.Roster, e.Present
+		if len(e.Members) > 0 {
+			s.Members, s.Here = SetOf(e.Members...), SetOf(e.Here...)
+		}
 	}
 	return s
 }

@@ -20,10 +20,10 @@ type table[K cmp.Ordered, V any] struct {
 
 	touched func(K) // hears of every row about to change; may be nil
 
-	// How a row that a running cut still has to write stays as it was, when it is about to change and one command may
-	// change very many: at most one of these is set. Without them it is written at once.
-	copied func(*V) *V    // a copy that further changes leave alone is written later
-	stood  func(K, *V) *V // whoever changes it keeps what was there, and this brings it back
+	// What happens to a row that is about to change while a running cut has yet to write it. Ordinarily it is written at
+	// once; where one command may change very many rows that would take too long, and one of these is set.
+	copied func(*V) *V    // makes a copy, which further changes leave alone, to be written later
+	stood  func(K, *V) *V // brings the row back as it stood, which whoever changes it has kept
 	copies []copyOf[K, V]
 
 	// Keys that are small numbers, one after the other, have their rows by number: very many are asked for at once.
@@ -31,6 +31,9 @@ type table[K cmp.Ordered, V any] struct {
 	dense   []*V
 	pages   map[int]*page[V]
 	filled  int // how many rows dense or pages have
+
+	together func(row, before *V) *V // a row that was loaded, or the one before, if they may be one; may be nil
+	loaded   *V                      // the last row that was loaded, if together is set
 
 	queued bool // first is asked for
 	queue  []K  // the keys in order, and some that are gone
@@ -71,6 +74,21 @@ func (p *page[V]) set(mask uint64, v *V) {
 	default:
 		p.rows = slices.Insert(p.rows, i, v)
 		p.there |= mask
+	}
+}
+
+// merge puts rows of some of the numbers in the place of those that are there.
+func (p *page[V]) merge(mask uint64, rows *[64]*V) {
+	if mask&^p.there != 0 {
+		all := make([]*V, bits.OnesCount64(p.there|mask))
+		was := *p
+		p.there, p.rows = p.there|mask, all
+		for left := was.there &^ mask; left != 0; left &= left - 1 {
+			all[p.at(left&-left)] = was.rows[was.at(left&-left)]
+		}
+	}
+	for left := mask; left != 0; left &= left - 1 {
+		p.rows[p.at(left&-left)] = rows[bits.TrailingZeros64(left)]
 	}
 }
 
@@ -126,13 +144,7 @@ func (m *marks[K]) add(k K) {
 		m.n += len(m.others) - before
 		return
 	case m.numbers.paged:
-		if m.pages == nil {
-			m.pages = map[int]uint64{}
-		}
-		if old := m.pages[word]; old&mask == 0 {
-			m.pages[word] = old | mask
-			m.n++
-		}
+		m.addPage(word, mask)
 		return
 	case word >= len(m.bits):
 		m.bits = append(m.bits, make([]uint64, word+1-len(m.bits))...)
@@ -141,6 +153,17 @@ func (m *marks[K]) add(k K) {
 		m.bits[word] |= mask
 		m.n++
 		m.low = min(m.low, word)
+	}
+}
+
+// addPage adds numbers of one page.
+func (m *marks[K]) addPage(number int, mask uint64) {
+	if m.pages == nil {
+		m.pages = map[int]uint64{}
+	}
+	if old := m.pages[number]; mask&^old != 0 {
+		m.pages[number] = old | mask
+		m.n += bits.OnesCount64(mask &^ old)
 	}
 }
 
@@ -348,6 +371,19 @@ func (t *table[K, V]) put(k K, v *V) {
 	t.set(k, v)
 }
 
+// putPage puts rows of one page. Whoever calls it has touched them if a cut is running.
+func (t *table[K, V]) putPage(number int, mask uint64, rows *[64]*V) {
+	t.dirty.addPage(number, mask)
+	p := t.pages[number]
+	if p == nil {
+		p = &page[V]{}
+		t.pages[number] = p
+	}
+	t.filled -= len(p.rows)
+	p.merge(mask, rows)
+	t.filled += len(p.rows)
+}
+
 func (t *table[K, V]) remove(k K) {
 	t.touch(k)
 	t.set(k, nil)
@@ -363,6 +399,15 @@ func (t *table[K, V]) keys() []K {
 		slices.Sort(ks)
 	}
 	return ks
+}
+
+// list copies every row, in the order of the keys.
+func (t *table[K, V]) list() []V {
+	rows := make([]V, 0, t.size())
+	for _, k := range t.keys() {
+		rows = append(rows, *t.find(k))
+	}
+	return rows
 }
 
 func (t *table[K, V]) Number() uint16 { return t.number }
@@ -424,6 +469,10 @@ func (t *table[K, V]) load(key, row func(any) error) error {
 	}
 	if err := row(v); err != nil {
 		return err
+	}
+	if t.together != nil {
+		v = t.together(v, t.loaded)
+		t.loaded = v
 	}
 	t.set(k, v)
 	return nil

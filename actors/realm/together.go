@@ -54,17 +54,65 @@ type JoinedChannels struct{ Each []Subscribed }
 func (*JoinedChannels) calm() {}
 
 func (f *JoinedChannels) apply(r *Realm) {
+	if u := f.one(); u != 0 {
+		r.subs.open(u).openAll(f.Each)
+	}
 	for i := range f.Each {
 		f.Each[i].apply(r)
 	}
 }
 
-func (f *JoinedChannels) tell(r *Realm) []Notice {
-	var all []Notice
+// one is who joins, if it is one alone and the channels ascend; else 0.
+func (f *JoinedChannels) one() UserID {
 	for i := range f.Each {
-		all = append(all, f.Each[i].tell(r)...)
+		if x := &f.Each[i]; len(x.Users) != 1 || x.Users[0] != f.Each[0].Users[0] || i > 0 && x.Channel <= f.Each[i-1].Channel {
+			return 0
+		}
 	}
-	return together(all)
+	return f.Each[0].Users[0]
+}
+
+// Everybody hears of several channels in few events: first what came into sight, then what was joined or left, then what
+// went out of sight, then what others hear.
+
+func (f *JoinedChannels) tell(r *Realm) []Notice {
+	var appeared, peers []Notice
+	added := &SubscriptionsAdded{Each: make([]SubscriptionAdded, 0, len(f.Each))}
+	var joiners []UserID
+	for i := range f.Each {
+		x := &f.Each[i]
+		c := r.chans.must(x.Channel)
+		if to := r.only(x.Appears...); len(to) > 0 {
+			e := r.appear(x.Channel)
+			appeared = merge(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) }, nil)
+		}
+		if to := r.only(x.Users...); len(to) > 0 {
+			added.Each = append(added.Each, r.subscriptionAdded(c, to))
+			if joiners == nil {
+				joiners = to
+			} else if !slices.Equal(joiners, to) {
+				joiners = ascending(slices.Concat(joiners, to))
+			}
+		}
+		peers = r.mergePeers(peers, c, x.Users, true)
+	}
+	if len(joiners) > 0 {
+		appeared = append(appeared, Notice{To: joiners, Event: added})
+	}
+	return append(appeared, peers...)
+}
+
+// mergePeers adds to what others hear that users have joined or left a channel.
+func (r *Realm) mergePeers(list []Notice, c *Channel, users []UserID, joined bool) []Notice {
+	to := r.peers(c, users)
+	if len(to) == 0 {
+		return list
+	}
+	archived := r.archivedOf([]ChannelID{c.ID})
+	return merge(list, Notice{To: to, Event: &PeersChanged{Joined: joined, Channels: []ChannelID{c.ID}, Users: users, Archived: archived}}, func(o Event) {
+		p := o.(*PeersChanged)
+		p.Channels, p.Archived = append(p.Channels, c.ID), append(p.Archived, archived...)
+	}, func(o Event) bool { return slices.Equal(o.(*PeersChanged).Users, users) })
 }
 
 // LeftChannels says users left several channels.
@@ -79,11 +127,31 @@ func (f *LeftChannels) apply(r *Realm) {
 }
 
 func (f *LeftChannels) tell(r *Realm) []Notice {
-	var all []Notice
+	var left, vanished, peers []Notice
+	removals, losses := map[UserID]*SubscriptionsRemoved{}, map[UserID]*ChannelVanished{}
 	for i := range f.Each {
-		all = append(all, f.Each[i].tell(r)...)
+		x := &f.Each[i]
+		c := r.chans.must(x.Channel)
+		for _, u := range r.only(x.Users...) {
+			e := removals[u]
+			if e == nil {
+				e = &SubscriptionsRemoved{}
+				removals[u], left = e, append(left, Notice{To: []UserID{u}, Event: e})
+			}
+			e.Each = append(e.Each, SubscriptionRemoved{c.ID, c.Name, c.Archived})
+			if r.hasMetadata(r.users.must(u), c) {
+				continue
+			}
+			v := losses[u]
+			if v == nil {
+				v = &ChannelVanished{}
+				losses[u], vanished = v, append(vanished, Notice{To: []UserID{u}, Event: v})
+			}
+			v.Channels, v.Shut = append(v.Channels, c.ID), append(v.Shut, r.archivedOf([]ChannelID{c.ID})...)
+		}
+		peers = r.mergePeers(peers, c, x.Users, false)
 	}
-	return together(all)
+	return slices.Concat(left, vanished, peers)
 }
 
 // SubscriptionsAdded is the event subscription/add of several channels, to each of his own.
@@ -105,43 +173,6 @@ func (e *SubscriptionsAdded) For(u UserID) (out []SubscriptionInfo) {
 type SubscriptionsRemoved struct{ Each []SubscriptionRemoved }
 
 func (*SubscriptionsRemoved) EventType() string { return "subscription" }
-
-// together makes few notices of those of several channels: first what came into sight, then what was joined or left,
-// then what went out of sight, then what others hear.
-func together(all []Notice) []Notice {
-	var appeared, left, vanished, peers []Notice
-	added := &SubscriptionsAdded{}
-	var joiners Set
-	for _, n := range all {
-		switch e := n.Event.(type) {
-		case *ChannelAppeared:
-			appeared = merge(appeared, n, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) }, nil)
-		case *SubscriptionAdded:
-			added.Each = append(added.Each, *e)
-			joiners.Union(SetOf(n.To...))
-		case *SubscriptionRemoved:
-			n.Event = &SubscriptionsRemoved{[]SubscriptionRemoved{*e}}
-			left = merge(left, n, func(o Event) { o.(*SubscriptionsRemoved).Each = append(o.(*SubscriptionsRemoved).Each, *e) }, nil)
-		case *ChannelVanished:
-			vanished = merge(vanished, n, func(o Event) {
-				v := o.(*ChannelVanished)
-				v.Channels, v.Shut = append(v.Channels, e.Channels...), append(v.Shut, e.Shut...)
-			}, nil)
-		case *PeersChanged:
-			peers = merge(peers, n, func(o Event) {
-				p := o.(*PeersChanged)
-				p.Channels, p.Archived = append(p.Channels, e.Channels...), append(p.Archived, e.Archived...)
-			}, func(o Event) bool { return slices.Equal(o.(*PeersChanged).Users, e.Users) })
-		default:
-			panic("BUG: joining or leaving tells something new")
-		}
-	}
-	out := appeared
-	if len(added.Each) > 0 {
-		out = append(out, Notice{To: IDs[UserID](joiners), Event: added})
-	}
-	return slices.Concat(out, left, vanished, peers)
-}
 
 // sameAudience reports whether two lists are the same; mostly they share their memory.
 func sameAudience(a, b []UserID) bool {

@@ -102,9 +102,6 @@ type TypeEdit struct {
 
 func (c TypeEdit) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	if me == nil {
-		return Done{}, errMember()
-	}
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err

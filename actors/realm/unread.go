@@ -39,8 +39,8 @@ const walkUnread = 3 * MaxUnread
 // walkStep is how many of them are taken out of their set at once.
 const walkStep = 4096
 
-// fewSources is up to how many channels and conversations the messages of somebody are worked out as one set at once:
-// among what he has not read, next to nothing may be his.
+// fewSources is up to how many channels and conversations of a user what is unread is first narrowed to the messages he has
+// received: who is in few of them has received few of an organization's messages, and the rest need no look.
 const fewSources = 64
 
 // UnreadFound is a user's unread messages as they were found. It holds nothing of the realm that may still change, so

@@ -340,11 +340,12 @@ func (r *Realm) peersChanged(channels []ChannelID, id UserID, back bool) (out []
 	return out
 }
 
-// shares is which users share which channels with somebody: those who share the same ones stand together.
+// shares is which users share which channels with somebody: those who share the same ones stand together. Users are few
+// enough, and asked for often enough, to have their places by number.
 type shares struct {
-	of   map[uint32]int32 // by user, a place in list, counted from 1
+	of   []int32 // by user, a place in list, counted from 1; 0: none
 	list []share
-	next map[share]int32 // a place in list
+	next []int32 // by place, 0 included, the last place that was made for those who stood there
 }
 
 // share is a channel and, as a place in the list, those before it; 0: none.
@@ -355,29 +356,46 @@ type share struct {
 
 // add says that users share a channel, too.
 func (x *shares) add(c ChannelID, users Set) {
-	if x.of == nil {
-		x.of, x.next = map[uint32]int32{}, map[share]int32{}
+	last, _ := users.Max()
+	if n := int(last) + 1 - len(x.of); n > 0 {
+		x.of = append(x.of, make([]int32, n)...)
+	}
+	if x.next == nil {
+		x.next = make([]int32, 1)
 	}
 	users.Each(func(u int64) bool {
-		s := share{x.of[uint32(u)], c}
-		at := x.next[s]
-		if at == 0 {
-			x.list = append(x.list, s)
+		before := x.of[u]
+		at := x.next[before]
+		if at == 0 || x.list[at-1].channel != c { // the first of those who stood there
+			x.list, x.next = append(x.list, share{before, c}), append(x.next, 0)
 			at = int32(len(x.list))
-			x.next[s] = at
+			x.next[before] = at
 		}
-		x.of[uint32(u)] = at
+		x.of[u] = at
 		return true
 	})
 }
 
 func (x *shares) each(fn func(users Set, channels []ChannelID)) {
-	users := make([]Set, len(x.list)+1)
-	for u, at := range x.of {
-		users[at].Add(int64(u))
+	number, n := make([]int32, len(x.list)+1), int32(0) // of the places where somebody stands at last, from 1
+	for _, at := range x.of {
+		number[at] = 1
 	}
-	for at := range users {
-		if users[at].Empty() {
+	number[0] = 0
+	for at := range number {
+		if number[at] != 0 {
+			n++
+			number[at] = n
+		}
+	}
+	users := make([]Set, n+1)
+	for u, at := range x.of {
+		if at != 0 {
+			users[number[at]].push(int64(u))
+		}
+	}
+	for at := range number {
+		if number[at] == 0 {
 			continue
 		}
 		var channels []ChannelID
@@ -385,7 +403,9 @@ func (x *shares) each(fn func(users Set, channels []ChannelID)) {
 			channels = append(channels, x.list[i-1].channel)
 		}
 		slices.Reverse(channels)
-		fn(users[at], channels)
+		s := &users[number[at]]
+		s.settle()
+		fn(*s, channels)
 	}
 }
 

@@ -64,7 +64,7 @@ func (r *Realm) addUser(u *User) {
 	o := r.org.change(0)
 	o.NextUser = max(o.NextUser, u.ID+1)
 	r.users.put(u.ID, u)
-	r.by.email[foldEmail(u.Email)] = u.ID
+	r.by.email[FoldEmail(u.Email)] = u.ID
 	r.by.name(u.ID, u.Name)
 	r.by.bot(u)
 	r.by.settings(u)
@@ -123,14 +123,15 @@ func (r *Realm) FindByName(name string) *User {
 	return found
 }
 
-func foldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
+// FoldEmail is the form in which addresses are compared: two that differ in case only are one.
+func FoldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
 
 // Find is any user of the organization by id, system bots included, or nil.
 func (r *Realm) Find(id UserID) *User { return r.users.find(id) }
 
 // FindByEmail is the user with that real address, or nil.
 func (r *Realm) FindByEmail(email string) *User {
-	if id, ok := r.by.email[foldEmail(email)]; ok {
+	if id, ok := r.by.email[FoldEmail(email)]; ok {
 		return r.users.find(id)
 	}
 	return nil
@@ -153,8 +154,8 @@ func (r *Realm) EachBot(fn func(*User)) {
 	})
 }
 
-// UsersAfter calls fn with at most max accounts by ascending id, from the one after an id on, and returns the id to go
-// on after, or false if that was all.
+// UsersAfter calls fn with at most max accounts whose ids are above after, in ascending order. It returns the id to go on
+// after and whether there are more.
 func (r *Realm) UsersAfter(after UserID, max int, fn func(*User)) (last UserID, more bool) {
 	for id := after + 1; id < r.Org().NextUser; id++ {
 		if u := r.users.find(id); u != nil {
@@ -372,9 +373,9 @@ func (f *UserChanged) apply(r *Realm) {
 		r.indexActive(u)
 	}
 	if f.Email != nil {
-		delete(r.by.email, foldEmail(u.Email))
+		delete(r.by.email, FoldEmail(u.Email))
 		u.Email = *f.Email
-		r.by.email[foldEmail(u.Email)] = u.ID
+		r.by.email[FoldEmail(u.Email)] = u.ID
 	}
 	if f.Timezone != nil {
 		u.Timezone = *f.Timezone

@@ -36,7 +36,7 @@ func TestSubscribeInTurns(t *testing.T) {
 	if a.Name(); len(a.Subscribed) != 130 || len(a.Already) != 0 {
 		t.Errorf("%d are told to join, %d to be there already", len(a.Subscribed), len(a.Already))
 	}
-	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(e[0].For(crowd[49]).Members, crowd[:50]) {
+	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
 		t.Errorf("the last of the first hears %+v", e)
 	}
 	s.Heard(crowd[0])
@@ -49,7 +49,7 @@ func TestSubscribeInTurns(t *testing.T) {
 	if e := realmtest.HeardOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
 		t.Errorf("the first hears of the next %+v", e)
 	}
-	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(e[0].For(crowd[50]).Members, crowd[:100]) {
+	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
 		t.Errorf("the next hears %+v", e)
 	}
 	if s.tick(1); s.Realm.Remains(a.Work) {

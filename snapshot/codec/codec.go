@@ -91,8 +91,10 @@ func DecodeFact(data []byte) (realm.Fact, error) {
 	return f, nil
 }
 
-// Key and Row encode a row's key and value.
+// Key encodes a row's key.
 func Key(k any) []byte { return marshal(nil, k) }
+
+// Row encodes a row's value.
 func Row(v any) []byte { return marshal(nil, v) }
 
 // Into returns a decoder of the bytes, as realm.Load wants it.
@@ -133,7 +135,7 @@ type keptNotice struct {
 	Event      []byte
 }
 
-// EncodeKept and DecodeKept carry notices over a restart.
+// EncodeKept writes the notices of one fact for a snapshot, to be told after a restart.
 func EncodeKept(t realm.Told) []byte {
 	k := Kept{Seq: uint64(t.Seq)}
 	for _, n := range t.Notices {
@@ -142,6 +144,7 @@ func EncodeKept(t realm.Told) []byte {
 	return marshal(nil, &k)
 }
 
+// DecodeKept reads what EncodeKept wrote.
 func DecodeKept(data []byte) (realm.Told, error) {
 	var k Kept
 	if err := unmarshal(data, &k); err != nil {
