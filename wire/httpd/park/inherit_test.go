@@ -3,7 +3,6 @@
 package park
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -83,7 +82,7 @@ func TestHandover(t *testing.T) {
 	c.Close()
 
 	down := make(chan error)
-	go func() { down <- o.Shutdown(context.Background()) }()
+	go func() { down <- o.Shutdown(patiently(t)) }()
 	wait(t, o.gone, "the poll to be dropped")
 	if p.Answer(200, nil) {
 		t.Error("answered after gone")

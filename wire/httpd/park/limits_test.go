@@ -286,7 +286,7 @@ func TestShutdown(t *testing.T) {
 		wait(t, entered, "the handler")
 
 		done := make(chan error)
-		go func() { done <- o.Shutdown(context.Background()) }()
+		go func() { done <- o.Shutdown(patiently(t)) }()
 		wait(t, drained, "OnDrain")
 		if err := wait(t, o.served, "Serve to return"); err != nil {
 			t.Error("Serve:", err)
@@ -331,7 +331,7 @@ func TestShutdownDrops(t *testing.T) {
 		late.get("/poll?late=1")
 		wait(t, entered, "the handler")
 		done := make(chan error)
-		go func() { done <- o.Shutdown(context.Background()) }()
+		go func() { done <- o.Shutdown(patiently(t)) }()
 		wait(t, o.gone, "gone")
 		if p.Answer(200, []byte("x")) {
 			t.Error("answered after gone")
@@ -416,7 +416,7 @@ func TestParkedTooLate(t *testing.T) {
 		c.get("/poll")
 		wait(t, entered, "the handler")
 		done := make(chan error)
-		go func() { done <- o.Shutdown(context.Background()) }()
+		go func() { done <- o.Shutdown(patiently(t)) }()
 		wait(t, drained, "OnDrain")
 		close(let)
 		wait(t, o.gone, "gone")

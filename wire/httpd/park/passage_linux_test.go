@@ -3,7 +3,6 @@ package park
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -24,47 +24,54 @@ import (
 // reign is one server in a line of successors on one listener.
 type reign struct {
 	*Server
-	polls  chan *Parked
 	served chan error
+
+	mu    sync.Mutex
+	polls []*Parked
+	over  bool // a poll that comes is answered at once
 }
 
 func crown(t *testing.T, ln net.Listener, room *Room) *reign {
 	t.Helper()
-	r := &reign{polls: make(chan *Parked, 1000), served: make(chan error, 1)}
-	var last sync.Once
-	down := make(chan struct{})
+	r := &reign{served: make(chan error, 1)}
 	r.Server = New(Config{
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			if string(ctx.Path()) == "/poll" {
-				p := r.Park(ctx, nil)
-				select {
-				case <-down:
-					p.Answer(200, []byte("poll"))
-				case r.polls <- p:
-				}
+				r.poll(r.Park(ctx, nil))
 				return
 			}
 			ctx.WriteString("hello " + string(ctx.Path()) + string(ctx.PostBody()))
 		},
-		OnDrain: func() {
-			last.Do(func() { close(down) })
-			for {
-				select {
-				case p := <-r.polls:
-					p.Answer(200, []byte("poll"))
-				default:
-					return
-				}
-			}
-		},
-		Late: true,
-		Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		OnDrain: r.end,
+		Late:    true,
+		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err := r.Admit(room); err != nil {
 		t.Fatal(err)
 	}
 	go func() { r.served <- r.Serve(ln) }()
 	return r
+}
+
+func (r *reign) poll(p *Parked) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		p.Answer(200, []byte("poll"))
+		return
+	}
+	r.polls = append(r.polls, p)
+}
+
+// end answers the polls there are, and those that come.
+func (r *reign) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = true
+	for _, p := range r.polls {
+		p.Answer(200, []byte("poll"))
+	}
+	r.polls = nil
 }
 
 // succeedBy lets a successor take over everything.
@@ -82,13 +89,13 @@ func (r *reign) succeedBy(t *testing.T, next net.Listener) *reign {
 	if r.Retire(passage) {
 		t.Error("connections that cannot be given")
 	}
-	if err := r.Shutdown(context.Background()); err != nil {
+	if err := r.Shutdown(patiently(t)); err != nil {
 		t.Error("shutdown:", err)
 	}
 	if err := wait(t, r.served, "Serve"); err != nil {
 		t.Error("serve:", err)
 	}
-	if err := r.Finish(context.Background()); err != nil {
+	if err := r.Finish(patiently(t)); err != nil {
 		t.Error("finish:", err)
 	}
 	return crown(t, next, room)
@@ -128,6 +135,7 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 					return
 				default:
 				}
+				c.SetDeadline(time.Now().Add(3 * patience)) // an answer that never comes is a failure, not a wait for ever
 				if err := once(c, r, dice, n); err != nil {
 					t.Errorf("client %d, connection %d, request %d: %v", seed, d, n, err)
 					c.Close()
@@ -186,20 +194,9 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 		}
 	}
 	close(stop)
-	left := make(chan struct{})
-	go func() {
-		asking.Wait()
-		close(left)
-	}()
-	for waiting := true; waiting; {
-		select {
-		case p := <-now.polls:
-			p.Answer(200, []byte("poll"))
-		case <-left:
-			waiting = false
-		}
-	}
-	now.Shutdown(context.Background())
+	now.end()
+	asking.Wait()
+	now.Shutdown(patiently(t))
 	t.Logf("%d answers across %d takeovers", answers.Load(), takeovers)
 }
 
@@ -238,7 +235,7 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 	room := new(Room)
 	room.Receive(&Passage{fd: end})
 	s.Retire(passage)
-	if err := s.Shutdown(context.Background()); err != nil {
+	if err := s.Shutdown(patiently(t)); err != nil {
 		t.Fatal(err)
 	}
 	if open := s.Stats().Open; open != 1 {
@@ -248,7 +245,7 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 		t.Errorf("passed: %+v", held)
 	}
 	finished := make(chan error, 1)
-	go func() { finished <- s.Finish(context.Background()) }()
+	go func() { finished <- s.Finish(patiently(t)) }()
 	a, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +302,7 @@ func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
 			}
 		}
 	}
-	now.Shutdown(context.Background())
+	now.Shutdown(patiently(t))
 }
 
 // minder remembers polls and parks them.
@@ -393,7 +390,7 @@ func TestWhoWaitsGoesAlong(t *testing.T) {
 	}
 	room.Receive(&Passage{fd: end})
 	s.Retire(passage)
-	if err := s.Shutdown(context.Background()); err != nil {
+	if err := s.Shutdown(patiently(t)); err != nil {
 		t.Error(err)
 	}
 	if err := wait(t, served, "Serve"); err != nil {
@@ -424,7 +421,7 @@ func TestWhoWaitsGoesAlong(t *testing.T) {
 	if n := s.Stats().Parked; n != 0 {
 		t.Errorf("%d still wait at the predecessor", n)
 	}
-	if err := errors.Join(s.Finish(context.Background()), next.Shutdown(context.Background())); err != nil {
+	if err := errors.Join(s.Finish(patiently(t)), next.Shutdown(patiently(t))); err != nil {
 		t.Error(err)
 	}
 }

@@ -170,6 +170,13 @@ func wait[T any](t testing.TB, c <-chan T, what string) T {
 	}
 }
 
+// patiently is for what must end: if it does not, the test fails and says where.
+func patiently(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // until waits for a state that is reached in the background.
 func until(t testing.TB, what string, f func() bool) {
 	t.Helper()
