@@ -2,7 +2,8 @@
 //
 // Calls are errands: organizations hold a limited number of them until they are done, and each bot's go one after the other:
 // an answer never overtakes an earlier one, and a slow service delays only its own bot. Addresses are checked when they
-// are dialled, after names were resolved: nothing inside the server's own network can be reached through a bot.
+// are dialled, after names were resolved: nothing inside the server's own network can be reached through a bot, and its
+// owner does not hear which addresses names stand for. The log says it.
 package webhooks
 
 import (
@@ -15,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"syscall"
 	"time"
@@ -126,10 +128,14 @@ func (c *Caller) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
 // failed has the bot say that its service is down, and tells its owner why.
 func (c *Caller) failed(request *wire.Call, e *realm.ServiceTriggered, err error) {
 	bot := int64(e.Bot.ID)
-	c.o.Log.Info("service failed", "realm", request.Realm, "bot", bot, "error", err)
+	cause := err
 	var down *unavailable
+	if errors.As(err, &down) && down.cause != nil {
+		cause = down.cause
+	}
+	c.o.Log.Info("service failed", "realm", request.Realm, "bot", bot, "error", cause)
 	say := "Failure! Third party is unavailable."
-	if errors.As(err, &down) && down.status != 0 {
+	if down != nil && down.status != 0 {
 		say = fmt.Sprintf("Failure! The webhook got a response with status code *%d*.", down.status)
 	}
 	if sayErr := wire.ServiceReply(request, e, say, "", 0); sayErr != nil {
@@ -143,17 +149,18 @@ func (c *Caller) failed(request *wire.Call, e *realm.ServiceTriggered, err error
 // unavailable is a service that did not answer as it should; the status is 0 if it did not answer at all.
 type unavailable struct {
 	status int
-	why    string
+	why    string // is shown to the bot's owner
+	cause  error  // for the operator's eyes only; nil: why says all
 }
 
 func (e *unavailable) Error() string { return e.why }
 
 // post sends a request until it is answered, refused for good, or tried often enough.
-func (c *Caller) post(ctx context.Context, url, kind, id string, body []byte) (answer []byte, err error) {
+func (c *Caller) post(ctx context.Context, address, kind, id string, body []byte) (answer []byte, err error) {
 	pause := c.o.Pause
 	for n := 1; ; n++ {
 		var again bool
-		if answer, again, err = c.once(ctx, url, kind, id, body); err == nil || !again || n == attempts {
+		if answer, again, err = c.once(ctx, address, kind, id, body); err == nil || !again || n == attempts {
 			return answer, err
 		}
 		select {
@@ -167,8 +174,8 @@ func (c *Caller) post(ctx context.Context, url, kind, id string, body []byte) (a
 
 // once is one attempt; again reports whether another may fare better. The id is the same whenever the same message is
 // passed on, so that a service can tell one that comes twice.
-func (c *Caller) once(ctx context.Context, url, kind, id string, body []byte) (answer []byte, again bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (c *Caller) once(ctx context.Context, address, kind, id string, body []byte) (answer []byte, again bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, &unavailable{why: "The address of the service is no good: " + err.Error()}
 	}
@@ -177,22 +184,44 @@ func (c *Caller) once(ctx context.Context, url, kind, id string, body []byte) (a
 	r.Header.Set("User-Agent", "ParleyOutgoingWebhook/"+wire.Version)
 	res, err := c.client.Do(r)
 	if err != nil {
-		var inside *insideError
-		return nil, !errors.As(err, &inside), &unavailable{why: "The service did not answer: " + err.Error()}
+		// An address inside is tried as often as one that is not there: how long it takes says nothing either.
+		return nil, true, &unavailable{why: "The service at " + r.URL.Redacted() + " did not answer: " + reason(err), cause: err}
 	}
 	defer res.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, true, &unavailable{why: "The service's answer broke off: " + err.Error()}
+		return nil, true, &unavailable{why: "The service's answer broke off: " + reason(err), cause: err}
 	case res.StatusCode >= 500:
-		return nil, true, &unavailable{res.StatusCode, fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, cut(answer))}
+		return nil, true, &unavailable{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, cut(answer))}
 	case res.StatusCode < 200 || res.StatusCode >= 300:
-		return nil, false, &unavailable{res.StatusCode, fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, cut(answer))}
+		return nil, false, &unavailable{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, cut(answer))}
 	case len(answer) > maxAnswer:
 		return nil, false, &unavailable{why: fmt.Sprintf("The service's answer is longer than %d bytes.", maxAnswer)}
 	}
 	return answer, false, nil
+}
+
+// reason is why a connection failed, without the addresses that Go's errors name: the one a name stands for, the server's
+// own, and that of its name server are the operator's business. A name that stands for an address inside reads as one that
+// stands for nothing, so that nobody finds out by asking which names there are inside.
+func reason(err error) string {
+	var inside *insideError
+	var name *net.DNSError
+	var op *net.OpError
+	var timeout net.Error
+	var call *url.Error
+	switch {
+	case errors.As(err, &inside), errors.As(err, &name):
+		return "there is no address outside that it stands for"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Sprintf("it took more than %v", callTimeout)
+	case errors.As(err, &op):
+		return op.Err.Error()
+	case errors.As(err, &call):
+		return call.Err.Error()
+	}
+	return err.Error()
 }
 
 func cut(b []byte) string {

@@ -1,17 +1,22 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +33,7 @@ type stand struct {
 	r     *realm.Realm
 	texts map[realm.BodyRef]realm.Body
 	said  chan string // what bots said, as "author: text"
+	log   *slog.Logger
 }
 
 func (s *stand) moment() realm.Moment {
@@ -108,7 +114,7 @@ func send(s *stand, from realm.Caller, to realm.UserID, text, html string) {
 }
 
 func (s *stand) service(allow ...string) *Caller {
-	o := Options{House: s, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, Pause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+	o := Options{House: s, Log: s.log, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, Pause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
 	for _, p := range allow {
 		o.Allow = append(o.Allow, netip.MustParsePrefix(p))
 	}
@@ -277,6 +283,49 @@ func TestInsideIsNotCalled(t *testing.T) {
 	for _, address := range []string{"93.184.216.34:443", "[2606:2800:220:1::1]:443"} {
 		if err := c.check(address); err != nil {
 			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// Whoever owns a bot may give its service any name: what he is told of it does not say which address it has inside, not even
+// whether it has one. The operator's log does.
+func TestOwnersDoNotHearOfAddressesInside(t *testing.T) {
+	called := make(chan bool, 10)
+	port := strings.TrimPrefix(service(t, func(http.ResponseWriter, *http.Request) { called <- true }), "http://127.0.0.1:")
+	s := newStand(t, "http://localhost:"+port, false)
+	var log bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	c := s.call()
+	s.hear() // the bot itself
+	told := s.hear()
+	c.Close(context.Background())
+	if len(called) != 0 {
+		t.Error("a service on the loopback was called")
+	}
+	if !strings.Contains(told, "localhost:"+port) || regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|::`).MatchString(told) {
+		t.Errorf("the owner was told %q", told)
+	}
+	if !strings.Contains(log.String(), "127.0.0.1") && !strings.Contains(log.String(), "::1") {
+		t.Errorf("the log says %q", log.String())
+	}
+	if inside, none := reason(&insideError{"10.1.2.3"}), reason(&net.DNSError{Err: "no such host", Name: "x"}); inside != none {
+		t.Errorf("a name inside is told from one that is none: %q and %q", inside, none)
+	}
+}
+
+func TestReasonsNameNoAddress(t *testing.T) {
+	refused := httptest.NewServer(nil)
+	refused.Close()
+	s := newStand(t, refused.URL, false)
+	_, _, err := s.service("127.0.0.0/8").once(context.Background(), strings.Replace(refused.URL, "127.0.0.1", "localhost", 1), "text/plain", "1", nil)
+	var down *unavailable
+	if !errors.As(err, &down) || !strings.Contains(down.why, "connection refused") || strings.Contains(down.why, "127.0.0.1") || strings.Contains(down.why, "::1") {
+		t.Errorf("a closed port: %v", err)
+	}
+	broken := &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3)}, Addr: &net.TCPAddr{IP: net.IPv4(10, 4, 5, 6)}, Err: syscall.ECONNRESET}
+	for _, err := range []error{broken, &url.Error{Op: "Post", URL: "http://x", Err: broken}, &url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded}, &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.53:53"}} {
+		if why := reason(err); why == "" || strings.Contains(why, "10.") && !strings.Contains(why, callTimeout.String()) {
+			t.Errorf("%v: %q", err, why)
 		}
 	}
 }
