@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"strconv"
 
 	"parley/actors/realm"
@@ -24,7 +25,7 @@ var flagEvents = []EventKind{
 }
 
 type setFlagsForm struct {
-	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the turn to a few milliseconds
+	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the turns it takes
 	Op       string  `form:"op,required"`
 	Flag     string  `form:"flag,required"`
 }
@@ -34,13 +35,41 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	for i, id := range f.Messages {
 		ids[i] = realm.MessageID(id)
 	}
-	d, err := Play(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
+	left, err := flagInParts(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
 	if err != nil {
 		return nil, err
 	}
 	a := Answer{"messages": ids}
-	ignored(a, f.Op, f.Flag, d.Ignored)
+	ignored(a, f.Op, f.Flag, left)
 	return a, nil
+}
+
+// flagInParts gives a change of very many flags several turns, so that nobody else waits for all of it, and returns the
+// channels whose messages stayed as they were. What it refuses is refused as a whole.
+func flagInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
+	parts := slices.Collect(slices.Chunk(cmd.Messages, realm.MaxFlagged))
+	if len(parts) <= 1 {
+		d, err := Play(c, cmd)
+		return d.Ignored, err
+	}
+	for _, part := range parts {
+		cmd.Messages = part
+		if _, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayFlag(cmd) }); err != nil {
+			return nil, err
+		}
+	}
+	left := []realm.ChannelID{}
+	cmd.Checked = true
+	for _, part := range parts {
+		cmd.Messages = part
+		d, err := Play(c, cmd)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, d.Ignored...)
+	}
+	slices.Sort(left)
+	return slices.Compact(left), nil
 }
 
 // ignored adds the channels whose messages stayed as they were; only marking unread knows such.

@@ -2,7 +2,8 @@ package realm
 
 import "slices"
 
-// MaxFlagged is how many messages one change of flags by narrow may touch (protocol): it bounds the turn.
+// MaxFlagged is how many messages one change of flags by narrow may touch (protocol), and one turn of a change that names
+// more: it bounds the turn.
 const MaxFlagged = 5000
 
 // allFlags are the flags clients may name; only the first three are theirs to change.
@@ -37,6 +38,7 @@ func ownFlag(name, op string) (Flags, error) {
 type Flag struct {
 	Messages []MessageID
 	Op, Flag string
+	Checked  bool // MayFlag has let it pass: what cannot be starred since is left out
 }
 
 // Flagged answers Flag and FlagNarrow.
@@ -54,21 +56,42 @@ func (c Flag) Decide(t *Turn) (Flagged, error) {
 	if err != nil {
 		return Flagged{}, err
 	}
-	return t.flag(me, c.Messages, flag, c.Op == "add")
+	x, err := t.flaggable(me, c.Messages, flag, c.Op == "add")
+	if err != nil && !c.Checked {
+		return Flagged{}, err
+	}
+	return t.flag(me, x, flag, c.Op == "add"), nil
 }
 
-// flag decides and records what changes: messages that are in the wanted state already are left out, so are those the
-// caller has no row of, except that starring makes one.
-func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, error) {
-	a := Flagged{Ignored: []ChannelID{}}
-	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
-	left := map[ChannelID]bool{}
-	p := places{View: t.View, me: me}
+// MayFlag refuses what Flag would. It is for changes of so many messages that they take several turns, and are to be
+// refused as a whole.
+func (v View) MayFlag(c Flag) error {
+	me := v.Me()
+	if me == nil {
+		return errNotLoggedIn()
+	}
+	flag, err := ownFlag(c.Flag, c.Op)
+	if err == nil && flag == FlagStarred && c.Op == "add" {
+		_, err = v.flaggable(me, c.Messages, flag, true)
+	}
+	return err
+}
+
+// flaggable is messages as far as their reader may change a flag of theirs.
+type flaggable struct {
+	mine []MessageID        // he has a row of these
+	rows []MessageID        // these get one
+	left map[ChannelID]bool // where messages are not marked unread
+}
+
+// flaggable finds what of messages may change: not those the reader has no row of, except that starring makes one. The
+// error says that some cannot be starred; they are left out.
+func (v View) flaggable(me *User, ids []MessageID, flag Flags, add bool) (x flaggable, err error) {
+	p := places{View: v, me: me}
 	p.prepare()
-	near := neighbours{Realm: t.Realm}
+	near := neighbours{Realm: v.Realm}
 	var found []*message
-	var rows []MessageID
-	mine := make([]MessageID, 0, len(ids))
+	x.mine, x.left = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
 	for some := range slices.Chunk(ids, 256) {
 		found = near.messages(some, found)
 		for i, id := range some {
@@ -77,34 +100,41 @@ func (t *Turn) flag(me *User, ids []MessageID, flag Flags, add bool) (Flagged, e
 			switch {
 			case m != nil && m.channel != 0 && flag == FlagRead && !add && !p.at(m.channel).counts:
 				if row || p.readable(id, m) {
-					left[ChannelID(m.channel)] = true
+					x.left[ChannelID(m.channel)] = true
 				}
 			case row:
-				mine = append(mine, id)
-			case flag == FlagStarred && add:
-				if m == nil || !p.readable(id, m) {
-					return Flagged{}, errMessage()
-				}
-				rows = append(rows, id)
+				x.mine = append(x.mine, id)
+			case flag != FlagStarred || !add:
+			case m == nil || !p.readable(id, m):
+				err = errMessage()
+			default:
+				x.rows = append(x.rows, id)
 			}
 		}
 	}
+	return x, err
+}
+
+// flag records what changes: messages that are in the wanted state already are left out.
+func (t *Turn) flag(me *User, x flaggable, flag Flags, add bool) Flagged {
+	a := Flagged{Ignored: []ChannelID{}}
+	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
 	have := t.marks(me.ID, flag)
-	f.IDs, f.Rows = SetOf(mine...), SetOf(rows...)
+	f.IDs, f.Rows = SetOf(x.mine...), SetOf(x.rows...)
 	if add {
 		f.IDs = Without(f.IDs, have)
 		f.IDs.Union(f.Rows)
 	} else {
 		f.IDs.Intersect(have)
 	}
-	for c := range left {
+	for c := range x.left {
 		a.Ignored = append(a.Ignored, c)
 	}
 	slices.Sort(a.Ignored)
 	if a.Changed = f.IDs.Len(); a.Changed > 0 {
 		t.Record(f)
 	}
-	return a, nil
+	return a
 }
 
 // marks is the messages that carry one of the reader's own flags.
@@ -294,8 +324,12 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 		}
 		a.Page = n.Page(t.Spot(&n, c.Range.Anchor).In(nil), c.Range.Bounded(), nil)
 	}
-	a.Flagged, err = t.flag(me, a.Page.IDs, flag, c.Op == "add")
-	return a, err
+	x, err := t.flaggable(me, a.Page.IDs, flag, c.Op == "add")
+	if err != nil {
+		return FlaggedNarrow{}, err
+	}
+	a.Flagged = t.flag(me, x, flag, c.Op == "add")
+	return a, nil
 }
 
 func (g Range) check() error {
