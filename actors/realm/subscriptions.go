@@ -64,18 +64,29 @@ func (l *Subscriptions) place(c ChannelID) (int, bool) {
 	return lo, lo < len(l.List) && l.List[lo].Channel == c
 }
 
-// openAll makes rows for channels, which ascend, as far as there are none, all at once.
+// openAll makes rows for channels, which ascend, as far as there are none, all at once: behind each other from the end, so
+// that what is before them stays where it is.
 func (l *Subscriptions) openAll(channels []Subscribed) {
-	added := make([]Subscription, 0, len(l.List)+len(channels))
-	old := l.List
+	n := 0
 	for _, f := range channels {
-		n, there := (&Subscriptions{List: old}).place(f.Channel)
-		added, old = append(added, old[:n]...), old[n:]
-		if !there {
-			added = append(added, Subscription{Channel: f.Channel})
+		if l.find(f.Channel) == nil {
+			n++
 		}
 	}
-	l.List = append(added, old...)
+	from := len(l.List)
+	to := from + n
+	l.List = slices.Grow(l.List, n)[:to]
+	for i := len(channels) - 1; from < to; i-- {
+		c := channels[i].Channel
+		for ; from > 0 && l.List[from-1].Channel > c; from-- {
+			to--
+			l.List[to] = l.List[from-1]
+		}
+		if from == 0 || l.List[from-1].Channel != c {
+			to--
+			l.List[to] = Subscription{Channel: c}
+		}
+	}
 }
 
 func (l *Subscriptions) open(c ChannelID) *Subscription {
