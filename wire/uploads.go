@@ -76,6 +76,8 @@ type Files interface {
 	Abandon(name string) error
 	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNoThumbnail: it never will be.
 	Thumbnail(hash string, moving bool) (path string, err error)
+	// Still is where the first picture of a GIF is, as it is; otherwise like Thumbnail.
+	Still(hash string) (path string, err error)
 	// SaveAvatar and SaveLogo write a picture in the sizes it is shown in. It stays at least until Release.
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)

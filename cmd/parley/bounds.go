@@ -73,6 +73,8 @@ var bounds = []bound{
 	{"unfinished_uploads", "uploads in pieces that are not finished, or were lately; one user may have 40 unfinished", "the one finished the longest time ago is forgotten, else 429", fixed(files.MaxUnfinished), func(r *meterReading) int64 { return r.w.kept.Begun() }, nil},
 	{"pictures", "requests that have a picture decoded or wait for it", "503", fixed(files.MaxDecoding), func(r *meterReading) int64 { return r.w.kept.Decoding() }, nil},
 	{"thumbnail_bytes", "bytes of thumbnails on the disk", "the ones not wanted for longest go", fixed(files.MaxThumbnails), func(r *meterReading) int64 { return r.w.kept.Shown() }, nil},
+	{"drawings", "requests that have a picture of a name drawn or wait for it", "503", fixed(httpd.MaxDrawing), func(r *meterReading) int64 { return r.w.server.Drawing() }, nil},
+	{"drawn_pictures", "pictures of names that are kept, about 2 kB each", "all are forgotten, and drawn again", fixed(httpd.MaxDrawn), func(r *meterReading) int64 { return r.w.server.Drawn() }, nil},
 	{"unsent_bytes", "bytes of events that sockets did not take at once", "the connection is dropped", func(r *meterReading) int64 { return int64(r.park.MaxPending) }, func(r *meterReading) int64 { return int64(r.http.Pending) }, func(r *meterReading) int64 { return r.http.Refused["pending"] }},
 	{"parameters", "parameters of a request", "400", fixed(form.MaxParams), nil, nil},
 	{"json_depth", "lists and objects inside each other in a parameter", "400", fixed(form.MaxJSONDepth), nil, nil},

@@ -49,7 +49,7 @@ type config struct {
 	JWT string `toml:"jwt-keys" help:"who may log people in with a signed token (HS256): subdomain=key, comma-separated; the root organization has no name before the ="`
 
 	RateLimit      int           `toml:"rate-limit" help:"requests a minute of one account; 0 switches rate limits off"`
-	AnonymousLimit int           `toml:"anonymous-rate-limit" help:"requests a minute of one address without login"`
+	AnonymousLimit int           `toml:"anonymous-rate-limit" help:"requests a minute of one address without login, or with one that fails"`
 	LoginLimit     int           `toml:"login-limit" help:"failed logins of one account in half an hour"`
 	MaxBody        int           `toml:"max-body" help:"bytes of one request's body, uploads apart"`
 	UploadQuota    int           `toml:"upload-quota" help:"MiB of one organization's uploaded files; 0: no limit"`

@@ -62,6 +62,11 @@ func (f fileStore) Thumbnail(hash string, moving bool) (string, error) {
 	return path, known(err)
 }
 
+func (f fileStore) Still(hash string) (string, error) {
+	path, err := f.s.Still(hash)
+	return path, known(err)
+}
+
 func (f fileStore) Abandon(name string) error { return known(f.s.Abandon(name)) }
 
 func unfinished(x files.Unfinished) wire.Unfinished {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestLoggingIn asks for keys with passwords: who does not exist, who has no password and who errs read the same.
@@ -93,6 +94,56 @@ func TestManyLoginsAtOnceAreMany(t *testing.T) {
 	}
 	if count["AUTHENTICATION_FAILED"] != 5 || count["RATE_LIMIT_HIT"] != 15 {
 		t.Errorf("twenty guesses at once are answered %v", count)
+	}
+}
+
+// TestWrongCredentialsCountByAddress: whoever tries keys, or the passwords of many accounts, is soon told to wait, however he
+// sends them. Others behind his address, who have keys, are let in.
+func TestWrongCredentialsCountByAddress(t *testing.T) {
+	const budget = 5
+	wrong := strings.Repeat("x", 32)
+	for what, try := range map[string]struct {
+		code string
+		by   func(at string, n int) (map[string]any, error)
+	}{
+		"keys": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
+			return (&person{at: at, email: "ann@example.org", key: wrong}).call("GET", "users/me", nil)
+		}},
+		"keys that are none": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
+			return (&person{at: at, email: "ann@example.org", key: "x"}).call("POST", "messages", nil)
+		}},
+		"webhooks' keys": {"INVALID_API_KEY", func(at string, n int) (map[string]any, error) {
+			return (&person{at: at}).call("POST", "external/slack_incoming?api_key="+wrong, nil)
+		}},
+		"files' keys": {"BAD_REQUEST", func(at string, n int) (map[string]any, error) {
+			_, a, err := (&person{at: at}).request("GET", "/user_uploads/2/ab/none.txt?api_key="+wrong, "", nil)
+			return a, err
+		}},
+		"passwords of many": {"AUTHENTICATION_FAILED", func(at string, n int) (map[string]any, error) {
+			return (&person{at: at}).call("POST", "fetch_api_key", url.Values{"username": {fmt.Sprintf("n%d@example.org", n)}, "password": {"wrong"}})
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := demo(t, filepath.Join(t.TempDir(), "data"), "--anonymous-rate-limit", fmt.Sprint(budget))
+			at := p.serving()
+			ann := demoPerson(t, at, "ann@example.org") // by a request without login, which counts
+			began, tried := time.Now(), 0
+			for ; tried < 3*budget; tried++ {
+				a, _ := try.by(at, tried)
+				if a["code"] == "RATE_LIMIT_HIT" {
+					break
+				}
+				if a["code"] != try.code {
+					t.Fatalf("attempt %d is answered %v", tried+1, a)
+				}
+			}
+			if most := budget - 1 + int(time.Since(began)/(time.Minute/budget)) + 1; tried < budget-1 || tried > most {
+				t.Errorf("%d attempts went through, of a budget of %d", tried, budget)
+			}
+			if _, err := ann.call("GET", "users/me", nil); err != nil {
+				t.Errorf("somebody with a key at the same address: %v", err)
+			}
+		})
 	}
 }
 

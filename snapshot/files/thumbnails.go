@@ -9,13 +9,13 @@ import (
 	"image/color"
 	"image/gif"
 	"image/jpeg"
+	"image/png"
 	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/image/draw"
@@ -46,11 +46,22 @@ var ErrWaiting = errors.New("too many pictures are being decoded")
 // Thumbnail is where the thumbnail of an image is; it is made if it is not there. A picture that cannot be shown is
 // ErrNoImage or ErrPixels.
 func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
-	name := filepath.Base(s.Path(hash))
-	path = filepath.Join(s.dir, "thumbnails", name[:2], name+".jpg")
 	if moving {
-		path = strings.TrimSuffix(path, "jpg") + "gif"
+		return s.thumbnail(hash, ".gif", movie)
 	}
+	return s.thumbnail(hash, ".jpg", still)
+}
+
+// Still is where the first picture of a GIF is, in its own size, as PNG. It is kept as thumbnails are.
+func (s *Store) Still(hash string) (path string, err error) { return s.thumbnail(hash, ".png", first) }
+
+// thumbnailEndings are the endings of what is made of a picture.
+var thumbnailEndings = []string{".jpg", ".gif", ".png"}
+
+// thumbnail is where what is made of a picture is; it is made if it is not there.
+func (s *Store) thumbnail(hash, ending string, shrink func(io.ReadSeeker, io.Writer) error) (path string, err error) {
+	name := filepath.Base(s.Path(hash))
+	path = filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
 	if s.fresh(path) {
 		return path, nil
 	}
@@ -61,7 +72,7 @@ func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
 	if s.fresh(path) { // somebody else made it meanwhile
 		return path, nil
 	}
-	return path, s.makeThumbnail(hash, path, moving)
+	return path, s.makeThumbnail(hash, path, shrink)
 }
 
 // takeDecoder waits until the caller may decode a picture; giveDecoder ends that.
@@ -97,7 +108,7 @@ func (s *Store) fresh(path string) bool {
 	return true
 }
 
-func (s *Store) makeThumbnail(hash, path string, moving bool) (err error) {
+func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.Writer) error) (err error) {
 	defer func() { // a decoder that stumbles over a strange file must not cost the process
 		if x := recover(); x != nil {
 			err = fmt.Errorf("%w: %v", ErrNoImage, x)
@@ -108,10 +119,6 @@ func (s *Store) makeThumbnail(hash, path string, moving bool) (err error) {
 		return fmt.Errorf("make thumbnail: %w", err)
 	}
 	defer f.Close()
-	shrink := still
-	if moving {
-		shrink = movie
-	}
 	var b bytes.Buffer
 	if err := shrink(f, &b); err != nil {
 		return err
@@ -146,6 +153,25 @@ func still(f io.ReadSeeker, out io.Writer) error {
 	draw.Draw(small, small.Bounds(), image.White, image.Point{}, draw.Src)
 	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Over, nil)
 	return jpeg.Encode(out, small, &jpeg.Options{Quality: thumbnailGrade})
+}
+
+// first is the first picture of a GIF, in its own size.
+func first(f io.ReadSeeker, out io.Writer) error {
+	c, err := gif.DecodeConfig(f)
+	if err != nil {
+		return ErrNoImage
+	}
+	if c.Width*c.Height > maxPixels {
+		return ErrPixels
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	img, err := gif.Decode(bufio.NewReader(f))
+	if err != nil {
+		return ErrNoImage
+	}
+	return png.Encode(out, img)
 }
 
 // depth is how many bytes a decoded pixel takes.
@@ -332,7 +358,7 @@ func (s *Store) dropThumbnails() {
 // dropThumbnail goes with its original.
 func (s *Store) dropThumbnail(hash string) {
 	name := filepath.Base(s.Path(hash))
-	for _, ending := range []string{".jpg", ".gif"} {
+	for _, ending := range thumbnailEndings {
 		path := filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
 		if info, err := os.Stat(path); err == nil && os.Remove(path) == nil {
 			s.shown.Add(-info.Size())

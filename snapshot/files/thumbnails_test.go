@@ -11,6 +11,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -47,6 +48,63 @@ func TestPicturesOfAGIFAreCounted(t *testing.T) {
 				t.Errorf("the first %d bytes of %d pictures have %d", cut, n, got)
 			}
 		}
+	}
+}
+
+// The first picture of a GIF is decoded once, and goes with the original.
+func TestStills(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := s.Save("1", bytes.NewReader(moving(t, 3, 64, 48)), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := s.Still(x.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if img, err := png.Decode(bytes.NewReader(was)); err != nil || img.Bounds() != image.Rect(0, 0, 64, 48) {
+		t.Errorf("the first picture: %v %v", img, err)
+	}
+	if err := os.WriteFile(path, []byte("mark"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Still(x.Hash); err != nil || again != path {
+		t.Errorf("the second time: %q %v", again, err)
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != "mark" {
+		t.Errorf("it was decoded twice: %v", err)
+	}
+	if err := s.Release(x.Hash, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(x.Hash, func() (bool, error) { return false, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there without the original: %v", err)
+	}
+	for range MaxDecoding {
+		s.waiting.Add(1)
+	}
+	if _, err := s.Still(x.Hash); !errors.Is(err, ErrWaiting) {
+		t.Errorf("with too many waiting: %v", err)
+	}
+	for range MaxDecoding {
+		s.waiting.Add(-1)
+	}
+	bad, err := s.Save("1", strings.NewReader("text"), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Still(bad.Hash); !errors.Is(err, ErrNoImage) {
+		t.Errorf("no picture: %v", err)
 	}
 }
 

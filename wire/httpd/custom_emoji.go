@@ -1,10 +1,7 @@
 package httpd
 
 import (
-	"bytes"
-	"image/gif"
-	"image/png"
-	"os"
+	"errors"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -20,7 +17,10 @@ func (s *Server) customEmoji(ctx *fasthttp.RequestCtx, name string) {
 	if still {
 		name = strings.TrimSuffix(name, ".png")
 	}
-	c := s.fileCall(ctx)
+	c, ok := s.fileCall(ctx)
+	if !ok {
+		return
+	}
 	e, err := wire.Look(c, func(v realm.View) (realm.CustomEmoji, error) {
 		e := v.EmojiFile(name)
 		if e == nil || still && !e.Animated {
@@ -29,7 +29,6 @@ func (s *Server) customEmoji(ctx *fasthttp.RequestCtx, name string) {
 		return *e, nil
 	})
 	if err != nil {
-		ctx.Response.Header.Del("Cache-Control")
 		s.fail(ctx, fasthttp.StatusNotFound, "File not found")
 		return
 	}
@@ -39,20 +38,13 @@ func (s *Server) customEmoji(ctx *fasthttp.RequestCtx, name string) {
 		s.sendFile(ctx, s.o.Pictures.Path(e.Hash), e.Kind)
 		return
 	}
-	text, err := os.ReadFile(s.o.Pictures.Path(e.Hash))
-	var b bytes.Buffer
-	if err == nil {
-		first, bad := gif.Decode(bytes.NewReader(text)) // only the first picture; its size was checked when it came
-		if err = bad; err == nil {
-			err = png.Encode(&b, first)
-		}
-	}
-	if err != nil {
-		ctx.Response.Header.Del("Cache-Control")
+	file, err := s.o.Tools.Files.Still(e.Hash)
+	switch {
+	case errors.Is(err, wire.ErrThumbnailsBusy):
+		s.busy(ctx)
+	case err != nil:
 		s.fail(ctx, fasthttp.StatusNotFound, "File not found")
-		return
+	default:
+		s.sendFile(ctx, file, "image/png")
 	}
-	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
-	ctx.SetContentType("image/png")
-	ctx.SetBody(b.Bytes())
 }

@@ -2,11 +2,7 @@ package httpd
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
-	"image"
-	"image/color"
-	"image/png"
 	"io"
 	"mime"
 	"os"
@@ -55,8 +51,9 @@ func param(ctx *fasthttp.RequestCtx, name string) string {
 	return unescape(v)
 }
 
-// fileCall is who asks for a file: by the API's credentials, by an api_key in the query, or nobody.
-func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
+// fileCall is who asks for a file: by the API's credentials, by an api_key in the query, or nobody. Files are exempt from
+// rate limits (protocol), but credentials that are wrong are not; false: it was answered that there were too many.
+func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}}
 	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	var err error
@@ -66,10 +63,16 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) *wire.Call {
 	} else if len(ctx.Request.Header.Peek("Authorization")) > 0 {
 		err = s.authenticate(ctx, c, &wire.Endpoint{})
 	}
+	if err != nil {
+		if over := limit(ctx, s.visitors, s.remote(ctx)); over != nil {
+			s.refuse(ctx, &wire.Endpoint{}, over)
+			return c, false
+		}
+	}
 	if err != nil || c.Account != nil && c.Account.Bot == realm.IncomingWebhook {
 		c.Account, c.Caller.User = nil, 0
 	}
-	return c
+	return c, true
 }
 
 // uploadedFile serves an upload to whoever may see it.
@@ -81,7 +84,10 @@ func (s *Server) uploadedFile(ctx *fasthttp.RequestCtx, download bool) {
 
 // visibleUpload finds an upload the caller may see, or answers that there is none.
 func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upload, bool) {
-	c := s.fileCall(ctx)
+	c, ok := s.fileCall(ctx)
+	if !ok {
+		return realm.Upload{}, false
+	}
 	u, err := wire.Look(c, func(v realm.View) (realm.Upload, error) {
 		u, ok := v.VisibleUpload(path)
 		if !ok || c.Site.Closed {
@@ -114,8 +120,7 @@ func (s *Server) thumbnail(ctx *fasthttp.RequestCtx) {
 	}
 	file, err := s.o.Tools.Files.Thumbnail(u.Hash, moving)
 	if errors.Is(err, wire.ErrThumbnailsBusy) {
-		ctx.Response.Header.Set("Retry-After", "1")
-		s.fail(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
+		s.busy(ctx)
 		return
 	}
 	if err != nil {
@@ -249,46 +254,12 @@ func (s *Server) picture(ctx *fasthttp.RequestCtx) {
 	s.sendFile(ctx, s.o.Pictures.Picture(path), "image/png")
 }
 
-func (s *Server) sendDrawn(ctx *fasthttp.RequestCtx, name string, medium bool) {
-	size := 100
-	if medium {
-		size = 500
-	}
-	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
-	ctx.SetContentType("image/png")
-	ctx.SetBody(identicon(name, size))
-}
-
-// identicon draws a picture that follows from a name: five by five fields, mirrored, in one colour.
-func identicon(name string, size int) []byte {
-	sum := sha256.Sum256([]byte(name))
-	ink := color.RGBA{R: 60 + sum[0]%140, G: 60 + sum[1]%140, B: 60 + sum[2]%140, A: 255}
-	img := image.NewPaletted(image.Rect(0, 0, size, size), color.Palette{color.RGBA{240, 240, 240, 255}, ink})
-	cell, margin := size/6, (size-size/6*5)/2
-	for y := range 5 {
-		for x := range 3 {
-			if sum[3+y*3+x]%2 == 0 {
-				continue
-			}
-			for _, col := range []int{x, 4 - x} {
-				for py := range cell {
-					for px := range cell {
-						img.SetColorIndex(margin+col*cell+px, margin+y*cell+py, 1)
-					}
-				}
-			}
-		}
-	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		panic("BUG: draw a picture: " + err.Error())
-	}
-	return b.Bytes()
-}
-
 // avatar redirects to somebody's picture.
 func (s *Server) avatar(ctx *fasthttp.RequestCtx, suffix string) {
-	c := s.fileCall(ctx)
+	c, ok := s.fileCall(ctx)
+	if !ok {
+		return
+	}
 	url, err := wire.Look(c, func(v realm.View) (string, error) { return wire.AvatarOf(v, param(ctx, "who"), c.Site), nil })
 	if err != nil || url == "" {
 		s.fail(ctx, 404, "No such user")
@@ -321,8 +292,7 @@ func (s *Server) drawing(ctx *fasthttp.RequestCtx) {
 		ctx.SetContentType("image/svg+xml")
 		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="15" fill="none" stroke="` + ink + `" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
 	case path == "unknown-user-avatar.png":
-		ctx.SetContentType("image/png")
-		ctx.SetBody(identicon("unknown user", 100))
+		s.sendDrawn(ctx, "unknown user", false)
 	default:
 		s.fail(ctx, 404, "Not found")
 	}

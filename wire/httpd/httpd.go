@@ -49,6 +49,7 @@ type Server struct {
 
 	users, visitors, logins *limiter // nil: off
 	readdress               []*limiter
+	gallery                 *gallery
 	heavy                   chan struct{}
 	heavyWaiting            atomic.Int64
 	heavyRefused            atomic.Int64
@@ -68,7 +69,7 @@ type route struct {
 
 // New returns a server for the protocol's endpoints.
 func New(o Options) *Server {
-	s := &Server{o: o, router: router.New(), heavy: make(chan struct{}, MaxHeavy)}
+	s := &Server{o: o, router: router.New(), heavy: make(chan struct{}, MaxHeavy), gallery: newGallery()}
 	if s.o.Log == nil {
 		s.o.Log = slog.Default()
 	}

@@ -36,7 +36,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	c := s.call(ctx, params)
 	if !e.Open {
 		if err := s.authenticate(ctx, c, e); err != nil {
-			s.refuseStranger(ctx, e, err)
+			s.refuseStranger(ctx, e, s.countStranger(ctx, err))
 			return
 		}
 	}
@@ -183,6 +183,17 @@ func (s *Server) count(ctx *fasthttp.RequestCtx, c *wire.Call) error {
 		return limit(ctx, s.users, callerKey(c.Account))
 	}
 	return limit(ctx, s.visitors, s.remote(ctx))
+}
+
+// countStranger counts a request of somebody who did not prove who he is against his address, and says what he is refused
+// for: why he is not let in, or that he tried too often. Who has the right key is let in all the same: one program with a
+// wrong key must not lock out everybody behind its address, and nobody comes upon a key of 32 characters by trying.
+// Passwords are easier to guess: those are counted, for address and account, before they are looked at.
+func (s *Server) countStranger(ctx *fasthttp.RequestCtx, why error) error {
+	if err := limit(ctx, s.visitors, s.remote(ctx)); err != nil {
+		return err
+	}
+	return why
 }
 
 // pick is the endpoint of a method whose path parameters fit: ids are digits.
