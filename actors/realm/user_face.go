@@ -44,7 +44,8 @@ type orgFace struct {
 	bytes              []byte
 }
 
-// keptOrgFaces is for how many kinds of viewers the organization's row is kept as it was encoded.
+// keptOrgFaces is for how many kinds of viewers the organization's row is kept as it was encoded: two parts of an answer,
+// for people with and without login, and as many again while the settings of the server change. Each is some ten kilobytes.
 const keptOrgFaces = 8
 
 type groupList struct {

@@ -75,6 +75,7 @@ var bounds = []bound{
 	{"thumbnail_bytes", "bytes of thumbnails on the disk", "the ones not wanted for longest go", fixed(files.MaxThumbnails), func(r *meterReading) int64 { return r.w.kept.Shown() }, nil},
 	{"drawings", "requests that have a picture of a name drawn or wait for it", "503", fixed(httpd.MaxDrawing), func(r *meterReading) int64 { return r.w.server.Drawing() }, nil},
 	{"drawn_pictures", "pictures of names that are kept, about 2 kB each", "all are forgotten, and drawn again", fixed(httpd.MaxDrawn), func(r *meterReading) int64 { return r.w.server.Drawn() }, nil},
+	{"chained_bytes", "bytes of short pieces of answers, compressed behind others", "all are forgotten, and compressed again", fixed(httpd.MaxChained), func(r *meterReading) int64 { return r.w.server.Chained() }, nil},
 	{"unsent_bytes", "bytes of events that sockets did not take at once", "the connection is dropped", func(r *meterReading) int64 { return int64(r.park.MaxPending) }, func(r *meterReading) int64 { return int64(r.http.Pending) }, func(r *meterReading) int64 { return r.http.Refused["pending"] }},
 	{"parameters", "parameters of a request", "400", fixed(form.MaxParams), nil, nil},
 	{"json_depth", "lists and objects inside each other in a parameter", "400", fixed(form.MaxJSONDepth), nil, nil},

@@ -43,8 +43,9 @@ const (
 	throng   = 256
 )
 
-// calm is for how long after its opening the store merges no tables: longer than everybody takes to come back.
-const calm = 5 * time.Second
+// calm is for how long after its opening the store merges no tables and nothing is indexed: longer than everybody takes to
+// come back.
+const calm = search.Calm
 
 // patience is how long a stopping server waits for what is in flight.
 const patience = 15 * time.Second

@@ -42,8 +42,9 @@ const (
 	stretch     = time.Millisecond
 	// maxStretch is what counts of a stretch at most: one that the machine made long is not to be paid back.
 	maxStretch = 10 * time.Millisecond
-	// calm is how long the writer rests when the library has been opened: those who come back need the machine first.
-	calm = 5 * time.Second
+	// Calm is how long the writer rests when the library has been opened: those who come back need the machine first. The
+	// store merges no tables for as long.
+	Calm = 5 * time.Second
 	// standEvery is how often the number is written when no text came: a start then need not read far back.
 	standEvery = time.Minute
 )
@@ -282,7 +283,7 @@ func (l *Library) work() {
 	l.leisure.Store(leisure)
 	round := time.Now()
 	left := false
-	l.rest(calm)
+	l.rest(Calm)
 	for stopping := false; ; {
 		select {
 		case <-l.wake:

@@ -29,12 +29,20 @@ const (
 	chainFrom = 200
 )
 
-// maxGap is how many bytes may be between two short pieces that go together.
+// maxGap is how many bytes may be between two short pieces that go together. What is between is zeros while the second one
+// is compressed: they take time, and deflate looks back 32 kB only.
 const maxGap = 4 << 10
 
 // maxBehind is behind how many pieces, or how far behind them, a short one is remembered. Should there be more, because
-// everybody sees other channels, it begins anew.
+// everybody sees other channels, it begins anew. A piece of a kilobyte is remembered in a few kilobytes by that.
 const maxBehind = 64
+
+// MaxChained is how many bytes all that is remembered of short pieces may take: of ten thousand channels of which everybody
+// sees others, maxBehind each would take a hundred megabytes. Beyond it all of it is forgotten, and compressed again.
+const MaxChained = 32 << 20
+
+// chainedCost is about what a short piece takes in memory at one spot beside its bytes.
+const chainedCost = 192
 
 // storeBelow is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
 // would take about what they save, and have to be made.
@@ -56,11 +64,12 @@ type spot struct {
 	gap   int
 }
 
-// packer remembers compressed pieces for as long as somebody has the pieces themselves, so it holds a small part of what
-// is in memory anyway.
+// packer remembers compressed pieces for as long as somebody has the pieces themselves: a small part of what is in memory
+// anyway, and MaxChained bytes of short ones at most.
 type packer struct {
-	mu    sync.Mutex
-	known map[weak.Pointer[byte]]*packed
+	mu      sync.Mutex
+	known   map[weak.Pointer[byte]]*packed
+	chained int // bytes of what stands in known behind others
 }
 
 func newPacker() *packer { return &packer{known: map[weak.Pointer[byte]]*packed{}} }
@@ -89,8 +98,10 @@ func (p *packer) pack(piece []byte) *packed {
 
 // know remembers what a piece was made to; mu is held.
 func (p *packer) know(key weak.Pointer[byte], piece []byte, x *packed) {
-	if _, ok := p.known[key]; !ok {
+	if old, ok := p.known[key]; !ok {
 		runtime.AddCleanup(&piece[0], p.forget, key)
+	} else {
+		p.unchain(old)
 	}
 	p.known[key] = x
 }
@@ -114,16 +125,48 @@ func (p *packer) chain(before []byte, at spot, lead string, piece []byte, key we
 	out = compress(before, append([]byte(lead), piece...), flate.BestCompression)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.known[key] != x { // made anew, or forgotten
+		return out
+	}
 	if len(x.behind) >= maxBehind {
-		clear(x.behind)
+		p.unchain(x)
+	}
+	if p.chained >= MaxChained {
+		for _, x := range p.known {
+			p.unchain(x)
+		}
+	}
+	if old := x.behind[at]; old != nil {
+		p.chained -= old.cost()
 	}
 	x.behind[at] = out
+	p.chained += out.cost()
 	return out
+}
+
+// unchain forgets how a short piece looks behind others; mu is held.
+func (p *packer) unchain(x *packed) {
+	for _, b := range x.behind {
+		p.chained -= b.cost()
+	}
+	clear(x.behind)
+}
+
+func (x *packed) cost() int { return len(x.bytes) + chainedCost }
+
+// Chained is how many bytes short pieces take that are compressed behind others.
+func (s *Server) Chained() int64 {
+	packers.mu.Lock()
+	defer packers.mu.Unlock()
+	return int64(packers.chained)
 }
 
 func (p *packer) forget(key weak.Pointer[byte]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if x := p.known[key]; x != nil {
+		p.unchain(x)
+	}
 	delete(p.known, key)
 }
 

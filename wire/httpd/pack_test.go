@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"parley/wire"
 )
@@ -107,6 +108,48 @@ func TestShortPiecesBehindEachOther(t *testing.T) {
 	if n > 5000 {
 		t.Errorf("%d bytes were made %d", p.Len(), n)
 	}
+}
+
+// However many short pieces there are, each behind ever others: what is remembered of them has a bound, and is counted right.
+func TestWhatIsRememberedOfShortPiecesHasABound(t *testing.T) {
+	p := newPacker()
+	words := piecesOf(rand.New(rand.NewPCG(6, 6)), 1500)[0].JSON
+	pieces := make([][]byte, 40)
+	for i := range pieces {
+		pieces[i] = fmt.Appendf(nil, "%d%s", i, words)
+	}
+	spots, most := 0, 0
+	for gap := 0; spots < 3*maxBehind; gap++ {
+		spots++
+		for i, b := range pieces {
+			before := pieces[(i+1)%len(pieces)]
+			at := spot{weak.Make(&before[0]), gap}
+			if x := p.chain(before, at, "", b, weak.Make(&b[0])); x.size != len(b) {
+				t.Fatalf("a piece of %d bytes is one of %d", len(b), x.size)
+			}
+			most = max(most, p.chained)
+		}
+	}
+	count := func() (n int) {
+		for _, x := range p.known {
+			if len(x.behind) > maxBehind {
+				t.Errorf("a piece is remembered at %d spots", len(x.behind))
+			}
+			for _, b := range x.behind {
+				n += b.cost()
+			}
+		}
+		return n
+	}
+	if n := count(); n != p.chained || n == 0 || most > maxBehind*len(pieces)*(200+chainedCost) {
+		t.Errorf("%d bytes are remembered, %d counted, %d once", n, p.chained, most)
+	}
+	p.chained += MaxChained // as much as there may be, of others
+	p.chain(pieces[1], spot{weak.Make(&pieces[1][0]), 1000}, "", pieces[0], weak.Make(&pieces[0][0]))
+	if n := count(); p.chained != MaxChained+n || n > 200+chainedCost {
+		t.Errorf("beyond the bound %d bytes are remembered, %d counted", n, p.chained-MaxChained)
+	}
+	runtime.KeepAlive(pieces)
 }
 
 // BenchmarkRegisterAnswer compresses a large answer of which only a little is its own:
