@@ -52,6 +52,7 @@ type channelIndex struct {
 	ids         Set                    // messages that are in the channel now
 	sent        Set                    // messages that were sent to it, wherever they are now
 	topics      map[string]*topicIndex // by folded name
+	list        []*topicIndex          // the same, one behind the other: who wants all of very many need not look each up
 	heard       []UserID               // cached: subscribers that have a queue
 	heardKnown  bool
 	traffic     int         // cached: messages in the 28 days before trafficDay

@@ -21,6 +21,7 @@ func (r *Realm) Derived() map[string]any {
 		set(fmt.Sprintf("channel %d mailed", id), ix.mailed)
 		set(fmt.Sprintf("channel %d ids", id), ix.ids)
 		set(fmt.Sprintf("channel %d sent", id), ix.sent)
+		out[fmt.Sprintf("channel %d lists topics", id)] = len(ix.list)
 		for name, t := range ix.topics {
 			set(fmt.Sprintf("channel %d topic %q", id, name), t.ids)
 			out[fmt.Sprintf("channel %d topic %q participants", id, name)] = t.participants

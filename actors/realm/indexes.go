@@ -302,22 +302,28 @@ func (r *Realm) topicIndexOf(m *message) *topicIndex {
 
 // openTopic makes the index of a topic that gets its first message.
 func (x *indexes) openTopic(c ChannelID, folded string) *topicIndex {
-	t := &topicIndex{channel: uint32(c), participants: map[uint32]uint32{}}
-	x.channel[c].topics[folded] = t
+	ix := x.channel[c]
+	t := &topicIndex{channel: uint32(c), at: uint32(len(ix.list)), participants: map[uint32]uint32{}}
+	ix.topics[folded], ix.list = t, append(ix.list, t)
 	x.called[folded] = append(x.called[folded], t)
 	return t
 }
 
 // closeTopic removes the index of a topic that has lost its last message.
 func (x *indexes) closeTopic(c ChannelID, folded string) {
-	topics := x.channel[c].topics
+	ix := x.channel[c]
+	t := ix.topics[folded]
 	same := x.called[folded]
 	last := len(same) - 1
-	same[slices.Index(same, topics[folded])] = same[last]
+	same[slices.Index(same, t)] = same[last]
 	if x.called[folded] = slices.Delete(same, last, last+1); last == 0 {
 		delete(x.called, folded)
 	}
-	delete(topics, folded)
+	last = len(ix.list) - 1
+	moved := ix.list[last]
+	ix.list[t.at], moved.at = moved, t.at
+	ix.list = slices.Delete(ix.list, last, last+1)
+	delete(ix.topics, folded)
 }
 
 // indexMessage puts a message into everything derived.

@@ -297,6 +297,7 @@ type spelling struct{ name, folded string }
 // topicIndex is a topic as people see it: spellings that differ only in case are one.
 type topicIndex struct {
 	channel      uint32
+	at           uint32 // where in the channel's list
 	ids          Set
 	participants map[uint32]uint32 // how often each user sent or reacted, for topic wildcards and receipts; narrow, as there are very many
 }

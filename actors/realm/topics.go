@@ -13,7 +13,7 @@ func (v View) Topics(c *Channel) []TopicInfo {
 	if limited {
 		own = v.rowsOf(v.User)
 	}
-	topics := v.by.channel[c.ID].topics
+	topics := v.by.channel[c.ID].list
 	out := make([]TopicInfo, 0, len(topics))
 	for _, t := range topics {
 		ids := t.ids
