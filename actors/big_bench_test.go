@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"runtime"
@@ -531,13 +532,12 @@ func eachHold(h *House) func() map[string][]time.Duration {
 // and the least of its longest ones counts. What every other time undoes the one before counts by the slower of the two.
 func longestHold(tries []map[string][]time.Duration) (longest time.Duration, which string) {
 	for parity := range min(2, len(tries)) {
-		least := map[string][]time.Duration{}
-		for i := parity; i < len(tries); i += 2 {
-			for kind, list := range tries[i] {
-				switch l, again := least[kind]; {
-				case !again && i != parity: // other work of the server's own, which came into the way
-				case !again:
-					least[kind] = slices.Clone(list)
+		least := maps.Clone(tries[parity])
+		for i := parity + 2; i < len(tries); i += 2 {
+			for kind, l := range least {
+				switch list := tries[i][kind]; {
+				case list == nil: // other work of the server's own, which came in between once
+					delete(least, kind)
 				case len(l) != len(list):
 					least[kind] = []time.Duration{min(slices.Max(l), slices.Max(list))}
 				default:
