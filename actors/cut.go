@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/actors/realm"
 )
@@ -15,7 +16,11 @@ const (
 
 // encoded takes a row of the running snapshot.
 func (a *realmActor) encoded(row realm.EncodedRow) {
-	a.rows = append(a.rows, row)
+	n := len(a.rows)
+	if n == 0 || len(a.rows[n-1]) == rowsAStep {
+		a.rows, n = append(a.rows, make([]realm.EncodedRow, 0, rowsAStep)), n+1
+	}
+	a.rows[n-1] = append(a.rows[n-1], row)
 	a.stepped++
 	a.bytes += len(row.Value)
 }
@@ -49,10 +54,10 @@ func (a *realmActor) step() {
 	if a.durable < a.cut.At || a.presence == nil {
 		return // release, or the presence actor's rows, come back here
 	}
-	at, rows := a.cut.At, append(a.rows, a.presence...)
+	at, rows := a.cut.At, append(a.rows, a.presence)
 	a.cut = nil
 	a.h.stage.work(func() {
-		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
+		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, slices.Concat(rows...))
 		a.h.stage.send(a.handle.pid, written{at, err})
 	})
 }

@@ -65,8 +65,8 @@ type realmActor struct {
 
 	// The running snapshot, if any.
 	cut      *realm.Cut
-	rows     []realm.EncodedRow
-	stepped  int // rows and bytes of them that this slice has encoded
+	rows     [][]realm.EncodedRow // rowsAStep each: a list of all would be copied when it grows, which takes tens of milliseconds
+	stepped  int                  // rows and bytes of them that this slice has encoded
 	bytes    int
 	whole    bool               // every row is encoded
 	presence []realm.EncodedRow // nil until the presence actor has handed them in
