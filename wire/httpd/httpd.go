@@ -290,7 +290,7 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
 func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
 	always(ctx)
 	ctx.SetContentType("application/json")
-	var parts net.Buffers
+	var parts [][]byte
 	size := 0
 	if p.Len() >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
@@ -304,7 +304,7 @@ func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
 			parts = append(parts, x.JSON)
 		}
 	}
-	ctx.SetBodyStream(&parts, size)
+	ctx.SetBodyStream(&gathered{parts}, size)
 }
 
 func always(ctx *fasthttp.RequestCtx) { set(ctx, headers) }
