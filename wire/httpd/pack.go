@@ -45,8 +45,12 @@ const MaxChained = 32 << 20
 const chainedCost = 192
 
 // storeBelow is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
-// would take about what they save, and have to be made.
-const storeBelow = 400
+// would take about what they save, and have to be made. Nor is what is less than one in littleOf of the plain answer, which
+// would make it hardly smaller.
+const (
+	storeBelow = 400
+	littleOf   = 512
+)
 
 // packed is a piece in compressed form.
 type packed struct {
@@ -230,12 +234,13 @@ func (p *packer) gzipped(pieces wire.Pieces) [][]byte {
 		size += x.size
 	}
 	var small []byte
+	little := max(storeBelow, pieces.Len()/littleOf)
 	between := func() {
 		switch {
 		case len(small) == 0:
 		case string(small) == ",":
 			add(packedComma)
-		case len(small) < storeBelow:
+		case len(small) < little:
 			add(store(small))
 		default:
 			add(compress(nil, small, flate.BestSpeed))
