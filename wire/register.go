@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -107,12 +108,39 @@ func register(c *Call, f registerForm) (Answer, error) {
 
 // build makes every section that is wanted.
 func (s *state) build() {
+	var same [][]byte
 	for _, x := range sections {
-		if x.wanted(s.wants) {
+		switch {
+		case !x.wanted(s.wants):
+		case x.member != nil:
+			same = append(same, x.member)
+		default:
 			x.build(s)
 		}
 	}
+	switch len(same) {
+	case 0:
+	case constants.n:
+		s.a["constants"] = Members{shared(constants.all)}
+	default:
+		s.a["constants"] = Members{own(bytes.Join(same, comma.JSON))}
+	}
 }
+
+// constants is all sections that always say the same, in one.
+var constants = func() (c struct {
+	n   int
+	all []byte
+}) {
+	var all [][]byte
+	for _, x := range sections {
+		if x.member != nil {
+			all = append(all, x.member)
+		}
+	}
+	c.n, c.all = len(all), bytes.Join(all, comma.JSON)
+	return c
+}()
 
 // queue is the registration a form asks for.
 func (f *queueForm) queue(c *Call) (realm.Queue, error) {
@@ -191,6 +219,7 @@ func (s *state) finished() Answer {
 type section struct {
 	types  []string
 	build  func(*state)
+	member []byte // instead of build: name and value, the same in every answer
 	fields string // what it puts into the answer, in the notation of package shape; each may be absent
 }
 
@@ -220,14 +249,13 @@ func registration() string {
 	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
-// list is a section that is one list nobody has put anything into.
-func constant(fetch, key string, value func() any) section {
-	return of(fetch, func(s *state) { s.a[key] = value() })
+// constant is a section that always says the same.
+func constant(fetch, key string, value any) section {
+	x := of(fetch, nil)
+	b := encode(obj{key: value})
+	x.member = b[1 : len(b)-1]
+	return x
 }
-
-func emptyList() any { return []any{} }
-func no() any        { return false }
-func noText() any    { return "" }
 
 // sections is the whole initial state, by fetch type.
 var sections = []section{
@@ -255,17 +283,17 @@ var sections = []section{
 	of("channel_folders", channelFoldersSection).says("channel_folders: [Folder]"),
 	of("user_topic", userTopicsSection).says("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
 	of("muted_topics", mutedTopicsSection).says("muted_topics: [[str | int]]"),
-	constant("giphy", "giphy_api_key", noText).says("giphy_api_key: str"),
-	constant("tenor", "tenor_api_key", noText).says("tenor_api_key: str"),
-	constant("realm_billing", "realm_billing", func() any { return obj{"has_pending_sponsorship_request": false} }).says("realm_billing: {has_pending_sponsorship_request: bool}"),
-	constant("realm_embedded_bots", "realm_embedded_bots", emptyList).says("realm_embedded_bots: []"),
-	constant("realm_filters", "realm_filters", emptyList).says("realm_filters: []"),
-	constant("stop_words", "stop_words", emptyList).says("stop_words: []"),
-	constant("video_calls", "has_zoom_token", no).says("has_zoom_token: bool"),
-	constant("video_calls", "has_webex_token", no).says("has_webex_token: bool"),
+	constant("giphy", "giphy_api_key", "").says("giphy_api_key: str"),
+	constant("tenor", "tenor_api_key", "").says("tenor_api_key: str"),
+	constant("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).says("realm_billing: {has_pending_sponsorship_request: bool}"),
+	constant("realm_embedded_bots", "realm_embedded_bots", []any{}).says("realm_embedded_bots: []"),
+	constant("realm_filters", "realm_filters", []any{}).says("realm_filters: []"),
+	constant("stop_words", "stop_words", []any{}).says("stop_words: []"),
+	constant("video_calls", "has_zoom_token", false).says("has_zoom_token: bool"),
+	constant("video_calls", "has_webex_token", false).says("has_webex_token: bool"),
 	of("onboarding_steps", func(s *state) { s.a["onboarding_steps"] = stepObjects(s.StepsLeft(s.User)) }).says("onboarding_steps: [{type: str, name: str}]"),
-	constant("onboarding_steps", "navigation_tour_video_url", func() any { return nil }).says("navigation_tour_video_url: str?"),
-	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes).says("custom_profile_field_types: {*: {id: int, name: str}}"),
+	constant("onboarding_steps", "navigation_tour_video_url", nil).says("navigation_tour_video_url: str?"),
+	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).says("custom_profile_field_types: {*: {id: int, name: str}}"),
 
 	of("message update_message_flags", unreadSection).says("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
 		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], old_unreads_missing: bool}"),
@@ -307,7 +335,7 @@ var sections = []section{
 
 	of("realm_emoji", func(s *state) { s.a["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.c.Site) }).says("realm_emoji: {*: Emoji}"),
 
-	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects).says("realm_incoming_webhook_bots: [Integration]"),
+	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).says("realm_incoming_webhook_bots: [Integration]"),
 
 	of("device", func(s *state) { s.a["devices"] = deviceObjects(s.DevicesOf(s.User)) }).says("devices: {*: Device}"),
 }

@@ -40,9 +40,9 @@ func streamsSection(s *state) {
 	}
 	channels := s.visibleChannels()
 	s.afterwards(func() {
-		var list pieceList
+		list := objectsOf(len(channels), 1)
 		for _, c := range channels {
-			list.object(shared(c.face))
+			list.add(shared(c.face))
 		}
 		s.a["streams"] = list.end()
 	})
@@ -51,13 +51,14 @@ func streamsSection(s *state) {
 // subscriptionsSection is the three lists of channels: subscribed now, formerly, never. A visitor is shown the
 // web-public ones as if subscribed.
 func subscriptionsSection(s *state) {
+	const now, before, never = 0, 1, 2
 	type entry struct {
-		list         *pieceList
+		list         int
 		face, roster Part
 		personal     bool
 		own          realm.Subscription
 	}
-	var now, before, never pieceList
+	var counts [3]int
 	recent, channels := recently(s.View, s.c.House), s.visibleChannels()
 	entries := make([]entry, 0, len(channels))
 	for _, c := range channels {
@@ -65,11 +66,11 @@ func subscriptionsSection(s *state) {
 		e := entry{face: shared(c.face), personal: x != nil || s.Me() == nil}
 		switch {
 		case x != nil && x.Active, s.Me() == nil:
-			e.list = &now
+			e.list = now
 		case x != nil:
-			e.list = &before
+			e.list = before
 		case !s.Me().IsGuest() || c.WebPublic:
-			e.list = &never
+			e.list = never
 		default:
 			continue
 		}
@@ -78,18 +79,23 @@ func subscriptionsSection(s *state) {
 		}
 		e.roster = Part{rosterJSON(s.View, c.Channel, s.Subscribers, recent), s.Subscribers == form.AllSubscribers}
 		entries = append(entries, e)
+		counts[e.list]++
 	}
 	info := s.PersonalInfo(s.User, 0) // what all of his subscriptions inherit
 	s.afterwards(func() {
+		var lists [3]*objectList
+		for i, n := range counts {
+			lists[i] = objectsOf(n, 3)
+		}
 		for _, e := range entries {
 			var settings []byte
 			if e.personal {
 				info.Subscription = e.own
 				settings = personalJSON(info, s.Client)
 			}
-			e.list.object(e.face, own(settings), e.roster)
+			lists[e.list].add(e.face, own(settings), e.roster)
 		}
-		s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = now.end(), before.end(), never.end()
+		s.a["subscriptions"], s.a["unsubscribed"], s.a["never_subscribed"] = lists[now].end(), lists[before].end(), lists[never].end()
 	})
 }
 

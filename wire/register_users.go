@@ -50,7 +50,9 @@ func usersSection(s *state) {
 		own = me.ID
 	}
 	var lists [3]pieceList
-	for _, chunk := range s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me)) {
+	chunks := s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me))
+	lists[activeUsers].p = make(Pieces, 0, 2*len(chunks)+1)
+	for _, chunk := range chunks {
 		for i := range lists {
 			lists[i].add(shared(chunk[i]))
 		}
@@ -82,10 +84,9 @@ func usersAnew(s *state) {
 type pieceList struct{ p Pieces }
 
 var (
-	listOpen, listClose = own([]byte("[")), own([]byte("]"))
-	comma               = own([]byte(","))
-	braceOpen           = own([]byte("{"))
-	braceClose          = own([]byte("}"))
+	listOpen, listClose              = own([]byte("[")), own([]byte("]"))
+	objectsOpen, objectsClose        = own([]byte("[{")), own([]byte("}]"))
+	comma, betweenObjects, listEmpty = own([]byte(",")), own([]byte("},{")), own([]byte("[]"))
 )
 
 // add puts elements at the end; none are skipped.
@@ -93,7 +94,7 @@ func (l *pieceList) add(elements ...Part) {
 	if len(elements) == 0 || len(elements[0].JSON) == 0 {
 		return
 	}
-	if l.p == nil {
+	if len(l.p) == 0 {
 		l.p = append(l.p, listOpen)
 	} else {
 		l.p = append(l.p, comma)
@@ -101,27 +102,39 @@ func (l *pieceList) add(elements ...Part) {
 	l.p = append(l.p, elements...)
 }
 
-// object puts an object at the end, made of members that are encoded already.
-func (l *pieceList) object(members ...Part) {
-	l.add(braceOpen)
-	first := true
-	for _, m := range members {
-		if len(m.JSON) == 0 {
-			continue
-		}
-		if !first {
-			l.p = append(l.p, comma)
-		}
-		l.p, first = append(l.p, m), false
-	}
-	l.p = append(l.p, braceClose)
-}
-
 func (l *pieceList) end() Pieces {
-	if l.p == nil {
-		return Pieces{listOpen, listClose}
+	if len(l.p) == 0 {
+		return Pieces{listEmpty}
 	}
 	return append(l.p, listClose)
+}
+
+// objectList is a JSON list of objects, each made of members that are encoded already.
+type objectList struct{ p Pieces }
+
+// objectsOf is an empty list with room for so many objects of so many members.
+func objectsOf(objects, members int) *objectList {
+	return &objectList{make(Pieces, 0, 2*objects*members+1)}
+}
+
+func (l *objectList) add(members ...Part) {
+	next := objectsOpen
+	if len(l.p) > 0 {
+		next = betweenObjects
+	}
+	for _, m := range members {
+		if len(m.JSON) > 0 {
+			l.p = append(l.p, next, m)
+			next = comma
+		}
+	}
+}
+
+func (l *objectList) end() Pieces {
+	if len(l.p) == 0 {
+		return Pieces{listEmpty}
+	}
+	return append(l.p, objectsClose)
 }
 
 // groupsSection is the user groups, the same for everybody.
