@@ -22,9 +22,14 @@ const (
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // encode is JSON as the protocol writes it: nothing escaped for HTML, no newline.
-func encode(v any) []byte {
+func encode(v any) []byte { return encodeBefore(v, "") }
+
+// encodeLine is encode with a newline.
+func encodeLine(v any) []byte { return encodeBefore(v, "\n") }
+
+func encodeBefore(v any, end string) []byte {
 	b := buffers.Get().(*[]byte)
-	*b = appendJSON((*b)[:0], v)
+	*b = append(appendJSON((*b)[:0], v), end...)
 	out := bytes.Clone(*b)
 	if cap(*b) <= 1<<20 { // a rare giant must not stay in the pool
 		buffers.Put(b)
@@ -35,13 +40,20 @@ func encode(v any) []byte {
 // Success is the body of a success; ignored names parameters nobody consumed.
 func Success(a Answer, ignored []string) []byte {
 	out := make(Answer, len(a)+3)
-	out["msg"] = ""
 	maps.Copy(out, a)
-	out["result"] = "success"
-	if len(ignored) > 0 {
-		out["ignored_parameters_unsupported"] = ignored
+	return encodeLine(succeeded(out, ignored))
+}
+
+// succeeded puts what every success has into an answer.
+func succeeded(a Answer, ignored []string) Answer {
+	if _, ok := a["msg"]; !ok {
+		a["msg"] = ""
 	}
-	return append(encode(out), '\n')
+	a["result"] = "success"
+	if len(ignored) > 0 {
+		a["ignored_parameters_unsupported"] = ignored
+	}
+	return a
 }
 
 // Pieces is JSON that is encoded already, cut where shared bytes begin and end. They are written one after another
@@ -81,21 +93,20 @@ func (p Pieces) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 // SuccessPieces is Success without copying what the answer holds in pieces; nil if it holds none.
 func SuccessPieces(a Answer, ignored []string) (out Pieces) {
 	var names []string
+	rest := make(Answer, len(a)+3)
 	for name, v := range a {
 		switch v.(type) {
 		case Pieces, Members:
 			names = append(names, name)
+		default:
+			rest[name] = v
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
-	rest := maps.Clone(a)
-	for _, name := range names {
-		delete(rest, name)
-	}
-	body := Success(rest, ignored)
+	body := encodeLine(succeeded(rest, ignored))
 	n := 2 + 2*len(names)
 	for _, name := range names {
 		if p, ok := a[name].(Pieces); ok {
@@ -141,7 +152,7 @@ func failure(code, msg string, fields map[string]any) []byte {
 	if code != "" {
 		out["code"] = code
 	}
-	return append(encode(out), '\n')
+	return encodeLine(out)
 }
 
 // AnswerRefusal answers a parked request with an error.

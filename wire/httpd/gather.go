@@ -1,8 +1,8 @@
 package httpd
 
 import (
+	"errors"
 	"io"
-	"net"
 	"sync"
 )
 
@@ -12,15 +12,33 @@ const gatherBytes = 64 << 10
 
 var gathers = sync.Pool{New: func() any { return new([gatherBytes]byte) }}
 
-// gathered is a body in parts, which are written many at once.
-type gathered struct{ net.Buffers }
+// gathered is a body in parts, which are written many at once. It is used again when fasthttp has closed it.
+type gathered struct{ parts [][]byte }
 
-// WriteTo overrides that of net.Buffers, which writes each part.
+var gatherings = sync.Pool{New: func() any { return new(gathered) }}
+
+// maxGathered is how many parts may be kept for the next body.
+const maxGathered = 4096
+
+// Read is not called, since there is WriteTo.
+func (g *gathered) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// Close forgets the parts.
+func (g *gathered) Close() error {
+	if cap(g.parts) <= maxGathered {
+		clear(g.parts)
+		g.parts = g.parts[:0]
+		gatherings.Put(g)
+	}
+	return nil
+}
+
+// WriteTo writes them.
 func (g *gathered) WriteTo(w io.Writer) (int64, error) {
 	b := gathers.Get().(*[gatherBytes]byte)
 	defer gathers.Put(b)
 	done, n := int64(0), 0
-	for _, part := range g.Buffers {
+	for _, part := range g.parts {
 		for len(part) > 0 {
 			k := copy(b[n:], part)
 			n, part = n+k, part[k:]

@@ -27,7 +27,7 @@ func TestPartsAreWrittenManyAtOnce(t *testing.T) {
 			parts, size = append(parts, bytes.Repeat([]byte{byte('a' + i)}, n)), size+n
 		}
 		var w counting
-		n, err := (&gathered{parts}).WriteTo(&w)
+		n, err := (&gathered{parts: parts}).WriteTo(&w)
 		if whole := bytes.Join(parts, nil); err != nil || n != int64(size) || !bytes.Equal(w.Bytes(), whole) {
 			t.Errorf("parts of %v: %d written, %v; %d bytes came, of %d", sizes, n, err, w.Len(), len(whole))
 		}

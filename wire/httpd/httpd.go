@@ -290,21 +290,20 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
 func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
 	always(ctx)
 	ctx.SetContentType("application/json")
-	var parts [][]byte
-	size := 0
+	body := gatherings.Get().(*gathered)
 	if p.Len() >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
-		parts = packers.gzipped(p)
-		for _, b := range parts {
-			size += len(b)
-		}
+		body.parts = packers.gzipped(p, body.parts)
 	} else {
-		size = p.Len()
 		for _, x := range p {
-			parts = append(parts, x.JSON)
+			body.parts = append(body.parts, x.JSON)
 		}
 	}
-	ctx.SetBodyStream(&gathered{parts}, size)
+	size := 0
+	for _, b := range body.parts {
+		size += len(b)
+	}
+	ctx.SetBodyStream(body, size)
 }
 
 func always(ctx *fasthttp.RequestCtx) { set(ctx, headers) }

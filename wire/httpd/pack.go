@@ -217,9 +217,9 @@ var (
 // objects is what is between two objects of a list.
 const objects = "},{"
 
-// gzipped is the pieces' gzip form, in parts.
-func (p *packer) gzipped(pieces wire.Pieces) [][]byte {
-	out := append(make([][]byte, 0, 256), gzipHead)
+// gzipped is the pieces' gzip form, in parts, which it puts into out.
+func (p *packer) gzipped(pieces wire.Pieces, out [][]byte) [][]byte {
+	out = append(out, gzipHead)
 	sum, size := uint32(0), 0
 	add := func(x *packed) {
 		out = append(out, x.bytes)

@@ -39,7 +39,7 @@ func TestGzippedPieces(t *testing.T) {
 		for range r.IntN(12) {
 			p = append(p, all[r.IntN(len(all))])
 		}
-		z, err := gzip.NewReader(bytes.NewReader(bytes.Join(packers.gzipped(p), nil)))
+		z, err := gzip.NewReader(bytes.NewReader(bytes.Join(packers.gzipped(p, nil), nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,9 +70,9 @@ func TestPackedPiecesAreForgotten(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	kept := piecesOf(r, 5000)
 	for range 50 {
-		p.gzipped(piecesOf(r, 5000))
+		p.gzipped(piecesOf(r, 5000), nil)
 	}
-	p.gzipped(kept)
+	p.gzipped(kept, nil)
 	for range 1000 {
 		runtime.GC()
 		p.mu.Lock()
@@ -102,7 +102,7 @@ func TestShortPiecesBehindEachOther(t *testing.T) {
 		p = append(p, wire.Part{JSON: fmt.Appendf(nil, "%d%s", i, words), Shared: true})
 	}
 	n := 0
-	for _, b := range packers.gzipped(p) {
+	for _, b := range packers.gzipped(p, nil) {
 		n += len(b)
 	}
 	if n > 5000 {
@@ -164,7 +164,7 @@ func BenchmarkRegisterAnswer(b *testing.B) {
 	b.Run("pieces", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			packers.gzipped(p)
+			packers.gzipped(p, nil)
 		}
 	})
 	b.Run("whole", func(b *testing.B) {
