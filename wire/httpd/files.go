@@ -229,6 +229,13 @@ type piece struct {
 
 func (p *piece) Close() error { return p.f.Close() }
 
+// WriteTo writes gatherBytes at a time.
+func (p *piece) WriteTo(w io.Writer) (int64, error) {
+	b := gathers.Get().(*[gatherBytes]byte)
+	defer gathers.Put(b)
+	return io.CopyBuffer(struct{ io.Writer }{w}, p.SectionReader, b[:])
+}
+
 // picture serves avatars and the organization's pictures: uploaded ones from disk, generated ones drawn from the name.
 func (s *Server) picture(ctx *fasthttp.RequestCtx) {
 	path := param(ctx, "path")

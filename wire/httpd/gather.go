@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// gatherBytes is how much of an answer in parts is written at once. Parts are mostly some hundred bytes, and fasthttp's own
-// buffer holds 4 kB: of each system call the network's share costs more than copying what it carries.
+// gatherBytes is how much of an answer in parts, or of a file, is written at once. Parts are mostly some hundred bytes, and
+// fasthttp's own buffer holds 4 kB: of each system call the network's share costs more than copying what it carries.
 const gatherBytes = 64 << 10
 
 var gathers = sync.Pool{New: func() any { return new([gatherBytes]byte) }}
