@@ -118,7 +118,7 @@ func TestLiveChanges(t *testing.T) {
 	slices.Sort(silent)
 	t.Logf("%d of %d forms of events were heard", len(kinds), len(w.contract.events))
 	if len(silent) > 0 {
-		t.Logf("%d were not, though their changes were made:\n  %s", len(silent), strings.Join(silent, "\n  "))
+		t.Errorf("%d were not, though their changes were made:\n  %s", len(silent), strings.Join(silent, "\n  "))
 	}
 
 	// A new key ends the queues of the old one, so this comes last.

@@ -127,6 +127,7 @@ func (w *world) changeBots() {
 	w.must("owner", "PATCH", "/bots/{bot_id}", "full_name", "Crawler the Second")
 	w.must("owner", "PATCH", "/bots/{bot_id}", "default_sending_stream", "conform")
 	w.must("owner", "GET", "/bots/{bot_id}/api_key")
+	w.must("owner", "PATCH", "/bots/{bot_id}", "bot_owner_id", w.num("member")) // an owner hears of all bots, and so of no loss
 	w.must("owner", "PATCH", "/bots/{bot_id}", "bot_owner_id", w.num("other"))
 	w.must("owner", "POST", "/bots/{bot_id}/api_key/regenerate")
 	w.must("owner", "DELETE", "/bots/{bot_id}")
