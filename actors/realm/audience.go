@@ -42,6 +42,14 @@ func (r *Realm) whoSee(u *User) []UserID {
 	return r.where(func(v *User) bool { return r.maySee(v, u) })
 }
 
+// strangersTo is every listening user who may not know this one.
+func (r *Realm) strangersTo(u *User) []UserID {
+	if !r.GuestsLimited() {
+		return nil
+	}
+	return r.where(func(v *User) bool { return !r.maySee(v, u) })
+}
+
 // without leaves some users out of an audience; the audience itself is shared and stays as it is.
 func without(to []UserID, ids ...UserID) []UserID {
 	var out []UserID

@@ -214,3 +214,12 @@ type ConsentTold struct {
 }
 
 func (*ConsentTold) EventType() string { return "realm_export_consent" }
+
+// showConsent tells administrators of an account that is there now, or again, what they are told of it nowhere else.
+func (r *Realm) showConsent(u *User) []Notice {
+	to := r.humanAdmins()
+	if u.IsBot() || len(to) == 0 {
+		return nil
+	}
+	return []Notice{{To: to, Event: &ConsentTold{u.ID, u.Consented()}}}
+}

@@ -57,31 +57,83 @@ func TestGroupSettingsAreToldWithoutClosedAccounts(t *testing.T) {
 	}
 }
 
-// TestGroupsShowNobodyDeactivated: groups and the organization's permissions read without people who are deactivated, and
-// everybody hears so; who comes back belongs to them again.
+// TestGroupsShowNobodyDeactivated: groups and the organization's permissions read without people who are deactivated. Who
+// knows them is told of the end alone, which says as much; guests who may not know them hear of each group and permission.
+// Who comes back belongs to them again, as everybody hears.
 func TestGroupsShowNobodyDeactivated(t *testing.T) {
 	s := New(t)
-	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
 	ops := Do(s, ann, realm.CreateGroup{Name: "ops", Members: []realm.UserID{ann, bo}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "team"}}, Principals: []realm.Principal{{ID: ann}, {ID: gus}}, Fatal: true})
+	Do(s, ann, realm.EditChannel{Channel: s.Realm.FindChannelByName("team").ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	check := func(joined bool, members ...realm.UserID) {
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
+	s.Listen(gus) // guests start anew when what they may know changes
+	check := func(who realm.UserID, joined, told bool, members ...realm.UserID) {
 		t.Helper()
 		if got := s.View(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
 			t.Errorf("members: %v, want %v", got, members)
 		}
-		told := HeardOf[*realm.GroupMembersChanged](s, ann)
-		if !slices.ContainsFunc(told, func(e *realm.GroupMembersChanged) bool {
-			return e.Group == ops && e.Joined == joined && slices.Equal(e.Users, []realm.UserID{bo})
-		}) {
-			t.Errorf("of members Ann heard %+v", told)
+		groups, org, channels := HeardOf[*realm.GroupMembersChanged](s, who), HeardOf[*realm.OrganizationChanged](s, who), HeardOf[*realm.ChannelChanged](s, who)
+		if !told {
+			if len(groups)+len(org)+len(channels) > 0 {
+				t.Errorf("user %d heard %+v, %+v, %+v", who, groups, org, channels)
+			}
+			return
 		}
-		if e := HeardOf[*realm.OrganizationChanged](s, ann); len(e) != 1 || e[0].Setting != "can_create_groups" || !slices.Equal(e[0].Group.Members, members) {
-			t.Errorf("of the organization Ann heard %+v", e)
+		if len(groups) != 3 || groups[2].Group != ops { // behind members and full members
+			t.Errorf("of members user %d heard %+v", who, groups)
+		}
+		for _, e := range groups {
+			if e.Joined != joined || !slices.Equal(e.Users, []realm.UserID{bo}) {
+				t.Errorf("of members user %d heard %+v", who, e)
+			}
+		}
+		if len(org) != 1 || org[0].Setting != "can_create_groups" || !slices.Equal(org[0].Group.Members, members) {
+			t.Errorf("of the organization user %d heard %+v", who, org)
+		}
+		if len(channels) != 1 || channels[0].Property != "can_subscribe_group" || !slices.Equal(channels[0].Group.Members, members) {
+			t.Errorf("of the channel user %d heard %+v", who, channels)
 		}
 	}
 	Do(s, olive, realm.DeactivateUser{User: bo})
-	check(false, ann)
+	check(ann, false, false, ann)
+	check(gus, false, true, ann)
 	Refused(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}, "There is no member '10' in this user group")
 	Do(s, olive, realm.ReactivateUser{User: bo})
-	check(true, ann, bo)
+	check(ann, true, true, ann, bo)
+	check(gus, true, true, ann, bo)
+}
+
+// TestConsentIsToldOfWhoComes: no other event tells administrators whether an account that is new, or open again, lets its
+// data be exported.
+func TestConsentIsToldOfWhoComes(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	told := func(want ...realm.ConsentTold) {
+		t.Helper()
+		var got []realm.ConsentTold
+		for _, e := range HeardOf[*realm.ConsentTold](s, olive) {
+			got = append(got, *e)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("Olive heard %+v, want %+v", got, want)
+		}
+		if e := HeardOf[*realm.ConsentTold](s, ann); len(e) != 0 {
+			t.Errorf("Ann heard %+v", e)
+		}
+	}
+	bo := Do(s, System, realm.JoinUser{Name: "Bo", Email: "bo@example.com"})
+	told(realm.ConsentTold{User: bo})
+	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "allow_private_data_export", Value: true}}})
+	told(realm.ConsentTold{User: bo, Consented: true})
+	Do(s, olive, realm.DeactivateUser{User: bo})
+	told()
+	Do(s, olive, realm.ReactivateUser{User: bo})
+	told(realm.ConsentTold{User: bo, Consented: true})
+	robot := Do(s, ann, realm.CreateBot{Name: "Robot", ShortName: "robot", Email: "robot-bot@example.com", Type: realm.GenericBot})
+	told()
+	Do(s, ann, realm.DeactivateUser{User: robot.ID, Bot: true})
+	Do(s, olive, realm.ReactivateUser{User: robot.ID})
+	told()
 }

@@ -302,7 +302,11 @@ func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (ou
 	if len(who) > 0 {
 		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}})
 	}
-	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
+	to := r.everyone() // as registrations tell everyone who is in a group
+	if !back {
+		to = r.strangersTo(u) // whoever is told of the end takes the account out of its groups himself
+	}
+	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: group})
 		if full {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: back, Users: []UserID{id}}})
@@ -472,7 +476,9 @@ func (f *UserReactivated) apply(r *Realm) {
 func (f *UserReactivated) tell(r *Realm) []Notice {
 	notices := r.membership(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return first(b) - first(a) })
-	return append(notices, r.showStatus(r.users.must(f.ID))...) // nobody is told that of closed accounts
+	u := r.users.must(f.ID)
+	notices = append(notices, r.showStatus(u)...) // nobody is told that of closed accounts
+	return append(notices, r.showConsent(u)...)
 }
 
 // first puts the account itself before its subscriptions, when it comes back.

@@ -73,7 +73,7 @@ func TestCreatingUsersNeedsTheGrant(t *testing.T) {
 	Refused(s, olive, realm.JoinUser{Email: "new@example.org", Name: "New Person"}, "User not authorized to create users")
 	Do(s, 0, realm.Grant{User: olive, CreateUsers: true})
 	Do(s, olive, realm.JoinUser{Email: "new@example.org", Name: "New Person"})
-	s.Hears(olive, "realm_user", "user_group", "user_group")
+	s.Hears(olive, "realm_user", "user_group", "user_group", "realm_export_consent")
 	Refused(s, olive, realm.JoinUser{Email: "NEW@example.org", Name: "New Person"}, "Email is already in use.")
 	Refused(s, olive, realm.JoinUser{Email: "x@example.org", Name: "*"}, "Bad name or username")
 }

@@ -336,7 +336,7 @@ func (f *UserJoined) tell(r *Realm) []Notice {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: []UserID{u.ID}}})
 		}
 	}
-	return out
+	return append(out, r.showConsent(u)...)
 }
 
 // UserChanged says fields of an account changed; a nil field did not.

@@ -59,7 +59,10 @@ func (t *Turn) reshow(u UserID) {
 }
 
 func (f *ValuesShown) tell(r *Realm) (out []Notice) {
-	all := r.everyone()
+	all, u := r.everyone(), r.users.must(f.User)
+	if !u.Active {
+		all = r.strangersTo(u) // who knows him hears that his account is closed, and leaves him out himself
+	}
 	if len(all) == 0 {
 		return nil
 	}
@@ -73,6 +76,9 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 	for _, id := range f.Channels {
 		c := r.chans.must(id)
 		to := r.knowers(c)
+		if !u.Active {
+			to = slices.DeleteFunc(slices.Clone(to), func(id UserID) bool { return r.maySee(r.users.must(id), u) })
+		}
 		for _, x := range ChannelRules {
 			if v := r.ChannelSetting(c, x.Name); slices.Contains(v.Members, f.User) && len(to) > 0 {
 				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.Shown(v), Archived: c.Archived}})

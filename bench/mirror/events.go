@@ -410,6 +410,28 @@ func (m *Mirror) person(e Object) error {
 	return errOp
 }
 
+// withdraw takes an account that is closed out of its groups and of the permissions that name it: its end is all that
+// is told of them to whoever knows the account.
+func (m *Mirror) withdraw(user int64) {
+	fromSettings := func(o Object) {
+		for name, v := range o {
+			if value := object(v); value["direct_members"] != nil && strings.Contains(name, "_group") {
+				o[name] = maps.Clone(value)
+				changeSet(object(o[name]), "direct_members", []int64{user}, false)
+			}
+		}
+	}
+	fromSettings(m.flat)
+	for _, table := range []string{"realm_user_groups", "streams", "subscriptions", "unsubscribed", "never_subscribed"} {
+		for _, o := range m.tables[table] {
+			fromSettings(o)
+		}
+	}
+	for _, g := range m.tables["realm_user_groups"] {
+		changeSet(g, "members", []int64{user}, false)
+	}
+}
+
 func (m *Mirror) personChanged(id string, p Object) error {
 	users, gone := m.tables["realm_users"], m.tables["realm_non_active_users"]
 	if users == nil {
@@ -423,6 +445,9 @@ func (m *Mirror) personChanged(id string, p Object) error {
 		if o := from[id]; o != nil {
 			delete(from, id)
 			to[id] = o
+		}
+		if !on {
+			m.withdraw(Int(p["user_id"]))
 		}
 		return nil
 	}

@@ -250,6 +250,9 @@ func matrixOfEvents(t *testing.T, l *book) {
 	notGuests := func(events ...string) func(p *somebody) []string {
 		return func(p *somebody) []string { return only(!p.guest(), events...) }
 	}
+	withConsent := func(events ...string) func(p *somebody) []string {
+		return func(p *somebody) []string { return append(only(p.admin(), "realm_export_consent"), events...) }
+	}
 	nobody := all()
 	k := func(method, path string, params ...any) func() {
 		return func() { s.must(s.keeper, method, path, params...) }
@@ -325,9 +328,9 @@ func matrixOfEvents(t *testing.T, l *book) {
 		{"presence", k("POST", "/users/me/presence", "status", "active", "slim_presence", true), all("presence")},
 		{"who shows no presence", k("PATCH", "/settings", "presence_enabled", false), all("presence", "user_status")},
 		{"and shows it again", k("PATCH", "/settings", "presence_enabled", true), all("presence", "user_status")},
-		{"a new account", func() { s.join(ours, ourHost, "somebody new", 400, 0, 0) }, all("realm_user/add", "user_group/add_members")},
-		{"a deactivated account", k("DELETE", me), all("realm_user/update", "user_group/remove_members")},
-		{"a reactivated account", k("POST", me+"/reactivate"), all("realm_user/update", "user_group/add_members", "user_status")}, // it has one, from above
+		{"a new account", func() { s.join(ours, ourHost, "somebody new", 400, 0, 0) }, withConsent("realm_user/add", "user_group/add_members")},
+		{"a deactivated account", k("DELETE", me), all("realm_user/update")},                                                              // it says that he is in no group any more
+		{"a reactivated account", k("POST", me+"/reactivate"), withConsent("realm_user/update", "user_group/add_members", "user_status")}, // it has one, from above
 		{"the organization's name", k("PATCH", "/realm", "name", "Theirs"), all("realm/update")},
 		{"a limit of the organization", k("PATCH", "/realm", "message_content_edit_limit_seconds", 1200), all("realm/update_dict")},
 		{"a right of the organization", k("PATCH", "/realm", "can_resolve_topics_group", map[string]any{"new": s.groups["role:members"]}), all("realm/update_dict")},

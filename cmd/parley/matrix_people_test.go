@@ -184,15 +184,16 @@ func matrixOfLimitedGuests(t *testing.T, l *book) {
 			events("a channel in common, "+n, of(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": "shared"}}, "principals", []int64{friend.id}), "realm_user/add", "subscription/peer_add")
 		}
 		events("another role, "+n, of(s.keeper, "PATCH", at(e.who), "role", 300), append(slices.Clone(e.events), "user_group/add_members", "user_group/remove_members")...)
-		events("a deactivation, "+n, of(s.keeper, "DELETE", at(e.who)), slices.Sorted(slices.Values(append(deactivation(e.who == friend), "user_group/remove_members")))...)
+		events("a deactivation, "+n, of(s.keeper, "DELETE", at(e.who)), deactivation(e.who == friend)...)
 	}
 	s.summary()
 }
 
-// deactivation is what is told of an account that goes, to those who know it.
+// deactivation is what is told of an account that goes: to those who know it that it is gone, which says that it is in no
+// group any more either; to others, who know it by number, of each group.
 func deactivation(known bool) []string {
 	if known {
-		return []string{"subscription/peer_remove", "realm_user/update"}
+		return []string{"realm_user/update", "subscription/peer_remove"}
 	}
-	return []string{"subscription/peer_remove"} // of the channel that everybody knows
+	return []string{"subscription/peer_remove", "user_group/remove_members"} // of the channel that everybody knows
 }

@@ -227,7 +227,7 @@ var unheard = []struct{ form, why string }{
 	{"device/update", "needs a push service"},
 	{"heartbeat", "belongs to a poll that waits, whoever waits"},
 	{"restart", "comes after a start of the server, to everybody"},
-	{"web_reload_client", "comes after a start of the server, to everybody"},
+	{"web_reload_client", "is for the web client that a server brings along, and this one brings none"},
 	{"realm_filters", "is described, and never sent"},
 	{"realm_bot/remove", "is described, and never sent"},
 }
