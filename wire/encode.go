@@ -54,9 +54,7 @@ func appendJSON(b []byte, v any) []byte {
 	case raw:
 		return append(b, x...)
 	case Pieces:
-		for _, p := range x {
-			b = append(b, p.JSON...)
-		}
+		x.Each(func(piece []byte) { b = append(b, piece...) })
 		return b
 	}
 	return appendOther(b, v)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"parley/actors/queue"
 	"parley/actors/realm"
@@ -64,7 +65,18 @@ type Pieces []Part
 type Part struct {
 	JSON   []byte
 	Shared bool // other answers have the same memory in them, so that it pays to remember what was made of it
+	Run    *Run // instead of JSON
 }
+
+// Run is pieces that other answers have, too, all of them in this order. They do not change.
+type Run struct {
+	Pieces
+	Made atomic.Value // what whoever sends them made of them all
+	size int
+}
+
+// NewRun makes a run of pieces that are none themselves.
+func NewRun(p Pieces) *Run { return &Run{Pieces: p, size: p.Len()} }
 
 // Members in an answer are more of its members, name and value, encoded already; the key they are under is not told.
 type Members struct{ Part }
@@ -73,15 +85,28 @@ type Members struct{ Part }
 type raw []byte
 
 // own is a piece of one answer alone, shared one of many.
-func own(b []byte) Part    { return Part{b, false} }
-func shared(b []byte) Part { return Part{b, true} }
+func own(b []byte) Part    { return Part{JSON: b} }
+func shared(b []byte) Part { return Part{JSON: b, Shared: true} }
 
 // Len is how many bytes the pieces are.
 func (p Pieces) Len() (n int) {
 	for _, x := range p {
-		n += len(x.JSON)
+		if n += len(x.JSON); x.Run != nil {
+			n += x.Run.size
+		}
 	}
 	return n
+}
+
+// Each calls fn for each piece, those of runs too.
+func (p Pieces) Each(fn func(json []byte)) {
+	for _, x := range p {
+		if x.Run != nil {
+			x.Run.Each(fn)
+		} else {
+			fn(x.JSON)
+		}
+	}
 }
 
 // Bytes is the pieces as one.

@@ -77,7 +77,7 @@ func subscriptionsSection(s *state) {
 		if x != nil {
 			e.own = *x
 		}
-		e.roster = Part{rosterJSON(s.View, c.Channel, s.Subscribers, recent), s.Subscribers == form.AllSubscribers}
+		e.roster = Part{JSON: rosterJSON(s.View, c.Channel, s.Subscribers, recent), Shared: s.Subscribers == form.AllSubscribers}
 		entries = append(entries, e)
 		counts[e.list]++
 	}

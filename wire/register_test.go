@@ -271,11 +271,19 @@ func TestAccountsInSlices(t *testing.T) {
 	s.UserFaces(rosterKind{realm.Guest, s.Gravatar, hallSite}, func([]*realm.User) [][]byte {
 		t.Error("what was encoded ahead was encoded again")
 		return nil
-	}, 0, nil)
+	}, 0, nil, joinUsers)
 	s.build()
 	shown := plainJSON(t, s.finished()["realm_users"]).([]any)
 	if len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
 		t.Errorf("%d accounts are shown", len(shown))
+	}
+
+	name = "Yet Another Name"
+	play(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
+	s = h.newState(ids[3], modern)
+	s.build()
+	if shown = plainJSON(t, s.finished()["realm_users"]).([]any); len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
+		t.Errorf("%d accounts are shown when one changed", len(shown))
 	}
 
 	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)

@@ -49,17 +49,29 @@ func usersSection(s *state) {
 	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(anybody, me) {
 		own = me.ID
 	}
+	lists := s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me), joinUsers).([3]Pieces)
+	for i, name := range userLists {
+		s.a[name] = lists[i]
+	}
+}
+
+// joinUsers makes the three lists of their chunks.
+func joinUsers(chunks [][][]byte, kept bool) any {
 	var lists [3]pieceList
-	chunks := s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me))
 	lists[activeUsers].p = make(Pieces, 0, 2*len(chunks)+1)
 	for _, chunk := range chunks {
 		for i := range lists {
 			lists[i].add(shared(chunk[i]))
 		}
 	}
-	for i, name := range userLists {
-		s.a[name] = lists[i].end()
+	var out [3]Pieces
+	for i := range out {
+		out[i] = lists[i].end()
+		if kept {
+			out[i] = Pieces{{Run: NewRun(out[i])}}
+		}
 	}
+	return out
 }
 
 // usersAnew is usersSection account by account, for guests who may not know everybody.

@@ -19,6 +19,8 @@ const (
 type roster struct {
 	kind   any
 	chunks []rosterPiece
+	of     uint64 // versions.users of whole, plus one
+	whole  any    // what join made of all chunks
 }
 
 type rosterPiece struct {
@@ -67,10 +69,14 @@ func (r *Realm) watchVersions() {
 }
 
 // UserFaces is every account by ascending id as encode makes them, chunk by chunk, kept until somebody in the chunk
-// changes. encode gets a chunk's accounts; kind stands for everything else it depends on. own is a chunk that is made
-// for the caller alone, by its account; 0 for none. The bytes are shared: read only.
-func (r *Realm) UserFaces(kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte) [][][]byte {
+// changes, and what join makes of all chunks, kept until anybody changes. encode gets a chunk's accounts; kind stands for
+// everything else it depends on. own is a chunk that is made for the caller alone, by its account; 0 for none. Then what is
+// joined is for him alone, too, and join is told that it is not kept. The bytes are shared: read only.
+func (r *Realm) UserFaces(kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte, join func(chunks [][][]byte, kept bool) any) any {
 	l := r.roster(kind)
+	if own == 0 && l.of == r.kept.users+1 {
+		return l.whole
+	}
 	n := int(int64(r.Org().NextUser)/rosterChunk) + 1
 	for len(l.chunks) < n {
 		l.chunks = append(l.chunks, rosterPiece{})
@@ -87,7 +93,11 @@ func (r *Realm) UserFaces(kind any, encode func([]*User) [][]byte, own UserID, e
 		}
 		out[i] = p.faces
 	}
-	return out
+	if own != 0 {
+		return join(out, false)
+	}
+	l.of, l.whole = r.kept.users+1, join(out, true)
+	return l.whole
 }
 
 // WarmUserFaces encodes anew at most max chunks that are out of date, and reports whether none is left. It is called before

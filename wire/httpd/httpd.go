@@ -295,9 +295,7 @@ func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
 		body.parts = packers.gzipped(p, body.parts)
 	} else {
-		for _, x := range p {
-			body.parts = append(body.parts, x.JSON)
-		}
+		p.Each(func(piece []byte) { body.parts = append(body.parts, piece) })
 	}
 	size := 0
 	for _, b := range body.parts {

@@ -219,31 +219,62 @@ const objects = "},{"
 
 // gzipped is the pieces' gzip form, in parts, which it puts into out.
 func (p *packer) gzipped(pieces wire.Pieces, out [][]byte) [][]byte {
-	out = append(out, gzipHead)
-	sum, size := uint32(0), 0
-	add := func(x *packed) {
-		out = append(out, x.bytes)
-		switch {
-		case x.zeros != nil:
-			sum = x.zeros.times(sum) ^ x.sum
-		case x.size < packFrom:
-			sum = shortZeros(x.size).times(sum) ^ x.sum
-		default:
-			sum = joinSums(sum, x.sum, x.size)
-		}
-		size += x.size
+	all := assembly{parts: append(out, gzipHead)}
+	p.assemble(&all, pieces, max(storeBelow, pieces.Len()/littleOf))
+	tail := append([]byte{}, gzipLast...)
+	tail = binary.LittleEndian.AppendUint32(tail, all.sum)
+	return append(all.parts, binary.LittleEndian.AppendUint32(tail, uint32(all.size)))
+}
+
+// run is a run's pieces as one. It is remembered as soon as each of them is compressed with care.
+func (p *packer) run(r *wire.Run) *packed {
+	if x, ok := r.Made.Load().(*packed); ok {
+		return x
 	}
+	var all assembly
+	p.assemble(&all, r.Pieces, storeBelow)
+	x := &packed{bytes: bytes.Join(all.parts, nil), sum: all.sum, size: all.size}
+	if !all.hasty {
+		x.zeros = zerosOf(x.size)
+		r.Made.Store(x)
+	}
+	return x
+}
+
+// assembly is compressed pieces, one behind the other.
+type assembly struct {
+	parts [][]byte
+	sum   uint32
+	size  int
+	hasty bool // some were compressed for the first time
+}
+
+func (a *assembly) add(x *packed) {
+	a.parts = append(a.parts, x.bytes)
+	switch {
+	case x.zeros != nil:
+		a.sum = x.zeros.times(a.sum) ^ x.sum
+	case x.size < packFrom:
+		a.sum = shortZeros(x.size).times(a.sum) ^ x.sum
+	default:
+		a.sum = joinSums(a.sum, x.sum, x.size)
+	}
+	a.size += x.size
+}
+
+// assemble adds pieces to an assembly; of what is between those that are compressed by themselves, what has little bytes
+// is compressed, too.
+func (p *packer) assemble(all *assembly, pieces wire.Pieces, little int) {
 	var small []byte
-	little := max(storeBelow, pieces.Len()/littleOf)
 	between := func() {
 		switch {
 		case len(small) == 0:
 		case string(small) == ",":
-			add(packedComma)
+			all.add(packedComma)
 		case len(small) < little:
-			add(store(small))
+			all.add(store(small))
 		default:
-			add(compress(nil, small, flate.BestSpeed))
+			all.add(compress(nil, small, flate.BestSpeed))
 		}
 		small = small[:0]
 	}
@@ -251,6 +282,10 @@ func (p *packer) gzipped(pieces wire.Pieces, out [][]byte) [][]byte {
 	var at spot
 	for _, x := range pieces {
 		switch {
+		case x.Run != nil:
+			between()
+			all.add(p.run(x.Run))
+			before, at = nil, spot{}
 		case !x.Shared || len(x.JSON) < chainFrom:
 			small = append(small, x.JSON...)
 		case len(x.JSON) < packFrom:
@@ -266,18 +301,17 @@ func (p *packer) gzipped(pieces wire.Pieces, out [][]byte) [][]byte {
 			}
 			between()
 			key := weak.Make(&x.JSON[0])
-			add(p.chain(before, at, lead, x.JSON, key))
+			all.add(p.chain(before, at, lead, x.JSON, key))
 			before, at = x.JSON, spot{piece: key}
 		default:
 			between()
-			add(p.pack(x.JSON))
+			y := p.pack(x.JSON)
+			all.add(y)
+			all.hasty = all.hasty || y.zeros == nil
 			before, at = nil, spot{}
 		}
 	}
 	between()
-	tail := append([]byte{}, gzipLast...)
-	tail = binary.LittleEndian.AppendUint32(tail, sum)
-	return append(out, binary.LittleEndian.AppendUint32(tail, uint32(size)))
 }
 
 // joinSums is the CRC-32 of two texts one after the other, from the sums of each and the length of the second. A CRC is

@@ -34,11 +34,19 @@ func TestGzippedPieces(t *testing.T) {
 	for _, between := range []string{objects, objects, objects, ",", strings.Repeat("own", maxGap/3+1)} {
 		all = append(all, wire.Part{JSON: []byte(between)})
 	}
-	for range 600 {
-		var p wire.Pieces
-		for range r.IntN(12) {
+	some := func(most int) (p wire.Pieces) {
+		for range r.IntN(most) {
 			p = append(p, all[r.IntN(len(all))])
 		}
+		return p
+	}
+	var runs wire.Pieces
+	for range 8 {
+		runs = append(runs, wire.Part{Run: wire.NewRun(some(8))})
+	}
+	all = append(all, runs...)
+	for range 800 {
+		p := some(12)
 		z, err := gzip.NewReader(bytes.NewReader(bytes.Join(packers.gzipped(p, nil), nil)))
 		if err != nil {
 			t.Fatal(err)
