@@ -137,3 +137,25 @@ func TestConsentIsToldOfWhoComes(t *testing.T) {
 	Do(s, olive, realm.ReactivateUser{User: robot.ID})
 	told()
 }
+
+// TestWorkplaceUsersAreGuarded: who counts as a user of the workplace only administrators may change, so a group for it is
+// a system group, or one that nobody else manages.
+func TestWorkplaceUsersAreGuarded(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	set := func(v realm.GroupValue) realm.ChangeOrganization {
+		return realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "workplace_users_group", New: v}}}
+	}
+	anns := Do(s, ann, realm.CreateGroup{Name: "anns"})
+	ours := Do(s, olive, realm.CreateGroup{Name: "ours"})
+	const refusal = "'workplace_users_group' setting cannot be set to 'anns' group."
+	Refused(s, olive, set(realm.GroupValue{Group: anns}), refusal)
+	Refused(s, olive, set(realm.GroupValue{Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours, anns}}), refusal)
+	for _, v := range []realm.GroupValue{{Group: ours}, {Group: s.Realm.SystemGroup("role:everyone")}, {Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours}}} {
+		Do(s, olive, set(v))
+		s.Hears(ann, "realm")
+	}
+	Do(s, ann, realm.EditGroup{Group: anns, Settings: []realm.GroupChange{{Name: "can_manage_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
+	Do(s, olive, set(realm.GroupValue{Group: anns}))
+	s.Hears(ann, "realm")
+}

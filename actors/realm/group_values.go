@@ -54,6 +54,8 @@ func (r *Realm) settle(rule *GroupSettingRule, v GroupValue) (GroupValue, error)
 				return v, Bad("Invalid user group ID: %d", g)
 			} else if x.Deactivated {
 				return v, Bad("User group is deactivated.")
+			} else if rule.Guarded && !r.guarded(x) {
+				return v, errGroupForbidden(rule, x)
 			}
 		}
 	}
@@ -73,10 +75,23 @@ func (r *Realm) settle(rule *GroupSettingRule, v GroupValue) (GroupValue, error)
 	case rule.SystemOnly && !g.System:
 		return v, errSystemGroup(rule)
 	case v.Group == groupInternet, v.Group == groupNobody && !rule.NobodyOK, v.Group == groupEveryone && !rule.EveryoneOK,
-		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name):
-		return v, Bad("'%s' setting cannot be set to '%s' group.", rule.Name, g.Name)
+		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name), rule.Guarded && !r.guarded(g):
+		return v, errGroupForbidden(rule, g)
 	}
 	return v, nil
+}
+
+// guarded reports that nobody but administrators may manage a group by its own settings.
+func (r *Realm) guarded(g *Group) bool {
+	if g.System {
+		return true
+	}
+	managers := r.GroupSettingOf(g, "can_manage_group")
+	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return !u.IsAdmin() && r.inValue(u, managers) })
+}
+
+func errGroupForbidden(rule *GroupSettingRule, g *Group) *Refusal {
+	return Bad("'%s' setting cannot be set to '%s' group.", rule.Name, g.Name)
 }
 
 func errSystemGroup(rule *GroupSettingRule) *Refusal {

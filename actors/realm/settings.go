@@ -143,6 +143,7 @@ type GroupSettingRule struct {
 	EveryoneOK bool
 	SystemOnly bool
 	Allowed    []string // system groups allowed, or nil for all the columns above allow
+	Guarded    bool     // of other groups only those that none but administrators manage
 }
 
 // OrgGroupSettings are the organization's permission settings.
@@ -171,7 +172,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "create_multiuse_invite_group", Default: "role:administrators", NobodyOK: true},
 	{Name: "direct_message_initiator_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "direct_message_permission_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
-	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true},
+	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true, Guarded: true},
 }
 
 func ruleNamed(rules []GroupSettingRule, name string) *GroupSettingRule {
