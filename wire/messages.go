@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"errors"
+	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -63,8 +64,8 @@ func warnOwner(c *Call, cmd realm.SendMessage) error {
 	if c.Account == nil || c.Account.Bot == realm.Human {
 		return nil
 	}
-	name := cmd.ChannelName
-	if cmd.Channel != 0 {
+	name := cmp.Or(cmd.ChannelSaid, cmd.ChannelName)
+	if name == "" && cmd.Channel != 0 {
 		name = cmd.Channel.String()
 	}
 	_, err := Play(c, realm.WarnOwner{Channel: name})
@@ -92,9 +93,7 @@ func (f *sendForm) plan(c *Call) (cmd realm.SendMessage, text string, err error)
 		if err != nil {
 			return cmd, "", err
 		}
-		for _, id := range to.IDs {
-			cmd.People = append(cmd.People, realm.Principal{ID: realm.UserID(id)})
-		}
+		cmd.People = people(to)
 		for _, e := range to.Emails {
 			cmd.People = append(cmd.People, realm.Principal{Email: e})
 		}
@@ -131,15 +130,21 @@ func (f *sendForm) channel(c *Call, cmd *realm.SendMessage) error {
 		if err != nil {
 			return err
 		}
-		if cmd.Channel, cmd.ChannelName = realm.ChannelID(to.ID), to.Name; to.ByID && cmd.Channel <= 0 {
-			return realm.Refuse(realm.Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+cmd.Channel.String()+"' does not exist").With("stream_id", cmd.Channel)
-		}
+		cmd.Channel, cmd.ChannelName, cmd.ChannelSaid = realm.ChannelID(to.ID), to.Name, noChannelHas(to)
 	}
 	if !f.Topic.Set {
 		return realm.Bad("Missing topic")
 	}
 	cmd.Topic = f.Topic.Value
 	return nil
+}
+
+// noChannelHas is the id of a channel as it was written, if it is one that none can have.
+func noChannelHas(to form.ChannelTarget) string {
+	if to.Beyond == "" && to.ByID && to.ID <= 0 {
+		return strconv.FormatInt(to.ID, 10)
+	}
+	return to.Beyond
 }
 
 // readsOwn: the caller's program is one whose user is taken to have read what he sends.

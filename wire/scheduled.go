@@ -48,20 +48,20 @@ func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
 	m := &cmd.Message
 	m.ReadBySender = f.Read.Or(readsOwn(c))
 	if m.ToChannel = isChannel(f.Type); m.ToChannel {
-		id, err := f.To.ChannelID()
+		to, err := f.To.ChannelID()
 		if err != nil {
 			return cmd, err
 		}
 		if !f.Topic.Set {
 			return cmd, realm.Bad("Missing topic")
 		}
-		m.Channel, m.Topic = realm.ChannelID(id), f.Topic.Value
+		m.Channel, m.ChannelSaid, m.Topic = realm.ChannelID(to.ID), noChannelHas(to), f.Topic.Value
 	} else {
-		ids, err := f.To.UserIDs()
+		to, err := f.To.UserIDs()
 		if err != nil {
 			return cmd, err
 		}
-		m.People = people(ids)
+		m.People = people(to)
 	}
 	text, err := realm.NormalizeContent(f.Content)
 	if err != nil {
@@ -72,10 +72,10 @@ func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
 	return cmd, err
 }
 
-func people(ids []int64) []realm.Principal {
+func people(to form.People) []realm.Principal {
 	var out []realm.Principal
-	for _, id := range ids {
-		out = append(out, realm.Principal{ID: realm.UserID(id)})
+	for i, id := range to.IDs {
+		out = append(out, realm.Principal{ID: realm.UserID(id), Said: to.Beyond[i]})
 	}
 	return out
 }
@@ -104,18 +104,18 @@ func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, err
 	if f.To.Given() {
 		cmd.GivenTo = true
 		if channel {
-			id, err := f.To.ChannelID()
+			to, err := f.To.ChannelID()
 			if err != nil {
 				return cmd, err
 			}
-			to := realm.ChannelID(id)
-			cmd.Channel = &to
+			id := realm.ChannelID(to.ID)
+			cmd.Channel, cmd.ChannelSaid = &id, noChannelHas(to)
 		} else {
-			ids, err := f.To.UserIDs()
+			to, err := f.To.UserIDs()
 			if err != nil {
 				return cmd, err
 			}
-			cmd.People = people(ids)
+			cmd.People = people(to)
 		}
 	}
 	if f.Content.Set {

@@ -16,7 +16,7 @@ type Term struct {
 
 // Operand is what a term compares with: a text, or an id or a list of ids where the operator takes them.
 type Operand struct {
-	Text   string
+	Text   string // of IDs: how they are shown, where they were written otherwise
 	ID     int64
 	IDs    []int64
 	IsID   bool
@@ -26,6 +26,8 @@ type Operand struct {
 // String is the operand as error messages show it.
 func (o Operand) String() string {
 	switch {
+	case o.Text != "":
+		return o.Text
 	case o.IsID:
 		return strconv.FormatInt(o.ID, 10)
 	case o.IsList:

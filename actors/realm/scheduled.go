@@ -146,17 +146,18 @@ func (f *MessageScheduled) tell(r *Realm) []Notice {
 
 // ChangeScheduled asks to change a waiting message; what is nil stays.
 type ChangeScheduled struct {
-	ID        int64
-	ToChannel *bool // the type
-	Channel   *ChannelID
-	People    []Principal // used when GivenTo and the message is direct
-	GivenTo   bool
-	Topic     *string
-	Body      *Body
-	Content   Content
-	Widget    string
-	Data      string
-	At        *int64
+	ID          int64
+	ToChannel   *bool // the type
+	Channel     *ChannelID
+	ChannelSaid string      // as of SendMessage
+	People      []Principal // used when GivenTo and the message is direct
+	GivenTo     bool
+	Topic       *string
+	Body        *Body
+	Content     Content
+	Widget      string
+	Data        string
+	At          *int64
 }
 
 func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
@@ -182,7 +183,7 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 		m.ToChannel = *c.ToChannel
 	}
 	if c.GivenTo {
-		m.People, m.Channel = c.People, 0
+		m.People, m.Channel, m.ChannelSaid = c.People, 0, c.ChannelSaid
 		if c.Channel != nil {
 			m.Channel = *c.Channel
 		}

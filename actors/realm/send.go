@@ -1,6 +1,8 @@
 package realm
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -11,6 +13,7 @@ type SendMessage struct {
 	ToChannel    bool
 	Channel      ChannelID
 	ChannelName  string // used when Channel is 0
+	ChannelSaid  string // the channel's id as it was written, where no channel can have it
 	People       []Principal
 	Topic        string
 	Body         Body
@@ -140,11 +143,17 @@ func (t *Turn) finish(f *MessageSent) {
 	}
 }
 
+func errNoChannelID(id string) *Refusal {
+	return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist").With("stream_id", json.Number(id))
+}
+
 func (c SendMessage) toChannel(t *Turn, me *User, f *MessageSent) error {
 	var ch *Channel
-	if c.Channel != 0 {
+	if c.ChannelSaid != "" {
+		return errNoChannelID(c.ChannelSaid)
+	} else if c.Channel != 0 {
 		if ch = t.chans.find(c.Channel); ch == nil {
-			return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+c.Channel.String()+"' does not exist").With("stream_id", c.Channel)
+			return errNoChannelID(c.Channel.String())
 		}
 	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil {
 		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").With("stream", escapeHTML(c.ChannelName))
@@ -247,7 +256,7 @@ func (v View) directRecipients(me *User, list []Principal) ([]UserID, error) {
 		}
 		switch {
 		case u == nil && (p.ID != 0 || p.Email == ""):
-			return nil, Bad("Invalid user ID %d", p.ID)
+			return nil, Bad("Invalid user ID %s", cmp.Or(p.Said, p.ID.String()))
 		case u == nil:
 			return nil, Bad("Invalid email '%s'", p.Email)
 		case !v.maySee(me, u):

@@ -26,6 +26,7 @@ type Joining struct {
 type Principal struct {
 	ID    UserID
 	Email string
+	Said  string // the id as it was written, where nobody can have it
 }
 
 // Joined answers Subscribe.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,25 @@ func TestFinePrint(t *testing.T) {
 			more := []any{"num_before", 1, "num_after", 0, "narrow", []any{}, "op", "add", "flag", "read", "anchor_date", "some day"}
 			k.must("ann", path, append(more, "anchor", "newest")...)
 			k.refused("ann", path, "BAD_REQUEST", "anchor_date is not a date", append(more, "anchor", "date")...)
+		}
+	})
+	t.Run("ids that nothing can have", func(t *testing.T) {
+		for _, id := range []string{"99999999999999999999", "-99999999999999999999", "0", "-1"} {
+			for _, to := range []string{id, "[" + id + "]"} {
+				for _, path := range []string{"POST messages", "POST scheduled_messages"} {
+					a := k.refused("ann", path, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist", "type", "channel", "to", to, "topic", "t", "content", "x", "scheduled_delivery_timestamp", 4102444800)
+					if n, _ := strconv.ParseFloat(id, 64); a["stream_id"] != n {
+						t.Errorf("%s to %s: stream_id is %v", path, to, a["stream_id"])
+					}
+				}
+			}
+			for _, path := range []string{"POST messages", "POST scheduled_messages"} {
+				k.refused("ann", path, "BAD_REQUEST", "Invalid user ID "+id, "type", "direct", "to", "["+id+"]", "content", "x", "scheduled_delivery_timestamp", 4102444800)
+			}
+			for operator, desc := range map[string]string{"channel": "unknown channel " + id, "sender": "unknown user " + id} {
+				k.refused("ann", "GET messages", "BAD_NARROW", "Invalid narrow operator: "+desc, "anchor", "newest", "narrow", `[{"operator": "`+operator+`", "operand": `+id+`}]`)
+			}
+			k.refused("ann", "GET messages", "BAD_NARROW", "Invalid narrow operator: unknown user in [3, "+id+"]", "anchor", "newest", "narrow", `[{"operator": "dm", "operand": [3,`+id+`]}]`)
 		}
 	})
 	t.Run("services of bots", func(t *testing.T) {

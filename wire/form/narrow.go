@@ -23,7 +23,7 @@ type Term struct {
 // Operand is a text, an ID or a list of IDs.
 type Operand struct {
 	Kind OperandKind
-	Text string
+	Text string // of IDs: what was written, where those are only the nearest to it
 	ID   int64
 	IDs  []int64
 }
@@ -128,11 +128,17 @@ func (o *Operand) read(operator string, v Value) *Error {
 	case v.kind == KindInt && takesID:
 		o.Kind = OperandID
 		o.ID, _ = v.ID()
+		o.Text = v.beyond()
 		return nil
 	case v.kind == KindList && takesIDs && !slices.ContainsFunc(v.list, Value.isNoInt):
 		o.Kind, o.IDs = OperandIDs, make([]int64, len(v.list))
-		for i := range v.list {
-			o.IDs[i], _ = v.list[i].ID()
+		texts, beyond := make([]string, len(v.list)), false
+		for i, x := range v.list {
+			o.IDs[i], _ = x.ID()
+			texts[i], beyond = x.text, beyond || x.beyond() != ""
+		}
+		if beyond {
+			o.Text = "[" + strings.Join(texts, ", ") + "]"
 		}
 		return nil
 	case takesID:

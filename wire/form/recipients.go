@@ -40,9 +40,10 @@ func (r Recipients) Given() bool { return r.shape != recipientsAbsent }
 
 // ChannelTarget names one channel, by ID or, if ByID is false, by name.
 type ChannelTarget struct {
-	ID   int64
-	Name string
-	ByID bool
+	ID     int64
+	Name   string
+	ByID   bool
+	Beyond string // the ID as it was written, if ID is only the nearest to it: there is no such channel
 }
 
 // Channel reads the recipients of a channel message.
@@ -58,7 +59,7 @@ func (r Recipients) Channel() (ChannelTarget, *Error) {
 		return ChannelTarget{Name: v.text}, nil
 	case KindInt:
 		id, _ := v.ID()
-		return ChannelTarget{ID: id, ByID: true}, nil
+		return ChannelTarget{ID: id, ByID: true, Beyond: v.beyond()}, nil
 	}
 	return ChannelTarget{}, Bad("Invalid data type for channel")
 }
@@ -67,6 +68,7 @@ func (r Recipients) Channel() (ChannelTarget, *Error) {
 type People struct {
 	IDs    []int64
 	Emails []string
+	Beyond map[int]string // by place in IDs, what was written where that is only the nearest to it: there is no such user
 }
 
 // Direct reads the recipients of a direct message. White space around addresses and empty ones go.
@@ -95,6 +97,12 @@ func (r Recipients) Direct() (People, *Error) {
 			p.Emails = append(p.Emails, v.text)
 		} else {
 			id, _ := v.ID()
+			if text := v.beyond(); text != "" {
+				if p.Beyond == nil {
+					p.Beyond = map[int]string{}
+				}
+				p.Beyond[len(p.IDs)] = text
+			}
 			p.IDs = append(p.IDs, id)
 		}
 	}
@@ -103,21 +111,20 @@ func (r Recipients) Direct() (People, *Error) {
 }
 
 // ChannelID reads the recipients of a channel message to be sent later: an ID, or a list with just one.
-func (r Recipients) ChannelID() (int64, *Error) {
+func (r Recipients) ChannelID() (ChannelTarget, *Error) {
 	if len(r.list) != 1 || r.list[0].kind != KindInt {
-		return 0, Bad("Invalid data type for channel ID")
+		return ChannelTarget{}, Bad("Invalid data type for channel ID")
 	}
-	id, _ := r.list[0].ID()
-	return id, nil
+	return r.Channel()
 }
 
 // UserIDs reads the recipients of a direct message to be sent later: a list of IDs.
-func (r Recipients) UserIDs() ([]int64, *Error) {
+func (r Recipients) UserIDs() (People, *Error) {
 	p, err := r.Direct()
 	if err != nil || r.shape != recipientsList || p.Emails != nil {
-		return nil, Bad("Invalid data type for recipients")
+		return People{}, Bad("Invalid data type for recipients")
 	}
-	return p.IDs, nil
+	return p, nil
 }
 
 func addresses(list []string) []string {

@@ -20,7 +20,9 @@ func TestRecipients(t *testing.T) {
 		{`["Verona"]`, ChannelTarget{Name: "Verona"}, People{Emails: []string{"Verona"}}},
 		{"7", ChannelTarget{ID: 7, ByID: true}, badPeople},
 		{"[7]", ChannelTarget{ID: 7, ByID: true}, People{IDs: []int64{7}, Emails: nil}},
-		{"99999999999999999999", ChannelTarget{ID: 1<<63 - 1, ByID: true}, badPeople},
+		{"99999999999999999999", ChannelTarget{ID: 1<<63 - 1, ByID: true, Beyond: "99999999999999999999"}, badPeople},
+		{"9223372036854775807", ChannelTarget{ID: 1<<63 - 1, ByID: true}, badPeople},
+		{"[1,-99999999999999999999]", exactlyOne, People{IDs: []int64{1, -1 << 63}, Beyond: map[int]string{1: "-99999999999999999999"}}},
 		{`"a@x, b@x,,"`, ChannelTarget{Name: "a@x, b@x,,"}, People{Emails: []string{"a@x", "b@x"}}},
 		{"a@x,b@x", ChannelTarget{Name: "a@x,b@x"}, People{Emails: []string{"a@x", "b@x"}}},
 		{`["a@x"," b@x"]`, exactlyOne, People{Emails: []string{"a@x", "b@x"}}},
@@ -67,10 +69,10 @@ func TestRecipientsOfLater(t *testing.T) {
 		to              string
 		channel, people any
 	}{
-		{"7", int64(7), badPeople},
-		{"[7]", int64(7), []int64{7}},
-		{"[7,8]", badChannel, []int64{7, 8}},
-		{"[]", badChannel, []int64(nil)},
+		{"7", ChannelTarget{ID: 7, ByID: true}, badPeople},
+		{"[7]", ChannelTarget{ID: 7, ByID: true}, People{IDs: []int64{7}}},
+		{"[7,8]", badChannel, People{IDs: []int64{7, 8}}},
+		{"[]", badChannel, People{}},
 		{"Verona", badChannel, badPeople},
 		{`"7"`, badChannel, badPeople},
 		{`["7"]`, badChannel, badPeople},

@@ -54,6 +54,14 @@ func (v Value) ID() (int64, *Error) {
 	return n, nil
 }
 
+// beyond is the number as it was written, if ID is only the nearest to it.
+func (v Value) beyond() string {
+	if n, err := v.ID(); err != nil || n != math.MaxInt64 && n != math.MinInt64 || v.text == strconv.FormatInt(n, 10) {
+		return ""
+	}
+	return v.text
+}
+
 // Float is a number, written with or without fraction.
 func (v Value) Float() (float64, *Error) {
 	if v.kind != KindFloat && v.kind != KindInt {
