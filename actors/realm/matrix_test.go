@@ -153,6 +153,9 @@ func matrixCell(t *testing.T, limit bool, by, was, target Role, self bool, act m
 			if c, ok := e.(*UserChanged); ok && c.ID == to {
 				n++
 			}
+			if c, ok := e.(*UserVanished); ok && c.User == to { // what a guest hears who knew him by a channel
+				n++
+			}
 		}
 		return n
 	}

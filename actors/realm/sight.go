@@ -62,7 +62,7 @@ func (r *Realm) knows(me *User) (s Set) {
 	}
 	s.Add(int64(me.ID))
 	r.channelsOf(me.ID).Each(func(c int64) bool {
-		s.Union(r.by.channel[ChannelID(c)].subscribers)
+		s.Union(r.by.channel[ChannelID(c)].active)
 		return true
 	})
 	for _, t := range r.by.talksOf[me.ID] {
@@ -78,7 +78,7 @@ func (r *Realm) knows(me *User) (s Set) {
 // shifts reports a fact that may change whom somebody sees; nearly all do not.
 func (r *Realm) shifts(f Fact) bool {
 	switch f := f.(type) {
-	case *Subscribed, *Unsubscribed, *JoinedChannels, *LeftChannels:
+	case *Subscribed, *Unsubscribed, *JoinedChannels, *LeftChannels, *UserDeactivated, *UserReactivated:
 		return true
 	case *MessageSent: // the first of a conversation, or the first since all of it was deleted
 		return f.Channel == 0 && (f.NewTalk || r.by.talk[f.Talk].ids.Empty())
@@ -107,6 +107,10 @@ func (r *Realm) onlookers(f Fact) []UserID {
 		for i := range f.Each {
 			near.Union(r.by.channel[f.Each[i].Channel].subscribers)
 		}
+	case *UserDeactivated:
+		near = r.around(f.Channels)
+	case *UserReactivated:
+		near = r.around(f.Channels)
 	case *MessageSent:
 		near = SetOf(f.People...)
 	case *MessagesDeleted:
@@ -122,6 +126,14 @@ func (r *Realm) onlookers(f Fact) []UserID {
 		return true
 	})
 	return out
+}
+
+// around is everybody in any of some channels.
+func (r *Realm) around(channels []ChannelID) (s Set) {
+	for _, c := range channels {
+		s.Union(r.by.channel[c].active)
+	}
+	return s
 }
 
 // Limits of telling a listener who came into sight and who went out of it.
@@ -169,7 +181,7 @@ func (t *Turn) acquaint(f Fact, was []horizon) {
 // coming is whom a fact says that an onlooker will see.
 func (r *Realm) coming(f Fact, viewer UserID) (s Set) {
 	join := func(f *Subscribed) {
-		if in := Either(r.by.channel[f.Channel].subscribers, SetOf(f.Users...)); in.Has(int64(viewer)) {
+		if in := Either(r.by.channel[f.Channel].active, SetOf(f.Users...)); in.Has(int64(viewer)) {
 			s.Union(in)
 		}
 	}
@@ -180,6 +192,8 @@ func (r *Realm) coming(f Fact, viewer UserID) (s Set) {
 		for i := range f.Each {
 			join(&f.Each[i])
 		}
+	case *UserReactivated: // onlookers share a channel with him
+		s = SetOf(f.ID)
 	case *MessageSent:
 		s = SetOf(f.People...)
 	}

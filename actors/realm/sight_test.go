@@ -72,6 +72,35 @@ func TestLimitedGuestsHearWhoComesIntoSight(t *testing.T) {
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"bo 1", "bo 2"}})
 	want("Bo left both", vanished(s, guest), []UserID{bo})
 
+	realmtest.Do(s, bo, Subscribe{Channels: []Joining{{Name: "bo 1"}}, Fatal: true})
+	want("Bo is back in one", appeared(s, guest), []UserID{bo})
+	ends := func(u UserID) (out []bool) {
+		for _, e := range realmtest.HeardOf[*UserChanged](s, guest) {
+			if e.ID == u && e.Active != nil {
+				out = append(out, !*e.Active)
+			}
+		}
+		return out
+	}
+	realmtest.Do(s, owner, DeactivateUser{User: bo})
+	want("Bo's account is closed", vanished(s, guest), []UserID{bo})
+	if got := ends(bo); got != nil {
+		t.Errorf("of Bo, whom he does not know any more, the guest heard %v", got)
+	}
+	realmtest.Do(s, owner, ReactivateUser{User: bo})
+	want("Bo's account is open again", appeared(s, guest), []UserID{bo})
+	wrote := realmtest.Do(s, bo, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+	realmtest.Do(s, owner, DeactivateUser{User: bo})
+	want("Bo's account is closed after he wrote", vanished(s, guest), nil)
+	if got := ends(bo); !slices.Equal(got, []bool{true}) {
+		t.Errorf("of Bo, whom he knows by what he wrote, the guest heard %v", got)
+	}
+	realmtest.Do(s, owner, ReactivateUser{User: bo})
+	want("and open again", appeared(s, guest), nil)
+	realmtest.Do(s, bo, DeleteMessage{wrote})
+	realmtest.Do(s, bo, Unsubscribe{Names: []string{"bo 1"}})
+	want("Bo left again", vanished(s, guest), []UserID{bo})
+
 	new := realmtest.Do(s, realmtest.System, JoinUser{Name: "New", Email: "new@example.com"})
 	if e := realmtest.HeardOf[*UserAppeared](s, guest); len(e) != 1 || !e[0].Unknown {
 		t.Errorf("the guest heard %+v of somebody new", e)

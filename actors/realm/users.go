@@ -216,7 +216,7 @@ func (r *Realm) maySee(me, u *User) bool {
 	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
 	}
-	if !Both(r.channelsOf(me.ID), r.channelsOf(u.ID)).Empty() {
+	if u.Active && !Both(r.channelsOf(me.ID), r.channelsOf(u.ID)).Empty() { // who is gone is in no channel
 		return true
 	}
 	return setIn(r.by.direct, me.ID).Meets(setIn(r.by.direct, u.ID))

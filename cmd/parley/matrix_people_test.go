@@ -189,11 +189,12 @@ func matrixOfLimitedGuests(t *testing.T, l *book) {
 	s.summary()
 }
 
-// deactivation is what is told of an account that goes: to those who know it that it is gone, which says that it is in no
-// group any more either; to others, who know it by number, of each group.
+// deactivation is what is told of an account that goes: whoever knew it by a channel knows it no more, and others, who
+// know it by number alone, hear of groups.
 func deactivation(known bool) []string {
+	told := []string{"subscription/peer_remove", "user_group/remove_members"} // of the channel that everybody knows
 	if known {
-		return []string{"realm_user/update", "subscription/peer_remove"}
+		return append([]string{"realm_user/remove"}, told...)
 	}
-	return []string{"subscription/peer_remove", "user_group/remove_members"} // of the channel that everybody knows
+	return told
 }
