@@ -102,7 +102,7 @@ func (c DropExport) Decide(t *Turn) (Export, error) {
 	e := t.nouns.exports.find(c.ID)
 	switch {
 	case e == nil:
-		return Export{}, Missing("Invalid data export ID")
+		return Export{}, Bad("Invalid data export ID")
 	case e.Deleted != 0:
 		return Export{}, Bad("Export already deleted")
 	case e.Failed != 0:

@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -71,6 +72,10 @@ func TestExports(t *testing.T) {
 	s.HearsNothing(ann)
 	Refused(s, olive, realm.DropExport{ID: e.ID}, "Export still in progress")
 	Refused(s, olive, realm.DropExport{ID: 99}, "Invalid data export ID")
+	var r *realm.Refusal
+	if _, err := Try(s, olive, realm.DropExport{ID: 99}); !errors.As(err, &r) || r.Kind != realm.Invalid {
+		t.Errorf("an export that is not there is refused with %+v; only small stores answer 404", r)
+	}
 	Refused(s, olive, realm.EndExport{ID: e.ID}, "Invalid data export ID") // only the server knows
 	Do(s, System, realm.EndExport{ID: e.ID})
 	s.Hears(olive, "realm_export", "message")

@@ -46,6 +46,12 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	var facts []Fact
+	if c.Role != nil && *c.Role != u.Role {
+		if err := t.mayChangeRole(u, *c.Role); err != nil {
+			return Done{}, err
+		}
+		facts = append(facts, t.roleChange(u, *c.Role)...)
+	}
 	if c.Name != nil {
 		name := strings.TrimSpace(*c.Name)
 		if name != "" && name != u.Name {
@@ -54,12 +60,6 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 			}
 			facts = append(facts, &UserChanged{ID: u.ID, Name: &name, OldName: u.Name})
 		}
-	}
-	if c.Role != nil && *c.Role != u.Role {
-		if err := t.mayChangeRole(u, *c.Role); err != nil {
-			return Done{}, err
-		}
-		facts = append(facts, t.roleChange(u, *c.Role)...)
 	}
 	if c.NewEmail != nil && *c.NewEmail != u.Email {
 		f, err := t.emailChange(u, *c.NewEmail)

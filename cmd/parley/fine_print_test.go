@@ -36,6 +36,13 @@ func TestFinePrint(t *testing.T) {
 			k.refused("ann", path, "BAD_REQUEST", "anchor_date is not a date", append(more, "anchor", "date")...)
 		}
 	})
+	t.Run("which refusal comes first", func(t *testing.T) {
+		k.refused("ada", fmt.Sprintf("PATCH users/%v", k.ids["bo"]), "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "role", 100, "full_name", "x", "new_email", "none")
+		k.refused("olive", fmt.Sprintf("PATCH users/%v", k.ids["bo"]), "BAD_REQUEST", "Name too short!", "role", 300, "full_name", "x")
+		if a := k.must("olive", fmt.Sprintf("GET users/%v", k.ids["bo"])); dig(a, "user", "role") != 400.0 {
+			t.Errorf("a refused change of role and name changed the role: %v", a)
+		}
+	})
 	t.Run("ids that nothing can have", func(t *testing.T) {
 		for _, id := range []string{"99999999999999999999", "-99999999999999999999", "0", "-1"} {
 			for _, to := range []string{id, "[" + id + "]"} {
