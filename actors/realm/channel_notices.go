@@ -14,7 +14,7 @@ const (
 	newChannelsTopic   = "new channels"
 )
 
-// MaxNewSubscriptionMessages is how many people one request may have told of their new subscriptions: a direct message
+// MaxNewSubscriptionMessages is how many people one request may have told of their new subscriptions or groups: a direct message
 // each. Clients know it as max_bulk_new_subscription_messages.
 const MaxNewSubscriptionMessages = 100
 

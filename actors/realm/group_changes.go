@@ -378,7 +378,26 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 			t.Record(f)
 		}
 	})
+	for _, f := range facts {
+		t.tellMembers(g, f.(*MembersChanged))
+	}
 	return Done{}, nil
+}
+
+// tellMembers writes to people whom the caller put into a group, or took out of it; not where they are very many.
+func (t *Turn) tellMembers(g *Group, f *MembersChanged) {
+	if len(f.Users) > MaxNewSubscriptionMessages {
+		return
+	}
+	did := "removed you from the group"
+	if f.Joined {
+		did = "added you to the group"
+	}
+	for _, id := range f.Users {
+		if u := t.users.must(id); u.Active && !u.IsBot() && id != t.User {
+			t.Whisper(t.actor()+" "+did+" @_*"+g.Name+"*.", id)
+		}
+	}
 }
 
 // allowed: managers may everything; others what the group lets them, or join and leave for themselves.

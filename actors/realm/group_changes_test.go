@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -158,4 +159,38 @@ func TestWorkplaceUsersAreGuarded(t *testing.T) {
 	Do(s, ann, realm.EditGroup{Group: anns, Settings: []realm.GroupChange{{Name: "can_manage_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
 	Do(s, olive, set(realm.GroupValue{Group: anns}))
 	s.Hears(ann, "realm")
+}
+
+// TestMembersAreWrittenTo: who is put into a group by somebody else, or taken out of it, reads so from the notification bot.
+func TestMembersAreWrittenTo(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	bot := s.JoinBot("Robot", ann)
+	ops := Do(s, ann, realm.CreateGroup{Name: "ops"})
+	reads := func(u realm.UserID, want ...string) {
+		t.Helper()
+		var got []string
+		for _, e := range HeardOf[*realm.MessageArrived](s, u) {
+			got = append(got, e.Message.Body.Text)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("user %d reads %q, want %q", u, got, want)
+		}
+	}
+	by := "@_**Ann|" + ann.String() + "** "
+	Do(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo, ann, bot, bo}})
+	reads(bo, by+"added you to the group @_*ops*.")
+	reads(ann)
+	reads(bot)
+	Do(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{ann, bot, bo}})
+	reads(bo, by+"removed you from the group @_*ops*.")
+	reads(ann)
+	reads(bot)
+	many := []realm.UserID{bo}
+	for len(many) <= realm.MaxNewSubscriptionMessages {
+		n := s.Realm.Org().NextUser
+		many = append(many, Do(s, System, realm.JoinUser{Name: fmt.Sprint("New ", n), Email: fmt.Sprintf("new%d@example.com", n)}))
+	}
+	Do(s, ann, realm.ChangeMembers{Group: ops, Add: many})
+	reads(bo)
 }
