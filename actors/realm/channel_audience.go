@@ -35,6 +35,14 @@ func (r *Realm) listeners() *listeners {
 	return l
 }
 
+// without is the members except some, who ascend.
+func (l *listeners) without(some []UserID) []UserID {
+	if l.except == nil || !slices.Equal(l.except, some) {
+		l.except, l.others = some, others(l.all, some)
+	}
+	return l.others
+}
+
 // knowers is every listening user who may know the channel: the audience of its stream events.
 func (r *Realm) knowers(c *Channel) []UserID {
 	if r.knownToMembers(c) {
@@ -44,22 +52,19 @@ func (r *Realm) knowers(c *Channel) []UserID {
 }
 
 // peers is every listening user who hears of others joining and leaving the channel, except some. They are those who may
-// know the channel: guests know only channels they are in and those open to the web. One request may join hundreds of
-// channels that have the same peers, so these are put together once.
+// know the channel: guests know only channels they are in and those open to the web.
 func (r *Realm) peers(c *Channel, except []UserID) []UserID {
 	if c.Private || c.WebPublic {
 		return others(r.knowers(c), except)
 	}
 	l := r.listeners()
-	if l.except == nil || !slices.Equal(l.except, except) {
-		l.except, l.others = except, others(l.all, except)
-	}
+	members := l.without(except)
 	if r.knownToMembers(c) {
-		return l.others
+		return members
 	}
 	guests := others(IDs[UserID](Both(l.guests, r.by.channel[c.ID].subscribers)), except)
-	out := make([]UserID, 0, len(l.others)+len(guests))
-	rest := l.others
+	out := make([]UserID, 0, len(members)+len(guests))
+	rest := members
 	for _, g := range guests { // few among many
 		n, _ := slices.BinarySearch(rest, g)
 		out, rest = append(append(out, rest[:n]...), g), rest[n:]

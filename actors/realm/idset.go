@@ -353,6 +353,16 @@ func (s Set) Clone() Set {
 	return Set{few: slices.Clone(s.few)}
 }
 
+// cloneIn is Clone with the memory from where other sets have theirs.
+func (s Set) cloneIn(ids *room[uint32]) Set {
+	if s.b != nil || len(s.few) == 0 {
+		return s.Clone()
+	}
+	few := ids.take(len(s.few))
+	copy(few, s.few)
+	return Set{few: few}
+}
+
 // Between is the ids from..to, both included, as a new set.
 func (s Set) Between(from, to int64) Set {
 	if s.b == nil {

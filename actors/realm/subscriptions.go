@@ -349,16 +349,36 @@ type SubscriptionAdded struct {
 const FullRoster = 250
 
 func (r *Realm) subscriptionAdded(c *Channel, users []UserID) SubscriptionAdded {
+	var x adding
+	return x.event(r, c, users)
+}
+
+// adding puts together the events subscription/add of several channels. One request may join hundreds, so what is the same
+// is in them once, and what is small has its memory together.
+type adding struct {
+	own       room[Subscription]
+	knows     room[bool]
+	ids       room[uint32]
+	users     []UserID // those of the last event
+	inherited []ChannelNotifications
+}
+
+func (x *adding) event(r *Realm, c *Channel, users []UserID) SubscriptionAdded {
+	if x.users == nil || !sameAudience(x.users, users) {
+		x.users, x.inherited = users, make([]ChannelNotifications, len(users))
+		for i, u := range users {
+			x.inherited[i] = r.inherited(u)
+		}
+	}
 	active := r.by.channel[c.ID].active
-	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: users, Roster: active.Clone(), Own: make([]Subscription, len(users)), Knows: make([]bool, len(users)),
-		Inherited: make([]ChannelNotifications, len(users))}
+	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.cloneIn(&x.ids), Own: x.own.take(len(users)), Knows: x.knows.take(len(users)), Inherited: x.inherited}
 	if active.Len() >= FullRoster {
 		e.Present = Either(Both(active, r.by.bots), Both(active, r.by.listening))
 	}
 	for i, u := range users {
 		e.Own[i] = *r.SubscriptionOf(u, c.ID)
 		e.Own[i].Spans = nil
-		e.Knows[i], e.Inherited[i] = r.MayKnowSubscribers(u, c), r.inherited(u)
+		e.Knows[i] = r.MayKnowSubscribers(u, c)
 	}
 	return e
 }

@@ -5,27 +5,54 @@ import "slices"
 // People join and leave several channels with one request. What everybody hears of that is told in few events: all the
 // channels of one sort together.
 
-// maxTogether is how many channels one fact joins or leaves: each may be three events for somebody at worst, and a fact
-// tells nobody more than 128.
-const maxTogether = 40
+// How many channels one fact joins or leaves: a fact tells nobody more than 128 events.
+const (
+	// maxTogether is of several people: each may be three events for somebody at worst.
+	maxTogether = 40
+	// maxAlone is of one user: they are four events at most, and what they take on disk, in a row of what is kept for the
+	// queues above all, is written in 1 ms.
+	maxAlone = 100
+)
 
 // maxPairs is how many subscriptions one fact makes or ends: a fact is one record on disk.
 const maxPairs = 20000
 
 // portion is how many of the facts from the first on go together.
-func portion[F any](facts []F, users func(F) int) int {
-	n, pairs := 0, 0
-	for n < len(facts) && n < maxTogether && (n == 0 || pairs+users(facts[n]) <= maxPairs) {
-		pairs += users(facts[n])
-		n++
+func portion[F any](facts []F, users func(F) []UserID) int {
+	n, pairs, alone := 0, 0, true
+	for ; n < len(facts) && n < maxAlone; n++ {
+		who := users(facts[n])
+		alone = alone && len(who) == 1 && who[0] == users(facts[0])[0]
+		if pairs += len(who); n > 0 && (pairs > maxPairs || n >= maxTogether && !alone) {
+			break
+		}
 	}
 	return n
+}
+
+// room is memory for small lists that are made and given up together, in larger pieces.
+type room[T any] struct {
+	free []T
+	made int
+}
+
+// roomStep is how many values a piece of memory has room for, if no single list is longer.
+const roomStep = 1024
+
+func (x *room[T]) take(n int) []T {
+	if n > len(x.free) {
+		x.made = max(n, min(2*x.made, roomStep))
+		x.free = make([]T, x.made)
+	}
+	out := x.free[:n:n]
+	x.free = x.free[n:]
+	return out
 }
 
 // joinTogether records joinings that were planned.
 func (t *Turn) joinTogether(facts []Subscribed) {
 	for len(facts) > 0 {
-		n := portion(facts, func(f Subscribed) int { return len(f.Users) })
+		n := portion(facts, func(f Subscribed) []UserID { return f.Users })
 		if n == 1 {
 			t.Record(&facts[0])
 		} else {
@@ -38,7 +65,7 @@ func (t *Turn) joinTogether(facts []Subscribed) {
 // leaveTogether records leavings that were planned.
 func (t *Turn) leaveTogether(facts []Unsubscribed) {
 	for len(facts) > 0 {
-		n := portion(facts, func(f Unsubscribed) int { return len(f.Users) })
+		n := portion(facts, func(f Unsubscribed) []UserID { return f.Users })
 		if n == 1 {
 			t.Record(&facts[0])
 		} else {
@@ -76,43 +103,60 @@ func (f *JoinedChannels) one() UserID {
 // went out of sight, then what others hear.
 
 func (f *JoinedChannels) tell(r *Realm) []Notice {
-	var appeared, peers []Notice
+	var appeared []Notice
+	var peers companies
 	added := &SubscriptionsAdded{Each: make([]SubscriptionAdded, 0, len(f.Each))}
+	var events adding
 	var joiners []UserID
 	for i := range f.Each {
 		x := &f.Each[i]
 		c := r.chans.must(x.Channel)
 		if to := r.only(x.Appears...); len(to) > 0 {
 			e := r.appear(x.Channel)
-			appeared = merge(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) }, nil)
+			appeared = merge(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) })
 		}
 		if to := r.only(x.Users...); len(to) > 0 {
-			added.Each = append(added.Each, r.subscriptionAdded(c, to))
+			added.Each = append(added.Each, events.event(r, c, to))
 			if joiners == nil {
 				joiners = to
 			} else if !slices.Equal(joiners, to) {
 				joiners = ascending(slices.Concat(joiners, to))
 			}
 		}
-		peers = r.mergePeers(peers, c, x.Users, true)
+		peers.add(x.Users, c.ID)
 	}
 	if len(joiners) > 0 {
 		appeared = append(appeared, Notice{To: joiners, Event: added})
 	}
-	return append(appeared, peers...)
+	return append(appeared, r.tellPeers(peers, true)...)
 }
 
-// mergePeers adds to what others hear that users have joined or left a channel.
-func (r *Realm) mergePeers(list []Notice, c *Channel, users []UserID, joined bool) []Notice {
-	to := r.peers(c, users)
-	if len(to) == 0 {
-		return list
+// company is users who join or leave the same channels.
+type company struct {
+	users    []UserID // ascending
+	channels []ChannelID
+}
+
+// companies is who joins or leaves which channels, each company once. Mostly there is one: whoever asks means the same
+// people with each channel, and few of them are in it already.
+type companies []company
+
+func (l *companies) add(users []UserID, c ChannelID) {
+	for i := range *l {
+		if o := &(*l)[i]; sameAudience(o.users, users) {
+			o.channels = append(o.channels, c)
+			return
+		}
 	}
-	archived := r.archivedOf([]ChannelID{c.ID})
-	return merge(list, Notice{To: to, Event: &PeersChanged{Joined: joined, Channels: []ChannelID{c.ID}, Users: users, Archived: archived}}, func(o Event) {
-		p := o.(*PeersChanged)
-		p.Channels, p.Archived = append(p.Channels, c.ID), append(p.Archived, archived...)
-	}, func(o Event) bool { return slices.Equal(o.(*PeersChanged).Users, users) })
+	*l = append(*l, company{users, []ChannelID{c}})
+}
+
+// tellPeers is what others hear of them.
+func (r *Realm) tellPeers(list companies, joined bool) (out []Notice) {
+	for _, x := range list {
+		out = append(out, r.peersChanged(x.channels, x.users, joined)...)
+	}
+	return out
 }
 
 // LeftChannels says users left several channels.
@@ -127,7 +171,8 @@ func (f *LeftChannels) apply(r *Realm) {
 }
 
 func (f *LeftChannels) tell(r *Realm) []Notice {
-	var left, vanished, peers []Notice
+	var left, vanished []Notice
+	var peers companies
 	removals, losses := map[UserID]*SubscriptionsRemoved{}, map[UserID]*ChannelVanished{}
 	for i := range f.Each {
 		x := &f.Each[i]
@@ -149,9 +194,9 @@ func (f *LeftChannels) tell(r *Realm) []Notice {
 			}
 			v.Channels, v.Shut = append(v.Channels, c.ID), append(v.Shut, r.archivedOf([]ChannelID{c.ID})...)
 		}
-		peers = r.mergePeers(peers, c, x.Users, false)
+		peers.add(x.Users, c.ID)
 	}
-	return slices.Concat(left, vanished, peers)
+	return slices.Concat(left, vanished, r.tellPeers(peers, false))
 }
 
 // SubscriptionsAdded is the event subscription/add of several channels, to each of his own.
@@ -179,10 +224,10 @@ func sameAudience(a, b []UserID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// merge adds a notice to a list, or its content to the notice there that has the same audience and fits.
-func merge(list []Notice, n Notice, add func(Event), fits func(Event) bool) []Notice {
+// merge adds a notice to a list, or its content to the notice there that has the same audience.
+func merge(list []Notice, n Notice, add func(Event)) []Notice {
 	for _, o := range list {
-		if sameAudience(o.To, n.To) && (fits == nil || fits(o.Event)) {
+		if sameAudience(o.To, n.To) {
 			add(o.Event)
 			return list
 		}

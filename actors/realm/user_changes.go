@@ -295,7 +295,7 @@ func (f *UserDeactivated) tell(r *Realm) []Notice {
 
 // membership is who hears that an account came or went: first the peers of its channels, then everyone.
 func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (out []Notice) {
-	out = r.peersChanged(channels, id, back)
+	out = r.peersChanged(channels, []UserID{id}, back)
 	u := r.users.must(id)
 	who := r.whoSee(u)
 	group := &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: back, Users: []UserID{id}}
@@ -315,32 +315,35 @@ func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (ou
 	return out
 }
 
-// peersChanged tells the peers of an account's channels that it came or went: in one event of the channels that all members
-// know, and in another of the further ones that somebody shares with it, for a fact has few places for what it tells one
-// queue.
-func (r *Realm) peersChanged(channels []ChannelID, id UserID, back bool) (out []Notice) {
-	tell := func(to Set, of []ChannelID) {
-		if to.Remove(int64(id)); len(of) > 0 && !to.Empty() {
-			out = append(out, Notice{To: IDs[UserID](to), Event: &PeersChanged{Joined: back, Channels: of, Users: []UserID{id}, Archived: r.archivedOf(of)}})
+// peersChanged tells the peers of channels that users came or went: in one event of the channels that all members know, and
+// in another of the further ones that somebody shares with them, for a fact has few places for what it tells one queue.
+func (r *Realm) peersChanged(channels []ChannelID, users []UserID, back bool) (out []Notice) {
+	tell := func(to []UserID, of []ChannelID) {
+		if len(of) > 0 && len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: of, Users: users, Archived: r.archivedOf(of)}})
 		}
 	}
-	members, guests := r.listeners().members.Clone(), r.listeners().guests
+	l := r.listeners()
 	var open []ChannelID
 	var some shares
 	for _, c := range channels {
 		switch ch, ix := r.chans.must(c), r.by.channel[c]; {
 		case ch.WebPublic:
 			open = append(open, c)
-			some.add(c, guests)
+			some.add(c, l.guests)
 		case !ch.Private:
 			open = append(open, c)
-			some.add(c, Both(guests, ix.subscribers))
+			if l.guests.Meets(ix.subscribers) {
+				some.add(c, Both(l.guests, ix.subscribers))
+			}
 		default:
 			some.add(c, r.knowing(ch))
 		}
 	}
-	tell(members, open)
-	some.each(tell)
+	if len(open) > 0 {
+		tell(l.without(users), open)
+	}
+	some.each(func(to Set, of []ChannelID) { tell(others(IDs[UserID](to), users), of) })
 	return out
 }
 
