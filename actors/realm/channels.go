@@ -129,13 +129,16 @@ func (r *Realm) hasContent(u *User, c *Channel) bool {
 	if u == nil {
 		return false
 	}
+	if !c.Private && !u.IsGuest() { // the commonest, without a look at who is in it
+		return true
+	}
 	if r.Subscribed(u.ID, c.ID) {
 		return true
 	}
 	if u.IsGuest() {
 		return false
 	}
-	return !c.Private || r.channelAllows(u, c, "can_subscribe_group") || r.channelAllows(u, c, "can_add_subscribers_group")
+	return r.channelAllows(u, c, "can_subscribe_group") || r.channelAllows(u, c, "can_add_subscribers_group")
 }
 
 // hasMetadata reports whether somebody may know that a channel exists: those who may read its messages, and administrators

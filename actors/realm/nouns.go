@@ -64,11 +64,15 @@ func (n *nounTables) init(r *Realm) {
 	n.fields.init(r, 25)
 	n.purges.init(r, 26)
 
+	paged := numberingOf[int64]()
+	paged.paged = true // jobs come by the thousand, each with a new number, and go
+
 	// channels
 	n.defaultGroups.init(r, 30)
 	n.folders.init(r, 31)
 	n.mail.init(r, 32)
 	n.leaving.init(r, 33)
+	n.leaving.numbered(paged)
 	n.works.init(r, 34)
 	n.backlogs.init(r, 35)
 	n.backlogs.numbered(numberingOf[int64]())

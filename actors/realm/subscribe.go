@@ -177,8 +177,8 @@ func (t *Turn) join(j *joining) map[ChannelID][]UserID {
 	if len(joins) > 1 {
 		used = map[UserID]uint64{}
 	}
-	var facts []Subscribed
-	came := map[ChannelID][]UserID{}
+	facts := make([]Subscribed, 0, len(joins))
+	came := make(map[ChannelID][]UserID, len(joins))
 	for _, x := range joins {
 		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
 			facts = append(facts, *f)
@@ -382,7 +382,7 @@ func (c Unsubscribe) Decide(t *Turn) (Left, error) {
 
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {
 	a := Left{Removed: []string{}, NotRemoved: []string{}}
-	var facts []Unsubscribed
+	facts := make([]Unsubscribed, 0, len(channels))
 	for _, ch := range channels {
 		if f := t.planLeave(ch, users, len(facts)); f != nil {
 			facts = append(facts, *f)
@@ -411,11 +411,12 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 		return nil, nil, err
 	}
 	var unknown []string
+	var known Set
 	for _, n := range c.Names {
 		ch := t.FindChannelByName(n)
 		if ch == nil || !t.hasMetadata(me, ch) {
 			unknown = append(unknown, n)
-		} else if !slices.Contains(channels, ch) {
+		} else if known.Add(int64(ch.ID)) {
 			channels = append(channels, ch)
 		}
 	}
