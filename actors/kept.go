@@ -213,6 +213,8 @@ func weighEvent(e realm.Event) int64 {
 			sum += weighAdded(&e.Each[i])
 		}
 		return sum
+	case *realm.SubscriptionsSet:
+		return int64(setBytes * len(e.Each))
 	}
 	return weighValue(reflect.ValueOf(e), 0)
 }
@@ -232,6 +234,9 @@ const readBytes = 8
 // addedBytes is what one of those who join takes in the event subscription/add: his own settings of the channel, with a
 // colour such as #76ce90 and five pointers to notification settings, what he inherits, and his number.
 const addedBytes = 192
+
+// setBytes is what a change of one's own setting of a channel takes, with its name and a colour.
+const setBytes = 128
 
 // channelBytes is about what a channel takes in it, but for its texts: a thousand of them are joined at once.
 const channelBytes = 1500

@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -303,7 +304,8 @@ func TestWeightOfManyWhoJoin(t *testing.T) {
 		e.Own = append(e.Own, realm.Subscription{Channel: 7, Active: true, Color: realm.Palette[0], Desktop: &yes, Audible: &yes, Push: &yes, Email: &yes, Wildcard: &yes})
 		e.Inherited = append(e.Inherited, realm.ChannelNotifications{Desktop: true})
 	}
-	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}}} {
+	set := realm.SubscriptionSet{Property: "audible_notifications", Color: realm.Palette[0]}
+	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}}, &realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
 		if walked, got := weighValue(reflect.ValueOf(x), 0), weighEvent(x); got < walked || got > 2*walked {
 			t.Errorf("%T weighs %d, what is in it %d", x, got, walked)
 		}

@@ -41,6 +41,12 @@ var subscriptionEvents = []EventKind{
 		return obj{"type": "subscription", "op": op, "stream_ids": channels, "user_ids": e.Users}
 	}),
 	Events(subscriptionSet),
+	Events(func(e *realm.SubscriptionsSet, to *To) (out []any) {
+		for i := range e.Each {
+			out = append(out, subscriptionSet(&e.Each[i], to)...)
+		}
+		return out
+	}),
 	Lazily(func(e *realm.ReadBehind, to *To) any { // a megabyte of numbers, maybe
 		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": realm.IDs[realm.MessageID](e.Messages)}
 	}),

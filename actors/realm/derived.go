@@ -56,7 +56,7 @@ func (r *Realm) Derived() map[string]any {
 		set(name, s)
 	}
 	for u, l := range r.subs.all() {
-		out[fmt.Sprintf("colours of %d", u)] = l.Used
+		out[fmt.Sprintf("colours of %d", u)] = l.colors()
 	}
 	out["resolved"] = slices.Sorted(slices.Values(r.by.resolved))
 	out["invitations"], out["devices"] = r.nouns.inviteOf, r.nouns.devicesOf

@@ -41,6 +41,7 @@ func (*Unsubscribed) calm()     {}
 func (*TopicPoliciesSet) calm() {}
 func (*LeftBehind) calm()       {}
 func (*SubscriptionSet) calm()  {}
+func (*SubscriptionsSet) calm() {}
 func (*HistoryGiven) calm()     {}
 
 // took notes that a fact has been applied.

@@ -144,6 +144,7 @@ var kinds = map[uint16]any{
 	373: (*GroupChanged)(nil),
 	374: (*MembersChanged)(nil),
 	375: (*FullMembersGrew)(nil),
+	376: (*SubscriptionsSet)(nil),
 	400: (*OrganizationChanged)(nil),
 	410: (*DomainAdded)(nil),
 	411: (*DomainChanged)(nil),

@@ -264,6 +264,55 @@ func TestSubscriptionProperties(t *testing.T) {
 	refused(s, s.bo, SetProperties{[]PropertyChange{{s.public, "pin_to_top", ptr(false), nil}, {s.public, "x", nil, nil}}}, "Unknown subscription property: x")
 }
 
+// What one request sets is told in order, in few events.
+func TestManySubscriptionPropertiesAtOnce(t *testing.T) {
+	s := newStage(t)
+	var c SetProperties
+	var want []SubscriptionSet
+	for i := range 50 {
+		ch, color := []ChannelID{s.public, s.private, s.protected}[i%3], "#12345"+string(rune('0'+i%10))
+		c.Changes = append(c.Changes, PropertyChange{ch, "color", nil, &color}, PropertyChange{ch, "is_muted", ptr(i%2 == 0), nil}, PropertyChange{ch, "push_notifications", ptr(i%2 == 1), nil})
+		want = append(want, SubscriptionSet{User: s.bo, Channel: ch, Property: "color", Color: color}, SubscriptionSet{User: s.bo, Channel: ch, Property: "is_muted", Value: i%2 == 0}, SubscriptionSet{User: s.bo, Channel: ch, Property: "push_notifications", Value: i%2 == 1})
+	}
+	refused(s, s.bo, SetProperties{append(slices.Clone(c.Changes), PropertyChange{s.public, "color", nil, ptr("red")})}, "color is not a valid hex color code")
+	do(s, s.bo, c)
+	s.onlyHear("subscription subscription subscription", s.bo)
+	var got []SubscriptionSet
+	for _, e := range realmtest.HeardOf[*SubscriptionsSet](s.Scene, s.bo) {
+		got = append(got, e.Each...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("bo heard %v, want %v", got, want)
+	}
+	for i, ch := range []ChannelID{48: s.public, 49: s.private, 47: s.protected} {
+		if ch == 0 {
+			continue
+		}
+		x := s.Realm.SubscriptionOf(s.bo, ch)
+		if x.Color != want[3*i].Color || x.Muted != want[3*i+1].Value || *x.Push != want[3*i+2].Value {
+			t.Errorf("channel %d is %+v", ch, *x)
+		}
+	}
+}
+
+// A colour that the user took back is the next one to be given.
+func TestColorsAreFreeAgain(t *testing.T) {
+	s := newStage(t)
+	do(s, s.cy, Subscribe{Channels: joining("ca", "cb", "cc")})
+	at := func(name string) *Subscription {
+		return s.Realm.SubscriptionOf(s.cy, s.Realm.FindChannelByName(name).ID)
+	}
+	for _, color := range []string{"#123456", Palette[2]} { // the second time one that another channel has, too
+		do(s, s.cy, SetProperties{[]PropertyChange{{at("ca").Channel, "color", nil, &color}, {at("cb").Channel, "color", nil, &color}}})
+	}
+	do(s, s.cy, Subscribe{Channels: joining("cd", "ce", "cf")})
+	for i, name := range []string{"cd", "ce", "cf"} {
+		if got, want := at(name).Color, Palette[[]int{0, 1, 3}[i]]; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestTopicsOfAChannel(t *testing.T) {
 	s := newStage(t)
 	s.post(s.ann, s.protected, "Old", "x")

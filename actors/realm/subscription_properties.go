@@ -24,49 +24,56 @@ func (c SetProperties) Decide(t *Turn) (Done, error) {
 	if t.Me() == nil {
 		return Done{}, errMember()
 	}
-	var facts []*SubscriptionSet
+	changes := make([]SubscriptionSet, 0, len(c.Changes))
 	for _, p := range c.Changes {
 		f, err := p.check(t)
 		if err != nil {
 			return Done{}, err
 		}
-		facts = append(facts, f)
+		changes = append(changes, f)
 	}
-	for _, f := range facts {
-		t.Record(f)
+	for part := range slices.Chunk(changes, maxSetTogether) {
+		if len(part) == 1 {
+			t.Record(&part[0])
+		} else {
+			t.Record(&SubscriptionsSet{t.User, part})
+		}
 	}
 	return Done{}, nil
 }
 
-func (c PropertyChange) check(t *Turn) (*SubscriptionSet, error) {
-	f := &SubscriptionSet{User: t.User, Channel: c.Channel, Property: c.Property}
+// maxSetTogether is how many settings one fact changes: some are told in two events, and a fact tells nobody more than 128.
+const maxSetTogether = 60
+
+func (c PropertyChange) check(t *Turn) (f SubscriptionSet, err error) {
+	f = SubscriptionSet{User: t.User, Channel: c.Channel, Property: c.Property}
 	switch {
 	case c.Property == "color":
 		if c.Text == nil {
-			return nil, Bad("color is not a string")
+			return f, Bad("color is not a string")
 		}
 		color, ok := Color(*c.Text)
 		if !ok {
-			return nil, Bad("color is not a valid hex color code")
+			return f, Bad("color is not a valid hex color code")
 		}
 		f.Color = color
 	case slices.Contains(boolProperties, c.Property):
 		if c.Bool == nil {
-			return nil, Bad("%s is not a boolean", c.Property)
+			return f, Bad("%s is not a boolean", c.Property)
 		}
 		f.Value = *c.Bool
 		if c.Property == "in_home_view" {
 			f.Property, f.Value = "is_muted", !*c.Bool
 		}
 	default:
-		return nil, Bad("Unknown subscription property: %s", c.Property)
+		return f, Bad("Unknown subscription property: %s", c.Property)
 	}
 	ch, err := t.VisibleChannel(c.Channel)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	if !t.Realm.Subscribed(t.User, ch.ID) {
-		return nil, Bad("Not subscribed to channel ID %d", ch.ID)
+		return f, Bad("Not subscribed to channel ID %d", ch.ID)
 	}
 	return f, nil
 }
@@ -96,7 +103,10 @@ type SubscriptionSet struct {
 func (*SubscriptionSet) EventType() string { return "subscription" }
 
 func (f *SubscriptionSet) apply(r *Realm) {
-	l := r.subs.change(f.User)
+	f.applyTo(r, r.subs.change(f.User))
+}
+
+func (f *SubscriptionSet) applyTo(r *Realm, l *Subscriptions) {
 	s := l.find(f.Channel)
 	switch f.Property {
 	case "color":
@@ -106,20 +116,20 @@ func (f *SubscriptionSet) apply(r *Realm) {
 	case "pin_to_top":
 		s.Pinned = f.Value
 	case "desktop_notifications":
-		s.Desktop = &f.Value
+		s.Desktop = ownBool(f.Value)
 	case "audible_notifications":
-		s.Audible = &f.Value
+		s.Audible = ownBool(f.Value)
 	case "push_notifications":
-		s.Push = &f.Value
+		s.Push = ownBool(f.Value)
 	case "email_notifications":
-		s.Email = &f.Value
+		s.Email = ownBool(f.Value)
 		if ix := r.by.channel[f.Channel]; f.Value {
 			ix.mailed.Add(int64(f.User))
 		} else {
 			ix.mailed.Remove(int64(f.User))
 		}
 	case "wildcard_mentions_notify":
-		s.Wildcard = &f.Value
+		s.Wildcard = ownBool(f.Value)
 	}
 }
 
@@ -127,4 +137,34 @@ func (f *SubscriptionSet) tell(r *Realm) []Notice {
 	e := *f
 	e.Archived = r.chans.must(f.Channel).Archived
 	return []Notice{{To: r.only(f.User), Event: &e}}
+}
+
+// ownBool is a value of the row's own: it must not hold on to the fact.
+func ownBool(v bool) *bool { return &v }
+
+// SubscriptionsSet says a user set several of his own settings of channels. It is their events subscription/update too.
+type SubscriptionsSet struct {
+	User UserID
+	Each []SubscriptionSet
+}
+
+func (*SubscriptionsSet) EventType() string { return "subscription" }
+
+func (f *SubscriptionsSet) apply(r *Realm) {
+	l := r.subs.change(f.User)
+	for i := range f.Each {
+		f.Each[i].applyTo(r, l)
+	}
+}
+
+func (f *SubscriptionsSet) tell(r *Realm) []Notice {
+	to := r.only(f.User)
+	if len(to) == 0 {
+		return nil
+	}
+	e := &SubscriptionsSet{f.User, slices.Clone(f.Each)}
+	for i := range e.Each {
+		e.Each[i].Archived = r.chans.must(e.Each[i].Channel).Archived
+	}
+	return []Notice{{To: to, Event: e}}
 }

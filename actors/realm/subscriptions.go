@@ -9,8 +9,9 @@ import (
 
 // Subscriptions is the row of everything one user is, or was, subscribed to, by ascending channel.
 type Subscriptions struct {
-	List []Subscription
-	Used uint64 `msgpack:"-"` // the colours of the palette in List, a bit each
+	List  []Subscription
+	Used  uint64 `msgpack:"-"` // the colours of the palette in List, a bit each,
+	Stale bool   `msgpack:"-"` // unless they have to be found again
 }
 
 // Subscription is one user's relation to one channel; it stays when the user leaves.
@@ -138,7 +139,7 @@ func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
 		return s.Color
 	}
 	if l != nil {
-		planned |= l.Used
+		planned |= l.colors()
 	}
 	if i := bits.TrailingZeros64(^planned); i < len(Palette) {
 		return Palette[i]
@@ -154,12 +155,20 @@ func (l *Subscriptions) paint(s *Subscription, color string) {
 	case "":
 		l.Used |= paletteBits[color]
 	default:
-		l.indexColors() // another subscription may have the old one, too
+		l.Stale = true // another subscription may have the old one, too: it is found out when somebody asks, not with each of a thousand
 	}
 }
 
+// colors is the colours of the palette that are used, a bit each.
+func (l *Subscriptions) colors() uint64 {
+	if l.Stale {
+		l.indexColors()
+	}
+	return l.Used
+}
+
 func (l *Subscriptions) indexColors() {
-	l.Used = 0
+	l.Used, l.Stale = 0, false
 	for i := range l.List {
 		l.Used |= paletteBits[l.List[i].Color]
 	}
