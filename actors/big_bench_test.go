@@ -280,15 +280,18 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 	try("unsubscribe 10,000", x.All, "DELETE /users/me/subscriptions", func(i int) params {
 		return params{"subscriptions": []any{fmt.Sprint("crowd ", i)}, "principals": everyone}
 	})
-	var all1000, colors []any
+	var all1000 []any
+	colors := [2][]any{}
 	var left []string
 	for c := realm.ChannelID(4); c <= realmtest.BigChannels; c++ {
-		colors = append(colors, map[string]any{"stream_id": c, "property": "color", "value": "#123456"}, map[string]any{"stream_id": c, "property": "is_muted", "value": c%2 == 0})
+		for i := range colors {
+			colors[i] = append(colors[i], map[string]any{"stream_id": c, "property": "color", "value": fmt.Sprint("#12345", i)}, map[string]any{"stream_id": c, "property": "is_muted", "value": i == 0})
+		}
 		if c%10 != 0 {
 			all1000, left = append(all1000, map[string]any{"name": fmt.Sprint("channel ", c)}), append(left, fmt.Sprint("channel ", c))
 		}
 	}
-	try("2,000 properties", x.All, "POST /users/me/subscriptions/properties", same(params{"subscription_data": colors}))
+	try("2,000 properties", x.All, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": colors[i%2]} })
 	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
 	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
 	group := realm.GroupID(0)
