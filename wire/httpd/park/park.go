@@ -87,7 +87,7 @@ type Config struct {
 	MaxConns      int // open connections; default is the process's file limit less 1/16 (at least 64) for other files
 	MaxConnsPerIP int // open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one
 	MaxActive     int // requests being handled at once, each ~20 kB of stack and buffers; 8,192
-	MaxSlow       int // requests held up by a slow body or reader at once, same cost (without epoll: as active); 1,024
+	MaxSlow       int // requests held up by a slow body or reader at once, same cost, and 64 kB while a file or a large answer is sent (without epoll: as active); 1,024
 	MaxBodies     int // bytes of request bodies in memory at once: announced lengths are allocated unseen; 512 MiB
 	MaxStreams    int // requests whose handlers read the body as it comes, at once: about 150 kB of buffers and a file each; 64
 	MaxPending    int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
