@@ -111,7 +111,10 @@ func (a *realmActor) keepLoaded(l *loaded) {
 	k := &a.kept
 	k.acked = l.caughtUp
 	var listening [Shards]bool
-	a.r.EachQueue(func(q *realm.Queue) { listening[shardOf(q.User)] = true })
+	a.r.EachQueue(func(q *realm.Queue) {
+		i := shardOf(q.User)
+		listening[i], k.opened[i] = true, max(k.opened[i], q.At)
+	})
 	for i, some := range listening {
 		if !some {
 			k.acked[i] = a.r.Seq()

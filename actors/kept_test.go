@@ -177,6 +177,49 @@ func TestKeptEventsOfManyShortLives(t *testing.T) {
 	})
 }
 
+// A client that comes only after two crashes hears everything, also if a queue that was opened before its own ended before
+// the first of them: at that start the one that ends says nothing of the one that opens behind it.
+func TestKeptEventsBehindAQueueThatEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d := &slowDisk{platter: newPlatter()}
+		h := openHouse(t, d)
+		people := found(t, h, "ann", "bo", "cy")
+		say := func() {
+			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
+		}
+		often := follow(t, h, people[1])
+		ended := follow(t, h, people[2])
+		say()
+		must(t, h, people[2], "DELETE /events", params{"queue_id": ended.id})
+		late := follow(t, h, people[2])
+		const each = 5
+		for life := range 2 {
+			for range each {
+				say()
+			}
+			for range 2 { // to hear, and to say so
+				often.poll(t)
+			}
+			if life == 1 { // what is kept is written with a snapshot
+				time.Sleep(snapshotAge + time.Minute)
+				say()
+				synctest.Wait()
+			}
+			d.crash()
+			endHouse(t, h)
+			d = &slowDisk{platter: d.platter}
+			h = openHouse(t, d)
+			often.h, late.h = h, h
+		}
+		for range 2 {
+			if a := late.poll(t); a.status != 200 || late.got != 2*each+1 {
+				t.Errorf("%d %v, heard %d of %d messages", a.status, a.body, late.got, 2*each+1)
+			}
+		}
+		endHouse(t, h)
+	})
+}
+
 // Organizations that keep much make room when all together keep too much; one that keeps little is left alone.
 func TestKeptEventsOfAllOrganizations(t *testing.T) {
 	bubble(t, func(t *testing.T) {

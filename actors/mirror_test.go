@@ -50,6 +50,7 @@ var mirrorSeeds = map[uint64]string{
 	412641: "what closed accounts had not read and was moved out of their channels came back with them",
 	411162: "clients that know no deactivated groups heard who is in them",
 	101305: "who had starred a message and could not read it any more was not told that it is gone",
+	940205: "a queue that nobody had asked lost its events in the second of two crashes, when one before it in the same shard had ended",
 }
 
 // TestMirrors plays N random crowds from SEED on against the real house, through the endpoints, without a network.

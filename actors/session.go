@@ -186,12 +186,14 @@ func unacknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, siz
 
 func (s *shard) revive(m *revive) {
 	r := s.realm(m.realm)
+	r.unsure++ // what ends among the kept facts must not report for queues that open further on
 	for _, q := range m.queues {
 		s.open(r, q, true)
 	}
 	m.kept.realm = m.realm
 	s.deliver(&m.kept)
 	r.seq = max(r.seq, m.seq)
+	r.unsure--
 }
 
 func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
