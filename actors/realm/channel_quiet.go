@@ -7,33 +7,31 @@ func (r *Realm) recentlyActive(c *Channel) bool {
 	return !c.Quiet && r.by.clock-c.LastActive <= recentlyActive
 }
 
-// quietDue finds, once a day, the channels in which nothing was said for so long that they count as active no longer.
+// quietDue finds, once a day, the channels in which nothing was said for so long that they count as active no longer. Each
+// turn takes some of them.
 func quietDue(r *Realm, now int64) func(*Turn) (any, error) {
 	if r.by.quietDay == now/day {
 		return nil
 	}
-	r.by.quietDay = now / day
 	f := &ChannelsQuieted{}
 	r.EachChannel(func(c *Channel) {
-		if !c.Quiet && !c.Archived && now-c.LastActive > recentlyActive {
+		if len(f.Channels) < maxQuieted && !c.Quiet && !c.Archived && now-c.LastActive > recentlyActive {
 			f.Channels = append(f.Channels, c.ID)
 		}
 	})
 	if len(f.Channels) == 0 {
+		r.by.quietDay = now / day
 		return nil
 	}
 	return func(t *Turn) (any, error) {
-		for len(f.Channels) > maxQuieted {
-			t.Record(&ChannelsQuieted{f.Channels[:maxQuieted]})
-			f.Channels = f.Channels[maxQuieted:]
-		}
 		t.Record(f)
 		return nil, nil
 	}
 }
 
-// maxQuieted is how many channels one fact quiets: each is an event of its own, and a fact tells nobody more than 128.
-const maxQuieted = 100
+// maxQuieted is how many channels one fact quiets: each is an event of its own, with a list of the ten thousand who hear it
+// that takes 26 kB in the row of what is kept for the queues, and a snapshot encodes a row at once.
+const maxQuieted = 10
 
 // ChannelsQuieted says channels are no longer recently active.
 type ChannelsQuieted struct{ Channels []ChannelID }
