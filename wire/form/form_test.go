@@ -100,6 +100,23 @@ func decodeEverything(t *testing.T, pairs ...string) everything {
 	return f
 }
 
+// As many values as there may be are taken, also behind each other in lists of their own; one more is refused before any
+// is taken apart.
+func TestManyValues(t *testing.T) {
+	for _, list := range []string{"[" + strings.Repeat("1,", MaxJSONValues-2) + "1]", "[" + strings.Repeat("[], ", MaxJSONValues-2) + "[]]"} {
+		if v, ok := JSON(list); !ok || len(v.list) != MaxJSONValues-1 {
+			t.Errorf("%.10s...: %v, %d in the list", list, ok, len(v.list))
+		}
+		more := "[1," + list[1:]
+		if _, ok := JSON(more); ok {
+			t.Errorf("%.10s...: one more is taken", more)
+		}
+		if n := testing.AllocsPerRun(1, func() { JSON(more) }); n > 0 {
+			t.Errorf("%.10s...: to refuse it takes %v pieces of memory", more, n)
+		}
+	}
+}
+
 func TestMessages(t *testing.T) {
 	deep := strings.Repeat("[", MaxJSONDepth+1) + strings.Repeat("]", MaxJSONDepth+1)
 	many := "[" + strings.Repeat("1,", MaxJSONValues) + "1]"

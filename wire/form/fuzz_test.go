@@ -40,7 +40,7 @@ func FuzzDecode(f *testing.F) {
 // FuzzJSON compares with encoding/json, which takes what we take, and more: invalid UTF-8 (which never comes here)
 // and lone surrogates.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\""} {
+	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\"", `[[],{}, [[1,"a,[\"],"] ,{"b":{"c":[]},"d":2}],3]`, `{"a":1 , "b":[ ]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -57,6 +57,9 @@ func FuzzJSON(f *testing.F) {
 		if !ok {
 			return
 		}
+		if all, outer := countValues(s); all != sizeOf(v) || outer != len(v.list) {
+			t.Fatalf("%q: counted %d values, %d in the outermost", s, all, outer)
+		}
 		if _, err := json.Marshal(v.Any()); err != nil {
 			t.Fatalf("%q: %v", s, err)
 		}
@@ -67,6 +70,15 @@ func FuzzJSON(f *testing.F) {
 			}
 		}
 	})
+}
+
+// sizeOf is how many values a value is, itself included.
+func sizeOf(v Value) int {
+	n := 1
+	for _, x := range v.list {
+		n += sizeOf(x)
+	}
+	return n
 }
 
 // fuzzUnion decodes anything into a form of one parameter.

@@ -40,16 +40,67 @@ type Value struct {
 // deeper or larger than the limits.
 func JSON(raw string) (Value, bool) {
 	p := parser{s: raw, room: MaxJSONValues}
+	if len(raw) > countFrom {
+		var values int
+		if values, p.outer = countValues(raw); values > MaxJSONValues {
+			return Value{}, false
+		}
+	}
 	p.space()
 	v, ok := p.value(MaxJSONDepth)
 	p.space()
 	return v, ok && p.i == len(raw)
 }
 
+// countFrom is the size in bytes from which the values of a parameter are counted before it is taken apart, so that too many
+// cost no memory, and a long list is made in one piece.
+const countFrom = 4 << 10
+
+// countValues is how many values a JSON text has, and how many of them are in the outermost list or object. Of what is no
+// JSON it says nothing.
+func countValues(s string) (all, outer int) {
+	all = 1
+	depth, first := 0, false // whether the first element of a list or object may come
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch c {
+		case ' ', '\n', '\t', '\r':
+			continue
+		case ']', '}':
+			depth--
+			first = false
+			continue
+		case ',':
+			all++
+			if depth == 1 {
+				outer++
+			}
+			continue
+		case '"':
+			for i++; i < len(s) && s[i] != '"'; i++ {
+				if s[i] == '\\' {
+					i++
+				}
+			}
+		}
+		if first {
+			all++
+			if depth == 1 {
+				outer++
+			}
+		}
+		if first = c == '[' || c == '{'; first {
+			depth++
+		}
+	}
+	return all, outer
+}
+
 type parser struct {
-	s    string
-	i    int
-	room int // values that may still come
+	s     string
+	i     int
+	room  int // values that may still come
+	outer int // values in the outermost list or object, if they were counted
 }
 
 func (p *parser) space() {
@@ -110,6 +161,9 @@ func (p *parser) members(depth int, end byte, keys bool) (list []Value, ok bool)
 	p.space()
 	if p.next(end) {
 		return nil, true
+	}
+	if depth == MaxJSONDepth && p.outer > 0 {
+		list = make([]Value, 0, p.outer)
 	}
 	for {
 		var key string
