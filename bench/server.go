@@ -76,7 +76,7 @@ func startSelf(exe string, extra []string) (*server, error) {
 		return nil, err
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	s := &server{exe: exe, dir: dir}
+	s := &server{exe: installed(exe, dir), dir: dir}
 	s.args = append([]string{"serve", "--data", filepath.Join(dir, "data"), "--listen", addr}, extra...)
 	if strings.Contains(helpOf(exe, "serve"), "-debug-listen") {
 		port, err := freePort()
@@ -95,6 +95,35 @@ func startSelf(exe string, extra []string) (*server, error) {
 		return nil, err
 	}
 	return s, s.start()
+}
+
+// installed is a copy of a program in dir, as a server has it that was put in its place; where none can be run, the program
+// itself. What a linker has just written lies in the kernel's memory in large pieces, which are mapped whole: some 10 MB more
+// that would count as the server's.
+func installed(exe, dir string) string {
+	to := filepath.Join(dir, filepath.Base(exe))
+	if copyFile(exe, to) != nil {
+		return exe
+	}
+	var ran *exec.ExitError // which a program that says how it is used may well end with
+	if err := exec.Command(to, "serve", "-h").Run(); err != nil && !errors.As(err, &ran) {
+		return exe // such as where nothing in the temporary directory may be run
+	}
+	return to
+}
+
+func copyFile(from, to string) error {
+	r, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
 }
 
 func (s *server) start() error {
