@@ -3,7 +3,10 @@ package wire
 import (
 	"encoding/base64"
 	"errors"
+	"html"
 	"io"
+	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -133,7 +136,17 @@ func openFile(c *Call, missing string) (name string, r io.ReadCloser, err error)
 		return "", nil, realm.Bad("You may only upload one file at a time")
 	}
 	r, err = files[0].Open()
-	return files[0].Name, r, err
+	return sentName(files[0].Name), r, err
+}
+
+// sentName is a file's name as it is meant: some clients write what is special in a form's head as HTML does, or as
+// addresses do.
+func sentName(name string) string {
+	name = html.UnescapeString(name)
+	if plain, err := url.PathUnescape(name); err == nil {
+		return plain
+	}
+	return name
 }
 
 const missingFile = "You must specify a file to upload"
@@ -157,8 +170,8 @@ func upload(c *Call, _ none) (Answer, error) {
 
 // uploadAnswer tells where a file is; uri is what url was called before.
 func uploadAnswer(u realm.Upload) Answer {
-	url := "/user_uploads/" + u.Path
-	return Answer{"url": url, "uri": url, "filename": u.Name}
+	address := "/user_uploads/" + u.Path
+	return Answer{"url": address, "uri": address, "filename": u.Name}
 }
 
 // noteUpload gives a file that was written its row; if that is refused the file goes.
@@ -199,7 +212,7 @@ func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
 		return nil, err
 	}
 	token := SignUpload(c.Tools, c.Realm, u.Path, time.Now().Add(temporary))
-	return Answer{"url": "/user_uploads/temporary/" + token + "/" + u.Name}, nil
+	return Answer{"url": "/user_uploads/temporary/" + token + "/" + path.Base(u.Path)}, nil
 }
 
 func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {

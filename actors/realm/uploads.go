@@ -1,16 +1,19 @@
 package realm
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Upload is the row of one uploaded file. The bytes lie outside, under the hash of their content.
 type Upload struct {
 	ID            int64
 	Path          string // what its address ends with: the realm, and something random, so that knowing a name is not knowing a file
-	Name          string
+	Name          string // as its owner has it
 	Owner         UserID
 	Size          int64
 	Type          string // content type, as sniffed
@@ -54,7 +57,7 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 		return Upload{}, err
 	}
 	name := fileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + name, Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
+	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + addressName(name), Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }
@@ -67,25 +70,56 @@ func (v View) MayUpload(bytes, quota int64) error {
 	return nil
 }
 
-// fileName is a name that is safe in an address and in a markdown link: path separators, controls and brackets go.
+// fileName is what a file is called: its name without folders, and without what nobody can see.
 func fileName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(c rune) rune {
-		if c < ' ' || strings.ContainsRune("()[]<>\"'`%?#&|*:;\u007f", c) {
+		if !unicode.IsPrint(c) || c == utf8.RuneError {
 			return -1
-		}
-		if c == ' ' {
-			return '-'
 		}
 		return c
 	}, name)
-	name = strings.Trim(name, ".- ")
-	if name == "" {
-		return "uploaded-file"
+	if strings.Trim(name, ". ") == "" {
+		return unnamedFile
 	}
-	return firstRunes(name, maxFileName)
+	ending := path.Ext(name)
+	if short := firstRunes(ending, maxFileName-1); short != ending {
+		ending = ""
+	}
+	return firstRunes(strings.TrimSuffix(name, ending), maxFileName-utf8.RuneCountInString(ending)) + ending
+}
+
+// unnamedFile is what a file is called whose name says nothing.
+const unnamedFile = "uploaded-file"
+
+// addressName is a file's name as its address has it: letters, digits, underscores, points, and dashes for all else that
+// stood between words. It means itself in addresses and in markdown.
+func addressName(name string) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range strings.TrimSpace(name) {
+		switch {
+		case c == '-' || unicode.IsSpace(c):
+			gap = true
+		case unicode.IsLetter(c) || unicode.IsNumber(c) || c == '_' || c == '.':
+			if gap {
+				b.WriteByte('-')
+				gap = false
+			}
+			b.WriteRune(c)
+		}
+	}
+	if gap {
+		b.WriteByte('-')
+	}
+	switch name := b.String(); name {
+	case "", ".", "..", "-":
+		return unnamedFile
+	default:
+		return name
+	}
 }
 
 // UploadSaved says a file has been uploaded.

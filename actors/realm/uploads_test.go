@@ -1,7 +1,9 @@
 package realm_test
 
 import (
+	"path"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/actors/realm"
@@ -14,8 +16,8 @@ func TestUploadIsSeenByWhoMayReadAMessageWithIt(t *testing.T) {
 	u := Do(s, ann, realm.SaveUpload{Name: "../a (b).png", Type: "image/png", Hash: "ab12", Size: 10})
 	s.Hears(ann, "attachment")
 	s.HearsNothing(bo)
-	if u.Name != "a-b.png" {
-		t.Fatalf("the file is named %q", u.Name)
+	if u.Name != "a (b).png" || path.Base(u.Path) != "a-b.png" {
+		t.Fatalf("the file is named %q, at %q", u.Name, u.Path)
 	}
 	sees := func(who realm.UserID) bool { _, ok := s.View(who).VisibleUpload(u.Path); return ok }
 	if !sees(ann) || sees(bo) {
@@ -35,6 +37,30 @@ func TestUploadIsSeenByWhoMayReadAMessageWithIt(t *testing.T) {
 		t.Fatalf("content nobody uses is %q", hash)
 	}
 	Refused(s, ann, realm.SaveUpload{Name: "x", Size: 11, Quota: 10}, "REALM_UPLOAD_QUOTA")
+}
+
+func TestUploadKeepsItsNameAndHasAPlainAddress(t *testing.T) {
+	s := New(t)
+	ann := s.Join("Ann")
+	long := strings.Repeat("ä", 300)
+	for _, x := range []struct{ sent, name, address string }{
+		{"plan.txt", "plan.txt", "plan.txt"},
+		{"my plan  (1) - [new].txt", "my plan  (1) - [new].txt", "my-plan-1-new.txt"},
+		{`C:\docs\über uns.pdf`, "über uns.pdf", "über-uns.pdf"},
+		{"../../etc/passwd", "passwd", "passwd"},
+		{"a\x00b\n\u200bc.txt", "abc.txt", "abc.txt"},
+		{"..", "uploaded-file", "uploaded-file"},
+		{"", "uploaded-file", "uploaded-file"},
+		{"???", "???", "uploaded-file"},
+		{"50% \"off\" <b>.html", "50% \"off\" <b>.html", "50-off-b.html"},
+		{long + ".txt", long[:2*251] + ".txt", long[:2*251] + ".txt"},
+		{"x." + long, "x." + long[:2*253], "x." + long[:2*253]},
+	} {
+		u := Do(s, ann, realm.SaveUpload{Name: x.sent, Type: "text/plain", Hash: "ab12", Size: 10})
+		if u.Name != x.name || path.Base(u.Path) != x.address {
+			t.Errorf("%q is named %q, at %q", x.sent, u.Name, u.Path)
+		}
+	}
 }
 
 func TestUploadIsNotOpenedByWhoMayNotSeeIt(t *testing.T) {

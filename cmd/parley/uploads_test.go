@@ -337,7 +337,7 @@ func TestResumableUpload(t *testing.T) {
 	}
 	resp, a := ann.piece("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000", "Content-Type": "application/offset+octet-stream"}, text[200_000:])
 	url, _ := a["url"].(string)
-	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan-1.txt" || !strings.HasPrefix(url, "/user_uploads/") || resp.Header.Get("Upload-Offset") != fmt.Sprint(len(text)) {
+	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan (1).txt" || !strings.HasPrefix(url, "/user_uploads/") || !strings.HasSuffix(url, "/plan-1.txt") || resp.Header.Get("Upload-Offset") != fmt.Sprint(len(text)) {
 		t.Fatalf("the last piece: %s %v", resp.Status, a)
 	}
 	if status, got, err := ann.request("GET", url, "", nil); err != nil || status != 200 || got["body"] != text {

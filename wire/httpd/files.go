@@ -169,7 +169,7 @@ func (s *Server) temporaryFile(ctx *fasthttp.RequestCtx) {
 }
 
 // inline are the content types a browser may show in place; anything else is saved, so that nothing uploaded runs here.
-var inline = map[string]bool{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
+var inline = map[string]bool{"text/plain; charset=utf-8": true, "image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
 	"video/mp4": true, "video/webm": true, "audio/mpeg": true, "audio/wave": true, "audio/aiff": true, "application/ogg": true, "audio/basic": true}
 
 func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download bool) {

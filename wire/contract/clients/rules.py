@@ -179,7 +179,7 @@ with checks.that("an upload under any field name; none at all is refused"):
         status, raw, _ = server.raw("POST", "/api/v1/user_uploads", body, headers)
         record("POST", "/api/v1/user_uploads", status, raw)
         got = ok(json.loads(raw))
-        assert got["uri"] == got["url"], got
+        assert got["uri"] == got["url"] and got["filename"] == "a b.txt" and got["url"].endswith("/a-b.txt"), got
         status, raw, _ = server.raw("GET", got["uri"], headers={"Authorization": headers["Authorization"]})
         assert status == 200 and raw == b"bytes", (status, raw[:80])
         status, raw, _ = server.raw("GET", got["uri"])
