@@ -141,8 +141,8 @@ func Join(c *Call, token, email, name, password string) error {
 	if _, err := Invited(c, token); err != nil { // before the password is hashed, which costs
 		return err
 	}
-	if err := checkPassword(password); err != nil {
-		return err
+	if !goodPassword(password) {
+		return errFirstPassword()
 	}
 	hash, err := c.Tools.HashPassword(password)
 	if err != nil {

@@ -222,8 +222,11 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	if f.Target != nil {
 		return changeOthers(c, f, values)
 	}
+	if err := realm.CheckUserSettings(values); err != nil { // before the password, which takes time
+		return nil, err
+	}
 	cmd := realm.ChangeSettings{Values: values}
-	if f.Name.Set && strings.TrimSpace(f.Name.Value) != "" {
+	if f.Name.Set {
 		cmd.Name = &f.Name.Value
 	}
 	if f.Email.Set && f.Email.Value != "" && !strings.EqualFold(f.Email.Value, c.Account.Email) {
@@ -261,8 +264,8 @@ func newPassword(c *Call, old, fresh string) (string, error) {
 	if !right {
 		return "", realm.Bad("Wrong password!")
 	}
-	if err := checkPassword(fresh); err != nil {
-		return "", err
+	if !goodPassword(fresh) {
+		return "", realm.Bad("New password is too weak!")
 	}
 	return c.Tools.HashPassword(fresh)
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -58,13 +59,13 @@ type createUserForm struct {
 }
 
 func createUser(c *Call, f createUserForm) (realm.JoinUser, error) {
-	// Whether the caller may is checked before the password is hashed, which costs.
-	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayCreateUsers() })
+	// What is wrong with the account is told before what is wrong with its password, which costs time to hash.
+	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayCreateUser(f.Email, f.Name) })
 	if err != nil {
 		return realm.JoinUser{}, err
 	}
-	if err := checkPassword(f.Password); err != nil {
-		return realm.JoinUser{}, err
+	if !goodPassword(f.Password) {
+		return realm.JoinUser{}, errFirstPassword()
 	}
 	hash, err := c.Tools.HashPassword(f.Password)
 	return realm.JoinUser{Email: f.Email, Name: f.Name, Password: hash}, err
@@ -76,12 +77,13 @@ const (
 	maxPassword = 100
 )
 
-func checkPassword(p string) error {
-	if n := len([]rune(p)); n < minPassword || n > maxPassword {
-		return realm.Bad("New password is too weak!")
-	}
-	return nil
+func goodPassword(p string) bool {
+	n := utf8.RuneCountInString(p)
+	return n >= minPassword && n <= maxPassword
 }
+
+// errFirstPassword refuses the password of a new account.
+func errFirstPassword() error { return realm.Bad("The password is too weak.") }
 
 type getUserForm struct {
 	User     realm.UserID `path:"user_id"`

@@ -58,7 +58,7 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if c.Type < GenericBot || c.Type > EmbeddedBot {
 		return BotMade{}, Bad("Invalid bot type")
 	}
-	if !t.May(me, "can_create_bots_group") && !(c.Type == IncomingWebhook && t.May(me, "can_create_write_only_bots_group")) {
+	if !t.mayCreateBot(me, c.Type) {
 		return BotMade{}, errPermission()
 	}
 	if !validBotAddress(c.ShortName, c.Email) {
@@ -70,7 +70,7 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if t.FindByEmail(c.Email) != nil {
 		return BotMade{}, Bad("Email is already in use.")
 	}
-	if t.botNamed(c.Name, 0) {
+	if t.named(c.Name, 0) {
 		return BotMade{}, Bad("Name is already in use.")
 	}
 	d, err := t.botDetails(c)
@@ -84,11 +84,14 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	return BotMade{u.ID, t.keyOf(t.users.must(u.ID), false)}, nil
 }
 
-// botNamed reports whether an active bot has that name already.
-func (r *Realm) botNamed(name string, except UserID) bool {
-	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool {
-		return u.IsBot() && u.ID != except && fold(u.Name) == fold(strings.TrimSpace(name))
-	})
+func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
+	return r.May(u, "can_create_bots_group") || kind == IncomingWebhook && r.May(u, "can_create_write_only_bots_group")
+}
+
+// named reports whether an active account has exactly that name, which a bot may not share with anybody.
+func (r *Realm) named(name string, except UserID) bool {
+	name = strings.TrimSpace(name)
+	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return u.ID != except && u.Name == name })
 }
 
 func (t *Turn) botDetails(c CreateBot) (d BotDetails, err error) {
@@ -179,7 +182,7 @@ func (c EditBot) rename(t *Turn, u *User) ([]Fact, error) {
 	if err := t.checkName(*c.Name, u.ID); err != nil {
 		return nil, err
 	}
-	if t.botNamed(*c.Name, u.ID) {
+	if t.named(*c.Name, u.ID) {
 		return nil, Bad("Name is already in use.")
 	}
 	name := strings.TrimSpace(*c.Name)

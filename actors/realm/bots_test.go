@@ -18,7 +18,9 @@ func TestBotsBelongToTheirOwners(t *testing.T) {
 	s.Hears(olive, "realm_user", "user_group", "user_group", "realm_bot")
 	s.Hears(bo, "realm_user", "user_group", "user_group")
 	Refused(s, bo, make, "Email is already in use.")
-	Refused(s, bo, realm.CreateBot{Name: "HELPER", ShortName: "h2", Email: "h2-bot@example.org", Type: realm.GenericBot}, "Name is already in use.")
+	for _, name := range []string{"Helper", " Olive "} {
+		Refused(s, bo, realm.CreateBot{Name: name, ShortName: "h2", Email: "h2-bot@example.org", Type: realm.GenericBot}, "Name is already in use.")
+	}
 	Refused(s, bo, realm.CreateBot{Name: "Bad", ShortName: "bad", Email: "bad-bot@example.org", Type: 9}, "Invalid bot type")
 	Refused(s, bo, realm.CreateBot{Name: "Out", ShortName: "out", Email: "out-bot@example.org", Type: realm.OutgoingWebhook, Interface: 7}, "Invalid interface type")
 	Refused(s, bo, realm.EditBot{Bot: b.ID}, "Insufficient permission")
@@ -165,4 +167,19 @@ func TestStandardProfileFieldsStayAsTheyAre(t *testing.T) {
 	if f := s.Realm.ProfileFields()[1]; f.Data != "" || !f.Required {
 		t.Fatalf("a text has data: %+v", f)
 	}
+}
+
+func TestABotComesBackOnlyWhereItCouldBeMade(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	make := realm.CreateBot{Name: "Helper", ShortName: "one", Email: "one-bot@example.org", Type: realm.GenericBot}
+	first := Do(s, ann, make)
+	Do(s, ann, realm.DeactivateUser{User: first.ID, Bot: true})
+	make.ShortName, make.Email = "two", "two-bot@example.org"
+	second := Do(s, ann, make)
+	Refused(s, ann, realm.ReactivateUser{User: first.ID}, "There is already an active bot named \"Helper\" in this organization. To reactivate this bot, you must rename or deactivate the other one first.")
+	Do(s, ann, realm.DeactivateUser{User: second.ID, Bot: true})
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_bots_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
+	Refused(s, ann, realm.ReactivateUser{User: first.ID}, "Insufficient permission")
+	Do(s, olive, realm.ReactivateUser{User: first.ID})
 }

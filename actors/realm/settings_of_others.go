@@ -32,10 +32,8 @@ func (c ChangeOthersSettings) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	for _, v := range c.Values {
-		if err := checkUserSetting(v); err != nil {
-			return Done{}, err
-		}
+	if err := CheckUserSettings(c.Values); err != nil {
+		return Done{}, err
 	}
 	var facts []Fact
 	for _, u := range users {

@@ -443,6 +443,10 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 		return Done{}, Bad("User is already active")
 	case u.Role == Owner && !t.System && me.Role != Owner:
 		return Done{}, errOwner()
+	case u.IsBot() && !t.System && !t.mayCreateBot(me, u.Bot):
+		return Done{}, errPermission()
+	case u.IsBot() && t.named(u.Name, u.ID):
+		return Done{}, Bad(`There is already an active bot named "%s" in this organization. To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
 	}
 	if u.IsBot() && u.BotOwner != 0 && !t.System {
 		if o := t.Find(u.BotOwner); o == nil || !o.Active {

@@ -75,5 +75,6 @@ func TestCreatingUsersNeedsTheGrant(t *testing.T) {
 	Do(s, olive, realm.JoinUser{Email: "new@example.org", Name: "New Person"})
 	s.Hears(olive, "realm_user", "user_group", "user_group", "realm_export_consent")
 	Refused(s, olive, realm.JoinUser{Email: "NEW@example.org", Name: "New Person"}, "Email is already in use.")
-	Refused(s, olive, realm.JoinUser{Email: "x@example.org", Name: "*"}, "Bad name or username")
+	Refused(s, olive, realm.JoinUser{Email: "x@example.org", Name: "X*"}, "Invalid characters in name!")
+	Refused(s, olive, realm.JoinUser{Email: "example.org", Name: "New Person"}, "Bad name or username")
 }

@@ -42,10 +42,10 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 	}
 	var facts []Fact
 	var letters []Letter
+	if err := CheckUserSettings(c.Values); err != nil {
+		return a, err
+	}
 	for _, v := range c.Values {
-		if err := checkUserSetting(v); err != nil {
-			return a, err
-		}
 		if me.Setting(v.Name) == v.Value {
 			continue
 		}
@@ -130,20 +130,22 @@ func (c ConfirmAddress) Decide(t *Turn) (Done, error) {
 // Bounds of settings that are not lists of values (protocol).
 const maxBatching = 604800 // seconds
 
-func checkUserSetting(v SettingValue) error {
-	switch v.Name {
-	case "email_notifications_batching_period_seconds":
-		if n := v.Value.(int64); n < 1 || n > maxBatching {
-			return Bad("Invalid email batching period: %d seconds", n)
-		}
-	case "notification_sound":
-		if s := v.Value.(string); s != "none" && s != "zulip" {
-			return Bad("Invalid notification sound '%s'", s)
-		}
-	case "default_language":
-		if _, ok := Languages[v.Value.(string)]; !ok {
+// CheckUserSettings refuses values nothing can be made of, in the protocol's order. It does not depend on who asks.
+func CheckUserSettings(values []SettingValue) error {
+	by := make(map[string]any, len(values))
+	for _, v := range values {
+		by[v.Name] = v.Value
+	}
+	if language, ok := by["default_language"].(string); ok {
+		if _, known := Languages[language]; !known {
 			return Bad("Invalid default_language")
 		}
+	}
+	if sound, ok := by["notification_sound"].(string); ok && sound != "none" && sound != "zulip" {
+		return Bad("Invalid notification sound '%s'", sound)
+	}
+	if n, ok := by["email_notifications_batching_period_seconds"].(int64); ok && (n < 1 || n > maxBatching) {
+		return Bad("Invalid email batching period: %d seconds", n)
 	}
 	return nil
 }
@@ -249,10 +251,10 @@ func (c ChangeUserDefaults) Decide(t *Turn) (Done, error) {
 	}
 	defaults := User{Settings: t.Org().UserDefaults}
 	var facts []Fact
+	if err := CheckUserSettings(c.Values); err != nil {
+		return Done{}, err
+	}
 	for _, v := range c.Values {
-		if err := checkUserSetting(v); err != nil {
-			return Done{}, err
-		}
 		if defaults.Setting(v.Name) != v.Value {
 			facts = append(facts, &UserDefaultChanged{v.Name, v.Value})
 		}

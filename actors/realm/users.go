@@ -274,22 +274,10 @@ type JoinUser struct {
 }
 
 func (c JoinUser) Decide(t *Turn) (UserID, error) {
-	if err := t.MayCreateUsers(); err != nil {
+	if err := t.MayCreateUser(c.Email, c.Name); err != nil {
 		return 0, err
 	}
 	email := strings.TrimSpace(c.Email)
-	if !ValidEmail(email) {
-		return 0, Bad("Enter a valid email address.")
-	}
-	if err := t.checkName(c.Name, 0); err != nil {
-		return 0, Bad("Bad name or username")
-	}
-	if err := t.checkDomain(email); err != nil && !t.System {
-		return 0, err
-	}
-	if t.FindByEmail(email) != nil {
-		return 0, Bad("Email is already in use.")
-	}
 	role := c.Role
 	if role == 0 {
 		role = Member
@@ -459,15 +447,31 @@ func (v View) FindAddress(address string) *User {
 	return nil
 }
 
-// MayCreateUsers refuses everyone but administrators with the operator's grant.
-func (v View) MayCreateUsers() error {
-	if v.System {
-		return nil
+// MayCreateUser refuses who may not create an account with that address and name, and what none may have.
+func (v View) MayCreateUser(email, name string) error {
+	if !v.System {
+		if me, err := v.Admin(); err != nil {
+			return err
+		} else if !me.MayCreateUsers {
+			return Bad("User not authorized to create users")
+		}
 	}
-	if me, err := v.Admin(); err != nil {
+	if err := v.checkName(name, 0); err != nil {
 		return err
-	} else if !me.MayCreateUsers {
-		return Bad("User not authorized to create users")
+	}
+	email = strings.TrimSpace(email)
+	switch {
+	case !ValidEmail(email) && v.System:
+		return Bad("Enter a valid email address.")
+	case !ValidEmail(email):
+		return Bad("Bad name or username")
+	case !v.System:
+		if err := v.checkDomain(email); err != nil {
+			return err
+		}
+	}
+	if v.FindByEmail(email) != nil {
+		return Bad("Email is already in use.")
 	}
 	return nil
 }

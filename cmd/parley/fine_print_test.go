@@ -36,6 +36,11 @@ func TestFinePrint(t *testing.T) {
 			k.refused("ann", path, "BAD_REQUEST", "anchor_date is not a date", append(more, "anchor", "date")...)
 		}
 	})
+	t.Run("names and passwords of accounts", func(t *testing.T) {
+		k.refused("ann", "PATCH settings", "BAD_REQUEST", "Name too short!", "full_name", "  ")
+		k.must("olive", fmt.Sprintf("PATCH users/%v", k.ids["ann"]), "full_name", "  ")
+		k.refused("ann", "PATCH settings", "BAD_REQUEST", "Invalid default_language", "default_language", "xx", "old_password", "x", "new_password", "y")
+	})
 	t.Run("which refusal comes first", func(t *testing.T) {
 		k.refused("ada", fmt.Sprintf("PATCH users/%v", k.ids["bo"]), "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "role", 100, "full_name", "x", "new_email", "none")
 		k.refused("olive", fmt.Sprintf("PATCH users/%v", k.ids["bo"]), "BAD_REQUEST", "Name too short!", "role", 300, "full_name", "x")
