@@ -96,7 +96,7 @@ func (f *channelKeeping) kept() (days *int64, topics string, err error) {
 
 type editChannelForm struct {
 	Channel     realm.ChannelID  `path:"stream_id"`
-	Description form.Opt[string] `form:"description"`
+	Description form.Opt[string] `form:"description,maxlen=1024"`
 	Private     form.Opt[bool]   `form:"is_private"`
 	Default     form.Opt[bool]   `form:"is_default_stream"`
 	History     form.Opt[bool]   `form:"history_public_to_subscribers"`
@@ -147,7 +147,7 @@ func (f *newChannelForm) channel() (n realm.NewChannel, err error) {
 
 type createChannelForm struct {
 	Name        string  `form:"name,required"`
-	Description string  `form:"description"`
+	Description string  `form:"description,maxlen=1024"`
 	Subscribers []int64 `form:"subscribers,required"`
 	newChannelForm
 }

@@ -188,7 +188,7 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 
 type joiningForm struct {
 	Name        string `form:"name,required,strip"`
-	Description string `form:"description"`
+	Description string `form:"description,maxlen=1024"`
 	Color       string `form:"color"`
 }
 
@@ -337,12 +337,17 @@ func propertyChange(id realm.ChannelID, property string, v form.Value) realm.Pro
 	return c
 }
 
+// The value is JSON, or a text as it is: colours come both ways.
 type setPropertyForm struct {
 	Channel  realm.ChannelID `path:"stream_id"`
 	Property string          `form:"property,required"`
-	Value    form.Value      `form:"value,required"`
+	Value    string          `form:"value,required"`
 }
 
 func setProperty(f setPropertyForm) realm.SetProperties {
-	return realm.SetProperties{Changes: []realm.PropertyChange{propertyChange(f.Channel, f.Property, f.Value)}}
+	c := realm.PropertyChange{Channel: f.Channel, Property: f.Property, Text: &f.Value}
+	if v, ok := form.JSON(f.Value); ok {
+		c = propertyChange(f.Channel, f.Property, v)
+	}
+	return realm.SetProperties{Changes: []realm.PropertyChange{c}}
 }

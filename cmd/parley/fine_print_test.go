@@ -36,6 +36,19 @@ func TestFinePrint(t *testing.T) {
 			k.refused("ann", path, "BAD_REQUEST", "anchor_date is not a date", append(more, "anchor", "date")...)
 		}
 	})
+	t.Run("a colour with and without quotes", func(t *testing.T) {
+		for _, value := range []string{"#123456", `"#123456"`} {
+			k.must("ann", "PATCH users/me/subscriptions/1", "property", "color", "value", "#ffffff")
+			k.must("ann", "PATCH users/me/subscriptions/1", "property", "color", "value", value)
+			if a := k.must("ann", "GET users/me/subscriptions"); !strings.Contains(fmt.Sprint(a), "color:#123456") {
+				t.Errorf("%s made no colour: %v", value, a)
+			}
+		}
+		k.must("ann", "PATCH users/me/subscriptions/1", "property", "is_muted", "value", "false")
+		k.refused("ann", "PATCH users/me/subscriptions/1", "BAD_REQUEST", "is_muted is not a boolean", "property", "is_muted", "value", "no")
+		k.refused("ann", "PATCH users/me/subscriptions/1", "BAD_REQUEST", "color is not a valid hex color code", "property", "color", "value", "red")
+		k.refused("ann", "POST users/me/subscriptions", "BAD_REQUEST", `subscriptions[0]["description"] is too long (limit: 1024 characters)`, "subscriptions", []any{map[string]any{"name": "new", "description": strings.Repeat("é", 1025)}})
+	})
 	t.Run("names and passwords of accounts", func(t *testing.T) {
 		k.refused("ann", "PATCH settings", "BAD_REQUEST", "Name too short!", "full_name", "  ")
 		k.must("olive", fmt.Sprintf("PATCH users/%v", k.ids["ann"]), "full_name", "  ")
