@@ -31,6 +31,9 @@ type sendForm struct {
 	LocalID string           `form:"local_id,maxlen=100"`
 	Read    form.Opt[bool]   `form:"read_by_sender"`
 	Widget  form.Opt[string] `form:"widget_content,hidden"`
+	// Programs that carry messages over from other systems send for others; none may here.
+	Sender form.Opt[string] `form:"sender,hidden"`
+	Forged string           `form:"forged,hidden"`
 }
 
 // readingClients are the programs whose user is taken to have read what he sends (protocol).
@@ -83,6 +86,12 @@ func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
 
 // plan is the command but for its text, which is still to be rendered.
 func (f *sendForm) plan(c *Call) (cmd realm.SendMessage, text string, err error) {
+	switch {
+	case f.Forged == "yes", f.Forged == "true":
+		return cmd, "", realm.Bad("User not authorized for this query")
+	case f.Sender.Set:
+		return cmd, "", realm.Bad("Invalid mirrored message")
+	}
 	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwn(c))}
 	if f.Type == "stream" || f.Type == "channel" {
 		if err := f.channel(c, &cmd); err != nil {

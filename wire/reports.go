@@ -8,12 +8,18 @@ import (
 
 type reportForm struct {
 	Message     realm.MessageID `path:"message_id"`
-	Type        string          `form:"report_type,required"`
+	Type        string          `form:"report_type,required,in=spam|harassment|inappropriate|norms|other"`
 	Description string          `form:"description,strip,maxlen=1000"`
 }
 
 // reportMessage tells the moderators of a message, with its text.
 func reportMessage(c *Call, f reportForm) (Answer, error) {
+	if f.Type == "other" && f.Description == "" {
+		return nil, realm.Bad("An explanation is required.")
+	}
+	if _, err := Look(c, func(v realm.View) (any, error) { return v.Moderators() }); err != nil {
+		return nil, err
+	}
 	_, text, err := readText(c, f.Message)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,15 @@ type ReportType struct{ Key, Name string }
 // ReportTypes are the reasons there are (protocol); the last one needs words.
 var ReportTypes = []ReportType{{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"}, {"norms", "Violates community norms"}, {"other", "Other reason"}}
 
+// Moderators is the channel reports go to.
+func (r *Realm) Moderators() (*Channel, error) {
+	c := r.chans.find(ChannelID(r.OrgInt("moderation_request_channel_id")))
+	if c == nil || c.Archived {
+		return nil, Bad("Moderation request channel must be specified to enable message reporting.")
+	}
+	return c, nil
+}
+
 // ReportMessage tells the moderators' channel of a message. Text is its source, read before the turn.
 type ReportMessage struct {
 	Message                 MessageID
@@ -19,20 +28,20 @@ func (c ReportMessage) Decide(t *Turn) (Done, error) {
 	if me == nil {
 		return Done{}, errMember()
 	}
-	i, err := t.ReadableMessage(c.Message)
-	if err != nil {
-		return Done{}, err
-	}
-	to := t.chans.find(ChannelID(t.OrgInt("moderation_request_channel_id")))
-	if to == nil || to.Archived {
-		return Done{}, Bad("Moderation request channel must be specified to enable message reporting.")
-	}
 	at := slices.IndexFunc(ReportTypes, func(r ReportType) bool { return r.Key == c.Type })
 	if at < 0 {
 		return Done{}, Bad("Invalid report_type")
 	}
 	if c.Type == "other" && c.Description == "" {
 		return Done{}, Bad("An explanation is required.")
+	}
+	to, err := t.Moderators()
+	if err != nil {
+		return Done{}, err
+	}
+	i, err := t.ReadableMessage(c.Message)
+	if err != nil {
+		return Done{}, err
 	}
 	text := t.SilentMention(me.ID) + " reported a message by " + t.SilentMention(i.Sender.ID) + " (" + t.messageLink(me, i) + ").\n\n**Reason**: " + ReportTypes[at].Name
 	if c.Description != "" {

@@ -168,18 +168,18 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 	if c.ToChannel == nil && !c.GivenTo && c.Topic == nil && c.Body == nil && c.At == nil {
 		return Done{}, errNothingToChange()
 	}
+	if c.ToChannel != nil && !c.GivenTo {
+		return Done{}, Bad("Recipient required when updating type of scheduled message.")
+	}
+	if c.ToChannel != nil && *c.ToChannel && c.Topic == nil {
+		return Done{}, Bad("Topic required when updating scheduled message type to channel.")
+	}
 	old, err := t.mayChange(c.ID)
 	if err != nil {
 		return Done{}, err
 	}
 	m := old.command()
-	if c.ToChannel != nil && !c.GivenTo {
-		return Done{}, Bad("Recipient required when updating type of scheduled message.")
-	}
 	if c.ToChannel != nil {
-		if *c.ToChannel && !m.ToChannel && c.Topic == nil {
-			return Done{}, Bad("Topic required when updating scheduled message type to channel.")
-		}
 		m.ToChannel = *c.ToChannel
 	}
 	if c.GivenTo {

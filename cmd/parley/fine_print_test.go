@@ -55,6 +55,16 @@ func TestFinePrint(t *testing.T) {
 		k.refused("ann", "PATCH settings", "BAD_REQUEST", "Invalid default_language", "default_language", "xx", "old_password", "x", "new_password", "y")
 	})
 	t.Run("which refusal comes first", func(t *testing.T) {
+		for _, x := range [][2]string{{"boring", "Invalid report_type: Value error, Not in the list of possible values"}, {"other", "An explanation is required."}, {"spam", "Moderation request channel must be specified"}} {
+			k.refused("ann", "POST messages/99999/report", "BAD_REQUEST", x[1], "report_type", x[0])
+		}
+		later := k.must("ann", "POST scheduled_messages", "type", "channel", "to", 1, "topic", "t", "content", "x", "scheduled_delivery_timestamp", 4102444800)
+		for _, id := range []any{later["scheduled_message_id"], 99999} {
+			k.refused("ann", fmt.Sprintf("PATCH scheduled_messages/%v", id), "BAD_REQUEST", "Recipient required when updating type of scheduled message.", "type", "direct")
+			k.refused("ann", fmt.Sprintf("PATCH scheduled_messages/%v", id), "BAD_REQUEST", "Topic required when updating scheduled message type to channel.", "type", "channel", "to", 1)
+		}
+		k.refused("ann", "POST messages", "BAD_REQUEST", "Invalid mirrored message", "type", "channel", "to", "general", "topic", "t", "content", "x", "sender", "bo@example.org")
+		k.refused("ann", "POST messages", "BAD_REQUEST", "User not authorized for this query", "type", "channel", "to", "general", "topic", "t", "content", "x", "forged", "yes")
 		k.refused("ada", fmt.Sprintf("PATCH users/%v", k.ids["bo"]), "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "role", 100, "full_name", "x", "new_email", "none")
 		k.refused("olive", fmt.Sprintf("PATCH users/%v", k.ids["bo"]), "BAD_REQUEST", "Name too short!", "role", 300, "full_name", "x")
 		if a := k.must("olive", fmt.Sprintf("GET users/%v", k.ids["bo"])); dig(a, "user", "role") != 400.0 {
