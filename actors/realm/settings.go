@@ -129,7 +129,7 @@ var OrgSettings = []Setting{
 	{Name: "signup_announcements_stream_id", Default: int64(-1)},
 	{Name: "topics_policy", Default: "allow_empty_topic", In: []any{"allow_empty_topic", "disable_empty_topic"}},
 	{Name: "video_chat_provider", Default: int64(0)},
-	{Name: "waiting_period_threshold", Default: int64(0)},
+	{Name: "waiting_period_threshold", Default: int64(0), Owner: true},
 	{Name: "want_advertise_in_communities_directory", Default: false},
 	{Name: "welcome_message_custom_text", Default: "", Max: 8000},
 	{Name: "zulip_update_announcements_stream_id", Default: int64(-1)},

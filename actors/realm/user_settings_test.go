@@ -80,7 +80,8 @@ func TestOrganizationSettingsAreForAdministrators(t *testing.T) {
 	Refused(s, ann, edit("digest_weekday", int64(2)), "UNAUTHORIZED_PRINCIPAL")
 	Refused(s, ada, edit("invite_required", false), "UNAUTHORIZED_PRINCIPAL")
 	Refused(s, olive, edit("message_content_edit_limit_seconds", int64(0)), "REQUEST_VARIABLE_INVALID")
-	Refused(s, ada, edit("waiting_period_threshold", int64(-1)), "waiting_period_threshold is too small")
+	Refused(s, ada, edit("waiting_period_threshold", int64(3)), "UNAUTHORIZED_PRINCIPAL")
+	Refused(s, olive, edit("waiting_period_threshold", int64(-1)), "waiting_period_threshold is too small")
 	Refused(s, ada, edit("video_chat_provider", int64(8)), "Invalid video_chat_provider 8")
 	Refused(s, ada, edit("gif_rating_policy", int64(5)), "Invalid gif_rating_policy 5")
 	long, blank, none, yes := strings.Repeat("x", 1001), " ", false, true
