@@ -1,6 +1,9 @@
 package realm
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // hearers is every listening user who hears of what happens to a message after it was sent: the participants of a
 // conversation; a channel's subscribers; where everybody may read, also people who once received it. Where history is
@@ -53,20 +56,36 @@ func (r *Realm) holders(c *Channel, ids Set) []UserID {
 	return ascending(slices.Concat(heard, further))
 }
 
+// sentTo is messages that were sent to a channel, wherever they are now.
+type sentTo struct {
+	channel ChannelID
+	ids     Set
+}
+
+// origins is the channels to which messages of a channel were sent, at most so many, and which of the messages are left.
+func (r *Realm) origins(ids Set, most int) (out []sentTo, rest Set) {
+	for rest = ids; !rest.Empty() && len(out) < most; {
+		first, _ := rest.Min()
+		c := r.origin(MessageID(first), r.message(MessageID(first)))
+		sent := r.by.channel[c].sent
+		out = append(out, sentTo{c, Both(rest, sent)})
+		rest = Without(rest, sent)
+	}
+	return out, rest
+}
+
 // holder tells of users whether they have a row of one of some messages of a channel. What can be settled once for all
 // users is.
 func (r *Realm) holder(ids Set) func(UserID) bool {
 	type sent struct {
-		to  ChannelID
-		ids Set
+		sentTo
 		all Set // who received the first of them and, as they came after it, the others
 	}
 	var all []sent
-	for rest := ids; !rest.Empty(); {
-		first, _ := rest.Min()
-		origin := r.origin(MessageID(first), r.message(MessageID(first)))
-		all = append(all, sent{origin, Both(rest, r.by.channel[origin].sent), r.by.channel[origin].receivers(MessageID(first))})
-		rest = Without(rest, r.by.channel[origin].sent)
+	parts, _ := r.origins(ids, math.MaxInt)
+	for _, x := range parts {
+		first, _ := x.ids.Min()
+		all = append(all, sent{x, r.by.channel[x.channel].receivers(MessageID(first))})
 	}
 	return func(u UserID) bool {
 		rd := r.reading.find(u)
@@ -77,10 +96,10 @@ func (r *Realm) holder(ids Set) func(UserID) bool {
 			if (rd == nil || rd.Lost.Empty()) && x.all.Has(int64(u)) {
 				return true
 			}
-			if !r.by.channel[x.to].ever.Has(int64(u)) {
+			if !r.by.channel[x.channel].ever.Has(int64(u)) {
 				continue
 			}
-			for _, p := range r.SubscriptionOf(u, x.to).Spans {
+			for _, p := range r.SubscriptionOf(u, x.channel).Spans {
 				if part := p.of(x.ids); !part.Empty() && (rd == nil || rd.Lost.Empty() || !Without(part, rd.Lost).Empty()) {
 					return true
 				}

@@ -40,7 +40,10 @@ const (
 	leavingStep    = 1000
 	leavingFound   = 20
 	leavingBytes   = 1 << 10 // of sets that are compared or written
-	leavingSources = 2       // places he has messages from, if some were moved here
+	leavingSources = 2 << 10 // of messages that were moved here, compared with all of one more channel he has messages from
+	// leavingOrigins is from how many channels messages that were moved here are told apart by where they were sent, once
+	// for all who leave: each takes about 30 µs. What came from yet others is looked for in everything somebody received.
+	leavingOrigins = 30
 )
 
 // leave opens a job; a fact calls it with the next id of "leaving".
@@ -64,6 +67,7 @@ func (t *Turn) stepLeaving(job int64) {
 	x.here, x.elsewhere = x.all, Without(x.all, t.by.channel[l.Channel].sent)
 	if !x.elsewhere.Empty() {
 		x.here = Without(x.all, x.elsewhere)
+		x.origins, x.elsewhere = t.origins(x.elsewhere, leavingOrigins)
 	}
 	worth, cost := false, 0
 	l.Users.Each(func(id int64) bool {
@@ -78,7 +82,7 @@ func (t *Turn) stepLeaving(job int64) {
 			cost += leavingFound
 		}
 		if !x.elsewhere.Empty() {
-			cost += t.sources(u) / leavingSources
+			cost += t.sources(u) * (1 + x.elsewhere.size()/leavingSources)
 		}
 		if unread.Empty() {
 			return cost < leavingStep
@@ -106,32 +110,41 @@ type leavers struct {
 	*Turn
 	channel ChannelID
 	all     Set // its messages
-	// here is those that were sent to it: his relation to it says whether somebody received them. The others were sent
-	// elsewhere.
-	here, elsewhere Set
-	met             map[int64]bool // whether backlogs have some of all
-	looked          int            // bytes of sets the last one took
+	// here is those that were sent to it: his relation to it says whether somebody received them; to origins, the same of
+	// those that were sent there. What came from yet other channels is elsewhere.
+	here      Set
+	origins   []sentTo
+	elsewhere Set
+	met       map[int64]bool // whether backlogs have some of all
+	looked    int            // bytes of sets the last one took
 }
 
 // unread is what of all messages a user has a row of and has not read. It must not be changed: mostly it is all or here.
 func (x *leavers) unread(u UserID) Set {
 	rd := x.reading.find(u)
-	all, here, elsewhere := x.all, x.here, x.elsewhere
+	all, read := x.all, false
 	x.looked = 0
 	if x.hasReadSome(rd) {
-		read := x.readOf(rd)
-		x.looked += read.size()
+		ids := x.readOf(rd)
+		x.looked += ids.size()
 		first, _ := all.Min()
-		all = all.Between(read.missing(first), MaxMessageID) // mostly he has read everything up to some message
+		all = all.Between(ids.missing(first), MaxMessageID) // mostly he has read everything up to some message
 		x.looked += all.size()
-		if all = Without(all, read); all.Empty() {
+		if all = Without(all, ids); all.Empty() {
 			return all
 		}
-		if elsewhere.Empty() {
-			here = all
-		} else {
-			here, elsewhere = Both(here, all), Both(elsewhere, all)
+		read = true
+	}
+	// left is what of some of the messages he has not read.
+	left := func(some Set) Set {
+		switch {
+		case !read:
+			return some
+		case some.shares(x.all):
+			return all
 		}
+		x.looked += some.size()
+		return Both(some, all)
 	}
 	var parts []Set // which have no message in common
 	n := 0
@@ -140,12 +153,20 @@ func (x *leavers) unread(u UserID) Set {
 			parts, n = append(parts, s), n+s.Len()
 		}
 	}
-	if s := x.SubscriptionOf(u, x.channel); s != nil {
-		for _, p := range s.Spans {
-			add(p.of(here))
+	received := func(c ChannelID, ids Set) {
+		if s := x.SubscriptionOf(u, c); s != nil && len(s.Spans) > 0 {
+			ids = left(ids)
+			for _, p := range s.Spans {
+				add(p.of(ids))
+			}
 		}
 	}
-	if !elsewhere.Empty() {
+	received(x.channel, x.here)
+	for _, o := range x.origins {
+		received(o.channel, o.ids)
+	}
+	if !x.elsewhere.Empty() {
+		elsewhere := left(x.elsewhere)
 		add(x.rowsWithin(u, &elsewhere))
 	}
 	if rd == nil || !rd.Rows.Meets(all) && !rd.Lost.Meets(all) {

@@ -58,6 +58,16 @@ func newCrowd(t *testing.T, seed int64) *crowd {
 	}
 	move(s.there, s.other)
 	move(s.other, s.there)
+	for i := range 35 { // more channels than are told apart
+		c := s.channel(fmt.Sprint("side ", i), NewChannel{}, s.ann)
+		for range 10 {
+			if u := s.users[s.random.Intn(len(s.users))]; s.Realm.SubscriptionOf(u, c) == nil {
+				s.join(u, c)
+			}
+		}
+		s.all = append(s.all, s.post(s.ann, c, "aside", "hi"), s.post(s.ann, c, "aside", "hi"))
+		do(s.stage, s.owner, rechannel(s.all[len(s.all)-1], MoveOne, s.there))
+	}
 	for i, u := range s.users {
 		switch i % 4 {
 		case 0:
