@@ -42,6 +42,7 @@ func (t *Turn) Say(m BotMessage) MessageID {
 	}
 	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)
+	f.Content.Attachments = t.sharable(t.users.must(m.Bot), f.Content.Attachments) // it may quote who may not see them
 	if m.Channel != 0 {
 		if t.chans.must(m.Channel).Archived { // where nothing counts as unread
 			f.ReadBy = append(f.ReadBy, t.Subscribers(m.Channel)...)
