@@ -176,11 +176,16 @@ func uploadAnswer(u realm.Upload) Answer {
 
 // noteUpload gives a file that was written its row; if that is refused the file goes.
 func noteUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
-	u, err := Play(c, realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Moves, Quota: c.Tools.UploadQuota})
+	u, err := Play(c, savedAs(c, name, x))
 	if err == nil {
 		c.Tools.Thumbnails.want(c.Realm, u)
 	}
 	return u, errors.Join(err, c.release(x.Hash, err))
+}
+
+// savedAs asks for the row of a file that was written.
+func savedAs(c *Call, name string, x SavedFile) realm.SaveUpload {
+	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Moves, Quota: c.Tools.UploadQuota}
 }
 
 // release ends what SaveUpload began. If the content was not noted, and nobody else has it, it goes.

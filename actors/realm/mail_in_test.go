@@ -28,3 +28,20 @@ func TestMailIsPostedToItsChannel(t *testing.T) {
 	post.Text = "too late"
 	Refused(s, System, post, "No channel has this address.")
 }
+
+func TestFilesOfAMailAreLinkedBehindItsText(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "inbox"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}})
+	token := Do(s, ann, realm.MailToken{Channel: s.Realm.FindChannelByName("inbox").ID}).Token
+	file := realm.SaveUpload{Name: "a [new] plan.txt", Type: "text/plain", Hash: "aa", Size: 10, Quota: 15}
+	posted := Do(s, System, realm.PostMail{Token: token, Topic: "plans", Text: strings.Repeat("x", realm.MaxMessage), Files: []realm.SaveUpload{file, file}})
+	if len(posted.Files) != 1 {
+		t.Fatalf("kept: %v", posted.Files)
+	}
+	end := "x\n[message truncated]\n\n[a (new) plan.txt](/user_uploads/" + posted.Files[0].Path + ")\na (new) plan.txt: Upload would exceed your organization's upload quota."
+	got := HeardOf[*realm.MessageArrived](s, bo)
+	if len(got) != 1 || !strings.HasSuffix(got[0].Message.Body.Text, end) || len(got[0].Message.Body.Text) != realm.MaxMessage {
+		t.Fatalf("Bo heard %+v", got)
+	}
+}

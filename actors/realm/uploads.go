@@ -50,6 +50,11 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 	if me == nil {
 		return Upload{}, errMember()
 	}
+	return c.save(t, me.ID)
+}
+
+// save notes the file as somebody's.
+func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 	if c.Size == 0 {
 		return Upload{}, Bad("You must specify a file to upload")
 	}
@@ -57,7 +62,7 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 		return Upload{}, err
 	}
 	name := fileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + addressName(name), Name: name, Owner: me.ID, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
+	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + addressName(name), Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }

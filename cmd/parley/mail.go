@@ -47,7 +47,7 @@ func (c *config) mailHost(host string) string {
 }
 
 // gate opens the way in for mail, if there is to be one; the returned function closes it.
-func (c *config) gate(domain string, house *actors.House, log *slog.Logger) (func(context.Context) error, error) {
+func (c *config) gate(domain string, house *actors.House, tools *wire.Tools, log *slog.Logger) (func(context.Context) error, error) {
 	if c.MailListen == "" {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -55,7 +55,7 @@ func (c *config) gate(domain string, house *actors.House, log *slog.Logger) (fun
 	if err != nil {
 		return nil, fmt.Errorf("mail-listen: %w", err)
 	}
-	g := mail.NewGate(domain, channelMail{house}, log)
+	g := mail.NewGate(domain, channelMail{house, tools}, log)
 	go func() {
 		if err := g.Serve(l); err != nil {
 			log.Error("mail gate failed", "error", err)
@@ -66,7 +66,10 @@ func (c *config) gate(domain string, house *actors.House, log *slog.Logger) (fun
 }
 
 // channelMail finds the organization whose channel a mail is for.
-type channelMail struct{ house *actors.House }
+type channelMail struct {
+	house *actors.House
+	tools *wire.Tools
+}
 
 func (m channelMail) Known(token string) bool {
 	_, ok := m.find(token)
@@ -83,13 +86,10 @@ func (m channelMail) find(token string) (realm.ID, bool) {
 	return 0, false
 }
 
-func (m channelMail) Post(token, topic, text string) error {
+func (m channelMail) Post(token string, x wire.Mail) error {
 	id, ok := m.find(token)
 	if !ok {
 		return fmt.Errorf("no channel has this address")
 	}
-	_, err := m.house.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
-		return realm.PostMail{Token: token, Topic: topic, Text: text}.Decide(t)
-	})
-	return err
+	return wire.TakeMail(&wire.Call{House: m.house, Tools: m.tools, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}, token, x)
 }

@@ -286,7 +286,7 @@ func (s *service) openDoors() (err error) {
 	if s.closeControl, err = serveControl(s.Data, &operator{s.house, s.sites, s.passwords, s.store, s.succession, s.kept}, s.log); err != nil {
 		return err
 	}
-	if s.closeGate, err = s.gate(s.mailHost(s.sites.of("").Host), s.house, s.log); err != nil {
+	if s.closeGate, err = s.gate(s.mailHost(s.sites.of("").Host), s.house, s.tools, s.log); err != nil {
 		return err
 	}
 	s.closeMeters = func() error { return nil }

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 	readmail "github.com/emersion/go-message/mail"
 	"github.com/emersion/go-smtp"
 	"golang.org/x/net/html"
+
+	"parley/actors/realm"
+	"parley/wire"
 )
 
 // Limits of mail that comes in.
@@ -36,7 +40,7 @@ const (
 type Channels interface {
 	// Known reports whether mail to the token of a channel's address would be taken.
 	Known(token string) bool
-	Post(token, topic, text string) error
+	Post(token string, m wire.Mail) error
 }
 
 // Gate receives mail for channels by SMTP.
@@ -184,10 +188,15 @@ func (x *incoming) Data(r io.Reader) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errLater
 	}
+	if errors.Is(err, errNoSpace) {
+		x.g.log.Error("mail not kept", "error", err)
+		return errNoSpace
+	}
 	if err != nil {
 		x.g.log.Info("mail not understood", "error", err)
 		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "Mail cannot be read"}
 	}
+	defer m.close()
 	_, err = io.Copy(io.Discard, r) // parts nobody looked at; too large a mail is refused here
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errLater
@@ -196,7 +205,7 @@ func (x *incoming) Data(r io.Reader) error {
 		return err
 	}
 	for _, token := range x.tokens {
-		if err := x.g.channels.Post(token, m.topic, m.text); err != nil {
+		if err := x.g.channels.Post(token, m.Mail); err != nil {
 			x.g.log.Warn("mail not posted", "error", err)
 			return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "Mail cannot be posted"}
 		}
@@ -204,17 +213,77 @@ func (x *incoming) Data(r io.Reader) error {
 	return nil
 }
 
-type read struct{ topic, text string }
+// read is a mail that was read. Its files lie behind each other in a file that has no name any more.
+type read struct {
+	wire.Mail
+	files *os.File // nil: there are none
+	size  int64
+	left  int // files that were not kept
+}
 
-// readMail finds the topic and the text of a mail: its first plain text, or else its first page, without markup.
-func readMail(r io.Reader) (read, error) {
+func (p *read) close() {
+	if p.files != nil {
+		p.files.Close()
+	}
+}
+
+// errNoSpace is for a mail whose files cannot be kept at the moment.
+var errNoSpace = &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 3, 1}, Message: "Insufficient storage"}
+
+// keep takes a file out of a mail.
+func (p *read) keep(name string, r io.Reader) error {
+	if len(p.Files) == realm.MaxMailFiles {
+		p.left++
+		return nil
+	}
+	if p.files == nil {
+		f, err := os.CreateTemp("", "parley-mail-")
+		if err != nil {
+			return errNoSpace
+		}
+		p.files = f
+		os.Remove(f.Name())
+	}
+	w := &noted{w: p.files}
+	n, err := io.Copy(w, r)
+	if w.failed {
+		return errNoSpace
+	}
+	if err != nil {
+		return err
+	}
+	p.Files = append(p.Files, wire.MailFile{Name: name, Content: io.NewSectionReader(p.files, p.size, n)})
+	p.size += n
+	return nil
+}
+
+// noted is a writer that knows whether it was the one that failed.
+type noted struct {
+	w      io.Writer
+	failed bool
+}
+
+func (x *noted) Write(b []byte) (int, error) {
+	n, err := x.w.Write(b)
+	x.failed = err != nil
+	return n, err
+}
+
+// readMail finds the topic, the text and the files of a mail: its first plain text, or else its first page, without markup;
+// and all parts that have a name. The caller closes it.
+func readMail(r io.Reader) (p *read, err error) {
 	m, err := readmail.CreateReader(r)
 	if err != nil && (m == nil || !message.IsUnknownCharset(err)) {
-		return read{}, err
+		return nil, err
 	}
-	p := read{}
+	p = &read{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
 	subject, _ := m.Header.Subject() // one that cannot be decoded counts as none
-	p.topic = topicOf(subject)
+	p.Topic = topicOf(subject)
 	from := ""
 	if list, err := m.Header.AddressList("From"); err == nil && len(list) > 0 {
 		from = list[0].String()
@@ -226,24 +295,23 @@ func readMail(r io.Reader) (read, error) {
 			break
 		}
 		if err != nil && (part == nil || !message.IsUnknownCharset(err)) {
-			return read{}, err
+			return p, err
 		}
-		h, ok := part.Header.(*readmail.InlineHeader)
-		if !ok {
-			continue // an attachment
+		kind, name, isFile := partOf(part)
+		switch {
+		case isFile:
+			err = p.keep(name, part.Body)
+		case kind == "text/plain" && plain == "":
+			plain, err = textOf(part.Body)
+			plain = strings.TrimSpace(plain)
+		case kind == "text/html" && page == "":
+			page, err = textOf(part.Body)
+			page = pageText(page)
+		default:
+			err = nil
 		}
-		kind, _, _ := h.ContentType()
-		if kind != "text/plain" && kind != "text/html" {
-			continue
-		}
-		text, err := io.ReadAll(io.LimitReader(part.Body, maxText))
 		if err != nil {
-			return read{}, err
-		}
-		if kind == "text/plain" && plain == "" {
-			plain = strings.TrimSpace(string(text))
-		} else if kind == "text/html" && page == "" {
-			page = pageText(string(text))
+			return p, err
 		}
 	}
 	if plain == "" {
@@ -252,11 +320,34 @@ func readMail(r io.Reader) (read, error) {
 	if plain == "" {
 		plain = "(no text)"
 	}
-	p.text = strings.ReplaceAll(strings.ToValidUTF8(plain, "\uFFFD"), "\r\n", "\n")
+	p.Text = strings.ReplaceAll(strings.ToValidUTF8(plain, "\uFFFD"), "\r\n", "\n")
 	if from != "" {
-		p.text = "From: " + strings.NewReplacer("*", "", "`", "", "<", "(", ">", ")").Replace(from) + "\n\n" + p.text
+		p.Text = "From: " + strings.NewReplacer("*", "", "`", "", "<", "(", ">", ")").Replace(from) + "\n\n" + p.Text
+	}
+	if p.left > 0 {
+		p.Text += fmt.Sprintf("\n\n(%d further files of this mail were not kept.)", p.left)
 	}
 	return p, nil
+}
+
+// partOf is a part's type and, if it is a file, its name: what is attached, and what is to be shown in place but has a name.
+func partOf(part *readmail.Part) (kind, name string, isFile bool) {
+	switch h := part.Header.(type) {
+	case *readmail.AttachmentHeader:
+		name, _ = h.Filename()
+		return "", name, true
+	case *readmail.InlineHeader:
+		kind, params, _ := h.ContentType()
+		_, shown, _ := h.ContentDisposition()
+		name = cmp.Or(shown["filename"], params["name"])
+		return kind, name, name != ""
+	}
+	return "", "", false
+}
+
+func textOf(r io.Reader) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxText))
+	return string(text), err
 }
 
 // topicOf is a subject without the marks of answers and forwarding, so that a conversation stays in its topic.

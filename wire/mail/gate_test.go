@@ -7,24 +7,45 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/emersion/go-smtp"
+
+	"parley/actors/realm"
+	"parley/wire"
 )
 
 const token = "abcdefghijklmnopqrstuvwxyz012345"
 
-// inbox takes what comes for one token.
-type inbox struct{ posts chan [2]string }
+// inbox takes what comes for one token; files as name: content.
+type inbox struct {
+	posts chan [2]string
+	files chan []string
+}
 
 func (b inbox) Known(t string) bool { return t == token }
 
-func (b inbox) Post(t, topic, text string) error {
-	if strings.Contains(text, "refuse me") {
+func (b inbox) Post(t string, m wire.Mail) error {
+	if strings.Contains(m.Text, "refuse me") {
 		return errors.New("no")
 	}
-	b.posts <- [2]string{topic, text}
+	b.posts <- [2]string{m.Topic, m.Text}
+	var files []string
+	for _, f := range m.Files {
+		for range 2 { // for each of its addresses
+			f.Content.Seek(0, io.SeekStart)
+			content, err := io.ReadAll(f.Content)
+			if err != nil {
+				return err
+			}
+			files = append(files, f.Name+": "+string(content))
+		}
+	}
+	if b.files != nil {
+		b.files <- files
+	}
 	return nil
 }
 
@@ -41,17 +62,19 @@ func (b inbox) open(t *testing.T) (g *Gate, address string, served chan error) {
 	return g, l.Addr().String(), served
 }
 
-func TestMailComesInForChannels(t *testing.T) {
-	b := inbox{make(chan [2]string, 10)}
-	g, at, served := b.open(t)
-	send := func(to, text string) error {
-		c, err := smtp.Dial(at)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return c.SendMail("ann@example.org", []string{to}, strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n")))
+func send(at, to, text string) error {
+	c, err := smtp.Dial(at)
+	if err != nil {
+		return err
 	}
+	defer c.Close()
+	return c.SendMail("ann@example.org", []string{to}, strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n")))
+}
+
+func TestMailComesInForChannels(t *testing.T) {
+	b := inbox{posts: make(chan [2]string, 10)}
+	g, at, served := b.open(t)
+	send := func(to, text string) error { return send(at, to, text) }
 	address := "plans." + strings.ToUpper(token) + ".show-sender@example.com"
 	for _, x := range []struct{ mail, topic, text string }{
 		{"From: Ann <ann@example.org>\nSubject: Re: FWD: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n\nHello\nthere\n", "Gr\u00fc\u00dfe", "From: \"Ann\" (ann@example.org)\n\nHello\nthere"},
@@ -81,6 +104,45 @@ func TestMailComesInForChannels(t *testing.T) {
 	}
 }
 
+// Files come with a mail whichever way it names them, and a message links to so many.
+func TestFilesComeWithAMail(t *testing.T) {
+	part := func(head, body string) string { return "--b\n" + head + "\n\n" + body + "\n" }
+	mixed := func(parts ...string) string {
+		return "Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + strings.Join(parts, "") + "--b--\n"
+	}
+	text := part("Content-Type: text/plain", "see the files")
+	for name, x := range map[string]struct {
+		mail, text string
+		files      []string
+	}{
+		"none": {mixed(text), "see the files", nil},
+		"one in base64": {mixed(text, part("Content-Type: application/pdf\nContent-Disposition: attachment; filename=\"a plan.pdf\"\nContent-Transfer-Encoding: base64", "aGVsbG8=")),
+			"see the files", []string{"a plan.pdf: hello"}},
+		"a text, and one before the words": {mixed(part("Content-Type: text/plain\nContent-Disposition: attachment; filename*=utf-8''%C3%BCber.txt", "about us"), text), "see the files", []string{"\u00fcber.txt: about us"}},
+		"in its place":                     {mixed(text, part("Content-Type: image/png; name=pic.png\nContent-Disposition: inline", "picture")), "see the files", []string{"pic.png: picture"}},
+		"without a name":                   {mixed(text, part("Content-Type: application/zip\nContent-Disposition: attachment", "zip"), part("Content-Type: text/calendar", "invitation")), "see the files", []string{": zip"}},
+		"no words":                         {mixed(part("Content-Type: application/zip\nContent-Disposition: attachment; filename=z.zip", "zip")), "(no text)", []string{"z.zip: zip"}},
+		"too many": {mixed(text, strings.Repeat(part("Content-Type: image/png; name=p", "p"), realm.MaxMailFiles+3)),
+			"see the files\n\n(3 further files of this mail were not kept.)", slices.Repeat([]string{"p: p"}, realm.MaxMailFiles)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := inbox{make(chan [2]string, 1), make(chan []string, 1)}
+			g, at, _ := b.open(t)
+			defer g.Close(context.Background())
+			if err := send(at, token+"@example.com", x.mail); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, f := range x.files {
+				want = append(want, f, f)
+			}
+			if got, files := <-b.posts, <-b.files; got[1] != x.text || !slices.Equal(files, want) {
+				t.Errorf("posted %q with %q, want %q with %q", got[1], files, x.text, want)
+			}
+		})
+	}
+}
+
 // Whoever is slow does not hold up a gate that closes: nothing of half a mail is posted, and its sender is told to try again.
 func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
 	for name, half := range map[string]string{
@@ -90,7 +152,7 @@ func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
 		"a part of many": "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := inbox{make(chan [2]string, 10)}
+			b := inbox{posts: make(chan [2]string, 10)}
 			g, at, served := b.open(t)
 			c, err := net.Dial("tcp", at)
 			if err != nil {
