@@ -38,6 +38,18 @@ func TestBotsBelongToTheirOwners(t *testing.T) {
 	Do(s, bo, realm.DeactivateUser{User: b.ID, Bot: true})
 }
 
+func TestTheUsersEndpointKeepsItsHandsOffBots(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	b := Do(s, ann, realm.CreateBot{Name: "Robo", ShortName: "robo", Email: "robo-bot@example.org", Type: realm.GenericBot})
+	Refused(s, olive, realm.DeactivateUser{User: b.ID}, "No such user")
+	Refused(s, ann, realm.DeactivateUser{User: b.ID}, "No such user")
+	Do(s, olive, realm.DeactivateUser{User: b.ID, Bot: true})
+	if got := HeardOf[*realm.UserChanged](s, ann); len(got) != 1 || got[0].Active == nil || *got[0].Active {
+		t.Fatalf("the bot's own endpoint was to end it only now; its owner heard %+v", got)
+	}
+}
+
 func TestARenamedChannelIsTheBotsDefaultUnderItsNewName(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")

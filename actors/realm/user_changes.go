@@ -179,7 +179,7 @@ func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
 type DeactivateUser struct {
 	User UserID
 	Self bool // the caller closes his own
-	Bot  bool // only a bot is meant
+	Bot  bool // a bot is meant; otherwise a person
 
 	Actions  DeactivationActions
 	Farewell func(u *User, org string) Letter // nil: the account's owner is told nothing
@@ -231,6 +231,8 @@ func (t *Turn) mayDeactivate(u *User, bot bool) error {
 		return errNoUser()
 	case t.System:
 		return nil
+	case u.IsBot() && !bot: // bots have an endpoint of their own, where their owners may too
+		return errNoUser()
 	case me == nil, !me.IsAdmin() && !(bot && u.BotOwner == me.ID):
 		return errPermission()
 	case u.Role == Owner && me.Role != Owner && !u.IsBot():
