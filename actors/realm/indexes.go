@@ -39,7 +39,6 @@ type indexes struct {
 	uploadAt                            map[string]int64 // uploads by path
 	uploadsOf                           map[string]int   // how many have a content, by its hash
 	usedBy                              map[string]*Set  // messages by the path of a file they use
-	bytesOf                             map[UserID]int64 // bytes of everybody's files
 	uploadBytes                         int64
 	alertedBy                           map[string]*Set // users by folded alert word
 	mutersOf                            map[UserID]*Set // who muted each
@@ -56,7 +55,7 @@ func (x *indexes) init() {
 	*x = indexes{clock: x.clock, dialect: x.dialect, email: map[string]UserID{}, named: map[string][]UserID{}, channelName: map[string]ChannelID{}, channel: map[ChannelID]*channelIndex{},
 		topic: map[ChannelID]map[string]TopicID{}, called: map[string][]*topicIndex{}, talk: map[TalkID]*talkIndex{}, talkOf: map[string]TalkID{}, talksOf: map[UserID][]TalkID{}, direct: map[UserID]*Set{},
 		client: map[string]ClientID{}, sender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, crowds: crowds{}, alerted: map[UserID]*Set{},
-		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, uploadsOf: map[string]int{}, usedBy: map[string]*Set{}, bytesOf: map[UserID]int64{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
+		queuesOf: map[UserID]int{}, allPublic: map[UserID]int{}, uploadAt: map[string]int64{}, uploadsOf: map[string]int{}, usedBy: map[string]*Set{}, alertedBy: map[string]*Set{}, mutersOf: map[UserID]*Set{},
 		policies: map[topicKey]*topicPreferences{}, mailToken: map[mailKey]string{}}
 }
 

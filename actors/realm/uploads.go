@@ -141,7 +141,6 @@ func (x *indexes) addUpload(u *Upload) {
 	x.uploadAt[u.Path] = u.ID
 	x.uploadsOf[u.Hash]++
 	x.uploadBytes += u.Size
-	x.bytesOf[u.Owner] += u.Size
 }
 
 func (x *indexes) dropUpload(u *Upload) {
@@ -150,11 +149,10 @@ func (x *indexes) dropUpload(u *Upload) {
 		delete(x.uploadsOf, u.Hash)
 	}
 	x.uploadBytes -= u.Size
-	x.bytesOf[u.Owner] -= u.Size
 }
 
 func (f *UploadSaved) tell(r *Realm) []Notice {
-	return r.tellUpload(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachment(r.nouns.uploads.must(f.Upload.ID)), New: true, Used: r.by.bytesOf[f.Upload.Owner]})
+	return r.tellUpload(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachment(r.nouns.uploads.must(f.Upload.ID)), New: true, Used: r.by.uploadBytes})
 }
 
 func (r *Realm) tellUpload(owner UserID, e Event) []Notice {
@@ -177,7 +175,7 @@ func (r *Realm) attachment(u *Upload) Detached {
 type AttachmentChanged struct {
 	Attachment Detached
 	New        bool
-	Used       int64 // bytes of all the uploader's files
+	Used       int64 // bytes of all the organization's files
 }
 
 func (*AttachmentChanged) EventType() string { return "attachment" }
@@ -186,7 +184,7 @@ func (*AttachmentChanged) EventType() string { return "attachment" }
 func (r *Realm) tellUses(paths []string) (out []Notice) {
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		if u := r.uploadAt(p); u != nil {
-			out = append(out, r.tellUpload(u.Owner, &AttachmentChanged{Attachment: r.attachment(u), Used: r.by.bytesOf[u.Owner]})...)
+			out = append(out, r.tellUpload(u.Owner, &AttachmentChanged{Attachment: r.attachment(u), Used: r.by.uploadBytes})...)
 		}
 	}
 	return out
@@ -299,7 +297,7 @@ func (f *ThumbnailNoted) apply(r *Realm)         { r.nouns.uploads.change(f.Uplo
 func (f *ThumbnailNoted) tell(r *Realm) []Notice { return nil }
 func (*ThumbnailNoted) calm()                    {}
 
-// UploadsOf is a user's files, oldest first, and how many bytes they take.
+// UploadsOf is a user's files, oldest first, and how many bytes all the organization's files take.
 func (r *Realm) UploadsOf(u UserID) (list []Detached, bytes int64) {
 	list = []Detached{}
 	for _, id := range r.nouns.uploads.keys() {
@@ -307,7 +305,7 @@ func (r *Realm) UploadsOf(u UserID) (list []Detached, bytes int64) {
 			list = append(list, r.attachment(x))
 		}
 	}
-	return list, r.by.bytesOf[u]
+	return list, r.by.uploadBytes
 }
 
 // detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
@@ -362,7 +360,7 @@ func (f *UploadDeleted) apply(r *Realm) {
 }
 
 func (f *UploadDeleted) tell(r *Realm) []Notice {
-	return r.tellUpload(f.Owner, &AttachmentGone{f.ID, r.by.bytesOf[f.Owner]})
+	return r.tellUpload(f.Owner, &AttachmentGone{f.ID, r.by.uploadBytes})
 }
 
 // AttachmentGone is the event attachment/remove, to the uploader.

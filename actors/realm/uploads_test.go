@@ -148,3 +148,25 @@ func TestThumbnailIsKnownOnceItWasMade(t *testing.T) {
 	}
 	Do(s, System, realm.NoteThumbnail{Upload: 99, State: realm.ThumbnailMade}) // deleted meanwhile
 }
+
+func TestUploadersAreToldWhatAllFilesTogetherTake(t *testing.T) {
+	s := New(t)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	save := func(who realm.UserID, hash string, size int64) realm.Upload {
+		return Do(s, who, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: hash, Size: size})
+	}
+	u := save(ann, "aa", 10)
+	s.Heard(bo)
+	save(bo, "bb", 20)
+	if told, ok := s.Heard(bo)[0].(*realm.AttachmentChanged); !ok || told.Used != 30 {
+		t.Errorf("Bo is told %+v", told)
+	}
+	if list, used := s.View(ann).UploadsOf(ann); len(list) != 1 || used != 30 {
+		t.Errorf("Ann reads %v, %d", list, used)
+	}
+	s.Heard(ann)
+	Do(s, ann, realm.DeleteUpload{ID: u.ID})
+	if told, ok := s.Heard(ann)[0].(*realm.AttachmentGone); !ok || told.Used != 20 {
+		t.Errorf("Ann is told %+v", told)
+	}
+}

@@ -11,7 +11,6 @@ import (
 func (m *Mirror) Attachments(body []byte) error {
 	var v struct {
 		Attachments []Object `json:"attachments"`
-		Used        any      `json:"upload_space_used"`
 	}
 	if err := json.Unmarshal(body, &v); err != nil {
 		return err
@@ -20,12 +19,11 @@ func (m *Mirror) Attachments(body []byte) error {
 	for _, o := range v.Attachments {
 		t[text(o["id"])] = o
 	}
-	m.tables["attachments"], m.flat["upload_space_used"] = t, v.Used
+	m.tables["attachments"] = t // upload_space_used counts everybody's files, and nobody is told of others'
 	return nil
 }
 
 func (m *Mirror) attachment(e Object) error {
-	m.set("upload_space_used", e["upload_space_used"])
 	o := object(e["attachment"])
 	if str(e["op"]) == "remove" {
 		return m.drop("attachments", text(o["id"]))
