@@ -29,9 +29,10 @@ const MaxEmoji = 5 << 20
 const maxEmojiPixels = 4 << 20
 
 func addEmoji(c *Call, f emojiForm) (Answer, error) {
-	_, builtIn := emoji.CodeOf(f.Name)
+	name := realm.EmojiName(f.Name)
+	_, builtIn := emoji.CodeOf(name)
 	// Whether the caller may is checked before the image is kept.
-	_, err := Look(c, func(v realm.View) (string, error) { return v.MayAddEmoji(f.Name, builtIn) })
+	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayAddEmoji(name, builtIn) })
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +52,23 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	if err != nil {
 		return nil, fileError(err, MaxEmoji>>20)
 	}
-	err = emojiImage(x)
+	err = emojiImage(c, x)
 	if err == nil {
-		_, err = Play(c, realm.AddEmoji{Name: f.Name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Moves})
+		_, err = Play(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Moves})
 	}
 	return Answer{}, errors.Join(err, c.release(x.Hash, err))
 }
 
-// emojiImage refuses what cannot be shown as an emoji.
-func emojiImage(x SavedFile) error {
+// emojiImage refuses what cannot be shown as an emoji. The head of a file tells little of the rest: a smaller picture is made.
+func emojiImage(c *Call, x SavedFile) error {
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, x.Type) || x.Width <= 0 || x.Height <= 0 {
 		return fileError(ErrNoImage, 0)
 	}
 	if x.Width*x.Height > maxEmojiPixels {
 		return fileError(ErrPixels, 0)
 	}
-	return nil
+	_, err := c.Tools.Files.Thumbnail(x.Hash, x.Moves)
+	return fileError(err, 0)
 }
 
 // EmojiPath is where an organization's emoji are, behind its pictures.

@@ -68,36 +68,37 @@ func (r *Realm) activeEmoji(name string) *CustomEmoji {
 	return nil
 }
 
-// MayAddEmoji is the checks before the image is looked at; it returns the name in its one spelling. BuiltIn marks a name
-// that means an emoji already.
-func (v View) MayAddEmoji(name string, builtIn bool) (string, error) {
-	name = strings.ReplaceAll(strings.TrimSpace(name), " ", "_")
+// EmojiName is an emoji's name in its one spelling.
+func EmojiName(name string) string { return strings.ReplaceAll(strings.TrimSpace(name), " ", "_") }
+
+// MayAddEmoji is the checks before the image is looked at. BuiltIn marks a name that means an emoji already.
+func (v View) MayAddEmoji(name string, builtIn bool) error {
 	me := v.Me()
 	switch {
 	case me == nil:
-		return "", errMember()
+		return errMember()
 	case me.IsGuest():
-		return "", errGuest()
+		return errGuest()
 	case me.IsBot():
-		return "", errBot()
+		return errBot()
 	case name == "":
-		return "", Bad("Emoji name is missing")
+		return Bad("Emoji name is missing")
 	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
-		return "", Bad("Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
+		return Bad("Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
 	case strings.HasSuffix(name, "-") || strings.HasSuffix(name, "_"):
-		return "", Bad("Emoji names must end with either a letter or digit.")
+		return Bad("Emoji names must end with either a letter or digit.")
 	case len(name) > maxEmojiName:
-		return "", Bad("emoji_name is too long (limit: %d characters)", maxEmojiName)
+		return Bad("emoji_name is too long (limit: %d characters)", maxEmojiName)
 	case !v.May(me, "can_add_custom_emoji_group"):
-		return "", errPermission()
+		return errPermission()
 	case v.activeEmoji(name) != nil:
-		return "", Bad("A custom emoji with this name already exists.")
+		return Bad("A custom emoji with this name already exists.")
 	case builtIn && !me.IsAdmin():
-		return "", Bad("Only administrators can override default emoji.")
+		return Bad("Only administrators can override default emoji.")
 	case v.nouns.emoji.size() >= maxEmoji:
-		return "", Bad("Too many custom emoji (limit: %d)", maxEmoji)
+		return Bad("Too many custom emoji (limit: %d)", maxEmoji)
 	}
-	return name, nil
+	return nil
 }
 
 // AddEmoji asks for an emoji whose image has been kept already.
@@ -110,8 +111,8 @@ type AddEmoji struct {
 }
 
 func (c AddEmoji) Decide(t *Turn) (Done, error) {
-	name, err := t.MayAddEmoji(c.Name, c.BuiltIn)
-	if err != nil {
+	name := EmojiName(c.Name)
+	if err := t.MayAddEmoji(name, c.BuiltIn); err != nil {
 		return Done{}, err
 	}
 	t.Record(&EmojiAdded{CustomEmoji{ID: t.nextID("emoji"), Name: name, Author: t.User, Hash: c.Hash, Kind: c.Kind, Animated: c.Animated}})
