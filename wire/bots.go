@@ -1,14 +1,16 @@
 package wire
 
 import (
+	"errors"
+
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
 var botEndpoints = []Endpoint{
 	Custom("GET", "/bots", getBots).Says("{bots: [OwnBot]}"),
-	Custom("POST", "/bots", createBot).Says("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}"),
-	Custom("PATCH", "/bots/{bot_id}", changeBot).Says("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}"),
+	Custom("POST", "/bots", createBot).Says("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}").Takes(fileField{imageTypes, MaxAvatar}),
+	Custom("PATCH", "/bots/{bot_id}", changeBot).Says("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}").Takes(fileField{imageTypes, MaxAvatar}),
 	Do("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, silent),
 	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, false) }).Says("{api_key: str}"),
 	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, true) }).Says("{api_key: str}"),
@@ -163,7 +165,11 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	}
 	cmd := realm.CreateBot{Name: f.Name, ShortName: f.ShortName, Email: botEmail(f.ShortName, c.Site), Type: f.Type, URL: f.URL, ServiceName: f.ServiceName, Interface: f.Interface, Config: f.Config,
 		Sending: f.Sending, Register: f.Register, AllPublic: f.AllPublic}
-	b, err := Play(c, cmd)
+	may := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
+	b, err := withBotPicture(c, may, func(file string) (realm.BotMade, error) {
+		cmd.Avatar = file
+		return Play(c, cmd)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +180,32 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email, avatarURL(v.Person(b.ID), c.Site, false)
 		return a, nil
 	})
+}
+
+// withBotPicture does something with the picture that came for a bot, or with "" if none did. Whether the caller may is
+// checked before the picture is read, which costs.
+func withBotPicture[A any](c *Call, may func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
+	if _, err := Look(c, may); err != nil {
+		return a, err
+	}
+	files, err := c.Files()
+	if err != nil {
+		return a, err
+	}
+	if len(files) == 0 {
+		return do("")
+	}
+	_, r, err := openFile(c, missingFile, tooManyFiles)
+	if err != nil {
+		return a, err
+	}
+	defer r.Close()
+	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatar)
+	if err != nil {
+		return a, fileError(err, MaxAvatar>>20)
+	}
+	a, err = do(name)
+	return a, errors.Join(err, c.Tools.Files.Release(name, nil))
 }
 
 // botEmail is the address of a bot: its short name at the organization's host.
@@ -210,7 +242,11 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
-		_, err = Play(c, cmd)
+		may := func(v realm.View) (any, error) { return v.ManagedBot(f.Bot) }
+		_, err = withBotPicture(c, may, func(file string) (realm.Done, error) {
+			cmd.Avatar = file
+			return Play(c, cmd)
+		})
 	}
 	if err != nil {
 		return nil, err

@@ -80,12 +80,12 @@ type Redirect struct{ URL string }
 
 func (r Redirect) Error() string { return "the answer is at " + r.URL }
 
-func setPicture(c *Call, kind, missing string, save func(io.Reader, int64) (string, error)) (Answer, error) {
+func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, error)) (Answer, error) {
 	// Whether the caller may is checked before the picture is read, which costs.
 	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.Admin(); return nil, err }); err != nil {
 		return nil, err
 	}
-	_, r, err := openFile(c, missing)
+	_, r, err := openFile(c, one, one)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ type Files interface {
 	Append(name string, offset int64, r io.Reader) (Unfinished, error)
 	Finish(name string, note func(SavedFile) (answer string, err error)) (Unfinished, error)
 	Abandon(name string) error
-	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNoThumbnail: it never will be.
+	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNoImage, ErrPixels: it never will be.
 	Thumbnail(hash string, moving bool) (path string, err error)
 	// Still is where the first picture of a GIF is, as it is; otherwise like Thumbnail.
 	Still(hash string) (path string, err error)
@@ -124,7 +124,7 @@ func fileError(err error, megabytes int) error {
 }
 
 // openFile opens the single file of a request, under whatever field name. The caller closes it.
-func openFile(c *Call, missing string) (name string, r io.ReadCloser, err error) {
+func openFile(c *Call, missing, several string) (name string, r io.ReadCloser, err error) {
 	files, err := c.Files()
 	if err != nil {
 		return "", nil, err
@@ -133,7 +133,7 @@ func openFile(c *Call, missing string) (name string, r io.ReadCloser, err error)
 		return "", nil, realm.Bad("%s", missing)
 	}
 	if len(files) > 1 {
-		return "", nil, realm.Bad("You may only upload one file at a time")
+		return "", nil, realm.Bad("%s", several)
 	}
 	r, err = files[0].Open()
 	return sentName(files[0].Name), r, err
@@ -149,10 +149,13 @@ func sentName(name string) string {
 	return name
 }
 
-const missingFile = "You must specify a file to upload"
+const (
+	missingFile  = "You must specify a file to upload"
+	tooManyFiles = "You may only upload one file at a time"
+)
 
 func upload(c *Call, _ none) (Answer, error) {
-	name, r, err := openFile(c, missingFile)
+	name, r, err := openFile(c, missingFile, tooManyFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +307,12 @@ func avatarObject(p realm.PersonInfo, s Site) obj {
 }
 
 func setAvatar(c *Call, _ none) (Answer, error) {
-	_, r, err := openFile(c, "You must upload exactly one avatar.")
+	// Whether the caller may is checked before the picture is read, which costs.
+	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.MayChangeAvatar(); return nil, err }); err != nil {
+		return nil, err
+	}
+	const one = "You must upload exactly one avatar."
+	_, r, err := openFile(c, one, one)
 	if err != nil {
 		return nil, err
 	}

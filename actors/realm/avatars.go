@@ -3,13 +3,22 @@ package realm
 // SetAvatar asks for another picture of the caller; "" takes the generated one.
 type SetAvatar struct{ File string }
 
+// MayChangeAvatar is the caller, if his picture is his to change.
+func (v View) MayChangeAvatar() (*User, error) {
+	me, err := v.Human()
+	if err != nil {
+		return nil, err
+	}
+	if v.OrgBool("avatar_changes_disabled") && !me.IsAdmin() {
+		return nil, Bad("Avatar changes are disabled in this organization.")
+	}
+	return me, nil
+}
+
 func (c SetAvatar) Decide(t *Turn) (PersonInfo, error) {
-	me, err := t.Human()
+	me, err := t.MayChangeAvatar()
 	if err != nil {
 		return PersonInfo{}, err
-	}
-	if t.OrgBool("avatar_changes_disabled") && !me.IsAdmin() {
-		return PersonInfo{}, Bad("Avatar changes are disabled in this organization.")
 	}
 	source := "U"
 	if c.File == "" {

@@ -39,6 +39,7 @@ type CreateBot struct {
 	Config                 map[string]string
 	Sending, Register      string // names of channels, "" for none
 	AllPublic              bool
+	Avatar                 string // a picture that was saved; "" for the generated one
 }
 
 // BotMade answers CreateBot.
@@ -48,19 +49,10 @@ type BotMade struct {
 }
 
 func (c CreateBot) Decide(t *Turn) (BotMade, error) {
-	me, err := t.Human()
-	if err != nil {
+	if err := t.MayCreateBot(c.Type); err != nil {
 		return BotMade{}, err
 	}
-	if me.IsGuest() {
-		return BotMade{}, errGuest()
-	}
-	if c.Type < GenericBot || c.Type > EmbeddedBot {
-		return BotMade{}, Bad("Invalid bot type")
-	}
-	if !t.mayCreateBot(me, c.Type) {
-		return BotMade{}, errPermission()
-	}
+	me := t.Me()
 	if !validBotAddress(c.ShortName, c.Email) {
 		return BotMade{}, Bad("Bad name or username")
 	}
@@ -79,9 +71,28 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	}
 	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type, BotOwner: me.ID, Active: true, Joined: t.Now,
 		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Settings: map[string]any{}}
+	if c.Avatar != "" {
+		u.Avatar, u.AvatarFile = "U", c.Avatar
+	}
 	t.Record(&UserJoined{User: u})
 	t.Record(&BotChanged{ID: u.ID, Details: d, New: true})
 	return BotMade{u.ID, t.keyOf(t.users.must(u.ID), false)}, nil
+}
+
+// MayCreateBot refuses callers who may have no bot of a type.
+func (v View) MayCreateBot(kind BotType) error {
+	me, err := v.Human()
+	switch {
+	case err != nil:
+		return err
+	case me.IsGuest():
+		return errGuest()
+	case kind < GenericBot || kind > EmbeddedBot:
+		return Bad("Invalid bot type")
+	case !v.mayCreateBot(me, kind):
+		return errPermission()
+	}
+	return nil
 }
 
 func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
@@ -150,6 +161,7 @@ type EditBot struct {
 	Config            map[string]string
 	Sending, Register *string
 	AllPublic         *bool
+	Avatar            string // a picture that was saved; "" leaves the one there is
 }
 
 func validBotAddress(short, email string) bool {
@@ -168,6 +180,9 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 			return Done{}, err
 		}
 		facts = append(facts, more...)
+	}
+	if c.Avatar != "" {
+		facts = append(facts, &AvatarChanged{User: u.ID, Source: "U", File: c.Avatar, Version: u.AvatarVersion + 1})
 	}
 	for _, f := range facts {
 		t.Record(f)
