@@ -208,6 +208,8 @@ func beginUpload(c *Call, f beginUploadForm) (Bare, error) {
 		return Bare{}, realm.Bad("Invalid Upload-Metadata header")
 	case f.Size == 0:
 		return Bare{}, realm.Bad(missingFile)
+	case c.Piece != nil && c.Piece.Size > f.Size:
+		return Bare{}, ErrFileTooLarge
 	case f.Size > MaxUpload:
 		return Bare{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
 	}
@@ -221,7 +223,11 @@ func beginUpload(c *Call, f beginUploadForm) (Bare, error) {
 		return Bare{}, err
 	}
 	if p := c.Piece; p != nil && p.Size != 0 {
-		if u, err = writePiece(c, u, 0, p); err != nil {
+		id := u.ID
+		if u, err = writePiece(c, u, 0, p); err != nil { // nobody was told where it is: it cannot go on
+			if gone := c.Tools.Files.Abandon(id); !errors.Is(gone, ErrNoUpload) {
+				err = errors.Join(err, gone)
+			}
 			return Bare{}, err
 		}
 	}

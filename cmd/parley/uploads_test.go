@@ -14,6 +14,7 @@ import (
 	"mime/multipart"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -355,6 +356,12 @@ func TestResumableUpload(t *testing.T) {
 	if url, _ := a["url"].(string); resp.StatusCode != 201 || resp.Header.Get("Upload-Offset") != "5" || !strings.HasPrefix(url, "/user_uploads/") {
 		t.Errorf("all in the first request: %s %v", resp.Status, a)
 	}
+	for range 50 { // more than one account may have begun: those that fail at once take no place
+		resp, _ := ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5", "Content-Type": "application/offset+octet-stream"}, "too much")
+		if resp.StatusCode != 413 {
+			t.Fatalf("more than the file in the first request: %s", resp.Status)
+		}
+	}
 	resp, _ = ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5"}, "")
 	id = resp.Header.Get("Location")
 	ann.piece("PATCH", id, header{"Upload-Offset": "0"}, "abc")
@@ -498,4 +505,103 @@ func TestAKeyInTheAddressOpensNoMoreThanALogin(t *testing.T) {
 	k.equal("a bot that only a service speaks through", got(hook["api_key"]), 403)
 	k.must("olive", "POST realm/deactivate")
 	k.equal("when the organization is closed", got(ann.key), 403)
+}
+
+// What is no picture to its end is no emoji, and a name that means an emoji already does so in any spelling.
+func TestEmojiAreRefused(t *testing.T) {
+	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
+	ann := demoPerson(t, at, "ann@example.org")
+	whole, err := io.ReadAll(pngOf(t, 64, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moving, err := io.ReadAll(gifOf(t, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name string
+		file []byte
+		says string
+	}{
+		{"thumbs_up", whole, "Only administrators can override default emoji."},
+		{"thumbs%20up", whole, "Only administrators can override default emoji."},
+		{"%20thumbs_up%20", whole, "Only administrators can override default emoji."},
+		{"cut", whole[:len(whole)-20], "Invalid image format"},
+		{"cut", moving[:len(moving)-20], "Invalid image format"},
+		{"cut", whole, ""},
+		{"moving", moving, ""},
+	} {
+		if _, a, err := ann.uploadTo("realm/emoji/"+x.name, map[string]io.Reader{"a": bytes.NewReader(x.file)}); err != nil || a["msg"] != x.says {
+			t.Errorf("%s: %v %v", x.name, a, err)
+		}
+	}
+}
+
+// A bot's picture comes with the bot, or later; whether somebody may change a picture does not depend on what he sends.
+func TestPicturesOfBotsAndPeople(t *testing.T) {
+	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
+	ada, ann, bo := demoPerson(t, at, "ada@example.org"), demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	send := func(p *person, method, path string, fields map[string]string, files ...io.Reader) map[string]any {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		for name, text := range fields {
+			w.WriteField(name, text)
+		}
+		for i, f := range files {
+			part, err := w.CreateFormFile(fmt.Sprint("file", i), "a.png")
+			if err == nil {
+				_, err = io.Copy(part, f)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Close()
+		_, a, err := p.request(method, "/api/v1/"+path, w.FormDataContentType(), &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	junk := func() io.Reader { return strings.NewReader("no picture") }
+	bot := map[string]string{"full_name": "Painter", "short_name": "painter", "bot_type": "1"}
+	if a := send(ann, "POST", "bots", bot, junk()); a["msg"] != "Invalid image format" {
+		t.Errorf("a bot with junk: %v", a)
+	}
+	if a := send(ann, "POST", "bots", bot, pngOf(t, 9, 9), pngOf(t, 9, 9)); a["msg"] != "You may only upload one file at a time" {
+		t.Errorf("a bot with two pictures: %v", a)
+	}
+	a := send(ann, "POST", "bots", bot, pngOf(t, 9, 9))
+	id, _ := a["user_id"].(float64)
+	first, _ := a["avatar_url"].(string)
+	if a["result"] != "success" || strings.Contains(first, "generated") {
+		t.Fatalf("a bot with a picture: %v", a)
+	}
+	if status, _, err := bo.request("GET", first, "", nil); err != nil || status != 200 {
+		t.Errorf("the picture: %d %v", status, err)
+	}
+	path := fmt.Sprintf("bots/%d", int(id))
+	if a := send(bo, "PATCH", path, nil, junk()); a["msg"] != "Insufficient permission" {
+		t.Errorf("junk for another's bot: %v", a)
+	}
+	if a := send(ann, "PATCH", path, nil, junk()); a["msg"] != "Invalid image format" {
+		t.Errorf("junk for a bot: %v", a)
+	}
+	a = send(ann, "PATCH", path, nil, pngOf(t, 30, 20))
+	if now, _ := a["avatar_url"].(string); a["result"] != "success" || now == first || !strings.HasSuffix(now, "?v=2") {
+		t.Errorf("another picture for a bot: %v", a)
+	}
+	for _, path := range []string{"users/me/avatar", "realm/icon", "realm/logo"} {
+		name := path[strings.LastIndex(path, "/")+1:]
+		if a := send(ada, "POST", path, map[string]string{"night": "false"}, pngOf(t, 9, 9), pngOf(t, 9, 9)); a["msg"] != "You must upload exactly one "+name+"." {
+			t.Errorf("two pictures for %s: %v", path, a)
+		}
+	}
+	if a, err := ada.call("PATCH", "realm", url.Values{"avatar_changes_disabled": {"true"}}); err != nil || a["result"] != "success" {
+		t.Fatal(a, err)
+	}
+	if a := send(bo, "POST", "users/me/avatar", nil, junk()); a["msg"] != "Avatar changes are disabled in this organization." {
+		t.Errorf("junk where pictures stay as they are: %v", a)
+	}
 }
