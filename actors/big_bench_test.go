@@ -295,8 +295,23 @@ func holdAll(b *testing.B, h *House, x *realmtest.Big) {
 		}
 	}
 	try("2,000 properties", x.All, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": colors[i%2]} })
+	many := [2][]any{}
+	for i := range many {
+		for k := range realm.MaxPropertiesAsked {
+			c := colors[i][k/6%len(colors[i])].(map[string]any)["stream_id"]
+			many[i] = append(many[i], map[string]any{"stream_id": c, "property": []string{"is_muted", "pin_to_top", "push_notifications", "audible_notifications", "desktop_notifications", "email_notifications"}[k%6], "value": i == 0})
+		}
+	}
+	try("most properties", x.All, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": many[i%2]} })
 	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
 	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
+	hundred := everyone[8000:8100]
+	try("subscribe 20 to 900", x.All, "POST /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": all1000, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
+	})
+	try("unsubscribe 20 from 900", x.All, "DELETE /users/me/subscriptions", func(i int) params {
+		return params{"subscriptions": left, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
+	})
 	group := realm.GroupID(0)
 	try("create a group of 10,000", x.All, "POST /user_groups/create", func(i int) params {
 		return params{"name": fmt.Sprint("group ", i), "description": "", "members": everyone}

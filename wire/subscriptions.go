@@ -13,8 +13,8 @@ var subscriptionEndpoints = []Endpoint{
 	Custom("POST", "/users/me/subscriptions", subscribeAll).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
 	Custom("DELETE", "/users/me/subscriptions", unsubscribeAll).Says("{removed: [str], not_removed: [str]}"),
 	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
-	Do("POST", "/users/me/subscriptions/properties", setProperties, silent),
-	Do("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, silent),
+	Custom("POST", "/users/me/subscriptions/properties", setProperties),
+	Do("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer { return Answer{} }),
 }
 
 var subscriptionEvents = []EventKind{
@@ -319,12 +319,18 @@ type setPropertiesForm struct {
 	Data []propertyForm `form:"subscription_data,required"`
 }
 
-func setProperties(f setPropertiesForm) realm.SetProperties {
-	var c realm.SetProperties
+// setProperties sets as many as are asked for, in as many turns as it takes.
+func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
+	cmd := realm.SetProperties{AtOnce: realm.MaxSetAtOnce}
 	for _, p := range f.Data {
-		c.Changes = append(c.Changes, propertyChange(p.Channel, p.Property, p.Value))
+		cmd.Changes = append(cmd.Changes, propertyChange(p.Channel, p.Property, p.Value))
 	}
-	return c
+	work, err := Play(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	finished(c, work)
+	return Answer{}, nil
 }
 
 func propertyChange(id realm.ChannelID, property string, v form.Value) realm.PropertyChange {

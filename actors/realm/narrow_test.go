@@ -122,7 +122,7 @@ func (w *world) step() {
 		play[Done](w, u, SetTopicPolicy{w.channel().ID, w.topic(), w.Intn(4)})
 	case 9:
 		muted := w.Intn(2) == 0
-		play[Done](w, u, SetProperties{[]PropertyChange{{Channel: w.channel().ID, Property: "is_muted", Bool: &muted}}})
+		play[int64](w, u, SetProperties{Changes: []PropertyChange{{Channel: w.channel().ID, Property: "is_muted", Bool: &muted}}})
 	case 10:
 		w.turn(func(t *Turn) error { // an emoji nobody had to look up
 			if m := t.message(w.r.LastMessage()); m != nil && len(t.extras.open(w.r.LastMessage()).Reactions) == 0 {

@@ -102,6 +102,7 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 		return Joined{}, err
 	}
 	a := Joined{Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied, Fatal: c.Fatal, Asked: c.Notify}
+	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
 	var created []*Channel
 	for i, x := range j.joins {
 		if x.plan != nil {
@@ -113,10 +114,18 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 	}
 	if c.takesTurns(j) {
 		w := c.work(j, a.Created)
-		a.Crowds, a.Work = t.crowds(j, w.Rest), t.begin(w)
+		a.Crowds = t.crowds(j, w.Rest)
+		if a.Notified {
+			w.Invited = make([]Set, len(j.joins))
+			for i, x := range a.Crowds {
+				if j.joins[i].plan == nil {
+					w.Invited[i] = x.Joins
+				}
+			}
+		}
+		a.Work = t.begin(w)
 		return a, nil
 	}
-	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
 	invited := a.name(j, t.join(j))
 	t.welcomeNew(created, c.Announce)
 	if a.Notified {
@@ -125,10 +134,9 @@ func (c Subscribe) Decide(t *Turn) (Joined, error) {
 	return a, nil
 }
 
-// takesTurns reports whether so many join that each turn takes some of them. As few as may be told one by one never do:
-// they are told in the turn that joins them.
+// takesTurns reports whether each turn takes a part of what is asked for.
 func (c Subscribe) takesTurns(j *joining) bool {
-	return c.AtOnce != 0 && len(j.users) > MaxNewSubscriptionMessages && len(j.users)*len(j.joins) > c.AtOnce
+	return takesTurns(len(j.users), len(j.joins), c.AtOnce)
 }
 
 // work is a joining of channels that are all there.
@@ -360,7 +368,7 @@ func (c Unsubscribe) Decide(t *Turn) (Left, error) {
 	if err != nil {
 		return Left{}, err
 	}
-	if c.AtOnce == 0 || len(users)*len(channels) <= c.AtOnce {
+	if !takesTurns(len(users), len(channels), c.AtOnce) {
 		return t.leaveChannels(channels, users), nil
 	}
 	if err := t.mayBegin(); err != nil {

@@ -185,7 +185,7 @@ func TestWhoComesBackAtOnceHasReadWhatWasThere(t *testing.T) {
 
 func TestWhoJoinsAgainKeepsWhatHeHad(t *testing.T) {
 	s := newStage(t)
-	do(s, s.bo, SetProperties{[]PropertyChange{{Channel: s.public, Property: "color", Text: ptr("#123456")}}})
+	do(s, s.bo, SetProperties{Changes: []PropertyChange{{Channel: s.public, Property: "color", Text: ptr("#123456")}}})
 	old := s.post(s.ann, s.public, "t", "received")
 	s.leave(s.bo, s.public)
 	missed := s.post(s.ann, s.public, "t", "missed")
@@ -239,7 +239,7 @@ func TestResubscribe(t *testing.T) {
 func TestSubscriptionProperties(t *testing.T) {
 	s := newStage(t)
 	set := func(c ChannelID, property string, b *bool, text *string) SetProperties {
-		return SetProperties{[]PropertyChange{{c, property, b, text}}}
+		return SetProperties{Changes: []PropertyChange{{c, property, b, text}}}
 	}
 	do(s, s.bo, set(s.public, "in_home_view", ptr(false), nil))
 	s.onlyHear("subscription", s.bo)
@@ -261,7 +261,7 @@ func TestSubscriptionProperties(t *testing.T) {
 	refused(s, s.bo, set(s.public, "smell", ptr(true), nil), "Unknown subscription property: smell")
 	refused(s, s.cy, set(s.public, "pin_to_top", ptr(true), nil), "Not subscribed to channel ID "+s.public.String())
 	refused(s, s.cy, set(s.private, "pin_to_top", ptr(true), nil), "Invalid channel ID")
-	refused(s, s.bo, SetProperties{[]PropertyChange{{s.public, "pin_to_top", ptr(false), nil}, {s.public, "x", nil, nil}}}, "Unknown subscription property: x")
+	refused(s, s.bo, SetProperties{Changes: []PropertyChange{{s.public, "pin_to_top", ptr(false), nil}, {s.public, "x", nil, nil}}}, "Unknown subscription property: x")
 }
 
 // What one request sets is told in order, in few events.
@@ -274,7 +274,7 @@ func TestManySubscriptionPropertiesAtOnce(t *testing.T) {
 		c.Changes = append(c.Changes, PropertyChange{ch, "color", nil, &color}, PropertyChange{ch, "is_muted", ptr(i%2 == 0), nil}, PropertyChange{ch, "push_notifications", ptr(i%2 == 1), nil})
 		want = append(want, SubscriptionSet{User: s.bo, Channel: ch, Property: "color", Color: color}, SubscriptionSet{User: s.bo, Channel: ch, Property: "is_muted", Value: i%2 == 0}, SubscriptionSet{User: s.bo, Channel: ch, Property: "push_notifications", Value: i%2 == 1})
 	}
-	refused(s, s.bo, SetProperties{append(slices.Clone(c.Changes), PropertyChange{s.public, "color", nil, ptr("red")})}, "color is not a valid hex color code")
+	refused(s, s.bo, SetProperties{Changes: append(slices.Clone(c.Changes), PropertyChange{s.public, "color", nil, ptr("red")})}, "color is not a valid hex color code")
 	do(s, s.bo, c)
 	s.onlyHear("subscription subscription subscription", s.bo)
 	var got []SubscriptionSet
@@ -303,7 +303,7 @@ func TestColorsAreFreeAgain(t *testing.T) {
 		return s.Realm.SubscriptionOf(s.cy, s.Realm.FindChannelByName(name).ID)
 	}
 	for _, color := range []string{"#123456", Palette[2]} { // the second time one that another channel has, too
-		do(s, s.cy, SetProperties{[]PropertyChange{{at("ca").Channel, "color", nil, &color}, {at("cb").Channel, "color", nil, &color}}})
+		do(s, s.cy, SetProperties{Changes: []PropertyChange{{at("ca").Channel, "color", nil, &color}, {at("cb").Channel, "color", nil, &color}}})
 	}
 	do(s, s.cy, Subscribe{Channels: joining("cd", "ce", "cf")})
 	for i, name := range []string{"cd", "ce", "cf"} {

@@ -18,28 +18,54 @@ type PropertyChange struct {
 var boolProperties = []string{"is_muted", "in_home_view", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify", "pin_to_top"}
 
 // SetProperties asks to change the caller's own settings of channels.
-type SetProperties struct{ Changes []PropertyChange }
+type SetProperties struct {
+	Changes []PropertyChange
+	AtOnce  int // how many one turn may make, 0: all
+}
 
-func (c SetProperties) Decide(t *Turn) (Done, error) {
+// How many of his settings of channels somebody changes.
+const (
+	MaxPropertiesAsked = 4000 // with one request
+	MaxSetAtOnce       = 1000 // in one turn of a request that changes more: about 1 ms
+)
+
+// Decide answers which work remains; 0: none.
+func (c SetProperties) Decide(t *Turn) (int64, error) {
 	if t.Me() == nil {
-		return Done{}, errMember()
+		return 0, errMember()
+	}
+	if len(c.Changes) > MaxPropertiesAsked {
+		return 0, Bad("Too many subscription properties in one request (limit: %d)", MaxPropertiesAsked)
 	}
 	changes := make([]SubscriptionSet, 0, len(c.Changes))
 	for _, p := range c.Changes {
 		f, err := p.check(t)
 		if err != nil {
-			return Done{}, err
+			return 0, err
 		}
 		changes = append(changes, f)
 	}
+	if c.AtOnce == 0 || len(changes) <= c.AtOnce {
+		t.setTogether(t.User, changes)
+		return 0, nil
+	}
+	if err := t.mayBegin(); err != nil {
+		return 0, err
+	}
+	w := Work{Kind: SetWork, AtOnce: c.AtOnce, Settings: changes}
+	w.Rest.AddRange(0, int64(len(changes)-1))
+	return t.begin(w), nil
+}
+
+// setTogether records settings of a user's.
+func (t *Turn) setTogether(u UserID, changes []SubscriptionSet) {
 	for part := range slices.Chunk(changes, maxSetTogether) {
 		if len(part) == 1 {
 			t.Record(&part[0])
 		} else {
-			t.Record(&SubscriptionsSet{t.User, part})
+			t.Record(&SubscriptionsSet{u, part})
 		}
 	}
-	return Done{}, nil
 }
 
 // maxSetTogether is how many settings one fact changes: some are told in two events, and a fact tells nobody more than 128.

@@ -83,7 +83,7 @@ func TestFollowBySending(t *testing.T) {
 	if p := policy(s.bo, "hers"); p != 0 {
 		t.Errorf("a topic somebody else began has policy %d", p)
 	}
-	do(s, s.bo, SetProperties{[]PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
+	do(s, s.bo, SetProperties{Changes: []PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
 	if a := do(s, s.bo, say(s.public, "hers", "x")); a.Policy != TopicUnmuted {
 		t.Errorf("in a muted channel the topic has policy %d", a.Policy)
 	}

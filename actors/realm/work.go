@@ -1,7 +1,12 @@
 package realm
 
-// What one request asks for may be too much for one turn: very many people join or leave channels, or a long topic is
-// deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
+import (
+	"cmp"
+	"slices"
+)
+
+// What one request asks for may be too much for one turn: very many people join or leave channels, or
+// somebody many channels, or a long topic is deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
 // everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
 // records what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done.
 // Each later turn does a step, with facts and events of its own, and records how far it came with them. In between
@@ -31,6 +36,11 @@ type Work struct {
 	Message  MessageID   // that is told of
 	Told     Seq         // number of its fact
 	Groups   []GroupID   // it mentions
+	// Next is how many of Channels, in the order in which they are taken, the users of the next step have joined or left. Who
+	// is to be told that he was subscribed is told in a step of its own, behind all of them.
+	Next     int
+	Invited  []Set             // for each of Channels, who is told that he was subscribed to it; nil: nobody
+	Settings []SubscriptionSet // to be set; Rest is which of them, counted from 0
 }
 
 // WorkKind is what is to be done; the numbers are kept for ever.
@@ -42,10 +52,22 @@ const (
 	DeleteWork WorkKind = 3
 	// TellWork finds out who is to be told of a message by mail or on his devices. Nobody asked for it.
 	TellWork WorkKind = 4
+	SetWork  WorkKind = 5
 )
 
-// MaxJoinedAtOnce is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms.
+// MaxJoinedAtOnce is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms, if there
+// are not many channels.
 const MaxJoinedAtOnce = 1000
+
+// maxChannelsAtOnce is how many channels are joined or left in one turn of a request that names more: each takes about 3 µs,
+// however few join, and more where those who are in it are many.
+const maxChannelsAtOnce = 150
+
+// takesTurns reports whether a request for so many users and channels takes several turns; atOnce is how many subscriptions
+// one of them may make, 0: all.
+func takesTurns(users, channels, atOnce int) bool {
+	return atOnce != 0 && (users*channels > atOnce || channels > maxChannelsAtOnce)
+}
 
 // How much work may wait in one organization: some kilobytes each.
 const (
@@ -107,17 +129,20 @@ func (t *Turn) stepWork(id int64) {
 	w := *t.nouns.works.must(id)
 	t.Caller.User, t.Caller.System = w.By, w.By == 0
 	var done Set
+	next := 0
 	switch w.Kind {
 	case JoinWork:
-		done = t.stepJoin(&w)
+		done, next = t.stepJoin(&w)
 	case LeaveWork:
-		done = t.stepLeave(&w)
+		done, next = t.stepLeave(&w)
 	case TellWork:
 		done = t.stepTell(&w)
 	case DeleteWork:
 		done = t.stepDelete(&w)
+	case SetWork:
+		done = t.stepSet(&w)
 	}
-	t.Record(&WorkStepped{id, done})
+	t.Record(&WorkStepped{id, done, next})
 	if t.Remains(id) {
 		return
 	}
@@ -141,7 +166,23 @@ func (w *Work) crowd() []UserID {
 	return users
 }
 
-func (t *Turn) stepJoin(w *Work) Set {
+// part is which of the channels, whose places are given in the order in which they are taken, the next step takes, and how
+// many of them its users have behind them then.
+func (w *Work) part(places []int) (now []int, next int) {
+	next = min(len(places), w.Next+maxChannelsAtOnce)
+	return places[w.Next:next], next
+}
+
+// places is the places of all channels in the order in which they were asked for.
+func (w *Work) places() []int {
+	out := make([]int, len(w.Channels))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func (t *Turn) stepJoin(w *Work) (done Set, next int) {
 	users := w.crowd()
 	j := &joining{}
 	for _, id := range users {
@@ -149,23 +190,64 @@ func (t *Turn) stepJoin(w *Work) Set {
 			j.users = append(j.users, u)
 		}
 	}
-	for i, id := range w.Channels {
-		if ch := t.chans.must(id); !ch.Archived {
+	if w.Next > 0 && w.Next == len(w.Channels) {
+		t.tellSubscribed(w.invited(t, users), j.users)
+		return SetOf(users...), 0
+	}
+	places := w.places()
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) }) // as join takes them
+	places, next = w.part(places)
+	for _, i := range places {
+		if ch := t.chans.must(w.Channels[i]); !ch.Archived {
 			j.joins = append(j.joins, join{existing: ch, color: w.Colors[i]})
 		}
 	}
 	t.join(j)
-	return SetOf(users...)
+	if next < len(w.Channels) || w.Invited != nil {
+		return Set{}, next
+	}
+	return SetOf(users...), 0
 }
 
-func (t *Turn) stepLeave(w *Work) Set {
+// invited is which channels some of the users are told of.
+func (w *Work) invited(t *Turn, users []UserID) map[UserID][]*Channel {
+	out := map[UserID][]*Channel{}
+	for i, id := range w.Channels {
+		for _, u := range users {
+			if ch := t.chans.must(id); w.Invited[i].Has(int64(u)) && !ch.Archived {
+				out[u] = append(out[u], ch)
+			}
+		}
+	}
+	return out
+}
+
+func (t *Turn) stepLeave(w *Work) (done Set, next int) {
 	users := w.crowd()
+	places, next := w.part(w.places())
 	var channels []*Channel
-	for _, id := range w.Channels {
-		channels = append(channels, t.chans.must(id))
+	for _, i := range places {
+		channels = append(channels, t.chans.must(w.Channels[i]))
 	}
 	t.leaveChannels(channels, users)
-	return SetOf(users...)
+	if next < len(w.Channels) {
+		return Set{}, next
+	}
+	return SetOf(users...), 0
+}
+
+// stepSet makes the next of the settings, but for those of channels that have been left since.
+func (t *Turn) stepSet(w *Work) (done Set) {
+	var changes []SubscriptionSet
+	w.Rest.Each(func(i int64) bool {
+		if x := w.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
+			changes = append(changes, x)
+		}
+		done.Add(i)
+		return done.Len() < w.AtOnce
+	})
+	t.setTogether(w.By, changes)
+	return done
 }
 
 // stepDelete deletes the newest messages that are left, but for those that have been moved away, and returns all of the
@@ -205,10 +287,12 @@ func (*WorkBegan) calm()                {}
 type WorkStepped struct {
 	ID   int64
 	Done Set
+	Next int // see Work
 }
 
 func (f *WorkStepped) apply(r *Realm) {
 	w := r.nouns.works.change(f.ID)
+	w.Next = f.Next
 	if w.Rest.Subtract(f.Done); w.Rest.Empty() {
 		r.nouns.works.remove(f.ID)
 	}

@@ -2,6 +2,7 @@ package realm_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,129 @@ func TestUnsubscribeInTurns(t *testing.T) {
 	}
 	if n := s.Realm.SubscriberCount(id); n != 0 || turns != 5 || !slices.Equal(a.Removed, []string{"crowd", "few"}) || !slices.Equal(a.NotRemoved, []string{"none"}) {
 		t.Errorf("after %d turns %d are left, removed %v, not removed %v", turns, n, a.Removed, a.NotRemoved)
+	}
+}
+
+// Somebody has others join more channels than one turn takes, and leave them again. What they hear and what is answered is
+// what one turn would have brought about: colours, order, and what each is told in the end.
+func TestManyChannelsInTurns(t *testing.T) {
+	const n = 650
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprint("channel ", i))
+	}
+	slices.Reverse(names) // not the order in which they are joined
+	type outcome struct {
+		joined  Joined
+		added   map[UserID][]SubscriptionInfo
+		told    map[UserID][]string
+		left    Left
+		removed map[UserID][]ChannelID
+	}
+	play := func(atOnce int) (out outcome, turns [2]int) {
+		s := newStage(t)
+		do(s, s.ann, Subscribe{Channels: joining(slices.Sorted(slices.Values(names[1:]))...), Principals: people(s.ann), Fatal: true}) // one is new
+		do(s, s.ann, Subscribe{Channels: joining(names[3:5]...), Principals: people(s.bo), Fatal: true})
+		users := []UserID{s.bo, s.cy}
+		for _, u := range users {
+			s.Heard(u)
+		}
+		out.added, out.told, out.removed = map[UserID][]SubscriptionInfo{}, map[UserID][]string{}, map[UserID][]ChannelID{}
+		hear := func() {
+			for _, u := range users {
+				for _, e := range s.Heard(u) {
+					switch e := e.(type) {
+					case *SubscriptionsAdded:
+						for _, i := range e.For(u) {
+							i.Members, i.Here, i.ChannelInfo.Subscribers = Set{}, Set{}, 0 // one may join behind the other
+							out.added[u] = append(out.added[u], i)
+						}
+					case *MessageArrived:
+						out.told[u] = append(out.told[u], e.Message.Body.Text)
+					case *SubscriptionsRemoved:
+						for _, x := range e.Each {
+							out.removed[u] = append(out.removed[u], x.Channel)
+						}
+					}
+				}
+			}
+		}
+		work := func(id int64) (n int) {
+			for hear(); id != 0 && s.Realm.Remains(id); n++ {
+				s.tick(1)
+				hear()
+				s.Restart()
+			}
+			return n
+		}
+		out.joined = do(s, s.ann, Subscribe{Channels: joining(names...), Principals: people(users...), Fatal: true, Notify: true, AtOnce: atOnce})
+		turns[0] = work(out.joined.Work)
+		out.joined.Name()
+		out.joined.Crowds, out.joined.Work = nil, 0
+		out.left = do(s, s.owner, Unsubscribe{Names: names, Principals: people(users...), AtOnce: atOnce})
+		turns[1] = work(out.left.Work)
+		out.left.Work = 0
+		return out, turns
+	}
+	whole, no := play(0)
+	parts, turns := play(1000)
+	for u, list := range whole.added {
+		already := len(whole.joined.Already[u])
+		if len(list)+already != n || len(whole.told[u]) != 1 || len(whole.removed[u]) != n || len(whole.left.Removed) != n {
+			t.Errorf("user %d joins %d channels, is told %d times and leaves %d", u, len(list), len(whole.told[u]), len(whole.removed[u]))
+		}
+	}
+	if len(whole.added) != 2 || no != [2]int{} || turns != [2]int{12, 10} {
+		t.Errorf("%d join; turns: %v and %v", len(whole.added), no, turns)
+	}
+	for _, x := range []struct {
+		what string
+		a, b any
+	}{{"answer", whole.joined, parts.joined}, {"events", whole.added, parts.added}, {"messages", whole.told, parts.told}, {"answer of leaving", whole.left, parts.left},
+		{"events of leaving", whole.removed, parts.removed}} {
+		if !reflect.DeepEqual(x.a, x.b) {
+			t.Errorf("%s: in one turn %.500s, in several %.500s", x.what, fmt.Sprint(x.a), fmt.Sprint(x.b))
+		}
+	}
+}
+
+// What somebody sets of very many channels is set in several turns, in order, but for channels he has left meanwhile.
+func TestPropertiesInTurns(t *testing.T) {
+	s := newStage(t)
+	c := SetProperties{AtOnce: 100}
+	for i := range 250 {
+		c.Changes = append(c.Changes, PropertyChange{Channel: []ChannelID{s.public, s.private}[i%2], Property: "color", Text: ptr(fmt.Sprintf("#%06d", i))})
+	}
+	color := func(c ChannelID) string { return s.Realm.SubscriptionOf(s.bo, c).Color }
+	before := color(s.public)
+	refused(s, s.bo, SetProperties{Changes: append(slices.Clone(c.Changes), PropertyChange{Channel: s.public, Property: "x"}), AtOnce: 100}, "Unknown subscription property: x")
+	refused(s, s.bo, SetProperties{Changes: make([]PropertyChange, MaxPropertiesAsked+1)}, "Too many subscription properties in one request (limit: 4000)")
+	work := do(s, s.bo, c)
+	if s.HearsNothing(s.bo); color(s.public) != before {
+		t.Errorf("the turn that checks sets the colour %s", color(s.public))
+	}
+	if s.tick(1); color(s.private) != "#000099" {
+		t.Errorf("after a turn the colour is %s", color(s.private))
+	}
+	s.Restart()
+	if e := realmtest.HeardOf[*SubscriptionsSet](s.Scene, s.bo); len(e) != 2 || len(e[0].Each) != 60 || len(e[1].Each) != 40 {
+		t.Errorf("after a turn he hears %v", e)
+	}
+	do(s, s.bo, Unsubscribe{Names: []string{s.Realm.FindChannel(s.private).Name}})
+	var got []string
+	for range 2 {
+		s.tick(1)
+		for _, e := range realmtest.HeardOf[*SubscriptionsSet](s.Scene, s.bo) {
+			for _, x := range e.Each {
+				got = append(got, x.Color)
+			}
+		}
+	}
+	if s.Realm.Remains(work) || color(s.private) != "#000099" || color(s.public) != "#000248" {
+		t.Errorf("after three turns the colours are %s and %s", color(s.private), color(s.public))
+	}
+	if len(got) != 75 || got[0] != "#000100" || got[74] != "#000248" || !slices.IsSorted(got) {
+		t.Errorf("he hears of %d colours: %v", len(got), got)
 	}
 }
 

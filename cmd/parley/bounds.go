@@ -88,6 +88,7 @@ var bounds = []bound{
 	{"undelivered", "recipients of events waiting in the sessions' mailboxes", "commands get 503", fixed(actors.MaxUndelivered), func(r *meterReading) int64 { return r.w.house.Metrics.Undelivered.Load() }, func(r *meterReading) int64 { return r.w.house.Metrics.Busy.Load() }},
 	{"queues_of_a_user", "event queues of one account", "429", fixed(realm.MaxQueues), nil, nil},
 	{"subscriptions_asked", "subscriptions one request makes or ends: users times channels", "400", fixed(realm.MaxSubscriptionsAsked), nil, nil},
+	{"subscription_properties_asked", "settings of channels one request changes", "400", fixed(realm.MaxPropertiesAsked), nil, nil},
 	{"works", "requests of one organization that take several turns, not yet done", "503", fixed(realm.MaxWorks), nil, nil},
 	{"tellings", "messages of one organization for very many, whose mails and notifications are not yet made out", "dropped and logged", fixed(realm.MaxTellWorks), nil, nil},
 	{"queue_events", "events a queue holds", "the queue ends: BAD_EVENT_QUEUE_ID", fixed(queue.MaxHeld), nil, func(r *meterReading) int64 {
