@@ -51,6 +51,9 @@ func (f *getMessagesForm) Check() *form.Error {
 	if f.Before.Value > maxFetched || f.After.Value > maxFetched || f.Before.Value+f.After.Value > maxFetched {
 		return form.Bad("Too many messages requested (maximum " + strconv.Itoa(maxFetched) + ").")
 	}
+	if f.Before.Value > 0 && f.After.Value > 0 && f.IncludeAnchor.Set && !f.IncludeAnchor.Value {
+		return form.Bad("The anchor can only be excluded at an end of the range")
+	}
 	return nil
 }
 

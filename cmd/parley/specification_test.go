@@ -283,6 +283,12 @@ func TestSpecifiedLimits(t *testing.T) {
 	k.equal("updated", a["updated_count"], 2)
 	k.equal("found_oldest", a["found_oldest"], false)
 	k.equal("found_newest", a["found_newest"], true)
+	middle := a["first_processed_id"]
+	k.refused("ann", "GET messages", "BAD_REQUEST", "The anchor can only be excluded at an end of the range", "anchor", middle, "num_before", 1, "num_after", 1, "include_anchor", false)
+	a = k.must("ann", "GET messages", "anchor", middle, "num_before", 0, "num_after", 1, "include_anchor", false)
+	if list := a["messages"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] == middle {
+		t.Errorf("after %v, which is left out, are %v", middle, list)
+	}
 	for range 3 {
 		k.must("ann", "POST messages", "type", "direct", "to", []int{k.ids["bo"]}, "content", "hello")
 	}
