@@ -605,3 +605,139 @@ func TestPicturesOfBotsAndPeople(t *testing.T) {
 		t.Errorf("junk where pictures stay as they are: %v", a)
 	}
 }
+
+// Files come in parts, and not again to whoever has them; nothing but reading can be done with them.
+func TestFilesAreReadInPartsAndOnce(t *testing.T) {
+	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
+	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	_, a, err := ann.upload(map[string]io.Reader{"a.txt": strings.NewReader("0123456789")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, _ := a["url"].(string)
+	get := func(p *person, method string, header ...string) (*http.Response, string) {
+		t.Helper()
+		r, err := http.NewRequest(method, p.at+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth(p.email, p.key)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(body)
+	}
+	whole, body := get(ann, "GET")
+	tag := whole.Header.Get("ETag")
+	if whole.StatusCode != 200 || body != "0123456789" || len(tag) < 3 {
+		t.Fatalf("%s %q, ETag %s", whole.Status, body, tag)
+	}
+	for _, x := range []struct {
+		header []string
+		status int
+		body   string
+		part   string // Content-Range
+	}{
+		{[]string{"Range", "bytes=0-3"}, 206, "0123", "bytes 0-3/10"},
+		{[]string{"Range", "bytes=7-"}, 206, "789", "bytes 7-9/10"},
+		{[]string{"Range", "bytes=-2"}, 206, "89", "bytes 8-9/10"},
+		{[]string{"Range", "bytes=-99"}, 206, "0123456789", "bytes 0-9/10"},
+		{[]string{"Range", "bytes=8-99999999999999999"}, 206, "89", "bytes 8-9/10"},
+		{[]string{"Range", "bytes=10-"}, 416, "", "bytes */10"},
+		{[]string{"Range", "bytes=-0"}, 416, "", "bytes */10"},
+		{[]string{"Range", "bytes=5-2"}, 200, "0123456789", ""},
+		{[]string{"Range", "bytes=0-1,4-5"}, 200, "0123456789", ""},
+		{[]string{"Range", "bytes=x"}, 200, "0123456789", ""},
+		{[]string{"Range", "lines=0-3"}, 200, "0123456789", ""},
+		{[]string{"Range", "bytes=0-3", "If-Range", tag}, 206, "0123", "bytes 0-3/10"},
+		{[]string{"Range", "bytes=0-3", "If-Range", `"other"`}, 200, "0123456789", ""},
+		{[]string{"If-None-Match", tag}, 304, "", ""},
+		{[]string{"If-None-Match", `"other", W/` + tag}, 304, "", ""},
+		{[]string{"If-None-Match", `"other"`}, 200, "0123456789", ""},
+	} {
+		resp, body := get(ann, "GET", x.header...)
+		if resp.StatusCode != x.status || x.status != 416 && body != x.body || resp.Header.Get("Content-Range") != x.part {
+			t.Errorf("%v: %s %q %s", x.header, resp.Status, body, resp.Header.Get("Content-Range"))
+		}
+	}
+	if resp, body := get(ann, "HEAD", "Range", "bytes=0-3"); resp.StatusCode != 200 || body != "" || resp.ContentLength != 10 || resp.Header.Get("ETag") != tag {
+		t.Errorf("HEAD: %s %q %v", resp.Status, body, resp.Header)
+	}
+	if resp, _ := get(bo, "GET", "If-None-Match", tag); resp.StatusCode != 404 {
+		t.Errorf("to somebody who may not see it: %s", resp.Status)
+	}
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		if resp, _ := get(ann, method); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
+			t.Errorf("%s: %s %v", method, resp.Status, resp.Header)
+		}
+	}
+	if resp, body := get(ann, "OPTIONS"); resp.StatusCode != 204 || body != "" {
+		t.Errorf("OPTIONS: %s %q", resp.Status, body)
+	}
+}
+
+// Where somebody's picture is can be asked by everybody; who may not know him is led to what stands for unknown people, and
+// learns nothing of addresses.
+func TestWhosePictureIsShown(t *testing.T) {
+	k := newTalk(t)
+	leads := func(who, name string) string {
+		t.Helper()
+		p := k.people[who]
+		r, err := http.NewRequest("GET", k.at+"/avatar/"+strings.ReplaceAll(name, "{ann}", fmt.Sprint(k.ids["ann"])), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.key != "" {
+			r.SetBasicAuth(p.email, p.key)
+		}
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 302 {
+			return resp.Status[:3]
+		}
+		return resp.Header.Get("Location")
+	}
+	const stranger = "/static/images/unknown-user-avatar"
+	drawn := fmt.Sprintf("/user_avatars/root/generated/%d", k.ids["ann"])
+	k.equal("a colleague, by id", leads("bo", "{ann}"), drawn+".png?v=1")
+	k.equal("a colleague, by address", leads("bo", "ann@example.org/medium"), drawn+"-medium.png?v=1")
+	k.equal("nobody there", leads("bo", "999999"), "404")
+	k.equal("to the world, which sees nothing here", leads("", "{ann}"), "404")
+	k.must("ada", "PATCH realm", "enable_spectator_access", true)
+	k.equal("to visitors, by id", leads("", "{ann}"), drawn+".png?v=1")
+	k.equal("to visitors, by address", leads("", "ann@example.org"), "404")
+
+	var members any
+	for _, g := range k.must("ada", "GET user_groups")["user_groups"].([]any) {
+		if g := g.(map[string]any); g["name"] == "role:members" {
+			members = g["id"]
+		}
+	}
+	k.must("ada", "PATCH realm", "can_access_all_users_group", map[string]any{"new": members})
+	var names []any
+	for _, s := range k.must("gus", "GET users/me/subscriptions")["subscriptions"].([]any) {
+		names = append(names, s.(map[string]any)["name"])
+	}
+	k.must("gus", "DELETE users/me/subscriptions", "subscriptions", names)
+	k.equal("to a guest who may not know her, by id", leads("gus", "{ann}"), stranger+".png")
+	k.equal("and larger", leads("gus", "{ann}/medium"), stranger+"-medium.png")
+	for _, size := range []string{".png", "-medium.png"} {
+		if status, _, err := k.people[""].request("GET", stranger+size, "", nil); err != nil || status != 200 {
+			t.Errorf("%s: %d %v", size, status, err)
+		}
+	}
+	k.equal("to a guest who may not know her, by address", leads("gus", "ann@example.org"), "404")
+	k.equal("what a guest may know stays", leads("gus", fmt.Sprint(k.ids["gus"])), strings.Replace(drawn, fmt.Sprint(k.ids["ann"]), fmt.Sprint(k.ids["gus"]), 1)+".png?v=1")
+}

@@ -38,11 +38,30 @@ func (s *Server) files() {
 		"/static/images/{path:*}":                  s.drawing,
 	}
 	for _, f := range wire.Fetches {
-		s.router.ANY(f.Path, serve[f.Path])
+		s.router.ANY(f.Path, s.fetch(serve[f.Path]))
 		delete(serve, f.Path)
 	}
 	for path := range serve {
 		panic("BUG: " + path + " is not among wire.Fetches")
+	}
+}
+
+// fetched is what one may do with a file.
+var fetched = []string{"GET", "HEAD", "OPTIONS"}
+
+// fetch lets those through who want to read.
+func (s *Server) fetch(read fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		switch {
+		case ctx.IsGet() || ctx.IsHead():
+			read(ctx)
+		case ctx.IsOptions():
+			ctx.Response.Header.Set("Allow", strings.Join(fetched, ", "))
+			always(ctx)
+			ctx.SetStatusCode(204)
+		default:
+			s.otherMethod(ctx, fetched)
+		}
 	}
 }
 
@@ -183,7 +202,7 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 	s.sendFile(ctx, s.o.Pictures.Path(u.Hash), u.Type)
 }
 
-// sendFile streams a file, or the piece of it a Range header names.
+// sendFile streams a file, or the part of it a Range header names, unless the client has it already.
 func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -199,18 +218,25 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("Accept-Ranges", "bytes")
 	ctx.SetContentType(contentType)
-	size, from := int(info.Size()), 0
-	if r := ctx.Request.Header.Peek("Range"); len(r) > 0 {
-		start, end, err := fasthttp.ParseByteRange(r, size)
-		if err != nil {
-			f.Close()
-			ctx.Response.Header.Set("Content-Range", "bytes */"+strconv.Itoa(size))
-			s.fail(ctx, 416, "Invalid range")
-			return
-		}
-		ctx.Response.Header.Set("Content-Range", "bytes "+strconv.Itoa(start)+"-"+strconv.Itoa(end)+"/"+strconv.Itoa(size))
+	size, version := int(info.Size()), versionOf(path)
+	ctx.Response.Header.Set("ETag", version)
+	if unchanged(ctx, version) {
+		f.Close()
+		ctx.SetStatusCode(fasthttp.StatusNotModified)
+		ctx.Response.SkipBody = true
+		return
+	}
+	p, whole, ok := wanted(ctx, version, size)
+	if !ok {
+		f.Close()
+		ctx.Response.Header.Del("ETag")
+		ctx.Response.Header.Set("Content-Range", "bytes */"+strconv.Itoa(size))
+		s.fail(ctx, 416, "Invalid range")
+		return
+	}
+	if !whole {
+		ctx.Response.Header.Set("Content-Range", "bytes "+p.String()+"/"+strconv.Itoa(size))
 		ctx.SetStatusCode(206)
-		from, size = start, end-start+1
 	}
 	if ctx.IsHead() {
 		f.Close()
@@ -218,7 +244,7 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 		ctx.Response.Header.SetContentLength(size)
 		return
 	}
-	ctx.SetBodyStream(&piece{f, io.NewSectionReader(f, int64(from), int64(size))}, size)
+	ctx.SetBodyStream(&piece{f, io.NewSectionReader(f, int64(p.from), int64(p.bytes))}, p.bytes)
 }
 
 // piece is a part of a file that closes the file when it has been sent.
@@ -298,8 +324,8 @@ func (s *Server) drawing(ctx *fasthttp.RequestCtx) {
 		}
 		ctx.SetContentType("image/svg+xml")
 		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="15" fill="none" stroke="` + ink + `" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
-	case path == "unknown-user-avatar.png":
-		s.sendDrawn(ctx, "unknown user", false)
+	case path == "unknown-user-avatar.png", path == "unknown-user-avatar-medium.png":
+		s.sendDrawn(ctx, "unknown user", strings.HasSuffix(path, "-medium.png"))
 	default:
 		s.fail(ctx, 404, "Not found")
 	}

@@ -87,8 +87,13 @@ func (s *Server) astray(ctx *fasthttp.RequestCtx, r *route) {
 		s.fail(ctx, 404, "Not found")
 		return
 	}
-	ctx.Response.Header.Set("Allow", r.allow)
-	s.write(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(r.methods, `","`)+`"]}`+"\n"))
+	s.otherMethod(ctx, r.methods)
+}
+
+// otherMethod answers that a path takes these methods only.
+func (s *Server) otherMethod(ctx *fasthttp.RequestCtx, methods []string) {
+	ctx.Response.Header.Set("Allow", strings.Join(methods, ", "))
+	s.write(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods, `","`)+`"]}`+"\n"))
 }
 
 // call is a request as endpoints see it, but for who makes it and what it brings.
