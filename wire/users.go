@@ -224,10 +224,17 @@ func userChanged(e *realm.UserChanged, to *To) any {
 	return obj{"type": "realm_user", "op": "update", "person": p}
 }
 
-// AvatarOf is where the picture of a user is, named by id or address; "" if the viewer may not know him.
+// AvatarOf is where the picture of a user is, named by id or address; "" if there is none. Whoever may not know him gets, as
+// everywhere, what stands for people one does not know, and may not find out whose address is one of ours.
 func AvatarOf(v realm.View, who string, s Site) string {
 	u := findByPath(v, who, s)
-	if u == nil || !v.MaySee(u) {
+	_, err := strconv.ParseInt(who, 10, 64)
+	switch {
+	case u == nil || err != nil && v.Me() == nil:
+		return ""
+	case !v.MaySee(u) && err == nil && v.Me() != nil:
+		return unknownAvatar
+	case !v.MaySee(u):
 		return ""
 	}
 	return avatarURL(v.Person(u.ID), s, false).(string)
