@@ -76,7 +76,8 @@ func call(h *House, u realm.UserID, name string, p params) mouth {
 		a = known
 	}
 	c := &wire.Call{House: h, Tools: &wire.Tools{Renderer: &h.Renderer, Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
-		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test"}
+		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test",
+		Files: func() ([]wire.File, error) { return nil, nil }}
 	c.Park = func(func()) wire.Reply { return out }
 	go func() {
 		x, err := e.Run(c)

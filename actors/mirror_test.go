@@ -126,6 +126,7 @@ func (p *pictures) SaveUpload(_ realm.ID, r io.Reader, _ int64) (wire.SavedFile,
 	return f, err
 }
 
+func (*pictures) Thumbnail(string, bool) (string, error)     { return "", nil }
 func (*pictures) Release(string, func() (bool, error)) error { return nil }
 func (*pictures) Remove(string, func() (bool, error)) error  { return nil }
 func (p *pictures) SaveAvatar(io.Reader, int64) (string, error) {
