@@ -35,6 +35,7 @@ type kept struct {
 	acked  [Shards]realm.Seq
 	opened [Shards]realm.Seq // newest registration of each shard
 	ended  realm.Seq         // queues behind it have been given up
+	going  int64             // bytes of what is kept for them alone, and goes when they have ended
 	spared int64             // elapsed seconds until which nobody is
 }
 
@@ -60,6 +61,9 @@ func (k *kept) add(t realm.Told, m *Metrics) {
 func (k *kept) drop(n int, m *Metrics) {
 	for i := range k.list[:n] {
 		k.bytes -= k.list[i].bytes
+		if k.list[i].Seq < k.ended {
+			k.going -= k.list[i].bytes
+		}
 		m.KeptBytes.Add(-k.list[i].bytes)
 	}
 	clear(k.list[:n])
@@ -142,16 +146,19 @@ func (a *realmActor) boundKept() {
 	if k.bytes <= limit || len(k.list) == 0 || a.h.elapsed() < k.spared && k.bytes <= 2*limit {
 		return
 	}
+	if k.bytes-k.going <= limit { // enough are on their way out; every turn asks until they are gone
+		return
+	}
 	left, n := k.bytes, 0
 	for n < len(k.list)-1 && float64(left) > float64(limit)*keptRest {
 		left -= k.list[n].bytes
 		n++
 	}
 	seq := k.list[n].Seq
-	if seq <= k.ended { // those queues are on their way out
+	if seq <= k.ended {
 		return
 	}
-	k.ended = seq
+	k.ended, k.going = seq, k.bytes-left
 	a.h.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
 		"realm", a.r.ID(), "bytes", k.bytes, "limit", limit, "facts", len(k.list), "behind", uint64(seq))
 	for _, s := range a.h.shards {
