@@ -91,7 +91,7 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	return work, nil
 }
 
-// deleteMessages records that messages of one conversation are gone; ids ascend.
+// deleteMessages records that messages of one conversation are gone, and the files that only they used; ids ascend.
 func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	m := t.message(ids[0])
 	var first firsts
@@ -99,6 +99,7 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 		first = t.firstMessages(ChannelID(m.channel))
 	}
 	var parts [][]MessageID
+	var files []string
 	atOnce := hiddenAtOnce
 	if m.channel != 0 && t.protected(t.chans.must(ChannelID(m.channel))) {
 		atOnce = 1 // each has an audience of its own
@@ -115,9 +116,11 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 		for _, id := range part {
 			f.IDs = append(f.IDs, id)
 			f.Versions = append(f.Versions, t.extraOf(id).Version)
+			files = append(files, t.extraOf(id).Attachments...)
 		}
 		t.Record(f)
 	}
+	t.deleteUnused(files)
 	t.tellFirst(first)
 }
 

@@ -345,6 +345,31 @@ func (c DeleteUpload) Decide(t *Turn) (string, error) {
 	return hash, nil
 }
 
+// deleteUnused records that those of the files are gone that no message uses, nor one that waits to be sent. It is for the
+// files of deleted messages: those that edits leave without one, and those that never had one, stay with their owners.
+func (t *Turn) deleteUnused(paths []string) {
+	var unused []string
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		if s := t.by.usedBy[p]; t.uploadAt(p) != nil && (s == nil || s.Empty()) {
+			unused = append(unused, p)
+		}
+	}
+	if len(unused) == 0 {
+		return
+	}
+	waiting := map[string]bool{}
+	for _, s := range t.nouns.scheduled.all() {
+		for _, p := range s.Content.Attachments {
+			waiting[p] = true
+		}
+	}
+	for _, p := range unused {
+		if u := t.uploadAt(p); !waiting[p] {
+			t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
+		}
+	}
+}
+
 // UsesContent reports whether a file or an emoji has these bytes.
 func (v View) UsesContent(hash string) bool { return v.by.uploadsOf[hash] > 0 || v.usesFile(hash) }
 

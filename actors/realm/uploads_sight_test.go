@@ -41,6 +41,7 @@ func TestWhoMayFetchAFile(t *testing.T) {
 
 	dm := do(s, s.mod, with(write("x", s.ann))).ID
 	fetch("in a direct message", "uploader", "ann")
+	do(s, s.mod, with(write("x", s.mod))) // a note, which keeps the file
 	do(s, s.mod, DeleteMessage{Message: dm})
 	fetch("in a message that was deleted", "uploader")
 

@@ -28,9 +28,10 @@ func TestUploadIsSeenByWhoMayReadAMessageWithIt(t *testing.T) {
 	if !sees(bo) || sees(cy) {
 		t.Fatal("a file in a direct message is for its people")
 	}
+	Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"}, Content: realm.Content{Attachments: []string{u.Path}, Attachment: true}})
 	Do(s, ann, realm.DeleteMessage{Message: id})
-	if sees(bo) {
-		t.Fatal("a file outlived the message for others")
+	if sees(bo) || !sees(ann) {
+		t.Fatal("a file outlived the message for others, or not for its uploader, who has it in a note")
 	}
 	Refused(s, bo, realm.DeleteUpload{ID: u.ID}, "Invalid attachment")
 	if hash := Do(s, ann, realm.DeleteUpload{ID: u.ID}); hash != "ab12" {
@@ -168,5 +169,44 @@ func TestUploadersAreToldWhatAllFilesTogetherTake(t *testing.T) {
 	Do(s, ann, realm.DeleteUpload{ID: u.ID})
 	if told, ok := s.Heard(ann)[0].(*realm.AttachmentGone); !ok || told.Used != 20 {
 		t.Errorf("Ann is told %+v", told)
+	}
+}
+
+func TestAFileGoesWithTheLastMessageThatUsesIt(t *testing.T) {
+	s := New(t)
+	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
+	u := Do(s, ann, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: "aa", Size: 10})
+	never := Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 20})
+	with := realm.Content{Attachments: []string{u.Path}, Attachment: true}
+	there := func() bool { _, ok := s.View(ann).VisibleUpload(u.Path); return ok }
+	send := func(from, to realm.UserID) realm.MessageID {
+		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: with}).ID
+	}
+	do := func(id realm.MessageID) { Do(s, olive, realm.DeleteMessage{Message: id}) }
+	first, second := send(ann, olive), send(olive, bo)
+	do(first)
+	if !there() {
+		t.Fatal("the file went while a message used it")
+	}
+	waiting := Do(s, ann, realm.ScheduleMessage{Message: realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with}, At: s.Now + 3600})
+	do(second)
+	if !there() {
+		t.Fatal("the file went while a message that is to be sent used it")
+	}
+	third := send(ann, olive)
+	Do(s, ann, realm.Unschedule{ID: waiting})
+	s.Heard(ann)
+	do(third)
+	var gone []*realm.AttachmentGone
+	for _, e := range s.Heard(ann) {
+		if x, ok := e.(*realm.AttachmentGone); ok {
+			gone = append(gone, x)
+		}
+	}
+	if there() || len(gone) != 1 || *gone[0] != (realm.AttachmentGone{ID: u.ID, Used: 20}) {
+		t.Errorf("there: %v; its owner heard %+v", there(), gone)
+	}
+	if list, _ := s.View(ann).UploadsOf(ann); len(list) != 1 || list[0].ID != never.ID {
+		t.Errorf("left: %+v", list)
 	}
 }
