@@ -37,7 +37,7 @@ const (
 // What one turn looks at, so that it stays below 5 ms: a user counts 1, leavingFound more
 // whose unread messages have to be found out, and 1 more is so many of the others.
 const (
-	leavingStep    = 1000
+	leavingStep    = 400
 	leavingFound   = 20
 	leavingBytes   = 1 << 10 // of sets that are compared or written
 	leavingSources = 2 << 10 // of messages that were moved here, compared with all of one more channel he has messages from
