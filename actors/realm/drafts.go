@@ -72,7 +72,7 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 		if len(d.To) != 1 {
 			return d, Bad("Must specify exactly 1 channel ID for channel messages")
 		}
-		if c := v.chans.find(ChannelID(d.To[0])); c == nil || !v.hasContent(me, c) {
+		if c := v.chans.find(ChannelID(d.To[0])); c == nil || c.Archived || !v.hasContent(me, c) {
 			return d, errChannelID()
 		}
 	case "private":
@@ -82,6 +82,9 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 			u := v.Find(UserID(id))
 			if u == nil || !v.maySee(me, u) {
 				return d, Bad("Invalid user ID %d", id)
+			}
+			if !u.Active {
+				return d, errGone(u)
 			}
 			if u.ID != me.ID {
 				others = append(others, id)

@@ -232,7 +232,7 @@ func (p *editing) mayChangeChannel(t *Turn) error {
 	if !t.May(p.me, "can_move_messages_between_channels_group") && !t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
 		return Bad("You don't have permission to move this message")
 	}
-	if p.target == nil || !t.hasContent(p.me, p.target) {
+	if p.target == nil || p.target.Archived || !t.hasContent(p.me, p.target) {
 		return errChannelID()
 	}
 	if err := t.maySend(p.me, p.target); err != nil {

@@ -56,7 +56,7 @@ func (p *editing) carryOut(t *Turn) Edited {
 		t.noticeResolve(p.me, m)
 		return answer
 	}
-	p.breadcrumbs(t, m, whole)
+	p.breadcrumbs(t, m, whole, whole && (empty || same))
 	return answer
 }
 

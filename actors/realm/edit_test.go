@@ -257,6 +257,48 @@ func TestMoveBetweenChannels(t *testing.T) {
 	}
 }
 
+// Notices say where messages went: of a topic only where it is the same one as before, not where it joins another. Who moved
+// them has the notices read.
+func TestMovesLeaveNotices(t *testing.T) {
+	s := newStage(t)
+	moves := func(what string, c EditMessage, want ...string) {
+		t.Helper()
+		do(s, s.bo, c)
+		got := realmtest.HeardOf[*MessageArrived](s.Scene, s.ann)
+		if len(got) != len(want) {
+			t.Fatalf("%s: ann heard %d notices, want %d", what, len(got), len(want))
+		}
+		for i, e := range got {
+			if !strings.HasPrefix(e.Message.Body.Text, want[i]) {
+				t.Errorf("%s: the notice says %q, want %q", what, e.Message.Body.Text, want[i])
+			}
+			for u, read := range map[UserID]bool{s.ann: false, s.bo: true} {
+				if f := s.View(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read || e.FlagsFor(u)&FlagRead != 0 != read {
+					t.Errorf("%s: user %d has the notice with flags %b, in the event %b", what, u, f, e.FlagsFor(u))
+				}
+			}
+		}
+	}
+	one, two := s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.public, "a", "2")
+	s.post(s.ann, s.public, "full", "x")
+	notify := func(c EditMessage) EditMessage {
+		c.NotifyOld, c.NotifyNew = true, true
+		return c
+	}
+	moves("a topic to a new name", notify(retopic(one, MoveAll, "b")), "This topic was moved to", "This topic was moved here")
+	moves("a topic spelled otherwise", notify(retopic(one, MoveAll, "B")), "This topic was moved to", "This topic was moved here")
+	three := s.post(s.ann, s.public, "c", "3")
+	s.post(s.ann, s.public, "c", "4")
+	moves("one of two", notify(retopic(three, MoveOne, "d")), "1 message was moved to", "1 message was moved here")
+	moves("a topic into another", notify(retopic(three, MoveAll, "full")), "This topic was moved to", "2 messages were moved here")
+	do(s, s.cy, notify(retopic(two, MoveOne, "e"))) // who is in no channel gets no row of the notice either
+	if f := s.View(s.cy).FlagsOf(realmtest.HeardOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID); f&FlagHistorical == 0 {
+		t.Errorf("the notice of a stranger has flags %b for him", f)
+	}
+	do(s, s.cy, retopic(two, MoveAll, "full"))
+	moves("some of a topic", notify(rechannel(three, MoveLater, s.private)), "4 messages were moved to", "4 messages were moved here")
+}
+
 // TestMovingToAChannelKeepsSpellings: who moves a topic to another channel, and nothing else, changes no message's topic:
 // each goes on to be spelled as it was, be it known there or new.
 func TestMovingToAChannelKeepsSpellings(t *testing.T) {
@@ -525,6 +567,7 @@ func TestWhoHearsNothingAnyMore(t *testing.T) {
 	refused(s, s.bo, s.text(inPrivate, "x"), "Invalid message(s)")
 	do(s, s.owner, DeactivateUser{User: s.bo})
 	refused(s, s.ann, write("hi", s.bo), "'bo@example.com' is no longer using Zulip.")
+	refused(s, s.ann, AddDrafts{[]Draft{{Type: "private", To: []int64{int64(s.bo)}, Content: "x"}}}, "'bo@example.com' is no longer using Zulip.")
 	m := say(s.public, "a", "@**Bo**")
 	m.Content.Users = []UserID{s.bo}
 	id := do(s, s.ann, m).ID
@@ -589,5 +632,7 @@ func TestArchivedChannels(t *testing.T) {
 	refused(s, s.ann, DeleteMessage{id}, "Invalid message(s)")
 	refused(s, s.ann, AddReaction{Message: id, Name: "zulip"}, "Invalid message(s)")
 	refused(s, s.ann, TypeEdit{Message: id}, "Invalid message(s)")
+	refused(s, s.ann, rechannel(s.post(s.ann, s.private, "a", "hi"), MoveOne, s.public), "Invalid channel ID")
+	refused(s, s.ann, AddDrafts{[]Draft{{Type: "stream", To: []int64{int64(s.public)}, Content: "x"}}}, "Invalid channel ID")
 	refused(s, s.ann, Type{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
 }

@@ -124,21 +124,33 @@ func (f *HistoryBegins) tell(r *Realm) []Notice {
 	return []Notice{{To: r.knowers(c), Event: &ChannelStirred{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}}}
 }
 
-// breadcrumbs leaves notices where messages went and where they came from.
-func (p *editing) breadcrumbs(t *Turn, m *MessageMove, whole bool) {
-	who, n := t.SilentMention(p.me.ID), m.IDs.Len()
-	what := "This topic was"
-	if !whole {
-		if what = fmt.Sprintf("%d messages were", n); n == 1 {
-			what = "1 message was"
+// breadcrumbs leaves notices where messages went and where they came from: left, that no message of the old topic stayed;
+// alone, that besides they found none where they came. Who moved them knows, and has the notices read.
+func (p *editing) breadcrumbs(t *Turn, m *MessageMove, left, alone bool) {
+	who := t.SilentMention(p.me.ID)
+	what := func(topic bool) string {
+		switch n := m.IDs.Len(); {
+		case topic:
+			return "This topic was"
+		case n == 1:
+			return "1 message was"
+		default:
+			return fmt.Sprintf("%d messages were", n)
 		}
+	}
+	announce := func(c ChannelID, topic, text string) {
+		var readBy []UserID
+		if t.Subscribed(p.me.ID, c) {
+			readBy = append(readBy, p.me.ID)
+		}
+		t.Announce(c, topic, text+" by "+who+".", readBy...)
 	}
 	from, to := t.chans.must(m.From), t.chans.must(m.To)
 	if p.NotifyOld {
-		t.Announce(m.From, m.FromTopic, what+" moved to "+t.TopicLink(to, m.TopicName)+" by "+who+".")
+		announce(m.From, m.FromTopic, what(left)+" moved to "+t.TopicLink(to, m.TopicName))
 	}
 	if p.NotifyNew {
-		t.Announce(m.To, m.TopicName, what+" moved here from "+t.TopicLink(from, m.FromTopic)+" by "+who+".")
+		announce(m.To, m.TopicName, what(alone)+" moved here from "+t.TopicLink(from, m.FromTopic))
 	}
 }
 

@@ -267,7 +267,7 @@ func (v View) directRecipients(me *User, list []Principal) ([]UserID, error) {
 		members = append(members, u.ID)
 	}
 	if gone != nil {
-		return nil, Bad("'%s' is no longer using Zulip.", gone.Email)
+		return nil, errGone(gone)
 	}
 	slices.Sort(members)
 	return slices.Compact(members), nil
