@@ -2,6 +2,8 @@ package wire
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -22,12 +24,16 @@ var botEvents = []EventKind{
 		if e.New {
 			op = "add"
 		}
-		return obj{"type": "realm_bot", "op": op, "bot": botObject(e.ID, e.Details, func(c realm.ChannelID) any {
+		bot := botObject(e.ID, e.Details, func(c realm.ChannelID) any {
 			if c == e.Details.Sending {
 				return orNull(e.Sending)
 			}
 			return orNull(e.Register)
-		})}
+		})
+		if e.Only != nil {
+			maps.DeleteFunc(bot, func(k string, _ any) bool { return k != "user_id" && !slices.Contains(e.Only, k) })
+		}
+		return obj{"type": "realm_bot", "op": op, "bot": bot}
 	}),
 	Event(func(e *realm.BotMoved, to *To) any {
 		return obj{"type": "realm_bot", "op": "delete", "bot": obj{"user_id": e.ID}}

@@ -65,8 +65,11 @@ func channelChanged(e *realm.ChannelChanged, to *To) []any {
 	case "message_retention_days", "folder_id":
 		return []any{update(e.Property, e.Number)}
 	case "can_send_message_group":
-		post := postPolicy(e.Group)
-		return []any{update(e.Property, groupValue(e.Group)), update("stream_post_policy", post), update("is_announcement_only", post == 2)}
+		out := []any{update(e.Property, groupValue(e.Group))}
+		if post := postPolicy(e.Group); post != postPolicy(e.Was) { // of most groups the old number says nothing
+			out = append(out, update("stream_post_policy", post), update("is_announcement_only", post == 2))
+		}
+		return out
 	}
 	return []any{update(e.Property, groupValue(e.Group))}
 }

@@ -52,7 +52,7 @@ var eventForms = slices.Concat([]eventForm{
 	{"reaction", "remove", "message_id: int, " + reactionFields},
 	{"realm", "deactivated", "realm_id: int"},
 	{"realm_bot", "add", "bot: Bot"},
-	{"realm_bot", "update", "bot: Bot"},
+	{"realm_bot", "update", "bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, default_all_public_streams?: bool, services?: [BotService]}"},
 	{"realm_bot", "delete", "bot: {user_id: int}"},
 	{"realm_domains", "add", "realm_domain: Domain"},
 	{"realm_domains", "change", "realm_domain: Domain"},

@@ -248,6 +248,12 @@ func (c EditBot) adjust(t *Turn, u *User) (facts []Fact, err error) {
 	if c.AllPublic != nil {
 		d.AllPublic = *c.AllPublic
 	}
+	var only []string
+	changed := func(property string, is bool) {
+		if is {
+			only = append(only, property)
+		}
+	}
 	service := false
 	if len(d.Services) > 0 {
 		if c.URL != nil {
@@ -263,8 +269,12 @@ func (c EditBot) adjust(t *Turn, u *User) (facts []Fact, err error) {
 			d.Services[0].Config, service = c.Config, true
 		}
 	}
-	if service || before.Sending != d.Sending || before.Register != d.Register || before.AllPublic != d.AllPublic {
-		facts = append(facts, &BotChanged{ID: u.ID, Details: d})
+	changed("default_sending_stream", before.Sending != d.Sending)
+	changed("default_events_register_stream", before.Register != d.Register)
+	changed("default_all_public_streams", before.AllPublic != d.AllPublic)
+	changed("services", service)
+	if len(only) > 0 {
+		facts = append(facts, &BotChanged{ID: u.ID, Details: d, Only: only})
 	}
 	return facts, nil
 }
@@ -292,11 +302,14 @@ type BotChanged struct {
 	New     bool
 	// The names of the channels in Details, filled in when told.
 	Sending, Register string
+	Only              []string // what changed, as the protocol calls it; nil: everything
 }
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.nouns.bots.put(f.ID, &d) }
 func (f *BotChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.botWatchers(r.users.must(f.ID).BotOwner), Event: r.botTold(f.ID, f.New)}}
+	e := r.botTold(f.ID, f.New)
+	e.Only = f.Only
+	return []Notice{{To: r.botWatchers(r.users.must(f.ID).BotOwner), Event: e}}
 }
 
 // botTold is what a bot's watchers are told of it now.

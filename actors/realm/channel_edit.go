@@ -209,8 +209,16 @@ func (c EditChannel) rename(t *Turn, e *edit) error {
 	}
 	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
 	for _, id := range t.nouns.bots.keys() { // what is told of a bot names its channels
-		if d := t.BotOf(id); d.Sending == e.c.ID || d.Register == e.c.ID {
-			e.facts = append(e.facts, &BotChanged{ID: id, Details: d})
+		var only []string
+		d := t.BotOf(id)
+		if d.Sending == e.c.ID {
+			only = append(only, "default_sending_stream")
+		}
+		if d.Register == e.c.ID {
+			only = append(only, "default_events_register_stream")
+		}
+		if len(only) > 0 {
+			e.facts = append(e.facts, &BotChanged{ID: id, Details: d, Only: only})
 		}
 	}
 	return nil
@@ -309,6 +317,9 @@ func (t *Turn) changeChannel(c *Channel, f Fact) {
 	switch f := f.(type) {
 	case *ChannelChanged:
 		f.Old = c.Name
+		if f.Property == "can_send_message_group" {
+			f.Was = t.ChannelSetting(c, f.Property)
+		}
 		if c.Private && slices.Contains(sightSettings, f.Property) {
 			f.Narrowed, f.Before = true, SetOf(t.knowers(c)...)
 		}
@@ -330,9 +341,10 @@ type ChannelChanged struct {
 	HTML     string // of a description
 	Number   *int64 // message_retention_days, folder_id; nil is null
 	Group    GroupValue
-	Narrowed bool // the change may have shown or hidden the channel; Before says from whom
-	Before   Set  // listening users that knew the channel before
-	Archived bool // filled in when told
+	Narrowed bool       // the change may have shown or hidden the channel; Before says from whom
+	Before   Set        // listening users that knew the channel before
+	Archived bool       // filled in when told
+	Was      GroupValue // Group before, of can_send_message_group
 }
 
 func (*ChannelChanged) EventType() string { return "stream" }

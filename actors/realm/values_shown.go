@@ -81,7 +81,7 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 		}
 		for _, x := range ChannelRules {
 			if v := r.ChannelSetting(c, x.Name); slices.Contains(v.Members, f.User) && len(to) > 0 {
-				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.Shown(v), Archived: c.Archived}})
+				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.Shown(v), Was: v, Archived: c.Archived}})
 			}
 		}
 	}
