@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// What one request asks for may be too much for one turn: very many people join or leave channels, or
-// somebody many channels, or a long topic is deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks everybody and
-// everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
+// What one request asks for may be too much for one turn: very many people join or leave channels, or somebody many channels,
+// or a long topic is deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks
+// everybody and everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
 // records what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done.
 // Each later turn does a step, with facts and events of its own, and records how far it came with them. In between
 // some have joined and some have not, as if they had been asked for by several requests.

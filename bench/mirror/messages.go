@@ -318,8 +318,8 @@ func (m *Mirror) facets(o Object) Object {
 			flags[str(f)] = true
 		}
 	}
-	if m.flat["is_guest"] == true && o["stream_id"] != nil && m.tables["subscriptions"][text(o["stream_id"])] == nil {
-		clear(reactions) // guests hear of these in channels they are in, though they may read more
+	if c := text(o["stream_id"]); o["stream_id"] != nil && m.tables["subscriptions"][c] == nil && (m.flat["is_guest"] == true || m.tables["streams"][c]["invite_only"] == true) {
+		clear(reactions) // guests, and all in private channels, hear of these where they are subscribed, though they may read more
 		delete(out, "submessages")
 	}
 	out["reactions"], out["flags"] = strings.Join(keys(reactions), ", "), strings.Join(keys(flags), ", ")
