@@ -275,7 +275,7 @@ func (c *blockConn) close() {
 // recv waits for bytes of the request's body.
 func (c *blockConn) recv(p []byte) (int, error) {
 	s, r := c.s, c.req
-	wait := r.born + s.allowance(s.cfg.ReadTimeout, r.moved) - s.now()
+	wait := s.bodyDeadline(r) - s.now()
 	c.conn.SetReadDeadline(time.Now().Add(time.Duration(wait) * time.Millisecond))
 	n, err := c.conn.Read(p)
 	r.moved += int64(n)

@@ -29,7 +29,7 @@ func (c *eventConn) recv(p []byte) (int, error) {
 		case err != unix.EAGAIN:
 			return 0, err
 		}
-		if err := c.wait(&c.readable, c.req.born+c.l.s.allowance(c.l.s.cfg.ReadTimeout, c.req.moved)); err != nil {
+		if err := c.wait(&c.readable, c.l.s.bodyDeadline(c.req)); err != nil {
 			return 0, err
 		}
 	}

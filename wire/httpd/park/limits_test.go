@@ -155,6 +155,20 @@ func TestSlowButSteady(t *testing.T) {
 	})
 }
 
+// TestStalledBody: what came fast buys no long silence, neither for a body that is kept nor for one its handler reads.
+func TestStalledBody(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		for _, path := range []string{"/echo", "/stream"} {
+			o := streaming(t, kind, Config{ReadTimeout: 50 * time.Millisecond, MinRate: 100, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
+				io.Copy(io.Discard, body)
+			})
+			c := o.dial()
+			c.say("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", path, strings.Repeat("x", 20_000)) // by the rate alone, 200 s
+			c.refused(408, "BAD_REQUEST")
+		}
+	})
+}
+
 // TestStuckDownload: an ordinary answer nobody reads ends too.
 func TestStuckDownload(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {

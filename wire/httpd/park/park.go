@@ -403,6 +403,15 @@ func (s *Server) allowance(base time.Duration, n int64) int64 {
 	return int64(base/time.Millisecond) + n*1000/int64(s.cfg.MinRate)
 }
 
+// bodyDeadline is when, on the clock of now, more of a request's body must have come. On the whole a body comes at MinRate at
+// least; but whoever sent much at once does not gain hours of silence by that, in which he holds a place and what he writes to.
+func (s *Server) bodyDeadline(r *request) int64 {
+	return min(r.born+s.allowance(s.cfg.ReadTimeout, r.moved), s.now()+s.allowance(bodyPause*s.cfg.ReadTimeout, 0))
+}
+
+// bodyPause is how long a body may pause, in ReadTimeouts.
+const bodyPause = 2
+
 // dateEvery is by how much the date that answers carry may be late. A server that nobody asks does little else than look.
 const dateEvery = 250 * time.Millisecond
 
