@@ -54,7 +54,7 @@ type config struct {
 	MaxBody        int           `toml:"max-body" help:"bytes of one request's body, uploads apart"`
 	UploadQuota    int           `toml:"upload-quota" help:"MiB of one organization's uploaded files; 0: no limit"`
 	MaxConns       int           `toml:"max-connections" help:"open connections; 0: what the process may open"`
-	ReadTimeout    time.Duration `toml:"read-timeout" help:"time a client may take to send a request's head"`
+	ReadTimeout    time.Duration `toml:"read-timeout" help:"time a client may take to send a request's head; a body may pause for twice as long"`
 	WriteTimeout   time.Duration `toml:"write-timeout" help:"time a client may take to read an answer"`
 	IdleTimeout    time.Duration `toml:"idle-timeout" help:"time a connection may rest between requests"`
 
@@ -297,7 +297,7 @@ func bodyLimit(ordinary int) func(method, target []byte) int {
 	large := []struct {
 		method, path string
 		bytes        int
-	}{{"POST", "/user_uploads", uploadBody}, {"POST", "/users/me/avatar", pictureBody}, {"POST", "/realm/emoji/", pictureBody}, {"POST", "/realm/icon", pictureBody}, {"POST", "/realm/logo", pictureBody},
+	}{{"POST", "/user_uploads", uploadBody}, {"POST", "/users/me/avatar", pictureBody}, {"POST", "/realm/emoji/", pictureBody}, {"POST", "/realm/icon", pictureBody}, {"POST", "/realm/logo", pictureBody}, {"POST", "/bots", pictureBody}, {"PATCH", "/bots/", pictureBody},
 		{"PUT", "/bot_storage", storageBody}, {"POST", "/tus", uploadBody}, {"PATCH", "/tus/", uploadBody}}
 	return func(method, target []byte) int {
 		path := string(target)

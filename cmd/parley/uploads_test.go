@@ -588,7 +588,7 @@ func TestPicturesOfBotsAndPeople(t *testing.T) {
 	if a := send(ann, "PATCH", path, nil, junk()); a["msg"] != "Invalid image format" {
 		t.Errorf("junk for a bot: %v", a)
 	}
-	a = send(ann, "PATCH", path, nil, pngOf(t, 30, 20))
+	a = send(ann, "PATCH", path, nil, io.MultiReader(pngOf(t, 30, 20), zeros("large", 3<<20)))
 	if now, _ := a["avatar_url"].(string); a["result"] != "success" || now == first || !strings.HasSuffix(now, "?v=2") {
 		t.Errorf("another picture for a bot: %v", a)
 	}
