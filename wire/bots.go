@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
@@ -201,17 +200,7 @@ func withBotPicture[A any](c *Call, may func(realm.View) (any, error), do func(f
 	if len(files) == 0 {
 		return do("")
 	}
-	_, r, err := openFile(c, missingFile, tooManyFiles)
-	if err != nil {
-		return a, err
-	}
-	defer r.Close()
-	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatar)
-	if err != nil {
-		return a, fileError(err, MaxAvatar>>20)
-	}
-	a, err = do(name)
-	return a, errors.Join(err, c.Tools.Files.Release(name, nil))
+	return savingAvatar(c, missingFile, tooManyFiles, do)
 }
 
 // botEmail is the address of a bot: its short name at the organization's host.

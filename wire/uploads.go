@@ -312,15 +312,20 @@ func setAvatar(c *Call, _ none) (Answer, error) {
 		return nil, err
 	}
 	const one = "You must upload exactly one avatar."
-	_, r, err := openFile(c, one, one)
+	return savingAvatar(c, one, one, func(file string) (Answer, error) { return Play(c, avatarOf{realm.SetAvatar{File: file}, c.Site}) })
+}
+
+// savingAvatar keeps the one picture of a request, does something with it, and lets go of it.
+func savingAvatar[A any](c *Call, missing, several string, do func(file string) (A, error)) (a A, err error) {
+	_, r, err := openFile(c, missing, several)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
 	defer r.Close()
 	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatar)
 	if err != nil {
-		return nil, fileError(err, MaxAvatar>>20)
+		return a, fileError(err, MaxAvatar>>20)
 	}
-	a, err := Play(c, avatarOf{realm.SetAvatar{File: name}, c.Site})
+	a, err = do(name)
 	return a, errors.Join(err, c.Tools.Files.Release(name, nil))
 }

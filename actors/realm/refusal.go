@@ -49,12 +49,10 @@ func Bad(format string, args ...any) *Refusal {
 func Missing(msg string) *Refusal { return Refuse(NotFound, "BAD_REQUEST", msg) }
 
 // The refusals that many commands share.
-func errPermission() *Refusal  { return Bad("Insufficient permission") }
-func errNoUser() *Refusal      { return Bad("No such user") }
-func errDeactivated() *Refusal { return Bad("User is deactivated") }
-func errGone(u *User) *Refusal {
-	return Bad("'%s' is no longer using Zulip.", u.Email)
-}
+func errPermission() *Refusal      { return Bad("Insufficient permission") }
+func errNoUser() *Refusal          { return Bad("No such user") }
+func errDeactivated() *Refusal     { return Bad("User is deactivated") }
+func errGone(u *User) *Refusal     { return Bad("'%s' is no longer using Zulip.", u.Email) }
 func errChannelID() *Refusal       { return Bad("Invalid channel ID") }
 func errMessage() *Refusal         { return Bad("Invalid message(s)") }
 func errGuest() *Refusal           { return Bad("Not allowed for guest users") }
