@@ -10,29 +10,29 @@ import (
 	"parley/actors/realm"
 )
 
-// withManySends plays something with more sends than a queue may hold.
-func withManySends(t *testing.T, play func(t *testing.T, d *slowDisk, h *House, ann, bo realm.UserID)) {
+// runWithManySends plays something with more sends than a queue may hold.
+func runWithManySends(t *testing.T, play func(t *testing.T, d *slowDisk, h *Server, ann, bo realm.UserID)) {
 	if testing.Short() {
 		t.Skip("20,000 sends, one after the other: minutes under the race detector, which learns nothing from them")
 	}
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		people := found(t, h, "ann", "bo")
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		people := createOrganization(t, h, "ann", "bo")
 		play(t, d, h, people[0], people[1])
 	})
 }
 
 // A queue that nobody reads is given up when it holds too much, and only that one: its owner registers anew, everybody
 // else goes on, and the meters say it.
-func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
-	withManySends(t, func(t *testing.T, d *slowDisk, h *House, ann, bo realm.UserID) {
+func TestQueueTooFarBehindIsEvicted(t *testing.T) {
+	runWithManySends(t, func(t *testing.T, d *slowDisk, h *Server, ann, bo realm.UserID) {
 		register := params{"event_types": []string{"message"}, "idle_queue_timeout": 604800}
-		idle, alive := must(t, h, bo, "POST /register", register), must(t, h, bo, "POST /register", register)
+		idle, alive := mustCall(t, h, bo, "POST /register", register), mustCall(t, h, bo, "POST /register", register)
 		polled, last := 0, float64(-1)
 		poll := func() { // until nothing is left: an answer is cut where it gets long
 			for {
-				a := must(t, h, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last, "dont_block": true})
+				a := mustCall(t, h, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last, "dont_block": true})
 				events := a["events"].([]any)
 				if len(events) == 0 {
 					return
@@ -43,17 +43,17 @@ func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
 				}
 			}
 		}
-		for i := range queue.MaxHeld + 1 {
-			must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		for i := range queue.MaxUnacked + 1 {
+			mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 			if i%5000 == 0 {
 				poll()
 			}
 		}
 		synctest.Wait()
-		if n := h.Metrics.GivenUp.Load(); n != 1 {
+		if n := h.Metrics.QueuesEvicted.Load(); n != 1 {
 			t.Errorf("%d queues are metered as given up", n)
 		}
-		if n := h.Metrics.Queues.Load(); n != 1 {
+		if n := h.Metrics.OpenQueues.Load(); n != 1 {
 			t.Errorf("%d queues are metered", n)
 		}
 		a := <-call(h, bo, "GET /events", params{"queue_id": idle["queue_id"], "last_event_id": -1})
@@ -61,72 +61,72 @@ func TestAQueueThatFallsTooFarBehindIsGivenUp(t *testing.T) {
 			t.Errorf("the idle queue: %d %v", a.status, a.body)
 		}
 		poll()
-		if polled != queue.MaxHeld+1 {
-			t.Errorf("the queue beside it heard %d messages of %d", polled, queue.MaxHeld+1)
+		if polled != queue.MaxUnacked+1 {
+			t.Errorf("the queue beside it heard %d messages of %d", polled, queue.MaxUnacked+1)
 		}
 		// What was kept for it is let go.
 		poll()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.Kept.Load(); n > 2 {
+		if n := h.Metrics.UnackedFacts.Load(); n > 2 {
 			t.Errorf("%d facts' events are kept for queues that have acknowledged them", n)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // However much was kept for the client that is farthest behind: after a crash everybody goes on with his queue.
-func TestQueuesOutliveACrashWithMuchKept(t *testing.T) {
-	withManySends(t, func(t *testing.T, d *slowDisk, h *House, ann, bo realm.UserID) {
-		sent := must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "first"})
-		slow := must(t, h, bo, "POST /register", params{"event_types": []string{"reaction"}, "idle_queue_timeout": 604800})
+func TestQueuesSurviveCrashWithManyUnackedEvents(t *testing.T) {
+	runWithManySends(t, func(t *testing.T, d *slowDisk, h *Server, ann, bo realm.UserID) {
+		sent := mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "first"})
+		slow := mustCall(t, h, bo, "POST /register", params{"event_types": []string{"reaction"}, "idle_queue_timeout": 604800})
 		alive := follow(t, h, bo)
-		must(t, h, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
-		for i := range queue.MaxHeld + 1 {
-			must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		mustCall(t, h, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+		for i := range queue.MaxUnacked + 1 {
+			mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 			if i%100 == 0 {
 				alive.poll(t)
 			}
 		}
 		alive.poll(t)
 		d.crash()
-		endHouse(t, h)
+		closeServer(t, h)
 
-		h = openHouse(t, &slowDisk{platter: d.platter})
+		h = openServer(t, &slowDisk{diskContents: d.diskContents})
 		alive.h = h
 		synctest.Wait()
-		if n := h.Metrics.Queues.Load(); n != 2 {
+		if n := h.Metrics.OpenQueues.Load(); n != 2 {
 			t.Errorf("%d queues are open after the crash", n)
 		}
-		if a := alive.poll(t); a.status != 200 || alive.got != queue.MaxHeld+1 {
+		if a := alive.poll(t); a.status != 200 || alive.got != queue.MaxUnacked+1 {
 			t.Errorf("after the crash: %d %v, heard %d messages", a.status, a.body, alive.got)
 		}
-		a := must(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1, "dont_block": true})
+		a := mustCall(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1, "dont_block": true})
 		if events := a["events"].([]any); len(events) != 1 {
 			t.Errorf("the one behind hears %d events", len(events))
 		}
 		// What was kept for it goes as soon as everybody has come, without waiting for a sweep.
 		alive.poll(t)
-		must(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
+		mustCall(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.Kept.Load(); n > 2 {
+		if n := h.Metrics.UnackedFacts.Load(); n > 2 {
 			t.Errorf("%d facts' events are kept for queues that have acknowledged them", n)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // More requests than may wait for one organization are refused at once, as busy, and nothing else happens to them.
-func TestABusyOrganizationRefuses(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		ann := found(t, h, "ann")[0]
+func TestBusyRealmRefuses(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		ann := createOrganization(t, h, "ann")[0]
 		d.mu.Lock()
-		d.writes = make(chan *write, 10)
+		d.writes = make(chan *pendingWrite, 10)
 		d.mu.Unlock()
-		waiting := []mouth{call(h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "held"})}
+		waiting := []responseChan{call(h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "held"})}
 		synctest.Wait()
 		for range MaxInFlight - 1 { // everything waits for the first write
 			waiting = append(waiting, call(h, ann, "POST /messages/flags", params{"messages": []int64{1}, "op": "add", "flag": "starred"}))
@@ -154,6 +154,6 @@ func TestABusyOrganizationRefuses(t *testing.T) {
 			}
 		}
 		d.crash()
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }

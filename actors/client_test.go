@@ -22,21 +22,21 @@ func endpoint(name string) *wire.Endpoint {
 	panic("BUG: no endpoint " + name)
 }
 
-// heard is what came back: a body, or the refusal.
-type heard struct {
+// response is what came back: a body, or the refusal.
+type response struct {
 	body   map[string]any
 	status int
 }
 
-// mouth is a Reply that remembers.
-type mouth chan heard
+// responseChan is a Reply that remembers.
+type responseChan chan response
 
-func (m mouth) Answer(status int, parts ...[]byte) bool {
+func (m responseChan) Answer(status int, parts ...[]byte) bool {
 	var all []byte
 	for _, p := range parts {
 		all = append(all, p...)
 	}
-	h := heard{status: status}
+	h := response{status: status}
 	if err := json.Unmarshal(all, &h.body); err != nil {
 		panic(fmt.Sprintf("BUG: answer %q: %v", all, err))
 	}
@@ -68,14 +68,14 @@ func valuesOf(e *wire.Endpoint, p params) *form.Values {
 }
 
 // call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
-func call(h *House, u realm.UserID, name string, p params) mouth {
-	e, out := endpoint(name), make(mouth, 1)
+func call(h *Server, u realm.UserID, name string, p params) responseChan {
+	e, out := endpoint(name), make(responseChan, 1)
 	v := valuesOf(e, p)
 	a := &Account{}
 	if known := h.accounts.byUser[userKey{1, u}]; known != nil {
 		a = known
 	}
-	c := &wire.Call{House: h, Tools: &wire.Tools{Renderer: &h.Renderer, Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
+	c := &wire.Call{Server: h, Tools: &wire.Tools{Renderer: &h.Renderer, Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
 		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test",
 		Files: func() ([]wire.File, error) { return nil, nil }}
 	c.Park = func(func()) wire.Reply { return out }
@@ -98,8 +98,8 @@ func testSite(name string) wire.Site {
 	return wire.Site{URL: "http://chat.test", Host: "chat.test", Name: name}
 }
 
-// must is a call that is answered at once, with success.
-func must(t testing.TB, h *House, u realm.UserID, name string, p params) map[string]any {
+// mustCall is a call that is answered at once, with success.
+func mustCall(t testing.TB, h *Server, u realm.UserID, name string, p params) map[string]any {
 	t.Helper()
 	select {
 	case a := <-call(h, u, name, p):
@@ -113,8 +113,8 @@ func must(t testing.TB, h *House, u realm.UserID, name string, p params) map[str
 	return nil
 }
 
-// found founds an organization with people who are all in one channel.
-func found(t testing.TB, h *House, names ...string) (people []realm.UserID) {
+// createOrganization founds an organization with people who are all in one channel.
+func createOrganization(t testing.TB, h *Server, names ...string) (people []realm.UserID) {
 	t.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
 	if _, err := h.CreateRealm("", "Test"); err != nil {
@@ -122,7 +122,7 @@ func found(t testing.TB, h *House, names ...string) (people []realm.UserID) {
 	}
 	for _, n := range names {
 		u, err := h.Turn(1, system, func(tn *realm.Turn) (any, error) {
-			return realm.JoinUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
+			return realm.CreateUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func found(t testing.TB, h *House, names ...string) (people []realm.UserID) {
 		people = append(people, u.(realm.UserID))
 	}
 	for _, c := range []string{"one", "two"} {
-		must(t, h, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
+		mustCall(t, h, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
 	}
 	return people
 }

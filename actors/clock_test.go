@@ -16,71 +16,71 @@ import (
 
 const day = 86400
 
-// clockTale is a tale in which only the test acts.
-func clockTale(t *testing.T) *tale {
-	x := newTale(t, newTaleBase(t), 1)
+// newClockRun is a tale in which only the test acts.
+func newClockRun(t *testing.T) *seededRun {
+	x := newSeededRun(t, newSeededBase(t), 1)
 	x.open()
 	for _, u := range x.base.people {
 		x.register(u, realm.MaxIdle)
 	}
-	x.settle()
+	x.settleAll()
 	return x
 }
 
-// settle lets everything under way come to its end.
-func (x *tale) settle() {
-	x.quiet()
-	x.listen()
+// settleAll lets everything under way come to its end.
+func (x *seededRun) settleAll() {
+	x.runUntilIdle()
+	x.collectAnswers()
 }
 
-// didSo is a command that must succeed.
-func didSo[A any](x *tale, u realm.UserID, c realm.Command[A]) (out A) {
+// mustDo is a command that must succeed.
+func mustDo[A any](x *seededRun, u realm.UserID, c realm.Command[A]) (out A) {
 	x.t.Helper()
-	x.do(u, asking(c), func(a answer) {
+	x.do(u, decideOf(c), func(a answer) {
 		if a.err != nil {
 			x.t.Fatal(a.err)
 		}
 		out = a.v.(A)
 	})
-	x.settle()
+	x.settleAll()
 	return out
 }
 
 // fetch asks for what a queue has, and returns the answer.
-func (x *tale) fetch(q *taleQueue) string {
-	r := &taleReply{}
+func (x *seededRun) fetch(q *seededQueue) string {
+	r := &seededReply{}
 	x.house.Poll(wire.PollRequest{Realm: 1, User: q.user, Queue: q.reg.ID, Last: q.last, DontBlock: true, Reply: r})
-	x.quiet()
+	x.runUntilIdle()
 	return string(r.body)
 }
 
-func (x *tale) queueOf(u realm.UserID, idle int64) *taleQueue {
+func (x *seededRun) queueOf(u realm.UserID, idle int64) *seededQueue {
 	x.register(u, idle)
-	x.settle()
+	x.settleAll()
 	return x.queues[len(x.queues)-1]
 }
 
 // jump sets the wall clock, and lets the house notice.
-func (x *tale) jump(seconds int64) {
+func (x *seededRun) jump(seconds int64) {
 	x.wall += seconds
-	x.pass(1)
-	x.settle()
+	x.advance(1)
+	x.settleAll()
 }
 
-func TestJumpsOfTheClockEndNoQueue(t *testing.T) {
+func TestClockJumpsEndNoQueue(t *testing.T) {
 	for what, jumps := range map[string][]int64{"forward": {day}, "back": {-day}, "there and back": {day, -day, -day, day}} {
 		for _, restart := range []bool{false, true} {
-			x := clockTale(t)
+			x := newClockRun(t)
 			ann := x.base.people[0]
 			q, waiting := x.queueOf(ann, 600), x.queueOf(ann, 60)
-			poll := &taleReply{}
+			poll := &seededReply{}
 			x.house.Poll(wire.PollRequest{Realm: 1, User: ann, Queue: waiting.reg.ID, Last: -1, Reply: poll})
-			x.settle()
+			x.settleAll()
 			for _, j := range jumps {
 				x.jump(j)
 				if restart {
 					x.crash()
-					x.settle()
+					x.settleAll()
 				}
 				if a := x.fetch(q); strings.Contains(a, "BAD_EVENT_QUEUE_ID") {
 					t.Errorf("%s, restart %v: the queue is gone after a jump of %d s: %s", what, restart, j, a)
@@ -90,19 +90,19 @@ func TestJumpsOfTheClockEndNoQueue(t *testing.T) {
 				if poll.answered {
 					t.Errorf("%s: a waiting poll was answered because of a jump: %s", what, poll.body)
 				}
-				x.pass(60)
-				x.settle()
+				x.advance(60)
+				x.settleAll()
 				if !strings.Contains(string(poll.body), "heartbeat") {
 					t.Errorf("%s: no heartbeat within a minute: %s", what, poll.body)
 				}
 			}
-			x.pass(599)
-			x.settle()
+			x.advance(599)
+			x.settleAll()
 			if a := x.fetch(x.queues[0]); strings.Contains(a, "BAD_EVENT_QUEUE_ID") {
 				t.Errorf("%s: another queue went along: %s", what, a)
 			}
-			x.pass(601)
-			x.settle()
+			x.advance(601)
+			x.settleAll()
 			if a := x.fetch(q); !strings.Contains(a, "BAD_EVENT_QUEUE_ID") {
 				t.Errorf("%s, restart %v: the queue outlives its time: %s", what, restart, a)
 			}
@@ -110,26 +110,26 @@ func TestJumpsOfTheClockEndNoQueue(t *testing.T) {
 	}
 }
 
-func TestJumpsOfTheClockAndWhatHasADate(t *testing.T) {
-	x := clockTale(t)
+func TestClockJumpsAndDueWork(t *testing.T) {
+	x := newClockRun(t)
 	ann, q := x.base.people[0], x.queues[0]
 	message := func(text string) realm.SendMessage {
 		return realm.SendMessage{ToChannel: true, Channel: x.base.open, Topic: "later", Body: realm.Body{Text: text, HTML: text}}
 	}
-	sent := didSo(x, ann, message("remember this"))
-	didSo(x, ann, realm.ScheduleMessage{Message: message("passed over"), At: x.wall + 3600})
-	didSo(x, ann, realm.ScheduleMessage{Message: message("just in time"), At: x.wall + day - 300})
-	didSo(x, ann, realm.ScheduleMessage{Message: message("not yet"), At: x.wall + 2*day})
-	didSo(x, ann, realm.AddReminder{Message: sent.ID, At: x.wall + 3600, Note: "the note", Text: "remember this"})
-	owner, minutes := didSo(x, 0, realm.JoinUser{Email: "owner@example.org", Name: "Owner", Role: realm.Owner, Key: "owner"}), int64(12*60)
-	link := didSo(x, owner, realm.MakeInviteLink{Invitation: realm.Invitation{Role: realm.Member, Minutes: &minutes}})
+	sent := mustDo(x, ann, message("remember this"))
+	mustDo(x, ann, realm.ScheduleMessage{Message: message("passed over"), At: x.wall + 3600})
+	mustDo(x, ann, realm.ScheduleMessage{Message: message("just in time"), At: x.wall + day - 300})
+	mustDo(x, ann, realm.ScheduleMessage{Message: message("not yet"), At: x.wall + 2*day})
+	mustDo(x, ann, realm.AddReminder{Message: sent.ID, At: x.wall + 3600, Note: "the note", Text: "remember this"})
+	owner, minutes := mustDo(x, 0, realm.CreateUser{Email: "owner@example.org", Name: "Owner", Role: realm.Owner, Key: "owner"}), int64(12*60)
+	link := mustDo(x, owner, realm.MakeInviteLink{InviteOptions: realm.InviteOptions{Role: realm.Member, Minutes: &minutes}})
 	open := func() bool {
 		var err error
 		x.do(0, func(t *realm.Turn) (any, error) {
-			_, err = t.InviteAt(HashKey(link))
+			_, err = t.FindInvite(HashKey(link))
 			return nil, nil
 		}, func(answer) {})
-		x.settle()
+		x.settleAll()
 		return err == nil
 	}
 	if !open() {
@@ -137,7 +137,7 @@ func TestJumpsOfTheClockAndWhatHasADate(t *testing.T) {
 	}
 
 	x.jump(-day)
-	if texts := x.readable(); !texts["remember this"] || len(texts) > 1 {
+	if texts := x.readableTexts(); !texts["remember this"] || len(texts) > 1 {
 		t.Errorf("messages after a jump back: %v", texts)
 	}
 	if !open() {
@@ -150,7 +150,7 @@ func TestJumpsOfTheClockAndWhatHasADate(t *testing.T) {
 			t.Errorf("after a jump of a day nobody hears of %s: %s", what, a)
 		}
 	}
-	texts := x.readable()
+	texts := x.readableTexts()
 	if !texts["just in time"] || texts["passed over"] || texts["not yet"] {
 		t.Errorf("messages after the jump: %v", texts)
 	}
@@ -164,8 +164,8 @@ func TestJumpsOfTheClockAndWhatHasADate(t *testing.T) {
 	}
 }
 
-// readable is the texts of all messages.
-func (x *tale) readable() map[string]bool {
+// readableTexts is the texts of all messages.
+func (x *seededRun) readableTexts() map[string]bool {
 	texts := map[string]bool{}
 	for ref := range x.platter.texts {
 		b, ok := x.house.Text(1, ref)
@@ -174,7 +174,7 @@ func (x *tale) readable() map[string]bool {
 	return texts
 }
 
-func TestPresenceAfterTheClockWasSetBack(t *testing.T) {
+func TestPresenceAfterClockSetBack(t *testing.T) {
 	b := presence.New()
 	b.Report(7, true, 1_700_000_000+day)
 	row, _ := b.Report(7, true, 1_700_000_000)

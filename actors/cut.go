@@ -7,163 +7,163 @@ import (
 	"parley/actors/realm"
 )
 
-// rowsAStep and bytesAStep are how much of a snapshot is encoded before callers get their turn: about a millisecond. Rows
+// rowsPerStep and bytesPerStep are how much of a snapshot is encoded before callers get their turn: about a millisecond. Rows
 // differ much in size: one may hold a thousand subscriptions, or what somebody has read of a million messages.
 const (
-	rowsAStep  = 200
-	bytesAStep = 64 << 10
+	rowsPerStep  = 200
+	bytesPerStep = 64 << 10
 )
 
-// encoded takes a row of the running snapshot.
-func (a *realmActor) encoded(row realm.EncodedRow) {
-	n := len(a.rows)
-	if n == 0 || len(a.rows[n-1]) == rowsAStep {
-		a.rows, n = append(a.rows, make([]realm.EncodedRow, 0, rowsAStep)), n+1
+// addSnapshotRow takes a row of the running snapshot.
+func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
+	n := len(a.snapshotRows)
+	if n == 0 || len(a.snapshotRows[n-1]) == rowsPerStep {
+		a.snapshotRows, n = append(a.snapshotRows, make([]realm.EncodedRow, 0, rowsPerStep)), n+1
 	}
-	a.rows[n-1] = append(a.rows[n-1], row)
-	a.stepped++
-	a.bytes += len(row.Value)
+	a.snapshotRows[n-1] = append(a.snapshotRows[n-1], row)
+	a.stepRows++
+	a.stepBytes += len(row.Value)
 }
 
-// snapshot begins to write the changed rows; turns go on between the slices.
-func (a *realmActor) snapshot() {
-	if a.r.Seq() == 0 || a.state != moving && (a.state != frozen || a.grown < a.h.frozenBytes.Load()) {
+// beginSnapshot begins to write the changed rows; turns go on between the slices.
+func (a *realmActor) beginSnapshot() {
+	if a.r.Seq() == 0 || a.snapshotState != snapshotIdle && (a.snapshotState != snapshotFrozen || a.journalBytes < a.h.maxFrozenBytes.Load()) {
 		return
 	}
-	a.state, a.rows = writing, nil
-	a.cut = a.r.BeginCut(func(table uint16, key, row any) {
-		a.encoded(a.h.disk.EncodeRow(table, key, row))
+	a.snapshotState, a.snapshotRows = snapshotWriting, nil
+	a.iterator = a.r.BeginSnapshot(func(table uint16, key, row any) {
+		a.addSnapshotRow(a.h.disk.EncodeRow(table, key, row))
 	})
-	a.grown, a.last, a.presence, a.whole = 0, a.h.now(), nil, false
-	a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
-	a.h.stage.send(a.handle.pid, step{})
+	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.h.now(), nil, false
+	a.h.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+	a.h.runtime.send(a.handle.pid, snapshotStep{})
 }
 
-func (a *realmActor) step() {
-	if a.cut == nil {
+func (a *realmActor) continueSnapshot() {
+	if a.iterator == nil {
 		return
 	}
-	if !a.whole {
-		a.stepped, a.bytes = 0, 0
-		enough := func() bool { return a.stepped >= rowsAStep || a.bytes >= bytesAStep }
-		if a.whole = a.cut.Step(enough) && a.stepKept(a.cut.At, enough); !a.whole {
-			a.h.stage.send(a.handle.pid, step{})
+	if !a.allEncoded {
+		a.stepRows, a.stepBytes = 0, 0
+		enough := func() bool { return a.stepRows >= rowsPerStep || a.stepBytes >= bytesPerStep }
+		if a.allEncoded = a.iterator.NextRows(enough) && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
+			a.h.runtime.send(a.handle.pid, snapshotStep{})
 			return
 		}
 	}
-	if a.durable < a.cut.At || a.presence == nil {
+	if a.durable < a.iterator.Seq || a.presenceRows == nil {
 		return // release, or the presence actor's rows, come back here
 	}
-	at, rows := a.cut.At, append(a.rows, a.presence)
-	a.cut = nil
-	a.h.stage.work(func() {
+	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
+	a.iterator = nil
+	a.h.runtime.runInBackground(func() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, slices.Concat(rows...))
-		a.h.stage.send(a.handle.pid, written{at, err})
+		a.h.runtime.send(a.handle.pid, snapshotWritten{at, err})
 	})
 }
 
-func (a *realmActor) written(m written) {
-	a.rows = nil
+func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
+	a.snapshotRows = nil
 	if m.err != nil {
 		a.h.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.r.ID(), m.at, m.err))
 		return
 	}
 	a.h.Metrics.Snapshots.Add(1)
-	a.handle.saved.Store(a.h.now().Unix())
-	a.stands = m.at
-	switch a.state {
-	case writing:
-		a.state = moving
-	case freezing:
-		a.state = frozen
-	case leaving:
-		a.state = left
+	a.handle.lastSnapshot.Store(a.h.now().Unix())
+	a.rowsSeq = m.at
+	switch a.snapshotState {
+	case snapshotWriting:
+		a.snapshotState = snapshotIdle
+	case snapshotFreezing:
+		a.snapshotState = snapshotFrozen
+	case presenceWriting:
+		a.snapshotState = presenceDone
 	}
-	for _, done := range a.saving {
+	for _, done := range a.snapshotWaiters {
 		done <- nil
 	}
-	a.saving = nil
-	a.finishing()
+	a.snapshotWaiters = nil
+	a.continueClose()
 }
 
-// save writes a snapshot, unless one is under way or there is nothing to write.
-func (a *realmActor) save(m save) {
-	if a.grown > 0 {
-		a.snapshot()
+// handleSaveRealm writes a snapshot, unless one is under way or there is nothing to write.
+func (a *realmActor) handleSaveRealm(m saveRealm) {
+	if a.journalBytes > 0 {
+		a.beginSnapshot()
 	}
-	a.settled(m.done)
+	a.replyAfterSnapshot(m.done)
 }
 
-func (a *realmActor) freeze(m freeze) {
+func (a *realmActor) handleSetFrozen(m setFrozen) {
 	switch {
-	case m.on && a.state == moving:
-		a.state = frozen
-	case m.on && a.state == writing:
-		a.state = freezing
-	case !m.on && a.state == frozen:
-		a.state = moving
-	case !m.on && a.state == freezing:
-		a.state = writing
+	case m.on && a.snapshotState == snapshotIdle:
+		a.snapshotState = snapshotFrozen
+	case m.on && a.snapshotState == snapshotWriting:
+		a.snapshotState = snapshotFreezing
+	case !m.on && a.snapshotState == snapshotFrozen:
+		a.snapshotState = snapshotIdle
+	case !m.on && a.snapshotState == snapshotFreezing:
+		a.snapshotState = snapshotWriting
 	}
-	a.settled(m.done)
-	a.finishing() // what is thawed at its end gets its last snapshot
+	a.replyAfterSnapshot(m.done)
+	a.continueClose() // what is thawed at its end gets its last snapshot
 }
 
-// settled answers when no snapshot is under way.
-func (a *realmActor) settled(done chan error) {
-	if a.state == writing || a.state == freezing {
-		a.saving = append(a.saving, done)
+// replyAfterSnapshot answers when no snapshot is under way.
+func (a *realmActor) replyAfterSnapshot(done chan error) {
+	if a.snapshotState == snapshotWriting || a.snapshotState == snapshotFreezing {
+		a.snapshotWaiters = append(a.snapshotWaiters, done)
 	} else {
 		done <- nil
 	}
 }
 
-// leave writes the presence that the last snapshot does not have, with the number the rows stand at anyway.
-func (a *realmActor) leave(rows []realm.EncodedRow) {
+// writeLastPresence writes the presence that the last snapshot does not have, with the number the rows stand at anyway.
+func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 	if len(rows) == 0 {
-		a.state = left
-		a.finishing()
+		a.snapshotState = presenceDone
+		a.continueClose()
 		return
 	}
-	at := a.stands
-	a.h.stage.work(func() {
+	at := a.rowsSeq
+	a.h.runtime.runInBackground(func() {
 		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
-		a.h.stage.send(a.handle.pid, written{at, err})
+		a.h.runtime.send(a.handle.pid, snapshotWritten{at, err})
 	})
 }
 
-// finish writes a last snapshot so that the next start has nothing to replay.
-func (a *realmActor) finish(m finish) {
-	a.finished = append(a.finished, m.done)
-	a.finishing()
+// beginClose writes a last snapshot so that the next start has nothing to replay.
+func (a *realmActor) beginClose(m closeRealm) {
+	a.closeWaiters = append(a.closeWaiters, m.done)
+	a.continueClose()
 }
 
-// finishing answers those who wait for the end once every fact is on disk and in the rows. A snapshot that was under way
-// holds only what was before it, so another follows. Frozen rows are left to the successor, who reads the rest in the journal.
-func (a *realmActor) finishing() {
-	if len(a.finished) == 0 {
+// continueClose answers those who wait for the end once every fact is on disk and in the rows. A snapshot that was under way
+// turnLatencies only what was before it, so another follows. Frozen rows are left to the successor, who reads the rest in the journal.
+func (a *realmActor) continueClose() {
+	if len(a.closeWaiters) == 0 {
 		return
 	}
-	switch a.state {
-	case writing, freezing, leaving:
-		return // written comes back here
-	case moving:
-		if a.grown > 0 {
-			a.snapshot() // at the newest number; it waits for that to be on disk
+	switch a.snapshotState {
+	case snapshotWriting, snapshotFreezing, presenceWriting:
+		return // snapshotWritten comes back here
+	case snapshotIdle:
+		if a.journalBytes > 0 {
+			a.beginSnapshot() // at the newest number; it waits for that to be on disk
 			return
 		}
-	case frozen, left:
+	case snapshotFrozen, presenceDone:
 		if a.durable < a.r.Seq() {
 			return // release comes back here
 		}
-		if a.state == frozen {
-			a.state = leaving
-			a.h.stage.send(a.handle.presence, savePresence{a.handle.pid})
+		if a.snapshotState == snapshotFrozen {
+			a.snapshotState = presenceWriting
+			a.h.runtime.send(a.handle.presence, savePresence{a.handle.pid})
 			return
 		}
 	}
-	for _, done := range a.finished {
+	for _, done := range a.closeWaiters {
 		done <- nil
 	}
-	a.finished = nil
+	a.closeWaiters = nil
 }

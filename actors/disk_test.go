@@ -11,8 +11,8 @@ import (
 	"parley/snapshot/codec"
 )
 
-// platter is what survives a crash: facts, rows and texts as bytes.
-type platter struct {
+// diskContents is what survives a crash: facts, rows and texts as bytes.
+type diskContents struct {
 	mu    sync.Mutex
 	epoch uint64
 	facts [][]byte // of realm 1, behind the rows
@@ -21,12 +21,12 @@ type platter struct {
 	texts map[realm.BodyRef][]byte
 }
 
-func newPlatter() *platter {
-	return &platter{table: map[string]realm.EncodedRow{}, texts: map[realm.BodyRef][]byte{}}
+func newDiskContents() *diskContents {
+	return &diskContents{table: map[string]realm.EncodedRow{}, texts: map[realm.BodyRef][]byte{}}
 }
 
 // last is the number of the newest fact that a crash cannot take back.
-func (p *platter) last() realm.Seq {
+func (p *diskContents) last() realm.Seq {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows + realm.Seq(len(p.facts))
@@ -35,20 +35,20 @@ func (p *platter) last() realm.Seq {
 // slowDisk is a disk whose writes stay under way until the test lets one of them through. After a crash nothing it is
 // told reaches the platter, and it answers as if all were well: who still talks to it is a ghost.
 type slowDisk struct {
-	*platter
-	writes chan *write // nil: everything is written at once
+	*diskContents
+	writes chan *pendingWrite // nil: everything is written at once
 	mu     sync.Mutex
 	dead   bool
 }
 
-// write is one append or snapshot under way.
-type write struct {
+// pendingWrite is one append or snapshot under way.
+type pendingWrite struct {
 	what string
 	do   func() error
 	done chan error
 }
 
-func (d *slowDisk) under(what string, do func() error) error {
+func (d *slowDisk) perform(what string, do func() error) error {
 	d.mu.Lock()
 	dead, slow := d.dead, d.writes
 	d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *slowDisk) under(what string, do func() error) error {
 	if slow == nil {
 		return do()
 	}
-	w := &write{what, do, make(chan error, 1)}
+	w := &pendingWrite{what, do, make(chan error, 1)}
 	slow <- w
 	return <-w.done
 }
@@ -79,25 +79,25 @@ func (d *slowDisk) Realms() ([]realm.ID, error) {
 
 func (d *slowDisk) Claim(realm.ID) (uint64, realm.Seq, realm.Seq, error) {
 	last := d.last()
-	d.platter.mu.Lock()
-	defer d.platter.mu.Unlock()
+	d.diskContents.mu.Lock()
+	defer d.diskContents.mu.Unlock()
 	d.epoch++
 	return d.epoch, last, d.rows, nil
 }
 
-func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Book) (kept []realm.Told, err error) {
+func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Table) (kept []realm.Told, err error) {
 	for _, row := range d.table {
 		switch row.Table {
 		case realm.PresenceTable:
 			var p presence.Row
-			err = codec.Into(row.Value)(&p)
+			err = codec.Decoder(row.Value)(&p)
 			book.Restore(p)
-		case realm.KeptTable:
+		case realm.UnackedEventsTable:
 			var t realm.Told
-			t, err = codec.DecodeKept(row.Value)
+			t, err = codec.DecodeUnacked(row.Value)
 			kept = append(kept, t)
 		default:
-			err = r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value))
+			err = r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
 		}
 		if err != nil {
 			return nil, err
@@ -107,11 +107,11 @@ func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Book) (kept [
 	return kept, nil
 }
 
-func (d *slowDisk) LoadPresence(_ realm.ID, book *presence.Book) error {
+func (d *slowDisk) LoadPresence(_ realm.ID, book *presence.Table) error {
 	for _, row := range d.table {
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
-			if err := codec.Into(row.Value)(&p); err != nil {
+			if err := codec.Decoder(row.Value)(&p); err != nil {
 				return err
 			}
 			book.Restore(p)
@@ -122,8 +122,8 @@ func (d *slowDisk) LoadPresence(_ realm.ID, book *presence.Book) error {
 
 func (d *slowDisk) Bounds(realm.ID) (rows, last realm.Seq, err error) {
 	last = d.last()
-	d.platter.mu.Lock()
-	defer d.platter.mu.Unlock()
+	d.diskContents.mu.Lock()
+	defer d.diskContents.mu.Unlock()
 	return d.rows, last, nil
 }
 
@@ -143,24 +143,24 @@ func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fa
 	return nil
 }
 
-func (d *slowDisk) Encode(f realm.Fact) []byte { return codec.Fact(f) }
+func (d *slowDisk) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }
 
 func (d *slowDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
-	e := realm.EncodedRow{Table: table, Key: codec.Key(key)}
+	e := realm.EncodedRow{Table: table, Key: codec.EncodeKey(key)}
 	if row != nil {
-		e.Value = codec.Row(row)
+		e.Value = codec.EncodeRow(row)
 	}
 	return e
 }
 
-func (d *slowDisk) EncodeKept(t realm.Told) realm.EncodedRow {
-	return realm.EncodedRow{Table: realm.KeptTable, Key: codec.KeptKey(t.Seq), Value: codec.EncodeKept(t)}
+func (d *slowDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+	return realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(t.Seq), Value: codec.EncodeUnacked(t)}
 }
 
 func (d *slowDisk) Append(batches []realm.Batch) error {
 	batches = slices.Clone(batches)
-	return d.under("append", func() error {
-		p := d.platter
+	return d.perform("append", func() error {
+		p := d.diskContents
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for _, b := range batches {
@@ -172,7 +172,7 @@ func (d *slowDisk) Append(batches []realm.Batch) error {
 				if t.Body == nil {
 					delete(p.texts, t.Ref)
 				} else {
-					p.texts[t.Ref] = codec.Text(t.Body)
+					p.texts[t.Ref] = codec.EncodeText(t.Body)
 				}
 			}
 		}
@@ -181,8 +181,8 @@ func (d *slowDisk) Append(batches []realm.Batch) error {
 }
 
 func (d *slowDisk) Snapshot(_ realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
-	return d.under("snapshot", func() error {
-		p := d.platter
+	return d.perform("snapshot", func() error {
+		p := d.diskContents
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if last := p.rows + realm.Seq(len(p.facts)); epoch != p.epoch || at > last || at < p.rows {
@@ -202,8 +202,8 @@ func (d *slowDisk) Snapshot(_ realm.ID, epoch uint64, at realm.Seq, rows []realm
 }
 
 func (d *slowDisk) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
-	d.platter.mu.Lock()
-	defer d.platter.mu.Unlock()
+	d.diskContents.mu.Lock()
+	defer d.diskContents.mu.Unlock()
 	data, ok := d.texts[ref]
 	if !ok {
 		return realm.Body{}, false, nil

@@ -6,21 +6,21 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// hands is a dispatcher whose goroutines stay: a new goroutine for each time a mailbox is not empty begins with a small
+// workerPool is a dispatcher whose goroutines stay: a new goroutine for each time a mailbox is not empty begins with a small
 // stack, and growing it was a tenth of what a delivery costs.
-type hands struct{ next chan func() }
+type workerPool struct{ tasks chan func() }
 
-// batchOfMessages is after how many messages of one mailbox others get their turn; the library's default.
-const batchOfMessages = 300
+// messagesPerRun is after how many messages of one mailbox others get their turn; the library's default.
+const messagesPerRun = 300
 
-// newHands makes a dispatcher of n goroutines, on which room mailboxes may wait.
-func newHands(n, room int, stop <-chan struct{}) actor.Dispatcher {
-	h := hands{make(chan func(), room)}
+// newWorkerPool makes a dispatcher of n goroutines, on which room mailboxes may wait.
+func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
+	h := workerPool{make(chan func(), room)}
 	for range n {
 		go func() {
 			for {
 				select {
-				case fn := <-h.next:
+				case fn := <-h.tasks:
 					fn()
 				case <-stop:
 					return
@@ -31,29 +31,31 @@ func newHands(n, room int, stop <-chan struct{}) actor.Dispatcher {
 	return h
 }
 
-// warmHands is how many goroutines, each with a stack of some 16 KB, serve the journal and a few realms at once: there
+// generalWorkers is how many goroutines, each with a stack of some 16 KB, serve the journal and a few realms at once: there
 // none waits for another.
-const warmHands = Shards
+const generalWorkers = Shards
 
-func newWarm(stop <-chan struct{}) actor.Dispatcher { return newHands(warmHands, 0, stop) }
+func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
+	return newWorkerPool(generalWorkers, 0, stop)
+}
 
-// processorsPerHand is how many processors share one of the goroutines that serve the sessions, which take turns on it:
+// processorsPerSessionWorker is how many processors share one of the goroutines that serve the sessions, which take turns on it:
 // sixteen that wake for one message take all processors at once from whoever reads the next requests, and from clients on
 // the same machine. With one goroutine to two processors 100 of 10,000 pollers had seen a message a tenth sooner, for a
 // tenth less CPU.
-const processorsPerHand = 2
+const processorsPerSessionWorker = 2
 
-func newCrew(stop <-chan struct{}) actor.Dispatcher {
-	return newHands(max(1, runtime.GOMAXPROCS(0)/processorsPerHand), Shards, stop) // a mailbox is scheduled once at a time
+func newSessionDispatcher(stop <-chan struct{}) actor.Dispatcher {
+	return newWorkerPool(max(1, runtime.GOMAXPROCS(0)/processorsPerSessionWorker), Shards, stop) // a mailbox is scheduled once at a time
 }
 
 // Schedule never waits: when no goroutine is idle, nor room to wait for one, there is a new one.
-func (h hands) Schedule(fn func()) {
+func (h workerPool) Schedule(fn func()) {
 	select {
-	case h.next <- fn:
+	case h.tasks <- fn:
 	default:
 		go fn()
 	}
 }
 
-func (hands) Throughput() int { return batchOfMessages }
+func (workerPool) Throughput() int { return messagesPerRun }

@@ -9,48 +9,48 @@ import (
 	"parley/wire"
 )
 
-// pen is a Reply that writes the answer into memory of its own, as a connection does.
-type pen struct {
-	out   []byte
-	times int
+// bufferReply is a Reply that writes the answer into memory of its own, as a connection does.
+type bufferReply struct {
+	out     []byte
+	answers int
 }
 
-func (p *pen) Answer(_ int, parts ...[]byte) bool {
+func (p *bufferReply) Answer(_ int, parts ...[]byte) bool {
 	p.out = p.out[:0]
 	for _, b := range parts {
 		p.out = append(p.out, b...)
 	}
-	p.times++
+	p.answers++
 	return true
 }
 
-// audience is one session actor with a queue for each of its users, and their polls.
-type audience struct {
-	s     *shard
-	r     *shardRealm
-	users []realm.UserID
-	polls polls
-	pens  []pen
-	seq   realm.Seq
+// fanout is one session actor with a queue for each of its users, and their polls.
+type fanout struct {
+	s       *shard
+	r       *shardRealm
+	users   []realm.UserID
+	polls   pollBatch
+	replies []bufferReply
+	seq     realm.Seq
 }
 
-func newAudience(t testing.TB, n int) *audience {
-	h := openHouse(t, &slowDisk{platter: newPlatter()})
-	found(t, h, "ann")
-	c := &audience{s: newShard(h, 0), pens: make([]pen, n), seq: 1}
+func newFanout(t testing.TB, n int) *fanout {
+	h := openServer(t, &slowDisk{diskContents: newDiskContents()})
+	createOrganization(t, h, "ann")
+	c := &fanout{s: newShard(h, 0), replies: make([]bufferReply, n), seq: 1}
 	c.r = c.s.realm(h.find(1))
 	for i := range n {
 		q := realm.Queue{ID: realm.QueueID(fmt.Sprintf("%036d", i)), User: realm.UserID((i + 1) * Shards), At: 1, EventTypes: []string{"message"}, Idle: 600}
-		c.s.open(c.r, q, false)
+		c.s.openQueue(c.r, q, false)
 		c.users = append(c.users, q.User)
-		c.polls = append(c.polls, &wire.PollRequest{Realm: 1, User: q.User, Queue: q.ID, Last: -1, Reply: &c.pens[i]})
+		c.polls = append(c.polls, &wire.PollRequest{Realm: 1, User: q.User, Queue: q.ID, Last: -1, Reply: &c.replies[i]})
 	}
 	return c
 }
 
 // round has everybody poll and hear of one message.
-func (c *audience) round() {
-	c.s.polls(c.polls)
+func (c *fanout) round() {
+	c.s.handlePolls(c.polls)
 	c.seq++
 	text := strings.Repeat("some text ", 20)
 	e := &realm.MessageArrived{Message: realm.MessageInfo{ID: realm.MessageID(c.seq), Channel: 1, ChannelName: "general", Topic: "proof", Body: &realm.Body{Text: text, HTML: "<p>" + text + "</p>"}}}
@@ -65,9 +65,9 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("under the race detector pools forget at random what they are given")
 	}
-	few, many := newAudience(t, 10), newAudience(t, 1000)
-	for _, c := range []*audience{few, many} {
-		defer endHouse(t, c.s.h)
+	few, many := newFanout(t, 10), newFanout(t, 1000)
+	for _, c := range []*fanout{few, many} {
+		defer closeServer(t, c.s.h)
 		for range 3 {
 			c.round()
 		}
@@ -76,9 +76,9 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 	if b > a+20 {
 		t.Errorf("%v allocations for 10 who hear, %v for 1,000", a, b)
 	}
-	for i := range many.pens {
-		if p := &many.pens[i]; p.times != 24 || !strings.Contains(string(p.out), fmt.Sprintf(`"id":%d}],"queue_id":"%036d"`, int64(many.seq-1)<<8, i)) {
-			t.Fatalf("user %d was told %d times, at last %s", i, p.times, p.out)
+	for i := range many.replies {
+		if p := &many.replies[i]; p.answers != 24 || !strings.Contains(string(p.out), fmt.Sprintf(`"id":%d}],"queue_id":"%036d"`, int64(many.seq-1)<<8, i)) {
+			t.Fatalf("user %d was told %d times, at last %s", i, p.answers, p.out)
 		}
 	}
 }
@@ -88,8 +88,8 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 //
 //	go test -run - -bench Fanout ./actors
 func BenchmarkFanout(b *testing.B) {
-	c := newAudience(b, 10_000)
-	defer endHouse(b, c.s.h)
+	c := newFanout(b, 10_000)
+	defer closeServer(b, c.s.h)
 	c.round()
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 )
 
-// bubble runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
+// runSynctest runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
 // leave the bubble they were made in.
-func bubble(t *testing.T, test func(t *testing.T)) {
+func runSynctest(t *testing.T, test func(t *testing.T)) {
 	fresh := func() { replies = sync.Pool{New: func() any { return make(chan answer, 1) }} }
 	fresh()
 	defer fresh()
 	synctest.Test(t, test)
 }
 
-func openHouse(t testing.TB, d Disk) *House {
+func openServer(t testing.TB, d Disk) *Server {
 	t.Helper()
 	h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
@@ -27,21 +27,21 @@ func openHouse(t testing.TB, d Disk) *House {
 
 // While a write is under way nothing it holds may be known to anybody: not to the sender, not to who listens, not to who
 // reads. And others' refusals that rest on it wait as well.
-func TestNobodyIsToldBeforeItIsWritten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		people := found(t, h, "ann", "bo")
+func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		people := createOrganization(t, h, "ann", "bo")
 		ann, bo := people[0], people[1]
-		q := must(t, h, bo, "POST /register", params{"event_types": []string{"message", "reaction"}})
-		sent := must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "before"})
+		q := mustCall(t, h, bo, "POST /register", params{"event_types": []string{"message", "reaction"}})
+		sent := mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "before"})
 		events := params{"queue_id": q["queue_id"], "last_event_id": q["last_event_id"]}
-		events["last_event_id"] = must(t, h, bo, "GET /events", events)["events"].([]any)[0].(map[string]any)["id"]
+		events["last_event_id"] = mustCall(t, h, bo, "GET /events", events)["events"].([]any)[0].(map[string]any)["id"]
 
 		d.mu.Lock()
-		d.writes = make(chan *write, 100)
+		d.writes = make(chan *pendingWrite, 100)
 		d.mu.Unlock()
-		waiting := map[string]mouth{"poll": call(h, bo, "GET /events", events)}
+		waiting := map[string]responseChan{"poll": call(h, bo, "GET /events", events)}
 		synctest.Wait()
 		for name, p := range map[string]params{
 			"POST /messages":                        {"type": "stream", "to": "one", "topic": "t", "content": "under way"},
@@ -66,7 +66,7 @@ func TestNobodyIsToldBeforeItIsWritten(t *testing.T) {
 			for len(d.writes) > 0 {
 				(<-d.writes).done <- nil
 			}
-			endHouse(t, h)
+			closeServer(t, h)
 			return
 		}
 		for range 2 { // the second append carries what came while the first was under way
@@ -89,12 +89,12 @@ func TestNobodyIsToldBeforeItIsWritten(t *testing.T) {
 			}
 		}
 		d.crash()
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
-// endHouse stops a house whose disk has crashed: it must not hang.
-func endHouse(t testing.TB, h *House) {
+// closeServer stops a house whose disk has crashed: it must not hang.
+func closeServer(t testing.TB, h *Server) {
 	t.Helper()
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)

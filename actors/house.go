@@ -34,31 +34,31 @@ type Disk interface {
 	// Claim makes this process the realm's only writer; rows is the number its rows stand at, last the journal's end.
 	Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error)
 	// Load puts the rows into r and the book of presence, and returns the events kept for queues that had not acknowledged them.
-	Load(id realm.ID, r *realm.Realm, book *presence.Book) ([]realm.Told, error)
+	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Told, error)
 	// LoadPresence puts what the rows say of presence alone into the book.
-	LoadPresence(id realm.ID, book *presence.Book) error
+	LoadPresence(id realm.ID, book *presence.Table) error
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
 	Encode(f realm.Fact) []byte
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
-	EncodeKept(t realm.Told) realm.EncodedRow
+	EncodeUnacked(t realm.Told) realm.EncodedRow
 	// Append commits batches with one sync. An error means nothing later can be trusted either.
 	Append([]realm.Batch) error
 	Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// Outside does the errands of organizations: what leaves the server. Errands must not block.
-type Outside interface {
-	Errands(realm.ID, wire.Site, *realm.ErrandsAdded)
+// Outbox does the errands of organizations: what leaves the server. Errands must not block.
+type Outbox interface {
+	AddJobs(realm.ID, wire.Site, *realm.OutboxJobsAdded)
 }
 
-// Outside has errands done from now on, those of missed messages among them; pushes says that there is a service that
+// SetOutbox has errands done from now on, those of missed messages among them; pushes says that there is a service that
 // notifies phones, bouncer that it passes notifications on for us.
-func (h *House) Outside(o Outside, pushes, bouncer bool) {
-	h.pushes.Store(pushes)
-	h.bouncer.Store(bouncer)
-	h.mails.Store(true)
-	h.outside.Store(&o)
+func (h *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
+	h.pushEnabled.Store(pushes)
+	h.bouncerEnabled.Store(bouncer)
+	h.mailEnabled.Store(true)
+	h.outbox.Store(&o)
 }
 
 // Limits of the house; each protects the process from one busy part.
@@ -77,11 +77,11 @@ const (
 	// after a crash.
 	SnapshotBytes = 4 << 20
 	snapshotAge   = 5 * time.Minute
-	// calm is for how many seconds after a realm was opened no snapshot begins, unless its journal gets calmBytes long: those
+	// snapshotDelay is for how many seconds after a realm was opened no snapshot begins, unless its journal gets snapshotDelayBytes long: those
 	// who all come back at once need the processors. What was replayed counts, so a server that is killed every few seconds
 	// writes one too.
-	calm      = 5
-	calmBytes = 4 * SnapshotBytes
+	snapshotDelay      = 5
+	snapshotDelayBytes = 4 * SnapshotBytes
 	// MaxFrozenBytes is how much of a realm's journal gathers while a successor reads the rows: enough for what is sent
 	// meanwhile, little enough to be replayed in a moment. Past it rows are written, and the successor reads them again.
 	MaxFrozenBytes = 8 * SnapshotBytes
@@ -89,67 +89,67 @@ const (
 	TextCacheBytes = 64 << 20
 )
 
-// House is every actor of one process.
-type House struct {
+// Server is every actor of one process.
+type Server struct {
 	disk    Disk
 	log     *slog.Logger
 	now     func() time.Time // the wall clock, which may be set
 	elapsed func() int64     // seconds since the house was opened, which only grow
 	fatal   func(error)
 	secret  []byte
-	stage   stage
+	runtime actorRuntime
 	journal *actor.PID
 	shards  []*actor.PID
 	texts   *textCache
 	search  Search
 	site    func(stringID string) wire.Site
 
-	keptBytes, keptTotal atomic.Int64 // MaxKeptBytes and MaxKeptTotal, but for tests, which set them while realms look
+	maxUnackedBytes, maxUnackedTotal atomic.Int64 // MaxUnackedBytes and MaxUnackedTotal, but for tests, which set them while realms look
 
-	frozenBytes atomic.Int64 // MaxFrozenBytes, but for tests
+	maxFrozenBytes atomic.Int64 // MaxFrozenBytes, but for tests
 
 	mu       sync.RWMutex // guards realms and byName; both only grow
-	realms   map[realm.ID]*handle
-	byName   map[string]*handle
-	accounts *accounts
+	realms   map[realm.ID]*realmHandle
+	byName   map[string]*realmHandle
+	accounts *accountTable
 	stop     chan struct{}
 	stopped  sync.WaitGroup
 	Metrics  Metrics
 	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
-	Renderer wire.Renderer
-	outside  atomic.Pointer[Outside]
-	pushes   atomic.Bool
-	bouncer  atomic.Bool
-	mails    atomic.Bool
-	refusals sync.Map // code -> *atomic.Int64
+	Renderer       wire.Renderer
+	outbox         atomic.Pointer[Outbox]
+	pushEnabled    atomic.Bool
+	bouncerEnabled atomic.Bool
+	mailEnabled    atomic.Bool
+	refusals       sync.Map // code -> *atomic.Int64
 }
 
 // Metrics are counted where things happen and read by the metrics page.
 type Metrics struct {
-	Turns, Views, Busy, Deliveries, Polls, Beats, GivenUp, Snapshots atomic.Int64
+	Turns, Views, Busy, Deliveries, Polls, Heartbeats, QueuesEvicted, Snapshots atomic.Int64
 	// Parked polls, open queues, events their clients have not acknowledged, and facts whose events are kept for them.
-	Parked, Queues, Held, Kept atomic.Int64
+	ParkedPolls, OpenQueues, UnackedEvents, UnackedFacts atomic.Int64
 	// KeptBytes is about what these events take in memory; Undelivered is the recipients of notices that wait for sessions.
-	KeptBytes, Undelivered atomic.Int64
-	// GivenUpBytes of the queues given up are those that fell to MaxKeptBytes or MaxKeptTotal.
-	GivenUpBytes atomic.Int64
+	UnackedBytes, Undelivered atomic.Int64
+	// GivenUpBytes of the queues given up are those that fell to MaxUnackedBytes or MaxUnackedTotal.
+	QueuesEvictedForMemory atomic.Int64
 }
 
-// RealmMeters are the meters of each organization.
-type RealmMeters struct {
+// RealmMetrics are the meters of each organization.
+type RealmMetrics struct {
 	InFlight           map[realm.ID]int64 // commands and views in its mailbox or waiting for the disk
 	DurableFacts       map[realm.ID]int64
-	SnapshotAgeSeconds map[realm.ID]int64 // since its rows were last written, or it was opened
+	SnapshotAgeSeconds map[realm.ID]int64 // presenceSince its rows were last written, or it was opened
 	Refusals           map[string]int64   // commands and views refused, by the protocol's code
 }
 
-// RealmMeters reads them.
-func (h *House) RealmMeters() RealmMeters {
-	m := RealmMeters{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
+// RealmMetrics reads them.
+func (h *Server) RealmMetrics() RealmMetrics {
+	m := RealmMetrics{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
 	now := h.now().Unix()
-	h.eachRealm(func(r *handle) {
+	h.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
-		m.SnapshotAgeSeconds[r.id] = max(0, now-r.saved.Load())
+		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
 	})
 	h.refusals.Range(func(code, n any) bool {
 		m.Refusals[code.(string)] = n.(*atomic.Int64).Load()
@@ -158,8 +158,8 @@ func (h *House) RealmMeters() RealmMeters {
 	return m
 }
 
-// refused counts a refusal by its code; there are as many codes as the protocol has.
-func (h *House) refused(err error) {
+// countRefusal counts a refusal by its code; there are as many codes as the protocol has.
+func (h *Server) countRefusal(err error) {
 	code := "INTERNAL"
 	var r *realm.Refusal
 	if errors.As(err, &r) {
@@ -172,22 +172,22 @@ func (h *House) refused(err error) {
 	n.(*atomic.Int64).Add(1)
 }
 
-// handle is how the rest of the process reaches a realm.
-type handle struct {
-	id       realm.ID
-	name     string // string id
-	pid      *actor.PID
-	presence *actor.PID
-	seen     sightings
-	recent   func(realm.UserID) bool // who was seen in the last wire.PartialDays
-	inFlight atomic.Int64
-	durable  atomic.Uint64
-	saved    atomic.Int64 // when its rows were last written, Unix seconds
-	dialect  atomic.Uint64
-	revived  realm.Seq // facts up to here were replayed: their queues had a life before this process
-	site     wire.Site
-	closed   atomic.Bool // the organization is deactivated, on disk
-	holds    holds
+// realmHandle is how the rest of the process reaches a realm.
+type realmHandle struct {
+	id                realm.ID
+	name              string // string id
+	pid               *actor.PID
+	presence          *actor.PID
+	lastSeen          lastSeenTable
+	recentlyActive    func(realm.UserID) bool // who was seen in the last wire.PartialDays
+	inFlight          atomic.Int64
+	durable           atomic.Uint64
+	lastSnapshot      atomic.Int64 // when its rows were last written, Unix seconds
+	markdownConfigSeq atomic.Uint64
+	replayedThrough   realm.Seq // facts up to here were replayed: their queues had a life before this process
+	site              wire.Site
+	closed            atomic.Bool // the organization is deactivated, on disk
+	latencies         turnLatencies
 }
 
 // Account is what login needs to know of a user.
@@ -207,15 +207,15 @@ type Options struct {
 	// Preloaded is what was read of a copy of the disk before; nil: nothing. Open takes it.
 	Preloaded *Preloaded
 
-	stage stage // nil: actors that run by themselves, and the clock's ticks
+	runtime actorRuntime // nil: actors that run by themselves, and the clock's ticks
 }
 
 // Open starts the actors and brings every realm of the disk back.
-func Open(disk Disk, o Options) (*House, error) {
-	h := &House{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*handle{}, byName: map[string]*handle{}, accounts: newAccounts(), stop: make(chan struct{})}
-	h.keptBytes.Store(MaxKeptBytes)
-	h.keptTotal.Store(MaxKeptTotal)
-	h.frozenBytes.Store(MaxFrozenBytes)
+func Open(disk Disk, o Options) (*Server, error) {
+	h := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
+	h.maxUnackedBytes.Store(MaxUnackedBytes)
+	h.maxUnackedTotal.Store(MaxUnackedTotal)
+	h.maxFrozenBytes.Store(MaxFrozenBytes)
 	if h.log == nil {
 		h.log = slog.Default()
 	}
@@ -240,12 +240,12 @@ func Open(disk Disk, o Options) (*House, error) {
 		h.secret = []byte(Token(32))
 	}
 	h.texts = newTextCache(TextCacheBytes)
-	if h.stage = o.stage; h.stage == nil {
-		h.stage = newTheatre()
+	if h.runtime = o.runtime; h.runtime == nil {
+		h.runtime = newProtoactorRuntime()
 	}
 	h.journal = h.spawn(&journalActor{h: h})
 	for i := range Shards {
-		h.shards = append(h.shards, h.stage.spawnSession(guarded{h, newShard(h, i)}))
+		h.shards = append(h.shards, h.runtime.spawnSession(fatalOnPanic{h, newShard(h, i)}))
 	}
 	if o.Preloaded != nil {
 		h.accounts = o.Preloaded.accounts
@@ -259,20 +259,20 @@ func Open(disk Disk, o Options) (*House, error) {
 			return nil, err
 		}
 	}
-	if o.stage == nil {
+	if o.runtime == nil {
 		h.stopped.Add(1)
-		go h.tick()
+		go h.runClock()
 	}
 	return h, nil
 }
 
-// guarded is an actor whose panic ends the process: supervision must never bring back half-changed state.
-type guarded struct {
-	h     *House
+// fatalOnPanic is an actor whose panic ends the process: supervision must never bring back half-changed state.
+type fatalOnPanic struct {
+	h     *Server
 	inner actor.Actor
 }
 
-func (g guarded) Receive(c actor.Context) {
+func (g fatalOnPanic) Receive(c actor.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.h.fatal(fmt.Errorf("panic in %T: %v\n%s", g.inner, p, debug.Stack()))
@@ -281,12 +281,12 @@ func (g guarded) Receive(c actor.Context) {
 	g.inner.Receive(c)
 }
 
-func (h *House) spawn(a actor.Actor) *actor.PID {
-	return h.stage.spawn(guarded{h, a})
+func (h *Server) spawn(a actor.Actor) *actor.PID {
+	return h.runtime.spawn(fatalOnPanic{h, a})
 }
 
-// tick drives every timer of the house: one coarse clock instead of a timer a queue.
-func (h *House) tick() {
+// runClock drives every timer of the house: one coarse clock instead of a timer a queue.
+func (h *Server) runClock() {
 	defer h.stopped.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -296,28 +296,28 @@ func (h *House) tick() {
 			return
 		case <-t.C:
 		}
-		h.sweep()
+		h.sweepQueues()
 		if n%5 == 0 {
-			h.clock()
+			h.tickRealms()
 		}
 	}
 }
 
-func (h *House) sweep() {
+func (h *Server) sweepQueues() {
 	now := h.elapsed()
 	for _, s := range h.shards {
-		h.stage.send(s, sweep{now})
+		h.runtime.send(s, sweepQueues{now})
 	}
 }
 
-func (h *House) clock() {
+func (h *Server) tickRealms() {
 	now := h.now().Unix()
-	h.eachRealm(func(r *handle) { h.stage.send(r.pid, clock{now}) })
+	h.eachRealm(func(r *realmHandle) { h.runtime.send(r.pid, clockTick{now}) })
 }
 
-func (h *House) eachRealm(fn func(*handle)) {
+func (h *Server) eachRealm(fn func(*realmHandle)) {
 	h.mu.RLock()
-	list := make([]*handle, 0, len(h.realms))
+	list := make([]*realmHandle, 0, len(h.realms))
 	for _, r := range h.realms {
 		list = append(list, r)
 	}
@@ -327,44 +327,44 @@ func (h *House) eachRealm(fn func(*handle)) {
 	}
 }
 
-func (h *House) find(id realm.ID) *handle {
+func (h *Server) find(id realm.ID) *realmHandle {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.realms[id]
 }
 
 // Save writes a snapshot of every realm while turns go on, so that a Close soon after has little left to write.
-func (h *House) Save(ctx context.Context) error {
-	return h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, save{done}) })
+func (h *Server) Save(ctx context.Context) error {
+	return h.askAllRealms(ctx, func(r *realmHandle, done chan error) { h.runtime.send(r.pid, saveRealm{done}) })
 }
 
 // Freeze waits for snapshots under way and lets no other begin: the rows on disk stay as they are, and what happens is in
 // the journal behind them, for a successor that has read the rows. Thaw ends it, and so does a realm whose journal gets
 // MaxFrozenBytes long. A Close of a frozen house writes no last snapshot, only what is in no journal: presence.
-func (h *House) Freeze(ctx context.Context) error {
-	return h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, freeze{true, done}) })
+func (h *Server) Freeze(ctx context.Context) error {
+	return h.askAllRealms(ctx, func(r *realmHandle, done chan error) { h.runtime.send(r.pid, setFrozen{true, done}) })
 }
 
-// Thaw ends Freeze.
-func (h *House) Thaw() {
-	h.eachRealm(func(r *handle) { h.stage.send(r.pid, freeze{false, make(chan error, 1)}) })
+// Unfreeze ends Freeze.
+func (h *Server) Unfreeze() {
+	h.eachRealm(func(r *realmHandle) { h.runtime.send(r.pid, setFrozen{false, make(chan error, 1)}) })
 }
 
 // Close lets pending turns reach the disk, writes a last snapshot of every realm, and stops the actors.
-func (h *House) Close(ctx context.Context) error {
+func (h *Server) Close(ctx context.Context) error {
 	close(h.stop)
 	h.stopped.Wait()
-	if err := h.all(ctx, func(r *handle, done chan error) { h.stage.send(r.pid, finish{done}) }); err != nil {
+	if err := h.askAllRealms(ctx, func(r *realmHandle, done chan error) { h.runtime.send(r.pid, closeRealm{done}) }); err != nil {
 		return err
 	}
-	h.stage.end()
+	h.runtime.shutdown()
 	return nil
 }
 
-// all asks every realm for something and waits until each has said that it is done.
-func (h *House) all(ctx context.Context, ask func(*handle, chan error)) error {
+// askAllRealms asks every realm for something and waits until each has said that it is done.
+func (h *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan error)) error {
 	var all []chan error
-	h.eachRealm(func(r *handle) {
+	h.eachRealm(func(r *realmHandle) {
 		done := make(chan error, 1)
 		all = append(all, done)
 		ask(r, done)
@@ -392,18 +392,18 @@ type answer struct {
 var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 // Turn gives decide one turn in a realm and returns when its facts are on disk.
-func (h *House) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+func (h *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
 	return h.ask(id, &ask{caller: c, decide: decide})
 }
 
 // View lets look at a realm between turns and returns when everything it could see is on disk.
-func (h *House) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (h *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
 	return h.ask(id, &ask{caller: c, look: look})
 }
 
 var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 
-func (h *House) ask(id realm.ID, a *ask) (any, error) {
+func (h *Server) ask(id realm.ID, a *ask) (any, error) {
 	r := h.find(id)
 	if r == nil {
 		return nil, errUnknownRealm
@@ -412,7 +412,7 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 		return nil, err
 	}
 	a.reply = replies.Get().(chan answer)
-	h.stage.send(r.pid, a)
+	h.runtime.send(r.pid, a)
 	x := <-a.reply
 	replies.Put(a.reply)
 	r.inFlight.Add(-1)
@@ -420,7 +420,7 @@ func (h *House) ask(id realm.ID, a *ask) (any, error) {
 }
 
 // admit counts a command or view in, or refuses it where too many wait.
-func (h *House) admit(r *handle, command bool) error {
+func (h *Server) admit(r *realmHandle, command bool) error {
 	if r.inFlight.Add(1) > MaxInFlight || command && h.Metrics.Undelivered.Load() > MaxUndelivered {
 		r.inFlight.Add(-1)
 		h.Metrics.Busy.Add(1)
@@ -429,15 +429,15 @@ func (h *House) admit(r *handle, command bool) error {
 	return nil
 }
 
-// Order gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
-func (h *House) Order(list []wire.Order) {
+// RunAsync gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
+func (h *Server) RunAsync(list []wire.AsyncCommand) {
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].Realm == list[0].Realm {
 			n++
 		}
 		r := h.find(list[0].Realm)
-		batch := make(orders, 0, n)
+		batch := make(asyncBatch, 0, n)
 		for i := range list[:n] {
 			o := &list[i]
 			if r == nil {
@@ -445,20 +445,20 @@ func (h *House) Order(list []wire.Order) {
 			} else if err := h.admit(r, true); err != nil {
 				o.Done(nil, err)
 			} else {
-				batch = append(batch, ask{caller: o.Caller, order: o.Command})
+				batch = append(batch, ask{caller: o.Caller, async: o.CommandWithCallback})
 			}
 		}
 		if len(batch) > 0 {
-			h.stage.send(r.pid, batch)
+			h.runtime.send(r.pid, batch)
 		}
 		list = list[n:]
 	}
 }
 
-// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
-func (h *House) Dialect(id realm.ID) realm.Seq {
+// MarkdownConfigSeq is the number of the newest fact on disk that may have changed how texts are rendered.
+func (h *Server) MarkdownConfigSeq(id realm.ID) realm.Seq {
 	if r := h.find(id); r != nil {
-		return realm.Seq(r.dialect.Load())
+		return realm.Seq(r.markdownConfigSeq.Load())
 	}
 	return 0
 }
@@ -467,7 +467,7 @@ func (h *House) Dialect(id realm.ID) realm.Seq {
 var errInternal = errors.New("internal error")
 
 // Text is one version of a message's text, from memory or disk.
-func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+func (h *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	if b, ok := h.texts.get(id, ref); ok {
 		return b, true
 	}
@@ -482,9 +482,9 @@ func (h *House) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-// textsToIndex reads an organization's texts for the search index. Each is read once, so those that are not in the cache are
+// searchTextReader reads an organization's textGeneration for the search index. Each is read once, so those that are not in the cache are
 // not put there: they would drive out what people read.
-func (h *House) textsToIndex(id realm.ID) realm.TextReader {
+func (h *Server) searchTextReader(id realm.ID) realm.TextReader {
 	return func(ref realm.BodyRef) (realm.Body, bool, error) {
 		if b, ok := h.texts.peek(id, ref); ok {
 			return b, true, nil
@@ -493,35 +493,37 @@ func (h *House) textsToIndex(id realm.ID) realm.TextReader {
 	}
 }
 
-// moment is what a turn gets to know of the world.
-func (h *House) moment(r *handle) realm.Moment {
-	return realm.Moment{Now: h.now().Unix(), Token: h.stage.token, UUID: h.stage.uuid, Hash: HashKey,
-		Key:       func(u realm.UserID, epoch int64) string { return h.key(r.id, u, epoch) },
-		Pushes:    h.pushes.Load(),
-		Bouncer:   h.bouncer.Load(),
-		LinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
-		Render:    func(text string, v realm.View) (realm.Body, realm.Content) { return h.Renderer.Inside(text, v, r.site) },
-		Describe:  func(text string, v realm.View) string { return h.Renderer.Describe(text, v, r.site) },
-		Links:     func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.Links(topic, v, r.site) }}
+// turnEnv is what a turn gets to know of the world.
+func (h *Server) turnEnv(r *realmHandle) realm.TurnEnv {
+	return realm.TurnEnv{Now: h.now().Unix(), Token: h.runtime.token, UUID: h.runtime.uuid, Hash: HashKey,
+		APIKey:          func(u realm.UserID, epoch int64) string { return h.apiKey(r.id, u, epoch) },
+		PushEnabled:     h.pushEnabled.Load(),
+		PushBouncer:     h.bouncerEnabled.Load(),
+		InviteLinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
+		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
+			return h.Renderer.RenderInTurn(text, v, r.site)
+		},
+		RenderDescription: func(text string, v realm.View) string { return h.Renderer.RenderDescription(text, v, r.site) },
+		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.TopicLinks(topic, v, r.site) }}
 }
 
-// key is an account's API key: a keyed hash of who it is, so that it can be made again but not guessed.
-func (h *House) key(id realm.ID, u realm.UserID, epoch int64) string {
-	return derived(h.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
+// apiKey is an account's API apiKey: a keyed hash of who it is, so that it can be made again but not guessed.
+func (h *Server) apiKey(id realm.ID, u realm.UserID, epoch int64) string {
+	return deriveToken(h.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
 }
 
 // LinkToken is what an organization's invitation link of that number ends in.
-func (h *House) LinkToken(id realm.ID, link int64) string {
+func (h *Server) LinkToken(id realm.ID, link int64) string {
 	return LinkToken(h.secret, id, link)
 }
 
-// LinkToken is House.LinkToken of a server with that secret.
+// LinkToken is Server.LinkToken of a server with that secret.
 func LinkToken(secret []byte, id realm.ID, link int64) string {
-	return derived(secret, fmt.Sprintf("invitation link %d %d", id, link))
+	return deriveToken(secret, fmt.Sprintf("invitation link %d %d", id, link))
 }
 
-// derived is 32 characters that follow from the server's secret and what they are for.
-func derived(secret []byte, what string) string {
+// deriveToken is 32 characters that follow from the server's secret and what they are for.
+func deriveToken(secret []byte, what string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(what))
 	n := new(big.Int).SetBytes(mac.Sum(nil))

@@ -19,7 +19,7 @@ type flush struct{}
 // journalActor commits the facts of many turns, of many realms, in one synced batch: what arrives while a commit runs
 // rides in the next one.
 type journalActor struct {
-	h       *House
+	h       *Server
 	waiting []*appendFacts
 	batches []realm.Batch
 	index   map[realm.ID]int
@@ -29,7 +29,7 @@ func (j *journalActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *appendFacts:
 		if j.waiting = append(j.waiting, m); len(j.waiting) == 1 {
-			j.h.stage.send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
+			j.h.runtime.send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
 		}
 	case flush:
 		j.commit()
@@ -65,7 +65,7 @@ func (j *journalActor) commit() {
 		if !told[w.batch.Realm] {
 			told[w.batch.Realm] = true
 			b := j.batches[j.index[w.batch.Realm]]
-			j.h.stage.send(w.from, durable{b.After + realm.Seq(len(b.Facts))})
+			j.h.runtime.send(w.from, factsDurable{b.After + realm.Seq(len(b.Facts))})
 		}
 		j.waiting[i] = nil
 	}

@@ -14,14 +14,14 @@ import (
 
 // follower polls one queue without waiting and notes what it heard.
 type follower struct {
-	h    *House
+	h    *Server
 	who  realm.UserID
 	id   any
 	last float64
 	got  int
 }
 
-func (f *follower) poll(t *testing.T) heard {
+func (f *follower) poll(t *testing.T) response {
 	t.Helper()
 	a := <-call(f.h, f.who, "GET /events", params{"queue_id": f.id, "last_event_id": f.last, "dont_block": true})
 	events, _ := a.body["events"].([]any)
@@ -35,27 +35,27 @@ func (f *follower) poll(t *testing.T) heard {
 	return a
 }
 
-func follow(t *testing.T, h *House, who realm.UserID) *follower {
-	a := must(t, h, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
+func follow(t *testing.T, h *Server, who realm.UserID) *follower {
+	a := mustCall(t, h, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
 	return &follower{h: h, who: who, id: a["queue_id"], last: -1}
 }
 
 // What is kept for clients that do not come stays within its bytes: the queue farthest behind ends, the ones beside it
 // hear everything, and what was kept for it is let go.
-func TestKeptEventsHaveABound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
+func TestUnackedEventsAreBounded(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
 		const limit = 1 << 20
-		h.keptBytes.Store(limit)
-		people := found(t, h, "ann", "bo", "cy")
+		h.maxUnackedBytes.Store(limit)
+		people := createOrganization(t, h, "ann", "bo", "cy")
 		early, late, alive := follow(t, h, people[1]), follow(t, h, people[1]), follow(t, h, people[2])
 		text := strings.Repeat("many words ", 50)
 		sent, most := 0, int64(0)
-		for ; h.Metrics.GivenUp.Load() == 0; sent++ {
-			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
+		for ; h.Metrics.QueuesEvicted.Load() == 0; sent++ {
+			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
 			synctest.Wait()
-			if most = max(most, h.Metrics.KeptBytes.Load()); most > limit+limit/10 {
+			if most = max(most, h.Metrics.UnackedBytes.Load()); most > limit+limit/10 {
 				t.Fatalf("%d bytes are kept, and nobody has been given up", most)
 			}
 			if sent == 50 {
@@ -68,8 +68,8 @@ func TestKeptEventsHaveABound(t *testing.T) {
 		alive.poll(t)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.GivenUp.Load(); n != 1 || h.Metrics.Queues.Load() != 2 {
-			t.Errorf("%d queues are metered as given up, %d as open", n, h.Metrics.Queues.Load())
+		if n := h.Metrics.QueuesEvicted.Load(); n != 1 || h.Metrics.OpenQueues.Load() != 2 {
+			t.Errorf("%d queues are metered as given up, %d as open", n, h.Metrics.OpenQueues.Load())
 		}
 		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != early.id {
 			t.Errorf("the queue farthest behind: %d %v", a.status, a.body)
@@ -80,41 +80,41 @@ func TestKeptEventsHaveABound(t *testing.T) {
 			}
 			f.poll(t)
 		}
-		if n := h.Metrics.KeptBytes.Load(); n > limit*3/4 {
+		if n := h.Metrics.UnackedBytes.Load(); n > limit*3/4 {
 			t.Errorf("%d bytes are kept still", n)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n, b := h.Metrics.Kept.Load(), h.Metrics.KeptBytes.Load(); n > 2 || b > 4096 {
+		if n, b := h.Metrics.UnackedFacts.Load(), h.Metrics.UnackedBytes.Load(); n > 2 || b > 4096 {
 			t.Errorf("%d facts with %d bytes are kept for queues that have acknowledged them", n, b)
 		}
 		t.Logf("%d messages of %d bytes, at most %d bytes kept, limit %d", sent, len(text), most, limit)
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // After a start nobody is given up at once: who comes back in time goes on, though nobody knew how far he had come.
-func TestKeptEventsAfterAStart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		p := newPlatter()
-		h := openHouse(t, &slowDisk{platter: p})
-		people := found(t, h, "ann", "bo", "cy")
+func TestUnackedEventsAfterStart(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		p := newDiskContents()
+		h := openServer(t, &slowDisk{diskContents: p})
+		people := createOrganization(t, h, "ann", "bo", "cy")
 		gone, back := follow(t, h, people[1]), follow(t, h, people[2])
-		say := func(h *House, i int) {
-			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		say := func(h *Server, i int) {
+			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
 		for i := range 100 {
 			say(h, i)
 		}
 		back.poll(t)
-		endHouse(t, h)
-		h = openHouse(t, &slowDisk{platter: p})
-		h.keptBytes.Store(h.Metrics.KeptBytes.Load() * 2 / 3)
+		closeServer(t, h)
+		h = openServer(t, &slowDisk{diskContents: p})
+		h.maxUnackedBytes.Store(h.Metrics.UnackedBytes.Load() * 2 / 3)
 		gone.h, back.h = h, h
 		time.Sleep(30 * time.Second)
 		say(h, 100)
 		synctest.Wait()
-		if n := h.Metrics.GivenUp.Load(); n != 0 {
+		if n := h.Metrics.QueuesEvicted.Load(); n != 0 {
 			t.Errorf("%d queues were given up before their clients could come", n)
 		}
 		for range 2 {
@@ -130,22 +130,22 @@ func TestKeptEventsAfterAStart(t *testing.T) {
 		if a := gone.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
 			t.Errorf("who did not come: %d %v", a.status, a.body)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // A server that is killed again and again, before all clients have come in any of its lives, keeps what each of them has
 // not acknowledged, not what was told since the first of those lives; and every client hears everything once.
-func TestKeptEventsOfManyShortLives(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		people := found(t, h, "ann", "bo", "cy")
+func TestUnackedEventsAfterManyCrashes(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		people := createOrganization(t, h, "ann", "bo", "cy")
 		clients := []*follower{follow(t, h, people[1]), follow(t, h, people[2])}
 		const lives, each = 10, 20
 		for life := range lives {
 			for i := range each {
-				must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(life, i)})
+				mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(life, i)})
 			}
 			comes := clients[life%len(clients)]
 			for range 2 { // to hear, and to say so
@@ -155,15 +155,15 @@ func TestKeptEventsOfManyShortLives(t *testing.T) {
 			}
 			synctest.Wait()
 			d.crash()
-			endHouse(t, h)
-			d = &slowDisk{platter: d.platter}
-			h = openHouse(t, d)
+			closeServer(t, h)
+			d = &slowDisk{diskContents: d.diskContents}
+			h = openServer(t, d)
 			for _, f := range clients {
 				f.h = h
 			}
 		}
 		synctest.Wait()
-		if n := h.Metrics.Kept.Load(); n > 3*each {
+		if n := h.Metrics.UnackedFacts.Load(); n > 3*each {
 			t.Errorf("%d facts are kept, of %d messages", n, lives*each)
 		}
 		for i, f := range clients {
@@ -173,24 +173,24 @@ func TestKeptEventsOfManyShortLives(t *testing.T) {
 				}
 			}
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // A client that comes only after two crashes hears everything, also if a queue that was opened before its own ended before
 // the first of them: at that start the one that ends says nothing of the one that opens behind it.
-func TestKeptEventsBehindAQueueThatEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		people := found(t, h, "ann", "bo", "cy")
+func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		people := createOrganization(t, h, "ann", "bo", "cy")
 		say := func() {
-			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
+			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
 		}
 		often := follow(t, h, people[1])
 		ended := follow(t, h, people[2])
 		say()
-		must(t, h, people[2], "DELETE /events", params{"queue_id": ended.id})
+		mustCall(t, h, people[2], "DELETE /events", params{"queue_id": ended.id})
 		late := follow(t, h, people[2])
 		const each = 5
 		for life := range 2 {
@@ -206,9 +206,9 @@ func TestKeptEventsBehindAQueueThatEnded(t *testing.T) {
 				synctest.Wait()
 			}
 			d.crash()
-			endHouse(t, h)
-			d = &slowDisk{platter: d.platter}
-			h = openHouse(t, d)
+			closeServer(t, h)
+			d = &slowDisk{diskContents: d.diskContents}
+			h = openServer(t, d)
 			often.h, late.h = h, h
 		}
 		for range 2 {
@@ -216,46 +216,46 @@ func TestKeptEventsBehindAQueueThatEnded(t *testing.T) {
 				t.Errorf("%d %v, heard %d of %d messages", a.status, a.body, late.got, 2*each+1)
 			}
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // Organizations that keep much make room when all together keep too much; one that keeps little is left alone.
-func TestKeptEventsOfAllOrganizations(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		h := openHouse(t, &slowDisk{platter: newPlatter()})
-		people := found(t, h, "ann", "bo")
+func TestUnackedEventsOfAllRealms(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		h := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		people := createOrganization(t, h, "ann", "bo")
 		idle := follow(t, h, people[1])
 		for i := range 20 {
-			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
-		h.keptTotal.Store(300_000)
-		h.Metrics.KeptBytes.Add(290_000) // somebody else's
+		h.maxUnackedTotal.Store(300_000)
+		h.Metrics.UnackedBytes.Add(290_000) // somebody else's
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if a := idle.poll(t); a.status != 200 || idle.got != 20 {
 			t.Errorf("one organization has the whole share, and yet its queue is given up: %d %v", a.status, a.body)
 		}
-		h.keptTotal.Store(10_000)
+		h.maxUnackedTotal.Store(10_000)
 		for i := range 2 {
-			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if a := idle.poll(t); a.status != 400 || h.Metrics.GivenUp.Load() != 1 {
+		if a := idle.poll(t); a.status != 400 || h.Metrics.QueuesEvicted.Load() != 1 {
 			t.Errorf("more than its share is kept for a queue: %d %v", a.status, a.body)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // Commands are refused while the sessions are far behind with telling; reads go on, and the count returns to nothing.
-func TestNobodySpeaksFasterThanIsHeard(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		h := openHouse(t, &slowDisk{platter: newPlatter()})
-		people := found(t, h, "ann", "bo")
+func TestCommandsRefusedWhileDeliveryIsBehind(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		h := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		people := createOrganization(t, h, "ann", "bo")
 		follow(t, h, people[1])
-		must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
 		synctest.Wait()
 		if n := h.Metrics.Undelivered.Load(); n != 0 {
 			t.Errorf("%d recipients wait, with nothing to do", n)
@@ -265,20 +265,20 @@ func TestNobodySpeaksFasterThanIsHeard(t *testing.T) {
 		if a.status != 503 || h.Metrics.Busy.Load() != 1 {
 			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, h.Metrics.Busy.Load())
 		}
-		must(t, h, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
+		mustCall(t, h, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
 		h.Metrics.Undelivered.Add(-MaxUndelivered - 1)
-		must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
-		endHouse(t, h)
+		mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		closeServer(t, h)
 	})
 }
 
 // After Save there is nothing left to write, and what was done before it needs no replay.
 func TestSave(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		ann := found(t, h, "ann")[0]
-		must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		ann := createOrganization(t, h, "ann")[0]
+		mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
 		for range 2 { // the second finds nothing to do
 			if err := h.Save(t.Context()); err != nil {
 				t.Fatal(err)
@@ -291,21 +291,21 @@ func TestSave(t *testing.T) {
 		if err != nil || rows != last || last == 0 {
 			t.Errorf("rows at %d of %d: %v", rows, last, err)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // After a crash a long journal is not made rows of while everybody comes back, but soon after; one that is longer still, as
 // of a server that is killed again and again, is at once.
-func TestNoSnapshotWhileEverybodyComesBack(t *testing.T) {
+func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 	for _, long := range []bool{false, true} {
-		bubble(t, func(t *testing.T) {
-			d := &slowDisk{platter: newPlatter()}
-			h := openHouse(t, d)
-			ann := found(t, h, "ann")[0]
+		runSynctest(t, func(t *testing.T) {
+			d := &slowDisk{diskContents: newDiskContents()}
+			h := openServer(t, d)
+			ann := createOrganization(t, h, "ann")[0]
 			facts := SnapshotBytes / replayedBytes
 			if long {
-				facts = calmBytes / replayedBytes
+				facts = snapshotDelayBytes / replayedBytes
 			}
 			_, err := h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				for range facts {
@@ -317,28 +317,28 @@ func TestNoSnapshotWhileEverybodyComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.crash()
-			endHouse(t, h)
+			closeServer(t, h)
 
-			h = openHouse(t, &slowDisk{platter: d.platter})
+			h = openServer(t, &slowDisk{diskContents: d.diskContents})
 			send := func() int64 {
-				must(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
+				mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
 				synctest.Wait()
 				return h.Metrics.Snapshots.Load()
 			}
 			if n := send(); n > 0 != long {
 				t.Errorf("%d snapshots while everybody comes back (long: %t)", n, long)
 			}
-			time.Sleep(calm * time.Second)
+			time.Sleep(snapshotDelay * time.Second)
 			if n := send(); n != 1 {
 				t.Errorf("%d snapshots when they are back (long: %t)", n, long)
 			}
-			endHouse(t, h)
+			closeServer(t, h)
 		})
 	}
 }
 
-// TestWeightOfManyWhoJoin: an event that is weighed by its numbers alone weighs at least what is in it, and not much more.
-func TestWeightOfManyWhoJoin(t *testing.T) {
+// TestEstimateManySubscribers: an event that is weighed by its numbers alone weighs at least what is in it, and not much more.
+func TestEstimateManySubscribers(t *testing.T) {
 	yes := true
 	e := &realm.SubscriptionAdded{Info: realm.ChannelInfo{Channel: realm.Channel{Name: strings.Repeat("crowd", 10)}}}
 	for u := range realm.UserID(2000) {
@@ -349,7 +349,7 @@ func TestWeightOfManyWhoJoin(t *testing.T) {
 	}
 	set := realm.SubscriptionSet{Property: "audible_notifications", Color: realm.Palette[0]}
 	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}}, &realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
-		if walked, got := weighValue(reflect.ValueOf(x), 0), weighEvent(x); got < walked || got > 2*walked {
+		if walked, got := estimateValue(reflect.ValueOf(x), 0), estimateEvent(x); got < walked || got > 2*walked {
 			t.Errorf("%T weighs %d, what is in it %d", x, got, walked)
 		}
 	}

@@ -17,21 +17,21 @@ import (
 	"parley/actors/realm"
 )
 
-// TestHistoriesAreLinear has several people act on the same things at once, each from two programs, and asks whether what
+// TestLinearizability has several people act on the same things at once, each from two programs, and asks whether what
 // each was answered can be explained by one order of all they did, in which everything takes effect between its request
 // and its answer. Halfway the process crashes: what had no answer by then may have happened, at any time since, or not;
 // everything else must still be there. What is acted on: what was said, who is in a channel, and personal flags.
-func TestHistoriesAreLinear(t *testing.T) {
+func TestLinearizability(t *testing.T) {
 	seed := uint64(time.Now().UnixNano() % 1e9)
 	t.Logf("seed %d", seed)
-	platter := newPlatter()
-	disk := &slowDisk{platter: platter}
-	h := openHouse(t, disk)
-	people := found(t, h, "ann", "bo", "cy", "di")
-	first := must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags", "content": "to star"})
-	l := &linear{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
+	platter := newDiskContents()
+	disk := &slowDisk{diskContents: platter}
+	h := openServer(t, disk)
+	people := createOrganization(t, h, "ann", "bo", "cy", "di")
+	first := mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags", "content": "to star"})
+	l := &historyRecorder{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
 
-	lossy := make(chan *write, 64)
+	lossy := make(chan *pendingWrite, 64)
 	disk.mu.Lock()
 	disk.writes = lossy
 	disk.mu.Unlock()
@@ -49,7 +49,7 @@ func TestHistoriesAreLinear(t *testing.T) {
 		}
 	}()
 	round := l.round(h, 0)
-	l.answered(60) // of the round's 240
+	l.waitForAnswers(60) // of the round's 240
 	l.crashed.Store(true)
 	close(crash)
 	<-stopped
@@ -69,12 +69,12 @@ func TestHistoriesAreLinear(t *testing.T) {
 		break
 	}
 	round.Wait()
-	endHouse(t, h)
+	closeServer(t, h)
 
-	h = openHouse(t, &slowDisk{platter: platter})
+	h = openServer(t, &slowDisk{diskContents: platter})
 	l.crashed.Store(false)
 	l.round(h, 1).Wait()
-	switch r := porcupine.CheckOperationsTimeout(deeds(people), l.history, 5*time.Minute); r {
+	switch r := porcupine.CheckOperationsTimeout(linearModel(people), l.history, 5*time.Minute); r {
 	case porcupine.Ok:
 	case porcupine.Unknown:
 		t.Skipf("seed %d: too many orders to try for a machine this busy", seed)
@@ -82,11 +82,11 @@ func TestHistoriesAreLinear(t *testing.T) {
 		t.Errorf("%d operations, %d of them without an answer, are not linear: %v", len(l.history), l.unknown, r)
 	}
 	t.Logf("%d operations, %d of them without an answer", len(l.history), l.unknown)
-	endHouse(t, h)
+	closeServer(t, h)
 }
 
-// linear is a history in the making.
-type linear struct {
+// historyRecorder is a history in the making.
+type historyRecorder struct {
 	began   time.Time
 	people  []realm.UserID
 	message int64
@@ -99,7 +99,7 @@ type linear struct {
 }
 
 // round has every program do its share at once, until the process crashes.
-func (l *linear) round(h *House, n int) *sync.WaitGroup {
+func (l *historyRecorder) round(h *Server, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range 2 * len(l.people) {
 		all.Add(1)
@@ -111,33 +111,33 @@ func (l *linear) round(h *House, n int) *sync.WaitGroup {
 				if l.crashed.Load() {
 					return
 				}
-				in := deed{kind: random.IntN(7), text: fmt.Sprintf("%d/%d", client, k), user: l.people[i/2], message: l.message}
+				in := userOp{kind: random.IntN(7), text: fmt.Sprintf("%d/%d", client, k), user: l.people[i/2], message: l.message}
 				op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(l.began).Nanoseconds()}
 				op.Output = in.do(h)
 				op.Return = time.Since(l.began).Nanoseconds()
-				l.note(op, in)
+				l.record(op, in)
 			}
 		}()
 	}
 	return &all
 }
 
-// note adds an operation. One that was answered behind the crash was answered by nobody.
-func (l *linear) note(op porcupine.Operation, in deed) {
+// record adds an operation. One that was answered behind the crash was answered by nobody.
+func (l *historyRecorder) record(op porcupine.Operation, in userOp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.crashed.Load() {
-		if in.kind == look || in.kind == lookFlag {
+		if in.kind == read || in.kind == readFlag {
 			return // what it read is lost
 		}
-		op.Output, op.Return = done{unknown: true}, math.MaxInt64
+		op.Output, op.Return = userOpResult{unknown: true}, math.MaxInt64
 		l.unknown++
 	}
 	l.history = append(l.history, op)
 }
 
-// answered waits until so many operations have been answered.
-func (l *linear) answered(n int) {
+// waitForAnswers waits until so many operations have been waitForAnswers.
+func (l *historyRecorder) waitForAnswers(n int) {
 	for {
 		l.mu.Lock()
 		have := len(l.history)
@@ -149,8 +149,8 @@ func (l *linear) answered(n int) {
 	}
 }
 
-// deed is what somebody does: send, read all, leave or join channel two, and look who is in it.
-type deed struct {
+// userOp is what somebody does: send, read all, leave or join channel two, and look who is in it.
+type userOp struct {
 	kind    int
 	text    string
 	user    realm.UserID
@@ -160,29 +160,29 @@ type deed struct {
 // Kinds of deeds.
 const (
 	send = iota
-	look
+	read
 	leave
 	join
 	star
 	unstar
-	lookFlag
+	readFlag
 )
 
-// done is what came of it: the texts read, or whether it changed anything, or the flag that was seen.
-type done struct {
+// userOpResult is what came of it: the texts read, or whether it changed anything, or the flag that was seen.
+type userOpResult struct {
 	texts   []string
 	changed bool
 	unknown bool
 }
 
-func (x deed) do(h *House) done {
+func (x userOp) do(h *Server) userOpResult {
 	switch x.kind {
 	case send:
 		a := <-call(h, x.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear", "content": x.text})
-		return done{changed: a.status == 200}
-	case look:
+		return userOpResult{changed: a.status == 200}
+	case read:
 		a := <-call(h, x.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0, "apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
-		var d done
+		var d userOpResult
 		list, _ := a.body["messages"].([]any)
 		for _, m := range list {
 			d.texts = append(d.texts, m.(map[string]any)["content"].(string))
@@ -191,46 +191,46 @@ func (x deed) do(h *House) done {
 	case leave:
 		a := <-call(h, x.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
 		removed, _ := a.body["removed"].([]any)
-		return done{changed: len(removed) > 0}
+		return userOpResult{changed: len(removed) > 0}
 	case star, unstar:
 		a := <-call(h, x.user, "POST /messages/flags", params{"messages": []int64{x.message}, "op": []string{"add", "remove"}[x.kind-star], "flag": "starred"})
-		return done{changed: a.status == 200}
-	case lookFlag:
+		return userOpResult{changed: a.status == 200}
+	case readFlag:
 		a := <-call(h, x.user, "GET /messages/{message_id}", params{"message_id": x.message})
 		m, _ := a.body["message"].(map[string]any)
 		flags, _ := m["flags"].([]any)
-		return done{changed: slices.Contains(flags, any("starred"))}
+		return userOpResult{changed: slices.Contains(flags, any("starred"))}
 	}
 	a := <-call(h, x.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
 	joined, _ := a.body["subscribed"].(map[string]any)
-	return done{changed: len(joined) > 0}
+	return userOpResult{changed: len(joined) > 0}
 }
 
-// world is the model: what was said, in order, who is in channel two, and who has the star, a bit each.
-type world struct {
-	said        string
-	in, starred uint64
+// linearState is the model: what was said, in order, who is in channel two, and who has the star, a bit each.
+type linearState struct {
+	messages         string
+	members, starred uint64
 }
 
-func deeds(people []realm.UserID) porcupine.Model {
+func linearModel(people []realm.UserID) porcupine.Model {
 	var everybody uint64
 	for _, u := range people {
 		everybody |= 1 << u
 	}
 	return porcupine.Model{
-		Init: func() any { return world{in: everybody} },
+		Init: func() any { return linearState{members: everybody} },
 		Step: func(state, input, output any) (bool, any) {
-			w, x, d := state.(world), input.(deed), output.(done)
+			w, x, d := state.(linearState), input.(userOp), output.(userOpResult)
 			me := uint64(1) << x.user
-			was := w.in&me != 0
+			was := w.members&me != 0
 			switch x.kind {
 			case send:
-				w.said += x.text + "\n"
+				w.messages += x.text + "\n"
 				return d.changed || d.unknown, w
-			case look:
-				return strings.Join(append(slices.Clone(d.texts), ""), "\n") == w.said, w
+			case read:
+				return strings.Join(append(slices.Clone(d.texts), ""), "\n") == w.messages, w
 			case leave:
-				w.in &^= me
+				w.members &^= me
 				return d.changed == was || d.unknown, w
 			case star:
 				w.starred |= me
@@ -238,10 +238,10 @@ func deeds(people []realm.UserID) porcupine.Model {
 			case unstar:
 				w.starred &^= me
 				return d.changed || d.unknown, w
-			case lookFlag:
+			case readFlag:
 				return d.changed == (w.starred&me != 0), w
 			}
-			w.in |= me
+			w.members |= me
 			return d.changed == !was || d.unknown, w
 		},
 		Equal: func(a, b any) bool { return a == b },

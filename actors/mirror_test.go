@@ -64,10 +64,10 @@ func TestMirrors(t *testing.T) {
 	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = x
 	}
-	all := scenery{forms: wire.HeardForms{}}
+	all := mirrorCounts{forms: wire.SeenEventShapes{}}
 	began := time.Now()
 	if n == 1 {
-		mirrorNotes = 10 * mirrorSteps
+		mirrorRecent = 10 * mirrorSteps
 	}
 	for i := range n {
 		playMirrors(t, seed+uint64(i), &all)
@@ -78,46 +78,46 @@ func TestMirrors(t *testing.T) {
 			t.Logf("%d crowds in %v: %v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d crowds from SEED=%d in %v: %v; not heard:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Missing(), "\n  "))
+	t.Logf("%d crowds from SEED=%d in %v: %v; not heard:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Unseen(), "\n  "))
 }
 
 func TestMirrorSeeds(t *testing.T) {
 	for seed, found := range mirrorSeeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Log(found)
-			playMirrors(t, seed, &scenery{forms: wire.HeardForms{}})
+			playMirrors(t, seed, &mirrorCounts{forms: wire.SeenEventShapes{}})
 		})
 	}
 }
 
-// desk is a stage on which whatever is said is done before the sender goes on.
-type desk struct {
-	boards
+// syncRuntime is a stage on which whatever is said is done before the sender goes on.
+type syncRuntime struct {
+	simRuntime
 	busy bool
 }
 
-func (d *desk) spawn(a actor.Actor) *actor.PID { return d.boards.spawn(a) }
+func (d *syncRuntime) spawn(a actor.Actor) *actor.PID { return d.simRuntime.spawn(a) }
 
-func (d *desk) send(to *actor.PID, m any) { d.boards.send(to, m); d.drain() }
-func (d *desk) work(do func())            { d.boards.work(do); d.drain() }
+func (d *syncRuntime) send(to *actor.PID, m any) { d.simRuntime.send(to, m); d.runAll() }
+func (d *syncRuntime) runInBackground(do func()) { d.simRuntime.runInBackground(do); d.runAll() }
 
-func (d *desk) drain() {
+func (d *syncRuntime) runAll() {
 	if d.busy {
 		return
 	}
 	d.busy = true
-	for d.boards.serve() {
+	for d.simRuntime.runOne() {
 	}
 	d.busy = false
 }
 
-// pictures are the files of a mirrored house: kept nowhere, named by what they are.
-type pictures struct {
+// fakeFiles are the files of a mirrored house: kept nowhere, named by what they are.
+type fakeFiles struct {
 	wire.Files
 	names int
 }
 
-func (p *pictures) SaveUpload(_ realm.ID, r io.Reader, _ int64) (wire.SavedFile, error) {
+func (p *fakeFiles) SaveUpload(_ realm.ID, r io.Reader, _ int64) (wire.SavedFile, error) {
 	b, err := io.ReadAll(r)
 	f := wire.SavedFile{Hash: fmt.Sprintf("%x", HashKey(string(b))), Size: int64(len(b)), Type: "text/plain"}
 	if strings.HasPrefix(string(b), "image") {
@@ -126,54 +126,54 @@ func (p *pictures) SaveUpload(_ realm.ID, r io.Reader, _ int64) (wire.SavedFile,
 	return f, err
 }
 
-func (*pictures) Thumbnail(string, bool) (string, error)     { return "", nil }
-func (*pictures) Release(string, func() (bool, error)) error { return nil }
-func (*pictures) Remove(string, func() (bool, error)) error  { return nil }
-func (p *pictures) SaveAvatar(io.Reader, int64) (string, error) {
+func (*fakeFiles) Thumbnail(string, bool) (string, error)     { return "", nil }
+func (*fakeFiles) Release(string, func() (bool, error)) error { return nil }
+func (*fakeFiles) Remove(string, func() (bool, error)) error  { return nil }
+func (p *fakeFiles) SaveAvatar(io.Reader, int64) (string, error) {
 	p.names++
 	return fmt.Sprintf("picture%d", p.names), nil
 }
-func (p *pictures) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
+func (p *fakeFiles) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
 
-// scenery counts what was played.
-type scenery struct {
-	Asked, Done, Refused, Compared, Crashes, Pasts, Receipts int
-	forms                                                    wire.HeardForms
+// mirrorCounts counts what was played.
+type mirrorCounts struct {
+	Asked, Done, Refused, Compared, Crashes, Histories, Receipts int
+	forms                                                        wire.SeenEventShapes
 }
 
-func (s scenery) String() string {
+func (s mirrorCounts) String() string {
 	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, crashes %d, pasts %d, receipts %d, forms of events %d",
-		s.Asked, s.Done, s.Refused, s.Compared, s.Crashes, s.Pasts, s.Receipts, len(s.forms))
+		s.Asked, s.Done, s.Refused, s.Compared, s.Crashes, s.Histories, s.Receipts, len(s.forms))
 }
 
-// scene is one crowd.
-type scene struct {
-	*scenery
+// mirrorRun is one crowd.
+type mirrorRun struct {
+	*mirrorCounts
 	t       *testing.T
 	seed    uint64
 	random  *rand.Rand
-	platter *platter
+	platter *diskContents
 	disk    *slowDisk
-	desk    *desk
-	house   *House
+	runtime *syncRuntime
+	house   *Server
 	tools   *wire.Tools
 	wall    int64
 	askers  *crowd.Askers
 	aside   *rand.Rand // of what happens beside the story: a story is the same with it and without
-	clients []*sceneClient
-	last    []string // requests of late
+	clients []*mirrorClient
+	recent  []string // requests of late
 }
 
-// sceneClient is somebody's program that keeps a mirror.
-type sceneClient struct {
-	user   int64
-	name   string
-	params params
-	kind   twin.Kind
-	queue  string
-	at     int64
-	mirror *twin.Mirror
-	admin  any // what it was told of invitations
+// mirrorClient is somebody's program that keeps a mirror.
+type mirrorClient struct {
+	user    int64
+	name    string
+	params  params
+	kind    twin.Kind
+	queue   string
+	at      int64
+	mirror  *twin.Mirror
+	invites any // what it was told of invitations
 }
 
 // capabilities by kind of client: of the web application, of the phone application, of a program that declares none.
@@ -185,15 +185,15 @@ var (
 // mirrorSteps is how much happens in a crowd's story.
 const mirrorSteps = 160
 
-func playMirrors(t *testing.T, seed uint64, counts *scenery) {
-	s := &scene{scenery: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), aside: rand.New(rand.NewPCG(seed, 12)), platter: newPlatter(), wall: taleBegan}
-	s.desk = &desk{boards: boards{random: s.random, boxes: map[string]*box{}}}
+func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
+	s := &mirrorRun{mirrorCounts: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), aside: rand.New(rand.NewPCG(seed, 12)), platter: newDiskContents(), wall: seededStart}
+	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}}}
 	s.open()
-	s.found()
+	s.createOrganization()
 	for range mirrorSteps {
 		s.step()
 		if s.aside.IntN(6) == 0 {
-			s.beside(func() { s.ask(func() crowd.Ask { return s.askers.Beside(s.aside) }) })
+			s.runAside(func() { s.ask(func() crowd.Ask { return s.askers.Beside(s.aside) }) })
 		}
 		if t.Failed() {
 			return
@@ -204,32 +204,32 @@ func playMirrors(t *testing.T, seed uint64, counts *scenery) {
 	s.compare()
 }
 
-func (s *scene) open() {
-	s.desk = &desk{boards: boards{random: s.random, boxes: map[string]*box{}, drawn: s.desk.drawn}}
-	s.disk = &slowDisk{platter: s.platter}
-	h, err := Open(s.disk, Options{stage: s.desk, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
-		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-taleBegan) * time.Second },
+func (s *mirrorRun) open() {
+	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}, uuids: s.runtime.uuids}}
+	s.disk = &slowDisk{diskContents: s.platter}
+	h, err := Open(s.disk, Options{runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
+		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-seededStart) * time.Second },
 		Fatal: func(err error) { s.fail("fatal: %v", err) }})
 	if err != nil {
 		s.t.Fatalf("seed %d: open: %v", s.seed, err)
 	}
 	s.house = h
-	files := &pictures{}
+	files := &fakeFiles{}
 	if s.tools != nil {
-		files = s.tools.Files.(*pictures)
+		files = s.tools.Files.(*fakeFiles)
 	}
-	s.tools = &wire.Tools{Renderer: &h.Renderer, Token: s.desk.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, Mail: true,
-		Sign: func(string) string { return "signed" }, Signed: func(string, string) bool { return true }, DailyInvites: 1000,
+	s.tools = &wire.Tools{Renderer: &h.Renderer, Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, MailEnabled: true,
+		Sign: func(string) string { return "signed" }, VerifySignature: func(string, string) bool { return true }, DailyInvites: 1000,
 		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
 		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}
 }
 
-func (s *scene) fail(format string, args ...any) {
-	s.t.Errorf("seed %d: %s\nlately:\n  %s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.last, "\n  "))
+func (s *mirrorRun) fail(format string, args ...any) {
+	s.t.Errorf("seed %d: %s\nlately:\n  %s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.recent, "\n  "))
 }
 
-// found makes an organization: an owner, an administrator, two members, a guest and a bot, and three channels.
-func (s *scene) found() {
+// createOrganization makes an organization: an owner, an administrator, two members, a guest and a bot, and three channels.
+func (s *mirrorRun) createOrganization() {
 	if _, err := s.house.CreateRealm("", "Mirror"); err != nil {
 		s.t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func (s *scene) found() {
 	roles := []realm.Role{realm.Owner, realm.Administrator, realm.Member, realm.Member, realm.Guest, realm.Guest}
 	for i, role := range roles {
 		u, err := s.house.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
-			return realm.JoinUser{Email: fmt.Sprintf("user%d@example.org", i), Name: fmt.Sprintf("User %d", i), Role: role, Key: fmt.Sprintf("key%d", i), First: i == 0, NoDefaults: i == 5}.Decide(t)
+			return realm.CreateUser{Email: fmt.Sprintf("user%d@example.org", i), Name: fmt.Sprintf("User %d", i), Role: role, Key: fmt.Sprintf("key%d", i), First: i == 0, NoDefaults: i == 5}.Decide(t)
 		})
 		if err != nil {
 			s.t.Fatal(err)
@@ -251,13 +251,13 @@ func (s *scene) found() {
 		p["name"], p["subscribers"] = []string{"one", "two", "three"}[i], people[:3+i]
 		s.must(owner, "POST /channels/create", p)
 	}
-	if s.grows() {
+	if s.skipsDays() {
 		s.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
 	}
 	if s.seed%3 == 0 { // guests may know only whom they meet
 		s.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
 	}
-	clients := []*sceneClient{
+	clients := []*mirrorClient{
 		{user: 0, name: "web owner", params: caps(webCaps, params{"include_subscribers": true})},
 		{user: 1, name: "phone administrator", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 2, name: "old member", params: params{"apply_markdown": true, "include_subscribers": true}},
@@ -300,7 +300,7 @@ func decodeObject(status int, body []byte) (map[string]any, error) {
 	return o, nil
 }
 
-func (s *scene) must(u int64, name string, p params) map[string]any {
+func (s *mirrorRun) must(u int64, name string, p params) map[string]any {
 	o, err := decodeObject(s.request(u, name, p, ""))
 	if err != nil {
 		s.t.Fatalf("seed %d: %s %v: %v", s.seed, name, p, err)
@@ -309,16 +309,16 @@ func (s *scene) must(u int64, name string, p params) map[string]any {
 }
 
 // request carries out a request to the end, as httpd would.
-func (s *scene) request(user int64, name string, p params, file string) (int, []byte) {
+func (s *mirrorRun) request(user int64, name string, p params, file string) (int, []byte) {
 	u := realm.UserID(user)
 	account := s.house.accounts.byUser[userKey{1, u}]
 	if account == nil || !account.Active {
 		return 401, []byte(`{"result":"error","msg":"Account is deactivated"}`)
 	}
-	e, reply := endpoint(name), &taleReply{}
+	e, reply := endpoint(name), &seededReply{}
 	v := valuesOf(e, p)
-	c := &wire.Call{House: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
-		Park: func(func()) wire.Reply { return reply }, Guess: func(string) error { return nil }, Guessed: func(string) {}, Readdress: func(string) error { return nil },
+	c := &wire.Call{Server: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
+		Park: func(func()) wire.Reply { return reply }, CountPasswordAttempt: func(string) error { return nil }, ForgetPasswordAttempts: func(string) {}, CountAddressChange: func(string) error { return nil },
 		Files: func() ([]wire.File, error) {
 			if file == "" {
 				return nil, nil
@@ -338,13 +338,13 @@ func (s *scene) request(user int64, name string, p params, file string) (int, []
 		return wire.Failure(err)
 	}
 	a := x.(wire.Answer)
-	if pieces := wire.SuccessPieces(a, nil); pieces != nil {
+	if pieces := wire.SuccessFragments(a, nil); pieces != nil {
 		return 200, pieces.Bytes()
 	}
 	return 200, wire.Success(a, nil)
 }
 
-func (s *scene) register(c *sceneClient) {
+func (s *mirrorRun) register(c *mirrorClient) {
 	c.kind = twin.Kind{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
 	if all, ok := c.params["client_capabilities"].(map[string]bool); ok {
 		c.kind.Caps = all
@@ -364,18 +364,18 @@ func (s *scene) register(c *sceneClient) {
 		s.t.Fatalf("seed %d: register of %s: %v", s.seed, c.name, err)
 	}
 	c.queue, c.at = o["queue_id"].(string), -1
-	c.admin = s.invites(c)
-	s.beside(func() { s.attachments(c, c.mirror) })
+	c.invites = s.invites(c)
+	s.runAside(func() { s.attachments(c, c.mirror) })
 }
 
-func (s *scene) attachments(c *sceneClient, m *twin.Mirror) {
+func (s *mirrorRun) attachments(c *mirrorClient, m *twin.Mirror) {
 	status, body := s.request(c.user, "GET /attachments", params{}, "")
 	if err := m.Attachments(body); err != nil || status != 200 {
 		s.fail("%s: attachments: %d %v", c.name, status, err)
 	}
 }
 
-func (s *scene) invites(c *sceneClient) any {
+func (s *mirrorRun) invites(c *mirrorClient) any {
 	o, err := decodeObject(s.request(c.user, "GET /invites", params{}, ""))
 	if err != nil {
 		return nil
@@ -383,18 +383,18 @@ func (s *scene) invites(c *sceneClient) any {
 	return fmt.Sprint(o["invites"])
 }
 
-func (s *scene) step() {
+func (s *mirrorRun) step() {
 	switch p := s.random.IntN(100); {
 	case p < 78:
 		s.act()
 	case p < 93:
 		s.poll(s.clients[s.random.IntN(len(s.clients))])
 	case p < 96:
-		s.pass(int64(1 + s.random.IntN(90)))
-	case p < 97 && s.grows():
-		s.pass(86400)
+		s.advance(int64(1 + s.random.IntN(90)))
+	case p < 97 && s.skipsDays():
+		s.advance(86400)
 	case p < 97:
-		s.pass(int64(snapshotAge/time.Second) + 10)
+		s.advance(int64(snapshotAge/time.Second) + 10)
 	case p < 98:
 		s.crash()
 	default:
@@ -402,44 +402,44 @@ func (s *scene) step() {
 	}
 }
 
-// grows: days go by in this story, and new accounts become full members.
-func (s *scene) grows() bool { return s.seed%5 == 0 }
+// skipsDays: days go by in this story, and new accounts become full members.
+func (s *mirrorRun) skipsDays() bool { return s.seed%5 == 0 }
 
-func (s *scene) pass(seconds int64) {
+func (s *mirrorRun) advance(seconds int64) {
 	s.wall += seconds
-	s.house.sweep()
-	s.house.clock()
+	s.house.sweepQueues()
+	s.house.tickRealms()
 }
 
 // crash loses the process; what it told anybody is on disk.
-func (s *scene) crash() {
+func (s *mirrorRun) crash() {
 	s.Crashes++
-	s.note("crash")
+	s.logRequest("crash")
 	s.disk.crash()
 	s.wall++
 	s.open()
 }
 
-func (s *scene) note(what string) {
-	s.last = append(s.last, what)
-	if len(s.last) > mirrorNotes {
-		s.last = s.last[1:]
+func (s *mirrorRun) logRequest(what string) {
+	s.recent = append(s.recent, what)
+	if len(s.recent) > mirrorRecent {
+		s.recent = s.recent[1:]
 	}
 }
 
-// mirrorNotes is how many requests a failure shows.
-var mirrorNotes = 60
+// mirrorRecent is how many requests a failure shows.
+var mirrorRecent = 60
 
-// beside does something the dice of the story know nothing of.
-func (s *scene) beside(do func()) {
-	defer func(r *rand.Rand) { s.desk.random = r }(s.desk.random)
-	s.desk.random = s.aside
+// runAside does something the dice of the story know nothing of.
+func (s *mirrorRun) runAside(do func()) {
+	defer func(r *rand.Rand) { s.runtime.random = r }(s.runtime.random)
+	s.runtime.random = s.aside
 	do()
 }
 
-func (s *scene) act() { s.ask(s.askers.Next) }
+func (s *mirrorRun) act() { s.ask(s.askers.Next) }
 
-func (s *scene) ask(next func() crowd.Ask) {
+func (s *mirrorRun) ask(next func() crowd.Ask) {
 	s.askers.Now = s.wall
 	x := next()
 	if x.Name == "" {
@@ -450,7 +450,7 @@ func (s *scene) ask(next func() crowd.Ask) {
 	o, _ := decodeObject(status, body)
 	if status == 200 {
 		s.Done++
-		s.note(fmt.Sprintf("user %d: %s %v", s.askers.People[x.User], x.Name, x.Params))
+		s.logRequest(fmt.Sprintf("user %d: %s %v", s.askers.People[x.User], x.Name, x.Params))
 	} else {
 		s.Refused++
 		if os.Getenv("REFUSED") != "" {
@@ -461,22 +461,22 @@ func (s *scene) ask(next func() crowd.Ask) {
 		s.fail("%s %v: %d %s", x.Name, x.Params, status, body)
 	}
 	s.askers.Done(x, status, o)
-	s.house.clock() // what is done behind the answers
+	s.house.tickRealms() // what is done behind the answers
 }
 
-// form holds events against the forms they may have.
-func (s *scene) form(c *sceneClient, body []byte) {
+// checkForms holds events against the forms they may have.
+func (s *mirrorRun) checkForms(c *mirrorClient, body []byte) {
 	var v struct{ Events []json.RawMessage }
 	json.Unmarshal(body, &v)
 	for _, e := range v.Events {
-		for _, f := range s.forms.Hear(e) {
+		for _, f := range s.forms.Check(e) {
 			s.fail("%s (user %d): %v: %s", c.name, c.user, f, e)
 		}
 	}
 }
 
 // poll takes in all there is; false: its owner may not ask.
-func (s *scene) poll(c *sceneClient) bool {
+func (s *mirrorRun) poll(c *mirrorClient) bool {
 	for {
 		status, body := s.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
 		if status == 401 {
@@ -487,7 +487,7 @@ func (s *scene) poll(c *sceneClient) bool {
 			return true
 		}
 		was := c.at
-		s.form(c, body)
+		s.checkForms(c, body)
 		var err error
 		if c.at, err = c.mirror.Events(body, c.at); err != nil || status != 200 {
 			s.fail("%s (user %d): %d %v", c.name, c.user, status, err)
@@ -499,8 +499,8 @@ func (s *scene) poll(c *sceneClient) bool {
 	}
 }
 
-func (s *scene) compare() {
-	var here []*sceneClient
+func (s *mirrorRun) compare() {
+	var here []*mirrorClient
 	for _, c := range s.clients {
 		s.compareClient(c)
 		if s.house.accounts.byUser[userKey{1, realm.UserID(c.user)}].Active {
@@ -508,12 +508,12 @@ func (s *scene) compare() {
 		}
 	}
 	if !s.t.Failed() {
-		s.beside(func() { s.receipts(here) })
+		s.runAside(func() { s.receipts(here) })
 	}
 }
 
 // receipts compares who is said to have read a message with what everybody's clients know.
-func (s *scene) receipts(clients []*sceneClient) {
+func (s *mirrorRun) receipts(clients []*mirrorClient) {
 	for _, c := range clients {
 		ids := c.mirror.Messages()
 		for _, id := range ids[max(0, len(ids)-10):] {
@@ -536,7 +536,7 @@ func (s *scene) receipts(clients []*sceneClient) {
 	}
 }
 
-func (s *scene) compareClient(c *sceneClient) {
+func (s *mirrorRun) compareClient(c *mirrorClient) {
 	if !s.poll(c) || s.t.Failed() {
 		return
 	}
@@ -555,7 +555,7 @@ func (s *scene) compareClient(c *sceneClient) {
 		return
 	}
 	s.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
-	s.beside(func() { s.attachments(c, fresh) })
+	s.runAside(func() { s.attachments(c, fresh) })
 	for _, x := range c.mirror.Diff(fresh) {
 		s.fail("%s (user %d): %s", c.name, c.user, x)
 	}
@@ -566,16 +566,16 @@ func (s *scene) compareClient(c *sceneClient) {
 			s.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
 		}
 	}
-	s.beside(func() { s.fetch(c) })
-	if told := s.invites(c); c.mirror.Dirty("invites") || told == nil || c.admin == nil {
-		c.admin = told
-	} else if told != c.admin {
-		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.admin)
+	s.runAside(func() { s.fetch(c) })
+	if told := s.invites(c); c.mirror.Dirty("invites") || told == nil || c.invites == nil {
+		c.invites = told
+	} else if told != c.invites {
+		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.invites)
 	}
 }
 
 // fetch compares what a client knows with what endpoints say that answer a part each.
-func (s *scene) fetch(c *sceneClient) {
+func (s *mirrorRun) fetch(c *mirrorClient) {
 	for _, f := range twin.Fetches {
 		status, body := s.request(c.user, f.Name, params(f.Params), "")
 		if status != 200 { // bots have no groups, and who keeps no drafts may not ask for them
@@ -590,6 +590,6 @@ func (s *scene) fetch(c *sceneClient) {
 		if err := c.mirror.DiffHistory(id, status, body); err != nil {
 			s.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
 		}
-		s.Pasts++
+		s.Histories++
 	}
 }

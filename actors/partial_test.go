@@ -12,13 +12,13 @@ import (
 	"parley/actors/realm"
 )
 
-// TestPartialSubscribersByEvents: who asked for partial lists of subscribers is told, when he is subscribed, what a
+// TestPartialSubscribersInEvents: who asked for partial lists of subscribers is told, when he is subscribed, what a
 // registration would say: everybody in a small channel, and in a large one bots and the people of the last two weeks.
-func TestPartialSubscribersByEvents(t *testing.T) {
+func TestPartialSubscribersInEvents(t *testing.T) {
 	var wall atomic.Int64
 	wall.Store(1_700_000_000)
-	d := &slowDisk{platter: newPlatter()}
-	open := func() *House {
+	d := &slowDisk{diskContents: newDiskContents()}
+	open := func() *Server {
 		h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 		if err != nil {
 			t.Fatal(err)
@@ -27,35 +27,35 @@ func TestPartialSubscribersByEvents(t *testing.T) {
 	}
 	h := open()
 	var names []string
-	for i := range realm.FullRoster + 5 {
+	for i := range realm.FullSubscriberListLimit + 5 {
 		names = append(names, fmt.Sprintf("u%d", i))
 	}
-	crowd := found(t, h, names...)
+	crowd := createOrganization(t, h, names...)
 	ann, gone, here := crowd[0], crowd[7], crowd[9]
-	bot := realm.UserID(must(t, h, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
-	must(t, h, gone, "POST /users/me/presence", params{"status": "active"})
+	bot := realm.UserID(mustCall(t, h, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
+	mustCall(t, h, gone, "POST /users/me/presence", params{"status": "active"})
 	wall.Add(10 * 86400)
-	must(t, h, here, "POST /users/me/presence", params{"status": "active"})
+	mustCall(t, h, here, "POST /users/me/presence", params{"status": "active"})
 	if err := h.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	endHouse(t, h)
+	closeServer(t, h)
 	h = open()
-	defer endHouse(t, h)
+	defer closeServer(t, h)
 	wall.Add(5 * 86400)
 
 	var others []realm.UserID
-	must(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
-	must(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}, "principals": []realm.UserID{bot}})
-	must(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "small"}}, "principals": crowd[2 : realm.FullRoster/2]})
-	must(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"}, "principals": append(others, here)})
+	mustCall(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
+	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}, "principals": []realm.UserID{bot}})
+	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "small"}}, "principals": crowd[2 : realm.FullSubscriberListLimit/2]})
+	mustCall(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"}, "principals": append(others, here)})
 	listen := func(how string) map[string]any {
-		return must(t, h, ann, "POST /register", params{"include_subscribers": how, "event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
+		return mustCall(t, h, ann, "POST /register", params{"include_subscribers": how, "event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
 	}
 	partial, full, none := listen("partial"), listen("true"), listen("false")
 	told := func(q map[string]any) map[string]map[string]any {
 		out := map[string]map[string]any{}
-		for _, e := range must(t, h, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1, "dont_block": true})["events"].([]any) {
+		for _, e := range mustCall(t, h, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1, "dont_block": true})["events"].([]any) {
 			if e := e.(map[string]any); e["op"] == "add" {
 				for _, s := range e["subscriptions"].([]any) {
 					out[s.(map[string]any)["name"].(string)] = s.(map[string]any)
@@ -64,8 +64,8 @@ func TestPartialSubscribersByEvents(t *testing.T) {
 		}
 		return out
 	}
-	must(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
-	must(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
+	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
+	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
 	ids := func(v any) (out []realm.UserID) {
 		list, _ := v.([]any)
 		for _, x := range list {
@@ -79,7 +79,7 @@ func TestPartialSubscribersByEvents(t *testing.T) {
 			t.Errorf("%s is told with the partial list %v, wanted %v", name, events[name]["partial_subscribers"], want)
 		}
 	}
-	if _, part := events["small"]["partial_subscribers"]; part || len(ids(events["small"]["subscribers"])) != realm.FullRoster/2-2 {
+	if _, part := events["small"]["partial_subscribers"]; part || len(ids(events["small"]["subscribers"])) != realm.FullSubscriberListLimit/2-2 {
 		t.Errorf("of a small channel all are told: %v", events["small"])
 	}
 	for _, s := range listen("partial")["subscriptions"].([]any) {
@@ -90,7 +90,7 @@ func TestPartialSubscribersByEvents(t *testing.T) {
 			}
 		}
 	}
-	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd), "small": realm.FullRoster/2 - 2} {
+	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd), "small": realm.FullSubscriberListLimit/2 - 2} {
 		if o := told(full)[name]; len(ids(o["subscribers"])) != n {
 			t.Errorf("who wants all subscribers of %s is told %d of %d", name, len(ids(o["subscribers"])), n)
 		}

@@ -14,14 +14,14 @@ import (
 )
 
 // copied is what a successor is lent.
-func (p *platter) copied() *platter {
+func (p *diskContents) copied() *diskContents {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &platter{epoch: p.epoch, facts: slices.Clone(p.facts), rows: p.rows, table: maps.Clone(p.table), texts: maps.Clone(p.texts)}
+	return &diskContents{epoch: p.epoch, facts: slices.Clone(p.facts), rows: p.rows, table: maps.Clone(p.table), texts: maps.Clone(p.texts)}
 }
 
-// succeedHouse is one house that gives way to another: lent is what the successor reads before, late what happens after.
-func succeedHouse(t *testing.T, h *House, p *platter, frozen bool, late func()) *House {
+// openSuccessor is one house that gives way to another: lent is what the successor reads before, late what happens after.
+func openSuccessor(t *testing.T, h *Server, p *diskContents, frozen bool, late func()) *Server {
 	t.Helper()
 	ctx := context.Background()
 	if err := h.Save(ctx); err != nil {
@@ -33,19 +33,19 @@ func succeedHouse(t *testing.T, h *House, p *platter, frozen bool, late func()) 
 		}
 	}
 	lent := p.copied()
-	before, err := Preload(&slowDisk{platter: lent}, time.Now())
+	before, err := Preload(&slowDisk{diskContents: lent}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	late()
-	endHouse(t, h)
+	closeServer(t, h)
 	p.mu.Lock()
 	moved := p.rows != lent.rows
 	p.mu.Unlock()
 	if moved == frozen {
 		t.Errorf("frozen %v, and rows that have moved: %v", frozen, moved)
 	}
-	next, err := Open(&slowDisk{platter: p}, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Preloaded: before, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	next, err := Open(&slowDisk{diskContents: p}, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Preloaded: before, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,18 +54,18 @@ func succeedHouse(t *testing.T, h *House, p *platter, frozen bool, late func()) 
 
 // What happens while a successor reads is there when it serves: messages, accounts, presence, and events for who was away,
 // in order and once. Also when rows were written meanwhile, so that it had read in vain.
-func TestASuccessorMissesNothing(t *testing.T) {
+func TestSuccessorMissesNothing(t *testing.T) {
 	for _, frozen := range []bool{true, false} {
 		t.Run(fmt.Sprintf("frozen %v", frozen), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				p := newPlatter()
-				h := openHouse(t, &slowDisk{platter: p})
-				people := found(t, h, "ann", "bo", "cy")
+			runSynctest(t, func(t *testing.T) {
+				p := newDiskContents()
+				h := openServer(t, &slowDisk{diskContents: p})
+				people := createOrganization(t, h, "ann", "bo", "cy")
 				away, here := follow(t, h, people[1]), follow(t, h, people[2])
 				n := 0
-				say := func(h *House, times int) {
+				say := func(h *Server, times int) {
 					for range times {
-						must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint("number ", n)})
+						mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint("number ", n)})
 						n++
 					}
 				}
@@ -75,27 +75,27 @@ func TestASuccessorMissesNothing(t *testing.T) {
 				var dora realm.UserID
 				for round := range 3 { // one successor after another
 					old := h
-					h = succeedHouse(t, h, p, frozen, func() {
+					h = openSuccessor(t, h, p, frozen, func() {
 						say(old, 10)
 						here.poll(t)
 						time.Sleep(2 * time.Minute)
 						old.ReportPresence(1, people[2], true)
 						id, err := old.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(tn *realm.Turn) (any, error) {
-							return realm.JoinUser{Email: fmt.Sprintf("dora%d@example.org", round), Name: "Dora", Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
+							return realm.CreateUser{Email: fmt.Sprintf("dora%d@example.org", round), Name: "Dora", Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
 						})
 						if err != nil {
 							t.Fatal(err)
 						}
 						dora = id.(realm.UserID)
-						must(t, old, people[0], "PATCH /settings", params{"full_name": fmt.Sprint("Ann ", round)})
+						mustCall(t, old, people[0], "PATCH /settings", params{"full_name": fmt.Sprint("Ann ", round)})
 						say(old, 10)
 					})
 					away.h, here.h = h, h
 					synctest.Wait()
-					if a, ok := h.ByEmail(1, fmt.Sprintf("dora%d@example.org", round)); !ok || a.User != dora {
+					if a, ok := h.AccountByEmail(1, fmt.Sprintf("dora%d@example.org", round)); !ok || a.User != dora {
 						t.Errorf("who joined while the successor read: %v %v", a, ok)
 					}
-					if a, ok := h.ByEmail(1, "ann@example.org"); !ok || a.User != people[0] {
+					if a, ok := h.AccountByEmail(1, "ann@example.org"); !ok || a.User != people[0] {
 						t.Errorf("who was there before: %v %v", a, ok)
 					}
 					if r := h.PresenceOf(1, people[2]); r == nil || r.Active != time.Now().Unix() {
@@ -115,20 +115,20 @@ func TestASuccessorMissesNothing(t *testing.T) {
 				if a := away.poll(t); a.status != 200 || away.got != n {
 					t.Errorf("who was away: %d, heard %d of %d messages", a.status, away.got, n)
 				}
-				endHouse(t, h)
+				closeServer(t, h)
 			})
 		})
 	}
 }
 
 // A realm that happens too much while it is frozen writes its rows again, and goes on.
-func TestAFrozenRealmHasABound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		p := newPlatter()
-		h := openHouse(t, &slowDisk{platter: p})
+func TestFrozenRealmJournalIsBounded(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		p := newDiskContents()
+		h := openServer(t, &slowDisk{diskContents: p})
 		const limit = 50_000
-		h.frozenBytes.Store(limit)
-		people := found(t, h, "ann", "bo")
+		h.maxFrozenBytes.Store(limit)
+		people := createOrganization(t, h, "ann", "bo")
 		if err := h.Freeze(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -138,12 +138,12 @@ func TestAFrozenRealmHasABound(t *testing.T) {
 			if sent > limit/10 {
 				t.Fatalf("no rows after %d messages", sent)
 			}
-			must(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hello"})
+			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hello"})
 			synctest.Wait()
 		}
 		if sent < limit/1000 {
 			t.Errorf("rows after %d messages already", sent)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }

@@ -9,15 +9,15 @@ import (
 	"parley/wire"
 )
 
-// TestSpecifiedQueueEnds follows a queue through its states: a waiting poll hears a heartbeat within a minute and keeps
+// TestQueueLifetime follows a queue through its states: a waiting poll hears a heartbeat within a minute and keeps
 // its queue alive however long it waits; without anybody the queue lasts as long as was asked for, and no longer.
-func TestSpecifiedQueueEnds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		ann := found(t, h, "ann")[0]
-		asked := must(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
-		usual := must(t, h, ann, "POST /register", params{"event_types": []string{"message"}})
+func TestQueueLifetime(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		ann := createOrganization(t, h, "ann")[0]
+		asked := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		usual := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}})
 		if asked["idle_queue_timeout_secs"] != 60.0 || usual["idle_queue_timeout_secs"] != 600.0 {
 			t.Errorf("told %v and %v seconds", asked["idle_queue_timeout_secs"], usual["idle_queue_timeout_secs"])
 		}
@@ -49,25 +49,25 @@ func TestSpecifiedQueueEnds(t *testing.T) {
 		if a := <-call(h, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
 			t.Errorf("the other queue: %v", a.body)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }
 
 // A request for events that comes again in the same memory, as a connection's poll does, hears heartbeats like any other,
 // also when its client left meanwhile and came back, and keeps its queue alive.
-func TestRepeatedPollsHearHeartbeats(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		d := &slowDisk{platter: newPlatter()}
-		h := openHouse(t, d)
-		ann := found(t, h, "ann")[0]
-		queue := must(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
-		reply := make(mouth, 1)
+func TestRepeatedPollsGetHeartbeats(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		ann := createOrganization(t, h, "ann")[0]
+		queue := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		reply := make(responseChan, 1)
 		poll := &wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queue["queue_id"].(string)), Last: -1, Reply: reply}
 		for n := range 4 { // three minutes, three times as long as the queue may be idle
 			h.PollAll([]*wire.PollRequest{poll})
 			if n == 2 {
 				time.Sleep(30 * time.Second)
-				h.Gone(*poll)
+				h.CancelPoll(*poll)
 				h.PollAll([]*wire.PollRequest{poll})
 			}
 			time.Sleep(40 * time.Second)
@@ -93,6 +93,6 @@ func TestRepeatedPollsHearHeartbeats(t *testing.T) {
 		if a := <-reply; a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
 			t.Errorf("after its time: %v", a)
 		}
-		endHouse(t, h)
+		closeServer(t, h)
 	})
 }

@@ -8,26 +8,26 @@ import (
 // offlineAfter is how long ago a client may last have come for its user to count as connected, in seconds (protocol).
 const offlineAfter = 600
 
-// Reached tells whether a user sits at a client now: one of his queues is polled, and he was active lately. heard tells
+// DeliveryState tells whether a user sits at a client now: one of his queues is polled, and he was active lately. heard tells
 // whether a client has taken everything up to a fact.
-func (h *House) Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool) {
-	m := &reach{realm: id, user: u, seq: fact, reply: make(chan reached, 1)}
-	h.stage.send(h.shards[shardOf(u)], m)
+func (h *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool) {
+	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
+	h.runtime.send(h.shards[shardOf(u)], m)
 	x := <-m.reply
 	row := h.PresenceOf(id, u)
-	active := row != nil && h.now().Unix()-row.Active < presence.Offline
-	return x.polls && active, x.heard
+	active := row != nil && h.now().Unix()-row.Active < presence.OfflineAfter
+	return x.polling && active, x.received
 }
 
-func (s *shard) reach(m *reach) {
-	var x reached
+func (s *shard) checkDelivery(m *deliveryCheck) {
+	var x deliveryState
 	if r := s.realms[m.realm]; r != nil && r.session(m.user) != nil {
 		for q := r.session(m.user).First; q != nil; q = q.Next {
-			if !q.Reg.Wants("message") {
+			if !q.Reg.WantsEvent("message") {
 				continue
 			}
-			x.polls = x.polls || q.Waiting() || s.now-q.Contact() < offlineAfter
-			x.heard = x.heard || q.Through(r.seq) >= m.seq
+			x.polling = x.polling || q.HasPoll() || s.now-q.LastContact() < offlineAfter
+			x.received = x.received || q.AckedThrough(r.seq) >= m.seq
 		}
 	}
 	m.reply <- x

@@ -18,32 +18,32 @@ type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
 	look   func(realm.View) (any, error)
-	order  wire.Command // nobody waits for it
+	async  wire.CommandWithCallback // nobody waits for it
 	reply  chan answer
 }
 
-// orders are commands that came together.
-type orders []ask
+// asyncBatch are commands that came together.
+type asyncBatch []ask
 
 // Messages of a realm actor besides ask.
 type (
-	durable struct{ seq realm.Seq } // everything up to seq is on disk
-	clock   struct{ now int64 }
-	goOn    struct{} // the next turn of what takes many
-	step    struct{} // write a slice of the running snapshot
-	written struct { // a snapshot reached the disk
+	factsDurable    struct{ seq realm.Seq } // everything up to seq is on disk
+	clockTick       struct{ now int64 }
+	continueJobs    struct{} // the next turn of what takes many
+	snapshotStep    struct{} // pendingWrite a slice of the running snapshot
+	snapshotWritten struct { // a snapshot reached the disk
 		at  realm.Seq
 		err error
 	}
-	through struct { // every queue of a shard has acknowledged everything up to seq
-		shard int
-		seq   realm.Seq
-		heard realm.Seq // newest number the shard had heard of
-		sure  bool      // the clients of all its queues have come, just now, since the start
+	ackReport struct { // every queue of a shard has acknowledged everything up to seq
+		shard     int
+		seq       realm.Seq
+		newest    realm.Seq // newest number the shard had heard of
+		confirmed bool      // the clients of all its queues have come, just now, since the start
 	}
-	finish struct{ done chan error }
-	save   struct{ done chan error } // done gets nil when the rows are at most as old as a snapshot takes
-	freeze struct {                  // done gets nil when no snapshot is under way
+	closeRealm struct{ done chan error }
+	saveRealm  struct{ done chan error } // userOpResult gets nil when the rows are at most as old as a snapshot takes
+	setFrozen  struct {                  // userOpResult gets nil when no snapshot is under way
 		on   bool
 		done chan error
 	}
@@ -51,57 +51,57 @@ type (
 
 // realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
 type realmActor struct {
-	h      *House
-	handle *handle
+	h      *Server
+	handle *realmHandle
 	r      *realm.Realm
 	epoch  uint64
-	moment realm.Moment // of its turns, but for the time
+	env    realm.TurnEnv // of its turns, but for the time
 
-	durable realm.Seq
-	pending []pending // in order of seq
-	going   bool      // goOn is on its way
+	durable    realm.Seq
+	pending    []pendingOutput // in order of seq
+	continuing bool            // continueJobs is on its way
 
-	kept kept // what some queue may not have acknowledged
+	unacked unackedEvents // what some queue may not have acknowledged
 
 	// The running snapshot, if any.
-	cut      *realm.Cut
-	rows     [][]realm.EncodedRow // rowsAStep each: a list of all would be copied when it grows, which takes tens of milliseconds
-	stepped  int                  // rows and bytes of them that this slice has encoded
-	bytes    int
-	whole    bool               // every row is encoded
-	presence []realm.EncodedRow // nil until the presence actor has handed them in
-	grown    int64              // journal bytes since the last snapshot
-	calm     int64              // elapsed seconds until which none begins, if it can be helped
-	last     time.Time
-	finished []chan error
-	saving   []chan error
+	iterator         *realm.SnapshotIterator
+	snapshotRows     [][]realm.EncodedRow // rowsPerStep each: a list of all would be copied when it grows, which takes tens of milliseconds
+	stepRows         int                  // rows and bytes of them that this slice has encoded
+	stepBytes        int
+	allEncoded       bool               // every row is encoded
+	presenceRows     []realm.EncodedRow // nil until the presence actor has handed them in
+	journalBytes     int64              // journal bytes since the last snapshot
+	noSnapshotBefore int64              // elapsed seconds until which none begins, if it can be helped
+	lastSnapshot     time.Time
+	closeWaiters     []chan error
+	snapshotWaiters  []chan error
 
-	stands realm.Seq // the number the rows on disk stand at
-	state  rowState
+	rowsSeq       realm.Seq // the number the rows on disk stand at
+	snapshotState snapshotState
 }
 
-// rowState is what becomes of a realm's rows on disk.
-type rowState int
+// snapshotState is what becomes of a realm's rows on disk.
+type snapshotState int
 
 const (
-	moving   rowState = iota // the next snapshot moves them on
-	writing                  // one is under way
-	freezing                 // one is under way, and then they are to stay
-	frozen                   // they are to stay as they are
-	leaving                  // the realm has come to its end frozen; what is in no journal is being written
-	left
+	snapshotIdle     snapshotState = iota // the next snapshot moves them on
+	snapshotWriting                       // one is under way
+	snapshotFreezing                      // one is under way, and then they are to stay
+	snapshotFrozen                        // they are to stay as they are
+	presenceWriting                       // the realm has come to its end frozen; what is in no journal is being written
+	presenceDone
 )
 
-// pending is what may leave when everything up to seq is on disk.
-type pending struct {
-	seq      realm.Seq
-	reply    chan answer
-	order    wire.Command
-	answer   answer
-	told     []realm.Told
-	accounts []realm.UserID
-	dialect  realm.Seq
-	closed   bool
+// pendingOutput is what may leave when everything up to seq is on disk.
+type pendingOutput struct {
+	seq               realm.Seq
+	reply             chan answer
+	async             wire.CommandWithCallback
+	answer            answer
+	told              []realm.Told
+	accounts          []realm.UserID
+	markdownConfigSeq realm.Seq
+	closed            bool
 }
 
 // replayedBytes is what a replayed fact counts for until the next snapshot, in bytes: about an ordinary message's. If
@@ -109,17 +109,17 @@ type pending struct {
 const replayedBytes = 200
 
 // openRealm loads a realm, or goes on from what was loaded of it before, plays the journal behind it, and starts its actor.
-func (h *House) openRealm(id realm.ID, before *loaded) error {
+func (h *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	began := h.now()
 	epoch, last, rows, err := h.disk.Claim(id)
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	l, from := before, rows
-	if l == nil || l.rows != rows || l.r.Seq() > last {
+	if l == nil || l.rowsSeq != rows || l.r.Seq() > last {
 		if l != nil {
 			h.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
-			h.accounts.forget(id)
+			h.accounts.removeRealm(id)
 		}
 		if l, err = load(h.disk, id, rows, began); err != nil {
 			return err
@@ -131,39 +131,39 @@ func (h *House) openRealm(id realm.ID, before *loaded) error {
 		if err := h.disk.LoadPresence(id, l.book); err != nil {
 			return fmt.Errorf("load presence of realm %d: %w", id, err)
 		}
-		t := readTail(h.disk, id, from)
+		t := readJournalTail(h.disk, id, from)
 		defer t.close()
 		if err := l.replay(t); err != nil {
 			return err
 		}
 	}
-	a := &realmActor{h: h, r: l.r, epoch: epoch, last: began, stands: rows}
-	a.r.Clock(began.Unix())
-	a.keepLoaded(l)
-	a.grown = int64(last-rows) * replayedBytes
-	a.kept.spared, a.calm = h.elapsed()+keptGrace, h.elapsed()+calm
+	a := &realmActor{h: h, r: l.r, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
+	a.r.SetClock(began.Unix())
+	a.keepLoadedUnacked(l)
+	a.journalBytes = int64(last-rows) * replayedBytes
+	a.unacked.graceUntil, a.noSnapshotBefore = h.elapsed()+evictionGrace, h.elapsed()+snapshotDelay
 	a.durable = a.r.Seq()
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
-	h.search.Attach(id, last, rows, h.textsToIndex(id))
+	h.search.Attach(id, last, rows, h.searchTextReader(id))
 	h.startRealm(a, l.book)
 	if a.r.Founded() {
-		a.handle.close(h, a.r.Closed())
+		a.handle.setClosed(h, a.r.Closed())
 		if before == nil {
-			h.accounts.introduce(a.r)
+			h.accounts.addRealm(a.r)
 		}
-		for _, u := range l.touched {
-			h.account(a.r, u)
+		for _, u := range l.accountsToUpdate {
+			h.updateAccount(a.r, u)
 		}
 	}
-	h.revive(a, l.queues, l.told)
+	h.restoreQueues(a, l.queues, l.told)
 	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", h.now().Sub(began).Round(time.Millisecond).String())
 	return nil
 }
 
 // CreateRealm founds an organization under a subdomain ("" is the root) and returns its number.
-func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
+func (h *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	h.mu.RLock()
 	_, taken := h.byName[stringID]
 	var id realm.ID
@@ -173,20 +173,20 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	h.mu.RUnlock()
 	switch {
 	case taken && stringID == "":
-		return 0, realm.Bad("There is a root organization already; another one needs a subdomain")
+		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
 	case taken:
-		return 0, realm.Bad("Organization '%s' exists already", stringID)
+		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
 	}
 	id++
 	epoch, _, _, err := h.disk.Claim(id)
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, last: h.now()}
-	h.search.Attach(id, 0, 0, h.textsToIndex(id))
+	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, lastSnapshot: h.now()}
+	h.search.Attach(id, 0, 0, h.searchTextReader(id))
 	h.startRealm(a, presence.New())
 	for _, k := range h.shards { // also the ones without users report how far they are
-		h.stage.send(k, &revive{realm: a.handle})
+		h.runtime.send(k, &restoreQueues{realm: a.handle})
 	}
 	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
@@ -198,48 +198,50 @@ func (h *House) CreateRealm(stringID, name string) (realm.ID, error) {
 	a.handle.name, a.handle.site = stringID, h.site(stringID)
 	h.byName[stringID] = a.handle
 	h.mu.Unlock()
-	h.accounts.vouched.Add(1)
+	h.accounts.version.Add(1)
 	return id, nil
 }
 
-func (h *House) startRealm(a *realmActor, book *presence.Book) {
-	a.handle = &handle{id: a.r.ID(), revived: a.durable}
+func (h *Server) startRealm(a *realmActor, book *presence.Table) {
+	a.handle = &realmHandle{id: a.r.ID(), replayedThrough: a.durable}
 	if a.r.Founded() {
 		a.handle.name = a.r.Org().StringID
 		a.handle.site = h.site(a.handle.name)
 	}
 	a.handle.durable.Store(uint64(a.durable))
-	a.handle.saved.Store(a.last.Unix())
-	a.handle.dialect.Store(uint64(a.r.DialectVersion()))
+	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
+	a.handle.markdownConfigSeq.Store(uint64(a.r.MarkdownConfigVersion()))
 	a.handle.pid = h.spawn(a)
 	handle := a.handle
-	handle.recent = func(u realm.UserID) bool { return handle.seen.since(u, h.now().Unix()-wire.PartialDays*86400) }
-	for _, row := range book.Since(0, math.MinInt64) {
-		a.handle.seen.last.Store(row.User, max(row.Active, row.Connected))
+	handle.recentlyActive = func(u realm.UserID) bool {
+		return handle.lastSeen.since(u, h.now().Unix()-wire.PartialSubscriberDays*86400)
 	}
-	a.handle.presence = h.spawn(&presenceActor{h, book, &a.handle.seen})
+	for _, row := range book.ChangedSince(0, math.MinInt64) {
+		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
+	}
+	a.handle.presence = h.spawn(&presenceActor{h, book, &a.handle.lastSeen})
 	h.mu.Lock()
 	h.realms[a.handle.id] = a.handle
 	if a.r.Founded() {
 		h.byName[a.handle.name] = a.handle
 	}
 	h.mu.Unlock()
-	h.accounts.vouched.Add(1)
+	h.accounts.version.Add(1)
 }
 
 func (a *realmActor) Receive(c actor.Context) {
-	if list, ok := c.Message().(orders); ok {
+	if list, ok := c.Message().(asyncBatch); ok {
 		for i := range list {
 			began := time.Now()
 			a.ask(&list[i])
-			a.handle.holds.note(list[i].caller.Doing, list[i].caller.User, began, time.Since(began))
+			a.handle.latencies.observe(list[i].caller.Operation, list[i].caller.User, began, time.Since(began))
 		}
 		return
 	}
 	began := time.Now()
 	a.receive(c.Message())
-	if kind, user := held(c.Message()); kind != "" {
-		a.handle.holds.note(kind, user, began, time.Since(began))
+	if kind, user := messageKind(c.Message()); kind != "" {
+		a.handle.latencies.observe(kind, user, began, time.Since(began))
 	}
 }
 
@@ -247,47 +249,47 @@ func (a *realmActor) receive(message any) {
 	switch m := message.(type) {
 	case *ask:
 		a.ask(m)
-	case durable:
+	case factsDurable:
 		a.release(m.seq)
-	case clock:
-		a.clock(m.now)
-	case goOn:
-		a.going = false
-		a.due(a.h.now().Unix())
-	case through:
-		a.through(m)
-	case step:
-		a.step()
-	case savedRows:
-		if a.state == leaving {
-			a.leave(m.rows)
+	case clockTick:
+		a.handleClockTick(m.now)
+	case continueJobs:
+		a.continuing = false
+		a.runDueCommand(a.h.now().Unix())
+	case ackReport:
+		a.handleAckReport(m)
+	case snapshotStep:
+		a.continueSnapshot()
+	case presenceRows:
+		if a.snapshotState == presenceWriting {
+			a.writeLastPresence(m.rows)
 			return
 		}
-		a.presence = append([]realm.EncodedRow{}, m.rows...)
-		if a.whole {
-			a.step()
+		a.presenceRows = append([]realm.EncodedRow{}, m.rows...)
+		if a.allEncoded {
+			a.continueSnapshot()
 		}
-	case written:
-		a.written(m)
-	case finish:
-		a.finish(m)
-	case save:
-		a.save(m)
-	case freeze:
-		a.freeze(m)
+	case snapshotWritten:
+		a.handleSnapshotWritten(m)
+	case closeRealm:
+		a.beginClose(m)
+	case saveRealm:
+		a.handleSaveRealm(m)
+	case setFrozen:
+		a.handleSetFrozen(m)
 	}
 }
 
 func (a *realmActor) ask(m *ask) {
-	var p pending
+	var p pendingOutput
 	if m.look != nil {
 		a.h.Metrics.Views.Add(1)
-		p = pending{reply: m.reply, answer: a.view(m)}
+		p = pendingOutput{reply: m.reply, answer: a.view(m)}
 	} else {
 		a.h.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
-	p.seq, p.dialect, p.closed = a.r.Seq(), a.r.DialectVersion(), a.r.Closed()
+	p.seq, p.markdownConfigSeq, p.closed = a.r.Seq(), a.r.MarkdownConfigVersion(), a.r.Closed()
 	a.pending = append(a.pending, p)
 	if a.durable == p.seq {
 		a.release(p.seq)
@@ -303,86 +305,86 @@ func (a *realmActor) view(m *ask) (x answer) {
 		}
 	}()
 	now := a.h.now().Unix()
-	a.r.Clock(now)
+	a.r.SetClock(now)
 	v, err := m.look(a.r.ViewAs(m.caller, now))
 	if err != nil {
-		a.h.refused(err)
+		a.h.countRefusal(err)
 	}
 	return answer{v, err}
 }
 
 // turn gives a command its moment. A bug before the first recorded fact costs one answer; after it the process ends.
-func (a *realmActor) turn(m *ask) (p pending) {
-	p.reply, p.order = m.reply, m.order
+func (a *realmActor) turn(m *ask) (p pendingOutput) {
+	p.reply, p.async = m.reply, m.async
 	decide := m.decide
-	if m.order != nil {
-		decide = m.order.Decide
+	if m.async != nil {
+		decide = m.async.Decide
 	}
 	defer func() {
 		if x := recover(); x != nil {
-			if half, ok := x.(realm.HalfTurn); ok {
+			if half, ok := x.(realm.IncompleteTurn); ok {
 				panic(half)
 			}
 			a.h.log.Error("panic in a turn", "panic", x, "stack", string(debug.Stack()))
 			p.answer = answer{err: errInternal}
 		}
 	}()
-	if a.moment.Token == nil {
-		a.moment = a.h.moment(a.handle)
+	if a.env.Token == nil {
+		a.env = a.h.turnEnv(a.handle)
 	}
-	moment := a.moment
-	moment.Now, moment.Pushes, moment.Bouncer, moment.Mails = a.h.now().Unix(), a.h.pushes.Load(), a.h.bouncer.Load(), a.h.mails.Load()
-	a.r.Clock(moment.Now)
-	v, facts, told, err := realm.Play(a.r, m.caller, moment, decide)
+	moment := a.env
+	moment.Now, moment.PushEnabled, moment.PushBouncer, moment.EmailEnabled = a.h.now().Unix(), a.h.pushEnabled.Load(), a.h.bouncerEnabled.Load(), a.h.mailEnabled.Load()
+	a.r.SetClock(moment.Now)
+	v, facts, told, err := realm.RunTurn(a.r, m.caller, moment, decide)
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
-		a.h.refused(err)
+		a.h.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.accounts = a.journal(facts)
-		if a.r.Working() {
-			a.goOn()
+		p.accounts = a.appendToJournal(facts)
+		if a.r.HasJobs() {
+			a.scheduleContinue()
 		}
 	}
 	for _, t := range told {
 		if !t.Ephemeral {
-			a.keep(t)
+			a.keepUnacked(t)
 		}
 	}
-	a.boundKept()
+	a.limitUnacked()
 	for i, f := range facts {
 		if o, ok := f.(*realm.QueueOpened); ok { // from here on the shard owes an acknowledgement
 			k, n := shardOf(o.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
-			a.kept.opened[k], a.kept.acked[k] = n, min(a.kept.acked[k], n)
+			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 		}
 	}
 	return p
 }
 
-// journal hands facts on and returns whose credentials they touch.
-func (a *realmActor) journal(facts []realm.Fact) (accounts []realm.UserID) {
+// appendToJournal hands facts on and returns whose credentials they touch.
+func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserID) {
 	b := realm.Batch{Realm: a.r.ID(), Epoch: a.epoch, After: a.r.Seq() - realm.Seq(len(facts))}
 	for _, f := range facts {
 		data := a.h.disk.Encode(f)
-		a.grown += int64(len(data))
+		a.journalBytes += int64(len(data))
 		b.Facts = append(b.Facts, data)
-		if w, ok := f.(realm.Writer); ok {
+		if w, ok := f.(realm.TextWriter); ok {
 			for ref, body := range w.Bodies() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
 				a.h.texts.put(a.r.ID(), ref, *body)
 			}
 		}
-		if e, ok := f.(realm.Eraser); ok {
+		if e, ok := f.(realm.TextEraser); ok {
 			for _, ref := range e.Erased() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
 				a.h.texts.drop(a.r.ID(), ref)
 			}
 		}
-		if acc, ok := f.(realm.Accounted); ok {
+		if acc, ok := f.(realm.CredentialChange); ok {
 			accounts = append(accounts, acc.Accounts()...)
 		}
 	}
-	a.h.stage.send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.h.runtime.send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
 	return accounts
 }
 
@@ -393,10 +395,10 @@ func (a *realmActor) release(seq realm.Seq) {
 	n := 0
 	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
 		p := &a.pending[n]
-		a.handle.dialect.Store(uint64(p.dialect))
-		a.handle.close(a.h, p.closed)
+		a.handle.markdownConfigSeq.Store(uint64(p.markdownConfigSeq))
+		a.handle.setClosed(a.h, p.closed)
 		for _, u := range p.accounts {
-			a.h.account(a.r, u)
+			a.h.updateAccount(a.r, u)
 		}
 		if len(p.told) > 0 {
 			a.h.deliver(a.handle, p.told)
@@ -404,9 +406,9 @@ func (a *realmActor) release(seq realm.Seq) {
 		if p.reply != nil {
 			p.reply <- p.answer
 		}
-		if p.order != nil {
+		if p.async != nil {
 			a.handle.inFlight.Add(-1)
-			p.order.Done(p.answer.v, p.answer.err)
+			p.async.Done(p.answer.v, p.answer.err)
 		}
 	}
 	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
@@ -420,49 +422,49 @@ func (a *realmActor) release(seq realm.Seq) {
 	if len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
-	if a.cut != nil && a.whole && a.durable >= a.cut.At {
-		a.step()
+	if a.iterator != nil && a.allEncoded && a.durable >= a.iterator.Seq {
+		a.continueSnapshot()
 	}
-	if a.grown >= SnapshotBytes && (a.grown >= calmBytes || a.h.elapsed() >= a.calm) || a.state == frozen && a.grown >= a.h.frozenBytes.Load() {
-		a.snapshot()
+	if a.journalBytes >= SnapshotBytes && (a.journalBytes >= snapshotDelayBytes || a.h.elapsed() >= a.noSnapshotBefore) || a.snapshotState == snapshotFrozen && a.journalBytes >= a.h.maxFrozenBytes.Load() {
+		a.beginSnapshot()
 	}
-	if a.state == frozen || a.state == left {
-		a.finishing()
+	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
+		a.continueClose()
 	}
 }
 
-// system runs a command of the server itself.
-func (a *realmActor) system(decide func(*realm.Turn) (any, error)) {
+// runSystemCommand runs a command of the server itself.
+func (a *realmActor) runSystemCommand(decide func(*realm.Turn) (any, error)) {
 	a.ask(&ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide})
 }
 
-func (a *realmActor) clock(now int64) {
-	a.due(now)
-	a.boundKept()
-	if a.grown > 0 && a.h.now().Sub(a.last) > snapshotAge {
-		a.snapshot()
+func (a *realmActor) handleClockTick(now int64) {
+	a.runDueCommand(now)
+	a.limitUnacked()
+	if a.journalBytes > 0 && a.h.now().Sub(a.lastSnapshot) > snapshotAge {
+		a.beginSnapshot()
 	}
 }
 
-// due does what the organization wants done by itself, if anything.
-func (a *realmActor) due(now int64) {
-	a.r.Clock(now)
+// runDueCommand does what the organization wants done by itself, if anything.
+func (a *realmActor) runDueCommand(now int64) {
+	a.r.SetClock(now)
 	if !a.r.Founded() {
 		return
 	}
 	if due := a.r.Due(now); due != nil {
 		before := a.r.Seq()
-		a.system(due)
+		a.runSystemCommand(due)
 		if a.r.Seq() > before { // one that did nothing waits for the clock
-			a.goOn()
+			a.scheduleContinue()
 		}
 	}
 }
 
-// goOn has what is due done at once, but behind whoever waits already.
-func (a *realmActor) goOn() {
-	if !a.going {
-		a.going = true
-		a.h.stage.send(a.handle.pid, goOn{})
+// scheduleContinue has what is due done at once, but behind whoever waits already.
+func (a *realmActor) scheduleContinue() {
+	if !a.continuing {
+		a.continuing = true
+		a.h.runtime.send(a.handle.pid, continueJobs{})
 	}
 }

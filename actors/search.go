@@ -13,7 +13,7 @@ type Search interface {
 	Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite)
 	// Find answers in the state of a number or later; next hands out the topics made after one. It reports false while
 	// the index is far behind.
-	Find(id realm.ID, upto realm.Seq, words string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.Hits, marks realm.Marks, ready bool, err error)
+	Find(id realm.ID, upto realm.Seq, words string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.SearchHits, marks realm.Highlighter, ready bool, err error)
 }
 
 // noSearch is a house without an index: tools that work on a stopped server.
@@ -21,30 +21,30 @@ type noSearch struct{}
 
 func (noSearch) Attach(realm.ID, realm.Seq, realm.Seq, realm.TextReader) {}
 func (noSearch) Feed(realm.ID, realm.Seq, []realm.TextWrite)             {}
-func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.TopicName, error)) (realm.Hits, realm.Marks, bool, error) {
+func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.TopicName, error)) (realm.SearchHits, realm.Highlighter, bool, error) {
 	return nil, nil, false, nil
 }
 
-// topicsAView is how many topic names one look at a realm copies: about half a millisecond.
-const topicsAView = 5000
+// topicsPerView is how many topic names one look at a realm copies: about half a millisecond.
+const topicsPerView = 5000
 
 // Search looks words up in the full-text index.
-func (h *House) Search(id realm.ID, words string) (wire.Found, error) {
+func (h *Server) Search(id realm.ID, words string) (wire.SearchResult, error) {
 	system := realm.Caller{System: true, Client: "Internal"}
 	seq, err := h.View(id, system, func(v realm.View) (any, error) { return v.Seq(), nil })
 	if err != nil {
-		return wire.Found{}, err
+		return wire.SearchResult{}, err
 	}
 	hits, marks, ready, err := h.search.Find(id, seq.(realm.Seq), words, func(after realm.TopicID) ([]realm.TopicName, error) {
-		list, err := h.View(id, system, func(v realm.View) (any, error) { return v.TopicsAfter(after, topicsAView), nil })
+		list, err := h.View(id, system, func(v realm.View) (any, error) { return v.TopicsAfter(after, topicsPerView), nil })
 		names, _ := list.([]realm.TopicName)
 		return names, err
 	})
 	if err != nil {
-		return wire.Found{}, err
+		return wire.SearchResult{}, err
 	}
 	if !ready {
-		return wire.Found{}, realm.Refuse(realm.Busy, "BAD_REQUEST", "The search index is catching up; try again in a moment.")
+		return wire.SearchResult{}, realm.Refuse(realm.Busy, "BAD_REQUEST", "The search index is catching up; try again in a moment.")
 	}
-	return wire.Found{Hits: hits, Marks: marks}, nil
+	return wire.SearchResult{Hits: hits, Marks: marks}, nil
 }

@@ -48,14 +48,14 @@ func TestSeeds(t *testing.T) {
 	if x, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64); err == nil {
 		seed = x
 	}
-	base := newTaleBase(t)
-	var all taleCounts
+	base := newSeededBase(t)
+	var all seededCounts
 	sum := sha256.New()
 	began := time.Now()
 	for i := range n {
-		x := newTale(t, base, seed+uint64(i))
+		x := newSeededRun(t, base, seed+uint64(i))
 		fmt.Fprintln(sum, x.play())
-		all.add(x.taleCounts)
+		all.add(x.seededCounts)
 		if t.Failed() {
 			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
 		}
@@ -67,85 +67,85 @@ func TestSeeds(t *testing.T) {
 }
 
 func TestKnownSeeds(t *testing.T) {
-	base := newTaleBase(t)
+	base := newSeededBase(t)
 	for seed, found := range knownSeeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Log(found)
-			newTale(t, base, seed).play()
+			newSeededRun(t, base, seed).play()
 		})
 	}
 }
 
 // One seed is one story: whatever differs between two runs would make a found bug hard to find again.
-func TestASeedIsAStory(t *testing.T) {
+func TestSameSeedSameRun(t *testing.T) {
 	seed := uint64(time.Now().UnixNano() % 1e9)
-	base, again := newTaleBase(t), newTaleBase(t)
+	base, again := newSeededBase(t), newSeededBase(t)
 	for i := range uint64(20) {
-		if a, b := newTale(t, base, seed+i).play(), newTale(t, again, seed+i).play(); a != b {
+		if a, b := newSeededRun(t, base, seed+i).play(), newSeededRun(t, again, seed+i).play(); a != b {
 			t.Fatalf("seed %d is two stories:\n%s\n%s", seed+i, a, b)
 		}
 	}
 }
 
-type taleCounts struct{ Acked, Unknown, Refused, Heard, Crashes, Snapshots, Jumps, Expired int }
+type seededCounts struct{ Acked, Unknown, Refused, Events, Crashes, Snapshots, Jumps, Expired int }
 
-func (c *taleCounts) add(o taleCounts) {
-	c.Acked, c.Unknown, c.Refused, c.Heard = c.Acked+o.Acked, c.Unknown+o.Unknown, c.Refused+o.Refused, c.Heard+o.Heard
+func (c *seededCounts) add(o seededCounts) {
+	c.Acked, c.Unknown, c.Refused, c.Events = c.Acked+o.Acked, c.Unknown+o.Unknown, c.Refused+o.Refused, c.Events+o.Events
 	c.Crashes, c.Snapshots, c.Jumps, c.Expired = c.Crashes+o.Crashes, c.Snapshots+o.Snapshots, c.Jumps+o.Jumps, c.Expired+o.Expired
 }
 
-// tale is one story.
-type tale struct {
-	taleCounts
-	t       *testing.T
-	seed    uint64
-	random  *rand.Rand
-	base    *taleBase
-	platter *platter
-	history [][]byte
-	stage   *boards
-	disk    taleDisk
-	house   *House
-	wall    int64 // what the wall clock shows, Unix seconds
-	elapsed int64
-	queues  []*taleQueue
-	ops     []*taleOp
-	said    []*taleSaying
-	count   int
+// seededRun is one story.
+type seededRun struct {
+	seededCounts
+	t        *testing.T
+	seed     uint64
+	random   *rand.Rand
+	base     *seededBase
+	platter  *diskContents
+	history  [][]byte
+	runtime  *simRuntime
+	disk     seededDisk
+	house    *Server
+	wall     int64 // what the wall clock shows, Unix seconds
+	elapsed  int64
+	queues   []*seededQueue
+	ops      []*seededOp
+	messages []*seededMessage
+	count    int
 }
 
-// taleQueue is one client: a queue, and what it has heard from it.
-type taleQueue struct {
+// seededQueue is one client: a queue, and what it has heard from it.
+type seededQueue struct {
 	user    realm.UserID
 	reg     *realm.Queue
 	last    int64
-	poll    *taleReply
+	poll    *seededReply
 	contact int64 // when it last asked or was answered, elapsed
-	heard   map[int64]string
-	gone    bool
+	events  map[int64]string
+	closed  bool
 }
 
-type taleSaying struct {
+type seededMessage struct {
 	text    string
 	id      realm.MessageID
-	deleted bool // asked for: it may be gone
+	deleted bool // benchRequest for: it may be gone
 	absent  bool // acknowledged: it must be gone
 }
 
-// taleOp is a command under way.
-type taleOp struct {
+// seededOp is a command under way.
+type seededOp struct {
 	reply chan answer
 	seq   *realm.Seq // the newest fact its turn rests on
 	then  func(a answer)
 }
 
-type taleReply struct {
+type seededReply struct {
 	answered bool
 	status   int
 	body     []byte
 }
 
-func (r *taleReply) Answer(status int, parts ...[]byte) bool {
+func (r *seededReply) Answer(status int, parts ...[]byte) bool {
 	r.answered, r.status = true, status
 	for _, p := range parts {
 		r.body = append(r.body, p...)
@@ -153,27 +153,27 @@ func (r *taleReply) Answer(status int, parts ...[]byte) bool {
 	return true
 }
 
-func newTale(t *testing.T, base *taleBase, seed uint64) *tale {
-	x := &tale{t: t, seed: seed, base: base, random: rand.New(rand.NewPCG(seed, 7)), platter: newPlatter(), wall: taleBegan + 1000}
+func newSeededRun(t *testing.T, base *seededBase, seed uint64) *seededRun {
+	x := &seededRun{t: t, seed: seed, base: base, random: rand.New(rand.NewPCG(seed, 7)), platter: newDiskContents(), wall: seededStart + 1000}
 	x.platter.table, x.platter.rows = maps.Clone(base.rows), base.at
 	return x
 }
 
-func (x *tale) fail(format string, args ...any) {
+func (x *seededRun) fail(format string, args ...any) {
 	x.t.Errorf("seed %d: "+format, append([]any{x.seed}, args...)...)
 }
 
-// taleSteps is how many things happen in a story: a crash or two, a snapshot or two, and time for both to meet.
-const taleSteps = 140
+// seededSteps is how many things happen in a story: a crash or two, a snapshot or two, and time for both to meet.
+const seededSteps = 140
 
-func (x *tale) play() string {
+func (x *seededRun) play() string {
 	x.open()
 	for _, u := range x.base.people[:[]int{2, 4, 3}[x.seed%3]] { // the others come later: nobody in their shards listens
 		x.register(u, realm.MaxIdle)
 	}
-	for range taleSteps {
+	for range seededSteps {
 		x.step()
-		x.listen()
+		x.collectAnswers()
 		if x.t.Failed() {
 			break
 		}
@@ -181,10 +181,10 @@ func (x *tale) play() string {
 	return x.end()
 }
 
-func (x *tale) open() {
-	x.stage = &boards{random: x.random, boxes: map[string]*box{}}
-	x.disk = taleDisk{&slowDisk{platter: x.platter}, &x.history}
-	h, err := Open(x.disk, Options{stage: x.stage, Log: slog.New(slog.DiscardHandler), Secret: []byte("tale"), Site: testSite,
+func (x *seededRun) open() {
+	x.runtime = &simRuntime{random: x.random, mailboxes: map[string]*simMailbox{}}
+	x.disk = seededDisk{&slowDisk{diskContents: x.platter}, &x.history}
+	h, err := Open(x.disk, Options{runtime: x.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("tale"), Site: testSite,
 		Now: func() time.Time { return time.Unix(x.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(x.elapsed) * time.Second },
 		Fatal: func(err error) { x.fail("fatal: %v", err) }})
 	if err != nil {
@@ -193,47 +193,47 @@ func (x *tale) open() {
 	x.house = h
 }
 
-func (x *tale) step() {
+func (x *seededRun) step() {
 	switch p := x.random.IntN(100); {
 	case p < 18:
 		x.act()
 	case p < 32:
-		x.ask(x.queues[x.random.IntN(len(x.queues))])
+		x.poll(x.queues[x.random.IntN(len(x.queues))])
 	case p < 88:
 		for range 1 + x.random.IntN(12) {
-			x.stage.serve()
+			x.runtime.runOne()
 		}
 	case p < 93:
-		x.pass(int64(1 + x.random.IntN(30)))
+		x.advance(int64(1 + x.random.IntN(30)))
 	case p < 94:
-		x.pass(int64(snapshotAge/time.Second) + 10)
+		x.advance(int64(snapshotAge/time.Second) + 10)
 	case p < 96:
 		x.Jumps++
 		x.wall += []int64{-86400, 86400, -3600, 3600}[x.random.IntN(4)]
-		x.pass(1)
+		x.advance(1)
 	case p < 98:
-		x.stage.send(x.house.find(1).pid, clock{x.wall})
+		x.runtime.send(x.house.find(1).pid, clockTick{x.wall})
 	default:
 		x.crash()
 	}
 }
 
-// pass lets time go by, as the house's ticks notice it.
-func (x *tale) pass(seconds int64) {
+// advance lets time go by, as the house's ticks notice it.
+func (x *seededRun) advance(seconds int64) {
 	x.wall, x.elapsed = x.wall+seconds, x.elapsed+seconds
-	x.house.sweep()
-	x.house.clock()
+	x.house.sweepQueues()
+	x.house.tickRealms()
 }
 
 // crash loses the process and what it had not written. What was on its way to the disk may have arrived.
-func (x *tale) crash() {
+func (x *seededRun) crash() {
 	x.Crashes++
 	if x.random.IntN(2) == 0 {
-		for j := x.stage.boxes[x.house.journal.Id]; len(j.mail) > 0; {
-			j.next()
+		for j := x.runtime.mailboxes[x.house.journal.Id]; len(j.messages) > 0; {
+			j.receiveNext()
 		}
 	}
-	for _, do := range x.stage.works {
+	for _, do := range x.runtime.background {
 		if x.random.IntN(2) == 0 {
 			do()
 		}
@@ -242,7 +242,7 @@ func (x *tale) crash() {
 	for _, o := range x.ops {
 		select {
 		case a := <-o.reply: // it was on its way to the client
-			x.answered(o, a)
+			x.finishOp(o, a)
 		default:
 			x.Unknown++
 		}
@@ -250,19 +250,19 @@ func (x *tale) crash() {
 	x.ops = nil
 	for _, q := range x.queues {
 		if q.poll != nil && q.poll.answered && x.random.IntN(2) == 0 {
-			x.hear(q)
+			x.takeEvents(q)
 		}
 		q.poll, q.contact = nil, x.elapsed
 	}
 	x.open()
 }
 
-// listen takes in what has been answered.
-func (x *tale) listen() {
-	x.ops = slices.DeleteFunc(x.ops, func(o *taleOp) bool {
+// collectAnswers takes in what has been answered.
+func (x *seededRun) collectAnswers() {
+	x.ops = slices.DeleteFunc(x.ops, func(o *seededOp) bool {
 		select {
 		case a := <-o.reply:
-			x.answered(o, a)
+			x.finishOp(o, a)
 			return true
 		default:
 			return false
@@ -270,12 +270,12 @@ func (x *tale) listen() {
 	})
 	for _, q := range x.queues {
 		if q.poll != nil && q.poll.answered {
-			x.hear(q)
+			x.takeEvents(q)
 		}
 	}
 }
 
-func (x *tale) answered(o *taleOp, a answer) {
+func (x *seededRun) finishOp(o *seededOp, a answer) {
 	if *o.seq > x.platter.last() {
 		x.fail("answered on the strength of fact %d, the disk has %d", *o.seq, x.platter.last())
 	}
@@ -287,17 +287,17 @@ func (x *tale) answered(o *taleOp, a answer) {
 	o.then(a)
 }
 
-func (x *tale) ask(q *taleQueue) {
-	if q.poll == nil && !q.gone {
-		q.poll, q.contact = &taleReply{}, x.elapsed
+func (x *seededRun) poll(q *seededQueue) {
+	if q.poll == nil && !q.closed {
+		q.poll, q.contact = &seededReply{}, x.elapsed
 		x.house.Poll(wire.PollRequest{Realm: 1, User: q.user, Queue: q.reg.ID, Last: q.last, Reply: q.poll})
 	}
 }
 
-// passing are the events no fact stands behind.
-var passing = map[string]bool{"heartbeat": true, "typing": true, "restart": true}
+// ephemeralTypes are the events no fact stands behind.
+var ephemeralTypes = map[string]bool{"heartbeat": true, "typing": true, "restart": true}
 
-func (x *tale) hear(q *taleQueue) {
+func (x *seededRun) takeEvents(q *seededQueue) {
 	p, idle := q.poll, x.elapsed-q.contact
 	q.poll, q.contact = nil, x.elapsed
 	var body struct {
@@ -311,13 +311,13 @@ func (x *tale) hear(q *taleQueue) {
 		x.fail("answer %q: %v", p.body, err)
 	}
 	if p.status != 200 {
-		if q.gone = body.Code == "BAD_EVENT_QUEUE_ID"; !q.gone || !q.ended(x, idle) {
+		if q.closed = body.Code == "BAD_EVENT_QUEUE_ID"; !q.closed || !q.mayExpire(x, idle) {
 			x.fail("a poll of user %d after %d was answered %s", q.user, q.last, p.body)
 		}
 		return
 	}
 	for _, e := range body.Events {
-		x.Heard++
+		x.Events++
 		if e.ID <= q.last {
 			x.fail("user %d hears event %d after %d", q.user, e.ID, q.last)
 		}
@@ -325,111 +325,111 @@ func (x *tale) hear(q *taleQueue) {
 		if n := q.reg.At + realm.Seq(e.ID>>8); n > x.platter.last() {
 			x.fail("user %d hears of fact %d, the disk has %d: %s", q.user, n, x.platter.last(), p.body)
 		}
-		if !passing[e.Type] {
-			q.heard[e.ID] = e.Type
+		if !ephemeralTypes[e.Type] {
+			q.events[e.ID] = e.Type
 		}
 	}
 }
 
-// ended: only a queue that was to live shortly may end without being asked to.
-func (q *taleQueue) ended(x *tale, idle int64) bool {
+// mayExpire: only a queue that was to live shortly may end without being asked to.
+func (q *seededQueue) mayExpire(x *seededRun, idle int64) bool {
 	x.Expired++
 	return q.reg.Idle < 3600 && idle >= 0
 }
 
 // do has somebody give a command; u 0 is the server itself.
-func (x *tale) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
-	o := &taleOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
+func (x *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
+	o := &seededOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
 	x.ops = append(x.ops, o)
-	x.stage.send(x.house.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"}, reply: o.reply, decide: func(t *realm.Turn) (any, error) {
+	x.runtime.send(x.house.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"}, reply: o.reply, decide: func(t *realm.Turn) (any, error) {
 		a, err := decide(t)
 		*o.seq = t.Seq()
 		return a, err
 	}})
 }
 
-// asking makes any command one that do takes.
-func asking[A any](c realm.Command[A]) func(*realm.Turn) (any, error) {
+// decideOf makes any command one that do takes.
+func decideOf[A any](c realm.Command[A]) func(*realm.Turn) (any, error) {
 	return func(t *realm.Turn) (any, error) { return c.Decide(t) }
 }
 
-func (x *tale) register(u realm.UserID, idle int64) {
+func (x *seededRun) register(u realm.UserID, idle int64) {
 	c := realm.Register{Queue: realm.Queue{Idle: idle, Caps: realm.CapBulkMessageDeletion | realm.CapStreamTyping | realm.CapEmptyTopicName}, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }}
-	x.do(u, asking(c), func(a answer) {
+	x.do(u, decideOf(c), func(a answer) {
 		if a.err == nil {
-			x.queues = append(x.queues, &taleQueue{user: u, reg: a.v.(realm.Registered).Queue, last: -1, contact: x.elapsed, heard: map[int64]string{}})
+			x.queues = append(x.queues, &seededQueue{user: u, reg: a.v.(realm.Registered).Queue, last: -1, contact: x.elapsed, events: map[int64]string{}})
 		}
 	})
 	for len(x.queues) == 0 { // there is always somebody to tell
-		x.stage.serve()
-		x.listen()
+		x.runtime.runOne()
+		x.collectAnswers()
 	}
 }
 
 // act has somebody do something.
-func (x *tale) act() {
+func (x *seededRun) act() {
 	x.count++
 	u := x.base.people[x.random.IntN(len(x.base.people))]
 	nothing := func(answer) {}
-	var old *taleSaying
-	if n := len(x.said); n > 0 {
-		old = x.said[x.random.IntN(n)]
+	var old *seededMessage
+	if n := len(x.messages); n > 0 {
+		old = x.messages[x.random.IntN(n)]
 	}
-	away := !slices.ContainsFunc(x.queues, func(q *taleQueue) bool { return q.user == u })
+	away := !slices.ContainsFunc(x.queues, func(q *seededQueue) bool { return q.user == u })
 	switch k := x.random.IntN(24); {
 	case away && k < 4:
 		x.register(u, 86400)
 	case k < 10 || old == nil || old.id == 0 && k < 16:
-		x.say(u)
+		x.sendMessage(u)
 	case k < 12:
-		x.do(u, asking(realm.AddReaction{Message: old.id, Name: "wave", NameCode: "1f44b"}), nothing)
+		x.do(u, decideOf(realm.AddReaction{Message: old.id, Name: "wave", NameCode: "1f44b"}), nothing)
 	case k < 14:
-		x.do(u, asking(realm.Flag{Messages: []realm.MessageID{old.id}, Op: []string{"add", "remove"}[x.random.IntN(2)], Flag: []string{"read", "starred"}[x.random.IntN(2)]}), nothing)
+		x.do(u, decideOf(realm.Flag{Messages: []realm.MessageID{old.id}, Op: []string{"add", "remove"}[x.random.IntN(2)], Flag: []string{"read", "starred"}[x.random.IntN(2)]}), nothing)
 	case k < 16:
 		old.deleted = true
-		x.do(x.base.people[0], asking(realm.DeleteMessage{Message: old.id}), func(a answer) { old.absent = old.absent || a.err == nil })
+		x.do(x.base.people[0], decideOf(realm.DeleteMessage{Message: old.id}), func(a answer) { old.absent = old.absent || a.err == nil })
 	case k == 16:
-		x.do(u, asking(realm.Unsubscribe{Names: []string{"open"}}), nothing)
+		x.do(u, decideOf(realm.Unsubscribe{Names: []string{"open"}}), nothing)
 	case k == 17:
-		x.do(u, asking(realm.Subscribe{Channels: []realm.Joining{{Name: []string{"open", "closed"}[x.random.IntN(2)]}}}), nothing)
+		x.do(u, decideOf(realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: []string{"open", "closed"}[x.random.IntN(2)]}}}), nothing)
 	case k == 18:
 		x.register(u, 86400)
 	case k == 19:
-		if !slices.ContainsFunc(x.queues, func(q *taleQueue) bool { return q.reg.Idle == 60 }) { // two that end at once would end in any order
+		if !slices.ContainsFunc(x.queues, func(q *seededQueue) bool { return q.reg.Idle == 60 }) { // two that end at once would end in any order
 			x.register(u, 60)
 		}
 	case k == 20:
 		if q := x.queues[x.random.IntN(len(x.queues))]; len(x.queues) > 3 && q.reg.Idle != 60 {
-			q.gone = true
-			x.do(q.user, asking(realm.CloseQueue{ID: q.reg.ID}), nothing)
+			q.closed = true
+			x.do(q.user, decideOf(realm.CloseQueue{ID: q.reg.ID}), nothing)
 		}
 	case k == 21:
-		x.do(u, asking(realm.Type{ToChannel: true, Channel: x.base.open, Topic: "tale"}), nothing)
+		x.do(u, decideOf(realm.SendTyping{ToChannel: true, Channel: x.base.open, Topic: "tale"}), nothing)
 	default:
-		m := realm.SendMessage{ToChannel: true, Channel: x.base.open, Topic: "later", Body: x.text().body()}
-		x.do(u, asking(realm.ScheduleMessage{Message: m, At: x.wall + 1 + x.random.Int64N(400)}), nothing)
+		m := realm.SendMessage{ToChannel: true, Channel: x.base.open, Topic: "later", Body: x.newMessage().body()}
+		x.do(u, decideOf(realm.ScheduleMessage{Message: m, At: x.wall + 1 + x.random.Int64N(400)}), nothing)
 	}
 }
 
-func (x *tale) text() *taleSaying {
-	s := &taleSaying{text: fmt.Sprintf("saying %d", x.count)}
-	x.said = append(x.said, s)
+func (x *seededRun) newMessage() *seededMessage {
+	s := &seededMessage{text: fmt.Sprintf("saying %d", x.count)}
+	x.messages = append(x.messages, s)
 	return s
 }
 
-func (s *taleSaying) body() realm.Body {
+func (s *seededMessage) body() realm.Body {
 	return realm.Body{Text: s.text, HTML: "<p>" + s.text + "</p>"}
 }
 
-func (x *tale) say(u realm.UserID) {
-	s := x.text()
+func (x *seededRun) sendMessage(u realm.UserID) {
+	s := x.newMessage()
 	c := realm.SendMessage{ToChannel: true, Channel: []realm.ChannelID{x.base.open, x.base.closed}[x.random.IntN(2)], Topic: "tale", Body: s.body()}
 	if x.random.IntN(4) == 0 {
 		c = realm.SendMessage{People: []realm.Principal{{ID: x.base.people[x.random.IntN(4)]}}, Body: s.body()}
 	}
-	x.do(u, asking(c), func(a answer) {
+	x.do(u, decideOf(c), func(a answer) {
 		if a.err == nil {
-			s.id = a.v.(realm.Sent).ID
+			s.id = a.v.(realm.SendResult).ID
 			if _, ok := x.platter.texts[realm.BodyRef{Message: s.id}]; !ok && !s.deleted {
 				x.fail("%q was acknowledged as %d and is not on disk", s.text, s.id)
 			}
@@ -438,43 +438,43 @@ func (x *tale) say(u realm.UserID) {
 }
 
 // end lets everything finish, brings every client up to date, and compares.
-func (x *tale) end() string {
-	x.quiet()
+func (x *seededRun) end() string {
+	x.runUntilIdle()
 	if len(x.ops) > 0 {
 		x.fail("%d commands have no answer", len(x.ops))
 	}
 	for _, q := range x.queues {
-		for more := true; more && !q.gone && !x.t.Failed(); {
+		for more := true; more && !q.closed && !x.t.Failed(); {
 			was := q.last
-			q.poll = &taleReply{}
+			q.poll = &seededReply{}
 			x.house.Poll(wire.PollRequest{Realm: 1, User: q.user, Queue: q.reg.ID, Last: q.last, DontBlock: true, Reply: q.poll})
-			x.quiet()
+			x.runUntilIdle()
 			more = q.last > was
 		}
 	}
 	live := x.house.find(1)
-	state := snapshot.StateDigest(x.stage.boxes[live.pid.Id].actor.(guarded).inner.(*realmActor).r).String()
+	state := snapshot.StateDigest(x.runtime.mailboxes[live.pid.Id].actor.(fatalOnPanic).inner.(*realmActor).r).String()
 	x.Snapshots = int(x.house.Metrics.Snapshots.Load())
 	if again := x.reload(); again != state {
 		x.fail("in memory it is\n%s, loaded from disk\n%s", state, again)
 	}
-	if again := x.retell(); again != state {
+	if again := x.replayAll(); again != state {
 		x.fail("in memory it is\n%s, replayed from the beginning\n%s", state, again)
 	}
-	x.texts()
+	x.checkTexts()
 	sum := sha256.New()
 	for _, q := range x.queues {
-		for _, id := range slices.Sorted(maps.Keys(q.heard)) {
-			fmt.Fprintln(sum, q.user, q.reg.ID, id, q.heard[id])
+		for _, id := range slices.Sorted(maps.Keys(q.events)) {
+			fmt.Fprintln(sum, q.user, q.reg.ID, id, q.events[id])
 		}
 	}
-	return fmt.Sprintf("seed %d: %s, heard %x, %+v", x.seed, state, sum.Sum(nil)[:8], x.taleCounts)
+	return fmt.Sprintf("seed %d: %s, heard %x, %+v", x.seed, state, sum.Sum(nil)[:8], x.seededCounts)
 }
 
-func (x *tale) quiet() {
+func (x *seededRun) runUntilIdle() {
 	for range 1_000_000 {
-		if !x.stage.serve() {
-			x.listen()
+		if !x.runtime.runOne() {
+			x.collectAnswers()
 			return
 		}
 	}
@@ -482,12 +482,12 @@ func (x *tale) quiet() {
 }
 
 // reload is the state as the next start would have it.
-func (x *tale) reload() string {
+func (x *seededRun) reload() string {
 	r := realm.New(1)
 	if _, err := x.disk.Load(1, r, presence.New()); err != nil {
 		x.fail("load: %v", err)
 	}
-	r.Stand(x.platter.rows, realm.InTurn)
+	r.SetSeq(x.platter.rows, realm.RunSequentially)
 	err := x.disk.Tail(1, x.platter.rows, func(_ realm.Seq, f realm.Fact) error {
 		r.Replay(f)
 		return nil
@@ -498,16 +498,16 @@ func (x *tale) reload() string {
 	return snapshot.StateDigest(r).String()
 }
 
-// retell replays the journal from the beginning and compares what it tells with what each queue heard.
-func (x *tale) retell() string {
+// replayAll replays the journal from the beginning and compares what it tells with what each queue heard.
+func (x *seededRun) replayAll() string {
 	r := realm.New(1)
-	r.Clock(taleBegan)
+	r.SetClock(seededStart)
 	for _, row := range x.base.rows {
-		if err := r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value)); err != nil {
+		if err := r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value)); err != nil {
 			x.fail("load: %v", err)
 		}
 	}
-	r.Stand(x.base.at, realm.InTurn)
+	r.SetSeq(x.base.at, realm.RunSequentially)
 	told := make([]map[int64]string, len(x.queues))
 	for i := range told {
 		told[i] = map[int64]string{}
@@ -520,22 +520,22 @@ func (x *tale) retell() string {
 		}
 		t := r.Replay(f)
 		for i, q := range x.queues {
-			if !q.gone && t.Seq > q.reg.At {
-				x.tellings(t, q, told[i])
+			if !q.closed && t.Seq > q.reg.At {
+				x.addExpectedEvents(t, q, told[i])
 			}
 		}
 	}
 	for i, q := range x.queues {
-		if q.gone || x.t.Failed() {
+		if q.closed || x.t.Failed() {
 			continue
 		}
-		for id, what := range q.heard {
+		for id, what := range q.events {
 			if told[i][id] == "" {
 				x.fail("user %d heard %s as event %d of queue %d, which nobody told", q.user, what, id, i)
 			}
 		}
 		for id, what := range told[i] {
-			if q.heard[id] == "" && what != "erased" {
+			if q.events[id] == "" && what != "erased" {
 				x.fail("user %d was told %s as event %d of queue %d and did not hear it", q.user, what, id, i)
 			}
 		}
@@ -543,15 +543,15 @@ func (x *tale) retell() string {
 	return snapshot.StateDigest(r).String()
 }
 
-// tellings notes which events a fact is for a queue, and under which ids.
-func (x *tale) tellings(t realm.Told, q *taleQueue, told map[int64]string) {
+// addExpectedEvents notes which events a fact is for a queue, and under which ids.
+func (x *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[int64]string) {
 	k := int64(0)
 	for i := range t.Notices {
 		n := &t.Notices[i]
 		if n.Event.EventType() == "" || !slices.Contains(n.To, q.user) {
 			continue
 		}
-		for _, e := range wire.Shape(n, wire.Context{Realm: 1, Site: testSite(""), Texts: x.house}).For(q.user, q.reg, wire.KindOf(q.reg)) {
+		for _, e := range wire.NewNoticeRenderer(n, wire.RenderContext{Realm: 1, Site: testSite(""), Texts: x.house}).EventsFor(q.user, q.reg, wire.QueueOptionsOf(q.reg)) {
 			what := n.Event.EventType()
 			if e.Bytes() == nil {
 				what = "erased"
@@ -562,8 +562,8 @@ func (x *tale) tellings(t realm.Told, q *taleQueue, told map[int64]string) {
 	}
 }
 
-// texts looks that what was said is on disk as often as it should be.
-func (x *tale) texts() {
+// checkTexts looks that what was said is on disk as often as it should be.
+func (x *seededRun) checkTexts() {
 	times := map[string]int{}
 	for ref, data := range x.platter.texts {
 		b, err := codec.DecodeText(data)
@@ -572,7 +572,7 @@ func (x *tale) texts() {
 		}
 		times[b.Text]++
 	}
-	for _, s := range x.said {
+	for _, s := range x.messages {
 		switch n := times[s.text]; {
 		case n > 1:
 			x.fail("%q is there %d times", s.text, n)

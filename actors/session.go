@@ -15,60 +15,60 @@ import (
 // Messages of a session actor. To lists of deliver hold only the shard's own users.
 type (
 	deliver struct {
-		realm *handle
-		told  []realm.Told
-		to    int64 // recipients, counted in Undelivered until they have been served
+		realm      *realmHandle
+		told       []realm.Told
+		recipients int64 // recipients, counted in Undelivered until they have been served
 	}
-	revive struct {
-		realm  *handle
-		queues []realm.Queue
-		kept   deliver   // what they may not have acknowledged
-		seq    realm.Seq // newest fact on disk
+	restoreQueues struct {
+		realm   *realmHandle
+		queues  []realm.Queue
+		unacked deliver   // what they may not have acknowledged
+		seq     realm.Seq // newest fact on disk
 	}
-	polls []*wire.PollRequest
-	gone  struct {
+	pollBatch  []*wire.PollRequest
+	cancelPoll struct {
 		realm realm.ID
 		user  realm.UserID
 		queue realm.QueueID
 		reply wire.Reply
 	}
-	reach struct {
+	deliveryCheck struct {
 		realm realm.ID
 		user  realm.UserID
 		seq   realm.Seq
-		reply chan reached
+		reply chan deliveryState
 	}
-	reached struct{ polls, heard bool }
-	sweep   struct{ now int64 } // elapsed seconds
-	drain   struct{ done chan struct{} }
+	deliveryState struct{ polling, received bool }
+	sweepQueues   struct{ now int64 } // elapsed seconds
+	drainPolls    struct{ done chan struct{} }
 )
 
 // shard is the session actor of every user whose id falls into it.
 type shard struct {
-	h        *House
-	n        int
-	realms   map[realm.ID]*shardRealm
-	now      int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
-	held     int   // events in all its queues at the last sweep
-	draining bool
-	kinds    wire.Kinds
-	touched  int64 // see reachFor
+	h             *Server
+	n             int
+	realms        map[realm.ID]*shardRealm
+	now           int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
+	unackedEvents int   // events in all its queues at the last sweep
+	draining      bool
+	kinds         wire.QueueOptionsCache
+	prefetched    int64 // see reachFor
 }
 
 type shardRealm struct {
-	handle   *handle
-	sessions session.Book // of the shard's own users: see seat
-	seq      realm.Seq    // newest fact heard of
-	reported through      // what the realm was last told
-	unsure   int          // queues that came back and have not been asked yet
+	handle      *realmHandle
+	sessions    session.Table // of the shard's own users: see seat
+	seq         realm.Seq     // newest fact heard of
+	reported    ackReport     // what the realm was last told
+	unconfirmed int           // queues that came back and have not been asked yet
 }
 
-// seat is a user's place among those of his shard.
-func seat(u realm.UserID) int64 { return int64(u) / Shards }
+// shardIndex is a user's place among those of his shard.
+func shardIndex(u realm.UserID) int64 { return int64(u) / Shards }
 
-func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.At(seat(u)) }
+func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.Get(shardIndex(u)) }
 
-func newShard(h *House, n int) *shard {
+func newShard(h *Server, n int) *shard {
 	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.elapsed()}
 }
 
@@ -76,26 +76,26 @@ func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
 
 func (s *shard) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case polls:
-		s.polls(m)
+	case pollBatch:
+		s.handlePolls(m)
 	case *deliver:
 		s.deliver(m)
-	case *gone:
-		s.gone(m)
-	case sweep:
-		s.sweep(m.now)
-	case giveUp:
-		s.giveUp(m)
-	case *revive:
-		s.revive(m)
-	case drain:
-		s.drain(m)
-	case *reach:
-		s.reach(m)
+	case *cancelPoll:
+		s.cancelPoll(m)
+	case sweepQueues:
+		s.sweepQueues(m.now)
+	case evictQueues:
+		s.evictQueues(m)
+	case *restoreQueues:
+		s.restoreQueues(m)
+	case drainPolls:
+		s.drainPolls(m)
+	case *deliveryCheck:
+		s.checkDelivery(m)
 	}
 }
 
-func (s *shard) realm(h *handle) *shardRealm {
+func (s *shard) realm(h *realmHandle) *shardRealm {
 	r := s.realms[h.id]
 	if r == nil {
 		r = &shardRealm{handle: h}
@@ -105,17 +105,17 @@ func (s *shard) realm(h *handle) *shardRealm {
 }
 
 // deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
-func (h *House) deliver(r *handle, told []realm.Told) {
-	parts, sizes := split(told)
+func (h *Server) deliver(r *realmHandle, told []realm.Told) {
+	parts, sizes := splitByShard(told)
 	for k, p := range parts {
 		if p != nil {
 			h.Metrics.Undelivered.Add(sizes[k])
-			h.stage.send(h.shards[k], &deliver{r, p, sizes[k]})
+			h.runtime.send(h.shards[k], &deliver{r, p, sizes[k]})
 		}
 	}
 }
 
-func split(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
+func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
 	for _, t := range told {
 		var mine [Shards][]realm.Notice
 		for _, n := range t.Notices {
@@ -149,30 +149,30 @@ func split(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) 
 	return parts, sizes
 }
 
-// revive opens the queues that came back with a realm's rows, then tells what they may not have acknowledged: all in one
+// restoreQueues opens the queues that came back with a realm's rows, then tells what they may not have acknowledged: all in one
 // message, because the first polls may be there already, and a client may have seen the newest fact there is.
-func (h *House) revive(a *realmActor, queues []realm.Queue, told []realm.Told) {
+func (h *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
 		parts[k] = append(parts[k], q)
 	}
-	events, _ := split(told)
+	events, _ := splitByShard(told)
 	for k := range parts {
-		owed, size := unacknowledged(events[k], a.kept.acked[k])
+		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
 		h.Metrics.Undelivered.Add(size)
-		h.stage.send(h.shards[k], &revive{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
+		h.runtime.send(h.shards[k], &restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
 	}
 	// Every queue hears that the server started anew; also queues that the replay opened are then known as revived.
-	h.stage.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.Restarted() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
+	h.runtime.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
 }
 
-// unacknowledged is what of events a session actor needs whose queues have acknowledged everything up to a number, and how
+// dropAcknowledged is what of events a session actor needs whose queues have acknowledged everything up to a number, and how
 // many recipients that has: before it, only what is for the actor itself.
-func unacknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, size int64) {
+func dropAcknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, size int64) {
 	for _, t := range told {
 		if t.Seq <= through {
-			t.Notices = slices.DeleteFunc(t.Notices, func(n realm.Notice) bool { return !unheard(n) })
+			t.Notices = slices.DeleteFunc(t.Notices, func(n realm.Notice) bool { return !internalOnly(n) })
 		}
 		for i := range t.Notices {
 			size += int64(len(t.Notices[i].To))
@@ -184,76 +184,76 @@ func unacknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, siz
 	return out, size
 }
 
-func (s *shard) revive(m *revive) {
+func (s *shard) restoreQueues(m *restoreQueues) {
 	r := s.realm(m.realm)
-	r.unsure++ // what ends among the kept facts must not report for queues that open further on
+	r.unconfirmed++ // what ends among the kept facts must not report for queues that open further on
 	for _, q := range m.queues {
-		s.open(r, q, true)
+		s.openQueue(r, q, true)
 	}
-	m.kept.realm = m.realm
-	s.deliver(&m.kept)
+	m.unacked.realm = m.realm
+	s.deliver(&m.unacked)
 	r.seq = max(r.seq, m.seq)
-	r.unsure--
+	r.unconfirmed--
 }
 
-func (s *shard) open(r *shardRealm, q realm.Queue, revived bool) {
+func (s *shard) openQueue(r *shardRealm, q realm.Queue, revived bool) {
 	mine := queue.New(&q, s.now, revived)
 	mine.Kind = s.kinds.Of(&q)
-	if r.sessions.Make(seat(q.User)).Open(mine) {
-		s.h.Metrics.Queues.Add(1)
+	if r.sessions.GetOrCreate(shardIndex(q.User)).Add(mine) {
+		s.h.Metrics.OpenQueues.Add(1)
 		if revived {
-			r.unsure++
+			r.unconfirmed++
 		}
 	}
 }
 
 func (s *shard) deliver(m *deliver) {
-	defer s.h.Metrics.Undelivered.Add(-m.to)
+	defer s.h.Metrics.Undelivered.Add(-m.recipients)
 	r := s.realm(m.realm)
 	for i := range m.told {
 		t := &m.told[i]
 		r.seq = max(r.seq, t.Seq)
-		var places places
+		var places eventCounts
 		if len(t.Notices) > 1 {
 			places = map[*queue.Queue]int{}
 		}
 		for j := range t.Notices {
-			s.notice(r, t, &t.Notices[j], places)
+			s.deliverNotice(r, t, &t.Notices[j], places)
 		}
 	}
 }
 
-// places counts, for each queue, the events one fact has told it so far: the k of their ids. It is only used when a
+// eventCounts counts, for each queue, the events one fact has told it so far: the k of their ids. It is only used when a
 // fact has more than one notice.
-type places = map[*queue.Queue]int
+type eventCounts = map[*queue.Queue]int
 
-func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places) {
+func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
-		s.open(r, e.Queue, t.Seq <= r.handle.revived)
+		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)
 		return
 	case *realm.QueueClosed:
-		s.closed(r, e)
+		s.closeQueue(r, e)
 		return
 	case *realm.Ticked:
 		return // only the number matters
-	case *realm.ErrandsAdded:
-		if o := s.h.outside.Load(); o != nil && t.Seq > r.handle.revived { // those it finds when it begins
-			(*o).Errands(r.handle.id, r.handle.site, e)
+	case *realm.OutboxJobsAdded:
+		if o := s.h.outbox.Load(); o != nil && t.Seq > r.handle.replayedThrough { // those it finds when it begins
+			(*o).AddJobs(r.handle.id, r.handle.site, e)
 		}
 		return
 	}
-	shaped := wire.Shape(n, wire.Context{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, Seen: r.handle.recent})
+	shaped := wire.NewNoticeRenderer(n, wire.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, SeenRecently: r.handle.recentlyActive})
 	for i, u := range n.To {
-		if i%nearby == 0 {
-			s.reachFor(r, n.To[i:min(i+nearby, len(n.To))])
+		if i%prefetchCount == 0 {
+			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
 		}
 		ss := r.session(u)
 		if ss == nil {
 			continue
 		}
 		for q := ss.First; q != nil; q = q.Next {
-			events := shaped.For(u, q.Reg, q.Kind.(*wire.Kind))
+			events := shaped.EventsFor(u, q.Reg, q.Kind.(*wire.QueueOptions))
 			if len(events) == 0 {
 				continue
 			}
@@ -269,96 +269,96 @@ func (s *shard) notice(r *shardRealm, t *realm.Told, n *realm.Notice, at places)
 				}
 				q.Append(t.Seq, first, events)
 			}
-			s.serve(r, q)
+			s.answerPoll(r, q)
 		}
 	}
 }
 
-// nearby is how many queues are reached for at once. Of 10,000 none is in a cache: to touch sixteen in a row, nothing in
+// prefetchCount is how many queues are reached for at once. Of 10,000 none is in a cache: to touch sixteen in a row, nothing in
 // between depending on them, takes hardly longer than to wait for one.
-const nearby = 16
+const prefetchCount = 16
 
-// reachFor touches what an event for these users is going to need.
-func (s *shard) reachFor(r *shardRealm, to []realm.UserID) {
+// prefetchQueues touches what an event for these users is going to need.
+func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
 	for _, u := range to {
 		ss := r.session(u)
 		if ss == nil || ss.First == nil {
 			continue
 		}
-		p, n := ss.First.Near()
+		p, n := ss.First.Prefetch()
 		if w, ok := p.(interface{ Near() uint32 }); ok {
 			n += int64(w.Near())
 		}
-		s.touched += n
+		s.prefetched += n
 	}
 }
 
-// reachPolls touches what these polls are going to need.
-func (s *shard) reachPolls(list polls) {
+// prefetchPolls touches what these polls are going to need.
+func (s *shard) prefetchPolls(list pollBatch) {
 	for _, p := range list {
 		if p.At != nil {
-			_, n := p.At.Near()
-			s.touched += n
+			_, n := p.At.Prefetch()
+			s.prefetched += n
 		}
 	}
 }
 
-// serve answers the waiting poll of a queue that got something, and minds the queue's bounds.
-func (s *shard) serve(r *shardRealm, q *queue.Queue) {
-	if p, events := q.Take(s.now); p != nil {
-		s.h.Metrics.Parked.Add(-1)
+// answerPoll answers the waiting poll of a queue that got something, and minds the queue's bounds.
+func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
+	if p, events := q.TakePoll(s.now); p != nil {
+		s.h.Metrics.ParkedPolls.Add(-1)
 		s.h.Metrics.Deliveries.Add(1)
-		wire.AnswerEvents(p.(wire.Reply), q.Reg.ID, events)
+		wire.AnswerPoll(p.(wire.Reply), q.Reg.ID, events)
 	} else if q.Full() {
-		s.h.Metrics.GivenUp.Add(1)
-		s.h.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.Len())
-		s.expire(r, q)
+		s.h.Metrics.QueuesEvicted.Add(1)
+		s.h.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
+		s.requestClose(r, q)
 	}
-	if q.Crowded(r.seq) {
-		s.h.ask1(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
+	if q.NeedsTick(r.seq) {
+		s.h.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
 	}
 }
 
-// ask1 runs a command of the server itself without waiting for it.
-func (h *House) ask1(r *handle, decide func(*realm.Turn) (any, error)) {
-	h.stage.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
+// runSystemAsync runs a command of the server itself without waiting for it.
+func (h *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
+	h.runtime.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
 }
 
-func (s *shard) expire(r *shardRealm, q *queue.Queue) {
-	if q.Ending {
+func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
+	if q.CloseRequested {
 		return
 	}
-	q.Ending = true
+	q.CloseRequested = true
 	id := q.Reg.ID
-	s.h.ask1(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
+	s.h.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
 }
 
-func (s *shard) closed(r *shardRealm, e *realm.QueueClosed) {
-	if q := r.session(e.User).Close(e.ID); q != nil {
-		s.h.Metrics.Queues.Add(-1)
-		s.sure(r, q.Revived())
-		if p := q.End(); p != nil {
-			s.h.Metrics.Parked.Add(-1)
-			wire.AnswerEvents(p.(wire.Reply), e.ID, nil)
+func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
+	if q := r.session(e.User).Remove(e.ID); q != nil {
+		s.h.Metrics.OpenQueues.Add(-1)
+		s.confirmQueue(r, q.Restored())
+		if p := q.Close(); p != nil {
+			s.h.Metrics.ParkedPolls.Add(-1)
+			wire.AnswerPoll(p.(wire.Reply), e.ID, nil)
 		}
 	}
 }
 
 // Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
-func (h *House) Poll(p wire.PollRequest) {
+func (h *Server) Poll(p wire.PollRequest) {
 	h.Metrics.Polls.Add(1)
-	h.stage.send(h.shards[shardOf(p.User)], polls{&p})
+	h.runtime.send(h.shards[shardOf(p.User)], pollBatch{&p})
 }
 
 // PollAll is Poll for many requests at once: a mailbox's price is paid once for each session actor.
-func (h *House) PollAll(list []*wire.PollRequest) {
+func (h *Server) PollAll(list []*wire.PollRequest) {
 	h.Metrics.Polls.Add(int64(len(list)))
 	var sizes [Shards]int
 	for _, p := range list {
 		sizes[shardOf(p.User)]++
 	}
-	all := make(polls, len(list)) // all parts lie in it
-	var parts [Shards]polls
+	all := make(pollBatch, len(list)) // all parts lie in it
+	var parts [Shards]pollBatch
 	for k, n := range sizes {
 		parts[k], all = all[:0:n], all[n:]
 	}
@@ -368,28 +368,28 @@ func (h *House) PollAll(list []*wire.PollRequest) {
 	}
 	for k, p := range parts {
 		if len(p) > 0 {
-			h.stage.send(h.shards[k], p)
+			h.runtime.send(h.shards[k], p)
 		}
 	}
 }
 
-// Gone says that the client of a waiting poll has left.
-func (h *House) Gone(p wire.PollRequest) {
-	h.stage.send(h.shards[shardOf(p.User)], &gone{p.Realm, p.User, p.Queue, p.Reply})
+// CancelPoll says that the client of a waiting poll has left.
+func (h *Server) CancelPoll(p wire.PollRequest) {
+	h.runtime.send(h.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
 }
 
-func (s *shard) polls(list polls) {
+func (s *shard) handlePolls(list pollBatch) {
 	for i, p := range list {
-		if i%nearby == 0 {
-			s.reachPolls(list[i:min(i+nearby, len(list))])
+		if i%prefetchCount == 0 {
+			s.prefetchPolls(list[i:min(i+prefetchCount, len(list))])
 		}
-		s.poll(p)
+		s.handlePoll(p)
 	}
 }
 
-func (s *shard) poll(m *wire.PollRequest) {
+func (s *shard) handlePoll(m *wire.PollRequest) {
 	q, r := m.At, s.realms[m.Realm]
-	if q == nil || q.Ended() {
+	if q == nil || q.Closed() {
 		q = nil
 		if r != nil {
 			q = r.session(m.User).Find(m.Queue)
@@ -397,92 +397,92 @@ func (s *shard) poll(m *wire.PollRequest) {
 		m.At = q
 	}
 	if q == nil {
-		wire.AnswerRefusal(m.Reply, realm.BadQueue(m.Queue))
+		wire.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
-	was := q.Revived()
-	a, err := q.Ask(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.h.stage.dice(queue.BeatSpread), r.seq)
+	was := q.Restored()
+	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.h.runtime.randomBelow(queue.HeartbeatSpread), r.seq)
 	if err != nil {
-		wire.AnswerRefusal(m.Reply, err)
+		wire.AnswerError(m.Reply, err)
 		return
 	}
-	s.sure(r, was && !q.Revived())
+	s.confirmQueue(r, was && !q.Restored())
 	if a.Replaced != nil {
-		s.h.Metrics.Parked.Add(-1)
-		wire.AnswerEvents(a.Replaced.(wire.Reply), m.Queue, nil)
+		s.h.Metrics.ParkedPolls.Add(-1)
+		wire.AnswerPoll(a.Replaced.(wire.Reply), m.Queue, nil)
 	}
-	if a.Wait {
-		s.h.Metrics.Parked.Add(1)
+	if a.Parked {
+		s.h.Metrics.ParkedPolls.Add(1)
 		return
 	}
 	s.h.Metrics.Deliveries.Add(1)
-	wire.AnswerEvents(m.Reply, m.Queue, a.Events)
+	wire.AnswerPoll(m.Reply, m.Queue, a.Events)
 }
 
-func (s *shard) gone(m *gone) {
+func (s *shard) cancelPoll(m *cancelPoll) {
 	if r := s.realms[m.realm]; r != nil {
 		if q := r.session(m.user).Find(m.queue); q != nil {
-			was := q.Waiting()
-			q.Leave(m.reply, s.now)
-			if was && !q.Waiting() {
-				s.h.Metrics.Parked.Add(-1)
+			was := q.HasPoll()
+			q.CancelPoll(m.reply, s.now)
+			if was && !q.HasPoll() {
+				s.h.Metrics.ParkedPolls.Add(-1)
 			}
 		}
 	}
 }
 
-// sweep beats, expires, and tells each realm how far its queues have acknowledged.
-func (s *shard) sweep(now int64) {
+// sweepQueues beats, expires, and tells each realm how far its queues have acknowledged.
+func (s *shard) sweepQueues(now int64) {
 	s.now = now
 	held := 0
 	for _, r := range s.realms {
 		low := realm.Seq(math.MaxUint64)
 		r.sessions.EachQueue(func(q *queue.Queue) {
-			if q.Due(now) {
-				s.h.Metrics.Beats.Add(1)
+			if q.HeartbeatDue(now) {
+				s.h.Metrics.Heartbeats.Add(1)
 				q.AppendEphemeral(r.seq, wire.Heartbeat)
-				s.serve(r, q)
+				s.answerPoll(r, q)
 			} else if q.Expired(now) {
-				s.expire(r, q)
+				s.requestClose(r, q)
 			}
-			low = min(low, q.Through(r.seq))
-			held += q.Len()
+			low = min(low, q.AckedThrough(r.seq))
+			held += q.UnackedCount()
 		})
-		s.report(r, low, false)
+		s.reportAcks(r, low, false)
 	}
-	s.h.Metrics.Held.Add(int64(held - s.held))
-	s.held = held
+	s.h.Metrics.UnackedEvents.Add(int64(held - s.unackedEvents))
+	s.unackedEvents = held
 }
 
-func (s *shard) report(r *shardRealm, low realm.Seq, sure bool) {
-	if report := (through{s.n, low, r.seq, sure}); report != r.reported {
+func (s *shard) reportAcks(r *shardRealm, low realm.Seq, sure bool) {
+	if report := (ackReport{s.n, low, r.seq, sure}); report != r.reported {
 		r.reported = report
-		s.h.stage.send(r.handle.pid, report)
+		s.h.runtime.send(r.handle.pid, report)
 	}
 }
 
-// sure notes, if one is true, that one more revived queue's client has polled, so that it is known how far it has come. When
+// confirmQueue notes, if one is true, that one more revived queue's client has polled, so that it is known how far it has come. When
 // the last has, the realm is told at once how far all have come: until then it keeps the events of every queue, and a
 // server that is killed again before the next sweep would add this life's events to them.
-func (s *shard) sure(r *shardRealm, one bool) {
+func (s *shard) confirmQueue(r *shardRealm, one bool) {
 	if !one {
 		return
 	}
-	if r.unsure--; r.unsure == 0 {
+	if r.unconfirmed--; r.unconfirmed == 0 {
 		low := realm.Seq(math.MaxUint64)
-		r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.Through(r.seq)) })
-		s.report(r, low, true)
+		r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.AckedThrough(r.seq)) })
+		s.reportAcks(r, low, true)
 	}
 }
 
-// drain answers every waiting poll with nothing and lets no further one wait: the server is about to stop.
-func (s *shard) drain(m drain) {
+// drainPolls answers every waiting poll with nothing and lets no further one wait: the server is about to stop.
+func (s *shard) drainPolls(m drainPolls) {
 	s.draining = true
 	for _, r := range s.realms {
 		r.sessions.EachQueue(func(q *queue.Queue) {
-			if q.Waiting() {
+			if q.HasPoll() {
 				q.AppendEphemeral(r.seq, wire.Heartbeat)
-				s.serve(r, q)
+				s.answerPoll(r, q)
 			}
 		})
 	}
@@ -490,10 +490,10 @@ func (s *shard) drain(m drain) {
 }
 
 // Drain answers all waiting polls; clients poll again and find the next process.
-func (h *House) Drain() {
+func (h *Server) Drain() {
 	done := make(chan struct{}, Shards)
 	for _, s := range h.shards {
-		h.stage.send(s, drain{done})
+		h.runtime.send(s, drainPolls{done})
 	}
 	for range h.shards {
 		<-done

@@ -17,7 +17,7 @@ import (
 
 // TestSimulation tells seeded stories: people talk, react, edit, star, come and go while the disk takes its time, finishes
 // an append and a snapshot in either order, and the process crashes with writes under way, which may or may not have
-// reached the disk. The clock is the story's own. The house is the real one.
+// deliveryState the disk. The clock is the story's own. The house is the real one.
 //
 // What must hold: nobody hears what is not on disk; what was acknowledged is there, once; every queue goes on under its id
 // after every crash, its events rising and none twice; and what a client pieced together from events is what it can read.
@@ -34,8 +34,8 @@ func TestSimulation(t *testing.T) {
 	var all simCounts
 	for i := range n {
 		seed := seed + uint64(i)
-		bubble(t, func(t *testing.T) {
-			s := &story{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), platter: newPlatter()}
+		runSynctest(t, func(t *testing.T) {
+			s := &simulation{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), platter: newDiskContents()}
 			s.play(simSteps)
 			all.add(s.simCounts)
 		})
@@ -49,28 +49,28 @@ func TestSimulation(t *testing.T) {
 // simSteps is how many things happen in a story.
 const simSteps = 600
 
-type simCounts struct{ acked, unknown, heard, crashes, snapshots int }
+type simCounts struct{ acked, unknown, events, crashes, snapshots int }
 
 func (c *simCounts) add(o simCounts) {
-	c.acked, c.unknown, c.heard, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.heard+o.heard, c.crashes+o.crashes, c.snapshots+o.snapshots
+	c.acked, c.unknown, c.events, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.events+o.events, c.crashes+o.crashes, c.snapshots+o.snapshots
 }
 
-type story struct {
+type simulation struct {
 	simCounts
-	t       *testing.T
-	seed    uint64
-	random  *rand.Rand
-	platter *platter
-	disk    *slowDisk
-	house   *House
-	under   []*write
-	clients []*simClient
-	said    map[string]*saying // by the text it began with
-	count   int
+	t             *testing.T
+	seed          uint64
+	random        *rand.Rand
+	platter       *diskContents
+	disk          *slowDisk
+	house         *Server
+	pendingWrites []*pendingWrite
+	clients       []*simClient
+	messages      map[string]*simMessage // by the text it began with
+	count         int
 }
 
-// saying is one message somebody tried to send, and what it may read by now.
-type saying struct {
+// simMessage is one message somebody tried to send, and what it may read by now.
+type simMessage struct {
 	id       int64    // 0 until acknowledged
 	texts    []string // the last acknowledged text, and what was tried since
 	reacted  map[string]bool
@@ -80,33 +80,33 @@ type saying struct {
 
 // simClient is one person's program.
 type simClient struct {
-	user   realm.UserID
-	queue  string
-	at     realm.Seq
-	last   int64
-	mirror map[int64]*mirrored
-	poll   mouth
-	op     mouth
-	then   func(a heard) // what an answer to op means
-	lost   func()        // what it means that there will be none
+	user     realm.UserID
+	queue    string
+	at       realm.Seq
+	last     int64
+	mirror   map[int64]*simMessageView
+	poll     responseChan
+	op       responseChan
+	onAnswer func(a response) // what an answer to op means
+	onLost   func()           // what it means that there will be none
 }
 
-// mirrored is a message as its client knows it from events.
-type mirrored struct {
-	text      string
-	late      bool // it came to its reader by a star, not by being sent to him
-	starred   bool
-	reactions map[string]bool
+// simMessageView is a message as its client knows it from events.
+type simMessageView struct {
+	text         string
+	starredLater bool // it came to its reader by a star, not by being sent to him
+	starred      bool
+	reactions    map[string]bool
 }
 
-func (s *story) play(steps int) {
-	s.said = map[string]*saying{}
+func (s *simulation) play(steps int) {
+	s.messages = map[string]*simMessage{}
 	s.open()
-	people := found(s.t, s.house, "ann", "bo", "cy", "di")
+	people := createOrganization(s.t, s.house, "ann", "bo", "cy", "di")
 	for _, u := range append(people, people[:2]...) {
-		a := must(s.t, s.house, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
+		a := mustCall(s.t, s.house, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
 			"idle_queue_timeout": 604800})
-		c := &simClient{user: u, queue: a["queue_id"].(string), last: -1, mirror: map[int64]*mirrored{}}
+		c := &simClient{user: u, queue: a["queue_id"].(string), last: -1, mirror: map[int64]*simMessageView{}}
 		at, err := s.house.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
 		if err != nil {
 			s.t.Fatal(err)
@@ -114,7 +114,7 @@ func (s *story) play(steps int) {
 		c.at = at.(realm.Seq)
 		s.clients = append(s.clients, c)
 	}
-	s.slow()
+	s.holdWrites()
 	for range steps {
 		s.step()
 		if s.t.Failed() {
@@ -124,40 +124,40 @@ func (s *story) play(steps int) {
 	s.end()
 }
 
-func (s *story) open() {
-	s.disk = &slowDisk{platter: s.platter}
-	s.house = openHouse(s.t, s.disk)
+func (s *simulation) open() {
+	s.disk = &slowDisk{diskContents: s.platter}
+	s.house = openServer(s.t, s.disk)
 }
 
-// slow has writes wait for the story from now on.
-func (s *story) slow() {
+// holdWrites has writes wait for the story from now on.
+func (s *simulation) holdWrites() {
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()
-	s.disk.writes = make(chan *write, 16)
+	s.disk.writes = make(chan *pendingWrite, 16)
 }
 
-func (s *story) settle() {
+func (s *simulation) settle() {
 	synctest.Wait()
 	for {
 		select {
 		case w := <-s.disk.writes:
-			s.under = append(s.under, w)
+			s.pendingWrites = append(s.pendingWrites, w)
 			continue
 		default:
 		}
 		break
 	}
-	s.listen()
+	s.collectAnswers()
 }
 
-func (s *story) step() {
+func (s *simulation) step() {
 	switch p := s.random.IntN(100); {
 	case p < 40:
 		s.act(s.clients[s.random.IntN(len(s.clients))])
 	case p < 65:
-		s.ask(s.clients[s.random.IntN(len(s.clients))])
+		s.poll(s.clients[s.random.IntN(len(s.clients))])
 	case p < 92:
-		s.write()
+		s.finishWrite()
 	case p < 97:
 		time.Sleep(time.Duration(s.random.IntN(10000)) * time.Millisecond)
 	case p < 98:
@@ -168,14 +168,14 @@ func (s *story) step() {
 	s.settle()
 }
 
-// write lets one of the writes under way through.
-func (s *story) write() {
-	if len(s.under) == 0 {
+// finishWrite lets one of the writes under way through.
+func (s *simulation) finishWrite() {
+	if len(s.pendingWrites) == 0 {
 		return
 	}
-	i := s.random.IntN(len(s.under))
-	w := s.under[i]
-	s.under = slices.Delete(s.under, i, i+1)
+	i := s.random.IntN(len(s.pendingWrites))
+	w := s.pendingWrites[i]
+	s.pendingWrites = slices.Delete(s.pendingWrites, i, i+1)
 	if w.what == "snapshot" {
 		s.snapshots++
 	}
@@ -187,10 +187,10 @@ func (s *story) write() {
 }
 
 // crash loses the process. Of the writes under way some have reached the disk all the same.
-func (s *story) crash() {
+func (s *simulation) crash() {
 	s.crashes++
 	s.disk.crash()
-	for _, w := range s.under {
+	for _, w := range s.pendingWrites {
 		if s.random.IntN(2) == 0 {
 			if err := w.do(); err != nil {
 				s.t.Errorf("seed %d: %v", s.seed, err)
@@ -198,48 +198,48 @@ func (s *story) crash() {
 		}
 		w.done <- nil
 	}
-	s.under = nil
+	s.pendingWrites = nil
 	for _, c := range s.clients {
 		c.poll = nil
 		if c.op != nil {
 			s.unknown++
-			c.lost()
+			c.onLost()
 			c.op = nil
 		}
 	}
-	endHouse(s.t, s.house)
+	closeServer(s.t, s.house)
 	s.open()
 	synctest.Wait()
-	s.slow()
+	s.holdWrites()
 }
 
-// ask polls for a client that has no poll under way.
-func (s *story) ask(c *simClient) {
+// poll polls for a client that has no poll under way.
+func (s *simulation) poll(c *simClient) {
 	if c.poll == nil {
 		c.poll = call(s.house, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
 	}
 }
 
-// listen takes in what has been answered.
-func (s *story) listen() {
+// collectAnswers takes in what has been answered.
+func (s *simulation) collectAnswers() {
 	for _, c := range s.clients {
 		select {
 		case a := <-c.poll:
 			c.poll = nil
-			s.events(c, a)
+			s.takeEvents(c, a)
 		default:
 		}
 		select {
 		case a := <-c.op:
 			c.op = nil
 			s.acked++
-			c.then(a)
+			c.onAnswer(a)
 		default:
 		}
 	}
 }
 
-func (s *story) events(c *simClient, a heard) {
+func (s *simulation) takeEvents(c *simClient, a response) {
 	if a.status != 200 {
 		s.t.Errorf("seed %d: a poll of user %d was answered %d %v", s.seed, c.user, a.status, a.body)
 		return
@@ -254,17 +254,17 @@ func (s *story) events(c *simClient, a heard) {
 			s.t.Errorf("seed %d: user %d hears of fact %d, the disk has %d: %v", s.seed, c.user, n, s.platter.last(), e)
 		}
 		c.last = id
-		s.heard++
+		s.events++
 		c.take(s, e)
 	}
 }
 
-func (c *simClient) take(s *story, e map[string]any) {
-	known := func() *mirrored { // an event may be about a message from before
+func (c *simClient) take(s *simulation, e map[string]any) {
+	known := func() *simMessageView { // an event may be about a message from before
 		if m := c.mirror[int64(e["message_id"].(float64))]; m != nil {
 			return m
 		}
-		return &mirrored{reactions: map[string]bool{}}
+		return &simMessageView{reactions: map[string]bool{}}
 	}
 	switch e["type"] {
 	case "message":
@@ -273,7 +273,7 @@ func (c *simClient) take(s *story, e map[string]any) {
 		if c.mirror[id] != nil {
 			s.t.Errorf("seed %d: user %d hears message %d twice", s.seed, c.user, id)
 		}
-		c.mirror[id] = mirror(m, e["flags"])
+		c.mirror[id] = newSimMessageView(m, e["flags"])
 	case "update_message":
 		if text, ok := e["content"].(string); ok {
 			known().text = text
@@ -289,12 +289,12 @@ func (c *simClient) take(s *story, e map[string]any) {
 	}
 }
 
-// mirror is a message as the protocol shows it.
-func mirror(m map[string]any, flags any) *mirrored {
-	x := &mirrored{text: m["content"].(string), reactions: map[string]bool{}}
+// newSimMessageView is a message as the protocol shows it.
+func newSimMessageView(m map[string]any, flags any) *simMessageView {
+	x := &simMessageView{text: m["content"].(string), reactions: map[string]bool{}}
 	for _, f := range flags.([]any) {
 		x.starred = x.starred || f == "starred"
-		x.late = x.late || f == "historical"
+		x.starredLater = x.starredLater || f == "historical"
 	}
 	for _, r := range m["reactions"].([]any) {
 		r := r.(map[string]any)
@@ -304,16 +304,16 @@ func mirror(m map[string]any, flags any) *mirrored {
 }
 
 // act lets a client do something, unless it still waits for an answer.
-func (s *story) act(c *simClient) {
+func (s *simulation) act(c *simClient) {
 	if c.op != nil {
 		return
 	}
 	s.count++
-	c.then, c.lost = func(heard) {}, func() {}
-	var old *saying
-	var list []*saying
-	for _, k := range slices.Sorted(maps.Keys(s.said)) {
-		if x := s.said[k]; x.id != 0 {
+	c.onAnswer, c.onLost = func(response) {}, func() {}
+	var old *simMessage
+	var list []*simMessage
+	for _, k := range slices.Sorted(maps.Keys(s.messages)) {
+		if x := s.messages[k]; x.id != 0 {
 			list = append(list, x)
 		}
 	}
@@ -325,20 +325,20 @@ func (s *story) act(c *simClient) {
 	}
 	switch {
 	case kind < 5:
-		s.say(c)
+		s.sendMessage(c)
 	case kind == 5:
 		s.edit(c, old)
 	case kind == 6 || kind == 7:
 		emoji := []string{"wave", "tada", "heart"}[s.random.IntN(3)]
 		c.op = call(s.house, c.user, "POST /messages/{message_id}/reactions", params{"message_id": old.id, "emoji_name": emoji})
-		c.then = func(a heard) {
+		c.onAnswer = func(a response) {
 			if a.status == 200 || a.body["code"] == "REACTION_ALREADY_EXISTS" {
 				old.reacted[fmt.Sprint(c.user, emoji)] = true
 			}
 		}
 	case kind == 8:
 		c.op = call(s.house, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add", "flag": "starred"})
-		c.then = func(a heard) {
+		c.onAnswer = func(a response) {
 			if a.status == 200 {
 				old.starred[c.user] = true
 			}
@@ -352,18 +352,18 @@ func (s *story) act(c *simClient) {
 	}
 }
 
-func (s *story) say(c *simClient) {
+func (s *simulation) sendMessage(c *simClient) {
 	text := fmt.Sprintf("saying %d", s.count)
-	x := &saying{texts: []string{text}, reacted: map[string]bool{}, starred: map[realm.UserID]bool{}, original: text}
-	s.said[text] = x
+	x := &simMessage{texts: []string{text}, reacted: map[string]bool{}, starred: map[realm.UserID]bool{}, original: text}
+	s.messages[text] = x
 	p := params{"type": "stream", "to": []string{"one", "two"}[s.random.IntN(2)], "topic": "sim", "content": text}
 	if s.random.IntN(4) == 0 {
 		p = params{"type": "direct", "to": []realm.UserID{s.clients[s.random.IntN(4)].user}, "content": text}
 	}
 	c.op = call(s.house, c.user, "POST /messages", p)
-	c.then = func(a heard) {
+	c.onAnswer = func(a response) {
 		if a.status != 200 {
-			delete(s.said, text) // not in the channel any more
+			delete(s.messages, text) // not in the channel any more
 			return
 		}
 		x.id = int64(a.body["id"].(float64))
@@ -373,19 +373,19 @@ func (s *story) say(c *simClient) {
 	}
 }
 
-func (s *story) edit(c *simClient, x *saying) {
+func (s *simulation) edit(c *simClient, x *simMessage) {
 	text := fmt.Sprintf("%s, edit %d", x.original, s.count)
 	c.op = call(s.house, c.user, "PATCH /messages/{message_id}", params{"message_id": x.id, "content": text})
 	x.texts = append(x.texts, text)
-	c.then = func(a heard) {
+	c.onAnswer = func(a response) {
 		if a.status != 200 { // only the sender may
 			x.texts = slices.DeleteFunc(x.texts, func(t string) bool { return t == text })
 		}
 	}
 }
 
-// holds reports whether a text of a message is on disk.
-func (p *platter) holds(id realm.MessageID, text string) bool {
+// turnLatencies reports whether a text of a message is on disk.
+func (p *diskContents) holds(id realm.MessageID, text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ref, data := range p.texts {
@@ -397,10 +397,10 @@ func (p *platter) holds(id realm.MessageID, text string) bool {
 }
 
 // end lets everything finish, brings every client up to date, and compares.
-func (s *story) end() {
-	for i := 0; i < 1000 && (len(s.under) > 0 || i == 0); i++ {
-		for len(s.under) > 0 {
-			s.write()
+func (s *simulation) end() {
+	for i := 0; i < 1000 && (len(s.pendingWrites) > 0 || i == 0); i++ {
+		for len(s.pendingWrites) > 0 {
+			s.finishWrite()
 		}
 		s.settle()
 	}
@@ -415,24 +415,24 @@ func (s *story) end() {
 	for _, c := range s.clients {
 		for more := true; more; {
 			p := params{"queue_id": c.queue, "last_event_id": c.last, "dont_block": true}
-			a := must(s.t, s.house, c.user, "GET /events", p)
+			a := mustCall(s.t, s.house, c.user, "GET /events", p)
 			more = len(a["events"].([]any)) > 0
-			s.events(c, heard{a, 200})
+			s.takeEvents(c, response{a, 200})
 		}
 		s.compare(c)
 	}
-	endHouse(s.t, s.house)
+	closeServer(s.t, s.house)
 }
 
-func (s *story) compare(c *simClient) {
-	a := must(s.t, s.house, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
-	fresh := map[int64]*mirrored{}
+func (s *simulation) compare(c *simClient) {
+	a := mustCall(s.t, s.house, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
+	fresh := map[int64]*simMessageView{}
 	times := map[string]int{}
 	for _, x := range a["messages"].([]any) {
 		m := x.(map[string]any)
 		id := int64(m["id"].(float64))
-		fresh[id] = mirror(m, m["flags"])
-		for original, y := range s.said {
+		fresh[id] = newSimMessageView(m, m["flags"])
+		for original, y := range s.messages {
 			if y.id == id {
 				times[original]++
 				if !slices.Contains(y.texts, fresh[id].text) {
@@ -457,8 +457,8 @@ func (s *story) compare(c *simClient) {
 			s.t.Errorf("seed %d: message %d is %v to read and %v from events, to user %d", s.seed, id, *f, *m, c.user)
 		}
 	}
-	for original, y := range s.said {
-		if y.id != 0 && fresh[y.id] != nil && c.mirror[y.id] == nil && !fresh[y.id].late {
+	for original, y := range s.messages {
+		if y.id != 0 && fresh[y.id] != nil && c.mirror[y.id] == nil && !fresh[y.id].starredLater {
 			s.t.Errorf("seed %d: user %d can read message %d (%s) but never heard it", s.seed, c.user, y.id, original)
 		}
 	}

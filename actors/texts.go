@@ -15,26 +15,26 @@ type textKey struct {
 // textCache keeps message texts in memory up to a number of bytes, in two generations: when the young one is full it
 // becomes the old one, and the old one is forgotten. A text that is read from the old one is young again.
 type textCache struct {
-	mu         sync.Mutex
-	half       int
-	young, old texts
+	mu              sync.Mutex
+	generationBytes int
+	young, old      textGeneration
 }
 
-// texts is one generation. The texts stand behind each other in large pieces, and where says at which place: the collector
+// textGeneration is one generation. The textGeneration stand behind each other in large pieces, and where says at which place: the collector
 // has a few hundred pieces to look at. A hundred thousand strings were most of what it did while others sent.
-type texts struct {
-	where  map[textKey]place
-	pieces []*strings.Builder // each with room for all it is to hold: what is in it does not move
+type textGeneration struct {
+	index  map[textKey]textSpan
+	chunks []*strings.Builder // each with room for all it is to hold: what is in it does not move
 	size   int
 }
 
-type place struct{ piece, from, middle, to uint32 } // the text, then its HTML
+type textSpan struct{ chunk, from, middle, to uint32 } // the text, then its HTML
 
-// pieceBytes is how large a piece is, in bytes; a longer text has one of its own.
-const pieceBytes = 256 << 10
+// chunkBytes is how large a piece is, in bytes; a longer text has one of its own.
+const chunkBytes = 256 << 10
 
 func newTextCache(bytes int) *textCache {
-	return &textCache{half: bytes / 2, young: texts{where: map[textKey]place{}}}
+	return &textCache{generationBytes: bytes / 2, young: textGeneration{index: map[textKey]textSpan{}}}
 }
 
 // textOverhead is about what a map entry costs, in bytes.
@@ -50,7 +50,7 @@ func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	}
 	b, ok := c.old.read(k)
 	if ok {
-		delete(c.old.where, k)
+		delete(c.old.index, k)
 		c.add(k, b)
 	}
 	return b, ok
@@ -75,12 +75,12 @@ func (c *textCache) put(id realm.ID, ref realm.BodyRef, b realm.Body) {
 }
 
 func (c *textCache) add(k textKey, b realm.Body) {
-	if _, ok := c.young.where[k]; ok {
+	if _, ok := c.young.index[k]; ok {
 		return // a version of a text never changes
 	}
 	c.young.write(k, b)
-	if c.young.size > c.half {
-		c.old, c.young = c.young, texts{where: map[textKey]place{}}
+	if c.young.size > c.generationBytes {
+		c.old, c.young = c.young, textGeneration{index: map[textKey]textSpan{}}
 	}
 }
 
@@ -88,38 +88,38 @@ func (c *textCache) drop(id realm.ID, ref realm.BodyRef) {
 	k := textKey{id, ref}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.young.where, k)
-	delete(c.old.where, k)
+	delete(c.young.index, k)
+	delete(c.old.index, k)
 }
 
-func (x *texts) read(k textKey) (realm.Body, bool) {
-	p, ok := x.where[k]
+func (x *textGeneration) read(k textKey) (realm.Body, bool) {
+	p, ok := x.index[k]
 	if !ok {
 		return realm.Body{}, false
 	}
-	s := x.pieces[p.piece].String()
+	s := x.chunks[p.chunk].String()
 	return realm.Body{Text: strings.Clone(s[p.from:p.middle]), HTML: strings.Clone(s[p.middle:p.to])}, true
 }
 
-func (x *texts) write(k textKey, b realm.Body) {
+func (x *textGeneration) write(k textKey, b realm.Body) {
 	n := len(b.Text) + len(b.HTML)
-	if i := len(x.pieces) - 1; i < 0 || x.pieces[i].Cap()-x.pieces[i].Len() < n {
+	if i := len(x.chunks) - 1; i < 0 || x.chunks[i].Cap()-x.chunks[i].Len() < n {
 		p := &strings.Builder{}
-		p.Grow(max(n, pieceBytes))
-		x.pieces = append(x.pieces, p)
+		p.Grow(max(n, chunkBytes))
+		x.chunks = append(x.chunks, p)
 		x.size += p.Cap()
 	}
-	i := len(x.pieces) - 1
-	p := x.pieces[i]
+	i := len(x.chunks) - 1
+	p := x.chunks[i]
 	from := p.Len()
 	p.WriteString(b.Text)
 	p.WriteString(b.HTML)
-	x.where[k] = place{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
+	x.index[k] = textSpan{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
 	x.size += textOverhead
 }
 
-// CachedTexts is how many bytes the texts kept in memory take, about.
-func (h *House) CachedTexts() int64 {
+// TextCacheSize is how many bytes the texts kept in memory take, about.
+func (h *Server) TextCacheSize() int64 {
 	h.texts.mu.Lock()
 	defer h.texts.mu.Unlock()
 	return int64(h.texts.young.size + h.texts.old.size)

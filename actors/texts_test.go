@@ -14,7 +14,7 @@ func TestTextCache(t *testing.T) {
 	body := func(n int) realm.Body {
 		text := strings.Repeat(string(rune('a'+n%26)), 1+n*7919%8000)
 		if n%500 == 0 {
-			text = strings.Repeat(text, 1+pieceBytes/len(text))
+			text = strings.Repeat(text, 1+chunkBytes/len(text))
 		}
 		return realm.Body{Text: text, HTML: "<p>" + text + "</p>"}
 	}

@@ -23,7 +23,7 @@ const (
 	backupManifest = "manifest"
 	backupTitle    = "parley backup 1"
 	backupDir      = "backup.new"  // under the data directory, while a backup is taken
-	besideDir      = "beside"      // in a backup, above what lies beside the store
+	extraFilesDir  = "beside"      // in a backup, above what lies beside the store
 	restoreDir     = "restore.new" // under the data directory, while one is restored
 )
 
@@ -31,12 +31,12 @@ const (
 // lie beside the store come along when they are named: files in them must be written whole, before the facts that speak
 // of them, and never change.
 func (s *Store) Backup(w io.Writer, beside ...string) error {
-	s.backup.Lock() // one directory, one backup
-	defer s.backup.Unlock()
+	s.checkpointMu.Lock() // one directory, one backup
+	defer s.checkpointMu.Unlock()
 	if s.readOnly {
 		return ErrReadOnly // Pebble makes checkpoints only of what it may write
 	}
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
@@ -46,9 +46,9 @@ func (s *Store) Backup(w io.Writer, beside ...string) error {
 	}
 	defer s.fs.RemoveAll(dir)
 	s.mu.Lock()
-	mark := s.positions()
+	mark := s.durablePositions()
 	s.mu.Unlock()
-	_, err := s.await(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	_, err := s.callPebble(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -60,19 +60,19 @@ func (s *Store) Backup(w io.Writer, beside ...string) error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		if err := b.file(s.fs, s.fs.PathJoin(dir, name), subDir+"/"+name); err != nil {
+		if err := b.addFile(s.fs, s.fs.PathJoin(dir, name), subDir+"/"+name); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
 	}
-	if err := b.bytes(watermarkFile, mark.encode()); err != nil {
+	if err := b.addBytes(durabilityManifestFile, mark.encode()); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	for _, name := range beside { // after the store, so that every file its facts speak of is there
-		if err := b.tree(s.fs, s.fs.PathJoin(s.dir, name), besideDir+"/"+name); err != nil {
+		if err := b.addTree(s.fs, s.fs.PathJoin(s.dir, name), extraFilesDir+"/"+name); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
 	}
-	if err := b.end(); err != nil {
+	if err := b.finish(); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil
@@ -84,7 +84,7 @@ type backupWriter struct {
 	manifest bytes.Buffer
 }
 
-func (b *backupWriter) file(fs vfs.FS, path, name string) error {
+func (b *backupWriter) addFile(fs vfs.FS, path, name string) error {
 	f, err := fs.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
 		return err
@@ -94,11 +94,11 @@ func (b *backupWriter) file(fs vfs.FS, path, name string) error {
 	if err != nil || info.IsDir() {
 		return err
 	}
-	return b.entry(name, info.Size(), f)
+	return b.addEntry(name, info.Size(), f)
 }
 
-// tree adds a directory with all in it. What disappears meanwhile was deleted, and may be missing.
-func (b *backupWriter) tree(fs vfs.FS, path, name string) error {
+// addTree adds a directory with all in it. What disappears meanwhile was deleted, and may be missing.
+func (b *backupWriter) addTree(fs vfs.FS, path, name string) error {
 	info, err := fs.Stat(path)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
@@ -107,7 +107,7 @@ func (b *backupWriter) tree(fs vfs.FS, path, name string) error {
 		return err
 	}
 	if !info.IsDir() {
-		if err := b.file(fs, path, name); !errors.Is(err, iofs.ErrNotExist) {
+		if err := b.addFile(fs, path, name); !errors.Is(err, iofs.ErrNotExist) {
 			return err
 		}
 		return nil
@@ -118,18 +118,18 @@ func (b *backupWriter) tree(fs vfs.FS, path, name string) error {
 	}
 	sort.Strings(names)
 	for _, n := range names {
-		if err := b.tree(fs, fs.PathJoin(path, n), name+"/"+n); err != nil {
+		if err := b.addTree(fs, fs.PathJoin(path, n), name+"/"+n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *backupWriter) bytes(name string, data []byte) error {
-	return b.entry(name, int64(len(data)), bytes.NewReader(data))
+func (b *backupWriter) addBytes(name string, data []byte) error {
+	return b.addEntry(name, int64(len(data)), bytes.NewReader(data))
 }
 
-func (b *backupWriter) entry(name string, size int64, r io.Reader) error {
+func (b *backupWriter) addEntry(name string, size int64, r io.Reader) error {
 	h := &tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: b.now, Typeflag: tar.TypeReg, Format: tar.FormatPAX}
 	if err := b.tar.WriteHeader(h); err != nil {
 		return err
@@ -142,16 +142,16 @@ func (b *backupWriter) entry(name string, size int64, r io.Reader) error {
 	return nil
 }
 
-func (b *backupWriter) end() error {
+func (b *backupWriter) finish() error {
 	sum := sha256.Sum256(b.manifest.Bytes())
 	fmt.Fprintf(&b.manifest, "sum %x\n", sum[:])
-	if err := b.bytes(backupManifest, b.manifest.Bytes()); err != nil {
+	if err := b.addBytes(backupManifest, b.manifest.Bytes()); err != nil {
 		return err
 	}
 	return b.tar.Close()
 }
 
-// Restore makes a data directory from a backup. The directory may exist, but must hold no store. With upTo, the realms
+// Restore makes a data directory from a backup. The directory may exist, but must hold no store. With bucketEnd, the realms
 // named in it end at the given number instead of where the backup ends; that is possible back to where the backup's rows
 // stand. It takes back facts, not bodies: a body that a later fact overwrote or deleted under the same key stays so.
 func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
@@ -161,7 +161,7 @@ func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
 func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error) {
 	o = o.withDefaults()
 	fs := o.FS
-	if dir, err = oneName(fs, dir); err != nil {
+	if dir, err = canonicalDir(fs, dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
@@ -175,7 +175,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	lock, err := fs.Lock(fs.PathJoin(dir, lockFile))
 	if err != nil {
 		if lockHeld(err) {
-			return &inUse{dir}
+			return &inUseError{dir}
 		}
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -201,11 +201,11 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := moveBeside(fs, fs.PathJoin(fresh, besideDir), dir); err != nil {
+	if err := moveExtraFiles(fs, fs.PathJoin(fresh, extraFilesDir), dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	// The watermark goes first: a directory that has it but no store is not taken for a new one.
-	for _, name := range []string{watermarkFile, subDir} {
+	for _, name := range []string{durabilityManifestFile, subDir} {
 		if err := fs.Rename(fs.PathJoin(fresh, name), fs.PathJoin(dir, name)); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
@@ -239,8 +239,8 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			}
 			break
 		}
-		if name, ok := strings.CutPrefix(h.Name, besideDir+"/"); ok && h.Typeflag == tar.TypeReg && plainPath(name) {
-			path := fs.PathJoin(dir, besideDir, name)
+		if name, ok := strings.CutPrefix(h.Name, extraFilesDir+"/"); ok && h.Typeflag == tar.TypeReg && isLocalPath(name) {
+			path := fs.PathJoin(dir, extraFilesDir, name)
 			if err := fs.MkdirAll(fs.PathDir(path), 0o700); err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			continue
 		}
 		name, inside := strings.CutPrefix(h.Name, subDir+"/")
-		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") || !inside && name != watermarkFile || name == ".." {
+		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") || !inside && name != durabilityManifestFile || name == ".." {
 			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
 		}
 		path := fs.PathJoin(dir, name)
@@ -264,8 +264,8 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 	return errors.Join(syncDir(fs, fs.PathJoin(dir, subDir)), syncDir(fs, dir))
 }
 
-// moveBeside puts unpacked files where they belong; one that is there already has the same content.
-func moveBeside(fs vfs.FS, from, to string) error {
+// moveExtraFiles puts unpacked files where they belong; one that is there already has the same content.
+func moveExtraFiles(fs vfs.FS, from, to string) error {
 	info, err := fs.Stat(from)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil
@@ -284,15 +284,15 @@ func moveBeside(fs vfs.FS, from, to string) error {
 		return err
 	}
 	for _, n := range names {
-		if err := moveBeside(fs, fs.PathJoin(from, n), fs.PathJoin(to, n)); err != nil {
+		if err := moveExtraFiles(fs, fs.PathJoin(from, n), fs.PathJoin(to, n)); err != nil {
 			return err
 		}
 	}
 	return syncDir(fs, to)
 }
 
-// plainPath reports whether a name stays below where it is put.
-func plainPath(name string) bool {
+// isLocalPath reports whether a name stays below where it is put.
+func isLocalPath(name string) bool {
 	for _, part := range strings.Split(name, "/") {
 		if part == "" || part == "." || part == ".." || strings.Contains(part, "\\") {
 			return false
@@ -340,8 +340,8 @@ func (s *Store) rewind(realm uint32, to Seq) error {
 	if st.damage != nil {
 		return st.damage
 	}
-	if to < st.standing.at || to > st.last {
-		return fmt.Errorf("realm %d can end at %d to %d in this backup, not at %d", realm, st.standing.at, st.last, to)
+	if to < st.snapshot.seq || to > st.last {
+		return fmt.Errorf("realm %d can end at %d to %d in this backup, not at %d", realm, st.snapshot.seq, st.last, to)
 	}
 	hash, err := s.hashAt(st, to)
 	if err != nil {

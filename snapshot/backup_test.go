@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// filled is a store with two realms, rows, bodies, facts behind the rows and a meta value.
-func filled(t testing.TB, fs vfs.FS) *Store {
+// newFilledStore is a store with two realms, rows, bodies, facts behind the rows and a meta value.
+func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	t.Helper()
 	s := mustOpen(t, fs)
 	for realm := uint32(1); realm <= 2; realm++ {
@@ -38,14 +38,14 @@ func filled(t testing.TB, fs vfs.FS) *Store {
 	return s
 }
 
-// contents reads everything a store gives back; an error is part of it.
-func contents(s *Store) string {
+// dumpStore reads everything a store gives back; an error is part of it.
+func dumpStore(s *Store) string {
 	var b strings.Builder
 	ids, err := s.Realms()
 	fmt.Fprintln(&b, ids, err)
 	for _, id := range ids {
 		s.mu.Lock()
-		epoch, after := s.realms[id].epoch, s.realms[id].standing.at
+		epoch, after := s.realms[id].epoch, s.realms[id].snapshot.seq
 		s.mu.Unlock()
 		fmt.Fprintf(&b, "realm %d epoch %d\n", id, epoch)
 		fmt.Fprintln(&b, s.Tail(id, after, func(n Seq, f []byte) error {
@@ -69,7 +69,7 @@ func contents(s *Store) string {
 func findings(t testing.TB, fs vfs.FS) []string {
 	t.Helper()
 	var out []string
-	if err := Check("data", small(fs), func(f Finding) { out = append(out, f.String()) }); err != nil {
+	if err := Check("data", smallOptions(fs), func(f Finding) { out = append(out, f.String()) }); err != nil {
 		t.Fatalf("check: %v", err)
 	}
 	return out
@@ -77,8 +77,8 @@ func findings(t testing.TB, fs vfs.FS) []string {
 
 func TestBackupAndRestore(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	want := contents(s)
+	s := newFilledStore(t, fs)
+	want := dumpStore(s)
 	var file bytes.Buffer
 	if err := s.Backup(&file); err != nil {
 		t.Fatal(err)
@@ -86,30 +86,30 @@ func TestBackupAndRestore(t *testing.T) {
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 6, Facts: facts("after the backup")})
 
 	other := vfs.NewMem()
-	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, small(other)); err != nil {
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "findings", len(findings(t, other)), 0)
 	r := mustOpen(t, other)
-	same(t, "contents", contents(r), want)
+	same(t, "contents", dumpStore(r), want)
 	c := mustClaim(t, r, 1)
 	same(t, "claim", c, Claimed{Epoch: 2, Last: 6, Rows: 3})
 	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("it goes on")})
 	mustClose(t, r)
 
-	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, small(other)); err == nil || !strings.Contains(err.Error(), "holds a store already") {
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err == nil || !strings.Contains(err.Error(), "holds a store already") {
 		t.Fatalf("restore over a store: %v", err)
 	}
 }
 
 func TestRestoreUpTo(t *testing.T) {
-	s := filled(t, vfs.NewMem())
+	s := newFilledStore(t, vfs.NewMem())
 	var file bytes.Buffer
 	if err := s.Backup(&file); err != nil {
 		t.Fatal(err)
 	}
 	fs := vfs.NewMem()
-	if err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: 5}, small(fs)); err != nil {
+	if err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: 5}, smallOptions(fs)); err != nil {
 		t.Fatal(err)
 	}
 	r := mustOpen(t, fs)
@@ -122,7 +122,7 @@ func TestRestoreUpTo(t *testing.T) {
 
 	for upTo, want := range map[Seq]string{2: "realm 2 can end at 3 to 6", 7: "realm 2 can end at 3 to 6"} {
 		fs := vfs.NewMem()
-		err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: upTo}, small(fs))
+		err := restore(bytes.NewReader(file.Bytes()), "data", map[uint32]Seq{2: upTo}, smallOptions(fs))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("up to %d: %v", upTo, err)
 		}
@@ -133,24 +133,24 @@ func TestRestoreUpTo(t *testing.T) {
 }
 
 func TestDamagedBackupIsRefused(t *testing.T) {
-	s := filled(t, vfs.NewMem())
-	want := contents(s)
+	s := newFilledStore(t, vfs.NewMem())
+	want := dumpStore(s)
 	var file bytes.Buffer
 	if err := s.Backup(&file); err != nil {
 		t.Fatal(err)
 	}
 	try := func(what string, data []byte) {
 		fs := vfs.NewMem()
-		if err := restore(bytes.NewReader(data), "data", nil, small(fs)); err != nil {
+		if err := restore(bytes.NewReader(data), "data", nil, smallOptions(fs)); err != nil {
 			return
 		}
-		r, err := Open("data", small(fs))
+		r, err := Open("data", smallOptions(fs))
 		if err != nil {
 			t.Errorf("%s: restored, but does not open: %v", what, err)
 			return
 		}
 		// Padding and the times in the headers may be anything.
-		if got := contents(r); got != want {
+		if got := dumpStore(r); got != want {
 			t.Errorf("%s: restored something else:\n%s", what, got)
 		}
 		mustClose(t, r)
@@ -162,7 +162,7 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 		try(fmt.Sprintf("byte %d changed", i), data)
 		if i < file.Len()-2048 { // behind the manifest there is only tar's own end
 			fs := vfs.NewMem()
-			if err := restore(bytes.NewReader(file.Bytes()[:i]), "data", nil, small(fs)); err == nil {
+			if err := restore(bytes.NewReader(file.Bytes()[:i]), "data", nil, smallOptions(fs)); err == nil {
 				t.Errorf("cut to %d bytes of %d: restored", i, file.Len())
 			}
 		}
@@ -204,7 +204,7 @@ func TestBackupWhileServing(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := vfs.NewMem()
-		if err := restore(&file, "data", nil, small(other)); err != nil {
+		if err := restore(&file, "data", nil, smallOptions(other)); err != nil {
 			t.Fatal(err)
 		}
 		same(t, "findings", len(findings(t, other)), 0)
@@ -257,9 +257,9 @@ func TestBackupOnDisk(t *testing.T) {
 	same(t, "files", names, []string{"LOCK", "store", "uploads", "watermark"})
 }
 
-func TestBackupTakesWhatLiesBeside(t *testing.T) {
+func TestBackupIncludesExtraFiles(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
+	s := newFilledStore(t, fs)
 	put := func(fs vfs.FS, name, text string) {
 		t.Helper()
 		if err := fs.MkdirAll(fs.PathDir(name), 0o700); err != nil {
@@ -279,7 +279,7 @@ func TestBackupTakesWhatLiesBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := vfs.NewMem()
-	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, small(other)); err != nil {
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := other.Open("data/uploads/content/ab/abcd")
@@ -296,10 +296,10 @@ func TestBackupTakesWhatLiesBeside(t *testing.T) {
 		var evil bytes.Buffer
 		b := backupWriter{tar: tar.NewWriter(&evil)}
 		fmt.Fprintln(&b.manifest, backupTitle)
-		if err := errors.Join(b.bytes(name, []byte("x")), b.end()); err != nil {
+		if err := errors.Join(b.addBytes(name, []byte("x")), b.finish()); err != nil {
 			t.Fatal(err)
 		}
-		if err := restore(&evil, "data", nil, small(vfs.NewMem())); err == nil || !strings.Contains(err.Error(), "no file of a store") {
+		if err := restore(&evil, "data", nil, smallOptions(vfs.NewMem())); err == nil || !strings.Contains(err.Error(), "no file of a store") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// onDisk opens a store with a server's options in a directory of the real file system; set TMPDIR to choose the disk.
-func onDisk(b *testing.B, dir string) *Store {
+// openOnDisk opens a store with a server's options in a directory of the real file system; set TMPDIR to choose the disk.
+func openOnDisk(b *testing.B, dir string) *Store {
 	b.Helper()
 	s, err := Open(dir, Options{})
 	if err != nil {
@@ -22,7 +22,7 @@ func onDisk(b *testing.B, dir string) *Store {
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{1, 32, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
-			s := onDisk(b, b.TempDir())
+			s := openOnDisk(b, b.TempDir())
 			defer s.Close()
 			if _, err := s.Claim(1); err != nil {
 				b.Fatal(err)
@@ -53,7 +53,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkAppendPaced commits 4 KB two thousand times a second: how long one takes when the disk is not the bottleneck, with
 // memtables written out meanwhile. Give it -benchtime 20000x, so that there are some.
 func BenchmarkAppendPaced(b *testing.B) {
-	s := onDisk(b, b.TempDir())
+	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
 	if _, err := s.Claim(1); err != nil {
 		b.Fatal(err)
@@ -80,7 +80,7 @@ func BenchmarkOpenAndTail(b *testing.B) {
 	for _, crashed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("crashed=%v", crashed), func(b *testing.B) {
 			dir := b.TempDir()
-			s := onDisk(b, dir)
+			s := openOnDisk(b, dir)
 			s.Claim(1)
 			all := make([][]byte, n)
 			for i := range all {
@@ -122,7 +122,7 @@ func BenchmarkOpenAndTail(b *testing.B) {
 
 func openAndTail(b *testing.B, dir string, want int) {
 	b.Helper()
-	s := onDisk(b, dir)
+	s := openOnDisk(b, dir)
 	got := 0
 	if err := s.Tail(1, 0, func(Seq, []byte) error { got++; return nil }); err != nil || got != want {
 		b.Fatal(got, err)
@@ -137,7 +137,7 @@ func openAndTail(b *testing.B, dir string, want int) {
 // BenchmarkSnapshot writes 100,000 rows of 100 bytes, as the first snapshot of a realm with as many messages.
 func BenchmarkSnapshot(b *testing.B) {
 	const n = 100_000
-	s := onDisk(b, b.TempDir())
+	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
 	if _, err := s.Claim(1); err != nil {
 		b.Fatal(err)
@@ -170,7 +170,7 @@ func BenchmarkSnapshot(b *testing.B) {
 // BenchmarkRows reads 100,000 rows of 100 bytes, as opening a realm does.
 func BenchmarkRows(b *testing.B) {
 	const n = 100_000
-	s := onDisk(b, b.TempDir())
+	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
 	s.Claim(1)
 	value := make([]byte, 100)
@@ -197,7 +197,7 @@ func BenchmarkRows(b *testing.B) {
 func BenchmarkBody(b *testing.B) {
 	const n = 100_000
 	dir := b.TempDir()
-	s := onDisk(b, dir)
+	s := openOnDisk(b, dir)
 	s.Claim(1)
 	for i := 0; i < n; i += 1000 {
 		var puts []Put
@@ -209,7 +209,7 @@ func BenchmarkBody(b *testing.B) {
 		}
 	}
 	s.Close() // the bodies are in tables then
-	s = onDisk(b, dir)
+	s = openOnDisk(b, dir)
 	defer s.Close()
 	i := 0
 	b.ReportAllocs()

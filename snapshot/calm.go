@@ -7,85 +7,85 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// calm lets Pebble merge its tables as it would by itself, one merge at a time, but none while the store has just been
+// compactionScheduler lets Pebble merge its tables as it would by itself, one merge at a time, but none while the store has just been
 // opened: opening would wait for the first one, which what the last process left unmerged may make as long as everything
 // else of a start, and the next would take half of a small machine from those who load what is in the store.
-type calm struct {
+type compactionScheduler struct {
 	db    pebble.DBForCompaction // set once, before any other call
-	wait  time.Duration
+	delay time.Duration
 	timer *time.Timer
 
-	mu      sync.Mutex
-	cond    sync.Cond // of mu; when nobody asks any more
-	busy    bool      // no merge may begin: it is too early, or one is under way
-	refused bool      // one would have begun
-	asking  int       // goroutines that ask the database whether there is one
-	over    bool
+	mu           sync.Mutex
+	cond         sync.Cond // of mu; when nobody asks any more
+	blocked      bool      // no merge may begin: it is too early, or one is under way
+	refused      bool      // one would have begun
+	scheduling   int       // goroutines that ask the database whether there is one
+	unregistered bool
 }
 
-func newCalm(wait time.Duration) *calm {
-	c := &calm{wait: wait, busy: true}
+func newCompactionScheduler(wait time.Duration) *compactionScheduler {
+	c := &compactionScheduler{delay: wait, blocked: true}
 	c.cond.L = &c.mu
 	return c
 }
 
-func (c *calm) Register(_ int, db pebble.DBForCompaction) {
+func (c *compactionScheduler) Register(_ int, db pebble.DBForCompaction) {
 	c.db = db
-	c.timer = time.AfterFunc(c.wait, c.Done)
+	c.timer = time.AfterFunc(c.delay, c.Done)
 }
 
 // Unregister returns when nothing of the database is going to be called any more.
-func (c *calm) Unregister() {
+func (c *compactionScheduler) Unregister() {
 	c.timer.Stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
-	for c.asking > 0 {
+	c.unregistered = true
+	for c.scheduling > 0 {
 		c.cond.Wait()
 	}
 }
 
-// hurry ends the wait: writes stand still until tables are merged, as after many starts in a row. It does not block; the
+// endDelay ends the wait: writes stand still until tables are merged, as after many starts in a row. It does not block; the
 // database calls it with its lock held.
-func (c *calm) hurry() {
+func (c *compactionScheduler) endDelay() {
 	if c.timer.Stop() {
 		go c.Done()
 	}
 }
 
 // TrySchedule is the database's question whether a merge may begin. One that may not is remembered there.
-func (c *calm) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+func (c *compactionScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy || c.over {
+	if c.blocked || c.unregistered {
 		c.refused = true
 		return false, nil
 	}
-	c.busy = true
+	c.blocked = true
 	return true, c
 }
 
 // Done says that the next merge may begin, and begins one that waits.
-func (c *calm) Done() {
+func (c *compactionScheduler) Done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for again := true; again && !c.over; again = c.refused {
+	for again := true; again && !c.unregistered; again = c.refused {
 		c.refused = false
-		c.asking++
+		c.scheduling++
 		c.mu.Unlock() // the database locks itself before it comes here
 		began := c.db.Schedule(c)
 		c.mu.Lock()
-		if c.asking--; c.asking == 0 {
+		if c.scheduling--; c.scheduling == 0 {
 			c.cond.Broadcast()
 		}
 		if began {
 			return
 		}
 	}
-	c.busy = false
+	c.blocked = false
 }
 
-func (c *calm) UpdateGetAllowedWithoutPermission()                      {}
-func (c *calm) Started()                                                {}
-func (c *calm) MeasureCPU(pebble.CompactionGoroutineKind)               {}
-func (c *calm) CumulativeStats(stats pebble.CompactionGrantHandleStats) {}
+func (c *compactionScheduler) UpdateGetAllowedWithoutPermission()                      {}
+func (c *compactionScheduler) Started()                                                {}
+func (c *compactionScheduler) MeasureCPU(pebble.CompactionGoroutineKind)               {}
+func (c *compactionScheduler) CumulativeStats(stats pebble.CompactionGrantHandleStats) {}

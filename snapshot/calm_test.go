@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func TestNoTablesAreMergedInTheCalm(t *testing.T) {
+func TestCompactionsWaitAfterOpen(t *testing.T) {
 	fs := vfs.NewMem()
 	open := func(calm time.Duration) *Store {
-		o := small(fs)
-		o.Calm = calm
+		o := smallOptions(fs)
+		o.CompactionDelay = calm
 		s, err := Open("data", o)
 		if err != nil {
 			t.Fatalf("open: %v", err)

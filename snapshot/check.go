@@ -23,7 +23,7 @@ func (f Finding) String() string {
 	if f.What != "" {
 		text = f.What + ": " + text
 	}
-	if f.Realm != process {
+	if f.Realm != processRealm {
 		text = fmt.Sprintf("realm %d, %s", f.Realm, text)
 	}
 	if f.Where != "" {
@@ -45,12 +45,12 @@ func Check(dir string, o Options, report func(Finding)) error {
 		}
 		f := Finding{Realm: d.Realm, Seq: d.Seq, Key: d.Key, Where: d.Where, Why: d.Why}
 		if d.Key != nil {
-			_, _, f.What = describe(d.Key)
+			_, _, f.What = describeKey(d.Key)
 		}
 		report(f)
 		return nil
 	}
-	s, err := open(dir, o, mode{readOnly: true, found: found})
+	s, err := open(dir, o, mode{readOnly: true, onDamage: found})
 	if err != nil {
 		return found(err)
 	}
@@ -70,7 +70,7 @@ func Check(dir string, o Options, report func(Finding)) error {
 // checkJournal verifies each record against itself and the one before it. Behind damage it goes on with the next record
 // that is there.
 func (s *Store) checkJournal(realm uint32, found func(error) error) error {
-	stand, err := s.readStanding(realm)
+	stand, err := s.readSnapshotState(realm)
 	if err != nil {
 		if err := found(err); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 	}
 	defer it.Close()
 	var h hasher
-	next, before, linked := stand.at+1, stand.hash, err == nil
+	next, before, linked := stand.seq+1, stand.hash, err == nil
 	for it.First(); it.Valid(); it.Next() {
 		if len(it.Key()) != journalKeyLen {
 			if err := found(s.damaged(it.Key(), "not a record's key")); err != nil {
@@ -99,7 +99,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 			linked = false
 		}
 		next = n + 1
-		_, follows, this, err := s.record(it, &h, realm, n)
+		_, follows, this, err := s.readRecord(it, &h, realm, n)
 		if err != nil {
 			if err := found(err); err != nil {
 				return err
@@ -123,7 +123,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 // checkValues verifies everything but journal records. Each space has an iterator of its own: behind damage inside
 // Pebble the next space is still read.
 func (s *Store) checkValues(found func(error) error) error {
-	from := spaceKey(process, 0)
+	from := spaceKey(processRealm, 0)
 	for from != nil {
 		next, err := s.checkSpace(from, found)
 		if err != nil {
@@ -162,7 +162,7 @@ func (s *Store) checkSpace(from []byte, found func(error) error) ([]byte, error)
 			}
 			continue
 		}
-		_, err = openValue(it.Key(), stored)
+		_, err = verifyValue(it.Key(), stored)
 		if err == nil && !knownSpace(space) {
 			err = errors.New("not a key of this store")
 		}

@@ -143,9 +143,9 @@ func (w *workload) snapshot(id uint32) error {
 	return w.store.Snapshot(id, m.epoch, at, yieldRows(changed...))
 }
 
-// crashing options make memtables and snapshot batches so small that flushes and staged snapshots happen all the time.
-func crashing(fs vfs.FS) Options {
-	return Options{FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700, MarkEvery: 20 << 10}
+// crashOptions options make memtables and snapshot batches so small that flushes and staged snapshots happen all the time.
+func crashOptions(fs vfs.FS) Options {
+	return Options{FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700, DurabilityManifestBytes: 20 << 10}
 }
 
 func envInt(name string, short int) int {
@@ -220,7 +220,7 @@ func crashPoints(t *testing.T, seed uint64, steps, want, percent int) []*crashPo
 	// A first run counts the operations, so that the points spread over all of a second.
 	every = 0
 	run := func(fs vfs.FS) []string {
-		s, err := Open("data", crashing(fs))
+		s, err := Open("data", crashOptions(fs))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func crashPoints(t *testing.T, seed uint64, steps, want, percent int) []*crashPo
 			mu.Unlock()
 			history = append(history, w.render())
 		}
-		if got := contents(s); got != w.render() {
+		if got := dumpStore(s); got != w.render() {
 			t.Fatalf("without any crash: %s", difference(got, w.render()))
 		}
 		if err := s.Close(); err != nil {
@@ -273,16 +273,16 @@ func difference(got, want string) string {
 // inspect looks at what a crash left before anybody has opened it for writing.
 func (p *crashPoint) inspect(t *testing.T, name string) {
 	t.Helper()
-	err := Check("data", crashing(p.disk), func(f Finding) { t.Errorf("%s: check: %v", name, f) })
+	err := Check("data", crashOptions(p.disk), func(f Finding) { t.Errorf("%s: check: %v", name, f) })
 	if err != nil {
 		t.Errorf("%s: check: %v", name, err)
 	}
-	s, err := OpenReadOnly("data", crashing(p.disk))
+	s, err := OpenReadOnly("data", crashOptions(p.disk))
 	if err != nil {
 		t.Errorf("%s: open for reading: %v", name, err)
 		return
 	}
-	if got := contents(s); !slices.Contains(p.history[p.before:p.after+1], got) {
+	if got := dumpStore(s); !slices.Contains(p.history[p.before:p.after+1], got) {
 		t.Errorf("%s: read only: %s", name, difference(got, p.history[p.before]))
 	}
 	if err := s.Close(); err != nil {
@@ -296,13 +296,13 @@ func (p *crashPoint) verify(t *testing.T, seed uint64, i int) {
 	if i%7 == 0 && p.before > 0 {
 		p.inspect(t, name)
 	}
-	s, err := Open("data", crashing(p.disk))
+	s, err := Open("data", crashOptions(p.disk))
 	if err != nil {
 		t.Errorf("%s: %v", name, err)
 		return
 	}
 	defer s.Close()
-	got := contents(s)
+	got := dumpStore(s)
 	if !slices.Contains(p.history[p.before:p.after+1], got) {
 		t.Errorf("%s: %s", name, difference(got, p.history[p.before]))
 		return
@@ -322,15 +322,15 @@ func (p *crashPoint) verify(t *testing.T, seed uint64, i int) {
 		t.Errorf("%s: does not go on: %v", name, err)
 		return
 	}
-	want := contents(s)
+	want := dumpStore(s)
 	again := p.disk.CrashClone(vfs.CrashCloneCfg{})
 	s.Close()
-	s, err = Open("data", crashing(again))
+	s, err = Open("data", crashOptions(again))
 	if err != nil {
 		t.Errorf("%s: second crash: %v", name, err)
 		return
 	}
-	if got := contents(s); got != want {
+	if got := dumpStore(s); got != want {
 		t.Errorf("%s: second crash: %s", name, difference(got, want))
 	}
 	s.Close()

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// stepOf is how many bytes (or crash points) a long test passes over; PARLEY_EXHAUSTIVE=1 makes it none.
-func stepOf(short int) int {
+// sampleStep is how many bytes (or crash points) a long test passes over; PARLEY_EXHAUSTIVE=1 makes it none.
+func sampleStep(short int) int {
 	if os.Getenv("PARLEY_EXHAUSTIVE") != "" {
 		return 1
 	}
@@ -86,20 +86,20 @@ func (image fileImage) with(path string, data []byte) fileImage {
 // readBack opens an image and reads all of it; "" if the damage was noticed.
 func readBack(t testing.TB, image fileImage) string {
 	t.Helper()
-	s, err := Open("data", small(image.fs(t)))
+	s, err := Open("data", smallOptions(image.fs(t)))
 	if err != nil {
 		return ""
 	}
 	defer s.Close()
-	got := contents(s)
+	got := dumpStore(s)
 	if strings.Contains(got, "damaged") {
 		return ""
 	}
 	return got
 }
 
-// everyDamage changes every byte and cuts every length of every file, and calls try with what is left.
-func everyDamage(image fileImage, step int, try func(what string, image fileImage)) {
+// eachDamage changes every byte and cuts every length of every file, and calls try with what is left.
+func eachDamage(image fileImage, step int, try func(what string, image fileImage)) {
 	var paths []string
 	for path := range image {
 		paths = append(paths, path)
@@ -118,23 +118,23 @@ func everyDamage(image fileImage, step int, try func(what string, image fileImag
 	}
 }
 
-func TestEveryByteOfAClosedStore(t *testing.T) {
+func TestDamageToEveryByteOfAClosedStore(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	want := contents(s)
+	s := newFilledStore(t, fs)
+	want := dumpStore(s)
 	mustClose(t, s)
 	image := imageOf(t, fs, "data")
 	if got := readBack(t, image); got != want {
 		t.Fatalf("undamaged: %s", got)
 	}
 	noticed, harmless := 0, 0
-	everyDamage(image, stepOf(31), func(what string, image fileImage) {
+	eachDamage(image, sampleStep(31), func(what string, image fileImage) {
 		switch got := readBack(t, image); got {
 		case "":
 			noticed++
 			// What hinders a reader, a check must tell.
 			found := 0
-			if err := Check("data", small(image.fs(t)), func(Finding) { found++ }); err == nil && found == 0 {
+			if err := Check("data", smallOptions(image.fs(t)), func(Finding) { found++ }); err == nil && found == 0 {
 				t.Errorf("%s: a check is content", what)
 			}
 		case want:
@@ -148,16 +148,16 @@ func TestEveryByteOfAClosedStore(t *testing.T) {
 
 // After a crash the end of the log is open: a damaged last commit looks like one that never came. So what comes back
 // may be an earlier state, but one that there was, and none from before the last watermark.
-func TestEveryByteOfACrashedStore(t *testing.T) {
+func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s := filled(t, fs) // ends with commits behind the last watermark, which is realm 2's snapshot
-	history := []string{contents(s)}
+	s := newFilledStore(t, fs) // ends with commits behind the last watermark, which is realm 2's snapshot
+	history := []string{dumpStore(s)}
 	step := func(err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		history = append(history, contents(s))
+		history = append(history, dumpStore(s))
 	}
 	step(s.Snapshot(1, 1, 5, yieldRows(Row{1, []byte("a"), []byte("newer")}, Row{7, []byte("b"), nil})))
 	marked := len(history) - 1
@@ -171,7 +171,7 @@ func TestEveryByteOfACrashedStore(t *testing.T) {
 		t.Fatalf("undamaged: %s", got)
 	}
 	noticed, harmless, earlier := 0, 0, 0
-	everyDamage(image, stepOf(31), func(what string, image fileImage) {
+	eachDamage(image, sampleStep(31), func(what string, image fileImage) {
 		got := readBack(t, image)
 		switch {
 		case got == "":
@@ -190,10 +190,10 @@ func TestEveryByteOfACrashedStore(t *testing.T) {
 	t.Logf("%d noticed, %d harmless, %d like a crash before the last commits", noticed, harmless, earlier)
 }
 
-// spoil writes behind the store's back, with Pebble's checksums in order.
-func spoil(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
+// editPebble writes behind the store's back, with Pebble's checksums in order.
+func editPebble(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
 	t.Helper()
-	db, err := pebble.Open("data/store", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: quiet{}})
+	db, err := pebble.Open("data/store", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +203,13 @@ func spoil(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
 	}
 }
 
-type quiet struct{}
+type silentLogger struct{}
 
-func (quiet) Infof(string, ...any)         {}
-func (quiet) Errorf(string, ...any)        {}
-func (quiet) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (silentLogger) Infof(string, ...any)         {}
+func (silentLogger) Errorf(string, ...any)        {}
+func (silentLogger) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
 
-func TestDamageIsNamedByItsPlace(t *testing.T) {
+func TestDamageErrorNamesThePlace(t *testing.T) {
 	get := func(db *pebble.DB, key []byte) []byte {
 		v, closer, err := db.Get(key)
 		if err != nil {
@@ -287,7 +287,7 @@ func TestDamageIsNamedByItsPlace(t *testing.T) {
 			func(s *Store) error { _, _, err := s.Body(1, []byte("m2")); return err },
 			"realm 1, body 6d32, in ", []string{"realm 1, body 6d32: checksum mismatch"},
 		}, {
-			"where the rows stand", flip(headKey(1, headStanding), valueHead+7),
+			"where the rows stand", flip(headKey(1, headSnapshot), valueHead+7),
 			func(s *Store) error { _, err := s.Claim(1); return err },
 			"realm 1, number the rows stand at", []string{"realm 1, number the rows stand at: checksum mismatch"},
 		}, {
@@ -297,8 +297,8 @@ func TestDamageIsNamedByItsPlace(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			fs := vfs.NewMem()
-			mustClose(t, filled(t, fs))
-			spoil(t, fs, c.spoil)
+			mustClose(t, newFilledStore(t, fs))
+			editPebble(t, fs, c.spoil)
 			found := strings.Join(findings(t, fs), "\n")
 			for _, want := range c.checks {
 				if !strings.Contains(found, want) {
@@ -322,10 +322,10 @@ func TestDamageIsNamedByItsPlace(t *testing.T) {
 	}
 }
 
-func TestCheckOfASoundStoreFindsNothing(t *testing.T) {
+func TestCheckOfAnUndamagedStore(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	if err := Check("data", small(fs), func(Finding) {}); !errors.Is(err, ErrInUse) {
+	s := newFilledStore(t, fs)
+	if err := Check("data", smallOptions(fs), func(Finding) {}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("check of a store in use: %v", err)
 	}
 	mustClose(t, s)
@@ -340,21 +340,21 @@ func TestCheckOfASoundStoreFindsNothing(t *testing.T) {
 	if len(after) != len(before) {
 		t.Errorf("check left other files than it found")
 	}
-	if err := Check("nowhere", small(fs), func(Finding) {}); err == nil {
+	if err := Check("nowhere", smallOptions(fs), func(Finding) {}); err == nil {
 		t.Error("check of no directory is content")
 	}
 }
 
 func TestReadOnlyRefusesWrites(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	want := contents(s)
+	s := newFilledStore(t, fs)
+	want := dumpStore(s)
 	mustClose(t, s)
-	s, err := OpenReadOnly("data", small(fs))
+	s, err := OpenReadOnly("data", smallOptions(fs))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "contents", contents(s), want)
+	same(t, "contents", dumpStore(s), want)
 	_, claim := s.Claim(1)
 	for what, err := range map[string]error{
 		"claim": claim, "append": s.Append([]Entry{{Realm: 1, Epoch: 1, After: 6}})[0],

@@ -24,8 +24,8 @@ func (d Digest) String() string {
 // StateDigest hashes every row. Message texts are not rows: `log check` verifies them.
 func StateDigest(r *realm.Realm) Digest {
 	d := Digest{Realm: r.ID(), Seq: r.Seq()}
-	r.Each(func(table uint16, key, row any) {
-		k, v := codec.Key(key), codec.Row(row)
+	r.EachRow(func(table uint16, key, row any) {
+		k, v := codec.EncodeKey(key), codec.EncodeRow(row)
 		h := sha256.New()
 		var head [10]byte
 		binary.BigEndian.PutUint16(head[:], table)

@@ -33,19 +33,19 @@ func (d Disk) Realms() ([]realm.ID, error) {
 }
 
 // Load puts the rows into r and the book of presence, and returns the kept events in order.
-func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Book) (kept []realm.Told, err error) {
+func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Table) (kept []realm.Told, err error) {
 	load := func(row Row) error {
-		return r.Load(row.Table, codec.Into(row.Key), codec.Into(row.Value))
+		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
 	}
-	err = d.Store.RowsApart(uint32(id), realm.BlocksTable, func(row Row) error {
+	err = d.Store.RowsParallel(uint32(id), realm.BlocksTable, func(row Row) error {
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
-			err := codec.Into(row.Value)(&p)
+			err := codec.Decoder(row.Value)(&p)
 			book.Restore(p)
 			return err
 		}
-		if row.Table == realm.KeptTable {
-			t, err := codec.DecodeKept(row.Value)
+		if row.Table == realm.UnackedEventsTable {
+			t, err := codec.DecodeUnacked(row.Value)
 			kept = append(kept, t)
 			return err
 		}
@@ -55,10 +55,10 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Book) (kept []rea
 }
 
 // LoadPresence puts the rows of presence alone into the book.
-func (d Disk) LoadPresence(id realm.ID, book *presence.Book) error {
-	return d.Store.RowsOf(uint32(id), realm.PresenceTable, func(row Row) error {
+func (d Disk) LoadPresence(id realm.ID, book *presence.Table) error {
+	return d.Store.TableRows(uint32(id), realm.PresenceTable, func(row Row) error {
 		var p presence.Row
-		err := codec.Into(row.Value)(&p)
+		err := codec.Decoder(row.Value)(&p)
 		book.Restore(p)
 		return err
 	})
@@ -74,18 +74,18 @@ func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) 
 	})
 }
 
-func (d Disk) Encode(f realm.Fact) []byte { return codec.Fact(f) }
+func (d Disk) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }
 
 func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
-	e := realm.EncodedRow{Table: table, Key: codec.Key(key)}
+	e := realm.EncodedRow{Table: table, Key: codec.EncodeKey(key)}
 	if row != nil {
-		e.Value = codec.Row(row)
+		e.Value = codec.EncodeRow(row)
 	}
 	return e
 }
 
-func (d Disk) EncodeKept(t realm.Told) realm.EncodedRow {
-	return realm.EncodedRow{Table: realm.KeptTable, Key: codec.KeptKey(t.Seq), Value: codec.EncodeKept(t)}
+func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+	return realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(t.Seq), Value: codec.EncodeUnacked(t)}
 }
 
 // Append commits batches with one sync.
@@ -96,7 +96,7 @@ func (d Disk) Append(batches []realm.Batch) error {
 		for _, t := range b.Texts {
 			p := Put{Key: codec.TextKey(t.Ref)}
 			if t.Body != nil {
-				p.Value = codec.Text(t.Body)
+				p.Value = codec.EncodeText(t.Body)
 			}
 			e.Bodies = append(e.Bodies, p)
 		}
@@ -129,7 +129,7 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 // EachText calls fn with every version of every text, by ascending message; body reads it.
 func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error {
 	return d.Store.Bodies(uint32(id), nil, nil, func(key, value []byte) error {
-		ref, err := codec.TextRef(key)
+		ref, err := codec.DecodeTextKey(key)
 		if err != nil {
 			return err
 		}

@@ -6,13 +6,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// await runs a call into Pebble that may never return when a write fails. It has returned, or Pebble is stuck.
-func (s *Store) await(call func() error) (returned bool, err error) {
+// callPebble runs a call into Pebble that may never return when a write fails. It has returned, or Pebble is stuck.
+func (s *Store) callPebble(call func() error) (returned bool, err error) {
 	result := make(chan error, 1)
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				s.stuck.Store(true)
+				s.pebbleStuck.Store(true)
 				result <- panicError(p)
 			}
 		}()
@@ -60,10 +60,10 @@ func (s *Store) fail(reason error) {
 	})
 }
 
-// stop fails the store and never returns. Pebble's locks that the goroutine holds stay held.
-func (s *Store) stop(reason error) {
+// failAndBlock fails the store and never returns. Pebble's locks that the goroutine holds stay held.
+func (s *Store) failAndBlock(reason error) {
 	s.fail(reason)
-	s.stuck.Store(true)
+	s.pebbleStuck.Store(true)
 	s.stopOnce.Do(func() { close(s.stopped) })
 	select {}
 }
@@ -84,7 +84,7 @@ func (l fatalLogger) Errorf(format string, args ...any) {
 }
 
 func (l fatalLogger) Fatalf(format string, args ...any) {
-	l.s.stop(fatalReason(format, args))
+	l.s.failAndBlock(fatalReason(format, args))
 }
 
 // fatalReason keeps an error among the arguments, so that a full disk is recognized.

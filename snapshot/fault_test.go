@@ -13,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// faulty fails the n-th write, sync or other change of a file system, once or for good. What comes after a failed sync
+// faultyFS fails the n-th write, sync or other change of a file system, once or for good. What comes after a failed sync
 // must not be believed even if it works, so once is the harder case.
-type faulty struct {
+type faultyFS struct {
 	fs     vfs.FS
 	count  atomic.Int64
 	failAt int64
@@ -24,8 +24,8 @@ type faulty struct {
 	hit    atomic.Pointer[string]
 }
 
-func newFaulty(fs vfs.FS, failAt int64, once bool, err error) *faulty {
-	f := &faulty{failAt: failAt, once: once, err: err}
+func newFaultyFS(fs vfs.FS, failAt int64, once bool, err error) *faultyFS {
+	f := &faultyFS{failAt: failAt, once: once, err: err}
 	f.fs = errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if !isWrite(op) {
 			return nil
@@ -46,15 +46,15 @@ func TestEveryFailingWrite(t *testing.T) {
 	steps := envInt("PARLEY_FAULT_STEPS", 40)
 	seed := seedOf(t)
 	sound := vfs.NewCrashableMem()
-	count := newFaulty(sound, never, true, nil)
+	count := newFaultyFS(sound, never, true, nil)
 	runFaulty(t, seed, steps, count, sound, "no fault")
 	total := count.count.Load()
-	step := int64(stepOf(int(total)/60 + 1))
+	step := int64(sampleStep(int(total)/60 + 1))
 	failed := 0
 	for _, once := range []bool{true, false} {
 		for n := int64(1); n <= total && !t.Failed(); n += step {
 			disk := vfs.NewCrashableMem()
-			f := newFaulty(disk, n, once, syscall.EIO)
+			f := newFaultyFS(disk, n, once, syscall.EIO)
 			if runFaulty(t, seed, steps, f, disk, fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once)) {
 				failed++
 			}
@@ -67,10 +67,10 @@ func TestEveryFailingWrite(t *testing.T) {
 }
 
 // runFaulty runs a workload until it fails, and looks that the failure is final and that nothing answered is lost.
-func runFaulty(t *testing.T, seed uint64, steps int, f *faulty, disk *vfs.MemFS, name string) (failed bool) {
+func runFaulty(t *testing.T, seed uint64, steps int, f *faultyFS, disk *vfs.MemFS, name string) (failed bool) {
 	t.Helper()
 	history, answered := []string{"[] <nil>\nmeta  <nil>\n"}, 0
-	s, err := Open("data", crashing(f.fs))
+	s, err := Open("data", crashOptions(f.fs))
 	if err == nil {
 		w := newWorkload(seed, s)
 		for range steps {
@@ -83,7 +83,7 @@ func runFaulty(t *testing.T, seed uint64, steps int, f *faulty, disk *vfs.MemFS,
 		}
 		if err != nil {
 			failed = true
-			finalFailure(t, s, w, err, name)
+			checkFailedStore(t, s, w, err, name)
 		}
 		if err := s.Close(); failed && !errors.Is(err, ErrFailed) {
 			t.Errorf("%s: close after a failure: %v", name, err)
@@ -94,12 +94,12 @@ func runFaulty(t *testing.T, seed uint64, steps int, f *faulty, disk *vfs.MemFS,
 	}
 	for _, percent := range []int{0, 100} {
 		clone := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: newWorkload(seed, nil).rng})
-		s, err := Open("data", crashing(clone))
+		s, err := Open("data", crashOptions(clone))
 		if err != nil {
 			t.Errorf("%s: reopen: %v", name, err)
 			return failed
 		}
-		if got := contents(s); !slices.Contains(history[answered:], got) {
+		if got := dumpStore(s); !slices.Contains(history[answered:], got) {
 			t.Errorf("%s: %d steps were answered: %s", name, answered, difference(got, history[answered]))
 		}
 		s.Close()
@@ -107,7 +107,7 @@ func runFaulty(t *testing.T, seed uint64, steps int, f *faulty, disk *vfs.MemFS,
 	return failed
 }
 
-func finalFailure(t *testing.T, s *Store, w *workload, err error, name string) {
+func checkFailedStore(t *testing.T, s *Store, w *workload, err error, name string) {
 	t.Helper()
 	if !errors.Is(err, ErrFailed) || !errors.Is(s.Err(), ErrFailed) {
 		t.Errorf("%s: a step failed with %v, the store with %v", name, err, s.Err())
@@ -145,7 +145,7 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 		}
 		return nil
 	}))
-	s, err := Open("data", small(fs))
+	s, err := Open("data", smallOptions(fs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,10 +163,10 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 	}
 }
 
-func TestFullDiskSaysSo(t *testing.T) {
+func TestFullDiskIsReported(t *testing.T) {
 	disk := vfs.NewMem()
-	f := newFaulty(disk, 1<<60, false, syscall.ENOSPC)
-	s, err := Open("data", small(f.fs))
+	f := newFaultyFS(disk, 1<<60, false, syscall.ENOSPC)
+	s, err := Open("data", smallOptions(f.fs))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ func TestFormat1IsPinned(t *testing.T) {
 	record := make([]byte, recordHead+4)
 	hash := h.put(record, 3, 1841, chain{0xaa, 0xbb}, []byte("fact"))
 	value := append(make([]byte, valueHead), "value"...)
-	sealValue(value, rowKey(3, 7, []byte("key")))
-	mark := &watermark{commits: 9, realms: []position{{3, 2, 1841, hash, 1700}}, files: []fileMark{{"000004.log", 77}}}
+	setChecksum(value, rowKey(3, 7, []byte("key")))
+	mark := &durabilityManifest{commits: 9, realms: []position{{3, 2, 1841, hash, 1700}}, files: []durableFile{{"000004.log", 77}}}
 
 	var got bytes.Buffer
 	for _, line := range []struct {
@@ -34,8 +34,8 @@ func TestFormat1IsPinned(t *testing.T) {
 		{"request key", requestKey(3, "key")},
 		{"staged key", stagedKey(3, 5)},
 		{"epoch key", headKey(3, headEpoch)},
-		{"standing key", headKey(3, headStanding)},
-		{"standing", standing{at: 1841, hash: hash, staged: 5, count: 6}.encode()},
+		{"standing key", headKey(3, headSnapshot)},
+		{"standing", snapshotState{seq: 1841, hash: hash, stagedChunks: 5, snapshots: 6}.encode()},
 		{"commits key", commitsKey},
 		{"meta key", metaKey("key")},
 		{"staged rows", stagedRows()},
@@ -52,7 +52,7 @@ func TestFormat1IsPinned(t *testing.T) {
 	if got.String() != string(pinned) {
 		t.Errorf("the format has changed. What is stored in it must stay readable: give the new one a new number.\n got\n%s\npinned\n%s", got.String(), pinned)
 	}
-	w, err := decodeWatermark(mark.encode())
+	w, err := decodeDurabilityManifest(mark.encode())
 	if err != nil || fmt.Sprint(w) != fmt.Sprint(mark) {
 		t.Errorf("watermark %v comes back as %v, %v", mark, w, err)
 	}
@@ -79,12 +79,12 @@ func TestFormat1Opens(t *testing.T) {
 		t.Fatal(err)
 	}
 	fs := vfs.NewMem()
-	if err := restore(bytes.NewReader(backup), "data", nil, small(fs)); err != nil {
+	if err := restore(bytes.NewReader(backup), "data", nil, smallOptions(fs)); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "findings", findings(t, fs), []string(nil))
 	s := mustOpen(t, fs)
-	if got := contents(s); got != string(want) {
+	if got := dumpStore(s); got != string(want) {
 		t.Errorf("contents: %s", difference(got, string(want)))
 	}
 	c := mustClaim(t, s, 1)

@@ -6,28 +6,28 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// heirDir, under the data directory, is the store as of one moment, for a successor that loads what it can while its
+// checkpointDir, under the data directory, is the store as of one moment, for a successor that loads what it can while its
 // predecessor still writes. Its files are the store's own by another name, until one of both removes them. What a
-// process that died left of it goes when the store is next opened.
-const heirDir = "heir.new"
+// processRealm that died left of it goes when the store is next opened.
+const checkpointDir = "heir.new"
 
-// Lend puts the store as of one moment during the call where OpenLent finds it, while the store goes on. What is in
+// CreateCheckpoint puts the store as of one moment during the call where OpenCheckpoint finds it, while the store goes on. What is in
 // memory alone is written out first: the copy then opens quickly, and so does the store after a Close soon after.
-func (s *Store) Lend() error {
-	s.backup.Lock() // Pebble makes one checkpoint at a time
-	defer s.backup.Unlock()
+func (s *Store) CreateCheckpoint() error {
+	s.checkpointMu.Lock() // Pebble makes one checkpoint at a time
+	defer s.checkpointMu.Unlock()
 	if s.readOnly {
 		return ErrReadOnly
 	}
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
-	dir := s.fs.PathJoin(s.dir, heirDir)
+	dir := s.fs.PathJoin(s.dir, checkpointDir)
 	if err := s.fs.RemoveAll(dir); err != nil {
 		return fmt.Errorf("lend the store: %w", err)
 	}
-	_, err := s.await(func() error {
+	_, err := s.callPebble(func() error {
 		if err := s.db.Flush(); err != nil {
 			return err
 		}
@@ -40,21 +40,21 @@ func (s *Store) Lend() error {
 	return nil
 }
 
-// TakeBack removes what Lend made.
-func (s *Store) TakeBack() error {
-	s.backup.Lock()
-	defer s.backup.Unlock()
-	return s.fs.RemoveAll(s.fs.PathJoin(s.dir, heirDir))
+// RemoveCheckpoint removes what Lend made.
+func (s *Store) RemoveCheckpoint() error {
+	s.checkpointMu.Lock()
+	defer s.checkpointMu.Unlock()
+	return s.fs.RemoveAll(s.fs.PathJoin(s.dir, checkpointDir))
 }
 
-// OpenLent opens what another process's Lend made in a data directory, to be read only. Close it with CloseLent.
-func OpenLent(dir string, o Options) (*Store, error) {
+// OpenCheckpoint opens what another process's Lend made in a data directory, to be read only. Close it with CloseLent.
+func OpenCheckpoint(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
-	return OpenReadOnly(o.FS.PathJoin(dir, heirDir), o)
+	return OpenReadOnly(o.FS.PathJoin(dir, checkpointDir), o)
 }
 
-// CloseLent closes a store that OpenLent opened, and removes it.
-func (s *Store) CloseLent() error {
+// CloseCheckpoint closes a store that OpenCheckpoint opened, and removes it.
+func (s *Store) CloseCheckpoint() error {
 	if err := s.Close(); err != nil {
 		return err
 	}

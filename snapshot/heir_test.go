@@ -10,17 +10,17 @@ import (
 )
 
 // What is lent is the store as of that moment, whatever is written later, and nothing of it is left.
-func TestLent(t *testing.T) {
+func TestCheckpoint(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	if err := s.Lend(); err != nil {
+	s := newFilledStore(t, fs)
+	if err := s.CreateCheckpoint(); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 6, Facts: facts("fact 7")})
 	if err := s.Snapshot(1, 1, 7, yieldRows(Row{1, []byte("a"), []byte("another row a")})); err != nil {
 		t.Fatal(err)
 	}
-	lent, err := OpenLent(s.dir, Options{FS: fs})
+	lent, err := OpenCheckpoint(s.dir, Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +41,14 @@ func TestLent(t *testing.T) {
 	if _, err := lent.Claim(1); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("claim what is lent: %v", err)
 	}
-	if err := lent.CloseLent(); err != nil {
+	if err := lent.CloseCheckpoint(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fs.Stat(fs.PathJoin(s.dir, heirDir)); err == nil {
+	if _, err := fs.Stat(fs.PathJoin(s.dir, checkpointDir)); err == nil {
 		t.Error("something is left of it")
 	}
 	have = nil
-	if err := s.RowsOf(1, 1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
+	if err := s.TableRows(1, 1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(have); got != "[another row a]" {
@@ -59,14 +59,14 @@ func TestLent(t *testing.T) {
 		t.Errorf("backup afterwards: %v", err)
 	}
 	// A process that died in between leaves it to the next.
-	if err := s.Lend(); err != nil {
+	if err := s.CreateCheckpoint(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, fs)
-	if _, err := fs.Stat(fs.PathJoin(s.dir, heirDir)); err == nil {
+	if _, err := fs.Stat(fs.PathJoin(s.dir, checkpointDir)); err == nil {
 		t.Error("what a dead process left is still there")
 	}
 	if err := s.Close(); err != nil {
@@ -74,13 +74,13 @@ func TestLent(t *testing.T) {
 	}
 }
 
-// immovable is a disk on which nothing of one name can be removed.
-type immovable struct {
+// unremovableFS is a disk on which nothing of one name can be removed.
+type unremovableFS struct {
 	vfs.FS
 	name string
 }
 
-func (fs immovable) RemoveAll(name string) error {
+func (fs unremovableFS) RemoveAll(name string) error {
 	if fs.PathBase(name) == fs.name {
 		return errors.New("not permitted")
 	}
@@ -88,15 +88,15 @@ func (fs immovable) RemoveAll(name string) error {
 }
 
 // What is left of an upgrade and cannot be removed keeps nobody from the store; only lending it anew fails.
-func TestWhatWasLentAndStaysIsInNobodysWay(t *testing.T) {
-	fs := immovable{vfs.NewMem(), heirDir}
-	s := filled(t, fs.FS)
-	if err := s.Lend(); err != nil {
+func TestLeftoverCheckpointIsHarmless(t *testing.T) {
+	fs := unremovableFS{vfs.NewMem(), checkpointDir}
+	s := newFilledStore(t, fs.FS)
+	if err := s.CreateCheckpoint(); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
 	s = mustOpen(t, fs)
-	if err := s.Lend(); err == nil {
+	if err := s.CreateCheckpoint(); err == nil {
 		t.Error("lent over what an older process left")
 	}
 	if n := len(tail(t, s, 1, 3)); n != 3 {

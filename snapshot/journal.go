@@ -18,7 +18,7 @@ type Claimed struct {
 // Claim makes the caller the only one who can write the realm, durably: older epochs are refused from now on. A realm
 // comes into being by being claimed. A claim waits for a snapshot of the same realm to end.
 func (s *Store) Claim(realm uint32) (Claimed, error) {
-	if realm == process {
+	if realm == processRealm {
 		return Claimed{}, fmt.Errorf("claim realm: %d is not a realm's id", realm)
 	}
 	s.mu.Lock()
@@ -29,8 +29,8 @@ func (s *Store) Claim(realm uint32) (Claimed, error) {
 	}
 	s.mu.Unlock()
 
-	st.snap.Lock()
-	defer st.snap.Unlock()
+	st.snapshotMu.Lock()
+	defer st.snapshotMu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.damage != nil {
@@ -45,7 +45,7 @@ func (s *Store) Claim(realm uint32) (Claimed, error) {
 		return Claimed{}, err
 	}
 	st.epoch++
-	return Claimed{Epoch: st.epoch, Last: st.last, Rows: st.standing.at}, nil
+	return Claimed{Epoch: st.epoch, Last: st.last, Rows: st.snapshot.seq}, nil
 }
 
 // Bounds says what of a realm there is to read, without claiming it: the rows stand at rows, the journal ends at last.
@@ -56,7 +56,7 @@ func (s *Store) Bounds(realm uint32) (rows, last Seq, err error) {
 	if st == nil {
 		return 0, 0, nil
 	}
-	return st.standing.at, st.last, st.damage
+	return st.snapshot.seq, st.last, st.damage
 }
 
 // usable says why nothing can be written. s.mu is held.
@@ -127,7 +127,7 @@ func (s *Store) Append(entries []Entry) []error {
 			}
 			b, from = s.db.NewBatch(), i
 		}
-		s.add(b, st, e)
+		s.addToBatch(b, st, e)
 	}
 	if b.Empty() {
 		b.Close()
@@ -202,15 +202,15 @@ func sizeOf(e *Entry) (int, error) {
 	return size, nil
 }
 
-// add puts an admitted entry into the batch and moves the realm on.
-func (s *Store) add(b *pebble.Batch, st *realmState, e *Entry) {
+// addToBatch puts an admitted entry into the batch and moves the realm on.
+func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
 	for _, fact := range e.Facts {
 		st.last++
 		op := b.SetDeferred(journalKeyLen, recordHead+len(fact))
 		putJournalKey(op.Key, e.Realm, st.last)
 		st.lastHash = s.hash.put(op.Value, e.Realm, st.last, st.lastHash, fact)
 		op.Finish()
-		st.journal += int64(recordHead + len(fact))
+		st.journalBytes += int64(recordHead + len(fact))
 	}
 	s.facts.Add(uint64(len(e.Facts)))
 	for _, p := range e.Bodies {
@@ -223,7 +223,7 @@ func (s *Store) add(b *pebble.Batch, st *realmState, e *Entry) {
 		op := b.SetDeferred(5+len(p.Key), valueHead+len(p.Value))
 		putBodyKey(op.Key, e.Realm, p.Key)
 		copy(op.Value[valueHead:], p.Value)
-		sealValue(op.Value, op.Key)
+		setChecksum(op.Value, op.Key)
 		op.Finish()
 	}
 	if e.Request != "" {
@@ -263,7 +263,7 @@ func (s *Store) get(key []byte) ([]byte, bool, error) {
 		return nil, false, s.readError(key, err)
 	}
 	defer closer.Close()
-	v, err := openValue(key, stored)
+	v, err := verifyValue(key, stored)
 	if err != nil {
 		return nil, false, s.damaged(key, err.Error())
 	}
@@ -277,14 +277,14 @@ func (s *Store) readError(key []byte, err error) error {
 		d.Cause = err
 		return d
 	}
-	_, _, what := describe(key)
+	_, _, what := describeKey(key)
 	return fmt.Errorf("read %s: %w", what, err)
 }
 
 // Tail calls fn with every durable fact after the given number, in order, verified. It ends early with fn's error. Facts
 // that rows have taken over are gone: ErrSnapshotted.
 func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error) error {
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
@@ -295,7 +295,7 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return nil
 	}
 	// An iterator is a consistent cut; opening it here makes it one with the numbers.
-	last, stand, damage := st.last, st.standing, st.damage
+	last, stand, damage := st.last, st.snapshot, st.damage
 	var it *pebble.Iterator
 	err := damage
 	if err == nil {
@@ -308,34 +308,34 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return err
 	}
 	defer it.Close()
-	if after < stand.at {
-		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for", ErrSnapshotted, realm, stand.at, after)
+	if after < stand.seq {
+		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for", ErrSnapshotted, realm, stand.seq, after)
 	}
 	if after > last {
 		return fmt.Errorf("%w: realm %d ends at %d, facts after %d are asked for", ErrMoved, realm, last, after)
 	}
-	bytes, err := s.walk(it, realm, after, last, stand, fn)
+	bytes, err := s.verifyRecords(it, realm, after, last, stand, fn)
 	if err != nil {
 		return err
 	}
-	if after == stand.at {
+	if after == stand.seq {
 		s.mu.Lock()
-		if st.standing.at == stand.at && st.last == last {
-			st.journal = bytes
+		if st.snapshot.seq == stand.seq && st.last == last {
+			st.journalBytes = bytes
 		}
 		s.mu.Unlock()
 	}
 	return nil
 }
 
-// walk verifies and hands out the records after a number up to the last one.
-func (s *Store) walk(it *pebble.Iterator, realm uint32, after, last Seq, stand standing, fn func(Seq, []byte) error) (bytes int64, err error) {
+// verifyRecords verifies and hands out the records after a number up to the last one.
+func (s *Store) verifyRecords(it *pebble.Iterator, realm uint32, after, last Seq, stand snapshotState, fn func(Seq, []byte) error) (bytes int64, err error) {
 	var h hasher
 	next, before := after+1, stand.hash
 	it.First()
-	if after > stand.at {
+	if after > stand.seq {
 		// The hash to follow is that of the record before, which is still there.
-		_, _, hash, err := s.record(it, &h, realm, after)
+		_, _, hash, err := s.readRecord(it, &h, realm, after)
 		if err != nil {
 			return 0, err
 		}
@@ -343,7 +343,7 @@ func (s *Store) walk(it *pebble.Iterator, realm uint32, after, last Seq, stand s
 		it.Next()
 	}
 	for ; next <= last; next++ {
-		fact, follows, this, err := s.record(it, &h, realm, next)
+		fact, follows, this, err := s.readRecord(it, &h, realm, next)
 		if err != nil {
 			return 0, err
 		}
@@ -360,8 +360,8 @@ func (s *Store) walk(it *pebble.Iterator, realm uint32, after, last Seq, stand s
 	return bytes, nil
 }
 
-// record verifies that the iterator stands at the record with the number, and opens it.
-func (s *Store) record(it *pebble.Iterator, h *hasher, realm uint32, n Seq) (fact []byte, before, this chain, err error) {
+// readRecord verifies that the iterator stands at the readRecord with the number, and opens it.
+func (s *Store) readRecord(it *pebble.Iterator, h *hasher, realm uint32, n Seq) (fact []byte, before, this chain, err error) {
 	key := journalKey(realm, n)
 	if !it.Valid() {
 		if err := it.Error(); err != nil {
@@ -370,7 +370,7 @@ func (s *Store) record(it *pebble.Iterator, h *hasher, realm uint32, n Seq) (fac
 		return nil, before, this, s.damaged(key, "it is missing, and so is all behind it")
 	}
 	if string(it.Key()) != string(key) {
-		_, _, what := describe(it.Key())
+		_, _, what := describeKey(it.Key())
 		return nil, before, this, s.damaged(key, "it is missing; next is "+what)
 	}
 	value, err := it.ValueAndErr()

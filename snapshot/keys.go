@@ -19,13 +19,13 @@ const (
 
 const (
 	headEpoch    = 'e'
-	headStanding = 's'
+	headSnapshot = 's'
 	headCommits  = 'c' // realm 0 only
 )
 
-const process RealmID = 0
+const processRealm RealmID = 0
 
-var commitsKey = headKey(process, headCommits)
+var commitsKey = headKey(processRealm, headCommits)
 
 func spaceKey(realm uint32, space byte) []byte {
 	k := make([]byte, 5, 32)
@@ -83,12 +83,12 @@ func putRowKey(dst []byte, realm uint32, table uint16, key []byte) {
 	copy(dst[rowKeyHead:], key)
 }
 
-func metaKey(key string) []byte { return append(spaceKey(process, spaceMeta), key...) }
+func metaKey(key string) []byte { return append(spaceKey(processRealm, spaceMeta), key...) }
 
 func realmOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }
 
-// describe names what a key is about, for people.
-func describe(key []byte) (realm uint32, n Seq, what string) {
+// describeKey names what a key is about, for people.
+func describeKey(key []byte) (realm uint32, n Seq, what string) {
 	if len(key) < 5 {
 		return 0, 0, fmt.Sprintf("key %x", key)
 	}
@@ -109,7 +109,7 @@ func describe(key []byte) (realm uint32, n Seq, what string) {
 		return realm, 0, fmt.Sprintf("staged rows %x", rest)
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headEpoch:
 		return realm, 0, "epoch"
-	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headStanding:
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headSnapshot:
 		return realm, 0, "number the rows stand at"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headCommits:
 		return realm, 0, "count of commits"

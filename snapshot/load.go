@@ -20,7 +20,7 @@ func (s *Store) load() error {
 		return s.pebbleError("open data directory", err)
 	}
 	defer it.Close()
-	for ok := it.SeekGE(spaceKey(process+1, 0)); ok; {
+	for ok := it.SeekGE(spaceKey(processRealm+1, 0)); ok; {
 		if len(it.Key()) < 5 {
 			return s.damaged(it.Key(), "not a key of this store")
 		}
@@ -45,10 +45,10 @@ func (s *Store) loadRealm(st *realmState) error {
 	if !found {
 		return s.damaged(headKey(st.id, headEpoch), "it is missing")
 	}
-	if st.standing, err = s.readStanding(st.id); err != nil {
+	if st.snapshot, err = s.readSnapshotState(st.id); err != nil {
 		return err
 	}
-	st.last, st.lastHash = st.standing.at, st.standing.hash
+	st.last, st.lastHash = st.snapshot.seq, st.snapshot.hash
 
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: spaceKey(st.id, spaceJournal), UpperBound: spaceEnd(st.id, spaceJournal),
@@ -61,11 +61,11 @@ func (s *Store) loadRealm(st *realmState) error {
 		return s.pebbleError("open journal", it.Error())
 	}
 	var h hasher
-	_, before, _, err := s.record(it, &h, st.id, st.standing.at+1)
+	_, before, _, err := s.readRecord(it, &h, st.id, st.snapshot.seq+1)
 	if err != nil {
 		return err
 	}
-	if before != st.standing.hash {
+	if before != st.snapshot.hash {
 		return s.damaged(it.Key(), "it does not follow the rows")
 	}
 	if !it.Last() {
@@ -75,7 +75,7 @@ func (s *Store) loadRealm(st *realmState) error {
 		return s.damaged(it.Key(), "not a record's key")
 	}
 	last := binary.BigEndian.Uint64(it.Key()[5:])
-	_, _, hash, err := s.record(it, &h, st.id, last)
+	_, _, hash, err := s.readRecord(it, &h, st.id, last)
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,13 @@ func (s *Store) loadRealm(st *realmState) error {
 	return nil
 }
 
-func (s *Store) readStanding(realm uint32) (standing, error) {
-	key := headKey(realm, headStanding)
+func (s *Store) readSnapshotState(realm uint32) (snapshotState, error) {
+	key := headKey(realm, headSnapshot)
 	v, found, err := s.get(key)
 	if err != nil || !found {
-		return standing{}, err
+		return snapshotState{}, err
 	}
-	st, err := decodeStanding(v)
+	st, err := decodeSnapshotState(v)
 	if err != nil {
 		return st, s.damaged(key, err.Error())
 	}
@@ -115,7 +115,7 @@ func (s *Store) Realms() ([]uint32, error) {
 
 // Meta reads a small value of the process itself; nil if there is none.
 func (s *Store) Meta(key string) ([]byte, error) {
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return nil, err
 	}
 	defer s.readers.Done()
@@ -144,7 +144,7 @@ func (s *Store) PutMeta(key string, value []byte) error {
 
 // Body reads a body. What it returns belongs to the caller. It may be of an Append that has not answered yet.
 func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return nil, false, err
 	}
 	defer s.readers.Done()
@@ -162,7 +162,7 @@ func (s *Store) Bodies(realm uint32, from, to []byte, fn func(key, value []byte)
 
 // scan calls fn with every verified value between two keys.
 func (s *Store) scan(from, to []byte, fn func(key, value []byte) error) error {
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
@@ -176,7 +176,7 @@ func (s *Store) scan(from, to []byte, fn func(key, value []byte) error) error {
 		if err != nil {
 			return s.readError(it.Key(), err)
 		}
-		value, err := openValue(it.Key(), stored)
+		value, err := verifyValue(it.Key(), stored)
 		if err != nil {
 			return s.damaged(it.Key(), err.Error())
 		}

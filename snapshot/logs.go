@@ -27,8 +27,8 @@ const (
 	sparePause = 2 * time.Millisecond
 )
 
-// logs are the logs this process has written.
-type logs struct {
+// logFiles are the logFiles this process has written.
+type logFiles struct {
 	mu      sync.Mutex
 	written map[string]*atomic.Int64 // bytes of each
 	spare   spareState
@@ -37,21 +37,21 @@ type logs struct {
 type spareState int
 
 const (
-	noSpare   spareState = iota
-	makeSpare            // it is being written
-	spareMade
-	spareLost // it cannot be written; logs do without
+	noSpare      spareState = iota
+	writingSpare            // it is being written
+	spareReady
+	spareFailed // it cannot be written; logs do without
 )
 
-func (fs finalFS) sparePath() string { return fs.PathJoin(fs.s.storeDir(), spareFile) }
+func (fs failStopFS) sparePath() string { return fs.PathJoin(fs.s.storeDir(), spareFile) }
 
-// ownLog reports whether a name is that of a log of the store, and not of a copy.
-func (fs finalFS) ownLog(name string) bool {
+// isStoreLog reports whether a name is that of a log of the store, and not of a copy.
+func (fs failStopFS) isStoreLog(name string) bool {
 	return isLog(name) && fs.PathDir(name) == fs.s.storeDir()
 }
 
 // createLog makes a log of the spare, if there is one.
-func (fs finalFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (fs failStopFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	l := &fs.s.logs
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (fs finalFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, err
 	l.written[name] = written
 	var f vfs.File
 	var err error
-	if l.spare == spareMade {
+	if l.spare == spareReady {
 		l.spare = noSpare
 		if err = fs.FS.Rename(fs.sparePath(), name); err == nil {
 			f, err = fs.FS.OpenReadWrite(name, c)
@@ -76,8 +76,8 @@ func (fs finalFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, err
 	return &logFile{File: f, fs: fs, written: written}, nil
 }
 
-// retire makes what is to be the next spare of a log that Pebble has no more use for, or removes it.
-func (fs finalFS) retire(name string) error {
+// recycleLog makes what is to be the next spare of a log that Pebble has no more use for, or removes it.
+func (fs failStopFS) recycleLog(name string) error {
 	l := &fs.s.logs
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,29 +89,29 @@ func (fs finalFS) retire(name string) error {
 }
 
 // Remove forgets a log that goes.
-func (fs finalFS) Remove(name string) error {
+func (fs failStopFS) Remove(name string) error {
 	fs.s.logs.mu.Lock()
 	delete(fs.s.logs.written, name)
 	fs.s.logs.mu.Unlock()
 	return fs.FS.Remove(name)
 }
 
-// prepare begins to write a spare, unless there is one.
-func (fs finalFS) prepare() {
+// startSpare begins to write a spare, unless there is one.
+func (fs failStopFS) startSpare() {
 	l := &fs.s.logs
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.spare != noSpare || fs.s.read() != nil {
+	if l.spare != noSpare || fs.s.acquireReader() != nil {
 		return
 	}
-	l.spare = makeSpare
+	l.spare = writingSpare
 	go func() {
 		defer fs.s.readers.Done()
 		err := fs.writeSpare()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.spare = spareMade; err != nil {
-			l.spare = spareLost
+		if l.spare = spareReady; err != nil {
+			l.spare = spareFailed
 			if !errors.Is(err, ErrClosed) {
 				fs.s.o.Log.Warn("logs will be written without a spare", "why", err)
 			}
@@ -120,7 +120,7 @@ func (fs finalFS) prepare() {
 }
 
 // writeSpare fills the spare with zeros.
-func (fs finalFS) writeSpare() (err error) {
+func (fs failStopFS) writeSpare() (err error) {
 	f, err := fs.FS.OpenReadWrite(fs.sparePath(), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (fs finalFS) writeSpare() (err error) {
 	size := max(fs.s.o.MemTable*11/10, info.Size()) // a memtable's log and some: what Pebble would set aside
 	zeros := make([]byte, sparePiece)
 	for at := int64(0); at < size; at += sparePiece {
-		if fs.s.closes() || fs.s.Err() != nil {
+		if fs.s.isClosing() || fs.s.Err() != nil {
 			return ErrClosed
 		}
 		clear(zeros) // a vfs.File may spoil what it is given to write
@@ -161,7 +161,7 @@ func (s *Store) removeSpare() {
 // logFile is a log that is written.
 type logFile struct {
 	vfs.File
-	fs      finalFS
+	fs      failStopFS
 	written *atomic.Int64
 }
 
@@ -169,13 +169,13 @@ func (f *logFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	// A small store has small logs, and few: it goes without a spare.
 	if before, early := f.written.Add(int64(n))-int64(n), f.fs.s.o.MemTable/4; before < early && before+int64(n) >= early {
-		f.fs.prepare()
+		f.fs.startSpare()
 	}
 	return n, err
 }
 
 // Open lets a log of this process end where it ends now.
-func (fs finalFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (fs failStopFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	l := &fs.s.logs
 	l.mu.Lock()
 	written := l.written[name]
@@ -184,13 +184,13 @@ func (fs finalFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	if err != nil || written == nil {
 		return f, err
 	}
-	return &prefix{f, io.LimitedReader{R: f, N: written.Load()}}, nil
+	return &limitedFile{f, io.LimitedReader{R: f, N: written.Load()}}, nil
 }
 
-// prefix is a file read up to a length.
-type prefix struct {
+// limitedFile is a file read up to a length.
+type limitedFile struct {
 	vfs.File
-	r io.LimitedReader
+	limited io.LimitedReader
 }
 
-func (f *prefix) Read(p []byte) (int, error) { return f.r.Read(p) }
+func (f *limitedFile) Read(p []byte) (int, error) { return f.limited.Read(p) }

@@ -19,21 +19,21 @@ func appendMany(t *testing.T, s *Store, secret string) {
 			t.Error(err)
 			return
 		}
-		for s.sparing() {
+		for s.isWritingSpare() {
 			runtime.Gosched()
 		}
 	}
 }
 
-// sparing reports whether a spare is being written.
-func (s *Store) sparing() bool {
+// isWritingSpare reports whether a spare is being written.
+func (s *Store) isWritingSpare() bool {
 	s.logs.mu.Lock()
 	defer s.logs.mu.Unlock()
-	return s.logs.spare == makeSpare
+	return s.logs.spare == writingSpare
 }
 
-// spared reports whether the log that is written was a spare.
-func (s *Store) spared() bool {
+// isSpareReady reports whether the log that is written was a spare.
+func (s *Store) isSpareReady() bool {
 	s.logs.mu.Lock()
 	defer s.logs.mu.Unlock()
 	for name, written := range s.logs.written {
@@ -44,10 +44,10 @@ func (s *Store) spared() bool {
 	return false
 }
 
-func TestLogsAreWrittenOverZeros(t *testing.T) {
+func TestLogsReuseZeroedFiles(t *testing.T) {
 	var made, renamed atomic.Int32
 	disk := vfs.NewCrashableMem()
-	s, err := Open("data", crashing(errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	s, err := Open("data", crashOptions(errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		switch {
 		case op.Kind == errorfs.OpReuseForWrite:
 			t.Errorf("%s is written over", op.Path)
@@ -67,7 +67,7 @@ func TestLogsAreWrittenOverZeros(t *testing.T) {
 	}
 	mustClaim(t, s, 1)
 	appendMany(t, s, "secret")
-	want := contents(s)
+	want := dumpStore(s)
 	// The process dies here: what it left of logs and spare is the next one's to read and to clear away.
 	left := disk.CrashClone(vfs.CrashCloneCfg{})
 	mustClose(t, s)
@@ -77,11 +77,11 @@ func TestLogsAreWrittenOverZeros(t *testing.T) {
 	if _, err := disk.Stat("data/store/" + spareFile); err == nil {
 		t.Error("a spare is left behind by Close")
 	}
-	s, err = Open("data", crashing(left))
+	s, err = Open("data", crashOptions(left))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "contents", contents(s), want)
+	same(t, "contents", dumpStore(s), want)
 	if _, err := left.Stat("data/store/" + spareFile); err == nil {
 		t.Error("a spare of the process before is left")
 	}
@@ -98,20 +98,20 @@ func fileOf(t *testing.T, fs vfs.FS, path string) []byte {
 }
 
 // A backup once had the old bytes of one place in a log and the new ones of a later place.
-func TestBackupOfALogThatIsWritten(t *testing.T) {
+func TestBackupOfAnActiveLog(t *testing.T) {
 	var s *Store
 	var n Seq
 	appends := func(times int) {
 		for range times {
 			mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{make([]byte, 3000)}})
 			n++
-			for s.sparing() {
+			for s.isWritingSpare() {
 				runtime.Gosched()
 			}
 		}
 	}
 	copying, seen := false, map[string]bool{}
-	o := crashing(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+	o := crashOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileRead && strings.HasPrefix(op.Path, "data/store/") && strings.HasSuffix(op.Path, ".log") && copying {
 			if seen[op.Path] {
 				appends(20) // past what one read brings
@@ -126,7 +126,7 @@ func TestBackupOfALogThatIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClaim(t, s, 1)
-	for !s.spared() {
+	for !s.isSpareReady() {
 		appends(1)
 	}
 	var file bytes.Buffer
@@ -139,7 +139,7 @@ func TestBackupOfALogThatIsWritten(t *testing.T) {
 		t.Error("no log was read")
 	}
 	other := vfs.NewMem()
-	if err := restore(&file, "data", nil, small(other)); err != nil {
+	if err := restore(&file, "data", nil, smallOptions(other)); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "findings", len(findings(t, other)), 0)

@@ -27,16 +27,16 @@ type Metrics struct {
 
 // Metrics reads the meters.
 func (s *Store) Metrics() Metrics {
-	m := Metrics{Facts: s.facts.Load(), Bytes: s.writtenByte.Load(), Journal: map[uint32]int64{}}
-	s.latency.read(&m)
+	m := Metrics{Facts: s.facts.Load(), Bytes: s.writtenBytes.Load(), Journal: map[uint32]int64{}}
+	s.latency.fillMetrics(&m)
 	s.mu.Lock()
 	for id, st := range s.realms {
 		if st.epoch > 0 {
-			m.Journal[id] = st.journal
+			m.Journal[id] = st.journalBytes
 		}
 	}
 	s.mu.Unlock()
-	if s.Err() != nil || s.read() != nil {
+	if s.Err() != nil || s.acquireReader() != nil {
 		return m
 	}
 	defer s.readers.Done()
@@ -48,8 +48,8 @@ func (s *Store) Metrics() Metrics {
 // Metrics tell how many commits took up to these times, and each doubling between: no disk syncs faster, and whoever waits
 // longer looks for the reason elsewhere.
 const (
-	shortestCounted = 64 * time.Microsecond
-	longestCounted  = 2 * time.Second
+	minReportedLatency = 64 * time.Microsecond
+	maxReportedLatency = 2 * time.Second
 )
 
 // latency is a histogram of microseconds with eight buckets for each doubling.
@@ -70,8 +70,8 @@ func bucketOf(d time.Duration) int {
 	return min(power*8+int(us>>power), 8*32-1)
 }
 
-// upTo is where a bucket ends.
-func upTo(bucket int) time.Duration {
+// bucketEnd is where a bucket ends.
+func bucketEnd(bucket int) time.Duration {
 	if bucket < 8 {
 		return time.Duration(bucket+1) * time.Microsecond
 	}
@@ -88,7 +88,7 @@ func (l *latency) add(d time.Duration) {
 	l.buckets[bucketOf(d)]++
 }
 
-func (l *latency) read(m *Metrics) {
+func (l *latency) fillMetrics(m *Metrics) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.Commits, m.Total, m.Slowest = l.count, l.total, l.slowest
@@ -97,7 +97,7 @@ func (l *latency) read(m *Metrics) {
 	var seen uint64
 	for i, n := range l.buckets {
 		seen += n
-		if end := upTo(i); i%8 == 7 && shortestCounted <= end && end <= longestCounted {
+		if end := bucketEnd(i); i%8 == 7 && minReportedLatency <= end && end <= maxReportedLatency {
 			m.Within[end.Seconds()] = seen
 		}
 	}
@@ -107,7 +107,7 @@ func (l *latency) quantile(percent uint64) time.Duration {
 	var seen uint64
 	for i, n := range l.buckets {
 		if seen += n; n > 0 && seen*100 >= l.count*percent {
-			return min(upTo(i), l.slowest)
+			return min(bucketEnd(i), l.slowest)
 		}
 	}
 	return 0

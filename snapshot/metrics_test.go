@@ -30,12 +30,12 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestBucketsHoldWhatIsPutIntoThem(t *testing.T) {
+func TestLatencyBuckets(t *testing.T) {
 	last := -1
 	for us := time.Duration(0); us < 1<<22; us += 1 + us/50 {
 		b := bucketOf(us * time.Microsecond)
-		if b < last || upTo(b) <= us*time.Microsecond || b > 0 && upTo(b-1) > us*time.Microsecond {
-			t.Fatalf("%d µs is in bucket %d, which ends at %v, the one before at %v", us, b, upTo(b), upTo(b-1))
+		if b < last || bucketEnd(b) <= us*time.Microsecond || b > 0 && bucketEnd(b-1) > us*time.Microsecond {
+			t.Fatalf("%d µs is in bucket %d, which ends at %v, the one before at %v", us, b, bucketEnd(b), bucketEnd(b-1))
 		}
 		last = b
 	}

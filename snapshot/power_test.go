@@ -31,9 +31,9 @@ func TestPowerLoss(t *testing.T) {
 	for ; bare+whole < n && !t.Failed(); runs++ {
 		seed, percent := seed+uint64(runs), []int{0, 50, 100}[runs%3]
 		if runs%8 == 7 {
-			whole += powerOfOrganization(t, seed, percent)
+			whole += losePowerOfOrganization(t, seed, percent)
 		} else {
-			bare += powerOfStore(t, seed, percent)
+			bare += losePowerOfStore(t, seed, percent)
 		}
 		if bare+whole >= 100_000*(shown+1) {
 			shown++
@@ -51,62 +51,62 @@ func TestPowerLoss(t *testing.T) {
 // picture of the disk stays small.
 const storeSteps, orgSteps = 30, 25
 
-func powerOfStore(t *testing.T, seed uint64, percent int) int {
+func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
 	points := crashPoints(t, seed, storeSteps, 1<<30, percent)
 	for i, p := range points {
 		if i%32 == int(seed%32) {
 			p.verify(t, seed, i)
 			continue
 		}
-		s, err := Open("data", crashing(p.disk))
+		s, err := Open("data", crashOptions(p.disk))
 		if err != nil {
 			t.Errorf("seed %d, loss %d before %s, in step %d: %v", seed, i, p.op, p.after, err)
 			continue
 		}
-		if got := contents(s); !slices.Contains(p.history[p.before:p.after+1], got) {
+		if got := dumpStore(s); !slices.Contains(p.history[p.before:p.after+1], got) {
 			t.Errorf("seed %d, loss %d before %s, in step %d: %s", seed, i, p.op, p.after, difference(got, p.history[p.before]))
 		}
-		s.letGo()
+		s.closeUnflushed()
 	}
 	return len(points)
 }
 
-// letGo closes a store without writing anything out: nobody will look at it again.
-func (s *Store) letGo() {
+// closeUnflushed closes a store without writing anything out: nobody will look at it again.
+func (s *Store) closeUnflushed() {
 	s.fail(errSeenEnough)
 	s.Close()
 }
 
 var errSeenEnough = errors.New("seen enough")
 
-// org is an organization in a store, as its actors would keep it, one step after the other.
-type org struct {
-	t       *testing.T
-	random  *rand.Rand
-	disk    Disk
-	realm   *realm.Realm
-	epoch   uint64
-	count   int
-	kept    map[realm.Seq]string // encoded, of every fact so far
-	saved   realm.Seq            // kept events up to here are in the rows
-	digests map[realm.Seq]string
-	texts   map[realm.Seq]map[realm.BodyRef]string
-	people  []realm.UserID
-	said    []realm.MessageID
-	queues  []realm.QueueID
+// organization is an organization in a store, as its actors would keep it, one step after the other.
+type organization struct {
+	t            *testing.T
+	random       *rand.Rand
+	disk         Disk
+	realm        *realm.Realm
+	epoch        uint64
+	count        int
+	unacked      map[realm.Seq]string // encoded, of every fact so far
+	unackedSaved realm.Seq            // kept events up to here are in the rows
+	digests      map[realm.Seq]string
+	texts        map[realm.Seq]map[realm.BodyRef]string
+	people       []realm.UserID
+	said         []realm.MessageID
+	queues       []realm.QueueID
 }
 
-func powerOfOrganization(t *testing.T, seed uint64, percent int) int {
+func losePowerOfOrganization(t *testing.T, seed uint64, percent int) int {
 	var mu sync.Mutex
-	var points []orgPoint
-	o := &org{t: t, random: rand.New(rand.NewPCG(seed, 2)), realm: realm.New(1), kept: map[realm.Seq]string{}, digests: map[realm.Seq]string{}, texts: map[realm.Seq]map[realm.BodyRef]string{0: {}}}
+	var points []organizationCrashPoint
+	o := &organization{t: t, random: rand.New(rand.NewPCG(seed, 2)), realm: realm.New(1), unacked: map[realm.Seq]string{}, digests: map[realm.Seq]string{}, texts: map[realm.Seq]map[realm.BodyRef]string{0: {}}}
 	o.digests[0] = StateDigest(o.realm).String()
 	var begun, answered realm.Seq
 	disk, rng := vfs.NewCrashableMem(), rand.New(rand.NewPCG(seed, uint64(percent)))
 	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if isWrite(op) {
 			mu.Lock()
-			p := orgPoint{what: fmt.Sprintf("%v %s", op.Kind, op.Path), answered: answered}
+			p := organizationCrashPoint{what: fmt.Sprintf("%v %s", op.Kind, op.Path), answered: answered}
 			p.disk = disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})
 			p.begun = begun
 			points = append(points, p)
@@ -114,7 +114,7 @@ func powerOfOrganization(t *testing.T, seed uint64, percent int) int {
 		}
 		return nil
 	}))
-	s, err := Open("data", crashing(fs))
+	s, err := Open("data", crashOptions(fs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,51 +143,51 @@ func powerOfOrganization(t *testing.T, seed uint64, percent int) int {
 		t.Fatal(err)
 	}
 	for i, p := range points {
-		if err := o.survives(p); err != nil {
+		if err := o.checkRecovery(p); err != nil {
 			t.Errorf("seed %d, loss %d before %s, with %d to %d on disk: %v", seed, i, p.what, p.answered, p.begun, err)
 		}
 	}
 	return len(points)
 }
 
-type orgPoint struct {
+type organizationCrashPoint struct {
 	what            string
 	disk            *vfs.MemFS
 	answered, begun realm.Seq
 }
 
 // step is one turn: its facts are in the model, and are to be written.
-func (o *org) step() realm.Batch {
+func (o *organization) step() realm.Batch {
 	o.count++
 	text := fmt.Sprintf("text %d", o.count)
 	someone := func() realm.UserID { return o.people[o.random.IntN(len(o.people))] }
 	switch {
 	case o.count == 1:
-		return play(o, 0, realm.FoundRealm{Name: "Power"})
+		return runCommand(o, 0, realm.FoundRealm{Name: "Power"})
 	case len(o.people) < 3:
-		return play(o, 0, realm.JoinUser{Name: text, Email: fmt.Sprintf("p%d@example.org", o.count), Role: realm.Member, Key: text, NoDefaults: true})
+		return runCommand(o, 0, realm.CreateUser{Name: text, Email: fmt.Sprintf("p%d@example.org", o.count), Role: realm.Member, Key: text, NoDefaults: true})
 	case o.count == 5:
-		return play(o, o.people[0], realm.Subscribe{Channels: []realm.Joining{{Name: "open"}}, Principals: principals(o.people...)})
+		return runCommand(o, o.people[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.people...)})
 	case o.count == 6:
-		return play(o, o.people[0], realm.Subscribe{Channels: []realm.Joining{{Name: "closed"}}, Principals: principals(o.people[:2]...), New: realm.NewChannel{Private: true}})
+		return runCommand(o, o.people[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "closed"}}, Principals: principals(o.people[:2]...), New: realm.NewChannel{Private: true}})
 	}
 	switch k := o.random.IntN(12); {
 	case k == 0 || len(o.queues) == 0:
-		return play(o, someone(), realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+		return runCommand(o, someone(), realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	case k == 1 && len(o.queues) > 1:
-		return play(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
+		return runCommand(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
 	case k == 2 && len(o.said) > 0:
-		return play(o, someone(), realm.AddReaction{Message: o.said[o.random.IntN(len(o.said))], Name: "wave"})
+		return runCommand(o, someone(), realm.AddReaction{Message: o.said[o.random.IntN(len(o.said))], Name: "wave"})
 	case k == 3 && len(o.said) > 0:
-		return play(o, o.people[0], realm.DeleteMessage{Message: o.said[o.random.IntN(len(o.said))]})
+		return runCommand(o, o.people[0], realm.DeleteMessage{Message: o.said[o.random.IntN(len(o.said))]})
 	case k == 4:
-		return play(o, someone(), realm.Unsubscribe{Names: []string{"open"}})
+		return runCommand(o, someone(), realm.Unsubscribe{Names: []string{"open"}})
 	case k == 5:
-		return play(o, someone(), realm.Subscribe{Channels: []realm.Joining{{Name: "open"}}})
+		return runCommand(o, someone(), realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}})
 	case k == 6 && len(o.said) > 0:
-		return play(o, someone(), realm.Flag{Messages: o.said, Op: "add", Flag: "read"})
+		return runCommand(o, someone(), realm.Flag{Messages: o.said, Op: "add", Flag: "read"})
 	}
-	return play(o, someone(), realm.SendMessage{ToChannel: true, ChannelName: []string{"open", "closed"}[o.random.IntN(2)], Topic: "t", Body: realm.Body{Text: text, HTML: text}})
+	return runCommand(o, someone(), realm.SendMessage{ToChannel: true, ChannelName: []string{"open", "closed"}[o.random.IntN(2)], Topic: "t", Body: realm.Body{Text: text, HTML: text}})
 }
 
 func principals(users ...realm.UserID) (out []realm.Principal) {
@@ -197,8 +197,8 @@ func principals(users ...realm.UserID) (out []realm.Principal) {
 	return out
 }
 
-// play gives a command its turn; a refused one changes nothing.
-func play[A any](o *org, u realm.UserID, c realm.Command[A]) realm.Batch {
+// runCommand gives a command its turn; a refused one changes nothing.
+func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) realm.Batch {
 	b := realm.Batch{Realm: 1, Epoch: o.epoch, After: o.realm.Seq()}
 	token := func(n int) string {
 		t := make([]byte, n)
@@ -207,17 +207,17 @@ func play[A any](o *org, u realm.UserID, c realm.Command[A]) realm.Batch {
 		}
 		return string(t)
 	}
-	moment := realm.Moment{Now: 1_700_000_000 + int64(o.count), Token: token, UUID: func() string { return token(32) }, Hash: func(s string) (h [32]byte) { copy(h[:], s); return h },
-		Key: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) }}
-	o.realm.Clock(moment.Now)
-	a, facts, told, err := realm.Play(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, moment, c.Decide)
+	moment := realm.TurnEnv{Now: 1_700_000_000 + int64(o.count), Token: token, UUID: func() string { return token(32) }, Hash: func(s string) (h [32]byte) { copy(h[:], s); return h },
+		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) }}
+	o.realm.SetClock(moment.Now)
+	a, facts, told, err := realm.RunTurn(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, moment, c.Decide)
 	if err != nil {
 		return b
 	}
 	switch x := any(a).(type) {
 	case realm.UserID:
 		o.people = append(o.people, x)
-	case realm.Sent:
+	case realm.SendResult:
 		o.said = append(o.said, x.ID)
 	case realm.Registered:
 		o.queues = append(o.queues, x.Queue.ID)
@@ -233,14 +233,14 @@ func play[A any](o *org, u realm.UserID, c realm.Command[A]) realm.Batch {
 		texts[ref] = text
 	}
 	for _, f := range facts {
-		b.Facts = append(b.Facts, codec.Fact(f))
-		if w, ok := f.(realm.Writer); ok {
+		b.Facts = append(b.Facts, codec.EncodeFact(f))
+		if w, ok := f.(realm.TextWriter); ok {
 			for ref, body := range w.Bodies() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
 				texts[ref] = body.Text
 			}
 		}
-		if e, ok := f.(realm.Eraser); ok {
+		if e, ok := f.(realm.TextEraser); ok {
 			for _, ref := range e.Erased() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
 				delete(texts, ref)
@@ -249,15 +249,15 @@ func play[A any](o *org, u realm.UserID, c realm.Command[A]) realm.Batch {
 	}
 	for _, x := range told {
 		if !x.Ephemeral {
-			o.kept[x.Seq] = tellings(x)
+			o.unacked[x.Seq] = describeTold(x)
 		}
 	}
 	o.digests[o.realm.Seq()], o.texts[o.realm.Seq()] = StateDigest(o.realm).String(), texts
 	return b
 }
 
-// tellings is what a fact tells clients, comparable.
-func tellings(t realm.Told) string {
+// describeTold is what a fact tells clients, comparable.
+func describeTold(t realm.Told) string {
 	x := realm.Told{Seq: t.Seq}
 	for _, n := range t.Notices {
 		if n.Event.EventType() != "" {
@@ -267,32 +267,32 @@ func tellings(t realm.Told) string {
 	if len(x.Notices) == 0 {
 		return ""
 	}
-	return string(codec.EncodeKept(x))
+	return string(codec.EncodeUnacked(x))
 }
 
 // snapshot writes the changed rows, and what the facts up to here told: no queue has acknowledged anything.
-func (o *org) snapshot() {
+func (o *organization) snapshot() {
 	var rows []realm.EncodedRow
-	cut := o.realm.BeginCut(func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) })
-	cut.Step(func() bool { return false })
-	for seq := o.saved + 1; seq <= cut.At; seq++ {
-		if k := o.kept[seq]; k != "" {
-			rows = append(rows, realm.EncodedRow{Table: realm.KeptTable, Key: codec.KeptKey(seq), Value: []byte(k)})
+	cut := o.realm.BeginSnapshot(func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) })
+	cut.NextRows(func() bool { return false })
+	for seq := o.unackedSaved + 1; seq <= cut.Seq; seq++ {
+		if k := o.unacked[seq]; k != "" {
+			rows = append(rows, realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)})
 		}
 	}
-	o.saved = cut.At
-	if err := o.disk.Snapshot(1, o.epoch, cut.At, rows); err != nil {
+	o.unackedSaved = cut.Seq
+	if err := o.disk.Snapshot(1, o.epoch, cut.Seq, rows); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-// survives brings the organization back from what a loss left, as a start does, and compares.
-func (o *org) survives(p orgPoint) error {
-	s, err := Open("data", crashing(p.disk))
+// checkRecovery brings the organization back from what a loss left, as a start does, and compares.
+func (o *organization) checkRecovery(p organizationCrashPoint) error {
+	s, err := Open("data", crashOptions(p.disk))
 	if err != nil {
 		return err
 	}
-	defer s.letGo()
+	defer s.closeUnflushed()
 	d := Disk{s}
 	rows, last, err := d.Bounds(1)
 	if err != nil {
@@ -306,13 +306,13 @@ func (o *org) survives(p orgPoint) error {
 	if err != nil {
 		return err
 	}
-	r.Stand(rows, realm.InTurn)
+	r.SetSeq(rows, realm.RunSequentially)
 	told := map[realm.Seq]string{}
 	for _, t := range kept {
-		told[t.Seq] = tellings(t)
+		told[t.Seq] = describeTold(t)
 	}
 	err = d.Tail(1, rows, func(seq realm.Seq, f realm.Fact) error {
-		told[seq] = tellings(r.Replay(f))
+		told[seq] = describeTold(r.Replay(f))
 		return nil
 	})
 	if err != nil {
@@ -322,7 +322,7 @@ func (o *org) survives(p orgPoint) error {
 		return fmt.Errorf("the state is\n%s, was\n%s", got, want)
 	}
 	for seq := realm.Seq(1); seq <= last; seq++ {
-		if told[seq] != o.kept[seq] {
+		if told[seq] != o.unacked[seq] {
 			return fmt.Errorf("fact %d tells something else", seq)
 		}
 	}

@@ -34,8 +34,8 @@ type hasher struct {
 	sum  [sha256.Size]byte
 }
 
-// of hashes one record. A hasher belongs to one goroutine.
-func (h *hasher) of(realm uint32, n Seq, before chain, payload []byte) (this chain, check [checkLen]byte) {
+// hash hashes one record. A hasher belongs to one goroutine.
+func (h *hasher) hash(realm uint32, n Seq, before chain, payload []byte) (this chain, check [checkLen]byte) {
 	if h.sha == nil {
 		h.sha = sha256.New()
 	}
@@ -54,7 +54,7 @@ func (h *hasher) of(realm uint32, n Seq, before chain, payload []byte) (this cha
 
 // put writes a record into dst, recordHead bytes longer than the payload, and returns its hash.
 func (h *hasher) put(dst []byte, realm uint32, n Seq, before chain, payload []byte) chain {
-	this, check := h.of(realm, n, before, payload)
+	this, check := h.hash(realm, n, before, payload)
 	dst[0] = recordFormat
 	copy(dst[1:], check[:])
 	copy(dst[1+checkLen:], before[:])
@@ -77,7 +77,7 @@ func (h *hasher) get(value []byte, realm uint32, n Seq) (payload []byte, before,
 	}
 	copy(before[:], value[1+checkLen:])
 	payload = value[recordHead:]
-	this, check := h.of(realm, n, before, payload)
+	this, check := h.hash(realm, n, before, payload)
 	if string(check[:]) != string(value[1:1+checkLen]) {
 		return nil, before, this, errChecksum
 	}
@@ -102,13 +102,13 @@ func valueCheck(key, value []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, value)
 }
 
-// sealValue fills in the head of dst, whose bytes behind the head are in place.
-func sealValue(dst, key []byte) {
+// setChecksum fills in the head of dst, whose bytes behind the head are in place.
+func setChecksum(dst, key []byte) {
 	dst[0] = valueFormat
 	binary.BigEndian.PutUint32(dst[1:], valueCheck(key, dst[valueHead:]))
 }
 
-func openValue(key, stored []byte) ([]byte, error) {
+func verifyValue(key, stored []byte) ([]byte, error) {
 	if len(stored) < valueHead {
 		return nil, errShort
 	}
@@ -125,13 +125,13 @@ func setValue(b *pebble.Batch, key, value []byte) error {
 	op := b.SetDeferred(len(key), valueHead+len(value))
 	copy(op.Key, key)
 	copy(op.Value[valueHead:], value)
-	sealValue(op.Value, key)
+	setChecksum(op.Value, key)
 	return op.Finish()
 }
 
 func putNumber(dst, key []byte, n uint64) {
 	binary.BigEndian.PutUint64(dst[valueHead:], n)
-	sealValue(dst, key)
+	setChecksum(dst, key)
 }
 
 func setNumber(b *pebble.Batch, key []byte, n uint64) error {
@@ -140,32 +140,32 @@ func setNumber(b *pebble.Batch, key []byte, n uint64) error {
 	return setValue(b, key, v[:])
 }
 
-// standing is where a realm's rows stand.
-type standing struct {
-	at     Seq    // the rows hold every fact up to here
-	hash   chain  // of the record at that number: the chain goes on from here
-	staged uint32 // chunks of this snapshot still to be taken over into the rows
-	count  uint64 // snapshots so far
+// snapshotState is where a realm's rows stand.
+type snapshotState struct {
+	seq          Seq    // the rows hold every fact up to here
+	hash         chain  // of the record at that number: the chain goes on from here
+	stagedChunks uint32 // chunks of this snapshot still to be taken over into the rows
+	snapshots    uint64 // snapshots so far
 }
 
-const standingLen = 8 + chainLen + 4 + 8
+const snapshotStateLen = 8 + chainLen + 4 + 8
 
-func (st standing) encode() []byte {
-	v := make([]byte, 0, standingLen)
-	v = binary.BigEndian.AppendUint64(v, st.at)
+func (st snapshotState) encode() []byte {
+	v := make([]byte, 0, snapshotStateLen)
+	v = binary.BigEndian.AppendUint64(v, st.seq)
 	v = append(v, st.hash[:]...)
-	v = binary.BigEndian.AppendUint32(v, st.staged)
-	return binary.BigEndian.AppendUint64(v, st.count)
+	v = binary.BigEndian.AppendUint32(v, st.stagedChunks)
+	return binary.BigEndian.AppendUint64(v, st.snapshots)
 }
 
-func decodeStanding(v []byte) (st standing, err error) {
-	if len(v) != standingLen {
-		return st, fmt.Errorf("%d bytes instead of %d", len(v), standingLen)
+func decodeSnapshotState(v []byte) (st snapshotState, err error) {
+	if len(v) != snapshotStateLen {
+		return st, fmt.Errorf("%d bytes instead of %d", len(v), snapshotStateLen)
 	}
-	st.at = binary.BigEndian.Uint64(v)
+	st.seq = binary.BigEndian.Uint64(v)
 	copy(st.hash[:], v[8:])
-	st.staged = binary.BigEndian.Uint32(v[8+chainLen:])
-	st.count = binary.BigEndian.Uint64(v[12+chainLen:])
+	st.stagedChunks = binary.BigEndian.Uint32(v[8+chainLen:])
+	st.snapshots = binary.BigEndian.Uint64(v[12+chainLen:])
 	return st, nil
 }
 
@@ -188,9 +188,9 @@ func (e *DamageError) Error() string {
 		place = fmt.Sprintf("journal damaged: realm %d, number %d", e.Realm, e.Seq)
 		why = fmt.Sprintf("%s (record follows %d)", why, e.Seq-1)
 	case e.Key != nil:
-		_, _, what := describe(e.Key)
+		_, _, what := describeKey(e.Key)
 		place = fmt.Sprintf("%s: realm %d, %s", place, e.Realm, what)
-	case e.Realm != process:
+	case e.Realm != processRealm:
 		place = fmt.Sprintf("journal damaged: realm %d", e.Realm)
 	}
 	if e.Where != "" {
@@ -202,14 +202,14 @@ func (e *DamageError) Error() string {
 func (e *DamageError) Unwrap() error { return e.Cause }
 
 func (s *Store) damaged(key []byte, why string) *DamageError {
-	realm, n, _ := describe(key)
+	realm, n, _ := describeKey(key)
 	return &DamageError{
-		Realm: realm, Seq: n, Key: append([]byte(nil), key...), Why: why, Where: s.place(key), Dir: s.dir,
+		Realm: realm, Seq: n, Key: append([]byte(nil), key...), Why: why, Where: s.tableFilesOf(key), Dir: s.dir,
 	}
 }
 
-// place names the table files that may hold a key.
-func (s *Store) place(key []byte) string {
+// tableFilesOf names the table files that may hold a key.
+func (s *Store) tableFilesOf(key []byte) string {
 	levels, err := s.db.SSTables(pebble.WithKeyRangeFilter(key, append(append([]byte(nil), key...), 0)))
 	if err != nil {
 		return ""

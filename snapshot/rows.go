@@ -25,69 +25,69 @@ type Row struct {
 // chunks that opening throws away, a crash behind it chunks that opening takes over before anybody reads. The price is
 // that a large snapshot is written twice; the gain is that its memory is bounded and that no append waits for all of it.
 func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
-	st, err := s.known(realm)
+	st, err := s.claimedRealm(realm)
 	if err != nil {
 		return err
 	}
-	if err := s.read(); err != nil {
+	if err := s.acquireReader(); err != nil {
 		return err
 	}
 	defer s.readers.Done()
-	st.snap.Lock()
-	defer st.snap.Unlock()
+	st.snapshotMu.Lock()
+	defer st.snapshotMu.Unlock()
 
-	next, err := s.nextStanding(st, epoch, at)
+	next, err := s.nextSnapshotState(st, epoch, at)
 	if err != nil {
 		return err
 	}
 	w := rowWriter{s: s, st: st}
 	if err := rows(w.add); err != nil {
-		return errors.Join(err, w.abandon())
+		return errors.Join(err, w.discardStaged())
 	}
 	if w.chunks > 0 {
 		if err := w.stage(); err != nil {
 			return err
 		}
 	}
-	next.staged = w.chunks
-	if err := s.flip(st, next, w.ops); err != nil {
+	next.stagedChunks = w.chunks
+	if err := s.commitSnapshot(st, next, w.ops); err != nil {
 		return err
 	}
-	if err := s.takeOver(st); err != nil {
+	if err := s.applyStagedChunks(st); err != nil {
 		return err
 	}
-	return s.mark()
+	return s.writeDurabilityManifest()
 }
 
-// Plant gives a claimed realm that has nothing yet its rows, standing at a number as if facts up to there had been: it goes
+// ImportRows gives a claimed realm that has nothing yet its rows, standing at a number as if facts up to there had been: it goes
 // on from there. It is there whole or not at all, as with Snapshot.
-func (s *Store) Plant(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
-	st, err := s.known(realm)
+func (s *Store) ImportRows(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
+	st, err := s.claimedRealm(realm)
 	if err != nil {
 		return err
 	}
-	st.snap.Lock()
+	st.snapshotMu.Lock()
 	s.mu.Lock()
 	if st.last != 0 || epoch != st.epoch {
 		err = fmt.Errorf("%w: realm %d is at number %d, epoch %d", ErrMoved, realm, st.last, st.epoch)
 	}
 	if err == nil {
-		st.planting = at
+		st.importSeq = at
 	}
 	s.mu.Unlock()
-	st.snap.Unlock()
+	st.snapshotMu.Unlock()
 	if err != nil {
 		return err
 	}
 	err = s.Snapshot(realm, epoch, at, rows)
 	s.mu.Lock()
-	st.planting = 0
+	st.importSeq = 0
 	s.mu.Unlock()
 	return err
 }
 
-// Clear removes every key of a realm without facts or rows: what a planting that failed, or was interrupted, has left.
-func (s *Store) Clear(realm uint32) error {
+// ClearEmptyRealm removes every key of a realm without facts or rows: what a planting that failed, or was interrupted, has left.
+func (s *Store) ClearEmptyRealm(realm uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
@@ -103,7 +103,7 @@ func (s *Store) Clear(realm uint32) error {
 	return s.commit(b)
 }
 
-func (s *Store) known(realm uint32) (*realmState, error) {
+func (s *Store) claimedRealm(realm uint32) (*realmState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
@@ -116,22 +116,22 @@ func (s *Store) known(realm uint32) (*realmState, error) {
 	return st, st.damage
 }
 
-// nextStanding checks a snapshot's epoch and number and finds the hash the chain will go on from.
-func (s *Store) nextStanding(st *realmState, epoch uint64, at Seq) (standing, error) {
+// nextSnapshotState checks a snapshot's epoch and number and finds the hash the chain will go on from.
+func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapshotState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
-		return standing{}, err
+		return snapshotState{}, err
 	}
-	next := standing{at: at, count: st.standing.count + 1}
+	next := snapshotState{seq: at, snapshots: st.snapshot.snapshots + 1}
 	if epoch != st.epoch {
 		return next, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
 	}
-	if st.planting != 0 && at == st.planting && st.last == 0 {
+	if st.importSeq != 0 && at == st.importSeq && st.last == 0 {
 		return next, nil // the chain of its facts begins here
 	}
-	if at < st.standing.at || at > st.last {
-		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d", ErrMoved, st.id, st.standing.at, st.last, at)
+	if at < st.snapshot.seq || at > st.last {
+		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d", ErrMoved, st.id, st.snapshot.seq, st.last, at)
 	}
 	var err error
 	next.hash, err = s.hashAt(st, at)
@@ -143,8 +143,8 @@ func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
 	switch at {
 	case st.last:
 		return st.lastHash, nil
-	case st.standing.at:
-		return st.standing.hash, nil
+	case st.snapshot.seq:
+		return st.snapshot.hash, nil
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: journalKey(st.id, at), UpperBound: journalKey(st.id, at+1)})
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
 	}
 	defer it.Close()
 	it.First()
-	_, _, hash, err := s.record(it, &s.hash, st.id, at)
+	_, _, hash, err := s.readRecord(it, &s.hash, st.id, at)
 	return hash, err
 }
 
@@ -200,7 +200,7 @@ func (w *rowWriter) stage() error {
 	return nil
 }
 
-func (w *rowWriter) abandon() error {
+func (w *rowWriter) discardStaged() error {
 	if w.chunks == 0 {
 		return nil
 	}
@@ -214,18 +214,18 @@ func (w *rowWriter) abandon() error {
 	return w.s.commit(b)
 }
 
-// flip is the moment of a snapshot. Its batch is made before appends have to wait for it.
-func (s *Store) flip(st *realmState, next standing, ops []byte) error {
+// commitSnapshot is the moment of a snapshot. Its batch is made before appends have to wait for it.
+func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) error {
 	b := s.db.NewBatch()
 	if err := addRows(b, st.id, ops); err != nil {
 		return err
 	}
-	setValue(b, headKey(st.id, headStanding), next.encode())
-	if next.at > st.standing.at {
-		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, next.at+1), nil)
+	setValue(b, headKey(st.id, headSnapshot), next.encode())
+	if next.seq > st.snapshot.seq {
+		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, next.seq+1), nil)
 	}
 	// Request ids outlive the snapshot that takes their facts over, and go with the next.
-	before := st.standing.at
+	before := st.snapshot.seq
 	if err := s.forgetRequests(b, st.id, func(n Seq) bool { return n <= before }); err != nil {
 		return err
 	}
@@ -234,16 +234,16 @@ func (s *Store) flip(st *realmState, next standing, ops []byte) error {
 	if err := s.commit(b); err != nil {
 		return err
 	}
-	if st.last < next.at { // planted
-		st.last, st.lastHash = next.at, next.hash
+	if st.last < next.seq { // planted
+		st.last, st.lastHash = next.seq, next.hash
 	}
-	if next.at == st.last {
-		st.journal = 0
-	} else if next.at > st.standing.at {
+	if next.seq == st.last {
+		st.journalBytes = 0
+	} else if next.seq > st.snapshot.seq {
 		// What is left is not read for this; the share is good enough to decide when to snapshot next.
-		st.journal = int64(float64(st.journal) * float64(st.last-next.at) / float64(st.last-st.standing.at))
+		st.journalBytes = int64(float64(st.journalBytes) * float64(st.last-next.seq) / float64(st.last-st.snapshot.seq))
 	}
-	st.standing = next
+	st.snapshot = next
 	return nil
 }
 
@@ -258,7 +258,7 @@ func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool
 		if err != nil {
 			return s.readError(it.Key(), err)
 		}
-		v, err := openValue(it.Key(), stored)
+		v, err := verifyValue(it.Key(), stored)
 		if err != nil || len(v) != 8 {
 			return s.damaged(it.Key(), "checksum mismatch")
 		}
@@ -277,7 +277,7 @@ func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
 			return bad
 		}
 		table := binary.BigEndian.Uint16(ops)
-		key, rest, ok := cut(ops[2:], 0)
+		key, rest, ok := takeLengthPrefixed(ops[2:], 0)
 		if !ok {
 			return bad
 		}
@@ -288,22 +288,22 @@ func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
 			ops = rest[1:]
 			continue
 		}
-		value, rest, ok := cut(rest, 1)
+		value, rest, ok := takeLengthPrefixed(rest, 1)
 		if !ok {
 			return bad
 		}
 		op := b.SetDeferred(rowKeyHead+len(key), valueHead+len(value))
 		putRowKey(op.Key, realm, table, key)
 		copy(op.Value[valueHead:], value)
-		sealValue(op.Value, op.Key)
+		setChecksum(op.Value, op.Key)
 		op.Finish()
 		ops = rest
 	}
 	return nil
 }
 
-// cut takes off bytes that their length, plus bias, stands before.
-func cut(ops []byte, bias uint64) (taken, rest []byte, ok bool) {
+// takeLengthPrefixed takes off bytes that their length, plus bias, stands before.
+func takeLengthPrefixed(ops []byte, bias uint64) (taken, rest []byte, ok bool) {
 	n, w := binary.Uvarint(ops)
 	if w <= 0 || n < bias || n-bias > uint64(len(ops)-w) {
 		return nil, nil, false
@@ -312,28 +312,28 @@ func cut(ops []byte, bias uint64) (taken, rest []byte, ok bool) {
 	return ops[w:end], ops[end:], true
 }
 
-// takeOver moves the staged chunks of a snapshot that has happened into the rows. st.snap is held.
-func (s *Store) takeOver(st *realmState) error {
-	chunks := st.standing.staged
+// applyStagedChunks moves the staged chunks of a snapshot that has happened into the rows. st.snap is held.
+func (s *Store) applyStagedChunks(st *realmState) error {
+	chunks := st.snapshot.stagedChunks
 	if chunks == 0 {
 		return nil
 	}
-	first, err := s.firstStaged(st)
+	first, err := s.firstStagedChunk(st)
 	if err != nil {
 		return err
 	}
 	for i := first; i < chunks; i++ {
-		if err := s.takeChunk(st, i, i == chunks-1); err != nil {
+		if err := s.applyStagedChunk(st, i, i == chunks-1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// firstStaged finds where to go on. A crash may have left any number of last chunks, but at least one: the batch that
+// firstStagedChunk finds where to go on. A crash may have left any number of last chunks, but at least one: the batch that
 // takes over the last one also says that none are left.
-func (s *Store) firstStaged(st *realmState) (uint32, error) {
-	first := st.standing.staged
+func (s *Store) firstStagedChunk(st *realmState) (uint32, error) {
+	first := st.snapshot.stagedChunks
 	for first > 0 {
 		_, found, err := s.get(stagedKey(st.id, first-1))
 		if err != nil {
@@ -344,13 +344,13 @@ func (s *Store) firstStaged(st *realmState) (uint32, error) {
 		}
 		first--
 	}
-	if first == st.standing.staged {
+	if first == st.snapshot.stagedChunks {
 		return 0, s.damaged(stagedKey(st.id, first-1), "rows of the last snapshot are missing")
 	}
 	return first, nil
 }
 
-func (s *Store) takeChunk(st *realmState, i uint32, last bool) error {
+func (s *Store) applyStagedChunk(st *realmState, i uint32, last bool) error {
 	key := stagedKey(st.id, i)
 	ops, found, err := s.get(key)
 	if err != nil {
@@ -364,10 +364,10 @@ func (s *Store) takeChunk(st *realmState, i uint32, last bool) error {
 		return s.damaged(key, err.Error())
 	}
 	b.Delete(key, nil)
-	done := st.standing // changes only under st.snap
-	done.staged = 0
+	done := st.snapshot // changes only under st.snap
+	done.stagedChunks = 0
 	if last {
-		setValue(b, headKey(st.id, headStanding), done.encode())
+		setValue(b, headKey(st.id, headSnapshot), done.encode())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,7 +375,7 @@ func (s *Store) takeChunk(st *realmState, i uint32, last bool) error {
 		return err
 	}
 	if last {
-		st.standing = done
+		st.snapshot = done
 	}
 	return nil
 }
@@ -386,9 +386,9 @@ func (s *Store) finishSnapshots() error {
 		if st.damage != nil {
 			continue
 		}
-		if st.standing.staged > 0 {
+		if st.snapshot.stagedChunks > 0 {
 			var damage *DamageError
-			if err := s.takeOver(st); errors.As(err, &damage) {
+			if err := s.applyStagedChunks(st); errors.As(err, &damage) {
 				st.damage = err
 			} else if err != nil {
 				return err
@@ -405,7 +405,7 @@ func (s *Store) finishSnapshots() error {
 		}
 		if left {
 			w := rowWriter{s: s, st: st, chunks: 1}
-			if err := w.abandon(); err != nil {
+			if err := w.discardStaged(); err != nil {
 				return err
 			}
 		}
@@ -415,17 +415,17 @@ func (s *Store) finishSnapshots() error {
 
 // Rows calls fn with every row of the realm, by table and key, verified, as of its last snapshot.
 func (s *Store) Rows(realm uint32, fn func(Row) error) error {
-	return s.rowsBetween(realm, spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), fn)
+	return s.rowsInRange(realm, spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), fn)
 }
 
-// RowsOf calls fn with every row of one table, as Rows does.
-func (s *Store) RowsOf(realm uint32, table uint16, fn func(Row) error) error {
-	return s.rowsBetween(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
+// TableRows calls fn with every row of one table, as Rows does.
+func (s *Store) TableRows(realm uint32, table uint16, fn func(Row) error) error {
+	return s.rowsInRange(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
 }
 
-// RowsApart is Rows, but those of one table, which is most of all, go to apart, at the same time.
-func (s *Store) RowsApart(realm uint32, table uint16, fn, apart func(Row) error) error {
-	return s.rowsTogether(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
+// RowsParallel is Rows, but those of one table, which is most of all, go to apart, at the same time.
+func (s *Store) RowsParallel(realm uint32, table uint16, fn, apart func(Row) error) error {
+	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
 		done := make(chan error)
 		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), apart) }()
 		before := scan(spaceKey(realm, spaceRows), rowKey(realm, table, nil), fn)
@@ -441,20 +441,20 @@ func tableEnd(realm uint32, table uint16) []byte {
 	return rowKey(realm, table+1, nil)
 }
 
-func (s *Store) rowsBetween(realm uint32, from, to []byte, fn func(Row) error) error {
-	return s.rowsTogether(realm, func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
+func (s *Store) rowsInRange(realm uint32, from, to []byte, fn func(Row) error) error {
+	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
 }
 
-// rowsTogether calls read while the rows stay as they are, with what scans them between two keys.
-func (s *Store) rowsTogether(realm uint32, read func(scan func(from, to []byte, fn func(Row) error) error) error) error {
+// withStableRows calls read while the rows stay as they are, with what scans them between two keys.
+func (s *Store) withStableRows(realm uint32, read func(scan func(from, to []byte, fn func(Row) error) error) error) error {
 	s.mu.Lock()
 	st := s.realms[realm]
 	s.mu.Unlock()
 	if st == nil {
 		return nil
 	}
-	st.snap.Lock()
-	defer st.snap.Unlock()
+	st.snapshotMu.Lock()
+	defer st.snapshotMu.Unlock()
 	if st.damage != nil {
 		return st.damage
 	}
@@ -468,23 +468,23 @@ func (s *Store) rowsTogether(realm uint32, read func(scan func(from, to []byte, 
 	})
 }
 
-// overlaySnapshots lets an inspection see the rows as opening for writing would leave them, without writing.
-func (s *Store) overlaySnapshots() error {
+// overlayStagedChunks lets an inspection see the rows as opening for writing would leave them, without writing.
+func (s *Store) overlayStagedChunks() error {
 	var top *pebble.Batch
 	for _, st := range s.realms {
-		if st.damage != nil || st.standing.staged == 0 {
+		if st.damage != nil || st.snapshot.stagedChunks == 0 {
 			continue
 		}
 		if top == nil {
 			top = s.db.NewIndexedBatch()
 			s.rows = top
 		}
-		first, err := s.firstStaged(st)
+		first, err := s.firstStagedChunk(st)
 		if err != nil {
 			st.damage = err
 			continue
 		}
-		for i := first; i < st.standing.staged; i++ {
+		for i := first; i < st.snapshot.stagedChunks; i++ {
 			ops, _, err := s.get(stagedKey(st.id, i))
 			if err == nil {
 				err = addRows(top, st.id, ops)

@@ -42,10 +42,10 @@ type RealmID = uint32
 
 // Limits of the store. Those that suit a deployment differently are also in Options.
 const (
-	DefaultCache         = 32 << 20  // bytes of uncompressed blocks; keeps an idle server under 60 MB
-	DefaultMemTable      = 16 << 20  // bytes of a memtable, and of log to replay after a crash: 40 ms of its opening
-	DefaultSnapshotBatch = 256 << 10 // bytes of rows in one commit: two or three milliseconds in which appends wait
-	DefaultMarkEvery     = 8 << 20   // bytes committed between two watermarks: a millisecond or two of the disk for each
+	DefaultCache                   = 32 << 20  // bytes of uncompressed blocks; keeps an idle server under 60 MB
+	DefaultMemTable                = 16 << 20  // bytes of a memtable, and of log to replay after a crash: 40 ms of its opening
+	DefaultSnapshotBatch           = 256 << 10 // bytes of rows in one commit: two or three milliseconds in which appends wait
+	DefaultDurabilityManifestBytes = 8 << 20   // bytes committed between two watermarks: a millisecond or two of the disk for each
 
 	MaxFact    = 16 << 20  // bytes of one fact, row value or body: far above any message, far below a batch
 	MaxKey     = 4 << 10   // bytes of a row's or body's key
@@ -80,13 +80,13 @@ type Options struct {
 	FS  vfs.FS       // nil is the disk
 	Log *slog.Logger // nil is silent
 
-	Cache         int64 // bytes; 0 is DefaultCache
-	MemTable      int64 // bytes; 0 is DefaultMemTable
-	SnapshotBatch int   // bytes; 0 is DefaultSnapshotBatch
-	MarkEvery     int64 // bytes; 0 is DefaultMarkEvery
+	Cache                   int64 // bytes; 0 is DefaultCache
+	MemTable                int64 // bytes; 0 is DefaultMemTable
+	SnapshotBatch           int   // bytes; 0 is DefaultSnapshotBatch
+	DurabilityManifestBytes int64 // bytes; 0 is DefaultDurabilityManifestBytes
 
 	// Calm is for how long after opening Pebble merges no tables: whoever opens a store has something better to do.
-	Calm time.Duration
+	CompactionDelay time.Duration
 
 	// Unsynced answers for appends before they are on disk: a crash loses what was answered for. It is there to measure
 	// what durability costs.
@@ -109,8 +109,8 @@ func (o Options) withDefaults() Options {
 	if o.SnapshotBatch == 0 {
 		o.SnapshotBatch = DefaultSnapshotBatch
 	}
-	if o.MarkEvery == 0 {
-		o.MarkEvery = DefaultMarkEvery
+	if o.DurabilityManifestBytes == 0 {
+		o.DurabilityManifestBytes = DefaultDurabilityManifestBytes
 	}
 	return o
 }
@@ -123,23 +123,23 @@ type Store struct {
 	db   *pebble.DB
 	lock io.Closer
 	mode
-	rows   pebble.Reader // db, or for inspection an interrupted snapshot on top of it
-	backup sync.Mutex
+	rows         pebble.Reader // db, or for inspection an interrupted snapshot on top of it
+	checkpointMu sync.Mutex
 
 	// Commits go through one goroutine, so that one that Pebble never returns from (see fatalLogger) can be given up.
-	work    chan *pebble.Batch
-	done    chan error
-	working bool
+	commitQueue   chan *pebble.Batch
+	commitResults chan error
+	committing    bool
 
-	failOnce sync.Once
-	failed   chan struct{} // closed when a write has failed
-	failure  error         // set before failed is closed
-	stopOnce sync.Once
-	stopped  chan struct{} // closed when Pebble has stopped a goroutine for good
-	stuck    atomic.Bool   // Pebble cannot be used, not even be closed
+	failOnce    sync.Once
+	failed      chan struct{} // closed when a write has failed
+	failure     error         // set before failed is closed
+	stopOnce    sync.Once
+	stopped     chan struct{} // closed when Pebble has stopped a goroutine for good
+	pebbleStuck atomic.Bool   // Pebble cannot be used, not even be closed
 
 	// Everything that reads Pebble counts itself among the readers; Close waits for them.
-	closing sync.Mutex
+	closeMu sync.Mutex
 	closed  bool // under closing; set under mu as well, so either is enough to read it
 	readers sync.WaitGroup
 
@@ -149,28 +149,28 @@ type Store struct {
 	pending map[string]Seq
 	hash    hasher
 
-	logs     logs
-	unmarked int64      // bytes committed since the last watermark; under mu
-	marking  sync.Mutex // one watermark at a time; taken before mu
+	logs               logFiles
+	bytesSinceManifest int64      // bytes committed since the last watermark; under mu
+	manifestMu         sync.Mutex // one watermark at a time; taken before mu
 
-	latency     latency
-	facts       atomic.Uint64
-	writtenByte atomic.Uint64
+	latency      latency
+	facts        atomic.Uint64
+	writtenBytes atomic.Uint64
 }
 
 // realmState is what appending to a realm takes.
 type realmState struct {
-	id   uint32
-	snap sync.Mutex // held by what reads or writes all rows, and by Claim; taken before Store.mu
+	id         uint32
+	snapshotMu sync.Mutex // held by what reads or writes all rows, and by Claim; taken before Store.mu
 
 	// under Store.mu
-	epoch    uint64
-	last     Seq
-	lastHash chain
-	planting Seq // the number rows are being planted at, else 0
-	standing standing
-	journal  int64 // bytes of records after the rows, as far as they were read or written by this process
-	damage   error // found when opening; every use of the realm answers it
+	epoch        uint64
+	last         Seq
+	lastHash     chain
+	importSeq    Seq // the number rows are being planted at, else 0
+	snapshot     snapshotState
+	journalBytes int64 // bytes of records after the rows, as far as they were read or written by this process
+	damage       error // found when opening; every use of the realm answers it
 }
 
 // Open opens or creates the data directory. It fails when another process has it open, when what is there is damaged
@@ -187,31 +187,31 @@ func OpenReadOnly(dir string, o Options) (*Store, error) {
 
 type mode struct {
 	readOnly bool
-	found    func(error) error // if set, takes damage beside Pebble's store, and opening goes on if it returns nil
+	onDamage func(error) error // if set, takes damage beside Pebble's store, and opening goes on if it returns nil
 }
 
 func open(dir string, o Options, m mode) (*Store, error) {
 	o = o.withDefaults()
-	dir, err := oneName(o.FS, dir)
+	dir, err := canonicalDir(o.FS, dir)
 	if err != nil {
 		return nil, fmt.Errorf("open data directory: %w", err)
 	}
 	s := &Store{
 		dir: dir, o: o, fs: o.FS,
-		work:    make(chan *pebble.Batch),
-		done:    make(chan error),
-		failed:  make(chan struct{}),
-		stopped: make(chan struct{}),
-		realms:  map[uint32]*realmState{},
-		pending: map[string]Seq{},
-		mode:    m,
+		commitQueue:   make(chan *pebble.Batch),
+		commitResults: make(chan error),
+		failed:        make(chan struct{}),
+		stopped:       make(chan struct{}),
+		realms:        map[uint32]*realmState{},
+		pending:       map[string]Seq{},
+		mode:          m,
 	}
-	if s.found == nil {
-		s.found = func(err error) error { return err }
+	if s.onDamage == nil {
+		s.onDamage = func(err error) error { return err }
 	}
 	if err := s.open(); err != nil {
-		if s.working {
-			close(s.work)
+		if s.committing {
+			close(s.commitQueue)
 		}
 		s.closeOverlay()
 		s.release()
@@ -221,8 +221,8 @@ func open(dir string, o Options, m mode) (*Store, error) {
 	return s, nil
 }
 
-// oneName makes one name for one directory: locks within a process are by name.
-func oneName(fs vfs.FS, dir string) (string, error) {
+// canonicalDir makes one name for one directory: locks within a process are by name.
+func canonicalDir(fs vfs.FS, dir string) (string, error) {
 	if fs != vfs.Default {
 		return dir, nil
 	}
@@ -239,20 +239,20 @@ func (s *Store) open() error {
 	lock, err := s.fs.Lock(s.fs.PathJoin(s.dir, lockFile))
 	if err != nil {
 		if lockHeld(err) {
-			return &inUse{s.dir}
+			return &inUseError{s.dir}
 		}
 		return fmt.Errorf("lock data directory: %w", err)
 	}
 	s.lock = lock
 
-	mark, err := s.readWatermark()
+	mark, err := s.readDurabilityManifest()
 	if err != nil {
-		if err := s.found(err); err != nil {
+		if err := s.onDamage(err); err != nil {
 			return err
 		}
 	}
-	if err := s.checkFiles(mark); err != nil {
-		if err := s.found(err); err != nil {
+	if err := s.checkDurableFiles(mark); err != nil {
+		if err := s.onDamage(err); err != nil {
 			return err
 		}
 	}
@@ -260,7 +260,7 @@ func (s *Store) open() error {
 		s.removeSpare()
 	}
 	var db *pebble.DB
-	returned, err := s.await(func() (err error) {
+	returned, err := s.callPebble(func() (err error) {
 		db, err = pebble.Open(storeDir, s.pebbleOptions())
 		return err
 	})
@@ -274,25 +274,25 @@ func (s *Store) open() error {
 	if err := s.load(); err != nil {
 		return err
 	}
-	if err := s.checkPositions(mark); err != nil {
-		if err := s.found(err); err != nil {
+	if err := s.checkDurablePositions(mark); err != nil {
+		if err := s.onDamage(err); err != nil {
 			return err
 		}
 	}
 	if s.readOnly {
-		return s.overlaySnapshots()
+		return s.overlayStagedChunks()
 	}
-	for _, left := range []string{backupDir, heirDir} { // by a process that ended meanwhile; whoever makes one anew removes it first
+	for _, left := range []string{backupDir, checkpointDir} { // by a process that ended meanwhile; whoever makes one anew removes it first
 		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, left)); err != nil {
 			s.o.Log.Warn("what is left of a backup or an upgrade takes up room and cannot be removed", "directory", s.fs.PathJoin(s.dir, left), "why", err)
 		}
 	}
 	go s.committer()
-	s.working = true
+	s.committing = true
 	if err := s.finishSnapshots(); err != nil {
 		return err
 	}
-	return s.mark()
+	return s.writeDurabilityManifest()
 }
 
 // makeDir makes a directory and those above it, durably: what is synced into a directory is lost if the directory is.
@@ -331,10 +331,12 @@ const (
 
 func (s *Store) storeDir() string { return s.fs.PathJoin(s.dir, subDir) }
 
-type inUse struct{ dir string }
+type inUseError struct{ dir string }
 
-func (e *inUse) Error() string { return "data directory " + e.dir + " is in use by another parley" }
-func (e *inUse) Unwrap() error { return ErrInUse }
+func (e *inUseError) Error() string {
+	return "data directory " + e.dir + " is in use by another parley"
+}
+func (e *inUseError) Unwrap() error { return ErrInUse }
 
 func lockHeld(err error) bool {
 	var pathErr *iofs.PathError
@@ -348,7 +350,7 @@ func lockHeld(err error) bool {
 func (s *Store) pebbleOptions() *pebble.Options {
 	stalled := func(i pebble.WriteStallBeginInfo) { s.o.Log.Warn("appends wait for the disk", "why", i.Reason) }
 	o := &pebble.Options{
-		FS:                          finalFS{s.fs, s},
+		FS:                          failStopFS{s.fs, s},
 		Logger:                      fatalLogger{s},
 		CacheSize:                   s.o.Cache,
 		MemTableSize:                uint64(s.o.MemTable),
@@ -368,12 +370,12 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		},
 	}
 	o.Experimental.FileCacheShards = 1
-	if s.o.Calm > 0 {
-		c := newCalm(s.o.Calm)
+	if s.o.CompactionDelay > 0 {
+		c := newCompactionScheduler(s.o.CompactionDelay)
 		o.Experimental.CompactionScheduler = c
 		o.EventListener.WriteStallBegin = func(i pebble.WriteStallBeginInfo) {
 			stalled(i)
-			c.hurry()
+			c.endDelay()
 		}
 	}
 	for i := range o.Levels {
@@ -387,18 +389,18 @@ func (s *Store) pebbleOptions() *pebble.Options {
 // failure.
 func (s *Store) Close() error {
 	s.mu.Lock() // no commit is under way
-	s.closing.Lock()
+	s.closeMu.Lock()
 	closed := s.closed
 	s.closed = true
-	s.closing.Unlock()
+	s.closeMu.Unlock()
 	s.mu.Unlock()
 	if closed {
 		return nil
 	}
-	if s.working {
-		close(s.work)
+	if s.committing {
+		close(s.commitQueue)
 	}
-	if s.stuck.Load() {
+	if s.pebbleStuck.Load() {
 		return s.Err()
 	}
 	s.readers.Wait()
@@ -407,14 +409,14 @@ func (s *Store) Close() error {
 	}
 	if !s.readOnly && s.Err() == nil {
 		// Flushed tables carry checksums and exact lengths, a log's tail does not: close leaves nothing in the log.
-		if _, err := s.await(s.db.Flush); err != nil {
+		if _, err := s.callPebble(s.db.Flush); err != nil {
 			s.fail(fmt.Errorf("flush: %w", err))
 		}
 	}
 	clean := s.release() && s.Err() == nil
 	if clean && !s.readOnly {
 		s.removeSpare()
-		s.mark()
+		s.writeDurabilityManifest()
 	}
 	s.unlock()
 	return s.Err()
@@ -422,10 +424,10 @@ func (s *Store) Close() error {
 
 // release closes Pebble, if that can be done: a stuck one may hold its own locks, and may have a last write under way.
 func (s *Store) release() bool {
-	if s.db == nil || s.stuck.Load() {
+	if s.db == nil || s.pebbleStuck.Load() {
 		return false
 	}
-	returned, err := s.await(s.db.Close)
+	returned, err := s.callPebble(s.db.Close)
 	if err != nil {
 		s.fail(fmt.Errorf("close: %w", err))
 	}
@@ -437,7 +439,7 @@ func (s *Store) release() bool {
 
 // unlock lets others open the directory. Not while Pebble may still write: then the end of the process does it.
 func (s *Store) unlock() {
-	if s.lock != nil && !s.stuck.Load() && s.db == nil {
+	if s.lock != nil && !s.pebbleStuck.Load() && s.db == nil {
 		s.lock.Close()
 		s.lock = nil
 	}
@@ -445,8 +447,8 @@ func (s *Store) unlock() {
 
 // committer applies batches in order, synced, until Close.
 func (s *Store) committer() {
-	for b := range s.work {
-		s.done <- s.apply(b)
+	for b := range s.commitQueue {
+		s.commitResults <- s.apply(b)
 	}
 }
 
@@ -454,7 +456,7 @@ func (s *Store) apply(b *pebble.Batch) (err error) {
 	defer func() {
 		// Pebble panics on a log that has failed before.
 		if p := recover(); p != nil {
-			s.stuck.Store(true)
+			s.pebbleStuck.Store(true)
 			err = panicError(p)
 		}
 	}()
@@ -477,9 +479,9 @@ func (s *Store) commit(b *pebble.Batch) error {
 	size := int64(b.Len())
 
 	start := time.Now()
-	s.work <- b
+	s.commitQueue <- b
 	select {
-	case err := <-s.done:
+	case err := <-s.commitResults:
 		if err != nil {
 			s.fail(err)
 		}
@@ -490,24 +492,24 @@ func (s *Store) commit(b *pebble.Batch) error {
 		return err
 	}
 	s.latency.add(time.Since(start))
-	s.writtenByte.Add(uint64(size))
+	s.writtenBytes.Add(uint64(size))
 	b.Close()
-	s.unmarked += size
-	s.markSoon()
+	s.bytesSinceManifest += size
+	s.writeDurabilityManifestLater()
 	return nil
 }
 
-// closes reports whether Close has been called.
-func (s *Store) closes() bool {
-	s.closing.Lock()
-	defer s.closing.Unlock()
+// isClosing reports whether Close has been called.
+func (s *Store) isClosing() bool {
+	s.closeMu.Lock()
+	defer s.closeMu.Unlock()
 	return s.closed
 }
 
-// read guards Pebble against being closed while it is read. Unless it fails, the caller ends with s.readers.Done.
-func (s *Store) read() error {
-	s.closing.Lock()
-	defer s.closing.Unlock()
+// acquireReader guards Pebble against being closed while it is acquireReader. Unless it fails, the caller ends with s.readers.Done.
+func (s *Store) acquireReader() error {
+	s.closeMu.Lock()
+	defer s.closeMu.Unlock()
 	if s.closed {
 		return ErrClosed
 	}

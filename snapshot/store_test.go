@@ -10,13 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func small(fs vfs.FS) Options {
+func smallOptions(fs vfs.FS) Options {
 	return Options{FS: fs, Cache: 1 << 20, MemTable: 256 << 10}
 }
 
 func mustOpen(t testing.TB, fs vfs.FS) *Store {
 	t.Helper()
-	s, err := Open("data", small(fs))
+	s, err := Open("data", smallOptions(fs))
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -100,7 +100,7 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-func TestFactsBodiesAndMetaComeBack(t *testing.T) {
+func TestReadBackAfterReopen(t *testing.T) {
 	fs := vfs.NewMem()
 	s := mustOpen(t, fs)
 	c := mustClaim(t, s, 3)
@@ -166,7 +166,7 @@ func TestBodiesBetween(t *testing.T) {
 	same(t, "all", len(list(nil, nil)), 10)
 }
 
-func TestOneEntryOutOfOrderDoesNotHurtTheOthers(t *testing.T) {
+func TestEntryOutOfOrderIsRejectedAlone(t *testing.T) {
 	fs := vfs.NewMem()
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
@@ -230,7 +230,7 @@ func TestSnapshot(t *testing.T) {
 	for _, batch := range []int{1, 20, 1 << 20} {
 		t.Run(fmt.Sprintf("batch of %d bytes", batch), func(t *testing.T) {
 			fs := vfs.NewMem()
-			o := small(fs)
+			o := smallOptions(fs)
 			o.SnapshotBatch = batch
 			s, err := Open("data", o)
 			if err != nil {
@@ -268,7 +268,7 @@ func TestSnapshot(t *testing.T) {
 
 func TestSnapshotThatFailsChangesNothing(t *testing.T) {
 	fs := vfs.NewMem()
-	o := small(fs)
+	o := smallOptions(fs)
 	o.SnapshotBatch = 10
 	s, err := Open("data", o)
 	if err != nil {
@@ -342,7 +342,7 @@ func TestClosedStoreRefuses(t *testing.T) {
 	}
 }
 
-func TestLargeAppendsAreSplitNotRefused(t *testing.T) {
+func TestLargeAppendsAreSplit(t *testing.T) {
 	s := OpenMemory()
 	defer s.Close()
 	mustClaim(t, s, 1)
@@ -357,38 +357,38 @@ func TestLargeAppendsAreSplitNotRefused(t *testing.T) {
 	}
 }
 
-func TestPlanting(t *testing.T) {
+func TestImportRows(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a")})
 	rows := yieldRows(Row{1, []byte("k"), []byte("v")})
-	if err := s.Plant(1, 1, 9, rows); !errors.Is(err, ErrMoved) {
+	if err := s.ImportRows(1, 1, 9, rows); !errors.Is(err, ErrMoved) {
 		t.Errorf("over facts: %v", err)
 	}
-	if err := s.Clear(1); !errors.Is(err, ErrMoved) {
+	if err := s.ClearEmptyRealm(1); !errors.Is(err, ErrMoved) {
 		t.Errorf("facts can be cleared: %v", err)
 	}
 	mustClaim(t, s, 2)
-	if err := s.Plant(2, 7, 9, rows); !errors.Is(err, ErrMoved) {
+	if err := s.ImportRows(2, 7, 9, rows); !errors.Is(err, ErrMoved) {
 		t.Errorf("under another epoch: %v", err)
 	}
 	if err := s.Append([]Entry{{Realm: 2, Epoch: 1, Bodies: []Put{{[]byte("left"), []byte("over")}}}})[0]; err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Clear(2); err != nil {
+	if err := s.ClearEmptyRealm(2); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Plant(2, 1, 9, rows); err != nil {
+	if err := s.ImportRows(2, 1, 9, rows); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, s, Entry{Realm: 2, Epoch: 1, After: 9, Facts: facts("it goes on")})
-	want := contents(s)
+	want := dumpStore(s)
 	if strings.Contains(want, "left over") {
 		t.Error("a body outlived the clearing")
 	}
 	crashed := mustOpen(t, fs.CrashClone(vfs.CrashCloneCfg{}))
-	same(t, "contents", contents(crashed), want)
+	same(t, "contents", dumpStore(crashed), want)
 	same(t, "claim", mustClaim(t, crashed, 2), Claimed{Epoch: 2, Last: 10, Rows: 9})
 	mustClose(t, crashed)
 	mustClose(t, s)

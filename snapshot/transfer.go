@@ -19,7 +19,7 @@ import (
 // An exported organization is a file of lines, each a JSON object with one member that says what it is:
 //
 //	{"organization": {…}}  first: version, subdomain, name, number, newest fact, count and digest of its rows
-//	{"file": {kind, name, size}}, followed by {"bytes": base64} lines of at most exportPiece bytes each
+//	{"file": {kind, name, size}}, followed by {"bytes": base64} lines of at most exportChunk bytes each
 //	{"row": {table, key, value}}         each row of each table, its fields by their names
 //	{"presence": {…}}                    when each user was last here
 //	{"told": {seq, notices}}             what clients that are away have still to hear, so that their queues go on
@@ -31,7 +31,7 @@ import (
 const exportVersion = 1
 
 const (
-	exportPiece   = 512 << 10 // bytes of a file in one line
+	exportChunk   = 512 << 10 // bytes of a file in one line
 	maxExportLine = 64 << 20  // bytes of a line: the largest row (MaxFact) in base64, and then some
 	importBatch   = 4 << 20   // bytes of texts in one commit
 )
@@ -59,7 +59,7 @@ type exportRow struct {
 	Value json.RawMessage `json:"value"`
 }
 
-type exportTold struct {
+type exportUnacked struct {
 	Seq     Seq            `json:"seq"`
 	Notices []exportNotice `json:"notices"`
 }
@@ -89,32 +89,32 @@ type exportLine struct {
 	Bytes        []byte          `json:"bytes,omitempty"`
 	Row          *exportRow      `json:"row,omitempty"`
 	Presence     json.RawMessage `json:"presence,omitempty"`
-	Told         *exportTold     `json:"told,omitempty"`
+	Told         *exportUnacked  `json:"told,omitempty"`
 	Text         *exportText     `json:"text,omitempty"`
 	End          *exportEnd      `json:"end,omitempty"`
 }
 
-// Restored is an organization as a start brings it back, from rows and journal.
-type Restored struct {
-	Realm *realm.Realm
-	Book  *presence.Book
-	Told  []realm.Told // what some queue may not have acknowledged, oldest first
+// Recovered is an organization as a start brings it back, from rows and journal.
+type Recovered struct {
+	Realm   *realm.Realm
+	Book    *presence.Table
+	Unacked []realm.Told // what some queue may not have acknowledged, oldest first
 }
 
-// Revive brings an organization back as a start does, without claiming it.
-func Revive(d Disk, id realm.ID) (x Restored, err error) {
+// Recover brings an organization back as a start does, without claiming it.
+func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 	rows, _, err := d.Bounds(id)
 	if err != nil {
 		return x, err
 	}
 	x.Realm, x.Book = realm.New(id), presence.New()
-	if x.Told, err = d.Load(id, x.Realm, x.Book); err != nil {
+	if x.Unacked, err = d.Load(id, x.Realm, x.Book); err != nil {
 		return x, fmt.Errorf("load realm %d: %w", id, err)
 	}
-	x.Realm.Stand(rows, realm.InTurn)
+	x.Realm.SetSeq(rows, realm.RunSequentially)
 	err = d.Tail(id, rows, func(_ realm.Seq, f realm.Fact) error {
-		if t := audible(x.Realm.Replay(f)); len(t.Notices) > 0 {
-			x.Told = append(x.Told, t)
+		if t := clientEvents(x.Realm.Replay(f)); len(t.Notices) > 0 {
+			x.Unacked = append(x.Unacked, t)
 		}
 		return nil
 	})
@@ -124,8 +124,8 @@ func Revive(d Disk, id realm.ID) (x Restored, err error) {
 	return x, nil
 }
 
-// audible is what clients can hear of what a fact told.
-func audible(t realm.Told) realm.Told {
+// clientEvents is what clients can hear of what a fact told.
+func clientEvents(t realm.Told) realm.Told {
 	out := realm.Told{Seq: t.Seq}
 	for _, n := range t.Notices {
 		if n.Event.EventType() != "" {
@@ -143,7 +143,7 @@ type exportWriter struct {
 	err   error
 }
 
-func (w *exportWriter) line(l exportLine) {
+func (w *exportWriter) writeLine(l exportLine) {
 	if w.err != nil {
 		return
 	}
@@ -158,7 +158,7 @@ func (w *exportWriter) line(l exportLine) {
 	_, w.err = w.w.Write(data)
 }
 
-func (w *exportWriter) words(v any) json.RawMessage {
+func (w *exportWriter) jsonValue(v any) json.RawMessage {
 	data, err := codec.JSON(v)
 	if err != nil && w.err == nil {
 		w.err = err
@@ -169,7 +169,7 @@ func (w *exportWriter) words(v any) json.RawMessage {
 // Export writes an organization. open gives the files a row's name stands for, by their own names; it may give none. The
 // memory this takes is that of the organization itself, as at a start: files and texts pass through.
 func Export(d Disk, id realm.ID, open func(kind, name string, each func(file string, size int64, content io.Reader) error) error, to io.Writer) (Digest, error) {
-	x, err := Revive(d, id)
+	x, err := Recover(d, id)
 	if err != nil {
 		return Digest{}, err
 	}
@@ -179,35 +179,37 @@ func Export(d Disk, id realm.ID, open func(kind, name string, each func(file str
 	digest := StateDigest(x.Realm)
 	w := &exportWriter{w: bufio.NewWriter(to), sum: sha256.New()}
 	org := x.Realm.Org()
-	w.line(exportLine{Organization: &ExportHead{exportVersion, org.StringID, org.Name, id, Seq(digest.Seq), digest.Rows, hex.EncodeToString(digest.Sum[:])}})
+	w.writeLine(exportLine{Organization: &ExportHead{exportVersion, org.StringID, org.Name, id, Seq(digest.Seq), digest.Rows, hex.EncodeToString(digest.Sum[:])}})
 	written := map[[2]string]bool{}
-	x.Realm.Each(func(_ uint16, _, row any) {
+	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
 			if k := [2]string{f.Kind, *f.Name}; w.err == nil && !written[k] {
 				written[k] = true
-				if err := open(f.Kind, *f.Name, func(name string, size int64, content io.Reader) error { return w.file(f.Kind, name, size, content) }); err != nil && w.err == nil {
+				if err := open(f.Kind, *f.Name, func(name string, size int64, content io.Reader) error {
+					return w.writeFile(f.Kind, name, size, content)
+				}); err != nil && w.err == nil {
 					w.err = fmt.Errorf("%s %s: %w", f.Kind, *f.Name, err)
 				}
 			}
 		}
 	})
-	x.Realm.Each(func(table uint16, key, row any) {
-		w.line(exportLine{Row: &exportRow{table, w.words(key), w.words(row)}})
+	x.Realm.EachRow(func(table uint16, key, row any) {
+		w.writeLine(exportLine{Row: &exportRow{table, w.jsonValue(key), w.jsonValue(row)}})
 	})
-	for _, p := range x.Book.Since(0, 0) {
-		w.line(exportLine{Presence: w.words(&p)})
+	for _, p := range x.Book.ChangedSince(0, 0) {
+		w.writeLine(exportLine{Presence: w.jsonValue(&p)})
 	}
-	for _, t := range x.Told {
-		told := &exportTold{Seq: Seq(t.Seq)}
+	for _, t := range x.Unacked {
+		told := &exportUnacked{Seq: Seq(t.Seq)}
 		for _, n := range t.Notices {
-			told.Notices = append(told.Notices, exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.words(n.Event)})
+			told.Notices = append(told.Notices, exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)})
 		}
-		w.line(exportLine{Told: told})
+		w.writeLine(exportLine{Told: told})
 	}
 	err = d.EachText(id, func(ref realm.BodyRef, body func() (realm.Body, error)) error {
 		b, err := body()
 		if err == nil {
-			w.line(exportLine{Text: &exportText{ref.Message, ref.Version, w.words(&b)}})
+			w.writeLine(exportLine{Text: &exportText{ref.Message, ref.Version, w.jsonValue(&b)}})
 			err = w.err
 		}
 		return err
@@ -215,22 +217,22 @@ func Export(d Disk, id realm.ID, open func(kind, name string, each func(file str
 	if w.err == nil {
 		w.err = err
 	}
-	w.line(exportLine{End: &exportEnd{w.lines, hex.EncodeToString(w.sum.Sum(nil))}})
+	w.writeLine(exportLine{End: &exportEnd{w.lines, hex.EncodeToString(w.sum.Sum(nil))}})
 	if w.err == nil {
 		w.err = w.w.Flush()
 	}
 	return digest, w.err
 }
 
-func (w *exportWriter) file(kind, name string, size int64, content io.Reader) error {
-	w.line(exportLine{File: &exportFile{kind, name, size}})
-	piece := make([]byte, exportPiece)
+func (w *exportWriter) writeFile(kind, name string, size int64, content io.Reader) error {
+	w.writeLine(exportLine{File: &exportFile{kind, name, size}})
+	piece := make([]byte, exportChunk)
 	for left := size; left > 0 && w.err == nil; {
-		n, err := io.ReadFull(content, piece[:min(left, exportPiece)])
+		n, err := io.ReadFull(content, piece[:min(left, exportChunk)])
 		if err != nil {
 			return err
 		}
-		w.line(exportLine{Bytes: piece[:n]})
+		w.writeLine(exportLine{Bytes: piece[:n]})
 		left -= int64(n)
 	}
 	return w.err
@@ -239,7 +241,7 @@ func (w *exportWriter) file(kind, name string, size int64, content io.Reader) er
 // Imported is an exported organization that was read and found right.
 type Imported struct {
 	Head ExportHead
-	Restored
+	Recovered
 	presence []presence.Row
 }
 
@@ -253,7 +255,7 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 			err = fmt.Errorf("line %d: the rows are no organization: %v", r.lines, p)
 		}
 	}()
-	l, err := r.next()
+	l, err := r.nextLine()
 	if err != nil {
 		return nil, err
 	}
@@ -263,11 +265,11 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 	if l.Organization.Version != exportVersion {
 		return nil, fmt.Errorf("the export is of version %d; this program reads version %d", l.Organization.Version, exportVersion)
 	}
-	x = &Imported{Head: *l.Organization, Restored: Restored{Realm: realm.New(id), Book: presence.New()}}
+	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Book: presence.New()}}
 	names := map[[2]string]string{}
 	for {
 		sum, lines := r.sum.Sum(nil), r.lines
-		l, err := r.next()
+		l, err := r.nextLine()
 		if err == nil && l.End != nil {
 			if l.End.Lines != lines || l.End.Sum != hex.EncodeToString(sum) {
 				return nil, errors.New("the export is damaged: its hash is another")
@@ -275,9 +277,9 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 			break
 		}
 		if err == nil && l.File != nil {
-			err = r.file(l.File, names, file)
+			err = r.readFile(l.File, names, file)
 		} else if err == nil {
-			err = x.take(l, text)
+			err = x.addLine(l, text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", r.lines, err)
@@ -287,24 +289,24 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 	if digest.Rows != x.Head.Rows || hex.EncodeToString(digest.Sum[:]) != x.Head.Digest {
 		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s", digest.Sum[:], x.Head.Digest)
 	}
-	x.Realm.Each(func(_ uint16, _, row any) {
+	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
 			if n := names[[2]string{f.Kind, *f.Name}]; n != "" {
 				*f.Name = n
 			}
 		}
 	})
-	x.Realm.Stand(realm.Seq(x.Head.Seq), realm.InTurn)
+	x.Realm.SetSeq(realm.Seq(x.Head.Seq), realm.RunSequentially)
 	if !x.Realm.Founded() {
 		return nil, errors.New("the export holds no organization")
 	}
 	return x, nil
 }
 
-func (x *Imported) take(l exportLine, text func(realm.BodyRef, *realm.Body) error) error {
+func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) error) error {
 	switch {
 	case l.Row != nil:
-		return x.Realm.Load(l.Row.Table, codec.FromJSON(l.Row.Key), codec.FromJSON(l.Row.Value))
+		return x.Realm.LoadRow(l.Row.Table, codec.FromJSON(l.Row.Key), codec.FromJSON(l.Row.Value))
 	case l.Presence != nil:
 		var p presence.Row
 		err := codec.FromJSON(l.Presence)(&p)
@@ -313,17 +315,17 @@ func (x *Imported) take(l exportLine, text func(realm.BodyRef, *realm.Body) erro
 	case l.Told != nil:
 		t := realm.Told{Seq: realm.Seq(l.Told.Seq)}
 		for _, n := range l.Told.Notices {
-			e, err := realm.Blank(n.Event)
+			e, err := realm.NewByNumber(n.Event)
 			if err == nil {
 				err = codec.FromJSON(n.Fields)(e)
 			}
 			event, ok := e.(realm.Event)
 			if err != nil || !ok {
-				return fmt.Errorf("event %d: %w", n.Event, errors.Join(err, errNoEvent))
+				return fmt.Errorf("event %d: %w", n.Event, errors.Join(err, errNotAnEvent))
 			}
 			t.Notices = append(t.Notices, realm.Notice{To: n.To, PublicOnly: n.PublicOnly, Event: event})
 		}
-		x.Told = append(x.Told, t)
+		x.Unacked = append(x.Unacked, t)
 		return nil
 	case l.Text != nil:
 		var b realm.Body
@@ -335,7 +337,7 @@ func (x *Imported) take(l exportLine, text func(realm.BodyRef, *realm.Body) erro
 	return errors.New("nothing an export has")
 }
 
-var errNoEvent = errors.New("it cannot be told")
+var errNotAnEvent = errors.New("it cannot be told")
 
 type exportReader struct {
 	r     *bufio.Reader
@@ -343,7 +345,7 @@ type exportReader struct {
 	lines int
 }
 
-func (r *exportReader) next() (l exportLine, err error) {
+func (r *exportReader) nextLine() (l exportLine, err error) {
 	var data []byte
 	for {
 		part, err := r.r.ReadSlice('\n')
@@ -371,8 +373,8 @@ func (r *exportReader) next() (l exportLine, err error) {
 	return l, nil
 }
 
-// file hands a file's lines over as one stream, and notes its new name.
-func (r *exportReader) file(f *exportFile, names map[[2]string]string, take func(kind, name string, content io.Reader) (string, error)) error {
+// readFile hands a readFile's lines over as one stream, and notes its new name.
+func (r *exportReader) readFile(f *exportFile, names map[[2]string]string, take func(kind, name string, content io.Reader) (string, error)) error {
 	content := &exportContent{r: r, left: f.Size}
 	name, err := take(f.Kind, f.Name, content)
 	if err == nil {
@@ -396,7 +398,7 @@ func (c *exportContent) Read(p []byte) (int, error) {
 		if c.left == 0 {
 			return 0, io.EOF
 		}
-		l, err := c.r.next()
+		l, err := c.r.nextLine()
 		if err != nil {
 			return 0, err
 		}
@@ -424,7 +426,7 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 		return err
 	}
 	add = func(ref realm.BodyRef, b *realm.Body) error {
-		p := Put{Key: codec.TextKey(ref), Value: codec.Text(b)}
+		p := Put{Key: codec.TextKey(ref), Value: codec.EncodeText(b)}
 		puts = append(puts, p)
 		if size += len(p.Key) + len(p.Value); size < importBatch {
 			return nil
@@ -434,21 +436,21 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 	return add, flush
 }
 
-// Plant makes an imported organization appear, whole: its texts and files are there already.
-func (x *Imported) Plant(d Disk, id realm.ID, epoch uint64) error {
-	return d.Store.Plant(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
+// Install makes an imported organization appear, whole: its texts and files are there already.
+func (x *Imported) Install(d Disk, id realm.ID, epoch uint64) error {
+	return d.Store.ImportRows(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
 		var err error
 		put := func(e realm.EncodedRow) {
 			if err == nil {
 				err = yield(Row{Table: e.Table, Key: e.Key, Value: e.Value})
 			}
 		}
-		x.Realm.Each(func(table uint16, key, row any) { put(d.EncodeRow(table, key, row)) })
+		x.Realm.EachRow(func(table uint16, key, row any) { put(d.EncodeRow(table, key, row)) })
 		for _, p := range x.presence {
 			put(d.EncodeRow(realm.PresenceTable, int64(p.User), &p))
 		}
-		for _, t := range x.Told {
-			put(d.EncodeKept(t))
+		for _, t := range x.Unacked {
+			put(d.EncodeUnacked(t))
 		}
 		return err
 	})

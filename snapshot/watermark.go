@@ -22,15 +22,15 @@ import (
 // snapshot, every few megabytes, close) the store writes down beside Pebble what is durable by then: how far each realm
 // is, how many commits there were, how long the logs are. A store that has less than its watermark when it is opened has
 // lost something, and says so. After a clean close nothing can be lost unseen; after a crash, what came behind the last
-// watermark cannot be told from what never was.
-const watermarkFile = "watermark"
+// durabilityManifest cannot be told from what never was.
+const durabilityManifestFile = "watermark"
 
-const watermarkTitle = "parley watermark 1"
+const durabilityManifestTitle = "parley watermark 1"
 
-type watermark struct {
+type durabilityManifest struct {
 	commits uint64
 	realms  []position
-	files   []fileMark
+	files   []durableFile
 }
 
 type position struct {
@@ -41,14 +41,14 @@ type position struct {
 	rows     Seq
 }
 
-type fileMark struct {
+type durableFile struct {
 	name string
 	size int64
 }
 
-func (w *watermark) encode() []byte {
+func (w *durabilityManifest) encode() []byte {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, watermarkTitle)
+	fmt.Fprintln(&b, durabilityManifestTitle)
 	fmt.Fprintf(&b, "commits %d\n", w.commits)
 	for _, p := range w.realms {
 		fmt.Fprintf(&b, "realm %d %d %d %x %d\n", p.realm, p.epoch, p.last, p.lastHash[:], p.rows)
@@ -61,7 +61,7 @@ func (w *watermark) encode() []byte {
 	return b.Bytes()
 }
 
-func decodeWatermark(data []byte) (*watermark, error) {
+func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 	at := bytes.LastIndex(data, []byte("sum "))
 	if at < 0 {
 		return nil, errShort
@@ -70,14 +70,14 @@ func decodeWatermark(data []byte) (*watermark, error) {
 	if string(data[at:]) != "sum "+hex.EncodeToString(sum[:])+"\n" {
 		return nil, errChecksum
 	}
-	w := &watermark{}
+	w := &durabilityManifest{}
 	lines := bufio.NewScanner(bytes.NewReader(data[:at]))
-	if !lines.Scan() || lines.Text() != watermarkTitle {
+	if !lines.Scan() || lines.Text() != durabilityManifestTitle {
 		return nil, fmt.Errorf("unknown format %q", lines.Text())
 	}
 	for lines.Scan() {
 		var p position
-		var f fileMark
+		var f durableFile
 		var hash []byte
 		line := lines.Text()
 		if _, err := fmt.Sscanf(line, "commits %d", &w.commits); err == nil {
@@ -96,17 +96,17 @@ func decodeWatermark(data []byte) (*watermark, error) {
 	return w, lines.Err()
 }
 
-// mark writes down what is durable now. Commits go on meanwhile: what is durable stays so.
-func (s *Store) mark() error {
-	s.marking.Lock()
-	defer s.marking.Unlock()
+// writeDurabilityManifest writes down what is durable now. Commits go on meanwhile: what is durable stays so.
+func (s *Store) writeDurabilityManifest() error {
+	s.manifestMu.Lock()
+	defer s.manifestMu.Unlock()
 	s.mu.Lock()
 	if err := s.Err(); err != nil {
 		s.mu.Unlock()
 		return err
 	}
-	w := s.positions()
-	s.unmarked = 0
+	w := s.durablePositions()
+	s.bytesSinceManifest = 0
 	s.mu.Unlock()
 	if s.o.Unsynced {
 		return nil // what it says would not be so
@@ -114,7 +114,7 @@ func (s *Store) mark() error {
 	files, err := s.durableFiles()
 	if err == nil {
 		w.files = files
-		err = s.replaceFile(watermarkFile, w.encode())
+		err = s.replaceFile(durabilityManifestFile, w.encode())
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("write watermark: %w", err))
@@ -123,25 +123,25 @@ func (s *Store) mark() error {
 	return nil
 }
 
-// markSoon marks in the background when enough has been committed. s.mu is held.
-func (s *Store) markSoon() {
-	if s.unmarked < s.o.MarkEvery || s.read() != nil {
+// writeDurabilityManifestLater marks in the background when enough has been committed. s.mu is held.
+func (s *Store) writeDurabilityManifestLater() {
+	if s.bytesSinceManifest < s.o.DurabilityManifestBytes || s.acquireReader() != nil {
 		return
 	}
-	s.unmarked = 0
+	s.bytesSinceManifest = 0
 	go func() {
 		defer s.readers.Done()
-		s.mark()
+		s.writeDurabilityManifest()
 	}()
 }
 
-// positions is a watermark without files: what any later state of the store has at least. s.mu is held, so no commit is
+// durablePositions is a watermark without files: what any later state of the store has at least. s.mu is held, so no commit is
 // under way.
-func (s *Store) positions() *watermark {
-	w := &watermark{commits: s.commits}
+func (s *Store) durablePositions() *durabilityManifest {
+	w := &durabilityManifest{commits: s.commits}
 	for _, st := range s.realms {
 		if st.damage == nil && st.epoch > 0 {
-			w.realms = append(w.realms, position{st.id, st.epoch, st.last, st.lastHash, st.standing.at})
+			w.realms = append(w.realms, position{st.id, st.epoch, st.last, st.lastHash, st.snapshot.seq})
 		}
 	}
 	sort.Slice(w.realms, func(i, j int) bool { return w.realms[i].realm < w.realms[j].realm })
@@ -150,13 +150,13 @@ func (s *Store) positions() *watermark {
 
 // durableFiles syncs the manifest and the logs and answers their lengths before that. A file that goes meanwhile is none
 // of our business: Pebble has no more use for it.
-func (s *Store) durableFiles() ([]fileMark, error) {
+func (s *Store) durableFiles() ([]durableFile, error) {
 	names, err := s.fs.List(s.storeDir())
 	if err != nil {
 		return nil, err
 	}
 	sort.Strings(names)
-	var marks []fileMark
+	var marks []durableFile
 	for _, name := range names {
 		if !isLog(name) && !isManifest(name) {
 			continue
@@ -176,7 +176,7 @@ func (s *Store) durableFiles() ([]fileMark, error) {
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}
-		marks = append(marks, fileMark{name, info.Size()})
+		marks = append(marks, durableFile{name, info.Size()})
 	}
 	return marks, nil
 }
@@ -221,28 +221,28 @@ func readFile(fs vfs.FS, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// readWatermark returns nil when there is none: the directory is new, or somebody took the watermark away on purpose.
-func (s *Store) readWatermark() (*watermark, error) {
-	data, err := readFile(s.fs, s.fs.PathJoin(s.dir, watermarkFile))
+// readDurabilityManifest returns nil when there is none: the directory is new, or somebody took the watermark away on purpose.
+func (s *Store) readDurabilityManifest() (*durabilityManifest, error) {
+	data, err := readFile(s.fs, s.fs.PathJoin(s.dir, durabilityManifestFile))
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read watermark: %w", err)
 	}
-	w, err := decodeWatermark(data)
+	w, err := decodeDurabilityManifest(data)
 	if err != nil {
-		return nil, s.lost(watermarkFile, err.Error()+" (the rest may be sound: it can be opened without this file)")
+		return nil, s.damagedFile(durabilityManifestFile, err.Error()+" (the rest may be sound: it can be opened without this file)")
 	}
 	return w, nil
 }
 
-func (s *Store) lost(where, why string) error {
+func (s *Store) damagedFile(where, why string) error {
 	return &DamageError{Where: where, Why: why, Dir: s.dir}
 }
 
-// checkFiles looks for logs and manifests that have become shorter or illegible, before Pebble makes the best of them.
-func (s *Store) checkFiles(w *watermark) error {
+// checkDurableFiles looks for logs and manifests that have become shorter or illegible, before Pebble makes the best of them.
+func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 	if w == nil {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (s *Store) checkFiles(w *watermark) error {
 		return err
 	}
 	if current == "" && w.commits > 0 {
-		return s.lost(subDir, "Pebble's store is gone")
+		return s.damagedFile(subDir, "Pebble's store is gone")
 	}
 	for _, mark := range w.files {
 		path := s.fs.PathJoin(s.storeDir(), mark.name)
@@ -264,13 +264,13 @@ func (s *Store) checkFiles(w *watermark) error {
 			return fmt.Errorf("open data directory: %w", err)
 		}
 		if info.Size() < mark.size {
-			return s.lost(where, fmt.Sprintf("it has %d bytes and had %d", info.Size(), mark.size))
+			return s.damagedFile(where, fmt.Sprintf("it has %d bytes and had %d", info.Size(), mark.size))
 		}
 		if mark.name != current {
 			continue
 		}
 		if err := s.checkManifest(path, mark.size); err != nil {
-			return s.lost(where, err.Error())
+			return s.damagedFile(where, err.Error())
 		}
 	}
 	return nil
@@ -327,31 +327,31 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkPositions compares what the store holds with what it held.
-func (s *Store) checkPositions(w *watermark) error {
+// checkDurablePositions compares what the store holds with what it held.
+func (s *Store) checkDurablePositions(w *durabilityManifest) error {
 	if w == nil {
 		return nil
 	}
 	if s.commits < w.commits {
-		return s.lost(subDir, fmt.Sprintf("%d commits are there and %d were durable", s.commits, w.commits))
+		return s.damagedFile(subDir, fmt.Sprintf("%d commits are there and %d were durable", s.commits, w.commits))
 	}
 	for _, p := range w.realms {
 		st := s.realms[p.realm]
 		if st == nil {
-			return s.lost(subDir, fmt.Sprintf("realm %d is gone", p.realm))
+			return s.damagedFile(subDir, fmt.Sprintf("realm %d is gone", p.realm))
 		}
 		if st.damage != nil {
 			continue
 		}
 		switch {
 		case st.epoch < p.epoch:
-			return s.lost(subDir, fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch))
-		case st.standing.at < p.rows:
-			return s.lost(subDir, fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.standing.at, p.rows))
+			return s.damagedFile(subDir, fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch))
+		case st.snapshot.seq < p.rows:
+			return s.damagedFile(subDir, fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.snapshot.seq, p.rows))
 		case st.last < p.last:
-			return s.lost(subDir, fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last))
+			return s.damagedFile(subDir, fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last))
 		case st.last == p.last && st.lastHash != p.lastHash:
-			return s.lost(subDir, fmt.Sprintf("fact %d of realm %d is another one than it was", p.last, p.realm))
+			return s.damagedFile(subDir, fmt.Sprintf("fact %d of realm %d is another one than it was", p.last, p.realm))
 		}
 	}
 	return nil

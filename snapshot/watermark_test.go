@@ -14,10 +14,10 @@ import (
 )
 
 // What Pebble takes for an earlier end, or an earlier state, the watermark knows better.
-func TestWatermarkNoticesWhatPebbleDoesNot(t *testing.T) {
+func TestDurabilityManifestDetectsLostData(t *testing.T) {
 	set := func(change func(db *pebble.DB, b *pebble.Batch)) func(*testing.T, *vfs.MemFS) {
 		return func(t *testing.T, fs *vfs.MemFS) {
-			spoil(t, fs, func(db *pebble.DB) {
+			editPebble(t, fs, func(db *pebble.DB) {
 				b := db.NewBatch()
 				change(db, b)
 				if err := b.Commit(pebble.Sync); err != nil {
@@ -63,7 +63,7 @@ func TestWatermarkNoticesWhatPebbleDoesNot(t *testing.T) {
 		{"a realm", set(func(_ *pebble.DB, b *pebble.Batch) { b.DeleteRange(spaceKey(2, 0), spaceKey(3, 0), nil) }), "realm 2 is gone"},
 		{"rows", set(func(_ *pebble.DB, b *pebble.Batch) {
 			b.DeleteRange(spaceKey(2, spaceJournal), spaceEnd(2, spaceJournal), nil)
-			setValue(b, headKey(2, headStanding), standing{at: 2}.encode())
+			setValue(b, headKey(2, headSnapshot), snapshotState{seq: 2}.encode())
 		}), "rows of realm 2 stand at 2 and stood at 3"},
 		{"Pebble's files", func(t *testing.T, fs *vfs.MemFS) {
 			if err := fs.RemoveAll("data/store"); err != nil {
@@ -77,16 +77,16 @@ func TestWatermarkNoticesWhatPebbleDoesNot(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			fs := vfs.NewMem()
-			mustClose(t, filled(t, fs))
+			mustClose(t, newFilledStore(t, fs))
 			c.spoil(t, fs)
-			_, err := Open("data", small(fs))
+			_, err := Open("data", smallOptions(fs))
 			var d *DamageError
 			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) {
 				t.Errorf("open: %v", err)
 			}
 			// A check reports it and looks at the rest; with no store there is no rest.
 			var found []string
-			err = Check("data", small(fs), func(f Finding) { found = append(found, f.String()) })
+			err = Check("data", smallOptions(fs), func(f Finding) { found = append(found, f.String()) })
 			if len(found) == 0 || !strings.Contains(found[0], c.error) || err != nil && c.what != "Pebble's files" {
 				t.Errorf("check: %q, %v", found, err)
 			}
@@ -94,20 +94,20 @@ func TestWatermarkNoticesWhatPebbleDoesNot(t *testing.T) {
 	}
 }
 
-func TestWithoutAWatermarkItOpens(t *testing.T) {
+func TestOpenWithoutDurabilityManifest(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	want := contents(s)
+	s := newFilledStore(t, fs)
+	want := dumpStore(s)
 	mustClose(t, s)
 	if err := fs.Remove("data/watermark"); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, fs)
-	same(t, "contents", contents(s), want)
+	same(t, "contents", dumpStore(s), want)
 }
 
 // Up to a watermark no end of the log can be torn off unseen, crash or not.
-func TestNothingIsLostBeforeAWatermark(t *testing.T) {
+func TestDurabilityManifestIsNeverAhead(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
@@ -117,22 +117,22 @@ func TestNothingIsLostBeforeAWatermark(t *testing.T) {
 	if err := s.PutMeta("realms", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.mark(); err != nil {
+	if err := s.writeDurabilityManifest(); err != nil {
 		t.Fatal(err)
 	}
-	want := contents(s)
+	want := dumpStore(s)
 	image := imageOf(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data")
-	everyDamage(image, stepOf(13), func(what string, image fileImage) {
+	eachDamage(image, sampleStep(13), func(what string, image fileImage) {
 		if got := readBack(t, image); got != "" && got != want {
 			t.Errorf("%s: silently different: %s", what, difference(got, want))
 		}
 	})
 }
 
-func TestCloseLeavesNothingInTheLog(t *testing.T) {
+func TestCloseEmptiesTheLog(t *testing.T) {
 	fs := vfs.NewMem()
-	s := filled(t, fs)
-	want := contents(s)
+	s := newFilledStore(t, fs)
+	want := dumpStore(s)
 	mustClose(t, s)
 	image := imageOf(t, fs, "data")
 	delete(image, "data/watermark")
@@ -153,7 +153,7 @@ func TestCrashWhileCreating(t *testing.T) {
 		disk := vfs.NewCrashableMem()
 		var mu sync.Mutex
 		var points []*vfs.MemFS
-		s, err := Open("data", small(errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		s, err := Open("data", smallOptions(errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if isWrite(op) {
@@ -168,7 +168,7 @@ func TestCrashWhileCreating(t *testing.T) {
 		taken := points
 		mu.Unlock()
 		for i, fs := range taken {
-			s, err := Open("data", small(fs))
+			s, err := Open("data", smallOptions(fs))
 			if err != nil {
 				t.Errorf("seed %d, crash %d: %v", seed, i, err)
 				continue

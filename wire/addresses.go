@@ -9,37 +9,37 @@ import (
 	"parley/actors/realm"
 )
 
-// AddressPath is where somebody confirms that a new address is his; the token follows (protocol).
-const AddressPath = "/accounts/confirm_new_email/"
+// ConfirmAddressPath is where somebody confirms that a new address is his; the token follows (protocol).
+const ConfirmAddressPath = "/accounts/confirm_new_email/"
 
-// confirming writes to new addresses, where letters are sent at all.
-func (c *Call) confirming() func(realm.AddressChange, string) Letter {
-	if !c.Tools.Mail {
+// addressConfirmation writes to new addresses, where letters are sent at all.
+func (c *Call) addressConfirmation() func(realm.EmailChange, string) Email {
+	if !c.Tools.MailEnabled {
 		return nil
 	}
-	return func(a realm.AddressChange, org string) Letter {
-		return Letter{To: a.To, Subject: "Confirm your new address for " + org, Address: &a, Paragraphs: []string{
+	return func(a realm.EmailChange, org string) Email {
+		return Email{To: a.To, Subject: "Confirm your new address for " + org, Address: &a, Paragraphs: []string{
 			"Somebody, we hope it was you, asked that the account of " + a.From + " in " + org + " get this address.",
-			"To confirm that, follow this link:", realm.LinkHere,
+			"To confirm that, follow this link:", realm.LinkPlaceholder,
 			"It is good until " + time.Unix(a.Until, 0).UTC().Format("15:04 on January 2, 2006") + " (UTC). If you did not expect this, you may ignore it: nothing changes then."}}
 	}
 }
 
-// addressTold tells an old address what became of it.
-func addressTold(a realm.AddressChange, org string) Letter {
-	return Letter{To: a.From, Subject: "Your address for " + org + " was changed", Paragraphs: []string{
+// addressChangedEmail tells an old address what became of it.
+func addressChangedEmail(a realm.EmailChange, org string) Email {
+	return Email{To: a.From, Subject: "Your address for " + org + " was changed", Paragraphs: []string{
 		"The address of your account in " + org + " is " + a.To + " now.",
 		"If it was not you who changed it, please tell an administrator of the organization at once."}}
 }
 
 // addressToken ends the link that confirms a change. The old address is in the mark only: who gets the new one by mistake
 // need not learn it.
-func addressToken(t *Tools, id realm.ID, a realm.AddressChange) string {
+func addressToken(t *Tools, id realm.ID, a realm.EmailChange) string {
 	text := fmt.Sprintf("%d %d %s", a.User, a.Until, a.To)
-	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(addressText(id, a))
+	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(addressSignatureText(id, a))
 }
 
-func addressText(id realm.ID, a realm.AddressChange) string {
+func addressSignatureText(id realm.ID, a realm.EmailChange) string {
 	return fmt.Sprintf("address of %d %d from %q to %q until %d", id, a.User, a.From, a.To, a.Until)
 }
 
@@ -51,12 +51,12 @@ func ConfirmAddress(c *Call, token string) (string, error) {
 	if err != nil {
 		return "", invalid
 	}
-	var a realm.AddressChange
+	var a realm.EmailChange
 	if n, err := fmt.Sscanf(string(text), "%d %d %s", &a.User, &a.Until, &a.To); err != nil || n != 3 {
 		return "", invalid
 	}
 	c.Caller = realm.Caller{System: true, Client: c.Caller.Client}
-	a.From, err = Look(c, func(v realm.View) (string, error) {
+	a.From, err = Read(c, func(v realm.View) (string, error) {
 		if u := v.Find(a.User); u != nil {
 			return u.Email, nil
 		}
@@ -65,9 +65,9 @@ func ConfirmAddress(c *Call, token string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !c.Tools.Signed(addressText(c.Realm, a), mark) {
+	if !c.Tools.VerifySignature(addressSignatureText(c.Realm, a), mark) {
 		return "", invalid
 	}
-	_, err = Play(c, realm.ConfirmAddress{AddressChange: a, Notice: addressTold})
+	_, err = Execute(c, realm.ConfirmEmailChange{EmailChange: a, Notice: addressChangedEmail})
 	return a.To, err
 }

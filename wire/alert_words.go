@@ -3,19 +3,19 @@ package wire
 import "parley/actors/realm"
 
 var alertWordEndpoints = []Endpoint{
-	Get("/users/me/alert_words", func(c *Call, v realm.View, _ none) (Answer, error) {
+	Get("/users/me/alert_words", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return alertWordsAnswer(v.AlertWordsOf(v.User)), nil
-	}).Says("{alert_words: [str]}"),
-	Do("POST", "/users/me/alert_words", func(f alertWordsForm) realm.ChangeAlertWords {
+	}).Returns("{alert_words: [str]}"),
+	CommandFromForm("POST", "/users/me/alert_words", func(f alertWordsForm) realm.ChangeAlertWords {
 		return realm.ChangeAlertWords{Words: f.Words}
-	}, alertWordsAnswer).Says("{alert_words: [str]}"),
-	Do("DELETE", "/users/me/alert_words", func(f alertWordsForm) realm.ChangeAlertWords {
+	}, alertWordsAnswer).Returns("{alert_words: [str]}"),
+	CommandFromForm("DELETE", "/users/me/alert_words", func(f alertWordsForm) realm.ChangeAlertWords {
 		return realm.ChangeAlertWords{Words: f.Words, Remove: true}
-	}, alertWordsAnswer).Says("{alert_words: [str]}"),
+	}, alertWordsAnswer).Returns("{alert_words: [str]}"),
 }
 
 var alertWordEvents = []EventKind{
-	Event(func(e *realm.AlertWordsChanged, to *To) any {
+	Event(func(e *realm.AlertWordsChanged, to *Recipient) any {
 		return obj{"type": "alert_words", "alert_words": nonNil(e.Words)}
 	}),
 }

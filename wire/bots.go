@@ -9,43 +9,45 @@ import (
 )
 
 var botEndpoints = []Endpoint{
-	Custom("GET", "/bots", getBots).Says("{bots: [OwnBot]}"),
-	Custom("POST", "/bots", createBot).Says("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}").Takes(fileField{imageTypes, MaxAvatar}),
-	Custom("PATCH", "/bots/{bot_id}", changeBot).Says("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}").Takes(fileField{imageTypes, MaxAvatar}),
-	Do("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, silent),
-	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, false) }).Says("{api_key: str}"),
-	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botKey(c, f.Bot, true) }).Says("{api_key: str}"),
+	Custom("GET", "/bots", getBots).Returns("{bots: [OwnBot]}"),
+	Custom("POST", "/bots", createBot).Returns("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("PATCH", "/bots/{bot_id}", changeBot).Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, emptyAnswer),
+	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botAPIKey(c, f.Bot, false) }).Returns("{api_key: str}"),
+	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botAPIKey(c, f.Bot, true) }).Returns("{api_key: str}"),
 }
 
 var botEvents = []EventKind{
-	Event(func(e *realm.BotChanged, to *To) any {
+	Event(func(e *realm.BotChanged, to *Recipient) any {
 		op := "update"
 		if e.New {
 			op = "add"
 		}
 		bot := botObject(e.ID, e.Details, func(c realm.ChannelID) any {
 			if c == e.Details.Sending {
-				return orNull(e.Sending)
+				return nameOrNull(e.Sending)
 			}
-			return orNull(e.Register)
+			return nameOrNull(e.Register)
 		})
 		if e.Only != nil {
 			maps.DeleteFunc(bot, func(k string, _ any) bool { return k != "user_id" && !slices.Contains(e.Only, k) })
 		}
 		return obj{"type": "realm_bot", "op": op, "bot": bot}
 	}),
-	Event(func(e *realm.BotMoved, to *To) any {
+	Event(func(e *realm.BotOwnerChanged, to *Recipient) any {
 		return obj{"type": "realm_bot", "op": "delete", "bot": obj{"user_id": e.ID}}
 	}),
 }
 
 var storageEndpoints = []Endpoint{
 	Get("/bot_storage", func(c *Call, v realm.View, f storageKeysForm) (Answer, error) {
-		s, err := v.Stored(f.keys())
+		s, err := v.BotStorageValues(f.keys())
 		return Answer{"storage": s}, err
-	}).Says("{storage: {*: str}}"),
-	Do("PUT", "/bot_storage", func(f storageForm) realm.Store { return realm.Store{Values: f.Storage} }, silent),
-	Do("DELETE", "/bot_storage", func(f storageKeysForm) realm.Store { return realm.Store{Forget: true, Keys: f.keys()} }, silent),
+	}).Returns("{storage: {*: str}}"),
+	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage { return realm.ChangeBotStorage{Values: f.Storage} }, emptyAnswer),
+	CommandFromForm("DELETE", "/bot_storage", func(f storageKeysForm) realm.ChangeBotStorage {
+		return realm.ChangeBotStorage{Forget: true, Keys: f.keys()}
+	}, emptyAnswer),
 }
 
 type storageForm struct {
@@ -67,8 +69,8 @@ type botIDForm struct {
 	Bot realm.UserID `path:"bot_id"`
 }
 
-// orNull is a name, or null for none.
-func orNull(name string) any {
+// nameOrNull is a name, or null for none.
+func nameOrNull(name string) any {
 	if name == "" {
 		return nil
 	}
@@ -86,7 +88,7 @@ func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) 
 	services := []any{}
 	for _, s := range d.Services {
 		o := obj{"base_url": s.URL, "interface": s.Interface, "token": s.Token}
-		if s.URL == "" { // of an embedded bot
+		if s.URL == "" { // sectionFor an embedded bot
 			o = obj{"service_name": s.Name, "config_data": s.Config}
 		}
 		services = append(services, o)
@@ -103,13 +105,13 @@ func botObjects(v realm.View) []any {
 	}
 	v.EachBot(func(u *realm.User) {
 		if u.BotOwner == me.ID || me.IsAdmin() {
-			list = append(list, botObject(u.ID, v.BotOf(u.ID), channelNames(v)))
+			list = append(list, botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v)))
 		}
 	})
 	return list
 }
 
-func channelNames(v realm.View) func(realm.ChannelID) any {
+func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	return func(id realm.ChannelID) any {
 		if c := v.FindChannel(id); c != nil {
 			return c.Name
@@ -119,20 +121,20 @@ func channelNames(v realm.View) func(realm.ChannelID) any {
 }
 
 // getBots lists the caller's own bots, with their keys.
-func getBots(c *Call, _ none) (Answer, error) {
-	list, err := Look(c, func(v realm.View) ([]obj, error) {
-		me, err := v.Human()
+func getBots(c *Call, _ noParameters) (Answer, error) {
+	list, err := Read(c, func(v realm.View) ([]obj, error) {
+		me, err := v.RequireHuman()
 		if err != nil {
 			return nil, err
 		}
 		if me.IsGuest() {
-			return nil, realm.Bad("Not allowed for guest users")
+			return nil, realm.BadRequest("Not allowed for guest users")
 		}
 		list := []obj{}
 		v.EachBot(func(u *realm.User) {
 			if u.Active && u.BotOwner == me.ID {
-				o := botObject(u.ID, v.BotOf(u.ID), channelNames(v))
-				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.Person(u.ID), c.Site, false)
+				o := botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v))
+				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.UserInfo(u.ID), c.Site, false)
 				list = append(list, o)
 			}
 		})
@@ -142,7 +144,7 @@ func getBots(c *Call, _ none) (Answer, error) {
 		return nil, err
 	}
 	for _, o := range list {
-		key, err := botKey(c, o["user_id"].(realm.UserID), false)
+		key, err := botAPIKey(c, o["user_id"].(realm.UserID), false)
 		if err != nil {
 			return nil, err
 		}
@@ -171,26 +173,26 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	cmd := realm.CreateBot{Name: f.Name, ShortName: f.ShortName, Email: botEmail(f.ShortName, c.Site), Type: f.Type, URL: f.URL, ServiceName: f.ServiceName, Interface: f.Interface, Config: f.Config,
 		Sending: f.Sending, Register: f.Register, AllPublic: f.AllPublic}
 	may := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
-	b, err := withBotPicture(c, may, func(file string) (realm.BotMade, error) {
+	b, err := withBotAvatar(c, may, func(file string) (realm.BotMade, error) {
 		cmd.Avatar = file
-		return Play(c, cmd)
+		return Execute(c, cmd)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return Look(c, func(v realm.View) (Answer, error) {
+	return Read(c, func(v realm.View) (Answer, error) {
 		d := v.BotOf(b.ID)
-		a := Answer(botObject(b.ID, d, channelNames(v)))
+		a := Answer(botObject(b.ID, d, channelNameLookup(v)))
 		delete(a, "services")
-		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email, avatarURL(v.Person(b.ID), c.Site, false)
+		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email, avatarURL(v.UserInfo(b.ID), c.Site, false)
 		return a, nil
 	})
 }
 
-// withBotPicture does something with the picture that came for a bot, or with "" if none did. Whether the caller may is
+// withBotAvatar does something with the picture that came for a bot, or with "" if none did. Whether the caller may is
 // checked before the picture is read, which costs.
-func withBotPicture[A any](c *Call, may func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
-	if _, err := Look(c, may); err != nil {
+func withBotAvatar[A any](c *Call, may func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
+	if _, err := Read(c, may); err != nil {
 		return a, err
 	}
 	files, err := c.Files()
@@ -200,7 +202,7 @@ func withBotPicture[A any](c *Call, may func(realm.View) (any, error), do func(f
 	if len(files) == 0 {
 		return do("")
 	}
-	return savingAvatar(c, missingFile, tooManyFiles, do)
+	return withSavedAvatar(c, missingFile, tooManyFiles, do)
 }
 
 // botEmail is the address of a bot: its short name at the organization's host.
@@ -221,8 +223,8 @@ type editBotForm struct {
 }
 
 func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
-	cmd := realm.EditBot{Bot: f.Bot, Config: f.Config, Name: given(f.Name), Owner: given(f.Owner), Role: given(f.Role), URL: given(f.URL), Interface: given(f.Interface),
-		Sending: given(f.Sending), Register: given(f.Register), AllPublic: given(f.AllPublic)}
+	cmd := realm.EditBot{Bot: f.Bot, Config: f.Config, Name: pointerIfSet(f.Name), Owner: pointerIfSet(f.Owner), Role: pointerIfSet(f.Role), URL: pointerIfSet(f.URL), Interface: pointerIfSet(f.Interface),
+		Sending: pointerIfSet(f.Sending), Register: pointerIfSet(f.Register), AllPublic: pointerIfSet(f.AllPublic)}
 	if f.URL.Set && !validURL(f.URL.Value) {
 		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
 	}
@@ -238,22 +240,22 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
 		may := func(v realm.View) (any, error) { return v.ManagedBot(f.Bot) }
-		_, err = withBotPicture(c, may, func(file string) (realm.Done, error) {
+		_, err = withBotAvatar(c, may, func(file string) (realm.Done, error) {
 			cmd.Avatar = file
-			return Play(c, cmd)
+			return Execute(c, cmd)
 		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return Look(c, func(v realm.View) (Answer, error) {
+	return Read(c, func(v realm.View) (Answer, error) {
 		u, d := v.Find(f.Bot), v.BotOf(f.Bot)
-		a := Answer(botObject(u.ID, d, channelNames(v)))
+		a := Answer(botObject(u.ID, d, channelNameLookup(v)))
 		delete(a, "services")
 		delete(a, "user_id")
-		a["full_name"], a["avatar_url"] = u.Name, avatarURL(v.Person(u.ID), c.Site, false)
+		a["full_name"], a["avatar_url"] = u.Name, avatarURL(v.UserInfo(u.ID), c.Site, false)
 		if o := v.Find(u.BotOwner); o != nil {
-			a["bot_owner"] = apiEmail(v.Person(o.ID), c.Site)
+			a["bot_owner"] = apiEmail(v.UserInfo(o.ID), c.Site)
 		}
 		if len(d.Services) > 0 {
 			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface, d.Services[0].URL, d.Services[0].Config
@@ -262,11 +264,11 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 	})
 }
 
-func botKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {
-	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
+func botAPIKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {
+	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
 		return nil, err
 	}
-	system := &Call{House: c.House, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
-	key, err := Play(system, realm.NewKey{User: bot, Only: anew})
+	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
+	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: anew})
 	return Answer{"api_key": key}, err
 }

@@ -6,7 +6,7 @@ import (
 	"parley/actors/realm"
 )
 
-func channelAppeared(e *realm.ChannelAppeared, to *To) any {
+func channelAppeared(e *realm.ChannelAppeared, to *Recipient) any {
 	list := []any{}
 	for _, c := range e.Channels {
 		if !c.Archived || to.Has(realm.CapArchivedChannels) {
@@ -19,26 +19,26 @@ func channelAppeared(e *realm.ChannelAppeared, to *To) any {
 	return obj{"type": "stream", "op": "create", "streams": list}
 }
 
-func channelVanished(e *realm.ChannelVanished, to *To) any {
+func channelVanished(e *realm.ChannelVanished, to *Recipient) any {
 	if e.Archived && to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
-	gone := toldOf(e.Channels, e.Shut, to)
+	gone := withoutHiddenArchived(e.Channels, e.Shut, to)
 	if len(gone) == 0 {
 		return nil
 	}
-	return vanished(gone...)
+	return channelsDeleted(gone...)
 }
 
-// toldOf is channels without the archived ones that this kind of client was never told of.
-func toldOf(channels, archived []realm.ChannelID, to *To) []realm.ChannelID {
+// withoutHiddenArchived is channels without the archived ones that this kind of client was never told of.
+func withoutHiddenArchived(channels, archived []realm.ChannelID, to *Recipient) []realm.ChannelID {
 	if len(archived) == 0 || to.Has(realm.CapArchivedChannels) {
 		return channels
 	}
 	return slices.DeleteFunc(slices.Clone(channels), func(c realm.ChannelID) bool { return slices.Contains(archived, c) })
 }
 
-func vanished(ids ...realm.ChannelID) obj {
+func channelsDeleted(ids ...realm.ChannelID) obj {
 	list := []any{}
 	for _, c := range ids {
 		list = append(list, obj{"stream_id": c})
@@ -50,7 +50,7 @@ func channelUpdate(id realm.ChannelID, name, property string, value any) obj {
 	return obj{"type": "stream", "op": "update", "stream_id": id, "name": name, "property": property, "value": value}
 }
 
-func channelChanged(e *realm.ChannelChanged, to *To) []any {
+func channelChanged(e *realm.ChannelChanged, to *Recipient) []any {
 	if e.Archived && !to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
@@ -66,7 +66,7 @@ func channelChanged(e *realm.ChannelChanged, to *To) []any {
 		return []any{update(e.Property, e.Number)}
 	case "can_send_message_group":
 		out := []any{update(e.Property, groupValue(e.Group))}
-		if post := postPolicy(e.Group); post != postPolicy(e.Was) { // of most groups the old number says nothing
+		if post := legacyPostPolicy(e.Group); post != legacyPostPolicy(e.Was) { // sectionFor most groups the old number says nothing
 			out = append(out, update("stream_post_policy", post), update("is_announcement_only", post == 2))
 		}
 		return out
@@ -74,7 +74,7 @@ func channelChanged(e *realm.ChannelChanged, to *To) []any {
 	return []any{update(e.Property, groupValue(e.Group))}
 }
 
-func channelPrivacySet(e *realm.ChannelPrivacySet, to *To) any {
+func channelPrivacySet(e *realm.ChannelPrivacySet, to *Recipient) any {
 	if e.Archived && !to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
@@ -83,20 +83,20 @@ func channelPrivacySet(e *realm.ChannelPrivacySet, to *To) any {
 	return o
 }
 
-func channelArchived(e *realm.ChannelArchived, to *To) any {
+func channelArchived(e *realm.ChannelArchived, to *Recipient) any {
 	if to.Has(realm.CapArchivedChannels) {
 		return channelUpdate(e.Channel, e.Name, "is_archived", true)
 	}
-	return vanished(e.Channel)
+	return channelsDeleted(e.Channel)
 }
 
-func channelUnarchived(e *realm.ChannelUnarchived, to *To) any {
+func channelUnarchived(e *realm.ChannelUnarchived, to *Recipient) any {
 	if to.Has(realm.CapArchivedChannels) {
 		return channelUpdate(e.Channel, e.Name, "is_archived", false)
 	}
 	return obj{"type": "stream", "op": "create", "streams": []any{channelObject(*e.Info)}}
 }
 
-func channelQuieted(e *realm.ChannelQuieted, _ *To) any {
+func channelBecameInactive(e *realm.ChannelQuieted, _ *Recipient) any {
 	return channelUpdate(e.Channel, e.Name, "is_recently_active", false)
 }

@@ -12,19 +12,19 @@ import (
 )
 
 // What is put together from bytes reads as what is made of objects, and follows every change.
-func TestFacesFollowTheirChannels(t *testing.T) {
+func TestChannelJSONFollowsChanges(t *testing.T) {
 	s := realmtest.New(t)
 	ann, bo := s.Join("Ann", realm.Owner), s.Join("Bo")
-	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "tea \"& more\"", Description: "<b>"}}, Principals: []realm.Principal{{ID: ann}}})
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "tea \"& more\"", Description: "<b>"}}, Principals: []realm.Principal{{ID: ann}}})
 	c := s.Realm.FindChannelByName("tea \"& more\"")
 	compare := func(after string) {
 		t.Helper()
 		for _, u := range []realm.UserID{ann, bo} {
-			v := s.View(u)
+			v := s.ViewAs(u)
 			for _, to := range []Client{{Subscribers: form.AllSubscribers}, {Caps: realm.CapNotificationSettingsNull}, {Subscribers: form.PartialSubscribers}} {
 				want := channelObject(v.ChannelInfo(c))
 				if v.SubscriptionOf(u, c.ID) != nil {
-					personal(want, v.PersonalInfo(u, c.ID), to)
+					addPersonalSettings(want, v.PersonalSubscription(u, c.ID), to)
 				}
 				if to.Subscribers != form.NoSubscribers {
 					want["subscribers"] = v.Subscribers(c.ID)
@@ -51,21 +51,21 @@ func TestFacesFollowTheirChannels(t *testing.T) {
 		after string
 		do    func()
 	}{
-		{"joining", func() { realmtest.Do(s, bo, realm.Subscribe{Channels: []realm.Joining{{Name: c.Name}}}) }},
+		{"joining", func() { realmtest.Do(s, bo, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.Name}}}) }},
 		{"a message", func() {
 			realmtest.Do(s, ann, realm.SendMessage{ToChannel: true, Channel: c.ID, Topic: "t", Body: realm.Body{Text: "x", HTML: "x"}})
 		}},
 		{"muting", func() {
-			realmtest.Do(s, bo, realm.SetProperties{Changes: []realm.PropertyChange{{Channel: c.ID, Property: "is_muted", Bool: &yes}, {Channel: c.ID, Property: "push_notifications", Bool: &yes}}})
+			realmtest.Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{{Channel: c.ID, Property: "is_muted", Bool: &yes}, {Channel: c.ID, Property: "push_notifications", Bool: &yes}}})
 		}},
 		{"renaming", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Name: &name}) }},
 		{"a group setting", func() {
 			realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Groups: []realm.GroupChange{{Name: "can_send_message_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 		}},
-		{"a week", func() { s.Later(8 * 86400) }},
+		{"a week", func() { s.Advance(8 * 86400) }},
 		{"privacy", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Private: &yes}) }},
 		{"leaving", func() { realmtest.Do(s, bo, realm.Unsubscribe{Names: []string{name}}) }},
-		{"half a year", func() { s.Later(200 * 86400) }},
+		{"half a year", func() { s.Advance(200 * 86400) }},
 		{"deactivation", func() { realmtest.Do(s, ann, realm.DeactivateUser{User: bo}) }},
 		{"archiving", func() { realmtest.Do(s, ann, realm.ArchiveChannel{Channel: c.ID}) }},
 		{"unarchiving", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Unarchive: true}) }},
@@ -75,27 +75,27 @@ func TestFacesFollowTheirChannels(t *testing.T) {
 	}
 }
 
-// sightedHouse knows when people were here at last.
-type sightedHouse struct{ last map[realm.UserID]int64 }
+// fakePresence knows when people were here at last.
+type fakePresence struct{ last map[realm.UserID]int64 }
 
-func (h sightedHouse) SeenSince(_ realm.ID, oldest int64) func(realm.UserID) bool {
+func (h fakePresence) ActiveSince(_ realm.ID, oldest int64) func(realm.UserID) bool {
 	return func(u realm.UserID) bool { return h.last[u] >= oldest }
 }
 
 func TestPartialSubscribers(t *testing.T) {
 	s := realmtest.New(t)
 	ann := s.Join("Ann")
-	bot := realmtest.Do(s, realmtest.System, realm.JoinUser{Name: "Robo", Email: "robo@example.com", Bot: realm.GenericBot, BotOwner: ann})
+	bot := realmtest.Do(s, realmtest.System, realm.CreateUser{Name: "Robo", Email: "robo@example.com", Bot: realm.GenericBot, BotOwner: ann})
 	all := []realm.Principal{{ID: ann}, {ID: bot}}
 	var here, gone realm.UserID
-	for i := range realm.FullRoster - 2 {
-		gone, here = here, realmtest.Do(s, realmtest.System, realm.JoinUser{Name: fmt.Sprintf("User %d", i), Email: fmt.Sprintf("u%d@example.com", i)})
+	for i := range realm.FullSubscriberListLimit - 2 {
+		gone, here = here, realmtest.Do(s, realmtest.System, realm.CreateUser{Name: fmt.Sprintf("User %d", i), Email: fmt.Sprintf("u%d@example.com", i)})
 		all = append(all, realm.Principal{ID: here})
 	}
-	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "small"}}, Principals: all[:len(all)-1]})
-	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "large"}}, Principals: all})
-	v := s.View(ann)
-	recent := recently(v, sightedHouse{map[realm.UserID]int64{here: s.Now - 13*86400, gone: s.Now - 15*86400}})
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "small"}}, Principals: all[:len(all)-1]})
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "large"}}, Principals: all})
+	v := s.ViewAs(ann)
+	recent := recentUsers(v, fakePresence{map[realm.UserID]int64{here: s.Now - 13*86400, gone: s.Now - 15*86400}})
 	show := func(name string) (o struct {
 		Subscribers *[]realm.UserID `json:"subscribers"`
 		Partial     *[]realm.UserID `json:"partial_subscribers"`
@@ -105,8 +105,8 @@ func TestPartialSubscribers(t *testing.T) {
 		}
 		return o
 	}
-	if o := show("small"); o.Partial != nil || o.Subscribers == nil || len(*o.Subscribers) != realm.FullRoster-1 {
-		t.Errorf("below %d subscribers the list must be full: %+v", realm.FullRoster, o)
+	if o := show("small"); o.Partial != nil || o.Subscribers == nil || len(*o.Subscribers) != realm.FullSubscriberListLimit-1 {
+		t.Errorf("below %d subscribers the list must be full: %+v", realm.FullSubscriberListLimit, o)
 	}
 	if o := show("large"); o.Subscribers != nil || o.Partial == nil || !reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
 		t.Errorf("the partial list must hold bots and the people of the last 14 days: %v", o.Partial)

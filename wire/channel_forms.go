@@ -37,19 +37,21 @@ func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []real
 	return out
 }
 
-func groupSet(g form.GroupSetting) realm.GroupChange { return realm.GroupChange{New: groupInput(g)} }
+func newGroupSetting(g form.GroupSetting) realm.GroupChange {
+	return realm.GroupChange{New: groupValueFromForm(g)}
+}
 
-func groupChange(g form.GroupSettingUpdate) realm.GroupChange {
-	x := realm.GroupChange{New: groupInput(g.New)}
+func groupSettingChange(g form.GroupSettingUpdate) realm.GroupChange {
+	x := realm.GroupChange{New: groupValueFromForm(g.New)}
 	if g.Old != nil {
-		old := groupInput(*g.Old)
+		old := groupValueFromForm(*g.Old)
 		x.Old = &old
 	}
 	return x
 }
 
-// retention is a number of days, or a word: realm_default is nil, unlimited -1.
-func retention(n form.NumberOrWord) (*int64, error) {
+// parseRetention is a number of days, or a word: realm_default is nil, unlimited -1.
+func parseRetention(n form.NumberOrWord) (*int64, error) {
 	switch {
 	case !n.Set || n.IsWord && n.Word == "realm_default":
 		return nil, nil
@@ -67,30 +69,30 @@ func retention(n form.NumberOrWord) (*int64, error) {
 // topicsPolicies are the values of topics_policy.
 var topicsPolicies = []string{"inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"}
 
-// topicsPolicy takes the word with and without JSON's quotes: clients send both.
-func topicsPolicy(o form.Opt[string]) (string, error) {
+// parseTopicsPolicy takes the word with and without JSON's quotes: clients send both.
+func parseTopicsPolicy(o form.Opt[string]) (string, error) {
 	word := strings.Trim(o.Value, `"`)
 	if o.Set && !slices.Contains(topicsPolicies, word) {
-		return "", realm.Bad("Invalid topics_policy")
+		return "", realm.BadRequest("Invalid topics_policy")
 	}
 	return word, nil
 }
 
-// channelKeeping is where a channel stands among others and how it keeps its messages, on creating and on changing it.
-type channelKeeping struct {
+// channelOptions is where a channel stands among others and how it keeps its messages, on creating and on changing it.
+type channelOptions struct {
 	Retention    form.NumberOrWord `form:"message_retention_days"`
 	Folder       form.Null[int64]  `form:"folder_id"`
 	TopicsPolicy form.Opt[string]  `form:"topics_policy"`
 }
 
-func (f *channelKeeping) kept() (days *int64, topics string, err error) {
+func (f *channelOptions) values() (days *int64, topics string, err error) {
 	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
-		return nil, "", realm.Bad("Invalid channel folder ID")
+		return nil, "", realm.BadRequest("Invalid channel folder ID")
 	}
-	if days, err = retention(f.Retention); err != nil {
+	if days, err = parseRetention(f.Retention); err != nil {
 		return nil, "", err
 	}
-	topics, err = topicsPolicy(f.TopicsPolicy)
+	topics, err = parseTopicsPolicy(f.TopicsPolicy)
 	return days, topics, err
 }
 
@@ -103,11 +105,11 @@ type editChannelForm struct {
 	WebPublic   form.Opt[bool]   `form:"is_web_public"`
 	Name        form.Opt[string] `form:"new_name"`
 	Archived    form.Opt[bool]   `form:"is_archived"`
-	channelKeeping
+	channelOptions
 	channelGroups[form.GroupSettingUpdate]
 }
 
-func given[T any](o form.Opt[T]) *T {
+func pointerIfSet[T any](o form.Opt[T]) *T {
 	if !o.Set {
 		return nil
 	}
@@ -115,15 +117,15 @@ func given[T any](o form.Opt[T]) *T {
 }
 
 func editChannel(c *Call, f editChannelForm) (cmd realm.EditChannel, err error) {
-	cmd = realm.EditChannel{Channel: f.Channel, Name: given(f.Name), Description: given(f.Description), Private: given(f.Private), WebPublic: given(f.WebPublic),
-		History: given(f.History), Default: given(f.Default), SetRetention: f.Retention.Set, SetFolder: f.Folder.Set, Folder: f.Folder.Value, Groups: f.changes(groupChange)}
+	cmd = realm.EditChannel{Channel: f.Channel, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description), Private: pointerIfSet(f.Private), WebPublic: pointerIfSet(f.WebPublic),
+		History: pointerIfSet(f.History), Default: pointerIfSet(f.Default), SetRetention: f.Retention.Set, SetFolder: f.Folder.Set, Folder: f.Folder.Value, Groups: f.changes(groupSettingChange)}
 	if f.Archived.Set {
 		if f.Archived.Value {
-			return cmd, realm.Bad("Invalid is_archived")
+			return cmd, realm.BadRequest("Invalid is_archived")
 		}
 		cmd.Unarchive = true
 	}
-	cmd.Retention, cmd.TopicsPolicy, err = f.kept()
+	cmd.Retention, cmd.TopicsPolicy, err = f.values()
 	return cmd, err
 }
 
@@ -135,13 +137,13 @@ type newChannelForm struct {
 	Default   bool           `form:"is_default_stream"`
 	History   form.Opt[bool] `form:"history_public_to_subscribers"`
 	Notify    bool           `form:"send_new_subscription_messages,default=true"`
-	channelKeeping
+	channelOptions
 	channelGroups[form.GroupSetting]
 }
 
 func (f *newChannelForm) channel() (n realm.NewChannel, err error) {
-	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default, History: given(f.History), Folder: f.Folder.Value, Groups: f.changes(groupSet)}
-	n.Retention, n.TopicsPolicy, err = f.kept()
+	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default, History: pointerIfSet(f.History), Folder: f.Folder.Value, Groups: f.changes(newGroupSetting)}
+	n.Retention, n.TopicsPolicy, err = f.values()
 	return n, err
 }
 
@@ -152,18 +154,18 @@ type createChannelForm struct {
 	newChannelForm
 }
 
-// makeChannel creates a channel, and subscribes its first people in as many turns as it takes.
-func makeChannel(c *Call, f createChannelForm) (Answer, error) {
+// createChannelInTurns creates a channel, and subscribes its first people in as many turns as it takes.
+func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
 	cmd, err := createChannel(c, f)
 	if err != nil {
 		return nil, err
 	}
-	cmd.AtOnce = realm.MaxJoinedAtOnce
-	made, err := Play(c, cmd)
+	cmd.MaxPerTurn = realm.MaxSubscriptionsPerTurn
+	made, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	finished(c, made.Work)
+	waitForJob(c, made.Job)
 	return Answer{"id": made.ID}, nil
 }
 

@@ -11,29 +11,29 @@ import (
 )
 
 var channelEndpoints = []Endpoint{
-	Get("/streams", getChannels).Says("{streams: [ListedChannel]}"),
-	Get("/streams/{stream_id}", getChannel).Says("{stream: Channel}"),
-	Act("PATCH", "/streams/{stream_id}", editChannel, silent),
-	Do("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel { return realm.ArchiveChannel{Channel: f.Channel} }, silent),
-	Get("/streams/{stream_id}/members", getSubscribers).Says("{subscribers: [int]}"),
-	Custom("GET", "/streams/{stream_id}/email_address", channelAddress).Says("{email: str}"),
-	Get("/get_stream_id", getChannelID).Says("{stream_id: int}"),
-	Custom("POST", "/channels/create", makeChannel).Says("{id: int}"),
-	Get("/users/{user_id}/channels", getChannelsOf).Says("{subscribed_channel_ids: [int]}"),
-	Get("/users/{user_id}/subscriptions/{stream_id}", getIsSubscribed).Says("{is_subscribed: bool}"),
-	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Says("{topics: [{name: str, max_id: int}]}").Visitor(),
+	Get("/streams", getChannels).Returns("{streams: [ListedChannel]}"),
+	Get("/streams/{stream_id}", getChannel).Returns("{stream: Channel}"),
+	CommandFromCall("PATCH", "/streams/{stream_id}", editChannel, emptyAnswer),
+	CommandFromForm("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel { return realm.ArchiveChannel{Channel: f.Channel} }, emptyAnswer),
+	Get("/streams/{stream_id}/members", getSubscribers).Returns("{subscribers: [int]}"),
+	Custom("GET", "/streams/{stream_id}/email_address", getChannelEmail).Returns("{email: str}"),
+	Get("/get_stream_id", getChannelID).Returns("{stream_id: int}"),
+	Custom("POST", "/channels/create", createChannelInTurns).Returns("{id: int}"),
+	Get("/users/{user_id}/channels", getUserChannels).Returns("{subscribed_channel_ids: [int]}"),
+	Get("/users/{user_id}/subscriptions/{stream_id}", isSubscribed).Returns("{is_subscribed: bool}"),
+	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Returns("{topics: [{name: str, max_id: int}]}").AllowVisitors(),
 }
 
 var channelEvents = []EventKind{
 	Event(channelAppeared),
 	Event(channelVanished),
-	Events(channelStirred),
+	Events(channelActivityChanged),
 	Events(channelChanged),
 	Event(channelPrivacySet),
 	Event(channelArchived),
 	Event(channelUnarchived),
-	Event(channelQuieted),
-	Event(func(e *realm.AnnouncementsStopped, _ *To) any {
+	Event(channelBecameInactive),
+	Event(func(e *realm.AnnouncementsStopped, _ *Recipient) any {
 		return obj{"type": "realm", "op": "update", "property": e.Setting, "value": -1}
 	}),
 }
@@ -53,8 +53,8 @@ func nonNil[T any](s []T) []T {
 	return s
 }
 
-// postPolicy is the old number that stands for a channel's posting group.
-func postPolicy(g realm.GroupValue) int {
+// legacyPostPolicy is the old number that stands for a channel's posting group.
+func legacyPostPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 3:
 		return 2
@@ -68,7 +68,7 @@ func postPolicy(g realm.GroupValue) int {
 
 // channelObject is a channel as clients know it.
 func channelObject(c realm.ChannelInfo) obj {
-	post := postPolicy(c.Groups["can_send_message_group"])
+	post := legacyPostPolicy(c.Groups["can_send_message_group"])
 	o := obj{
 		"stream_id": c.ID, "name": c.Name, "description": c.Description, "rendered_description": c.DescriptionHTML, "date_created": c.Created,
 		"creator_id": nil, "invite_only": c.Private, "is_web_public": c.WebPublic, "history_public_to_subscribers": c.History,
@@ -116,29 +116,29 @@ type getChannelsForm struct {
 func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	me := v.Me()
 	if f.AllActive && !me.IsAdmin() {
-		return nil, realm.Bad("User not authorized for this query")
+		return nil, realm.BadRequest("User not authorized for this query")
 	}
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
 		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) // a bot may send there
-		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.takes(v, me, ch)) {
+		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
 			found = append(found, ch)
 		}
 	})
-	byName(found)
+	sortByName(found)
 	list := []json.RawMessage{}
 	for _, ch := range found {
 		var more []byte
 		if f.Default {
 			more = strconv.AppendBool([]byte(`"is_default":`), ch.Default)
 		}
-		list = append(list, splice(v.ChannelFace(ch, channelFace), more))
+		list = append(list, objectFromFields(v.ChannelJSON(ch, channelFieldsJSON), more))
 	}
 	return Answer{"streams": list}, nil
 }
 
-// takes decides whether the caller asked for a channel; any one of the conditions is enough.
-func (f *getChannelsForm) takes(v realm.View, me *realm.User, ch *realm.Channel) bool {
+// includes decides whether the caller asked for a channel; any one of the conditions is enough.
+func (f *getChannelsForm) includes(v realm.View, me *realm.User, ch *realm.Channel) bool {
 	return f.All || f.AllActive ||
 		f.Public && !ch.Private && !me.IsGuest() ||
 		f.WebPublic && ch.WebPublic ||
@@ -147,8 +147,8 @@ func (f *getChannelsForm) takes(v realm.View, me *realm.User, ch *realm.Channel)
 		f.Content && v.MayReadChannel(ch)
 }
 
-// byName sorts channels as people look for them.
-func byName(list []*realm.Channel) {
+// sortByName sorts channels as people look for them.
+func sortByName(list []*realm.Channel) {
 	slices.SortStableFunc(list, func(a, b *realm.Channel) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
 	})
@@ -168,7 +168,7 @@ func getSubscribers(c *Call, v realm.View, f channelForm) (Answer, error) {
 		return nil, err
 	}
 	if !v.MaySeeSubscribers(ch) {
-		return nil, realm.Bad("Invalid channel ID")
+		return nil, realm.BadRequest("Invalid channel ID")
 	}
 	return Answer{"subscribers": v.Subscribers(ch.ID)}, nil
 }
@@ -180,31 +180,31 @@ type getChannelIDForm struct {
 func getChannelID(c *Call, v realm.View, f getChannelIDForm) (Answer, error) {
 	ch := v.FindChannelByName(f.Name)
 	if ch == nil || !v.MaySeeChannel(ch) {
-		return nil, realm.Bad("Invalid channel name '%s'", f.Name)
+		return nil, realm.BadRequest("Invalid channel name '%s'", f.Name)
 	}
 	return Answer{"stream_id": ch.ID}, nil
 }
 
-type channelsOfForm struct {
+type userChannelsForm struct {
 	User realm.UserID `path:"user_id"`
 }
 
 // visibleUser is a user the caller may know.
 func visibleUser(v realm.View, id realm.UserID) (*realm.User, error) {
 	u := v.Find(id)
-	if u == nil || u.System || !v.MaySee(u) {
-		return nil, realm.Bad("No such user")
+	if u == nil || u.System || !v.MaySeeUser(u) {
+		return nil, realm.BadRequest("No such user")
 	}
 	return u, nil
 }
 
-func getChannelsOf(c *Call, v realm.View, f channelsOfForm) (Answer, error) {
+func getUserChannels(c *Call, v realm.View, f userChannelsForm) (Answer, error) {
 	u, err := visibleUser(v, f.User)
 	if err != nil {
 		return nil, err
 	}
 	ids := []realm.ChannelID{}
-	for _, id := range v.ChannelsOf(u.ID) {
+	for _, id := range v.SubscribedChannels(u.ID) {
 		if ch := v.FindChannel(id); !ch.Archived && v.MaySeeSubscribers(ch) {
 			ids = append(ids, id)
 		}
@@ -217,7 +217,7 @@ type isSubscribedForm struct {
 	Channel realm.ChannelID `path:"stream_id"`
 }
 
-func getIsSubscribed(c *Call, v realm.View, f isSubscribedForm) (Answer, error) {
+func isSubscribed(c *Call, v realm.View, f isSubscribedForm) (Answer, error) {
 	u, err := visibleUser(v, f.User)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func getIsSubscribed(c *Call, v realm.View, f isSubscribedForm) (Answer, error) 
 		return nil, err
 	}
 	if !v.MaySeeSubscribers(ch) {
-		return nil, realm.Bad("Invalid channel ID")
+		return nil, realm.BadRequest("Invalid channel ID")
 	}
 	return Answer{"is_subscribed": v.Subscribed(u.ID, ch.ID)}, nil
 }
@@ -238,7 +238,7 @@ type topicsForm struct {
 }
 
 func getTopics(c *Call, f topicsForm) (Answer, error) {
-	topics, err := Look(c, func(v realm.View) ([]realm.TopicInfo, error) {
+	topics, err := Read(c, func(v realm.View) ([]realm.TopicInfo, error) {
 		ch, err := v.ReadableChannel(f.Channel)
 		if err != nil {
 			return nil, err
@@ -260,24 +260,24 @@ func getTopics(c *Call, f topicsForm) (Answer, error) {
 	return Answer{"topics": list}, nil
 }
 
-type addressForm struct {
+type channelEmailForm struct {
 	Channel realm.ChannelID        `path:"stream_id"`
 	Sender  form.Opt[realm.UserID] `form:"sender_id"`
 }
 
-func channelAddress(c *Call, f addressForm) (Answer, error) {
+func getChannelEmail(c *Call, f channelEmailForm) (Answer, error) {
 	sender := realm.EmailGateway
 	if f.Sender.Set {
 		sender = f.Sender.Value
 	}
-	m, err := Play(c, realm.MailToken{Channel: f.Channel, Sender: sender})
+	m, err := Execute(c, realm.MailToken{Channel: f.Channel, Sender: sender})
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"email": m.Address(c.Tools.MailPattern)}, nil
+	return Answer{"email": m.Address(c.Tools.ChannelMailPattern)}, nil
 }
 
-func channelStirred(e *realm.ChannelStirred, to *To) []any {
+func channelActivityChanged(e *realm.ChannelActivityChanged, to *Recipient) []any {
 	var out []any
 	if e.FirstChanged {
 		var first any

@@ -6,18 +6,18 @@ import (
 	"parley/actors/realm"
 )
 
-var closingEndpoints = []Endpoint{
-	Do("POST", "/realm/deactivate", func(closeForm) realm.CloseRealm { return realm.CloseRealm{} }, silent),
-	opened(Custom("GET", "/realm/subdomain/{subdomain}", subdomain).Says("{msg: str}")),
+var deactivationEndpoints = []Endpoint{
+	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm { return realm.CloseRealm{} }, emptyAnswer),
+	withoutLogin(Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}")),
 }
 
-var closingEvents = []EventKind{
-	Event(func(e *realm.RealmEnded, _ *To) any {
+var deactivationEvents = []EventKind{
+	Event(func(e *realm.RealmEnded, _ *Recipient) any {
 		return obj{"type": "realm", "op": "deactivated", "realm_id": e.Realm}
 	}),
 }
 
-type closeForm struct{}
+type deactivateRealmForm struct{}
 
 // Lengths of subdomains in characters; the upper one is what a host name's label allows, and a little less.
 const (
@@ -29,12 +29,12 @@ type subdomainForm struct {
 	Name string `path:"subdomain"`
 }
 
-// subdomain tells whether an organization could have that name: the answer is in its msg.
-func subdomain(c *Call, f subdomainForm) (Answer, error) {
-	return Answer{"msg": c.subdomainState(f.Name)}, nil
+// checkSubdomain tells whether an organization could have that name: the answer is in its msg.
+func checkSubdomain(c *Call, f subdomainForm) (Answer, error) {
+	return Answer{"msg": c.subdomainAvailability(f.Name)}, nil
 }
 
-func (c *Call) subdomainState(name string) string {
+func (c *Call) subdomainAvailability(name string) string {
 	switch {
 	case len(name) < minSubdomain:
 		return "Subdomain needs to have length 3 or greater."
@@ -44,12 +44,12 @@ func (c *Call) subdomainState(name string) string {
 		return "Subdomain cannot start or end with a '-'."
 	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
 		return "Subdomain can only have lowercase letters, numbers, and '-'s."
-	case name == "www" || c.Tools.Taken(name):
+	case name == "www" || c.Tools.SubdomainTaken(name):
 		return "Subdomain is already in use. Please choose a different one."
 	}
 	return "available"
 }
 
-func errRealmClosed() error {
+func errRealmDeactivated() error {
 	return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", "This organization has been deactivated")
 }

@@ -9,11 +9,11 @@ import (
 )
 
 var emojiEndpoints = []Endpoint{
-	Get("/realm/emoji", func(c *Call, v realm.View, _ none) (Answer, error) {
+	Get("/realm/emoji", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"emoji": emojiObjects(v.CustomEmojis(), c.Site)}, nil
-	}).Says("{emoji: {*: Emoji}}"),
-	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji).Takes(fileField{imageTypes, MaxEmoji}),
-	Do("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji { return realm.RemoveEmoji{Name: f.Name} }, silent),
+	}).Returns("{emoji: {*: Emoji}}"),
+	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji).TakesFile(fileField{imageTypes, MaxEmojiBytes}),
+	CommandFromForm("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji { return realm.RemoveEmoji{Name: f.Name} }, emptyAnswer),
 }
 
 var emojiEvents = []EventKind{Events(emojiChanged)}
@@ -22,8 +22,8 @@ type emojiForm struct {
 	Name string `path:"emoji_name"`
 }
 
-// MaxEmoji is how large an emoji's image may be, in bytes; register tells it in MiB.
-const MaxEmoji = 5 << 20
+// MaxEmojiBytes is how large an emoji's image may be, in bytes; register tells it in MiB.
+const MaxEmojiBytes = 5 << 20
 
 // maxEmojiPixels keeps the memory that showing a still of a moving emoji takes below some megabytes.
 const maxEmojiPixels = 4 << 20
@@ -32,7 +32,7 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	name := realm.EmojiName(f.Name)
 	_, builtIn := emoji.CodeOf(name)
 	// Whether the caller may is checked before the image is kept.
-	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayAddEmoji(name, builtIn) })
+	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayAddEmoji(name, builtIn) })
 	if err != nil {
 		return nil, err
 	}
@@ -41,34 +41,34 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 		return nil, err
 	}
 	if len(files) != 1 {
-		return nil, realm.Bad("You must upload exactly one file.")
+		return nil, realm.BadRequest("You must upload exactly one file.")
 	}
 	r, err := files[0].Open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	x, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxEmoji)
+	x, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxEmojiBytes)
 	if err != nil {
-		return nil, fileError(err, MaxEmoji>>20)
+		return nil, refusalOfFile(err, MaxEmojiBytes>>20)
 	}
-	err = emojiImage(c, x)
+	err = checkEmojiImage(c, x)
 	if err == nil {
-		_, err = Play(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Moves})
+		_, err = Execute(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Animated})
 	}
-	return Answer{}, errors.Join(err, c.release(x.Hash, err))
+	return Answer{}, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
 
-// emojiImage refuses what cannot be shown as an emoji. The head of a file tells little of the rest: a smaller picture is made.
-func emojiImage(c *Call, x SavedFile) error {
+// checkEmojiImage refuses what cannot be shown as an emoji. The head of a file tells little of the rest: a smaller picture is made.
+func checkEmojiImage(c *Call, x SavedFile) error {
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, x.Type) || x.Width <= 0 || x.Height <= 0 {
-		return fileError(ErrNoImage, 0)
+		return refusalOfFile(ErrNotAnImage, 0)
 	}
 	if x.Width*x.Height > maxEmojiPixels {
-		return fileError(ErrPixels, 0)
+		return refusalOfFile(ErrTooManyPixels, 0)
 	}
-	_, err := c.Tools.Files.Thumbnail(x.Hash, x.Moves)
-	return fileError(err, 0)
+	_, err := c.Tools.Files.Thumbnail(x.Hash, x.Animated)
+	return refusalOfFile(err, 0)
 }
 
 // EmojiPath is where an organization's emoji are, behind its pictures.
@@ -93,7 +93,7 @@ func emojiObjects(list []realm.CustomEmoji, s Site) obj {
 
 // emojiChanged reads as one change, or as the whole map. The end of an emoji is told under both names it goes by: the
 // protocol's text says edit, the clients there are listen for update_one.
-func emojiChanged(e *realm.EmojiChanged, to *To) []any {
+func emojiChanged(e *realm.EmojiChanged, to *Recipient) []any {
 	if !to.Has(realm.CapIndividualEmoji) {
 		return []any{obj{"type": "realm_emoji", "op": "update", "realm_emoji": emojiObjects(e.All, to.Site)}}
 	}

@@ -6,29 +6,29 @@ import (
 )
 
 var defaultChannelEndpoints = []Endpoint{
-	Do("POST", "/default_streams", func(f defaultChannelForm) realm.SetDefaultChannel {
+	CommandFromForm("POST", "/default_streams", func(f defaultChannelForm) realm.SetDefaultChannel {
 		return realm.SetDefaultChannel{Channel: f.Channel, Is: true}
-	}, silent),
-	Do("DELETE", "/default_streams", func(f defaultChannelForm) realm.SetDefaultChannel {
+	}, emptyAnswer),
+	CommandFromForm("DELETE", "/default_streams", func(f defaultChannelForm) realm.SetDefaultChannel {
 		return realm.SetDefaultChannel{Channel: f.Channel}
-	}, silent),
-	Do("POST", "/default_stream_groups/create", func(f createDefaultGroupForm) realm.CreateDefaultGroup {
+	}, emptyAnswer),
+	CommandFromForm("POST", "/default_stream_groups/create", func(f createDefaultGroupForm) realm.CreateDefaultGroup {
 		return realm.CreateDefaultGroup{Name: f.Name, Description: f.Description, Channels: f.Channels}
-	}, silent),
-	Do("PATCH", "/default_stream_groups/{group_id}", func(f editDefaultGroupForm) realm.EditDefaultGroup {
-		return realm.EditDefaultGroup{ID: f.Group, Name: given(f.Name), Description: given(f.Description)}
-	}, silent),
-	Act("PATCH", "/default_stream_groups/{group_id}/streams", regroupDefaults, silent),
-	Do("DELETE", "/default_stream_groups/{group_id}", func(f dropDefaultGroupForm) realm.DropDefaultGroup {
-		return realm.DropDefaultGroup{ID: f.Group}
-	}, silent),
+	}, emptyAnswer),
+	CommandFromForm("PATCH", "/default_stream_groups/{group_id}", func(f editDefaultGroupForm) realm.EditDefaultGroup {
+		return realm.EditDefaultGroup{ID: f.Group, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description)}
+	}, emptyAnswer),
+	CommandFromCall("PATCH", "/default_stream_groups/{group_id}/streams", changeDefaultGroupChannels, emptyAnswer),
+	CommandFromForm("DELETE", "/default_stream_groups/{group_id}", func(f deleteDefaultGroupForm) realm.RemoveDefaultGroup {
+		return realm.RemoveDefaultGroup{ID: f.Group}
+	}, emptyAnswer),
 }
 
 var defaultChannelEvents = []EventKind{
-	Event(func(e *realm.DefaultChannelsSet, _ *To) any {
+	Event(func(e *realm.DefaultChannelsSet, _ *Recipient) any {
 		return obj{"type": "default_streams", "default_streams": nonNil(e.Channels)}
 	}),
-	Event(func(e *realm.DefaultGroupsTold, _ *To) any {
+	Event(func(e *realm.DefaultGroupsTold, _ *Recipient) any {
 		return obj{"type": "default_stream_groups", "default_stream_groups": defaultGroupObjects(e.Groups)}
 	}),
 }
@@ -57,19 +57,19 @@ type editDefaultGroupForm struct {
 	Description form.Opt[string] `form:"new_description"`
 }
 
-type regroupDefaultsForm struct {
+type changeDefaultGroupChannelsForm struct {
 	Group    int64    `path:"group_id"`
 	Op       string   `form:"op,required"`
 	Channels []string `form:"stream_names,required"`
 }
 
-func regroupDefaults(c *Call, f regroupDefaultsForm) (realm.RegroupDefaults, error) {
+func changeDefaultGroupChannels(c *Call, f changeDefaultGroupChannelsForm) (realm.ChangeDefaultGroupChannels, error) {
 	if f.Op != "add" && f.Op != "remove" {
-		return realm.RegroupDefaults{}, realm.Bad(`Invalid value for "op". Specify one of "add" or "remove".`)
+		return realm.ChangeDefaultGroupChannels{}, realm.BadRequest(`Invalid value for "op". Specify one of "add" or "remove".`)
 	}
-	return realm.RegroupDefaults{ID: f.Group, Add: f.Op == "add", Channels: f.Channels}, nil
+	return realm.ChangeDefaultGroupChannels{ID: f.Group, Add: f.Op == "add", Channels: f.Channels}, nil
 }
 
-type dropDefaultGroupForm struct {
+type deleteDefaultGroupForm struct {
 	Group int64 `path:"group_id"`
 }

@@ -3,26 +3,26 @@ package wire
 import "parley/actors/realm"
 
 var domainEndpoints = []Endpoint{
-	Get("/realm/domains", func(c *Call, v realm.View, _ none) (Answer, error) {
+	Get("/realm/domains", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"domains": domainObjects(v.Domains())}, nil
-	}).Says("{domains: [Domain]}"),
-	Do("POST", "/realm/domains", func(f addDomainForm) realm.AddDomain {
+	}).Returns("{domains: [Domain]}"),
+	CommandFromForm("POST", "/realm/domains", func(f addDomainForm) realm.AddDomain {
 		return realm.AddDomain{Domain: f.Domain, Subdomains: f.Subdomains}
-	}, func(d realm.Domain) Answer { return Answer{"new_domain": []any{d.ID, d.Name}} }).Says("{new_domain: [int | str]}"),
-	Do("PATCH", "/realm/domains/{domain}", func(f editDomainForm) realm.EditDomain {
+	}, func(d realm.Domain) Answer { return Answer{"new_domain": []any{d.ID, d.Name}} }).Returns("{new_domain: [int | str]}"),
+	CommandFromForm("PATCH", "/realm/domains/{domain}", func(f editDomainForm) realm.EditDomain {
 		return realm.EditDomain{Domain: f.Domain, Subdomains: f.Subdomains}
-	}, silent),
-	Do("DELETE", "/realm/domains/{domain}", func(f domainForm) realm.RemoveDomain { return realm.RemoveDomain{Domain: f.Domain} }, silent),
+	}, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/domains/{domain}", func(f domainForm) realm.RemoveDomain { return realm.RemoveDomain{Domain: f.Domain} }, emptyAnswer),
 }
 
 var domainEvents = []EventKind{
-	Event(func(e *realm.DomainAdded, to *To) any {
+	Event(func(e *realm.DomainAdded, to *Recipient) any {
 		return obj{"type": "realm_domains", "op": "add", "realm_domain": domainObject(e.Domain)}
 	}),
-	Event(func(e *realm.DomainChanged, to *To) any {
+	Event(func(e *realm.DomainChanged, to *Recipient) any {
 		return obj{"type": "realm_domains", "op": "change", "realm_domain": domainObject(e.Domain)}
 	}),
-	Event(func(e *realm.DomainRemoved, to *To) any {
+	Event(func(e *realm.DomainRemoved, to *Recipient) any {
 		return obj{"type": "realm_domains", "op": "remove", "domain": e.Name}
 	}),
 }

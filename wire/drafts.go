@@ -6,20 +6,20 @@ import (
 )
 
 var draftEndpoints = []Endpoint{
-	Get("/drafts", getDrafts).Says("{count: int, drafts: [Draft]}"),
-	Do("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Says("{ids: [int]}"),
-	Do("PATCH", "/drafts/{draft_id}", changeDraft, silent),
-	Do("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, silent),
+	Get("/drafts", getDrafts).Returns("{count: int, drafts: [Draft]}"),
+	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Returns("{ids: [int]}"),
+	CommandFromForm("PATCH", "/drafts/{draft_id}", changeDraft, emptyAnswer),
+	CommandFromForm("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, emptyAnswer),
 }
 
 var draftEvents = []EventKind{
-	Event(func(e *realm.DraftsAdded, to *To) any {
+	Event(func(e *realm.DraftsAdded, to *Recipient) any {
 		return obj{"type": "drafts", "op": "add", "drafts": draftObjects(e.Drafts, to.Client)}
 	}),
-	Event(func(e *realm.DraftChanged, to *To) any {
+	Event(func(e *realm.DraftChanged, to *Recipient) any {
 		return obj{"type": "drafts", "op": "update", "draft": draftObject(e.Draft, to.Client)}
 	}),
-	Event(func(e *realm.DraftRemoved, to *To) any {
+	Event(func(e *realm.DraftRemoved, to *Recipient) any {
 		return obj{"type": "drafts", "op": "remove", "draft_id": e.ID}
 	}),
 }
@@ -66,24 +66,24 @@ func changeDraft(f changeDraftForm) realm.ChangeDraft {
 	return realm.ChangeDraft{ID: f.ID, Draft: f.Draft.draft()}
 }
 
-func getDrafts(_ *Call, v realm.View, _ none) (Answer, error) {
-	if _, err := v.Drafter(); err != nil {
+func getDrafts(_ *Call, v realm.View, _ noParameters) (Answer, error) {
+	if _, err := v.DraftSyncUser(); err != nil {
 		return nil, err
 	}
 	list := v.DraftsOf(v.User)
-	return Answer{"count": len(list), "drafts": draftObjects(list, asKept)}, nil
+	return Answer{"count": len(list), "drafts": draftObjects(list, asStored)}, nil
 }
 
 // draftsSection is a registration's drafts, newest edit first.
-func draftsSection(s *state) {
+func draftsSection(s *initialState) {
 	list := []any{}
-	if _, err := s.Drafter(); err == nil {
+	if _, err := s.DraftSyncUser(); err == nil {
 		all := s.DraftsOf(s.User)
 		for i := len(all) - 1; i >= 0; i-- {
 			list = append(list, draftObject(all[i], s.Client))
 		}
 	}
-	s.a["drafts"] = list
+	s.answer["drafts"] = list
 }
 
 func draftObjects(list []realm.Draft, c Client) []any {

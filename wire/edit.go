@@ -11,15 +11,15 @@ import (
 )
 
 var editEndpoints = []Endpoint{
-	Custom("PATCH", "/messages/{message_id}", editMessage).Says("{detached_uploads: [Attachment]}"),
-	Do("DELETE", "/messages/{message_id}", deleteMessage, silent),
-	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic).Says("{complete: bool}"),
-	Custom("GET", "/messages/{message_id}/history", getMessageHistory).Says("{message_history: [PastMessage]}"),
+	Custom("PATCH", "/messages/{message_id}", editMessage).Returns("{detached_uploads: [Attachment]}"),
+	CommandFromForm("DELETE", "/messages/{message_id}", deleteMessage, emptyAnswer),
+	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic).Returns("{complete: bool}"),
+	Custom("GET", "/messages/{message_id}/history", getMessageHistory).Returns("{message_history: [PastMessage]}"),
 }
 
 var editEvents = []EventKind{
-	Lazily(messageUpdated),
-	Events(messagesGone),
+	LazyEvent(messageUpdated),
+	Events(messagesDeleted),
 }
 
 type editForm struct {
@@ -33,8 +33,8 @@ type editForm struct {
 	Sum       string           `form:"prev_content_sha256"`
 }
 
-// editAttempts is how often an edit whose message was edited in between is tried again before the client must.
-const editAttempts = 5
+// maxEditAttempts is how often an edit whose message was edited in between is tried again before the client must.
+const maxEditAttempts = 5
 
 func editMessage(c *Call, f editForm) (Answer, error) {
 	cmd := realm.EditMessage{Message: f.Message, Mode: f.Mode, NotifyOld: f.NotifyOld, NotifyNew: f.NotifyNew}
@@ -43,17 +43,17 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 	}
 	if f.Channel.Set {
 		if cmd.Channel = realm.ChannelID(f.Channel.Value); cmd.Channel <= 0 {
-			return nil, realm.Bad("Invalid channel ID")
+			return nil, realm.BadRequest("Invalid channel ID")
 		}
 	}
-	for range editAttempts {
+	for range maxEditAttempts {
 		var err error
 		if f.Content.Set {
-			if cmd.Content, err = newContent(c, &f); err != nil {
+			if cmd.Content, err = prepareContent(c, &f); err != nil {
 				return nil, err
 			}
 		}
-		e, err := Play(c, cmd)
+		e, err := Execute(c, cmd)
 		if errors.Is(err, realm.ErrStale) {
 			continue
 		}
@@ -69,15 +69,15 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
 
-// newContent renders the new text, and finds out what the old one did; who may not read the message is refused here.
-func newContent(c *Call, f *editForm) (*realm.NewContent, error) {
-	i, err := Look(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
+// prepareContent renders the new text, and finds out what the old one did; who may not read the message is refused here.
+func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
+	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
 	if err != nil {
 		return nil, err
 	}
-	old, ok := c.House.Text(c.Realm, i.Ref)
+	old, ok := c.Server.Text(c.Realm, i.Ref)
 	if !ok {
-		return nil, realm.Bad("Invalid message(s)")
+		return nil, realm.BadRequest("Invalid message(s)")
 	}
 	text := f.Content.Value
 	if strings.TrimSpace(text) == "" {
@@ -95,16 +95,16 @@ func newContent(c *Call, f *editForm) (*realm.NewContent, error) {
 		n.Unrenderable = true
 	}
 	if _, n.Old, err = render(c, old.Text); err != nil {
-		n.Old = realm.Content{}
+		n.Old = realm.ContentInfo{}
 	}
 	return n, nil
 }
 
-type oneMessageForm struct {
+type messageIDForm struct {
 	Message realm.MessageID `path:"message_id"`
 }
 
-func deleteMessage(f oneMessageForm) realm.DeleteMessage {
+func deleteMessage(f messageIDForm) realm.DeleteMessage {
 	return realm.DeleteMessage{Message: f.Message}
 }
 
@@ -114,14 +114,14 @@ type deleteTopicForm struct {
 }
 
 func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
-	work, err := Play(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
+	work, err := Execute(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"complete": finished(c, work)}, nil
+	return Answer{"complete": waitForJob(c, work)}, nil
 }
 
-func messageUpdated(e *realm.MessageUpdate, to *To) any {
+func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At, "message_id": e.Message,
 		"message_ids": e.IDs, "flags": flagNames(to.Flags)}
 	if e.User == 0 {
@@ -163,7 +163,7 @@ func messageUpdated(e *realm.MessageUpdate, to *To) any {
 	return o
 }
 
-func messagesGone(e *realm.MessagesGone, to *To) []any {
+func messagesDeleted(e *realm.MessagesVanished, to *Recipient) []any {
 	one := obj{"type": "delete_message", "message_type": "private"}
 	if e.Channel != 0 {
 		one["message_type"], one["stream_id"], one["topic"] = "stream", e.Channel, to.Topic(e.Topic)

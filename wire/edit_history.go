@@ -9,24 +9,24 @@ import (
 	"parley/actors/realm"
 )
 
-type historyOfForm struct {
+type messageHistoryForm struct {
 	Message    realm.MessageID `path:"message_id"`
 	EmptyTopic bool            `form:"allow_empty_topic_name,default=false"`
 }
 
 // getMessageHistory answers what a message was at each time, the original first.
-func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
-	s, err := lookAtHistory(c, f.Message)
+func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
+	s, err := readHistory(c, f.Message)
 	if err != nil {
 		return nil, err
 	}
 	text := func(version uint16) (realm.Body, error) {
-		if s.moves {
-			version = s.i.Ref.Version // earlier texts are nobody's business
+		if s.movesOnly {
+			version = s.info.Ref.Version // earlier texts are nobody's business
 		}
-		b, ok := c.House.Text(c.Realm, realm.BodyRef{Message: f.Message, Version: version})
+		b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: f.Message, Version: version})
 		if !ok {
-			return b, realm.Bad("Invalid message(s)")
+			return b, realm.BadRequest("Invalid message(s)")
 		}
 		return b, nil
 	}
@@ -36,21 +36,21 @@ func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
 		}
 		return t
 	}
-	now, version := original(&s.i)
+	now, version := originalTopicAndVersion(&s.info)
 	body, err := text(version)
 	if err != nil {
 		return nil, err
 	}
 	shown := func(t string) any {
-		if s.i.Channel == 0 {
+		if s.info.Channel == 0 {
 			return ""
 		}
 		return topic(t)
 	}
-	list := []any{obj{"topic": shown(now), "content": body.Text, "rendered_content": body.HTML, "timestamp": s.i.Time, "user_id": s.i.Sender.ID}}
-	for n, r := range s.i.History {
+	list := []any{obj{"topic": shown(now), "content": body.Text, "rendered_content": body.HTML, "timestamp": s.info.Time, "user_id": s.info.Sender.ID}}
+	for n, r := range s.info.History {
 		o := obj{"timestamp": r.At, "user_id": r.User}
-		edited := r.Content && !s.moves
+		edited := r.Content && !s.movesOnly
 		if r.TopicBefore == nil && r.ChannelBefore == 0 && !edited {
 			continue
 		}
@@ -63,7 +63,7 @@ func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
 		}
 		if edited {
 			before := body
-			if body, err = text(versionAfter(&s.i, n)); err != nil {
+			if body, err = text(versionAfter(&s.info, n)); err != nil {
 				return nil, err
 			}
 			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML, htmlDiff(before.HTML, body.HTML)
@@ -74,25 +74,25 @@ func getMessageHistory(c *Call, f historyOfForm) (Answer, error) {
 	return Answer{"message_history": list}, nil
 }
 
-// pastMessage is a message with its history; where only moves may be seen, its texts are not.
-type pastMessage struct {
-	i     realm.MessageInfo
-	moves bool
+// messageHistory is a message with its history; where only moves may be seen, its texts are not.
+type messageHistory struct {
+	info      realm.MessageInfo
+	movesOnly bool
 }
 
-func lookAtHistory(c *Call, id realm.MessageID) (pastMessage, error) {
-	return Look(c, func(v realm.View) (pastMessage, error) {
+func readHistory(c *Call, id realm.MessageID) (messageHistory, error) {
+	return Read(c, func(v realm.View) (messageHistory, error) {
 		policy := v.OrgText("message_edit_history_visibility_policy")
 		if policy == "none" {
-			return pastMessage{}, realm.Bad("Message edit history is disabled in this organization")
+			return messageHistory{}, realm.BadRequest("Message edit history is disabled in this organization")
 		}
 		i, err := v.ReadableMessage(id)
-		return pastMessage{i, policy == "moves"}, err
+		return messageHistory{i, policy == "moves"}, err
 	})
 }
 
-// original is the topic a message was sent to, and the version of its first text.
-func original(i *realm.MessageInfo) (topic string, version uint16) {
+// originalTopicAndVersion is the topic a message was sent to, and the version of its first text.
+func originalTopicAndVersion(i *realm.MessageInfo) (topic string, version uint16) {
 	topic, version = i.Topic, i.Ref.Version
 	for _, r := range slices.Backward(i.History) {
 		if r.TopicBefore != nil {
@@ -129,9 +129,9 @@ func htmlDiff(before, after string) string {
 		case diffmatchpatch.DiffEqual:
 			out.WriteString(d.Text)
 		case diffmatchpatch.DiffInsert:
-			marked(&out, d.Text, "highlight_text_inserted", true)
+			writeMarked(&out, d.Text, "highlight_text_inserted", true)
 		case diffmatchpatch.DiffDelete:
-			marked(&out, d.Text, "highlight_text_deleted", false)
+			writeMarked(&out, d.Text, "highlight_text_deleted", false)
 		}
 	}
 	out.WriteString("</div>")
@@ -200,8 +200,8 @@ func htmlTokens(s string) []string {
 	return out
 }
 
-// marked writes the text of a changed stretch inside spans; its tags are written as they are, or left out.
-func marked(out *strings.Builder, html, class string, tags bool) {
+// writeMarked writes the text of a changed stretch inside spans; its tags are written as they are, or left out.
+func writeMarked(out *strings.Builder, html, class string, tags bool) {
 	open := false
 	end := func() {
 		if open {

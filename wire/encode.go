@@ -51,13 +51,13 @@ func appendJSON(b []byte, v any) []byte {
 		return appendPointer(b, x, appendInt)
 	case *string:
 		return appendPointer(b, x, appendString)
-	case raw:
+	case rawJSON:
 		return append(b, x...)
-	case Pieces:
+	case Fragments:
 		x.Each(func(piece []byte) { b = append(b, piece...) })
 		return b
 	}
-	return appendOther(b, v)
+	return appendWithLibrary(b, v)
 }
 
 func appendInt[I ~int64](b []byte, i I) []byte { return strconv.AppendInt(b, int64(i), 10) }
@@ -83,14 +83,14 @@ func appendList[T any](b []byte, list []T, one func([]byte, T) []byte) []byte {
 	return append(b, ']')
 }
 
-var keyLists = sync.Pool{New: func() any { return new([]string) }}
+var keyListPool = sync.Pool{New: func() any { return new([]string) }}
 
 // appendObject writes the keys in order, as the library does: the same object is always the same bytes.
 func appendObject(b []byte, o map[string]any) []byte {
 	if o == nil {
 		return append(b, "null"...)
 	}
-	list := keyLists.Get().(*[]string)
+	list := keyListPool.Get().(*[]string)
 	keys := (*list)[:0]
 	for k := range o {
 		keys = append(keys, k)
@@ -106,7 +106,7 @@ func appendObject(b []byte, o map[string]any) []byte {
 	}
 	clear(keys)
 	*list = keys
-	keyLists.Put(list)
+	keyListPool.Put(list)
 	return append(b, '}')
 }
 
@@ -161,9 +161,9 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// appendOther is for structs, other maps and whoever writes himself.
-func appendOther(b []byte, v any) []byte {
-	w := tail{b}
+// appendWithLibrary is for structs, other maps and whoever writes himself.
+func appendWithLibrary(b []byte, v any) []byte {
+	w := appendWriter{b}
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
@@ -172,10 +172,10 @@ func appendOther(b []byte, v any) []byte {
 	return w.b[:len(w.b)-1] // without the newline
 }
 
-// tail gathers what is written behind what is there.
-type tail struct{ b []byte }
+// appendWriter gathers what is written behind what is there.
+type appendWriter struct{ b []byte }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *appendWriter) Write(p []byte) (int, error) {
 	t.b = append(t.b, p...)
 	return len(p), nil
 }

@@ -9,8 +9,8 @@ import (
 	"parley/actors/realm"
 )
 
-// library is what encoding/json writes.
-func library(t testing.TB, v any) string {
+// encodeWithLibrary is what encoding/json writes.
+func encodeWithLibrary(t testing.TB, v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -20,25 +20,25 @@ func library(t testing.TB, v any) string {
 	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
 }
 
-func same(t *testing.T, v any) {
+func checkSameBytes(t *testing.T, v any) {
 	t.Helper()
-	if got, want := string(encode(v)), library(t, v); got != want {
+	if got, want := string(encode(v)), encodeWithLibrary(t, v); got != want {
 		t.Errorf("%#v is %s, the library writes %s", v, got, want)
 	}
 }
 
-func FuzzStringsAreWrittenAsTheLibraryDoes(f *testing.F) {
+func FuzzStringsMatchEncodingJSON(f *testing.F) {
 	for _, s := range []string{"", "plain", `"\/`, "\x00\x01\b\f\n\r\t\x1f\x7f", "<a href=\"x\">&amp;</a>", "é 😀 \u2028\u2029 \ufffd", "\xff\xc3", "a\xe2\x80", "\xed\xa0\x80"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		same(t, s)
-		same(t, map[string]any{s: s, "z" + s: []string{s}})
+		checkSameBytes(t, s)
+		checkSameBytes(t, map[string]any{s: s, "z" + s: []string{s}})
 	})
 }
 
 // Random values of all the types that are written here, nested, and some that are not.
-func TestValuesAreWrittenAsTheLibraryDoes(t *testing.T) {
+func TestValuesMatchEncodingJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n, s := int64(7), "x"
 	leaves := []any{nil, true, false, "", "text\n<b>", 0, -1, 1 << 40, int64(-9), 1.5, 1e21, realm.UserID(8), realm.ChannelID(3), realm.MessageID(1 << 30),
@@ -46,7 +46,7 @@ func TestValuesAreWrittenAsTheLibraryDoes(t *testing.T) {
 		struct {
 			A int `json:"a"`
 			B string
-		}{1, "<>"}, map[string]int{"b": 1, "a": 2}, Pieces{own([]byte(`[1,`)), shared([]byte(`2]`))}, map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
+		}{1, "<>"}, map[string]int{"b": 1, "a": 2}, Fragments{ownFragment([]byte(`[1,`)), sharedFragment([]byte(`2]`))}, map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
 		[]map[string]any{{"k": 1}, nil}}
 	var value func(depth int) any
 	value = func(depth int) any {
@@ -70,10 +70,10 @@ func TestValuesAreWrittenAsTheLibraryDoes(t *testing.T) {
 		return leaves[r.IntN(len(leaves))]
 	}
 	for _, l := range leaves {
-		same(t, l)
+		checkSameBytes(t, l)
 	}
 	for range 5000 {
-		same(t, value(4))
+		checkSameBytes(t, value(4))
 	}
 }
 
@@ -92,7 +92,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.Run("library", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			library(b, o)
+			encodeWithLibrary(b, o)
 		}
 	})
 }

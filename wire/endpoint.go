@@ -19,45 +19,45 @@ type Answer = map[string]any
 type Endpoint struct {
 	Method, Path string
 	Form         *form.Form
-	Rows         *form.Form // further parameters that come from a settings table; may be nil
+	Settings     *form.Form // further parameters that come from a settings table; may be nil
 	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
-	Open, Visitors bool
-	Dev            bool   // development only
-	KeyInQuery     bool   // the key is a parameter, as services that know no login send it
-	Webhook        bool   // incoming-webhook bots may call it
-	Untimed        bool   // a long poll: it does not count against the time a request may take
-	name           string // method and path
-	answer         string
-	file           *fileField
-	leads, never   bool
-	tus            *resumable // of uploads in pieces
-	run            func(*Call) (any, error)
+	Open, Visitors         bool
+	Dev                    bool   // developmentOnly only
+	APIKeyInQuery          bool   // the key is a parameter, as services that know no login send it
+	AllowWebhookBots       bool   // receiveWebhook-webhook bots may call it
+	LongPoll               bool   // a long poll: it does not count against the time a request may take
+	name                   string // method and path
+	answer                 string
+	file                   *fileField
+	redirects, alwaysFails bool
+	tus                    *tusDescription // sectionFor uploads in pieces
+	run                    func(*Call) (any, error)
 }
 
 // Parked is what an endpoint returns when the answer comes later.
 type Parked struct{}
 
-// Run decodes the form and carries out the request. The result is an Answer, a Bare one, or Parked.
+// SharedFragments decodes the form and carries out the request. The result is an Answer, a RawAnswer one, or Parked.
 func (e *Endpoint) Run(c *Call) (any, error) {
-	c.Caller.Doing = e.name
+	c.Caller.Operation = e.name
 	return e.run(c)
 }
 
-// Visitor lets anonymous callers in where the organization allows it.
-func (e Endpoint) Visitor() Endpoint { e.Visitors = true; return e }
+// AllowVisitors lets anonymous callers in where the organization allows it.
+func (e Endpoint) AllowVisitors() Endpoint { e.Visitors = true; return e }
 
-// Says is what a success holds beside result and msg, in the notation of package shape with the names of objects; an
+// Returns is what a success holds beside result and msg, in the notation of package shape with the names of objects; an
 // endpoint without it says nothing more. Descriptions are made of it, and tests hold every real answer against it.
-func (e Endpoint) Says(answer string) Endpoint { e.answer = answer; return e }
+func (e Endpoint) Returns(answer string) Endpoint { e.answer = answer; return e }
 
-// Takes is the file that a multipart body has to bring, under any name.
-func (e Endpoint) Takes(f fileField) Endpoint { e.file = &f; return e }
+// TakesFile is the file that a multipart body has to bring, under any name.
+func (e Endpoint) TakesFile(f fileField) Endpoint { e.file = &f; return e }
 
-// Leads to another address: a success is a redirect.
-func (e Endpoint) Leads() Endpoint { e.leads = true; return e }
+// Redirects to another address: a success is a redirect.
+func (e Endpoint) Redirects() Endpoint { e.redirects = true; return e }
 
-// Never succeeds: a feature that the protocol has and this server has not.
-func (e Endpoint) Never() Endpoint { e.never = true; return e }
+// AlwaysFails succeeds: a feature that the protocol has and this server has not.
+func (e Endpoint) AlwaysFails() Endpoint { e.alwaysFails = true; return e }
 
 // fileField describes a file to upload.
 type fileField struct {
@@ -66,7 +66,7 @@ type fileField struct {
 }
 
 // Decode reads the call's parameters into a form.
-func decode[F any](c *Call, f *form.Form) (F, error) {
+func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 	var into F
 	if err := f.Decode(c.Params, &into); err != nil {
 		return into, err
@@ -75,19 +75,19 @@ func decode[F any](c *Call, f *form.Form) (F, error) {
 	return into, nil
 }
 
-// Do is an endpoint that carries out a command: a form makes it, answer says what came of it.
-func Do[F any, C realm.Command[A], A any](method, path string, command func(F) C, answer func(A) Answer) Endpoint {
-	return Act(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
+// CommandFromForm is an endpoint that carries out a command: a form makes it, answer says what came of it.
+func CommandFromForm[F any, C realm.Command[A], A any](method, path string, command func(F) C, answer func(A) Answer) Endpoint {
+	return CommandFromCall(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
 }
 
-// Act is Do for commands that need more than the form: rendered text, a hashed password, the caller's client.
-func Act[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error), answer func(A) Answer) Endpoint {
+// CommandFromCall is CommandFromForm for commands that need more than the form: rendered text, a hashed password, the caller's client.
+func CommandFromCall[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error), answer func(A) Answer) Endpoint {
 	return Custom(method, path, func(c *Call, f F) (Answer, error) {
 		cmd, err := command(c, f)
 		if err != nil {
 			return nil, err
 		}
-		a, err := Play(c, cmd)
+		a, err := Execute(c, cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -95,13 +95,13 @@ func Act[F any, C realm.Command[A], A any](method, path string, command func(*Ca
 	})
 }
 
-// Play gives a command its turn.
-func Play[A any](c *Call, cmd realm.Command[A]) (A, error) {
+// Execute gives a command its turn.
+func Execute[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	caller := c.Caller
-	if caller.Doing == "" { // no endpoint's doing: the command names itself
-		caller.Doing = reflect.TypeOf(cmd).String()
+	if caller.Operation == "" { // no endpoint's doing: the command names itself
+		caller.Operation = reflect.TypeOf(cmd).String()
 	}
-	v, err := c.House.Turn(c.Realm, caller, func(t *realm.Turn) (any, error) {
+	v, err := c.Server.Turn(c.Realm, caller, func(t *realm.Turn) (any, error) {
 		a, err := cmd.Decide(t)
 		return a, err
 	})
@@ -109,25 +109,25 @@ func Play[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	return a, err
 }
 
-// patience is how long one request waits for work of many turns (protocol).
-const patience = 50 * time.Second
+// maxJobWait is how long one request waits for work of many turns (protocol).
+const maxJobWait = 50 * time.Second
 
-// finished waits until work that a turn began is done, and tells whether it is. If not, because there is too much of it or
+// waitForJob waits until work that a turn began is done, and tells whether it is. If not, because there is too much of it or
 // the organization too busy, it will be all the same. Each look stands behind the next step in the realm's mailbox.
-func finished(c *Call, work int64) bool {
+func waitForJob(c *Call, work int64) bool {
 	more := work != 0
-	for began := time.Now(); more && time.Since(began) < patience; {
+	for began := time.Now(); more && time.Since(began) < maxJobWait; {
 		var err error
-		if more, err = Look(c, func(v realm.View) (bool, error) { return v.Remains(work), nil }); err != nil {
+		if more, err = Read(c, func(v realm.View) (bool, error) { return v.JobRemains(work), nil }); err != nil {
 			return false
 		}
 	}
 	return !more
 }
 
-// Look asks the realm something between turns; what look returns must be copied out of the realm.
-func Look[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
-	v, err := c.House.View(c.Realm, c.Caller, func(v realm.View) (any, error) {
+// Read asks the realm something between turns; what look returns must be copied out of the realm.
+func Read[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
+	v, err := c.Server.View(c.Realm, c.Caller, func(v realm.View) (any, error) {
 		a, err := look(v)
 		return a, err
 	})
@@ -138,7 +138,7 @@ func Look[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
 // Get is an endpoint that only looks; its whole answer is built inside the view.
 func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) Endpoint {
 	return Custom("GET", path, func(c *Call, f F) (Answer, error) {
-		return Look(c, func(v realm.View) (Answer, error) { return look(c, v, f) })
+		return Read(c, func(v realm.View) (Answer, error) { return look(c, v, f) })
 	})
 }
 
@@ -146,7 +146,7 @@ func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) En
 func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endpoint {
 	f := form.Of[F]()
 	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, run: func(c *Call) (any, error) {
-		in, err := decode[F](c, f)
+		in, err := decodeForm[F](c, f)
 		if err != nil {
 			return nil, err
 		}
@@ -160,11 +160,11 @@ func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endp
 
 var errParked = errors.New("parked")
 
-// silent is the answer of a command that has nothing to say.
-func silent(realm.Done) Answer { return Answer{} }
+// emptyAnswer is the answer of a command that has nothing to say.
+func emptyAnswer(realm.Done) Answer { return Answer{} }
 
-// none is the form of an endpoint without parameters.
-type none struct{}
+// noParameters is the form of an endpoint without parameters.
+type noParameters struct{}
 
 // endpoints is every endpoint; each noun's file adds its own to a list named here.
 var endpoints = slices.Concat(
@@ -176,7 +176,7 @@ var endpoints = slices.Concat(
 
 	channelEndpoints,
 
-	closingEndpoints,
+	deactivationEndpoints,
 
 	defaultChannelEndpoints,
 
@@ -192,7 +192,7 @@ var endpoints = slices.Concat(
 
 	exportEndpoints,
 
-	fieldEndpoints,
+	profileFieldEndpoints,
 
 	flagEndpoints,
 

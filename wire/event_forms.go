@@ -10,13 +10,13 @@ import (
 	"parley/wire/shape"
 )
 
-// eventForm is one form an event may have: what it holds beside id, type and op, in the notation of package shape.
+// eventShape is one form an event may have: what it holds beside id, type and op, in the notation of package shape.
 // Where kinds of clients hear the same event differently, each hears a form of its own.
-type eventForm struct{ kind, op, says string }
+type eventShape struct{ kind, op, fields string }
 
-// eventForms is every form this server sends. Tests hold each event they hear against it, and it against the types that
+// eventShapes is every form this server sends. Tests hold each event they hear against it, and it against the types that
 // are rendered. A description lists each as an object; every one is told by its type, op and fields from all others.
-var eventForms = slices.Concat([]eventForm{
+var eventShapes = slices.Concat([]eventShape{
 	{"alert_words", "", "alert_words: [str]"},
 	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
@@ -88,18 +88,18 @@ var eventForms = slices.Concat([]eventForm{
 	{"scheduled_messages", "remove", "scheduled_message_id: int"},
 	{"stream", "create", "streams: [Channel]"},
 	{"stream", "delete", "streams: [{stream_id: int}], stream_ids: [int]"},
-	{"stream", "update", channelUpdateOf("name", "str")},
-	{"stream", "update", channelUpdateOf("topics_policy", "str")},
-	{"stream", "update", channelUpdateOf("description", "str") + ", rendered_description: str"},
-	{"stream", "update", channelUpdateOf("message_retention_days", "int?")},
-	{"stream", "update", channelUpdateOf("folder_id", "int?")},
-	{"stream", "update", channelUpdateOf("first_message_id", "int?")},
-	{"stream", "update", channelUpdateOf("stream_post_policy", "int")},
-	{"stream", "update", channelUpdateOf("is_announcement_only", "bool")},
-	{"stream", "update", channelUpdateOf("is_recently_active", "bool")},
-	{"stream", "update", channelUpdateOf("is_archived", "bool")},
-	{"stream", "update", channelUpdateOf("invite_only", "bool") + ", history_public_to_subscribers: bool, is_web_public: bool"},
-	{"stream", "update", "stream_id: int, name: str, property: " + oneOf(ruleNames(realm.ChannelRules)) + ", value: GroupValue"},
+	{"stream", "update", channelUpdateFields("name", "str")},
+	{"stream", "update", channelUpdateFields("topics_policy", "str")},
+	{"stream", "update", channelUpdateFields("description", "str") + ", rendered_description: str"},
+	{"stream", "update", channelUpdateFields("message_retention_days", "int?")},
+	{"stream", "update", channelUpdateFields("folder_id", "int?")},
+	{"stream", "update", channelUpdateFields("first_message_id", "int?")},
+	{"stream", "update", channelUpdateFields("stream_post_policy", "int")},
+	{"stream", "update", channelUpdateFields("is_announcement_only", "bool")},
+	{"stream", "update", channelUpdateFields("is_recently_active", "bool")},
+	{"stream", "update", channelUpdateFields("is_archived", "bool")},
+	{"stream", "update", channelUpdateFields("invite_only", "bool") + ", history_public_to_subscribers: bool, is_web_public: bool"},
+	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) + ", value: GroupValue"},
 	{"submessage", "", "message_id: int, submessage_id: int, sender_id: int, msg_type: str, content: str"},
 	{"subscription", "add", "subscriptions: [Subscription]"},
 	{"subscription", "remove", "subscriptions: [{stream_id: int, name: str}]"},
@@ -108,12 +108,12 @@ var eventForms = slices.Concat([]eventForm{
 	{"subscription", "update", "stream_id: int, property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | 'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
 	{"subscription", "peer_add", "stream_ids: [int], user_ids: [int]"},
 	{"subscription", "peer_remove", "stream_ids: [int], user_ids: [int]"},
-	{"typing", "start", typistFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
-	{"typing", "start", typistFields + "message_type: 'stream', stream_id: int, topic: str"},
-	{"typing", "stop", typistFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
-	{"typing", "stop", typistFields + "message_type: 'stream', stream_id: int, topic: str"},
-	{"typing_edit_message", "start", editorFields},
-	{"typing_edit_message", "stop", editorFields},
+	{"typing", "start", typingSenderFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
+	{"typing", "start", typingSenderFields + "message_type: 'stream', stream_id: int, topic: str"},
+	{"typing", "stop", typingSenderFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
+	{"typing", "stop", typingSenderFields + "message_type: 'stream', stream_id: int, topic: str"},
+	{"typing_edit_message", "start", editTypingFields},
+	{"typing_edit_message", "stop", editTypingFields},
 	// What an edit did is told by which fields there are: some do not go without others, which the notation cannot say.
 	{"update_message", "", "user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], flags: [str], stream_id?: int, stream_name?: str, " +
 		"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
@@ -122,7 +122,7 @@ var eventForms = slices.Concat([]eventForm{
 	{"update_message_flags", "remove", "operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
 		"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, unmuted_stream_msg: bool, mentioned?: bool}}"},
 	{"user_group", "add", "group: Group"},
-	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " + maybe(ruleFields(realm.GroupRules)) + "}"},
+	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " + optionalFields(ruleFields(realm.GroupRules)) + "}"},
 	{"user_group", "add_members", "group_id: int, user_ids: [int]"},
 	{"user_group", "remove_members", "group_id: int, user_ids: [int]"},
 	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
@@ -131,13 +131,13 @@ var eventForms = slices.Concat([]eventForm{
 	{"user_status", "", "user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType | ''"},
 	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
 },
-	settingForms("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),
-	[]eventForm{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}, {"user_settings", "update", "property: 'timezone', value: str"}},
-	settingForms("realm_user_settings_defaults", "update", realm.UserSettings),
-	settingForms("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
+	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),
+	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}, {"user_settings", "update", "property: 'timezone', value: str"}},
+	settingEventShapes("realm_user_settings_defaults", "update", realm.UserSettings),
+	settingEventShapes("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
 	// The settings of an organization that are told together come with those that follow from them.
-	[]eventForm{
-		{"realm", "update_dict", "property: 'default', data: {" + maybe(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
+	[]eventShape{
+		{"realm", "update_dict", "property: 'default', data: {" + optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
 			", description?: str, rendered_description?: str, allow_edit_history?: bool, mandatory_topics?: bool}"},
 		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
 		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
@@ -146,13 +146,13 @@ var eventForms = slices.Concat([]eventForm{
 )
 
 const (
-	reactionFields = "user_id: int, emoji_name: str, emoji_code: str, reaction_type: ReactionType"
-	typistFields   = "sender: {user_id: int, email: str}, "
-	editorFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
+	reactionFields     = "user_id: int, emoji_name: str, emoji_code: str, reaction_type: ReactionType"
+	typingSenderFields = "sender: {user_id: int, email: str}, "
+	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
 )
 
-// channelUpdateOf is a changed property of a channel.
-func channelUpdateOf(property, value string) string {
+// channelUpdateFields is a changed property of a channel.
+func channelUpdateFields(property, value string) string {
 	return "stream_id: int, name: str, property: '" + property + "', value: " + value
 }
 
@@ -160,12 +160,12 @@ func channelUpdateOf(property, value string) string {
 func organizationSettings(dict bool) []realm.Setting {
 	bundled := []string{"topics_policy", "message_edit_history_visibility_policy"} // see organizationChanged
 	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
-		return dict != (realm.IsDictSetting(s.Name) || slices.Contains(bundled, s.Name))
+		return dict != (realm.UsesUpdateDict(s.Name) || slices.Contains(bundled, s.Name))
 	})
 }
 
-// settingForms is a changed setting, one form for all of a type.
-func settingForms(kind, op string, table []realm.Setting) (out []eventForm) {
+// settingEventShapes is a changed setting, one form for all of a type.
+func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShape) {
 	byType := map[string][]string{}
 	for _, s := range table {
 		_, typ, _ := strings.Cut(settingFields("", []realm.Setting{s}), ": ")
@@ -173,7 +173,7 @@ func settingForms(kind, op string, table []realm.Setting) (out []eventForm) {
 	}
 	for _, typ := range []string{"bool", "bool?", "int", "int?", "str", "str?"} {
 		if names := byType[typ]; names != nil {
-			out = append(out, eventForm{kind, op, "property: " + oneOf(names) + ", value: " + typ})
+			out = append(out, eventShape{kind, op, "property: " + enumNotation(names) + ", value: " + typ})
 		}
 	}
 	return out
@@ -186,13 +186,13 @@ func ruleNames(rules []realm.GroupSettingRule) (out []string) {
 	return out
 }
 
-func oneOf(names []string) string { return "'" + strings.Join(names, "' | '") + "'" }
+func enumNotation(names []string) string { return "'" + strings.Join(names, "' | '") + "'" }
 
-// maybe is fields that may be absent.
-func maybe(fields string) string { return strings.ReplaceAll(fields, ": ", "?: ") }
+// optionalFields is fields that may be absent.
+func optionalFields(fields string) string { return strings.ReplaceAll(fields, ": ", "?: ") }
 
 // name is under what a description lists the form; nth tells forms of one type and op apart.
-func (f eventForm) name(nth int) string {
+func (f eventShape) name(nth int) string {
 	var b strings.Builder
 	b.WriteString("Event")
 	for _, word := range strings.Split(f.kind+"_"+f.op, "_") {
@@ -206,13 +206,13 @@ func (f eventForm) name(nth int) string {
 	return b.String()
 }
 
-func (f eventForm) object() string {
+func (f eventShape) notation() string {
 	s := "{id: int, type: '" + f.kind + "'"
 	if f.op != "" {
 		s += ", op: '" + f.op + "'"
 	}
-	if f.says != "" {
-		s += ", " + f.says
+	if f.fields != "" {
+		s += ", " + f.fields
 	}
 	return s + "}"
 }
@@ -220,23 +220,23 @@ func (f eventForm) object() string {
 // Events are objects of descriptions like all others.
 func init() {
 	seen, names := map[string]int{}, []string{}
-	for _, f := range eventForms {
+	for _, f := range eventShapes {
 		seen[f.kind+"/"+f.op]++
 		name := f.name(seen[f.kind+"/"+f.op])
-		objects[name] = f.object()
+		objectNotations[name] = f.notation()
 		names = append(names, name)
 	}
-	objects["Event"] = strings.Join(names, " | ")
+	objectNotations["Event"] = strings.Join(names, " | ")
 }
 
 // CheckEvent holds an event against the forms this server says it sends.
-func CheckEvent(event []byte) shape.Findings { return HeardForms{}.Hear(event) }
+func CheckEvent(event []byte) shape.Findings { return SeenEventShapes{}.Check(event) }
 
-// HeardForms counts events by their forms, as descriptions show them.
-type HeardForms map[string]int
+// SeenEventShapes counts events by their forms, as descriptions show them.
+type SeenEventShapes map[string]int
 
-// Hear holds an event against the forms this server says it sends, and counts it.
-func (h HeardForms) Hear(event []byte) shape.Findings {
+// Check holds an event against the forms this server says it sends, and counts it.
+func (h SeenEventShapes) Check(event []byte) shape.Findings {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(event)))
 	d.UseNumber()
@@ -248,13 +248,13 @@ func (h HeardForms) Hear(event []byte) shape.Findings {
 	op, _ := o["op"].(string)
 	where := "own event " + kind + "/" + op
 	var forms []*shape.Shape
-	for _, f := range eventForms {
+	for _, f := range eventShapes {
 		if f.kind != kind || f.op != op {
 			continue
 		}
-		s := saying(f.object())
+		s := mustParseShape(f.notation())
 		if len(s.Check(where, "", v)) == 0 {
-			h[f.object()]++
+			h[f.notation()]++
 			return nil
 		}
 		forms = append(forms, s)
@@ -262,14 +262,14 @@ func (h HeardForms) Hear(event []byte) shape.Findings {
 	if forms == nil {
 		return shape.Findings{{Where: where, What: "unknown", Text: "no such event is described"}}
 	}
-	return (&shape.Shape{Either: forms}).Check(where, "", v)
+	return (&shape.Shape{AnyOf: forms}).Check(where, "", v)
 }
 
-// Missing are the forms nobody has heard.
-func (h HeardForms) Missing() (out []string) {
-	for _, f := range eventForms {
-		if h[f.object()] == 0 {
-			out = append(out, f.object())
+// Unseen are the forms nobody has heard.
+func (h SeenEventShapes) Unseen() (out []string) {
+	for _, f := range eventShapes {
+		if h[f.notation()] == 0 {
+			out = append(out, f.notation())
 		}
 	}
 	return out

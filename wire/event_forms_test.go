@@ -8,31 +8,31 @@ import (
 	"parley/wire/shape"
 )
 
-// TestEventFormsAreThoseThatAreSent holds the forms of events against the types the realm tells: none without a form, and
-// none described that nothing tells.
-func TestEventFormsAreThoseThatAreSent(t *testing.T) {
+// TestEventShapesMatchRenderers holds the forms of events against the types the realm tells: none without a form, and
+// noParameters described that nothing tells.
+func TestEventShapesMatchRenderers(t *testing.T) {
 	told := []string{"heartbeat", "message"}
 	for typ := range eventKinds {
 		e := reflect.New(typ.Elem()).Interface().(interface{ EventType() string })
 		told = append(told, e.EventType())
 	}
-	for _, f := range eventForms {
+	for _, f := range eventShapes {
 		if !slices.Contains(told, f.kind) {
 			t.Errorf("%s/%s is described, and nothing tells of it", f.kind, f.op)
 		}
-		saying(f.object()) // panics where the notation is wrong
+		mustParseShape(f.notation()) // panics where the notation is wrong
 	}
 	for _, kind := range told {
-		if kind != "" && !slices.ContainsFunc(eventForms, func(f eventForm) bool { return f.kind == kind }) {
+		if kind != "" && !slices.ContainsFunc(eventShapes, func(f eventShape) bool { return f.kind == kind }) {
 			t.Errorf("%s is told, and no form of it is described", kind)
 		}
 	}
 }
 
-// TestEventsHaveOneForm shows that no event could be of two forms: what one says and another says too, the first says
+// TestEventsMatchOneShape shows that no event could be of two forms: what one says and another says too, the first says
 // with another value.
-func TestEventsHaveOneForm(t *testing.T) {
-	same := func(a, b *shape.Shape) bool { // of one object's fields, as far as constants and required fields tell
+func TestEventsMatchOneShape(t *testing.T) {
+	same := func(a, b *shape.Shape) bool { // sectionFor one object's fields, as far as constants and required fields tell
 		for name, x := range a.Fields {
 			y, ok := b.Fields[name]
 			if !ok && x.Required() {
@@ -49,12 +49,12 @@ func TestEventsHaveOneForm(t *testing.T) {
 		}
 		return true
 	}
-	for i, f := range eventForms {
-		for _, g := range eventForms[:i] {
-			a, b := saying(f.object()), saying(g.object())
+	for i, f := range eventShapes {
+		for _, g := range eventShapes[:i] {
+			a, b := mustParseShape(f.notation()), mustParseShape(g.notation())
 			p, q := a.Fields["person"].Shape, b.Fields["person"].Shape
 			if same(a, b) && (p == nil || q == nil || same(p, q)) {
-				t.Errorf("%s and %s", f.object(), g.object())
+				t.Errorf("%s and %s", f.notation(), g.notation())
 			}
 		}
 	}

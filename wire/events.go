@@ -13,8 +13,8 @@ import (
 )
 
 var eventEndpoints = []Endpoint{
-	Custom("GET", "/events", getEvents).Says("{events: [Event], queue_id: str}"),
-	Do("DELETE", "/events", dropQueue, silent),
+	Custom("GET", "/events", getEvents).Returns("{events: [Event], queue_id: str}"),
+	CommandFromForm("DELETE", "/events", dropQueue, emptyAnswer),
 }
 
 type getEventsForm struct {
@@ -43,12 +43,12 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	}
 	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
 	// The request is compared, not its content: gone must name the poll it was made for.
-	house := c.House
-	w := &waiting{ignored: unknownToPolls(c)}
+	house := c.Server
+	w := &pollReply{ignored: ignoredByPolls(c)}
 	w.Reply = c.Park(func() {
 		p := p
 		p.Reply = w
-		house.Gone(p)
+		house.CancelPoll(p)
 	})
 	p.Reply = w
 	house.Poll(p)
@@ -64,7 +64,7 @@ func openQueue(c *Call) (Answer, error) {
 	if err := openQueueForm.Decode(c.Params, &f); err != nil {
 		return nil, err
 	}
-	c.ignored = unknownToPolls(c)
+	c.ignored = ignoredByPolls(c)
 	if !f.Gravatar.Set {
 		f.Gravatar = form.Opt[bool]{Set: true}
 	}
@@ -72,28 +72,28 @@ func openQueue(c *Call) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := Play(c, realm.Register{Queue: q, SaysAllPublic: f.AllPublic.Set, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	if err != nil {
 		return nil, err
 	}
 	return Answer{"queue_id": r.Queue.ID, "events": []any{}}, nil
 }
 
-// unknownToPolls is the parameters that mean nothing to a request for events, with a queue or without one: what describes
+// ignoredByPolls is the parameters that mean nothing to a request for events, with a queue or without one: what describes
 // a new queue may be said of an old one too.
-func unknownToPolls(c *Call) []string {
+func ignoredByPolls(c *Call) []string {
 	known := openQueueForm.Ignored(c.Params)
 	return slices.DeleteFunc(c.ignored, func(name string) bool { return !slices.Contains(known, name) })
 }
 
-// waiting gives each poll an identity of its own, and remembers the parameters that are to be told of.
-type waiting struct {
+// pollReply gives each poll an identity of its own, and remembers the parameters that are to be told of.
+type pollReply struct {
 	Reply
 	ignored []string
 }
 
 // Answer adds the ignored parameters to an answer with events.
-func (w *waiting) Answer(status int, parts ...[]byte) bool {
+func (w *pollReply) Answer(status int, parts ...[]byte) bool {
 	if status == 200 && len(w.ignored) > 0 {
 		last := len(parts) - 1
 		rest := append([]byte(`,"ignored_parameters_unsupported":`), encode(w.ignored)...)
@@ -132,56 +132,56 @@ func ClientOf(q *realm.Queue) Client {
 	return c
 }
 
-// Kind is everything a registration says about which events its queue hears and how they read. Queues that are alike
+// QueueOptions is everything a registration says about which events its queue hears and how they read. Queues that are alike
 // share one, so that what was found out for one of them is known for the next at once.
-type Kind struct {
+type QueueOptions struct {
 	Client
 	eventTypes []string
 	narrow     [][2]string
 	allPublic  bool
 }
 
-// KindOf is the kind of a queue, shared with nobody.
-func KindOf(q *realm.Queue) *Kind {
-	return &Kind{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
+// QueueOptionsOf is the kind of a queue, shared with nobody.
+func QueueOptionsOf(q *realm.Queue) *QueueOptions {
+	return &QueueOptions{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
 }
 
-func (k *Kind) is(q *realm.Queue) bool {
+func (k *QueueOptions) matches(q *realm.Queue) bool {
 	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) && slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
 }
 
 // Wants reports whether queues of this kind take events of a type.
-func (k *Kind) Wants(event string) bool {
+func (k *QueueOptions) Wants(event string) bool {
 	return k.eventTypes == nil || slices.Contains(k.eventTypes, event)
 }
 
-// Kinds makes queues that are alike share their kind. It belongs to one session shard.
-type Kinds struct {
-	known map[string]*Kind
-	last  *Kind // the one asked for last: of thousands of queues that come back most are alike
+// QueueOptionsCache makes queues that are alike share their kind. It belongs to one session shard.
+type QueueOptionsCache struct {
+	byName map[string]*QueueOptions
+	last   *QueueOptions // the one asked for last: of thousands of queues that come back most are alike
 }
 
-// maxKinds is how many kinds are remembered. Programs are few, but anybody may make up kinds; beyond it all are
+// maxQueueOptions is how many kinds are remembered. Programs are few, but anybody may make up kinds; beyond it all are
 // forgotten, and queues opened later share among themselves.
-const maxKinds = 512
+const maxQueueOptions = 512
 
 // Of is the kind of a queue.
-func (k *Kinds) Of(q *realm.Queue) *Kind {
-	if k.last == nil || !k.last.is(q) {
+func (k *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
+	if k.last == nil || !k.last.matches(q) {
 		k.last = k.find(q)
 	}
 	return k.last
 }
 
-func (k *Kinds) find(q *realm.Queue) *Kind {
+func (k *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
-	kind := k.known[name]
+	kind := k.byName[name]
 	if kind == nil {
-		if k.known == nil || len(k.known) >= maxKinds {
-			k.known = map[string]*Kind{}
+		if k.byName == nil || len(k.byName) >= maxQueueOptions {
+			k.byName = map[string]*QueueOptions{}
 		}
-		kind = KindOf(q)
-		k.known[name] = kind
+		kind = QueueOptionsOf(q)
+		k.byName[name] = kind
 	}
 	return kind
 }
@@ -189,8 +189,8 @@ func (k *Kinds) find(q *realm.Queue) *Kind {
 // Has reports a capability.
 func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
 
-// asKept is who asks where a request cannot say what its client understands: topics are shown as they are kept.
-var asKept = Client{Caps: realm.CapEmptyTopicName}
+// asStored is who asks where a request cannot say what its client understands: topics are shown as they are kept.
+var asStored = Client{Caps: realm.CapEmptyTopicName}
 
 // Topic is a topic as this kind of client may read it.
 func (c Client) Topic(topic string) string {
@@ -200,67 +200,67 @@ func (c Client) Topic(topic string) string {
 	return topic
 }
 
-// To is whom an event is rendered for.
-type To struct {
+// Recipient is whom an event is rendered for.
+type Recipient struct {
 	Client
-	Context
-	User realm.UserID // of the event's variant; only for kinds registered with personal
+	RenderContext
+	User realm.UserID // sectionFor the event's variant; only for kinds registered with personal
 	// Flags are the reader's, where the event knows them.
-	Flags  realm.Flags
-	shaped *Shaped // of which it is a rendering; nil outside of sessions
+	Flags    realm.Flags
+	renderer *NoticeRenderer // sectionFor which it is a rendering; nil outside sectionFor sessions
 }
 
-// roster is a list of a channel's subscribers.
-type roster struct {
+// subscriberListKey is a list of a channel's subscribers.
+type subscriberListKey struct {
 	channel realm.ChannelID
 	partial bool
 }
 
-// roster is a long list of a channel's subscribers, made once for all whom one notice reaches.
-func (to *To) roster(c realm.ChannelID, partial bool, list func() []realm.UserID) []realm.UserID {
-	s := to.shaped
+// subscriberList is a long list of a channel's subscribers, made once for all whom one notice reaches.
+func (to *Recipient) subscriberList(c realm.ChannelID, partial bool, list func() []realm.UserID) []realm.UserID {
+	s := to.renderer
 	if s == nil {
 		return list()
 	}
-	k := roster{c, partial}
-	l, ok := s.rosters[k]
+	k := subscriberListKey{c, partial}
+	l, ok := s.subscriberLists[k]
 	if !ok {
-		if s.rosters == nil {
-			s.rosters = map[roster][]realm.UserID{}
+		if s.subscriberLists == nil {
+			s.subscriberLists = map[subscriberListKey][]realm.UserID{}
 		}
 		l = list()
-		s.rosters[k] = l
+		s.subscriberLists[k] = l
 	}
 	return l
 }
 
-// Texts finds message texts.
-type Texts interface {
+// TextReader finds message texts.
+type TextReader interface {
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
 }
 
-// Context is what rendering needs beside the event.
-type Context struct {
+// RenderContext is what rendering needs beside the event.
+type RenderContext struct {
 	Realm realm.ID
 	Site  Site
-	Texts Texts
-	// Seen tells whether a user was here in the last PartialDays days; nil: nobody was.
-	Seen func(realm.UserID) bool
+	Texts TextReader
+	// Seen tells whether a user was here in the last PartialSubscriberDays days; nil: nobody was.
+	SeenRecently func(realm.UserID) bool
 }
 
 // EventKind renders one Go type of event.
 type EventKind struct {
-	of     reflect.Type
-	render func(realm.Event, *To) []any
-	// personal events read differently for each user.
+	goType reflect.Type
+	render func(realm.Event, *Recipient) []any
+	// addPersonalSettings events read differently for each user.
 	personal bool
 	// lazy events are made when they are delivered, and may turn out to be nothing.
 	lazy bool
 }
 
 // Event registers how an event reads: one JSON object, or nil if this kind of client does not hear of it.
-func Event[E realm.Event](render func(E, *To) any) EventKind {
-	return Events(func(e E, to *To) []any {
+func Event[E realm.Event](render func(E, *Recipient) any) EventKind {
+	return Events(func(e E, to *Recipient) []any {
 		if x := render(e, to); x != nil {
 			return []any{x}
 		}
@@ -269,19 +269,19 @@ func Event[E realm.Event](render func(E, *To) any) EventKind {
 }
 
 // Events is Event for what some clients hear as several events; how many may depend only on event and client.
-func Events[E realm.Event](render func(E, *To) []any) EventKind {
-	return EventKind{of: reflect.TypeFor[E](), render: func(e realm.Event, to *To) []any { return render(e.(E), to) }}
+func Events[E realm.Event](render func(E, *Recipient) []any) EventKind {
+	return EventKind{goType: reflect.TypeFor[E](), render: func(e realm.Event, to *Recipient) []any { return render(e.(E), to) }}
 }
 
-// Lazily is Event for what is joined with message texts when it is delivered; nil then means that the text was erased.
-func Lazily[E realm.Event](render func(E, *To) any) EventKind {
+// LazyEvent is Event for what is joined with message texts when it is delivered; nil then means that the text was erased.
+func LazyEvent[E realm.Event](render func(E, *Recipient) any) EventKind {
 	k := Event(render)
 	k.lazy = true
 	return k
 }
 
-// flagged is an event that knows its readers' flags.
-type flagged interface {
+// eventWithFlags is an event that knows its readers' flags.
+type eventWithFlags interface {
 	FlagsFor(realm.UserID) realm.Flags
 }
 
@@ -299,7 +299,7 @@ var eventKinds = func() map[reflect.Type]EventKind {
 
 		channelEvents,
 
-		closingEvents,
+		deactivationEvents,
 
 		defaultChannelEvents,
 
@@ -313,7 +313,7 @@ var eventKinds = func() map[reflect.Type]EventKind {
 
 		exportEvents,
 
-		fieldEvents,
+		profileFieldEvents,
 
 		flagEvents,
 
@@ -377,42 +377,42 @@ var eventKinds = func() map[reflect.Type]EventKind {
 
 		userTopicEvents,
 	) {
-		if _, twice := m[k.of]; twice {
-			panic("BUG: two renderings of " + k.of.String())
+		if _, twice := m[k.goType]; twice {
+			panic("BUG: two renderings of " + k.goType.String())
 		}
-		m[k.of] = k
+		m[k.goType] = k
 	}
 	return m
 }()
 
-// Rendered reports whether an event's type has a rendering, for the test that names what was forgotten.
-func Rendered(t reflect.Type) bool { _, ok := eventKinds[t]; return ok }
+// HasRenderer reports whether an event's type has a rendering, for the test that names what was forgotten.
+func HasRenderer(t reflect.Type) bool { _, ok := eventKinds[t]; return ok }
 
-// Shaped is a notice being turned into events, once for each kind of client. It belongs to one session shard.
-type Shaped struct {
-	n       *realm.Notice
-	kind    EventKind
-	ctx     Context
-	message *realm.MessageArrived
-	any     bool // something has been rendered: last
-	last    variant
-	lastOut []*queue.Event
-	done    map[variant][]*queue.Event // nil while that is all: most notices read alike for everybody
-	of      *Kind                      // the last queue's
-	wanted  bool                       // by it
-	rosters map[roster][]realm.UserID  // see To.roster
+// NoticeRenderer is a notice being turned into events, once for each kind of client. It belongs to one session shard.
+type NoticeRenderer struct {
+	notice          *realm.Notice
+	eventKind       EventKind
+	ctx             RenderContext
+	message         *realm.MessageArrived
+	hasLast         bool // something has been rendered: last
+	last            variant
+	lastEvents      []*queue.Event
+	cache           map[variant][]*queue.Event           // nil while that is all: most notices read alike for everybody
+	options         *QueueOptions                        // the last queue's
+	wanted          bool                                 // by it
+	subscriberLists map[subscriberListKey][]realm.UserID // see Recipient.roster
 }
 
 type variant struct {
-	client  Client
-	user    realm.UserID
-	flags   realm.Flags
-	unknown bool
+	client     Client
+	user       realm.UserID
+	flags      realm.Flags
+	hideSender bool
 }
 
-// Shape prepares a notice for the queues of its audience.
-func Shape(n *realm.Notice, ctx Context) *Shaped {
-	s := &Shaped{n: n, ctx: ctx}
+// NewNoticeRenderer prepares a notice for the queues of its audience.
+func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
+	s := &NoticeRenderer{notice: n, ctx: ctx}
 	if m, ok := n.Event.(*realm.MessageArrived); ok {
 		s.message = m
 		return s
@@ -421,15 +421,15 @@ func Shape(n *realm.Notice, ctx Context) *Shaped {
 	if !ok {
 		panic("BUG: nothing renders " + reflect.TypeOf(n.Event).String())
 	}
-	s.kind = k
+	s.eventKind = k
 	return s
 }
 
-// For is the events the notice means for one queue, encoded up to their id. k is its kind.
-func (s *Shaped) For(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
-	if k != s.of {
-		s.of, s.wanted = k, k.Wants(s.n.Event.EventType())
-		if _, old := s.n.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {
+// EventsFor is the events the notice means for one queue, encoded up to their id. k is its kind.
+func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
+	if k != s.options {
+		s.options, s.wanted = k, k.Wants(s.notice.Event.EventType())
+		if _, old := s.notice.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {
 			s.wanted = false // it listens to what took its place
 		}
 	}
@@ -437,79 +437,79 @@ func (s *Shaped) For(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
 		return nil
 	}
 	if s.message != nil {
-		return s.forMessage(u, q, k)
+		return s.messageEventsFor(u, q, k)
 	}
 	v := variant{client: k.Client}
-	if s.kind.personal {
+	if s.eventKind.personal {
 		v.user = u
 	}
-	if f, ok := s.n.Event.(flagged); ok {
+	if f, ok := s.notice.Event.(eventWithFlags); ok {
 		v.flags = f.FlagsFor(u)
 	}
-	to := &To{Client: v.client, Context: s.ctx, User: u, Flags: v.flags, shaped: s}
-	if s.kind.lazy {
-		return s.once(v, func() []*queue.Event {
+	to := &Recipient{Client: v.client, RenderContext: s.ctx, User: u, Flags: v.flags, renderer: s}
+	if s.eventKind.lazy {
+		return s.cached(v, func() []*queue.Event {
 			return []*queue.Event{{Make: func() []byte {
-				for _, x := range s.kind.render(s.n.Event, to) {
-					return open(encode(x))
+				for _, x := range s.eventKind.render(s.notice.Event, to) {
+					return withoutClosingBrace(encode(x))
 				}
 				return nil
 			}}}
 		})
 	}
-	return s.once(v, func() []*queue.Event {
+	return s.cached(v, func() []*queue.Event {
 		var out []*queue.Event
-		for _, x := range s.kind.render(s.n.Event, to) {
-			out = append(out, &queue.Event{JSON: open(encode(x))})
+		for _, x := range s.eventKind.render(s.notice.Event, to) {
+			out = append(out, &queue.Event{JSON: withoutClosingBrace(encode(x))})
 		}
 		return out
 	})
 }
 
-func (s *Shaped) once(v variant, render func() []*queue.Event) []*queue.Event {
-	if s.any && s.last == v {
-		return s.lastOut
+func (s *NoticeRenderer) cached(v variant, render func() []*queue.Event) []*queue.Event {
+	if s.hasLast && s.last == v {
+		return s.lastEvents
 	}
-	out, ok := s.done[v]
+	out, ok := s.cache[v]
 	if !ok {
 		out = render()
-		if s.any {
-			if s.done == nil {
-				s.done = map[variant][]*queue.Event{s.last: s.lastOut}
+		if s.hasLast {
+			if s.cache == nil {
+				s.cache = map[variant][]*queue.Event{s.last: s.lastEvents}
 			}
-			s.done[v] = out
+			s.cache[v] = out
 		}
 	}
-	s.any, s.last, s.lastOut = true, v, out
+	s.hasLast, s.last, s.lastEvents = true, v, out
 	return out
 }
 
-// open takes the closing brace off, so that the id can follow.
-func open(object []byte) []byte { return object[:len(object)-1] }
+// withoutClosingBrace takes the closing brace off, so that the id can follow.
+func withoutClosingBrace(object []byte) []byte { return object[:len(object)-1] }
 
-func (s *Shaped) forMessage(u realm.UserID, q *realm.Queue, k *Kind) []*queue.Event {
+func (s *NoticeRenderer) messageEventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
 	e := s.message
-	if s.n.PublicOnly && !k.allPublic {
+	if s.notice.PublicOnly && !k.allPublic {
 		return nil
 	}
 	v := variant{client: k.Client}
-	if !s.n.PublicOnly {
+	if !s.notice.PublicOnly {
 		v.flags = e.FlagsFor(u)
 	}
-	if len(k.narrow) > 0 && !inNarrow(e, v.flags, k.narrow, s.ctx.Site) {
+	if len(k.narrow) > 0 && !narrowMatches(e, v.flags, k.narrow, s.ctx.Site) {
 		return nil
 	}
-	v.unknown = len(e.Unknown) > 0 && slices.Contains(e.Unknown, u)
+	v.hideSender = len(e.Unknown) > 0 && slices.Contains(e.Unknown, u)
 	if e.LocalID != "" && e.Queue == q.ID {
 		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, s.ctx, e.LocalID) }}}
 	}
-	return s.once(v, func() []*queue.Event {
+	return s.cached(v, func() []*queue.Event {
 		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, s.ctx, "") }}}
 	})
 }
 
-// inNarrow decides whether a queue's narrow lets a message through. Unknown operands match everything.
-func inNarrow(e *realm.MessageArrived, flags realm.Flags, narrow [][2]string, site Site) bool {
+// narrowMatches decides whether a queue's narrow lets a message through. Unknown operands match everything.
+func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]string, site Site) bool {
 	m := &e.Message
 	for _, t := range narrow {
 		ok := true
@@ -544,7 +544,7 @@ func inNarrow(e *realm.MessageArrived, flags realm.Flags, narrow [][2]string, si
 }
 
 var serverEvents = []EventKind{
-	Event(func(e *realm.ServerRestarted, to *To) any {
+	Event(func(e *realm.ServerRestarted, to *Recipient) any {
 		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
 	}),
 }

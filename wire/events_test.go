@@ -13,41 +13,41 @@ import (
 
 // Every event a realm may tell must read as something to clients: what was forgotten is named here.
 func TestEveryEventIsRendered(t *testing.T) {
-	for n, typ := range realm.Numbers() {
+	for n, typ := range realm.TypesByNumber() {
 		x := reflect.New(typ).Interface()
 		e, ok := x.(realm.Event)
 		if !ok || e.EventType() == "" || typ == reflect.TypeFor[realm.MessageArrived]() {
 			continue
 		}
-		if !Rendered(reflect.TypeOf(x)) {
+		if !HasRenderer(reflect.TypeOf(x)) {
 			t.Errorf("nothing renders %v (number %d): add it to its noun's events in wire", typ, n)
 		}
 	}
 }
 
-// said keeps what it is answered.
-type said struct{ body []byte }
+// recordedReply keeps what it is answered.
+type recordedReply struct{ body []byte }
 
-func (s *said) Answer(_ int, parts ...[]byte) bool {
+func (s *recordedReply) Answer(_ int, parts ...[]byte) bool {
 	s.body = bytes.Join(parts, nil)
 	return true
 }
 
 // Who is far behind is told in pieces, in order and without a gap.
-func TestLongAnswersAreCut(t *testing.T) {
-	var held []queue.Held
+func TestLongPollAnswersAreSplit(t *testing.T) {
+	var held []queue.UnackedEvent
 	for id := range int64(5000) {
-		held = append(held, queue.Held{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` + strings.Repeat("a", 1000) + `"`)}})
+		held = append(held, queue.UnackedEvent{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` + strings.Repeat("a", 1000) + `"`)}})
 	}
 	next, answers := int64(0), 0
 	for ; next < 5000; answers++ {
-		var s said
-		AnswerEvents(&s, "q", held[next:])
+		var s recordedReply
+		AnswerPoll(&s, "q", held[next:])
 		var a struct{ Events []struct{ ID int64 } }
 		if err := json.Unmarshal(s.body, &a); err != nil {
 			t.Fatal(err)
 		}
-		if len(a.Events) == 0 || len(s.body) > maxEventBytes+2000 {
+		if len(a.Events) == 0 || len(s.body) > maxPollAnswerBytes+2000 {
 			t.Fatalf("%d events in %d bytes", len(a.Events), len(s.body))
 		}
 		for _, e := range a.Events {
@@ -63,13 +63,13 @@ func TestLongAnswersAreCut(t *testing.T) {
 }
 
 // Queues share a kind if, and only if, they are alike in everything that is in it.
-func TestKinds(t *testing.T) {
-	var k Kinds
+func TestQueueOptionsAreShared(t *testing.T) {
+	var k QueueOptionsCache
 	like := func() []realm.Queue {
 		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}}, {EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true}, {Gravatar: true},
 			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}}, {Narrow: [][2]string{{"is", "starred"}}}}
 	}
-	kinds := map[*Kind]bool{}
+	kinds := map[*QueueOptions]bool{}
 	for i := range like() {
 		kinds[k.Of(&like()[i])] = true
 		for j := range like() {
@@ -83,8 +83,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func BenchmarkKindOfQueuesAlike(b *testing.B) {
-	var k Kinds
+func BenchmarkQueueOptionsCache(b *testing.B) {
+	var k QueueOptionsCache
 	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true, Caps: realm.CapEmptyTopicName}
 	for b.Loop() {
 		k.Of(&q)

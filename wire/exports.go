@@ -10,27 +10,27 @@ import (
 )
 
 var exportEndpoints = []Endpoint{
-	Get("/export/realm", func(c *Call, v realm.View, _ none) (Answer, error) {
+	Get("/export/realm", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		list, err := v.Exports()
 		return Answer{"exports": exportObjects(list, c.Site)}, err
-	}).Says("{exports: [Export]}"),
-	Custom("POST", "/export/realm", startExport).Says("{id: int}"),
-	Custom("DELETE", "/export/realm/{export_id}", dropExport),
-	Get("/export/realm/consents", func(c *Call, v realm.View, _ none) (Answer, error) {
+	}).Returns("{exports: [Export]}"),
+	Custom("POST", "/export/realm", startExport).Returns("{id: int}"),
+	Custom("DELETE", "/export/realm/{export_id}", deleteExport),
+	Get("/export/realm/consents", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		people, err := v.Consents()
 		out := []any{}
 		for _, u := range people {
-			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(), "email_address_visibility": u.Int("email_address_visibility")})
+			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(), "email_address_visibility": u.IntSetting("email_address_visibility")})
 		}
 		return Answer{"export_consents": out}, err
-	}).Says("{export_consents: [{user_id: int, consented: bool, email_address_visibility: int}]}"),
+	}).Returns("{export_consents: [{user_id: int, consented: bool, email_address_visibility: int}]}"),
 }
 
 var exportEvents = []EventKind{
-	Event(func(e *realm.ExportsTold, to *To) any {
+	Event(func(e *realm.ExportsTold, to *Recipient) any {
 		return obj{"type": "realm_export", "exports": exportObjects(e.Exports, to.Site)}
 	}),
-	Event(func(e *realm.ConsentTold, _ *To) any {
+	Event(func(e *realm.ConsentTold, _ *Recipient) any {
 		return obj{"type": "realm_export_consent", "user_id": e.User, "consented": e.Consented}
 	}),
 }
@@ -58,11 +58,11 @@ type startExportForm struct {
 }
 
 func startExport(c *Call, f startExportForm) (Answer, error) {
-	e, err := Play(c, realm.StartExport{Kind: f.Kind})
+	e, err := Execute(c, realm.StartExport{Kind: f.Kind})
 	if err != nil {
 		return nil, err
 	}
-	c.Tools.Export(c.Realm, e)
+	c.Tools.StartExport(c.Realm, e)
 	return Answer{"id": e.ID}, nil
 }
 
@@ -70,8 +70,8 @@ type exportForm struct {
 	ID int64 `path:"export_id"`
 }
 
-func dropExport(c *Call, f exportForm) (Answer, error) {
-	e, err := Play(c, realm.DropExport{ID: f.ID})
+func deleteExport(c *Call, f exportForm) (Answer, error) {
+	e, err := Execute(c, realm.DeleteExport{ID: f.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -80,28 +80,28 @@ func dropExport(c *Call, f exportForm) (Answer, error) {
 
 // How much an export looks at in one view: the realm waits for a millisecond or so.
 const (
-	exportedAtOnce = 500 // messages, of which it is known where they are
-	exportedPeople = 100
-	exportedCrowds = 10 // groups and channels, with all who are in them
+	exportMessagesPerView = 500 // messages, of which it is known where they are
+	exportUsersPerView    = 100
+	exportGroupsPerView   = 10 // groups and channels, with all who are in them
 )
 
 // WriteExport writes an organization's data as lines of JSON: first what there is beside messages, then the messages in
 // order, as they are while it runs; nothing that was written after it began. Each line has its kind.
-func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error {
-	c := &Call{House: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
+func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error {
+	c := &Call{Server: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
 	var places []func(realm.View) realm.Set
 	newest := realm.MessageID(0)
-	parts, err := Look(c, func(v realm.View) ([]func(realm.View) []obj, error) {
-		places, newest = v.Exported(kind), v.LastMessage()
+	parts, err := Read(c, func(v realm.View) ([]func(realm.View) []obj, error) {
+		places, newest = v.ExportSources(kind), v.LastMessageID()
 		return exportParts(v, s, kind), nil
 	})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	for _, part := range parts {
-		rows, err := Look(c, func(v realm.View) ([]obj, error) { return part(v), nil })
+		rows, err := Read(c, func(v realm.View) ([]obj, error) { return part(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -113,7 +113,7 @@ func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error 
 	}
 	var ids realm.Set
 	for _, place := range places {
-		part, err := Look(c, func(v realm.View) (realm.Set, error) { return place(v), nil })
+		part, err := Read(c, func(v realm.View) (realm.Set, error) { return place(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -121,8 +121,8 @@ func WriteExport(h House, id realm.ID, s Site, kind string, to io.Writer) error 
 	}
 	all := realm.IDs[realm.MessageID](ids.Between(0, int64(newest)))
 	for len(all) > 0 {
-		n := min(len(all), exportedAtOnce)
-		part, err := Look(c, func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil })
+		n := min(len(all), exportMessagesPerView)
+		part, err := Read(c, func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -148,7 +148,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	parts := []func(realm.View) []obj{func(v realm.View) []obj { return exportOrganization(v, kind) }}
 	var people []realm.UserID
 	v.EachUser(func(u *realm.User) { people = append(people, u.ID) })
-	parts = append(parts, exportEach(people, exportedPeople, func(v realm.View, id realm.UserID) obj {
+	parts = append(parts, exportInChunks(people, exportUsersPerView, func(v realm.View, id realm.UserID) obj {
 		u := v.Find(id)
 		x := userObject(v, u, s, false, true)
 		delete(x, "delivery_email")
@@ -159,7 +159,7 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	})...)
 	var groups []realm.GroupID
 	v.EachGroup(func(g *realm.Group) { groups = append(groups, g.ID) })
-	parts = append(parts, exportEach(groups, exportedCrowds, func(v realm.View, id realm.GroupID) obj {
+	parts = append(parts, exportInChunks(groups, exportGroupsPerView, func(v realm.View, id realm.GroupID) obj {
 		return obj{"kind": "user_group", "user_group": groupObject(v.GroupInfo(v.FindGroup(id)))}
 	})...)
 	var channels []realm.ChannelID
@@ -168,18 +168,18 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 			channels = append(channels, c.ID)
 		}
 	})
-	parts = append(parts, exportEach(channels, exportedCrowds, func(v realm.View, id realm.ChannelID) obj {
+	parts = append(parts, exportInChunks(channels, exportGroupsPerView, func(v realm.View, id realm.ChannelID) obj {
 		c := v.FindChannel(id)
 		if c.Private && kind == realm.PublicExport {
 			return nil // meanwhile
 		}
 		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(id))}
 	})...)
-	return append(parts, exportLists)
+	return append(parts, exportSmallTables)
 }
 
-// exportEach makes the rows of some things, so many to a view; nil is none.
-func exportEach[T any](all []T, atOnce int, row func(realm.View, T) obj) (parts []func(realm.View) []obj) {
+// exportInChunks makes the rows of some things, so many to a view; nil is none.
+func exportInChunks[T any](all []T, atOnce int, row func(realm.View, T) obj) (parts []func(realm.View) []obj) {
 	for some := range slices.Chunk(all, atOnce) {
 		parts = append(parts, func(v realm.View) (rows []obj) {
 			for _, x := range some {
@@ -206,9 +206,9 @@ func exportOrganization(v realm.View, kind string) []obj {
 		"description": o.Description, "date_created": o.Created, "settings": settings}}}
 }
 
-func exportLists(v realm.View) (rows []obj) {
+func exportSmallTables(v realm.View) (rows []obj) {
 	for _, e := range v.ProfileFields() {
-		rows = append(rows, obj{"kind": "profile_field", "profile_field": fieldObjects([]realm.ProfileField{e})[0]})
+		rows = append(rows, obj{"kind": "profile_field", "profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
 	}
 	for _, d := range domainObjects(v.Domains()) {
 		rows = append(rows, obj{"kind": "domain", "domain": d})

@@ -9,19 +9,19 @@ import (
 )
 
 var flagEndpoints = []Endpoint{
-	Custom("POST", "/messages/flags", setFlags).Says("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
-	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).Says("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
-	Do("POST", "/mark_all_as_read", func(none) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }).Says("{complete: bool}"),
-	Do("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
+	Custom("POST", "/messages/flags", setFlags).Returns("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
+	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
+	CommandFromForm("POST", "/mark_all_as_read", func(noParameters) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }).Returns("{complete: bool}"),
+	CommandFromForm("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
 		return realm.ReadChannel{Channel: realm.ChannelID(f.Channel)}
-	}, silent),
-	Do("POST", "/mark_topic_as_read", func(f readTopicForm) realm.ReadTopic {
+	}, emptyAnswer),
+	CommandFromForm("POST", "/mark_topic_as_read", func(f readTopicForm) realm.ReadTopic {
 		return realm.ReadTopic{Channel: realm.ChannelID(f.Channel), Topic: f.Topic}
-	}, silent),
+	}, emptyAnswer),
 }
 
 var flagEvents = []EventKind{
-	Event(flagsTold),
+	Event(flagsChanged),
 }
 
 type setFlagsForm struct {
@@ -35,26 +35,26 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	for i, id := range f.Messages {
 		ids[i] = realm.MessageID(id)
 	}
-	left, err := flagInParts(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
+	left, err := changeFlagsInParts(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
 	if err != nil {
 		return nil, err
 	}
 	a := Answer{"messages": ids}
-	ignored(a, f.Op, f.Flag, left)
+	addIgnoredChannels(a, f.Op, f.Flag, left)
 	return a, nil
 }
 
-// flagInParts gives a change of very many flags several turns, so that nobody else waits for all of it, and returns the
+// changeFlagsInParts gives a change of very many flags several turns, so that nobody else waits for all of it, and returns the
 // channels whose messages stayed as they were. What it refuses is refused as a whole.
-func flagInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
+func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	parts := slices.Collect(slices.Chunk(cmd.Messages, realm.MaxFlagged))
 	if len(parts) <= 1 {
-		d, err := Play(c, cmd)
+		d, err := Execute(c, cmd)
 		return d.Ignored, err
 	}
 	for _, part := range parts {
 		cmd.Messages = part
-		if _, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayFlag(cmd) }); err != nil {
+		if _, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayFlag(cmd) }); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +62,7 @@ func flagInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	cmd.Checked = true
 	for _, part := range parts {
 		cmd.Messages = part
-		d, err := Play(c, cmd)
+		d, err := Execute(c, cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +72,8 @@ func flagInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	return slices.Compact(left), nil
 }
 
-// ignored adds the channels whose messages stayed as they were; only marking unread knows such.
-func ignored(a Answer, op, flag string, channels []realm.ChannelID) {
+// addIgnoredChannels adds the channels whose messages stayed as they were; only marking unread knows such.
+func addIgnoredChannels(a Answer, op, flag string, channels []realm.ChannelID) {
 	if op == "remove" && flag == "read" {
 		a["ignored_because_not_subscribed_channels"] = channels
 	}
@@ -96,17 +96,17 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 		return nil, err
 	}
 	terms, q := narrowTerms(f.Narrow)
-	s, err := search(c, q)
+	s, err := newNarrowSearch(c, q)
 	if err != nil {
 		return nil, err
 	}
 	const many = 1 << 30 // more than any narrow has, and sums of two do not overflow
 	cmd := realm.FlagNarrow{Terms: terms, Hits: s.found.Hits, Op: f.Op, Flag: f.Flag,
-		Range: realm.Range{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
-	if err := s.settle(c, &cmd); err != nil {
+		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
+	if err := s.fixPage(c, &cmd); err != nil {
 		return nil, err
 	}
-	d, err := Play(c, cmd)
+	d, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if n := len(d.Page.IDs); n > 0 {
 		a["first_processed_id"], a["last_processed_id"] = d.Page.IDs[0], d.Page.IDs[n-1]
 	}
-	ignored(a, f.Op, f.Flag, d.Ignored)
+	addIgnoredChannels(a, f.Op, f.Flag, d.Ignored)
 	return a, nil
 }
 
@@ -128,7 +128,7 @@ type readTopicForm struct {
 	Topic   string `form:"topic_name,required"`
 }
 
-func flagsTold(e *realm.FlagsTold, to *To) any {
+func flagsChanged(e *realm.FlagsTold, to *Recipient) any {
 	op := "remove"
 	if e.Add {
 		op = "add"

@@ -6,20 +6,20 @@ import (
 )
 
 var folderEndpoints = []Endpoint{
-	Get("/channel_folders", getFolders).Says("{channel_folders: [Folder]}").Visitor(),
-	Do("POST", "/channel_folders/create", func(f createFolderForm) realm.CreateFolder {
+	Get("/channel_folders", getFolders).Returns("{channel_folders: [Folder]}").AllowVisitors(),
+	CommandFromForm("POST", "/channel_folders/create", func(f createFolderForm) realm.CreateFolder {
 		return realm.CreateFolder{Name: f.Name, Description: f.Description}
-	}, func(id int64) Answer { return Answer{"channel_folder_id": id} }).Says("{channel_folder_id: int}"),
-	Do("PATCH", "/channel_folders", func(f orderFoldersForm) realm.OrderFolders { return realm.OrderFolders{Order: f.Order} }, silent),
-	Do("PATCH", "/channel_folders/{channel_folder_id}", editFolder, silent),
+	}, func(id int64) Answer { return Answer{"channel_folder_id": id} }).Returns("{channel_folder_id: int}"),
+	CommandFromForm("PATCH", "/channel_folders", func(f orderFoldersForm) realm.OrderFolders { return realm.OrderFolders{Order: f.Order} }, emptyAnswer),
+	CommandFromForm("PATCH", "/channel_folders/{channel_folder_id}", editFolder, emptyAnswer),
 }
 
 var folderEvents = []EventKind{
-	Event(func(e *realm.FolderCreated, _ *To) any {
+	Event(func(e *realm.FolderCreated, _ *Recipient) any {
 		return obj{"type": "channel_folder", "op": "add", "channel_folder": folderObject(e.Folder)}
 	}),
 	Event(folderChanged),
-	Event(func(e *realm.FoldersOrdered, _ *To) any {
+	Event(func(e *realm.FoldersOrdered, _ *Recipient) any {
 		return obj{"type": "channel_folder", "op": "reorder", "order": e.Order}
 	}),
 }
@@ -67,10 +67,10 @@ type editFolderForm struct {
 }
 
 func editFolder(f editFolderForm) realm.EditFolder {
-	return realm.EditFolder{Folder: f.Folder, Name: given(f.Name), Description: given(f.Description), Archived: given(f.Archived)}
+	return realm.EditFolder{Folder: f.Folder, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description), Archived: pointerIfSet(f.Archived)}
 }
 
-func folderChanged(e *realm.FolderChanged, _ *To) any {
+func folderChanged(e *realm.FolderChanged, _ *Recipient) any {
 	data := obj{}
 	if e.Name != nil {
 		data["name"] = *e.Name

@@ -8,46 +8,48 @@ import (
 	"parley/wire/form"
 )
 
-// closedHouse refuses every turn and look: what a request meets before the realm is what it meets here.
-type closedHouse struct{ House }
+// closedServer refuses every turn and look: what a request meets before the realm is what it meets here.
+type closedServer struct{ Server }
 
-var errClosed = realm.Bad("the house is closed")
+var errServerClosed = realm.BadRequest("the house is closed")
 
-func (closedHouse) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error) {
-	return nil, errClosed
+func (closedServer) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error) {
+	return nil, errServerClosed
 }
-func (closedHouse) View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error) {
-	return nil, errClosed
+func (closedServer) View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error) {
+	return nil, errServerClosed
 }
-func (closedHouse) SeenSince(realm.ID, int64) func(realm.UserID) bool {
+func (closedServer) ActiveSince(realm.ID, int64) func(realm.UserID) bool {
 	return func(realm.UserID) bool { return false }
 }
-func (closedHouse) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
-func (closedHouse) Dialect(realm.ID) realm.Seq                      { return 0 }
-func (closedHouse) Search(realm.ID, string) (Found, error)          { return Found{}, errClosed }
-func (closedHouse) Poll(p PollRequest)                              { p.Reply.Answer(200) }
-func (closedHouse) Gone(PollRequest)                                {}
-func (closedHouse) ByKeyHash([32]byte) (*Account, bool)             { return nil, false }
-func (closedHouse) ByEmail(realm.ID, string) (*Account, bool)       { return nil, false }
-func (closedHouse) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, bool) {
+func (closedServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
+func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq            { return 0 }
+func (closedServer) Search(realm.ID, string) (SearchResult, error) {
+	return SearchResult{}, errServerClosed
+}
+func (closedServer) Poll(p PollRequest)                               { p.Reply.Answer(200) }
+func (closedServer) CancelPoll(PollRequest)                           {}
+func (closedServer) AccountByKeyHash([32]byte) (*Account, bool)       { return nil, false }
+func (closedServer) AccountByEmail(realm.ID, string) (*Account, bool) { return nil, false }
+func (closedServer) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, bool) {
 	return presence.Row{}, false
 }
-func (closedHouse) NotePresence(realm.ID, realm.UserID, bool, func(presence.Row, bool)) {}
-func (closedHouse) HidePresence(realm.ID, realm.UserID) presence.Row                    { return presence.Row{} }
-func (closedHouse) PresenceSince(realm.ID, int64, int64) []presence.Row                 { return nil }
-func (closedHouse) PresenceOf(realm.ID, realm.UserID) *presence.Row                     { return nil }
+func (closedServer) ReportPresenceAsync(realm.ID, realm.UserID, bool, func(presence.Row, bool)) {}
+func (closedServer) HidePresence(realm.ID, realm.UserID) presence.Row                           { return presence.Row{} }
+func (closedServer) PresenceSince(realm.ID, int64, int64) []presence.Row                        { return nil }
+func (closedServer) PresenceOf(realm.ID, realm.UserID) *presence.Row                            { return nil }
 
-// emptyFiles has none.
-type emptyFiles struct{ Files }
+// noFiles has none.
+type noFiles struct{ Files }
 
-func (emptyFiles) Announced(realm.ID) int64 { return 0 }
-func (emptyFiles) Unfinished(realm.ID, realm.UserID, string) (Unfinished, bool) {
-	return Unfinished{}, false
+func (noFiles) Announced(realm.ID) int64 { return 0 }
+func (noFiles) Unfinished(realm.ID, realm.UserID, string) (UnfinishedUpload, bool) {
+	return UnfinishedUpload{}, false
 }
 
-type deaf struct{}
+type discardReply struct{}
 
-func (deaf) Answer(int, ...[]byte) bool { return true }
+func (discardReply) Answer(int, ...[]byte) bool { return true }
 
 // FuzzParameters puts anything into two parameters of any endpoint, each JSON parameter among its seeds, and carries it
 // out up to the realm: an error is one a client may read.
@@ -69,8 +71,8 @@ func FuzzParameters(f *testing.F) {
 	}
 	tools := &Tools{HashPassword: func(string) (string, error) { return "", nil }, CheckPassword: func(string, string) (bool, error) { return false, nil },
 		HashKey: func(string) [32]byte { return [32]byte{} }, Token: func(int) string { return "token" }, Sign: func(string) string { return "" },
-		Signed: func(string, string) bool { return false }, Taken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
-		Mail: true, Renderer: &Renderer{}, Files: emptyFiles{}}
+		VerifySignature: func(string, string) bool { return false }, SubdomainTaken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
+		MailEnabled: true, Renderer: &Renderer{}, Files: noFiles{}}
 	f.Fuzz(func(t *testing.T, endpoint uint16, p1 uint8, v1 string, p2 uint8, v2 string) {
 		e := all[int(endpoint)%len(all)]
 		params := e.Params()
@@ -97,9 +99,9 @@ func FuzzParameters(f *testing.F) {
 				values.Add(form.Body, p.Name, value)
 			}
 		}
-		c := &Call{House: closedHouse{}, Tools: tools, Realm: 1, Caller: realm.Caller{User: 1}, Account: &Account{Realm: 1, User: 1, Active: true}, Params: values,
-			Body: func() []byte { return nil }, Files: func() ([]File, error) { return nil, nil }, Park: func(func()) Reply { return deaf{} },
-			Guess: func(string) error { return nil }, Guessed: func(string) {}, Readdress: func(string) error { return nil }}
+		c := &Call{Server: closedServer{}, Tools: tools, Realm: 1, Caller: realm.Caller{User: 1}, Account: &Account{Realm: 1, User: 1, Active: true}, Params: values,
+			Body: func() []byte { return nil }, Files: func() ([]File, error) { return nil, nil }, Park: func(func()) Reply { return discardReply{} },
+			CountPasswordAttempt: func(string) error { return nil }, ForgetPasswordAttempts: func(string) {}, CountAddressChange: func(string) error { return nil }}
 		if _, err := e.Run(c); err != nil {
 			if status, body := e.Failure(err); status == 500 {
 				t.Fatalf("%s %s: %v: %s", e.Method, e.Path, err, body)

@@ -8,26 +8,26 @@ import (
 )
 
 var groupEndpoints = []Endpoint{
-	Get("/user_groups", getGroups).Says("{user_groups: [Group]}"),
-	Act("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }).Says("{group_id: int}"),
-	Act("PATCH", "/user_groups/{user_group_id}", editGroup, silent),
-	Do("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup { return realm.DeactivateGroup{Group: f.Group} }, silent),
-	Get("/user_groups/{user_group_id}/members", getMembers).Says("{members: [int]}"),
-	Do("POST", "/user_groups/{user_group_id}/members", changeMembers, silent),
-	Get("/user_groups/{user_group_id}/members/{user_id}", isMember).Says("{is_user_group_member: bool}"),
-	Get("/user_groups/{user_group_id}/subgroups", getSubgroups).Says("{subgroups: [int]}"),
-	Do("POST", "/user_groups/{user_group_id}/subgroups", changeSubgroups, silent),
+	Get("/user_groups", getGroups).Returns("{user_groups: [Group]}"),
+	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }).Returns("{group_id: int}"),
+	CommandFromCall("PATCH", "/user_groups/{user_group_id}", editGroup, emptyAnswer),
+	CommandFromForm("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup { return realm.DeactivateGroup{Group: f.Group} }, emptyAnswer),
+	Get("/user_groups/{user_group_id}/members", getMembers).Returns("{members: [int]}"),
+	CommandFromForm("POST", "/user_groups/{user_group_id}/members", changeMembers, emptyAnswer),
+	Get("/user_groups/{user_group_id}/members/{user_id}", getIsMember).Returns("{is_user_group_member: bool}"),
+	Get("/user_groups/{user_group_id}/subgroups", getSubgroups).Returns("{subgroups: [int]}"),
+	CommandFromForm("POST", "/user_groups/{user_group_id}/subgroups", changeSubgroups, emptyAnswer),
 }
 
 var groupEvents = []EventKind{
-	Event(func(e *realm.GroupAppeared, to *To) any {
+	Event(func(e *realm.GroupAppeared, to *Recipient) any {
 		if e.Back && to.Has(realm.CapDeactivatedGroups) {
 			return nil // told as an update
 		}
 		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
 	}),
 	Event(groupChanged),
-	Event(func(e *realm.MembersChanged, to *To) any {
+	Event(func(e *realm.MembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
 		}
@@ -53,7 +53,7 @@ func groupObject(g realm.GroupInfo) obj {
 }
 
 // groupChanged is an update, or for queues that are not told of deactivated groups a removal.
-func groupChanged(e *realm.GroupChanged, to *To) any {
+func groupChanged(e *realm.GroupChanged, to *Recipient) any {
 	all := to.Has(realm.CapDeactivatedGroups)
 	if e.Deactivated != nil && !all {
 		if *e.Deactivated {
@@ -118,7 +118,7 @@ func createGroup(c *Call, f createGroupForm) (realm.CreateGroup, error) {
 	cmd := realm.CreateGroup{Name: f.Name, Description: f.Description, Members: f.Members, Subgroups: f.Subgroups}
 	for i, g := range []*form.GroupSetting{f.AddMembers, f.Join, f.Leave, f.Manage, f.Mention, f.Remove} {
 		if g != nil {
-			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupInput(*g)})
+			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupValueFromForm(*g)})
 		}
 	}
 	return cmd, nil
@@ -149,9 +149,9 @@ func editGroup(c *Call, f editGroupForm) (realm.EditGroup, error) {
 		if g == nil {
 			continue
 		}
-		change := realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupInput(g.New)}
+		change := realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupValueFromForm(g.New)}
 		if g.Old != nil {
-			old := groupInput(*g.Old)
+			old := groupValueFromForm(*g.Old)
 			change.Old = &old
 		}
 		cmd.Settings = append(cmd.Settings, change)
@@ -164,19 +164,19 @@ type membersForm struct {
 	Direct bool          `form:"direct_member_only"`
 }
 
-func groupFor(v realm.View, id realm.GroupID) (*realm.Group, error) {
+func findGroup(v realm.View, id realm.GroupID) (*realm.Group, error) {
 	if _, err := v.MemberOnly(); err != nil {
 		return nil, err
 	}
 	g := v.FindGroup(id)
 	if g == nil {
-		return nil, realm.Bad("Invalid user group")
+		return nil, realm.BadRequest("Invalid user group")
 	}
 	return g, nil
 }
 
 func getMembers(c *Call, v realm.View, f membersForm) (Answer, error) {
-	g, err := groupFor(v, f.Group)
+	g, err := findGroup(v, f.Group)
 	if err != nil {
 		return nil, err
 	}
@@ -191,14 +191,14 @@ type isMemberForm struct {
 	User realm.UserID `path:"user_id"`
 }
 
-func isMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
-	g, err := groupFor(v, f.Group)
+func getIsMember(c *Call, v realm.View, f isMemberForm) (Answer, error) {
+	g, err := findGroup(v, f.Group)
 	if err != nil {
 		return nil, err
 	}
 	u := v.Find(f.User)
-	if u == nil || !v.MaySee(u) {
-		return nil, realm.Bad("No such user")
+	if u == nil || !v.MaySeeUser(u) {
+		return nil, realm.BadRequest("No such user")
 	}
 	if f.Direct {
 		return Answer{"is_user_group_member": slices.Contains(v.DirectMembers(g), u.ID)}, nil
@@ -212,7 +212,7 @@ type subgroupsForm struct {
 }
 
 func getSubgroups(c *Call, v realm.View, f subgroupsForm) (Answer, error) {
-	g, err := groupFor(v, f.Group)
+	g, err := findGroup(v, f.Group)
 	if err != nil {
 		return nil, err
 	}

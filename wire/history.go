@@ -8,18 +8,18 @@ import (
 )
 
 var historyEndpoints = []Endpoint{
-	Custom("GET", "/messages", getMessages).Says("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, found_newest: bool, history_limited: bool}").Visitor(),
-	Custom("GET", "/messages/{message_id}", getMessage).Says("{message: Message, raw_content: str}").Visitor(),
-	Get("/messages/{message_id}/read_receipts", getReceipts).Says("{user_ids: [int]}"),
+	Custom("GET", "/messages", getMessages).Returns("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, found_newest: bool, history_limited: bool}").AllowVisitors(),
+	Custom("GET", "/messages/{message_id}", getMessage).Returns("{message: Message, raw_content: str}").AllowVisitors(),
+	Get("/messages/{message_id}/read_receipts", getReadReceipts).Returns("{user_ids: [int]}"),
 }
 
 var historyEvents []EventKind
 
-// maxFetched is how many messages one request may ask for (protocol).
-const maxFetched = 5000
+// maxMessagesPerRequest is how many messages one request may ask for (protocol).
+const maxMessagesPerRequest = 5000
 
-// seenAView is how many messages one look at the realm copies: well under 5 ms.
-const seenAView = 500
+// messagesPerView is how many messages one look at the realm copies: well under 5 ms.
+const messagesPerView = 500
 
 type getMessagesForm struct {
 	Anchor        form.Anchor       `form:"anchor"`
@@ -48,8 +48,8 @@ func (f *getMessagesForm) Check() *form.Error {
 	if f.Anchor.Kind == form.AnchorAbsent {
 		return form.MissingAnchor()
 	}
-	if f.Before.Value > maxFetched || f.After.Value > maxFetched || f.Before.Value+f.After.Value > maxFetched {
-		return form.Bad("Too many messages requested (maximum " + strconv.Itoa(maxFetched) + ").")
+	if f.Before.Value > maxMessagesPerRequest || f.After.Value > maxMessagesPerRequest || f.Before.Value+f.After.Value > maxMessagesPerRequest {
+		return form.Bad("Too many messages requested (maximum " + strconv.Itoa(maxMessagesPerRequest) + ").")
 	}
 	if f.Before.Value > 0 && f.After.Value > 0 && f.IncludeAnchor.Set && !f.IncludeAnchor.Value {
 		return form.Bad("The anchor can only be excluded at an end of the range")
@@ -57,8 +57,8 @@ func (f *getMessagesForm) Check() *form.Error {
 	return nil
 }
 
-// reader is how a request wants to read messages.
-func reader(c *Call, markdown, gravatar, emptyTopic bool) Client {
+// requestClient is how a request wants to forEachMessage messages.
+func requestClient(c *Call, markdown, gravatar, emptyTopic bool) Client {
 	r := Client{Markdown: markdown, Gravatar: gravatar && c.Account != nil}
 	if emptyTopic {
 		r.Caps |= realm.CapEmptyTopicName
@@ -68,29 +68,29 @@ func reader(c *Call, markdown, gravatar, emptyTopic bool) Client {
 
 func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	terms, q := narrowTerms(f.Narrow)
-	s, err := search(c, q)
+	s, err := newNarrowSearch(c, q)
 	if err != nil {
 		return nil, err
 	}
 	var page realm.Page
 	if f.IDs.Set {
-		page.IDs, err = s.among(c, terms, f.IDs.Value)
+		page.IDs, err = s.messagesAmong(c, terms, f.IDs.Value)
 	} else {
 		var a realm.Anchor
 		if a, err = realmAnchor(f.Anchor, f.Date); err != nil {
 			return nil, err
 		}
-		page, err = s.page(c, terms, realm.Range{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value), Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
+		page, err = s.page(c, terms, realm.PageRange{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value), Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := reader(c, f.Markdown, f.Gravatar, f.EmptyTopic)
+	r := requestClient(c, f.Markdown, f.Gravatar, f.EmptyTopic)
 	messages := []any{}
-	err = read(c, page.IDs, func(m *realm.Seen, body realm.Body) {
-		o := seenObject(c, m, body, r)
+	err = forEachMessage(c, page.IDs, func(m *realm.VisibleMessage, body realm.Body) {
+		o := messageObjectForReader(c, m, body, r)
 		if s.wanted {
-			o["match_content"], o["match_subject"] = s.match(r.Topic(m.Topic), body)
+			o["match_content"], o["match_subject"] = s.highlight(r.Topic(m.Topic), body)
 		}
 		messages = append(messages, o)
 	})
@@ -104,18 +104,18 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	return out, nil
 }
 
-// read hands out messages with their texts, in slices short enough that nobody waits for them. A message that went away
+// forEachMessage hands out messages with their texts, in slices short enough that nobody waits for them. A message that went away
 // meanwhile is left out.
-func read(c *Call, ids []realm.MessageID, fn func(*realm.Seen, realm.Body)) error {
+func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body)) error {
 	for len(ids) > 0 {
-		part := ids[:min(len(ids), seenAView)]
+		part := ids[:min(len(ids), messagesPerView)]
 		ids = ids[len(part):]
-		seen, err := Look(c, func(v realm.View) ([]realm.Seen, error) { return v.See(part), nil })
+		seen, err := Read(c, func(v realm.View) ([]realm.VisibleMessage, error) { return v.VisibleMessages(part), nil })
 		if err != nil {
 			return err
 		}
 		for i := range seen {
-			if body, ok := c.House.Text(c.Realm, seen[i].Ref); ok {
+			if body, ok := c.Server.Text(c.Realm, seen[i].Ref); ok {
 				fn(&seen[i], body)
 			}
 		}
@@ -123,27 +123,27 @@ func read(c *Call, ids []realm.MessageID, fn func(*realm.Seen, realm.Body)) erro
 	return nil
 }
 
-// seenObject is a message as its reader sees it: with flags and what may be shown of its past.
-func seenObject(c *Call, m *realm.Seen, body realm.Body, r Client) obj {
+// messageObjectForReader is a message as its reader sees it: with flags and what may be shown of its past.
+func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) obj {
 	if m.Channel != 0 {
-		m.Links = linksOf(c, m.Topic)
+		m.Links = topicLinksOf(c, m.Topic)
 	}
-	o := messageObject(&m.MessageInfo, body, r, c.Site, m.Unknown)
+	o := messageObject(&m.MessageInfo, body, r, c.Site, m.SenderHidden)
 	o["flags"] = flagNames(m.Flags)
 	if len(m.History) > 0 {
-		o["edit_history"] = revisions(c, m, r)
+		o["edit_history"] = revisionObjects(c, m, r)
 	}
 	return o
 }
 
-// revisions is a message's past, newest first.
-func revisions(c *Call, m *realm.Seen, r Client) []any {
+// revisionObjects is a message's past, newest first.
+func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 	out := make([]any, 0, len(m.History))
 	for i := len(m.History) - 1; i >= 0; i-- {
 		x := m.History[i]
 		o := obj{"user_id": x.User, "timestamp": x.At}
 		if x.Content {
-			if b, ok := c.House.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version}); ok {
+			if b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version}); ok {
 				o["prev_content"], o["prev_rendered_content"] = b.Text, b.HTML
 			}
 		}
@@ -165,23 +165,23 @@ type getMessageForm struct {
 }
 
 func getMessage(c *Call, f getMessageForm) (Answer, error) {
-	m, err := Look(c, func(v realm.View) (realm.Seen, error) { return v.SeeOne(realm.MessageID(f.Message)) })
+	m, err := Read(c, func(v realm.View) (realm.VisibleMessage, error) { return v.VisibleMessage(realm.MessageID(f.Message)) })
 	if err != nil {
 		return nil, err
 	}
-	body, ok := c.House.Text(c.Realm, m.Ref)
+	body, ok := c.Server.Text(c.Realm, m.Ref)
 	if !ok {
-		return nil, realm.Bad("Invalid message(s)")
+		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	return Answer{"message": seenObject(c, &m, body, reader(c, f.Markdown, false, f.EmptyTopic)), "raw_content": body.Text}, nil
+	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)), "raw_content": body.Text}, nil
 }
 
-type receiptsForm struct {
+type readReceiptsForm struct {
 	Message int64 `path:"message_id"`
 }
 
-func getReceipts(c *Call, v realm.View, f receiptsForm) (Answer, error) {
-	users, err := v.Receipts(realm.MessageID(f.Message))
+func getReadReceipts(c *Call, v realm.View, f readReceiptsForm) (Answer, error) {
+	users, err := v.ReadReceipts(realm.MessageID(f.Message))
 	if err != nil {
 		return nil, err
 	}

@@ -11,42 +11,42 @@ import (
 	"parley/wire/markdown"
 )
 
-// House is the running server as endpoints see it.
-type House interface {
+// Server is the running server as endpoints see it.
+type Server interface {
 	Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error)
 	View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error)
-	// Order gives each its turn, in order, and waits for none. It does not keep the slice.
-	Order([]Order)
+	// AsyncCommand gives each its turn, in order, and waits for none. It does not keep the slice.
+	RunAsync([]AsyncCommand)
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
 	// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
-	Dialect(realm.ID) realm.Seq
+	MarkdownConfigSeq(realm.ID) realm.Seq
 	// Search looks words up in the full-text index, which is as new as what the caller can have seen.
-	Search(id realm.ID, words string) (Found, error)
+	Search(id realm.ID, words string) (SearchResult, error)
 	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
 	Poll(PollRequest)
 	PollAll([]*PollRequest) // keeps each until it is answered, but not the slice
-	Gone(PollRequest)
+	CancelPoll(PollRequest)
 	// Vouched changes when an account does, or whether an organization is open, or which there are: as long as it has not,
 	// who was found by a key is found by it again. A change counts from before anybody hears of it.
-	Vouched() uint64
+	AuthVersion() uint64
 	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk. What they return does not change.
-	ByKeyHash(hash [32]byte) (*Account, bool)
-	ByEmail(id realm.ID, email string) (*Account, bool)
+	AccountByKeyHash(hash [32]byte) (*Account, bool)
+	AccountByEmail(id realm.ID, email string) (*Account, bool)
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
 	// NotePresence is ReportPresence that nobody waits for. done must not block.
-	NotePresence(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool))
+	ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool))
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
 	// SeenSince tells whether users were here at a time, in Unix seconds, or later. It may be asked at any time, and for many.
-	SeenSince(id realm.ID, oldest int64) func(realm.UserID) bool
+	ActiveSince(id realm.ID, oldest int64) func(realm.UserID) bool
 	PresenceOf(id realm.ID, u realm.UserID) *presence.Row
 	// Reached tells whether a user sits at a client now, and whether one of his clients has taken everything up to a fact.
-	Reached(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)
+	DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)
 }
 
-// ReadAhead reads texts before the view that needs them, since they may be on disk. That of a message edited between the
+// PrefetchTexts reads texts before the view that needs them, since they may be on disk. That of a message edited between the
 // two is read when it is asked for.
-func ReadAhead(h House, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
+func PrefetchTexts(h Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
 	texts := map[realm.BodyRef]realm.Body{}
 	for _, ref := range refs {
 		if b, ok := h.Text(id, ref); ok {
@@ -61,16 +61,16 @@ func ReadAhead(h House, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (
 	}
 }
 
-// Order is a command that nobody waits for.
-type Order struct {
+// AsyncCommand is a command that nobody waits for.
+type AsyncCommand struct {
 	Realm  realm.ID
 	Caller realm.Caller
-	Command
+	CommandWithCallback
 }
 
-// Command is what an order asks. Done is told, once, what came of it: when the facts it rests on are on disk. It must not
+// CommandWithCallback is what an order asks. Done is told, once, what came of it: when the facts it rests on are on disk. It must not
 // block, because the organization's next answers wait behind it.
-type Command interface {
+type CommandWithCallback interface {
 	Decide(*realm.Turn) (any, error)
 	Done(v any, err error)
 }
@@ -90,10 +90,10 @@ type Account struct {
 // Site is where an organization is reached from outside.
 type Site struct {
 	URL  string // scheme and host, no slash at the end
-	Host string // of the organization: shown in its users' stand-in addresses
+	Host string // sectionFor the organization: shown in its users' stand-in addresses
 	Name string // string id
 	// Closed: the organization is deactivated. It follows from facts on disk.
-	Closed bool
+	Deactivated bool
 }
 
 // Tools is what endpoints need of the world outside the realm.
@@ -106,22 +106,22 @@ type Tools struct {
 	Thumbnails    *Thumbnails // nil: none are made
 	UploadQuota   int64       // bytes of one organization's files; 0: none
 	// Sign makes a mark that only this server can make; Signed checks it.
-	Sign   func(text string) string
-	Signed func(text, mark string) bool
+	Sign            func(text string) string
+	VerifySignature func(text, mark string) bool
 	// Export has a data export written from now on; it does not block.
-	Export func(realm.ID, realm.Export)
+	StartExport func(realm.ID, realm.Export)
 	// Taken: there is an organization of that name.
-	Taken func(subdomain string) bool
+	SubdomainTaken func(subdomain string) bool
 	// JWTKeys are the keys of those who may vouch for people, by string id of the organization.
 	JWTKeys    map[string]string
 	Version    string
 	Generation int64 // Unix seconds of the process start
-	Dev        bool  // development logins are on
+	Dev        bool  // developmentOnly logins are on
 	Renderer   *Renderer
 	// FetchPreview reads what a page says of itself; nil if pages are not to be fetched.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
-	// Mail: letters are sent; the organization's errands hold them until they are.
-	Mail bool
+	// IncomingMail: letters are sent; the organization's errands hold them until they are.
+	MailEnabled bool
 	// Push reaches mobile devices; nil where no push service is configured.
 	Push Pusher
 	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.
@@ -130,12 +130,12 @@ type Tools struct {
 	LinkToken func(id realm.ID, link int64) string
 	// MailPattern makes mail addresses of channels, with %s for what is before the @: "%s@example.com"; "" if the mail
 	// gateway is not set up.
-	MailPattern string
+	ChannelMailPattern string
 }
 
 // Call is one request on its way through an endpoint.
 type Call struct {
-	House   House
+	Server  Server
 	Tools   *Tools
 	Realm   realm.ID
 	Site    Site
@@ -154,10 +154,10 @@ type Call struct {
 	Park func(gone func()) Reply
 	// Guess counts an attempt to tell somebody's password, and refuses when there were too many lately; Guessed forgets them,
 	// as one was right.
-	Guess   func(who string) error
-	Guessed func(who string)
+	CountPasswordAttempt   func(who string) error
+	ForgetPasswordAttempts func(who string)
 	// Readdress counts somebody's wish for another address, and refuses when there were too many lately.
-	Readdress func(who string) error
+	CountAddressChange func(who string) error
 
 	ignored []string
 }
@@ -182,7 +182,7 @@ type PollRequest struct {
 	At *queue.Queue
 }
 
-// consumed takes a name off the ignored parameters: a nested form took it.
-func (c *Call) consumed(name string) {
+// markConsumed takes a name off the ignored parameters: a nested form took it.
+func (c *Call) markConsumed(name string) {
 	c.ignored = slices.DeleteFunc(c.ignored, func(n string) bool { return n == name })
 }

@@ -17,23 +17,23 @@ import (
 // Integrations are the kinds of requests other services send to an incoming-webhook bot; the bot's key is in the
 // address, with where its messages go.
 var incomingEndpoints = []Endpoint{
-	keyInQuery(webhook(Custom("POST", "/external/{integration}", incoming).Says("{ok?: bool}"))),
+	apiKeyInQuery(allowWebhookBots(Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool}"))),
 }
 
-func keyInQuery(e Endpoint) Endpoint { e.KeyInQuery = true; return e }
+func apiKeyInQuery(e Endpoint) Endpoint { e.APIKeyInQuery = true; return e }
 
 // integration makes a message of what a service sent: a topic, used unless the address names one, and a text; none is sent
 // without a text. Answer is what the service wants to hear beside the protocol's success.
 type integration struct {
 	name, display string
 	client        string // what messages are said to be sent with (protocol)
-	read          func(c *Call, f incomingForm) (topic, text string, err error)
+	parse         func(c *Call, f incomingWebhookForm) (topic, text string, err error)
 	answer        Answer
 }
 
 var integrations = []integration{
-	{"json", "JSON formatter", "ZulipJSONWebhook", readJSON, Answer{}},
-	{"slack_incoming", "Slack-compatible webhook", "ZulipSlackIncomingWebhook", readSlack, Answer{"ok": true}},
+	{"json", "JSON formatter", "ZulipJSONWebhook", parseJSONPayload, Answer{}},
+	{"slack_incoming", "Slack-compatible webhook", "ZulipSlackIncomingWebhook", parseSlackPayload, Answer{"ok": true}},
 }
 
 // integrationObjects describes them to whoever makes a bot.
@@ -46,7 +46,7 @@ func integrationObjects() any {
 	return out
 }
 
-type incomingForm struct {
+type incomingWebhookForm struct {
 	Integration string           `path:"integration"`
 	Key         string           `form:"api_key"`
 	Channel     string           `form:"stream,strip"`
@@ -57,16 +57,16 @@ type incomingForm struct {
 	Except []string `form:"exclude_events"`
 }
 
-// incoming sends what a service had to say: to the channel in the address, by name or id, else to the bot's owner. A
+// receiveWebhook sends what a service had to say: to the channel in the address, by name or id, else to the bot's owner. A
 // channel that does not exist is its owner's business, who is told; the service can do nothing about it.
-func incoming(c *Call, f incomingForm) (Answer, error) {
+func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	at := slices.IndexFunc(integrations, func(i integration) bool { return i.name == f.Integration })
 	if at < 0 {
 		return nil, realm.Missing("Unknown integration")
 	}
 	from := integrations[at]
 	c.Caller.Client = from.client
-	topic, text, err := from.read(c, f)
+	topic, text, err := from.parse(c, f)
 	if err != nil || text == "" {
 		return maps.Clone(from.answer), err
 	}
@@ -75,7 +75,7 @@ func incoming(c *Call, f incomingForm) (Answer, error) {
 		cmd.Channel = realm.ChannelID(id)
 	}
 	if f.Channel == "" {
-		owner, err := Look(c, func(v realm.View) (realm.UserID, error) {
+		owner, err := Read(c, func(v realm.View) (realm.UserID, error) {
 			if me := v.Me(); me.IsBot() {
 				return me.BotOwner, nil
 			}
@@ -92,14 +92,14 @@ func incoming(c *Call, f incomingForm) (Answer, error) {
 	if cmd.Body, cmd.Content, err = render(c, text); err != nil {
 		return nil, err
 	}
-	if _, err = Play(c, cmd); noSuchChannel(err) && c.Account.Bot != realm.Human {
-		err = warnOwner(c, cmd)
+	if _, err = Execute(c, cmd); isNoSuchChannel(err) && c.Account.Bot != realm.Human {
+		err = warnBotOwner(c, cmd)
 	}
 	return maps.Clone(from.answer), err
 }
 
-// readJSON shows what was sent, whatever it is.
-func readJSON(c *Call, _ incomingForm) (topic, text string, err error) {
+// parseJSONPayload shows what was sent, whatever it is.
+func parseJSONPayload(c *Call, _ incomingWebhookForm) (topic, text string, err error) {
 	var b bytes.Buffer
 	if json.Indent(&b, c.Body(), "", "  ") != nil {
 		return "", "", realm.Refuse(realm.Invalid, "INVALID_JSON", "Malformed JSON")
@@ -152,8 +152,8 @@ func (b slackBlock) texts() (out []string) {
 	return out
 }
 
-// readSlack reads a message as it would be sent to Slack: as JSON, or JSON in the parameter payload.
-func readSlack(c *Call, f incomingForm) (topic, text string, err error) {
+// parseSlackPayload reads a message as it would be sent to Slack: as JSON, or JSON in the parameter payload.
+func parseSlackPayload(c *Call, f incomingWebhookForm) (topic, text string, err error) {
 	raw := []byte(f.Payload.Value)
 	if !f.Payload.Set {
 		if raw = c.Body(); len(raw) == 0 {
@@ -169,7 +169,7 @@ func readSlack(c *Call, f incomingForm) (topic, text string, err error) {
 	}
 	var parts []string
 	add := func(s string) {
-		if s = strings.TrimSpace(fromSlack(s)); s != "" {
+		if s = strings.TrimSpace(slackToMarkdown(s)); s != "" {
 			parts = append(parts, s)
 		}
 	}
@@ -206,15 +206,15 @@ func readSlack(c *Call, f incomingForm) (topic, text string, err error) {
 
 // What Slack writes otherwise: <address|text>, <address>, *strong*, _emphasis_, ~deleted~.
 var (
-	slackLink  = regexp.MustCompile(`<(https?://[^|>\s]+)\|([^>\n]+)>`)
-	slackPlain = regexp.MustCompile(`<(https?://[^|>\s]+)>`)
-	slackMarks = regexp.MustCompile(`(^|[\s(])([*_~])([^\s*_~](?:[^*_~\n]*[^\s*_~])?)([*_~])`)
-	slackSigns = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
+	slackLink     = regexp.MustCompile(`<(https?://[^|>\s]+)\|([^>\n]+)>`)
+	slackBareLink = regexp.MustCompile(`<(https?://[^|>\s]+)>`)
+	slackEmphasis = regexp.MustCompile(`(^|[\s(])([*_~])([^\s*_~](?:[^*_~\n]*[^\s*_~])?)([*_~])`)
+	slackEntities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-func fromSlack(s string) string {
-	s = slackMarks.ReplaceAllStringFunc(s, func(m string) string {
-		p := slackMarks.FindStringSubmatch(m)
+func slackToMarkdown(s string) string {
+	s = slackEmphasis.ReplaceAllStringFunc(s, func(m string) string {
+		p := slackEmphasis.FindStringSubmatch(m)
 		if p[2] != p[4] {
 			return m
 		}
@@ -222,6 +222,6 @@ func fromSlack(s string) string {
 		return p[1] + mark + p[3] + mark
 	})
 	s = slackLink.ReplaceAllString(s, "[$2]($1)")
-	s = slackPlain.ReplaceAllString(s, "$1")
-	return slackSigns.Replace(s)
+	s = slackBareLink.ReplaceAllString(s, "$1")
+	return slackEntities.Replace(s)
 }

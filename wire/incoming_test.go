@@ -8,7 +8,7 @@ import (
 	"parley/wire/form"
 )
 
-func TestSlackMessagesAreRead(t *testing.T) {
+func TestParseSlackPayload(t *testing.T) {
 	for _, x := range []struct{ in, topic, text string }{
 		{`{"text": "*Done*: <https://a.example/1|build 1> & _fast_ ~slow~"}`, "(no topic)", "**Done**: [build 1](https://a.example/1) & *fast* ~~slow~~"},
 		{`{"channel": "#ops", "text": "a < b, 2*3*4 <https://a.example>"}`, "ops", "a < b, 2*3*4 https://a.example"},
@@ -20,24 +20,24 @@ func TestSlackMessagesAreRead(t *testing.T) {
 		{`{"text": ""}`, "(no topic)", ""},
 		{`{"attachments": [{"pretext": "p", "title": "t", "title_link": "https://t.example", "text": "body"}]}`, "(no topic)", "p\n\n[t](https://t.example)\n\nbody"},
 	} {
-		topic, text, err := readSlack(nil, incomingForm{Payload: form.Opt[string]{Value: x.in, Set: true}})
+		topic, text, err := parseSlackPayload(nil, incomingWebhookForm{Payload: form.Opt[string]{Value: x.in, Set: true}})
 		if err != nil || topic != x.topic || text != x.text {
 			t.Errorf("%s reads as %q, %q, %v", x.in, topic, text, err)
 		}
 	}
 	for in, code := range map[string]string{"{": "INVALID_JSON", "": "INVALID_JSON", "[]": "ANOMALOUS_WEBHOOK_PAYLOAD", `{"text": 5}`: "ANOMALOUS_WEBHOOK_PAYLOAD"} {
-		if _, _, err := readSlack(nil, incomingForm{Payload: form.Opt[string]{Value: in, Set: true}}); err == nil || err.(*realm.Refusal).Code != code {
+		if _, _, err := parseSlackPayload(nil, incomingWebhookForm{Payload: form.Opt[string]{Value: in, Set: true}}); err == nil || err.(*realm.Refusal).Code != code {
 			t.Errorf("%q: %v, want %s", in, err, code)
 		}
 	}
 }
 
-func TestJSONIsShown(t *testing.T) {
-	_, text, err := readJSON(&Call{Body: func() []byte { return []byte(`{"a":[1]}`) }}, incomingForm{})
+func TestParseJSONPayload(t *testing.T) {
+	_, text, err := parseJSONPayload(&Call{Body: func() []byte { return []byte(`{"a":[1]}`) }}, incomingWebhookForm{})
 	if err != nil || !strings.HasPrefix(text, "```json\n{\n") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, _, err := readJSON(&Call{Body: func() []byte { return nil }}, incomingForm{}); err == nil {
+	if _, _, err := parseJSONPayload(&Call{Body: func() []byte { return nil }}, incomingWebhookForm{}); err == nil {
 		t.Error("nothing is JSON")
 	}
 }

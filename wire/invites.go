@@ -8,16 +8,16 @@ import (
 )
 
 var inviteEndpoints = []Endpoint{
-	Get("/invites", getInvites).Says("{invites: [Invite]}"),
+	Get("/invites", getInvites).Returns("{invites: [Invite]}"),
 	Custom("POST", "/invites", inviteByMail),
-	Custom("POST", "/invites/multiuse", makeInviteLink).Says("{invite_link: str}"),
-	Do("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID, Multi: true} }, silent),
-	Do("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID} }, silent),
+	Custom("POST", "/invites/multiuse", makeInviteLink).Returns("{invite_link: str}"),
+	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID, Multi: true} }, emptyAnswer),
+	CommandFromForm("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID} }, emptyAnswer),
 	Custom("POST", "/invites/{invite_id}/resend", resendInvite),
 }
 
 var inviteEvents = []EventKind{
-	Event(func(e *realm.InvitesChanged, to *To) any { return obj{"type": "invites_changed"} }),
+	Event(func(e *realm.InvitesChanged, to *Recipient) any { return obj{"type": "invites_changed"} }),
 }
 
 type inviteIDForm struct {
@@ -33,8 +33,8 @@ type inviteOptions struct {
 	Welcome  *string          `form:"welcome_message_custom_text,raw,maxlen=8000"`
 }
 
-func (f inviteOptions) invitation(channels []realm.ChannelID) realm.Invitation {
-	i := realm.Invitation{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults, Notify: true, Welcome: f.Welcome}
+func (f inviteOptions) invitation(channels []realm.ChannelID) realm.InviteOptions {
+	i := realm.InviteOptions{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults, Notify: true, Welcome: f.Welcome}
 	minutes := int64(realm.InviteValidity)
 	switch {
 	case !f.Minutes.Set:
@@ -53,9 +53,9 @@ type inviteForm struct {
 }
 
 func inviteByMail(c *Call, f inviteForm) (Answer, error) {
-	cmd := realm.InviteByMail{Invitation: f.invitation(f.Channels), Emails: f.Emails, Daily: c.Tools.DailyInvites}
-	cmd.Notify, cmd.Compose = f.Notify, c.compose()
-	made, err := Play(c, cmd)
+	cmd := realm.InviteByMail{InviteOptions: f.invitation(f.Channels), Emails: f.Emails, Daily: c.Tools.DailyInvites}
+	cmd.Notify, cmd.Compose = f.Notify, c.inviteComposer()
+	made, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +66,16 @@ func inviteByMail(c *Call, f inviteForm) (Answer, error) {
 }
 
 func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
-	_, err := Play(c, realm.ResendInvite{ID: f.ID, Compose: c.compose()})
+	_, err := Execute(c, realm.ResendInvite{ID: f.ID, Compose: c.inviteComposer()})
 	return Answer{}, err
 }
 
-// compose writes invitations, where letters are sent at all.
-func (c *Call) compose() func(realm.InviteLetter) Letter {
-	if !c.Tools.Mail {
+// inviteComposer writes invitations, where letters are sent at all.
+func (c *Call) inviteComposer() func(realm.InviteEmail) Email {
+	if !c.Tools.MailEnabled {
 		return nil
 	}
-	return invitation
+	return invitationEmail
 }
 
 // joinURL is where a link's owner joins.
@@ -84,17 +84,17 @@ func (c *Call) joinURL(token string) string { return c.Site.URL + JoinPath + tok
 // JoinPath is where invitations lead; the token follows.
 const JoinPath = "/join/"
 
-func invitation(l realm.InviteLetter) Letter {
+func invitationEmail(l realm.InviteEmail) Email {
 	who := l.Inviter
 	if who == "" {
 		who = "Somebody"
 	}
-	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", realm.LinkHere}
+	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", realm.LinkPlaceholder}
 	if l.Invite.Expires != 0 {
 		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires, 0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
 	}
 	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
-	return Letter{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p, Link: l.Link}
+	return Email{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p, Link: l.Link}
 }
 
 type inviteLinkForm struct {
@@ -103,14 +103,14 @@ type inviteLinkForm struct {
 }
 
 func makeInviteLink(c *Call, f inviteLinkForm) (Answer, error) {
-	token, err := Play(c, realm.MakeInviteLink{Invitation: f.invitation(f.Channels)})
+	token, err := Execute(c, realm.MakeInviteLink{InviteOptions: f.invitation(f.Channels)})
 	if err != nil {
 		return nil, err
 	}
 	return Answer{"invite_link": c.joinURL(token)}, nil
 }
 
-func getInvites(c *Call, v realm.View, _ none) (Answer, error) {
+func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	list, err := v.ManagedInvites()
 	if err != nil {
 		return nil, err
@@ -131,24 +131,24 @@ func getInvites(c *Call, v realm.View, _ none) (Answer, error) {
 	return Answer{"invites": out}, nil
 }
 
-// Invited looks up what a link stands for, for the page it leads to.
-func Invited(c *Call, token string) (realm.Joinable, error) {
-	return Look(c, func(v realm.View) (realm.Joinable, error) { return v.InviteAt(c.Tools.HashKey(token)) })
+// FindInvite looks up what a link stands for, for the page it leads to.
+func FindInvite(c *Call, token string) (realm.InviteInfo, error) {
+	return Read(c, func(v realm.View) (realm.InviteInfo, error) { return v.FindInvite(c.Tools.HashKey(token)) })
 }
 
-// Join makes the account of somebody who followed a link and filled in the page.
-func Join(c *Call, token, email, name, password string) error {
-	if _, err := Invited(c, token); err != nil { // before the password is hashed, which costs
+// JoinByInvite makes the account of somebody who followed a link and filled in the page.
+func JoinByInvite(c *Call, token, email, name, password string) error {
+	if _, err := FindInvite(c, token); err != nil { // before the password is hashed, which costs
 		return err
 	}
-	if !goodPassword(password) {
-		return errFirstPassword()
+	if !validPasswordLength(password) {
+		return errWeakPassword()
 	}
 	hash, err := c.Tools.HashPassword(password)
 	if err != nil {
 		return err
 	}
 	c.Caller = realm.Caller{System: true, Client: c.Caller.Client}
-	_, err = Play(c, realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name, Password: hash})
+	_, err = Execute(c, realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name, Password: hash})
 	return err
 }

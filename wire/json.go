@@ -20,20 +20,20 @@ const (
 	Version      = "12.0"
 )
 
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+var bufferPool = sync.Pool{New: func() any { return new([]byte) }}
 
 // encode is JSON as the protocol writes it: nothing escaped for HTML, no newline.
-func encode(v any) []byte { return encodeBefore(v, "") }
+func encode(v any) []byte { return encodeWithSuffix(v, "") }
 
 // encodeLine is encode with a newline.
-func encodeLine(v any) []byte { return encodeBefore(v, "\n") }
+func encodeLine(v any) []byte { return encodeWithSuffix(v, "\n") }
 
-func encodeBefore(v any, end string) []byte {
-	b := buffers.Get().(*[]byte)
+func encodeWithSuffix(v any, end string) []byte {
+	b := bufferPool.Get().(*[]byte)
 	*b = append(appendJSON((*b)[:0], v), end...)
 	out := bytes.Clone(*b)
 	if cap(*b) <= 1<<20 { // a rare giant must not stay in the pool
-		buffers.Put(b)
+		bufferPool.Put(b)
 	}
 	return out
 }
@@ -42,11 +42,11 @@ func encodeBefore(v any, end string) []byte {
 func Success(a Answer, ignored []string) []byte {
 	out := make(Answer, len(a)+3)
 	maps.Copy(out, a)
-	return encodeLine(succeeded(out, ignored))
+	return encodeLine(addSuccessFields(out, ignored))
 }
 
-// succeeded puts what every success has into an answer.
-func succeeded(a Answer, ignored []string) Answer {
+// addSuccessFields puts what every success has into an answer.
+func addSuccessFields(a Answer, ignored []string) Answer {
 	if _, ok := a["msg"]; !ok {
 		a["msg"] = ""
 	}
@@ -57,39 +57,41 @@ func succeeded(a Answer, ignored []string) Answer {
 	return a
 }
 
-// Pieces is JSON that is encoded already, cut where shared bytes begin and end. They are written one after another
+// Fragments is JSON that is encoded already, cut where shared bytes begin and end. They are written one after another
 // without ever being one.
-type Pieces []Part
+type Fragments []Fragment
 
-// Part is one of Pieces.
-type Part struct {
+// Fragment is one of Fragments.
+type Fragment struct {
 	JSON   []byte
-	Shared bool // other answers have the same memory in them, so that it pays to remember what was made of it
-	Run    *Run // instead of JSON
+	Shared bool             // other answers have the same memory in them, so that it pays to remember what was made of it
+	Run    *SharedFragments // instead of JSON
 }
 
-// Run is pieces that other answers have, too, all of them in this order. They do not change.
-type Run struct {
-	Pieces
-	Made atomic.Value // what whoever sends them made of them all
-	size int
+// SharedFragments is pieces that other answers have, too, all of them in this order. They do not change.
+type SharedFragments struct {
+	Fragments
+	Derived atomic.Value // what whoever sends them made of them all
+	size    int
 }
 
-// NewRun makes a run of pieces that are none themselves.
-func NewRun(p Pieces) *Run { return &Run{Pieces: p, size: p.Len()} }
+// NewSharedFragments makes a run of pieces that are none themselves.
+func NewSharedFragments(p Fragments) *SharedFragments {
+	return &SharedFragments{Fragments: p, size: p.Len()}
+}
 
-// Members in an answer are more of its members, name and value, encoded already; the key they are under is not told.
-type Members struct{ Part }
+// EncodedFields in an answer are more of its members, name and value, encoded already; the key they are under is not told.
+type EncodedFields struct{ Fragment }
 
-// raw is a value that is encoded already, in a piece with what is around it.
-type raw []byte
+// rawJSON is a value that is encoded already, in a piece with what is around it.
+type rawJSON []byte
 
-// own is a piece of one answer alone, shared one of many.
-func own(b []byte) Part    { return Part{JSON: b} }
-func shared(b []byte) Part { return Part{JSON: b, Shared: true} }
+// ownFragment is a piece of one answer alone, shared one of many.
+func ownFragment(b []byte) Fragment    { return Fragment{JSON: b} }
+func sharedFragment(b []byte) Fragment { return Fragment{JSON: b, Shared: true} }
 
 // Len is how many bytes the pieces are.
-func (p Pieces) Len() (n int) {
+func (p Fragments) Len() (n int) {
 	for _, x := range p {
 		if n += len(x.JSON); x.Run != nil {
 			n += x.Run.size
@@ -99,7 +101,7 @@ func (p Pieces) Len() (n int) {
 }
 
 // Each calls fn for each piece, those of runs too.
-func (p Pieces) Each(fn func(json []byte)) {
+func (p Fragments) Each(fn func(json []byte)) {
 	for _, x := range p {
 		if x.Run != nil {
 			x.Run.Each(fn)
@@ -110,18 +112,18 @@ func (p Pieces) Each(fn func(json []byte)) {
 }
 
 // Bytes is the pieces as one.
-func (p Pieces) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), p) }
+func (p Fragments) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), p) }
 
 // MarshalJSON is for whoever does not mind a copy.
-func (p Pieces) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
+func (p Fragments) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 
-// SuccessPieces is Success without copying what the answer holds in pieces; nil if it holds none.
-func SuccessPieces(a Answer, ignored []string) (out Pieces) {
+// SuccessFragments is Success without copying what the answer holds in pieces; nil if it holds none.
+func SuccessFragments(a Answer, ignored []string) (out Fragments) {
 	var names []string
 	rest := make(Answer, len(a)+3)
 	for name, v := range a {
 		switch v.(type) {
-		case Pieces, Members:
+		case Fragments, EncodedFields:
 			names = append(names, name)
 		default:
 			rest[name] = v
@@ -131,24 +133,24 @@ func SuccessPieces(a Answer, ignored []string) (out Pieces) {
 		return nil
 	}
 	slices.Sort(names)
-	body := encodeLine(succeeded(rest, ignored))
+	body := encodeLine(addSuccessFields(rest, ignored))
 	n := 2 + 2*len(names)
 	for _, name := range names {
-		if p, ok := a[name].(Pieces); ok {
+		if p, ok := a[name].(Fragments); ok {
 			n += len(p)
 		}
 	}
-	out = make(Pieces, 0, n)
-	out = append(out, own(body[:len(body)-2])) // up to the closing brace and newline
+	out = make(Fragments, 0, n)
+	out = append(out, ownFragment(body[:len(body)-2])) // up to the closing brace and newline
 	for _, name := range names {
 		switch x := a[name].(type) {
-		case Pieces:
-			out = append(append(out, own([]byte(`,"`+name+`":`))), x...)
-		case Members:
-			out = append(out, comma, x.Part)
+		case Fragments:
+			out = append(append(out, ownFragment([]byte(`,"`+name+`":`))), x...)
+		case EncodedFields:
+			out = append(out, comma, x.Fragment)
 		}
 	}
-	return append(out, own([]byte("}\n")))
+	return append(out, ownFragment([]byte("}\n")))
 }
 
 // Failure is the status and body of an error.
@@ -159,18 +161,18 @@ func Failure(err error) (int, []byte) {
 		if f.RouteMiss {
 			status = 404
 		}
-		return status, failure(f.Code, f.Msg, f.Fields)
+		return status, errorBody(f.Code, f.Msg, f.Fields)
 	}
 	var r *realm.Refusal
 	if errors.As(err, &r) {
-		return statuses[r.Kind], failure(r.Code, r.Msg, r.Data)
+		return statusOfKind[r.Kind], errorBody(r.Code, r.Msg, r.Data)
 	}
 	return 500, []byte(`{"result":"error","msg":"Internal server error"}` + "\n")
 }
 
-var statuses = map[realm.Kind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403, realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.Gateway: 502}
+var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403, realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.BadGateway: 502}
 
-func failure(code, msg string, fields map[string]any) []byte {
+func errorBody(code, msg string, fields map[string]any) []byte {
 	out := make(Answer, len(fields)+3)
 	maps.Copy(out, fields)
 	out["result"], out["msg"] = "error", msg
@@ -180,8 +182,8 @@ func failure(code, msg string, fields map[string]any) []byte {
 	return encodeLine(out)
 }
 
-// AnswerRefusal answers a parked request with an error.
-func AnswerRefusal(r Reply, err error) {
+// AnswerError answers a parked request with an error.
+func AnswerError(r Reply, err error) {
 	status, body := Failure(err)
 	r.Answer(status, body)
 }
@@ -195,24 +197,24 @@ var (
 	eventsEnd   = eventsClose[1:]
 )
 
-// maxEventBytes is about how long an answer to a poll gets, in bytes; the client hears the rest when it asks again. One
+// maxPollAnswerBytes is about how long an answer to a poll gets, in bytes; the client hears the rest when it asks again. One
 // that is far behind, on a line that breaks now and then, would else never get any answer whole.
-const maxEventBytes = 1 << 20
+const maxPollAnswerBytes = 1 << 20
 
-// answering is the memory of an answer in the making; its parts lie in shared events and in own.
-type answering struct {
+// pollAnswerBuffer is the memory of an answer in the making; its parts lie in shared events and in own.
+type pollAnswerBuffer struct {
 	parts [][]byte
 	own   []byte
 }
 
-var answerings = sync.Pool{New: func() any { return new(answering) }}
+var pollAnswerPool = sync.Pool{New: func() any { return new(pollAnswerBuffer) }}
 
-// maxAnswering is how many parts may be kept for the next answer.
-const maxAnswering = 64
+// maxPooledParts is how many parts may be kept for the next answer.
+const maxPooledParts = 64
 
-// AnswerEvents answers a poll: shared event bytes joined with the queue's own ids.
-func AnswerEvents(r Reply, id realm.QueueID, events []queue.Held) {
-	x := answerings.Get().(*answering)
+// AnswerPoll answers a poll: shared event bytes joined with the queue's own ids.
+func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
+	x := pollAnswerPool.Get().(*pollAnswerBuffer)
 	parts, own := append(x.parts[:0], eventsHead), x.own[:0]
 	size := 0
 	for _, h := range events {
@@ -228,7 +230,7 @@ func AnswerEvents(r Reply, id realm.QueueID, events []queue.Held) {
 		own = strconv.AppendInt(own, h.ID, 10)
 		own = append(own, '}')
 		parts = append(parts, j, own[from:]) // stays right when own moves: what was there is not changed
-		if size += len(j) + 32; size >= maxEventBytes {
+		if size += len(j) + 32; size >= maxPollAnswerBytes {
 			break
 		}
 	}
@@ -238,10 +240,10 @@ func AnswerEvents(r Reply, id realm.QueueID, events []queue.Held) {
 	own = append(own, eventsClose...)
 	parts = append(parts, own[from:])
 	r.Answer(200, parts...)
-	if cap(parts) <= maxAnswering {
+	if cap(parts) <= maxPooledParts {
 		clear(parts)
 		x.parts, x.own = parts, own
-		answerings.Put(x)
+		pollAnswerPool.Put(x)
 	}
 }
 

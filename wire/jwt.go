@@ -10,45 +10,45 @@ import (
 	"parley/actors/realm"
 )
 
-var jwtEndpoints = []Endpoint{opened(Custom("POST", "/jwt/fetch_api_key", jwtKey).Says("{api_key: str, email: str, user_id: int, user?: User}"))}
+var jwtEndpoints = []Endpoint{withoutLogin(Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).Returns("{api_key: str, email: str, user_id: int, user?: User}"))}
 
 type jwtForm struct {
 	Token   string `form:"json_web_token,maxlen=8192"`
 	Profile bool   `form:"include_profile"`
 }
 
-// jwtKey logs in whoever a configured issuer vouches for, in a token signed with HS256.
-func jwtKey(c *Call, f jwtForm) (Answer, error) {
+// fetchKeyByJWT logs in whoever a configured issuer vouches for, in a token signed with HS256.
+func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 	}
-	if c.Site.Closed {
-		return nil, errRealmClosed()
+	if c.Site.Deactivated {
+		return nil, errRealmDeactivated()
 	}
 	key := c.Tools.JWTKeys[c.Site.Name]
 	if key == "" {
-		return nil, realm.Bad("JWT authentication is not enabled for this organization")
+		return nil, realm.BadRequest("JWT authentication is not enabled for this organization")
 	}
 	if f.Token == "" {
-		return nil, realm.Bad("No JSON web token passed in request")
+		return nil, realm.BadRequest("No JSON web token passed in request")
 	}
-	claims, ok := openJWT(f.Token, key, now())
+	claims, ok := parseJWT(f.Token, key, nowWithFraction())
 	if !ok {
-		return nil, realm.Bad("Bad JSON web token")
+		return nil, realm.BadRequest("Bad JSON web token")
 	}
 	if claims.Email == "" {
-		return nil, realm.Bad("No email specified in JSON web token claims")
+		return nil, realm.BadRequest("No email specified in JSON web token claims")
 	}
-	a, ok := c.House.ByEmail(c.Realm, claims.Email)
+	a, ok := c.Server.AccountByEmail(c.Realm, claims.Email)
 	if !ok || a.Bot != realm.Human {
-		return nil, authFailed()
+		return nil, errAuthFailed()
 	}
 	answer, err := issueKey(c, a)
 	if err != nil || !f.Profile {
 		return answer, err
 	}
-	me := &Call{House: c.House, Realm: a.Realm, Caller: realm.Caller{User: a.User}}
-	answer["user"], err = Look(me, func(v realm.View) (any, error) { return userObject(v, v.Me(), c.Site, true, true), nil })
+	me := &Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{User: a.User}}
+	answer["user"], err = Read(me, func(v realm.View) (any, error) { return userObject(v, v.Me(), c.Site, true, true), nil })
 	return answer, err
 }
 
@@ -59,8 +59,8 @@ type jwtClaims struct {
 	NotBefore *float64 `json:"nbf"`
 }
 
-// openJWT checks a token's form, signature and time.
-func openJWT(token, key string, at float64) (c jwtClaims, ok bool) {
+// parseJWT checks a token's form, signature and time.
+func parseJWT(token, key string, at float64) (c jwtClaims, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return c, false

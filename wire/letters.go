@@ -7,14 +7,14 @@ import (
 	"parley/actors/realm"
 )
 
-// Letter is a mail the server sends.
-type Letter = realm.Letter
+// Email is a mail the server sends.
+type Email = realm.Email
 
-// LetterText is a letter for readers without HTML.
-func LetterText(l Letter) string { return strings.Join(l.Paragraphs, "\n\n") + "\n" }
+// EmailText is a letter for readers without HTML.
+func EmailText(l Email) string { return strings.Join(l.Paragraphs, "\n\n") + "\n" }
 
-// LetterHTML is the same letter as a page.
-func LetterHTML(l Letter) string {
+// EmailHTML is the same letter as a page.
+func EmailHTML(l Email) string {
 	var b strings.Builder
 	b.WriteString("<!doctype html><html><body>")
 	for _, p := range l.Paragraphs {
@@ -28,21 +28,21 @@ func LetterHTML(l Letter) string {
 	return b.String()
 }
 
-// Sealed is a letter as it leaves: with its link, if it has one.
-func Sealed(l Letter, id realm.ID, s Site, t *Tools) Letter {
+// EmailWithLink is a letter as it leaves: with its link, if it has one.
+func EmailWithLink(l Email, id realm.ID, s Site, t *Tools) Email {
 	var link string
 	switch {
 	case l.Link != 0:
 		link = s.URL + JoinPath + t.LinkToken(id, l.Link)
 	case l.Address != nil:
-		link = s.URL + AddressPath + addressToken(t, id, *l.Address)
+		link = s.URL + ConfirmAddressPath + addressToken(t, id, *l.Address)
 	default:
 		return l
 	}
 	out := l
 	out.Paragraphs = nil
 	for _, p := range l.Paragraphs {
-		if p == realm.LinkHere {
+		if p == realm.LinkPlaceholder {
 			p = link
 		}
 		out.Paragraphs = append(out.Paragraphs, p)

@@ -13,18 +13,18 @@ import (
 )
 
 var linkifierEndpoints = []Endpoint{
-	Get("/realm/linkifiers", func(c *Call, v realm.View, _ none) (Answer, error) {
+	Get("/realm/linkifiers", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"linkifiers": linkifierObjects(v.Linkifiers())}, nil
-	}).Says("{linkifiers: [Linkifier]}"),
-	Do("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers { return realm.OrderLinkifiers{IDs: f.IDs} }, silent),
-	Do("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier { return checkedLinkifier(f.onto(realm.Linkifier{})) },
-		func(id int64) Answer { return Answer{"id": id} }).Says("{id: int}"),
-	Act("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
-	Do("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier { return realm.RemoveLinkifier{ID: f.ID} }, silent),
+	}).Returns("{linkifiers: [Linkifier]}"),
+	CommandFromForm("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers { return realm.OrderLinkifiers{IDs: f.IDs} }, emptyAnswer),
+	CommandFromForm("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier { return saveLinkifierCommand(f.applyTo(realm.Linkifier{})) },
+		func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
+	CommandFromCall("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
+	CommandFromForm("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier { return realm.RemoveLinkifier{ID: f.ID} }, emptyAnswer),
 }
 
 var linkifierEvents = []EventKind{
-	Event(func(e *realm.LinkifiersChanged, to *To) any {
+	Event(func(e *realm.LinkifiersChanged, to *Recipient) any {
 		if !to.Has(realm.CapLinkifierURLTemplate) {
 			return nil // it would not know what a template is
 		}
@@ -53,8 +53,8 @@ type editLinkifierForm struct {
 	linkifierForm
 }
 
-// onto is a linkifier with what was sent; an empty text takes an optional field away, an absent one leaves it.
-func (f linkifierForm) onto(l realm.Linkifier) realm.Linkifier {
+// applyTo is a linkifier with what was sent; an empty text takes an optional field away, an absent one leaves it.
+func (f linkifierForm) applyTo(l realm.Linkifier) realm.Linkifier {
 	l.Pattern, l.Template = strings.TrimSpace(f.Pattern), strings.TrimSpace(f.Template)
 	for _, x := range []struct {
 		to   **string
@@ -74,8 +74,8 @@ func (f linkifierForm) onto(l realm.Linkifier) realm.Linkifier {
 }
 
 func editLinkifier(c *Call, f editLinkifierForm) (realm.SaveLinkifier, error) {
-	old, err := Look(c, func(v realm.View) (realm.Linkifier, error) {
-		if _, err := v.Admin(); err != nil {
+	old, err := Read(c, func(v realm.View) (realm.Linkifier, error) {
+		if _, err := v.RequireAdmin(); err != nil {
 			return realm.Linkifier{}, err
 		}
 		l := v.FindLinkifier(f.ID)
@@ -87,10 +87,10 @@ func editLinkifier(c *Call, f editLinkifierForm) (realm.SaveLinkifier, error) {
 	if err != nil {
 		return realm.SaveLinkifier{}, err
 	}
-	return checkedLinkifier(f.onto(old)), nil
+	return saveLinkifierCommand(f.applyTo(old)), nil
 }
 
-func checkedLinkifier(l realm.Linkifier) realm.SaveLinkifier {
+func saveLinkifierCommand(l realm.Linkifier) realm.SaveLinkifier {
 	return realm.SaveLinkifier{Linkifier: l, Fault: linkifierFault(l)}
 }
 
@@ -102,36 +102,36 @@ func linkifierFault(l realm.Linkifier) error {
 			field = "alternative_url_templates"
 		}
 		if template == "" {
-			return realm.Faulty(field, "This field cannot be blank.")
+			return realm.ErrBadField(field, "This field cannot be blank.")
 		}
 		if _, err := markdown.CompileLinkifier(l.Pattern, template); err != nil {
 			switch msg := err.Error(); {
 			case strings.HasPrefix(msg, "Bad regular expression"):
-				return realm.Faulty("pattern", msg)
+				return realm.ErrBadField("pattern", msg)
 			case strings.HasPrefix(msg, "Invalid URL template"):
-				return realm.Faulty(field, msg)
+				return realm.ErrBadField(field, msg)
 			default:
-				return realm.Faulty("__all__", msg)
+				return realm.ErrBadField("__all__", msg)
 			}
 		}
 	}
 	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // it compiled a moment ago
 	if l.Example != nil && !match.MatchString(*l.Example) {
-		return realm.Faulty("__all__", "Example input does not match the linkifier pattern.")
+		return realm.ErrBadField("__all__", "Example input does not match the linkifier pattern.")
 	}
 	if l.Reverse == nil {
 		return nil
 	}
 	if l.Example == nil {
-		return realm.Faulty("__all__", "Reverse template requires an example input.")
+		return realm.ErrBadField("__all__", "Reverse template requires an example input.")
 	}
 	t, err := uritemplate.New(*l.Reverse)
 	if err != nil {
-		return realm.Faulty("reverse_template", "Invalid reverse template.")
+		return realm.ErrBadField("reverse_template", "Invalid reverse template.")
 	}
 	for _, name := range t.Varnames() {
 		if !slices.Contains(match.SubexpNames(), name) {
-			return realm.Faulty("__all__", "Group '"+name+"' in reverse template is not present in linkifier pattern.")
+			return realm.ErrBadField("__all__", "Group '"+name+"' in reverse template is not present in linkifier pattern.")
 		}
 	}
 	return nil

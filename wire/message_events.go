@@ -8,7 +8,7 @@ import (
 )
 
 // encodeMessageEvent is a message event up to its id; nil if the text has been erased since.
-func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx Context, local string) []byte {
+func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, local string) []byte {
 	var body realm.Body
 	if e.Message.Body != nil {
 		body = *e.Message.Body
@@ -17,18 +17,18 @@ func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx Context, local s
 	} else {
 		return nil
 	}
-	buffer := buffers.Get().(*[]byte)
+	buffer := bufferPool.Get().(*[]byte)
 	b := append((*buffer)[:0], `{"flags":`...)
 	b = appendList(b, flagNames(v.flags), appendString)
 	if local != "" {
 		b = appendString(append(b, `,"local_message_id":`...), local)
 	}
-	b = appendMessage(append(b, `,"message":`...), &e.Message, body, v.client, ctx.Site, v.unknown)
+	b = appendMessage(append(b, `,"message":`...), &e.Message, body, v.client, ctx.Site, v.hideSender)
 	b = append(b, `,"type":"message"`...)
 	out := bytes.Clone(b)
 	*buffer = b
 	if cap(b) <= 1<<20 { // a rare giant must not stay in the pool
-		buffers.Put(buffer)
+		bufferPool.Put(buffer)
 	}
 	return out
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // A message event written directly is the same bytes as one made of the message's object.
-func TestMessageEventsAreTheirObjects(t *testing.T) {
-	sender := realm.PersonInfo{ID: 8, Name: `A "quoted" <name>`, Email: "a@example.org"}
+func TestMessageEventsMatchObjects(t *testing.T) {
+	sender := realm.UserInfo{ID: 8, Name: `A "quoted" <name>`, Email: "a@example.org"}
 	seen := sender
 	seen.EmailPublic, seen.Avatar, seen.AvatarFile = true, "U", "f"
 	face := sender
@@ -18,21 +18,21 @@ func TestMessageEventsAreTheirObjects(t *testing.T) {
 	for _, m := range []realm.MessageInfo{
 		{ID: 1, Sender: sender, Client: "web", Time: 17, Channel: 3, ChannelName: "général", Topic: "t", Body: body},
 		{ID: 2, Sender: seen, Client: "web", Time: 18, Channel: 3, ChannelName: "c", Me: true, Edited: 19, Moved: 20, Links: link, Body: body},
-		{ID: 3, Sender: face, Talk: 5, People: []realm.PersonInfo{sender, seen}, Body: body,
+		{ID: 3, Sender: face, Talk: 5, People: []realm.UserInfo{sender, seen}, Body: body,
 			Reactions: []realm.Reaction{{User: 9, Name: "smile", Code: "1f600", Type: "unicode_emoji"}}, Submessages: []realm.Submessage{{ID: 1, Sender: 8, Type: "widget", Content: "{}"}}},
 		{ID: 4, Talk: 5, Body: &realm.Body{}},
 	} {
 		for _, c := range []Client{{}, {Markdown: true, Gravatar: true, Caps: realm.CapEmptyTopicName}} {
 			for _, unknown := range []bool{false, true} {
 				for _, local := range []string{"", `1"7`} {
-					v := variant{client: c, flags: realm.FlagRead | realm.FlagMentioned, unknown: unknown}
+					v := variant{client: c, flags: realm.FlagRead | realm.FlagMentioned, hideSender: unknown}
 					site := Site{Host: "chat.example.org", Name: "chat", URL: "https://chat.example.org"}
 					o := obj{"type": "message", "message": messageObject(&m, *m.Body, c, site, unknown), "flags": flagNames(v.flags)}
 					if local != "" {
 						o["local_message_id"] = local
 					}
-					got := encodeMessageEvent(&realm.MessageArrived{Message: m}, v, Context{Site: site}, local)
-					if want := open(encode(o)); string(got) != string(want) {
+					got := encodeMessageEvent(&realm.MessageArrived{Message: m}, v, RenderContext{Site: site}, local)
+					if want := withoutClosingBrace(encode(o)); string(got) != string(want) {
 						t.Errorf("message %d, %+v:\n%s\nwant\n%s", m.ID, c, got, want)
 					}
 				}

@@ -11,14 +11,14 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	webhook(Custom("POST", "/messages", sendMessage).Says("{id: int, automatic_new_visibility_policy?: int}")),
-	Custom("POST", "/messages/render", renderMessage).Says("{rendered: str}"),
+	allowWebhookBots(Custom("POST", "/messages", sendMessage).Returns("{id: int, automatic_new_visibility_policy?: int}")),
+	Custom("POST", "/messages/render", renderMessage).Returns("{rendered: str}"),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
-	Custom("POST", "/zcommand", zcommand).Says("{msg: str}"),
-	Custom("GET", "/messages/summary", summarize).Never(),
+	Custom("POST", "/zcommand", zcommand).Returns("{msg: str}"),
+	Custom("GET", "/messages/summary", summarize).AlwaysFails(),
 }
 
-func webhook(e Endpoint) Endpoint { e.Webhook = true; return e }
+func allowWebhookBots(e Endpoint) Endpoint { e.AllowWebhookBots = true; return e }
 
 var messageEvents = []EventKind{}
 
@@ -36,8 +36,8 @@ type sendForm struct {
 	Forged string           `form:"forged,hidden"`
 }
 
-// readingClients are the programs whose user is taken to have read what he sends (protocol).
-var readingClients = map[string]bool{"zulipandroid": true, "zulipios": true, "zulipdesktop": true, "zulipmobile": true, "zulipelectron": true,
+// clientsReadingOwnMessages are the programs whose user is taken to have forEachMessage what he sends (protocol).
+var clientsReadingOwnMessages = map[string]bool{"zulipandroid": true, "zulipios": true, "zulipdesktop": true, "zulipmobile": true, "zulipelectron": true,
 	"zulipterminal": true, "snipe": true, "website": true, "ios": true, "android": true, "zulipflutter": true}
 
 // sendMessage sends; the owner of a bot that wrote to a channel that does not exist is told.
@@ -46,37 +46,37 @@ func sendMessage(c *Call, f sendForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := Play(c, cmd)
-	if noSuchChannel(err) {
-		err = cmp.Or(warnOwner(c, cmd), err)
+	s, err := Execute(c, cmd)
+	if isNoSuchChannel(err) {
+		err = cmp.Or(warnBotOwner(c, cmd), err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return sent(s), nil
+	return sendAnswer(s), nil
 }
 
-// noSuchChannel reports whether a message was refused because its channel does not exist.
-func noSuchChannel(err error) bool {
+// isNoSuchChannel reports whether a message was refused because its channel does not exist.
+func isNoSuchChannel(err error) bool {
 	var r *realm.Refusal
 	return errors.As(err, &r) && r.Code == "STREAM_DOES_NOT_EXIST"
 }
 
-// warnOwner tells the owner of a bot that it wrote to a channel that does not exist.
-func warnOwner(c *Call, cmd realm.SendMessage) error {
+// warnBotOwner tells the owner of a bot that it wrote to a channel that does not exist.
+func warnBotOwner(c *Call, cmd realm.SendMessage) error {
 	if c.Account == nil || c.Account.Bot == realm.Human {
 		return nil
 	}
-	name := cmp.Or(cmd.ChannelSaid, cmd.ChannelName)
+	name := cmp.Or(cmd.RawChannelID, cmd.ChannelName)
 	if name == "" && cmd.Channel != 0 {
 		name = cmd.Channel.String()
 	}
-	_, err := Play(c, realm.WarnOwner{Channel: name})
+	_, err := Execute(c, realm.WarnBotOwner{Channel: name})
 	return err
 }
 
 func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
-	cmd, text, err := f.plan(c)
+	cmd, text, err := f.commandWithoutBody(c)
 	if err != nil {
 		return cmd, err
 	}
@@ -84,17 +84,17 @@ func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
 	return cmd, err
 }
 
-// plan is the command but for its text, which is still to be rendered.
-func (f *sendForm) plan(c *Call) (cmd realm.SendMessage, text string, err error) {
+// commandWithoutBody is the command but for its text, which is still to be rendered.
+func (f *sendForm) commandWithoutBody(c *Call) (cmd realm.SendMessage, text string, err error) {
 	switch {
 	case f.Forged == "yes", f.Forged == "true":
-		return cmd, "", realm.Bad("User not authorized for this query")
+		return cmd, "", realm.BadRequest("User not authorized for this query")
 	case f.Sender.Set:
-		return cmd, "", realm.Bad("Invalid mirrored message")
+		return cmd, "", realm.BadRequest("Invalid mirrored message")
 	}
-	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwn(c))}
+	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwnMessages(c))}
 	if f.Type == "stream" || f.Type == "channel" {
-		if err := f.channel(c, &cmd); err != nil {
+		if err := f.setChannel(c, &cmd); err != nil {
 			return cmd, "", err
 		}
 	} else {
@@ -102,7 +102,7 @@ func (f *sendForm) plan(c *Call) (cmd realm.SendMessage, text string, err error)
 		if err != nil {
 			return cmd, "", err
 		}
-		cmd.People = people(to)
+		cmd.People = directRecipients(to)
 		for _, e := range to.Emails {
 			cmd.People = append(cmd.People, realm.Principal{Email: e})
 		}
@@ -120,44 +120,46 @@ func (f *sendForm) plan(c *Call) (cmd realm.SendMessage, text string, err error)
 	return cmd, text, nil
 }
 
-// channel reads where a channel message goes; a bot may have a channel it sends to unless it says otherwise.
-func (f *sendForm) channel(c *Call, cmd *realm.SendMessage) error {
+// setChannel reads where a setChannel message goes; a bot may have a setChannel it sends to unless it says otherwise.
+func (f *sendForm) setChannel(c *Call, cmd *realm.SendMessage) error {
 	cmd.ToChannel = true
-	if !f.To.Given() {
+	if !f.To.IsSet() {
 		if c.Account == nil || c.Account.Bot == realm.Human {
-			return realm.Bad("Missing channel")
+			return realm.BadRequest("Missing channel")
 		}
 		var err error
-		if cmd.Channel, err = Look(c, func(v realm.View) (realm.ChannelID, error) { return v.BotOf(v.User).Sending, nil }); err != nil {
+		if cmd.Channel, err = Read(c, func(v realm.View) (realm.ChannelID, error) { return v.BotOf(v.User).Sending, nil }); err != nil {
 			return err
 		}
 		if cmd.Channel == 0 {
-			return realm.Bad("Missing channel")
+			return realm.BadRequest("Missing channel")
 		}
 	} else {
 		to, err := f.To.Channel()
 		if err != nil {
 			return err
 		}
-		cmd.Channel, cmd.ChannelName, cmd.ChannelSaid = realm.ChannelID(to.ID), to.Name, noChannelHas(to)
+		cmd.Channel, cmd.ChannelName, cmd.RawChannelID = realm.ChannelID(to.ID), to.Name, impossibleChannelID(to)
 	}
 	if !f.Topic.Set {
-		return realm.Bad("Missing topic")
+		return realm.BadRequest("Missing topic")
 	}
 	cmd.Topic = f.Topic.Value
 	return nil
 }
 
-// noChannelHas is the id of a channel as it was written, if it is one that none can have.
-func noChannelHas(to form.ChannelTarget) string {
-	if to.Beyond == "" && to.ByID && to.ID <= 0 {
+// impossibleChannelID is the id of a channel as it was written, if it is one that none can have.
+func impossibleChannelID(to form.ChannelTarget) string {
+	if to.OutOfRange == "" && to.ByID && to.ID <= 0 {
 		return strconv.FormatInt(to.ID, 10)
 	}
-	return to.Beyond
+	return to.OutOfRange
 }
 
-// readsOwn: the caller's program is one whose user is taken to have read what he sends.
-func readsOwn(c *Call) bool { return readingClients[strings.ToLower(c.Caller.Client)] }
+// readsOwnMessages: the caller's program is one whose user is taken to have forEachMessage what he sends.
+func readsOwnMessages(c *Call) bool {
+	return clientsReadingOwnMessages[strings.ToLower(c.Caller.Client)]
+}
 
 type summaryForm struct {
 	Narrow form.Narrow `form:"narrow"`
@@ -165,7 +167,7 @@ type summaryForm struct {
 
 // summarize: this server has no model to ask, which registrations say in server_can_summarize_topics.
 func summarize(*Call, summaryForm) (Answer, error) {
-	return nil, realm.Bad("Topic summaries are not enabled on this server.")
+	return nil, realm.BadRequest("Topic summaries are not enabled on this server.")
 }
 
 type renderForm struct {
@@ -180,7 +182,7 @@ func renderMessage(c *Call, f renderForm) (Answer, error) {
 	return Answer{"rendered": body.HTML}, nil
 }
 
-func sent(s realm.Sent) Answer {
+func sendAnswer(s realm.SendResult) Answer {
 	a := Answer{"id": s.ID}
 	if s.Policy != 0 {
 		a["automatic_new_visibility_policy"] = s.Policy
@@ -220,7 +222,7 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 	return o
 }
 
-func personObjects(people []realm.PersonInfo, s Site) []any {
+func personObjects(people []realm.UserInfo, s Site) []any {
 	out := []any{}
 	for _, p := range people {
 		out = append(out, obj{"id": p.ID, "email": apiEmail(p, s), "full_name": p.Name, "is_mirror_dummy": false})

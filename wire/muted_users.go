@@ -3,12 +3,12 @@ package wire
 import "parley/actors/realm"
 
 var muteEndpoints = []Endpoint{
-	Do("POST", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser { return realm.MuteUser{User: f.User} }, silent),
-	Do("DELETE", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser { return realm.MuteUser{User: f.User, Unmute: true} }, silent),
+	CommandFromForm("POST", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser { return realm.MuteUser{User: f.User} }, emptyAnswer),
+	CommandFromForm("DELETE", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser { return realm.MuteUser{User: f.User, Unmute: true} }, emptyAnswer),
 }
 
 var muteEvents = []EventKind{
-	Event(func(e *realm.MutedUsersChanged, to *To) any {
+	Event(func(e *realm.MutedUsersChanged, to *Recipient) any {
 		return obj{"type": "muted_users", "muted_users": mutedObjects(e.List)}
 	}),
 }

@@ -5,23 +5,23 @@ import (
 	"parley/wire/form"
 )
 
-// query is what a narrow searches for: several search terms are one, negated ones are one each.
-type query struct {
-	words   string
-	without []string
+// searchQuery is what a narrow searches for: several search terms are one, negated ones are one each.
+type searchQuery struct {
+	words    string
+	excluded []string
 }
 
 // narrowTerms is a narrow in the realm's terms, and what it searches for.
-func narrowTerms(n form.Narrow) ([]realm.Term, query) {
-	var q query
+func narrowTerms(n form.Narrow) ([]realm.Term, searchQuery) {
+	var q searchQuery
 	terms := make([]realm.Term, len(n))
 	for i, t := range n {
-		terms[i] = realm.Term{Operator: t.Canonical(), Sent: t.Operator, Negated: t.Negated, Operand: realm.Operand{
+		terms[i] = realm.Term{Operator: t.Canonical(), SentOperator: t.Operator, Negated: t.Negated, Operand: realm.Operand{
 			Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID, IsList: t.Operand.Kind == form.OperandIDs}}
 		switch {
 		case terms[i].Operator != "search":
 		case t.Negated:
-			q.without = append(q.without, t.Operand.Text)
+			q.excluded = append(q.excluded, t.Operand.Text)
 		case q.words != "":
 			q.words += " " + t.Operand.Text
 		default:

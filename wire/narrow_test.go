@@ -8,13 +8,13 @@ import (
 	"parley/wire/form"
 )
 
-// small is an organization with two people who talked, in a public, a private and a direct conversation.
-func small(t testing.TB) *realm.Realm {
+// newSmallRealm is an organization with two people who talked, in a public, a private and a direct conversation.
+func newSmallRealm(t testing.TB) *realm.Realm {
 	r := realm.New(1)
-	r.Clock(1_700_000_000)
+	r.SetClock(1_700_000_000)
 	play := func(u realm.UserID, fn func(*realm.Turn) error) {
 		t.Helper()
-		_, _, _, err := realm.Play(r, realm.Caller{User: u, System: u == 0, Client: "test"}, realm.Moment{Now: 1_700_000_000,
+		_, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"}, realm.TurnEnv{Now: 1_700_000_000,
 			Token: func(n int) string { return "0123456789abcdef"[:n] }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }},
 			func(t *realm.Turn) (realm.Done, error) { return realm.Done{}, fn(t) })
 		if err != nil {
@@ -24,8 +24,8 @@ func small(t testing.TB) *realm.Realm {
 	var ann, bo realm.UserID
 	play(0, func(t *realm.Turn) error { _, err := realm.FoundRealm{Name: "Small"}.Decide(t); return err })
 	play(0, func(t *realm.Turn) (err error) {
-		if ann, err = (realm.JoinUser{Name: "Ann", Email: "ann@example.com"}).Decide(t); err == nil {
-			bo, err = realm.JoinUser{Name: "Bo", Email: "bo@example.com"}.Decide(t)
+		if ann, err = (realm.CreateUser{Name: "Ann", Email: "ann@example.com"}).Decide(t); err == nil {
+			bo, err = realm.CreateUser{Name: "Bo", Email: "bo@example.com"}.Decide(t)
 		}
 		return err
 	})
@@ -34,7 +34,7 @@ func small(t testing.TB) *realm.Realm {
 		private bool
 	}{{"open", false}, {"closed", true}} {
 		play(ann, func(t *realm.Turn) error {
-			_, err := realm.Subscribe{Channels: []realm.Joining{{Name: c.name}}, New: realm.NewChannel{Private: c.private}}.Decide(t)
+			_, err := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.name}}, New: realm.NewChannel{Private: c.private}}.Decide(t)
 			return err
 		})
 		play(ann, func(t *realm.Turn) error {
@@ -62,7 +62,7 @@ func FuzzNarrow(f *testing.F) {
 		Narrow form.Narrow `form:"narrow"`
 	}
 	decoder := form.Of[narrowForm]()
-	r := small(f)
+	r := newSmallRealm(f)
 	f.Fuzz(func(t *testing.T, text string, anchor int64, before, after int) {
 		values := form.Values{}
 		values.Add(form.Query, "narrow", text)
@@ -76,7 +76,7 @@ func FuzzNarrow(f *testing.F) {
 		terms, _ := narrowTerms(in.Narrow)
 		for u := realm.UserID(0); u < 11; u++ {
 			v := r.ViewAs(realm.Caller{User: u}, 1_700_000_001)
-			n, err := v.Narrow(terms, realm.Hits{})
+			n, err := v.Narrow(terms, realm.SearchHits{})
 			var refusal *realm.Refusal
 			if err != nil {
 				if !errors.As(err, &refusal) || refusal.Msg == "" || refusal.Code == "" {
@@ -84,15 +84,15 @@ func FuzzNarrow(f *testing.F) {
 				}
 				continue
 			}
-			g := realm.Range{Before: max(0, before), After: max(0, after)}
-			for kind := realm.AnchorAt; kind <= realm.AnchorDate; kind++ {
-				p := n.Page(v.Spot(&n, realm.Anchor{Kind: kind, ID: anchor}).In(nil), g, nil)
-				if len(v.See(p.IDs)) != len(p.IDs) {
+			g := realm.PageRange{Before: max(0, before), After: max(0, after)}
+			for kind := realm.AnchorMessage; kind <= realm.AnchorDate; kind++ {
+				p := n.Page(v.ResolveAnchor(&n, realm.Anchor{Kind: kind, ID: anchor}).ID(nil), g, nil)
+				if len(v.VisibleMessages(p.IDs)) != len(p.IDs) {
 					t.Fatalf("user %d: %v has what he may not read", u, p.IDs)
 				}
 			}
 			whole := n.Frozen()
-			if a, b := len(whole.Matching(nil)), len(n.Page(0, realm.Range{After: 1000}, nil).IDs); a != b {
+			if a, b := len(whole.AllIDs(nil)), len(n.Page(0, realm.PageRange{After: 1000}, nil).IDs); a != b {
 				t.Fatalf("user %d: %d messages as a whole, %d as a page", u, a, b)
 			}
 		}

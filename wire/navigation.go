@@ -7,21 +7,21 @@ import (
 
 // Fragments may hold slashes, sent as they are or escaped.
 var navigationEndpoints = []Endpoint{
-	Get("/navigation_views", func(_ *Call, v realm.View, _ none) (Answer, error) {
-		return Answer{"navigation_views": viewObjects(v.ViewsOf(v.User))}, nil
-	}).Says("{navigation_views: [View]}"),
-	Do("POST", "/navigation_views", addView, silent),
-	Do("PATCH", "/navigation_views/{fragment:*}", changeView, silent),
-	Do("DELETE", "/navigation_views/{fragment:*}", func(f viewForm) realm.RemoveView {
-		return realm.RemoveView{Fragment: f.Fragment}
-	}, silent),
+	Get("/navigation_views", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
+		return Answer{"navigation_views": navigationViewObjects(v.NavigationViewsOf(v.User))}, nil
+	}).Returns("{navigation_views: [View]}"),
+	CommandFromForm("POST", "/navigation_views", addNavigationView, emptyAnswer),
+	CommandFromForm("PATCH", "/navigation_views/{fragment:*}", changeNavigationView, emptyAnswer),
+	CommandFromForm("DELETE", "/navigation_views/{fragment:*}", func(f navigationViewForm) realm.RemoveNavigationView {
+		return realm.RemoveNavigationView{Fragment: f.Fragment}
+	}, emptyAnswer),
 }
 
 var navigationEvents = []EventKind{
-	Event(func(e *realm.ViewAdded, _ *To) any {
-		return obj{"type": "navigation_view", "op": "add", "navigation_view": viewObject(e.View)}
+	Event(func(e *realm.NavigationViewAdded, _ *Recipient) any {
+		return obj{"type": "navigation_view", "op": "add", "navigation_view": navigationViewObject(e.View)}
 	}),
-	Event(func(e *realm.ViewChanged, _ *To) any {
+	Event(func(e *realm.NavigationViewChanged, _ *Recipient) any {
 		data := obj{}
 		if e.Pinned {
 			data["is_pinned"] = e.View.Pinned
@@ -31,56 +31,56 @@ var navigationEvents = []EventKind{
 		}
 		return obj{"type": "navigation_view", "op": "update", "fragment": e.View.Fragment, "data": data}
 	}),
-	Event(func(e *realm.ViewRemoved, _ *To) any {
+	Event(func(e *realm.NavigationViewRemoved, _ *Recipient) any {
 		return obj{"type": "navigation_view", "op": "remove", "fragment": e.Fragment}
 	}),
 }
 
-type viewForm struct {
+type navigationViewForm struct {
 	Fragment string `path:"fragment"`
 }
 
-type addViewForm struct {
+type addNavigationViewForm struct {
 	Fragment string           `form:"fragment,required,strip,minlen=1,maxlen=300"`
 	Pinned   bool             `form:"is_pinned,required"`
 	Name     form.Opt[string] `form:"name,strip"`
 }
 
-func addView(f addViewForm) realm.AddView {
-	return realm.AddView{View: realm.NavigationView{Fragment: f.Fragment, Pinned: f.Pinned, Name: viewName(f.Name)}, Named: f.Name.Set && f.Name.Value != "null"}
+func addNavigationView(f addNavigationViewForm) realm.AddNavigationView {
+	return realm.AddNavigationView{View: realm.NavigationView{Fragment: f.Fragment, Pinned: f.Pinned, Name: navigationViewName(f.Name)}, Named: f.Name.Set && f.Name.Value != "null"}
 }
 
-// viewName reads a name where null stands for none.
-func viewName(o form.Opt[string]) string {
+// navigationViewName reads a name where null stands for none.
+func navigationViewName(o form.Opt[string]) string {
 	if o.Value == "null" {
 		return ""
 	}
 	return o.Value
 }
 
-type changeViewForm struct {
+type changeNavigationViewForm struct {
 	Fragment string           `path:"fragment"`
 	Pinned   form.Opt[bool]   `form:"is_pinned"`
 	Name     form.Opt[string] `form:"name,strip"`
 }
 
-func changeView(f changeViewForm) realm.ChangeView {
-	c := realm.ChangeView{Fragment: f.Fragment, Pinned: given(f.Pinned)}
+func changeNavigationView(f changeNavigationViewForm) realm.ChangeNavigationView {
+	c := realm.ChangeNavigationView{Fragment: f.Fragment, Pinned: pointerIfSet(f.Pinned)}
 	if f.Name.Set && f.Name.Value != "null" {
 		c.Name = &f.Name.Value
 	}
 	return c
 }
 
-func viewObjects(list []realm.NavigationView) []any {
+func navigationViewObjects(list []realm.NavigationView) []any {
 	out := []any{}
 	for _, v := range list {
-		out = append(out, viewObject(v))
+		out = append(out, navigationViewObject(v))
 	}
 	return out
 }
 
-func viewObject(v realm.NavigationView) obj {
+func navigationViewObject(v realm.NavigationView) obj {
 	o := obj{"fragment": v.Fragment, "is_pinned": v.Pinned}
 	if !v.BuiltIn() {
 		o["name"] = v.Name

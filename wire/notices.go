@@ -10,9 +10,9 @@ import (
 	"parley/wire/markdown"
 )
 
-// PushNotice is one notification for the devices of one user: what each service is to be told of it.
-type PushNotice struct {
-	PushNote
+// PushNotification is one notification for the devices of one user: what each service is to be told of it.
+type PushNotification struct {
+	PushOrigin
 	Key    string // names the notification, the same at every attempt
 	Remove bool   // takes notifications back
 	Tokens []realm.PushToken
@@ -27,16 +27,16 @@ type PushNotice struct {
 // PushAlert is what Apple's devices show by themselves; an empty one shows nothing.
 type PushAlert struct{ Title, Subtitle, Body string }
 
-// noticeLength is how much of a message a notification shows, in code points (protocol).
-const noticeLength = 200
+// maxNotificationText is how much of a message a notification shows, in code points (protocol).
+const maxNotificationText = 200
 
 // hiddenContent is shown instead of messages where services must not read them.
 const hiddenContent = "New message"
 
-// PushOf is the notification of an errand: of a message, or of messages that need be shown no longer. ok is false if there
+// PushNotificationFor is the notification of an errand: of a message, or of messages that need be shown no longer. ok is false if there
 // is nothing to notify of any more, or no device.
-func PushOf(v realm.View, e *realm.Errand, s Site, text func(realm.BodyRef) (realm.Body, bool)) (n PushNotice, ok bool) {
-	n = PushNotice{PushNote: pushNote(v, e.User, s), Key: v.Org().UUID + "-" + strconv.FormatInt(e.ID, 10), Remove: e.Kind == realm.UnpushErrand, Tokens: v.PushTokensOf(e.User)}
+func PushNotificationFor(v realm.View, e *realm.OutboxJob, s Site, text func(realm.BodyRef) (realm.Body, bool)) (n PushNotification, ok bool) {
+	n = PushNotification{PushOrigin: pushOriginOf(v, e.User, s), Key: v.Org().UUID + "-" + strconv.FormatInt(e.ID, 10), Remove: e.Kind == realm.OutboxPushRemoval, Tokens: v.PushTokensOf(e.User)}
 	for _, d := range v.DevicesOf(e.User) {
 		if d.TokenID != nil && d.KeyID != nil {
 			n.Devices = append(n.Devices, d)
@@ -46,10 +46,10 @@ func PushOf(v realm.View, e *realm.Errand, s Site, text func(realm.BodyRef) (rea
 		return n, false
 	}
 	if n.Remove {
-		n.remove(e.Gone)
+		n.fillRemoval(e.Gone)
 		return n, true
 	}
-	m, ok := v.Notifiable(e)
+	m, ok := v.PushMessage(e)
 	if !ok {
 		return n, false
 	}
@@ -57,16 +57,16 @@ func PushOf(v realm.View, e *realm.Errand, s Site, text func(realm.BodyRef) (rea
 	if !ok {
 		return n, false
 	}
-	n.message(v, e, m, body, s)
+	n.fillMessage(v, e, m, body, s)
 	return n, true
 }
 
-func pushNote(v realm.View, u realm.UserID, s Site) PushNote {
-	return PushNote{RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: s.URL, RealmID: v.ID(), Host: s.Host, User: u}
+func pushOriginOf(v realm.View, u realm.UserID, s Site) PushOrigin {
+	return PushOrigin{RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: s.URL, RealmID: v.ID(), Host: s.Host, User: u}
 }
 
-// legacy is what every notification for older apps says; APNs leaves out what only Android's need.
-func (n *PushNote) legacy(android bool) obj {
+// legacyFields is what every notification for older apps says; APNs leaves out what only Android's need.
+func (n *PushOrigin) legacyFields(android bool) obj {
 	o := obj{"realm_uri": n.RealmURL, "realm_url": n.RealmURL, "realm_name": n.RealmName, "user_id": n.User}
 	if android {
 		o["server"], o["realm_id"] = n.Host, n.RealmID
@@ -74,26 +74,26 @@ func (n *PushNote) legacy(android bool) obj {
 	return o
 }
 
-// Sealed is what every encrypted notification says.
-func (n *PushNote) Sealed(kind string) map[string]any {
+// SecretFields is what every encrypted notification says.
+func (n *PushOrigin) SecretFields(kind string) map[string]any {
 	return obj{"realm_url": n.RealmURL, "realm_name": n.RealmName, "user_id": n.User, "type": kind}
 }
 
-func (n *PushNotice) remove(ids []realm.MessageID) {
+func (n *PushNotification) fillRemoval(ids []realm.MessageID) {
 	var list []string
 	for _, id := range ids {
 		list = append(list, id.String())
 	}
-	n.APNs, n.FCM = n.legacy(false), n.legacy(true)
+	n.APNs, n.FCM = n.legacyFields(false), n.legacyFields(true)
 	for _, o := range []obj{n.APNs, n.FCM} {
 		o["event"], o["zulip_message_ids"] = "remove", strings.Join(list, ",")
 	}
-	secret := n.Sealed("remove")
+	secret := n.SecretFields("remove")
 	secret["message_ids"] = ids
-	n.seal(secret)
+	n.setSecret(secret)
 }
 
-func (n *PushNotice) seal(o obj) {
+func (n *PushNotification) setSecret(o obj) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		panic("BUG: a notification does not encode: " + err.Error())
@@ -101,10 +101,10 @@ func (n *PushNotice) seal(o obj) {
 	n.Secret = data
 }
 
-func (n *PushNotice) message(v realm.View, e *realm.Errand, m realm.MessageInfo, body realm.Body, s Site) {
-	content := cutRunes(strings.TrimSpace(markdown.PlainText(body.HTML)), noticeLength)
+func (n *PushNotification) fillMessage(v realm.View, e *realm.OutboxJob, m realm.MessageInfo, body realm.Body, s Site) {
+	content := truncate(strings.TrimSpace(markdown.PlainText(body.HTML)), maxNotificationText)
 	name, address, avatar := m.Sender.Name, apiEmail(m.Sender, s), avatarURL(m.Sender, s, false).(string)
-	if m.Channel != 0 && !v.ViewAs(realm.Caller{User: e.User}, v.Now).MaySee(v.Find(m.Sender.ID)) {
+	if m.Channel != 0 && !v.ViewAs(realm.Caller{User: e.User}, v.Now).MaySeeUser(v.Find(m.Sender.ID)) {
 		name, address, avatar = unknownName, dummyEmail(m.Sender.ID, s), unknownAvatar
 	}
 	if strings.HasPrefix(avatar, "/") {
@@ -114,16 +114,16 @@ func (n *PushNotice) message(v realm.View, e *realm.Errand, m realm.MessageInfo,
 	if g := v.FindGroup(e.Group); g != nil {
 		group = g.Name
 	}
-	n.APNs, n.FCM = n.legacy(false), n.legacy(true)
-	secret := n.Sealed("message")
+	n.APNs, n.FCM = n.legacyFields(false), n.legacyFields(true)
+	secret := n.SecretFields("message")
 	for _, o := range []obj{n.APNs, n.FCM} {
 		o["event"], o["sender_id"], o["sender_email"] = "message", m.Sender.ID, address
-		messagePlace(o, m, true)
+		addMessageLocation(o, m, true)
 	}
 	n.APNs["message_ids"] = []realm.MessageID{m.ID}
 	n.FCM["zulip_message_id"] = m.ID
 	secret["message_id"], secret["sender_id"] = m.ID, m.Sender.ID
-	messagePlace(secret, m, false)
+	addMessageLocation(secret, m, false)
 	for _, o := range []obj{n.FCM, secret} {
 		o["time"], o["content"], o["sender_full_name"], o["sender_avatar_url"] = m.Time, content, name, avatar
 	}
@@ -132,15 +132,15 @@ func (n *PushNotice) message(v realm.View, e *realm.Errand, m realm.MessageInfo,
 			o["mentioned_user_group_id"], o["mentioned_user_group_name"] = e.Group, group
 		}
 	}
-	n.seal(secret)
+	n.setSecret(secret)
 	n.Alert = PushAlert{alertTitle(m), alertSubtitle(e.Why, m, name, group), content}
 	if v.OrgBool("require_e2ee_push_notifications") {
 		n.Alert.Body, n.FCM["content"] = hiddenContent, hiddenContent
 	}
 }
 
-// messagePlace is where a message is, as older apps are told, or as the encrypted notification says it.
-func messagePlace(o obj, m realm.MessageInfo, legacy bool) {
+// addMessageLocation is where a message is, as older apps are told, or as the encrypted notification says it.
+func addMessageLocation(o obj, m realm.MessageInfo, legacy bool) {
 	topic := m.Topic
 	if topic == "" {
 		topic = realm.EmptyTopicName
@@ -203,7 +203,7 @@ func alertSubtitle(why string, m realm.MessageInfo, name, group string) string {
 	return name + ":"
 }
 
-func cutRunes(s string, n int) string {
+func truncate(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n]) + "…"
 	}

@@ -9,9 +9,9 @@ import (
 	"parley/wire/shape"
 )
 
-// objects are what answers are made of, by the name under which descriptions list them, in the notation of package
+// objectNotations are what answers are made of, by the name under which descriptions list them, in the notation of package
 // shape. What follows from a table of the realm is made from it.
-var objects = map[string]string{
+var objectNotations = map[string]string{
 	"Attachment": "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
 	"BotService": "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
 	"Bot":        "{" + botFields + "}",
@@ -39,7 +39,7 @@ var objects = map[string]string{
 	"OwnUser":       "{" + personFields + ", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, bot_owner_id?: int?}",
 	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_stream?: int, stream?: int, content_html_diff?: str}",
-	"OtherChannel": "{" + channelFields + ", " + rosterFields + "}",
+	"OtherChannel": "{" + channelFields + ", " + subscriberListFields + "}",
 	"Person":       "{id: int, email: str, full_name: str, is_mirror_dummy: bool}",
 	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
@@ -56,7 +56,7 @@ var objects = map[string]string{
 	"Snippet":      "{id: int, title: str, content: str, date_created: int}",
 	"Status":       "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
-	"Subscription": "{" + channelFields + ", " + personalFields + ", " + rosterFields + "}",
+	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
 	"SystemBot":    "{" + userFields + ", bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
 	"User":         "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
 	"View":         "{fragment: str, is_pinned: bool, name?: str}",
@@ -69,8 +69,8 @@ const (
 		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
 	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
 		"email_notifications: bool?, wildcard_mentions_notify: bool?"
-	rosterFields = "subscribers?: [int], partial_subscribers?: [int]"
-	personFields = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
+	subscriberListFields = "subscribers?: [int], partial_subscribers?: [int]"
+	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
 		"timezone: str, avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, rendered_value?: str}}"
 	userFields = personFields + ", delivery_email: str?, avatar_url: str?, is_deleted?: bool"
 )
@@ -108,53 +108,53 @@ func settingFields(prefix string, table []realm.Setting) string {
 	return strings.Join(out, ", ")
 }
 
-// known is the shapes of objects, parsed once.
-var known = struct {
+// parsedShapes is the shapes of objects, parsed once.
+var parsedShapes = struct {
 	sync.Mutex
 	shapes map[string]*shape.Shape
 }{shapes: map[string]*shape.Shape{}}
 
-// saying parses what an endpoint says.
-func saying(text string) *shape.Shape {
-	known.Lock()
-	defer known.Unlock()
-	s, err := shape.Parse(text, object)
+// mustParseShape parses what an endpoint says.
+func mustParseShape(text string) *shape.Shape {
+	parsedShapes.Lock()
+	defer parsedShapes.Unlock()
+	s, err := shape.Parse(text, objectShape)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
 	return s
 }
 
-// object is one of objects; its caller holds known.
-func object(name string) (*shape.Shape, error) {
-	if s, ok := known.shapes[name]; ok {
+// objectShape is one of objects; its caller holds known.
+func objectShape(name string) (*shape.Shape, error) {
+	if s, ok := parsedShapes.shapes[name]; ok {
 		return s, nil
 	}
-	text, ok := objects[name]
+	text, ok := objectNotations[name]
 	if !ok {
 		return nil, fmt.Errorf("no object %q", name)
 	}
-	s, err := shape.Parse(text, object)
+	s, err := shape.Parse(text, objectShape)
 	if err != nil {
 		return nil, err
 	}
 	named := *s
 	named.Name = name
-	known.shapes[name] = &named
+	parsedShapes.shapes[name] = &named
 	return &named, nil
 }
 
-// Said is the shape of an endpoint's whole success, envelope and all; nil if there is none, or none in JSON.
-func (e *Endpoint) Said() *shape.Shape {
-	if e.never || e.leads || e.tus != nil {
+// SuccessShape is the shape of an endpoint's whole success, envelope and all; nil if there is none, or none in JSON.
+func (e *Endpoint) SuccessShape() *shape.Shape {
+	if e.alwaysFails || e.redirects || e.tus != nil {
 		return nil
 	}
 	text := e.answer
 	if text == "" {
 		text = "{}"
 	}
-	said := saying(text)
-	around := saying(envelope)
+	said := mustParseShape(text)
+	around := mustParseShape(envelope)
 	if _, ok := said.Fields["msg"]; ok {
 		delete(around.Fields, "msg") // it says it itself
 	}

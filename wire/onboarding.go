@@ -3,8 +3,8 @@ package wire
 import "parley/actors/realm"
 
 var onboardingEndpoints = []Endpoint{
-	Do("POST", "/users/me/onboarding_steps", func(f stepForm) realm.DismissStep { return realm.DismissStep{Step: f.Step} }, silent),
-	Do("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.TestWelcome { return realm.TestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Says("{message_id: int}"),
+	CommandFromForm("POST", "/users/me/onboarding_steps", func(f stepForm) realm.DismissOnboardingStep { return realm.DismissOnboardingStep{Step: f.Step} }, emptyAnswer),
+	CommandFromForm("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.SendTestWelcome { return realm.SendTestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Returns("{message_id: int}"),
 }
 
 // welcomeForm: too long a text is refused by the command, in the words that settings use.
@@ -13,7 +13,7 @@ type welcomeForm struct {
 }
 
 var onboardingEvents = []EventKind{
-	Event(func(e *realm.StepsTold, _ *To) any {
+	Event(func(e *realm.OnboardingStepsChanged, _ *Recipient) any {
 		return obj{"type": "onboarding_steps", "onboarding_steps": stepObjects(e.Left)}
 	}),
 }

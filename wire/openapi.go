@@ -22,38 +22,38 @@ func OpenAPI() []byte {
 	return append(doc, '\n')
 }
 
-// prefix is before every path of the protocol.
-const prefix = "/api/v1"
+// apiPrefix is before every path of the protocol.
+const apiPrefix = "/api/v1"
 
 // operation is one method of one shape of path. Endpoints that differ only in how they name a piece of the path, by id
 // or by address, are one operation to a reader of URLs.
 type operation struct {
-	method string
-	path   string
-	of     []*Endpoint
+	method    string
+	path      string
+	endpoints []*Endpoint
 }
 
 func describe(endpoints []Endpoint) obj {
-	names := pieceNames(endpoints)
+	names := pathParameterNames(endpoints)
 	var ops []*operation
 	for i := range endpoints {
 		e := &endpoints[i]
 		if e.Dev {
 			continue
 		}
-		path := pathOf(e.Path, names)
+		path := documentedPath(e.Path, names)
 		at := slices.IndexFunc(ops, func(o *operation) bool { return o.method == e.Method && o.path == path })
 		if at < 0 {
 			at, ops = len(ops), append(ops, &operation{method: e.Method, path: path})
 		}
-		ops[at].of = append(ops[at].of, e)
+		ops[at].endpoints = append(ops[at].endpoints, e)
 	}
 	paths, schemas := obj{}, obj{}
 	for _, o := range ops {
-		item, _ := paths[prefix+o.path].(obj)
+		item, _ := paths[apiPrefix+o.path].(obj)
 		if item == nil {
 			item = obj{}
-			paths[prefix+o.path] = item
+			paths[apiPrefix+o.path] = item
 		}
 		item[strings.ToLower(o.method)] = o.describe(schemas)
 	}
@@ -61,7 +61,7 @@ func describe(endpoints []Endpoint) obj {
 		e["oneOf"] = e["anyOf"]
 		delete(e, "anyOf")
 	}
-	for _, f := range Fetches {
+	for _, f := range FileRoutes {
 		paths[strings.ReplaceAll(f.Path, ":*", "")] = f.describe()
 	}
 	return obj{
@@ -77,22 +77,22 @@ func describe(endpoints []Endpoint) obj {
 	}
 }
 
-const schemasAt = "#/components/schemas/"
+const schemaRefPrefix = "#/components/schemas/"
 
-// schemaIn is a shape as a schema; the objects it names are put into schemas.
-func schemaIn(schemas obj, s *shape.Shape) obj {
+// addSchema is a shape as a schema; the objects it names are put into schemas.
+func addSchema(schemas obj, s *shape.Shape) obj {
 	var list func(*shape.Shape)
 	list = func(s *shape.Shape) {
 		if _, ok := schemas[s.Name]; !ok {
 			schemas[s.Name] = obj{} // it is being made
-			schemas[s.Name] = s.Body(schemasAt, list)
+			schemas[s.Name] = s.SchemaBody(schemaRefPrefix, list)
 		}
 	}
-	return s.Schema(schemasAt, list)
+	return s.Schema(schemaRefPrefix, list)
 }
 
-// statusWords is what each status of an error tells.
-var statusWords = map[int]string{
+// statusDescriptions is what each status of an error tells.
+var statusDescriptions = map[int]string{
 	400: "Refused; nothing was changed.",
 	401: "The credentials are missing, wrong or no longer good.",
 	403: "Not for this kind of account.",
@@ -112,7 +112,7 @@ var statusWords = map[int]string{
 // errorResponses is the errors of each status, by code.
 func errorResponses() obj {
 	out := obj{}
-	for status, words := range statusWords {
+	for status, words := range statusDescriptions {
 		out[responseName(status)] = obj{"description": words, "content": obj{"application/json": obj{"schema": errorSchema(status)}}}
 	}
 	return out
@@ -120,8 +120,8 @@ func errorResponses() obj {
 
 func responseName(status int) string { return "Error" + strconv.Itoa(status) }
 
-// tusStatusWords is what those statuses tell that only uploads in pieces have, or have with more codes.
-var tusStatusWords = map[int]string{
+// tusStatusDescriptions is what those statuses tell that only uploads in pieces have, or have with more codes.
+var tusStatusDescriptions = map[int]string{
 	409: "The upload stands elsewhere; ask for its offset.",
 	412: "Not a version of tus this server speaks.",
 	413: "The file is, or all files of the organization would be, too large.",
@@ -133,17 +133,17 @@ var tusStatusWords = map[int]string{
 // tusResponses is the errors of uploads in pieces. What is refused before anybody looks at the endpoint has no message.
 func tusResponses() obj {
 	out := obj{}
-	words := maps.Clone(statusWords)
-	maps.Copy(words, tusStatusWords)
+	words := maps.Clone(statusDescriptions)
+	maps.Copy(words, tusStatusDescriptions)
 	for status, text := range words {
 		var list []any
-		for _, c := range slices.Concat(codes, tusCodes) {
+		for _, c := range slices.Concat(errorCodes, tusErrorCodes) {
 			if slices.Contains(c.statuses, status) {
-				list = append(list, withMessage(shape.Merge(refusedWith(c.name), saying(c.fields))).Body(schemasAt, nil))
+				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name), mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
 			}
 		}
-		if s := Refused(status, ""); s != nil {
-			list = append(list, withMessage(s).Body(schemasAt, nil))
+		if s := ErrorShape(status, ""); s != nil {
+			list = append(list, withMessage(s).SchemaBody(schemaRefPrefix, nil))
 		}
 		out[strconv.Itoa(status)] = obj{"description": text, "content": obj{"application/json": obj{"schema": obj{"anyOf": list}}}}
 	}
@@ -152,22 +152,22 @@ func tusResponses() obj {
 
 // errorSchema is one object for all codes that say nothing more, and one for each that does.
 func errorSchema(status int) any {
-	if s := Refused(status, ""); s != nil {
-		return s.Body(schemasAt, nil)
+	if s := ErrorShape(status, ""); s != nil {
+		return s.SchemaBody(schemaRefPrefix, nil)
 	}
 	var bare []any
 	var list []any
-	for _, c := range codes {
+	for _, c := range errorCodes {
 		switch {
 		case !slices.Contains(c.statuses, status):
 		case c.fields == "{}":
 			bare = append(bare, c.name)
 		default:
-			list = append(list, Refused(status, c.name).Body(schemasAt, nil))
+			list = append(list, ErrorShape(status, c.name).SchemaBody(schemaRefPrefix, nil))
 		}
 	}
 	if bare != nil {
-		s := saying("{result: 'error', msg: str, code: str}").Body(schemasAt, nil)
+		s := mustParseShape("{result: 'error', msg: str, code: str}").SchemaBody(schemaRefPrefix, nil)
 		s["properties"].(obj)["code"].(obj)["enum"] = bare
 		list = append(list, s)
 	}
@@ -179,20 +179,20 @@ func errorSchema(status int) any {
 
 // responses is what an operation may answer.
 func (o *operation) responses(schemas obj) obj {
-	if tus := o.of[0].tus; tus != nil {
+	if tus := o.endpoints[0].tus; tus != nil {
 		return tus.responses(schemas)
 	}
 	out := obj{}
-	for status := range statusWords {
+	for status := range statusDescriptions {
 		out[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
 	}
 	var answers []any
-	for _, e := range o.of {
-		if e.leads {
-			out["302"] = redirect
+	for _, e := range o.endpoints {
+		if e.redirects {
+			out["302"] = redirectResponse
 		}
-		if s := e.Said(); s != nil && !slices.ContainsFunc(o.of, func(x *Endpoint) bool { return x != e && x.answer == e.answer && len(answers) > 0 }) {
-			answers = append(answers, schemaIn(schemas, s))
+		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool { return x != e && x.answer == e.answer && len(answers) > 0 }) {
+			answers = append(answers, addSchema(schemas, s))
 		}
 	}
 	switch len(answers) {
@@ -206,16 +206,16 @@ func (o *operation) responses(schemas obj) obj {
 }
 
 // responses is what a step of an upload in pieces may answer.
-func (r *resumable) responses(schemas obj) obj {
+func (r *tusDescription) responses(schemas obj) obj {
 	out := tusResponses()
 	for _, s := range r.successes {
 		headers := obj{}
 		for _, name := range s.headers {
 			headers[name] = obj{"required": true, "schema": obj{"type": "string"}}
 		}
-		answer := obj{"description": s.what, "headers": headers}
-		if s.said != "" {
-			answer["content"] = obj{"application/json": obj{"schema": schemaIn(schemas, shape.Merge(saying(envelope), saying(s.said)))}}
+		answer := obj{"description": s.description, "headers": headers}
+		if s.body != "" {
+			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas, shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
 		}
 		out[strconv.Itoa(s.status)] = answer
 	}
@@ -223,29 +223,29 @@ func (r *resumable) responses(schemas obj) obj {
 }
 
 func (o *operation) open() bool {
-	return !slices.ContainsFunc(o.of, func(e *Endpoint) bool { return !e.Open })
+	return !slices.ContainsFunc(o.endpoints, func(e *Endpoint) bool { return !e.Open })
 }
 
-var redirect = obj{"description": "It is at another address.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
+var redirectResponse = obj{"description": "It is at another address.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
 
 // describe is a path's only operation, outside the protocol's prefix.
-func (f Fetch) describe() obj {
+func (f FileRoute) describe() obj {
 	path := strings.ReplaceAll(f.Path, ":*", "")
 	parameters := []any{}
-	for _, name := range pieces(path) {
+	for _, name := range pathParameters(path) {
 		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": obj{"type": "string"}})
 	}
 	refs := obj{}
 	for _, status := range []int{401, 403, 404, 503} {
 		refs[strconv.Itoa(status)] = obj{"$ref": "#/components/responses/" + responseName(status)}
 	}
-	if f.Leads {
-		refs["302"] = redirect
+	if f.Redirects {
+		refs["302"] = redirectResponse
 	} else {
-		file := obj{"description": f.What, "content": obj{f.Types: obj{}}}
+		file := obj{"description": f.Description, "content": obj{f.Types: obj{}}}
 		refs["200"], refs["206"], refs["416"] = file, file, obj{"description": "The range is not of the file.", "content": obj{"application/json": obj{}}}
 	}
-	d := obj{"operationId": operationID("get", path), "summary": f.What, "parameters": parameters, "responses": refs, "security": []any{}}
+	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters, "responses": refs, "security": []any{}}
 	if f.Private {
 		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false, "schema": obj{"type": "string"}})
 		d["parameters"], d["security"] = parameters, []any{obj{"basic": []string{}}, obj{}}
@@ -257,7 +257,7 @@ func (o *operation) describe(schemas obj) obj {
 	var path, fields []form.Param
 	var file *fileField
 	visitors := false
-	for _, e := range o.of {
+	for _, e := range o.endpoints {
 		visitors = visitors || e.Visitors
 		if e.file != nil {
 			file = e.file
@@ -272,13 +272,13 @@ func (o *operation) describe(schemas obj) obj {
 		}
 	}
 	parameters := []any{}
-	for i, name := range pieces(o.path) {
+	for i, name := range pathParameters(o.path) {
 		var schemas []any
 		for _, p := range path {
-			if n := pieces(o.of[0].Path); len(o.of) == 1 && p.Name != n[i] {
+			if n := pathParameters(o.endpoints[0].Path); len(o.endpoints) == 1 && p.Name != n[i] {
 				continue
 			}
-			if s := schemaOf(p.Schema); len(o.of) == 1 || slices.Contains(strings.Split(name, "_or_"), p.Name) || p.Name == name {
+			if s := toSchema31(p.Schema); len(o.endpoints) == 1 || slices.Contains(strings.Split(name, "_or_"), p.Name) || p.Name == name {
 				schemas = append(schemas, s)
 			}
 		}
@@ -301,7 +301,7 @@ func (o *operation) describe(schemas obj) obj {
 	}
 	fields = slices.DeleteFunc(fields, func(p form.Param) bool {
 		if p.Where == "header" {
-			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required, "schema": schemaOf(p.Schema)})
+			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required, "schema": toSchema31(p.Schema)})
 		}
 		return p.Where == "header"
 	})
@@ -309,9 +309,9 @@ func (o *operation) describe(schemas obj) obj {
 		for _, p := range fields {
 			x := obj{"name": p.Name, "in": "query", "required": p.Required}
 			if p.JSON {
-				x["content"] = obj{"application/json": obj{"schema": schemaOf(p.Schema)}}
+				x["content"] = obj{"application/json": obj{"schema": toSchema31(p.Schema)}}
 			} else {
-				x["schema"] = schemaOf(p.Schema)
+				x["schema"] = toSchema31(p.Schema)
 			}
 			if len(p.Aliases) > 0 {
 				x["x-aliases"] = p.Aliases
@@ -319,9 +319,9 @@ func (o *operation) describe(schemas obj) obj {
 			parameters = append(parameters, x)
 		}
 	} else if len(fields) > 0 || file != nil {
-		d["requestBody"] = body(fields, file)
+		d["requestBody"] = requestBody(fields, file)
 	}
-	if tus := o.of[0].tus; tus != nil && tus.body != "" {
+	if tus := o.endpoints[0].tus; tus != nil && tus.body != "" {
 		d["requestBody"] = obj{"description": tus.body, "content": obj{PieceType: obj{"schema": obj{"type": "string", "format": "binary"}}}}
 	}
 	if len(parameters) > 0 {
@@ -330,11 +330,11 @@ func (o *operation) describe(schemas obj) obj {
 	return d
 }
 
-// body is the parameters of a request that is not a GET: form fields, some of them JSON, and a file.
-func body(fields []form.Param, file *fileField) obj {
+// requestBody is the parameters of a request that is not a GET: form fields, some of them JSON, and a file.
+func requestBody(fields []form.Param, file *fileField) obj {
 	properties, encoding, required := obj{}, obj{}, []string{}
 	for _, p := range fields {
-		s := schemaOf(p.Schema)
+		s := toSchema31(p.Schema)
 		if m, ok := s.(obj); ok && len(p.Aliases) > 0 {
 			m["x-aliases"] = p.Aliases
 		}
@@ -365,7 +365,7 @@ func body(fields []form.Param, file *fileField) obj {
 
 // Params is what an endpoint takes, in the order of its form; what clients need not know of is left out.
 func (e *Endpoint) Params() (out []form.Param) {
-	for _, f := range []*form.Form{e.Form, e.Rows} {
+	for _, f := range []*form.Form{e.Form, e.Settings} {
 		if f == nil {
 			continue
 		}
@@ -378,14 +378,14 @@ func (e *Endpoint) Params() (out []form.Param) {
 	return out
 }
 
-// schemaOf says in JSON Schema's words of today what forms say with "nullable".
-func schemaOf(x any) any {
+// toSchema31 says in JSON Schema's words of today what forms say with "nullable".
+func toSchema31(x any) any {
 	switch x := x.(type) {
 	case map[string]any:
 		out := make(obj, len(x))
 		for k, v := range maps.All(x) {
 			if k != "nullable" {
-				out[k] = schemaOf(v)
+				out[k] = toSchema31(v)
 			}
 		}
 		if x["nullable"] != true {
@@ -399,21 +399,21 @@ func schemaOf(x any) any {
 	case []any:
 		out := make([]any, len(x))
 		for i, v := range x {
-			out[i] = schemaOf(v)
+			out[i] = toSchema31(v)
 		}
 		return out
 	case []map[string]any:
 		out := make([]any, len(x))
 		for i, v := range x {
-			out[i] = schemaOf(v)
+			out[i] = toSchema31(v)
 		}
 		return out
 	}
 	return x
 }
 
-// shapeOf is a path without the names of its pieces.
-func shapeOf(path string) string {
+// pathPattern is a path without the names of its pieces.
+func pathPattern(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
 		if strings.HasPrefix(p, "{") {
@@ -423,8 +423,8 @@ func shapeOf(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// pieces is the names of a path's variable pieces.
-func pieces(path string) (out []string) {
+// pathParameters is the names of a path's variable pathParameters.
+func pathParameters(path string) (out []string) {
 	for _, p := range strings.Split(path, "/") {
 		if strings.HasPrefix(p, "{") {
 			name, _, _ := strings.Cut(strings.Trim(p, "{}"), ":")
@@ -434,15 +434,15 @@ func pieces(path string) (out []string) {
 	return out
 }
 
-// pieceNames is one name for every variable piece of a shape: user_id_or_email where endpoints name it differently.
-func pieceNames(endpoints []Endpoint) map[string][]string {
+// pathParameterNames is one name for every variable piece of a shape: user_id_or_email where endpoints name it differently.
+func pathParameterNames(endpoints []Endpoint) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range endpoints {
 		if e.Dev {
 			continue
 		}
-		s := shapeOf(e.Path)
-		for i, n := range pieces(e.Path) {
+		s := pathPattern(e.Path)
+		for i, n := range pathParameters(e.Path) {
 			switch have := out[s]; {
 			case len(have) <= i:
 				out[s] = append(have, n)
@@ -454,12 +454,12 @@ func pieceNames(endpoints []Endpoint) map[string][]string {
 	return out
 }
 
-// pathOf is a path with the names its shape has.
-func pathOf(path string, names map[string][]string) string {
+// documentedPath is a path with the names its shape has.
+func documentedPath(path string, names map[string][]string) string {
 	parts, n := strings.Split(path, "/"), 0
 	for i, p := range parts {
 		if strings.HasPrefix(p, "{") {
-			parts[i] = "{" + names[shapeOf(path)][n] + "}"
+			parts[i] = "{" + names[pathPattern(path)][n] + "}"
 			n++
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestOpenAPIHoldsEverything reads the document back and looks for every endpoint and every parameter in it.
-func TestOpenAPIHoldsEverything(t *testing.T) {
+// TestOpenAPICoversEveryEndpoint reads the document back and looks for every endpoint and every parameter in it.
+func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 	var doc struct {
 		OpenAPI    string
 		Components struct{ Schemas map[string]map[string]any }
@@ -45,10 +45,10 @@ func TestOpenAPIHoldsEverything(t *testing.T) {
 	}
 	ids, shapes := map[string]bool{}, map[string]string{}
 	for path, item := range doc.Paths {
-		if old, twice := shapes[shapeOf(path)]; twice {
+		if old, twice := shapes[pathPattern(path)]; twice {
 			t.Errorf("%s and %s are the same path", old, path)
 		}
-		shapes[shapeOf(path)] = path
+		shapes[pathPattern(path)] = path
 		for method, op := range item {
 			if op.OperationID == "" || ids[op.OperationID] {
 				t.Errorf("%s %s: operation %q is not unique", method, path, op.OperationID)
@@ -66,7 +66,7 @@ func TestOpenAPIHoldsEverything(t *testing.T) {
 					t.Errorf("%s %s: %s has no schema", method, path, p.Name)
 				}
 			}
-			if !slices.Equal(named, pieces(path)) {
+			if !slices.Equal(named, pathParameters(path)) {
 				t.Errorf("%s %s names %v", method, path, named)
 			}
 		}
@@ -77,15 +77,15 @@ func TestOpenAPIHoldsEverything(t *testing.T) {
 			events++
 		}
 	}
-	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventForms) || events != len(eventForms) {
-		t.Errorf("%d forms of events, %d objects, %d in the table", len(one), events, len(eventForms))
+	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventShapes) || events != len(eventShapes) {
+		t.Errorf("%d forms of events, %d objects, %d in the table", len(one), events, len(eventShapes))
 	}
-	names, params := pieceNames(endpoints), 0
+	names, params := pathParameterNames(endpoints), 0
 	for _, e := range Endpoints() {
 		if e.Dev {
 			continue
 		}
-		op, ok := doc.Paths[prefix+pathOf(e.Path, names)][strings.ToLower(e.Method)]
+		op, ok := doc.Paths[apiPrefix+documentedPath(e.Path, names)][strings.ToLower(e.Method)]
 		if !ok {
 			t.Errorf("%s %s is missing", e.Method, e.Path)
 			continue

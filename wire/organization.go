@@ -9,7 +9,7 @@ import (
 )
 
 var realmEndpoints = []Endpoint{
-	tableEndpoint("PATCH", "/realm", realm.OrgSettings, changeOrganization),
+	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, changeOrganization),
 }
 
 var realmEvents = []EventKind{Event(organizationChanged)}
@@ -20,13 +20,15 @@ type organizationForm struct {
 	Methods     map[string]bool  `form:"authentication_methods"`
 }
 
-// groupRows is the form of the organization's permission settings.
-var groupRows = groupTable(realm.OrgGroupSettings)
+// orgGroupForm is the form of the organization's permission settings.
+var orgGroupForm = groupSettingsForm(realm.OrgGroupSettings)
 
-// groupTable is a form with one {new, old} parameter for each permission setting.
-func groupTable(rules []realm.GroupSettingRule) *form.Form { return form.OfType(groupTableType(rules)) }
+// groupSettingsForm is a form with one {new, old} parameter for each permission setting.
+func groupSettingsForm(rules []realm.GroupSettingRule) *form.Form {
+	return form.OfType(groupSettingsFormType(rules))
+}
 
-func groupTableType(rules []realm.GroupSettingRule) reflect.Type {
+func groupSettingsFormType(rules []realm.GroupSettingRule) reflect.Type {
 	var fields []reflect.StructField
 	for i, r := range rules {
 		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i), Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
@@ -36,7 +38,7 @@ func groupTableType(rules []realm.GroupSettingRule) reflect.Type {
 
 // groupChanges reads the permission settings that were sent.
 func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) ([]realm.GroupChange, error) {
-	into := reflect.New(groupTableType(rules))
+	into := reflect.New(groupSettingsFormType(rules))
 	if err := f.Decode(v, into.Interface()); err != nil {
 		return nil, err
 	}
@@ -46,9 +48,9 @@ func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) 
 		if u == nil {
 			continue
 		}
-		c := realm.GroupChange{Name: r.Name, New: groupInput(u.New)}
+		c := realm.GroupChange{Name: r.Name, New: groupValueFromForm(u.New)}
 		if u.Old != nil {
-			old := groupInput(*u.Old)
+			old := groupValueFromForm(*u.Old)
 			c.Old = &old
 		}
 		out = append(out, c)
@@ -57,8 +59,8 @@ func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) 
 	return out, nil
 }
 
-// groupInput is a permission setting as it was sent.
-func groupInput(g form.GroupSetting) realm.GroupValue {
+// groupValueFromForm is a permission setting as it was sent.
+func groupValueFromForm(g form.GroupSetting) realm.GroupValue {
 	if !g.Direct {
 		if g.Group <= 0 {
 			return realm.GroupValue{Group: -1} // no such group
@@ -76,7 +78,7 @@ func groupInput(g form.GroupSetting) realm.GroupValue {
 }
 
 func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue) (Answer, error) {
-	groups, err := groupChanges(groupRows, realm.OrgGroupSettings, c.Params)
+	groups, err := groupChanges(orgGroupForm, realm.OrgGroupSettings, c.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -90,22 +92,22 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	}
 	if f.Description.Set {
 		cmd.Description = &f.Description.Value
-		cmd.DescriptionHTML, err = Look(c, func(v realm.View) (string, error) {
-			return c.Tools.Renderer.Describe(f.Description.Value, v, c.Site), nil
+		cmd.DescriptionHTML, err = Read(c, func(v realm.View) (string, error) {
+			return c.Tools.Renderer.RenderDescription(f.Description.Value, v, c.Site), nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, g := range groups {
-		c.consumed(g.Name)
+		c.markConsumed(g.Name)
 	}
-	_, err = Play(c, cmd)
+	_, err = Execute(c, cmd)
 	return Answer{}, err
 }
 
 // organizationChanged is one setting as realm/update, or as realm/update_dict where the protocol bundles it.
-func organizationChanged(e *realm.OrganizationChanged, to *To) any {
+func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 	dict := func(data obj) any {
 		return obj{"type": "realm", "op": "update_dict", "property": "default", "data": data}
 	}
@@ -118,7 +120,7 @@ func organizationChanged(e *realm.OrganizationChanged, to *To) any {
 		return dict(obj{e.Setting: e.Value, "allow_edit_history": e.Value != "none"})
 	case e.Setting == "topics_policy":
 		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
-	case realm.IsDictSetting(e.Setting):
+	case realm.UsesUpdateDict(e.Setting):
 		return dict(obj{e.Setting: e.Value})
 	}
 	return obj{"type": "realm", "op": "update", "property": e.Setting, "value": e.Value}

@@ -9,31 +9,31 @@ import (
 )
 
 var pictureEndpoints = []Endpoint{
-	Custom("GET", "/realm/icon", func(c *Call, _ none) (Answer, error) { return pictureRedirect(c, realm.Icon) }).Leads(),
-	Custom("POST", "/realm/icon", func(c *Call, _ none) (Answer, error) {
+	Custom("GET", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) { return pictureRedirect(c, realm.Icon) }).Redirects(),
+	Custom("POST", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
 		return setPicture(c, realm.Icon, "You must upload exactly one icon.", c.Tools.Files.SaveAvatar)
-	}).Says("{icon_url: str}").Takes(fileField{imageTypes, MaxAvatar}),
-	Custom("DELETE", "/realm/icon", func(c *Call, _ none) (Answer, error) { return dropPicture(c, realm.Icon) }).Says("{icon_url: str}"),
-	Custom("GET", "/realm/logo", func(c *Call, f nightForm) (Answer, error) { return pictureRedirect(c, f.kind()) }).Leads(),
-	Custom("POST", "/realm/logo", func(c *Call, f nightForm) (Answer, error) {
+	}).Returns("{icon_url: str}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("DELETE", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) { return removePicture(c, realm.Icon) }).Returns("{icon_url: str}"),
+	Custom("GET", "/realm/logo", func(c *Call, f logoForm) (Answer, error) { return pictureRedirect(c, f.kind()) }).Redirects(),
+	Custom("POST", "/realm/logo", func(c *Call, f logoForm) (Answer, error) {
 		return setPicture(c, f.kind(), "You must upload exactly one logo.", c.Tools.Files.SaveLogo)
-	}).Takes(fileField{imageTypes, MaxAvatar}),
-	Custom("DELETE", "/realm/logo", func(c *Call, f nightForm) (Answer, error) { return dropPicture(c, f.kind()) }),
+	}).TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("DELETE", "/realm/logo", func(c *Call, f logoForm) (Answer, error) { return removePicture(c, f.kind()) }),
 }
 
 var pictureEvents = []EventKind{
-	Event(func(e *realm.PictureChanged, to *To) any {
+	Event(func(e *realm.PictureChanged, to *Recipient) any {
 		source, url := pictureFields(e.Kind)
 		return obj{"type": "realm", "op": "update_dict", "property": e.Kind, "data": obj{source: e.Picture.Source, url: pictureURL(e.Kind, e.Picture, to.Site)}}
 	}),
 }
 
-// nightForm says which of the two logos is meant.
-type nightForm struct {
+// logoForm says which of the two logos is meant.
+type logoForm struct {
 	Night bool `form:"night,required"`
 }
 
-func (f nightForm) kind() string {
+func (f logoForm) kind() string {
 	if f.Night {
 		return realm.NightLogo
 	}
@@ -58,17 +58,17 @@ func pictureURL(kind string, p realm.Picture, s Site) string {
 }
 
 // picturesSection is the organization's pictures in a registration.
-func picturesSection(s *state) {
+func picturesSection(s *initialState) {
 	for _, kind := range []string{realm.Icon, realm.Logo, realm.NightLogo} {
 		source, url := pictureFields(kind)
 		p := s.Org().PictureOf(kind)
-		s.a["realm_"+source], s.a["realm_"+url] = p.Source, pictureURL(kind, p, s.c.Site)
+		s.answer["realm_"+source], s.answer["realm_"+url] = p.Source, pictureURL(kind, p, s.call.Site)
 	}
 }
 
 // pictureRedirect leads to a picture.
 func pictureRedirect(c *Call, kind string) (Answer, error) {
-	url, err := Look(c, func(v realm.View) (string, error) { return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil })
+	url, err := Read(c, func(v realm.View) (string, error) { return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil })
 	if err != nil {
 		return nil, err
 	}
@@ -82,24 +82,24 @@ func (r Redirect) Error() string { return "the answer is at " + r.URL }
 
 func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, error)) (Answer, error) {
 	// Whether the caller may is checked before the picture is read, which costs.
-	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.Admin(); return nil, err }); err != nil {
+	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireAdmin(); return nil, err }); err != nil {
 		return nil, err
 	}
-	_, r, err := openFile(c, one, one)
+	_, r, err := openSingleFile(c, one, one)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	name, err := save(r, MaxAvatar)
+	name, err := save(r, MaxAvatarBytes)
 	if err != nil {
-		return nil, fileError(err, MaxAvatar>>20)
+		return nil, refusalOfFile(err, MaxAvatarBytes>>20)
 	}
-	p, err := Play(c, realm.SetPicture{Kind: kind, File: name})
+	p, err := Execute(c, realm.SetPicture{Kind: kind, File: name})
 	return pictureAnswer(c, kind, p), errors.Join(err, c.Tools.Files.Release(name, nil))
 }
 
-func dropPicture(c *Call, kind string) (Answer, error) {
-	p, err := Play(c, realm.SetPicture{Kind: kind})
+func removePicture(c *Call, kind string) (Answer, error) {
+	p, err := Execute(c, realm.SetPicture{Kind: kind})
 	return pictureAnswer(c, kind, p), err
 }
 

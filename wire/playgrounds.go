@@ -10,16 +10,16 @@ import (
 )
 
 var playgroundEndpoints = []Endpoint{
-	Do("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
+	CommandFromForm("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
 		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template, Fault: playgroundFault(strings.TrimSpace(f.Template))}
-	}, func(id int64) Answer { return Answer{"id": id} }).Says("{id: int}"),
-	Do("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
+	}, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
+	CommandFromForm("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
 		return realm.RemovePlayground{ID: f.ID}
-	}, silent),
+	}, emptyAnswer),
 }
 
 var playgroundEvents = []EventKind{
-	Event(func(e *realm.PlaygroundsChanged, to *To) any {
+	Event(func(e *realm.PlaygroundsChanged, to *Recipient) any {
 		return obj{"type": "realm_playgrounds", "realm_playgrounds": playgroundObjects(e.List)}
 	}),
 }
@@ -38,14 +38,14 @@ type addPlaygroundForm struct {
 func playgroundFault(text string) error {
 	t, err := uritemplate.New(text)
 	if err != nil || text == "" {
-		return realm.Faulty("url_template", "Invalid URL template.")
+		return realm.ErrBadField("url_template", "Invalid URL template.")
 	}
 	names := t.Varnames()
 	switch {
 	case !slices.Contains(names, "code"):
-		return realm.Faulty("__all__", `Missing the required variable "code" in the URL template`)
+		return realm.ErrBadField("__all__", `Missing the required variable "code" in the URL template`)
 	case slices.ContainsFunc(names, func(n string) bool { return n != "code" }):
-		return realm.Faulty("__all__", `"code" should be the only variable present in the URL template`)
+		return realm.ErrBadField("__all__", `"code" should be the only variable present in the URL template`)
 	}
 	return nil
 }

@@ -10,9 +10,9 @@ import (
 )
 
 var presenceEndpoints = []Endpoint{
-	Custom("POST", "/users/me/presence", postPresence).Says("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
-	Custom("GET", "/realm/presence", realmPresence).Says("{presences: {*: OldPresence}, server_timestamp: num}"),
-	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).Says("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
+	Custom("POST", "/users/me/presence", postPresence).Returns("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
+	Custom("GET", "/realm/presence", realmPresence).Returns("{presences: {*: OldPresence}, server_timestamp: num}"),
+	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).Returns("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
 }
 
 var presenceEvents = []EventKind{Event(cameOnline)}
@@ -27,22 +27,22 @@ type postPresenceForm struct {
 }
 
 func postPresence(c *Call, f postPresenceForm) (Answer, error) {
-	gate, err := Look(c, func(v realm.View) (realm.PresenceGate, error) { return v.MayReport() })
+	gate, err := Read(c, func(v realm.View) (realm.PresencePolicy, error) { return v.PresencePolicy() })
 	if err != nil {
 		return nil, err
 	}
 	if f.Status != "active" && f.Status != "idle" {
-		return nil, realm.Bad("Invalid status: %s", f.Status)
+		return nil, realm.BadRequest("Invalid status: %s", f.Status)
 	}
 	if !gate.Disabled && !gate.Hidden {
-		if row, tell := c.House.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
-			if _, err := Play(c, tellOnline(row)); err != nil {
+		if row, tell := c.Server.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
+			if _, err := Execute(c, announcePresence(row)); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if f.PingOnly {
-		return pinged(f.since()), nil
+		return pingAnswer(f.since()), nil
 	}
 	return presences(c, f.since(), f.History, f.Last.Set || f.Slim)
 }
@@ -55,21 +55,21 @@ func (f *postPresenceForm) since() int64 {
 	return f.Last.Value
 }
 
-func pinged(last int64) Answer { return Answer{"presence_last_update_id": last} }
+func pingAnswer(last int64) Answer { return Answer{"presence_last_update_id": last} }
 
-func tellOnline(row presence.Row) realm.TellPresence {
-	return realm.TellPresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxReceivers}
+func announcePresence(row presence.Row) realm.AnnouncePresence {
+	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience}
 }
 
-// now is the server's time with a fraction, as the protocol wants it beside presence.
-func now() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
+// nowWithFraction is the server's time with a fraction, as the protocol wants it beside presence.
+func nowWithFraction() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
 
 // presences is everybody's presence the caller may know, modern or legacy.
 func presences(c *Call, last, days int64, modern bool) (Answer, error) {
 	rows := presenceRows(c, last, days)
-	return Look(c, func(v realm.View) (Answer, error) {
+	return Read(c, func(v realm.View) (Answer, error) {
 		out, newest := presenceMap(v, rows, c.Site, modern)
-		return Answer{"presences": out, "presence_last_update_id": max(newest, last), "server_timestamp": now()}, nil
+		return Answer{"presences": out, "presence_last_update_id": max(newest, last), "server_timestamp": nowWithFraction()}, nil
 	})
 }
 
@@ -77,11 +77,11 @@ func presenceRows(c *Call, last, days int64) []presence.Row {
 	if days == 0 && last <= 0 {
 		return nil
 	}
-	return c.House.PresenceSince(c.Realm, last, time.Now().Unix()-days*86400)
+	return c.Server.PresenceSince(c.Realm, last, time.Now().Unix()-days*86400)
 }
 
 // presenceMap formats rows: by user id in the modern format, by address in the old one. Bots, deactivated accounts and
-// people the caller may not know are left out.
+// directRecipients the caller may not know are left out.
 func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out obj, newest int64) {
 	out, newest = obj{}, -1
 	if v.OrgBool("presence_disabled") {
@@ -89,7 +89,7 @@ func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out ob
 	}
 	for _, r := range rows {
 		u := v.Find(r.User)
-		if u == nil || u.IsBot() || !u.Active || !v.MaySee(u) {
+		if u == nil || u.IsBot() || !u.Active || !v.MaySeeUser(u) {
 			continue
 		}
 		newest = max(newest, r.Update)
@@ -100,7 +100,7 @@ func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out ob
 		if modern {
 			out[u.ID.String()] = obj{"active_timestamp": active, "idle_timestamp": r.Connected}
 		} else {
-			out[apiEmail(v.Person(u.ID), s)] = legacyPresence(active, r.Connected)
+			out[apiEmail(v.UserInfo(u.ID), s)] = legacyPresence(active, r.Connected)
 		}
 	}
 	return out, newest
@@ -122,7 +122,7 @@ func legacyStatus(active, connected int64) (string, int64) {
 	return "idle", connected
 }
 
-func realmPresence(c *Call, _ none) (Answer, error) {
+func realmPresence(c *Call, _ noParameters) (Answer, error) {
 	a, err := presences(c, -1, presence.DefaultHistoryDays, false)
 	if err != nil {
 		return nil, err
@@ -140,35 +140,35 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 		id     realm.UserID
 		joined int64
 	}
-	who, err := Look(c, func(v realm.View) (target, error) {
+	who, err := Read(c, func(v realm.View) (target, error) {
 		u := findByPath(v, f.Who, c.Site)
 		switch {
-		case u == nil || !u.Active || !v.MaySee(u):
-			return target{}, realm.Bad("No such user")
+		case u == nil || !u.Active || !v.MaySeeUser(u):
+			return target{}, realm.BadRequest("No such user")
 		case u.IsBot():
-			return target{}, realm.Bad("Presence is not supported for bot users.")
+			return target{}, realm.BadRequest("Presence is not supported for bot users.")
 		case v.OrgBool("presence_disabled"):
-			return target{}, realm.Bad("No presence data for %s", f.Who)
+			return target{}, realm.BadRequest("No presence data for %s", f.Who)
 		}
 		return target{u.ID, u.Joined}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	r := c.House.PresenceOf(c.Realm, who.id)
+	r := c.Server.PresenceOf(c.Realm, who.id)
 	if r == nil {
-		return nil, realm.Bad("No presence data for %s", f.Who)
+		return nil, realm.BadRequest("No presence data for %s", f.Who)
 	}
 	active := r.Active
 	if active == 0 {
 		active = who.joined
 	}
 	status, at := legacyStatus(active, r.Connected)
-	if time.Now().Unix()-at > presence.Offline {
+	if time.Now().Unix()-at > presence.OfflineAfter {
 		status = "offline"
 	}
 	short := obj{"status": status, "timestamp": at}
-	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active, "idle_timestamp": r.Connected}, "server_timestamp": now()}, nil
+	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active, "idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
 }
 
 // findByPath is the user a path piece names: by id, real address if the caller may see it, or stand-in address.
@@ -176,10 +176,10 @@ func findByPath(v realm.View, who string, s Site) *realm.User {
 	if id, err := strconv.ParseInt(who, 10, 64); err == nil {
 		return v.Find(realm.UserID(id))
 	}
-	return findAddress(v, who, s)
+	return findByAddress(v, who, s)
 }
 
-func cameOnline(e *realm.CameOnline, to *To) any {
+func cameOnline(e *realm.CameOnline, to *Recipient) any {
 	active := e.Active
 	if to.Has(realm.CapSimplifiedPresence) {
 		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active, "idle_timestamp": e.Connected}}}

@@ -5,34 +5,34 @@ import (
 	"parley/wire/form"
 )
 
-var fieldEndpoints = []Endpoint{
-	Get("/realm/profile_fields", func(c *Call, v realm.View, _ none) (Answer, error) {
-		return Answer{"custom_fields": fieldObjects(v.ProfileFields())}, nil
-	}).Says("{custom_fields: [ProfileField]}"),
-	Act("POST", "/realm/profile_fields", createField, func(id int64) Answer { return Answer{"id": id} }).Says("{id: int}"),
-	Do("PATCH", "/realm/profile_fields", func(f orderFieldsForm) realm.OrderFields { return realm.OrderFields{IDs: f.Order} }, silent),
-	Act("PATCH", "/realm/profile_fields/{field_id}", editField, func(int64) Answer { return Answer{} }),
-	Do("DELETE", "/realm/profile_fields/{field_id}", func(f fieldIDForm) realm.RemoveField { return realm.RemoveField{ID: f.ID} }, silent),
+var profileFieldEndpoints = []Endpoint{
+	Get("/realm/profile_fields", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
+		return Answer{"custom_fields": profileFieldObjects(v.ProfileFields())}, nil
+	}).Returns("{custom_fields: [ProfileField]}"),
+	CommandFromCall("POST", "/realm/profile_fields", createField, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
+	CommandFromForm("PATCH", "/realm/profile_fields", func(f orderFieldsForm) realm.OrderProfileFields { return realm.OrderProfileFields{IDs: f.Order} }, emptyAnswer),
+	CommandFromCall("PATCH", "/realm/profile_fields/{field_id}", editField, func(int64) Answer { return Answer{} }),
+	CommandFromForm("DELETE", "/realm/profile_fields/{field_id}", func(f fieldIDForm) realm.RemoveProfileField { return realm.RemoveProfileField{ID: f.ID} }, emptyAnswer),
 }
 
-var fieldEvents = []EventKind{
-	Event(func(e *realm.ProfileFieldsTold, to *To) any {
-		return obj{"type": "custom_profile_fields", "fields": fieldObjects(e.Fields)}
+var profileFieldEvents = []EventKind{
+	Event(func(e *realm.ProfileFieldsUpdated, to *Recipient) any {
+		return obj{"type": "custom_profile_fields", "fields": profileFieldObjects(e.Fields)}
 	}),
 }
 
 var profileEndpoints = []Endpoint{
-	Act("PATCH", "/users/me/profile_data", func(c *Call, f profileDataForm) (realm.ChangeProfile, error) {
+	CommandFromCall("PATCH", "/users/me/profile_data", func(c *Call, f profileDataForm) (realm.ChangeProfile, error) {
 		values, err := profileValues("data", f.Data)
 		return realm.ChangeProfile{Values: values}, err
-	}, silent),
-	Do("DELETE", "/users/me/profile_data", func(f clearProfileForm) realm.ChangeProfile {
+	}, emptyAnswer),
+	CommandFromForm("DELETE", "/users/me/profile_data", func(f clearProfileForm) realm.ChangeProfile {
 		var cmd realm.ChangeProfile
 		for _, id := range f.Data {
 			cmd.Values = append(cmd.Values, realm.ProfileValue{Field: id})
 		}
 		return cmd
-	}, silent),
+	}, emptyAnswer),
 }
 
 type profileDataForm struct {
@@ -43,7 +43,7 @@ type clearProfileForm struct {
 	Data []int64 `form:"data,required"`
 }
 
-func fieldObjects(list []realm.ProfileField) []any {
+func profileFieldObjects(list []realm.ProfileField) []any {
 	out := []any{}
 	for _, f := range list {
 		o := obj{"id": f.ID, "type": f.Type, "name": f.Name, "hint": f.Hint, "field_data": f.Data, "order": f.Order, "required": f.Required, "editable_by_user": f.Editable}
@@ -66,7 +66,7 @@ type orderFieldsForm struct {
 	Order []int64 `form:"order,required"`
 }
 
-type fieldFields struct {
+type profileFieldOptions struct {
 	Name     form.Opt[string] `form:"name"`
 	Hint     form.Opt[string] `form:"hint"`
 	Data     form.JSONText    `form:"field_data"`
@@ -78,29 +78,29 @@ type fieldFields struct {
 
 type createFieldForm struct {
 	Type realm.FieldType `form:"field_type,required"`
-	fieldFields
+	profileFieldOptions
 }
 
 type editFieldForm struct {
 	fieldIDForm
-	fieldFields
+	profileFieldOptions
 }
 
-func (f fieldFields) command() realm.PutField {
-	cmd := realm.PutField{Name: given(f.Name), Hint: given(f.Hint), Summary: f.Summary, Required: f.Required, Editable: f.Editable, Matching: f.Matching}
+func (f profileFieldOptions) command() realm.SaveProfileField {
+	cmd := realm.SaveProfileField{Name: pointerIfSet(f.Name), Hint: pointerIfSet(f.Hint), Summary: f.Summary, Required: f.Required, Editable: f.Editable, Matching: f.Matching}
 	if data := string(f.Data); data != "" {
 		cmd.Data = &data
 	}
 	return cmd
 }
 
-func createField(c *Call, f createFieldForm) (realm.PutField, error) {
+func createField(c *Call, f createFieldForm) (realm.SaveProfileField, error) {
 	cmd := f.command()
 	cmd.New, cmd.Type = true, f.Type
 	return cmd, nil
 }
 
-func editField(c *Call, f editFieldForm) (realm.PutField, error) {
+func editField(c *Call, f editFieldForm) (realm.SaveProfileField, error) {
 	cmd := f.command()
 	cmd.ID = f.ID
 	return cmd, nil

@@ -11,25 +11,25 @@ import (
 )
 
 var pushEndpoints = []Endpoint{
-	Act("POST", "/users/me/apns_device_token", addAPNsToken, silent),
-	Act("DELETE", "/users/me/apns_device_token", removeToken(realm.PushAPNs), silent),
-	Act("POST", "/users/me/android_gcm_reg_id", func(c *Call, f tokenForm) (realm.AddPushToken, error) {
+	CommandFromCall("POST", "/users/me/apns_device_token", addAPNsToken, emptyAnswer),
+	CommandFromCall("DELETE", "/users/me/apns_device_token", removeToken(realm.PushAPNs), emptyAnswer),
+	CommandFromCall("POST", "/users/me/android_gcm_reg_id", func(c *Call, f tokenForm) (realm.AddPushToken, error) {
 		return realm.AddPushToken{Kind: realm.PushFCM, Token: f.Token}, checkToken(realm.PushFCM, f.Token)
-	}, silent),
-	Act("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), silent),
+	}, emptyAnswer),
+	CommandFromCall("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), emptyAnswer),
 	Custom("POST", "/mobile_push/test_notification", testNotification),
-	Do("POST", "/register_client_device", func(none) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }).Says("{device_id: int}"),
-	Do("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, silent),
+	CommandFromForm("POST", "/register_client_device", func(noParameters) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }).Returns("{device_id: int}"),
+	CommandFromForm("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, emptyAnswer),
 	Custom("POST", "/mobile_push/register", registerDevice),
-	Custom("POST", "/mobile_push/e2ee/test_notification", testEncrypted),
-	opened(Custom("POST", "/remotes/push/e2ee/register", registerRemote)).Never(),
+	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
+	withoutLogin(Custom("POST", "/remotes/push/e2ee/register", registerRemote)).AlwaysFails(),
 }
 
 var pushEvents = []EventKind{
-	Event(func(e *realm.DeviceAdded, to *To) any {
+	Event(func(e *realm.DeviceAdded, to *Recipient) any {
 		return obj{"type": "device", "op": "add", "device_id": e.ID}
 	}),
-	Event(func(e *realm.DeviceRemoved, to *To) any {
+	Event(func(e *realm.DeviceRemoved, to *Recipient) any {
 		return obj{"type": "device", "op": "remove", "device_id": e.ID}
 	}),
 	Event(deviceChanged),
@@ -37,44 +37,44 @@ var pushEvents = []EventKind{
 
 // Pusher reaches mobile devices through the services of their makers.
 type Pusher interface {
-	// Test shows a test notification. The error is ErrNoDevice if the service does not know the device, ErrNoRemote if
+	// Test shows a test notification. The error is ErrDeviceUnknown if the service does not know the device, ErrDeviceUnknownToBouncer if
 	// the service that passes notifications on for us does not.
-	Test(PushNote, realm.PushToken) error
+	Test(PushOrigin, realm.PushToken) error
 	// Send notifies devices of one thing. What has failed for now is left over, to be tried again; gone is what its service
 	// does not know any more.
-	Send(PushNotice) (left PushNotice, gone PushGone, err error)
+	Send(PushNotification) (left PushNotification, gone UnregisteredDevices, err error)
 	// Register tells the service that passes notifications on for us of a device. code is the protocol's if the service
-	// refused, or ""; the error says that it could not be asked. It is ErrNoPush if there is no such service.
+	// refused, or ""; the error says that it could not be asked. It is ErrPushNotConfigured if there is no such service.
 	Register(PushRegistration) (code string, err error)
 }
 
-// PushNote is what devices are told of where a notification comes from.
-type PushNote struct {
+// PushOrigin is what devices are told of where a notification comes from.
+type PushOrigin struct {
 	RealmUUID, RealmName, RealmURL string
 	User                           realm.UserID
 	RealmID                        realm.ID
 	Host                           string
 }
 
-// PushGone are devices that cannot be notified any more.
-type PushGone struct {
+// UnregisteredDevices are devices that cannot be notified any more.
+type UnregisteredDevices struct {
 	Tokens  []realm.PushToken
 	Devices []realm.Device
 }
 
 // PushRegistration is what that service is to hear.
 type PushRegistration struct {
-	realm.Registration
+	realm.DeviceRegistration
 	RealmUUID string
 	User      realm.UserID
 }
 
 // The errors of a Pusher that are the caller's.
 var (
-	ErrNoDevice = errors.New("push service does not know the device")
-	ErrNoRemote = errors.New("push bouncer does not know the device")
-	// ErrNoPush: no service is configured that could notify of this.
-	ErrNoPush = errors.New("no push service is configured for these devices")
+	ErrDeviceUnknown          = errors.New("push service does not know the device")
+	ErrDeviceUnknownToBouncer = errors.New("push bouncer does not know the device")
+	// ErrPushNotConfigured: no service is configured that could notify of this.
+	ErrPushNotConfigured = errors.New("no push service is configured for these devices")
 	// ErrPushRefused is a service that will not take notifications of ours until somebody mends the configuration.
 	ErrPushRefused = errors.New("push service refused us")
 	// ErrPushFailed is a service that answered with a failure of its own; any other error is one of reaching it.
@@ -103,10 +103,10 @@ func removeToken(kind realm.PushKind) func(*Call, tokenForm) (realm.RemovePushTo
 // checkToken refuses what cannot be a token. Apple's are bytes: in hexadecimal, or from older programs in base64.
 func checkToken(kind realm.PushKind, token string) error {
 	if token == "" || len(token) > realm.MaxPushToken {
-		return realm.Bad("Empty or invalid length token")
+		return realm.BadRequest("Empty or invalid length token")
 	}
 	if _, ok := apnsBytes(token); kind == realm.PushAPNs && !ok {
-		return realm.Bad("Invalid APNS token")
+		return realm.BadRequest("Invalid APNS token")
 	}
 	return nil
 }
@@ -131,28 +131,28 @@ func APNsToken(token string) string {
 	return hex.EncodeToString(b)
 }
 
-type testForm struct {
+type testNotificationForm struct {
 	Token form.Opt[string] `form:"token"`
 }
 
-func testNotification(c *Call, f testForm) (Answer, error) {
+func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 	type target struct {
-		note    PushNote
+		note    PushOrigin
 		devices []realm.PushToken
 	}
-	to, err := Look(c, func(v realm.View) (target, error) {
-		me, err := v.Human()
+	to, err := Read(c, func(v realm.View) (target, error) {
+		me, err := v.RequireHuman()
 		if err != nil {
 			return target{}, err
 		}
-		t := target{note: pushNote(v, me.ID, c.Site)}
+		t := target{note: pushOriginOf(v, me.ID, c.Site)}
 		for _, d := range v.PushTokensOf(me.ID) {
 			if !f.Token.Set || d.Token == f.Token.Value {
 				t.devices = append(t.devices, d)
 			}
 		}
 		if f.Token.Set && len(t.devices) == 0 {
-			return t, errNoDevice()
+			return t, errDeviceUnknown()
 		}
 		return t, nil
 	})
@@ -162,10 +162,10 @@ func testNotification(c *Call, f testForm) (Answer, error) {
 	var failed error
 	for _, d := range to.devices {
 		switch err := c.Tools.Push.Test(to.note, d); {
-		case errors.Is(err, ErrNoDevice):
-			ForgetDevices(c.House, c.Realm, c.Caller.User, PushGone{Tokens: []realm.PushToken{d}})
-			failed = errNoDevice()
-		case errors.Is(err, ErrNoRemote):
+		case errors.Is(err, ErrDeviceUnknown):
+			RemoveUnregisteredDevices(c.Server, c.Realm, c.Caller.User, UnregisteredDevices{Tokens: []realm.PushToken{d}})
+			failed = errDeviceUnknown()
+		case errors.Is(err, ErrDeviceUnknownToBouncer):
 			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN", "Device not recognized by the push bouncer")
 		case err != nil && failed == nil:
 			failed = realm.Refuse(realm.Busy, "BAD_REQUEST", "The push notification service cannot be reached")
@@ -177,25 +177,25 @@ func testNotification(c *Call, f testForm) (Answer, error) {
 	return Answer{}, nil
 }
 
-func errNoDevice() error {
+func errDeviceUnknown() error {
 	return realm.Refuse(realm.Invalid, "INVALID_PUSH_DEVICE_TOKEN", "Device not recognized")
 }
 
-type testEncryptedForm struct {
+type testEncryptedNotificationForm struct {
 	Device form.Opt[int64] `form:"device_id"`
 }
 
-// testEncrypted shows a test notification on the caller's devices that are notified end-to-end encrypted.
-func testEncrypted(c *Call, f testEncryptedForm) (Answer, error) {
-	n, err := Look(c, func(v realm.View) (PushNotice, error) {
-		me, err := v.Human()
+// testEncryptedNotification shows a test notification on the caller's devices that are notified end-to-end encrypted.
+func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer, error) {
+	n, err := Read(c, func(v realm.View) (PushNotification, error) {
+		me, err := v.RequireHuman()
 		if err != nil {
-			return PushNotice{}, err
+			return PushNotification{}, err
 		}
 		if c.Tools.Push == nil {
-			return PushNotice{}, errNoPush()
+			return PushNotification{}, errPushNotConfigured()
 		}
-		n := PushNotice{PushNote: pushNote(v, me.ID, c.Site)}
+		n := PushNotification{PushOrigin: pushOriginOf(v, me.ID, c.Site)}
 		for _, d := range v.DevicesOf(me.ID) {
 			if d.TokenID != nil && d.KeyID != nil && (!f.Device.Set || d.ID == f.Device.Value) {
 				n.Devices = append(n.Devices, d)
@@ -204,25 +204,25 @@ func testEncrypted(c *Call, f testEncryptedForm) (Answer, error) {
 		if len(n.Devices) == 0 {
 			return n, errNoActiveDevice()
 		}
-		secret := n.Sealed("test")
+		secret := n.SecretFields("test")
 		secret["time"] = v.Now
-		n.seal(secret)
+		n.setSecret(secret)
 		return n, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	_, gone, err := c.Tools.Push.Send(n)
-	ForgetDevices(c.House, c.Realm, n.User, gone)
+	RemoveUnregisteredDevices(c.Server, c.Realm, n.User, gone)
 	switch {
-	case errors.Is(err, ErrNoPush):
-		return nil, errNoPush()
+	case errors.Is(err, ErrPushNotConfigured):
+		return nil, errPushNotConfigured()
 	case errors.Is(err, ErrPushRefused):
 		return nil, realm.Refuse(realm.Forbidden, "ADMIN_ACTION_REQUIRED", "Push notification configuration issue on server, contact the server administrator or retry later.")
 	case errors.Is(err, ErrPushFailed):
-		return nil, realm.Refuse(realm.Gateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER", "Internal server error on push notification service, retry later.")
+		return nil, realm.Refuse(realm.BadGateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER", "Internal server error on push notification service, retry later.")
 	case err != nil:
-		return nil, realm.Refuse(realm.Gateway, "FAILED_TO_CONNECT_BOUNCER", "Network error while connecting to push notification service.")
+		return nil, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER", "Network error while connecting to push notification service.")
 	case len(gone.Devices) == len(n.Devices):
 		return nil, errNoActiveDevice()
 	}
@@ -233,18 +233,18 @@ func errNoActiveDevice() error {
 	return realm.Refuse(realm.Invalid, "NO_ACTIVE_PUSH_DEVICE", "No active registered push device")
 }
 
-func errNoPush() error {
+func errPushNotConfigured() error {
 	return realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
 }
 
-// ForgetDevices drops what a push service does not know any more; that it may be gone already is fine.
-func ForgetDevices(h House, id realm.ID, u realm.UserID, gone PushGone) {
+// RemoveUnregisteredDevices drops what a push service does not know any more; that it may be gone already is fine.
+func RemoveUnregisteredDevices(h Server, id realm.ID, u realm.UserID, gone UnregisteredDevices) {
 	for _, d := range gone.Tokens {
 		cmd := realm.RemovePushToken{User: u, Kind: d.Kind, Token: d.Token}
 		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
 	for _, d := range gone.Devices {
-		cmd := realm.DropDeviceToken{ID: d.ID, Token: *d.TokenID}
+		cmd := realm.RemoveDeviceToken{ID: d.ID, Token: *d.TokenID}
 		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
 }
@@ -311,7 +311,7 @@ func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
 	if f.TokenID.Set {
 		cmd.Token, cmd.Encrypted, cmd.PublicKey = &f.TokenID.Value, f.Encrypted.Value, f.PublicKey.Value
 	}
-	_, err := Play(c, cmd)
+	_, err := Execute(c, cmd)
 	return Answer{}, err
 }
 
@@ -324,7 +324,7 @@ func deviceObjects(list []realm.Device) obj {
 	return o
 }
 
-func deviceChanged(e *realm.DeviceChanged, to *To) any {
+func deviceChanged(e *realm.DeviceChanged, to *Recipient) any {
 	o := obj{"type": "device", "op": "update", "device_id": e.ID}
 	if e.KeyID != nil {
 		o["push_key_id"] = *e.KeyID

@@ -7,13 +7,15 @@ import (
 )
 
 var reactionEndpoints = []Endpoint{
-	Do("POST", "/messages/{message_id}/reactions", addReaction, silent),
-	Do("DELETE", "/messages/{message_id}/reactions", removeReaction, silent),
+	CommandFromForm("POST", "/messages/{message_id}/reactions", addReaction, emptyAnswer),
+	CommandFromForm("DELETE", "/messages/{message_id}/reactions", removeReaction, emptyAnswer),
 }
 
 var reactionEvents = []EventKind{
-	Event(func(e *realm.ReactionAdded, _ *To) any { return reactionEvent("add", e.Message, e.Reaction) }),
-	Event(func(e *realm.ReactionRemoved, _ *To) any { return reactionEvent("remove", e.Message, e.Reaction) }),
+	Event(func(e *realm.ReactionAdded, _ *Recipient) any { return reactionEvent("add", e.Message, e.Reaction) }),
+	Event(func(e *realm.ReactionRemoved, _ *Recipient) any {
+		return reactionEvent("remove", e.Message, e.Reaction)
+	}),
 }
 
 type addReactionForm struct {

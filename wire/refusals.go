@@ -8,14 +8,14 @@ import (
 
 // A code is what an error may be called: the statuses it comes with and the fields beside result, msg and code, in the
 // notation of package shape.
-type code struct {
+type errorCode struct {
 	name     string
 	statuses []int
 	fields   string
 }
 
-// codes is every code there is; tests hold the sources and every real refusal against it.
-var codes = []code{
+// errorCodes is every errorCode there is; tests hold the sources and every real refusal against it.
+var errorCodes = []errorCode{
 	{"ADMIN_ACTION_REQUIRED", []int{403}, "{}"},
 	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, "{webhook_name: str}"},
 	{"AUTHENTICATION_FAILED", []int{401}, "{}"},
@@ -55,21 +55,21 @@ var codes = []code{
 	{"USER_DEACTIVATED", []int{401}, "{}"},
 }
 
-// tusCodes are those that only uploads in pieces have with these statuses.
-var tusCodes = []code{
+// tusErrorCodes are those that only uploads in pieces have with these statuses.
+var tusErrorCodes = []errorCode{
 	{"BAD_REQUEST", []int{409, 412, 415, 423, 429}, "{}"},
 	{"REALM_UPLOAD_QUOTA", []int{413}, "{}"},
 }
 
-// Refused is the shape of an error of this endpoint; nil if there is no such error.
-func (e *Endpoint) Refused(status int, name string) *shape.Shape {
-	s := Refused(status, name)
+// ErrorShape is the shape of an error of this endpoint; nil if there is no such error.
+func (e *Endpoint) ErrorShape(status int, name string) *shape.Shape {
+	s := ErrorShape(status, name)
 	if e.tus == nil {
 		return s
 	}
-	i := slices.IndexFunc(tusCodes, func(c code) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	i := slices.IndexFunc(tusErrorCodes, func(c errorCode) bool { return c.name == name && slices.Contains(c.statuses, status) })
 	if s == nil && i >= 0 {
-		s = shape.Merge(refusedWith(name), saying(tusCodes[i].fields))
+		s = shape.Merge(errorShapeWithCode(name), mustParseShape(tusErrorCodes[i].fields))
 	}
 	if s == nil {
 		return nil
@@ -78,24 +78,26 @@ func (e *Endpoint) Refused(status int, name string) *shape.Shape {
 }
 
 // withMessage adds the field that clients of tus read.
-func withMessage(s *shape.Shape) *shape.Shape { return shape.Merge(s, saying("{message?: str}")) }
-
-func refusedWith(name string) *shape.Shape {
-	return saying("{result: 'error', msg: str, code: '" + name + "'}")
+func withMessage(s *shape.Shape) *shape.Shape {
+	return shape.Merge(s, mustParseShape("{message?: str}"))
 }
 
-// Refused is the shape of an error of a status and code; nil if there is no such error. A path that takes other methods
+func errorShapeWithCode(name string) *shape.Shape {
+	return mustParseShape("{result: 'error', msg: str, code: '" + name + "'}")
+}
+
+// ErrorShape is the shape of an error of a status and code; nil if there is no such error. A path that takes other methods
 // says which, without a code, and a failure of the server says nothing more.
-func Refused(status int, name string) *shape.Shape {
+func ErrorShape(status int, name string) *shape.Shape {
 	switch {
 	case status == 405 && name == "":
-		return saying("{result: 'error', msg: str, allowed_methods: [str]}")
+		return mustParseShape("{result: 'error', msg: str, allowed_methods: [str]}")
 	case status == 500 && name == "":
-		return saying("{result: 'error', msg: str}")
+		return mustParseShape("{result: 'error', msg: str}")
 	}
-	i := slices.IndexFunc(codes, func(c code) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	i := slices.IndexFunc(errorCodes, func(c errorCode) bool { return c.name == name && slices.Contains(c.statuses, status) })
 	if i < 0 {
 		return nil
 	}
-	return shape.Merge(refusedWith(name), saying(codes[i].fields))
+	return shape.Merge(errorShapeWithCode(name), mustParseShape(errorCodes[i].fields))
 }

@@ -14,8 +14,8 @@ import (
 	"parley/actors/realm"
 )
 
-var kinds = map[string]realm.Kind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
-	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge, "Gateway": realm.Gateway}
+var refusalKinds = map[string]realm.RefusalKind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
+	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge, "BadGateway": realm.BadGateway}
 
 // TestEveryRefusalIsDescribed looks through the sources for refusals: each has a code of the table, with its status.
 func TestEveryRefusalIsDescribed(t *testing.T) {
@@ -39,11 +39,11 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				call, ok := n.(*ast.CallExpr)
-				if !ok || len(call.Args) < 2 || called(call.Fun) != "Refuse" {
+				if !ok || len(call.Args) < 2 || calledName(call.Fun) != "Refuse" {
 					return true
 				}
 				code, ok := call.Args[1].(*ast.BasicLit)
-				kind, known := kinds[called(call.Args[0])]
+				kind, known := refusalKinds[calledName(call.Args[0])]
 				if !ok || !known {
 					t.Errorf("%s: a refusal whose kind or code is not written out", name)
 					return true
@@ -53,22 +53,22 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 					t.Fatal(err)
 				}
 				found[c] = true
-				if Refused(statuses[kind], c) == nil {
-					t.Errorf("%s: %s with status %d is not among codes", name, c, statuses[kind])
+				if ErrorShape(statusOfKind[kind], c) == nil {
+					t.Errorf("%s: %s with status %d is not among codes", name, c, statusOfKind[kind])
 				}
 				return true
 			})
 		}
 	}
 	form := []string{"REQUEST_VARIABLE_MISSING", "REQUEST_VARIABLE_INVALID", "REQUEST_CONFUSING_VAR"}
-	for _, c := range codes {
+	for _, c := range errorCodes {
 		if !found[c.name] && !slices.Contains(form, c.name) {
 			t.Errorf("%s is described, and nothing refuses so", c.name)
 		}
 	}
 }
 
-func called(e ast.Expr) string {
+func calledName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return e.Name

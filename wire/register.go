@@ -11,7 +11,7 @@ import (
 )
 
 var registerEndpoints = []Endpoint{
-	Custom("POST", "/register", register).Visitor().Says(registration()),
+	Custom("POST", "/register", register).AllowVisitors().Returns(registrationNotation()),
 }
 
 type registerForm struct {
@@ -78,25 +78,25 @@ func register(c *Call, f registerForm) (Answer, error) {
 		rows = presenceRows(c, -1, f.HistoryDays)
 	}
 	if wants("realm_user") {
-		if err := warmUsers(c, &q); err != nil {
+		if err := encodeUsersAhead(c, &q); err != nil {
 			return nil, err
 		}
 	}
 	if wants("stream") || wants("subscription") {
-		if err := warmChannels(c, wants("subscription") && f.Subscribers == form.AllSubscribers); err != nil {
+		if err := encodeChannelsAhead(c, wants("subscription") && f.Subscribers == form.AllSubscribers); err != nil {
 			return nil, err
 		}
 	}
-	r, err := Play(c, realm.Register{Queue: q, SaysAllPublic: f.AllPublic.Set, State: func(v realm.View, _ *realm.Queue) (any, error) {
-		s := &state{c: c, View: v, queue: &q, Client: ClientOf(&q), a: Answer{}, presence: rows, explicit: fetch.Set, wants: wants}
+	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set, State: func(v realm.View, _ *realm.Queue) (any, error) {
+		s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows, fetchTypesNamed: fetch.Set, wants: wants}
 		s.build()
 		return s, nil
 	}})
 	if err != nil {
 		return nil, err
 	}
-	s := r.State.(*state)
-	a := s.finished()
+	s := r.State.(*initialState)
+	a := s.finish()
 	a["zulip_version"], a["zulip_merge_base"], a["zulip_feature_level"] = Version, Version, FeatureLevel
 	if r.Queue == nil {
 		a["queue_id"], a["idle_queue_timeout_secs"] = nil, realm.DefaultIdle
@@ -107,13 +107,13 @@ func register(c *Call, f registerForm) (Answer, error) {
 }
 
 // build makes every section that is wanted.
-func (s *state) build() {
+func (s *initialState) build() {
 	var same [][]byte
 	for _, x := range sections {
 		switch {
 		case !x.wanted(s.wants):
-		case x.member != nil:
-			same = append(same, x.member)
+		case x.constantJSON != nil:
+			same = append(same, x.constantJSON)
 		default:
 			x.build(s)
 		}
@@ -121,9 +121,9 @@ func (s *state) build() {
 	switch len(same) {
 	case 0:
 	case constants.n:
-		s.a["constants"] = Members{shared(constants.all)}
+		s.answer["constants"] = EncodedFields{sharedFragment(constants.all)}
 	default:
-		s.a["constants"] = Members{own(bytes.Join(same, comma.JSON))}
+		s.answer["constants"] = EncodedFields{ownFragment(bytes.Join(same, comma.JSON))}
 	}
 }
 
@@ -134,8 +134,8 @@ var constants = func() (c struct {
 }) {
 	var all [][]byte
 	for _, x := range sections {
-		if x.member != nil {
-			all = append(all, x.member)
+		if x.constantJSON != nil {
+			all = append(all, x.constantJSON)
 		}
 	}
 	c.n, c.all = len(all), bytes.Join(all, comma.JSON)
@@ -147,10 +147,10 @@ func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
 	if c.Account == nil {
 		if f.Gravatar.Value {
-			return q, realm.Bad("Invalid 'client_gravatar' parameter for anonymous request")
+			return q, realm.BadRequest("Invalid 'client_gravatar' parameter for anonymous request")
 		}
 		if f.Subscribers != form.NoSubscribers {
-			return q, realm.Bad("Invalid 'include_subscribers' parameter for anonymous request")
+			return q, realm.BadRequest("Invalid 'include_subscribers' parameter for anonymous request")
 		}
 	}
 	switch f.Subscribers {
@@ -172,55 +172,55 @@ func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 	}
 	for i, t := range f.Narrow {
 		if t.Operand.Kind != form.OperandText || t.Negated {
-			return q, realm.Bad("Invalid narrow[%d]: Value error, element is not a string pair", i)
+			return q, realm.BadRequest("Invalid narrow[%d]: Value error, element is not a string pair", i)
 		}
 		operand := t.Operand.Text
 		switch t.Operator {
 		case "channel", "stream", "topic", "sender", "mentions":
 		case "is":
 			if operand == "followed" {
-				return q, realm.Bad("Operand followed not supported.")
+				return q, realm.BadRequest("Operand followed not supported.")
 			}
 		default:
-			return q, realm.Bad("Operator %s not supported.", t.Operator)
+			return q, realm.BadRequest("Operator %s not supported.", t.Operator)
 		}
 		q.Narrow = append(q.Narrow, [2]string{t.Operator, operand})
 	}
 	return q, nil
 }
 
-// state is a registration's answer while it is being built, inside one turn.
-type state struct {
+// initialState is a registration's answer while it is being built, inside one turn.
+type initialState struct {
 	realm.View
 	Client
-	c        *Call
-	queue    *realm.Queue
-	a        Answer
-	presence []presence.Row
-	explicit bool // the fetch types were named
-	wants    func(string) bool
-	channels []shown // once they are gathered
-	gathered bool
-	later    []func() // what is left to do when the turn is over
+	call             *Call
+	queue            *realm.Queue
+	answer           Answer
+	presence         []presence.Row
+	fetchTypesNamed  bool // the fetch types were named
+	wants            func(string) bool
+	channels         []visibleChannel // once they are gathered
+	channelsGathered bool
+	deferred         []func() // what is left to do when the turn is over
 }
 
-// afterwards has something done when the turn is over, with what was copied out of the realm.
-func (s *state) afterwards(fn func()) { s.later = append(s.later, fn) }
+// afterTurn has something done when the turn is over, with what was copied out of the realm.
+func (s *initialState) afterTurn(fn func()) { s.deferred = append(s.deferred, fn) }
 
-// finished is the answer, when the turn is over.
-func (s *state) finished() Answer {
-	for _, fn := range s.later {
+// finish is the answer, when the turn is over.
+func (s *initialState) finish() Answer {
+	for _, fn := range s.deferred {
 		fn()
 	}
-	return s.a
+	return s.answer
 }
 
 // section is a part of the initial state and the fetch types that ask for it: all of them are needed.
 type section struct {
-	types  []string
-	build  func(*state)
-	member []byte // instead of build: name and value, the same in every answer
-	fields string // what it puts into the answer, in the notation of package shape; each may be absent
+	types        []string
+	build        func(*initialState)
+	constantJSON []byte // instead of build: name and value, the same in every answer
+	fields       string // what it puts into the answer, in the notation of package shape; each may be absent
 }
 
 func (x section) wanted(wants func(string) bool) bool {
@@ -232,16 +232,16 @@ func (x section) wanted(wants func(string) bool) bool {
 	return true
 }
 
-func of(types string, build func(*state)) section {
+func sectionFor(types string, build func(*initialState)) section {
 	return section{types: strings.Fields(types), build: build}
 }
 
-// says is of and what its part of the answer looks like.
-func (x section) says(fields string) section { x.fields = fields; return x }
+// returns is of and what its part of the answer looks like.
+func (x section) returns(fields string) section { x.fields = fields; return x }
 
-// registration is what the answer of a registration looks like: every section's part may be absent, for it may not have
+// registrationNotation is what the answer of a registrationNotation looks like: every section's part may be absent, for it may not have
 // been asked for.
-func registration() string {
+func registrationNotation() string {
 	fields := make([]string, len(sections))
 	for i, x := range sections {
 		fields[i] = x.fields
@@ -249,95 +249,99 @@ func registration() string {
 	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
-// constant is a section that always says the same.
-func constant(fetch, key string, value any) section {
-	x := of(fetch, nil)
+// constantSection is a section that always says the same.
+func constantSection(fetch, key string, value any) section {
+	x := sectionFor(fetch, nil)
 	b := encode(obj{key: value})
-	x.member = b[1 : len(b)-1]
+	x.constantJSON = b[1 : len(b)-1]
 	return x
 }
 
 // sections is the whole initial state, by fetch type.
 var sections = []section{
-	of("message", func(s *state) {
-		s.a["max_message_id"] = int64(-1)
+	sectionFor("message", func(s *initialState) {
+		s.answer["max_message_id"] = int64(-1)
 		if s.Me() != nil {
-			s.a["max_message_id"] = maxMessageID(s.View)
+			s.answer["max_message_id"] = maxMessageID(s.View)
 		}
-	}).says("max_message_id: int"),
-	of("realm", orgSection).says(realmFields + ", " + serverFields),
-	of("realm_user", usersSection).says("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], cross_realm_bots: [SystemBot]"),
-	of("realm_user", selfSection).says(selfFields),
-	of("realm_user_groups", groupsSection).says("realm_user_groups: [Group]"),
-	of("presence", func(s *state) {
+	}).returns("max_message_id: int"),
+	sectionFor("realm", orgSection).returns(realmFields + ", " + serverFields),
+	sectionFor("realm_user", usersSection).returns("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], cross_realm_bots: [SystemBot]"),
+	sectionFor("realm_user", ownUserSection).returns(ownUserFields),
+	sectionFor("realm_user_groups", groupsSection).returns("realm_user_groups: [Group]"),
+	sectionFor("presence", func(s *initialState) {
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
-		out, newest := presenceMap(s.View, s.presence, s.c.Site, modern)
-		s.a["presences"], s.a["presence_last_update_id"], s.a["server_timestamp"] = out, newest, now()
-	}).says("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
-	of("user_settings", func(s *state) { s.a["user_settings"] = raw(settingsJSON(s.Me(), true)) }).says("user_settings: {" + preferences + ", timezone: str}"),
-	of("realm_user_settings_defaults", defaultsSection).says("realm_user_settings_defaults: {" + preferences + "}"),
-	of("stream", streamsSection).says("streams: [Channel]"),
-	of("subscription", subscriptionsSection).says("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
-	of("default_streams", defaultStreamsSection).says("realm_default_streams: [int]"),
-	of("default_stream_groups", defaultStreamGroupsSection).says("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
-	of("channel_folders", channelFoldersSection).says("channel_folders: [Folder]"),
-	of("user_topic", userTopicsSection).says("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
-	of("muted_topics", mutedTopicsSection).says("muted_topics: [[str | int]]"),
-	constant("giphy", "giphy_api_key", "").says("giphy_api_key: str"),
-	constant("tenor", "tenor_api_key", "").says("tenor_api_key: str"),
-	constant("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).says("realm_billing: {has_pending_sponsorship_request: bool}"),
-	constant("realm_embedded_bots", "realm_embedded_bots", []any{}).says("realm_embedded_bots: []"),
-	constant("realm_filters", "realm_filters", []any{}).says("realm_filters: []"),
-	constant("stop_words", "stop_words", []any{}).says("stop_words: []"),
-	constant("video_calls", "has_zoom_token", false).says("has_zoom_token: bool"),
-	constant("video_calls", "has_webex_token", false).says("has_webex_token: bool"),
-	of("onboarding_steps", func(s *state) { s.a["onboarding_steps"] = stepObjects(s.StepsLeft(s.User)) }).says("onboarding_steps: [{type: str, name: str}]"),
-	constant("onboarding_steps", "navigation_tour_video_url", nil).says("navigation_tour_video_url: str?"),
-	constant("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).says("custom_profile_field_types: {*: {id: int, name: str}}"),
+		out, newest := presenceMap(s.View, s.presence, s.call.Site, modern)
+		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest, nowWithFraction()
+	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
+	sectionFor("user_settings", func(s *initialState) { s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true)) }).returns("user_settings: {" + preferenceFields + ", timezone: str}"),
+	sectionFor("realm_user_settings_defaults", defaultsSection).returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
+	sectionFor("stream", streamsSection).returns("streams: [Channel]"),
+	sectionFor("subscription", subscriptionsSection).returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
+	sectionFor("default_streams", defaultStreamsSection).returns("realm_default_streams: [int]"),
+	sectionFor("default_stream_groups", defaultStreamGroupsSection).returns("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
+	sectionFor("channel_folders", channelFoldersSection).returns("channel_folders: [Folder]"),
+	sectionFor("user_topic", userTopicsSection).returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
+	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
+	constantSection("giphy", "giphy_api_key", "").returns("giphy_api_key: str"),
+	constantSection("tenor", "tenor_api_key", "").returns("tenor_api_key: str"),
+	constantSection("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).returns("realm_billing: {has_pending_sponsorship_request: bool}"),
+	constantSection("realm_embedded_bots", "realm_embedded_bots", []any{}).returns("realm_embedded_bots: []"),
+	constantSection("realm_filters", "realm_filters", []any{}).returns("realm_filters: []"),
+	constantSection("stop_words", "stop_words", []any{}).returns("stop_words: []"),
+	constantSection("video_calls", "has_zoom_token", false).returns("has_zoom_token: bool"),
+	constantSection("video_calls", "has_webex_token", false).returns("has_webex_token: bool"),
+	sectionFor("onboarding_steps", func(s *initialState) { s.answer["onboarding_steps"] = stepObjects(s.OnboardingStepsLeft(s.User)) }).returns("onboarding_steps: [{type: str, name: str}]"),
+	constantSection("onboarding_steps", "navigation_tour_video_url", nil).returns("navigation_tour_video_url: str?"),
+	constantSection("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).returns("custom_profile_field_types: {*: {id: int, name: str}}"),
 
-	of("message update_message_flags", unreadSection).says("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
+	sectionFor("message update_message_flags", unreadSection).returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
 		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], old_unreads_missing: bool}"),
-	of("starred_messages", starredSection).says("starred_messages: [int]"),
-	of("recent_private_conversations", recentTalksSection).says("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
+	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
+	sectionFor("recent_private_conversations", recentDirectConversationsSection).returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
 
 	// Each line below gives way to its noun's own section.
 
-	of("alert_words", func(s *state) { s.a["alert_words"] = s.AlertWordsOf(s.User) }).says("alert_words: [str]"),
+	sectionFor("alert_words", func(s *initialState) { s.answer["alert_words"] = s.AlertWordsOf(s.User) }).returns("alert_words: [str]"),
 
-	of("muted_users", func(s *state) { s.a["muted_users"] = mutedObjects(s.MutedBy(s.User)) }).says("muted_users: [{id: int, timestamp: int}]"),
+	sectionFor("muted_users", func(s *initialState) { s.answer["muted_users"] = mutedObjects(s.MutedBy(s.User)) }).returns("muted_users: [{id: int, timestamp: int}]"),
 
-	of("user_status", statusSection).says("user_status: {*: Status}"),
+	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),
 
-	of("custom_profile_fields", func(s *state) { s.a["custom_profile_fields"] = fieldObjects(s.ProfileFields()) }).says("custom_profile_fields: [ProfileField]"),
+	sectionFor("custom_profile_fields", func(s *initialState) { s.answer["custom_profile_fields"] = profileFieldObjects(s.ProfileFields()) }).returns("custom_profile_fields: [ProfileField]"),
 
-	of("realm_bot", func(s *state) { s.a["realm_bots"] = botObjects(s.View) }).says("realm_bots: [Bot]"),
+	sectionFor("realm_bot", func(s *initialState) { s.answer["realm_bots"] = botObjects(s.View) }).returns("realm_bots: [Bot]"),
 
-	of("drafts", draftsSection).says("drafts: [Draft]"),
+	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
 
-	of("scheduled_messages", func(s *state) { s.a["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User), s.Client) }).says("scheduled_messages: [ScheduledMessage]"),
+	sectionFor("scheduled_messages", func(s *initialState) {
+		s.answer["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User), s.Client)
+	}).returns("scheduled_messages: [ScheduledMessage]"),
 
-	of("reminders", func(s *state) { s.a["reminders"] = reminderObjects(s.RemindersOf(s.User)) }).says("reminders: [Reminder]"),
+	sectionFor("reminders", func(s *initialState) { s.answer["reminders"] = reminderObjects(s.RemindersOf(s.User)) }).returns("reminders: [Reminder]"),
 
-	of("saved_snippets", func(s *state) { s.a["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }).says("saved_snippets: [Snippet]"),
+	sectionFor("saved_snippets", func(s *initialState) { s.answer["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }).returns("saved_snippets: [Snippet]"),
 
-	of("navigation_views", func(s *state) { s.a["navigation_views"] = viewObjects(s.ViewsOf(s.User)) }).says("navigation_views: [View]"),
+	sectionFor("navigation_views", func(s *initialState) {
+		s.answer["navigation_views"] = navigationViewObjects(s.NavigationViewsOf(s.User))
+	}).returns("navigation_views: [View]"),
 
-	of("realm_domains", func(s *state) { s.a["realm_domains"] = domainObjects(s.Domains()) }).says("realm_domains: [Domain]"),
+	sectionFor("realm_domains", func(s *initialState) { s.answer["realm_domains"] = domainObjects(s.Domains()) }).returns("realm_domains: [Domain]"),
 
-	of("realm_playgrounds", func(s *state) { s.a["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }).says("realm_playgrounds: [Playground]"),
+	sectionFor("realm_playgrounds", func(s *initialState) { s.answer["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }).returns("realm_playgrounds: [Playground]"),
 
-	of("realm_linkifiers", func(s *state) {
-		s.a["realm_linkifiers"] = []any{}
+	sectionFor("realm_linkifiers", func(s *initialState) {
+		s.answer["realm_linkifiers"] = []any{}
 		if s.Has(realm.CapLinkifierURLTemplate) {
-			s.a["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
+			s.answer["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
 		}
-	}).says("realm_linkifiers: [Linkifier]"),
+	}).returns("realm_linkifiers: [Linkifier]"),
 
-	of("realm_emoji", func(s *state) { s.a["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.c.Site) }).says("realm_emoji: {*: Emoji}"),
+	sectionFor("realm_emoji", func(s *initialState) { s.answer["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.call.Site) }).returns("realm_emoji: {*: Emoji}"),
 
-	constant("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).says("realm_incoming_webhook_bots: [Integration]"),
+	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).returns("realm_incoming_webhook_bots: [Integration]"),
 
-	of("device", func(s *state) { s.a["devices"] = deviceObjects(s.DevicesOf(s.User)) }).says("devices: {*: Device}"),
+	sectionFor("device", func(s *initialState) { s.answer["devices"] = deviceObjects(s.DevicesOf(s.User)) }).returns("devices: {*: Device}"),
 }
 
 func profileFieldTypes() any {
@@ -387,16 +391,16 @@ var settingNames = func() []string {
 	return names
 }()
 
-// preferences is what settingsJSON makes for an organization's defaults.
-var preferences = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
+// preferenceFields is what settingsJSON makes for an organization's defaults.
+var preferenceFields = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
 
-const selfFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
+const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
 	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, can_create_streams: bool, can_create_web_public_streams: bool, " +
 	"can_invite_others_to_realm: bool"
 
-// selfSection is what the caller is told of himself.
-func selfSection(s *state) {
-	a, me := s.a, s.Me()
+// ownUserSection is what the caller is told of himself.
+func ownUserSection(s *initialState) {
+	a, me := s.answer, s.Me()
 	if me == nil {
 		for k, v := range (obj{"avatar_source": "J", "avatar_url": "", "avatar_url_medium": "", "delivery_email": "", "email": "", "full_name": "Anonymous User", "user_id": 0,
 			"is_admin": false, "is_owner": false, "is_moderator": false, "is_guest": true, "can_create_private_streams": false, "can_create_public_streams": false,
@@ -405,13 +409,13 @@ func selfSection(s *state) {
 		}
 		return
 	}
-	p := s.Person(me.ID)
-	url := avatarURL(p, s.c.Site, false).(string)
+	p := s.UserInfo(me.ID)
+	url := avatarURL(p, s.call.Site, false).(string)
 	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url, strings.Replace(url, ".png", "-medium.png", 1)
-	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.c.Site), me.Name, me.ID
+	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.call.Site), me.Name, me.ID
 	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner, me.IsModerator(), me.IsGuest()
-	private, public := s.May(me, "can_create_private_channel_group"), s.May(me, "can_create_public_channel_group")
-	web := s.SpectatorsAllowed() && s.May(me, "can_create_web_public_channel_group")
+	private, public := s.HasPermission(me, "can_create_private_channel_group"), s.HasPermission(me, "can_create_public_channel_group")
+	web := s.SpectatorsAllowed() && s.HasPermission(me, "can_create_web_public_channel_group")
 	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private, public, web
-	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web, s.May(me, "can_invite_users_group")
+	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web, s.HasPermission(me, "can_invite_users_group")
 }

@@ -19,13 +19,13 @@ var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFi
 func orgGroupFields() string {
 	var out []string
 	for _, x := range realm.OrgGroupSettings {
-		out = append(out, groupSettingField(x.Name)+": GroupValue")
+		out = append(out, registeredGroupSetting(x.Name)+": GroupValue")
 	}
 	return strings.Join(out, ", ")
 }
 
-// orgKind is everything beside the organization itself that orgSection depends on.
-type orgKind struct {
+// orgCacheKey is everything beside the organization itself that orgSection depends on.
+type orgCacheKey struct {
 	part       string
 	site       Site
 	generation int64
@@ -34,41 +34,41 @@ type orgKind struct {
 	visitor    bool
 }
 
-func (s *state) orgKind(part string) orgKind {
-	t := s.c.Tools
-	return orgKind{part, s.c.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil}
+func (s *initialState) orgCacheKey(part string) orgCacheKey {
+	t := s.call.Tools
+	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil}
 }
 
 // orgSection is what the organization and the server are like, the same for everybody.
-func orgSection(s *state) {
-	s.a["realm"] = Members{shared(s.OrgFace(s.orgKind("realm"), func() []byte {
+func orgSection(s *initialState) {
+	s.answer["realm"] = EncodedFields{sharedFragment(s.OrgJSON(s.orgCacheKey("realm"), func() []byte {
 		x := *s
-		x.a = Answer{}
+		x.answer = Answer{}
 		realmSection(&x)
 		serverSection(&x)
-		b := encode(obj(x.a))
+		b := encode(obj(x.answer))
 		return b[1 : len(b)-1]
 	}))}
 }
 
 // defaultsSection is the preferences that new accounts begin with.
-func defaultsSection(s *state) {
-	s.a["realm_user_settings_defaults"] = Pieces{shared(s.OrgFace(s.orgKind("defaults"), func() []byte {
+func defaultsSection(s *initialState) {
+	s.answer["realm_user_settings_defaults"] = Fragments{sharedFragment(s.OrgJSON(s.orgCacheKey("defaults"), func() []byte {
 		return settingsJSON(&realm.User{Settings: s.Org().UserDefaults}, false)
 	}))}
 }
 
 // realmSection is every setting of the organization, as realm_<name>.
-func realmSection(s *state) {
-	a, o := s.a, s.Org()
+func realmSection(s *initialState) {
+	a, o := s.answer, s.Org()
 	for _, x := range realm.OrgSettings {
 		a["realm_"+x.Name] = s.OrgSetting(x.Name)
 	}
 	for _, x := range realm.OrgGroupSettings {
-		a[groupSettingField(x.Name)] = groupValue(s.Shown(s.OrgGroup(x.Name)))
+		a[registeredGroupSetting(x.Name)] = groupValue(s.WithoutDeactivated(s.OrgGroup(x.Name)))
 	}
 	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description, o.Created, o.UUID
-	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.c.Site.URL, s.c.Site.URL, s.c.Site.Host
+	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.call.Site.URL, s.call.Site.URL, s.call.Site.Host
 	picturesSection(s)
 	a["realm_authentication_methods"] = obj{"Email": obj{"enabled": true, "available": true}}
 	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"}, "jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
@@ -76,12 +76,12 @@ func realmSection(s *state) {
 	a["realm_allow_edit_history"] = s.OrgText("message_edit_history_visibility_policy") != "none"
 	a["realm_mandatory_topics"] = s.OrgText("topics_policy") == "disable_empty_topic"
 	a["realm_empty_topic_display_name"] = realm.EmptyTopicName
-	a["realm_create_private_stream_policy"] = policyNumber(s.OrgGroup("can_create_private_channel_group"), 1)
-	a["realm_create_public_stream_policy"] = policyNumber(s.OrgGroup("can_create_public_channel_group"), 1)
-	a["realm_create_web_public_stream_policy"] = policyNumber(s.OrgGroup("can_create_web_public_channel_group"), 7)
-	a["realm_wildcard_mention_policy"] = wildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
+	a["realm_create_private_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_private_channel_group"), 1)
+	a["realm_create_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_public_channel_group"), 1)
+	a["realm_create_web_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_web_public_channel_group"), 7)
+	a["realm_wildcard_mention_policy"] = legacyWildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
 	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
-	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = s.c.Tools.Push != nil, nil
+	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = s.call.Tools.Push != nil, nil
 	a["realm_default_external_accounts"] = obj{
 		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "", "url_pattern": "https://twitter.com/%(username)s"},
 		"github":  obj{"text": "GitHub", "name": "GitHub username", "hint": "", "url_pattern": "https://github.com/%(username)s"},
@@ -91,11 +91,11 @@ func realmSection(s *state) {
 	}
 }
 
-// groupSettingField is a permission setting's name in a registration.
-func groupSettingField(name string) string { return "realm_" + name }
+// registeredGroupSetting is a permission setting's name in a registration.
+func registeredGroupSetting(name string) string { return "realm_" + name }
 
-// policyNumber is the old number of a channel-creation setting; otherwise is what has none.
-func policyNumber(g realm.GroupValue, otherwise int) int {
+// legacyPolicyNumber is the old number of a channel-creation setting; otherwise is what has none.
+func legacyPolicyNumber(g realm.GroupValue, otherwise int) int {
 	switch g.Group {
 	case 1:
 		return 6
@@ -113,7 +113,7 @@ func policyNumber(g realm.GroupValue, otherwise int) int {
 	return otherwise
 }
 
-func wildcardPolicy(g realm.GroupValue) int {
+func legacyWildcardPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 7, 8:
 		return 1
@@ -143,21 +143,21 @@ const serverFields = "development_environment: bool, event_queue_longpoll_timeou
 	"zulip_plan_is_not_limited: bool"
 
 // serverSection is the constants and limits of the server.
-func serverSection(s *state) {
-	a := s.a
+func serverSection(s *initialState) {
+	a := s.answer
 	for k, v := range (obj{
 		"development_environment": false, "event_queue_longpoll_timeout_seconds": 90,
-		"gif_rating_policy_options": gifRatings,
+		"gif_rating_policy_options": gifRatingsJSON,
 		"jitsi_server_url":          s.OrgSetting("jitsi_server_url"), "max_avatar_file_size_mib": 5, "max_bulk_new_subscription_messages": realm.MaxNewSubscriptionMessages,
 		"max_channel_folder_description_length": realm.MaxFolderDescription, "max_channel_folder_name_length": realm.MaxFolderName, "max_file_upload_size_mib": 100,
 		"max_icon_file_size_mib": 5, "max_logo_file_size_mib": 5, "max_message_length": realm.MaxMessage, "max_reminder_note_length": realm.MaxReminderNote,
 		"max_stream_description_length": realm.MaxDescription, "max_stream_name_length": realm.MaxChannelName, "max_topic_length": realm.MaxTopic,
 		"password_max_length": 100, "password_min_guesses": 10000, "password_min_length": 6, "server_avatar_changes_disabled": false,
-		"server_can_summarize_topics": false, "server_emoji_data_url": "/static/generated/emoji/emoji_api.json", "server_generation": s.c.Tools.Generation,
-		"server_inline_image_preview": true, "server_inline_url_embed_preview": s.c.Tools.FetchPreview != nil, "server_jitsi_server_url": nil,
+		"server_can_summarize_topics": false, "server_emoji_data_url": "/static/generated/emoji/emoji_api.json", "server_generation": s.call.Tools.Generation,
+		"server_inline_image_preview": true, "server_inline_url_embed_preview": s.call.Tools.FetchPreview != nil, "server_jitsi_server_url": nil,
 		"server_max_deactivated_realm_deletion_days": nil, "server_min_deactivated_realm_deletion_days": 14, "server_name_changes_disabled": false,
 		"server_needs_upgrade": false, "server_presence_offline_threshold_seconds": 200, "server_presence_ping_interval_seconds": 60,
-		"server_report_message_types": reportForms, "server_supported_permission_settings": supportedForms, "server_thumbnail_formats": thumbnailForms,
+		"server_report_message_types": reportTypesJSON, "server_supported_permission_settings": supportedSettingsJSON, "server_thumbnail_formats": thumbnailFormatsJSON,
 		"server_typing_started_expiry_period_milliseconds": 45000, "server_typing_started_wait_period_milliseconds": 30000, "server_typing_stopped_wait_period_milliseconds": 12000,
 		"server_web_public_streams_enabled": true, "settings_send_digest_emails": false, "upgrade_text_for_wide_organization_logo": "", "zulip_plan_is_not_limited": true,
 	}) {
@@ -167,11 +167,11 @@ func serverSection(s *state) {
 
 // What is the same for everybody for as long as the server runs is encoded once.
 var (
-	gifRatings = raw(encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
+	gifRatingsJSON = rawJSON(encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
 		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}}))
-	reportForms    = raw(encode(reportTypes()))
-	thumbnailForms = raw(encode(thumbnailFormats()))
-	supportedForms = raw(encode(supportedSettings))
+	reportTypesJSON       = rawJSON(encode(reportTypes()))
+	thumbnailFormatsJSON  = rawJSON(encode(thumbnailFormats()))
+	supportedSettingsJSON = rawJSON(encode(supportedSettings))
 )
 
 // supportedSettings is the table of every permission setting there is.

@@ -9,15 +9,15 @@ import (
 // The three lists of accounts in a registration.
 const (
 	activeUsers = iota
-	goneUsers
+	inactiveUsers
 	systemUsers
 )
 
 var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_bots"}
 
-// userEntry is an account in one of the lists; which list says whether it is active.
-func userEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
-	o = personObject(u, v.Person(u.ID), s, v.SeesEmail(viewer, u), gravatar, true)
+// userListEntry is an account in one of the lists; which list says whether it is active.
+func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
+	o = personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, true)
 	delete(o, "is_active")
 	switch {
 	case u.System:
@@ -26,83 +26,83 @@ func userEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list
 	case u.Active:
 		return activeUsers, o
 	}
-	return goneUsers, o
+	return inactiveUsers, o
 }
 
-// rosterKind is everything beside the accounts themselves that their faces depend on. What a viewer may know of
+// userListCacheKey is everything beside the accounts themselves that their faces depend on. What a viewer may know of
 // addresses follows from his role, but for his own.
-type rosterKind struct {
+type userListCacheKey struct {
 	role     realm.Role
 	gravatar bool
 	site     Site
 }
 
 // usersSection is every account, from faces that all viewers of a kind share.
-func usersSection(s *state) {
+func usersSection(s *initialState) {
 	me := s.Me()
-	if s.limitedGuest() {
-		usersAnew(s)
+	if s.isLimitedGuest() {
+		usersSectionUncached(s)
 		return
 	}
-	kind, anybody := s.roster()
+	kind, anybody := s.userListKey()
 	var own realm.UserID
 	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(anybody, me) {
 		own = me.ID
 	}
-	lists := s.UserFaces(kind, s.userChunk(anybody), own, s.userChunk(me), joinUsers).([3]Pieces)
+	lists := s.UserListJSON(kind, s.userChunkEncoder(anybody), own, s.userChunkEncoder(me), joinUserChunks).([3]Fragments)
 	for i, name := range userLists {
-		s.a[name] = lists[i]
+		s.answer[name] = lists[i]
 	}
 }
 
-// joinUsers makes the three lists of their chunks.
-func joinUsers(chunks [][][]byte, kept bool) any {
-	var lists [3]pieceList
-	lists[activeUsers].p = make(Pieces, 0, 2*len(chunks)+1)
+// joinUserChunks makes the three lists of their chunks.
+func joinUserChunks(chunks [][][]byte, kept bool) any {
+	var lists [3]fragmentList
+	lists[activeUsers].p = make(Fragments, 0, 2*len(chunks)+1)
 	for _, chunk := range chunks {
 		for i := range lists {
-			lists[i].add(shared(chunk[i]))
+			lists[i].add(sharedFragment(chunk[i]))
 		}
 	}
-	var out [3]Pieces
+	var out [3]Fragments
 	for i := range out {
 		out[i] = lists[i].end()
 		if kept {
-			out[i] = Pieces{{Run: NewRun(out[i])}}
+			out[i] = Fragments{{Run: NewSharedFragments(out[i])}}
 		}
 	}
 	return out
 }
 
-// usersAnew is usersSection account by account, for guests who may not know everybody.
-func usersAnew(s *state) {
+// usersSectionUncached is usersSection account by account, for guests who may not know everybody.
+func usersSectionUncached(s *initialState) {
 	lists := [3][]any{{}, {}, {}}
 	s.EachUser(func(u *realm.User) {
-		if s.MaySee(u) {
-			i, o := userEntry(s.View, s.Me(), u, s.c.Site, s.Gravatar)
+		if s.MaySeeUser(u) {
+			i, o := userListEntry(s.View, s.Me(), u, s.call.Site, s.Gravatar)
 			lists[i] = append(lists[i], o)
 		} else if !s.Has(realm.CapUserListIncomplete) {
-			o := unknownUser(u.ID, s.c.Site)
+			o := unknownUser(u.ID, s.call.Site)
 			delete(o, "is_active")
 			lists[activeUsers] = append(lists[activeUsers], o)
 		}
 	})
 	for i, name := range userLists {
-		s.a[name] = lists[i]
+		s.answer[name] = lists[i]
 	}
 }
 
-// pieceList is a JSON list of which each piece is some elements.
-type pieceList struct{ p Pieces }
+// fragmentList is a JSON list of which each piece is some elements.
+type fragmentList struct{ p Fragments }
 
 var (
-	listOpen, listClose              = own([]byte("[")), own([]byte("]"))
-	objectsOpen, objectsClose        = own([]byte("[{")), own([]byte("}]"))
-	comma, betweenObjects, listEmpty = own([]byte(",")), own([]byte("},{")), own([]byte("[]"))
+	listOpen, listClose              = ownFragment([]byte("[")), ownFragment([]byte("]"))
+	objectsOpen, objectsClose        = ownFragment([]byte("[{")), ownFragment([]byte("}]"))
+	comma, betweenObjects, listEmpty = ownFragment([]byte(",")), ownFragment([]byte("},{")), ownFragment([]byte("[]"))
 )
 
 // add puts elements at the end; none are skipped.
-func (l *pieceList) add(elements ...Part) {
+func (l *fragmentList) add(elements ...Fragment) {
 	if len(elements) == 0 || len(elements[0].JSON) == 0 {
 		return
 	}
@@ -114,22 +114,22 @@ func (l *pieceList) add(elements ...Part) {
 	l.p = append(l.p, elements...)
 }
 
-func (l *pieceList) end() Pieces {
+func (l *fragmentList) end() Fragments {
 	if len(l.p) == 0 {
-		return Pieces{listEmpty}
+		return Fragments{listEmpty}
 	}
 	return append(l.p, listClose)
 }
 
 // objectList is a JSON list of objects, each made of members that are encoded already.
-type objectList struct{ p Pieces }
+type objectList struct{ p Fragments }
 
-// objectsOf is an empty list with room for so many objects of so many members.
-func objectsOf(objects, members int) *objectList {
-	return &objectList{make(Pieces, 0, 2*objects*members+1)}
+// newObjectList is an empty list with room for so many objectNotations of so many members.
+func newObjectList(objects, members int) *objectList {
+	return &objectList{make(Fragments, 0, 2*objects*members+1)}
 }
 
-func (l *objectList) add(members ...Part) {
+func (l *objectList) add(members ...Fragment) {
 	next := objectsOpen
 	if len(l.p) > 0 {
 		next = betweenObjects
@@ -142,20 +142,20 @@ func (l *objectList) add(members ...Part) {
 	}
 }
 
-func (l *objectList) end() Pieces {
+func (l *objectList) end() Fragments {
 	if len(l.p) == 0 {
-		return Pieces{listEmpty}
+		return Fragments{listEmpty}
 	}
 	return append(l.p, objectsClose)
 }
 
 // groupsSection is the user groups, the same for everybody.
-func groupsSection(s *state) {
+func groupsSection(s *initialState) {
 	all := s.Has(realm.CapDeactivatedGroups)
-	s.a["realm_user_groups"] = Pieces{shared(s.GroupFaces(all, func() []byte { return encode(groupsAnew(s.View, all)) }))}
+	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte { return encode(allGroupObjects(s.View, all)) }))}
 }
 
-func groupsAnew(v realm.View, all bool) []any {
+func allGroupObjects(v realm.View, all bool) []any {
 	list := []any{}
 	v.EachGroup(func(g *realm.Group) {
 		if !g.Deactivated || all {
@@ -165,11 +165,13 @@ func groupsAnew(v realm.View, all bool) []any {
 	return list
 }
 
-// limitedGuest reports a guest who may not know everybody: what he is shown is made for him alone.
-func (s *state) limitedGuest() bool { return s.Me() != nil && s.GuestsLimited() && s.Me().IsGuest() }
+// isLimitedGuest reports a guest who may not know everybody: what he is shown is made for him alone.
+func (s *initialState) isLimitedGuest() bool {
+	return s.Me() != nil && s.GuestsLimited() && s.Me().IsGuest()
+}
 
-// roster is the kind of viewer that registers, and somebody of it.
-func (s *state) roster() (rosterKind, *realm.User) {
+// userListKey is the kind of viewer that registers, and somebody of it.
+func (s *initialState) userListKey() (userListCacheKey, *realm.User) {
 	role := realm.Guest // visitors see addresses as guests do
 	if me := s.Me(); me != nil {
 		role = me.Role
@@ -177,15 +179,15 @@ func (s *state) roster() (rosterKind, *realm.User) {
 	if role == realm.Owner {
 		role = realm.Administrator
 	}
-	return rosterKind{role, s.Gravatar, s.c.Site}, &realm.User{Role: role}
+	return userListCacheKey{role, s.Gravatar, s.call.Site}, &realm.User{Role: role}
 }
 
-// userChunk encodes neighbouring accounts for a viewer, a piece for each of the lists.
-func (s *state) userChunk(viewer *realm.User) func([]*realm.User) [][]byte {
+// userChunkEncoder encodes neighbouring accounts for a viewer, a piece for each of the lists.
+func (s *initialState) userChunkEncoder(viewer *realm.User) func([]*realm.User) [][]byte {
 	return func(users []*realm.User) [][]byte {
 		var lists [3]bytes.Buffer
 		for _, u := range users {
-			list, o := userEntry(s.View, viewer, u, s.c.Site, s.Gravatar)
+			list, o := userListEntry(s.View, viewer, u, s.call.Site, s.Gravatar)
 			if b := &lists[list]; b.Len() > 0 {
 				b.WriteByte(',')
 			}
@@ -195,23 +197,23 @@ func (s *state) userChunk(viewer *realm.User) func([]*realm.User) [][]byte {
 	}
 }
 
-// warmedAView is how many chunks of accounts one look encodes: about a millisecond. warmViews bounds the looks, should
+// userChunksPerView is how many chunks of accounts one look encodes: about a millisecond. maxEncodeAheadViews bounds the looks, should
 // accounts change as fast as they are encoded: what is left is then done in the turn.
 const (
-	warmedAView = 3
-	warmViews   = 1000
+	userChunksPerView   = 3
+	maxEncodeAheadViews = 1000
 )
 
-// warmUsers encodes, some at a time, the accounts that a registration will show and nobody has been shown lately.
-func warmUsers(c *Call, q *realm.Queue) error {
-	for range warmViews {
-		done, err := Look(c, func(v realm.View) (bool, error) {
-			s := &state{c: c, View: v, queue: q, Client: ClientOf(q)}
-			if s.limitedGuest() {
+// encodeUsersAhead encodes, some at a time, the accounts that a registration will show and nobody has been shown lately.
+func encodeUsersAhead(c *Call, q *realm.Queue) error {
+	for range maxEncodeAheadViews {
+		done, err := Read(c, func(v realm.View) (bool, error) {
+			s := &initialState{call: c, View: v, queue: q, Client: ClientOf(q)}
+			if s.isLimitedGuest() {
 				return true, nil
 			}
-			kind, anybody := s.roster()
-			return s.WarmUserFaces(kind, s.userChunk(anybody), warmedAView), nil
+			kind, anybody := s.userListKey()
+			return s.WarmUserListJSON(kind, s.userChunkEncoder(anybody), userChunksPerView), nil
 		})
 		if done || err != nil {
 			return err

@@ -7,20 +7,20 @@ import (
 )
 
 var reminderEndpoints = []Endpoint{
-	Get("/reminders", func(_ *Call, v realm.View, _ none) (Answer, error) {
+	Get("/reminders", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"reminders": reminderObjects(v.RemindersOf(v.User))}, nil
-	}).Says("{reminders: [Reminder]}"),
-	Custom("POST", "/reminders", addReminder).Says("{reminder_id: int}"),
-	Do("DELETE", "/reminders/{reminder_id}", func(f reminderIDForm) realm.RemoveReminder {
+	}).Returns("{reminders: [Reminder]}"),
+	Custom("POST", "/reminders", addReminder).Returns("{reminder_id: int}"),
+	CommandFromForm("DELETE", "/reminders/{reminder_id}", func(f reminderIDForm) realm.RemoveReminder {
 		return realm.RemoveReminder{ID: f.ID}
-	}, silent),
+	}, emptyAnswer),
 }
 
 var reminderEvents = []EventKind{
-	Event(func(e *realm.ReminderAdded, _ *To) any {
+	Event(func(e *realm.ReminderAdded, _ *Recipient) any {
 		return obj{"type": "reminders", "op": "add", "reminders": []any{reminderObject(e.Reminder)}}
 	}),
-	Event(func(e *realm.ReminderGone, _ *To) any {
+	Event(func(e *realm.ReminderGone, _ *Recipient) any {
 		return obj{"type": "reminders", "op": "remove", "reminder_id": e.ID}
 	}),
 }
@@ -36,12 +36,12 @@ type addReminderForm struct {
 }
 
 func addReminder(c *Call, f addReminderForm) (Answer, error) {
-	for range editAttempts {
+	for range maxEditAttempts {
 		i, text, err := readText(c, f.Message)
 		if err != nil {
 			return nil, err
 		}
-		id, err := Play(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text, Version: i.Ref.Version})
+		id, err := Execute(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text, Version: i.Ref.Version})
 		if errors.Is(err, realm.ErrStale) {
 			continue
 		}
@@ -53,15 +53,15 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
 
-// readText is a message the caller may read, with its source.
+// readText is a message the caller may forEachMessage, with its source.
 func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
-	i, err := Look(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
+	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
 	if err != nil {
 		return i, "", err
 	}
-	body, ok := c.House.Text(c.Realm, i.Ref)
+	body, ok := c.Server.Text(c.Realm, i.Ref)
 	if !ok {
-		return i, "", realm.Bad("Invalid message(s)")
+		return i, "", realm.BadRequest("Invalid message(s)")
 	}
 	return i, body.Text, nil
 }

@@ -13,51 +13,51 @@ import (
 // Renderer turns texts into HTML as each organization's dialect has it. The zero value is ready; any number of
 // goroutines may use it. What a text refers to is looked up in one view of the realm; rendering happens outside it.
 type Renderer struct {
-	dialects sync.Map // realm.ID -> *dialect
+	configs sync.Map // realm.ID -> *dialect
 }
 
-// dialect is an organization's dialect, prepared: immutable.
-type dialect struct {
-	version   realm.Seq
-	options   markdown.Options
-	emoji     map[string]markdown.CustomEmoji
-	emoticons map[realm.UserID]bool
-	words     []string // anybody is to be alerted of
-	alerts    *markdown.AlertMatcher
-	compiled  map[realm.LinkifierRule]markdown.Linkifier
+// markdownConfig is an organization's markdownConfig, prepared: immutable.
+type markdownConfig struct {
+	version    realm.Seq
+	options    markdown.Options
+	emoji      map[string]markdown.CustomEmoji
+	emoticons  map[realm.UserID]bool
+	alertWords []string // anybody is to be alerted of
+	alerts     *markdown.AlertMatcher
+	compiled   map[realm.LinkifierRule]markdown.Linkifier
 }
 
-func (r *Renderer) known(id realm.ID) *dialect {
-	if d, ok := r.dialects.Load(id); ok {
-		return d.(*dialect)
+func (r *Renderer) cachedConfig(id realm.ID) *markdownConfig {
+	if d, ok := r.configs.Load(id); ok {
+		return d.(*markdownConfig)
 	}
-	return &dialect{}
+	return &markdownConfig{}
 }
 
-// dialectIn is the dialect as it stands in a view.
-func (r *Renderer) dialectIn(v realm.View, site Site) *dialect {
-	old := r.known(v.Realm.ID())
-	if old.version == v.DialectVersion() && old.version != 0 {
+// configInView is the markdownConfig as it stands in a view.
+func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
+	old := r.cachedConfig(v.Realm.ID())
+	if old.version == v.MarkdownConfigVersion() && old.version != 0 {
 		return old
 	}
-	return r.prepare(v.Realm.ID(), v.Dialect(), site)
+	return r.compile(v.Realm.ID(), v.MarkdownConfig(), site)
 }
 
-// dialectOf is the dialect as it stands now; only a changed one asks the realm.
-func (r *Renderer) dialectOf(c *Call) (*dialect, error) {
-	if old := r.known(c.Realm); old.version != 0 && old.version >= c.House.Dialect(c.Realm) {
+// currentConfig is the markdownConfig as it stands now; only a changed one asks the realm.
+func (r *Renderer) currentConfig(c *Call) (*markdownConfig, error) {
+	if old := r.cachedConfig(c.Realm); old.version != 0 && old.version >= c.Server.MarkdownConfigSeq(c.Realm) {
 		return old, nil
 	}
-	d, err := Look(c, func(v realm.View) (realm.Dialect, error) { return v.Dialect(), nil })
+	d, err := Read(c, func(v realm.View) (realm.MarkdownConfig, error) { return v.MarkdownConfig(), nil })
 	if err != nil {
 		return nil, err
 	}
-	return r.prepare(c.Realm, d, c.Site), nil
+	return r.compile(c.Realm, d, c.Site), nil
 }
 
-func (r *Renderer) prepare(id realm.ID, d realm.Dialect, site Site) *dialect {
-	old := r.known(id)
-	n := &dialect{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons, compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
+func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *markdownConfig {
+	old := r.cachedConfig(id)
+	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons, compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
 	n.options = markdown.Options{RealmURL: site.URL, RealmID: realmPath(site), EmptyTopicName: realm.EmptyTopicName, DefaultCodeLanguage: d.CodeLanguage,
 		InlineImages: d.InlineImages, LinkPreviews: d.LinkPreviews}
 	for _, rule := range d.Linkifiers {
@@ -74,112 +74,112 @@ func (r *Renderer) prepare(id realm.ID, d realm.Dialect, site Site) *dialect {
 	for _, e := range d.Emoji {
 		n.emoji[e.Name] = markdown.CustomEmoji{ID: e.ID, File: e.File}
 	}
-	n.words, n.alerts = d.AlertWords, markdown.NewAlertMatcher(d.AlertWords)
+	n.alertWords, n.alerts = d.AlertWords, markdown.NewAlertMatcher(d.AlertWords)
 	if old.version <= n.version {
-		r.dialects.Store(id, n)
+		r.configs.Store(id, n)
 	}
 	return n
 }
 
 // render turns the text of a message into its body and finds out what it does, with the caller's permissions.
-func render(c *Call, text string) (realm.Body, realm.Content, error) {
-	return c.Tools.Renderer.message(c, text, c.Caller.User)
+func render(c *Call, text string) (realm.Body, realm.ContentInfo, error) {
+	return c.Tools.Renderer.renderMessage(c, text, c.Caller.User)
 }
 
-func (r *Renderer) message(c *Call, text string, author realm.UserID) (realm.Body, realm.Content, error) {
-	d, err := r.dialectOf(c)
+func (r *Renderer) renderMessage(c *Call, text string, author realm.UserID) (realm.Body, realm.ContentInfo, error) {
+	d, err := r.currentConfig(c)
 	if err != nil {
-		return realm.Body{}, realm.Content{}, err
+		return realm.Body{}, realm.ContentInfo{}, err
 	}
 	refs := markdown.Scan(text)
-	known := &references{dialect: d}
+	known := &references{markdownConfig: d}
 	if len(refs.Users)+len(refs.Groups)+len(refs.Channels)+len(refs.Uploads) > 0 {
-		if known, err = Look(c, func(v realm.View) (*references, error) { return resolve(v, refs, d), nil }); err != nil {
-			return realm.Body{}, realm.Content{}, err
+		if known, err = Read(c, func(v realm.View) (*references, error) { return resolveReferences(v, refs, d), nil }); err != nil {
+			return realm.Body{}, realm.ContentInfo{}, err
 		}
 	}
 	return d.render(text, known, author)
 }
 
-// errLater: the realm would have to be asked.
-var errLater = errors.New("not to be rendered at once")
+// errMustWait: the realm would have to be asked.
+var errMustWait = errors.New("not to be rendered at once")
 
-// atOnce is message for who must not wait: it renders what refers to nothing, in a dialect that is prepared.
-func (r *Renderer) atOnce(c *Call, text string) (realm.Body, realm.Content, error) {
-	d := r.known(c.Realm)
-	if d.version == 0 || d.version < c.House.Dialect(c.Realm) {
-		return realm.Body{}, realm.Content{}, errLater
+// renderWithoutWaiting is message for who must not wait: it renders what refers to nothing, in a dialect that is prepared.
+func (r *Renderer) renderWithoutWaiting(c *Call, text string) (realm.Body, realm.ContentInfo, error) {
+	d := r.cachedConfig(c.Realm)
+	if d.version == 0 || d.version < c.Server.MarkdownConfigSeq(c.Realm) {
+		return realm.Body{}, realm.ContentInfo{}, errMustWait
 	}
 	if refs := markdown.Scan(text); len(refs.Users)+len(refs.Groups)+len(refs.Channels)+len(refs.Uploads) > 0 {
-		return realm.Body{}, realm.Content{}, errLater
+		return realm.Body{}, realm.ContentInfo{}, errMustWait
 	}
-	return d.render(text, &references{dialect: d}, c.Caller.User)
+	return d.render(text, &references{markdownConfig: d}, c.Caller.User)
 }
 
-func (d *dialect) render(text string, known *references, author realm.UserID) (realm.Body, realm.Content, error) {
+func (d *markdownConfig) render(text string, known *references, author realm.UserID) (realm.Body, realm.ContentInfo, error) {
 	o := d.options
 	o.Emoticons = d.emoticons[author]
 	o.Now = time.Now()
 	x, err := markdown.Render(text, known, &o)
 	if err != nil {
-		return realm.Body{}, realm.Content{}, realm.Bad("Unable to render message")
+		return realm.Body{}, realm.ContentInfo{}, realm.BadRequest("Unable to render message")
 	}
 	return realm.Body{Text: text, HTML: x.HTML}, d.content(text, x), nil
 }
 
-func (d *dialect) content(text string, x markdown.Result) realm.Content {
-	c := contentOf(x)
+func (d *markdownConfig) content(text string, x markdown.Result) realm.ContentInfo {
+	c := contentFromResult(x)
 	for _, i := range d.alerts.Find(text) {
-		c.AlertWords = append(c.AlertWords, d.words[i])
+		c.AlertWords = append(c.AlertWords, d.alertWords[i])
 	}
 	return c
 }
 
 // describe renders what is no message: it mentions nobody and shows no previews.
-func (d *dialect) describe(text string, known *references) string {
+func (d *markdownConfig) describe(text string, known *references) string {
 	o := d.options
 	o.Silent, o.NoPreviews = true, true
 	x, err := markdown.Render(text, known, &o)
 	if err != nil {
-		return plain(text)
+		return escapeAsHTML(text)
 	}
 	return x.HTML
 }
 
-// Inside renders within a turn, for what the server itself says: it may name everything; math would take too long there.
-func (r *Renderer) Inside(text string, v realm.View, site Site) (realm.Body, realm.Content) {
+// RenderInTurn renders within a turn, for what the server itself says: it may name everything; math would take too long there.
+func (r *Renderer) RenderInTurn(text string, v realm.View, site Site) (realm.Body, realm.ContentInfo) {
 	v.Caller = realm.Caller{System: true}
-	d := r.dialectIn(v, site)
+	d := r.configInView(v, site)
 	o := *d
 	o.options.NoMath, o.options.NoPreviews = true, true
-	b, x, err := o.render(text, resolve(v, markdown.Scan(text), d), 0)
+	b, x, err := o.render(text, resolveReferences(v, markdown.Scan(text), d), 0)
 	if err != nil {
-		return realm.Body{Text: text, HTML: plain(text)}, realm.Content{}
+		return realm.Body{Text: text, HTML: escapeAsHTML(text)}, realm.ContentInfo{}
 	}
 	return b, x
 }
 
-// Describe renders a description within a turn.
-func (r *Renderer) Describe(text string, v realm.View, site Site) string {
-	d := r.dialectIn(v, site)
-	return d.describe(text, resolve(v, markdown.Scan(text), d))
+// RenderDescription renders a description within a turn.
+func (r *Renderer) RenderDescription(text string, v realm.View, site Site) string {
+	d := r.configInView(v, site)
+	return d.describe(text, resolveReferences(v, markdown.Scan(text), d))
 }
 
-// Links is the links of a topic as the dialect stands in a view.
-func (r *Renderer) Links(topic string, v realm.View, site Site) []realm.TopicLink {
-	return r.dialectIn(v, site).links(topic)
+// TopicLinks is the links of a topic as the dialect stands in a view.
+func (r *Renderer) TopicLinks(topic string, v realm.View, site Site) []realm.TopicLink {
+	return r.configInView(v, site).links(topic)
 }
 
-// linksOf is the links of a topic as the dialect stands now; none if the realm is too busy to say.
-func linksOf(c *Call, topic string) []realm.TopicLink {
-	d, err := c.Tools.Renderer.dialectOf(c)
+// topicLinksOf is the links of a topic as the dialect stands now; none if the realm is too busy to say.
+func topicLinksOf(c *Call, topic string) []realm.TopicLink {
+	d, err := c.Tools.Renderer.currentConfig(c)
 	if err != nil || topic == "" {
 		return nil
 	}
 	return d.links(topic)
 }
 
-func (d *dialect) links(topic string) []realm.TopicLink {
+func (d *markdownConfig) links(topic string) []realm.TopicLink {
 	var out []realm.TopicLink
 	for _, l := range markdown.TopicLinks(topic, &d.options) {
 		out = append(out, realm.TopicLink{Text: l.Text, URL: l.URL})
@@ -189,7 +189,7 @@ func (d *dialect) links(topic string) []realm.TopicLink {
 
 // references is what a text refers to, as the realm answered. It is a markdown.Lookup.
 type references struct {
-	*dialect
+	*markdownConfig
 	byName   map[string]markdown.User
 	byID     map[int64]markdown.User
 	groups   map[string]markdown.Group
@@ -207,39 +207,39 @@ type topicRef struct {
 // one message made of mentions. Later ones stay text.
 const maxReferences = 1000
 
-func upTo[T any](list []T) []T { return list[:min(len(list), maxReferences)] }
+func firstReferences[T any](list []T) []T { return list[:min(len(list), maxReferences)] }
 
-// resolve answers a text's references with the permissions of the view's caller.
-func resolve(v realm.View, refs markdown.Refs, d *dialect) *references {
-	k := &references{dialect: d, byName: map[string]markdown.User{}, byID: map[int64]markdown.User{}, groups: map[string]markdown.Group{},
+// resolveReferences answers a text's references with the permissions of the view's caller.
+func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *references {
+	k := &references{markdownConfig: d, byName: map[string]markdown.User{}, byID: map[int64]markdown.User{}, groups: map[string]markdown.Group{},
 		channels: map[string]markdown.Channel{}, topics: map[topicRef]int64{}, uploads: map[string]markdown.UploadMeta{}}
-	for _, ref := range upTo(refs.Users) {
-		if u := v.Find(realm.UserID(ref.ID)); u != nil && v.MaySee(u) {
+	for _, ref := range firstReferences(refs.Users) {
+		if u := v.Find(realm.UserID(ref.ID)); u != nil && v.MaySeeUser(u) {
 			k.byID[int64(u.ID)] = markdown.User{ID: int64(u.ID), FullName: u.Name, Active: u.Active}
 		}
-		if u := v.FindByName(ref.Name); u != nil && v.MaySee(u) {
+		if u := v.FindByName(ref.Name); u != nil && v.MaySeeUser(u) {
 			k.byName[fold(ref.Name)] = markdown.User{ID: int64(u.ID), FullName: u.Name, Active: u.Active}
 		}
 	}
-	for _, name := range upTo(refs.Groups) {
+	for _, name := range firstReferences(refs.Groups) {
 		if g := v.FindGroupByName(name); g != nil {
 			k.groups[fold(name)] = markdown.Group{ID: int64(g.ID), Name: g.Name, DisplayName: realm.GroupDisplayName(g), Active: !g.Deactivated, System: g.System}
 		}
 	}
-	for _, ref := range upTo(refs.Channels) {
+	for _, ref := range firstReferences(refs.Channels) {
 		c := v.FindChannelByName(ref.Name)
 		if c == nil || !v.MaySeeChannel(c) {
 			continue
 		}
 		k.channels[fold(ref.Name)] = markdown.Channel{ID: int64(c.ID), Name: c.Name, Readable: v.MayReadChannel(c)}
 		if ref.HasTopic {
-			if last := v.LatestIn(c, ref.Topic); last != 0 {
+			if last := v.LatestReadableIn(c, ref.Topic); last != 0 {
 				k.topics[topicRef{int64(c.ID), fold(ref.Topic)}] = int64(last)
 			}
 		}
 	}
-	for _, path := range upTo(refs.Uploads) {
-		if u, ok := v.UploadAt(path); ok {
+	for _, path := range firstReferences(refs.Uploads) {
+		if u, ok := v.RenderableUpload(path); ok {
 			k.uploads[path] = markdown.UploadMeta{ContentType: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnailed, Animated: u.Animated}
 		}
 	}
@@ -274,7 +274,7 @@ func (k *references) Topic(channel int64, topic string) (int64, bool) {
 }
 
 func (k *references) Emoji(name string) (markdown.CustomEmoji, bool) {
-	e, ok := k.dialect.emoji[name]
+	e, ok := k.markdownConfig.emoji[name]
 	return e, ok
 }
 

@@ -8,14 +8,14 @@ import (
 	"parley/wire/markdown"
 )
 
-func TestMentionsTellGuestsNothingOfStrangers(t *testing.T) {
-	h, ids := newHall(t, 6, 0)
+func TestMentionsHideUsersFromGuests(t *testing.T) {
+	h, ids := newTestRealm(t, 6, 0)
 	guest, stranger := ids[3], ids[5]
-	play(t, h, ids[0], realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: h.r.SystemGroup("role:members")}}}})
+	execute(t, h, ids[0], realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: h.r.SystemGroup("role:members")}}}})
 	name := h.r.Find(stranger).Name
 	for who, known := range map[realm.UserID]bool{guest: false, ids[4]: true} {
 		for _, text := range []string{fmt.Sprintf("@**|%d**", stranger), "@_**" + name + "**", fmt.Sprintf("@**%s|%d**", name, stranger)} {
-			k := resolve(h.r.ViewAs(realm.Caller{User: who}, 1_700_000_000), markdown.Scan(text), &dialect{})
+			k := resolveReferences(h.r.ViewAs(realm.Caller{User: who}, 1_700_000_000), markdown.Scan(text), &markdownConfig{})
 			_, byID := k.UserByID(int64(stranger))
 			_, byName := k.UserByName(name)
 			if (byID || byName) != known {
@@ -25,12 +25,12 @@ func TestMentionsTellGuestsNothingOfStrangers(t *testing.T) {
 	}
 }
 
-func TestLinksToTopicsNeedTheMessages(t *testing.T) {
-	h, ids := newHall(t, 6, 0)
+func TestTopicLinksNeedReadAccess(t *testing.T) {
+	h, ids := newTestRealm(t, 6, 0)
 	owner, admin, member := ids[0], ids[1], ids[4]
-	play(t, h, owner, realm.Subscribe{Channels: []realm.Joining{{Name: "board"}}, New: realm.NewChannel{Private: true}})
+	execute(t, h, owner, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "board"}}, New: realm.NewChannel{Private: true}})
 	for who, want := range map[realm.UserID]struct{ known, readable bool }{owner: {true, true}, admin: {true, false}, member: {false, false}} {
-		k := resolve(h.r.ViewAs(realm.Caller{User: who}, 1_700_000_000), markdown.Scan("#**board>x**"), &dialect{})
+		k := resolveReferences(h.r.ViewAs(realm.Caller{User: who}, 1_700_000_000), markdown.Scan("#**board>x**"), &markdownConfig{})
 		if c, known := k.Channel("board"); known != want.known || c.Readable != want.readable {
 			t.Errorf("user %d: known %v, readable %v, want %v", who, known, c.Readable, want)
 		}

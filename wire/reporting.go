@@ -8,10 +8,10 @@ import (
 	"parley/wire/form"
 )
 
-// Reporting is a report of presence that nobody waits for: POST /users/me/presence that asks for nobody else's, for the
+// FastPresenceReport is a report of presence that nobody waits for: POST /users/me/presence that asks for nobody else's, for the
 // loop that reads requests. A large organization's clients send it more often than anything else but polls.
-type Reporting struct {
-	house   House
+type FastPresenceReport struct {
+	house   Server
 	realm   realm.ID
 	caller  realm.Caller
 	active  bool
@@ -20,14 +20,14 @@ type Reporting struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// reportsQuickly names what it does like the endpoint.
-const reportsQuickly = "POST /users/me/presence"
+// fastReportName names what it does like the endpoint.
+const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
 // Prepare reads a report; reply is told its answer, once. It reports false, and has done nothing, where anything is out of
 // the ordinary: then the endpoint is to be asked, which knows all rules.
-func (r *Reporting) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
+func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
 	}
@@ -35,44 +35,44 @@ func (r *Reporting) Prepare(c *Call, reply func(status int, body []byte, err err
 	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" && f.Status != "idle" {
 		return false
 	}
-	c.Caller.Doing = reportsQuickly
-	*r = Reporting{house: c.House, realm: c.Realm, caller: c.Caller, active: f.Status == "active", last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
+	c.Caller.Operation = fastReportName
+	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active", last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
 	return true
 }
 
 // Decide asks the organization what to do with it.
-func (r *Reporting) Decide(t *realm.Turn) (any, error) {
-	gate, err := t.MayReport()
+func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
+	gate, err := t.PresencePolicy()
 	return gate, err
 }
 
 // Done passes it on to who keeps presence.
-func (r *Reporting) Done(v any, err error) {
+func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
-	} else if gate := v.(realm.PresenceGate); gate.Disabled || gate.Hidden {
+	} else if gate := v.(realm.PresencePolicy); gate.Disabled || gate.Hidden {
 		r.answer(nil)
 	} else {
-		r.house.NotePresence(r.realm, r.caller.User, r.active, r.noted)
+		r.house.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
 	}
 }
 
-func (r *Reporting) noted(row presence.Row, tell bool) {
+func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 	if !tell {
 		r.answer(nil)
 		return
 	}
-	r.house.Order([]Order{{Realm: r.realm, Caller: r.caller, Command: &telling{tellOnline(row), r}}})
+	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller, CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
 }
 
-func (r *Reporting) answer(err error) {
+func (r *FastPresenceReport) answer(err error) {
 	if err != nil {
 		status, body := Failure(err)
 		r.reply(status, body, err)
 		return
 	}
 	if len(r.ignored) > 0 {
-		r.reply(200, Success(pinged(r.last), r.ignored), nil)
+		r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
 		return
 	}
 	b := append(make([]byte, 0, 80), `{"msg":"","presence_last_update_id":`...)
@@ -80,15 +80,15 @@ func (r *Reporting) answer(err error) {
 	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
 }
 
-// telling lets the others hear before the report is answered.
-type telling struct {
-	realm.TellPresence
-	of *Reporting
+// presenceAnnouncement lets the others hear before the report is answered.
+type presenceAnnouncement struct {
+	realm.AnnouncePresence
+	report *FastPresenceReport
 }
 
-func (x *telling) Decide(t *realm.Turn) (any, error) {
-	done, err := x.TellPresence.Decide(t)
+func (x *presenceAnnouncement) Decide(t *realm.Turn) (any, error) {
+	done, err := x.AnnouncePresence.Decide(t)
 	return done, err
 }
 
-func (x *telling) Done(_ any, err error) { x.of.answer(err) }
+func (x *presenceAnnouncement) Done(_ any, err error) { x.report.answer(err) }

@@ -15,16 +15,16 @@ type reportForm struct {
 // reportMessage tells the moderators of a message, with its text.
 func reportMessage(c *Call, f reportForm) (Answer, error) {
 	if f.Type == "other" && f.Description == "" {
-		return nil, realm.Bad("An explanation is required.")
+		return nil, realm.BadRequest("An explanation is required.")
 	}
-	if _, err := Look(c, func(v realm.View) (any, error) { return v.Moderators() }); err != nil {
+	if _, err := Read(c, func(v realm.View) (any, error) { return v.ModerationChannel() }); err != nil {
 		return nil, err
 	}
 	_, text, err := readText(c, f.Message)
 	if err != nil {
 		return nil, err
 	}
-	_, err = Play(c, realm.ReportMessage{Message: f.Message, Type: f.Type, Description: f.Description, Text: text})
+	_, err = Execute(c, realm.ReportMessage{Message: f.Message, Type: f.Type, Description: f.Description, Text: text})
 	return Answer{}, err
 }
 
@@ -36,10 +36,10 @@ type zcommandForm struct {
 func zcommand(c *Call, f zcommandForm) (Answer, error) {
 	word, ok := strings.CutPrefix(f.Command, "/")
 	if !ok {
-		return nil, realm.Bad("There should be a leading slash in the zcommand.")
+		return nil, realm.BadRequest("There should be a leading slash in the zcommand.")
 	}
 	change := func(msg, name string, value any) (Answer, error) {
-		_, err := Play(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: name, Value: value}}})
+		_, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: name, Value: value}}})
 		return Answer{"msg": msg}, err
 	}
 	switch word {
@@ -54,7 +54,7 @@ func zcommand(c *Call, f zcommandForm) (Answer, error) {
 	case "fixed-width":
 		return change("Changed to fixed-width mode.", "fluid_layout_width", false)
 	}
-	return nil, realm.Bad("No such command: %s", word)
+	return nil, realm.BadRequest("No such command: %s", word)
 }
 
 // reportTypes is the reasons there are, as registrations list them.

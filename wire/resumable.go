@@ -25,48 +25,48 @@ const (
 )
 
 var resumableEndpoints = []Endpoint{
-	piecewise("OPTIONS", "/tus", tusOptions, stated{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).anybody(),
-	piecewise("OPTIONS", "/tus/{upload}", tusOptionsOfOne, stated{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).anybody(),
-	piecewise("POST", "/tus", beginUpload, stated{201, "The upload has begun. One that is whole already tells where the file is.",
-		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).taking("A piece, or the whole, of the file."),
-	piecewise("HEAD", "/tus/{upload}", standOfUpload, stated{200, "How far the upload has come.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
-	piecewise("GET", "/tus/{upload}", resultOfUpload, stated{200, "The answer of a finished upload, once more.", []string{"Upload-Offset", "Upload-Expires"}, uploadSays}),
-	piecewise("PATCH", "/tus/{upload}", continueUpload, stated{204, "The piece is kept, more is to come.", []string{"Upload-Offset", "Upload-Expires"}, ""},
-		stated{200, "The file is whole.", []string{"Upload-Offset", "Upload-Expires"}, uploadSays}).taking("A piece of the file."),
-	piecewise("DELETE", "/tus/{upload}", endUpload, stated{204, "The upload is forgotten.", nil, ""}),
+	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne, tusSuccess{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201, "The upload has begun. One that is whole already tells where the file is.",
+		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).takesPiece("A piece, or the whole, of the file."),
+	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset, tusSuccess{200, "How far the upload has come.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
+	resumableEndpoint("GET", "/tus/{upload}", getUploadResult, tusSuccess{200, "The answer of a finished upload, once more.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}),
+	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload, tusSuccess{204, "The piece is kept, more is to come.", []string{"Upload-Offset", "Upload-Expires"}, ""},
+		tusSuccess{200, "The file is whole.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).takesPiece("A piece of the file."),
+	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload is forgotten.", nil, ""}),
 }
 
-// Bare is a success of another protocol: a status, headers, and a body that may be empty.
-type Bare struct {
+// RawAnswer is a success of another protocol: a status, headers, and a body that may be empty.
+type RawAnswer struct {
 	Status  int
 	Headers [][2]string
 	JSON    string
 }
 
-// A stated success is one of those an endpoint with Bare answers has: its headers are always there. Said is what the JSON
+// A stated success is one of those an endpoint with RawAnswer answers has: its headers are always there. Said is what the JSON
 // holds beside the envelope, in the notation of package shape; without it there is no body.
-type stated struct {
-	status  int
-	what    string
-	headers []string
-	said    string
+type tusSuccess struct {
+	status      int
+	description string
+	headers     []string
+	body        string
 }
 
-// resumable is what an endpoint of resumable uploads has that others have not.
-type resumable struct {
-	successes []stated
+// tusDescription is what an endpoint of tusDescription uploads has that others have not.
+type tusDescription struct {
+	successes []tusSuccess
 	body      string // what a body is; "" where none is taken
 }
 
-// piecewise is an endpoint of resumable uploads. Its parameters are headers.
-func piecewise[F any](method, path string, run func(*Call, F) (Bare, error), successes ...stated) Endpoint {
+// resumableEndpoint is an endpoint of resumable uploads. Its parameters are headers.
+func resumableEndpoint[F any](method, path string, run func(*Call, F) (RawAnswer, error), successes ...tusSuccess) Endpoint {
 	f := form.Of[F]()
 	versioned := slices.ContainsFunc(f.Describe(), func(p form.Param) bool { return p.Name == tusHeader })
-	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, tus: &resumable{successes: successes}, run: func(c *Call) (any, error) {
+	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, tus: &tusDescription{successes: successes}, run: func(c *Call) (any, error) {
 		if v, _ := c.Params.Header(tusHeader); versioned && v != tusVersion {
 			return nil, errTusVersion
 		}
-		in, err := decode[F](c, f)
+		in, err := decodeForm[F](c, f)
 		if err != nil {
 			return nil, err
 		}
@@ -74,27 +74,27 @@ func piecewise[F any](method, path string, run func(*Call, F) (Bare, error), suc
 	}}
 }
 
-func (e Endpoint) anybody() Endpoint { e.Open = true; return e }
+func (e Endpoint) withoutLogin() Endpoint { e.Open = true; return e }
 
-func (e Endpoint) taking(what string) Endpoint { e.tus.body = what; return e }
+func (e Endpoint) takesPiece(what string) Endpoint { e.tus.body = what; return e }
 
 // Resumable tells the endpoints of resumable uploads, whose answers are those of tus.
 func (e *Endpoint) Resumable() bool { return e.tus != nil }
 
-// Counted endpoints cost a caller some of his rate limit. A file may come in as many pieces as its sender likes.
-func (e *Endpoint) Counted() bool { return e.tus == nil || e.Method == "POST" }
+// RateLimited endpoints cost a caller some of his rate limit. A file may come in as many pieces as its sender likes.
+func (e *Endpoint) RateLimited() bool { return e.tus == nil || e.Method == "POST" }
 
-// Stated is the shape of a success of this status in another protocol's words; without a body there is none.
-func (e *Endpoint) Stated(status int) (body *shape.Shape, ok bool) {
+// TusSuccessShape is the shape of a success of this status in another protocol's words; without a body there is none.
+func (e *Endpoint) TusSuccessShape(status int) (body *shape.Shape, ok bool) {
 	if e.tus == nil {
 		return nil, false
 	}
-	i := slices.IndexFunc(e.tus.successes, func(s stated) bool { return s.status == status })
+	i := slices.IndexFunc(e.tus.successes, func(s tusSuccess) bool { return s.status == status })
 	if i < 0 {
 		return nil, false
 	}
-	if s := e.tus.successes[i]; s.said != "" {
-		body = shape.Merge(saying(envelope), saying(s.said))
+	if s := e.tus.successes[i]; s.body != "" {
+		body = shape.Merge(mustParseShape(envelope), mustParseShape(s.body))
 	}
 	return body, true
 }
@@ -118,14 +118,14 @@ var TusHeaders = [][2]string{
 	{"X-Content-Type-Options", "nosniff"},
 }
 
-var tusAbilities = [][2]string{{"Tus-Extension", tusExtensions}, {"Tus-Max-Size", strconv.Itoa(MaxUpload)}}
+var tusCapabilities = [][2]string{{"Tus-Extension", tusExtensions}, {"Tus-Max-Size", strconv.Itoa(MaxUploadBytes)}}
 
-// Unfinished is an upload that comes in pieces. It belongs to its owner alone, and is forgotten when it expires.
-type Unfinished struct {
+// UnfinishedUpload is an upload that comes in pieces. It belongs to its owner alone, and is forgotten when it expires.
+type UnfinishedUpload struct {
 	ID           string
 	Owner        realm.UserID
 	Name         string
-	Extra        string // what the client said of it, as it said it
+	Metadata     string // what the client said of it, as it said it
 	Size, Offset int64  // bytes of the whole file, and of what came
 	Expires      int64  // Unix seconds
 	Answer       string // what its owner was told when it was finished
@@ -167,7 +167,7 @@ func resumableFailure(err error) (status int, body []byte) {
 		status, code, msg = 400, f.Code, f.Msg
 		maps.Copy(fields, f.Fields)
 	case errors.As(err, &r):
-		status, code, msg = statuses[r.Kind], r.Code, r.Msg
+		status, code, msg = statusOfKind[r.Kind], r.Code, r.Msg
 		maps.Copy(fields, r.Data)
 		if r.Code == "REALM_UPLOAD_QUOTA" {
 			status = 413
@@ -176,17 +176,19 @@ func resumableFailure(err error) (status int, body []byte) {
 		status, code, msg = 500, "", "Internal server error"
 	}
 	fields["message"] = msg
-	return status, failure(code, msg, fields)
+	return status, errorBody(code, msg, fields)
 }
 
 type tusOptionsForm struct {
 	Upload string `path:"upload"`
 }
 
-func tusOptions(*Call, none) (Bare, error) { return Bare{Status: 204, Headers: tusAbilities}, nil }
+func tusOptions(*Call, noParameters) (RawAnswer, error) {
+	return RawAnswer{Status: 204, Headers: tusCapabilities}, nil
+}
 
-func tusOptionsOfOne(*Call, tusOptionsForm) (Bare, error) {
-	return Bare{Status: 204, Headers: tusAbilities}, nil
+func tusOptionsOfOne(*Call, tusOptionsForm) (RawAnswer, error) {
+	return RawAnswer{Status: 204, Headers: tusCapabilities}, nil
 }
 
 // What a client says of a file, its name and type, is bounded in bytes.
@@ -194,33 +196,33 @@ type beginUploadForm struct {
 	Tus  string `header:"Tus-Resumable,required,in=1.0.0"`
 	Size int64  `header:"Upload-Length,required,min=0"`
 	Note string `header:"Upload-Metadata,maxlen=4096"`
-	// Part of a file that is to be put together from several: an ability this server does not have.
+	// Fragment of a file that is to be put together from several: an ability this server does not have.
 	Part string `header:"Upload-Concat"`
 }
 
 // beginUpload notes a file that will come in pieces, if it may come at all.
-func beginUpload(c *Call, f beginUploadForm) (Bare, error) {
-	name, ok := fileNameIn(f.Note)
+func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
+	name, ok := fileNameFromMetadata(f.Note)
 	switch {
 	case f.Part != "":
-		return Bare{}, realm.Bad("Uploads are not put together here: Upload-Concat is not supported")
+		return RawAnswer{}, realm.BadRequest("Uploads are not put together here: Upload-Concat is not supported")
 	case !ok:
-		return Bare{}, realm.Bad("Invalid Upload-Metadata header")
+		return RawAnswer{}, realm.BadRequest("Invalid Upload-Metadata header")
 	case f.Size == 0:
-		return Bare{}, realm.Bad(missingFile)
+		return RawAnswer{}, realm.BadRequest(missingFile)
 	case c.Piece != nil && c.Piece.Size > f.Size:
-		return Bare{}, ErrFileTooLarge
-	case f.Size > MaxUpload:
-		return Bare{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
+		return RawAnswer{}, ErrFileTooLarge
+	case f.Size > MaxUploadBytes:
+		return RawAnswer{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
 	}
 	announced := c.Tools.Files.Announced(c.Realm)
-	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayUpload(announced+f.Size, c.Tools.UploadQuota) })
+	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota) })
 	if err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
-	u, err := c.Tools.Files.Begin(c.Realm, Unfinished{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name, Extra: f.Note, Size: f.Size})
+	u, err := c.Tools.Files.Begin(c.Realm, UnfinishedUpload{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name, Metadata: f.Note, Size: f.Size})
 	if err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
 	if p := c.Piece; p != nil && p.Size != 0 {
 		id := u.ID
@@ -228,18 +230,18 @@ func beginUpload(c *Call, f beginUploadForm) (Bare, error) {
 			if gone := c.Tools.Files.Abandon(id); !errors.Is(gone, ErrNoUpload) {
 				err = errors.Join(err, gone)
 			}
-			return Bare{}, err
+			return RawAnswer{}, err
 		}
 	}
 	said := u.Answer
 	if said == "" {
 		said = string(Success(nil, nil))
 	}
-	return Bare{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.stand()...), said}, nil
+	return RawAnswer{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.headers()...), said}, nil
 }
 
-// fileNameIn reads what a client says of a file: keys and values in base64, comma-separated.
-func fileNameIn(note string) (name string, ok bool) {
+// fileNameFromMetadata reads what a client says of a file: keys and values in base64, comma-separated.
+func fileNameFromMetadata(note string) (name string, ok bool) {
 	byKey := map[string]string{}
 	for _, pair := range strings.Split(note, ",") {
 		key, value, _ := strings.Cut(strings.TrimSpace(pair), " ")
@@ -275,28 +277,28 @@ type pieceForm struct {
 	Offset int64  `header:"Upload-Offset,required,min=0"`
 }
 
-func continueUpload(c *Call, f pieceForm) (Bare, error) {
+func appendToUpload(c *Call, f pieceForm) (RawAnswer, error) {
 	if c.Piece == nil {
-		return Bare{}, errPieceType
+		return RawAnswer{}, errPieceType
 	}
 	u, err := unfinishedUpload(c, f.Upload)
 	if err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
 	if f.Offset == u.Offset && c.Piece.Size > u.Size-f.Offset {
-		return Bare{}, ErrFileTooLarge
+		return RawAnswer{}, ErrFileTooLarge
 	}
 	if u, err = writePiece(c, u, f.Offset, c.Piece); err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
 	if u.Answer == "" {
-		return Bare{204, u.stand(), ""}, nil
+		return RawAnswer{204, u.headers(), ""}, nil
 	}
-	return Bare{200, u.stand(), u.Answer}, nil
+	return RawAnswer{200, u.headers(), u.Answer}, nil
 }
 
 // writePiece writes what follows an offset. The last piece makes the upload a file: then it has an answer.
-func writePiece(c *Call, u Unfinished, offset int64, r io.Reader) (Unfinished, error) {
+func writePiece(c *Call, u UnfinishedUpload, offset int64, r io.Reader) (UnfinishedUpload, error) {
 	if u.Answer != "" && offset == u.Size {
 		return u, nil // the client did not hear that it was finished
 	}
@@ -305,7 +307,7 @@ func writePiece(c *Call, u Unfinished, offset int64, r io.Reader) (Unfinished, e
 		return u, err
 	}
 	done, err := c.Tools.Files.Finish(u.ID, func(x SavedFile) (string, error) {
-		row, err := noteUpload(c, u.Name, x)
+		row, err := recordUpload(c, u.Name, x)
 		if err != nil {
 			return "", err
 		}
@@ -318,40 +320,40 @@ func writePiece(c *Call, u Unfinished, offset int64, r io.Reader) (Unfinished, e
 	return done, err
 }
 
-// standOfUpload tells how far an upload has come.
-func standOfUpload(c *Call, f uploadForm) (Bare, error) {
+// getUploadOffset tells how far an upload has come.
+func getUploadOffset(c *Call, f uploadForm) (RawAnswer, error) {
 	u, err := unfinishedUpload(c, f.Upload)
 	if err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
-	h := append(u.stand(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
-	if u.Extra != "" {
-		h = append(h, [2]string{"Upload-Metadata", u.Extra})
+	h := append(u.headers(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
+	if u.Metadata != "" {
+		h = append(h, [2]string{"Upload-Metadata", u.Metadata})
 	}
-	return Bare{200, h, ""}, nil
+	return RawAnswer{200, h, ""}, nil
 }
 
-// resultOfUpload repeats the answer of a finished upload.
-func resultOfUpload(c *Call, f tusOptionsForm) (Bare, error) {
+// getUploadResult repeats the answer of a finished upload.
+func getUploadResult(c *Call, f tusOptionsForm) (RawAnswer, error) {
 	u, err := unfinishedUpload(c, f.Upload)
 	if err == nil && u.Answer == "" {
 		err = ErrNoUpload
 	}
 	if err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
-	return Bare{200, u.stand(), u.Answer}, nil
+	return RawAnswer{200, u.headers(), u.Answer}, nil
 }
 
-func endUpload(c *Call, f uploadForm) (Bare, error) {
+func cancelUpload(c *Call, f uploadForm) (RawAnswer, error) {
 	if _, err := unfinishedUpload(c, f.Upload); err != nil {
-		return Bare{}, err
+		return RawAnswer{}, err
 	}
-	return Bare{Status: 204}, c.Tools.Files.Abandon(f.Upload)
+	return RawAnswer{Status: 204}, c.Tools.Files.Abandon(f.Upload)
 }
 
 // unfinishedUpload is one of the caller's own.
-func unfinishedUpload(c *Call, id string) (Unfinished, error) {
+func unfinishedUpload(c *Call, id string) (UnfinishedUpload, error) {
 	u, ok := c.Tools.Files.Unfinished(c.Realm, c.Caller.User, id)
 	if !ok {
 		return u, ErrNoUpload
@@ -359,7 +361,7 @@ func unfinishedUpload(c *Call, id string) (Unfinished, error) {
 	return u, nil
 }
 
-// stand says how far an upload has come, and how long it is kept.
-func (u Unfinished) stand() [][2]string {
+// headers says how far an upload has come, and how long it is kept.
+func (u UnfinishedUpload) headers() [][2]string {
 	return [][2]string{{"Upload-Offset", strconv.FormatInt(u.Offset, 10)}, {"Upload-Expires", time.Unix(u.Expires, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")}}
 }

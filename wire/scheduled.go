@@ -6,24 +6,24 @@ import (
 )
 
 var scheduledEndpoints = []Endpoint{
-	Get("/scheduled_messages", func(_ *Call, v realm.View, _ none) (Answer, error) {
-		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User), asKept)}, nil
-	}).Says("{scheduled_messages: [ScheduledMessage]}"),
-	Act("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }).Says("{scheduled_message_id: int}"),
-	Act("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, silent),
-	Do("DELETE", "/scheduled_messages/{scheduled_message_id}", func(f scheduledIDForm) realm.Unschedule {
+	Get("/scheduled_messages", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
+		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User), asStored)}, nil
+	}).Returns("{scheduled_messages: [ScheduledMessage]}"),
+	CommandFromCall("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }).Returns("{scheduled_message_id: int}"),
+	CommandFromCall("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, emptyAnswer),
+	CommandFromForm("DELETE", "/scheduled_messages/{scheduled_message_id}", func(f scheduledIDForm) realm.Unschedule {
 		return realm.Unschedule{ID: f.ID}
-	}, silent),
+	}, emptyAnswer),
 }
 
 var scheduledEvents = []EventKind{
-	Event(func(e *realm.MessageScheduled, to *To) any {
+	Event(func(e *realm.MessageScheduled, to *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "add", "scheduled_messages": []any{scheduledObject(e.Message, to.Client)}}
 	}),
-	Event(func(e *realm.ScheduledChanged, to *To) any {
+	Event(func(e *realm.ScheduledChanged, to *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "update", "scheduled_message": scheduledObject(e.Message, to.Client)}
 	}),
-	Event(func(e *realm.ScheduledGone, _ *To) any {
+	Event(func(e *realm.ScheduledGone, _ *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "remove", "scheduled_message_id": e.ID}
 	}),
 }
@@ -44,24 +44,24 @@ type scheduleForm struct {
 func isChannel(kind string) bool { return kind == "stream" || kind == "channel" }
 
 func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
-	cmd := realm.ScheduleMessage{At: f.At, ReadSet: f.Read.Set}
+	cmd := realm.ScheduleMessage{At: f.At, ReadBySenderSet: f.Read.Set}
 	m := &cmd.Message
-	m.ReadBySender = f.Read.Or(readsOwn(c))
+	m.ReadBySender = f.Read.Or(readsOwnMessages(c))
 	if m.ToChannel = isChannel(f.Type); m.ToChannel {
 		to, err := f.To.ChannelID()
 		if err != nil {
 			return cmd, err
 		}
 		if !f.Topic.Set {
-			return cmd, realm.Bad("Missing topic")
+			return cmd, realm.BadRequest("Missing topic")
 		}
-		m.Channel, m.ChannelSaid, m.Topic = realm.ChannelID(to.ID), noChannelHas(to), f.Topic.Value
+		m.Channel, m.RawChannelID, m.Topic = realm.ChannelID(to.ID), impossibleChannelID(to), f.Topic.Value
 	} else {
 		to, err := f.To.UserIDs()
 		if err != nil {
 			return cmd, err
 		}
-		m.People = people(to)
+		m.People = directRecipients(to)
 	}
 	text, err := realm.NormalizeContent(f.Content)
 	if err != nil {
@@ -72,10 +72,10 @@ func scheduleMessage(c *Call, f scheduleForm) (realm.ScheduleMessage, error) {
 	return cmd, err
 }
 
-func people(to form.People) []realm.Principal {
+func directRecipients(to form.UserRefs) []realm.Principal {
 	var out []realm.Principal
 	for i, id := range to.IDs {
-		out = append(out, realm.Principal{ID: realm.UserID(id), Said: to.Beyond[i]})
+		out = append(out, realm.Principal{ID: realm.UserID(id), RawID: to.OutOfRange[i]})
 	}
 	return out
 }
@@ -90,32 +90,32 @@ type changeScheduledForm struct {
 }
 
 func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, error) {
-	cmd := realm.ChangeScheduled{ID: f.ID, Topic: given(f.Topic), At: given(f.At)}
+	cmd := realm.ChangeScheduled{ID: f.ID, Topic: pointerIfSet(f.Topic), At: pointerIfSet(f.At)}
 	channel := isChannel(f.Type.Value)
 	if f.Type.Set {
 		cmd.ToChannel = &channel
-	} else if f.To.Given() {
-		is, err := Look(c, func(v realm.View) (bool, error) { return v.ScheduledForChannel(f.ID) })
+	} else if f.To.IsSet() {
+		is, err := Read(c, func(v realm.View) (bool, error) { return v.ScheduledForChannel(f.ID) })
 		if err != nil {
 			return cmd, err
 		}
 		channel = is
 	}
-	if f.To.Given() {
-		cmd.GivenTo = true
+	if f.To.IsSet() {
+		cmd.HasRecipients = true
 		if channel {
 			to, err := f.To.ChannelID()
 			if err != nil {
 				return cmd, err
 			}
 			id := realm.ChannelID(to.ID)
-			cmd.Channel, cmd.ChannelSaid = &id, noChannelHas(to)
+			cmd.Channel, cmd.RawChannelID = &id, impossibleChannelID(to)
 		} else {
 			to, err := f.To.UserIDs()
 			if err != nil {
 				return cmd, err
 			}
-			cmd.People = people(to)
+			cmd.People = directRecipients(to)
 		}
 	}
 	if f.Content.Set {
@@ -128,12 +128,12 @@ func changeScheduled(c *Call, f changeScheduledForm) (realm.ChangeScheduled, err
 			return cmd, err
 		}
 		cmd.Body = &body
-		cmd.Widget, cmd.Data = widgetIn(text)
+		cmd.Widget, cmd.WidgetData = widgetIn(text)
 	}
 	return cmd, nil
 }
 
-func scheduledObjects(list []realm.Scheduled, c Client) []any {
+func scheduledObjects(list []realm.ScheduledMessage, c Client) []any {
 	out := []any{}
 	for _, s := range list {
 		out = append(out, scheduledObject(s, c))
@@ -141,7 +141,7 @@ func scheduledObjects(list []realm.Scheduled, c Client) []any {
 	return out
 }
 
-func scheduledObject(s realm.Scheduled, c Client) obj {
+func scheduledObject(s realm.ScheduledMessage, c Client) obj {
 	o := obj{"scheduled_message_id": s.ID, "type": "private", "to": s.Others(), "content": s.Body.Text, "rendered_content": s.Body.HTML,
 		"scheduled_delivery_timestamp": s.At, "failed": s.Failed}
 	if s.Channel != 0 {

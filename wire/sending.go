@@ -8,25 +8,25 @@ import (
 	"parley/wire/form"
 )
 
-// Sending is a message on its way that nobody waits for: POST /messages for who must not wait for anything, such as the
+// FastSend is a message on its way that nobody waits for: POST /messages for who must not wait for anything, such as the
 // loop that reads requests.
-type Sending struct {
+type FastSend struct {
 	command realm.SendMessage
 	ignored []string
 }
 
-// sendsQuickly names what it does like the endpoint.
-const sendsQuickly = "POST /messages"
+// fastSendName names what it does like the endpoint.
+const fastSendName = "POST /messages"
 
 var sendingForm = form.Of[sendForm]()
 
-// longSending is how long a text may be that is rendered where others wait for it, in bytes: some 50 µs.
-const longSending = 2 << 10
+// maxFastSendBytes is how long a text may be that is rendered where others wait for it, in bytes: some 50 µs.
+const maxFastSendBytes = 2 << 10
 
 // Prepare reads and renders a message. It reports false, and has done nothing, where something would have to be waited
 // for or takes long, and where anything is out of the ordinary or to be refused: then the endpoint is to be asked, which
 // knows all rules.
-func (s *Sending) Prepare(c *Call) bool {
+func (s *FastSend) Prepare(c *Call) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
 	}
@@ -34,32 +34,32 @@ func (s *Sending) Prepare(c *Call) bool {
 	if err := sendingForm.Decode(c.Params, &f); err != nil {
 		return false
 	}
-	if !f.To.Given() || f.Widget.Set || len(f.Content) > longSending || strings.Contains(f.Content, "$$") || strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
+	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") || strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
 		return false
 	}
-	cmd, text, err := f.plan(c)
+	cmd, text, err := f.commandWithoutBody(c)
 	if err != nil {
 		return false
 	}
-	if cmd.Body, cmd.Content, err = c.Tools.Renderer.atOnce(c, text); err != nil {
+	if cmd.Body, cmd.Content, err = c.Tools.Renderer.renderWithoutWaiting(c, text); err != nil {
 		return false
 	}
-	c.Caller.Doing = sendsQuickly
+	c.Caller.Operation = fastSendName
 	s.command, s.ignored = cmd, sendingForm.Ignored(c.Params)
 	return true
 }
 
 // Decide is the turn.
-func (s *Sending) Decide(t *realm.Turn) (any, error) { return s.command.Decide(t) }
+func (s *FastSend) Decide(t *realm.Turn) (any, error) { return s.command.Decide(t) }
 
-// Outcome is the answer's status and body.
-func (s *Sending) Outcome(v any, err error) (status int, body []byte) {
+// Response is the answer's status and body.
+func (s *FastSend) Response(v any, err error) (status int, body []byte) {
 	if err != nil {
 		return Failure(err)
 	}
-	x := v.(realm.Sent)
+	x := v.(realm.SendResult)
 	if len(s.ignored) > 0 {
-		return 200, Success(sent(x), s.ignored)
+		return 200, Success(sendAnswer(x), s.ignored)
 	}
 	b := make([]byte, 0, 80)
 	b = append(b, '{')

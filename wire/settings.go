@@ -17,39 +17,39 @@ var settingEndpoints = []Endpoint{
 	settingsEndpoint("/settings"),
 	settingsEndpoint("/settings/display"),
 	settingsEndpoint("/settings/notifications"),
-	tableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, func(c *Call, _ none, values []realm.SettingValue) (Answer, error) {
-		_, err := Play(c, realm.ChangeUserDefaults{Values: values})
+	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
+		_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
 		return Answer{}, err
 	}),
 }
 
 var settingEvents = []EventKind{
-	Event(func(e *realm.UserSettingChanged, to *To) any {
+	Event(func(e *realm.UserSettingChanged, to *Recipient) any {
 		o := obj{"type": "user_settings", "op": "update", "property": e.Name, "value": e.Value}
 		if e.Name == "default_language" {
 			o["language_name"] = realm.Languages[e.Value.(string)]
 		}
 		return o
 	}),
-	Event(func(e *realm.UserDefaultChanged, to *To) any {
+	Event(func(e *realm.UserDefaultChanged, to *Recipient) any {
 		return obj{"type": "realm_user_settings_defaults", "op": "update", "property": e.Name, "value": e.Value}
 	}),
-	Event(func(e *realm.DeliveryEmailSeen, to *To) any {
+	Event(func(e *realm.DeliveryEmailSeen, to *Recipient) any {
 		p := obj{"user_id": e.User, "delivery_email": nil}
 		if e.Email != "" {
 			p["delivery_email"] = e.Email
 		}
 		return obj{"type": "realm_user", "op": "update", "person": p}
 	}),
-	Event(func(e *realm.ShownEmailChanged, to *To) any {
+	Event(func(e *realm.ShownEmailChanged, to *Recipient) any {
 		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
 	}),
 }
 
-// tableEndpoint is an endpoint whose parameters are the rows of a settings table, beside a fixed form.
-func tableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
-	fixed, rows := form.Of[F](), tableForm(table)
-	return Endpoint{Method: method, Path: path, Form: fixed, Rows: rows.form, name: method + " " + path, run: func(c *Call) (any, error) {
+// settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, beside a fixed form.
+func settingsTableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
+	fixed, rows := form.Of[F](), newSettingsTableForm(table)
+	return Endpoint{Method: method, Path: path, Form: fixed, Settings: rows.form, name: method + " " + path, run: func(c *Call) (any, error) {
 		var in F
 		if err := fixed.Decode(c.Params, &in); err != nil {
 			return nil, err
@@ -68,16 +68,16 @@ func tableEndpoint[F any](method, path string, table []realm.Setting, run func(*
 	}}
 }
 
-// rowsForm is a form made from a settings table: an optional parameter a row.
-type rowsForm struct {
-	table []realm.Setting
-	of    reflect.Type
-	form  *form.Form
+// settingsTableForm is a form made from a settings table: an optional parameter a row.
+type settingsTableForm struct {
+	table      []realm.Setting
+	structType reflect.Type
+	form       *form.Form
 }
 
-func tableForm(table []realm.Setting) *rowsForm {
+func newSettingsTableForm(table []realm.Setting) *settingsTableForm {
 	var fields []reflect.StructField
-	r := &rowsForm{}
+	r := &settingsTableForm{}
 	for _, s := range table {
 		if s.Hidden {
 			continue
@@ -85,8 +85,8 @@ func tableForm(table []realm.Setting) *rowsForm {
 		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s), Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
 		r.table = append(r.table, s)
 	}
-	r.of = reflect.StructOf(fields)
-	r.form = form.OfType(r.of)
+	r.structType = reflect.StructOf(fields)
+	r.form = form.OfType(r.structType)
 	return r
 }
 
@@ -108,22 +108,22 @@ func paramType(s realm.Setting) reflect.Type {
 
 func paramTag(s realm.Setting) string {
 	tag := s.Name
-	if s.In != nil {
+	if s.Allowed != nil {
 		var in []string
-		for _, v := range s.In {
+		for _, v := range s.Allowed {
 			in = append(in, fmt.Sprint(v))
 		}
 		tag += ",in=" + strings.Join(in, "|")
 	}
-	if s.Max > 0 {
-		tag += fmt.Sprintf(",maxlen=%d", s.Max)
+	if s.MaxLength > 0 {
+		tag += fmt.Sprintf(",maxlen=%d", s.MaxLength)
 	}
 	return tag
 }
 
-// decode is the rows that were sent, in the table's order.
-func (r *rowsForm) decode(v *form.Values) ([]realm.SettingValue, error) {
-	into := reflect.New(r.of)
+// decodeForm is the rows that were sent, in the table's order.
+func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error) {
+	into := reflect.New(r.structType)
 	if err := r.form.Decode(v, into.Interface()); err != nil {
 		return nil, err
 	}
@@ -176,11 +176,11 @@ type settingsForm struct {
 	OldPassword string           `form:"old_password"`
 	NewPassword string           `form:"new_password"`
 	Timezone    form.Opt[string] `form:"timezone"`
-	Target      *targetForm      `form:"target_users"`
+	Target      *targetUsersForm `form:"target_users"`
 }
 
-// targetForm says whose preferences an administrator changes.
-type targetForm struct {
+// targetUsersForm says whose preferences an administrator changes.
+type targetUsersForm struct {
 	Users      []realm.UserID  `form:"user_ids"`
 	Groups     []realm.GroupID `form:"group_ids"`
 	SkipEdited bool            `form:"skip_if_already_edited"`
@@ -189,7 +189,7 @@ type targetForm struct {
 // changeOthers is PATCH /settings for others: only preferences, and not those that are their owner's alone.
 func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
 	refuse := func(name string) error {
-		return realm.Bad("Unsupported parameter combination: target_users, %s", name).With("parameters", "target_users, "+name)
+		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters", "target_users, "+name)
 	}
 	for _, x := range []struct {
 		name string
@@ -200,23 +200,23 @@ func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer,
 		}
 	}
 	for _, v := range values {
-		if realm.OwnSetting(v.Name) {
+		if realm.IsPrivateSetting(v.Name) {
 			return nil, refuse(v.Name)
 		}
 	}
 	if f.Target.Users == nil == (f.Target.Groups == nil) {
-		return nil, realm.Bad("target_users needs either user_ids or group_ids")
+		return nil, realm.BadRequest("target_users needs either user_ids or group_ids")
 	}
-	_, err := Play(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups, SkipEdited: f.Target.SkipEdited, Values: values})
+	_, err := Execute(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups, SkipEdited: f.Target.SkipEdited, Values: values})
 	return Answer{}, err
 }
 
 func settingsEndpoint(path string) Endpoint {
-	return tableEndpoint("PATCH", path, realm.UserSettings, changeSettings)
+	return settingsTableEndpoint("PATCH", path, realm.UserSettings, changeSettings)
 }
 
 func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
-	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.Human(); return nil, err }); err != nil {
+	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireHuman(); return nil, err }); err != nil {
 		return nil, err
 	}
 	if f.Target != nil {
@@ -230,8 +230,8 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 		cmd.Name = &f.Name.Value
 	}
 	if f.Email.Set && f.Email.Value != "" && !strings.EqualFold(f.Email.Value, c.Account.Email) {
-		cmd.Email, cmd.Confirm = &f.Email.Value, c.confirming()
-		if err := c.Readdress(strconv.Itoa(int(c.Realm)) + "/" + c.Caller.User.String()); err != nil {
+		cmd.Email, cmd.Confirm = &f.Email.Value, c.addressConfirmation()
+		if err := c.CountAddressChange(strconv.Itoa(int(c.Realm)) + "/" + c.Caller.User.String()); err != nil {
 			return nil, err
 		}
 	}
@@ -242,45 +242,45 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 		cmd.Timezone = &f.Timezone.Value
 	}
 	if f.NewPassword != "" {
-		hash, err := newPassword(c, f.OldPassword, f.NewPassword)
+		hash, err := hashNewPassword(c, f.OldPassword, f.NewPassword)
 		if err != nil {
 			return nil, err
 		}
 		cmd.Password = &hash
 	}
-	a, err := Play(c, cmd)
+	a, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	return Answer{}, followPresence(c, a)
+	return Answer{}, updatePresence(c, a)
 }
 
-// newPassword checks the old password and hashes the new one, outside the realm: both take their time.
-func newPassword(c *Call, old, fresh string) (string, error) {
-	right, err := c.hasPassword(c.Account.Email, old, c.Account.Password)
+// hashNewPassword checks the old password and hashes the new one, outside the realm: both take their time.
+func hashNewPassword(c *Call, old, fresh string) (string, error) {
+	right, err := c.checkPassword(c.Account.Email, old, c.Account.Password)
 	if err != nil {
 		return "", err
 	}
 	if !right {
-		return "", realm.Bad("Wrong password!")
+		return "", realm.BadRequest("Wrong password!")
 	}
-	if !goodPassword(fresh) {
-		return "", realm.Bad("New password is too weak!")
+	if !validPasswordLength(fresh) {
+		return "", realm.BadRequest("New password is too weak!")
 	}
 	return c.Tools.HashPassword(fresh)
 }
 
-// followPresence shows or hides somebody who just switched his presence on or off, and tells the others.
-func followPresence(c *Call, a realm.ChangedSettings) error {
-	if !a.Hide && !a.Show {
+// updatePresence shows or hides somebody who just switched his presence on or off, and tells the others.
+func updatePresence(c *Call, a realm.ChangeSettingsResult) error {
+	if !a.PresenceOff && !a.PresenceOn {
 		return nil
 	}
 	var row presence.Row
-	if a.Show {
-		row, _ = c.House.ReportPresence(c.Realm, c.Caller.User, true)
+	if a.PresenceOn {
+		row, _ = c.Server.ReportPresence(c.Realm, c.Caller.User, true)
 	} else {
-		row = c.House.HidePresence(c.Realm, c.Caller.User)
+		row = c.Server.HidePresence(c.Realm, c.Caller.User)
 	}
-	_, err := Play(c, realm.TellPresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxReceivers})
+	_, err := Execute(c, realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience})
 	return err
 }

@@ -7,9 +7,9 @@ import (
 	"parley/wire/form"
 )
 
-// TestUnlimited: what has no end is said by a word, of days of retention as of limits.
-func TestUnlimited(t *testing.T) {
-	rows := tableForm(realm.OrgSettings)
+// TestUnlimitedSettingValues: what has no end is said by a word, of days of retention as of limits.
+func TestUnlimitedSettingValues(t *testing.T) {
+	rows := newSettingsTableForm(realm.OrgSettings)
 	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil, "message_retention_days": int64(-1)} {
 		v := &form.Values{}
 		v.Add(form.Body, name, `"unlimited"`)

@@ -6,26 +6,26 @@ import (
 )
 
 var snippetEndpoints = []Endpoint{
-	Get("/saved_snippets", func(_ *Call, v realm.View, _ none) (Answer, error) {
+	Get("/saved_snippets", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"saved_snippets": snippetObjects(v.SnippetsOf(v.User))}, nil
-	}).Says("{saved_snippets: [Snippet]}"),
-	Do("POST", "/saved_snippets", func(f addSnippetForm) realm.AddSnippet {
+	}).Returns("{saved_snippets: [Snippet]}"),
+	CommandFromForm("POST", "/saved_snippets", func(f addSnippetForm) realm.AddSnippet {
 		return realm.AddSnippet{Title: f.Title, Content: f.Content}
-	}, func(id int64) Answer { return Answer{"saved_snippet_id": id} }).Says("{saved_snippet_id: int}"),
-	Do("PATCH", "/saved_snippets/{saved_snippet_id}", changeSnippet, silent),
-	Do("DELETE", "/saved_snippets/{saved_snippet_id}", func(f snippetIDForm) realm.RemoveSnippet {
+	}, func(id int64) Answer { return Answer{"saved_snippet_id": id} }).Returns("{saved_snippet_id: int}"),
+	CommandFromForm("PATCH", "/saved_snippets/{saved_snippet_id}", changeSnippet, emptyAnswer),
+	CommandFromForm("DELETE", "/saved_snippets/{saved_snippet_id}", func(f snippetIDForm) realm.RemoveSnippet {
 		return realm.RemoveSnippet{ID: f.ID}
-	}, silent),
+	}, emptyAnswer),
 }
 
 var snippetEvents = []EventKind{
-	Event(func(e *realm.SnippetAdded, _ *To) any {
+	Event(func(e *realm.SnippetAdded, _ *Recipient) any {
 		return obj{"type": "saved_snippets", "op": "add", "saved_snippet": snippetObject(e.Snippet)}
 	}),
-	Event(func(e *realm.SnippetChanged, _ *To) any {
+	Event(func(e *realm.SnippetChanged, _ *Recipient) any {
 		return obj{"type": "saved_snippets", "op": "update", "saved_snippet": snippetObject(e.Snippet)}
 	}),
-	Event(func(e *realm.SnippetRemoved, _ *To) any {
+	Event(func(e *realm.SnippetRemoved, _ *Recipient) any {
 		return obj{"type": "saved_snippets", "op": "remove", "saved_snippet_id": e.ID}
 	}),
 }
@@ -46,7 +46,7 @@ type changeSnippetForm struct {
 }
 
 func changeSnippet(f changeSnippetForm) realm.ChangeSnippet {
-	return realm.ChangeSnippet{ID: f.ID, Title: given(f.Title), Content: given(f.Content)}
+	return realm.ChangeSnippet{ID: f.ID, Title: pointerIfSet(f.Title), Content: pointerIfSet(f.Content)}
 }
 
 func snippetObjects(list []realm.Snippet) []any {

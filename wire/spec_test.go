@@ -15,13 +15,13 @@ import (
 	"parley/actors/realm"
 )
 
-// specification is the contract, where it lies beside the sources.
-const specification = "../../shared/specification.md"
+// specificationPath is the contract, where it lies beside the sources.
+const specificationPath = "../../shared/specification.md"
 
 // proof says which tests show a part of the contract: every name in names, under a heading of it.
 type proof struct {
 	heading string // its beginning
-	names   string // of parameters, fields, resources: separated by spaces, or by semicolons where names have spaces
+	names   string // sectionFor parameters, fields, resources: separated by spaces, or by semicolons where names have spaces
 	by      string // tests
 }
 
@@ -82,15 +82,15 @@ var proofs = []proof{
 	{"Limits", "Heartbeat interval", "TestLiveChanges"},
 }
 
-// part is one row of the contract.
-type part struct{ heading, name string }
+// contractRow is one row of the contract.
+type contractRow struct{ heading, name string }
 
 var endpointHeading = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /`)
 
 // readSpecification lists the contract's rows and its endpoints.
-func readSpecification(t *testing.T) (parts []part) {
+func readSpecification(t *testing.T) (parts []contractRow) {
 	t.Helper()
-	f, err := os.Open(specification)
+	f, err := os.Open(specificationPath)
 	if err != nil {
 		t.Skipf("the specification does not lie beside the sources: %v", err)
 	}
@@ -106,7 +106,7 @@ func readSpecification(t *testing.T) (parts []part) {
 		case strings.HasPrefix(l, "### "):
 			section, header = l[4:], nil
 			if endpointHeading.MatchString(section) {
-				parts = append(parts, part{section, ""})
+				parts = append(parts, contractRow{section, ""})
 			}
 		case !strings.HasPrefix(l, "|"):
 			header = nil
@@ -119,7 +119,7 @@ func readSpecification(t *testing.T) (parts []part) {
 			case header == nil:
 				header = cells
 			case strings.Trim(l, "|- ") != "":
-				p := part{section, cells[0]}
+				p := contractRow{section, cells[0]}
 				if section == "" {
 					p.heading = chapter
 				}
@@ -167,11 +167,11 @@ func (p proof) list() []string {
 	return strings.Fields(p.names)
 }
 
-// TestEveryPartOfTheContractIsShown fails when the contract says something that no test shows, or a row names a test
+// TestEveryContractRowHasATest fails when the contract says something that no test shows, or a row names a test
 // or a part that does not exist.
-func TestEveryPartOfTheContractIsShown(t *testing.T) {
+func TestEveryContractRowHasATest(t *testing.T) {
 	parts, tests := readSpecification(t), testNames(t)
-	shown := map[part]bool{}
+	shown := map[contractRow]bool{}
 	for _, p := range proofs {
 		for _, name := range strings.Fields(p.by) {
 			if !tests[name] {
@@ -243,13 +243,13 @@ func TestSpecifiedEndpointsTakeTheirParameters(t *testing.T) {
 
 // TestSpecifiedFields holds what is sent against the contract's tables of fields.
 func TestSpecifiedFields(t *testing.T) {
-	h, ids := newHall(t, 10, 1)
+	h, ids := newTestRealm(t, 10, 1)
 	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
-	c := &Call{Site: hallSite, Caller: v.Caller}
+	c := &Call{Site: testSite, Caller: v.Caller}
 	var members []any
-	usersAfter(c, v, getUsersForm{Gravatar: true, Profile: true}, 0, math.MaxInt, &members)
+	appendUsersAfter(c, v, getUsersForm{Gravatar: true, Profile: true}, 0, math.MaxInt, &members)
 	users := Answer{"members": members}
-	me, err := getMe(c, v, none{})
+	me, err := getMe(c, v, noParameters{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,9 +257,9 @@ func TestSpecifiedFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := h.newState(ids[0], modern)
+	s := h.newInitialState(ids[0], allCapabilities)
 	s.build()
-	entry := plainJSON(t, s.finished()["subscriptions"]).([]any)[0].(map[string]any)
+	entry := throughJSON(t, s.finish()["subscriptions"]).([]any)[0].(map[string]any)
 	for _, x := range readSpecification(t) {
 		check := func(where string, o map[string]any, but ...string) {
 			if _, ok := o[x.name]; !ok && !slices.Contains(but, x.name) {
@@ -278,10 +278,10 @@ func TestSpecifiedFields(t *testing.T) {
 	}
 	deleted := *h.r.Find(ids[4])
 	deleted.Deleted = true
-	if o := userObject(v, &deleted, hallSite, true, false); o["is_deleted"] != true || o["profile_data"] != nil {
+	if o := userObject(v, &deleted, testSite, true, false); o["is_deleted"] != true || o["profile_data"] != nil {
 		t.Errorf("a deleted user is shown as %v", o)
 	}
-	if o := userObject(v, h.r.Find(ids[4]), hallSite, false, false); o["avatar_url"] == nil || o["role"] == nil {
+	if o := userObject(v, h.r.Find(ids[4]), testSite, false, false); o["avatar_url"] == nil || o["role"] == nil {
 		t.Errorf("for clients that do not make pictures themselves: %v", o)
 	}
 }

@@ -3,11 +3,11 @@ package wire
 import "parley/actors/realm"
 
 var submessageEndpoints = []Endpoint{
-	Do("POST", "/submessage", addSubmessage, silent),
+	CommandFromForm("POST", "/submessage", addSubmessage, emptyAnswer),
 }
 
 var submessageEvents = []EventKind{
-	Event(func(e *realm.SubmessageAdded, _ *To) any {
+	Event(func(e *realm.SubmessageAdded, _ *Recipient) any {
 		s := e.Submessage
 		return obj{"type": "submessage", "message_id": e.Message, "submessage_id": s.ID, "sender_id": s.Sender, "msg_type": s.Type, "content": s.Content}
 	}),

@@ -9,71 +9,71 @@ import (
 )
 
 var subscriptionEndpoints = []Endpoint{
-	Custom("GET", "/users/me/subscriptions", getSubscriptions).Says("{subscriptions: [Subscription]}"),
-	Custom("POST", "/users/me/subscriptions", subscribeAll).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
-	Custom("DELETE", "/users/me/subscriptions", unsubscribeAll).Says("{removed: [str], not_removed: [str]}"),
-	Do("PATCH", "/users/me/subscriptions", resubscribe, resubscribed).Says("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
+	Custom("GET", "/users/me/subscriptions", getSubscriptions).Returns("{subscriptions: [Subscription]}"),
+	Custom("POST", "/users/me/subscriptions", subscribeInTurns).Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
+	Custom("DELETE", "/users/me/subscriptions", unsubscribeInTurns).Returns("{removed: [str], not_removed: [str]}"),
+	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, resubscribeAnswer).Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
 	Custom("POST", "/users/me/subscriptions/properties", setProperties),
-	Do("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer { return Answer{} }),
+	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer { return Answer{} }),
 }
 
 var subscriptionEvents = []EventKind{
-	Event(func(e *realm.SubscriptionAdded, to *To) any {
+	Event(func(e *realm.SubscriptionAdded, to *Recipient) any {
 		if e.Back && to.Has(realm.CapArchivedChannels) {
 			return nil
 		}
 		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
 	}).Personal(),
-	Event(func(e *realm.SubscriptionsAdded, to *To) any { return subscriptionsAdded(e.For(to.User), to) }).Personal(),
-	Event(func(e *realm.SubscriptionRemoved, to *To) any {
+	Event(func(e *realm.SubscriptionsAdded, to *Recipient) any { return subscriptionsAdded(e.For(to.User), to) }).Personal(),
+	Event(func(e *realm.SubscriptionRemoved, to *Recipient) any {
 		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e}, to)
 	}),
-	Event(func(e *realm.SubscriptionsRemoved, to *To) any { return subscriptionsRemoved(e.Each, to) }),
-	Event(func(e *realm.PeersChanged, to *To) any {
+	Event(func(e *realm.SubscriptionsRemoved, to *Recipient) any { return subscriptionsRemoved(e.Each, to) }),
+	Event(func(e *realm.PeersChanged, to *Recipient) any {
 		op := "peer_remove"
 		if e.Joined {
 			op = "peer_add"
 		}
-		channels := toldOf(e.Channels, e.Archived, to)
+		channels := withoutHiddenArchived(e.Channels, e.Archived, to)
 		if len(channels) == 0 {
 			return nil
 		}
 		return obj{"type": "subscription", "op": op, "stream_ids": channels, "user_ids": e.Users}
 	}),
 	Events(subscriptionSet),
-	Events(func(e *realm.SubscriptionsSet, to *To) (out []any) {
+	Events(func(e *realm.SubscriptionsSet, to *Recipient) (out []any) {
 		for i := range e.Each {
 			out = append(out, subscriptionSet(&e.Each[i], to)...)
 		}
 		return out
 	}),
-	Lazily(func(e *realm.ReadBehind, to *To) any { // a megabyte of numbers, maybe
+	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // a megabyte of numbers, maybe
 		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": realm.IDs[realm.MessageID](e.Messages)}
 	}),
 }
 
-// PartialDays is how long ago a user in a partial list was here at last (protocol).
-const PartialDays = 14
+// PartialSubscriberDays is how long ago a user in a partial list was here at last (protocol).
+const PartialSubscriberDays = 14
 
-// sightings is the part of a house that tells who was here lately.
-type sightings interface {
-	SeenSince(realm.ID, int64) func(realm.UserID) bool
+// presenceReader is the part of a house that tells who was here lately.
+type presenceReader interface {
+	ActiveSince(realm.ID, int64) func(realm.UserID) bool
 }
 
-// recently is who belongs into partial lists: bots, people who are here, and people who were here in the last PartialDays.
-func recently(v realm.View, h sightings) func(realm.UserID) bool {
-	seen := h.SeenSince(v.ID(), v.Now-PartialDays*86400)
-	return func(u realm.UserID) bool { return v.Listening(u) || v.Find(u).IsBot() || seen(u) }
+// recentUsers is who belongs into partial lists: bots, people who are here, and people who were here in the last PartialSubscriberDays.
+func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
+	seen := h.ActiveSince(v.ID(), v.Now-PartialSubscriberDays*86400)
+	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 
-// partialOf is the partial list of the members of a channel that an event tells of; all of here belong to it.
-func partialOf(members, here realm.Set, to *To) []realm.UserID {
+// partialSubscribers is the partial list of the members of a channel that an event tells of; all of here belong to it.
+func partialSubscribers(members, here realm.Set, to *Recipient) []realm.UserID {
 	out := []realm.UserID{}
 	rest := realm.IDs[realm.UserID](here)
 	for _, u := range realm.IDs[realm.UserID](members) {
 		if len(rest) > 0 && rest[0] == u {
 			out, rest = append(out, u), rest[1:]
-		} else if to.Seen != nil && to.Seen(u) {
+		} else if to.SeenRecently != nil && to.SeenRecently(u) {
 			out = append(out, u)
 		}
 	}
@@ -81,37 +81,37 @@ func partialOf(members, here realm.Set, to *To) []realm.UserID {
 }
 
 // subscriptionObject is a channel with one user's settings for it, as an event tells it.
-func subscriptionObject(s realm.SubscriptionInfo, to *To) obj {
+func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
 	o := channelObject(s.ChannelInfo)
-	personal(o, s, to.Client)
+	addPersonalSettings(o, s, to.Client)
 	switch {
-	case to.Subscribers == form.PartialSubscribers && s.Members.Len() >= realm.FullRoster:
-		o["partial_subscribers"] = to.roster(s.ID, true, func() []realm.UserID { return partialOf(s.Members, s.Here, to) })
+	case to.Subscribers == form.PartialSubscribers && s.Members.Len() >= realm.FullSubscriberListLimit:
+		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID { return partialSubscribers(s.Members, s.Here, to) })
 	case to.Subscribers == form.NoSubscribers:
-	case s.Members.Len() >= realm.FullRoster:
-		o["subscribers"] = to.roster(s.ID, false, func() []realm.UserID { return realm.IDs[realm.UserID](s.Members) })
+	case s.Members.Len() >= realm.FullSubscriberListLimit:
+		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID { return realm.IDs[realm.UserID](s.Members) })
 	default:
 		o["subscribers"] = realm.IDs[realm.UserID](s.Members)
 	}
 	return o
 }
 
-// notification is one notification setting of a channel: the user's own, or what it inherits.
-type notification struct {
+// channelNotification is one channelNotification setting of a channel: the user's own, or what it inherits.
+type channelNotification struct {
 	name      string
 	own       *bool
 	inherited bool
 }
 
-func notifications(s realm.SubscriptionInfo) [5]notification {
-	return [5]notification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible},
+func channelNotifications(s realm.SubscriptionInfo) [5]channelNotification {
+	return [5]channelNotification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible},
 		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
 }
 
-// personal puts a user's own settings of a channel into an object.
-func personal(o obj, s realm.SubscriptionInfo, to Client) {
+// addPersonalSettings puts a user's own settings of a channel into an object.
+func addPersonalSettings(o obj, s realm.SubscriptionInfo, to Client) {
 	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
-	for _, x := range notifications(s) {
+	for _, x := range channelNotifications(s) {
 		switch {
 		case x.own != nil:
 			o[x.name] = *x.own
@@ -123,7 +123,7 @@ func personal(o obj, s realm.SubscriptionInfo, to Client) {
 	}
 }
 
-func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *To) any {
+func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *Recipient) any {
 	list := []any{}
 	for _, s := range subscriptions {
 		if !s.Archived || to.Has(realm.CapArchivedChannels) {
@@ -136,7 +136,7 @@ func subscriptionsAdded(subscriptions []realm.SubscriptionInfo, to *To) any {
 	return obj{"type": "subscription", "op": "add", "subscriptions": list}
 }
 
-func subscriptionsRemoved(removed []realm.SubscriptionRemoved, to *To) any {
+func subscriptionsRemoved(removed []realm.SubscriptionRemoved, to *Recipient) any {
 	list := []any{}
 	for _, s := range removed {
 		if !s.Archived || to.Has(realm.CapArchivedChannels) {
@@ -149,7 +149,7 @@ func subscriptionsRemoved(removed []realm.SubscriptionRemoved, to *To) any {
 	return obj{"type": "subscription", "op": "remove", "subscriptions": list}
 }
 
-func subscriptionSet(e *realm.SubscriptionSet, to *To) []any {
+func subscriptionSet(e *realm.SubscriptionSet, to *Recipient) []any {
 	if e.Archived && !to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
@@ -170,15 +170,15 @@ type getSubscriptionsForm struct {
 }
 
 func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
-	return Look(c, func(v realm.View) (Answer, error) {
+	return Read(c, func(v realm.View) (Answer, error) {
 		var found []*realm.Channel
-		for _, id := range v.ChannelsOf(v.User) {
+		for _, id := range v.SubscribedChannels(v.User) {
 			if ch := v.FindChannel(id); !ch.Archived {
 				found = append(found, ch)
 			}
 		}
-		byName(found)
-		list, recent := []json.RawMessage{}, recently(v, c.House)
+		sortByName(found)
+		list, recent := []json.RawMessage{}, recentUsers(v, c.Server)
 		for _, ch := range found {
 			list = append(list, subscriptionJSON(v, ch, Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
 		}
@@ -186,54 +186,54 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 	})
 }
 
-type joiningForm struct {
+type channelToJoinForm struct {
 	Name        string `form:"name,required,strip"`
 	Description string `form:"description,maxlen=1024"`
 	Color       string `form:"color"`
 }
 
 type subscribeForm struct {
-	Subscriptions []joiningForm   `form:"subscriptions,required"`
-	Principals    form.Principals `form:"principals"`
-	Fatal         bool            `form:"authorization_errors_fatal,default=true"`
+	Subscriptions []channelToJoinForm `form:"subscriptions,required"`
+	Principals    form.Principals     `form:"principals"`
+	Fatal         bool                `form:"authorization_errors_fatal,default=true"`
 	newChannelForm
 }
 
-// joinings are the channels to join; where is the parameter's name, for what is wrong with a colour.
-func joinings(list []joiningForm, where string) (out []realm.Joining, err error) {
+// channelsToJoin are the channels to join; where is the parameter's name, for what is wrong with a colour.
+func channelsToJoin(list []channelToJoinForm, where string) (out []realm.ChannelToJoin, err error) {
 	for i, s := range list {
-		color, ok := realm.Color(s.Color)
+		color, ok := realm.NormalizeColor(s.Color)
 		if s.Color != "" && !ok {
-			return nil, realm.Bad("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where, i, where)
+			return nil, realm.BadRequest("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where, i, where)
 		}
-		out = append(out, realm.Joining{Name: s.Name, Color: color, Description: s.Description})
+		out = append(out, realm.ChannelToJoin{Name: s.Name, Color: color, Description: s.Description})
 	}
 	return out, nil
 }
 
-// subscribeAll subscribes as many people as are asked for, in as many turns as it takes.
-func subscribeAll(c *Call, f subscribeForm) (Answer, error) {
-	cmd, err := subscribe(c, f)
+// subscribeInTurns subscribes as many people as are asked for, in as many turns as it takes.
+func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
+	cmd, err := subscribeCommand(c, f)
 	if err != nil {
 		return nil, err
 	}
-	cmd.AtOnce = realm.MaxJoinedAtOnce
-	a, err := Play(c, cmd)
+	cmd.MaxPerTurn = realm.MaxSubscriptionsPerTurn
+	a, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	finished(c, a.Work)
-	a.Name()
-	return joined(a), nil
+	waitForJob(c, a.Job)
+	a.AddJoiners()
+	return subscribeAnswer(a), nil
 }
 
-func subscribe(c *Call, f subscribeForm) (realm.Subscribe, error) {
+func subscribeCommand(c *Call, f subscribeForm) (realm.Subscribe, error) {
 	n, err := f.channel()
 	if err != nil {
 		return realm.Subscribe{}, err
 	}
-	list, err := joinings(f.Subscriptions, "subscriptions")
-	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, Fatal: f.Fatal, Announce: f.Announce, Notify: f.Notify}, err
+	list, err := channelsToJoin(f.Subscriptions, "subscriptions")
+	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, AllOrNothing: f.Fatal, Announce: f.Announce, Notify: f.Notify}, err
 }
 
 func principals(p form.Principals) []realm.Principal {
@@ -250,12 +250,12 @@ func principals(p form.Principals) []realm.Principal {
 	return out
 }
 
-func joined(j realm.Joined) Answer {
+func subscribeAnswer(j realm.SubscribeResult) Answer {
 	a := Answer{"subscribed": namesByUser(j.Subscribed), "already_subscribed": namesByUser(j.Already)}
-	if !j.Fatal {
+	if !j.AllOrNothing {
 		a["unauthorized"] = j.Unauthorized
 	}
-	if j.Asked {
+	if j.NotifyAsked {
 		a["new_subscription_messages_sent"] = j.Notified
 	}
 	return a
@@ -274,26 +274,28 @@ type unsubscribeForm struct {
 	Principals form.Principals `form:"principals"`
 }
 
-// unsubscribeAll unsubscribes as many people as are asked for, in as many turns as it takes.
-func unsubscribeAll(c *Call, f unsubscribeForm) (Answer, error) {
-	l, err := Play(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), AtOnce: realm.MaxJoinedAtOnce})
+// unsubscribeInTurns unsubscribes as many people as are asked for, in as many turns as it takes.
+func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
+	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), MaxPerTurn: realm.MaxSubscriptionsPerTurn})
 	if err != nil {
 		return nil, err
 	}
-	finished(c, l.Work)
-	return left(l), nil
+	waitForJob(c, l.Job)
+	return unsubscribeAnswer(l), nil
 }
 
-func left(l realm.Left) Answer { return Answer{"removed": l.Removed, "not_removed": l.NotRemoved} }
+func unsubscribeAnswer(l realm.UnsubscribeResult) Answer {
+	return Answer{"removed": l.Removed, "not_removed": l.NotRemoved}
+}
 
 type resubscribeForm struct {
-	Delete []string      `form:"delete"`
-	Add    []joiningForm `form:"add"`
+	Delete []string            `form:"delete"`
+	Add    []channelToJoinForm `form:"add"`
 }
 
 func (f *resubscribeForm) Check() *form.Error {
 	for i, s := range f.Add {
-		if _, ok := realm.Color(s.Color); s.Color != "" && !ok {
+		if _, ok := realm.NormalizeColor(s.Color); s.Color != "" && !ok {
 			return form.Bad("Invalid add[" + strconv.Itoa(i) + "]: Value error, add.color is not a valid hex color code")
 		}
 	}
@@ -301,11 +303,11 @@ func (f *resubscribeForm) Check() *form.Error {
 }
 
 func resubscribe(f resubscribeForm) realm.Resubscribe {
-	list, _ := joinings(f.Add, "add") // Check has looked at the colours
+	list, _ := channelsToJoin(f.Add, "add") // Check has looked at the colours
 	return realm.Resubscribe{Add: list, Delete: f.Delete}
 }
 
-func resubscribed(r realm.Resubscribed) Answer {
+func resubscribeAnswer(r realm.ResubscribeResult) Answer {
 	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already), "removed": r.Removed, "not_removed": r.NotRemoved}
 }
 
@@ -321,15 +323,15 @@ type setPropertiesForm struct {
 
 // setProperties sets as many as are asked for, in as many turns as it takes.
 func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
-	cmd := realm.SetProperties{AtOnce: realm.MaxSetAtOnce}
+	cmd := realm.SetSubscriptionProperties{MaxPerTurn: realm.MaxPropertiesPerTurn}
 	for _, p := range f.Data {
 		cmd.Changes = append(cmd.Changes, propertyChange(p.Channel, p.Property, p.Value))
 	}
-	work, err := Play(c, cmd)
+	work, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	finished(c, work)
+	waitForJob(c, work)
 	return Answer{}, nil
 }
 
@@ -350,10 +352,10 @@ type setPropertyForm struct {
 	Value    string          `form:"value,required"`
 }
 
-func setProperty(f setPropertyForm) realm.SetProperties {
+func setProperty(f setPropertyForm) realm.SetSubscriptionProperties {
 	c := realm.PropertyChange{Channel: f.Channel, Property: f.Property, Text: &f.Value}
 	if v, ok := form.JSON(f.Value); ok {
 		c = propertyChange(f.Channel, f.Property, v)
 	}
-	return realm.SetProperties{Changes: []realm.PropertyChange{c}}
+	return realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{c}}
 }

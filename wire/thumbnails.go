@@ -18,7 +18,7 @@ func thumbnailFormats() []any {
 	return []any{format(markdown.MovingThumbnail, "gif", true), format(markdown.StillThumbnail, "jpg", false)}
 }
 
-// The errors of Files about thumbnails; an image that cannot be shown is ErrNoImage or ErrPixels.
+// The errors of Files about thumbnails; an image that cannot be shown is ErrNotAnImage or ErrTooManyPixels.
 var ErrThumbnailsBusy = errors.New("too many pictures are being decoded")
 
 // Limits of making thumbnails in advance.
@@ -32,7 +32,7 @@ const (
 // Thumbnails makes thumbnails of images that were uploaded, one at a time, and has the messages that wait for one show it.
 // A nil one makes none.
 type Thumbnails struct {
-	house House
+	house Server
 	files Files
 	log   *slog.Logger
 	jobs  chan thumbnailJob
@@ -47,7 +47,7 @@ type thumbnailJob struct {
 }
 
 // NewThumbnails begins to work, first on what earlier processes of these organizations left.
-func NewThumbnails(house House, files Files, log *slog.Logger, left []realm.ID) *Thumbnails {
+func NewThumbnails(house Server, files Files, log *slog.Logger, left []realm.ID) *Thumbnails {
 	t := &Thumbnails{house: house, files: files, log: log, jobs: make(chan thumbnailJob, maxThumbnailJobs), stop: make(chan struct{})}
 	t.ended.Go(t.work)
 	t.ended.Go(func() { t.catchUp(left) })
@@ -60,7 +60,7 @@ func (t *Thumbnails) Close() {
 	t.ended.Wait()
 }
 
-func (t *Thumbnails) want(id realm.ID, u realm.Upload) {
+func (t *Thumbnails) enqueue(id realm.ID, u realm.Upload) {
 	if t == nil || u.Width == 0 || u.Thumbnail != realm.ThumbnailWanted {
 		return
 	}
@@ -73,7 +73,7 @@ func (t *Thumbnails) want(id realm.ID, u realm.Upload) {
 // catchUp makes what is missing, and takes no more than half of the time for it: nobody waits.
 func (t *Thumbnails) catchUp(left []realm.ID) {
 	for _, id := range left {
-		list, err := Look(t.call(id), func(v realm.View) ([]realm.Upload, error) { return v.ThumbnailsWanted(), nil })
+		list, err := Read(t.call(id), func(v realm.View) ([]realm.Upload, error) { return v.ThumbnailsWanted(), nil })
 		if err != nil {
 			continue // it is found at the next start
 		}
@@ -101,7 +101,7 @@ func (t *Thumbnails) work() {
 }
 
 func (t *Thumbnails) call(id realm.ID) *Call {
-	return &Call{House: t.house, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}
+	return &Call{Server: t.house, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}
 }
 
 // make makes a thumbnail, notes what came of it, and shows it.
@@ -109,14 +109,14 @@ func (t *Thumbnails) make(j thumbnailJob) {
 	state := realm.ThumbnailMade
 	_, err := t.files.Thumbnail(j.Hash, j.Animated)
 	switch {
-	case errors.Is(err, ErrNoImage), errors.Is(err, ErrPixels):
+	case errors.Is(err, ErrNotAnImage), errors.Is(err, ErrTooManyPixels):
 		state = realm.ThumbnailImpossible
 	case err != nil:
 		t.log.Warn("no thumbnail", "organization", j.realm, "upload", j.ID, "error", err)
 		return
 	}
 	c := t.call(j.realm)
-	if _, err := Play(c, realm.NoteThumbnail{Upload: j.ID, State: state}); err != nil {
+	if _, err := Execute(c, realm.SetThumbnailState{Upload: j.ID, State: state}); err != nil {
 		t.log.Warn("thumbnail made, not noted", "organization", j.realm, "upload", j.ID, "error", err)
 		return
 	}
@@ -140,7 +140,7 @@ func (t *Thumbnails) make(j thumbnailJob) {
 // show has messages that wait for a thumbnail rendered with it.
 func (t *Thumbnails) show(c *Call, j thumbnailJob, made bool) {
 	meta := markdown.UploadMeta{ContentType: j.Type, Width: j.Width, Height: j.Height, Thumbnailed: true, Animated: j.Animated}
-	refs, err := Look(c, func(v realm.View) ([]realm.BodyRef, error) { return v.UsesOf(j.Path, maxThumbnailUses), nil })
+	refs, err := Read(c, func(v realm.View) ([]realm.BodyRef, error) { return v.TextsUsing(j.Path, maxThumbnailUses), nil })
 	if err != nil {
 		return
 	}
@@ -155,8 +155,8 @@ func (t *Thumbnails) show(c *Call, j thumbnailJob, made bool) {
 // rerender changes how a message's text is shown, and reports whether it did; an errand is done by that. If somebody else
 // changed it meanwhile it is tried again with what stands there then.
 func rerender(c *Call, ref realm.BodyRef, errand int64, change func(realm.Body) (realm.Body, error)) (bool, error) {
-	for range editAttempts {
-		old, ok := c.House.Text(c.Realm, ref)
+	for range maxEditAttempts {
+		old, ok := c.Server.Text(c.Realm, ref)
 		if !ok {
 			return false, nil
 		}
@@ -164,11 +164,11 @@ func rerender(c *Call, ref realm.BodyRef, errand int64, change func(realm.Body) 
 		if err != nil || shown.HTML == old.HTML {
 			return false, err
 		}
-		done, err := Play(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: shown, Errand: errand})
+		done, err := Execute(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: shown, Errand: errand})
 		if done || err != nil { // refused only when the server is too busy
 			return done, err
 		}
-		if ref, err = Look(c, func(v realm.View) (realm.BodyRef, error) { return v.NewestText(ref.Message), nil }); err != nil {
+		if ref, err = Read(c, func(v realm.View) (realm.BodyRef, error) { return v.NewestText(ref.Message), nil }); err != nil {
 			return false, err
 		}
 	}

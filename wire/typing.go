@@ -6,13 +6,13 @@ import (
 )
 
 var typingEndpoints = []Endpoint{
-	Act("POST", "/typing", startTyping, silent),
-	Do("POST", "/messages/{message_id}/typing", typeEdit, silent),
+	CommandFromCall("POST", "/typing", startTyping, emptyAnswer),
+	CommandFromForm("POST", "/messages/{message_id}/typing", startEditTyping, emptyAnswer),
 }
 
 var typingEvents = []EventKind{
-	Event(typing),
-	Event(typingEdit),
+	Event(typingEvent),
+	Event(editTypingEvent),
 }
 
 type typingForm struct {
@@ -23,23 +23,23 @@ type typingForm struct {
 	Topic  form.Opt[string]  `form:"topic,strip"`
 }
 
-func startTyping(_ *Call, f typingForm) (realm.Type, error) {
-	c := realm.Type{Stop: f.Op == "stop"}
+func startTyping(_ *Call, f typingForm) (realm.SendTyping, error) {
+	c := realm.SendTyping{Stop: f.Op == "stop"}
 	if f.Type == "stream" || f.Type == "channel" {
 		if !f.Stream.Set {
-			return c, realm.Bad("Missing 'stream_id' argument")
+			return c, realm.BadRequest("Missing 'stream_id' argument")
 		}
 		if !f.Topic.Set {
-			return c, realm.Bad("Missing topic")
+			return c, realm.BadRequest("Missing topic")
 		}
 		c.ToChannel, c.Channel, c.Topic = true, realm.ChannelID(f.Stream.Value), f.Topic.Value
 		return c, nil
 	}
 	if !f.To.Set {
-		return c, realm.Bad("Missing 'to' argument")
+		return c, realm.BadRequest("Missing 'to' argument")
 	}
 	if len(f.To.Value) == 0 {
-		return c, realm.Bad("Empty 'to' list")
+		return c, realm.BadRequest("Empty 'to' list")
 	}
 	for _, u := range f.To.Value {
 		c.People = append(c.People, realm.Principal{ID: realm.UserID(u)})
@@ -47,13 +47,13 @@ func startTyping(_ *Call, f typingForm) (realm.Type, error) {
 	return c, nil
 }
 
-type typeEditForm struct {
+type editTypingForm struct {
 	Message realm.MessageID `path:"message_id"`
 	Op      string          `form:"op,required,enum=start|stop"`
 }
 
-func typeEdit(f typeEditForm) realm.TypeEdit {
-	return realm.TypeEdit{Message: f.Message, Stop: f.Op == "stop"}
+func startEditTyping(f editTypingForm) realm.SendEditTyping {
+	return realm.SendEditTyping{Message: f.Message, Stop: f.Op == "stop"}
 }
 
 func startOrStop(stop bool) string {
@@ -63,7 +63,7 @@ func startOrStop(stop bool) string {
 	return "start"
 }
 
-func typing(e *realm.Typing, to *To) any {
+func typingEvent(e *realm.Typing, to *Recipient) any {
 	o := obj{"type": "typing", "op": startOrStop(e.Stop), "sender": obj{"user_id": e.Sender.ID, "email": apiEmail(e.Sender, to.Site)}}
 	if e.Channel != 0 {
 		if !to.Has(realm.CapStreamTyping) {
@@ -80,7 +80,7 @@ func typing(e *realm.Typing, to *To) any {
 	return o
 }
 
-func typingEdit(e *realm.TypingEdit, to *To) any {
+func editTypingEvent(e *realm.TypingEdit, to *Recipient) any {
 	recipient := obj{"type": "direct", "user_ids": e.People}
 	if e.Channel != 0 {
 		recipient = obj{"type": "channel", "channel_id": e.Channel, "topic": to.Topic(e.Topic)}

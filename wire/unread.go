@@ -7,15 +7,15 @@ import (
 )
 
 // unreadSection is unread_msgs of a registration: found in the turn, put in order behind it.
-func unreadSection(s *state) {
-	var found realm.UnreadFound
+func unreadSection(s *initialState) {
+	var found realm.UnreadMessages
 	if s.Me() != nil {
 		found = s.Unread()
 	}
-	s.afterwards(func() { s.a["unread_msgs"] = unreadFace(found.Sorted(), s.Client) })
+	s.afterTurn(func() { s.answer["unread_msgs"] = unreadObject(found.Sorted(), s.Client) })
 }
 
-func unreadFace(u realm.Unread, to Client) obj {
+func unreadObject(u realm.Unread, to Client) obj {
 	pms, streams, huddles := []any{}, []any{}, []any{}
 	for _, t := range u.Direct {
 		pms = append(pms, obj{"other_user_id": t.Other, "sender_id": t.Other, "unread_message_ids": t.IDs})
@@ -38,23 +38,23 @@ func userList(users []realm.UserID) string {
 	return strings.Join(parts, ",")
 }
 
-func starredSection(s *state) {
-	s.a["starred_messages"] = []any{}
+func starredSection(s *initialState) {
+	s.answer["starred_messages"] = []any{}
 	if s.Me() != nil {
-		s.a["starred_messages"] = s.Starred()
+		s.answer["starred_messages"] = s.Starred()
 	}
 }
 
-func recentTalksSection(s *state) {
-	var talks []realm.RecentTalk
+func recentDirectConversationsSection(s *initialState) {
+	var talks []realm.RecentConversation
 	if s.Me() != nil {
-		talks = s.RecentTalks()
+		talks = s.RecentConversations()
 	}
-	s.afterwards(func() {
+	s.afterTurn(func() {
 		out := make([]any, len(talks))
 		for i, t := range talks {
 			out[i] = obj{"max_message_id": t.Newest, "user_ids": t.Others(s.User)}
 		}
-		s.a["recent_private_conversations"] = out
+		s.answer["recent_private_conversations"] = out
 	})
 }

@@ -15,30 +15,32 @@ import (
 )
 
 var uploadEndpoints = []Endpoint{
-	Custom("POST", "/user_uploads", upload).Says(uploadSays).Takes(fileField{"*/*", MaxUpload}),
-	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Says("{url: str}").Visitor(),
-	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Says("{has_thumbnail: bool}"),
-	Get("/attachments", attachments).Says("{attachments: [Attachment], upload_space_used: int}"),
+	Custom("POST", "/user_uploads", upload).Returns(uploadAnswerFields).TakesFile(fileField{"*/*", MaxUploadBytes}),
+	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Returns("{url: str}").AllowVisitors(),
+	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Returns("{has_thumbnail: bool}"),
+	Get("/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
-	Custom("POST", "/users/me/avatar", setAvatar).Says("{avatar_url: str}").Takes(fileField{imageTypes, MaxAvatar}),
-	Act("DELETE", "/users/me/avatar", func(c *Call, _ none) (avatarOf, error) { return avatarOf{realm.SetAvatar{}, c.Site}, nil }, func(a Answer) Answer { return a }).Says("{avatar_url: str}"),
+	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	CommandFromCall("DELETE", "/users/me/avatar", func(c *Call, _ noParameters) (setAvatarCommand, error) {
+		return setAvatarCommand{realm.SetAvatar{}, c.Site}, nil
+	}, func(a Answer) Answer { return a }).Returns("{avatar_url: str}"),
 }
 
-// uploadSays is what is told of a file that was uploaded.
-const uploadSays = "{url: str, uri: str, filename: str}"
+// uploadAnswerFields is what is told of a file that was uploaded.
+const uploadAnswerFields = "{url: str, uri: str, filename: str}"
 
 var uploadEvents = []EventKind{
-	Event(func(e *realm.AttachmentChanged, to *To) any {
+	Event(func(e *realm.AttachmentChanged, to *Recipient) any {
 		op := "update"
 		if e.New {
 			op = "add"
 		}
 		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment), "upload_space_used": e.Used}
 	}),
-	Event(func(e *realm.AttachmentGone, to *To) any {
+	Event(func(e *realm.AttachmentGone, to *Recipient) any {
 		return obj{"type": "attachment", "op": "remove", "attachment": obj{"id": e.ID}, "upload_space_used": e.Used}
 	}),
-	Event(func(e *realm.AvatarShown, to *To) any {
+	Event(func(e *realm.AvatarShown, to *Recipient) any {
 		p := avatarObject(e.Person, to.Site)
 		p["user_id"] = e.Person.ID
 		return obj{"type": "realm_user", "op": "update", "person": p}
@@ -49,8 +51,8 @@ var uploadEvents = []EventKind{
 // emoji come in bodies that are in memory, and once more when they are taken apart; the server bounds all bodies together
 // (all_body_bytes). Who saves one makes no further copy.
 const (
-	MaxUpload = 100 << 20
-	MaxAvatar = 5 << 20
+	MaxUploadBytes = 100 << 20
+	MaxAvatarBytes = 5 << 20
 )
 
 // imageTypes are the images we read.
@@ -70,14 +72,14 @@ type Files interface {
 	// Release ends what saving began; with used, which tells whether anybody has the content noted, unused content goes.
 	Release(hash string, used func() (bool, error)) error
 	// Begin notes an upload that comes in pieces; Append writes bytes that follow an offset, Finish makes it content, which
-	// note releases, and keeps note's answer; Abandon forgets it. Unfinished is one of a user's own.
-	Begin(id realm.ID, u Unfinished) (Unfinished, error)
-	Unfinished(id realm.ID, owner realm.UserID, name string) (Unfinished, bool)
+	// note releases, and keeps note's answer; Abandon forgets it. UnfinishedUpload is one of a user's own.
+	Begin(id realm.ID, u UnfinishedUpload) (UnfinishedUpload, error)
+	Unfinished(id realm.ID, owner realm.UserID, name string) (UnfinishedUpload, bool)
 	Announced(id realm.ID) int64 // bytes of all that are not finished
-	Append(name string, offset int64, r io.Reader) (Unfinished, error)
-	Finish(name string, note func(SavedFile) (answer string, err error)) (Unfinished, error)
+	Append(name string, offset int64, r io.Reader) (UnfinishedUpload, error)
+	Finish(name string, note func(SavedFile) (answer string, err error)) (UnfinishedUpload, error)
 	Abandon(name string) error
-	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNoImage, ErrPixels: it never will be.
+	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNotAnImage, ErrTooManyPixels: it never will be.
 	Thumbnail(hash string, moving bool) (path string, err error)
 	// Still is where the first picture of a GIF is, as it is; otherwise like Thumbnail.
 	Still(hash string) (path string, err error)
@@ -91,57 +93,57 @@ type Files interface {
 
 // SavedFile describes a file that was written.
 type SavedFile struct {
-	Hash          string // of the content and the organization: names it
+	Hash          string // sectionFor the content and the organization: names it
 	Size          int64
 	Type          string // sniffed, never what the client claims
-	Width, Height int    // of an image, else 0
-	Moves         bool   // more than one picture
+	Width, Height int    // sectionFor an image, else 0
+	Animated      bool   // more than one picture
 }
 
 // The errors of Files that are the caller's.
 var (
-	ErrNoFile       = errors.New("file is empty")
-	ErrFileTooLarge = errors.New("file too large")
-	ErrNoImage      = errors.New("not an image")
-	ErrPixels       = errors.New("image has too many pixels")
+	ErrEmptyFile     = errors.New("file is empty")
+	ErrFileTooLarge  = errors.New("file too large")
+	ErrNotAnImage    = errors.New("not an image")
+	ErrTooManyPixels = errors.New("image has too many pixels")
 )
 
-// fileError words what a file was refused for.
-func fileError(err error, megabytes int) error {
+// refusalOfFile words what a file was refused for.
+func refusalOfFile(err error, megabytes int) error {
 	switch {
-	case errors.Is(err, ErrNoFile):
-		return realm.Bad(missingFile)
+	case errors.Is(err, ErrEmptyFile):
+		return realm.BadRequest(missingFile)
 	case errors.Is(err, ErrFileTooLarge):
-		return realm.Bad("Uploaded file is larger than the allowed limit of %d MiB", megabytes)
-	case errors.Is(err, ErrNoImage):
+		return realm.BadRequest("Uploaded file is larger than the allowed limit of %d MiB", megabytes)
+	case errors.Is(err, ErrNotAnImage):
 		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Invalid image format")
 	case errors.Is(err, ErrThumbnailsBusy):
 		return realm.Refuse(realm.Busy, "BAD_REQUEST", "Server is busy")
-	case errors.Is(err, ErrPixels):
+	case errors.Is(err, ErrTooManyPixels):
 		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Image size exceeds limit")
 	}
 	return err
 }
 
-// openFile opens the single file of a request, under whatever field name. The caller closes it.
-func openFile(c *Call, missing, several string) (name string, r io.ReadCloser, err error) {
+// openSingleFile opens the single file of a request, under whatever field name. The caller closes it.
+func openSingleFile(c *Call, missing, several string) (name string, r io.ReadCloser, err error) {
 	files, err := c.Files()
 	if err != nil {
 		return "", nil, err
 	}
 	if len(files) == 0 || files[0].Size == 0 {
-		return "", nil, realm.Bad("%s", missing)
+		return "", nil, realm.BadRequest("%s", missing)
 	}
 	if len(files) > 1 {
-		return "", nil, realm.Bad("%s", several)
+		return "", nil, realm.BadRequest("%s", several)
 	}
 	r, err = files[0].Open()
-	return sentName(files[0].Name), r, err
+	return decodedFileName(files[0].Name), r, err
 }
 
-// sentName is a file's name as it is meant: some clients write what is special in a form's head as HTML does, or as
+// decodedFileName is a file's name as it is meant: some clients write what is special in a form's head as HTML does, or as
 // addresses do.
-func sentName(name string) string {
+func decodedFileName(name string) string {
 	name = html.UnescapeString(name)
 	if plain, err := url.PathUnescape(name); err == nil {
 		return plain
@@ -154,17 +156,17 @@ const (
 	tooManyFiles = "You may only upload one file at a time"
 )
 
-func upload(c *Call, _ none) (Answer, error) {
-	name, r, err := openFile(c, missingFile, tooManyFiles)
+func upload(c *Call, _ noParameters) (Answer, error) {
+	name, r, err := openSingleFile(c, missingFile, tooManyFiles)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	saved, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxUpload)
+	saved, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxUploadBytes)
 	if err != nil {
-		return nil, fileError(err, MaxUpload>>20)
+		return nil, refusalOfFile(err, MaxUploadBytes>>20)
 	}
-	u, err := noteUpload(c, name, saved)
+	u, err := recordUpload(c, name, saved)
 	if err != nil {
 		return nil, err
 	}
@@ -177,22 +179,22 @@ func uploadAnswer(u realm.Upload) Answer {
 	return Answer{"url": address, "uri": address, "filename": u.Name}
 }
 
-// noteUpload gives a file that was written its row; if that is refused the file goes.
-func noteUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
-	u, err := Play(c, savedAs(c, name, x))
+// recordUpload gives a file that was written its row; if that is refused the file goes.
+func recordUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
+	u, err := Execute(c, saveUploadCommand(c, name, x))
 	if err == nil {
-		c.Tools.Thumbnails.want(c.Realm, u)
+		c.Tools.Thumbnails.enqueue(c.Realm, u)
 	}
-	return u, errors.Join(err, c.release(x.Hash, err))
+	return u, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
 
-// savedAs asks for the row of a file that was written.
-func savedAs(c *Call, name string, x SavedFile) realm.SaveUpload {
-	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Moves, Quota: c.Tools.UploadQuota}
+// saveUploadCommand asks for the row of a file that was written.
+func saveUploadCommand(c *Call, name string, x SavedFile) realm.SaveUpload {
+	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Animated, Quota: c.Tools.UploadQuota}
 }
 
-// release ends what SaveUpload began. If the content was not noted, and nobody else has it, it goes.
-func (c *Call) release(hash string, err error) error {
+// releaseUpload ends what SaveUpload began. If the content was not noted, and nobody else has it, it goes.
+func (c *Call) releaseUpload(hash string, err error) error {
 	if err == nil {
 		return c.Tools.Files.Release(hash, nil)
 	}
@@ -202,7 +204,7 @@ func (c *Call) release(hash string, err error) error {
 // usesContent asks the realm whether it has a row of that content.
 func (c *Call) usesContent(hash string) func() (bool, error) {
 	return func() (bool, error) {
-		return Look(c, func(v realm.View) (bool, error) { return v.UsesContent(hash), nil })
+		return Read(c, func(v realm.View) (bool, error) { return v.ContentInUse(hash), nil })
 	}
 }
 
@@ -211,15 +213,15 @@ type uploadPathForm struct {
 	Path  string `path:"filename"`
 }
 
-// temporary is how long an address that needs no login is good for.
-const temporary = time.Minute
+// temporaryURLValidity is how long an address that needs no login is good for.
+const temporaryURLValidity = time.Minute
 
 func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
-	u, err := Look(c, func(v realm.View) (realm.Upload, error) { return visibleUpload(v, f) })
+	u, err := Read(c, func(v realm.View) (realm.Upload, error) { return visibleUpload(v, f) })
 	if err != nil {
 		return nil, err
 	}
-	token := SignUpload(c.Tools, c.Realm, u.Path, time.Now().Add(temporary))
+	token := SignUploadToken(c.Tools, c.Realm, u.Path, time.Now().Add(temporaryURLValidity))
 	return Answer{"url": "/user_uploads/temporary/" + token + "/" + path.Base(u.Path)}, nil
 }
 
@@ -231,17 +233,17 @@ func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {
 	return u, nil
 }
 
-// SignUpload makes a token that opens one file until a time.
-func SignUpload(t *Tools, id realm.ID, path string, until time.Time) string {
+// SignUploadToken makes a token that opens one file until a time.
+func SignUploadToken(t *Tools, id realm.ID, path string, until time.Time) string {
 	text := strconv.FormatInt(until.Unix(), 36) + " " + strconv.Itoa(int(id)) + " " + path
 	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(text)
 }
 
-// OpenUpload reads a token made by SignUpload.
-func OpenUpload(t *Tools, token string, now time.Time) (realm.ID, string, bool) {
+// VerifyUploadToken reads a token made by SignUploadToken.
+func VerifyUploadToken(t *Tools, token string, now time.Time) (realm.ID, string, bool) {
 	body, mac, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.DecodeString(body)
-	if err != nil || !t.Signed(string(text), mac) {
+	if err != nil || !t.VerifySignature(string(text), mac) {
 		return 0, "", false
 	}
 	parts := strings.SplitN(string(text), " ", 3)
@@ -261,11 +263,11 @@ func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (Answer, error) {
 	return Answer{"has_thumbnail": u.Thumbnail == realm.ThumbnailMade}, nil
 }
 
-func attachmentObject(d realm.Detached) obj {
+func attachmentObject(d realm.DetachedUpload) obj {
 	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)}
 }
 
-func attachments(c *Call, v realm.View, _ none) (Answer, error) {
+func attachments(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	list, bytes := v.UploadsOf(v.User)
 	out := []any{}
 	for _, d := range list {
@@ -279,20 +281,20 @@ type attachmentForm struct {
 }
 
 func deleteAttachment(c *Call, f attachmentForm) (Answer, error) {
-	hash, err := Play(c, realm.DeleteUpload{ID: f.ID})
+	hash, err := Execute(c, realm.DeleteUpload{ID: f.ID})
 	if err == nil && hash != "" {
 		err = c.Tools.Files.Remove(hash, c.usesContent(hash))
 	}
 	return Answer{}, err
 }
 
-// avatarOf is SetAvatar with an answer that shows the new picture.
-type avatarOf struct {
+// setAvatarCommand is SetAvatar with an answer that shows the new picture.
+type setAvatarCommand struct {
 	realm.SetAvatar
 	site Site
 }
 
-func (a avatarOf) Decide(t *realm.Turn) (Answer, error) {
+func (a setAvatarCommand) Decide(t *realm.Turn) (Answer, error) {
 	p, err := a.SetAvatar.Decide(t)
 	if err != nil {
 		return nil, err
@@ -301,30 +303,32 @@ func (a avatarOf) Decide(t *realm.Turn) (Answer, error) {
 }
 
 // avatarObject is a picture as events show it.
-func avatarObject(p realm.PersonInfo, s Site) obj {
+func avatarObject(p realm.UserInfo, s Site) obj {
 	url := avatarURL(p, s, false).(string)
 	return obj{"avatar_source": p.Avatar, "avatar_url": url, "avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
 }
 
-func setAvatar(c *Call, _ none) (Answer, error) {
+func setAvatar(c *Call, _ noParameters) (Answer, error) {
 	// Whether the caller may is checked before the picture is read, which costs.
-	if _, err := Look(c, func(v realm.View) (any, error) { _, err := v.MayChangeAvatar(); return nil, err }); err != nil {
+	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.MayChangeAvatar(); return nil, err }); err != nil {
 		return nil, err
 	}
 	const one = "You must upload exactly one avatar."
-	return savingAvatar(c, one, one, func(file string) (Answer, error) { return Play(c, avatarOf{realm.SetAvatar{File: file}, c.Site}) })
+	return withSavedAvatar(c, one, one, func(file string) (Answer, error) {
+		return Execute(c, setAvatarCommand{realm.SetAvatar{File: file}, c.Site})
+	})
 }
 
-// savingAvatar keeps the one picture of a request, does something with it, and lets go of it.
-func savingAvatar[A any](c *Call, missing, several string, do func(file string) (A, error)) (a A, err error) {
-	_, r, err := openFile(c, missing, several)
+// withSavedAvatar keeps the one picture of a request, does something with it, and lets go of it.
+func withSavedAvatar[A any](c *Call, missing, several string, do func(file string) (A, error)) (a A, err error) {
+	_, r, err := openSingleFile(c, missing, several)
 	if err != nil {
 		return a, err
 	}
 	defer r.Close()
-	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatar)
+	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatarBytes)
 	if err != nil {
-		return a, fileError(err, MaxAvatar>>20)
+		return a, refusalOfFile(err, MaxAvatarBytes>>20)
 	}
 	a, err = do(name)
 	return a, errors.Join(err, c.Tools.Files.Release(name, nil))

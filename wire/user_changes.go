@@ -8,16 +8,16 @@ import (
 	"parley/wire/form"
 )
 
-// managedUserEndpoints are what administrators do with accounts; they are listed with the users.
-var managedUserEndpoints = []Endpoint{
-	Act("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }).Says("{user_id: int}"),
-	Get("/users/{user_id}", getUser).Says("{user: User}"),
-	Get("/users/{email}", getUserByEmail).Says("{user: User}"),
-	Act("PATCH", "/users/{user_id}", editUser, silent),
-	Act("PATCH", "/users/{email}", editUserByEmail, silent),
-	Act("DELETE", "/users/{user_id}", deactivate, silent),
-	Do("DELETE", "/users/me", func(none) realm.DeactivateUser { return realm.DeactivateUser{Self: true} }, silent),
-	Do("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser { return realm.ReactivateUser{User: f.User} }, silent),
+// userAdminEndpoints are what administrators do with accounts; they are listed with the users.
+var userAdminEndpoints = []Endpoint{
+	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }).Returns("{user_id: int}"),
+	Get("/users/{user_id}", getUser).Returns("{user: User}"),
+	Get("/users/{email}", getUserByEmail).Returns("{user: User}"),
+	CommandFromCall("PATCH", "/users/{user_id}", editUser, emptyAnswer),
+	CommandFromCall("PATCH", "/users/{email}", editUserByEmail, emptyAnswer),
+	CommandFromCall("DELETE", "/users/{user_id}", deactivate, emptyAnswer),
+	CommandFromForm("DELETE", "/users/me", func(noParameters) realm.DeactivateUser { return realm.DeactivateUser{Self: true} }, emptyAnswer),
+	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser { return realm.ReactivateUser{User: f.User} }, emptyAnswer),
 }
 
 type userIDForm struct {
@@ -37,19 +37,19 @@ type deactivateForm struct {
 
 func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 	cmd := realm.DeactivateUser{User: f.User, Actions: realm.DeactivationActions(f.Actions)}
-	if f.Comment.Set && c.Tools.Mail {
-		cmd.Farewell = func(u *realm.User, org string) Letter { return farewell(u, org, f.Comment.Value, c.Site) }
+	if f.Comment.Set && c.Tools.MailEnabled {
+		cmd.FarewellEmail = func(u *realm.User, org string) Email { return deactivationEmail(u, org, f.Comment.Value, c.Site) }
 	}
 	return cmd, nil
 }
 
-// farewell tells somebody that his account is closed.
-func farewell(u *realm.User, org, comment string, s Site) Letter {
+// deactivationEmail tells somebody that his account is closed.
+func deactivationEmail(u *realm.User, org, comment string, s Site) Email {
 	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host + ") has been deactivated, and you can no longer log in there."}
 	if comment = strings.TrimSpace(comment); comment != "" {
 		p = append(p, "An administrator adds:", comment)
 	}
-	return Letter{To: u.Email, Subject: "Your account in " + org + " has been deactivated", Paragraphs: p}
+	return Email{To: u.Email, Subject: "Your account in " + org + " has been deactivated", Paragraphs: p}
 }
 
 type createUserForm struct {
@@ -58,17 +58,17 @@ type createUserForm struct {
 	Name     string `form:"full_name,required,strip"`
 }
 
-func createUser(c *Call, f createUserForm) (realm.JoinUser, error) {
+func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
 	// What is wrong with the account is told before what is wrong with its password, which costs time to hash.
-	_, err := Look(c, func(v realm.View) (any, error) { return nil, v.MayCreateUser(f.Email, f.Name) })
+	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckNewUser(f.Email, f.Name) })
 	if err != nil {
-		return realm.JoinUser{}, err
+		return realm.CreateUser{}, err
 	}
-	if !goodPassword(f.Password) {
-		return realm.JoinUser{}, errFirstPassword()
+	if !validPasswordLength(f.Password) {
+		return realm.CreateUser{}, errWeakPassword()
 	}
 	hash, err := c.Tools.HashPassword(f.Password)
-	return realm.JoinUser{Email: f.Email, Name: f.Name, Password: hash}, err
+	return realm.CreateUser{Email: f.Email, Name: f.Name, Password: hash}, err
 }
 
 // Password lengths in characters; register tells them to clients.
@@ -77,13 +77,13 @@ const (
 	maxPassword = 100
 )
 
-func goodPassword(p string) bool {
+func validPasswordLength(p string) bool {
 	n := utf8.RuneCountInString(p)
 	return n >= minPassword && n <= maxPassword
 }
 
-// errFirstPassword refuses the password of a new account.
-func errFirstPassword() error { return realm.Bad("The password is too weak.") }
+// errWeakPassword refuses the password of a new account.
+func errWeakPassword() error { return realm.BadRequest("The password is too weak.") }
 
 type getUserForm struct {
 	User     realm.UserID `path:"user_id"`
@@ -94,10 +94,10 @@ type getUserForm struct {
 func getUser(c *Call, v realm.View, f getUserForm) (Answer, error) {
 	u := v.Find(f.User)
 	if u == nil {
-		return nil, realm.Bad("No such user")
+		return nil, realm.BadRequest("No such user")
 	}
-	if !v.MaySee(u) {
-		return nil, realm.Bad("Insufficient permission")
+	if !v.MaySeeUser(u) {
+		return nil, realm.BadRequest("Insufficient permission")
 	}
 	return Answer{"user": userObject(v, u, c.Site, f.Gravatar, f.Profile)}, nil
 }
@@ -109,12 +109,12 @@ type getUserByEmailForm struct {
 }
 
 func getUserByEmail(c *Call, v realm.View, f getUserByEmailForm) (Answer, error) {
-	u := findAddress(v, f.Email, c.Site)
+	u := findByAddress(v, f.Email, c.Site)
 	if u == nil {
-		return nil, realm.Bad("No such user")
+		return nil, realm.BadRequest("No such user")
 	}
-	if !v.MaySee(u) {
-		return nil, realm.Bad("Insufficient permission")
+	if !v.MaySeeUser(u) {
+		return nil, realm.BadRequest("Insufficient permission")
 	}
 	return Answer{"user": userObject(v, u, c.Site, f.Gravatar, f.Profile)}, nil
 }
@@ -186,7 +186,7 @@ func profileValues(name string, items []profileItem) (out []realm.ProfileValue, 
 }
 
 var groupMemberEvents = []EventKind{
-	Event(func(e *realm.GroupMembersChanged, to *To) any {
+	Event(func(e *realm.GroupMembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
 		}
@@ -196,7 +196,7 @@ var groupMemberEvents = []EventKind{
 		}
 		return obj{"type": "user_group", "op": op, "group_id": e.Group, "user_ids": e.Users}
 	}),
-	Event(func(e *realm.ProfileChanged, to *To) any {
+	Event(func(e *realm.ProfileChanged, to *Recipient) any {
 		f := obj{"id": e.Field, "value": e.Value}
 		if e.Value == "" {
 			f["value"] = nil

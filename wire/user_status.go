@@ -7,7 +7,7 @@ import (
 
 var statusEndpoints = []Endpoint{
 	Custom("POST", "/users/me/status", setOwnStatus),
-	Get("/users/{user_id}/status", getStatus).Says("{status: Status}"),
+	Get("/users/{user_id}/status", getStatus).Returns("{status: Status}"),
 	Custom("POST", "/users/{user_id}/status", setStatus),
 }
 
@@ -43,8 +43,8 @@ func (f *statusForm) command(c *Call) (realm.SetStatus, error) {
 	if f.EmojiName.Set {
 		cmd.Emoji = &realm.Reaction{}
 		if f.EmojiName.Value != "" {
-			r, err := Look(c, func(v realm.View) (realm.Reaction, error) {
-				return v.EmojiFor(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value, Type: f.EmojiType.Value}))
+			r, err := Read(c, func(v realm.View) (realm.Reaction, error) {
+				return v.ResolveEmoji(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value, Type: f.EmojiType.Value}))
 			})
 			if err != nil {
 				return cmd, err
@@ -61,15 +61,15 @@ func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
 		return nil, err
 	}
 	if f.Away != nil { // the old way to switch presence off and on
-		a, err := Play(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: !*f.Away}}})
+		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: !*f.Away}}})
 		if err != nil {
 			return nil, err
 		}
-		if err := followPresence(c, a); err != nil || cmd.Text == nil && cmd.Emoji == nil {
+		if err := updatePresence(c, a); err != nil || cmd.Text == nil && cmd.Emoji == nil {
 			return Answer{}, err
 		}
 	}
-	_, err = Play(c, cmd)
+	_, err = Execute(c, cmd)
 	return Answer{}, err
 }
 
@@ -86,14 +86,14 @@ func setStatus(c *Call, f setStatusForm) (Answer, error) {
 		return nil, err
 	}
 	cmd.User = f.User
-	_, err = Play(c, cmd)
+	_, err = Execute(c, cmd)
 	return Answer{}, err
 }
 
 func getStatus(c *Call, v realm.View, f userIDForm) (Answer, error) {
 	u := v.Find(f.User)
-	if u == nil || !v.MaySee(u) {
-		return nil, realm.Bad("No such user")
+	if u == nil || !v.MaySeeUser(u) {
+		return nil, realm.BadRequest("No such user")
 	}
 	return Answer{"status": statusObject(v.StatusOf(u.ID))}, nil
 }
@@ -113,17 +113,17 @@ func statusObject(s realm.UserStatus) obj {
 	return o
 }
 
-func statusSection(s *state) {
+func statusSection(s *initialState) {
 	all := obj{}
 	s.EachStatus(func(u realm.UserID, x realm.UserStatus) {
-		if w := s.Find(u); w != nil && w.Active && s.MaySee(w) {
+		if w := s.Find(u); w != nil && w.Active && s.MaySeeUser(w) {
 			all[u.String()] = statusObject(x)
 		}
 	})
-	s.a["user_status"] = all
+	s.answer["user_status"] = all
 }
 
-func statusChanged(e *realm.StatusChanged, to *To) any {
+func statusChanged(e *realm.StatusChanged, to *Recipient) any {
 	o := obj{"type": "user_status", "user_id": e.User}
 	if e.Away != nil {
 		o["away"] = *e.Away

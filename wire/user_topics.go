@@ -6,19 +6,19 @@ import (
 )
 
 var userTopicEndpoints = []Endpoint{
-	Do("POST", "/user_topics", func(f userTopicForm) realm.SetTopicPolicy {
+	CommandFromForm("POST", "/user_topics", func(f userTopicForm) realm.SetTopicPolicy {
 		return realm.SetTopicPolicy{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy}
-	}, silent),
-	Do("PATCH", "/users/me/subscriptions/muted_topics", func(f muteTopicForm) realm.MuteTopic {
+	}, emptyAnswer),
+	CommandFromForm("PATCH", "/users/me/subscriptions/muted_topics", func(f muteTopicForm) realm.MuteTopic {
 		return realm.MuteTopic{Channel: f.Channel.Value, ChannelName: f.Name.Value, Topic: f.Topic, Remove: f.Op == "remove"}
-	}, silent),
+	}, emptyAnswer),
 }
 
 var userTopicEvents = []EventKind{
-	Event(func(e *realm.TopicPolicySet, to *To) any {
+	Event(func(e *realm.TopicPolicySet, to *Recipient) any {
 		return obj{"type": "user_topic", "stream_id": e.Channel, "topic_name": to.Topic(e.Topic), "last_updated": e.At, "visibility_policy": e.Policy}
 	}),
-	Event(func(e *realm.MutedTopicsTold, to *To) any {
+	Event(func(e *realm.MutedTopicsTold, to *Recipient) any {
 		return obj{"type": "muted_topics", "muted_topics": mutedTopicList(e.List, to.Client)}
 	}),
 }

@@ -15,9 +15,9 @@ import (
 )
 
 var userEndpoints = slices.Concat([]Endpoint{
-	Custom("GET", "/users", getUsers).Says("{members: [User]}").Visitor(),
-	Get("/users/me", getMe).Says("OwnUser"),
-}, managedUserEndpoints)
+	Custom("GET", "/users", getUsers).Returns("{members: [User]}").AllowVisitors(),
+	Get("/users/me", getMe).Returns("OwnUser"),
+}, userAdminEndpoints)
 
 var userEvents = slices.Concat([]EventKind{
 	Event(userAppeared),
@@ -27,17 +27,17 @@ var userEvents = slices.Concat([]EventKind{
 }, groupMemberEvents)
 
 // apiEmail is the address shown for a person: the real one only if everyone may see it.
-func apiEmail(p realm.PersonInfo, s Site) string {
+func apiEmail(p realm.UserInfo, s Site) string {
 	if p.EmailPublic {
 		return p.Email
 	}
 	return dummyEmail(p.ID, s)
 }
 
-// findAddress is the user an address in a path names; a stand-in address of another organization names nobody here.
-func findAddress(v realm.View, address string, s Site) *realm.User {
+// findByAddress is the user an address in a path names; a stand-in address of another organization names nobody here.
+func findByAddress(v realm.View, address string, s Site) *realm.User {
 	address = strings.TrimSpace(address)
-	u := v.FindAddress(address)
+	u := v.FindByShownEmail(address)
 	if u == nil || strings.EqualFold(address, u.Email) {
 		return u
 	}
@@ -50,7 +50,7 @@ func findAddress(v realm.View, address string, s Site) *realm.User {
 func dummyEmail(u realm.UserID, s Site) string { return "user" + u.String() + "@" + s.Host }
 
 // avatarURL is where a person's picture is. null stands for "compute it yourself".
-func avatarURL(p realm.PersonInfo, s Site, computed bool) any {
+func avatarURL(p realm.UserInfo, s Site, computed bool) any {
 	switch {
 	case p.Avatar == "U":
 		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
@@ -70,11 +70,11 @@ func isoMinutes(unix int64) string {
 
 // userObject is an account as one viewer may know it.
 func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj {
-	return personObject(u, v.Person(u.ID), s, v.SeesEmail(v.Me(), u), gravatar, profile)
+	return personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(v.Me(), u), gravatar, profile)
 }
 
 // personObject is an account for a viewer who may know its real address, or not.
-func personObject(u *realm.User, p realm.PersonInfo, s Site, sees, gravatar, profile bool) obj {
+func personObject(u *realm.User, p realm.UserInfo, s Site, sees, gravatar, profile bool) obj {
 	o := obj{
 		"user_id": u.ID, "email": apiEmail(p, s), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
 		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
@@ -116,15 +116,15 @@ type getUsersForm struct {
 	IDs      form.Opt[[]int64] `form:"user_ids"`
 }
 
-// usersAView is how many accounts one look at the realm shows: about a millisecond.
-const usersAView = 50
+// usersPerView is how many accounts one look at the realm shows: about a millisecond.
+const usersPerView = 50
 
 // getUsers looks at the accounts a slice at a time; each is as it was at one moment, not the list.
 func getUsers(c *Call, f getUsersForm) (Answer, error) {
 	members := []any{}
 	for after, more := realm.UserID(0), true; more; {
-		_, err := Look(c, func(v realm.View) (_ any, _ error) {
-			after, more = usersAfter(c, v, f, after, usersAView, &members)
+		_, err := Read(c, func(v realm.View) (_ any, _ error) {
+			after, more = appendUsersAfter(c, v, f, after, usersPerView, &members)
 			return nil, nil
 		})
 		if err != nil {
@@ -134,8 +134,8 @@ func getUsers(c *Call, f getUsersForm) (Answer, error) {
 	return Answer{"members": members}, nil
 }
 
-// usersAfter adds accounts that the caller may know and wants, from the one after an id on.
-func usersAfter(c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any) (last realm.UserID, more bool) {
+// appendUsersAfter adds accounts that the caller may know and wants, from the one after an id on.
+func appendUsersAfter(c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any) (last realm.UserID, more bool) {
 	if f.IDs.Set {
 		max = math.MaxInt // looking one up costs little, and few are shown
 	}
@@ -144,13 +144,13 @@ func usersAfter(c *Call, v realm.View, f getUsersForm, after realm.UserID, max i
 		wanted[id] = true
 	}
 	return v.UsersAfter(after, max, func(u *realm.User) {
-		if !u.System && (!f.IDs.Set || wanted[int64(u.ID)]) && v.MaySee(u) {
+		if !u.System && (!f.IDs.Set || wanted[int64(u.ID)]) && v.MaySeeUser(u) {
 			*members = append(*members, userObject(v, u, c.Site, f.Gravatar, f.Profile))
 		}
 	})
 }
 
-func getMe(c *Call, v realm.View, _ none) (Answer, error) {
+func getMe(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	me := v.Me()
 	a := Answer(userObject(v, me, c.Site, false, true))
 	for _, k := range []string{"bot_type", "bot_owner_id"} {
@@ -164,13 +164,13 @@ func getMe(c *Call, v realm.View, _ none) (Answer, error) {
 
 // maxMessageID is the newest message the caller received; -1 for none.
 func maxMessageID(v realm.View) int64 {
-	if id := v.NewestRow(v.User); id != 0 {
+	if id := v.NewestReceived(v.User); id != 0 {
 		return int64(id)
 	}
 	return -1
 }
 
-func userAppeared(e *realm.UserAppeared, to *To) any {
+func userAppeared(e *realm.UserAppeared, to *Recipient) any {
 	if e.Unknown {
 		if to.Has(realm.CapUserListIncomplete) {
 			return nil
@@ -178,15 +178,15 @@ func userAppeared(e *realm.UserAppeared, to *To) any {
 		return obj{"type": "realm_user", "op": "add", "person": unknownUser(e.User.ID, to.Site)}
 	}
 	u := &e.User
-	p := realm.PersonInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
+	p := realm.UserInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
 	return obj{"type": "realm_user", "op": "add", "person": personObject(u, p, to.Site, e.Sees, to.Gravatar, true)}
 }
 
-func userVanished(e *realm.UserVanished, _ *To) any {
+func userVanished(e *realm.UserVanished, _ *Recipient) any {
 	return obj{"type": "realm_user", "op": "remove", "person": obj{"user_id": e.User, "full_name": unknownName}}
 }
 
-func userLoggedIn(e *realm.UserLoggedIn, _ *To) any {
+func userLoggedIn(e *realm.UserLoggedIn, _ *Recipient) any {
 	return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.ID, "date_joined": isoMinutes(e.At)}}
 }
 
@@ -205,7 +205,7 @@ func unknownUser(id realm.UserID, s Site) obj {
 	}
 }
 
-func userChanged(e *realm.UserChanged, to *To) any {
+func userChanged(e *realm.UserChanged, to *Recipient) any {
 	p := obj{"user_id": e.ID}
 	switch {
 	case e.Name != nil:
@@ -224,18 +224,18 @@ func userChanged(e *realm.UserChanged, to *To) any {
 	return obj{"type": "realm_user", "op": "update", "person": p}
 }
 
-// AvatarOf is where the picture of a user is, named by id or address; "" if there is none. Whoever may not know him gets, as
+// FindAvatarURL is where the picture of a user is, named by id or address; "" if there is none. Whoever may not know him gets, as
 // everywhere, what stands for people one does not know, and may not find out whose address is one of ours.
-func AvatarOf(v realm.View, who string, s Site) string {
+func FindAvatarURL(v realm.View, who string, s Site) string {
 	u := findByPath(v, who, s)
 	_, err := strconv.ParseInt(who, 10, 64)
 	switch {
 	case u == nil || err != nil && v.Me() == nil:
 		return ""
-	case !v.MaySee(u) && err == nil && v.Me() != nil:
+	case !v.MaySeeUser(u) && err == nil && v.Me() != nil:
 		return unknownAvatar
-	case !v.MaySee(u):
+	case !v.MaySeeUser(u):
 		return ""
 	}
-	return avatarURL(v.Person(u.ID), s, false).(string)
+	return avatarURL(v.UserInfo(u.ID), s, false).(string)
 }

@@ -54,10 +54,10 @@ func widgetData(kind string, extra obj) string {
 func checkWidget(raw string) (kind, data string, err error) {
 	var x any
 	if json.Unmarshal([]byte(raw), &x) != nil {
-		return "", "", realm.Bad("Widgets: API programmer sent invalid JSON content")
+		return "", "", realm.BadRequest("Widgets: API programmer sent invalid JSON content")
 	}
 	if why := widgetFault(x); why != "" {
-		return "", "", realm.Bad("Widgets: %s", why)
+		return "", "", realm.BadRequest("Widgets: %s", why)
 	}
 	return "zform", string(encode(x)), nil
 }

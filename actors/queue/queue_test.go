@@ -7,9 +7,9 @@ import (
 	"parley/actors/realm"
 )
 
-// TestQueueFitsTwoLines: a field more, and each of 10,000 deliveries waits for one more line of memory. What is rarely
+// TestQueueFitsTwoCacheLines: a field more, and each of 10,000 deliveries waits for one more line of memory. What is rarely
 // needed belongs behind a pointer.
-func TestQueueFitsTwoLines(t *testing.T) {
+func TestQueueFitsTwoCacheLines(t *testing.T) {
 	if n := unsafe.Sizeof(Queue{}); n > 128 {
 		t.Errorf("a queue takes %d bytes, more than two lines of 64", n)
 	}
@@ -21,7 +21,7 @@ func TestAcknowledgedEventsLeave(t *testing.T) {
 	event := func(text string) *Event { return &Event{JSON: []byte(text)} }
 	waiting := func(last int64) (out string) {
 		t.Helper()
-		a, err := q.Ask("poll", last, true, 0, 0, 20)
+		a, err := q.Poll("poll", last, true, 0, 0, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,13 +63,13 @@ func TestDeliveryAllocatesNothing(t *testing.T) {
 	events, seq := []*Event{{JSON: []byte("x")}}, realm.Seq(0)
 	poll := new(int)
 	n := testing.AllocsPerRun(100, func() {
-		last := q.newest
-		if a, err := q.Ask(poll, last, false, 0, 0, seq); err != nil || !a.Wait {
+		last := q.newestID
+		if a, err := q.Poll(poll, last, false, 0, 0, seq); err != nil || !a.Parked {
 			t.Fatal(a, err)
 		}
 		seq++
 		q.Append(seq, 0, events)
-		if p, held := q.Take(0); p != poll || len(held) != 1 {
+		if p, held := q.TakePoll(0); p != poll || len(held) != 1 {
 			t.Fatal(p, held)
 		}
 	})

@@ -17,7 +17,7 @@ const (
 
 // AlertWordsOf is a user's alert words.
 func (r *Realm) AlertWordsOf(u UserID) []string {
-	if l := r.nouns.alertWords.find(u); l != nil {
+	if l := r.small.alertWords.find(u); l != nil {
 		return slices.Clone(l.List)
 	}
 	return []string{}
@@ -31,14 +31,14 @@ type ChangeAlertWords struct {
 
 func (c ChangeAlertWords) Decide(t *Turn) ([]string, error) {
 	if t.Me() == nil {
-		return nil, errMember()
+		return nil, errNotMember()
 	}
 	words := t.AlertWordsOf(t.User)
 	before := slices.Clone(words)
 	for _, w := range c.Words {
 		w = strings.TrimSpace(w)
-		if length(w) > maxAlertWord {
-			return nil, Bad("alert_words is too long (limit: %d characters)", maxAlertWord)
+		if runeCount(w) > maxAlertWord {
+			return nil, BadRequest("alert_words is too long (limit: %d characters)", maxAlertWord)
 		}
 		same := func(x string) bool { return fold(x) == fold(w) }
 		switch {
@@ -50,7 +50,7 @@ func (c ChangeAlertWords) Decide(t *Turn) ([]string, error) {
 		}
 	}
 	if len(words) > maxAlertWords {
-		return nil, Bad("Too many alert words (limit: %d)", maxAlertWords)
+		return nil, BadRequest("Too many alert words (limit: %d)", maxAlertWords)
 	}
 	if !slices.Equal(before, words) {
 		t.Record(&AlertWordsChanged{t.User, words})
@@ -65,13 +65,13 @@ type AlertWordsChanged struct {
 }
 
 func (f *AlertWordsChanged) apply(r *Realm) {
-	r.forgetAlertWords(f.User)
-	r.nouns.alertWords.put(f.User, &AlertWords{f.Words})
-	r.learnAlertWords(f.User)
+	r.unindexAlertWords(f.User)
+	r.small.alertWords.put(f.User, &AlertWords{f.Words})
+	r.indexAlertWords(f.User)
 }
 
 func (f *AlertWordsChanged) tell(r *Realm) []Notice {
-	if to := r.only(f.User); len(to) > 0 {
+	if to := r.usersAudience(f.User); len(to) > 0 {
 		return []Notice{{To: to, Event: f}}
 	}
 	return nil
@@ -79,43 +79,43 @@ func (f *AlertWordsChanged) tell(r *Realm) []Notice {
 
 func (*AlertWordsChanged) EventType() string { return "alert_words" }
 
-func (r *Realm) forgetAlertWords(u UserID) {
+func (r *Realm) unindexAlertWords(u UserID) {
 	for _, w := range r.AlertWordsOf(u) {
-		if s := r.by.alertedBy[fold(w)]; s != nil {
+		if s := r.index.usersByAlertWord[fold(w)]; s != nil {
 			if s.Remove(int64(u)); s.Empty() {
-				delete(r.by.alertedBy, fold(w))
+				delete(r.index.usersByAlertWord, fold(w))
 			}
 		}
 	}
 }
 
-func (r *Realm) learnAlertWords(u UserID) {
+func (r *Realm) indexAlertWords(u UserID) {
 	for _, w := range r.AlertWordsOf(u) {
-		setOf(r.by.alertedBy, fold(w)).Add(int64(u))
+		openSet(r.index.usersByAlertWord, fold(w)).Add(int64(u))
 	}
 }
 
-// everyAlertWord is every word anybody wants to be alerted of, folded, sorted, each once.
-func (r *Realm) everyAlertWord() []string {
-	words := make([]string, 0, len(r.by.alertedBy))
-	for w := range r.by.alertedBy {
+// allAlertWords is every word anybody wants to be alerted of, folded, sorted, each once.
+func (r *Realm) allAlertWords() []string {
+	words := make([]string, 0, len(r.index.usersByAlertWord))
+	for w := range r.index.usersByAlertWord {
 		words = append(words, w)
 	}
 	slices.Sort(words)
 	return words
 }
 
-// alerted is whose alert words occur in a message, of those who will have a row of it.
-func (t *Turn) alerted(f *MessageSent) []UserID {
+// alertedUsers is whose alert words occur in a message, of those who will have a row of it.
+func (t *Turn) alertedUsers(f *MessageSent) []UserID {
 	var s Set
 	for _, w := range f.Content.AlertWords {
-		if users := t.by.alertedBy[fold(w)]; users != nil {
+		if users := t.index.usersByAlertWord[fold(w)]; users != nil {
 			s.Union(*users)
 		}
 	}
 	var out []UserID
 	for _, u := range IDs[UserID](s) {
-		if x := t.Find(u); x != nil && x.Active && t.gets(f, u) {
+		if x := t.Find(u); x != nil && x.Active && t.isRecipient(f, u) {
 			out = append(out, u)
 		}
 	}

@@ -2,14 +2,14 @@ package realm
 
 // The audiences of events: users that are meant and have a queue at that moment.
 
-// everyone is every listening user.
-func (r *Realm) everyone() []UserID { return IDs[UserID](r.by.listening) }
+// everyoneAudience is every listening user.
+func (r *Realm) everyoneAudience() []UserID { return IDs[UserID](r.index.usersWithQueues) }
 
-// only is the user alone, if listening.
-func (r *Realm) only(ids ...UserID) []UserID {
+// usersAudience is the user alone, if listening.
+func (r *Realm) usersAudience(ids ...UserID) []UserID {
 	var out []UserID
 	for i, id := range ids {
-		if r.by.listening.Has(int64(id)) {
+		if r.index.usersWithQueues.Has(int64(id)) {
 			if out == nil {
 				out = make([]UserID, 0, len(ids)-i)
 			}
@@ -19,10 +19,10 @@ func (r *Realm) only(ids ...UserID) []UserID {
 	return out
 }
 
-// where is every listening user for whom fn holds.
-func (r *Realm) where(fn func(u *User) bool) []UserID {
+// matchingAudience is every listening user for whom fn holds.
+func (r *Realm) matchingAudience(fn func(u *User) bool) []UserID {
 	var out []UserID
-	r.by.listening.Each(func(id int64) bool {
+	r.index.usersWithQueues.Each(func(id int64) bool {
 		if u := r.users.find(UserID(id)); u != nil && fn(u) {
 			out = append(out, u.ID)
 		}
@@ -31,27 +31,29 @@ func (r *Realm) where(fn func(u *User) bool) []UserID {
 	return out
 }
 
-// members is every listening user that is not a guest.
-func (r *Realm) members() []UserID { return r.where(func(u *User) bool { return !u.IsGuest() }) }
-
-// whoSee is every listening user who may know this one.
-func (r *Realm) whoSee(u *User) []UserID {
-	if !r.GuestsLimited() {
-		return r.everyone()
-	}
-	return r.where(func(v *User) bool { return r.maySee(v, u) })
+// membersAudience is every listening user that is not a guest.
+func (r *Realm) membersAudience() []UserID {
+	return r.matchingAudience(func(u *User) bool { return !u.IsGuest() })
 }
 
-// strangersTo is every listening user who may not know this one.
-func (r *Realm) strangersTo(u *User) []UserID {
+// canSeeUserAudience is every listening user who may know this one.
+func (r *Realm) canSeeUserAudience(u *User) []UserID {
+	if !r.GuestsLimited() {
+		return r.everyoneAudience()
+	}
+	return r.matchingAudience(func(v *User) bool { return r.maySeeUser(v, u) })
+}
+
+// cannotSeeUserAudience is every listening user who may not know this one.
+func (r *Realm) cannotSeeUserAudience(u *User) []UserID {
 	if !r.GuestsLimited() {
 		return nil
 	}
-	return r.where(func(v *User) bool { return !r.maySee(v, u) })
+	return r.matchingAudience(func(v *User) bool { return !r.maySeeUser(v, u) })
 }
 
-// without leaves some users out of an audience; the audience itself is shared and stays as it is.
-func without(to []UserID, ids ...UserID) []UserID {
+// excludeUsers leaves some users out of an audience; the audience itself is shared and stays as it is.
+func excludeUsers(to []UserID, ids ...UserID) []UserID {
 	var out []UserID
 	for _, u := range to {
 		skip := false

@@ -5,27 +5,27 @@ type SetAvatar struct{ File string }
 
 // MayChangeAvatar is the caller, if his picture is his to change.
 func (v View) MayChangeAvatar() (*User, error) {
-	me, err := v.Human()
+	me, err := v.RequireHuman()
 	if err != nil {
 		return nil, err
 	}
 	if v.OrgBool("avatar_changes_disabled") && !me.IsAdmin() {
-		return nil, Bad("Avatar changes are disabled in this organization.")
+		return nil, BadRequest("Avatar changes are disabled in this organization.")
 	}
 	return me, nil
 }
 
-func (c SetAvatar) Decide(t *Turn) (PersonInfo, error) {
+func (c SetAvatar) Decide(t *Turn) (UserInfo, error) {
 	me, err := t.MayChangeAvatar()
 	if err != nil {
-		return PersonInfo{}, err
+		return UserInfo{}, err
 	}
 	source := "U"
 	if c.File == "" {
 		source = t.OrgText("default_avatar_source")
 	}
 	t.Record(&AvatarChanged{User: me.ID, Source: source, File: c.File, Version: me.AvatarVersion + 1})
-	return t.Person(me.ID), nil
+	return t.UserInfo(me.ID), nil
 }
 
 // AvatarChanged says somebody has another picture.
@@ -41,10 +41,10 @@ func (f *AvatarChanged) apply(r *Realm) {
 }
 
 func (f *AvatarChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.whoSee(r.users.must(f.User)), Event: &AvatarShown{r.Person(f.User)}}}
+	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: &AvatarShown{r.UserInfo(f.User)}}}
 }
 
 // AvatarShown is the event realm_user/update of a picture.
-type AvatarShown struct{ Person PersonInfo }
+type AvatarShown struct{ Person UserInfo }
 
 func (*AvatarShown) EventType() string { return "realm_user" }

@@ -24,7 +24,7 @@ type Service struct {
 
 // BotOf is a bot's details.
 func (r *Realm) BotOf(u UserID) BotDetails {
-	if b := r.nouns.bots.find(u); b != nil {
+	if b := r.small.bots.find(u); b != nil {
 		return *b
 	}
 	return BotDetails{}
@@ -54,18 +54,18 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	}
 	me := t.Me()
 	if !validBotAddress(c.ShortName, c.Email) {
-		return BotMade{}, Bad("Bad name or username")
+		return BotMade{}, BadRequest("Bad name or username")
 	}
 	if err := t.checkName(c.Name, 0); err != nil {
 		return BotMade{}, err
 	}
 	if t.FindByEmail(c.Email) != nil {
-		return BotMade{}, Bad("Email is already in use.")
+		return BotMade{}, BadRequest("Email is already in use.")
 	}
-	if t.named(c.Name, 0) {
-		return BotMade{}, Bad("Name is already in use.")
+	if t.nameTaken(c.Name, 0) {
+		return BotMade{}, BadRequest("Name is already in use.")
 	}
-	d, err := t.botDetails(c)
+	d, err := t.newBotDetails(c)
 	if err != nil {
 		return BotMade{}, err
 	}
@@ -76,19 +76,19 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	}
 	t.Record(&UserJoined{User: u})
 	t.Record(&BotChanged{ID: u.ID, Details: d, New: true})
-	return BotMade{u.ID, t.keyOf(t.users.must(u.ID), false)}, nil
+	return BotMade{u.ID, t.issueKey(t.users.must(u.ID), false)}, nil
 }
 
 // MayCreateBot refuses callers who may have no bot of a type.
 func (v View) MayCreateBot(kind BotType) error {
-	me, err := v.Human()
+	me, err := v.RequireHuman()
 	switch {
 	case err != nil:
 		return err
 	case me.IsGuest():
-		return errGuest()
+		return errGuestsNotAllowed()
 	case kind < GenericBot || kind > EmbeddedBot:
-		return Bad("Invalid bot type")
+		return BadRequest("Invalid bot type")
 	case !v.mayCreateBot(me, kind):
 		return errPermission()
 	}
@@ -96,43 +96,43 @@ func (v View) MayCreateBot(kind BotType) error {
 }
 
 func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
-	return r.May(u, "can_create_bots_group") || kind == IncomingWebhook && r.May(u, "can_create_write_only_bots_group")
+	return r.HasPermission(u, "can_create_bots_group") || kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
 }
 
-// named reports whether an active account has exactly that name, which a bot may not share with anybody.
-func (r *Realm) named(name string, except UserID) bool {
+// nameTaken reports whether an active account has exactly that name, which a bot may not share with anybody.
+func (r *Realm) nameTaken(name string, except UserID) bool {
 	name = strings.TrimSpace(name)
 	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return u.ID != except && u.Name == name })
 }
 
-func (t *Turn) botDetails(c CreateBot) (d BotDetails, err error) {
+func (t *Turn) newBotDetails(c CreateBot) (d BotDetails, err error) {
 	d.AllPublic = c.AllPublic
-	if d.Sending, err = t.botChannel(c.Sending); err != nil {
+	if d.Sending, err = t.botChannelByName(c.Sending); err != nil {
 		return d, err
 	}
-	if d.Register, err = t.botChannel(c.Register); err != nil {
+	if d.Register, err = t.botChannelByName(c.Register); err != nil {
 		return d, err
 	}
 	switch c.Type {
 	case OutgoingWebhook:
 		if c.Interface != 1 && c.Interface != 2 {
-			return d, Bad("Invalid interface type")
+			return d, BadRequest("Invalid interface type")
 		}
 		d.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
 	case EmbeddedBot:
-		return d, Bad("Embedded bots are not enabled.")
+		return d, BadRequest("Embedded bots are not enabled.")
 	}
 	return d, nil
 }
 
-// botChannel is a channel a bot is given by name; its owner must be able to read it.
-func (t *Turn) botChannel(name string) (ChannelID, error) {
+// botChannelByName is a channel a bot is given by name; its owner must be able to read it.
+func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	if name == "" {
 		return 0, nil
 	}
 	c := t.FindChannelByName(name)
 	if c == nil || !t.MayReadChannel(c) {
-		return 0, Bad("Invalid channel name '%s'", name)
+		return 0, BadRequest("Invalid channel name '%s'", name)
 	}
 	return c.ID, nil
 }
@@ -141,7 +141,7 @@ func (t *Turn) botChannel(name string) (ChannelID, error) {
 func (v View) ManagedBot(id UserID) (*User, error) {
 	u := v.Find(id)
 	if u == nil || !u.IsBot() || u.System {
-		return nil, Bad("No such bot")
+		return nil, BadRequest("No such bot")
 	}
 	if me := v.Me(); !v.System && (me == nil || u.BotOwner != me.ID && !me.IsAdmin()) {
 		return nil, errPermission()
@@ -174,7 +174,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	var facts []Fact
-	for _, part := range []func(EditBot, *Turn, *User) ([]Fact, error){EditBot.rename, EditBot.readdress, EditBot.promote, EditBot.adjust, EditBot.handOver} {
+	for _, part := range []func(EditBot, *Turn, *User) ([]Fact, error){EditBot.nameFacts, EditBot.emailFacts, EditBot.roleFacts, EditBot.detailsFacts, EditBot.ownerFacts} {
 		more, err := part(c, t, u)
 		if err != nil {
 			return Done{}, err
@@ -190,58 +190,58 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-func (c EditBot) rename(t *Turn, u *User) ([]Fact, error) {
+func (c EditBot) nameFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Name == nil || strings.TrimSpace(*c.Name) == u.Name {
 		return nil, nil
 	}
 	if err := t.checkName(*c.Name, u.ID); err != nil {
 		return nil, err
 	}
-	if t.named(*c.Name, u.ID) {
-		return nil, Bad("Name is already in use.")
+	if t.nameTaken(*c.Name, u.ID) {
+		return nil, BadRequest("Name is already in use.")
 	}
 	name := strings.TrimSpace(*c.Name)
 	return []Fact{&UserChanged{ID: u.ID, Name: &name, OldName: u.Name}}, nil
 }
 
-func (c EditBot) readdress(t *Turn, u *User) ([]Fact, error) {
+func (c EditBot) emailFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Email == nil || strings.EqualFold(*c.Email, u.Email) {
 		return nil, nil
 	}
 	if !validBotAddress(c.ShortName, *c.Email) {
-		return nil, Bad("Bad name or username")
+		return nil, BadRequest("Bad name or username")
 	}
 	if t.FindByEmail(*c.Email) != nil {
-		return nil, Bad("Email is already in use.")
+		return nil, BadRequest("Email is already in use.")
 	}
 	return []Fact{&UserChanged{ID: u.ID, Email: c.Email}}, nil
 }
 
-func (c EditBot) promote(t *Turn, u *User) ([]Fact, error) {
+func (c EditBot) roleFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Role == nil || *c.Role == u.Role {
 		return nil, nil
 	}
 	if me := t.Me(); !me.IsAdmin() {
 		return nil, errPermission()
 	}
-	if err := t.mayChangeRole(u, *c.Role); err != nil {
+	if err := t.checkRoleChange(u, *c.Role); err != nil {
 		return nil, err
 	}
-	return t.roleChange(u, *c.Role), nil
+	return t.planRoleChange(u, *c.Role), nil
 }
 
-// adjust changes where the bot sends, what it hears of and the service behind it.
-func (c EditBot) adjust(t *Turn, u *User) (facts []Fact, err error) {
+// detailsFacts changes where the bot sends, what it hears of and the service behind it.
+func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
 	d := t.BotOf(u.ID)
 	before := d
 	d.Services = slices.Clone(d.Services)
 	if c.Sending != nil {
-		if d.Sending, err = t.botChannel(*c.Sending); err != nil {
+		if d.Sending, err = t.botChannelByName(*c.Sending); err != nil {
 			return nil, err
 		}
 	}
 	if c.Register != nil {
-		if d.Register, err = t.botChannel(*c.Register); err != nil {
+		if d.Register, err = t.botChannelByName(*c.Register); err != nil {
 			return nil, err
 		}
 	}
@@ -261,7 +261,7 @@ func (c EditBot) adjust(t *Turn, u *User) (facts []Fact, err error) {
 		}
 		if c.Interface != nil {
 			if *c.Interface != 1 && *c.Interface != 2 {
-				return nil, Bad("Invalid interface type")
+				return nil, BadRequest("Invalid interface type")
 			}
 			d.Services[0].Interface, service = *c.Interface, true
 		}
@@ -279,20 +279,20 @@ func (c EditBot) adjust(t *Turn, u *User) (facts []Fact, err error) {
 	return facts, nil
 }
 
-func (c EditBot) handOver(t *Turn, u *User) ([]Fact, error) {
+func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Owner == nil || *c.Owner == u.BotOwner {
 		return nil, nil
 	}
 	o := t.Find(*c.Owner)
 	switch {
 	case o == nil || o.System:
-		return nil, Bad("Failed to change owner, no such user")
+		return nil, BadRequest("Failed to change owner, no such user")
 	case !o.Active:
-		return nil, Bad("Failed to change owner, user is deactivated")
+		return nil, BadRequest("Failed to change owner, user is deactivated")
 	case o.IsBot():
-		return nil, Bad("Failed to change owner, bots can't own other bots")
+		return nil, BadRequest("Failed to change owner, bots can't own other bots")
 	}
-	return []Fact{&UserChanged{ID: u.ID, Owner: c.Owner}, &BotMoved{ID: u.ID, From: u.BotOwner, To: *c.Owner}}, nil
+	return []Fact{&UserChanged{ID: u.ID, Owner: c.Owner}, &BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner}}, nil
 }
 
 // BotChanged says a bot's details are these now; it is the event realm_bot, add or update.
@@ -305,46 +305,46 @@ type BotChanged struct {
 	Only              []string // what changed, as the protocol calls it; nil: everything
 }
 
-func (f *BotChanged) apply(r *Realm) { d := f.Details; r.nouns.bots.put(f.ID, &d) }
+func (f *BotChanged) apply(r *Realm) { d := f.Details; r.small.bots.put(f.ID, &d) }
 func (f *BotChanged) tell(r *Realm) []Notice {
-	e := r.botTold(f.ID, f.New)
+	e := r.botEvent(f.ID, f.New)
 	e.Only = f.Only
-	return []Notice{{To: r.botWatchers(r.users.must(f.ID).BotOwner), Event: e}}
+	return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: e}}
 }
 
-// botTold is what a bot's watchers are told of it now.
-func (r *Realm) botTold(id UserID, fresh bool) *BotChanged {
+// botEvent is what a bot's watchers are told of it now.
+func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
 	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
-	if c := r.chans.find(e.Details.Sending); c != nil {
+	if c := r.channels.find(e.Details.Sending); c != nil {
 		e.Sending = c.Name
 	}
-	if c := r.chans.find(e.Details.Register); c != nil {
+	if c := r.channels.find(e.Details.Register); c != nil {
 		e.Register = c.Name
 	}
 	return e
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
 
-// botWatchers is who hears of a bot: its owner and the administrators.
-func (r *Realm) botWatchers(owner UserID) []UserID {
-	return r.where(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
+// botAudience is who hears of a bot: its owner and the administrators.
+func (r *Realm) botAudience(owner UserID) []UserID {
+	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
 }
 
-// BotMoved says a bot has another owner; the old one hears that it is gone, the new one that it is there.
-type BotMoved struct{ ID, From, To UserID }
+// BotOwnerChanged says a bot has another owner; the old one hears that it is gone, the new one that it is there.
+type BotOwnerChanged struct{ ID, From, To UserID }
 
-func (f *BotMoved) apply(*Realm) {}
-func (f *BotMoved) tell(r *Realm) (out []Notice) {
+func (f *BotOwnerChanged) apply(*Realm) {}
+func (f *BotOwnerChanged) tell(r *Realm) (out []Notice) {
 	admin := func(id UserID) bool { u := r.users.find(id); return u != nil && u.IsAdmin() }
-	if to := r.only(f.From); len(to) > 0 && !admin(f.From) {
+	if to := r.usersAudience(f.From); len(to) > 0 && !admin(f.From) {
 		out = append(out, Notice{To: to, Event: f})
 	}
-	if to := r.only(f.To); len(to) > 0 && !admin(f.To) {
-		out = append(out, Notice{To: to, Event: r.botTold(f.ID, true)})
+	if to := r.usersAudience(f.To); len(to) > 0 && !admin(f.To) {
+		out = append(out, Notice{To: to, Event: r.botEvent(f.ID, true)})
 	}
 	return out
 }
-func (*BotMoved) EventType() string { return "realm_bot" }
+func (*BotOwnerChanged) EventType() string { return "realm_bot" }
 
 // maxBotStorage is how many code points all keys and values of one bot's storage may have together (specification).
 const maxBotStorage = 10_000_000
@@ -352,8 +352,8 @@ const maxBotStorage = 10_000_000
 // BotStorage is the row of what one bot keeps.
 type BotStorage struct{ Values map[string]string }
 
-// botCaller refuses everyone but bots.
-func (v View) botCaller() (*User, error) {
+// callingBot refuses everyone but bots.
+func (v View) callingBot() (*User, error) {
 	me := v.Me()
 	if me == nil || !me.IsBot() {
 		return nil, Refuse(Forbidden, "PERMISSION_DENIED", "Must be a bot user")
@@ -361,14 +361,14 @@ func (v View) botCaller() (*User, error) {
 	return me, nil
 }
 
-// Stored is what the calling bot keeps, or of it the given keys.
-func (v View) Stored(keys []string) (map[string]string, error) {
-	me, err := v.botCaller()
+// BotStorageValues is what the calling bot keeps, or of it the given keys.
+func (v View) BotStorageValues(keys []string) (map[string]string, error) {
+	me, err := v.callingBot()
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	s := v.nouns.storage.find(me.ID)
+	s := v.small.botStorage.find(me.ID)
 	if keys == nil {
 		if s != nil {
 			out = cloneMap(s.Values)
@@ -376,36 +376,36 @@ func (v View) Stored(keys []string) (map[string]string, error) {
 		return out, nil
 	}
 	for _, k := range keys {
-		if s == nil || !has(s.Values, k) {
-			return nil, Bad("Key does not exist.")
+		if s == nil || !hasKey(s.Values, k) {
+			return nil, BadRequest("Key does not exist.")
 		}
 		out[k] = s.Values[k]
 	}
 	return out, nil
 }
 
-func has(m map[string]string, k string) bool { _, ok := m[k]; return ok }
+func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
 
-// Store asks to keep values, or to forget keys (all of them when Keys is nil).
-type Store struct {
+// ChangeBotStorage asks to keep values, or to forget keys (all of them when Keys is nil).
+type ChangeBotStorage struct {
 	Values map[string]string
 	Forget bool
 	Keys   []string
 }
 
-func (c Store) Decide(t *Turn) (Done, error) {
-	me, err := t.botCaller()
+func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
+	me, err := t.callingBot()
 	if err != nil {
 		return Done{}, err
 	}
-	s := t.nouns.storage.find(me.ID)
+	s := t.small.botStorage.find(me.ID)
 	if s == nil {
 		s = &BotStorage{}
 	}
 	if c.Forget {
 		for _, k := range c.Keys {
-			if !has(s.Values, k) {
-				return Done{}, Bad("Key does not exist.")
+			if !hasKey(s.Values, k) {
+				return Done{}, BadRequest("Key does not exist.")
 			}
 		}
 		t.Record(&BotStored{ID: me.ID, Forgotten: c.Keys, All: c.Keys == nil})
@@ -413,15 +413,15 @@ func (c Store) Decide(t *Turn) (Done, error) {
 	}
 	size := 0
 	for k, v := range s.Values {
-		if !has(c.Values, k) {
-			size += length(k) + length(v)
+		if !hasKey(c.Values, k) {
+			size += runeCount(k) + runeCount(v)
 		}
 	}
 	for k, v := range c.Values {
-		size += length(k) + length(v)
+		size += runeCount(k) + runeCount(v)
 	}
 	if size > maxBotStorage {
-		return Done{}, Bad("Request exceeds storage limit by %d characters. The limit is %d characters.", size-maxBotStorage, maxBotStorage)
+		return Done{}, BadRequest("Request exceeds storage limit by %d characters. The limit is %d characters.", size-maxBotStorage, maxBotStorage)
 	}
 	if len(c.Values) > 0 {
 		t.Record(&BotStored{ID: me.ID, Values: c.Values})
@@ -439,10 +439,10 @@ type BotStored struct {
 
 func (f *BotStored) apply(r *Realm) {
 	if f.All {
-		r.nouns.storage.remove(f.ID)
+		r.small.botStorage.remove(f.ID)
 		return
 	}
-	s := r.nouns.storage.open(f.ID)
+	s := r.small.botStorage.ensure(f.ID)
 	values := cloneMap(s.Values)
 	for k, v := range f.Values {
 		values[k] = v

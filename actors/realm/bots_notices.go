@@ -19,20 +19,20 @@ type BotMessage struct {
 	Kind    string   // of notice, where the server must know it again
 }
 
-// Announce has the notification bot post to a channel, whatever its rules say: system bots post everywhere.
-func (t *Turn) Announce(c ChannelID, topic, text string, readBy ...UserID) MessageID {
-	return t.Say(BotMessage{Channel: c, Topic: topic, Text: text, ReadBy: readBy})
+// NotifyChannel has the notification bot post to a channel, whatever its rules say: system bots post everywhere.
+func (t *Turn) NotifyChannel(c ChannelID, topic, text string, readBy ...UserID) MessageID {
+	return t.SendBotMessage(BotMessage{Channel: c, Topic: topic, Text: text, ReadBy: readBy})
 }
 
-// Whisper has the notification bot write to people directly.
-func (t *Turn) Whisper(text string, people ...UserID) MessageID {
-	return t.Say(BotMessage{People: people, Text: text})
+// NotifyUsers has the notification bot write to people directly.
+func (t *Turn) NotifyUsers(text string, people ...UserID) MessageID {
+	return t.SendBotMessage(BotMessage{People: people, Text: text})
 }
 
-// Say records the message of a system bot. The text is written by this package, but may quote what people wrote where
+// SendBotMessage records the message of a system bot. The text is written by this package, but may quote what people wrote where
 // more is allowed than in messages, such as null bytes in a description: these are left out. Of a text that holds nothing
 // nothing is said, and 0 returned.
-func (t *Turn) Say(m BotMessage) MessageID {
+func (t *Turn) SendBotMessage(m BotMessage) MessageID {
 	if m.Bot == 0 {
 		m.Bot = NotificationBot
 	}
@@ -42,9 +42,9 @@ func (t *Turn) Say(m BotMessage) MessageID {
 	}
 	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)
-	f.Content.Attachments = t.sharable(t.users.must(m.Bot), f.Content.Attachments) // it may quote who may not see them
+	f.Content.Attachments = t.visibleAttachments(t.users.must(m.Bot), f.Content.Attachments) // it may quote who may not see them
 	if m.Channel != 0 {
-		if t.chans.must(m.Channel).Archived { // where nothing counts as unread
+		if t.channels.must(m.Channel).Archived { // where nothing counts as unread
 			f.ReadBy = append(f.ReadBy, t.Subscribers(m.Channel)...)
 		}
 		f.Channel, f.TopicName = m.Channel, m.Topic
@@ -53,26 +53,26 @@ func (t *Turn) Say(m BotMessage) MessageID {
 		slices.Sort(f.People)
 		f.People = slices.Compact(f.People)
 	}
-	t.finish(f)
+	t.completeMessage(f)
 	t.Record(f)
-	t.depart(f)
+	t.addMessageOutboxJobs(f)
 	return f.ID
 }
 
 // Render turns a text into a message's body inside the turn, without what takes long (math, previews).
-func (t *Turn) Render(text string) (Body, Content) {
-	if t.moment.Render == nil {
-		return Body{text, paragraphs(text)}, Content{}
+func (t *Turn) Render(text string) (Body, ContentInfo) {
+	if t.env.RenderMessage == nil {
+		return Body{text, paragraphs(text)}, ContentInfo{}
 	}
-	return t.moment.Render(text, t.View)
+	return t.env.RenderMessage(text, t.View)
 }
 
 // Describe renders the description of a channel or folder: it mentions nobody and shows no previews.
 func (t *Turn) Describe(text string) string {
-	if t.moment.Describe == nil {
+	if t.env.RenderDescription == nil {
 		return paragraphs(text)
 	}
-	return t.moment.Describe(text, t.View)
+	return t.env.RenderDescription(text, t.View)
 }
 
 // paragraphs is how a moment without a renderer shows text: nothing but paragraphs and line breaks.

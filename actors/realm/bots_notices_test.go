@@ -8,19 +8,19 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-// done makes a command of what a turn does.
-func done(fn func(*realm.Turn)) func(*realm.Turn) (realm.Done, error) {
+// asCommand makes a command of what a turn does.
+func asCommand(fn func(*realm.Turn)) func(*realm.Turn) (realm.Done, error) {
 	return func(t *realm.Turn) (realm.Done, error) { fn(t); return realm.Done{}, nil }
 }
 
-func TestAnnounceAndWhisper(t *testing.T) {
+func TestNotifyChannelAndUsers(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "tea"}}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "tea"}}})
 	tea := s.Realm.FindChannelByName("tea").ID
 
-	Turn(s, System, done(func(t *realm.Turn) { t.Announce(tea, "news", "the kettle & the pot\n\nboil", ann) }))
-	got := HeardOf[*realm.MessageArrived](s, ann)
+	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyChannel(tea, "news", "the kettle & the pot\n\nboil", ann) }))
+	got := ListEventsOf[*realm.MessageArrived](s, ann)
 	if len(got) != 1 || got[0].Message.Sender.ID != realm.NotificationBot || got[0].Message.Topic != "news" {
 		t.Fatalf("ann heard %+v", got)
 	}
@@ -30,28 +30,28 @@ func TestAnnounceAndWhisper(t *testing.T) {
 	if f := got[0].FlagsFor(ann); f&realm.FlagRead == 0 {
 		t.Error("ann has it read at once, her flags say unread")
 	}
-	s.HearsNothing(bo)
+	s.ExpectNoEvents(bo)
 
-	Turn(s, System, done(func(t *realm.Turn) { t.Whisper("psst", bo) }))
-	if got := HeardOf[*realm.MessageArrived](s, bo); len(got) != 1 || got[0].Message.Channel != 0 || len(got[0].Message.People) != 2 {
+	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyUsers("psst", bo) }))
+	if got := ListEventsOf[*realm.MessageArrived](s, bo); len(got) != 1 || got[0].Message.Channel != 0 || len(got[0].Message.People) != 2 {
 		t.Fatalf("bo heard %+v", got)
 	}
-	s.HearsNothing(ann)
+	s.ExpectNoEvents(ann)
 }
 
 // What system bots say quotes descriptions, explanations, answers of services: whatever stands there, it is said.
-func TestSystemBotsQuoteAnything(t *testing.T) {
+func TestSystemBotsQuoteNullBytes(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "tea"}}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "tea"}}})
 	tea := s.Realm.FindChannelByName("tea").ID
 
 	odd := "leaves\x00 and water"
 	Do(s, ann, realm.EditChannel{Channel: tea, Description: &odd})
-	got := HeardOf[*realm.MessageArrived](s, ann)
+	got := ListEventsOf[*realm.MessageArrived](s, ann)
 	if len(got) != 1 || !strings.Contains(got[0].Message.Body.Text, "leaves and water") {
 		t.Errorf("after the new description ann heard %+v", got)
 	}
-	Turn(s, System, done(func(t *realm.Turn) { t.Whisper("\x00 \n\x00", bo) }))
-	s.HearsNothing(bo)
+	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyUsers("\x00 \n\x00", bo) }))
+	s.ExpectNoEvents(bo)
 }

@@ -8,49 +8,49 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestBotsBelongToTheirOwners(t *testing.T) {
+func TestBotOwnership(t *testing.T) {
 	s := New(t)
 	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
 	make := realm.CreateBot{Name: "Helper", ShortName: "helper", Email: "helper-bot@example.org", Type: realm.GenericBot}
-	Refused(s, gus, make, "Not allowed for guest users")
+	ExpectRefusal(s, gus, make, "Not allowed for guest users")
 	b := Do(s, ann, make)
-	s.Hears(ann, "realm_user", "user_group", "user_group", "realm_bot")
-	s.Hears(olive, "realm_user", "user_group", "user_group", "realm_bot")
-	s.Hears(bo, "realm_user", "user_group", "user_group")
-	Refused(s, bo, make, "Email is already in use.")
+	s.ExpectEvents(ann, "realm_user", "user_group", "user_group", "realm_bot")
+	s.ExpectEvents(olive, "realm_user", "user_group", "user_group", "realm_bot")
+	s.ExpectEvents(bo, "realm_user", "user_group", "user_group")
+	ExpectRefusal(s, bo, make, "Email is already in use.")
 	for _, name := range []string{"Helper", " Olive "} {
-		Refused(s, bo, realm.CreateBot{Name: name, ShortName: "h2", Email: "h2-bot@example.org", Type: realm.GenericBot}, "Name is already in use.")
+		ExpectRefusal(s, bo, realm.CreateBot{Name: name, ShortName: "h2", Email: "h2-bot@example.org", Type: realm.GenericBot}, "Name is already in use.")
 	}
-	Refused(s, bo, realm.CreateBot{Name: "Bad", ShortName: "bad", Email: "bad-bot@example.org", Type: 9}, "Invalid bot type")
-	Refused(s, bo, realm.CreateBot{Name: "Out", ShortName: "out", Email: "out-bot@example.org", Type: realm.OutgoingWebhook, Interface: 7}, "Invalid interface type")
-	Refused(s, bo, realm.EditBot{Bot: b.ID}, "Insufficient permission")
-	Refused(s, bo, realm.EditBot{Bot: ann}, "No such bot")
+	ExpectRefusal(s, bo, realm.CreateBot{Name: "Bad", ShortName: "bad", Email: "bad-bot@example.org", Type: 9}, "Invalid bot type")
+	ExpectRefusal(s, bo, realm.CreateBot{Name: "Out", ShortName: "out", Email: "out-bot@example.org", Type: realm.OutgoingWebhook, Interface: 7}, "Invalid interface type")
+	ExpectRefusal(s, bo, realm.EditBot{Bot: b.ID}, "Insufficient permission")
+	ExpectRefusal(s, bo, realm.EditBot{Bot: ann}, "No such bot")
 	address := "-bot@example.com"
-	Refused(s, ann, realm.EditBot{Bot: b.ID, Email: &address}, "Bad name or username")
+	ExpectRefusal(s, ann, realm.EditBot{Bot: b.ID, Email: &address}, "Bad name or username")
 	Do(s, ann, realm.EditBot{Bot: b.ID, Owner: &bo})
-	if got := HeardOf[*realm.BotMoved](s, ann); len(got) != 1 {
+	if got := ListEventsOf[*realm.BotOwnerChanged](s, ann); len(got) != 1 {
 		t.Fatalf("the old owner heard %d times that the bot is gone", len(got))
 	}
-	if got := HeardOf[*realm.BotChanged](s, bo); len(got) != 1 || !got[0].New {
+	if got := ListEventsOf[*realm.BotChanged](s, bo); len(got) != 1 || !got[0].New {
 		t.Fatalf("the new owner heard %+v", got)
 	}
-	Refused(s, ann, realm.DeactivateUser{User: b.ID, Bot: true}, "Insufficient permission")
+	ExpectRefusal(s, ann, realm.DeactivateUser{User: b.ID, Bot: true}, "Insufficient permission")
 	Do(s, bo, realm.DeactivateUser{User: b.ID, Bot: true})
 }
 
-func TestTheUsersEndpointKeepsItsHandsOffBots(t *testing.T) {
+func TestUsersEndpointRejectsBots(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	b := Do(s, ann, realm.CreateBot{Name: "Robo", ShortName: "robo", Email: "robo-bot@example.org", Type: realm.GenericBot})
-	Refused(s, olive, realm.DeactivateUser{User: b.ID}, "No such user")
-	Refused(s, ann, realm.DeactivateUser{User: b.ID}, "No such user")
+	ExpectRefusal(s, olive, realm.DeactivateUser{User: b.ID}, "No such user")
+	ExpectRefusal(s, ann, realm.DeactivateUser{User: b.ID}, "No such user")
 	Do(s, olive, realm.DeactivateUser{User: b.ID, Bot: true})
-	if got := HeardOf[*realm.UserChanged](s, ann); len(got) != 1 || got[0].Active == nil || *got[0].Active {
+	if got := ListEventsOf[*realm.UserChanged](s, ann); len(got) != 1 || got[0].Active == nil || *got[0].Active {
 		t.Fatalf("the bot's own endpoint was to end it only now; its owner heard %+v", got)
 	}
 }
 
-func TestARenamedChannelIsTheBotsDefaultUnderItsNewName(t *testing.T) {
+func TestRenamedChannelInBotDefaults(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	c := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "old"}}).ID
@@ -66,39 +66,39 @@ func TestARenamedChannelIsTheBotsDefaultUnderItsNewName(t *testing.T) {
 	}
 	name := "new"
 	Do(s, olive, realm.EditChannel{Channel: c, Name: &name})
-	if got := HeardOf[*realm.BotChanged](s, ann); len(got) != 2 || got[0].Sending != "new" || got[1].Register != "new" || got[0].New {
+	if got := ListEventsOf[*realm.BotChanged](s, ann); len(got) != 2 || got[0].Sending != "new" || got[1].Register != "new" || got[0].New {
 		t.Fatalf("the bots' owner heard %+v", got)
 	}
 }
 
-func TestBotStorageLimitFromBothSides(t *testing.T) {
+func TestBotStorageLimit(t *testing.T) {
 	s := New(t)
 	ann := s.Join("Ann")
 	bot := s.JoinBot("Robo", ann)
-	Refused(s, ann, realm.Store{Values: map[string]string{"k": "v"}}, "PERMISSION_DENIED")
+	ExpectRefusal(s, ann, realm.ChangeBotStorage{Values: map[string]string{"k": "v"}}, "PERMISSION_DENIED")
 	full := strings.Repeat("é", 10_000_000-1)
-	Do(s, bot, realm.Store{Values: map[string]string{"k": full}})
-	Refused(s, bot, realm.Store{Values: map[string]string{"x": ""}}, "Request exceeds storage limit by 1 characters. The limit is 10000000 characters.")
-	Do(s, bot, realm.Store{Values: map[string]string{"k": "small"}})
-	Refused(s, bot, realm.Store{Forget: true, Keys: []string{"k", "nope"}}, "Key does not exist.")
-	if got, err := s.View(bot).Stored(nil); err != nil || got["k"] != "small" {
+	Do(s, bot, realm.ChangeBotStorage{Values: map[string]string{"k": full}})
+	ExpectRefusal(s, bot, realm.ChangeBotStorage{Values: map[string]string{"x": ""}}, "Request exceeds storage limit by 1 characters. The limit is 10000000 characters.")
+	Do(s, bot, realm.ChangeBotStorage{Values: map[string]string{"k": "small"}})
+	ExpectRefusal(s, bot, realm.ChangeBotStorage{Forget: true, Keys: []string{"k", "nope"}}, "Key does not exist.")
+	if got, err := s.ViewAs(bot).BotStorageValues(nil); err != nil || got["k"] != "small" {
 		t.Fatalf("%v, %v", got, err)
 	}
-	Do(s, bot, realm.Store{Forget: true})
-	if got, _ := s.View(bot).Stored(nil); len(got) != 0 {
+	Do(s, bot, realm.ChangeBotStorage{Forget: true})
+	if got, _ := s.ViewAs(bot).BotStorageValues(nil); len(got) != 0 {
 		t.Fatalf("still %v", got)
 	}
 }
 
-func TestProfileValuesGoByTheirFields(t *testing.T) {
+func TestProfileValuesFollowFieldRules(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	bot := s.JoinBot("Robo", ann)
 	field := func(kind realm.FieldType, name, data string) int64 {
-		return Do(s, olive, realm.PutField{New: true, Type: kind, Name: &name, Data: &data})
+		return Do(s, olive, realm.SaveProfileField{New: true, Type: kind, Name: &name, Data: &data})
 	}
 	name := "Food"
-	Refused(s, ann, realm.PutField{New: true, Type: realm.ShortText, Name: &name}, "UNAUTHORIZED_PRINCIPAL")
+	ExpectRefusal(s, ann, realm.SaveProfileField{New: true, Type: realm.ShortText, Name: &name}, "UNAUTHORIZED_PRINCIPAL")
 	for _, x := range []struct {
 		kind       realm.FieldType
 		data, want string
@@ -118,70 +118,70 @@ func TestProfileValuesGoByTheirFields(t *testing.T) {
 		{realm.ExternalAccount, `{"subtype": "custom", "url_pattern": "https://example.org"}`, "URL pattern must contain '%(username)s'."},
 		{realm.ExternalAccount, `{"subtype": "else"}`, "Invalid external account type"},
 	} {
-		Refused(s, olive, realm.PutField{New: true, Type: x.kind, Name: &name, Data: &x.data}, x.want)
+		ExpectRefusal(s, olive, realm.SaveProfileField{New: true, Type: x.kind, Name: &name, Data: &x.data}, x.want)
 	}
 	food := field(realm.SelectField, "Food", `{"1":{"text":"Soup","order":"1"},"2":{"text":"Pie","order":"2"}}`)
-	s.Hears(ann, "custom_profile_fields")
-	Refused(s, olive, realm.PutField{New: true, Type: realm.ShortText, Name: &name}, "A field with that label already exists.")
-	Refused(s, olive, realm.PutField{Name: &name}, "Field id 0 not found.")
+	s.ExpectEvents(ann, "custom_profile_fields")
+	ExpectRefusal(s, olive, realm.SaveProfileField{New: true, Type: realm.ShortText, Name: &name}, "A field with that label already exists.")
+	ExpectRefusal(s, olive, realm.SaveProfileField{Name: &name}, "Field id 0 not found.")
 	born, mentor, about := field(realm.DateField, "Born", ""), field(realm.UserField, "Mentor", ""), field(realm.LongText, "About", "")
 	text := func(id int64, v string) realm.ChangeProfile {
 		return realm.ChangeProfile{Values: []realm.ProfileValue{{Field: id, Value: &v}}}
 	}
-	Refused(s, ann, text(food, "3"), "'3' is not a valid choice for 'Food'.")
+	ExpectRefusal(s, ann, text(food, "3"), "'3' is not a valid choice for 'Food'.")
 	Do(s, ann, text(food, "2"))
-	s.Hears(olive, "realm_user")
+	s.ExpectEvents(olive, "realm_user")
 	less, more := `{"1":{"text":"Soup","order":"1"},"3":{"text":"Rice","order":"2"}}`, `{"1":{"text":"Soup","order":"1"},"2":{"text":"Pie","order":"2"}}`
 	for _, data := range []string{less, more} { // a choice that comes back was still not chosen again
-		Do(s, olive, realm.PutField{ID: food, Data: &data})
-		s.Hears(ann, "custom_profile_fields")
+		Do(s, olive, realm.SaveProfileField{ID: food, Data: &data})
+		s.ExpectEvents(ann, "custom_profile_fields")
 		if v, has := s.Realm.Find(ann).Profile[food]; has {
 			t.Fatalf("who chose what is no choice any more has chosen %q", v)
 		}
 	}
-	Refused(s, ann, text(born, "2023-02-29"), "Born is not a date")
-	Refused(s, ann, text(99, "x"), "Field id 99 not found.")
-	Refused(s, ann, text(about, strings.Repeat("x", 501)), "About is too long (limit: 500 characters)")
-	Refused(s, ann, realm.ChangeProfile{Values: []realm.ProfileValue{{Field: mentor, Users: []realm.UserID{bot}}}}, "User with ID 10 is a bot")
+	ExpectRefusal(s, ann, text(born, "2023-02-29"), "Born is not a date")
+	ExpectRefusal(s, ann, text(99, "x"), "Field id 99 not found.")
+	ExpectRefusal(s, ann, text(about, strings.Repeat("x", 501)), "About is too long (limit: 500 characters)")
+	ExpectRefusal(s, ann, realm.ChangeProfile{Values: []realm.ProfileValue{{Field: mentor, Users: []realm.UserID{bot}}}}, "User with ID 10 is a bot")
 	Do(s, ann, text(born, "2024-02-29"))
-	s.Hears(olive, "realm_user")
+	s.ExpectEvents(olive, "realm_user")
 	Do(s, ann, realm.ChangeProfile{Values: []realm.ProfileValue{{Field: mentor, Users: []realm.UserID{olive}}}})
 	if got := s.Realm.Find(ann).Profile[mentor]; got != "[8]" {
 		t.Fatalf("people are kept as %q", got)
 	}
-	Refused(s, olive, realm.OrderFields{IDs: []int64{food, born, mentor, about, food}}, "Invalid order mapping.")
-	Do(s, olive, realm.RemoveField{ID: born})
+	ExpectRefusal(s, olive, realm.OrderProfileFields{IDs: []int64{food, born, mentor, about, food}}, "Invalid order mapping.")
+	Do(s, olive, realm.RemoveProfileField{ID: born})
 	if _, has := s.Realm.Find(ann).Profile[born]; has {
 		t.Fatal("a value outlived its field")
 	}
 }
 
-func TestStandardProfileFieldsStayAsTheyAre(t *testing.T) {
+func TestStandardProfileFieldsAreFixed(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
 	name, hint, github, custom, yes := "Mine", "a hint", `{"subtype": "github"}`, `{"subtype": "custom", "url_pattern": "https://a.example/%(username)s"}`, true
-	id := Do(s, olive, realm.PutField{New: true, Type: realm.ExternalAccount, Name: &name, Hint: &hint, Data: &github})
+	id := Do(s, olive, realm.SaveProfileField{New: true, Type: realm.ExternalAccount, Name: &name, Hint: &hint, Data: &github})
 	field := func() realm.ProfileField { return s.Realm.ProfileFields()[0] }
 	if f := field(); f.Name != "GitHub username" || f.Hint != "" {
 		t.Fatalf("a field that every client knows is called %q, hint %q", f.Name, f.Hint)
 	}
-	for _, c := range []realm.PutField{{Name: &name}, {Hint: &hint}, {Data: &custom}} {
+	for _, c := range []realm.SaveProfileField{{Name: &name}, {Hint: &hint}, {Data: &custom}} {
 		c.ID = id
-		Refused(s, olive, c, "Default custom field cannot be updated.")
+		ExpectRefusal(s, olive, c, "Default custom field cannot be updated.")
 	}
 	known, spaced := "GitHub username", `{ "subtype" : "github" }`
-	Do(s, olive, realm.PutField{ID: id, Name: &known, Data: &spaced, Required: &yes, Summary: &yes})
+	Do(s, olive, realm.SaveProfileField{ID: id, Name: &known, Data: &spaced, Required: &yes, Summary: &yes})
 	if f := field(); !f.Required || !f.Summary {
 		t.Fatalf("%+v", f)
 	}
-	text := Do(s, olive, realm.PutField{New: true, Type: realm.ShortText, Name: &name, Data: &github})
-	Do(s, olive, realm.PutField{ID: text, Data: &github, Required: &yes})
+	text := Do(s, olive, realm.SaveProfileField{New: true, Type: realm.ShortText, Name: &name, Data: &github})
+	Do(s, olive, realm.SaveProfileField{ID: text, Data: &github, Required: &yes})
 	if f := s.Realm.ProfileFields()[1]; f.Data != "" || !f.Required {
 		t.Fatalf("a text has data: %+v", f)
 	}
 }
 
-func TestABotComesBackOnlyWhereItCouldBeMade(t *testing.T) {
+func TestBotReactivationNeedsCreationRights(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	make := realm.CreateBot{Name: "Helper", ShortName: "one", Email: "one-bot@example.org", Type: realm.GenericBot}
@@ -189,9 +189,9 @@ func TestABotComesBackOnlyWhereItCouldBeMade(t *testing.T) {
 	Do(s, ann, realm.DeactivateUser{User: first.ID, Bot: true})
 	make.ShortName, make.Email = "two", "two-bot@example.org"
 	second := Do(s, ann, make)
-	Refused(s, ann, realm.ReactivateUser{User: first.ID}, "There is already an active bot named \"Helper\" in this organization. To reactivate this bot, you must rename or deactivate the other one first.")
+	ExpectRefusal(s, ann, realm.ReactivateUser{User: first.ID}, "There is already an active bot named \"Helper\" in this organization. To reactivate this bot, you must rename or deactivate the other one first.")
 	Do(s, ann, realm.DeactivateUser{User: second.ID, Bot: true})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_bots_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
-	Refused(s, ann, realm.ReactivateUser{User: first.ID}, "Insufficient permission")
+	ExpectRefusal(s, ann, realm.ReactivateUser{User: first.ID}, "Insufficient permission")
 	Do(s, olive, realm.ReactivateUser{User: first.ID})
 }

@@ -12,27 +12,27 @@ func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if ch.Archived {
-		return Done{}, Bad("Channel is already deactivated")
+		return Done{}, BadRequest("Channel is already deactivated")
 	}
 	f := &ChannelArchived{Channel: ch.ID, Name: ch.Name, Job: t.nextID("leaving"), At: t.Now}
-	for _, s := range announcing {
+	for _, s := range announcementSettings {
 		if ChannelID(t.OrgInt(s)) == ch.ID {
 			f.Cleared = append(f.Cleared, s)
 		}
 	}
 	if ch.Default {
-		t.Record(t.defaultChannels(ch.ID, false))
+		t.Record(t.defaultChannelFact(ch.ID, false))
 	}
-	t.leaveDefaultGroups(ch.ID)
+	t.removeFromAllDefaultGroups(ch.ID)
 	t.Record(f)
 	if t.OrgBool("send_channel_events_messages") {
-		t.Say(BotMessage{Channel: ch.ID, Topic: t.noticeTopic(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
+		t.SendBotMessage(BotMessage{Channel: ch.ID, Topic: t.eventsTopicOf(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
 	}
 	return Done{}, nil
 }
 
-// announcing are the organization's settings that name a channel.
-var announcing = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
+// announcementSettings are the organization's settings that name a channel.
+var announcementSettings = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
 
 // ChannelArchived says a channel is closed. It is the event too: stream/update of is_archived, or stream/delete for
 // clients that do not know archived channels.
@@ -47,22 +47,22 @@ type ChannelArchived struct {
 func (*ChannelArchived) EventType() string { return "stream" }
 
 func (f *ChannelArchived) apply(r *Realm) {
-	c := r.chans.change(f.Channel)
+	c := r.channels.change(f.Channel)
 	c.Archived = true
-	r.reface(c.ID)
+	r.invalidateChannelJSON(c.ID)
 	if len(f.Cleared) > 0 {
 		o := r.org.change(0)
 		for _, s := range f.Cleared {
 			o.Settings[s] = int64(-1)
 		}
 	}
-	r.leave(f.Job, f.Channel, r.by.channel[f.Channel].subscribers.Clone()) // closed accounts too, which may be opened again
+	r.startLeaving(f.Job, f.Channel, r.index.channels[f.Channel].subscribers.Clone()) // closed accounts too, which may be opened again
 }
 
 func (f *ChannelArchived) tell(r *Realm) []Notice {
-	out := []Notice{{To: r.knowers(r.chans.must(f.Channel)), Event: f}}
+	out := []Notice{{To: r.channelAudience(r.channels.must(f.Channel)), Event: f}}
 	for _, s := range f.Cleared {
-		out = append(out, Notice{To: r.everyone(), Event: &AnnouncementsStopped{s}})
+		out = append(out, Notice{To: r.everyoneAudience(), Event: &AnnouncementsStopped{s}})
 	}
 	return out
 }
@@ -83,24 +83,24 @@ type ChannelUnarchived struct {
 func (*ChannelUnarchived) EventType() string { return "stream" }
 
 func (f *ChannelUnarchived) apply(r *Realm) {
-	r.chans.change(f.Channel).Archived = false
-	r.reface(f.Channel)
+	r.channels.change(f.Channel).Archived = false
+	r.invalidateChannelJSON(f.Channel)
 }
 
 func (f *ChannelUnarchived) tell(r *Realm) []Notice {
-	c := r.chans.must(f.Channel)
+	c := r.channels.must(f.Channel)
 	i := r.ChannelInfo(c)
-	out := []Notice{{To: r.knowers(c), Event: &ChannelUnarchived{f.Channel, f.Name, &i}}}
-	if to := r.only(r.Subscribers(c.ID)...); len(to) > 0 {
-		e := r.subscriptionAdded(c, to)
+	out := []Notice{{To: r.channelAudience(c), Event: &ChannelUnarchived{f.Channel, f.Name, &i}}}
+	if to := r.usersAudience(r.Subscribers(c.ID)...); len(to) > 0 {
+		e := r.newSubscriptionAdded(c, to)
 		e.Back = true
 		out = append(out, Notice{To: to, Event: &e})
 	}
 	return out
 }
 
-// defaultChannels is the fact that a channel is, or is no longer, one that new accounts are subscribed to.
-func (r *Realm) defaultChannels(c ChannelID, is bool) *DefaultChannelsSet {
+// defaultChannelFact is the fact that a channel is, or is no longer, one that new accounts are subscribed to.
+func (r *Realm) defaultChannelFact(c ChannelID, is bool) *DefaultChannelsSet {
 	list := slices.DeleteFunc(slices.Clone(r.Org().DefaultChannels), func(x ChannelID) bool { return x == c })
 	if is {
 		list = append(list, c)

@@ -5,21 +5,21 @@ import "slices"
 // Whom a channel's events are for. They are many and go to many, so they are put together from sets instead of asking
 // every listening user.
 
-// listeners is who listens, by role; it is kept until somebody begins or ceases to listen, or gets another role.
-type listeners struct {
-	known                   bool
+// connectedUsers is who listens, by role; it is kept until somebody begins or ceases to listen, or gets another role.
+type connectedUsers struct {
+	valid                   bool
 	members, admins, guests Set // not guests; administrators and owners
 
-	all    []UserID // the members
-	except []UserID // whom they were asked for without, last; nil: not yet
-	others []UserID // the answer
+	memberIDs  []UserID // the members
+	lastExcept []UserID // whom they were asked for without, last; nil: not yet
+	lastAnswer []UserID // the answer
 }
 
-func (r *Realm) listeners() *listeners {
-	l := &r.by.roles
-	if !l.known {
-		*l = listeners{known: true}
-		r.by.listening.Each(func(id int64) bool {
+func (r *Realm) connectedUsers() *connectedUsers {
+	l := &r.index.queueAudiences
+	if !l.valid {
+		*l = connectedUsers{valid: true}
+		r.index.usersWithQueues.Each(func(id int64) bool {
 			if u := r.users.must(UserID(id)); !u.IsGuest() {
 				l.members.Add(id)
 				if u.IsAdmin() {
@@ -30,39 +30,39 @@ func (r *Realm) listeners() *listeners {
 			}
 			return true
 		})
-		l.all = IDs[UserID](l.members)
+		l.memberIDs = IDs[UserID](l.members)
 	}
 	return l
 }
 
-// without is the members except some, who ascend.
-func (l *listeners) without(some []UserID) []UserID {
-	if l.except == nil || !slices.Equal(l.except, some) {
-		l.except, l.others = some, others(l.all, some)
+// membersExcept is the members except some, who ascend.
+func (l *connectedUsers) membersExcept(some []UserID) []UserID {
+	if l.lastExcept == nil || !slices.Equal(l.lastExcept, some) {
+		l.lastExcept, l.lastAnswer = some, withoutUsers(l.memberIDs, some)
 	}
-	return l.others
+	return l.lastAnswer
 }
 
-// knowers is every listening user who may know the channel: the audience of its stream events.
-func (r *Realm) knowers(c *Channel) []UserID {
-	if r.knownToMembers(c) {
-		return r.listeners().all
+// channelAudience is every listening user who may know the channel: the audience of its stream events.
+func (r *Realm) channelAudience(c *Channel) []UserID {
+	if r.onlyMembersCanSee(c) {
+		return r.connectedUsers().memberIDs
 	}
-	return IDs[UserID](r.knowing(c))
+	return IDs[UserID](r.channelAudienceSet(c))
 }
 
-// peers is every listening user who hears of others joining and leaving the channel, except some. They are those who may
+// subscriberChangeAudience is every listening user who hears of others joining and leaving the channel, except some. They are those who may
 // know the channel: guests know only channels they are in and those open to the web.
-func (r *Realm) peers(c *Channel, except []UserID) []UserID {
+func (r *Realm) subscriberChangeAudience(c *Channel, except []UserID) []UserID {
 	if c.Private || c.WebPublic {
-		return others(r.knowers(c), except)
+		return withoutUsers(r.channelAudience(c), except)
 	}
-	l := r.listeners()
-	members := l.without(except)
-	if r.knownToMembers(c) {
+	l := r.connectedUsers()
+	members := l.membersExcept(except)
+	if r.onlyMembersCanSee(c) {
 		return members
 	}
-	guests := others(IDs[UserID](Both(l.guests, r.by.channel[c.ID].subscribers)), except)
+	guests := withoutUsers(IDs[UserID](Intersection(l.guests, r.index.channels[c.ID].subscribers)), except)
 	out := make([]UserID, 0, len(members)+len(guests))
 	rest := members
 	for _, g := range guests { // few among many
@@ -72,36 +72,36 @@ func (r *Realm) peers(c *Channel, except []UserID) []UserID {
 	return append(out, rest...)
 }
 
-// knownToMembers reports whether just the members among those who listen may know a channel.
-func (r *Realm) knownToMembers(c *Channel) bool {
-	return !c.Private && !c.WebPublic && !r.by.channel[c.ID].subscribers.Meets(r.listeners().guests)
+// onlyMembersCanSee reports whether just the members among those who listen may know a channel.
+func (r *Realm) onlyMembersCanSee(c *Channel) bool {
+	return !c.Private && !c.WebPublic && !r.index.channels[c.ID].subscribers.Intersects(r.connectedUsers().guests)
 }
 
-// knowing is every listening user who may know the channel. It must not be changed.
-func (r *Realm) knowing(c *Channel) Set {
+// channelAudienceSet is every listening user who may know the channel. It must not be changed.
+func (r *Realm) channelAudienceSet(c *Channel) Set {
 	if c.WebPublic {
-		return r.by.listening
+		return r.index.usersWithQueues
 	}
-	if r.knownToMembers(c) {
-		return r.listeners().members
+	if r.onlyMembersCanSee(c) {
+		return r.connectedUsers().members
 	}
-	in := Both(r.by.channel[c.ID].subscribers, r.by.listening)
+	in := Intersection(r.index.channels[c.ID].subscribers, r.index.usersWithQueues)
 	if !c.Private {
-		return Either(r.listeners().members, in)
+		return Union(r.connectedUsers().members, in)
 	}
-	sets := []Set{in, r.listeners().admins}
-	for _, s := range sightSettings {
-		sets = append(sets, r.listeningIn(r.ChannelSetting(c, s)))
+	sets := []Set{in, r.connectedUsers().admins}
+	for _, s := range channelVisibilitySettings {
+		sets = append(sets, r.connectedMembersIn(r.ChannelSetting(c, s)))
 	}
-	return Either(sets...)
+	return Union(sets...)
 }
 
-// listeningIn is the listening users, guests left out, that a permission setting means.
-func (r *Realm) listeningIn(v GroupValue) Set {
+// connectedMembersIn is the listening users, guests left out, that a permission setting means.
+func (r *Realm) connectedMembersIn(v GroupValue) Set {
 	if v.Group == groupNobody {
 		return Set{}
 	}
-	l := r.listeners()
+	l := r.connectedUsers()
 	if v.Group == groupMembers || v.Group == groupEveryone {
 		return l.members
 	}
@@ -115,7 +115,7 @@ func (r *Realm) listeningIn(v GroupValue) Set {
 		return out
 	}
 	l.members.Each(func(id int64) bool {
-		if r.inValue(r.users.must(UserID(id)), v) {
+		if r.inGroupValue(r.users.must(UserID(id)), v) {
 			out.Add(id)
 		}
 		return true

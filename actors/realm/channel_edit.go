@@ -19,8 +19,8 @@ type EditChannel struct {
 	Groups                               []GroupChange
 }
 
-// edit is an EditChannel being checked: what it will record.
-type edit struct {
+// channelEdit is an EditChannel being checked: what it will record.
+type channelEdit struct {
 	c       *Channel
 	me      *User
 	privacy *ChannelPrivacySet
@@ -32,59 +32,59 @@ func (c EditChannel) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	e := edit{c: ch, me: t.Me()}
-	for _, check := range []func(*Turn, *edit) error{c.unarchive, c.privacy, c.defaults, c.retention, c.describe, c.rename, c.folder, c.topics, c.groups} {
+	e := channelEdit{c: ch, me: t.Me()}
+	for _, check := range []func(*Turn, *channelEdit) error{c.checkUnarchive, c.checkPrivacy, c.checkDefault, c.checkRetention, c.checkDescription, c.checkRename, c.checkFolder, c.checkTopicsPolicy, c.checkGroups} {
 		if err := check(t, &e); err != nil {
 			return Done{}, err
 		}
 	}
 	for _, f := range e.facts {
-		t.changeChannel(ch, f)
+		t.recordChannelChange(ch, f)
 	}
 	return Done{}, nil
 }
 
 func errDefaultChannels() *Refusal {
-	return Bad("You do not have permission to change default channels.")
+	return BadRequest("You do not have permission to change default channels.")
 }
 
-func (c EditChannel) unarchive(t *Turn, e *edit) error {
+func (c EditChannel) checkUnarchive(t *Turn, e *channelEdit) error {
 	if !c.Unarchive {
 		return nil
 	}
 	if !e.c.Archived {
-		return Bad("Channel is not currently deactivated")
+		return BadRequest("Channel is not currently deactivated")
 	}
 	if e.c.Private && t.SubscriberCount(e.c.ID) == 0 {
-		return Bad("Channel is private and have no subscribers")
+		return BadRequest("Channel is private and have no subscribers")
 	}
 	e.facts = append(e.facts, &ChannelUnarchived{Channel: e.c.ID})
 	return nil
 }
 
-func (c EditChannel) privacy(t *Turn, e *edit) error {
+func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 	if c.Private == nil && c.WebPublic == nil && c.History == nil {
 		return nil
 	}
-	if !t.System && !t.hasContent(e.me, e.c) {
-		return errContent()
+	if !t.System && !t.hasContentAccess(e.me, e.c) {
+		return errContentAccess()
 	}
-	f := &ChannelPrivacySet{Channel: e.c.ID, Private: or(c.Private, e.c.Private), WebPublic: or(c.WebPublic, e.c.WebPublic), History: e.c.History}
+	f := &ChannelPrivacySet{Channel: e.c.ID, Private: valueOr(c.Private, e.c.Private), WebPublic: valueOr(c.WebPublic, e.c.WebPublic), History: e.c.History}
 	if c.Private != nil {
 		f.History = !f.Private
 	}
-	f.History = or(c.History, f.History)
-	if err := privacyAllowed(f.Private, f.WebPublic, f.History); err != nil {
+	f.History = valueOr(c.History, f.History)
+	if err := checkPrivacyCombination(f.Private, f.WebPublic, f.History); err != nil {
 		return err
 	}
-	if f.Private && or(c.Default, e.c.Default) {
-		return Bad("A default channel cannot be private.")
+	if f.Private && valueOr(c.Default, e.c.Default) {
+		return BadRequest("A default channel cannot be private.")
 	}
 	if !f.Private && ChannelID(t.OrgInt("moderation_request_channel_id")) == e.c.ID {
-		return Bad("Moderation request channel must be private.")
+		return BadRequest("Moderation request channel must be private.")
 	}
 	if f.WebPublic && !e.c.WebPublic {
-		if err := t.mayOpenToWeb(e.me); err != nil {
+		if err := t.mayMakeWebPublic(e.me); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (c EditChannel) privacy(t *Turn, e *edit) error {
 		v := t.ChannelSetting(e.c, "can_create_topic_group")
 		for _, g := range c.Groups {
 			if g.Name == "can_create_topic_group" {
-				v = g.New.tidy()
+				v = g.New.normalized()
 			}
 		}
 		if v.Group != groupEveryone {
@@ -106,39 +106,39 @@ func (c EditChannel) privacy(t *Turn, e *edit) error {
 	return nil
 }
 
-func errContent() *Refusal { return Bad("Channel content access is required.") }
+func errContentAccess() *Refusal { return BadRequest("Channel content access is required.") }
 
 // errTopicCreation: where people cannot see older topics, nobody may be refused for beginning one that he cannot see.
 func errTopicCreation() *Refusal {
-	return Bad("Everyone must be allowed to create topics in a private channel with protected history.")
+	return BadRequest("Everyone must be allowed to create topics in a private channel with protected history.")
 }
 
-func or[T any](new *T, old T) T {
+func valueOr[T any](new *T, old T) T {
 	if new != nil {
 		return *new
 	}
 	return old
 }
 
-// privacyAllowed refuses the combinations the protocol does not know.
-func privacyAllowed(private, web, history bool) error {
+// checkPrivacyCombination refuses the combinations the protocol does not know.
+func checkPrivacyCombination(private, web, history bool) error {
 	if web && (private || !history) || !private && !history {
-		return Bad("Invalid parameters")
+		return BadRequest("Invalid parameters")
 	}
 	return nil
 }
 
-func (v View) mayOpenToWeb(me *User) error {
+func (v View) mayMakeWebPublic(me *User) error {
 	if !v.OrgBool("enable_spectator_access") {
-		return Bad("Web-public channels are not enabled.")
+		return BadRequest("Web-public channels are not enabled.")
 	}
-	if !v.System && !v.May(me, "can_create_web_public_channel_group") {
+	if !v.System && !v.HasPermission(me, "can_create_web_public_channel_group") {
 		return errPermission()
 	}
 	return nil
 }
 
-func (c EditChannel) defaults(t *Turn, e *edit) error {
+func (c EditChannel) checkDefault(t *Turn, e *channelEdit) error {
 	if c.Default == nil {
 		return nil
 	}
@@ -150,39 +150,39 @@ func (c EditChannel) defaults(t *Turn, e *edit) error {
 		private = e.privacy.Private
 	}
 	if *c.Default && private {
-		return Bad("A default channel cannot be private.")
+		return BadRequest("A default channel cannot be private.")
 	}
 	if *c.Default != e.c.Default {
-		e.facts = append(e.facts, t.defaultChannels(e.c.ID, *c.Default))
+		e.facts = append(e.facts, t.defaultChannelFact(e.c.ID, *c.Default))
 	}
 	return nil
 }
 
-func (c EditChannel) retention(t *Turn, e *edit) error {
+func (c EditChannel) checkRetention(t *Turn, e *channelEdit) error {
 	if !c.SetRetention {
 		return nil
 	}
 	if !t.System && e.me.Role != Owner {
-		return errOwner()
+		return errNotOwner()
 	}
-	if !same(c.Retention, e.c.Retention) {
+	if !equalPointers(c.Retention, e.c.Retention) {
 		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "message_retention_days", Number: c.Retention})
 	}
 	return nil
 }
 
-func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+func equalPointers[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // cleanDescription checks a description and returns it on one line.
 func cleanDescription(text string) (string, error) {
 	text = strings.TrimSpace(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(text))
-	if length(text) > MaxDescription {
-		return "", Bad("description is too long (limit: %d characters)", MaxDescription)
+	if runeCount(text) > MaxDescription {
+		return "", BadRequest("description is too long (limit: %d characters)", MaxDescription)
 	}
 	return text, nil
 }
 
-func (c EditChannel) describe(t *Turn, e *edit) error {
+func (c EditChannel) checkDescription(t *Turn, e *channelEdit) error {
 	if c.Description == nil {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (c EditChannel) describe(t *Turn, e *edit) error {
 	return err
 }
 
-func (c EditChannel) rename(t *Turn, e *edit) error {
+func (c EditChannel) checkRename(t *Turn, e *channelEdit) error {
 	if c.Name == nil {
 		return nil
 	}
@@ -202,13 +202,13 @@ func (c EditChannel) rename(t *Turn, e *edit) error {
 		return err
 	}
 	if name == e.c.Name {
-		return Bad("Channel already has that name.")
+		return BadRequest("Channel already has that name.")
 	}
 	if taken := t.FindChannelByName(name); taken != nil && taken.ID != e.c.ID {
-		return Bad("Channel name is already in use.")
+		return BadRequest("Channel name is already in use.")
 	}
 	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
-	for _, id := range t.nouns.bots.keys() { // what is told of a bot names its channels
+	for _, id := range t.small.bots.keys() { // what is told of a bot names its channels
 		var only []string
 		d := t.BotOf(id)
 		if d.Sending == e.c.ID {
@@ -224,11 +224,11 @@ func (c EditChannel) rename(t *Turn, e *edit) error {
 	return nil
 }
 
-func (c EditChannel) folder(t *Turn, e *edit) error {
+func (c EditChannel) checkFolder(t *Turn, e *channelEdit) error {
 	if !c.SetFolder {
 		return nil
 	}
-	if err := t.openFolder(c.Folder); err != nil {
+	if err := t.checkFolderUsable(c.Folder); err != nil {
 		return err
 	}
 	if c.Folder != e.c.Folder {
@@ -241,7 +241,7 @@ func (c EditChannel) folder(t *Turn, e *edit) error {
 	return nil
 }
 
-func (c EditChannel) topics(t *Turn, e *edit) error {
+func (c EditChannel) checkTopicsPolicy(t *Turn, e *channelEdit) error {
 	if c.TopicsPolicy == "" {
 		return nil
 	}
@@ -252,9 +252,9 @@ func (c EditChannel) topics(t *Turn, e *edit) error {
 		return nil
 	}
 	if c.TopicsPolicy == "empty_topic_only" {
-		for name := range t.by.channel[e.c.ID].topics {
+		for name := range t.index.channels[e.c.ID].topics {
 			if name != "" {
-				return Bad("To enable this configuration, all messages in this channel must be in the general chat topic.")
+				return BadRequest("To enable this configuration, all messages in this channel must be in the general chat topic.")
 			}
 		}
 	}
@@ -263,21 +263,21 @@ func (c EditChannel) topics(t *Turn, e *edit) error {
 }
 
 func (v View) maySetTopicsPolicy(me *User) error {
-	if v.System || me.IsAdmin() || v.May(me, "can_set_topics_policy_group") {
+	if v.System || me.IsAdmin() || v.HasPermission(me, "can_set_topics_policy_group") {
 		return nil
 	}
 	return errPermission()
 }
 
-// settingsOf checks permission settings and returns the values they will have.
-func (v View) settingsOf(me *User, changes []GroupChange, now func(name string) GroupValue) ([]GroupValue, error) {
+// checkGroupChanges checks permission settings and returns the values they will have.
+func (v View) checkGroupChanges(me *User, changes []GroupChange, now func(name string) GroupValue) ([]GroupValue, error) {
 	var out []GroupValue
 	for _, g := range changes {
-		rule := ruleNamed(ChannelRules, g.Name)
-		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() && !v.May(me, "can_set_delete_message_policy_group") {
+		rule := findGroupRule(ChannelRules, g.Name)
+		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() && !v.HasPermission(me, "can_set_delete_message_policy_group") {
 			return nil, errPermission()
 		}
-		value, err := v.resettle(rule, now(g.Name), g)
+		value, err := v.checkGroupChange(rule, now(g.Name), g)
 		if err != nil {
 			return nil, err
 		}
@@ -286,9 +286,9 @@ func (v View) settingsOf(me *User, changes []GroupChange, now func(name string) 
 	return out, nil
 }
 
-func (c EditChannel) groups(t *Turn, e *edit) error {
+func (c EditChannel) checkGroups(t *Turn, e *channelEdit) error {
 	now := func(name string) GroupValue { return t.ChannelSetting(e.c, name) }
-	values, err := t.settingsOf(e.me, c.Groups, now)
+	values, err := t.checkGroupChanges(e.me, c.Groups, now)
 	if err != nil {
 		return err
 	}
@@ -297,8 +297,8 @@ func (c EditChannel) groups(t *Turn, e *edit) error {
 		private, history = e.privacy.Private, e.privacy.History
 	}
 	for i, g := range c.Groups {
-		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System && !t.hasContent(e.me, e.c) {
-			return errContent()
+		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System && !t.hasContentAccess(e.me, e.c) {
+			return errContentAccess()
 		}
 		if g.Name == "can_create_topic_group" && private && !history && values[i].Group != groupEveryone {
 			return errTopicCreation()
@@ -310,8 +310,8 @@ func (c EditChannel) groups(t *Turn, e *edit) error {
 	return nil
 }
 
-// changeChannel records a change of a channel with who could see it before, and posts the notice about it.
-func (t *Turn) changeChannel(c *Channel, f Fact) {
+// recordChannelChange records a change of a channel with who could see it before, and posts the notice about it.
+func (t *Turn) recordChannelChange(c *Channel, f Fact) {
 	before := *c
 	before.Settings = cloneMap(c.Settings)
 	switch f := f.(type) {
@@ -320,16 +320,16 @@ func (t *Turn) changeChannel(c *Channel, f Fact) {
 		if f.Property == "can_send_message_group" {
 			f.Was = t.ChannelSetting(c, f.Property)
 		}
-		if c.Private && slices.Contains(sightSettings, f.Property) {
-			f.Narrowed, f.Before = true, SetOf(t.knowers(c)...)
+		if c.Private && slices.Contains(channelVisibilitySettings, f.Property) {
+			f.Narrowed, f.Before = true, SetOf(t.channelAudience(c)...)
 		}
 	case *ChannelPrivacySet:
-		f.Name, f.Before = c.Name, SetOf(t.knowers(c)...)
+		f.Name, f.Before = c.Name, SetOf(t.channelAudience(c)...)
 	case *ChannelUnarchived:
 		f.Name = c.Name
 	}
 	t.Record(f)
-	t.noticeOfChange(&before, t.chans.must(c.ID), f)
+	t.postChannelChange(&before, t.channels.must(c.ID), f)
 }
 
 // ChannelChanged says one property of a channel has a new value. It is the event stream/update too.
@@ -350,13 +350,13 @@ type ChannelChanged struct {
 func (*ChannelChanged) EventType() string { return "stream" }
 
 func (f *ChannelChanged) apply(r *Realm) {
-	c := r.chans.change(f.Channel)
-	r.reface(c.ID)
+	c := r.channels.change(f.Channel)
+	r.invalidateChannelJSON(c.ID)
 	switch f.Property {
 	case "name":
-		delete(r.by.channelName, fold(c.Name))
+		delete(r.index.channelByName, fold(c.Name))
 		c.Name = f.Text
-		r.by.channelName[fold(c.Name)] = c.ID
+		r.index.channelByName[fold(c.Name)] = c.ID
 	case "description":
 		c.Description, c.DescriptionHTML = f.Text, f.HTML
 	case "topics_policy":
@@ -377,13 +377,13 @@ func (f *ChannelChanged) apply(r *Realm) {
 }
 
 func (f *ChannelChanged) tell(r *Realm) []Notice {
-	c := r.chans.must(f.Channel)
+	c := r.channels.must(f.Channel)
 	e := *f
-	e.Before, e.Archived, e.Group = Set{}, c.Archived, r.Shown(f.Group)
+	e.Before, e.Archived, e.Group = Set{}, c.Archived, r.WithoutDeactivated(f.Group)
 	if !f.Narrowed {
-		return []Notice{{To: r.knowers(c), Event: &e}}
+		return []Notice{{To: r.channelAudience(c), Event: &e}}
 	}
-	return r.resight(c, f.Before, &e)
+	return r.channelVisibilityNotices(c, f.Before, &e)
 }
 
 // ChannelPrivacySet says who may find and read a channel now. It is the event stream/update of invite_only too.
@@ -398,13 +398,13 @@ type ChannelPrivacySet struct {
 func (*ChannelPrivacySet) EventType() string { return "stream" }
 
 func (f *ChannelPrivacySet) apply(r *Realm) {
-	c := r.chans.change(f.Channel)
-	r.reface(c.ID)
+	c := r.channels.change(f.Channel)
+	r.invalidateChannelJSON(c.ID)
 	c.Private, c.WebPublic, c.History = f.Private, f.WebPublic, f.History
 }
 
 func (f *ChannelPrivacySet) tell(r *Realm) []Notice {
 	e := *f
-	e.Before, e.Archived = Set{}, r.chans.must(f.Channel).Archived
-	return r.resight(r.chans.must(f.Channel), f.Before, &e)
+	e.Before, e.Archived = Set{}, r.channels.must(f.Channel).Archived
+	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, &e)
 }

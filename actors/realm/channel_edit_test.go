@@ -14,30 +14,32 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 // everyoneOf is the stage's people, to say who else must not hear.
-func (s *stage) everyone() []UserID {
+func (s *testScene) allUsers() []UserID {
 	return []UserID{s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot}
 }
 
-// onlyHear requires that exactly these people hear, each just one event of that type.
-func (s *stage) onlyHear(event string, who ...UserID) {
+// onlyReceive requires that exactly these people hear, each just one event of that type.
+func (s *testScene) onlyReceive(event string, who ...UserID) {
 	s.T.Helper()
-	for _, u := range s.everyone() {
+	for _, u := range s.allUsers() {
 		if slices.Contains(who, u) {
-			s.Hears(u, event)
+			s.ExpectEvents(u, event)
 		} else {
-			s.HearsNothing(u)
+			s.ExpectNoEvents(u)
 		}
 	}
 }
 
-func (s *stage) group(name string) GroupValue { return GroupValue{Group: s.Realm.SystemGroup(name)} }
+func (s *testScene) group(name string) GroupValue {
+	return GroupValue{Group: s.Realm.SystemGroup(name)}
+}
 
 func TestRenameChannel(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	rename := func(c ChannelID, to string) EditChannel { return EditChannel{Channel: c, Name: &to} }
 	do(s, s.ann, rename(s.public, "  Tea  "))
-	s.onlyHear("stream", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot)
-	if e := realmtest.HeardOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" || e.Property != "name" {
+	s.onlyReceive("stream", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot)
+	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" || e.Property != "name" {
 		t.Fatalf("heard %+v", e)
 	}
 	do(s, s.ann, rename(s.public, "TEA"))
@@ -53,25 +55,25 @@ func TestRenameChannel(t *testing.T) {
 	refused(s, s.cy, rename(s.private, "x"), "Invalid channel ID")
 	refused(s, s.ann, rename(99, "x"), "Invalid channel ID")
 	do(s, s.admin, rename(s.private, "secret")) // an administrator may, without reading it
-	s.onlyHear("stream", s.owner, s.admin, s.ann, s.bo)
+	s.onlyReceive("stream", s.owner, s.admin, s.ann, s.bo)
 	if s.Realm.FindChannelByName("private") != nil || s.Realm.FindChannelByName("SECRET") == nil {
 		t.Error("the old name still finds the channel, or the new one does not")
 	}
 }
 
 func TestDescribeChannel(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	do(s, s.ann, EditChannel{Channel: s.public, Description: ptr("two\nlines")})
 	if c := s.Realm.FindChannel(s.public); c.Description != "two lines" || c.DescriptionHTML != "<p>two lines</p>" {
 		t.Errorf("described as %q, %q", c.Description, c.DescriptionHTML)
 	}
 	do(s, s.ann, EditChannel{Channel: s.public, Description: ptr("two lines")})
-	s.HearsNothing(s.everyone()...)
+	s.ExpectNoEvents(s.allUsers()...)
 	refused(s, s.ann, EditChannel{Channel: s.public, Description: ptr(strings.Repeat("x", 1025))}, "description is too long (limit: 1024 characters)")
 }
 
-func TestPrivacyOfAChannel(t *testing.T) {
-	s := newStage(t)
+func TestChannelPrivacy(t *testing.T) {
+	s := newTestScene(t)
 	// Public to private: who does not know it any more hears that it is gone.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(true)})
 	c := s.Realm.FindChannel(s.public)
@@ -79,13 +81,13 @@ func TestPrivacyOfAChannel(t *testing.T) {
 		t.Fatal("without saying so, a channel made private protects its history")
 	}
 	for _, u := range []UserID{s.mod, s.cy, s.bot} {
-		if got := realmtest.HeardOf[*ChannelVanished](s.Scene, u); len(got) != 1 {
-			t.Errorf("user %d heard %v, want stream/delete", u, s.Heard(u))
+		if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, u); len(got) != 1 {
+			t.Errorf("user %d heard %v, want stream/delete", u, s.ListEvents(u))
 		}
 	}
 	for _, u := range []UserID{s.owner, s.admin, s.ann, s.bo, s.guest} {
-		if got := realmtest.HeardOf[*ChannelPrivacySet](s.Scene, u); len(got) != 1 || !got[0].Private {
-			t.Errorf("user %d heard %v, want stream/update", u, s.Heard(u))
+		if got := realmtest.ListEventsOf[*ChannelPrivacySet](s.Scene, u); len(got) != 1 || !got[0].Private {
+			t.Errorf("user %d heard %v, want stream/update", u, s.ListEvents(u))
 		}
 	}
 	refused(s, s.admin, EditChannel{Channel: s.public, Private: ptr(false)}, "Channel content access is required.")
@@ -95,25 +97,25 @@ func TestPrivacyOfAChannel(t *testing.T) {
 
 	// Private to public: the others see it come, and who is in it.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false)})
-	s.Hears(s.cy, "stream", "subscription")
-	if got := realmtest.HeardOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined || !slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
+	s.ExpectEvents(s.cy, "stream", "subscription")
+	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined || !slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
 		t.Errorf("cy heard %+v", got[0])
 	}
-	s.Hears(s.bo, "stream")
+	s.ExpectEvents(s.bo, "stream")
 
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
 	refused(s, s.ann, EditChannel{Channel: s.public, WebPublic: ptr(true)}, "Insufficient permission")
 	other := s.Join("Gil", Guest)
 	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
-	if got := realmtest.HeardOf[*ChannelAppeared](s.Scene, other); len(got) != 1 {
-		t.Errorf("a guest heard %v of a channel that is now open to the web", s.Heard(other))
+	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, other); len(got) != 1 {
+		t.Errorf("a guest heard %v of a channel that is now open to the web", s.ListEvents(other))
 	}
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "moderation_request_channel_id", Value: int64(s.private)}}})
 	refused(s, s.ann, EditChannel{Channel: s.private, Private: ptr(false)}, "Moderation request channel must be private.")
 }
 
-func TestGroupSettingsOfAChannel(t *testing.T) {
-	s := newStage(t)
+func TestChannelGroupSettings(t *testing.T) {
+	s := newTestScene(t)
 	set := func(c ChannelID, name string, v GroupValue, old ...GroupValue) EditChannel {
 		g := GroupChange{Name: name, New: v}
 		if len(old) > 0 {
@@ -123,7 +125,7 @@ func TestGroupSettingsOfAChannel(t *testing.T) {
 	}
 	one := GroupValue{Members: []UserID{s.bo}}
 	do(s, s.ann, set(s.public, "can_send_message_group", one, s.group("role:everyone")))
-	refused(s, s.cy, say(s.public, "t", "hi"), "You do not have permission to post in this channel.")
+	refused(s, s.cy, channelMessage(s.public, "t", "hi"), "You do not have permission to post in this channel.")
 	refused(s, s.ann, set(s.public, "can_send_message_group", one, s.group("role:everyone")), "EXPECTATION_MISMATCH")
 	refused(s, s.ann, set(s.public, "can_send_message_group", s.group("role:internet")), "'can_send_message_group' setting cannot be set to 'role:internet' group.")
 	refused(s, s.ann, set(s.public, "can_administer_channel_group", s.group("role:everyone")), "'can_administer_channel_group' setting cannot be set to 'role:everyone' group.")
@@ -141,25 +143,25 @@ func TestGroupSettingsOfAChannel(t *testing.T) {
 		t.Errorf("stored as %+v", v)
 	}
 	do(s, s.ann, set(s.public, "can_resolve_topics_group", GroupValue{}))
-	s.HearsNothing(s.everyone()...)
+	s.ExpectNoEvents(s.allUsers()...)
 
 	// The right to subscribe shows a private channel; taking it back hides it.
 	do(s, s.ann, set(s.private, "can_subscribe_group", GroupValue{Members: []UserID{s.cy}}))
-	s.Hears(s.cy, "stream", "subscription")
-	s.Hears(s.bo, "stream")
-	s.HearsNothing(s.mod, s.guest, s.bot)
+	s.ExpectEvents(s.cy, "stream", "subscription")
+	s.ExpectEvents(s.bo, "stream")
+	s.ExpectNoEvents(s.mod, s.guest, s.bot)
 	do(s, s.ann, set(s.private, "can_subscribe_group", GroupValue{}))
-	if got := realmtest.HeardOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
-		t.Errorf("cy heard %v", s.Heard(s.cy))
+	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
+		t.Errorf("cy heard %v", s.ListEvents(s.cy))
 	}
 	// A guest never has a right that is not for everyone, even if he is named.
 	do(s, s.ann, set(s.private, "can_administer_channel_group", GroupValue{Members: []UserID{s.ann, s.guest}}))
-	s.HearsNothing(s.guest)
+	s.ExpectNoEvents(s.guest)
 	refused(s, s.guest, EditChannel{Channel: s.private, Name: ptr("x")}, "Invalid channel ID")
 
 	// Deactivated users are not shown, and clients that do not know them still agree on the old value.
 	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{s.bo, s.cy}}))
-	realmtest.Turn(s.Scene, realmtest.System, done(func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
+	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
 	info := s.Realm.ChannelInfo(s.Realm.FindChannel(s.public))
 	if v := info.Groups["can_send_message_group"]; !slices.Equal(v.Members, []UserID{s.bo}) {
 		t.Errorf("shown as %+v", v)
@@ -167,19 +169,19 @@ func TestGroupSettingsOfAChannel(t *testing.T) {
 	do(s, s.ann, set(s.public, "can_send_message_group", s.group("role:everyone"), one))
 }
 
-func TestOtherPropertiesOfAChannel(t *testing.T) {
-	s := newStage(t)
+func TestOtherChannelProperties(t *testing.T) {
+	s := newTestScene(t)
 	refused(s, s.admin, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))}, "Must be an organization owner")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))})
-	s.Hears(s.cy, "stream")
+	s.ExpectEvents(s.cy, "stream")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true})
-	if e := realmtest.HeardOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Number != nil {
+	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Number != nil {
 		t.Errorf("heard %+v", e)
 	}
 	refused(s, s.ann, EditChannel{Channel: s.public, Default: ptr(true)}, "You do not have permission to change default channels.")
 	do(s, s.admin, EditChannel{Channel: s.public, Default: ptr(true)})
-	s.Hears(s.cy, "default_streams")
-	s.HearsNothing(s.guest)
+	s.ExpectEvents(s.cy, "default_streams")
+	s.ExpectNoEvents(s.guest)
 	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(true)}, "A default channel cannot be private.")
 	refused(s, s.admin, EditChannel{Channel: s.private, Default: ptr(true)}, "A default channel cannot be private.")
 
@@ -189,9 +191,9 @@ func TestOtherPropertiesOfAChannel(t *testing.T) {
 	refused(s, s.admin, EditFolder{Folder: folder, Archived: ptr(true)}, "You need to remove all the channels from this folder to archive it.")
 
 	do(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"})
-	refused(s, s.ann, say(s.public, "t", "hi"), "Only the general chat topic is allowed in this channel.")
+	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Only the general chat topic is allowed in this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "inherit"})
-	do(s, s.ann, say(s.public, "t", "hi"))
+	do(s, s.ann, channelMessage(s.public, "t", "hi"))
 	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"}, "To enable this configuration, all messages in this channel must be in the general chat topic.")
 	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_set_topics_policy_group", New: s.group("role:moderators")}}})
 	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "disable_empty_topic"}, "Insufficient permission")
@@ -199,32 +201,32 @@ func TestOtherPropertiesOfAChannel(t *testing.T) {
 }
 
 func TestArchiveChannel(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	do(s, s.admin, EditChannel{Channel: s.public, Default: ptr(true)})
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "new_stream_announcements_stream_id", Value: int64(s.public)}}})
 	id := s.post(s.ann, s.public, "t", "hello")
 	refused(s, s.bo, ArchiveChannel{s.public}, "You do not have permission to administer this channel.")
 	refused(s, s.cy, ArchiveChannel{s.private}, "Invalid channel ID")
 	do(s, s.ann, ArchiveChannel{s.public})
-	s.Hears(s.cy, "default_streams", "stream", "realm")
-	s.Hears(s.guest, "stream", "realm")
+	s.ExpectEvents(s.cy, "default_streams", "stream", "realm")
+	s.ExpectEvents(s.guest, "stream", "realm")
 	if n := s.Realm.OrgInt("new_stream_announcements_stream_id"); n != -1 {
 		t.Errorf("announcements still go to channel %d", n)
 	}
 	refused(s, s.ann, ArchiveChannel{s.public}, "Channel is already deactivated")
-	refused(s, s.ann, say(s.public, "t", "hi"), "Not authorized to send to channel 'public'")
-	refused(s, s.ann, Subscribe{Channels: []Joining{{Name: "public"}}, Fatal: true}, "Unable to access channel (public).")
-	if _, err := s.View(s.bo).ReadableMessage(id); err != nil {
+	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Not authorized to send to channel 'public'")
+	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true}, "Unable to access channel (public).")
+	if _, err := s.ViewAs(s.bo).ReadableMessage(id); err != nil {
 		t.Errorf("messages of an archived channel stay readable: %v", err)
 	}
 
 	// What was unread there is read soon after.
-	if f := s.View(s.bo).FlagsOf(id); f&FlagRead != 0 {
+	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagRead != 0 {
 		t.Fatal("read before the server came round to it")
 	}
-	s.comeRound()
-	s.Hears(s.bo, "update_message_flags")
-	if f := s.View(s.bo).FlagsOf(id); f&FlagRead == 0 {
+	s.runDue()
+	s.ExpectEvents(s.bo, "update_message_flags")
+	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagRead == 0 {
 		t.Error("still unread")
 	}
 	if s.Realm.Due(s.Now) != nil {
@@ -233,109 +235,109 @@ func TestArchiveChannel(t *testing.T) {
 
 	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true}, "You do not have permission to administer this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, Unarchive: true})
-	for _, u := range s.everyone() {
+	for _, u := range s.allUsers() {
 		want := []string{"stream"}
 		if s.Realm.Subscribed(u, s.public) { // for clients that had lost the channel
 			want = append(want, "subscription")
 		}
-		s.Hears(u, want...)
+		s.ExpectEvents(u, want...)
 	}
 	refused(s, s.ann, EditChannel{Channel: s.public, Unarchive: true}, "Channel is not currently deactivated")
 	do(s, s.ann, ArchiveChannel{s.private})
-	s.HearsNothing(s.cy, s.mod, s.guest, s.bot)
+	s.ExpectNoEvents(s.cy, s.mod, s.guest, s.bot)
 	s.leave(s.ann, s.private)
 	s.leave(s.bo, s.private)
 	refused(s, s.admin, EditChannel{Channel: s.private, Unarchive: true}, "Channel is private and have no subscribers")
 }
 
-// comeRound lets the server do what is due, once.
-func (s *stage) comeRound() {
+// runDue lets the server do what is due, once.
+func (s *testScene) runDue() {
 	s.T.Helper()
 	due := s.Realm.Due(s.Now)
 	if due == nil {
 		s.T.Fatal("nothing is due")
 	}
-	if _, err := realmtest.Turn(s.Scene, realmtest.System, due); err != nil {
+	if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
 func TestWeeklyTraffic(t *testing.T) {
-	s := newStage(t)
-	traffic := func() int64 { return s.View(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).WeeklyTraffic }
+	s := newTestScene(t)
+	traffic := func() int64 { return s.ViewAs(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).WeeklyTraffic }
 	for range 25 {
 		s.post(s.ann, s.public, "t", "x")
 	}
 	if n := traffic(); n != -1 {
 		t.Errorf("%d messages a week on the first day, want unknown", n)
 	}
-	s.Later(7 * 86400)
+	s.Advance(7 * 86400)
 	if n := traffic(); n != 25 {
 		t.Errorf("%d messages a week after a week, want 25", n)
 	}
-	s.Later(7 * 86400)
+	s.Advance(7 * 86400)
 	if n := traffic(); n != 13 {
 		t.Errorf("%d messages a week after two, want 13", n)
 	}
-	s.Later(16 * 86400)
+	s.Advance(16 * 86400)
 	if n := traffic(); n != 0 {
 		t.Errorf("%d messages a week when the last 28 days were silent", n)
 	}
 }
 
-func TestGroupsShowAndHideChannels(t *testing.T) {
-	s := newStage(t)
+func TestGroupChangesShowAndHideChannels(t *testing.T) {
+	s := newTestScene(t)
 	g := do(s, s.ann, CreateGroup{Name: "readers", Members: []UserID{s.ann}})
 	do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: GroupValue{Group: g}}}})
-	s.HearsNothing(s.cy)
+	s.ExpectNoEvents(s.cy)
 	do(s, s.ann, ChangeMembers{Group: g, Add: []UserID{s.cy, s.guest}})
-	if got := realmtest.HeardOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 || got[0].Channels[0].ID != s.private {
-		t.Errorf("cy heard %v", s.Heard(s.cy))
+	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 || got[0].Channels[0].ID != s.private {
+		t.Errorf("cy heard %v", s.ListEvents(s.cy))
 	}
-	if got := realmtest.HeardOf[*ChannelAppeared](s.Scene, s.guest); len(got) != 0 {
+	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.guest); len(got) != 0 {
 		t.Error("a guest may subscribe himself")
 	}
 	do(s, s.ann, ChangeMembers{Group: g, Remove: []UserID{s.cy, s.ann}})
-	if got := realmtest.HeardOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
-		t.Errorf("cy heard %v", s.Heard(s.cy))
+	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
+		t.Errorf("cy heard %v", s.ListEvents(s.cy))
 	}
-	if got := realmtest.HeardOf[*ChannelVanished](s.Scene, s.ann); len(got) != 0 {
+	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.ann); len(got) != 0 {
 		t.Error("a subscriber lost sight of her channel")
 	}
 }
 
-func TestChannelsGrowQuiet(t *testing.T) {
-	s := newStage(t)
+func TestChannelBecomesQuiet(t *testing.T) {
+	s := newTestScene(t)
 	s.post(s.ann, s.public, "t", "x")
-	active := func() bool { return s.View(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).RecentlyActive }
+	active := func() bool { return s.ViewAs(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).RecentlyActive }
 	if !active() || s.Realm.Due(s.Now) != nil {
 		t.Fatal("a new channel is not recently active")
 	}
-	s.Later(181 * 86400)
-	s.comeRound()
-	s.Hears(s.bo, "stream", "stream", "stream")
-	s.Hears(s.cy, "stream")
+	s.Advance(181 * 86400)
+	s.runDue()
+	s.ExpectEvents(s.bo, "stream", "stream", "stream")
+	s.ExpectEvents(s.cy, "stream")
 	if active() || s.Realm.Due(s.Now) != nil {
 		t.Error("still recently active, or still to be told")
 	}
 	s.post(s.ann, s.public, "t", "x")
-	s.Hears(s.cy, "stream")
+	s.ExpectEvents(s.cy, "stream")
 	if !active() {
 		t.Error("a message does not wake the channel")
 	}
 }
 
 // Audiences are put together from sets; they must be who may know the channel, one by one.
-func TestAudiencesOfChannels(t *testing.T) {
-	s := newStage(t)
+func TestChannelAudience(t *testing.T) {
+	s := newTestScene(t)
 	g := do(s, s.owner, CreateGroup{Name: "crew", Members: []UserID{s.cy, s.guest}})
 	check := func(when string) {
 		t.Helper()
 		for _, c := range []ChannelID{s.public, s.private, s.protected} {
 			for _, name := range []string{"a", "b"} { // twice: the second time from what was kept
 				do(s, s.owner, EditChannel{Channel: c, Description: ptr(when + name)})
-				for _, u := range s.everyone() {
-					if heard := len(s.Heard(u)) > 0; heard != s.View(u).MaySeeChannel(s.Realm.FindChannel(c)) {
+				for _, u := range s.allUsers() {
+					if heard := len(s.ListEvents(u)) > 0; heard != s.ViewAs(u).MaySeeChannel(s.Realm.FindChannel(c)) {
 						t.Errorf("%s: user %d, channel %d: heard %v", when, u, c, heard)
 					}
 				}

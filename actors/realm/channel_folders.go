@@ -14,7 +14,7 @@ type Folder struct {
 	Created         int64
 	Creator         UserID // 0: none
 	Archived        bool
-	Order           int // place in the list, from 0
+	Order           int // channelAccess in the list, from 0
 }
 
 // Lengths in code points; the numbers are the protocol's.
@@ -23,13 +23,13 @@ const (
 	MaxFolderDescription = 1024
 )
 
-func errFolder() *Refusal { return Bad("Invalid channel folder ID") }
+func errFolderID() *Refusal { return BadRequest("Invalid channel folder ID") }
 
 // Folders is every folder in the order they are shown; archived ones are left out unless asked for.
 func (r *Realm) Folders(archived bool) []Folder {
 	var out []Folder
-	for _, id := range r.nouns.folders.keys() {
-		if f := r.nouns.folders.find(id); archived || !f.Archived {
+	for _, id := range r.small.folders.keys() {
+		if f := r.small.folders.find(id); archived || !f.Archived {
 			out = append(out, *f)
 		}
 	}
@@ -48,19 +48,19 @@ func (v View) VisibleFolders(archived bool) []Folder {
 	return slices.DeleteFunc(all, func(f Folder) bool { return !open[f.ID] })
 }
 
-// openFolder refuses folders that channels may not be put into; 0 is none.
-func (r *Realm) openFolder(id int64) error {
+// checkFolderUsable refuses folders that channels may not be put into; 0 is none.
+func (r *Realm) checkFolderUsable(id int64) error {
 	if id == 0 {
 		return nil
 	}
-	if f := r.nouns.folders.find(id); f == nil || f.Archived {
-		return errFolder()
+	if f := r.small.folders.find(id); f == nil || f.Archived {
+		return errFolderID()
 	}
 	return nil
 }
 
 func (r *Realm) folderName(id int64) string {
-	if f := r.nouns.folders.find(id); f != nil {
+	if f := r.small.folders.find(id); f != nil {
 		return "**" + f.Name + "**"
 	}
 	return "none"
@@ -70,17 +70,17 @@ func (r *Realm) folderName(id int64) string {
 func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
-		return "", Bad("Channel folder name can't be empty.")
+		return "", BadRequest("Channel folder name can't be empty.")
 	}
-	if length(name) > MaxFolderName {
-		return "", Bad("name is too long (limit: %d characters)", MaxFolderName)
+	if runeCount(name) > MaxFolderName {
+		return "", BadRequest("name is too long (limit: %d characters)", MaxFolderName)
 	}
-	if at, ok := printable(name); !ok {
-		return "", Bad("Invalid character in channel folder name, at position %d.", at)
+	if at, ok := findUnprintable(name); !ok {
+		return "", BadRequest("Invalid character in channel folder name, at position %d.", at)
 	}
-	for _, f := range r.nouns.folders.all() {
+	for _, f := range r.small.folders.all() {
 		if f.ID != except && !f.Archived && fold(f.Name) == fold(name) {
-			return "", Bad("Channel folder '%s' already exists", name)
+			return "", BadRequest("Channel folder '%s' already exists", name)
 		}
 	}
 	return name, nil
@@ -88,8 +88,8 @@ func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 
 func checkFolderDescription(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if length(text) > MaxFolderDescription {
-		return "", Bad("description is too long (limit: %d characters)", MaxFolderDescription)
+	if runeCount(text) > MaxFolderDescription {
+		return "", BadRequest("description is too long (limit: %d characters)", MaxFolderDescription)
 	}
 	return text, nil
 }
@@ -98,7 +98,7 @@ func checkFolderDescription(text string) (string, error) {
 type CreateFolder struct{ Name, Description string }
 
 func (c CreateFolder) Decide(t *Turn) (int64, error) {
-	me, err := t.Admin()
+	me, err := t.RequireAdmin()
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (c CreateFolder) Decide(t *Turn) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID, Order: t.nouns.folders.size()}
+	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID, Order: t.small.folders.size()}
 	if text != "" {
 		f.DescriptionHTML = t.Describe(text)
 	}
@@ -122,13 +122,15 @@ func (c CreateFolder) Decide(t *Turn) (int64, error) {
 type FolderCreated struct{ Folder Folder }
 
 func (f *FolderCreated) apply(r *Realm) {
-	r.usedID("folder", f.Folder.ID)
+	r.reserveID("folder", f.Folder.ID)
 	row := f.Folder
-	r.nouns.folders.put(row.ID, &row)
+	r.small.folders.put(row.ID, &row)
 }
 
-func (f *FolderCreated) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*FolderCreated) EventType() string        { return "channel_folder" }
+func (f *FolderCreated) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*FolderCreated) EventType() string { return "channel_folder" }
 
 // EditFolder asks to change a folder; what is nil stays.
 type EditFolder struct {
@@ -138,12 +140,12 @@ type EditFolder struct {
 }
 
 func (c EditFolder) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
-	old := t.nouns.folders.find(c.Folder)
+	old := t.small.folders.find(c.Folder)
 	if old == nil {
-		return Done{}, errFolder()
+		return Done{}, errFolderID()
 	}
 	f := &FolderChanged{Folder: c.Folder}
 	if c.Name != nil {
@@ -170,7 +172,7 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 	}
 	if c.Archived != nil && *c.Archived != old.Archived {
 		if *c.Archived && t.folderInUse(c.Folder) {
-			return Done{}, Bad("You need to remove all the channels from this folder to archive it.")
+			return Done{}, BadRequest("You need to remove all the channels from this folder to archive it.")
 		}
 		if c.Name == nil && !*c.Archived { // another one may have got the name in the meantime
 			if _, err := t.checkFolderName(old.Name, c.Folder); err != nil {
@@ -186,7 +188,7 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 }
 
 func (r *Realm) folderInUse(id int64) bool {
-	for _, c := range r.chans.all() {
+	for _, c := range r.channels.all() {
 		if c.Folder == id {
 			return true
 		}
@@ -202,25 +204,27 @@ type FolderChanged struct {
 }
 
 func (f *FolderChanged) apply(r *Realm) {
-	row := r.nouns.folders.change(f.Folder)
-	row.Name, row.Archived = or(f.Name, row.Name), or(f.Archived, row.Archived)
-	row.Description, row.DescriptionHTML = or(f.Description, row.Description), or(f.DescriptionHTML, row.DescriptionHTML)
+	row := r.small.folders.change(f.Folder)
+	row.Name, row.Archived = valueOr(f.Name, row.Name), valueOr(f.Archived, row.Archived)
+	row.Description, row.DescriptionHTML = valueOr(f.Description, row.Description), valueOr(f.DescriptionHTML, row.DescriptionHTML)
 }
 
-func (f *FolderChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*FolderChanged) EventType() string        { return "channel_folder" }
+func (f *FolderChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*FolderChanged) EventType() string { return "channel_folder" }
 
 // OrderFolders asks to show the folders in another order; it names them all.
 type OrderFolders struct{ Order []int64 }
 
 func (c OrderFolders) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
 	sorted := slices.Clone(c.Order)
 	slices.Sort(sorted)
-	if !slices.Equal(sorted, t.nouns.folders.keys()) {
-		return Done{}, Bad("Invalid order mapping.")
+	if !slices.Equal(sorted, t.small.folders.keys()) {
+		return Done{}, BadRequest("Invalid order mapping.")
 	}
 	t.Record(&FoldersOrdered{c.Order})
 	return Done{}, nil
@@ -231,9 +235,11 @@ type FoldersOrdered struct{ Order []int64 }
 
 func (f *FoldersOrdered) apply(r *Realm) {
 	for i, id := range f.Order {
-		r.nouns.folders.change(id).Order = i
+		r.small.folders.change(id).Order = i
 	}
 }
 
-func (f *FoldersOrdered) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*FoldersOrdered) EventType() string        { return "channel_folder" }
+func (f *FoldersOrdered) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*FoldersOrdered) EventType() string { return "channel_folder" }

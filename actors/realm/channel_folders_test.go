@@ -10,10 +10,10 @@ import (
 )
 
 func TestFolders(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	refused(s, s.mod, CreateFolder{Name: "Fun"}, "Must be an organization administrator")
 	fun := do(s, s.admin, CreateFolder{Name: " Fun ", Description: "about"})
-	s.onlyHear("channel_folder", s.everyone()...)
+	s.onlyReceive("channel_folder", s.allUsers()...)
 	work := do(s, s.owner, CreateFolder{Name: "Work"})
 	refused(s, s.admin, CreateFolder{Name: "FUN"}, "Channel folder 'FUN' already exists")
 	refused(s, s.admin, CreateFolder{Name: " "}, "Channel folder name can't be empty.")
@@ -25,7 +25,7 @@ func TestFolders(t *testing.T) {
 	refused(s, s.admin, OrderFolders{[]int64{work}}, "Invalid order mapping.")
 	refused(s, s.admin, OrderFolders{[]int64{work, work}}, "Invalid order mapping.")
 	do(s, s.admin, OrderFolders{[]int64{work, fun}})
-	s.onlyHear("channel_folder", s.everyone()...)
+	s.onlyReceive("channel_folder", s.allUsers()...)
 	if l := s.Realm.Folders(true); l[0].ID != work || l[1].ID != fun || l[1].Name != "Fun" || l[1].DescriptionHTML != "<p>about</p>" {
 		t.Errorf("the folders are %+v", l)
 	}
@@ -34,9 +34,9 @@ func TestFolders(t *testing.T) {
 	refused(s, s.admin, EditFolder{Folder: 99, Name: ptr("x")}, "Invalid channel folder ID")
 	refused(s, s.admin, EditFolder{Folder: fun, Name: ptr("work")}, "Channel folder 'work' already exists")
 	do(s, s.admin, EditFolder{Folder: fun, Name: ptr("FUN"), Description: ptr("")})
-	s.onlyHear("channel_folder", s.everyone()...)
+	s.onlyReceive("channel_folder", s.allUsers()...)
 	do(s, s.admin, EditFolder{Folder: fun, Name: ptr("FUN")})
-	s.HearsNothing(s.everyone()...)
+	s.ExpectNoEvents(s.allUsers()...)
 	do(s, s.admin, EditFolder{Folder: fun, Archived: ptr(true)})
 	if l := s.Realm.Folders(false); len(l) != 1 || l[0].ID != work {
 		t.Errorf("the folders in use are %+v", l)
@@ -59,26 +59,26 @@ func TestFolders(t *testing.T) {
 }
 
 func TestDefaultChannels(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	refused(s, s.ann, SetDefaultChannel{s.public, true}, "Must be an organization administrator")
 	refused(s, s.admin, SetDefaultChannel{s.private, true}, "Private channels cannot be made default.")
 	refused(s, s.admin, SetDefaultChannel{99, true}, "Invalid channel ID")
 	do(s, s.admin, SetDefaultChannel{s.public, true})
-	s.onlyHear("default_streams", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.bot)
+	s.onlyReceive("default_streams", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.bot)
 	do(s, s.admin, SetDefaultChannel{s.public, true})
-	s.HearsNothing(s.everyone()...)
+	s.ExpectNoEvents(s.allUsers()...)
 	if u := s.Join("New"); !s.Realm.Subscribed(u, s.public) {
 		t.Error("a new account is not in the default channel")
 	}
 	do(s, s.admin, SetDefaultChannel{s.public, false})
-	if l := realmtest.HeardOf[*DefaultChannelsSet](s.Scene, s.cy)[0].Channels; len(l) != 0 || s.Realm.FindChannel(s.public).Default {
+	if l := realmtest.ListEventsOf[*DefaultChannelsSet](s.Scene, s.cy)[0].Channels; len(l) != 0 || s.Realm.FindChannel(s.public).Default {
 		t.Errorf("the default channels are %v", l)
 	}
 }
 
 func TestDefaultGroups(t *testing.T) {
-	s := newStage(t)
-	do(s, s.ann, Subscribe{Channels: joining("a", "b", "always")})
+	s := newTestScene(t)
+	do(s, s.ann, Subscribe{Channels: channelsToJoin("a", "b", "always")})
 	do(s, s.admin, SetDefaultChannel{s.Realm.FindChannelByName("always").ID, true})
 	create := func(name string, channels ...string) CreateDefaultGroup {
 		return CreateDefaultGroup{name, "about", channels}
@@ -88,16 +88,16 @@ func TestDefaultGroups(t *testing.T) {
 	refused(s, s.admin, create("pack", "nowhere"), "Invalid channel name 'nowhere'")
 	refused(s, s.admin, create("pack", "always"), "'always' is a default channel and cannot be added to 'pack'")
 	do(s, s.admin, create("pack", "b", "a"))
-	s.onlyHear("default_stream_groups", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.bot)
+	s.onlyReceive("default_stream_groups", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.bot)
 	refused(s, s.admin, create("PACK"), "Default channel group 'PACK' already exists")
 	g := s.Realm.DefaultGroups()[0]
 	if len(g.Channels) != 2 || g.Channels[0] != s.Realm.FindChannelByName("a").ID {
 		t.Errorf("the group is %+v", g)
 	}
-	refused(s, s.admin, RegroupDefaults{g.ID, true, []string{"a"}}, "Channel 'a' is already present in default channel group 'pack'")
-	do(s, s.admin, RegroupDefaults{g.ID, false, []string{"a"}})
-	refused(s, s.admin, RegroupDefaults{g.ID, false, []string{"a"}}, "Channel 'a' is not present in default channel group 'pack'")
-	refused(s, s.admin, RegroupDefaults{99, false, []string{"a"}}, "Default channel group with id '99' does not exist.")
+	refused(s, s.admin, ChangeDefaultGroupChannels{g.ID, true, []string{"a"}}, "Channel 'a' is already present in default channel group 'pack'")
+	do(s, s.admin, ChangeDefaultGroupChannels{g.ID, false, []string{"a"}})
+	refused(s, s.admin, ChangeDefaultGroupChannels{g.ID, false, []string{"a"}}, "Channel 'a' is not present in default channel group 'pack'")
+	refused(s, s.admin, ChangeDefaultGroupChannels{99, false, []string{"a"}}, "Default channel group with id '99' does not exist.")
 	refused(s, s.admin, EditDefaultGroup{ID: g.ID}, `You must pass "new_description" or "new_group_name".`)
 	refused(s, s.admin, EditDefaultGroup{ID: g.ID, Name: ptr("pack")}, "This default channel group is already named 'pack'")
 	do(s, s.admin, EditDefaultGroup{ID: g.ID, Name: ptr("Pack"), Description: ptr("")})
@@ -105,29 +105,29 @@ func TestDefaultGroups(t *testing.T) {
 	if g := s.Realm.DefaultGroups()[0]; g.Name != "Pack" || len(g.Channels) != 0 {
 		t.Errorf("the group is %+v", g)
 	}
-	do(s, s.admin, DropDefaultGroup{g.ID})
-	refused(s, s.admin, DropDefaultGroup{g.ID}, "Default channel group with id '1' does not exist.")
+	do(s, s.admin, RemoveDefaultGroup{g.ID})
+	refused(s, s.admin, RemoveDefaultGroup{g.ID}, "Default channel group with id '1' does not exist.")
 	if len(s.Realm.DefaultGroups()) != 0 {
 		t.Error("the group is still there")
 	}
 }
 
 func TestNoticesAboutChannels(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
-	do(s, s.ann, Subscribe{Channels: joining("news")})
+	do(s, s.ann, Subscribe{Channels: channelsToJoin("news")})
 	news := s.Realm.FindChannelByName("news").ID
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "new_stream_announcements_stream_id", Value: int64(news)}}})
 	read := func() MessageInfo {
 		t.Helper()
-		got := realmtest.HeardOf[*MessageArrived](s.Scene, s.ann)
+		got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)
 		if len(got) != 1 {
 			t.Fatalf("ann heard %d messages", len(got))
 		}
 		return got[0].Message
 	}
 	me := "@_**Ann|" + s.ann.String() + "**"
-	do(s, s.ann, Subscribe{Channels: []Joining{{Name: "quiet", Description: "about"}}})
+	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "quiet", Description: "about"}}})
 	if m := read(); m.Topic != "channel events" || m.ChannelName != "quiet" || m.Body.Text != "**Public** channel created by "+me+". Description:\n\n``` quote\nabout\n```" || m.Sender.ID != NotificationBot {
 		t.Errorf("reads %+v %q", m, m.Body.Text)
 	}
@@ -148,22 +148,22 @@ func TestNoticesAboutChannels(t *testing.T) {
 		}
 	}
 	do(s, s.ann, ArchiveChannel{id})
-	if e := realmtest.HeardOf[*MessageArrived](s.Scene, s.ann)[0]; e.FlagsFor(s.ann)&FlagRead == 0 {
+	if e := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0]; e.FlagsFor(s.ann)&FlagRead == 0 {
 		t.Error("the notice of archiving is unread")
 	}
-	do(s, s.bo, Subscribe{Channels: joining("one", "two"), Announce: true})
+	do(s, s.bo, Subscribe{Channels: channelsToJoin("one", "two"), Announce: true})
 	if m := read(); m.Channel != news || m.Topic != "new channels" || !strings.HasSuffix(m.Body.Text, "* #**one**\n* #**two**") {
 		t.Errorf("reads %+v %q", m, m.Body.Text)
 	}
-	do(s, s.bo, Subscribe{Channels: joining("secret"), New: NewChannel{Private: true}, Announce: true})
-	s.HearsNothing(s.ann)
-	do(s, s.bo, Subscribe{Channels: joining("empty"), New: NewChannel{TopicsPolicy: "empty_topic_only"}})
-	if m := realmtest.HeardOf[*MessageArrived](s.Scene, s.bo)[0].Message; m.Topic != "" {
+	do(s, s.bo, Subscribe{Channels: channelsToJoin("secret"), New: NewChannel{Private: true}, Announce: true})
+	s.ExpectNoEvents(s.ann)
+	do(s, s.bo, Subscribe{Channels: channelsToJoin("empty"), New: NewChannel{TopicsPolicy: "empty_topic_only"}})
+	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message; m.Topic != "" {
 		t.Errorf("the notice stands in %q", m.Topic)
 	}
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: false}}})
-	do(s, s.bo, Subscribe{Channels: joining("silent")})
-	if slices.ContainsFunc(s.Heard(s.bo), func(e Event) bool { return e.EventType() == "message" }) {
+	do(s, s.bo, Subscribe{Channels: channelsToJoin("silent")})
+	if slices.ContainsFunc(s.ListEvents(s.bo), func(e Event) bool { return e.EventType() == "message" }) {
 		t.Error("a notice although the organization wants none")
 	}
 }

@@ -25,7 +25,7 @@ type ChannelMail struct{ Slug, Token string }
 func (c MailToken) Decide(t *Turn) (ChannelMail, error) {
 	me := t.Me()
 	if me == nil {
-		return ChannelMail{}, errMember()
+		return ChannelMail{}, errNotMember()
 	}
 	ch, err := t.VisibleChannel(c.Channel)
 	if err != nil {
@@ -35,15 +35,15 @@ func (c MailToken) Decide(t *Turn) (ChannelMail, error) {
 	if c.Sender != 0 {
 		u := t.Find(c.Sender)
 		if u == nil || u.ID != me.ID && u.ID != EmailGateway && (!u.IsBot() || u.BotOwner != me.ID) {
-			return ChannelMail{}, Bad("Invalid user ID: %d", c.Sender)
+			return ChannelMail{}, BadRequest("Invalid user ID: %d", c.Sender)
 		}
 		sender = u.ID
 	}
-	if err := t.maySend(me, ch); err != nil {
-		return ChannelMail{}, errChannelID()
+	if err := t.checkMaySend(me, ch); err != nil {
+		return ChannelMail{}, errInvalidChannel()
 	}
 	key := mailKey{ch.ID, me.ID, sender}
-	token, ok := t.by.mailToken[key]
+	token, ok := t.index.mailTokens[key]
 	if !ok {
 		token = strings.ToLower(t.Token(32))
 		t.Record(&MailTokenMade{Token: token, Address: MailAddress{ch.ID, me.ID, sender}})
@@ -64,16 +64,16 @@ type MailTokenMade struct {
 
 func (f *MailTokenMade) apply(r *Realm) {
 	a := f.Address
-	r.nouns.mail.put(f.Token, &a)
-	r.by.mailToken[mailKey{a.Channel, a.User, a.Sender}] = f.Token
+	r.small.mailAddresses.put(f.Token, &a)
+	r.index.mailTokens[mailKey{a.Channel, a.User, a.Sender}] = f.Token
 }
 
 func (f *MailTokenMade) tell(*Realm) []Notice { return nil }
 
 // FindMailAddress is what a token of a mail address stands for, or nil; addresses of archived channels do not work.
 func (r *Realm) FindMailAddress(token string) *MailAddress {
-	a := r.nouns.mail.find(strings.ToLower(token))
-	if a == nil || r.chans.must(a.Channel).Archived {
+	a := r.small.mailAddresses.find(strings.ToLower(token))
+	if a == nil || r.channels.must(a.Channel).Archived {
 		return nil
 	}
 	return a

@@ -18,18 +18,18 @@ const (
 // each. Clients know it as max_bulk_new_subscription_messages.
 const MaxNewSubscriptionMessages = 100
 
-// noticeTopic is where notices about a channel go: a channel that has only the empty topic keeps it that way.
-func (r *Realm) noticeTopic(c *Channel) string {
+// eventsTopicOf is where notices about a channel go: a channel that has only the empty topic keeps it that way.
+func (r *Realm) eventsTopicOf(c *Channel) string {
 	if c.TopicsPolicy == "empty_topic_only" {
 		return ""
 	}
 	return channelEventsTopic
 }
 
-// notice posts into a channel about the channel itself, unless the organization does not want such notices.
-func (t *Turn) notice(c *Channel, text string, readBy ...UserID) {
+// postChannelEvent posts into a channel about the channel itself, unless the organization does not want such notices.
+func (t *Turn) postChannelEvent(c *Channel, text string, readBy ...UserID) {
 	if t.OrgBool("send_channel_events_messages") {
-		t.Announce(c.ID, t.noticeTopic(c), text, readBy...)
+		t.NotifyChannel(c.ID, t.eventsTopicOf(c), text, readBy...)
 	}
 }
 
@@ -62,21 +62,21 @@ func (c *Channel) PrivacyName() string {
 	return "Private, protected history"
 }
 
-func quoted(text string) string {
+func quotedDescription(text string) string {
 	if text == "" {
 		return "*No description.*"
 	}
 	return QuoteBlock(text)
 }
 
-// noticeOfNew tells a new channel's first subscribers what it is.
-func (t *Turn) noticeOfNew(c *Channel) {
-	t.notice(c, "**"+c.PrivacyName()+"** channel created"+t.byActor()+". Description:\n\n"+quoted(c.Description), t.User)
+// postChannelCreated tells a new channel's first subscribers what it is.
+func (t *Turn) postChannelCreated(c *Channel) {
+	t.postChannelEvent(c, "**"+c.PrivacyName()+"** channel created"+t.byActor()+". Description:\n\n"+quotedDescription(c.Description), t.User)
 }
 
-// announceNew tells the organization of new channels.
-func (t *Turn) announceNew(channels []*Channel) {
-	to := t.chans.find(ChannelID(t.OrgInt("new_stream_announcements_stream_id")))
+// announceNewChannels tells the organization of new channels.
+func (t *Turn) announceNewChannels(channels []*Channel) {
+	to := t.channels.find(ChannelID(t.OrgInt("new_stream_announcements_stream_id")))
 	if to == nil || to.Archived {
 		return
 	}
@@ -93,14 +93,14 @@ func (t *Turn) announceNew(channels []*Channel) {
 	switch len(links) {
 	case 0:
 	case 1:
-		t.Announce(to.ID, topic, t.actor()+" created the channel "+links[0]+".")
+		t.NotifyChannel(to.ID, topic, t.actor()+" created the channel "+links[0]+".")
 	default:
-		t.Announce(to.ID, topic, t.actor()+" created these channels:\n\n* "+strings.Join(links, "\n* "))
+		t.NotifyChannel(to.ID, topic, t.actor()+" created these channels:\n\n* "+strings.Join(links, "\n* "))
 	}
 }
 
-// tellSubscribed writes to people whom the caller subscribed to channels that were there already.
-func (t *Turn) tellSubscribed(joined map[UserID][]*Channel, order []*User) {
+// notifySubscribed writes to people whom the caller subscribed to channels that were there already.
+func (t *Turn) notifySubscribed(joined map[UserID][]*Channel, order []*User) {
 	for _, u := range order {
 		id := u.ID
 		if len(joined[id]) == 0 || u.IsBot() || id == t.User {
@@ -111,51 +111,51 @@ func (t *Turn) tellSubscribed(joined map[UserID][]*Channel, order []*User) {
 			links = append(links, t.ChannelLink(c))
 		}
 		if len(links) == 1 {
-			t.Whisper(t.actor()+" subscribed you to the channel "+links[0]+".", id)
+			t.NotifyUsers(t.actor()+" subscribed you to the channel "+links[0]+".", id)
 		} else {
-			t.Whisper(t.actor()+" subscribed you to these channels:\n\n* "+strings.Join(links, "\n* "), id)
+			t.NotifyUsers(t.actor()+" subscribed you to these channels:\n\n* "+strings.Join(links, "\n* "), id)
 		}
 	}
 }
 
-// noticeOfChange posts about a change of the channel. old is the channel as it was.
-func (t *Turn) noticeOfChange(old, c *Channel, f Fact) {
+// postChannelChange posts about a change of the channel. old is the channel as it was.
+func (t *Turn) postChannelChange(old, c *Channel, f Fact) {
 	switch f := f.(type) {
 	case *ChannelUnarchived:
-		t.notice(c, "Channel **"+c.Name+"** is open again; unarchived"+t.byActor()+".")
+		t.postChannelEvent(c, "Channel **"+c.Name+"** is open again; unarchived"+t.byActor()+".")
 	case *ChannelPrivacySet:
-		t.notice(c, t.actor()+" changed the privacy of this channel:\n\n"+oldNew(old.PrivacyName(), c.PrivacyName()))
+		t.postChannelEvent(c, t.actor()+" changed the privacy of this channel:\n\n"+beforeAndAfter(old.PrivacyName(), c.PrivacyName()))
 	case *ChannelChanged:
-		t.noticeOfProperty(old, c, f)
+		t.postPropertyChange(old, c, f)
 	}
 }
 
-func (t *Turn) noticeOfProperty(old, c *Channel, f *ChannelChanged) {
+func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
 	var what, before, after string
 	switch f.Property {
 	case "name":
-		t.notice(c, t.actor()+" renamed this channel from **"+old.Name+"** to "+t.ChannelLink(c)+".")
+		t.postChannelEvent(c, t.actor()+" renamed this channel from **"+old.Name+"** to "+t.ChannelLink(c)+".")
 		return
 	case "description":
-		t.notice(c, t.actor()+" changed the description of this channel.\n\n* **Before:**\n\n"+quoted(old.Description)+"\n\n* **Now:**\n\n"+quoted(c.Description))
+		t.postChannelEvent(c, t.actor()+" changed the description of this channel.\n\n* **Before:**\n\n"+quotedDescription(old.Description)+"\n\n* **Now:**\n\n"+quotedDescription(c.Description))
 		return
 	case "message_retention_days":
-		what, before, after = "for how long this channel keeps messages", t.keeps(old.Retention), t.keeps(c.Retention)
+		what, before, after = "for how long this channel keeps messages", t.describeRetention(old.Retention), t.describeRetention(c.Retention)
 	case "folder_id":
 		what, before, after = "the folder of this channel", t.folderName(old.Folder), t.folderName(c.Folder)
 	case "topics_policy":
 		what, before, after = "which topics this channel allows", topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
 	default:
-		what, before, after = "who "+settingNames[f.Property], t.describeValue(t.ChannelSetting(old, f.Property)), t.describeValue(t.ChannelSetting(c, f.Property))
+		what, before, after = "who "+settingDescriptions[f.Property], t.describeGroupValue(t.ChannelSetting(old, f.Property)), t.describeGroupValue(t.ChannelSetting(c, f.Property))
 	}
-	t.notice(c, t.actor()+" changed "+what+":\n\n"+oldNew(before, after))
+	t.postChannelEvent(c, t.actor()+" changed "+what+":\n\n"+beforeAndAfter(before, after))
 }
 
-func oldNew(before, after string) string {
+func beforeAndAfter(before, after string) string {
 	return "* **Before:** " + before + "\n* **Now:** " + after
 }
 
-func (r *Realm) keeps(days *int64) string {
+func (r *Realm) describeRetention(days *int64) string {
 	n := r.OrgInt("message_retention_days")
 	inherited := ""
 	if days != nil {
@@ -174,16 +174,16 @@ var topicsPolicyNames = map[string]string{
 	"empty_topic_only": "none: messages have no topic",
 }
 
-// settingNames says what the permission settings permit.
-var settingNames = map[string]string{
+// settingDescriptions says what the permission settings permit.
+var settingDescriptions = map[string]string{
 	"can_add_subscribers_group": "may add subscribers", "can_administer_channel_group": "may administer this channel", "can_create_topic_group": "may begin topics",
 	"can_delete_any_message_group": "may delete any message", "can_delete_own_message_group": "may delete messages of their own",
 	"can_move_messages_out_of_channel_group": "may move messages out of this channel", "can_move_messages_within_channel_group": "may move messages within this channel",
 	"can_remove_subscribers_group": "may remove subscribers", "can_resolve_topics_group": "may resolve topics", "can_send_message_group": "may post", "can_subscribe_group": "may subscribe",
 }
 
-// describeValue names the people a permission setting means, notifying none.
-func (r *Realm) describeValue(v GroupValue) string {
+// describeGroupValue names the people a permission setting means, notifying none.
+func (r *Realm) describeGroupValue(v GroupValue) string {
 	var parts []string
 	groups := v.Subgroups
 	if v.Group != 0 {
@@ -192,7 +192,7 @@ func (r *Realm) describeValue(v GroupValue) string {
 	for _, g := range groups {
 		parts = append(parts, "@_*"+r.groups.must(g).Name+"*")
 	}
-	for _, u := range r.Shown(v).Members {
+	for _, u := range r.WithoutDeactivated(v).Members {
 		parts = append(parts, r.SilentMention(u))
 	}
 	if len(parts) == 0 {

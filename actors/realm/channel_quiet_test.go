@@ -10,22 +10,22 @@ import (
 )
 
 // Channels that nobody writes in count as active no longer, each once, though a turn takes only some of them.
-func TestChannelsBecomeQuiet(t *testing.T) {
-	s := newStage(t)
+func TestQuietChannelsPerTurn(t *testing.T) {
+	s := newTestScene(t)
 	var names []string
 	for i := range 25 {
 		names = append(names, fmt.Sprint("still ", i))
 	}
-	do(s, s.ann, Subscribe{Channels: joining(names...)})
-	s.Later(100 * 86400)
+	do(s, s.ann, Subscribe{Channels: channelsToJoin(names...)})
+	s.Advance(100 * 86400)
 	s.post(s.ann, s.public, "t", "not quiet")
-	s.Later(81 * 86400)
+	s.Advance(81 * 86400)
 	var heard, want []ChannelID
 	turns := 0
 	for s.Realm.Due(s.Now) != nil {
-		s.comeRound()
+		s.runDue()
 		n := 0
-		for _, e := range realmtest.HeardOf[*ChannelQuieted](s.Scene, s.mod) {
+		for _, e := range realmtest.ListEventsOf[*ChannelQuieted](s.Scene, s.mod) {
 			heard = append(heard, e.Channel)
 			n++
 		}
@@ -40,11 +40,11 @@ func TestChannelsBecomeQuiet(t *testing.T) {
 		t.Errorf("of channels %v it was heard that they are quiet, want %v", heard, want)
 	}
 	for _, c := range append(want, s.private, s.protected) {
-		if s.View(s.ann).ChannelInfo(s.Realm.FindChannel(c)).RecentlyActive {
+		if s.ViewAs(s.ann).ChannelInfo(s.Realm.FindChannel(c)).RecentlyActive {
 			t.Errorf("channel %d is active still", c)
 		}
 	}
-	if !s.View(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).RecentlyActive {
+	if !s.ViewAs(s.ann).ChannelInfo(s.Realm.FindChannel(s.public)).RecentlyActive {
 		t.Error("a channel with a message is quiet")
 	}
 }

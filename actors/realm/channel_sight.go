@@ -2,29 +2,29 @@ package realm
 
 import "slices"
 
-// sightSettings let people know a private channel.
-var sightSettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
+// channelVisibilitySettings let people know a private channel.
+var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
 
-// resight tells the ones who knew a channel of its change, if there is one, and the others that it came into
+// channelVisibilityNotices tells the ones who knew a channel of its change, if there is one, and the others that it came into
 // sight or went out of it.
-func (r *Realm) resight(c *Channel, before Set, change Event) []Notice {
-	after := SetOf(r.knowers(c)...)
+func (r *Realm) channelVisibilityNotices(c *Channel, before Set, change Event) []Notice {
+	after := SetOf(r.channelAudience(c)...)
 	var out []Notice
-	if gained := IDs[UserID](Without(after, before)); len(gained) > 0 {
-		out = append(out, r.showChannels(gained, []ChannelID{c.ID})...)
+	if gained := IDs[UserID](Difference(after, before)); len(gained) > 0 {
+		out = append(out, r.channelsAppearedNotices(gained, []ChannelID{c.ID})...)
 	}
-	if stayed := IDs[UserID](Both(after, before)); change != nil && len(stayed) > 0 {
+	if stayed := IDs[UserID](Intersection(after, before)); change != nil && len(stayed) > 0 {
 		out = append(out, Notice{To: stayed, Event: change})
 	}
-	if lost := r.only(IDs[UserID](Without(before, after))...); len(lost) > 0 {
-		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedOf([]ChannelID{c.ID})}})
+	if lost := r.usersAudience(IDs[UserID](Difference(before, after))...); len(lost) > 0 {
+		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}})
 	}
 	return out
 }
 
-// showChannels tells people of channels they did not know, and of who is in them.
-func (r *Realm) showChannels(to []UserID, ids []ChannelID) []Notice {
-	e := r.appear(ids...)
+// channelsAppearedNotices tells people of channels they did not know, and of who is in them.
+func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
+	e := r.channelsAppeared(ids...)
 	for i := range e.Channels { // clients count the peers they are told of next
 		e.Channels[i].Subscribers = 0
 	}
@@ -44,48 +44,48 @@ func (r *Realm) showChannels(to []UserID, ids []ChannelID) []Notice {
 	}
 	for _, n := range out[1:] {
 		p := n.Event.(*PeersChanged)
-		p.Archived = r.archivedOf(p.Channels)
+		p.Archived = r.archivedAmong(p.Channels)
 	}
 	return out
 }
 
-// keepSight runs a change of group memberships, and then tells people of the private channels that it showed to them or
+// trackChannelVisibility runs a change of group memberships, and then tells people of the private channels that it showed to them or
 // hid from them. Only channels that name a group of the organization's own, or full members, can be among those.
-func (t *Turn) keepSight(change func()) {
+func (t *Turn) trackChannelVisibility(change func()) {
 	before := map[ChannelID]Set{}
 	var ids []ChannelID
 	t.EachChannel(func(c *Channel) {
-		if c.Private && slices.ContainsFunc(sightSettings, func(s string) bool { return t.ChannelSetting(c, s).shifting() }) {
+		if c.Private && slices.ContainsFunc(channelVisibilitySettings, func(s string) bool { return t.ChannelSetting(c, s).hasVariableMembers() }) {
 			ids = append(ids, c.ID)
-			before[c.ID] = t.knowing(c).Clone()
+			before[c.ID] = t.channelAudienceSet(c).Clone()
 		}
 	})
 	change()
 	for _, id := range ids {
-		if after := t.knowing(t.chans.must(id)); !Without(after, before[id]).Empty() || !Without(before[id], after).Empty() {
-			t.Record(&SightChanged{id, before[id]})
+		if after := t.channelAudienceSet(t.channels.must(id)); !Difference(after, before[id]).Empty() || !Difference(before[id], after).Empty() {
+			t.Record(&ChannelVisibilityChanged{id, before[id]})
 		}
 	}
 }
 
-// shifting reports whether the people a value means may change although neither their roles nor the value do: it names
+// hasVariableMembers reports whether the people a value means may change although neither their roles nor the value do: it names
 // groups that the organization made, or full members, who become that by time.
-func (v GroupValue) shifting() bool {
+func (v GroupValue) hasVariableMembers() bool {
 	shifts := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
 	return shifts(v.Group) || slices.ContainsFunc(v.Subgroups, shifts)
 }
 
-// SightChanged says a change of groups showed a private channel to people, or hid it from them. It changes nothing by
+// ChannelVisibilityChanged says a change of groups showed a private channel to people, or hid it from them. It changes nothing by
 // itself.
-type SightChanged struct {
+type ChannelVisibilityChanged struct {
 	Channel ChannelID
 	Before  Set // listening users that knew the channel before
 }
 
-func (*SightChanged) calm()        {}
-func (*SightChanged) apply(*Realm) {}
-func (f *SightChanged) tell(r *Realm) []Notice {
-	return r.resight(r.chans.must(f.Channel), f.Before, nil)
+func (*ChannelVisibilityChanged) keepsMarkdownConfig() {}
+func (*ChannelVisibilityChanged) apply(*Realm)         {}
+func (f *ChannelVisibilityChanged) tell(r *Realm) []Notice {
+	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, nil)
 }
 
 // ChannelsShown says what somebody's new role lets him see. It changes nothing by itself.
@@ -94,11 +94,11 @@ type ChannelsShown struct {
 	Channels []ChannelID
 }
 
-func (*ChannelsShown) calm()        {}
-func (*ChannelsShown) apply(*Realm) {}
+func (*ChannelsShown) keepsMarkdownConfig() {}
+func (*ChannelsShown) apply(*Realm)         {}
 func (f *ChannelsShown) tell(r *Realm) []Notice {
-	if to := r.only(f.Viewer); len(to) > 0 {
-		return r.showChannels(to, f.Channels)
+	if to := r.usersAudience(f.Viewer); len(to) > 0 {
+		return r.channelsAppearedNotices(to, f.Channels)
 	}
 	return nil
 }

@@ -43,35 +43,35 @@ var ChannelRules = []GroupSettingRule{
 
 // channelIndex is what is derived about one channel.
 type channelIndex struct {
-	subscribers Set                    // users with an active subscription, deactivated accounts included
-	active      Set                    // those of them whose account is active
-	ever        Set                    // users who are or were subscribed, and maybe some who only set what they want of it
-	open        Set                    // users who receive what is sent to the channel: their last span is open
-	opened      []opening              // since when, ascending; some have been closed again since
-	mailed      Set                    // users who asked for mails of this channel, be they subscribed now or not
-	ids         Set                    // messages that are in the channel now
-	sent        Set                    // messages that were sent to it, wherever they are now
-	topics      map[string]*topicIndex // by folded name
-	list        []*topicIndex          // the same, one behind the other: who wants all of very many need not look each up
-	heard       []UserID               // cached: subscribers that have a queue
-	heardKnown  bool
-	traffic     int         // cached: messages in the 28 days before trafficDay
-	trafficDay  int64       // counted from 1970
-	changes     int         // of what clients are told of the row
-	groups      GroupValues // cached: the permission settings as clients are told of them,
-	groupsOf    [2]int      // since so many changes, here and of accounts
-	joins       int         // changes of active
-	face        face
+	subscribers               Set                    // users with an active subscription, deactivated accounts included
+	active                    Set                    // those of them whose account is active
+	everSubscribed            Set                    // users who are or were subscribed, and maybe some who only set what they want of it
+	receiving                 Set                    // users who receive what is sent to the channel: their last span is open
+	openings                  []openSpan             // since when, ascending; some have been closed again since
+	wantsEmail                Set                    // users who asked for mails of this channel, be they subscribed now or not
+	ids                       Set                    // messages that are in the channel now
+	sent                      Set                    // messages that were sent to it, wherever they are now
+	topics                    map[string]*topicIndex // by folded name
+	topicList                 []*topicIndex          // the same, one behind the other: who wants all of very many need not look each up
+	connectedSubscribers      []UserID               // cached: subscribers that have a queue
+	connectedSubscribersValid bool
+	traffic                   int         // cached: messages in the 28 days before trafficDay
+	trafficDay                int64       // counted from 1970
+	infoChanges               int         // of what clients are told of the row
+	groups                    GroupValues // cached: the permission settings as clients are told of them,
+	groupsVersion             [2]int      // since so many changes, here and of accounts
+	activeChanges             int         // changes of active
+	json                      channelJSON
 }
 
 // FindChannel is a channel by id whatever the caller may know of it, or nil. Commands use the functions below, which
 // say what the caller may do.
-func (r *Realm) FindChannel(id ChannelID) *Channel { return r.chans.find(id) }
+func (r *Realm) FindChannel(id ChannelID) *Channel { return r.channels.find(id) }
 
 // FindChannelByName is a channel by its name, compared without case, or nil.
 func (r *Realm) FindChannelByName(name string) *Channel {
-	if id, ok := r.by.channelName[fold(strings.TrimSpace(name))]; ok {
-		return r.chans.find(id)
+	if id, ok := r.index.channelByName[fold(strings.TrimSpace(name))]; ok {
+		return r.channels.find(id)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (r *Realm) FindChannelByName(name string) *Channel {
 // EachChannel calls fn with every channel by ascending id, archived ones included.
 func (r *Realm) EachChannel(fn func(*Channel)) {
 	for id := ChannelID(0); id < r.Org().NextChannel; id++ {
-		if c := r.chans.find(id); c != nil {
+		if c := r.channels.find(id); c != nil {
 			fn(c)
 		}
 	}
@@ -90,7 +90,7 @@ func (r *Realm) ChannelSetting(c *Channel, name string) GroupValue {
 	if v, ok := c.Settings[name]; ok {
 		return v
 	}
-	rule := ruleNamed(ChannelRules, name)
+	rule := findGroupRule(ChannelRules, name)
 	if rule == nil {
 		panic("BUG: no channel setting " + name)
 	}
@@ -104,25 +104,25 @@ func (r *Realm) ChannelSetting(c *Channel, name string) GroupValue {
 }
 
 func (r *Realm) channelAllows(u *User, c *Channel, name string) bool {
-	return r.allowed(u, r.ChannelSetting(c, name), ruleNamed(ChannelRules, name).EveryoneOK)
+	return r.allowed(u, r.ChannelSetting(c, name), findGroupRule(ChannelRules, name).EveryoneOK)
 }
 
 // Subscribed reports whether a user has an active subscription.
 func (r *Realm) Subscribed(u UserID, c ChannelID) bool {
-	ix := r.by.channel[c]
+	ix := r.index.channels[c]
 	return ix != nil && ix.subscribers.Has(int64(u))
 }
 
 // Subscribers is every user with an active subscription and an active account.
-func (r *Realm) Subscribers(c ChannelID) []UserID { return IDs[UserID](r.by.channel[c].active) }
+func (r *Realm) Subscribers(c ChannelID) []UserID { return IDs[UserID](r.index.channels[c].active) }
 
 // SubscriberCount is how many Subscribers there are.
-func (r *Realm) SubscriberCount(c ChannelID) int { return r.by.channel[c].active.Len() }
+func (r *Realm) SubscriberCount(c ChannelID) int { return r.index.channels[c].active.Len() }
 
-// hasContent reports whether somebody may read a channel's messages: of a web-public channel everyone, else subscribers, and
+// hasContentAccess reports whether somebody may read a channel's messages: of a web-public channel everyone, else subscribers, and
 // of those who are no guests all for a public channel, and members of the groups that may subscribe or add subscribers.
 // u is nil for a visitor.
-func (r *Realm) hasContent(u *User, c *Channel) bool {
+func (r *Realm) hasContentAccess(u *User, c *Channel) bool {
 	if c.WebPublic {
 		return u != nil || r.SpectatorsAllowed()
 	}
@@ -141,38 +141,38 @@ func (r *Realm) hasContent(u *User, c *Channel) bool {
 	return r.channelAllows(u, c, "can_subscribe_group") || r.channelAllows(u, c, "can_add_subscribers_group")
 }
 
-// hasMetadata reports whether somebody may know that a channel exists: those who may read its messages, and administrators
+// hasMetadataAccess reports whether somebody may know that a channel exists: those who may read its messages, and administrators
 // of the organization or the channel.
-func (r *Realm) hasMetadata(u *User, c *Channel) bool {
-	return r.hasContent(u, c) || u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
+func (r *Realm) hasMetadataAccess(u *User, c *Channel) bool {
+	return r.hasContentAccess(u, c) || u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
 }
 
 // VisibleChannel is a channel the caller may know of.
 func (v View) VisibleChannel(id ChannelID) (*Channel, error) {
-	c := v.chans.find(id)
-	if c == nil || !v.System && !v.hasMetadata(v.Me(), c) {
-		return nil, errChannelID()
+	c := v.channels.find(id)
+	if c == nil || !v.System && !v.hasMetadataAccess(v.Me(), c) {
+		return nil, errInvalidChannel()
 	}
 	return c, nil
 }
 
 // MaySeeChannel reports whether the caller may know the channel exists.
-func (v View) MaySeeChannel(c *Channel) bool { return v.System || v.hasMetadata(v.Me(), c) }
+func (v View) MaySeeChannel(c *Channel) bool { return v.System || v.hasMetadataAccess(v.Me(), c) }
 
 // ReadableChannel is a channel whose messages the caller may read.
 func (v View) ReadableChannel(id ChannelID) (*Channel, error) {
-	c := v.chans.find(id)
-	if c == nil || !v.System && !v.hasContent(v.Me(), c) {
-		return nil, errChannelID()
+	c := v.channels.find(id)
+	if c == nil || !v.System && !v.hasContentAccess(v.Me(), c) {
+		return nil, errInvalidChannel()
 	}
 	return c, nil
 }
 
 // MayReadChannel reports whether the caller may read the channel's messages.
-func (v View) MayReadChannel(c *Channel) bool { return v.System || v.hasContent(v.Me(), c) }
+func (v View) MayReadChannel(c *Channel) bool { return v.System || v.hasContentAccess(v.Me(), c) }
 
-// administers: organization administrators and the channel's own.
-func (r *Realm) administers(u *User, c *Channel) bool {
+// mayAdminister: organization administrators and the channel's own.
+func (r *Realm) mayAdminister(u *User, c *Channel) bool {
 	return u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
 }
 
@@ -182,8 +182,8 @@ func (v View) AdministeredChannel(id ChannelID) (*Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !v.System && !v.administers(v.Me(), c) {
-		return nil, Bad("You do not have permission to administer this channel.")
+	if !v.System && !v.mayAdminister(v.Me(), c) {
+		return nil, BadRequest("You do not have permission to administer this channel.")
 	}
 	return c, nil
 }
@@ -200,7 +200,7 @@ func (v View) MaySeeSubscribers(c *Channel) bool {
 	if me.IsGuest() && !c.WebPublic {
 		return v.Subscribed(me.ID, c.ID)
 	}
-	return v.hasMetadata(me, c)
+	return v.hasMetadataAccess(me, c)
 }
 
 // NewChannel is what a channel is created with.
@@ -219,13 +219,13 @@ type NewChannel struct {
 func checkChannelName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
-		return "", Bad("Channel name can't be empty.")
+		return "", BadRequest("Channel name can't be empty.")
 	}
-	if length(name) > MaxChannelName {
-		return "", Bad("Channel name too long (limit: %d characters).", MaxChannelName)
+	if runeCount(name) > MaxChannelName {
+		return "", BadRequest("Channel name too long (limit: %d characters).", MaxChannelName)
 	}
-	if at, ok := printable(name); !ok {
-		return "", Bad("Invalid character in channel name, at position %d.", at)
+	if at, ok := findUnprintable(name); !ok {
+		return "", BadRequest("Invalid character in channel name, at position %d.", at)
 	}
 	return name, nil
 }
@@ -237,31 +237,31 @@ func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
 		return nil, err
 	}
 	t.Record(&ChannelCreated{Channel: *c})
-	return t.chans.must(c.ID), nil
+	return t.channels.must(c.ID), nil
 }
 
 // planChannel checks a new channel and who may create it, without recording, so that several can be checked before the
-// first is made.
+// noticeRank is made.
 func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	name, err := checkChannelName(n.Name)
 	if err != nil {
 		return nil, err
 	}
 	if t.FindChannelByName(name) != nil {
-		return nil, Bad("Channel name is already in use.")
+		return nil, BadRequest("Channel name is already in use.")
 	}
-	history := or(n.History, !n.Private)
-	if err := privacyAllowed(n.Private, n.WebPublic, history); err != nil {
+	history := valueOr(n.History, !n.Private)
+	if err := checkPrivacyCombination(n.Private, n.WebPublic, history); err != nil {
 		return nil, err
 	}
 	me := t.Me()
-	if err := t.mayCreate(me, n); err != nil {
+	if err := t.mayCreateChannel(me, n); err != nil {
 		return nil, err
 	}
 	if n.Default && n.Private {
-		return nil, Bad("A default channel cannot be private.")
+		return nil, BadRequest("A default channel cannot be private.")
 	}
-	if err := t.openFolder(n.Folder); err != nil {
+	if err := t.checkFolderUsable(n.Folder); err != nil {
 		return nil, err
 	}
 	text, err := cleanDescription(n.Description)
@@ -279,7 +279,7 @@ func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 		}
 		c.TopicsPolicy = n.TopicsPolicy
 	}
-	values, err := t.settingsOf(me, n.Groups, func(name string) GroupValue { return t.ChannelSetting(c, name) })
+	values, err := t.checkGroupChanges(me, n.Groups, func(name string) GroupValue { return t.ChannelSetting(c, name) })
 	if err != nil {
 		return nil, err
 	}
@@ -295,8 +295,8 @@ func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	return c, nil
 }
 
-// mayCreate: which kinds of channels somebody may create.
-func (t *Turn) mayCreate(me *User, n NewChannel) error {
+// mayCreateChannel: which kinds of channels somebody may create.
+func (t *Turn) mayCreateChannel(me *User, n NewChannel) error {
 	if t.System {
 		return nil
 	}
@@ -304,16 +304,16 @@ func (t *Turn) mayCreate(me *User, n NewChannel) error {
 	if n.Private {
 		right = "can_create_private_channel_group"
 	}
-	if me == nil || !t.May(me, right) {
+	if me == nil || !t.HasPermission(me, right) {
 		return errPermission()
 	}
 	if n.WebPublic {
-		if err := t.mayOpenToWeb(me); err != nil {
+		if err := t.mayMakeWebPublic(me); err != nil {
 			return err
 		}
 	}
 	if n.Retention != nil && me.Role != Owner {
-		return errOwner()
+		return errNotOwner()
 	}
 	if n.Default && !me.IsAdmin() {
 		return errDefaultChannels()
@@ -333,14 +333,14 @@ func (f *ChannelCreated) apply(r *Realm) {
 		o.DefaultChannels = append(o.DefaultChannels, c.ID)
 		slices.Sort(o.DefaultChannels)
 	}
-	r.chans.put(c.ID, &c)
-	r.by.addChannel(&c)
+	r.channels.put(c.ID, &c)
+	r.index.addChannel(&c)
 }
 
 func (f *ChannelCreated) tell(r *Realm) []Notice {
-	out := []Notice{{To: r.knowers(r.chans.must(f.Channel.ID)), Event: r.appear(f.Channel.ID)}}
+	out := []Notice{{To: r.channelAudience(r.channels.must(f.Channel.ID)), Event: r.channelsAppeared(f.Channel.ID)}}
 	if f.Channel.Default {
-		out = append(out, Notice{To: r.members(), Event: r.defaultChannelsTold()})
+		out = append(out, Notice{To: r.membersAudience(), Event: r.defaultChannelsEvent()})
 	}
 	return out
 }
@@ -350,10 +350,10 @@ type ChannelAppeared struct{ Channels []ChannelInfo }
 
 func (*ChannelAppeared) EventType() string { return "stream" }
 
-func (r *Realm) appear(ids ...ChannelID) *ChannelAppeared {
+func (r *Realm) channelsAppeared(ids ...ChannelID) *ChannelAppeared {
 	e := &ChannelAppeared{}
 	for _, id := range ids {
-		e.Channels = append(e.Channels, r.ChannelInfo(r.chans.must(id)))
+		e.Channels = append(e.Channels, r.ChannelInfo(r.channels.must(id)))
 	}
 	return e
 }
@@ -379,11 +379,11 @@ type ChannelInfo struct {
 
 // ChannelInfo copies a channel out of the realm.
 func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
-	ix := r.by.channel[c.ID]
-	if of := [2]int{ix.changes, r.by.deactivations}; ix.groups == nil || ix.groupsOf != of {
-		ix.groups, ix.groupsOf = make(GroupValues, len(ChannelRules)), of
+	ix := r.index.channels[c.ID]
+	if of := [2]int{ix.infoChanges, r.index.groupDisplayVersion}; ix.groups == nil || ix.groupsVersion != of {
+		ix.groups, ix.groupsVersion = make(GroupValues, len(ChannelRules)), of
 		for _, rule := range ChannelRules {
-			ix.groups[rule.Name] = r.Shown(r.ChannelSetting(c, rule.Name))
+			ix.groups[rule.Name] = r.WithoutDeactivated(r.ChannelSetting(c, rule.Name))
 		}
 	}
 	i := ChannelInfo{Channel: *c, Groups: ix.groups, WeeklyTraffic: r.weeklyTraffic(c)}
@@ -399,23 +399,23 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 // weeklyTraffic is the average of messages a week over the 28 days before today, rounded to two significant digits; -1
 // for a channel younger than a week. It changes once a day, so it is counted once a day.
 func (r *Realm) weeklyTraffic(c *Channel) int64 {
-	age := (r.by.clock - c.Created) / day
+	age := (r.index.clock - c.Created) / secondsPerDay
 	if age < 7 {
 		return -1
 	}
-	ix := r.by.channel[c.ID]
-	today := r.by.clock / day
+	ix := r.index.channels[c.ID]
+	today := r.index.clock / secondsPerDay
 	if ix.trafficDay != today {
 		ix.trafficDay = today
-		ix.traffic = r.messagesSince(c.ID, (today-28)*day) - r.messagesSince(c.ID, today*day)
+		ix.traffic = r.countMessagesSince(c.ID, (today-28)*secondsPerDay) - r.countMessagesSince(c.ID, today*secondsPerDay)
 	}
-	return weekly(int64(ix.traffic), age)
+	return weeklyAverage(int64(ix.traffic), age)
 }
 
-const day = 86400 // seconds
+const secondsPerDay = 86400 // seconds
 
-// weekly makes an average of n messages in the last 28 days of a channel's life of age days.
-func weekly(n, age int64) int64 {
+// weeklyAverage makes an average of n messages in the last 28 days of a channel's life of age days.
+func weeklyAverage(n, age int64) int64 {
 	span := min(age, 28)
 	w := (n*7 + span/2) / span
 	if w == 0 && n > 0 {

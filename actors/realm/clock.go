@@ -1,4 +1,4 @@
 package realm
 
-// Clock tells the realm the time: what depends on an account's or a channel's age goes by the last time told.
-func (r *Realm) Clock(now int64) { r.by.clock = max(r.by.clock, now) }
+// SetClock tells the realm the time: what depends on an account's or a channel's age goes by the last time told.
+func (r *Realm) SetClock(now int64) { r.index.clock = max(r.index.clock, now) }

@@ -5,16 +5,16 @@ type CloseRealm struct{}
 
 func (CloseRealm) Decide(t *Turn) (Done, error) {
 	if !t.System {
-		me, err := t.AnOwner()
+		me, err := t.RequireOwner()
 		if err != nil {
 			return Done{}, err
 		}
 		if me.IsBot() {
-			return Done{}, errBot()
+			return Done{}, errBotsNotAllowed()
 		}
 	}
 	if t.Org().Deactivated {
-		return Done{}, Bad("The organization is already deactivated")
+		return Done{}, BadRequest("The organization is already deactivated")
 	}
 	t.Record(&RealmClosed{By: t.User, At: t.Now})
 	return Done{}, nil
@@ -28,7 +28,7 @@ type RealmClosed struct {
 
 func (f *RealmClosed) apply(r *Realm) { r.org.change(0).Deactivated = true }
 func (f *RealmClosed) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyone(), Event: &RealmEnded{r.ID()}}}
+	return []Notice{{To: r.everyoneAudience(), Event: &RealmEnded{r.ID()}}}
 }
 
 // Closed reports whether the organization is deactivated.
@@ -47,7 +47,7 @@ func (ReopenRealm) Decide(t *Turn) (Done, error) {
 		return Done{}, errPermission()
 	}
 	if !t.Org().Deactivated {
-		return Done{}, Bad("The organization is not deactivated")
+		return Done{}, BadRequest("The organization is not deactivated")
 	}
 	t.Record(&RealmReopened{t.Now})
 	return Done{}, nil

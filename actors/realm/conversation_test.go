@@ -7,16 +7,16 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// stage is a scene with people of every role and channels of every kind.
-type stage struct {
+// testScene is a scene with people of every role and channels of every kind.
+type testScene struct {
 	*realmtest.Scene
 	owner, admin, mod, ann, bo, cy, guest, bot UserID
 	public, private, protected                 ChannelID
 }
 
-// newStage: ann and bo are in every channel, the guest in the public one, the others in none; cy is in none either.
-func newStage(t testing.TB) *stage {
-	s := &stage{Scene: realmtest.New(t)}
+// newTestScene: ann and bo are in every channel, the guest in the public one, the others in none; cy is in none either.
+func newTestScene(t testing.TB) *testScene {
+	s := &testScene{Scene: realmtest.New(t)}
 	s.owner = s.Join("Olive", Owner)
 	// Notices about channels and automatic following have tests of their own; here they would be in the way.
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: false}}})
@@ -32,38 +32,41 @@ func newStage(t testing.TB) *stage {
 	return s
 }
 
-func (s *stage) channel(name string, n NewChannel, members ...UserID) ChannelID {
+func (s *testScene) channel(name string, n NewChannel, members ...UserID) ChannelID {
 	s.T.Helper()
 	var people []Principal
 	for _, u := range members {
 		people = append(people, Principal{ID: u})
 	}
-	a := do(s, members[0], Subscribe{Channels: []Joining{{Name: name}}, New: n, Principals: people, Fatal: true})
+	a := do(s, members[0], Subscribe{Channels: []ChannelToJoin{{Name: name}}, New: n, Principals: people, AllOrNothing: true})
 	return a.Created[0]
 }
 
-func (s *stage) join(u UserID, c ChannelID) {
+func (s *testScene) join(u UserID, c ChannelID) {
 	s.T.Helper()
-	do(s, s.ann, Subscribe{Channels: []Joining{{Name: s.Realm.FindChannel(c).Name}}, Principals: []Principal{{ID: u}}, Fatal: true})
+	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: s.Realm.FindChannel(c).Name}}, Principals: []Principal{{ID: u}}, AllOrNothing: true})
 }
 
-func (s *stage) leave(u UserID, c ChannelID) {
+func (s *testScene) leave(u UserID, c ChannelID) {
 	s.T.Helper()
 	do(s, u, Unsubscribe{Names: []string{s.Realm.FindChannel(c).Name}})
 }
 
 // do plays a command that must not be refused; refused one that must be.
-func do[A any](s *stage, u UserID, c Command[A]) A { s.T.Helper(); return realmtest.Do(s.Scene, u, c) }
-func refused[A any](s *stage, u UserID, c Command[A], want string) {
+func do[A any](s *testScene, u UserID, c Command[A]) A {
 	s.T.Helper()
-	realmtest.Refused(s.Scene, u, c, want)
+	return realmtest.Do(s.Scene, u, c)
+}
+func refused[A any](s *testScene, u UserID, c Command[A], want string) {
+	s.T.Helper()
+	realmtest.ExpectRefusal(s.Scene, u, c, want)
 }
 
-func say(c ChannelID, topic, text string) SendMessage {
+func channelMessage(c ChannelID, topic, text string) SendMessage {
 	return SendMessage{ToChannel: true, Channel: c, Topic: topic, Body: Body{Text: text, HTML: "<p>" + text + "</p>"}}
 }
 
-func write(text string, to ...UserID) SendMessage {
+func directMessage(text string, to ...UserID) SendMessage {
 	m := SendMessage{Body: Body{Text: text, HTML: "<p>" + text + "</p>"}}
 	for _, u := range to {
 		m.People = append(m.People, Principal{ID: u})
@@ -71,61 +74,61 @@ func write(text string, to ...UserID) SendMessage {
 	return m
 }
 
-func (s *stage) post(u UserID, c ChannelID, topic, text string) MessageID {
+func (s *testScene) post(u UserID, c ChannelID, topic, text string) MessageID {
 	s.T.Helper()
-	return do(s, u, say(c, topic, text)).ID
+	return do(s, u, channelMessage(c, topic, text)).ID
 }
 
-func TestWhoHearsMessages(t *testing.T) {
-	s := newStage(t)
+func TestMessageAudience(t *testing.T) {
+	s := newTestScene(t)
 	s.post(s.ann, s.public, "a", "first")
-	s.Hears(s.guest, "message", "stream") // the channel's history begins
+	s.ExpectEvents(s.guest, "message", "stream") // the channel's history begins
 	s.post(s.ann, s.public, "a", "hi")
-	s.Hears(s.ann, "message")
-	s.Hears(s.bo, "message")
-	s.Hears(s.guest, "message")
-	s.HearsNothing(s.cy, s.owner, s.bot)
+	s.ExpectEvents(s.ann, "message")
+	s.ExpectEvents(s.bo, "message")
+	s.ExpectEvents(s.guest, "message")
+	s.ExpectNoEvents(s.cy, s.owner, s.bot)
 	s.post(s.ann, s.private, "a", "first")
 	s.post(s.ann, s.private, "a", "hi")
-	s.Hears(s.bo, "message")
-	s.HearsNothing(s.cy, s.guest, s.owner)
-	do(s, s.ann, write("psst", s.bo))
-	s.Hears(s.bo, "message")
-	s.HearsNothing(s.owner, s.cy)
+	s.ExpectEvents(s.bo, "message")
+	s.ExpectNoEvents(s.cy, s.guest, s.owner)
+	do(s, s.ann, directMessage("psst", s.bo))
+	s.ExpectEvents(s.bo, "message")
+	s.ExpectNoEvents(s.owner, s.cy)
 }
 
-func TestSendingIsRefused(t *testing.T) {
-	s := newStage(t)
-	refused(s, s.cy, say(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
-	refused(s, s.owner, say(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
-	refused(s, s.guest, say(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
-	refused(s, s.ann, say(99, "a", "hi"), "STREAM_DOES_NOT_EXIST")
-	refused(s, s.ann, say(s.public, "a\x01", "hi"), "Invalid character in topic, at position 2!")
-	refused(s, s.ann, write("hi"), "Message must have recipients")
-	refused(s, s.ann, write("hi", 999), "Invalid user ID 999")
-	do(s, s.cy, say(s.public, "a", "not subscribed, still allowed"))
+func TestSendRefusals(t *testing.T) {
+	s := newTestScene(t)
+	refused(s, s.cy, channelMessage(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	refused(s, s.owner, channelMessage(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	refused(s, s.guest, channelMessage(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	refused(s, s.ann, channelMessage(99, "a", "hi"), "STREAM_DOES_NOT_EXIST")
+	refused(s, s.ann, channelMessage(s.public, "a\x01", "hi"), "Invalid character in topic, at position 2!")
+	refused(s, s.ann, directMessage("hi"), "Message must have recipients")
+	refused(s, s.ann, directMessage("hi", 999), "Invalid user ID 999")
+	do(s, s.cy, channelMessage(s.public, "a", "not subscribed, still allowed"))
 	s.leave(s.guest, s.public)
-	refused(s, s.guest, say(s.public, "a", "hi"), "Not authorized to send to channel 'public'")
-	do(s, s.bot, say(s.private, "a", "its owner is in"))
+	refused(s, s.guest, channelMessage(s.public, "a", "hi"), "Not authorized to send to channel 'public'")
+	do(s, s.bot, channelMessage(s.private, "a", "its owner is in"))
 }
 
 func TestMentions(t *testing.T) {
-	s := newStage(t)
-	m := say(s.public, "a", "@**Bo** @**Cy** @**Robo**")
+	s := newTestScene(t)
+	m := channelMessage(s.public, "a", "@**Bo** @**Cy** @**Robo**")
 	m.Content.Users = []UserID{s.cy, s.bot, s.bo}
 	id := do(s, s.ann, m).ID
-	flags := func(u UserID) Flags { return s.View(u).FlagsOf(id) }
+	flags := func(u UserID) Flags { return s.ViewAs(u).FlagsOf(id) }
 	if flags(s.bo) != FlagMentioned {
 		t.Errorf("a mentioned subscriber has flags %b", flags(s.bo))
 	}
 	if flags(s.cy) != FlagRead|FlagHistorical {
 		t.Errorf("a mentioned stranger has flags %b", flags(s.cy))
 	}
-	s.Hears(s.bot, "message", "stream")
+	s.ExpectEvents(s.bot, "message", "stream")
 	if flags(s.bot) != FlagMentioned {
 		t.Errorf("a mentioned bot has flags %b", flags(s.bot))
 	}
-	all := say(s.public, "a", "@**all**")
+	all := channelMessage(s.public, "a", "@**all**")
 	all.Content.ChannelWildcard = true
 	id = do(s, s.ann, all).ID
 	if flags(s.guest) != FlagChannelWildcard {
@@ -135,43 +138,43 @@ func TestMentions(t *testing.T) {
 	if flags(s.cy) != FlagRead|FlagStarred|FlagHistorical {
 		t.Errorf("a stranger who stars a message with a wildcard has flags %b", flags(s.cy))
 	}
-	s.sees(s.cy, by("is", "mentioned"))
+	s.expectNarrow(s.cy, oneTerm("is", "mentioned"))
 	for i := range 15 {
 		s.join(s.Join("Extra "+string(rune('a'+i))), s.public)
 	}
 	refused(s, s.ann, all, "STREAM_WILDCARD_MENTION_NOT_ALLOWED")
 	do(s, s.admin, all)
-	topic := say(s.public, "a", "@**topic**")
+	topic := channelMessage(s.public, "a", "@**topic**")
 	topic.Content.TopicWildcard = true
 	id = do(s, s.bo, topic).ID
 	if flags(s.ann) != FlagTopicWildcard || flags(s.bo) != FlagTopicWildcard || flags(s.guest) != 0 {
 		t.Errorf("topic wildcard: participants %b %b, another %b", flags(s.ann), flags(s.bo), flags(s.guest))
 	}
-	group := say(s.public, "a", "@*role:members*")
+	group := channelMessage(s.public, "a", "@*role:members*")
 	group.Content.Groups = []GroupID{s.Realm.SystemGroup("role:members")}
 	refused(s, s.ann, group, "You are not allowed to mention user group 'Members'.")
 }
 
 func TestReactions(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
 	wave := AddReaction{Message: id, Name: "wave", NameCode: "1f44b"}
 	do(s, s.bo, wave)
 	for _, u := range []UserID{s.ann, s.bo, s.guest} {
-		s.Hears(u, "reaction")
+		s.ExpectEvents(u, "reaction")
 	}
-	s.HearsNothing(s.cy)
+	s.ExpectNoEvents(s.cy)
 	refused(s, s.bo, wave, "REACTION_ALREADY_EXISTS")
 	do(s, s.cy, AddReaction{Message: id, Name: "waving", NameCode: "1f44b"})
-	i, _ := s.View(s.cy).ReadableMessage(id)
+	i, _ := s.ViewAs(s.cy).ReadableMessage(id)
 	if i.Reactions[1].Name != "wave" {
 		t.Errorf("the second vote is called %q", i.Reactions[1].Name)
 	}
-	if f := s.View(s.cy).FlagsOf(id); f != FlagRead|FlagHistorical {
+	if f := s.ViewAs(s.cy).FlagsOf(id); f != FlagRead|FlagHistorical {
 		t.Errorf("who reacted to what he did not receive has flags %b", f)
 	}
 	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
-	s.Hears(s.cy, "reaction") // he has a row now
+	s.ExpectEvents(s.cy, "reaction") // he has a row now
 	for want, c := range map[string]AddReaction{
 		"Emoji 'nosuch' does not exist": {Message: id, Name: "nosuch"},
 		"Invalid emoji code.":           {Message: id, Name: "x", Code: "zzz", Type: UnicodeEmoji},
@@ -185,26 +188,26 @@ func TestReactions(t *testing.T) {
 	refused(s, s.ann, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"}, "REACTION_DOES_NOT_EXIST")
 	refused(s, s.ann, RemoveReaction{Message: id}, "At least one of the following arguments must be present: emoji_name, emoji_code")
 	do(s, s.bo, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"})
-	s.Hears(s.cy, "reaction")
+	s.ExpectEvents(s.cy, "reaction")
 	secret := s.post(s.ann, s.protected, "a", "hi")
 	refused(s, s.owner, AddReaction{Message: secret, Name: "zulip"}, "Invalid message(s)")
 	s.join(s.cy, s.protected)
 	refused(s, s.cy, AddReaction{Message: secret, Name: "zulip"}, "Invalid message(s)")
 	do(s, s.bo, AddReaction{Message: secret, Name: "zulip"})
-	s.Hears(s.ann, "reaction")
-	s.HearsNothing(s.cy, s.owner)
+	s.ExpectEvents(s.ann, "reaction")
+	s.ExpectNoEvents(s.cy, s.owner)
 }
 
 func TestSubmessages(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	plain := s.post(s.ann, s.public, "a", "hi")
 	refused(s, s.bo, AddSubmessage{plain, "widget", "{}"}, "You cannot attach a submessage to this message.")
 	do(s, s.ann, AddSubmessage{plain, "other", "7"})
-	m := say(s.public, "a", "/poll Where?")
+	m := channelMessage(s.public, "a", "/poll Where?")
 	m.Widget, m.WidgetData = "poll", `{"widget_type":"poll","extra_data":{"question":"Where?","options":[]}}`
 	id := do(s, s.ann, m).ID
 	do(s, s.bo, AddSubmessage{id, "widget", `{"type":"vote","key":"1,0","vote":1}`})
-	s.Hears(s.guest, "submessage")
+	s.ExpectEvents(s.guest, "submessage")
 	for content, want := range map[string]string{
 		`{"type":"question","question":"x"}`:            "You can't edit a question unless you are the author.",
 		`{"type":"dance"}`:                              "Unknown type for poll data: dance",
@@ -218,37 +221,37 @@ func TestSubmessages(t *testing.T) {
 }
 
 func TestTyping(t *testing.T) {
-	s := newStage(t)
-	do(s, s.ann, Type{People: []Principal{{ID: s.bo}}})
-	s.Hears(s.bo, "typing")
-	s.Hears(s.ann, "typing")
-	s.HearsNothing(s.cy)
-	do(s, s.ann, Type{ToChannel: true, Channel: s.private, Topic: "a"})
-	s.Hears(s.bo, "typing")
-	s.HearsNothing(s.guest, s.cy)
-	refused(s, s.cy, Type{ToChannel: true, Channel: s.private, Topic: "a"}, "Invalid channel ID")
-	refused(s, s.ann, Type{People: []Principal{{ID: 999}}}, "Invalid user ID 999")
+	s := newTestScene(t)
+	do(s, s.ann, SendTyping{People: []Principal{{ID: s.bo}}})
+	s.ExpectEvents(s.bo, "typing")
+	s.ExpectEvents(s.ann, "typing")
+	s.ExpectNoEvents(s.cy)
+	do(s, s.ann, SendTyping{ToChannel: true, Channel: s.private, Topic: "a"})
+	s.ExpectEvents(s.bo, "typing")
+	s.ExpectNoEvents(s.guest, s.cy)
+	refused(s, s.cy, SendTyping{ToChannel: true, Channel: s.private, Topic: "a"}, "Invalid channel ID")
+	refused(s, s.ann, SendTyping{People: []Principal{{ID: 999}}}, "Invalid user ID 999")
 	id := s.post(s.ann, s.private, "a", "hi")
-	do(s, s.ann, TypeEdit{Message: id})
-	s.Hears(s.bo, "typing_edit_message")
-	refused(s, s.bo, TypeEdit{Message: id}, "You don't have permission to edit this message")
-	s.Later(601)
-	refused(s, s.ann, TypeEdit{Message: id}, "The time limit for editing this message has passed")
+	do(s, s.ann, SendEditTyping{Message: id})
+	s.ExpectEvents(s.bo, "typing_edit_message")
+	refused(s, s.bo, SendEditTyping{Message: id}, "You don't have permission to edit this message")
+	s.Advance(601)
+	refused(s, s.ann, SendEditTyping{Message: id}, "The time limit for editing this message has passed")
 }
 
-func TestBotOwnersAreWarned(t *testing.T) {
-	s := newStage(t)
-	do(s, s.bot, WarnOwner{"nowhere"})
-	s.Hears(s.ann, "message")
-	do(s, s.bot, WarnOwner{"nowhere"})
-	s.HearsNothing(s.ann)
-	s.Later(60)
-	do(s, s.bot, WarnOwner{"nowhere"})
-	s.Hears(s.ann, "message")
-	s.Later(60)
-	do(s, s.ann, write("what is my bot doing?", NotificationBot)) // other words between the two do not stand for a warning
-	do(s, s.bot, WarnOwner{"nowhere"})
-	s.Hears(s.ann, "message")
-	do(s, s.bo, WarnOwner{"people are not bots"})
-	s.HearsNothing(s.ann, s.bo)
+func TestBotOwnerWarnings(t *testing.T) {
+	s := newTestScene(t)
+	do(s, s.bot, WarnBotOwner{"nowhere"})
+	s.ExpectEvents(s.ann, "message")
+	do(s, s.bot, WarnBotOwner{"nowhere"})
+	s.ExpectNoEvents(s.ann)
+	s.Advance(60)
+	do(s, s.bot, WarnBotOwner{"nowhere"})
+	s.ExpectEvents(s.ann, "message")
+	s.Advance(60)
+	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot)) // other words between the two do not stand for a warning
+	do(s, s.bot, WarnBotOwner{"nowhere"})
+	s.ExpectEvents(s.ann, "message")
+	do(s, s.bo, WarnBotOwner{"people are not bots"})
+	s.ExpectNoEvents(s.ann, s.bo)
 }

@@ -28,11 +28,11 @@ func (e *CustomEmoji) File() string {
 }
 
 // CustomEmojis is every emoji of the organization by id, removed ones too.
-func (r *Realm) CustomEmojis() []CustomEmoji { return r.nouns.emoji.list() }
+func (r *Realm) CustomEmojis() []CustomEmoji { return r.small.emoji.list() }
 
 // EmojiFile is the emoji behind an address, or nil.
 func (r *Realm) EmojiFile(name string) *CustomEmoji {
-	for _, e := range r.nouns.emoji.all() {
+	for _, e := range r.small.emoji.all() {
 		if e.File() == name {
 			return e
 		}
@@ -40,27 +40,27 @@ func (r *Realm) EmojiFile(name string) *CustomEmoji {
 	return nil
 }
 
-// ownEmoji is the organization's active emoji, by id.
-func (r *Realm) ownEmoji() (out []OwnEmoji) {
-	for _, id := range r.nouns.emoji.keys() {
-		if e, _ := r.emojiNumbered(id); !e.Deactivated {
+// activeOrgEmoji is the organization's active emoji, by id.
+func (r *Realm) activeOrgEmoji() (out []OrgEmoji) {
+	for _, id := range r.small.emoji.keys() {
+		if e, _ := r.orgEmojiByID(id); !e.Deactivated {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// emojiNumbered is an emoji of the organization by id, deactivated ones too.
-func (r *Realm) emojiNumbered(id int64) (OwnEmoji, bool) {
-	e := r.nouns.emoji.find(id)
+// orgEmojiByID is an emoji of the organization by id, deactivated ones too.
+func (r *Realm) orgEmojiByID(id int64) (OrgEmoji, bool) {
+	e := r.small.emoji.find(id)
 	if e == nil {
-		return OwnEmoji{}, false
+		return OrgEmoji{}, false
 	}
-	return OwnEmoji{ID: e.ID, Name: e.Name, File: e.File(), Deactivated: e.Deactivated}, true
+	return OrgEmoji{ID: e.ID, Name: e.Name, File: e.File(), Deactivated: e.Deactivated}, true
 }
 
-func (r *Realm) activeEmoji(name string) *CustomEmoji {
-	for _, e := range r.nouns.emoji.all() {
+func (r *Realm) activeEmojiByName(name string) *CustomEmoji {
+	for _, e := range r.small.emoji.all() {
 		if e.Name == name && !e.Deactivated {
 			return e
 		}
@@ -76,27 +76,27 @@ func (v View) MayAddEmoji(name string, builtIn bool) error {
 	me := v.Me()
 	switch {
 	case me == nil:
-		return errMember()
+		return errNotMember()
 	case me.IsGuest():
-		return errGuest()
+		return errGuestsNotAllowed()
 	case me.IsBot():
-		return errBot()
+		return errBotsNotAllowed()
 	case name == "":
-		return Bad("Emoji name is missing")
+		return BadRequest("Emoji name is missing")
 	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
-		return Bad("Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
+		return BadRequest("Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
 	case strings.HasSuffix(name, "-") || strings.HasSuffix(name, "_"):
-		return Bad("Emoji names must end with either a letter or digit.")
+		return BadRequest("Emoji names must end with either a letter or digit.")
 	case len(name) > maxEmojiName:
-		return Bad("emoji_name is too long (limit: %d characters)", maxEmojiName)
-	case !v.May(me, "can_add_custom_emoji_group"):
+		return BadRequest("emoji_name is too long (limit: %d characters)", maxEmojiName)
+	case !v.HasPermission(me, "can_add_custom_emoji_group"):
 		return errPermission()
-	case v.activeEmoji(name) != nil:
-		return Bad("A custom emoji with this name already exists.")
+	case v.activeEmojiByName(name) != nil:
+		return BadRequest("A custom emoji with this name already exists.")
 	case builtIn && !me.IsAdmin():
-		return Bad("Only administrators can override default emoji.")
-	case v.nouns.emoji.size() >= maxEmoji:
-		return Bad("Too many custom emoji (limit: %d)", maxEmoji)
+		return BadRequest("Only administrators can override default emoji.")
+	case v.small.emoji.size() >= maxEmoji:
+		return BadRequest("Too many custom emoji (limit: %d)", maxEmoji)
 	}
 	return nil
 }
@@ -124,12 +124,12 @@ type EmojiAdded struct{ Emoji CustomEmoji }
 
 func (f *EmojiAdded) apply(r *Realm) {
 	e := f.Emoji
-	r.usedID("emoji", e.ID)
-	r.nouns.emoji.put(e.ID, &e)
+	r.reserveID("emoji", e.ID)
+	r.small.emoji.put(e.ID, &e)
 }
 
 func (f *EmojiAdded) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyone(), Event: &EmojiChanged{Emoji: f.Emoji, All: r.CustomEmojis()}}}
+	return []Notice{{To: r.everyoneAudience(), Event: &EmojiChanged{Emoji: f.Emoji, All: r.CustomEmojis()}}}
 }
 
 // RemoveEmoji asks to take an emoji out of use.
@@ -140,12 +140,12 @@ func (c RemoveEmoji) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	e := t.activeEmoji(c.Name)
+	e := t.activeEmojiByName(c.Name)
 	if e == nil {
 		return Done{}, Missing("Emoji '" + c.Name + "' does not exist")
 	}
 	if e.Author != me.ID && !me.IsAdmin() {
-		return Done{}, Bad("Must be an organization administrator or emoji author")
+		return Done{}, BadRequest("Must be an organization administrator or emoji author")
 	}
 	t.Record(&EmojiRemoved{e.ID})
 	return Done{}, nil
@@ -154,10 +154,10 @@ func (c RemoveEmoji) Decide(t *Turn) (Done, error) {
 // EmojiRemoved says an emoji is out of use.
 type EmojiRemoved struct{ ID int64 }
 
-func (f *EmojiRemoved) apply(r *Realm) { r.nouns.emoji.change(f.ID).Deactivated = true }
+func (f *EmojiRemoved) apply(r *Realm) { r.small.emoji.change(f.ID).Deactivated = true }
 
 func (f *EmojiRemoved) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyone(), Event: &EmojiChanged{Emoji: *r.nouns.emoji.must(f.ID), All: r.CustomEmojis()}}}
+	return []Notice{{To: r.everyoneAudience(), Event: &EmojiChanged{Emoji: *r.small.emoji.must(f.ID), All: r.CustomEmojis()}}}
 }
 
 // EmojiChanged is the event realm_emoji: one emoji was added, or deactivated; clients that follow single changes hear of
@@ -169,7 +169,7 @@ type EmojiChanged struct {
 
 func (*EmojiChanged) EventType() string { return "realm_emoji" }
 
-// usesFile reports whether an emoji shows these bytes.
-func (r *Realm) usesFile(hash string) bool {
+// emojiUsesFile reports whether an emoji shows these bytes.
+func (r *Realm) emojiUsesFile(hash string) bool {
 	return slices.ContainsFunc(r.CustomEmojis(), func(e CustomEmoji) bool { return e.Hash == hash })
 }

@@ -10,40 +10,40 @@ import (
 )
 
 // A snapshot is of the moment it began, whatever is moved, edited, written, reacted to and deleted before its rows are written.
-func TestSnapshotStandsStill(t *testing.T) {
+func TestSnapshotIgnoresLaterChanges(t *testing.T) {
 	for before := range 6 { // how many slices are written before the rest changes
-		s := newStage(t)
+		s := newTestScene(t)
 		var ids []MessageID
 		for i := range 700 { // in three rows, the last one not full
 			ids = append(ids, s.post(s.ann, s.public, []string{"a", "b", "c"}[i%3], "hi"))
 		}
-		do(s, s.ann, retopic(ids[0], MoveAll, "d")) // some messages have further rows already
+		do(s, s.ann, moveToTopic(ids[0], MoveAll, "d")) // some messages have further rows already
 		want := map[string][]byte{}
-		s.Realm.Each(func(table uint16, key, row any) {
-			want[fmt.Sprint(table, " ", key)] = codec.Row(row)
+		s.Realm.EachRow(func(table uint16, key, row any) {
+			want[fmt.Sprint(table, " ", key)] = codec.EncodeRow(row)
 		})
 		got := map[string][]byte{}
-		cut := s.Realm.BeginCut(func(table uint16, key, row any) {
+		cut := s.Realm.BeginSnapshot(func(table uint16, key, row any) {
 			k := fmt.Sprint(table, " ", key)
 			if _, twice := got[k]; twice {
 				t.Errorf("row %s is written twice", k)
 			}
 			if got[k] = nil; row != nil {
-				got[k] = codec.Row(row)
+				got[k] = codec.EncodeRow(row)
 			}
 		})
 		slice := func() bool {
 			n := 0
-			return cut.Step(func() bool { n++; return n > 150 })
+			return cut.NextRows(func() bool { n++; return n > 150 })
 		}
 		for range before {
 			slice()
 		}
 		for _, topic := range []string{"elsewhere", "d"} {
-			do(s, s.ann, retopic(ids[0], MoveAll, topic))
+			do(s, s.ann, moveToTopic(ids[0], MoveAll, topic))
 		}
-		do(s, s.ann, rechannel(ids[1], MoveAll, s.private))
-		do(s, s.ann, s.text(ids[0], "edited"))
+		do(s, s.ann, moveToChannel(ids[1], MoveAll, s.private))
+		do(s, s.ann, s.editText(ids[0], "edited"))
 		do(s, s.bo, AddReaction{Message: ids[0], Name: "wave", NameCode: "1f44b"})
 		do(s, s.admin, DeleteMessage{ids[3]})
 		s.post(s.ann, s.public, "a", "new")

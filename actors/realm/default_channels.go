@@ -12,7 +12,7 @@ type SetDefaultChannel struct {
 }
 
 func (c SetDefaultChannel) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
 	ch, err := t.VisibleChannel(c.Channel)
@@ -20,13 +20,13 @@ func (c SetDefaultChannel) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if c.Is && ch.Archived {
-		return Done{}, errChannelID()
+		return Done{}, errInvalidChannel()
 	}
 	if c.Is && ch.Private {
-		return Done{}, Bad("Private channels cannot be made default.")
+		return Done{}, BadRequest("Private channels cannot be made default.")
 	}
 	if c.Is != ch.Default {
-		t.Record(t.defaultChannels(ch.ID, c.Is))
+		t.Record(t.defaultChannelFact(ch.ID, c.Is))
 	}
 	return Done{}, nil
 }
@@ -37,17 +37,19 @@ type DefaultChannelsSet struct{ Channels []ChannelID }
 func (f *DefaultChannelsSet) apply(r *Realm) {
 	o := r.org.change(0)
 	for _, id := range slices.Concat(o.DefaultChannels, f.Channels) {
-		if is := slices.Contains(f.Channels, id); r.chans.must(id).Default != is {
-			r.chans.change(id).Default = is
+		if is := slices.Contains(f.Channels, id); r.channels.must(id).Default != is {
+			r.channels.change(id).Default = is
 		}
 	}
 	o.DefaultChannels = f.Channels
 }
 
-func (f *DefaultChannelsSet) tell(r *Realm) []Notice { return []Notice{{To: r.members(), Event: f}} }
-func (*DefaultChannelsSet) EventType() string        { return "default_streams" }
+func (f *DefaultChannelsSet) tell(r *Realm) []Notice {
+	return []Notice{{To: r.membersAudience(), Event: f}}
+}
+func (*DefaultChannelsSet) EventType() string { return "default_streams" }
 
-func (r *Realm) defaultChannelsTold() *DefaultChannelsSet {
+func (r *Realm) defaultChannelsEvent() *DefaultChannelsSet {
 	return &DefaultChannelsSet{Channels: slices.Clone(r.Org().DefaultChannels)}
 }
 
@@ -55,14 +57,14 @@ func (r *Realm) defaultChannelsTold() *DefaultChannelsSet {
 type DefaultGroup struct {
 	ID                int64
 	Name, Description string
-	Channels          []ChannelID // ascending
+	Channels          []ChannelID // sortUnique
 }
 
 // DefaultGroups is every default channel group by name.
 func (r *Realm) DefaultGroups() []DefaultGroup {
 	out := []DefaultGroup{}
-	for _, id := range r.nouns.defaultGroups.keys() {
-		g := *r.nouns.defaultGroups.find(id)
+	for _, id := range r.small.defaultGroups.keys() {
+		g := *r.small.defaultGroups.find(id)
 		g.Channels = slices.Clone(g.Channels)
 		out = append(out, g)
 	}
@@ -74,21 +76,21 @@ func (r *Realm) DefaultGroups() []DefaultGroup {
 type DefaultGroupSet struct{ Group DefaultGroup }
 
 func (f *DefaultGroupSet) apply(r *Realm) {
-	r.usedID("default_group", f.Group.ID)
+	r.reserveID("default_group", f.Group.ID)
 	g := f.Group
-	r.nouns.defaultGroups.put(g.ID, &g)
+	r.small.defaultGroups.put(g.ID, &g)
 }
 
 func (f *DefaultGroupSet) tell(r *Realm) []Notice {
-	return []Notice{{To: r.members(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
+	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
 }
 
 // DefaultGroupDropped says a default channel group is gone.
 type DefaultGroupDropped struct{ ID int64 }
 
-func (f *DefaultGroupDropped) apply(r *Realm) { r.nouns.defaultGroups.remove(f.ID) }
+func (f *DefaultGroupDropped) apply(r *Realm) { r.small.defaultGroups.remove(f.ID) }
 func (f *DefaultGroupDropped) tell(r *Realm) []Notice {
-	return []Notice{{To: r.members(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
+	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
 }
 
 // DefaultGroupsTold is the event default_stream_groups.
@@ -96,10 +98,10 @@ type DefaultGroupsTold struct{ Groups []DefaultGroup }
 
 func (*DefaultGroupsTold) EventType() string { return "default_stream_groups" }
 
-// leaveDefaultGroups records that a channel is in no default channel group any more.
-func (t *Turn) leaveDefaultGroups(c ChannelID) {
-	for _, id := range t.nouns.defaultGroups.keys() {
-		g := *t.nouns.defaultGroups.find(id)
+// removeFromAllDefaultGroups records that a channel is in no default channel group any more.
+func (t *Turn) removeFromAllDefaultGroups(c ChannelID) {
+	for _, id := range t.small.defaultGroups.keys() {
+		g := *t.small.defaultGroups.find(id)
 		if slices.Contains(g.Channels, c) {
 			g.Channels = slices.DeleteFunc(slices.Clone(g.Channels), func(x ChannelID) bool { return x == c })
 			t.Record(&DefaultGroupSet{g})
@@ -110,47 +112,47 @@ func (t *Turn) leaveDefaultGroups(c ChannelID) {
 // checkDefaultGroupName refuses names a default channel group may not have; except is the group that has it already.
 func (r *Realm) checkDefaultGroupName(name string, except int64) (string, error) {
 	name = strings.TrimSpace(name)
-	if _, ok := printable(name); name == "" || !ok {
-		return "", Bad("Invalid default channel group name '%s'", name)
+	if _, ok := findUnprintable(name); name == "" || !ok {
+		return "", BadRequest("Invalid default channel group name '%s'", name)
 	}
-	if length(name) > MaxChannelName {
-		return "", Bad("Default channel group name too long (limit: %d characters)", MaxChannelName)
+	if runeCount(name) > MaxChannelName {
+		return "", BadRequest("Default channel group name too long (limit: %d characters)", MaxChannelName)
 	}
-	for _, g := range r.nouns.defaultGroups.all() {
+	for _, g := range r.small.defaultGroups.all() {
 		if g.ID != except && fold(g.Name) == fold(name) {
-			return "", Bad("Default channel group '%s' already exists", name)
+			return "", BadRequest("Default channel group '%s' already exists", name)
 		}
 	}
 	return name, nil
 }
 
-// defaultGroup is a default channel group an administrator may change, as a copy.
-func (t *Turn) defaultGroup(id int64) (DefaultGroup, error) {
-	if _, err := t.Admin(); err != nil {
+// editableDefaultGroup is a default channel group an administrator may change, as a copy.
+func (t *Turn) editableDefaultGroup(id int64) (DefaultGroup, error) {
+	if _, err := t.RequireAdmin(); err != nil {
 		return DefaultGroup{}, err
 	}
-	g := t.nouns.defaultGroups.find(id)
+	g := t.small.defaultGroups.find(id)
 	if g == nil {
-		return DefaultGroup{}, Bad("Default channel group with id '%d' does not exist.", id)
+		return DefaultGroup{}, BadRequest("Default channel group with id '%d' does not exist.", id)
 	}
 	c := *g
 	c.Channels = slices.Clone(g.Channels)
 	return c, nil
 }
 
-// addTo puts channels into a default channel group that none of them may be in yet.
-func (t *Turn) addTo(g *DefaultGroup, names []string) error {
+// addToDefaultGroup puts channels into a default channel group that none of them may be in yet.
+func (t *Turn) addToDefaultGroup(g *DefaultGroup, names []string) error {
 	for _, n := range names {
 		c := t.FindChannelByName(n)
 		switch {
 		case c == nil || c.Archived || !t.MaySeeChannel(c):
-			return Bad("Invalid channel name '%s'", n)
+			return BadRequest("Invalid channel name '%s'", n)
 		case c.Private:
-			return Bad("Private channels cannot be made default.")
+			return BadRequest("Private channels cannot be made default.")
 		case c.Default:
-			return Bad("'%s' is a default channel and cannot be added to '%s'", c.Name, g.Name)
+			return BadRequest("'%s' is a default channel and cannot be added to '%s'", c.Name, g.Name)
 		case slices.Contains(g.Channels, c.ID):
-			return Bad("Channel '%s' is already present in default channel group '%s'", c.Name, g.Name)
+			return BadRequest("Channel '%s' is already present in default channel group '%s'", c.Name, g.Name)
 		}
 		g.Channels = append(g.Channels, c.ID)
 	}
@@ -165,7 +167,7 @@ type CreateDefaultGroup struct {
 }
 
 func (c CreateDefaultGroup) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
 	g := DefaultGroup{ID: t.nextID("default_group"), Description: c.Description}
@@ -173,7 +175,7 @@ func (c CreateDefaultGroup) Decide(t *Turn) (Done, error) {
 	if g.Name, err = t.checkDefaultGroupName(c.Name, 0); err != nil {
 		return Done{}, err
 	}
-	if err := t.addTo(&g, c.Channels); err != nil {
+	if err := t.addToDefaultGroup(&g, c.Channels); err != nil {
 		return Done{}, err
 	}
 	t.Record(&DefaultGroupSet{g})
@@ -187,42 +189,42 @@ type EditDefaultGroup struct {
 }
 
 func (c EditDefaultGroup) Decide(t *Turn) (Done, error) {
-	g, err := t.defaultGroup(c.ID)
+	g, err := t.editableDefaultGroup(c.ID)
 	if err != nil {
 		return Done{}, err
 	}
 	if c.Name == nil && c.Description == nil {
-		return Done{}, Bad(`You must pass "new_description" or "new_group_name".`)
+		return Done{}, BadRequest(`You must pass "new_description" or "new_group_name".`)
 	}
 	if c.Name != nil {
 		if strings.TrimSpace(*c.Name) == g.Name {
-			return Done{}, Bad("This default channel group is already named '%s'", g.Name)
+			return Done{}, BadRequest("This default channel group is already named '%s'", g.Name)
 		}
 		if g.Name, err = t.checkDefaultGroupName(*c.Name, g.ID); err != nil {
 			return Done{}, err
 		}
 	}
-	g.Description = or(c.Description, g.Description)
+	g.Description = valueOr(c.Description, g.Description)
 	t.Record(&DefaultGroupSet{g})
 	return Done{}, nil
 }
 
-// RegroupDefaults asks to put channels into a default channel group, or to take them out.
-type RegroupDefaults struct {
+// ChangeDefaultGroupChannels asks to put channels into a default channel group, or to take them out.
+type ChangeDefaultGroupChannels struct {
 	ID       int64
 	Add      bool
 	Channels []string
 }
 
-func (c RegroupDefaults) Decide(t *Turn) (Done, error) {
-	g, err := t.defaultGroup(c.ID)
+func (c ChangeDefaultGroupChannels) Decide(t *Turn) (Done, error) {
+	g, err := t.editableDefaultGroup(c.ID)
 	if err != nil {
 		return Done{}, err
 	}
 	if c.Add {
-		err = t.addTo(&g, c.Channels)
+		err = t.addToDefaultGroup(&g, c.Channels)
 	} else {
-		err = t.takeFrom(&g, c.Channels)
+		err = t.removeFromDefaultGroup(&g, c.Channels)
 	}
 	if err != nil {
 		return Done{}, err
@@ -231,26 +233,26 @@ func (c RegroupDefaults) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-func (t *Turn) takeFrom(g *DefaultGroup, names []string) error {
+func (t *Turn) removeFromDefaultGroup(g *DefaultGroup, names []string) error {
 	for _, n := range names {
 		c := t.FindChannelByName(n)
 		if c == nil || !t.MaySeeChannel(c) {
-			return Bad("Invalid channel name '%s'", n)
+			return BadRequest("Invalid channel name '%s'", n)
 		}
 		i := slices.Index(g.Channels, c.ID)
 		if i < 0 {
-			return Bad("Channel '%s' is not present in default channel group '%s'", c.Name, g.Name)
+			return BadRequest("Channel '%s' is not present in default channel group '%s'", c.Name, g.Name)
 		}
 		g.Channels = slices.Delete(g.Channels, i, i+1)
 	}
 	return nil
 }
 
-// DropDefaultGroup asks to forget a default channel group.
-type DropDefaultGroup struct{ ID int64 }
+// RemoveDefaultGroup asks to forget a default channel group.
+type RemoveDefaultGroup struct{ ID int64 }
 
-func (c DropDefaultGroup) Decide(t *Turn) (Done, error) {
-	g, err := t.defaultGroup(c.ID)
+func (c RemoveDefaultGroup) Decide(t *Turn) (Done, error) {
+	g, err := t.editableDefaultGroup(c.ID)
 	if err != nil {
 		return Done{}, err
 	}

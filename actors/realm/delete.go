@@ -14,33 +14,33 @@ func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	if err := t.mayDelete(me, i); err != nil {
+	if err := t.mayDeleteMessage(me, i); err != nil {
 		return Done{}, err
 	}
 	t.deleteMessages([]MessageID{c.Message}, me.ID)
 	return Done{}, nil
 }
 
-// mayDelete: anybody's messages with one right; one's own, or one's bot's, with another and for a time.
-func (t *Turn) mayDelete(me *User, i MessageInfo) error {
+// mayDeleteMessage: anybody's messages with one right; one's own, or one's bot's, with another and for a time.
+func (t *Turn) mayDeleteMessage(me *User, i MessageInfo) error {
 	allows := func(right string) bool {
-		return t.May(me, right) || i.Channel != 0 && t.channelAllows(me, t.chans.must(i.Channel), right)
+		return t.HasPermission(me, right) || i.Channel != 0 && t.channelAllows(me, t.channels.must(i.Channel), right)
 	}
 	if allows("can_delete_any_message_group") {
 		return nil
 	}
 	if own := i.Sender.ID == me.ID || t.users.must(i.Sender.ID).BotOwner == me.ID; !own || !allows("can_delete_own_message_group") {
-		return Bad("You don't have permission to delete this message")
+		return BadRequest("You don't have permission to delete this message")
 	}
 	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-i.Time > limit {
-		return Bad("The time limit for deleting this message has passed")
+		return BadRequest("The time limit for deleting this message has passed")
 	}
 	return nil
 }
 
-// deletedAtOnce is how many messages of a topic one turn deletes: every user who marked messages is looked at, a few
+// maxDeletedPerTurn is how many messages of a topic one turn deletes: every user who marked messages is looked at, a few
 // milliseconds with 10,000 of them.
-const deletedAtOnce = 100
+const maxDeletedPerTurn = 100
 
 // DeleteTopic asks to delete a topic, newest messages first; one turn deletes some of them.
 type DeleteTopic struct {
@@ -52,62 +52,62 @@ type DeleteTopic struct {
 func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	me := t.Me()
 	if me == nil {
-		return 0, errMember()
+		return 0, errNotMember()
 	}
 	ch, err := t.ReadableChannel(c.Channel)
 	if err != nil {
 		return 0, err
 	}
-	if !me.IsAdmin() && !t.May(me, "can_delete_any_message_group") && !t.channelAllows(me, ch, "can_delete_any_message_group") {
-		return 0, errAdmin()
+	if !me.IsAdmin() && !t.HasPermission(me, "can_delete_any_message_group") && !t.channelAllows(me, ch, "can_delete_any_message_group") {
+		return 0, errNotAdmin()
 	}
 	if ch.Archived {
-		return 0, errChannelID()
+		return 0, errInvalidChannel()
 	}
 	topic := c.Topic
 	if topic == EmptyTopicName {
 		topic = ""
 	}
-	ix := t.by.channel[ch.ID].topics[fold(topic)]
+	ix := t.index.channels[ch.ID].topics[fold(topic)]
 	if ix == nil {
 		return 0, nil
 	}
 	ids := ix.ids
-	if t.protected(ch) {
+	if t.hasProtectedHistory(ch) {
 		ids = t.rowsWithin(me.ID, &ids)
 	}
 	switch n := ids.Len(); {
 	case n == 0:
 		return 0, nil
-	case n <= deletedAtOnce:
+	case n <= maxDeletedPerTurn:
 		t.deleteMessages(IDs[MessageID](ids), me.ID)
 		return 0, nil
 	}
-	if err := t.mayBegin(); err != nil {
+	if err := t.checkJobLimit(); err != nil {
 		return 0, err
 	}
-	work = t.begin(Work{Kind: DeleteWork, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: ids.Clone()})
-	t.stepWork(work) // there was little to check
+	work = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: ids.Clone()})
+	t.stepJob(work) // there was little to check
 	return work, nil
 }
 
 // deleteMessages records that messages of one conversation are gone, and the files that only they used; ids ascend.
 func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	m := t.message(ids[0])
-	var first firsts
+	var first firstMessageIDs
 	if m.channel != 0 {
-		first = t.firstMessages(ChannelID(m.channel))
+		first = t.firstMessagesOf(ChannelID(m.channel))
 	}
 	var parts [][]MessageID
 	var files []string
-	atOnce := hiddenAtOnce
-	if m.channel != 0 && t.protected(t.chans.must(ChannelID(m.channel))) {
+	atOnce := maxHiddenPerFact
+	if m.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(m.channel))) {
 		atOnce = 1 // each has an audience of its own
 	}
 	for part := range slices.Chunk(ids, atOnce) {
 		parts = append(parts, part)
 	}
-	slices.Reverse(parts) // newest first
+	slices.Reverse(parts) // newestIDs first
 	for _, part := range parts {
 		f := &MessagesDeleted{By: by}
 		if m := t.message(part[0]); m.channel != 0 {
@@ -115,44 +115,44 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 		}
 		for _, id := range part {
 			f.IDs = append(f.IDs, id)
-			f.Versions = append(f.Versions, t.extraOf(id).Version)
-			files = append(files, t.extraOf(id).Attachments...)
+			f.Versions = append(f.Versions, t.extraOrEmpty(id).Version)
+			files = append(files, t.extraOrEmpty(id).Attachments...)
 		}
 		t.Record(f)
 	}
-	t.deleteUnused(files)
-	t.tellFirst(first)
+	t.deleteUnusedUploads(files)
+	t.recordFirstMessages(first)
 }
 
-// deleteHearers is every listening user who could see the messages, and the one who deletes if he could.
-func (r *Realm) deleteHearers(f *MessagesDeleted) []UserID {
+// deletionAudience is every listening user who could see the messages, and the one who deletes if he could.
+func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
 	var to []UserID
 	if f.Channel == 0 {
-		to = r.hearers(f.IDs[0], r.message(f.IDs[0]))
+		to = r.messageAudience(f.IDs[0], r.message(f.IDs[0]))
 	} else {
-		to = r.watchers(r.chans.must(f.Channel), SetOf(f.IDs...))
+		to = r.messageChangeAudience(r.channels.must(f.Channel), SetOf(f.IDs...))
 	}
-	if f.By != 0 && r.by.listening.Has(int64(f.By)) && !contains(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
-		to = ascending(append(slices.Clone(to), f.By))
+	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
+		to = sortUnique(append(slices.Clone(to), f.By))
 	}
 	return to
 }
 
 // MessagesDeleted says messages of one conversation are gone, and their texts with them.
 type MessagesDeleted struct {
-	IDs      []MessageID // ascending, at most 100
-	Versions []uint16    // newest version of each one's text
+	IDs      []MessageID // sortUnique, at most 100
+	Versions []uint16    // newestIDs version of each one's text
 	Channel  ChannelID   // 0: direct
 	Topic    string
 	By       UserID
 
 	// Settled by apply, before they are gone.
-	to    []UserID  `msgpack:"-"` // who hears of it
-	stars lostStars `msgpack:"-"`
-	uses  []string  `msgpack:"-"` // the files they used
+	audience []UserID     `msgpack:"-"` // who hears of it
+	stars    removedStars `msgpack:"-"`
+	files    []string     `msgpack:"-"` // the files they used
 }
 
-func (*MessagesDeleted) calm() {}
+func (*MessagesDeleted) keepsMarkdownConfig() {}
 
 // Erased is every version of the texts.
 func (f *MessagesDeleted) Erased() []BodyRef {
@@ -166,28 +166,28 @@ func (f *MessagesDeleted) Erased() []BodyRef {
 }
 
 func (f *MessagesDeleted) apply(r *Realm) {
-	f.to = r.deleteHearers(f)
+	f.audience = r.deletionAudience(f)
 	gone := SetOf(f.IDs...)
 	for _, id := range f.IDs {
 		m := r.changeMessage(id)
 		r.unindexMessage(id, m)
 		if m.bits&bitExtra != 0 {
-			f.uses = append(f.uses, r.extras.must(id).Attachments...)
+			f.files = append(f.files, r.extras.must(id).Attachments...)
 			r.extras.remove(id)
 		}
 		*m = message{}
 	}
-	for u, s := range r.nouns.shown.all() {
-		if s.Messages.Meets(gone) {
-			r.nouns.reread[u] = struct{}{}
+	for u, s := range r.small.shownNotifications.all() {
+		if s.Messages.Intersects(gone) {
+			r.small.staleNotifications[u] = struct{}{}
 		}
 	}
-	for u, rd := range r.reading.all() {
-		if !rd.Rows.Meets(gone) && !rd.Starred.Meets(gone) && !rd.Collapsed.Meets(gone) && !rd.Lost.Meets(gone) {
+	for u, rd := range r.marks.all() {
+		if !rd.Rows.Intersects(gone) && !rd.Starred.Intersects(gone) && !rd.Collapsed.Intersects(gone) && !rd.Lost.Intersects(gone) {
 			continue
 		}
-		f.stars.add(r, u, gone, f.to)
-		rd = r.reading.change(u)
+		f.stars.add(r, u, gone, f.audience)
+		rd = r.marks.change(u)
 		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost, &rd.Given} {
 			s.Subtract(gone)
 		}
@@ -196,30 +196,30 @@ func (f *MessagesDeleted) apply(r *Realm) {
 
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
 	var out []Notice
-	if len(f.to) > 0 {
-		out = append(out, Notice{To: f.to, Event: &MessagesGone{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}})
+	if len(f.audience) > 0 {
+		out = append(out, Notice{To: f.audience, Event: &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}})
 	}
-	return append(append(out, f.stars.tell()...), r.tellUses(f.uses)...)
+	return append(append(out, f.stars.tell()...), r.attachmentUseNotices(f.files)...)
 }
 
-// lostStars are messages that go away and had been starred by users who hear nothing of that, since they could not read
+// removedStars are messages that go away and had been starred by users who hear nothing of that, since they could not read
 // them any more: they hear that the stars are gone.
-type lostStars map[UserID]Set
+type removedStars map[UserID]Set
 
-func (l *lostStars) add(r *Realm, u UserID, gone Set, hear []UserID) {
-	rd := r.reading.find(u)
-	if rd == nil || !r.by.listening.Has(int64(u)) || contains(hear, u) {
+func (l *removedStars) add(r *Realm, u UserID, gone Set, hear []UserID) {
+	rd := r.marks.find(u)
+	if rd == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(hear, u) {
 		return
 	}
-	if stars := Both(rd.Starred, gone); !stars.Empty() {
+	if stars := Intersection(rd.Starred, gone); !stars.Empty() {
 		if *l == nil {
-			*l = lostStars{}
+			*l = removedStars{}
 		}
 		(*l)[u] = stars
 	}
 }
 
-func (l lostStars) tell() (out []Notice) {
+func (l removedStars) tell() (out []Notice) {
 	for _, u := range slices.Sorted(maps.Keys(l)) {
 		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: l[u]}})
 	}

@@ -22,20 +22,20 @@ const maxDevices = 100
 // DevicesOf is a user's devices, oldest first.
 func (r *Realm) DevicesOf(u UserID) []Device {
 	var out []Device
-	for _, id := range r.nouns.devicesOf[u] {
-		out = append(out, *r.nouns.devices.must(id))
+	for _, id := range r.small.devicesOf[u] {
+		out = append(out, *r.small.devices.must(id))
 	}
 	return out
 }
 
 func (v View) ownDevice(id int64) (*Device, error) {
-	me, err := v.Human()
+	me, err := v.RequireHuman()
 	if err != nil {
 		return nil, err
 	}
-	d := v.nouns.devices.find(id)
+	d := v.small.devices.find(id)
 	if d == nil || d.User != me.ID {
-		return nil, Bad("Invalid 'device_id'")
+		return nil, BadRequest("Invalid 'device_id'")
 	}
 	return d, nil
 }
@@ -44,11 +44,11 @@ func (v View) ownDevice(id int64) (*Device, error) {
 type AddDevice struct{}
 
 func (AddDevice) Decide(t *Turn) (int64, error) {
-	me, err := t.Human()
+	me, err := t.RequireHuman()
 	if err != nil {
 		return 0, err
 	}
-	if own := t.nouns.devicesOf[me.ID]; len(own) >= maxDevices {
+	if own := t.small.devicesOf[me.ID]; len(own) >= maxDevices {
 		t.Record(&DeviceRemoved{own[0], me.ID})
 	}
 	id := t.nextID("device")
@@ -63,18 +63,18 @@ type DeviceAdded struct {
 }
 
 func (f *DeviceAdded) apply(r *Realm) {
-	r.usedID("device", f.ID)
-	r.nouns.devices.put(f.ID, &Device{ID: f.ID, User: f.User})
-	r.nouns.devicesOf[f.User] = append(slices.Clone(r.nouns.devicesOf[f.User]), f.ID)
+	r.reserveID("device", f.ID)
+	r.small.devices.put(f.ID, &Device{ID: f.ID, User: f.User})
+	r.small.devicesOf[f.User] = append(slices.Clone(r.small.devicesOf[f.User]), f.ID)
 }
 
-func (f *DeviceAdded) tell(r *Realm) []Notice { return r.tellOwn(f.User, f) }
+func (f *DeviceAdded) tell(r *Realm) []Notice { return r.userNotices(f.User, f) }
 func (*DeviceAdded) EventType() string        { return "device" }
-func (*DeviceAdded) calm()                    {}
+func (*DeviceAdded) keepsMarkdownConfig()     {}
 
-// tellOwn is the notice of an event that only one user hears.
-func (r *Realm) tellOwn(u UserID, e Event) []Notice {
-	if to := r.only(u); len(to) > 0 {
+// userNotices is the notice of an event that only one user hears.
+func (r *Realm) userNotices(u UserID, e Event) []Notice {
+	if to := r.usersAudience(u); len(to) > 0 {
 		return []Notice{{To: to, Event: e}}
 	}
 	return nil
@@ -99,25 +99,25 @@ type DeviceRemoved struct {
 }
 
 func (f *DeviceRemoved) apply(r *Realm) {
-	defer r.learnDevices(f.User)
-	r.nouns.devices.remove(f.ID)
-	rest := slices.DeleteFunc(slices.Clone(r.nouns.devicesOf[f.User]), func(id int64) bool { return id == f.ID })
+	defer r.updatePushReachable(f.User)
+	r.small.devices.remove(f.ID)
+	rest := slices.DeleteFunc(slices.Clone(r.small.devicesOf[f.User]), func(id int64) bool { return id == f.ID })
 	if len(rest) == 0 {
-		delete(r.nouns.devicesOf, f.User)
+		delete(r.small.devicesOf, f.User)
 		return
 	}
-	r.nouns.devicesOf[f.User] = rest
+	r.small.devicesOf[f.User] = rest
 }
 
-func (f *DeviceRemoved) tell(r *Realm) []Notice { return r.tellOwn(f.User, f) }
+func (f *DeviceRemoved) tell(r *Realm) []Notice { return r.userNotices(f.User, f) }
 func (*DeviceRemoved) EventType() string        { return "device" }
-func (*DeviceRemoved) calm()                    {}
+func (*DeviceRemoved) keepsMarkdownConfig()     {}
 
-// forgetDevices ends every registration for notifications of an account.
-func (t *Turn) forgetDevices(u UserID) {
+// removeAllDevices ends every registration for notifications of an account.
+func (t *Turn) removeAllDevices(u UserID) {
 	if len(t.PushTokensOf(u)) > 0 {
 		t.Record(&PushTokensChanged{User: u})
-		t.registers(u, Registration{Gone: true})
+		t.registerDevices(u, DeviceRegistration{Gone: true})
 	}
 	for _, d := range t.DevicesOf(u) {
 		t.Record(&DeviceRemoved{d.ID, u})
@@ -141,12 +141,12 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if d.KeyID == nil && c.KeyID == nil {
-		return Done{}, Bad("The first registration of a device needs a key and a token.")
+		return Done{}, BadRequest("The first registration of a device needs a key and a token.")
 	}
 	switch {
-	case c.Token != nil && !t.moment.Bouncer:
+	case c.Token != nil && !t.env.PushBouncer:
 		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
-	case c.Token != nil && !t.nouns.waiting.room(RegisterErrand, d.User, nil):
+	case c.Token != nil && !t.small.outboxCount.hasRoom(OutboxRegistration, d.User, nil):
 		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
 	}
 	f := &DeviceChanged{ID: d.ID, User: d.User, KeyID: c.KeyID, Key: c.Key, Kind: c.Kind}
@@ -156,23 +156,23 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	}
 	t.Record(f)
 	if c.Token != nil {
-		t.registers(d.User, Registration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted, PublicKey: c.PublicKey})
+		t.registerDevices(d.User, DeviceRegistration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted, PublicKey: c.PublicKey})
 	}
 	return Done{}, nil
 }
 
-// SettleDevice is the server's: the push service has taken a device's token, or refused it. A registration that was
+// FinishDeviceRegistration is the server's: the push service has taken a device's token, or refused it. A registration that was
 // overtaken by another one is settled by that one.
-type SettleDevice struct {
+type FinishDeviceRegistration struct {
 	ID      int64
 	Token   string
 	Failure string // code; "": taken
 }
 
-func (c SettleDevice) Decide(t *Turn) (Done, error) {
-	d := t.nouns.devices.find(c.ID)
+func (c FinishDeviceRegistration) Decide(t *Turn) (Done, error) {
+	d := t.small.devices.find(c.ID)
 	if !t.System || d == nil || d.PendingToken == nil || *d.PendingToken != c.Token {
-		return Done{}, Bad("Invalid 'device_id'")
+		return Done{}, BadRequest("Invalid 'device_id'")
 	}
 	f := &DeviceChanged{ID: d.ID, User: d.User, PendingSet: true}
 	if c.Failure != "" {
@@ -183,39 +183,39 @@ func (c SettleDevice) Decide(t *Turn) (Done, error) {
 	}
 	t.Record(f)
 	if c.Failure == "" {
-		t.forgetPlain(d)
+		t.removeUnencryptedTokens(d)
 	}
 	return Done{}, nil
 }
 
-// forgetPlain ends the unencrypted registration of a device that is notified end-to-end encrypted from now on: it would
+// removeUnencryptedTokens ends the unencrypted registration of a device that is notified end-to-end encrypted from now on: it would
 // be told of everything twice, once legibly.
-func (t *Turn) forgetPlain(d *Device) {
+func (t *Turn) removeUnencryptedTokens(d *Device) {
 	var rest []PushToken
-	var gone []Registration
+	var gone []DeviceRegistration
 	for _, x := range t.PushTokensOf(d.User) {
 		if x.Kind == pushKinds[d.TokenKind] && slices.Contains(tokenIDs(x), *d.TokenID) {
-			gone = append(gone, Registration{Token: x, Gone: true})
+			gone = append(gone, DeviceRegistration{Token: x, Gone: true})
 		} else {
 			rest = append(rest, x)
 		}
 	}
 	if len(gone) > 0 {
 		t.Record(&PushTokensChanged{d.User, rest})
-		t.registers(d.User, gone...)
+		t.registerDevices(d.User, gone...)
 	}
 }
 
-// DropDeviceToken is the server's: the push service says a device's token is dead.
-type DropDeviceToken struct {
+// RemoveDeviceToken is the server's: the push service says a device's token is dead.
+type RemoveDeviceToken struct {
 	ID    int64
 	Token string
 }
 
-func (c DropDeviceToken) Decide(t *Turn) (Done, error) {
-	d := t.nouns.devices.find(c.ID)
+func (c RemoveDeviceToken) Decide(t *Turn) (Done, error) {
+	d := t.small.devices.find(c.ID)
 	if !t.System || d == nil || d.TokenID == nil || *d.TokenID != c.Token {
-		return Done{}, Bad("Invalid 'device_id'")
+		return Done{}, BadRequest("Invalid 'device_id'")
 	}
 	t.Record(&DeviceChanged{ID: d.ID, User: d.User, TokenGone: true})
 	return Done{}, nil
@@ -238,7 +238,7 @@ type DeviceChanged struct {
 }
 
 func (f *DeviceChanged) apply(r *Realm) {
-	d := r.nouns.devices.change(f.ID)
+	d := r.small.devices.change(f.ID)
 	if f.KeyID != nil {
 		d.KeyID, d.Key = f.KeyID, f.Key
 	}
@@ -257,9 +257,9 @@ func (f *DeviceChanged) apply(r *Realm) {
 	if f.TokenGone {
 		d.TokenID = nil
 	}
-	r.learnDevices(f.User)
+	r.updatePushReachable(f.User)
 }
 
-func (f *DeviceChanged) tell(r *Realm) []Notice { return r.tellOwn(f.User, f) }
+func (f *DeviceChanged) tell(r *Realm) []Notice { return r.userNotices(f.User, f) }
 func (*DeviceChanged) EventType() string        { return "device" }
-func (*DeviceChanged) calm()                    {}
+func (*DeviceChanged) keepsMarkdownConfig()     {}

@@ -15,17 +15,17 @@ func TestPushTokensBelongToTheirUser(t *testing.T) {
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	bot := s.JoinBot("Helper", ann)
 	add := realm.AddPushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}
-	Refused(s, bot, add, "This endpoint does not accept bot requests.")
-	Refused(s, ann, realm.AddPushToken{Kind: realm.PushFCM}, "Empty or invalid length token")
+	ExpectRefusal(s, bot, add, "This endpoint does not accept bot requests.")
+	ExpectRefusal(s, ann, realm.AddPushToken{Kind: realm.PushFCM}, "Empty or invalid length token")
 	Do(s, ann, add)
 	Do(s, ann, add)
 	Do(s, bo, add)
 	if n := len(s.Realm.PushTokensOf(ann)); n != 1 {
 		t.Errorf("Ann has %d tokens", n)
 	}
-	Refused(s, ann, realm.RemovePushToken{Kind: realm.PushFCM, Token: "c0ffee"}, "Token does not exist")
+	ExpectRefusal(s, ann, realm.RemovePushToken{Kind: realm.PushFCM, Token: "c0ffee"}, "Token does not exist")
 	Do(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"})
-	Refused(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
+	ExpectRefusal(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
 	if n := len(s.Realm.PushTokensOf(bo)); n != 1 {
 		t.Errorf("Bo has %d tokens", n)
 	}
@@ -37,11 +37,11 @@ func TestPushTokensBelongToTheirUser(t *testing.T) {
 	}
 }
 
-func TestTheBouncerHearsOfDevices(t *testing.T) {
+func TestDeviceRegistrationsReachBouncer(t *testing.T) {
 	s := New(t)
 	ann := s.Join("Ann")
 	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "before"})
-	if list := errands(s, realm.RegisterErrand); len(list) > 0 {
+	if list := outboxJobs(s, realm.OutboxRegistration); len(list) > 0 {
 		t.Fatalf("without a bouncer: %v", list)
 	}
 	s.Bouncer = true
@@ -49,7 +49,7 @@ func TestTheBouncerHearsOfDevices(t *testing.T) {
 		t.Helper()
 		var got []string
 		var ids []int64
-		for _, e := range errands(s, realm.RegisterErrand) {
+		for _, e := range outboxJobs(s, realm.OutboxRegistration) {
 			x := e.Registration
 			got = append(got, fmt.Sprintf("%v %s %s %t", e.User == ann, x.Token.Token, x.Token.App, x.Gone))
 			ids = append(ids, e.ID)
@@ -58,7 +58,7 @@ func TestTheBouncerHearsOfDevices(t *testing.T) {
 			t.Errorf("%s: the bouncer is to hear %q, want %q", what, got, want)
 		}
 		if len(ids) > 0 {
-			Do(s, System, realm.SettleErrands{IDs: ids})
+			Do(s, System, realm.FinishOutboxJobs{IDs: ids})
 		}
 	}
 	hears("nothing")
@@ -67,56 +67,56 @@ func TestTheBouncerHearsOfDevices(t *testing.T) {
 	Do(s, ann, realm.AddPushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"})
 	Do(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"})
 	hears("one that comes and goes", "true c0ffee org.example false", "true c0ffee  true")
-	Refused(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
+	ExpectRefusal(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
 	Do(s, System, realm.RemovePushToken{User: ann, Kind: realm.PushFCM, Token: "before"})
 	hears("one that the service says is dead")
 	for i := range 64 {
 		Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: fmt.Sprint(i)})
 	}
-	if list := errands(s, realm.RegisterErrand); len(list) != 32 {
+	if list := outboxJobs(s, realm.OutboxRegistration); len(list) != 32 {
 		t.Errorf("%d registrations of one user wait", len(list))
 	}
-	for _, e := range errands(s, realm.RegisterErrand) {
-		Do(s, System, realm.SettleErrands{IDs: []int64{e.ID}})
+	for _, e := range outboxJobs(s, realm.OutboxRegistration) {
+		Do(s, System, realm.FinishOutboxJobs{IDs: []int64{e.ID}})
 	}
 	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "64"})
 	hears("one too many", "true 0  true", "true 64  false")
-	Do(s, ann, realm.NewKey{User: ann, Only: true})
+	Do(s, ann, realm.IssueAPIKey{User: ann, Only: true})
 	hears("another key", "true   true")
 }
 
-func TestADeviceRegistersAndIsRemoved(t *testing.T) {
+func TestDeviceRegistration(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	s.Bouncer = true
 	id := Do(s, ann, realm.AddDevice{})
-	s.Hears(ann, "device")
-	s.HearsNothing(bo)
-	Refused(s, bo, realm.RemoveDevice{ID: id}, "Invalid 'device_id'")
+	s.ExpectEvents(ann, "device")
+	s.ExpectNoEvents(bo)
+	ExpectRefusal(s, bo, realm.RemoveDevice{ID: id}, "Invalid 'device_id'")
 	key, token := int64(7), "AAAAAAAAAAA="
-	Refused(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token}, "The first registration of a device needs a key and a token.")
+	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token}, "The first registration of a device needs a key and a token.")
 	Do(s, ann, realm.RegisterDevice{ID: id, KeyID: &key, Key: []byte("k"), Kind: "fcm", Token: &token})
-	Refused(s, ann, realm.SettleDevice{ID: id, Token: token}, "Invalid 'device_id'")
-	Refused(s, System, realm.SettleDevice{ID: id, Token: "another"}, "Invalid 'device_id'")
-	Do(s, System, realm.SettleDevice{ID: id, Token: token, Failure: "REQUEST_EXPIRED"})
+	ExpectRefusal(s, ann, realm.FinishDeviceRegistration{ID: id, Token: token}, "Invalid 'device_id'")
+	ExpectRefusal(s, System, realm.FinishDeviceRegistration{ID: id, Token: "another"}, "Invalid 'device_id'")
+	Do(s, System, realm.FinishDeviceRegistration{ID: id, Token: token, Failure: "REQUEST_EXPIRED"})
 	if d := s.Realm.DevicesOf(ann)[0]; d.TokenID != nil || d.PendingToken != nil || *d.Failure != "REQUEST_EXPIRED" {
 		t.Errorf("after a failure: %+v", d)
 	}
 	Do(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token})
-	Do(s, System, realm.SettleDevice{ID: id, Token: token})
-	s.Hears(ann, "device")
+	Do(s, System, realm.FinishDeviceRegistration{ID: id, Token: token})
+	s.ExpectEvents(ann, "device")
 	if d := s.Realm.DevicesOf(ann)[0]; *d.TokenID != token || d.PendingToken != nil || d.Failure != nil || *d.Updated != s.Now {
 		t.Errorf("registered: %+v", d)
 	}
 	Do(s, ann, realm.AddDevice{})
 	Do(s, ann, realm.RemoveDevice{ID: id})
-	s.Hears(ann, "device")
+	s.ExpectEvents(ann, "device")
 	if n := len(s.Realm.DevicesOf(ann)); n != 1 {
 		t.Errorf("%d devices are left", n)
 	}
 }
 
-func TestAnEncryptedDeviceIsNotifiedOnce(t *testing.T) {
+func TestEncryptedDeviceReplacesPlainToken(t *testing.T) {
 	s := New(t)
 	s.Bouncer = true
 	ann, bo := s.Join("Ann"), s.Join("Bo")
@@ -142,7 +142,7 @@ func TestAnEncryptedDeviceIsNotifiedOnce(t *testing.T) {
 		id, key := base64.StdEncoding.EncodeToString(h[:8]), int64(7)
 		d := Do(s, ann, realm.AddDevice{})
 		Do(s, ann, realm.RegisterDevice{ID: d, KeyID: &key, Key: []byte("k"), Kind: kind, Token: &id})
-		Do(s, System, realm.SettleDevice{ID: d, Token: id, Failure: failure})
+		Do(s, System, realm.FinishDeviceRegistration{ID: d, Token: id, Failure: failure})
 	}
 	register("fcm", "fcm token", "REQUEST_EXPIRED")
 	tokens("after a failure", "2fcm token", "2c0ffee", "1c0ffee", "1wP/u")
@@ -154,7 +154,7 @@ func TestAnEncryptedDeviceIsNotifiedOnce(t *testing.T) {
 		t.Errorf("Bo has %d tokens", n)
 	}
 	var gone []string
-	for _, e := range errands(s, realm.RegisterErrand) {
+	for _, e := range outboxJobs(s, realm.OutboxRegistration) {
 		if e.Registration.Gone {
 			gone = append(gone, e.Registration.Token.Token)
 		}

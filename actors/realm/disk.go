@@ -26,22 +26,22 @@ type EncodedRow struct {
 // BlocksTable is the number of the table of messages, which in a large organization is most of what is loaded.
 const BlocksTable uint16 = 6
 
-// KeptTable is the number under which a snapshot keeps events that some queue has not acknowledged.
-const KeptTable uint16 = 0xFFF0
+// UnackedEventsTable is the number under which a snapshot keeps events that some queue has not acknowledged.
+const UnackedEventsTable uint16 = 0xFFF0
 
 // PresenceTable is the number under which a snapshot keeps who was here.
 const PresenceTable uint16 = 0xFFF1
 
-// Writer is a fact that writes message texts in its own batch.
-type Writer interface {
+// TextWriter is a fact that writes message texts in its own batch.
+type TextWriter interface {
 	Bodies() iter.Seq2[BodyRef, *Body]
 }
 
-// Eraser is a fact that erases message texts in its own batch.
-type Eraser interface{ Erased() []BodyRef }
+// TextEraser is a fact that erases message texts in its own batch.
+type TextEraser interface{ Erased() []BodyRef }
 
-// Accounted is a fact after which somebody's credentials must be looked at anew.
-type Accounted interface{ Accounts() []UserID }
+// CredentialChange is a fact after which somebody's credentials must be looked at anew.
+type CredentialChange interface{ Accounts() []UserID }
 
 func (f *UserJoined) Accounts() []UserID      { return []UserID{f.User.ID} }
 func (f *UserChanged) Accounts() []UserID     { return []UserID{f.ID} }

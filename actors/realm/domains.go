@@ -20,10 +20,10 @@ const (
 )
 
 // Domains is the organization's domains in the order they were added.
-func (r *Realm) Domains() []Domain { return r.nouns.domains.list() }
+func (r *Realm) Domains() []Domain { return r.small.domains.list() }
 
-func (r *Realm) domainNamed(name string) *Domain {
-	for _, d := range r.nouns.domains.all() {
+func (r *Realm) domainByName(name string) *Domain {
+	for _, d := range r.small.domains.all() {
 		if d.Name == name {
 			return d
 		}
@@ -31,16 +31,16 @@ func (r *Realm) domainNamed(name string) *Domain {
 	return nil
 }
 
-func errNoDomain(name string) *Refusal { return Bad("No entry found for domain %s.", name) }
+func errNoDomain(name string) *Refusal { return BadRequest("No entry found for domain %s.", name) }
 
-// domainFault is what is wrong with a domain's spelling, in the protocol's words.
-func domainFault(d string) string {
+// domainProblem is what is wrong with a domain's spelling, in the protocol's words.
+func domainProblem(d string) string {
 	switch {
 	case d == "":
 		return "Domain can't be empty."
 	case !strings.Contains(d, "."):
 		return "Domain must have at least one dot (.)"
-	case length(d) > maxDomain:
+	case runeCount(d) > maxDomain:
 		return "Domain is too long"
 	case d[0] == '.' || d[len(d)-1] == '.':
 		return "Domain cannot start or end with a dot (.)"
@@ -65,18 +65,18 @@ type AddDomain struct {
 }
 
 func (c AddDomain) Decide(t *Turn) (Domain, error) {
-	if _, err := t.AnOwner(); err != nil {
+	if _, err := t.RequireOwner(); err != nil {
 		return Domain{}, err
 	}
 	name := strings.ToLower(strings.TrimSpace(c.Domain))
-	if fault := domainFault(name); fault != "" {
-		return Domain{}, Bad("Invalid domain: %s", fault)
+	if fault := domainProblem(name); fault != "" {
+		return Domain{}, BadRequest("Invalid domain: %s", fault)
 	}
-	if t.domainNamed(name) != nil {
-		return Domain{}, Bad("The domain %s is already a part of your organization.", name)
+	if t.domainByName(name) != nil {
+		return Domain{}, BadRequest("The domain %s is already a part of your organization.", name)
 	}
-	if t.nouns.domains.size() >= maxDomains {
-		return Domain{}, Bad("Too many domains (limit: %d)", maxDomains)
+	if t.small.domains.size() >= maxDomains {
+		return Domain{}, BadRequest("Too many domains (limit: %d)", maxDomains)
 	}
 	d := Domain{t.nextID("domain"), name, c.Subdomains}
 	t.Record(&DomainAdded{d})
@@ -88,11 +88,11 @@ type DomainAdded struct{ Domain Domain }
 
 func (f *DomainAdded) apply(r *Realm) {
 	d := f.Domain
-	r.usedID("domain", d.ID)
-	r.nouns.domains.put(d.ID, &d)
+	r.reserveID("domain", d.ID)
+	r.small.domains.put(d.ID, &d)
 }
 
-func (f *DomainAdded) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (f *DomainAdded) tell(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
 func (*DomainAdded) EventType() string        { return "realm_domains" }
 
 // EditDomain asks whether a domain's subdomains are meant too.
@@ -102,10 +102,10 @@ type EditDomain struct {
 }
 
 func (c EditDomain) Decide(t *Turn) (Done, error) {
-	if _, err := t.AnOwner(); err != nil {
+	if _, err := t.RequireOwner(); err != nil {
 		return Done{}, err
 	}
-	d := t.domainNamed(strings.ToLower(c.Domain))
+	d := t.domainByName(strings.ToLower(c.Domain))
 	if d == nil {
 		return Done{}, errNoDomain(c.Domain)
 	}
@@ -119,25 +119,27 @@ func (c EditDomain) Decide(t *Turn) (Done, error) {
 type DomainChanged struct{ Domain Domain }
 
 func (f *DomainChanged) apply(r *Realm) {
-	r.nouns.domains.change(f.Domain.ID).Subdomains = f.Domain.Subdomains
+	r.small.domains.change(f.Domain.ID).Subdomains = f.Domain.Subdomains
 }
-func (f *DomainChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*DomainChanged) EventType() string        { return "realm_domains" }
+func (f *DomainChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*DomainChanged) EventType() string { return "realm_domains" }
 
-// RemoveDomain asks to let addresses of a domain join no longer. Without any domain the restriction would keep everybody
+// RemoveDomain asks to let addresses of a domain join no longer. Difference any domain the restriction would keep everybody
 // out, so it goes with the last one.
 type RemoveDomain struct{ Domain string }
 
 func (c RemoveDomain) Decide(t *Turn) (Done, error) {
-	if _, err := t.AnOwner(); err != nil {
+	if _, err := t.RequireOwner(); err != nil {
 		return Done{}, err
 	}
-	d := t.domainNamed(strings.ToLower(c.Domain))
+	d := t.domainByName(strings.ToLower(c.Domain))
 	if d == nil {
 		return Done{}, errNoDomain(c.Domain)
 	}
 	t.Record(&DomainRemoved{d.ID, d.Name})
-	if t.nouns.domains.size() == 0 && t.OrgBool("emails_restricted_to_domains") {
+	if t.small.domains.size() == 0 && t.OrgBool("emails_restricted_to_domains") {
 		t.Record(&OrganizationChanged{Setting: "emails_restricted_to_domains", Value: false})
 	}
 	return Done{}, nil
@@ -149,9 +151,11 @@ type DomainRemoved struct {
 	Name string
 }
 
-func (f *DomainRemoved) apply(r *Realm)         { r.nouns.domains.remove(f.ID) }
-func (f *DomainRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*DomainRemoved) EventType() string        { return "realm_domains" }
+func (f *DomainRemoved) apply(r *Realm) { r.small.domains.remove(f.ID) }
+func (f *DomainRemoved) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*DomainRemoved) EventType() string { return "realm_domains" }
 
 // Why an address may not join, in the words invitations and changes of address use.
 const (
@@ -160,11 +164,11 @@ const (
 	plusEmail       = "Email addresses containing + are not allowed."
 )
 
-// addressFault is why an address may not belong to the organization, or "".
-func (r *Realm) addressFault(email string) string {
+// addressProblem is why an address may not belong to the organization, or "".
+func (r *Realm) addressProblem(email string) string {
 	user, domain, _ := strings.Cut(FoldEmail(email), "@")
 	if !r.OrgBool("emails_restricted_to_domains") {
-		if r.OrgBool("disallow_disposable_email_addresses") && disposable(domain) {
+		if r.OrgBool("disallow_disposable_email_addresses") && isDisposableDomain(domain) {
 			return disposableEmail
 		}
 		return ""
@@ -172,7 +176,7 @@ func (r *Realm) addressFault(email string) string {
 	if strings.Contains(user, "+") { // the same mailbox could join any number of times
 		return plusEmail
 	}
-	for _, d := range r.nouns.domains.all() {
+	for _, d := range r.small.domains.all() {
 		if domain == d.Name || d.Subdomains && strings.HasSuffix(domain, "."+d.Name) {
 			return ""
 		}
@@ -180,21 +184,21 @@ func (r *Realm) addressFault(email string) string {
 	return outsideDomain
 }
 
-// checkDomain refuses addresses that may not belong to the organization, as making an account words it.
-func (v View) checkDomain(email string) error {
-	switch v.addressFault(email) {
+// checkEmailDomain refuses addresses that may not belong to the organization, as making an account words it.
+func (v View) checkEmailDomain(email string) error {
+	switch v.addressProblem(email) {
 	case outsideDomain:
-		return Bad("Email '%s' not allowed in this organization", email)
+		return BadRequest("Email '%s' not allowed in this organization", email)
 	case disposableEmail:
-		return Bad("Disposable email addresses are not allowed in this organization")
+		return BadRequest("Disposable email addresses are not allowed in this organization")
 	case plusEmail:
-		return Bad(plusEmail)
+		return BadRequest(plusEmail)
 	}
 	return nil
 }
 
-// throwaway is domains that hand out mailboxes to anybody for minutes; subdomains are meant too.
-var throwaway = strings.Fields(`10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
+// disposableDomains is domains that hand out mailboxes to anybody for minutes; subdomains are meant too.
+var disposableDomains = strings.Fields(`10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
 	discardmail.com dispostable.com dropmail.me emailondeck.com emailsensei.com fakeinbox.com fakemail.net filzmail.com getairmail.com getnada.com
 	grr.la guerrillamail.biz guerrillamail.com guerrillamail.de guerrillamail.info guerrillamail.net guerrillamail.org guerrillamailblock.com
 	harakirimail.com incognitomail.org inboxkitten.com jetable.org kurzepost.de mail-temp.com mailcatch.com maildrop.cc mailexpire.com mailforspam.com
@@ -205,6 +209,6 @@ var throwaway = strings.Fields(`10minutemail.com 20minutemail.com 33mail.com ano
 	tmpmail.net tmpmail.org trash-mail.com trash-mail.de trashmail.at trashmail.com trashmail.de trashmail.me trashmail.net trbvm.com wegwerfmail.de
 	wegwerfmail.net wegwerfmail.org wh4f.org yopmail.com yopmail.fr yopmail.net`)
 
-func disposable(domain string) bool {
-	return slices.ContainsFunc(throwaway, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+func isDisposableDomain(domain string) bool {
+	return slices.ContainsFunc(disposableDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }

@@ -28,19 +28,19 @@ func (d *Draft) owner() UserID { return d.User }
 
 // DraftsOf is a user's drafts, oldest edit first.
 func (r *Realm) DraftsOf(u UserID) []Draft {
-	list := r.nouns.drafts.list(u)
+	list := r.small.drafts.list(u)
 	slices.SortStableFunc(list, func(a, b Draft) int { return cmp.Compare(a.Edited, b.Edited) })
 	return list
 }
 
-// Drafter is the caller, if he wants his drafts kept here.
-func (v View) Drafter() (*User, error) {
+// DraftSyncUser is the caller, if he wants his drafts kept here.
+func (v View) DraftSyncUser() (*User, error) {
 	me := v.Me()
 	if me == nil {
-		return nil, errMember()
+		return nil, errNotMember()
 	}
-	if !me.Flag("enable_drafts_synchronization") {
-		return nil, Bad("User has disabled synchronizing drafts.")
+	if !me.BoolSetting("enable_drafts_synchronization") {
+		return nil, BadRequest("User has disabled synchronizing drafts.")
 	}
 	return me, nil
 }
@@ -56,35 +56,35 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 		d.Edited = v.Now
 	}
 	if d.Edited < 0 {
-		return d, Bad("Timestamp must not be negative.")
+		return d, BadRequest("Timestamp must not be negative.")
 	}
 	switch d.Type {
 	case "stream":
 		if strings.ContainsRune(d.Topic, 0) {
-			return d, Bad("Topic must not contain null bytes")
+			return d, BadRequest("Topic must not contain null bytes")
 		}
-		if d.Topic = strings.TrimSpace(d.Topic); length(d.Topic) > MaxTopic {
+		if d.Topic = strings.TrimSpace(d.Topic); runeCount(d.Topic) > MaxTopic {
 			d.Topic = firstRunes(d.Topic, MaxTopic-3) + "..."
 		}
 		if d.Topic == EmptyTopicName { // clients that do not know the empty topic were shown this
 			d.Topic = ""
 		}
 		if len(d.To) != 1 {
-			return d, Bad("Must specify exactly 1 channel ID for channel messages")
+			return d, BadRequest("Must specify exactly 1 channel ID for channel messages")
 		}
-		if c := v.chans.find(ChannelID(d.To[0])); c == nil || c.Archived || !v.hasContent(me, c) {
-			return d, errChannelID()
+		if c := v.channels.find(ChannelID(d.To[0])); c == nil || c.Archived || !v.hasContentAccess(me, c) {
+			return d, errInvalidChannel()
 		}
 	case "private":
 		d.Topic = ""
 		var others []int64
 		for _, id := range d.To {
 			u := v.Find(UserID(id))
-			if u == nil || !v.maySee(me, u) {
-				return d, Bad("Invalid user ID %d", id)
+			if u == nil || !v.maySeeUser(me, u) {
+				return d, BadRequest("Invalid user ID %d", id)
 			}
 			if !u.Active {
-				return d, errGone(u)
+				return d, errNoLongerActive(u)
 			}
 			if u.ID != me.ID {
 				others = append(others, id)
@@ -105,12 +105,12 @@ type AddDrafts struct{ Drafts []Draft }
 
 func (c AddDrafts) Decide(t *Turn) ([]int64, error) {
 	ids := []int64{}
-	me, err := t.Drafter()
+	me, err := t.DraftSyncUser()
 	if err != nil {
 		return nil, err
 	}
-	if t.nouns.drafts.count(me.ID)+len(c.Drafts) > maxDrafts {
-		return nil, Bad("Too many drafts (limit: %d)", maxDrafts)
+	if t.small.drafts.count(me.ID)+len(c.Drafts) > maxDrafts {
+		return nil, BadRequest("Too many drafts (limit: %d)", maxDrafts)
 	}
 	f := &DraftsAdded{User: me.ID}
 	for i, d := range c.Drafts {
@@ -132,17 +132,19 @@ type DraftsAdded struct {
 	Drafts []Draft
 }
 
-func (*DraftsAdded) calm()             {}
-func (*DraftsAdded) EventType() string { return "drafts" }
+func (*DraftsAdded) keepsMarkdownConfig() {}
+func (*DraftsAdded) EventType() string    { return "drafts" }
 
 func (f *DraftsAdded) apply(r *Realm) {
 	for _, d := range f.Drafts {
-		r.usedID("draft", d.ID)
-		r.nouns.drafts.put(d.ID, &d)
+		r.reserveID("draft", d.ID)
+		r.small.drafts.put(d.ID, &d)
 	}
 }
 
-func (f *DraftsAdded) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *DraftsAdded) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}
 
 func errNoDraft() *Refusal { return Missing("Draft does not exist") }
 
@@ -153,11 +155,11 @@ type ChangeDraft struct {
 }
 
 func (c ChangeDraft) Decide(t *Turn) (Done, error) {
-	me, err := t.Drafter()
+	me, err := t.DraftSyncUser()
 	if err != nil {
 		return Done{}, err
 	}
-	if t.nouns.drafts.mine(me.ID, c.ID) == nil {
+	if t.small.drafts.findOwned(me.ID, c.ID) == nil {
 		return Done{}, errNoDraft()
 	}
 	d, err := t.checkDraft(me, c.Draft)
@@ -172,22 +174,24 @@ func (c ChangeDraft) Decide(t *Turn) (Done, error) {
 // DraftChanged says a draft reads differently now.
 type DraftChanged struct{ Draft Draft }
 
-func (*DraftChanged) calm()             {}
-func (*DraftChanged) EventType() string { return "drafts" }
+func (*DraftChanged) keepsMarkdownConfig() {}
+func (*DraftChanged) EventType() string    { return "drafts" }
 
-func (f *DraftChanged) apply(r *Realm) { d := f.Draft; r.nouns.drafts.put(d.ID, &d) }
+func (f *DraftChanged) apply(r *Realm) { d := f.Draft; r.small.drafts.put(d.ID, &d) }
 
-func (f *DraftChanged) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.Draft.User), Event: f}} }
+func (f *DraftChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.Draft.User), Event: f}}
+}
 
 // RemoveDraft asks to forget a draft.
 type RemoveDraft struct{ ID int64 }
 
 func (c RemoveDraft) Decide(t *Turn) (Done, error) {
-	me, err := t.Drafter()
+	me, err := t.DraftSyncUser()
 	if err != nil {
 		return Done{}, err
 	}
-	if t.nouns.drafts.mine(me.ID, c.ID) == nil {
+	if t.small.drafts.findOwned(me.ID, c.ID) == nil {
 		return Done{}, errNoDraft()
 	}
 	t.Record(&DraftRemoved{me.ID, c.ID})
@@ -200,16 +204,18 @@ type DraftRemoved struct {
 	ID   int64
 }
 
-func (*DraftRemoved) calm()             {}
-func (*DraftRemoved) EventType() string { return "drafts" }
+func (*DraftRemoved) keepsMarkdownConfig() {}
+func (*DraftRemoved) EventType() string    { return "drafts" }
 
-func (f *DraftRemoved) apply(r *Realm) { r.nouns.drafts.remove(f.ID) }
+func (f *DraftRemoved) apply(r *Realm) { r.small.drafts.remove(f.ID) }
 
-func (f *DraftRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *DraftRemoved) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}
 
-// dropDrafts forgets a user's drafts because he wants none kept here any more; nobody is told (protocol).
-func (r *Realm) dropDrafts(u UserID) {
-	for _, d := range r.nouns.drafts.list(u) {
-		r.nouns.drafts.remove(d.ID)
+// removeDrafts forgets a user's drafts because he wants none kept here any more; nobody is told (protocol).
+func (r *Realm) removeDrafts(u UserID) {
+	for _, d := range r.small.drafts.list(u) {
+		r.small.drafts.remove(d.ID)
 	}
 }

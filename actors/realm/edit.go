@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// grace is how much longer than its limit an edit may take: the client's clock and the way here are not the user's
+// editGraceSeconds is how much longer than its limit an edit may take: the client's clock and the way here are not the user's
 // fault (protocol).
-const grace = 20
+const editGraceSeconds = 20
 
 // How many messages a move takes along.
 const (
@@ -31,16 +31,16 @@ type EditMessage struct {
 // NewContent is a text that replaces another. It was rendered before the turn, when the message had the old text.
 type NewContent struct {
 	Body         Body
-	Content      Content
+	Content      ContentInfo
 	Unrenderable bool
-	Old          Content // what the old text did
+	Old          ContentInfo // what the old text did
 	OldVersion   uint16
 	OldSum       string // hex SHA-256 of the old text
 	WantSum      string // what the client believes it is; "" if it does not say
 }
 
 // Edited answers EditMessage.
-type Edited struct{ Detached []Detached }
+type Edited struct{ Detached []DetachedUpload }
 
 // ErrStale: the text was edited by somebody else since it was read; read it again.
 var ErrStale = errors.New("the message's text is another one by now")
@@ -56,39 +56,39 @@ func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	if err != nil {
 		return Edited{}, err
 	}
-	p := &editing{EditMessage: c, me: me, i: i, toggle: false}
+	p := &messageEdit{EditMessage: c, me: me, info: i, resolveToggle: false}
 	if err := p.check(t); err != nil {
 		return Edited{}, err
 	}
-	answer := p.carryOut(t)
+	answer := p.record(t)
 	if n := c.Content; n != nil {
-		t.errand(t.previews(c.Message, n.OldVersion+1, me, n.Content))
+		t.addOutboxJobs(t.previewJobs(c.Message, n.OldVersion+1, me, n.Content))
 	}
 	return answer, nil
 }
 
-// editing is an edit on its way through its checks.
-type editing struct {
+// messageEdit is an channelEdit on its way through its checks.
+type messageEdit struct {
 	EditMessage
-	me     *User
-	i      MessageInfo
-	topic  string   // where to, if Topic is not nil
-	target *Channel // where to; the message's own channel if that stays
-	toggle bool     // marks the topic as resolved or not, and nothing else
-	ids    Set      // what moves
+	me            *User
+	info          MessageInfo
+	newTopic      string   // where to, if Topic is not nil
+	targetChannel *Channel // where to; the message's own channel if that stays
+	resolveToggle bool     // keySet the topic as resolved or not, and nothing else
+	ids           Set      // what moves
 }
 
 // check refuses in the protocol's order.
-func (p *editing) check(t *Turn) error {
+func (p *messageEdit) check(t *Turn) error {
 	if p.Content != nil {
-		if err := t.mayEditContent(p.me, p.i, grace); err != nil {
+		if err := t.mayEditContent(p.me, p.info, editGraceSeconds); err != nil {
 			return err
 		}
-		if p.Content.OldVersion != p.i.Ref.Version {
+		if p.Content.OldVersion != p.info.Ref.Version {
 			return ErrStale
 		}
 	}
-	if err := p.what(t); err != nil {
+	if err := p.checkCombination(t); err != nil {
 		return err
 	}
 	if p.Topic != nil {
@@ -109,151 +109,151 @@ func (p *editing) check(t *Turn) error {
 	if p.Topic == nil && p.Channel == 0 {
 		return nil
 	}
-	return p.which(t)
+	return p.selectMessages(t)
 }
 
-// what settles what is to change, and refuses what does not go together.
-func (p *editing) what(t *Turn) error {
+// checkCombination settles checkCombination is to change, and refuses checkCombination does not go together.
+func (p *messageEdit) checkCombination(t *Turn) error {
 	var topicErr error
 	if p.Topic != nil {
-		if p.topic, topicErr = NormalizeTopic(*p.Topic); topicErr == nil && p.i.Channel != 0 && p.topic == p.i.Topic {
+		if p.newTopic, topicErr = NormalizeTopic(*p.Topic); topicErr == nil && p.info.Channel != 0 && p.newTopic == p.info.Topic {
 			p.Topic = nil
 		}
 	}
-	if p.Channel == p.i.Channel {
+	if p.Channel == p.info.Channel {
 		p.Channel = 0
 	}
 	if p.Content == nil && p.Topic == nil && p.Channel == 0 {
 		return errNothingToChange()
 	}
-	if p.i.Channel == 0 {
+	if p.info.Channel == 0 {
 		if p.Channel != 0 {
-			return Bad("Direct messages cannot be moved to channels.")
+			return BadRequest("Direct messages cannot be moved to channels.")
 		}
 		if p.Topic != nil {
-			return Bad("Direct messages cannot have topics.")
+			return BadRequest("Direct messages cannot have topics.")
 		}
 	}
 	if p.Mode != MoveOne && p.Topic == nil && p.Channel == 0 {
-		return Bad("Invalid propagate_mode without topic edit")
+		return BadRequest("Invalid propagate_mode without topic edit")
 	}
-	if p.i.Channel != 0 {
-		if p.target = t.chans.must(p.i.Channel); p.Channel != 0 {
-			p.target = t.chans.find(p.Channel)
+	if p.info.Channel != 0 {
+		if p.targetChannel = t.channels.must(p.info.Channel); p.Channel != 0 {
+			p.targetChannel = t.channels.find(p.Channel)
 		}
 	}
 	if p.Topic != nil {
 		if topicErr != nil {
 			return topicErr
 		}
-		if bare := strings.TrimSpace(strings.TrimPrefix(p.topic+" ", resolvedPrefix)); p.topic != "" && bare != p.topic && (bare == "" || bare == EmptyTopicName) {
-			return Bad("General chat cannot be marked as resolved")
+		if bare := strings.TrimSpace(strings.TrimPrefix(p.newTopic+" ", resolvedPrefix)); p.newTopic != "" && bare != p.newTopic && (bare == "" || bare == EmptyTopicName) {
+			return BadRequest("General chat cannot be marked as resolved")
 		}
 	}
-	if p.target != nil {
-		topic := p.i.Topic
+	if p.targetChannel != nil {
+		topic := p.info.Topic
 		if p.Topic != nil {
-			topic = p.topic
+			topic = p.newTopic
 		}
-		if (p.Topic != nil || p.Channel != 0) && t.topicAllowed(p.target, topic) != nil {
+		if (p.Topic != nil || p.Channel != 0) && t.checkTopicsPolicy(p.targetChannel, topic) != nil {
 			if topic == "" {
-				return Bad("Topics are required in this organization.")
+				return BadRequest("Topics are required in this organization.")
 			}
-			return t.topicAllowed(p.target, topic)
+			return t.checkTopicsPolicy(p.targetChannel, topic)
 		}
 	}
 	if p.Content != nil && p.Channel != 0 {
-		return Bad("Cannot change message content while changing channel")
+		return BadRequest("Cannot change message content while changing channel")
 	}
-	if p.Content != nil && t.extraOf(p.Message).Widget != "" {
-		return Bad("Widgets cannot be edited.")
+	if p.Content != nil && t.extraOrEmpty(p.Message).Widget != "" {
+		return BadRequest("Widgets cannot be edited.")
 	}
-	p.toggle = p.Topic != nil && p.Channel == 0 && isResolveToggle(p.i.Topic, p.topic)
+	p.resolveToggle = p.Topic != nil && p.Channel == 0 && isResolveToggle(p.info.Topic, p.newTopic)
 	return nil
 }
 
-func (p *editing) mayChangeTopic(t *Turn) error {
-	from := t.chans.must(p.i.Channel)
-	if p.toggle {
-		if !t.May(p.me, "can_resolve_topics_group") && !t.channelAllows(p.me, from, "can_resolve_topics_group") {
-			return Bad("You don't have permission to resolve topics.")
+func (p *messageEdit) mayChangeTopic(t *Turn) error {
+	from := t.channels.must(p.info.Channel)
+	if p.resolveToggle {
+		if !t.HasPermission(p.me, "can_resolve_topics_group") && !t.channelAllows(p.me, from, "can_resolve_topics_group") {
+			return BadRequest("You don't have permission to resolve topics.")
 		}
 		return nil
 	}
-	if !t.May(p.me, "can_move_messages_between_topics_group") && !t.channelAllows(p.me, from, "can_move_messages_within_channel_group") {
-		return Bad("You don't have permission to edit this message")
+	if !t.HasPermission(p.me, "can_move_messages_between_topics_group") && !t.channelAllows(p.me, from, "can_move_messages_within_channel_group") {
+		return BadRequest("You don't have permission to edit this message")
 	}
-	if p.late(t, p.i.Time, "move_messages_within_stream_limit_seconds") {
+	if p.tooLate(t, p.info.Time, "move_messages_within_stream_limit_seconds") {
 		return errTopicLate()
 	}
 	return nil
 }
 
 func errTopicLate() *Refusal {
-	return Bad("The time limit for editing this message's topic has passed.")
+	return BadRequest("The time limit for editing this message's topic has passed.")
 }
 func errChannelLate() *Refusal {
-	return Bad("The time limit for editing this message's channel has passed")
+	return BadRequest("The time limit for editing this message's channel has passed")
 }
 
-// late reports whether a message of that time is too old for the user to move.
-func (p *editing) late(t *Turn, sent int64, limit string) bool {
+// tooLate reports whether a message of that time is too old for the user to move.
+func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 	seconds, limited := t.OrgSetting(limit).(int64)
-	return limited && !p.me.IsModerator() && t.Now-sent > seconds+grace
+	return limited && !p.me.IsModerator() && t.Now-sent > seconds+editGraceSeconds
 }
 
-func (p *editing) mayChangeContent(t *Turn) error {
+func (p *messageEdit) mayChangeContent(t *Turn) error {
 	if p.Content.WantSum != "" && !strings.EqualFold(p.Content.WantSum, p.Content.OldSum) {
 		return Refuse(Invalid, "EXPECTATION_MISMATCH", "'prev_content_sha256' value does not match the expected value.")
 	}
 	if p.Content.Unrenderable {
-		return Bad("Unable to render message")
+		return BadRequest("Unable to render message")
 	}
-	x := p.Content.Content.added(p.Content.Old)
-	if p.i.Channel == 0 {
-		return t.mayMentionGroups(p.me, x)
+	x := p.Content.Content.addedMentions(p.Content.Old)
+	if p.info.Channel == 0 {
+		return t.checkGroupMentions(p.me, x)
 	}
-	return t.mayMention(p.me, t.chans.must(p.i.Channel), p.i.Topic, x)
+	return t.checkMentions(p.me, t.channels.must(p.info.Channel), p.info.Topic, x)
 }
 
-// added is the mentions of x that were not in old.
-func (x Content) added(old Content) Content {
-	n := Content{ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard, TopicWildcard: x.TopicWildcard && !old.TopicWildcard}
+// addedMentions is the mentions of x that were not in old.
+func (x ContentInfo) addedMentions(old ContentInfo) ContentInfo {
+	n := ContentInfo{ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard, TopicWildcard: x.TopicWildcard && !old.TopicWildcard}
 	for _, g := range x.Groups {
-		if !contains(ascending(append([]GroupID(nil), old.Groups...)), g) {
+		if !containsSorted(sortUnique(append([]GroupID(nil), old.Groups...)), g) {
 			n.Groups = append(n.Groups, g)
 		}
 	}
 	return n
 }
 
-func (p *editing) mayChangeChannel(t *Turn) error {
-	from := t.chans.must(p.i.Channel)
-	if !t.May(p.me, "can_move_messages_between_channels_group") && !t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
-		return Bad("You don't have permission to move this message")
+func (p *messageEdit) mayChangeChannel(t *Turn) error {
+	from := t.channels.must(p.info.Channel)
+	if !t.HasPermission(p.me, "can_move_messages_between_channels_group") && !t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
+		return BadRequest("You don't have permission to move this message")
 	}
-	if p.target == nil || p.target.Archived || !t.hasContent(p.me, p.target) {
-		return errChannelID()
+	if p.targetChannel == nil || p.targetChannel.Archived || !t.hasContentAccess(p.me, p.targetChannel) {
+		return errInvalidChannel()
 	}
-	if err := t.maySend(p.me, p.target); err != nil {
+	if err := t.checkMaySend(p.me, p.targetChannel); err != nil {
 		return err
 	}
-	if p.late(t, p.i.Time, "move_messages_between_streams_limit_seconds") {
+	if p.tooLate(t, p.info.Time, "move_messages_between_streams_limit_seconds") {
 		return errChannelLate()
 	}
 	return nil
 }
 
-// which settles which messages move.
-func (p *editing) which(t *Turn) error {
-	topic := p.i.Topic
+// selectMessages settles selectMessages messages move.
+func (p *messageEdit) selectMessages(t *Turn) error {
+	topic := p.info.Topic
 	if p.Topic != nil {
-		topic = p.topic
+		topic = p.newTopic
 	}
-	if !p.toggle && !p.me.System && t.by.channel[p.target.ID].topics[fold(topic)] == nil && !t.channelAllows(p.me, p.target, "can_create_topic_group") {
-		return Bad("You do not have permission to create new topics in this channel.")
+	if !p.resolveToggle && !p.me.System && t.index.channels[p.targetChannel.ID].topics[fold(topic)] == nil && !t.channelAllows(p.me, p.targetChannel, "can_create_topic_group") {
+		return BadRequest("You do not have permission to create new topics in this channel.")
 	}
-	all := t.by.channel[p.i.Channel].topics[fold(p.i.Topic)].ids
+	all := t.index.channels[p.info.Channel].topics[fold(p.info.Topic)].ids
 	switch p.Mode {
 	case MoveOne:
 		p.ids = SetOf(p.Message)
@@ -263,17 +263,17 @@ func (p *editing) which(t *Turn) error {
 	default:
 		p.ids = all.Clone()
 	}
-	if p.Channel != 0 && t.protected(t.chans.must(p.i.Channel)) {
+	if p.Channel != 0 && t.hasProtectedHistory(t.channels.must(p.info.Channel)) {
 		p.ids = t.rowsWithin(p.me.ID, &p.ids) // what the mover cannot see stays
 	}
-	if p.Mode == MoveAll && !p.toggle {
-		return p.inTime(t)
+	if p.Mode == MoveAll && !p.resolveToggle {
+		return p.checkTopicAge(t)
 	}
 	return nil
 }
 
-// inTime refuses to move a whole topic of which some messages are too old.
-func (p *editing) inTime(t *Turn) error {
+// checkTopicAge refuses to move a whole topic of which some messages are too old.
+func (p *messageEdit) checkTopicAge(t *Turn) error {
 	limits, err := []string{}, errChannelLate()
 	if p.Topic != nil {
 		limits = append(limits, "move_messages_within_stream_limit_seconds")
@@ -284,18 +284,18 @@ func (p *editing) inTime(t *Turn) error {
 		err = errTopicLate()
 	}
 	seen := p.ids
-	if t.protected(t.chans.must(p.i.Channel)) {
+	if t.hasProtectedHistory(t.channels.must(p.info.Channel)) {
 		seen = t.rowsWithin(p.me.ID, &seen)
 	}
 	total, allowed, first := seen.Len(), 0, MessageID(0)
 	late := func(id int64) bool {
 		sent := int64(t.message(MessageID(id)).time)
-		return slices.ContainsFunc(limits, func(l string) bool { return p.late(t, sent, l) })
+		return slices.ContainsFunc(limits, func(l string) bool { return p.tooLate(t, sent, l) })
 	}
 	if oldest, ok := seen.Min(); ok && !late(oldest) {
 		return nil // times rise with ids
 	}
-	seen.eachBackward(func(id int64) bool {
+	seen.EachBackward(func(id int64) bool {
 		if late(id) {
 			return false // older ones are too old as well
 		}
@@ -308,20 +308,20 @@ func (p *editing) inTime(t *Turn) error {
 	case 0:
 		return err
 	}
-	return Refuse(Invalid, "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", Bad("You only have permission to move the %d/%d most recent messages in this topic.", allowed, total).Msg).
+	return Refuse(Invalid, "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", BadRequest("You only have permission to move the %d/%d most recent messages in this topic.", allowed, total).Msg).
 		With("first_message_id_allowed_to_move", first).With("total_messages_in_topic", total).With("total_messages_allowed_to_move", allowed)
 }
 
 // mayEditContent decides whether a user may change a message's text now.
 func (t *Turn) mayEditContent(me *User, i MessageInfo, grace int64) error {
 	if !t.OrgBool("allow_message_editing") {
-		return Bad("Your organization has turned off message editing")
+		return BadRequest("Your organization has turned off message editing")
 	}
 	if i.Sender.ID != me.ID {
-		return Bad("You don't have permission to edit this message")
+		return BadRequest("You don't have permission to edit this message")
 	}
 	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-i.Time > limit+grace {
-		return Bad("The time limit for editing this message has passed")
+		return BadRequest("The time limit for editing this message has passed")
 	}
 	return nil
 }

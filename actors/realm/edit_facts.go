@@ -5,72 +5,72 @@ import (
 	"slices"
 )
 
-// carryOut records what was checked.
-func (p *editing) carryOut(t *Turn) Edited {
+// record records what was checked.
+func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
 	if p.Content != nil {
 		f.Content = t.contentEdit(p)
-		answer.Detached = t.detached(p.me.ID, p.Message, p.Content.Content.Attachments)
+		answer.Detached = t.detachedUploads(p.me.ID, p.Message, p.Content.Content.Attachments)
 	}
 	if p.Topic == nil && p.Channel == 0 {
 		t.Record(f)
 		return answer
 	}
-	from := t.chans.must(p.i.Channel)
-	if f.Content != nil && t.protected(from) {
+	from := t.channels.must(p.info.Channel)
+	if f.Content != nil && t.hasProtectedHistory(from) {
 		// Who may see the text need not be who may see what moves along: two facts, each with its own audience.
 		t.Record(f)
 		f = &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
 	}
-	topic := p.i.Topic
+	topic := p.info.Topic
 	if p.Topic != nil {
-		topic = p.topic
+		topic = p.newTopic
 	}
-	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.target.ID, FromTopic: p.i.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.toggle, Mode: p.Mode}
-	m.Topic, m.NewTopic = t.topicID(m.To, topic)
+	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode}
+	m.Topic, m.NewTopic = t.topicIDFor(m.To, topic)
 	if m.TopicChanged {
 		m.Links = t.topicLinks(topic)
 	} else {
-		m.Spellings = t.spellings(m)
+		m.Spellings = t.otherSpellings(m)
 	}
-	old, target := t.by.channel[m.From].topics[fold(m.FromTopic)], t.by.channel[m.To].topics[fold(topic)]
+	old, target := t.index.channels[m.From].topics[fold(m.FromTopic)], t.index.channels[m.To].topics[fold(topic)]
 	same := m.From == m.To && fold(m.FromTopic) == fold(topic)
 	whole, empty := old.ids.Len() == p.ids.Len(), target == nil
-	first := t.firstMessages(m.From, m.To)
+	first := t.firstMessagesOf(m.From, m.To)
 	if m.From != m.To {
-		t.hideFrom(m)
-		from, to := t.by.channel[m.From].subscribers, t.by.channel[m.To].subscribers // closed accounts too, which may be opened again
-		m.Strangers, m.Job = Without(from, to), t.nextID("leaving")
-		if t.protected(p.target) {
+		t.hideMovedMessages(m)
+		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers // closed accounts too, which may be opened again
+		m.Strangers, m.Job = Difference(from, to), t.nextID("leaving")
+		if t.hasProtectedHistory(p.targetChannel) {
 			m.Give = IDs[UserID](to)
 		}
 	}
 	f.Move = m
 	t.Record(f)
-	t.tellFirst(first)
+	t.recordFirstMessages(first)
 	if whole && !same {
-		t.movePolicies(m.From, m.FromTopic, m.To, m.TopicName, empty)
+		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, empty)
 	}
-	if p.toggle {
-		t.noticeResolve(p.me, m)
+	if p.resolveToggle {
+		t.postResolveNotice(p.me, m)
 		return answer
 	}
-	p.breadcrumbs(t, m, whole, whole && (empty || same))
+	p.postMoveNotices(t, m, whole, whole && (empty || same))
 	return answer
 }
 
-func (t *Turn) contentEdit(p *editing) *ContentEdit {
+func (t *Turn) contentEdit(p *messageEdit) *ContentEdit {
 	content := p.Content.Content
-	content.Attachments = t.sharable(p.me, content.Attachments)
-	probe := &MessageSent{ID: p.Message, Sender: p.i.Sender.ID, Channel: p.i.Channel, TopicName: p.i.Topic, Content: content}
-	for _, u := range p.i.People {
+	content.Attachments = t.visibleAttachments(p.me, content.Attachments)
+	probe := &MessageSent{ID: p.Message, Sender: p.info.Sender.ID, Channel: p.info.Channel, TopicName: p.info.Topic, Content: content}
+	for _, u := range p.info.People {
 		probe.People = append(probe.People, u.ID)
 	}
 	m := t.message(p.Message)
-	received := t.receiver(p.Message, m)
-	t.reach(probe, func(u UserID) bool { return received(u, t.reading.find(u)) })
-	return &ContentEdit{Version: p.i.Ref.Version + 1, Content: content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
+	received := t.receivedFunc(p.Message, m)
+	t.resolveMentions(probe, func(u UserID) bool { return received(u, t.marks.find(u)) })
+	return &ContentEdit{Version: p.info.Ref.Version + 1, Content: content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
 		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
 }
 
@@ -86,7 +86,7 @@ type MessageUpdated struct {
 // ContentEdit is a new text and whom it flags.
 type ContentEdit struct {
 	Version        uint16
-	Content        Content
+	Content        ContentInfo
 	Mentioned      []UserID
 	GroupMentioned []UserID
 	TopicMentioned []UserID
@@ -94,7 +94,7 @@ type ContentEdit struct {
 	Rendering      bool // the text stays, it is only rendered anew
 	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
 
-	uses []string `msgpack:"-"` // the files that only one of the two texts names
+	changedFiles []string `msgpack:"-"` // the files that only one of the two texts names
 }
 
 // MessageMove is messages that change their topic or channel together.
@@ -106,7 +106,7 @@ type MessageMove struct {
 	TopicName    string
 	NewTopic     bool // the spelling is new
 	TopicChanged bool
-	Toggle       bool // marks a topic as resolved or not: no move in the eyes of the protocol
+	Toggle       bool // keySet a topic as resolved or not: no move in the eyes of the protocol
 	Mode         string
 	Links        []TopicLink
 	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
@@ -123,8 +123,8 @@ type Spelling struct {
 	New      bool // nobody has spelled it so there
 }
 
-// spellings is where the messages of a move go that changes no topic, as far as they are not spelled as the asked-for one.
-func (t *Turn) spellings(m *MessageMove) (out []Spelling) {
+// otherSpellings is where the messages of a move go that changes no topic, as far as they are not spelled as the asked-for one.
+func (t *Turn) otherSpellings(m *MessageMove) (out []Spelling) {
 	seen, next := map[TopicID]bool{}, t.Org().NextTopic
 	if m.NewTopic {
 		next = m.Topic + 1
@@ -140,7 +140,7 @@ func (t *Turn) spellings(m *MessageMove) (out []Spelling) {
 			return true
 		}
 		s := Spelling{From: from, Name: name}
-		if s.To, s.New = t.topicID(m.To, name); s.New {
+		if s.To, s.New = t.topicIDFor(m.To, name); s.New {
 			s.To, next = next, next+1
 		}
 		out = append(out, s)
@@ -149,7 +149,7 @@ func (t *Turn) spellings(m *MessageMove) (out []Spelling) {
 	return out
 }
 
-func (*MessageUpdated) calm() {}
+func (*MessageUpdated) keepsMarkdownConfig() {}
 
 // Bodies is the text written with the fact.
 func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
@@ -178,7 +178,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	}
 	r.unindexContent(id, m)
 	e := r.changeExtra(id)
-	c.uses = differing(e.Attachments, c.Content.Attachments)
+	c.changedFiles = symmetricDifference(e.Attachments, c.Content.Attachments)
 	rev := Revision{User: f.User, At: f.At, Content: true, Version: e.Version}
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
 		rev = f.Move.revision(r, m, rev)
@@ -187,12 +187,12 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	e.Version, e.Edited = c.Version, f.At
 	e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = c.Mentioned, c.GroupMentioned, c.TopicMentioned, c.Alerted
 	e.Attachments = c.Content.Attachments
-	m.bits = m.bits&(bitLive|bitExtra|bitElsewhere) | c.Content.bits()
+	m.bits = m.bits&(bitExists|bitExtra|bitSentElsewhere) | c.Content.bits()
 	r.indexContent(id, m)
 }
 
-// differing is what only one of two lists has.
-func differing(a, b []string) (out []string) {
+// symmetricDifference is what only one of two lists has.
+func symmetricDifference(a, b []string) (out []string) {
 	for _, x := range [][2][]string{{a, b}, {b, a}} {
 		for _, s := range x[0] {
 			if !slices.Contains(x[1], s) {
@@ -227,9 +227,9 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 		to[s.From] = s.To
 	}
 	for _, u := range v.Give {
-		rd := r.reading.open(u)
+		rd := r.marks.ensure(u)
 		v.IDs.Each(func(n int64) bool {
-			if id := MessageID(n); !r.received(u, id, r.message(id)) {
+			if id := MessageID(n); !r.hasRow(u, id, r.message(id)) {
 				rd.Rows.Add(n)
 				rd.Read.Add(n)
 				rd.Given.Add(n)
@@ -237,8 +237,8 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			return true
 		})
 	}
-	r.leave(v.Job, v.To, v.Strangers)
-	r.replace(v)
+	r.startLeaving(v.Job, v.To, v.Strangers)
+	r.moveInIndexes(v)
 	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
 	after := v.TopicName
 	moved := func(e *MessageExtra, from TopicID) {
@@ -254,34 +254,34 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 			rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
 		}
 		e.History = append(e.History, rev)
-		v.mark(e, f)
+		v.markMoved(e, f)
 	}
-	rows := moving{Realm: r, page: -1, moved: moved, shared: map[sharing]*MessageExtra{}}
+	rows := moveWriter{Realm: r, pageNumber: -1, addMove: moved, shared: map[sharedRowKey]*MessageExtra{}}
 	v.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
 		m := rows.message(id)
 		if f.Content == nil || id != f.Message {
-			rows.revise(id, m)
+			rows.addRevision(id, m)
 		} else {
-			v.mark(r.changeExtra(id), f)
+			v.markMoved(r.changeExtra(id), f)
 		}
 		topic := v.Topic
 		if v.From != v.To {
-			m.channel, m.bits = uint32(v.To), m.bits|bitElsewhere
+			m.channel, m.bits = uint32(v.To), m.bits|bitSentElsewhere
 			if other := to[m.topic]; other != 0 {
 				topic = other
 			} else if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
-				topic = r.spelled(v.To, r.topics.must(m.topic).Name, v.Topic)
+				topic = r.legacySpelling(v.To, r.topics.must(m.topic).Name, v.Topic)
 			}
 		}
 		m.topic = topic
 		return true
 	})
-	rows.settle()
+	rows.flush()
 }
 
-// mark notes when a message moved, and where it was sent.
-func (v *MessageMove) mark(e *MessageExtra, f *MessageUpdated) {
+// markMoved notes when a message moved, and where it was sent.
+func (v *MessageMove) markMoved(e *MessageExtra, f *MessageUpdated) {
 	if !v.Toggle {
 		e.Moved = f.At
 	}
@@ -290,93 +290,93 @@ func (v *MessageMove) mark(e *MessageExtra, f *MessageUpdated) {
 	}
 }
 
-// moving is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, further
+// moveWriter is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, further
 // rows are put by pages, and messages of which nothing further is kept but where they have been share one row. Where they
 // shared one before, it is looked at once.
-type moving struct {
+type moveWriter struct {
 	*Realm
-	moved func(e *MessageExtra, from TopicID) // adds the move to what is kept of a message
+	addMove func(e *MessageExtra, from TopicID) // adds the move to what is kept of a message
 
-	number int64
-	row    *messageBlock
+	blockNumber int64
+	block       *messageBlock
 
-	page   int // of further rows; -1: none yet
-	there  *page[MessageExtra]
-	put    uint64 // which of rows are to be put
-	rows   [64]*MessageExtra
-	shared map[sharing]*MessageExtra
-	last   sharing
-	next   *MessageExtra // shared[last]
+	pageNumber int // of further rows; -1: none yet
+	oldPage    *page[MessageExtra]
+	dirty      uint64 // which of rows are to be put
+	rows       [64]*MessageExtra
+	shared     map[sharedRowKey]*MessageExtra
+	lastKey    sharedRowKey
+	lastRow    *MessageExtra // shared[last]
 }
 
-// sharing is what messages have in common that share a further row after a move: the one before it, and their topic.
-type sharing struct {
+// sharedRowKey is what messages have in common that share a further row after a move: the one before it, and their topic.
+type sharedRowKey struct {
 	row  *MessageExtra // nil: they had none
 	from TopicID
 }
 
-func (x *moving) message(id MessageID) *message {
-	if n := int64(id) / blockSize; x.row == nil || n != x.number {
-		x.number, x.row = n, x.blocks.change(n)
+func (x *moveWriter) message(id MessageID) *message {
+	if n := int64(id) / blockSize; x.block == nil || n != x.blockNumber {
+		x.blockNumber, x.block = n, x.blocks.change(n)
 	}
-	x.keepMessage(x.row, id)
-	return &x.row.m[id%blockSize]
+	x.saveForSnapshot(x.block, id)
+	return &x.block.m[id%blockSize]
 }
 
-// revise adds the move to what is kept of a message.
-func (x *moving) revise(id MessageID, m *message) {
-	number, mask := onPage(int(id))
-	if number != x.page {
-		x.settle()
-		x.page, x.there = number, x.extras.pages[number]
+// addRevision adds the move to what is kept of a message.
+func (x *moveWriter) addRevision(id MessageID, m *message) {
+	number, mask := pageOf(int(id))
+	if number != x.pageNumber {
+		x.flush()
+		x.pageNumber, x.oldPage = number, x.extras.pages[number]
 	}
-	if x.extras.cut.n > 0 {
-		x.extras.touch(id)
+	if x.extras.snapshot.n > 0 {
+		x.extras.markChanged(id)
 	}
 	var old *MessageExtra
 	if m.bits&bitExtra != 0 {
-		old = x.there.rows[x.there.at(mask)]
+		old = x.oldPage.rows[x.oldPage.position(mask)]
 	}
 	m.bits |= bitExtra
-	x.put |= mask
+	x.dirty |= mask
 	at := id & 63
 	if old != nil && !old.Shared {
-		x.moved(old, m.topic)
+		x.addMove(old, m.topic)
 		x.rows[at] = old
 		return
 	}
-	if k := (sharing{old, m.topic}); x.next == nil || k != x.last {
-		if x.last, x.next = k, x.shared[k]; x.next == nil {
-			x.next = &MessageExtra{}
+	if k := (sharedRowKey{old, m.topic}); x.lastRow == nil || k != x.lastKey {
+		if x.lastKey, x.lastRow = k, x.shared[k]; x.lastRow == nil {
+			x.lastRow = &MessageExtra{}
 			if old != nil {
-				x.next = old.apart()
+				x.lastRow = old.unshared()
 			}
-			x.moved(x.next, m.topic)
-			x.next.Shared = true
-			x.shared[k] = x.next
+			x.addMove(x.lastRow, m.topic)
+			x.lastRow.Shared = true
+			x.shared[k] = x.lastRow
 		}
 	}
-	x.rows[at] = x.next
+	x.rows[at] = x.lastRow
 }
 
-// settle puts the further rows of a page.
-func (x *moving) settle() {
-	if x.put != 0 {
-		x.extras.putPage(x.page, x.put, &x.rows)
-		x.put = 0
+// flush puts the further rows of a page.
+func (x *moveWriter) flush() {
+	if x.dirty != 0 {
+		x.extras.putPage(x.pageNumber, x.dirty, &x.rows)
+		x.dirty = 0
 	}
 }
 
-// replace takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
-func (r *Realm) replace(v *MessageMove) {
-	from, to := r.by.channel[v.From], r.by.channel[v.To]
+// moveInIndexes takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
+func (r *Realm) moveInIndexes(v *MessageMove) {
+	from, to := r.index.channels[v.From], r.index.channels[v.To]
 	if v.From == v.To && fold(v.FromTopic) == fold(v.TopicName) {
 		return
 	}
 	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
 	fresh := next == nil
 	if fresh {
-		next = r.by.openTopic(v.To, fold(v.TopicName))
+		next = r.index.openTopic(v.To, fold(v.TopicName))
 	}
 	if v.From != v.To {
 		from.ids.Subtract(v.IDs)
@@ -386,11 +386,11 @@ func (r *Realm) replace(v *MessageMove) {
 	next.ids.Union(v.IDs)
 	if fresh && old.ids.Empty() { // the whole topic goes: who took part in it goes with it
 		next.participants, old.participants = old.participants, next.participants
-		r.by.closeTopic(v.From, fold(v.FromTopic))
+		r.index.closeTopic(v.From, fold(v.FromTopic))
 		return
 	}
 	move := func(u UserID) {
-		old.leave(u)
+		old.removeParticipation(u)
 		next.participants[uint32(u)]++
 	}
 	v.IDs.Each(func(n int64) bool {
@@ -404,42 +404,42 @@ func (r *Realm) replace(v *MessageMove) {
 		return true
 	})
 	if old.ids.Empty() {
-		r.by.closeTopic(v.From, fold(v.FromTopic))
+		r.index.closeTopic(v.From, fold(v.FromTopic))
 	}
 }
 
-// spelled is the topic row of a spelling in a channel, or another one if nobody has spelled it so there: for facts of
+// legacySpelling is the topic row of a spelling in a channel, or another one if nobody has legacySpelling it so there: for facts of
 // before Spellings were kept.
-func (r *Realm) spelled(c ChannelID, name string, otherwise TopicID) TopicID {
-	if id, ok := r.by.topic[c][name]; ok {
+func (r *Realm) legacySpelling(c ChannelID, name string, otherwise TopicID) TopicID {
+	if id, ok := r.index.topicIDs[c][name]; ok {
 		return id
 	}
 	return otherwise
 }
 
 func (f *MessageUpdated) tell(r *Realm) []Notice {
-	out := f.tellUpdate(r)
+	out := f.updateNotices(r)
 	if f.Content != nil {
-		out = append(out, r.tellUses(f.Content.uses)...)
+		out = append(out, r.attachmentUseNotices(f.Content.changedFiles)...)
 	}
 	return out
 }
 
-func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
+func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	m := r.message(f.Message)
 	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
 	var to []UserID
 	switch {
 	case f.Move != nil:
-		to = r.moveHearers(f.Move)
+		to = r.moveAudience(f.Move)
 	case m.channel != 0:
-		to = r.watchers(r.chans.must(ChannelID(m.channel)), SetOf(f.Message))
+		to = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), SetOf(f.Message))
 	default:
-		to = r.hearers(f.Message, m)
+		to = r.messageAudience(f.Message, m)
 	}
 	if c := f.Content; c != nil {
 		x := r.extra(f.Message, m)
-		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMe != 0
+		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMeMessage != 0
 		if !c.Rendering {
 			e.OldVersion = x.History[len(x.History)-1].Version
 		}
@@ -452,47 +452,47 @@ func (f *MessageUpdated) tellUpdate(r *Realm) []Notice {
 		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged || v.Respelled, v.Links
 	}
 	if e.Channel != 0 {
-		e.ChannelName = r.chans.must(e.Channel).Name
+		e.ChannelName = r.channels.must(e.Channel).Name
 	}
 	if len(to) == 0 {
 		return nil
 	}
 	if e.NewChannel == 0 || e.NewChannel == e.Channel {
-		e.Flags = r.flagGroups(to, f.Message, m)
+		e.Flags = r.groupByFlags(to, f.Message, m)
 		return []Notice{{To: to, Event: e}}
 	}
-	return r.tellMoved(e, to, f.Message, m)
+	return r.movedNotices(e, to, f.Message, m)
 }
 
-// tellMoved tells of messages that went to another channel. Who left the old one, if it is private, and sees the
+// movedNotices tells of messages that went to another channel. Who left the old one, if it is private, and sees the
 // messages again where they are now is not told what it is called today.
-func (r *Realm) tellMoved(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
-	know, all := r.knowing(r.chans.must(e.Channel)), SetOf(to...)
+func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
+	know, all := r.channelAudienceSet(r.channels.must(e.Channel)), SetOf(to...)
 	nameless := *e
 	nameless.ChannelName = ""
 	for _, part := range []struct {
 		to    Set
 		event *MessageUpdate
-	}{{Both(all, know), e}, {Without(all, know), &nameless}} {
+	}{{Intersection(all, know), e}, {Difference(all, know), &nameless}} {
 		if ids := IDs[UserID](part.to); len(ids) > 0 {
-			part.event.Flags = r.flagGroups(ids, id, m)
+			part.event.Flags = r.groupByFlags(ids, id, m)
 			out = append(out, Notice{To: ids, Event: part.event})
 		}
 	}
 	return out
 }
 
-// moveHearers is every listening user who may see, where they are now, messages that moved, and who was or is concerned
+// moveAudience is every listening user who may see, where they are now, messages that moved, and who was or is concerned
 // by one of the two channels: subscribers, and people with a row.
-func (r *Realm) moveHearers(v *MessageMove) []UserID {
-	to := r.chans.must(v.To)
+func (r *Realm) moveAudience(v *MessageMove) []UserID {
+	to := r.channels.must(v.To)
 	if v.From == v.To {
-		return r.watchers(to, v.IDs)
+		return r.messageChangeAudience(to, v.IDs)
 	}
-	audience, holds := SetOf(r.watchers(to, v.IDs)...), r.holder(v.IDs)
-	was := Either(SetOf(r.heard(v.From)...), SetOf(r.watchers(r.chans.must(v.From), v.IDs)...))
-	for _, u := range IDs[UserID](Without(was, audience)) {
-		if r.hasContent(r.users.must(u), to) && (!r.protected(to) || holds(u)) {
+	audience, holds := SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
+	was := Union(SetOf(r.subscribersAudience(v.From)...), SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
+	for _, u := range IDs[UserID](Difference(was, audience)) {
+		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || holds(u)) {
 			audience.Add(int64(u))
 		}
 	}
@@ -515,10 +515,10 @@ func (g FlagGroups) Of(u UserID) Flags {
 	return FlagRead
 }
 
-// flagGroups sorts users, which ascend, by their flags of a message.
-func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
-	received := r.receiver(id, m)
-	var named, grouped, topic, alerted ascent
+// groupByFlags sorts users, which ascend, by their flags of a message.
+func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
+	received := r.receivedFunc(id, m)
+	var named, grouped, topic, alerted sortedCursor
 	if e := r.extra(id, m); e != nil {
 		named, grouped, topic, alerted = e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted
 	}
@@ -526,7 +526,7 @@ func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
 	var users [][]uint32
 	last := 0
 	for _, u := range to {
-		rd := r.reading.find(u)
+		rd := r.marks.find(u)
 		f := FlagRead // events say so of what somebody has no row of
 		if received(u, rd) {
 			var content Flags
@@ -539,7 +539,7 @@ func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
 			if alerted.has(u) {
 				content |= FlagAlert
 			}
-			f = r.flagsWith(u, rd, id, m, content)
+			f = r.flagsWithMentions(u, rd, id, m, content)
 		}
 		if last >= len(kinds) || kinds[last] != f {
 			if last = slices.Index(kinds, f); last < 0 {
@@ -554,7 +554,7 @@ func (r *Realm) flagGroups(to []UserID, id MessageID, m *message) FlagGroups {
 	}
 	g := make(FlagGroups, len(kinds))
 	for i, f := range kinds {
-		g[i].Flags, g[i].Users = f, unordered(users[i])
+		g[i].Flags, g[i].Users = f, SetOfUnsorted(users[i])
 	}
 	return g
 }
@@ -564,7 +564,7 @@ type MessageUpdate struct {
 	User        UserID // 0: nobody, the text is only rendered anew
 	At          int64
 	Message     MessageID
-	IDs         []MessageID // ascending
+	IDs         []MessageID // sortUnique
 	Channel     ChannelID   // where it was; 0: direct
 	ChannelName string
 	Flags       FlagGroups

@@ -9,95 +9,95 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-func (s *stage) text(id MessageID, text string) EditMessage {
+func (s *testScene) editText(id MessageID, text string) EditMessage {
 	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
 }
 
-func (s *stage) info(id MessageID) MessageInfo {
-	i, _ := s.View(realmtest.System).ReadableMessage(id)
+func (s *testScene) info(id MessageID) MessageInfo {
+	i, _ := s.ViewAs(realmtest.System).ReadableMessage(id)
 	return i
 }
 
-func retopic(id MessageID, mode, topic string) EditMessage {
+func moveToTopic(id MessageID, mode, topic string) EditMessage {
 	return EditMessage{Message: id, Mode: mode, Topic: &topic}
 }
 
-func rechannel(id MessageID, mode string, c ChannelID) EditMessage {
+func moveToChannel(id MessageID, mode string, c ChannelID) EditMessage {
 	return EditMessage{Message: id, Mode: mode, Channel: c}
 }
 
-// set and setGroup change a setting for this test, behind the facts.
-func (s *stage) set(name string, value any) {
+// setOrgSetting and setGroup change a setting for this test, behind the facts.
+func (s *testScene) setOrgSetting(name string, value any) {
 	s.Realm.Org().Settings[name] = value
 	s.T.Cleanup(func() { delete(s.Realm.Org().Settings, name) })
 }
 
-func (s *stage) setGroup(name string, g string) {
+func (s *testScene) setOrgGroup(name string, g string) {
 	s.Realm.Org().GroupSettings[name] = GroupValue{Group: s.Realm.SystemGroup(g)}
 	s.T.Cleanup(func() { delete(s.Realm.Org().GroupSettings, name) })
 }
 
 func TestEditText(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
-	refused(s, s.bo, s.text(id, "ho"), "You don't have permission to edit this message")
-	refused(s, s.owner, s.text(id, "ho"), "You don't have permission to edit this message")
+	refused(s, s.bo, s.editText(id, "ho"), "You don't have permission to edit this message")
+	refused(s, s.owner, s.editText(id, "ho"), "You don't have permission to edit this message")
 	refused(s, s.ann, EditMessage{Message: id, Mode: MoveOne}, "Nothing to change")
 	refused(s, s.ann, EditMessage{Message: 999, Mode: MoveOne}, "Invalid message(s)")
-	later := s.text(id, "ho")
+	later := s.editText(id, "ho")
 	later.Mode = MoveLater
 	refused(s, s.ann, later, "Invalid propagate_mode without topic edit")
-	moved := s.text(id, "ho")
+	moved := s.editText(id, "ho")
 	moved.Channel = s.private
 	refused(s, s.ann, moved, "Cannot change message content while changing channel")
-	sum := s.text(id, "ho")
+	sum := s.editText(id, "ho")
 	sum.Content.WantSum, sum.Content.OldSum = "aa", "bb"
 	refused(s, s.ann, sum, "EXPECTATION_MISMATCH")
-	dm := do(s, s.ann, write("psst", s.bo)).ID
-	refused(s, s.ann, retopic(dm, MoveOne, "x"), "Direct messages cannot have topics.")
-	refused(s, s.ann, rechannel(dm, MoveOne, s.public), "Direct messages cannot be moved to channels.")
-	poll := say(s.public, "a", "/poll")
+	dm := do(s, s.ann, directMessage("psst", s.bo)).ID
+	refused(s, s.ann, moveToTopic(dm, MoveOne, "x"), "Direct messages cannot have topics.")
+	refused(s, s.ann, moveToChannel(dm, MoveOne, s.public), "Direct messages cannot be moved to channels.")
+	poll := channelMessage(s.public, "a", "/poll")
 	poll.Widget, poll.WidgetData = "poll", "{}"
-	refused(s, s.ann, s.text(do(s, s.ann, poll).ID, "x"), "Widgets cannot be edited.")
+	refused(s, s.ann, s.editText(do(s, s.ann, poll).ID, "x"), "Widgets cannot be edited.")
 
-	mention := s.text(id, "@Bo")
+	mention := s.editText(id, "@Bo")
 	mention.Content.Content.Users = []UserID{s.bo}
 	do(s, s.ann, mention)
 	for _, u := range []UserID{s.ann, s.bo, s.guest} {
-		s.Hears(u, "update_message")
+		s.ExpectEvents(u, "update_message")
 	}
-	s.HearsNothing(s.cy, s.owner)
-	e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.bo)[0]
+	s.ExpectNoEvents(s.cy, s.owner)
+	e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.bo)[0]
 	if e.FlagsFor(s.bo) != FlagMentioned || e.FlagsFor(s.guest) != 0 || e.Version != 1 || e.OldVersion != 0 {
 		t.Errorf("the event says %+v", e)
 	}
-	do(s, s.ann, s.text(id, "nobody"))
-	if f := s.View(s.bo).FlagsOf(id); f != 0 {
+	do(s, s.ann, s.editText(id, "nobody"))
+	if f := s.ViewAs(s.bo).FlagsOf(id); f != 0 {
 		t.Errorf("who is mentioned no more has flags %b", f)
 	}
 	if h := s.info(id).History; len(h) != 2 || h[0].Version != 0 || h[1].Version != 1 {
 		t.Errorf("history %+v", h)
 	}
-	stale := s.text(id, "x")
+	stale := s.editText(id, "x")
 	stale.Content.OldVersion = 0
 	if _, err := realmtest.Try(s.Scene, s.ann, stale); err != ErrStale {
 		t.Errorf("an edit of an older text: %v", err)
 	}
-	s.Later(600 + 20)
-	do(s, s.ann, s.text(id, "just in time"))
-	s.Later(1)
-	refused(s, s.ann, s.text(id, "too late"), "The time limit for editing this message has passed")
-	s.set("allow_message_editing", false)
-	refused(s, s.ann, s.text(id, "x"), "Your organization has turned off message editing")
+	s.Advance(600 + 20)
+	do(s, s.ann, s.editText(id, "just in time"))
+	s.Advance(1)
+	refused(s, s.ann, s.editText(id, "too late"), "The time limit for editing this message has passed")
+	s.setOrgSetting("allow_message_editing", false)
+	refused(s, s.ann, s.editText(id, "x"), "Your organization has turned off message editing")
 }
 
 func TestEditChecksNewMentionsOnly(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	for i := range 15 {
 		s.join(s.Join("Extra "+string(rune('a'+i))), s.public)
 	}
 	id := s.post(s.ann, s.public, "a", "hi")
-	all := s.text(id, "@all")
+	all := s.editText(id, "@all")
 	all.Content.Content.ChannelWildcard = true
 	refused(s, s.ann, all, "STREAM_WILDCARD_MENTION_NOT_ALLOWED")
 	all.Content.Old.ChannelWildcard = true
@@ -105,7 +105,7 @@ func TestEditChecksNewMentionsOnly(t *testing.T) {
 }
 
 func TestMoveTopics(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	var ids []MessageID
 	for _, topic := range []string{"a", "A", "b", "a"} {
 		ids = append(ids, s.post(s.ann, s.public, topic, "hi"))
@@ -116,48 +116,48 @@ func TestMoveTopics(t *testing.T) {
 		}
 		return out
 	}
-	refused(s, s.bo, retopic(ids[0], MoveOne, " a "), "Nothing to change")
-	refused(s, s.bo, retopic(ids[0], MoveAll, "✔"), "General chat cannot be marked as resolved")
-	refused(s, s.bo, retopic(ids[0], MoveAll, "✔ general chat"), "General chat cannot be marked as resolved")
-	refused(s, s.bo, retopic(ids[0], MoveAll, "x\x00"), "Invalid character in topic, at position 2!")
-	refused(s, s.cy, retopic(s.post(s.ann, s.private, "a", "hi"), MoveAll, "x"), "Invalid message(s)")
-	do(s, s.bo, retopic(ids[1], MoveLater, "c"))
+	refused(s, s.bo, moveToTopic(ids[0], MoveOne, " a "), "Nothing to change")
+	refused(s, s.bo, moveToTopic(ids[0], MoveAll, "✔"), "General chat cannot be marked as resolved")
+	refused(s, s.bo, moveToTopic(ids[0], MoveAll, "✔ general chat"), "General chat cannot be marked as resolved")
+	refused(s, s.bo, moveToTopic(ids[0], MoveAll, "x\x00"), "Invalid character in topic, at position 2!")
+	refused(s, s.cy, moveToTopic(s.post(s.ann, s.private, "a", "hi"), MoveAll, "x"), "Invalid message(s)")
+	do(s, s.bo, moveToTopic(ids[1], MoveLater, "c"))
 	if got := topics(); !slices.Equal(got, []string{"a", "c", "b", "c"}) {
 		t.Fatalf("after change_later: %q", got)
 	}
-	s.Hears(s.guest, "update_message")
-	e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.guest)[0]
+	s.ExpectEvents(s.guest, "update_message")
+	e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.guest)[0]
 	if !slices.Equal(e.IDs, []MessageID{ids[1], ids[3]}) || e.OrigTopic != "A" || e.Topic != "c" || e.NewChannel != s.public || e.Content {
 		t.Errorf("the event says %+v", e)
 	}
-	move := retopic(ids[3], MoveAll, "")
+	move := moveToTopic(ids[3], MoveAll, "")
 	move.NotifyOld, move.NotifyNew = true, true
 	do(s, s.guest, move)
-	s.Hears(s.ann, "update_message", "message", "message")
+	s.ExpectEvents(s.ann, "update_message", "message", "message")
 	if got := topics(); !slices.Equal(got, []string{"a", "", "b", ""}) {
 		t.Fatalf("after change_all: %q", got)
 	}
-	s.setGroup("can_move_messages_between_topics_group", "role:nobody")
-	refused(s, s.bo, retopic(ids[0], MoveOne, "x"), "You don't have permission to edit this message")
-	s.setGroup("can_move_messages_between_topics_group", "role:everyone")
-	s.set("topics_policy", "disable_empty_topic")
-	refused(s, s.bo, retopic(ids[0], MoveOne, ""), "Topics are required in this organization.")
+	s.setOrgGroup("can_move_messages_between_topics_group", "role:nobody")
+	refused(s, s.bo, moveToTopic(ids[0], MoveOne, "x"), "You don't have permission to edit this message")
+	s.setOrgGroup("can_move_messages_between_topics_group", "role:everyone")
+	s.setOrgSetting("topics_policy", "disable_empty_topic")
+	refused(s, s.bo, moveToTopic(ids[0], MoveOne, ""), "Topics are required in this organization.")
 }
 
 // Messages that move together have the same past, until one of them goes its own way.
-func TestMovedTogetherEachKeepsItsHistory(t *testing.T) {
-	s := newStage(t)
+func TestMovedMessagesKeepTheirHistory(t *testing.T) {
+	s := newTestScene(t)
 	var ids []MessageID
 	for range 4 {
 		ids = append(ids, s.post(s.mod, s.public, "a", "hi"))
 	}
-	do(s, s.mod, retopic(ids[0], MoveAll, "b"))
+	do(s, s.mod, moveToTopic(ids[0], MoveAll, "b"))
 	s.Restart()
-	do(s, s.mod, s.text(ids[1], "ho"))
-	do(s, s.mod, retopic(ids[2], MoveOne, "c"))
-	do(s, s.mod, retopic(ids[2], MoveOne, "b"))
-	do(s, s.mod, retopic(ids[0], MoveAll, "d"))
-	do(s, s.mod, s.text(ids[3], "hu"))
+	do(s, s.mod, s.editText(ids[1], "ho"))
+	do(s, s.mod, moveToTopic(ids[2], MoveOne, "c"))
+	do(s, s.mod, moveToTopic(ids[2], MoveOne, "b"))
+	do(s, s.mod, moveToTopic(ids[0], MoveAll, "d"))
+	do(s, s.mod, s.editText(ids[3], "hu"))
 	for i, want := range []string{"a>b b>d", "a>b text b>d", "a>b b>c c>b b>d", "a>b b>d text"} {
 		var past []string
 		for _, h := range s.info(ids[i]).History {
@@ -173,29 +173,29 @@ func TestMovedTogetherEachKeepsItsHistory(t *testing.T) {
 	}
 }
 
-func TestMovesTakeTooLong(t *testing.T) {
-	s := newStage(t)
+func TestMoveTimeLimit(t *testing.T) {
+	s := newTestScene(t)
 	old := s.post(s.ann, s.public, "a", "old")
-	s.Later(604800 + 21)
-	refused(s, s.bo, retopic(old, MoveAll, "x"), "The time limit for editing this message's topic has passed.")
-	refused(s, s.bo, rechannel(old, MoveAll, s.private), "The time limit for editing this message's channel has passed")
+	s.Advance(604800 + 21)
+	refused(s, s.bo, moveToTopic(old, MoveAll, "x"), "The time limit for editing this message's topic has passed.")
+	refused(s, s.bo, moveToChannel(old, MoveAll, s.private), "The time limit for editing this message's channel has passed")
 	young := s.post(s.ann, s.public, "a", "young")
-	_, err := realmtest.Try(s.Scene, s.bo, retopic(young, MoveAll, "x"))
+	_, err := realmtest.Try(s.Scene, s.bo, moveToTopic(young, MoveAll, "x"))
 	r, _ := err.(*Refusal)
 	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." || r.Data["first_message_id_allowed_to_move"] != young {
 		t.Errorf("moving a topic that is partly too old: %+v", r)
 	}
-	do(s, s.bo, retopic(young, MoveAll, "✔ a")) // marking as resolved knows no limit
-	do(s, s.mod, retopic(young, MoveAll, "x"))
+	do(s, s.bo, moveToTopic(young, MoveAll, "✔ a")) // marking as resolved knows no limit
+	do(s, s.mod, moveToTopic(young, MoveAll, "x"))
 }
 
 // A whole topic moves as far as the tighter of the limits that its move is held to allows, counted in what the mover sees.
-func TestTopicsOfMixedAgesMoveByTheTighterLimit(t *testing.T) {
-	s := newStage(t)
+func TestMoveTopicOfMixedAges(t *testing.T) {
+	s := newTestScene(t)
 	first := s.post(s.ann, s.protected, "a", "before cy came")
 	s.join(s.cy, s.protected)
 	second := s.post(s.ann, s.protected, "a", "old")
-	s.Later(1000)
+	s.Advance(1000)
 	third := s.post(s.ann, s.protected, "a", "young")
 	partly := func(c EditMessage, u UserID, what string) {
 		t.Helper()
@@ -205,66 +205,66 @@ func TestTopicsOfMixedAgesMoveByTheTighterLimit(t *testing.T) {
 		}
 	}
 	both := func(id MessageID, topic string) EditMessage {
-		c := rechannel(id, MoveAll, s.public)
+		c := moveToChannel(id, MoveAll, s.public)
 		c.Topic = &topic
 		return c
 	}
-	s.set("move_messages_between_streams_limit_seconds", int64(980))
-	s.set("move_messages_within_stream_limit_seconds", int64(100000))
-	do(s, s.bo, retopic(third, MoveAll, "b")) // the limit of topics is far away
-	do(s, s.bo, rechannel(third, MoveAll, s.public))
-	do(s, s.bo, rechannel(third, MoveAll, s.protected)) // 1000 seconds are 980 and the grace
-	s.Later(1)
-	partly(rechannel(third, MoveAll, s.public), s.bo, "1/3")
+	s.setOrgSetting("move_messages_between_streams_limit_seconds", int64(980))
+	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(100000))
+	do(s, s.bo, moveToTopic(third, MoveAll, "b")) // the limit of topics is far away
+	do(s, s.bo, moveToChannel(third, MoveAll, s.public))
+	do(s, s.bo, moveToChannel(third, MoveAll, s.protected)) // 1000 seconds are 980 and the grace
+	s.Advance(1)
+	partly(moveToChannel(third, MoveAll, s.public), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
-	refused(s, s.bo, rechannel(second, MoveAll, s.public), "The time limit for editing this message's channel has passed")
-	s.set("move_messages_between_streams_limit_seconds", nil)
-	s.set("move_messages_within_stream_limit_seconds", int64(900))
-	partly(retopic(third, MoveAll, "c"), s.bo, "1/3")
+	refused(s, s.bo, moveToChannel(second, MoveAll, s.public), "The time limit for editing this message's channel has passed")
+	s.setOrgSetting("move_messages_between_streams_limit_seconds", nil)
+	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(900))
+	partly(moveToTopic(third, MoveAll, "c"), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
-	do(s, s.bo, retopic(third, MoveLater, "c")) // what is younger may go
-	do(s, s.bo, retopic(third, MoveOne, "b"))
-	do(s, s.bo, rechannel(third, MoveAll, s.public)) // a channel alone knows no limit now
-	do(s, s.mod, retopic(first, MoveAll, "d"))       // nor do moderators
+	do(s, s.bo, moveToTopic(third, MoveLater, "c")) // what is younger may go
+	do(s, s.bo, moveToTopic(third, MoveOne, "b"))
+	do(s, s.bo, moveToChannel(third, MoveAll, s.public)) // a channel alone knows no limit now
+	do(s, s.mod, moveToTopic(first, MoveAll, "d"))       // nor do moderators
 	if got := s.info(first).Topic + s.info(third).Topic; got != "dd" {
 		t.Errorf("topics %q", got)
 	}
 }
 
 func TestMoveBetweenChannels(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	open := s.post(s.ann, s.public, "a", "hi")
-	refused(s, s.guest, rechannel(open, MoveAll, s.private), "You don't have permission to move this message")
-	refused(s, s.cy, rechannel(open, MoveAll, s.private), "Invalid channel ID")
-	refused(s, s.cy, rechannel(open, MoveAll, 99), "Invalid channel ID")
+	refused(s, s.guest, moveToChannel(open, MoveAll, s.private), "You don't have permission to move this message")
+	refused(s, s.cy, moveToChannel(open, MoveAll, s.private), "Invalid channel ID")
+	refused(s, s.cy, moveToChannel(open, MoveAll, 99), "Invalid channel ID")
 	do(s, s.bo, AddReaction{Message: open, Name: "zulip"})
 	do(s, s.cy, AddReaction{Message: open, Name: "zulip"})
-	do(s, s.bo, rechannel(open, MoveAll, s.private))
-	s.Hears(s.ann, "update_message", "stream", "stream")
-	s.Hears(s.guest, "delete_message", "stream")
-	s.Hears(s.cy, "delete_message", "stream") // had a row of it
-	s.Hears(s.mod, "stream")                  // the public channel has no history left
-	if _, err := s.View(s.guest).ReadableMessage(open); err == nil {
+	do(s, s.bo, moveToChannel(open, MoveAll, s.private))
+	s.ExpectEvents(s.ann, "update_message", "stream", "stream")
+	s.ExpectEvents(s.guest, "delete_message", "stream")
+	s.ExpectEvents(s.cy, "delete_message", "stream") // had a row of it
+	s.ExpectEvents(s.mod, "stream")                  // the public channel has no history left
+	if _, err := s.ViewAs(s.guest).ReadableMessage(open); err == nil {
 		t.Error("the guest reads what moved where he cannot follow")
 	}
-	if f := s.View(s.ann).FlagsOf(open); f != 0 {
+	if f := s.ViewAs(s.ann).FlagsOf(open); f != 0 {
 		t.Errorf("an own message that moved has flags %b", f)
 	}
 	// Back again: who lost his row reads it as history.
-	do(s, s.bo, rechannel(open, MoveAll, s.public))
-	if f := s.View(s.guest).FlagsOf(open); f != FlagRead|FlagHistorical {
+	do(s, s.bo, moveToChannel(open, MoveAll, s.public))
+	if f := s.ViewAs(s.guest).FlagsOf(open); f != FlagRead|FlagHistorical {
 		t.Errorf("a message that came back has flags %b", f)
 	}
 }
 
 // Notices say where messages went: of a topic only where it is the same one as before, not where it joins another. Who moved
 // them has the notices read.
-func TestMovesLeaveNotices(t *testing.T) {
-	s := newStage(t)
+func TestMoveNotices(t *testing.T) {
+	s := newTestScene(t)
 	moves := func(what string, c EditMessage, want ...string) {
 		t.Helper()
 		do(s, s.bo, c)
-		got := realmtest.HeardOf[*MessageArrived](s.Scene, s.ann)
+		got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)
 		if len(got) != len(want) {
 			t.Fatalf("%s: ann heard %d notices, want %d", what, len(got), len(want))
 		}
@@ -273,7 +273,7 @@ func TestMovesLeaveNotices(t *testing.T) {
 				t.Errorf("%s: the notice says %q, want %q", what, e.Message.Body.Text, want[i])
 			}
 			for u, read := range map[UserID]bool{s.ann: false, s.bo: true} {
-				if f := s.View(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read || e.FlagsFor(u)&FlagRead != 0 != read {
+				if f := s.ViewAs(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read || e.FlagsFor(u)&FlagRead != 0 != read {
 					t.Errorf("%s: user %d has the notice with flags %b, in the event %b", what, u, f, e.FlagsFor(u))
 				}
 			}
@@ -285,39 +285,39 @@ func TestMovesLeaveNotices(t *testing.T) {
 		c.NotifyOld, c.NotifyNew = true, true
 		return c
 	}
-	moves("a topic to a new name", notify(retopic(one, MoveAll, "b")), "This topic was moved to", "This topic was moved here")
-	moves("a topic spelled otherwise", notify(retopic(one, MoveAll, "B")), "This topic was moved to", "This topic was moved here")
+	moves("a topic to a new name", notify(moveToTopic(one, MoveAll, "b")), "This topic was moved to", "This topic was moved here")
+	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")), "This topic was moved to", "This topic was moved here")
 	three := s.post(s.ann, s.public, "c", "3")
 	s.post(s.ann, s.public, "c", "4")
-	moves("one of two", notify(retopic(three, MoveOne, "d")), "1 message was moved to", "1 message was moved here")
-	moves("a topic into another", notify(retopic(three, MoveAll, "full")), "This topic was moved to", "2 messages were moved here")
-	do(s, s.cy, notify(retopic(two, MoveOne, "e"))) // who is in no channel gets no row of the notice either
-	if f := s.View(s.cy).FlagsOf(realmtest.HeardOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID); f&FlagHistorical == 0 {
+	moves("one of two", notify(moveToTopic(three, MoveOne, "d")), "1 message was moved to", "1 message was moved here")
+	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to", "2 messages were moved here")
+	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // who is in no channel gets no row of the notice either
+	if f := s.ViewAs(s.cy).FlagsOf(realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID); f&FlagHistorical == 0 {
 		t.Errorf("the notice of a stranger has flags %b for him", f)
 	}
-	do(s, s.cy, retopic(two, MoveAll, "full"))
-	moves("some of a topic", notify(rechannel(three, MoveLater, s.private)), "4 messages were moved to", "4 messages were moved here")
+	do(s, s.cy, moveToTopic(two, MoveAll, "full"))
+	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to", "4 messages were moved here")
 }
 
-// TestMovingToAChannelKeepsSpellings: who moves a topic to another channel, and nothing else, changes no message's topic:
+// TestMoveToChannelKeepsSpellings: who moves a topic to another channel, and nothing else, changes no message's topic:
 // each goes on to be spelled as it was, be it known there or new.
-func TestMovingToAChannelKeepsSpellings(t *testing.T) {
-	s := newStage(t)
+func TestMoveToChannelKeepsSpellings(t *testing.T) {
+	s := newTestScene(t)
 	s.post(s.ann, s.private, "TEA", "there already")
 	spelled := []string{"tea", "Tea", "TEA", "tEa", "tea"}
 	var ids []MessageID
 	for _, topic := range spelled {
 		ids = append(ids, s.post(s.ann, s.public, topic, "hi"))
 	}
-	do(s, s.admin, Subscribe{Channels: joining("public")})
-	do(s, s.owner, Subscribe{Channels: joining("third"), Fatal: true})
+	do(s, s.admin, Subscribe{Channels: channelsToJoin("public")})
+	do(s, s.owner, Subscribe{Channels: channelsToJoin("third"), AllOrNothing: true})
 	third := s.Realm.FindChannelByName("third").ID
 	for _, to := range []ChannelID{third, s.private} {
 		if to == s.private {
-			do(s, s.ann, Subscribe{Channels: joining("private"), Principals: people(s.admin)})
+			do(s, s.ann, Subscribe{Channels: channelsToJoin("private"), Principals: principals(s.admin)})
 		}
-		do(s, s.admin, rechannel(ids[1], MoveAll, to))
-		if e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged || e[0].Links != nil || len(e[0].IDs) != len(ids) {
+		do(s, s.admin, moveToChannel(ids[1], MoveAll, to))
+		if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged || e[0].Links != nil || len(e[0].IDs) != len(ids) {
 			t.Errorf("the mover hears %+v", e)
 		}
 		for i, id := range ids {
@@ -329,27 +329,27 @@ func TestMovingToAChannelKeepsSpellings(t *testing.T) {
 }
 
 func TestMoveToProtectedHistory(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
 	s.join(s.cy, s.protected)
-	do(s, s.bo, rechannel(id, MoveAll, s.protected))
-	s.Hears(s.cy, "update_message", "stream", "stream")
-	if _, err := s.View(s.cy).ReadableMessage(id); err != nil {
+	do(s, s.bo, moveToChannel(id, MoveAll, s.protected))
+	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
+	if _, err := s.ViewAs(s.cy).ReadableMessage(id); err != nil {
 		t.Error("a subscriber of the protected channel may not read what moved there")
 	}
-	if f := s.View(s.cy).FlagsOf(id); f != FlagRead {
+	if f := s.ViewAs(s.cy).FlagsOf(id); f != FlagRead {
 		t.Errorf("what moved there is flagged %b, not just read", f)
 	}
 	late := s.Join("Late")
 	s.join(late, s.protected)
-	if _, err := s.View(late).ReadableMessage(id); err == nil {
+	if _, err := s.ViewAs(late).ReadableMessage(id); err == nil {
 		t.Error("who came later reads protected history")
 	}
 	// What the mover cannot see stays where it is.
 	hidden := s.post(s.ann, s.protected, "b", "before")
 	s.join(s.owner, s.protected)
 	seen := s.post(s.ann, s.protected, "b", "after")
-	do(s, s.owner, rechannel(seen, MoveAll, s.public))
+	do(s, s.owner, moveToChannel(seen, MoveAll, s.public))
 	if s.info(hidden).Channel != s.protected {
 		t.Error("a message the mover could not see moved along")
 	}
@@ -357,46 +357,46 @@ func TestMoveToProtectedHistory(t *testing.T) {
 
 // Who may enter a channel with protected history without being in it sees there what he has a row of: he is told where
 // that went, and that the rest is gone.
-func TestMoveToProtectedHistoryIsToldToWhoMayEnter(t *testing.T) {
-	s := newStage(t)
+func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
+	s := newTestScene(t)
 	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{{Name: "can_subscribe_group", New: s.group("role:members")}}})
 	late := s.Join("Late")
-	s.Listen(late)
+	s.OpenQueue(late)
 	s.join(s.cy, s.public)
 	old := s.post(s.ann, s.public, "a", "old") // cy has a row of it, late has none
 	s.join(late, s.public)
-	do(s, s.bo, rechannel(old, MoveAll, s.protected))
-	s.Hears(s.cy, "update_message", "stream", "stream")
-	s.Hears(late, "delete_message", "stream", "stream")
-	if _, err := s.View(late).ReadableMessage(old); err == nil {
+	do(s, s.bo, moveToChannel(old, MoveAll, s.protected))
+	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
+	s.ExpectEvents(late, "delete_message", "stream", "stream")
+	if _, err := s.ViewAs(late).ReadableMessage(old); err == nil {
 		t.Error("who has no row reads protected history")
 	}
 }
 
 func TestResolve(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
-	do(s, s.bo, retopic(id, MoveAll, "✔ a"))
-	s.Hears(s.ann, "update_message", "message")
+	do(s, s.bo, moveToTopic(id, MoveAll, "✔ a"))
+	s.ExpectEvents(s.ann, "update_message", "message")
 	if i := s.info(id); i.Moved != 0 || i.Topic != "✔ a" || len(i.History) != 1 {
 		t.Errorf("marked as resolved: %+v", i)
 	}
-	s.Later(30)
-	do(s, s.bo, retopic(id, MoveAll, "a"))
-	s.Hears(s.ann, "update_message", "delete_message")
-	do(s, s.bo, retopic(id, MoveAll, "✔ a"))
-	s.Later(61)
-	do(s, s.bo, retopic(id, MoveAll, "a"))
-	s.Hears(s.ann, "update_message", "message")
-	s.setGroup("can_resolve_topics_group", "role:administrators")
-	refused(s, s.bo, retopic(id, MoveAll, "✔ a"), "You don't have permission to resolve topics.")
+	s.Advance(30)
+	do(s, s.bo, moveToTopic(id, MoveAll, "a"))
+	s.ExpectEvents(s.ann, "update_message", "delete_message")
+	do(s, s.bo, moveToTopic(id, MoveAll, "✔ a"))
+	s.Advance(61)
+	do(s, s.bo, moveToTopic(id, MoveAll, "a"))
+	s.ExpectEvents(s.ann, "update_message", "message")
+	s.setOrgGroup("can_resolve_topics_group", "role:administrators")
+	refused(s, s.bo, moveToTopic(id, MoveAll, "✔ a"), "You don't have permission to resolve topics.")
 }
 
 func TestPoliciesMoveWithTopics(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
 	set := func(u UserID, c ChannelID, topic string, policy int) {
-		realmtest.Turn(s.Scene, realmtest.System, func(t *Turn) (Done, error) {
+		realmtest.RunTurn(s.Scene, realmtest.System, func(t *Turn) (Done, error) {
 			t.Record(&TopicPolicySet{User: u, Channel: c, Topic: topic, Policy: policy, At: t.Now})
 			return Done{}, nil
 		})
@@ -404,44 +404,44 @@ func TestPoliciesMoveWithTopics(t *testing.T) {
 	policy := func(u UserID, c ChannelID, topic string) int { return s.Realm.TopicPolicyOf(u, c, topic) }
 	set(s.ann, s.public, "a", 3)
 	set(s.guest, s.public, "a", 1)
-	do(s, s.bo, retopic(id, MoveAll, "b"))
+	do(s, s.bo, moveToTopic(id, MoveAll, "b"))
 	if policy(s.ann, s.public, "a") != 0 || policy(s.ann, s.public, "b") != 3 {
 		t.Error("the policy did not move with the topic")
 	}
 	set(s.cy, s.public, "d", 1)
-	do(s, s.bo, retopic(id, MoveAll, "d"))
+	do(s, s.bo, moveToTopic(id, MoveAll, "d"))
 	if policy(s.cy, s.public, "d") != 0 || policy(s.ann, s.public, "d") != 3 {
 		t.Error("a policy from before holds for the topic that came")
 	}
 	s.post(s.ann, s.public, "c", "hi")
 	set(s.ann, s.public, "c", 2)
-	do(s, s.bo, retopic(id, MoveAll, "c"))
+	do(s, s.bo, moveToTopic(id, MoveAll, "c"))
 	if policy(s.ann, s.public, "c") != 2 || policy(s.guest, s.public, "c") != 0 {
 		t.Error("disagreeing policies became something else")
 	}
-	do(s, s.bo, rechannel(id, MoveAll, s.private))
+	do(s, s.bo, moveToChannel(id, MoveAll, s.private))
 	if policy(s.guest, s.private, "c") != 0 {
 		t.Error("who cannot follow has a policy there")
 	}
 }
 
 func TestDelete(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
 	second := s.post(s.ann, s.public, "a", "hi")
 	refused(s, s.bo, DeleteMessage{id}, "You don't have permission to delete this message")
 	refused(s, s.mod, DeleteMessage{id}, "You don't have permission to delete this message")
-	do(s, s.ann, s.text(id, "edited"))
+	do(s, s.ann, s.editText(id, "edited"))
 	do(s, s.cy, AddReaction{Message: id, Name: "zulip"})
 	do(s, s.ann, DeleteMessage{id})
 	for _, u := range []UserID{s.ann, s.bo, s.guest, s.cy} {
-		s.Hears(u, "delete_message", "stream")
+		s.ExpectEvents(u, "delete_message", "stream")
 	}
 	refused(s, s.ann, DeleteMessage{id}, "Invalid message(s)")
-	s.Later(601)
+	s.Advance(601)
 	refused(s, s.ann, DeleteMessage{second}, "The time limit for deleting this message has passed")
 	do(s, s.admin, DeleteMessage{second})
-	s.Hears(s.admin, "delete_message", "stream")
+	s.ExpectEvents(s.admin, "delete_message", "stream")
 	own := s.post(s.bot, s.public, "a", "beep")
 	do(s, s.ann, DeleteMessage{own})
 	secret := s.post(s.ann, s.private, "a", "hi")
@@ -449,7 +449,7 @@ func TestDelete(t *testing.T) {
 }
 
 func TestDeleteTopic(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	for range 5 {
 		s.post(s.ann, s.public, "a", "hi")
 	}
@@ -459,7 +459,7 @@ func TestDeleteTopic(t *testing.T) {
 	if do(s, s.admin, DeleteTopic{s.public, "A"}) != 0 {
 		t.Error("messages are left of five")
 	}
-	s.Hears(s.bo, "delete_message", "stream")
+	s.ExpectEvents(s.bo, "delete_message", "stream")
 	if s.info(kept).ID != kept {
 		t.Error("another topic is gone")
 	}
@@ -469,49 +469,49 @@ func TestDeleteTopic(t *testing.T) {
 }
 
 func TestRerender(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "https://example.org")
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{Text: "https://example.org", HTML: "<p>better</p>"}})
-	s.Hears(s.bo, "update_message")
-	if e := realmtest.HeardOf[*MessageUpdate](s.Scene, s.bo)[0]; e.User != 0 || !e.Content || e.Version != 1 {
+	s.ExpectEvents(s.bo, "update_message")
+	if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.bo)[0]; e.User != 0 || !e.Content || e.Version != 1 {
 		t.Errorf("the event says %+v", e)
 	}
 	if i := s.info(id); i.Edited != 0 || len(i.History) != 0 || i.Ref.Version != 1 {
 		t.Errorf("a rendering counts as an edit: %+v", i)
 	}
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{HTML: "<p>late</p>"}})
-	s.HearsNothing(s.bo) // of an older text
-	do(s, s.ann, s.text(id, "edited"))
+	s.ExpectNoEvents(s.bo) // of an older text
+	do(s, s.ann, s.editText(id, "edited"))
 	if h := s.info(id).History; len(h) != 1 || h[0].Version != 1 {
 		t.Errorf("history %+v", h)
 	}
 }
 
 // A person's message waits for the pages it links to, in its newest text; they are shown once.
-func TestLinkedPagesAreWaitedFor(t *testing.T) {
-	s := newStage(t)
+func TestLinkPreviewJobs(t *testing.T) {
+	s := newTestScene(t)
 	const page = "https://example.org"
 	linking := func() SendMessage {
-		m := say(s.public, "a", page)
-		m.Content = Content{Link: true, Previews: []string{page}}
+		m := channelMessage(s.public, "a", page)
+		m.Content = ContentInfo{Link: true, Previews: []string{page}}
 		return m
 	}
-	waiting := func() []Errand { return errands(s.Scene, PreviewErrand) }
-	stands := func(e Errand) bool { _, ok := s.View(realmtest.System).Previewed(&e); return ok }
+	waiting := func() []OutboxJob { return outboxJobs(s.Scene, OutboxPreview) }
+	stands := func(e OutboxJob) bool { _, ok := s.ViewAs(realmtest.System).PreviewTarget(&e); return ok }
 
 	id := do(s, s.ann, linking()).ID
-	do(s, s.ann, say(s.public, "a", "no link"))
+	do(s, s.ann, channelMessage(s.public, "a", "no link"))
 	do(s, s.bot, SendMessage{People: []Principal{{ID: s.ann}}, Body: Body{Text: page}, Content: linking().Content})
 	list := waiting()
 	if len(list) != 1 || list[0].Message != id || list[0].User != s.ann || !stands(list[0]) {
 		t.Fatalf("waiting: %+v", list)
 	}
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{Text: page, HTML: "<p>thumbnail</p>"}})
-	do(s, s.ann, retopic(id, MoveAll, "b"))
+	do(s, s.ann, moveToTopic(id, MoveAll, "b"))
 	if !stands(list[0]) {
 		t.Error("a message that is shown otherwise, and elsewhere, waits no longer")
 	}
-	edit := s.text(id, page+" again")
+	edit := s.editText(id, page+" again")
 	edit.Content.Content = linking().Content
 	do(s, s.ann, edit)
 	first, second := waiting()[0], waiting()[1]
@@ -520,9 +520,9 @@ func TestLinkedPagesAreWaitedFor(t *testing.T) {
 	}
 	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"}, Errand: second.ID}
 	do(s, realmtest.System, shown)
-	s.Hears(s.bo, "update_message")
+	s.ExpectEvents(s.bo, "update_message")
 	do(s, realmtest.System, shown)
-	s.HearsNothing(s.bo)
+	s.ExpectNoEvents(s.bo)
 	if list := waiting(); len(list) != 1 || list[0].ID != first.ID {
 		t.Errorf("waiting when the page is shown: %+v", list)
 	}
@@ -533,10 +533,10 @@ func TestLinkedPagesAreWaitedFor(t *testing.T) {
 		t.Error("a message that is deleted waits for its pages")
 	}
 
-	settle(s.Scene)
+	finishOutbox(s.Scene)
 	do(s, s.ann, ScheduleMessage{Message: linking(), At: s.Now + 10})
-	s.Later(10)
-	s.clock()
+	s.Advance(10)
+	s.runClock()
 	if len(waiting()) != 1 {
 		t.Errorf("a message sent later: %+v", waiting())
 	}
@@ -549,90 +549,90 @@ func TestLinkedPagesAreWaitedFor(t *testing.T) {
 }
 
 // What happens to messages reaches nobody who left, or whose account is gone.
-func TestWhoHearsNothingAnyMore(t *testing.T) {
-	s := newStage(t)
+func TestMessageEventsAfterLeaving(t *testing.T) {
+	s := newTestScene(t)
 	inPublic, inPrivate := s.post(s.ann, s.public, "a", "hi"), s.post(s.ann, s.private, "a", "hi")
 	s.leave(s.bo, s.public)
 	s.leave(s.bo, s.private)
-	do(s, s.ann, s.text(inPublic, "x"))
-	s.Hears(s.bo, "update_message") // a public channel: he has a row, and may read it
-	do(s, s.ann, s.text(inPrivate, "x"))
-	s.HearsNothing(s.bo)
+	do(s, s.ann, s.editText(inPublic, "x"))
+	s.ExpectEvents(s.bo, "update_message") // a public channel: he has a row, and may read it
+	do(s, s.ann, s.editText(inPrivate, "x"))
+	s.ExpectNoEvents(s.bo)
 	do(s, s.ann, DeleteMessage{inPrivate})
-	s.HearsNothing(s.bo)
+	s.ExpectNoEvents(s.bo)
 	s.leave(s.guest, s.public)
-	do(s, s.ann, s.text(inPublic, "y"))
-	s.HearsNothing(s.guest)
+	do(s, s.ann, s.editText(inPublic, "y"))
+	s.ExpectNoEvents(s.guest)
 	refused(s, s.guest, AddReaction{Message: inPublic, Name: "zulip"}, "Invalid message(s)")
-	refused(s, s.bo, s.text(inPrivate, "x"), "Invalid message(s)")
+	refused(s, s.bo, s.editText(inPrivate, "x"), "Invalid message(s)")
 	do(s, s.owner, DeactivateUser{User: s.bo})
-	refused(s, s.ann, write("hi", s.bo), "'bo@example.com' is no longer using Zulip.")
+	refused(s, s.ann, directMessage("hi", s.bo), "'bo@example.com' is no longer using Zulip.")
 	refused(s, s.ann, AddDrafts{[]Draft{{Type: "private", To: []int64{int64(s.bo)}, Content: "x"}}}, "'bo@example.com' is no longer using Zulip.")
-	m := say(s.public, "a", "@**Bo**")
+	m := channelMessage(s.public, "a", "@**Bo**")
 	m.Content.Users = []UserID{s.bo}
 	id := do(s, s.ann, m).ID
-	if f := s.View(s.bo).FlagsOf(id); f&FlagMentioned != 0 {
+	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagMentioned != 0 {
 		t.Errorf("a deactivated user is mentioned: flags %b", f)
 	}
 }
 
 // Where everybody may read, guests who once received a message hear what becomes of it: also that it goes elsewhere in
 // such a channel.
-func TestGuestsHearOfMovesInWebPublicChannels(t *testing.T) {
-	s := newStage(t)
+func TestWebPublicMoveEventsForGuests(t *testing.T) {
+	s := newTestScene(t)
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
 	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
 	id := s.post(s.ann, s.public, "a", "hi")
 	s.leave(s.guest, s.public)
-	do(s, s.ann, retopic(id, MoveAll, "b"))
-	s.Hears(s.guest, "update_message")
+	do(s, s.ann, moveToTopic(id, MoveAll, "b"))
+	s.ExpectEvents(s.guest, "update_message")
 	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
-	s.HearsNothing(s.guest) // (protocol)
+	s.ExpectNoEvents(s.guest) // (protocol)
 	do(s, s.ann, DeleteMessage{id})
-	s.Hears(s.guest, "delete_message", "stream")
+	s.ExpectEvents(s.guest, "delete_message", "stream")
 }
 
 // A star is gone with its message, also for who could not read it any more and hears nothing of the deletion.
-func TestStarsGoWithTheirMessages(t *testing.T) {
-	s := newStage(t)
+func TestDeletionRemovesStars(t *testing.T) {
+	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "hi")
 	do(s, s.bo, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
 	s.leave(s.bo, s.private)
 	do(s, s.ann, DeleteMessage{id})
-	s.Hears(s.bo, "update_message_flags")
-	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred || !e.IDs.Has(int64(id)) {
+	s.ExpectEvents(s.bo, "update_message_flags")
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred || !e.IDs.Has(int64(id)) {
 		t.Errorf("heard %+v", e)
 	}
 }
 
 // So it is with a message that moves from one channel he cannot read to another: when it comes back, it has no star.
-func TestStarsGoWithMessagesThatMoveAway(t *testing.T) {
-	s := newStage(t)
+func TestMoveRemovesStars(t *testing.T) {
+	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "hi")
 	do(s, s.bo, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
 	s.leave(s.bo, s.private)
 	s.leave(s.bo, s.protected)
-	do(s, s.ann, rechannel(id, MoveAll, s.protected))
-	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
+	do(s, s.ann, moveToChannel(id, MoveAll, s.protected))
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
 		t.Errorf("heard %+v", e)
 	}
-	do(s, s.ann, rechannel(id, MoveAll, s.public))
-	if f := s.View(s.bo).FlagsOf(id); f&FlagStarred != 0 {
+	do(s, s.ann, moveToChannel(id, MoveAll, s.public))
+	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagStarred != 0 {
 		t.Errorf("flags %b", f)
 	}
 }
 
 // Nobody touches messages of a channel that was archived.
 func TestArchivedChannels(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
 	do(s, s.owner, ArchiveChannel{Channel: s.public})
-	refused(s, s.ann, say(s.public, "a", "x"), "Not authorized to send to channel 'public'")
-	refused(s, s.ann, s.text(id, "x"), "Invalid message(s)")
+	refused(s, s.ann, channelMessage(s.public, "a", "x"), "Not authorized to send to channel 'public'")
+	refused(s, s.ann, s.editText(id, "x"), "Invalid message(s)")
 	refused(s, s.ann, DeleteMessage{id}, "Invalid message(s)")
 	refused(s, s.ann, AddReaction{Message: id, Name: "zulip"}, "Invalid message(s)")
-	refused(s, s.ann, TypeEdit{Message: id}, "Invalid message(s)")
-	refused(s, s.ann, rechannel(s.post(s.ann, s.private, "a", "hi"), MoveOne, s.public), "Invalid channel ID")
+	refused(s, s.ann, SendEditTyping{Message: id}, "Invalid message(s)")
+	refused(s, s.ann, moveToChannel(s.post(s.ann, s.private, "a", "hi"), MoveOne, s.public), "Invalid channel ID")
 	refused(s, s.ann, AddDrafts{[]Draft{{Type: "stream", To: []int64{int64(s.public)}, Content: "x"}}}, "Invalid channel ID")
-	refused(s, s.ann, Type{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
+	refused(s, s.ann, SendTyping{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
 }

@@ -8,9 +8,9 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-// errands is what waits to leave, of a kind.
-func errands(s *Scene, kind realm.ErrandKind) (out []realm.Errand) {
-	for _, e := range s.View(System).Errands() {
+// outboxJobs is what waits to leave, of a kind.
+func outboxJobs(s *Scene, kind realm.OutboxJobKind) (out []realm.OutboxJob) {
+	for _, e := range s.ViewAs(System).OutboxJobs() {
 		if e.Kind == kind {
 			out = append(out, e)
 		}
@@ -18,81 +18,81 @@ func errands(s *Scene, kind realm.ErrandKind) (out []realm.Errand) {
 	return out
 }
 
-// settle does everything that waits, and shows the notifications.
-func settle(s *Scene) {
+// finishOutbox does everything that waits, and shows the notifications.
+func finishOutbox(s *Scene) {
 	var ids []int64
-	for _, e := range s.View(System).Errands() {
+	for _, e := range s.ViewAs(System).OutboxJobs() {
 		ids = append(ids, e.ID)
 	}
-	Do(s, System, realm.SettleErrands{IDs: ids, Shown: ids})
+	Do(s, System, realm.FinishOutboxJobs{IDs: ids, Shown: ids})
 }
 
-func TestAMessageToAServiceBotWaitsUntilItsServiceWasTold(t *testing.T) {
+func TestWebhookJobWaitsUntilFinished(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	b := Do(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo", Type: realm.OutgoingWebhook, URL: "https://example.org", Interface: 1})
 	to := []realm.Principal{{ID: b.ID}}
 	id := Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}}).ID
 	Do(s, b.ID, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "a bot's own words set off nothing"}})
-	list := errands(s, realm.ServiceErrand)
+	list := outboxJobs(s, realm.OutboxWebhook)
 	if len(list) != 1 || list[0].User != b.ID || list[0].Message != id {
 		t.Fatalf("waiting: %+v", list)
 	}
-	Refused(s, ann, realm.SettleErrands{IDs: []int64{list[0].ID}}, "Insufficient permission")
+	ExpectRefusal(s, ann, realm.FinishOutboxJobs{IDs: []int64{list[0].ID}}, "Insufficient permission")
 	for range 120 {
 		Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}})
 	}
-	if n := len(errands(s, realm.ServiceErrand)); n != 100 {
+	if n := len(outboxJobs(s, realm.OutboxWebhook)); n != 100 {
 		t.Errorf("%d calls wait for one bot", n)
 	}
-	settle(s)
-	if n := len(s.View(System).Errands()); n != 0 {
+	finishOutbox(s)
+	if n := len(s.ViewAs(System).OutboxJobs()); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 	Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}})
-	if n := len(errands(s, realm.ServiceErrand)); n != 1 {
+	if n := len(outboxJobs(s, realm.OutboxWebhook)); n != 1 {
 		t.Errorf("%d wait once there is room again", n)
 	}
 }
 
-func TestInvitationsWaitAsLettersWithoutTheirLink(t *testing.T) {
+func TestInvitationEmailJobs(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
-	made := Do(s, olive, realm.InviteByMail{Emails: "a@example.com, b@example.com", Invitation: realm.Invitation{Role: realm.Member}, Compose: func(l realm.InviteLetter) realm.Letter {
-		return realm.Letter{To: l.Invite.Email, Paragraphs: []string{realm.LinkHere}, Link: l.Link}
+	made := Do(s, olive, realm.InviteByMail{Emails: "a@example.com, b@example.com", InviteOptions: realm.InviteOptions{Role: realm.Member}, Compose: func(l realm.InviteEmail) realm.Email {
+		return realm.Email{To: l.Invite.Email, Paragraphs: []string{realm.LinkPlaceholder}, Link: l.Link}
 	}})
-	list := errands(s, realm.LetterErrand)
-	if len(list) != 2 || list[0].Letter.To != "a@example.com" || list[0].Letter.Link != made.Letters[0].Link || list[0].Letter.Link >= 0 {
+	list := outboxJobs(s, realm.OutboxEmail)
+	if len(list) != 2 || list[0].Letter.To != "a@example.com" || list[0].Letter.Link != made.Emails[0].Link || list[0].Letter.Link >= 0 {
 		t.Fatalf("waiting: %+v", list)
 	}
-	if a, b := made.Letters[0].Token, made.Letters[1].Token; a == b {
+	if a, b := made.Emails[0].Token, made.Emails[1].Token; a == b {
 		t.Errorf("both links end in %s", a)
 	}
 }
 
-// phones makes everybody's devices reachable.
-func phones(s *Scene, users ...realm.UserID) {
+// addPhones makes everybody's devices reachable.
+func addPhones(s *Scene, users ...realm.UserID) {
 	s.Pushes = true
 	for _, u := range users {
 		Do(s, u, realm.AddPushToken{Kind: realm.PushFCM, Token: fmt.Sprint("phone of ", u)})
 	}
 }
 
-func TestWhoIsNotifiedOfAMessage(t *testing.T) {
+func TestPushTriggers(t *testing.T) {
 	s := New(t)
 	ann, bo, cy, di := s.Join("Ann"), s.Join("Bo"), s.Join("Cy"), s.Join("Di")
 	everyone := []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}, {ID: di}}
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "dev"}}, Principals: everyone, Fatal: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: everyone, AllOrNothing: true})
 	dev := s.Realm.FindChannelByName("dev").ID
-	phones(s, ann, bo, cy)
-	settle(s)
-	say := func(topic string, c realm.Content) map[realm.UserID]string {
+	addPhones(s, ann, bo, cy)
+	finishOutbox(s)
+	say := func(topic string, c realm.ContentInfo) map[realm.UserID]string {
 		Do(s, ann, realm.SendMessage{ToChannel: true, Channel: dev, Topic: topic, Body: realm.Body{Text: "hi"}, Content: c})
 		out := map[realm.UserID]string{}
-		for _, e := range errands(s, realm.PushErrand) {
+		for _, e := range outboxJobs(s, realm.OutboxPush) {
 			out[e.User] = e.Why
 		}
-		settle(s)
+		finishOutbox(s)
 		return out
 	}
 	same := func(what string, got map[realm.UserID]string, want map[realm.UserID]string) {
@@ -102,55 +102,55 @@ func TestWhoIsNotifiedOfAMessage(t *testing.T) {
 		}
 	}
 	type who = map[realm.UserID]string
-	all, yes := realm.Content{ChannelWildcard: true}, true
-	same("an ordinary message", say("x", realm.Content{}), who{})
-	same("a mention", say("m", realm.Content{Users: []realm.UserID{ann, bo, di}}), who{bo: "mentioned"}) // Di has no device
+	all, yes := realm.ContentInfo{ChannelWildcard: true}, true
+	same("an ordinary message", say("x", realm.ContentInfo{}), who{})
+	same("a mention", say("m", realm.ContentInfo{Users: []realm.UserID{ann, bo, di}}), who{bo: "mentioned"}) // Di has no device
 	same("everybody mentioned", say("x", all), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicMuted})
 	Do(s, cy, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicFollowed})
-	same("a followed and a muted topic", say("x", realm.Content{}), who{cy: "followed_topic_push_notify"})
+	same("a followed and a muted topic", say("x", realm.ContentInfo{}), who{cy: "followed_topic_push_notify"})
 	same("everybody in them", say("x", all), who{cy: "stream_wildcard_mentioned_in_followed_topic"})
-	same("a mention in a muted topic", say("x", realm.Content{Users: []realm.UserID{bo}}), who{bo: "mentioned", cy: "followed_topic_push_notify"})
+	same("a mention in a muted topic", say("x", realm.ContentInfo{Users: []realm.UserID{bo}}), who{bo: "mentioned", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicInherits})
-	Do(s, bo, realm.SetProperties{Changes: []realm.PropertyChange{{Channel: dev, Property: "push_notifications", Bool: &yes}}})
-	same("a channel that notifies", say("x", realm.Content{}), who{bo: "stream_push_notify", cy: "followed_topic_push_notify"})
+	Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{{Channel: dev, Property: "push_notifications", Bool: &yes}}})
+	same("a channel that notifies", say("x", realm.ContentInfo{}), who{bo: "stream_push_notify", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.MuteUser{User: ann})
-	same("a muted sender", say("n", realm.Content{Users: []realm.UserID{bo}}), who{})
+	same("a muted sender", say("n", realm.ContentInfo{Users: []realm.UserID{bo}}), who{})
 	Do(s, bo, realm.MuteUser{User: ann, Unmute: true})
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_offline_push_notifications", Value: false}}})
-	same("personal notifications off", say("p", realm.Content{}), who{bo: "stream_push_notify"})
+	same("personal notifications off", say("p", realm.ContentInfo{}), who{bo: "stream_push_notify"})
 	s.Pushes = false
 	same("without a push service", say("x", all), who{})
 }
 
-func TestWhatWasReadIsTakenBackFromDevices(t *testing.T) {
+func TestReadMessagesAreRemovedFromDevices(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	phones(s, bo)
+	addPhones(s, bo)
 	var ids []realm.MessageID
 	for range 3 {
 		ids = append(ids, Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}}).ID)
 	}
-	list := errands(s, realm.PushErrand)
+	list := outboxJobs(s, realm.OutboxPush)
 	if len(list) != 3 || list[0].Why != "direct_message" {
 		t.Fatalf("waiting: %+v", list)
 	}
-	settle(s)
+	finishOutbox(s)
 	due := func() []realm.MessageID {
 		t.Helper()
 		if d := s.Realm.Due(s.Now); d != nil {
-			if _, err := Turn(s, System, d); err != nil {
+			if _, err := RunTurn(s, System, d); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var out []realm.MessageID
-		for _, e := range errands(s, realm.UnpushErrand) {
+		for _, e := range outboxJobs(s, realm.OutboxPushRemoval) {
 			if e.User != bo {
 				t.Errorf("user %d's devices forget something", e.User)
 			}
 			out = append(out, e.Gone...)
 		}
-		settle(s)
+		finishOutbox(s)
 		return out
 	}
 	if got := due(); got != nil {
@@ -170,18 +170,18 @@ func TestWhatWasReadIsTakenBackFromDevices(t *testing.T) {
 		t.Errorf("taken back after a restart: %v, want %v", got, ids[2:])
 	}
 	last := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}}).ID
-	e := errands(s, realm.PushErrand)[0]
+	e := outboxJobs(s, realm.OutboxPush)[0]
 	Do(s, bo, realm.Flag{Messages: []realm.MessageID{last}, Op: "add", Flag: "read"})
-	if _, ok := s.View(System).Notifiable(&e); ok {
+	if _, ok := s.ViewAs(System).PushMessage(&e); ok {
 		t.Error("a message that was read before its notification left is still notified of")
 	}
 }
 
-func TestDeactivatingMayDeleteWhatWasWritten(t *testing.T) {
+func TestDeactivationDeletesMessages(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "dev"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}, Fatal: true})
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "secret"}}, New: realm.NewChannel{Private: true}, Fatal: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}, AllOrNothing: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}}, New: realm.NewChannel{Private: true}, AllOrNothing: true})
 	dev, secret := s.Realm.FindChannelByName("dev").ID, s.Realm.FindChannelByName("secret").ID
 	send := func(u realm.UserID, m realm.SendMessage) realm.MessageID {
 		m.Body = realm.Body{Text: "words"}
@@ -195,21 +195,21 @@ func TestDeactivatingMayDeleteWhatWasWritten(t *testing.T) {
 	direct := send(ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}})
 	other := send(bo, realm.SendMessage{ToChannel: true, Channel: dev, Topic: "topic 1"})
 
-	Refused(s, bo, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Public: true}}, "Insufficient permission")
+	ExpectRefusal(s, bo, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Public: true}}, "Insufficient permission")
 	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Profile: true, Public: true, Direct: true},
-		Farewell: func(u *realm.User, org string) realm.Letter { return realm.Letter{To: u.Email, Subject: org} }})
+		FarewellEmail: func(u *realm.User, org string) realm.Email { return realm.Email{To: u.Email, Subject: org} }})
 	if u := s.Realm.Find(ann); u.Name != "Deleted user" || u.Active {
 		t.Errorf("the account is %q", u.Name)
 	}
-	if l := errands(s, realm.LetterErrand); len(l) != 1 || l[0].Letter.To != "ann@example.com" {
+	if l := outboxJobs(s, realm.OutboxEmail); len(l) != 1 || l[0].Letter.To != "ann@example.com" {
 		t.Errorf("letters: %+v", l)
 	}
 	for range 20 {
 		if d := s.Realm.Due(s.Now); d != nil {
-			Turn(s, System, d)
+			RunTurn(s, System, d)
 		}
 	}
-	gone := func(id realm.MessageID) bool { _, err := s.View(System).ReadableMessage(id); return err != nil }
+	gone := func(id realm.MessageID) bool { _, err := s.ViewAs(System).ReadableMessage(id); return err != nil }
 	for _, id := range append(public, direct) {
 		if !gone(id) {
 			t.Errorf("message %d is still there", id)
@@ -223,15 +223,15 @@ func TestDeactivatingMayDeleteWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestTheWelcomeBotAnswers(t *testing.T) {
+func TestWelcomeBotAnswers(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
 	Do(s, System, realm.Grant{User: olive, CreateUsers: true})
-	ann := Do(s, olive, realm.JoinUser{Email: "ann@example.org", Name: "Ann"})
-	s.Listen(ann)
+	ann := Do(s, olive, realm.CreateUser{Email: "ann@example.org", Name: "Ann"})
+	s.OpenQueue(ann)
 	said := func(text string) (answers int) {
 		Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: realm.WelcomeBot}}, Body: realm.Body{Text: text}})
-		for _, m := range HeardOf[*realm.MessageArrived](s, ann) {
+		for _, m := range ListEventsOf[*realm.MessageArrived](s, ann) {
 			if m.Message.Sender.ID == realm.WelcomeBot {
 				answers++
 			}
@@ -243,29 +243,29 @@ func TestTheWelcomeBotAnswers(t *testing.T) {
 			t.Errorf("%q is answered %d times, want %d", text, got, want)
 		}
 	}
-	starred := s.View(ann).Starred()
+	starred := s.ViewAs(ann).Starred()
 	if len(starred) != 1 {
 		t.Fatalf("starred for her: %v", starred)
 	}
-	if m, err := s.View(ann).ReadableMessage(starred[0]); err != nil || m.Sender.ID != realm.WelcomeBot {
+	if m, err := s.ViewAs(ann).ReadableMessage(starred[0]); err != nil || m.Sender.ID != realm.WelcomeBot {
 		t.Errorf("starred is %+v %v", m, err)
 	}
 	if bo := s.Join("Bo"); true {
 		Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: realm.WelcomeBot}}, Body: realm.Body{Text: "hello?"}})
-		if n := len(HeardOf[*realm.MessageArrived](s, bo)); n != 2 {
+		if n := len(ListEventsOf[*realm.MessageArrived](s, bo)); n != 2 {
 			t.Errorf("Bo's first words to it bring %d messages", n)
 		}
 	}
 }
 
-func TestTheWelcomeIsShownToWhoWritesIt(t *testing.T) {
+func TestWelcomeMessagePreview(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
-	Refused(s, ann, realm.TestWelcome{Text: "hi"}, "Must be an organization administrator")
-	Refused(s, olive, realm.TestWelcome{Text: " "}, "Message must not be empty")
-	id := Do(s, olive, realm.TestWelcome{Text: "Be kind."})
-	s.Hears(olive, "message")
-	if m, err := s.View(olive).ReadableMessage(id); err != nil || m.Sender.ID != realm.WelcomeBot {
+	ExpectRefusal(s, ann, realm.SendTestWelcome{Text: "hi"}, "Must be an organization administrator")
+	ExpectRefusal(s, olive, realm.SendTestWelcome{Text: " "}, "Message must not be empty")
+	id := Do(s, olive, realm.SendTestWelcome{Text: "Be kind."})
+	s.ExpectEvents(olive, "message")
+	if m, err := s.ViewAs(olive).ReadableMessage(id); err != nil || m.Sender.ID != realm.WelcomeBot {
 		t.Errorf("%+v %v", m, err)
 	}
 }

@@ -34,7 +34,7 @@ const (
 type StartExport struct{ Kind string }
 
 func (c StartExport) Decide(t *Turn) (Export, error) {
-	me, err := t.exporter()
+	me, err := t.exportAdmin()
 	if err != nil {
 		return Export{}, err
 	}
@@ -42,38 +42,38 @@ func (c StartExport) Decide(t *Turn) (Export, error) {
 		return Export{}, errPermission()
 	}
 	recent := 0
-	for _, e := range t.nouns.exports.all() {
+	for _, e := range t.small.exports.all() {
 		if e.Started > t.Now-exportWindow {
 			recent++
 		}
 	}
 	if recent >= maxExports {
-		return Export{}, Bad("Exceeded rate limit.")
+		return Export{}, BadRequest("Exceeded rate limit.")
 	}
 	e := Export{ID: t.nextID("export"), By: me.ID, Kind: c.Kind, Started: t.Now, Name: t.Token(40)}
 	t.Record(&ExportChanged{e})
 	return e, nil
 }
 
-// exporter is an administrator who is a person.
-func (v View) exporter() (*User, error) {
-	me, err := v.Admin()
+// exportAdmin is an administrator who is a person.
+func (v View) exportAdmin() (*User, error) {
+	me, err := v.RequireAdmin()
 	if err == nil && me.IsBot() {
-		err = errBot()
+		err = errBotsNotAllowed()
 	}
 	return me, err
 }
 
-// EndExport says, for the server, that an export's file is whole, or could not be written.
-type EndExport struct {
+// FinishExport says, for the server, that an export's file is whole, or could not be written.
+type FinishExport struct {
 	ID     int64
 	Failed bool
 }
 
-func (c EndExport) Decide(t *Turn) (Done, error) {
-	e := t.nouns.exports.find(c.ID)
+func (c FinishExport) Decide(t *Turn) (Done, error) {
+	e := t.small.exports.find(c.ID)
 	if !t.System || e == nil || !e.Pending() {
-		return Done{}, Bad("Invalid data export ID")
+		return Done{}, BadRequest("Invalid data export ID")
 	}
 	x := *e
 	if c.Failed {
@@ -87,28 +87,28 @@ func (c EndExport) Decide(t *Turn) (Done, error) {
 		text = "Your data export failed; the server's log says why."
 	}
 	if u := t.users.find(x.By); u != nil && u.Active {
-		t.Whisper(text, x.By)
+		t.NotifyUsers(text, x.By)
 	}
 	return Done{}, nil
 }
 
-// DropExport asks to delete an export; the answer names the file.
-type DropExport struct{ ID int64 }
+// DeleteExport asks to delete an export; the answer names the file.
+type DeleteExport struct{ ID int64 }
 
-func (c DropExport) Decide(t *Turn) (Export, error) {
-	if _, err := t.exporter(); err != nil {
+func (c DeleteExport) Decide(t *Turn) (Export, error) {
+	if _, err := t.exportAdmin(); err != nil {
 		return Export{}, err
 	}
-	e := t.nouns.exports.find(c.ID)
+	e := t.small.exports.find(c.ID)
 	switch {
 	case e == nil:
-		return Export{}, Bad("Invalid data export ID")
+		return Export{}, BadRequest("Invalid data export ID")
 	case e.Deleted != 0:
-		return Export{}, Bad("Export already deleted")
+		return Export{}, BadRequest("Export already deleted")
 	case e.Failed != 0:
-		return Export{}, Bad("Export failed, nothing to delete")
+		return Export{}, BadRequest("Export failed, nothing to delete")
 	case e.Pending():
-		return Export{}, Bad("Export still in progress")
+		return Export{}, BadRequest("Export still in progress")
 	}
 	x := *e
 	x.Deleted = t.Now
@@ -121,20 +121,20 @@ type ExportChanged struct{ Export Export }
 
 func (f *ExportChanged) apply(r *Realm) {
 	e := f.Export
-	r.usedID("export", e.ID)
-	r.nouns.exports.put(e.ID, &e)
+	r.reserveID("export", e.ID)
+	r.small.exports.put(e.ID, &e)
 }
 
 func (f *ExportChanged) tell(r *Realm) []Notice {
-	if to := r.humanAdmins(); len(to) > 0 {
+	if to := r.humanAdminsAudience(); len(to) > 0 {
 		return []Notice{{To: to, Event: &ExportsTold{r.exportList()}}}
 	}
 	return nil
 }
 
-// humanAdmins is every listening administrator who is a person.
-func (r *Realm) humanAdmins() []UserID {
-	return r.where(func(u *User) bool { return u.IsAdmin() && !u.IsBot() })
+// humanAdminsAudience is every listening administrator who is a person.
+func (r *Realm) humanAdminsAudience() []UserID {
+	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() && !u.IsBot() })
 }
 
 // ExportsTold is the event with every export there is.
@@ -142,12 +142,12 @@ type ExportsTold struct{ Exports []Export }
 
 func (*ExportsTold) EventType() string { return "realm_export" }
 
-func (r *Realm) exportList() []Export { return r.nouns.exports.list() }
+func (r *Realm) exportList() []Export { return r.small.exports.list() }
 
 // Exports lists the data exports for an administrator.
 func (v View) Exports() ([]Export, error) {
 	if !v.System {
-		if _, err := v.exporter(); err != nil {
+		if _, err := v.exportAdmin(); err != nil {
 			return nil, err
 		}
 	}
@@ -156,37 +156,37 @@ func (v View) Exports() ([]Export, error) {
 
 // Consents reports, for an administrator, every active person and whether his private data may be exported.
 func (v View) Consents() ([]*User, error) {
-	if _, err := v.exporter(); err != nil {
+	if _, err := v.exportAdmin(); err != nil {
 		return nil, err
 	}
-	return v.people(), nil
+	return v.activeHumans(), nil
 }
 
 // Consented: the user lets administrators export his private data.
-func (u *User) Consented() bool { return u.Flag("allow_private_data_export") }
+func (u *User) Consented() bool { return u.BoolSetting("allow_private_data_export") }
 
-// Exported says where to look, one place after the other, for what an export of that kind contains of messages: in public
+// ExportSources says where to look, one place after the other, for what an export of that kind contains of messages: in public
 // channels; with consent also in what people received who consented. Each place takes as long to look at as one view may.
-func (v View) Exported(kind string) (places []func(View) Set) {
+func (v View) ExportSources(kind string) (places []func(View) Set) {
 	if kind == CompleteExport {
-		newest := int64(v.LastMessage())
+		newest := int64(v.LastMessageID())
 		return append(places, func(View) (ids Set) { // also what has been deleted: MessagesAt leaves it out
 			ids.AddRange(1, newest)
 			return ids
 		})
 	}
-	for _, id := range v.chans.keys() {
-		if !v.chans.must(id).Private {
+	for _, id := range v.channels.keys() {
+		if !v.channels.must(id).Private {
 			places = append(places, func(v View) (ids Set) {
-				if !v.chans.must(id).Private { // still
-					ids = v.by.channel[id].ids.Clone()
+				if !v.channels.must(id).Private { // still
+					ids = v.index.channels[id].ids.Clone()
 				}
 				return ids
 			})
 		}
 	}
 	if kind == ConsentExport {
-		for _, u := range v.people() {
+		for _, u := range v.activeHumans() {
 			if u.Consented() {
 				places = append(places, func(v View) Set { return v.rowsOf(u.ID) })
 			}
@@ -215,9 +215,9 @@ type ConsentTold struct {
 
 func (*ConsentTold) EventType() string { return "realm_export_consent" }
 
-// showConsent tells administrators of an account that is there now, or again, what they are told of it nowhere else.
-func (r *Realm) showConsent(u *User) []Notice {
-	to := r.humanAdmins()
+// consentNotices tells administrators of an account that is there now, or again, what they are told of it nowhere else.
+func (r *Realm) consentNotices(u *User) []Notice {
+	to := r.humanAdminsAudience()
 	if u.IsBot() || len(to) == 0 {
 		return nil
 	}

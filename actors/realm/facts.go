@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// kinds gives every fact, and every event that is not a fact, its number in the journal and in kept events. A number
+// typeByNumber gives every fact, and every event that is not a fact, its number in the journal and in kept events. A number
 // is never used for anything else; fields are only ever added at a type's end.
-var kinds = map[uint16]any{
+var typeByNumber = map[uint16]any{
 	1:  (*Ticked)(nil),
 	2:  (*Founded)(nil),
 	3:  (*UserJoined)(nil),
@@ -33,8 +33,8 @@ var kinds = map[uint16]any{
 	21: (*ServerRestarted)(nil),
 	22: (*QueuesCaughtUp)(nil),
 	30: (*PictureChanged)(nil),
-	31: (*StepDismissed)(nil),
-	32: (*StepsTold)(nil),
+	31: (*OnboardingStepDismissed)(nil),
+	32: (*OnboardingStepsChanged)(nil),
 	33: (*RealmClosed)(nil),
 	34: (*RealmEnded)(nil),
 	35: (*RealmReopened)(nil),
@@ -56,12 +56,12 @@ var kinds = map[uint16]any{
 	110: (*MutedUsersChanged)(nil),
 	111: (*StatusChanged)(nil),
 	112: (*BotChanged)(nil),
-	113: (*BotMoved)(nil),
+	113: (*BotOwnerChanged)(nil),
 	114: (*BotStored)(nil),
 	115: (*ProfileFieldChanged)(nil),
 	116: (*ProfileFieldRemoved)(nil),
 	117: (*ProfileFieldsOrdered)(nil),
-	118: (*ProfileFieldsTold)(nil),
+	118: (*ProfileFieldsUpdated)(nil),
 	119: (*UserAppeared)(nil),
 	120: (*UserVanished)(nil),
 	121: (*PeopleSeen)(nil),
@@ -78,7 +78,7 @@ var kinds = map[uint16]any{
 	165: (*ChannelUnarchived)(nil),
 	166: (*AnnouncementsStopped)(nil),
 	167: (*LeftBehind)(nil),
-	168: (*ReadBehind)(nil),
+	168: (*MessagesReadAfterLeaving)(nil),
 	169: (*SubscriptionSet)(nil),
 	170: (*FolderCreated)(nil),
 	171: (*FolderChanged)(nil),
@@ -89,7 +89,7 @@ var kinds = map[uint16]any{
 	176: (*DefaultGroupsTold)(nil),
 	177: (*MailTokenMade)(nil),
 	178: (*HistoryGiven)(nil),
-	179: (*SightChanged)(nil),
+	179: (*ChannelVisibilityChanged)(nil),
 	180: (*ChannelsQuieted)(nil),
 	181: (*ChannelQuieted)(nil),
 	182: (*JoinedChannels)(nil),
@@ -97,12 +97,12 @@ var kinds = map[uint16]any{
 	184: (*SubscriptionsAdded)(nil),
 	185: (*SubscriptionsRemoved)(nil),
 	186: (*ValuesShown)(nil),
-	187: (*WorkBegan)(nil),
-	188: (*WorkStepped)(nil),
+	187: (*JobStarted)(nil),
+	188: (*JobAdvanced)(nil),
 	189: (*ChannelsShown)(nil),
 
 	// 220-279 conversation: editing, moving, deleting, reactions, submessages, typing
-	220: (*ChannelStirred)(nil),
+	220: (*ChannelActivityChanged)(nil),
 	221: (*ReactionAdded)(nil),
 	222: (*ReactionRemoved)(nil),
 	223: (*SubmessageAdded)(nil),
@@ -111,7 +111,7 @@ var kinds = map[uint16]any{
 	226: (*MessageUpdated)(nil),
 	227: (*MessageUpdate)(nil),
 	228: (*MessagesHidden)(nil),
-	229: (*MessagesGone)(nil),
+	229: (*MessagesVanished)(nil),
 	230: (*HistoryBegins)(nil),
 	231: (*MessagesDeleted)(nil),
 	232: (*ServiceTriggered)(nil),
@@ -133,9 +133,9 @@ var kinds = map[uint16]any{
 	328: (*SnippetAdded)(nil),
 	329: (*SnippetChanged)(nil),
 	330: (*SnippetRemoved)(nil),
-	331: (*ViewAdded)(nil),
-	332: (*ViewChanged)(nil),
-	333: (*ViewRemoved)(nil),
+	331: (*NavigationViewAdded)(nil),
+	332: (*NavigationViewChanged)(nil),
+	333: (*NavigationViewRemoved)(nil),
 
 	// 370-429 organization: settings, groups, domains, playgrounds, linkifiers, emoji, profile fields
 	370: (*GroupMembersChanged)(nil),
@@ -171,8 +171,8 @@ var kinds = map[uint16]any{
 	441: (*DeviceAdded)(nil),
 	442: (*DeviceRemoved)(nil),
 	443: (*DeviceChanged)(nil),
-	444: (*ErrandsAdded)(nil),
-	445: (*ErrandsGone)(nil),
+	444: (*OutboxJobsAdded)(nil),
+	445: (*OutboxJobsFinished)(nil),
 	446: (*ShownCleared)(nil),
 
 	// 470-499 uploads, pictures
@@ -185,30 +185,30 @@ var kinds = map[uint16]any{
 	476: (*ThumbnailNoted)(nil),
 }
 
-var numbers = func() map[reflect.Type]uint16 {
-	m := make(map[reflect.Type]uint16, len(kinds))
-	for n, k := range kinds {
+var numberByType = func() map[reflect.Type]uint16 {
+	m := make(map[reflect.Type]uint16, len(typeByNumber))
+	for n, k := range typeByNumber {
 		m[reflect.TypeOf(k).Elem()] = n
 	}
 	return m
 }()
 
 // NumberOf is the number of a fact's or event's type; 0 if it has none, which only a test should ever see.
-func NumberOf(x any) uint16 { return numbers[reflect.TypeOf(x).Elem()] }
+func NumberOf(x any) uint16 { return numberByType[reflect.TypeOf(x).Elem()] }
 
-// Blank is a new value of the type with that number, to decode into.
-func Blank(number uint16) (any, error) {
-	k, ok := kinds[number]
+// NewByNumber is a new value of the type with that number, to decode into.
+func NewByNumber(number uint16) (any, error) {
+	k, ok := typeByNumber[number]
 	if !ok {
 		return nil, fmt.Errorf("no fact or event is numbered %d: written by a newer version?", number)
 	}
 	return reflect.New(reflect.TypeOf(k).Elem()).Interface(), nil
 }
 
-// Numbers is every number in use, for tests that pin them.
-func Numbers() map[uint16]reflect.Type {
+// TypesByNumber is every number in use, for tests that pin them.
+func TypesByNumber() map[uint16]reflect.Type {
 	m := map[uint16]reflect.Type{}
-	for n, k := range kinds {
+	for n, k := range typeByNumber {
 		m[n] = reflect.TypeOf(k).Elem()
 	}
 	return m

@@ -18,20 +18,20 @@ var allFlags = []struct {
 	{"historical", FlagHistorical, false}, {"is_private", 0, false}, {"active_mobile_push_notification", 0, false},
 }
 
-// ownFlag is the flag of that name, if it is the reader's to change.
-func ownFlag(name, op string) (Flags, error) {
+// editableFlag is the flag of that name, if it is the reader's to change.
+func editableFlag(name, op string) (Flags, error) {
 	for _, f := range allFlags {
 		if f.name == name {
 			if !f.own {
-				return 0, Bad("Flag not editable: '%s'", name)
+				return 0, BadRequest("Flag not editable: '%s'", name)
 			}
 			if op != "add" && op != "remove" {
-				return 0, Bad("Invalid message flag operation: '%s'", op)
+				return 0, BadRequest("Invalid message flag operation: '%s'", op)
 			}
 			return f.flag, nil
 		}
 	}
-	return 0, Bad("Invalid flag: '%s'", name)
+	return 0, BadRequest("Invalid flag: '%s'", name)
 }
 
 // Flag asks to put a flag on messages, or to take it off.
@@ -52,15 +52,15 @@ func (c Flag) Decide(t *Turn) (Flagged, error) {
 	if me == nil {
 		return Flagged{}, errNotLoggedIn()
 	}
-	flag, err := ownFlag(c.Flag, c.Op)
+	flag, err := editableFlag(c.Flag, c.Op)
 	if err != nil {
 		return Flagged{}, err
 	}
-	x, err := t.flaggable(me, c.Messages, flag, c.Op == "add")
+	x, err := t.selectFlaggable(me, c.Messages, flag, c.Op == "add")
 	if err != nil && !c.Checked {
 		return Flagged{}, err
 	}
-	return t.flag(me, x, flag, c.Op == "add"), nil
+	return t.recordFlags(me, x, flag, c.Op == "add"), nil
 }
 
 // MayFlag refuses what Flag would. It is for changes of so many messages that they take several turns, and are to be
@@ -70,64 +70,64 @@ func (v View) MayFlag(c Flag) error {
 	if me == nil {
 		return errNotLoggedIn()
 	}
-	flag, err := ownFlag(c.Flag, c.Op)
+	flag, err := editableFlag(c.Flag, c.Op)
 	if err == nil && flag == FlagStarred && c.Op == "add" {
-		_, err = v.flaggable(me, c.Messages, flag, true)
+		_, err = v.selectFlaggable(me, c.Messages, flag, true)
 	}
 	return err
 }
 
-// flaggable is messages as far as their reader may change a flag of theirs.
-type flaggable struct {
-	mine []MessageID        // he has a row of these
-	rows []MessageID        // these get one
-	left map[ChannelID]bool // where messages are not marked unread
+// flaggableMessages is messages as far as their reader may change a flag of theirs.
+type flaggableMessages struct {
+	received        []MessageID        // he has a row of these
+	unreceived      []MessageID        // these get one
+	skippedChannels map[ChannelID]bool // where messages are not marked unread
 }
 
-// flaggable finds what of messages may change: not those the reader has no row of, except that starring makes one. The
+// selectFlaggable finds what of messages may change: not those the reader has no row of, except that starring makes one. The
 // error says that some cannot be starred; they are left out.
-func (v View) flaggable(me *User, ids []MessageID, flag Flags, add bool) (x flaggable, err error) {
-	p := places{View: v, me: me}
-	p.prepare()
-	near := neighbours{Realm: v.Realm}
+func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (x flaggableMessages, err error) {
+	p := readerAccess{View: v, reader: me}
+	p.load()
+	near := messageLookup{Realm: v.Realm}
 	var found []*message
-	x.mine, x.left = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
+	x.received, x.skippedChannels = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
 	for some := range slices.Chunk(ids, 256) {
 		found = near.messages(some, found)
 		for i, id := range some {
 			m := found[i]
-			row := m != nil && p.received(id, m)
+			row := m != nil && p.hasRow(id, m)
 			switch {
-			case m != nil && m.channel != 0 && flag == FlagRead && !add && !p.at(m.channel).counts:
-				if row || p.readable(id, m) {
-					x.left[ChannelID(m.channel)] = true
+			case m != nil && m.channel != 0 && flag == FlagRead && !add && !p.channel(m.channel).countsUnread:
+				if row || p.canRead(id, m) {
+					x.skippedChannels[ChannelID(m.channel)] = true
 				}
 			case row:
-				x.mine = append(x.mine, id)
+				x.received = append(x.received, id)
 			case flag != FlagStarred || !add:
-			case m == nil || !p.readable(id, m):
-				err = errMessage()
+			case m == nil || !p.canRead(id, m):
+				err = errInvalidMessage()
 			default:
-				x.rows = append(x.rows, id)
+				x.unreceived = append(x.unreceived, id)
 			}
 		}
 	}
 	return x, err
 }
 
-// flag records what changes: messages that are in the wanted state already are left out.
-func (t *Turn) flag(me *User, x flaggable, flag Flags, add bool) Flagged {
+// recordFlags records what changes: messages that are in the wanted state already are left out.
+func (t *Turn) recordFlags(me *User, x flaggableMessages, flag Flags, add bool) Flagged {
 	a := Flagged{Ignored: []ChannelID{}}
 	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
-	have := t.marks(me.ID, flag)
-	f.IDs, f.Rows = SetOf(x.mine...), SetOf(x.rows...)
+	have := t.flaggedMessages(me.ID, flag)
+	f.IDs, f.Rows = SetOf(x.received...), SetOf(x.unreceived...)
 	if add {
-		f.IDs = Without(f.IDs, have)
+		f.IDs = Difference(f.IDs, have)
 		f.IDs.Union(f.Rows)
 	} else {
 		f.IDs.Intersect(have)
 	}
-	for c := range x.left {
+	for c := range x.skippedChannels {
 		a.Ignored = append(a.Ignored, c)
 	}
 	slices.Sort(a.Ignored)
@@ -137,13 +137,13 @@ func (t *Turn) flag(me *User, x flaggable, flag Flags, add bool) Flagged {
 	return a
 }
 
-// marks is the messages that carry one of the reader's own flags.
-func (r *Realm) marks(u UserID, flag Flags) Set {
-	rd := r.reading.find(u)
+// flaggedMessages is the messages that carry one of the reader's own flags.
+func (r *Realm) flaggedMessages(u UserID, flag Flags) Set {
+	rd := r.marks.find(u)
 	switch {
 	case rd == nil:
 	case flag == FlagRead:
-		return r.readOf(rd)
+		return r.readSet(rd)
 	case flag == FlagStarred:
 		return rd.Starred
 	case flag == FlagCollapsed:
@@ -162,7 +162,7 @@ type FlagsChanged struct {
 }
 
 func (f *FlagsChanged) apply(r *Realm) {
-	rd := r.reading.open(f.User)
+	rd := r.marks.ensure(f.User)
 	if !f.Rows.Empty() {
 		rd.Rows.Union(f.Rows)
 		rd.Lost.Subtract(f.Rows)
@@ -180,8 +180,8 @@ func (f *FlagsChanged) apply(r *Realm) {
 		return
 	}
 	if f.Flag == FlagRead {
-		r.forget(rd, func(b *Backlog) bool {
-			meets := b.Messages.Meets(f.IDs)
+		r.dropBacklogs(rd, func(b *Backlog) bool {
+			meets := b.Messages.Intersects(f.IDs)
 			if meets {
 				rd.Read.Union(b.Messages)
 			}
@@ -192,13 +192,13 @@ func (f *FlagsChanged) apply(r *Realm) {
 }
 
 func (f *FlagsChanged) tell(r *Realm) []Notice {
-	to := r.only(f.User)
+	to := r.usersAudience(f.User)
 	if len(to) == 0 {
 		return nil
 	}
 	e := &FlagsTold{Flag: f.Flag, Add: f.Add, IDs: f.IDs}
 	if f.Flag == FlagRead && !f.Add {
-		r.detail(e, f.User)
+		r.addUnreadDetails(e, f.User)
 	}
 	return []Notice{{To: to, Event: e}}
 }
@@ -250,13 +250,13 @@ type UnreadPlace struct {
 	People  []UserID
 }
 
-// detail fills in where messages are that became unread.
-func (r *Realm) detail(e *FlagsTold, u UserID) {
+// addUnreadDetails fills in where messages are that became unread.
+func (r *Realm) addUnreadDetails(e *FlagsTold, u UserID) {
 	e.At = make([]uint32, 0, e.IDs.Len())
-	mutes := r.mutesOf(u)
-	rd := r.reading.find(u)
-	topics, talks := map[TopicID]uint32{}, map[TalkID]uint32{} // where in Places
-	near := neighbours{Realm: r}
+	mutes := r.muteSettingsOf(u)
+	rd := r.marks.find(u)
+	topics, talks := map[TopicID]uint32{}, map[DirectConversationID]uint32{} // where in Places
+	near := messageLookup{Realm: r}
 	e.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
 		m := near.message(id)
@@ -265,32 +265,32 @@ func (r *Realm) detail(e *FlagsTold, u UserID) {
 		if m.channel != 0 {
 			if at, known = topics[m.topic]; !known {
 				at = uint32(len(e.Places))
-				p := UnreadPlace{Channel: ChannelID(m.channel), Topic: r.by.topics[m.topic].name}
-				p.Unmuted = !mutes.covers(p.Channel, p.Topic)
+				p := UnreadPlace{Channel: ChannelID(m.channel), Topic: r.index.topicSpellings[m.topic].name}
+				p.Unmuted = !mutes.isMuted(p.Channel, p.Topic)
 				topics[m.topic], e.Places = at, append(e.Places, p)
 			}
-		} else if at, known = talks[m.talk]; !known {
+		} else if at, known = talks[m.conversation]; !known {
 			at = uint32(len(e.Places))
-			talks[m.talk], e.Places = at, append(e.Places, UnreadPlace{Unmuted: true, People: without(r.talks.must(m.talk).Members, u)})
+			talks[m.conversation], e.Places = at, append(e.Places, UnreadPlace{Unmuted: true, People: excludeUsers(r.conversations.must(m.conversation).Members, u)})
 		}
 		e.At = append(e.At, at)
-		if m.bits&(bitChannelWildcard|bitExtra) == 0 || !r.receivedAs(u, rd, id, m) { // nearly all mention nobody
+		if m.bits&(bitChannelWildcard|bitExtra) == 0 || !r.hasRowWith(u, rd, id, m) { // nearly all mention nobody
 			return true
 		}
-		flags := r.flagsAs(u, rd, id, m)
+		flags := r.flagsOfReceived(u, rd, id, m)
 		if flags&FlagMentioned != 0 || e.Places[at].Unmuted && flags&(FlagChannelWildcard|FlagTopicWildcard) != 0 {
-			e.Mentions.push(n)
+			e.Mentions.AppendSorted(n)
 		}
 		return true
 	})
-	e.Mentions.settle()
+	e.Mentions.FinishAppending()
 }
 
 // FlagNarrow asks to put a flag on a stretch of a narrow, or to take it off.
 type FlagNarrow struct {
 	Terms    []Term
-	Hits     Hits
-	Range    Range
+	Hits     SearchHits
+	Range    PageRange
 	Op, Flag string
 	// Page, if not nil, is the stretch, found before: a narrow whose messages had to be compared by their texts.
 	Page *Page
@@ -311,7 +311,7 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 	if err := c.Range.check(); err != nil {
 		return a, err
 	}
-	flag, err := ownFlag(c.Flag, c.Op)
+	flag, err := editableFlag(c.Flag, c.Op)
 	if err != nil {
 		return a, err
 	}
@@ -322,25 +322,25 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 		if err != nil {
 			return a, err
 		}
-		a.Page = n.Page(t.Spot(&n, c.Range.Anchor).In(nil), c.Range.Bounded(), nil)
+		a.Page = n.Page(t.ResolveAnchor(&n, c.Range.Anchor).ID(nil), c.Range.Bounded(), nil)
 	}
-	x, err := t.flaggable(me, a.Page.IDs, flag, c.Op == "add")
+	x, err := t.selectFlaggable(me, a.Page.IDs, flag, c.Op == "add")
 	if err != nil {
 		return FlaggedNarrow{}, err
 	}
-	a.Flagged = t.flag(me, x, flag, c.Op == "add")
+	a.Flagged = t.recordFlags(me, x, flag, c.Op == "add")
 	return a, nil
 }
 
-func (g Range) check() error {
+func (g PageRange) check() error {
 	if g.Exclude && g.Before > 0 && g.After > 0 {
-		return Bad("The anchor can only be excluded at an end of the range")
+		return BadRequest("The anchor can only be excluded at an end of the range")
 	}
 	return nil
 }
 
 // Bounded is the range cut down to what one change may touch.
-func (g Range) Bounded() Range {
+func (g PageRange) Bounded() PageRange {
 	if g.Before+g.After > MaxFlagged {
 		g.Before = min(g.Before, max(MaxFlagged-g.After, MaxFlagged/2))
 		g.After = min(g.After, MaxFlagged-g.Before)
@@ -364,22 +364,22 @@ func (ReadAll) Decide(t *Turn) (Done, error) {
 		return Done{}, errNotLoggedIn()
 	}
 	if t.hasUnread(me.ID) {
-		t.Record(&AllRead{me.ID, t.LastMessage()})
+		t.Record(&AllRead{me.ID, t.LastMessageID()})
 	}
 	return Done{}, nil
 }
 
-// hasUnread reports whether a user has an unread message at all.
+// hasUnread reports whether a user hasKey an unread message at all.
 func (r *Realm) hasUnread(u UserID) bool {
 	var unread Set
-	unread.AddRange(1, int64(r.LastMessage()))
-	if rd := r.reading.find(u); rd != nil {
-		unread.Subtract(r.readOf(rd))
-		unread.Subtract(Without(rd.Lost, rd.Rows))
+	unread.AddRange(1, int64(r.LastMessageID()))
+	if rd := r.marks.find(u); rd != nil {
+		unread.Subtract(r.readSet(rd))
+		unread.Subtract(Difference(rd.Lost, rd.Rows))
 	}
 	found := false
-	r.eachRows(u, func(rows Set) bool {
-		found = rows.Meets(unread)
+	r.eachRowSet(u, func(rows Set) bool {
+		found = rows.Intersects(unread)
 		return !found
 	})
 	return found
@@ -392,16 +392,16 @@ type AllRead struct {
 }
 
 func (f *AllRead) apply(r *Realm) {
-	rd := r.reading.open(f.User)
+	rd := r.marks.ensure(f.User)
 	rd.Read.AddRange(1, int64(f.Upto))
-	r.forget(rd, func(b *Backlog) bool {
+	r.dropBacklogs(rd, func(b *Backlog) bool {
 		last, _ := b.Messages.Max()
 		return last <= int64(f.Upto)
 	})
 }
 
 func (f *AllRead) tell(r *Realm) []Notice {
-	if to := r.only(f.User); len(to) > 0 {
+	if to := r.usersAudience(f.User); len(to) > 0 {
 		return []Notice{{To: to, Event: &FlagsTold{Flag: FlagRead, Add: true, All: true}}}
 	}
 	return nil
@@ -415,7 +415,7 @@ func (c ReadChannel) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	t.markRead(t.User, t.by.channel[ch.ID].ids)
+	t.markRead(t.User, t.index.channels[ch.ID].ids)
 	return Done{}, nil
 }
 
@@ -431,9 +431,9 @@ func (c ReadTopic) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	ix := t.by.channel[ch.ID].topics[fold(topic)]
+	ix := t.index.channels[ch.ID].topics[fold(topic)]
 	if ix == nil || !ch.History && !ch.WebPublic && t.rowsWithin(t.User, &ix.ids).Empty() {
-		return Done{}, Bad("No such topic '%s'", c.Topic)
+		return Done{}, BadRequest("No such topic '%s'", c.Topic)
 	}
 	t.markRead(t.User, ix.ids)
 	return Done{}, nil
@@ -448,6 +448,6 @@ func (t *Turn) markRead(u UserID, s Set) {
 
 // unreadWithin is what of a set a user has a row of and has not read. The set it returns is the caller's own.
 func (r *Realm) unreadWithin(u UserID, s Set) Set {
-	s = Without(s, r.readOf(r.reading.find(u)))
+	s = Difference(s, r.readSet(r.marks.find(u)))
 	return r.rowsWithin(u, &s)
 }

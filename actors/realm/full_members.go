@@ -14,22 +14,22 @@ func (r *Realm) FullMember(u *User) bool {
 	if u.IsGuest() {
 		return false
 	}
-	return u.IsModerator() || u.waited(r.fullAt(), r.OrgInt("waiting_period_threshold"))
+	return u.IsModerator() || u.wasOldEnough(r.fullMembersAsOf(), r.OrgInt("waiting_period_threshold"))
 }
 
-// waited reports whether the account was that many days old at a time.
-func (u *User) waited(at, days int64) bool { return (at-u.Joined)/day >= days }
+// wasOldEnough reports whether the account was that many days old at a time.
+func (u *User) wasOldEnough(at, days int64) bool { return (at-u.Joined)/secondsPerDay >= days }
 
-// fullAt is the time by which full members are told from new accounts; where none is written yet, by the clock.
-func (r *Realm) fullAt() int64 { return cmp.Or(r.Org().FullAt, r.by.clock) }
+// fullMembersAsOf is the time by which full members are told from new accounts; where none is written yet, by the clock.
+func (r *Realm) fullMembersAsOf() int64 { return cmp.Or(r.Org().FullAt, r.index.clock) }
 
-// listedFull reports whether the group of full members lists the account itself: roles above have their own groups.
-func (r *Realm) listedFull(u *User) bool { return u.Role == Member && r.FullMember(u) }
+// listedAsFullMember reports whether the group of full members lists the account itself: roles above have their own groups.
+func (r *Realm) listedAsFullMember(u *User) bool { return u.Role == Member && r.FullMember(u) }
 
-// fullBy is who a waiting period of so many days makes a full member, and who is none any more by it.
-func (t *Turn) fullBy(days int64) (full, waits []UserID) {
+// fullMemberChanges is who a waiting period of so many days makes a full member, and who is none any more by it.
+func (t *Turn) fullMemberChanges(days int64) (full, waits []UserID) {
 	for _, u := range t.activeUsers() {
-		is, will := t.listedFull(u), u.waited(t.Now, days)
+		is, will := t.listedAsFullMember(u), u.wasOldEnough(t.Now, days)
 		switch {
 		case u.Role != Member || is == will:
 		case will:
@@ -41,12 +41,12 @@ func (t *Turn) fullBy(days int64) (full, waits []UserID) {
 	return full, waits
 }
 
-// maxGrown is about how many accounts become full members in one turn; those that joined in the same second do together.
-const maxGrown = 1000
+// maxNewFullMembersPerTurn is about how many accounts become full members in one turn; those that joined in the same second do together.
+const maxNewFullMembersPerTurn = 1000
 
-// fullDue finds the accounts whose waiting period is over. It looks at all of them, a fraction of a millisecond for ten
+// fullMembersDue finds the accounts whose waiting period is over. It looks at all of them, a fraction of a millisecond for ten
 // thousand, and only where there is a waiting period.
-func fullDue(r *Realm, now int64) func(*Turn) (any, error) {
+func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	days := r.OrgInt("waiting_period_threshold")
 	if days == 0 {
 		return nil
@@ -55,7 +55,7 @@ func fullDue(r *Realm, now int64) func(*Turn) (any, error) {
 	var due []*User
 	if at := r.Org().FullAt; at != 0 { // else the clock counted so far, and nobody waits to be told of
 		for _, u := range r.users.all() {
-			if u.Active && !u.System && u.Role == Member && !u.waited(at, days) && u.waited(now, days) {
+			if u.Active && !u.System && u.Role == Member && !u.wasOldEnough(at, days) && u.wasOldEnough(now, days) {
 				due = append(due, u)
 			}
 		}
@@ -65,15 +65,15 @@ func fullDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 	slices.SortFunc(due, func(a, b *User) int { return cmp.Or(cmp.Compare(a.Joined, b.Joined), cmp.Compare(a.ID, b.ID)) })
 	for i, u := range due {
-		if i >= maxGrown && u.Joined != due[i-1].Joined {
-			f.At = due[i-1].Joined + days*day
+		if i >= maxNewFullMembersPerTurn && u.Joined != due[i-1].Joined {
+			f.At = due[i-1].Joined + days*secondsPerDay
 			break
 		}
 		f.Users = append(f.Users, u.ID)
 	}
 	slices.Sort(f.Users)
 	return func(t *Turn) (any, error) {
-		t.keepSight(func() { t.Record(f) })
+		t.trackChannelVisibility(func() { t.Record(f) })
 		return nil, nil
 	}
 }
@@ -84,7 +84,7 @@ type FullMembersGrew struct {
 	Users []UserID // whom the group of full members lists by it, ascending
 }
 
-func (*FullMembersGrew) calm() {}
+func (*FullMembersGrew) keepsMarkdownConfig() {}
 
 func (f *FullMembersGrew) apply(r *Realm) {
 	o := r.org.change(0)
@@ -92,7 +92,7 @@ func (f *FullMembersGrew) apply(r *Realm) {
 }
 
 func (f *FullMembersGrew) tell(r *Realm) []Notice {
-	to := r.everyone()
+	to := r.everyoneAudience()
 	if len(f.Users) == 0 || len(to) == 0 {
 		return nil
 	}

@@ -11,29 +11,29 @@ import (
 
 const oneDay = 86400
 
-// fullMembers is who registrations list in the group of full members.
-func fullMembers(s *Scene) []realm.UserID {
-	return s.View(System).DirectMembers(s.Realm.FindGroupByName("role:fullmembers"))
+// listedFullMembers is who registrations list in the group of full members.
+func listedFullMembers(s *Scene) []realm.UserID {
+	return s.ViewAs(System).DirectMembers(s.Realm.FindGroupByName("role:fullmembers"))
 }
 
-// waits sets the organization's waiting period.
-func waits(s *Scene, by realm.UserID, days int64) {
+// setWaitingPeriod sets the organization's waiting period.
+func setWaitingPeriod(s *Scene, by realm.UserID, days int64) {
 	s.T.Helper()
 	Do(s, by, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "waiting_period_threshold", Value: days}}})
 }
 
-// tick is what the server does by the clock; it reports whether there was anything.
-func tick(s *Scene) bool {
+// runDueOnce is what the server does by the clock; it reports whether there was anything.
+func runDueOnce(s *Scene) bool {
 	d := s.Realm.Due(s.Now)
 	if d != nil {
-		Turn(s, System, d)
+		RunTurn(s, System, d)
 	}
 	return d != nil
 }
 
-// growth is what a listener was told of full members.
-func growth(s *Scene, u realm.UserID) (out []string) {
-	for _, e := range HeardOf[*realm.GroupMembersChanged](s, u) {
+// fullMemberEvents is what a listener was told of full members.
+func fullMemberEvents(s *Scene, u realm.UserID) (out []string) {
+	for _, e := range ListEventsOf[*realm.GroupMembersChanged](s, u) {
 		if s.Realm.FindGroup(e.Group).Name == "role:fullmembers" {
 			out = append(out, fmt.Sprint(e.Joined, e.Users))
 		}
@@ -41,82 +41,82 @@ func growth(s *Scene, u realm.UserID) (out []string) {
 	return out
 }
 
-func TestFullMembersAreToldWhenWaitingPeriodsEnd(t *testing.T) {
+func TestFullMembersAfterWaitingPeriod(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
-	waits(s, olive, 3)
-	if got := growth(s, ann); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) {
+	setWaitingPeriod(s, olive, 3)
+	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) {
 		t.Errorf("by the waiting period ann heard %q", got)
 	}
-	s.Later(oneDay)
+	s.Advance(oneDay)
 	bo, gus, cy := s.Join("Bo"), s.Join("Gus", realm.Guest), s.Join("Cy")
 	Do(s, olive, realm.DeactivateUser{User: cy})
-	s.Later(2*oneDay - 1)
-	if tick(s) {
+	s.Advance(2*oneDay - 1)
+	if runDueOnce(s) {
 		t.Error("nobody's waiting period was over")
 	}
-	s.Later(1)
-	if got := fullMembers(s); len(got) != 0 {
+	s.Advance(1)
+	if got := listedFullMembers(s); len(got) != 0 {
 		t.Errorf("before anybody was told registrations list %v", got)
 	}
-	tick(s)
+	runDueOnce(s)
 	for _, u := range []realm.UserID{olive, ann, bo, gus} {
-		if got := growth(s, u); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann}) {
+		if got := fullMemberEvents(s, u); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann}) {
 			t.Errorf("user %d heard %q", u, got)
 		}
 	}
-	if tick(s) {
+	if runDueOnce(s) {
 		t.Error("there is always something to do")
 	}
-	s.Later(oneDay)
-	tick(s)
-	if got := growth(s, gus); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{bo}) {
+	s.Advance(oneDay)
+	runDueOnce(s)
+	if got := fullMemberEvents(s, gus); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{bo}) {
 		t.Errorf("a day later gus heard %q", got)
 	}
 	Do(s, olive, realm.ReactivateUser{User: cy})
-	if got := growth(s, gus); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{cy}) {
+	if got := fullMemberEvents(s, gus); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{cy}) {
 		t.Errorf("of cy, who is back, gus heard %q", got)
 	}
 	member := realm.Member
 	Do(s, olive, realm.EditUser{User: gus, Role: &member})
-	if got := growth(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{gus}) {
+	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{gus}) {
 		t.Errorf("of gus, who is a guest no more, ann heard %q", got)
 	}
-	waits(s, olive, 9)
-	if got := growth(s, ann); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann, bo, gus, cy}) {
+	setWaitingPeriod(s, olive, 9)
+	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann, bo, gus, cy}) {
 		t.Errorf("by the longer waiting period ann heard %q", got)
 	}
-	s.Later(9 * oneDay)
-	waits(s, olive, 0)
-	if got := growth(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann, bo, gus, cy}) || !slices.Equal(fullMembers(s), []realm.UserID{ann, bo, gus, cy}) {
+	s.Advance(9 * oneDay)
+	setWaitingPeriod(s, olive, 0)
+	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann, bo, gus, cy}) || !slices.Equal(listedFullMembers(s), []realm.UserID{ann, bo, gus, cy}) {
 		t.Errorf("without a waiting period ann heard %q", got)
 	}
 }
 
-func TestManyAccountsBecomeFullMembersBitByBit(t *testing.T) {
+func TestFullMembersPerTurn(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
-	waits(s, olive, 1)
+	setWaitingPeriod(s, olive, 1)
 	for range 3 {
 		for range 500 {
 			n := s.Realm.Org().NextUser
-			Do(s, System, realm.JoinUser{Name: fmt.Sprint("New ", n), Email: fmt.Sprintf("new%d@example.com", n)})
+			Do(s, System, realm.CreateUser{Name: fmt.Sprint("New ", n), Email: fmt.Sprintf("new%d@example.com", n)})
 		}
-		s.Later(1)
+		s.Advance(1)
 	}
-	s.Later(oneDay)
+	s.Advance(oneDay)
 	var steps []int
-	for tick(s) {
-		for _, e := range HeardOf[*realm.GroupMembersChanged](s, olive) {
+	for runDueOnce(s) {
+		for _, e := range ListEventsOf[*realm.GroupMembersChanged](s, olive) {
 			steps = append(steps, len(e.Users))
 		}
 	}
-	if fmt.Sprint(steps) != "[1000 500]" || len(fullMembers(s)) != 1500 {
-		t.Errorf("told in steps of %v, %d are listed", steps, len(fullMembers(s)))
+	if fmt.Sprint(steps) != "[1000 500]" || len(listedFullMembers(s)) != 1500 {
+		t.Errorf("told in steps of %v, %d are listed", steps, len(listedFullMembers(s)))
 	}
 }
 
-func TestPrivateChannelsComeIntoSightOfFullMembers(t *testing.T) {
+func TestPrivateChannelVisibilityOfFullMembers(t *testing.T) {
 	for _, named := range []string{"role:fullmembers", "seniors", "among others"} {
 		s := New(t)
 		olive, ann, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Gus", realm.Guest)
@@ -128,47 +128,47 @@ func TestPrivateChannelsComeIntoSightOfFullMembers(t *testing.T) {
 		case "among others":
 			v = realm.GroupValue{Members: []realm.UserID{olive, gus}, Subgroups: []realm.GroupID{full}}
 		}
-		waits(s, olive, 3)
-		Do(s, olive, realm.Subscribe{Channels: []realm.Joining{{Name: "den"}}, New: realm.NewChannel{Private: true}})
+		setWaitingPeriod(s, olive, 3)
+		Do(s, olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "den"}}, New: realm.NewChannel{Private: true}})
 		den := s.Realm.FindChannelByName("den")
 		Do(s, olive, realm.EditChannel{Channel: den.ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: v}}})
 		sees := func(want bool) {
 			t.Helper()
-			if got := s.View(ann).MaySeeChannel(s.Realm.FindChannelByName("den")); got != want {
+			if got := s.ViewAs(ann).MaySeeChannel(s.Realm.FindChannelByName("den")); got != want {
 				t.Errorf("%s: ann sees the channel: %t", named, got)
 			}
 		}
-		s.HearsNothing(ann)
+		s.ExpectNoEvents(ann)
 		sees(false)
-		s.Later(3 * oneDay)
+		s.Advance(3 * oneDay)
 		sees(false)
-		tick(s)
-		s.Hears(ann, "user_group", "stream", "subscription")
-		s.Hears(gus, "user_group")
+		runDueOnce(s)
+		s.ExpectEvents(ann, "user_group", "stream", "subscription")
+		s.ExpectEvents(gus, "user_group")
 		sees(true)
-		waits(s, olive, 4)
-		s.Hears(ann, "realm", "user_group", "stream")
-		s.Hears(gus, "realm", "user_group")
+		setWaitingPeriod(s, olive, 4)
+		s.ExpectEvents(ann, "realm", "user_group", "stream")
+		s.ExpectEvents(gus, "realm", "user_group")
 		sees(false)
-		waits(s, olive, 2)
-		s.Hears(ann, "realm", "user_group", "stream", "subscription")
+		setWaitingPeriod(s, olive, 2)
+		s.ExpectEvents(ann, "realm", "user_group", "stream", "subscription")
 		sees(true)
 	}
 }
 
-func TestWhoLogsInForTheFirstTimeWaitsFromThenOn(t *testing.T) {
+func TestWaitingPeriodStartsAtFirstLogin(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
 	Do(s, System, realm.Grant{User: olive, CreateUsers: true})
-	waits(s, olive, 3)
-	ann := Do(s, olive, realm.JoinUser{Email: "ann@example.org", Name: "Ann"})
-	s.Later(3 * oneDay)
-	tick(s)
-	if got := growth(s, olive); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann}) {
+	setWaitingPeriod(s, olive, 3)
+	ann := Do(s, olive, realm.CreateUser{Email: "ann@example.org", Name: "Ann"})
+	s.Advance(3 * oneDay)
+	runDueOnce(s)
+	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann}) {
 		t.Errorf("olive heard %q", got)
 	}
 	Do(s, System, realm.LogIn{User: ann})
-	if got := growth(s, olive); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) || len(fullMembers(s)) != 0 {
+	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) || len(listedFullMembers(s)) != 0 {
 		t.Errorf("when ann logged in olive heard %q", got)
 	}
 }

@@ -15,17 +15,17 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
 	case name == "":
-		return "", Bad("User group name can't be empty!")
-	case length(name) > maxGroupName:
-		return "", Bad("User group name cannot exceed %d characters.", maxGroupName)
+		return "", BadRequest("User group name can't be empty!")
+	case runeCount(name) > maxGroupName:
+		return "", BadRequest("User group name cannot exceed %d characters.", maxGroupName)
 	}
 	for _, p := range groupPrefixes {
 		if strings.HasPrefix(name, p) {
-			return "", Bad("User group name cannot start with '%s'.", p)
+			return "", BadRequest("User group name cannot start with '%s'.", p)
 		}
 	}
 	if g := v.FindGroupByName(name); g != nil && g.ID != except {
-		return "", Bad("User group '%s' already exists.", name)
+		return "", BadRequest("User group '%s' already exists.", name)
 	}
 	return name, nil
 }
@@ -34,29 +34,29 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 func (v View) ManagedGroup(id GroupID) (*Group, error) {
 	g := v.groups.find(id)
 	if g == nil {
-		return nil, Bad("Invalid user group")
+		return nil, BadRequest("Invalid user group")
 	}
-	if g.System || !v.manages(v.Me(), g) {
+	if g.System || !v.mayManageGroup(v.Me(), g) {
 		return nil, errPermission()
 	}
 	return g, nil
 }
 
-func (r *Realm) manages(u *User, g *Group) bool {
-	return u != nil && !g.System && (r.May(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false))
+func (r *Realm) mayManageGroup(u *User, g *Group) bool {
+	return u != nil && !g.System && (r.HasPermission(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false))
 }
 
 // MemberOnly refuses visitors, guests and bots where only members may ask.
 func (v View) MemberOnly() (*User, error) {
 	me := v.Me()
 	if me == nil {
-		return nil, errMember()
+		return nil, errNotMember()
 	}
 	if me.IsGuest() {
-		return nil, errGuest()
+		return nil, errGuestsNotAllowed()
 	}
 	if me.IsBot() {
-		return nil, errBot()
+		return nil, errBotsNotAllowed()
 	}
 	return me, nil
 }
@@ -74,15 +74,15 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !t.May(me, "can_create_groups") {
+	if !t.HasPermission(me, "can_create_groups") {
 		return 0, errPermission()
 	}
 	name, err := t.checkGroupName(c.Name, 0)
 	if err != nil {
 		return 0, err
 	}
-	if length(c.Description) > MaxDescription {
-		return 0, Bad("description is too long (limit: %d characters)", MaxDescription)
+	if runeCount(c.Description) > MaxDescription {
+		return 0, BadRequest("description is too long (limit: %d characters)", MaxDescription)
 	}
 	if err := t.checkMembers(c.Members); err != nil {
 		return 0, err
@@ -90,9 +90,9 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 	if err := t.checkSubgroups(c.Subgroups); err != nil {
 		return 0, err
 	}
-	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID, Members: ascending(c.Members), Subgroups: ascending(c.Subgroups), Settings: GroupValues{}}
+	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID, Members: sortUnique(c.Members), Subgroups: sortUnique(c.Subgroups), Settings: GroupValues{}}
 	for _, s := range c.Settings {
-		v, err := t.settle(ruleNamed(GroupRules, s.Name), s.New)
+		v, err := t.checkGroupValue(findGroupRule(GroupRules, s.Name), s.New)
 		if err != nil {
 			return 0, err
 		}
@@ -106,7 +106,7 @@ func (v View) checkMembers(ids []UserID) error {
 	for _, id := range ids {
 		u := v.Find(id)
 		if u == nil || u.System {
-			return Bad("Invalid user ID: %d", id)
+			return BadRequest("Invalid user ID: %d", id)
 		}
 		if !u.Active {
 			return errDeactivated()
@@ -119,10 +119,10 @@ func (v View) checkSubgroups(ids []GroupID) error {
 	for _, id := range ids {
 		g := v.groups.find(id)
 		if g == nil || id == groupInternet || id == groupNobody {
-			return Bad("Invalid user group ID: %d", id)
+			return BadRequest("Invalid user group ID: %d", id)
 		}
 		if g.Deactivated {
-			return Bad("User group is deactivated.")
+			return BadRequest("User group is deactivated.")
 		}
 	}
 	return nil
@@ -146,7 +146,7 @@ func (r *Realm) GroupInfo(g *Group) GroupInfo {
 	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g),
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
 	for _, rule := range GroupRules {
-		i.Settings[rule.Name] = r.Shown(r.GroupSettingOf(g, rule.Name))
+		i.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))
 	}
 	return i
 }
@@ -163,7 +163,7 @@ func (f *GroupCreated) apply(r *Realm) {
 }
 
 func (f *GroupCreated) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyone(), Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.Group.ID))}}}
+	return []Notice{{To: r.everyoneAudience(), Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.Group.ID))}}}
 }
 
 // GroupAppeared is the event user_group/add. Back marks one that was reactivated: only queues that are not told of
@@ -192,10 +192,10 @@ func (c EditGroup) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if c.Name == nil && c.Description == nil && len(c.Settings) == 0 && !c.Reactivate {
-		return Done{}, Bad("No new data supplied")
+		return Done{}, BadRequest("No new data supplied")
 	}
 	if g.Deactivated && !c.Reactivate && c.Name == nil {
-		return Done{}, Bad("User group is deactivated.")
+		return Done{}, BadRequest("User group is deactivated.")
 	}
 	f := &GroupChanged{ID: g.ID, Settings: GroupValues{}, WasDeactivated: g.Deactivated}
 	changed := false
@@ -207,14 +207,14 @@ func (c EditGroup) Decide(t *Turn) (Done, error) {
 		f.Name, changed = &name, true
 	}
 	if c.Description != nil && *c.Description != g.Description {
-		if length(*c.Description) > MaxDescription {
-			return Done{}, Bad("description is too long (limit: %d characters)", MaxDescription)
+		if runeCount(*c.Description) > MaxDescription {
+			return Done{}, BadRequest("description is too long (limit: %d characters)", MaxDescription)
 		}
 		f.Description, changed = c.Description, true
 	}
 	for _, s := range c.Settings {
 		now := t.GroupSettingOf(g, s.Name)
-		v, err := t.resettle(ruleNamed(GroupRules, s.Name), now, s)
+		v, err := t.checkGroupChange(findGroupRule(GroupRules, s.Name), now, s)
 		if err != nil {
 			return Done{}, err
 		}
@@ -261,12 +261,12 @@ func (f *GroupChanged) apply(r *Realm) {
 }
 
 func (f *GroupChanged) tell(r *Realm) []Notice {
-	to, e := r.everyone(), f
+	to, e := r.everyoneAudience(), f
 	if len(f.Settings) > 0 {
 		shown := *f
 		shown.Settings = GroupValues{}
 		for name, v := range f.Settings {
-			shown.Settings[name] = r.Shown(v)
+			shown.Settings[name] = r.WithoutDeactivated(v)
 		}
 		e = &shown
 	}
@@ -291,9 +291,9 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if g.Deactivated {
-		return Done{}, Bad("User group is deactivated.")
+		return Done{}, BadRequest("User group is deactivated.")
 	}
-	if o := t.objections(g.ID); len(o) > 0 {
+	if o := t.groupUses(g.ID); len(o) > 0 {
 		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").With("objections", o)
 	}
 	yes := true
@@ -301,8 +301,8 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// objections is where a group is in use, in the protocol's words.
-func (r *Realm) objections(id GroupID) []any {
+// groupUses is where a group is in use, in the protocol's words.
+func (r *Realm) groupUses(id GroupID) []any {
 	out := []any{}
 	var above []GroupID
 	for _, gid := range r.groups.keys() {
@@ -315,25 +315,25 @@ func (r *Realm) objections(id GroupID) []any {
 		out = append(out, map[string]any{"type": "subgroup", "supergroup_ids": above})
 	}
 	uses := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
-	for _, cid := range r.chans.keys() {
-		c := r.chans.must(cid)
-		if s := used(c.Settings, uses); len(s) > 0 && !c.Archived {
+	for _, cid := range r.channels.keys() {
+		c := r.channels.must(cid)
+		if s := settingsUsing(c.Settings, uses); len(s) > 0 && !c.Archived {
 			out = append(out, map[string]any{"type": "channel", "channel_id": cid, "settings": s})
 		}
 	}
 	for _, gid := range r.groups.keys() {
 		g := r.groups.find(gid)
-		if s := used(g.Settings, uses); len(s) > 0 && gid != id && !g.Deactivated {
+		if s := settingsUsing(g.Settings, uses); len(s) > 0 && gid != id && !g.Deactivated {
 			out = append(out, map[string]any{"type": "user_group", "group_id": gid, "settings": s})
 		}
 	}
-	if s := used(r.Org().GroupSettings, uses); len(s) > 0 {
+	if s := settingsUsing(r.Org().GroupSettings, uses); len(s) > 0 {
 		out = append(out, map[string]any{"type": "realm", "settings": s})
 	}
 	return out
 }
 
-func used(settings GroupValues, uses func(GroupValue) bool) (names []string) {
+func settingsUsing(settings GroupValues, uses func(GroupValue) bool) (names []string) {
 	for name, v := range settings {
 		if uses(v) {
 			names = append(names, name)
@@ -358,34 +358,34 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 	}
 	g := t.groups.find(c.Group)
 	if g == nil {
-		return Done{}, Bad("Invalid user group")
+		return Done{}, BadRequest("Invalid user group")
 	}
 	if len(c.Add)+len(c.Remove)+len(c.AddSubgroups)+len(c.RemoveGroups) == 0 {
 		if c.OnlySubgroups {
-			return Done{}, Bad(`Nothing to do. Specify at least one of "add" or "delete".`)
+			return Done{}, BadRequest(`Nothing to do. Specify at least one of "add" or "delete".`)
 		}
-		return Done{}, Bad(`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+		return Done{}, BadRequest(`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
 	}
-	if g.System || !c.allowed(t, me, g) {
+	if g.System || !c.mayChange(t, me, g) {
 		return Done{}, errPermission()
 	}
 	facts, err := c.plan(t, g)
 	if err != nil {
 		return Done{}, err
 	}
-	t.keepSight(func() {
+	t.trackChannelVisibility(func() {
 		for _, f := range facts {
 			t.Record(f)
 		}
 	})
 	for _, f := range facts {
-		t.tellMembers(g, f.(*MembersChanged))
+		t.notifyMembersChanged(g, f.(*MembersChanged))
 	}
 	return Done{}, nil
 }
 
-// tellMembers writes to people whom the caller put into a group, or took out of it; not where they are very many.
-func (t *Turn) tellMembers(g *Group, f *MembersChanged) {
+// notifyMembersChanged writes to people whom the caller put into a group, or took out of it; not where they are very many.
+func (t *Turn) notifyMembersChanged(g *Group, f *MembersChanged) {
 	if len(f.Users) > MaxNewSubscriptionMessages {
 		return
 	}
@@ -395,18 +395,18 @@ func (t *Turn) tellMembers(g *Group, f *MembersChanged) {
 	}
 	for _, id := range f.Users {
 		if u := t.users.must(id); u.Active && !u.IsBot() && id != t.User {
-			t.Whisper(t.actor()+" "+did+" @_*"+g.Name+"*.", id)
+			t.NotifyUsers(t.actor()+" "+did+" @_*"+g.Name+"*.", id)
 		}
 	}
 }
 
-// allowed: managers may everything; others what the group lets them, or join and leave for themselves.
-func (c ChangeMembers) allowed(t *Turn, me *User, g *Group) bool {
-	if t.manages(me, g) {
+// mayChange: managers may everything; others what the group lets them, or join and leave for themselves.
+func (c ChangeMembers) mayChange(t *Turn, me *User, g *Group) bool {
+	if t.mayManageGroup(me, g) {
 		return true
 	}
 	may := func(name string) bool {
-		return t.allowed(me, t.GroupSettingOf(g, name), ruleNamed(GroupRules, name).EveryoneOK)
+		return t.allowed(me, t.GroupSettingOf(g, name), findGroupRule(GroupRules, name).EveryoneOK)
 	}
 	self := func(list []UserID) bool { return len(list) == 1 && list[0] == me.ID }
 	if len(c.Add)+len(c.AddSubgroups) > 0 && !may("can_add_members_group") && !(self(c.Add) && len(c.AddSubgroups) == 0 && may("can_join_group")) {
@@ -423,13 +423,13 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 		return nil, err
 	}
 	for _, u := range c.Add {
-		if contains(g.Members, u) {
-			return nil, Bad("User %d is already a member of this group", u)
+		if containsSorted(g.Members, u) {
+			return nil, BadRequest("User %d is already a member of this group", u)
 		}
 	}
 	for _, u := range c.Remove {
-		if !contains(g.Members, u) || t.gone(u) {
-			return nil, Bad("There is no member '%d' in this user group", u)
+		if !containsSorted(g.Members, u) || t.isInactive(u) {
+			return nil, BadRequest("There is no member '%d' in this user group", u)
 		}
 	}
 	if err := t.checkSubgroups(c.AddSubgroups); err != nil {
@@ -437,15 +437,15 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 	}
 	for _, s := range c.AddSubgroups {
 		if slices.Contains(g.Subgroups, s) {
-			return nil, Bad("User group %d is already a subgroup of this group.", s)
+			return nil, BadRequest("User group %d is already a subgroup of this group.", s)
 		}
-		if s == g.ID || t.under(g.ID, s, 0) {
-			return nil, Bad("User group %d is already a subgroup of one of the passed subgroups.", g.ID)
+		if s == g.ID || t.isSubgroupOf(g.ID, s, 0) {
+			return nil, BadRequest("User group %d is already a subgroup of one of the passed subgroups.", g.ID)
 		}
 	}
 	for _, s := range c.RemoveGroups {
 		if !slices.Contains(g.Subgroups, s) {
-			return nil, Bad("User group %d is not a subgroup of this group.", s)
+			return nil, BadRequest("User group %d is not a subgroup of this group.", s)
 		}
 	}
 	add := func(f *MembersChanged) {
@@ -453,21 +453,21 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 			out = append(out, f)
 		}
 	}
-	add(&MembersChanged{Group: g.ID, Joined: true, Users: ascending(c.Add)})
-	add(&MembersChanged{Group: g.ID, Users: ascending(c.Remove)})
-	add(&MembersChanged{Group: g.ID, Joined: true, Groups: ascending(c.AddSubgroups)})
-	add(&MembersChanged{Group: g.ID, Groups: ascending(c.RemoveGroups)})
+	add(&MembersChanged{Group: g.ID, Joined: true, Users: sortUnique(c.Add)})
+	add(&MembersChanged{Group: g.ID, Users: sortUnique(c.Remove)})
+	add(&MembersChanged{Group: g.ID, Joined: true, Groups: sortUnique(c.AddSubgroups)})
+	add(&MembersChanged{Group: g.ID, Groups: sortUnique(c.RemoveGroups)})
 	return out, nil
 }
 
-// under reports whether a group is another one's subgroup, at any depth.
-func (r *Realm) under(below, above GroupID, depth int) bool {
+// isSubgroupOf reports whether a group is another one's subgroup, at any depth.
+func (r *Realm) isSubgroupOf(below, above GroupID, depth int) bool {
 	g := r.groups.find(above)
 	if g == nil || depth > maxGroupDepth {
 		return false
 	}
 	for _, s := range g.Subgroups {
-		if s == below || r.under(below, s, depth+1) {
+		if s == below || r.isSubgroupOf(below, s, depth+1) {
 			return true
 		}
 	}
@@ -488,19 +488,19 @@ func (f *MembersChanged) apply(r *Realm) {
 	g := r.groups.change(f.Group)
 	g.Members, g.Subgroups = slices.Clone(g.Members), slices.Clone(g.Subgroups)
 	if f.Joined {
-		g.Members, g.Subgroups = ascending(append(g.Members, f.Users...)), ascending(append(g.Subgroups, f.Groups...))
+		g.Members, g.Subgroups = sortUnique(append(g.Members, f.Users...)), sortUnique(append(g.Subgroups, f.Groups...))
 		return
 	}
-	g.Members = slices.DeleteFunc(g.Members, func(u UserID) bool { return contains(f.Users, u) })
-	g.Subgroups = slices.DeleteFunc(g.Subgroups, func(s GroupID) bool { return contains(f.Groups, s) })
+	g.Members = slices.DeleteFunc(g.Members, func(u UserID) bool { return containsSorted(f.Users, u) })
+	g.Subgroups = slices.DeleteFunc(g.Subgroups, func(s GroupID) bool { return containsSorted(f.Groups, s) })
 }
 
 func (f *MembersChanged) tell(r *Realm) []Notice {
 	off := r.groups.must(f.Group).Deactivated
 	if len(f.Users) > 0 {
-		return []Notice{{To: r.everyone(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users, off}}}
+		return []Notice{{To: r.everyoneAudience(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users, off}}}
 	}
-	return []Notice{{To: r.everyone(), Event: &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}}}
+	return []Notice{{To: r.everyoneAudience(), Event: &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}}}
 }
 
 func (*MembersChanged) EventType() string { return "user_group" }
@@ -508,15 +508,15 @@ func (*MembersChanged) EventType() string { return "user_group" }
 // AllMembers is everyone in a group, also through subgroups, ascending.
 func (r *Realm) AllMembers(g *Group) []UserID {
 	var s Set
-	r.collect(g, &s, 0)
+	r.collectMembers(g, &s, 0)
 	return IDs[UserID](s)
 }
 
-func (r *Realm) collect(g *Group, s *Set, depth int) {
+func (r *Realm) collectMembers(g *Group, s *Set, depth int) {
 	s.Union(SetOf(r.DirectMembers(g)...))
 	for _, id := range g.Subgroups {
 		if sub := r.groups.find(id); sub != nil && depth < maxGroupDepth {
-			r.collect(sub, s, depth+1)
+			r.collectMembers(sub, s, depth+1)
 		}
 	}
 }

@@ -9,23 +9,23 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestGroupsAreManagedByTheirCreators(t *testing.T) {
+func TestGroupManagement(t *testing.T) {
 	s := New(t)
 	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
 	ops := Do(s, ann, realm.CreateGroup{Name: "ops", Members: []realm.UserID{ann}})
-	s.Hears(gus, "user_group")
-	Refused(s, gus, realm.CreateGroup{Name: "x"}, "Not allowed for guest users")
-	Refused(s, bo, realm.CreateGroup{Name: "OPS"}, "User group 'OPS' already exists.")
-	Refused(s, bo, realm.CreateGroup{Name: "role:x"}, "User group name cannot start with 'role:'.")
-	Refused(s, bo, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "Insufficient permission")
-	Refused(s, bo, realm.EditGroup{Group: ops}, "Insufficient permission")
-	Refused(s, ann, realm.EditGroup{Group: ops}, "No new data supplied")
-	Refused(s, ann, realm.ChangeMembers{Group: ops}, `Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+	s.ExpectEvents(gus, "user_group")
+	ExpectRefusal(s, gus, realm.CreateGroup{Name: "x"}, "Not allowed for guest users")
+	ExpectRefusal(s, bo, realm.CreateGroup{Name: "OPS"}, "User group 'OPS' already exists.")
+	ExpectRefusal(s, bo, realm.CreateGroup{Name: "role:x"}, "User group name cannot start with 'role:'.")
+	ExpectRefusal(s, bo, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "Insufficient permission")
+	ExpectRefusal(s, bo, realm.EditGroup{Group: ops}, "Insufficient permission")
+	ExpectRefusal(s, ann, realm.EditGroup{Group: ops}, "No new data supplied")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops}, `Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
 	Do(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}})
-	s.Hears(gus, "user_group")
-	Refused(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 10 is already a member of this group")
+	s.ExpectEvents(gus, "user_group")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 10 is already a member of this group")
 	Do(s, bo, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}) // anyone may leave
-	Refused(s, olive, realm.ChangeMembers{Group: 2, Add: []realm.UserID{ann}}, "Insufficient permission")
+	ExpectRefusal(s, olive, realm.ChangeMembers{Group: 2, Add: []realm.UserID{ann}}, "Insufficient permission")
 }
 
 func TestGroupsCannotContainThemselves(t *testing.T) {
@@ -33,49 +33,49 @@ func TestGroupsCannotContainThemselves(t *testing.T) {
 	ann := s.Join("Ann")
 	a := Do(s, ann, realm.CreateGroup{Name: "a"})
 	b := Do(s, ann, realm.CreateGroup{Name: "b", Subgroups: []realm.GroupID{a}})
-	Refused(s, ann, realm.ChangeMembers{Group: a, AddSubgroups: []realm.GroupID{b}}, "User group 9 is already a subgroup of one of the passed subgroups.")
-	Refused(s, ann, realm.DeactivateGroup{Group: a}, "CANNOT_DEACTIVATE_GROUP_IN_USE")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: a, AddSubgroups: []realm.GroupID{b}}, "User group 9 is already a subgroup of one of the passed subgroups.")
+	ExpectRefusal(s, ann, realm.DeactivateGroup{Group: a}, "CANNOT_DEACTIVATE_GROUP_IN_USE")
 	Do(s, ann, realm.ChangeMembers{Group: b, RemoveGroups: []realm.GroupID{a}})
 	Do(s, ann, realm.DeactivateGroup{Group: a})
-	Refused(s, ann, realm.DeactivateGroup{Group: a}, "User group is deactivated.")
+	ExpectRefusal(s, ann, realm.DeactivateGroup{Group: a}, "User group is deactivated.")
 	Do(s, ann, realm.EditGroup{Group: a, Reactivate: true})
-	s.Hears(ann, "user_group", "user_group")
+	s.ExpectEvents(ann, "user_group", "user_group")
 }
 
 // A permission setting is told as it is shown: without who is gone.
-func TestGroupSettingsAreToldWithoutClosedAccounts(t *testing.T) {
+func TestGroupSettingEventsOmitDeactivated(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	g := Do(s, ann, realm.CreateGroup{Name: "ops"})
 	Do(s, olive, realm.DeactivateUser{User: bo})
 	Do(s, ann, realm.EditGroup{Group: g, Settings: []realm.GroupChange{{Name: "can_leave_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	if e := HeardOf[*realm.GroupChanged](s, ann); len(e) != 1 || len(e[0].Settings["can_leave_group"].Members) != 1 {
+	if e := ListEventsOf[*realm.GroupChanged](s, ann); len(e) != 1 || len(e[0].Settings["can_leave_group"].Members) != 1 {
 		t.Fatalf("told %+v", e)
 	}
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	if e := HeardOf[*realm.OrganizationChanged](s, ann); len(e) != 1 || !slices.Equal(e[0].Group.Members, []realm.UserID{ann}) {
+	if e := ListEventsOf[*realm.OrganizationChanged](s, ann); len(e) != 1 || !slices.Equal(e[0].Group.Members, []realm.UserID{ann}) {
 		t.Fatalf("of the organization Ann heard %+v", e)
 	}
 }
 
-// TestGroupsShowNobodyDeactivated: groups and the organization's permissions read without people who are deactivated. Who
+// TestGroupsOmitDeactivatedUsers: groups and the organization's permissions read without people who are deactivated. Who
 // knows them is told of the end alone, which says as much; guests who may not know them hear of each group and permission.
 // Who comes back belongs to them again, as everybody hears.
-func TestGroupsShowNobodyDeactivated(t *testing.T) {
+func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 	s := New(t)
 	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
 	ops := Do(s, ann, realm.CreateGroup{Name: "ops", Members: []realm.UserID{ann, bo}})
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "team"}}, Principals: []realm.Principal{{ID: ann}, {ID: gus}}, Fatal: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "team"}}, Principals: []realm.Principal{{ID: ann}, {ID: gus}}, AllOrNothing: true})
 	Do(s, ann, realm.EditChannel{Channel: s.Realm.FindChannelByName("team").ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
-	s.Listen(gus) // guests start anew when what they may know changes
+	s.OpenQueue(gus) // guests start anew when what they may know changes
 	check := func(who realm.UserID, joined, told bool, members ...realm.UserID) {
 		t.Helper()
-		if got := s.View(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
+		if got := s.ViewAs(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
 			t.Errorf("members: %v, want %v", got, members)
 		}
-		groups, org, channels := HeardOf[*realm.GroupMembersChanged](s, who), HeardOf[*realm.OrganizationChanged](s, who), HeardOf[*realm.ChannelChanged](s, who)
+		groups, org, channels := ListEventsOf[*realm.GroupMembersChanged](s, who), ListEventsOf[*realm.OrganizationChanged](s, who), ListEventsOf[*realm.ChannelChanged](s, who)
 		if !told {
 			if len(groups)+len(org)+len(channels) > 0 {
 				t.Errorf("user %d heard %+v, %+v, %+v", who, groups, org, channels)
@@ -100,31 +100,31 @@ func TestGroupsShowNobodyDeactivated(t *testing.T) {
 	Do(s, olive, realm.DeactivateUser{User: bo})
 	check(ann, false, false, ann)
 	check(gus, false, true, ann)
-	Refused(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}, "There is no member '10' in this user group")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}, "There is no member '10' in this user group")
 	Do(s, olive, realm.ReactivateUser{User: bo})
 	check(ann, true, true, ann, bo)
 	check(gus, true, true, ann, bo)
 }
 
-// TestConsentIsToldOfWhoComes: no other event tells administrators whether an account that is new, or open again, lets its
+// TestConsentEventsForNewAccounts: no other event tells administrators whether an account that is new, or open again, lets its
 // data be exported.
-func TestConsentIsToldOfWhoComes(t *testing.T) {
+func TestConsentEventsForNewAccounts(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	told := func(want ...realm.ConsentTold) {
 		t.Helper()
 		var got []realm.ConsentTold
-		for _, e := range HeardOf[*realm.ConsentTold](s, olive) {
+		for _, e := range ListEventsOf[*realm.ConsentTold](s, olive) {
 			got = append(got, *e)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("Olive heard %+v, want %+v", got, want)
 		}
-		if e := HeardOf[*realm.ConsentTold](s, ann); len(e) != 0 {
+		if e := ListEventsOf[*realm.ConsentTold](s, ann); len(e) != 0 {
 			t.Errorf("Ann heard %+v", e)
 		}
 	}
-	bo := Do(s, System, realm.JoinUser{Name: "Bo", Email: "bo@example.com"})
+	bo := Do(s, System, realm.CreateUser{Name: "Bo", Email: "bo@example.com"})
 	told(realm.ConsentTold{User: bo})
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "allow_private_data_export", Value: true}}})
 	told(realm.ConsentTold{User: bo, Consented: true})
@@ -139,9 +139,9 @@ func TestConsentIsToldOfWhoComes(t *testing.T) {
 	told()
 }
 
-// TestWorkplaceUsersAreGuarded: who counts as a user of the workplace only administrators may change, so a group for it is
+// TestWorkplaceUsersGroupNeedsAdminManagers: who counts as a user of the workplace only administrators may change, so a group for it is
 // a system group, or one that nobody else manages.
-func TestWorkplaceUsersAreGuarded(t *testing.T) {
+func TestWorkplaceUsersGroupNeedsAdminManagers(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	set := func(v realm.GroupValue) realm.ChangeOrganization {
@@ -150,19 +150,19 @@ func TestWorkplaceUsersAreGuarded(t *testing.T) {
 	anns := Do(s, ann, realm.CreateGroup{Name: "anns"})
 	ours := Do(s, olive, realm.CreateGroup{Name: "ours"})
 	const refusal = "'workplace_users_group' setting cannot be set to 'anns' group."
-	Refused(s, olive, set(realm.GroupValue{Group: anns}), refusal)
-	Refused(s, olive, set(realm.GroupValue{Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours, anns}}), refusal)
+	ExpectRefusal(s, olive, set(realm.GroupValue{Group: anns}), refusal)
+	ExpectRefusal(s, olive, set(realm.GroupValue{Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours, anns}}), refusal)
 	for _, v := range []realm.GroupValue{{Group: ours}, {Group: s.Realm.SystemGroup("role:everyone")}, {Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours}}} {
 		Do(s, olive, set(v))
-		s.Hears(ann, "realm")
+		s.ExpectEvents(ann, "realm")
 	}
 	Do(s, ann, realm.EditGroup{Group: anns, Settings: []realm.GroupChange{{Name: "can_manage_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
 	Do(s, olive, set(realm.GroupValue{Group: anns}))
-	s.Hears(ann, "realm")
+	s.ExpectEvents(ann, "realm")
 }
 
-// TestMembersAreWrittenTo: who is put into a group by somebody else, or taken out of it, reads so from the notification bot.
-func TestMembersAreWrittenTo(t *testing.T) {
+// TestMembersChangedMessages: who is put into a group by somebody else, or taken out of it, reads so from the notification bot.
+func TestMembersChangedMessages(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	bot := s.JoinBot("Robot", ann)
@@ -170,7 +170,7 @@ func TestMembersAreWrittenTo(t *testing.T) {
 	reads := func(u realm.UserID, want ...string) {
 		t.Helper()
 		var got []string
-		for _, e := range HeardOf[*realm.MessageArrived](s, u) {
+		for _, e := range ListEventsOf[*realm.MessageArrived](s, u) {
 			got = append(got, e.Message.Body.Text)
 		}
 		if !slices.Equal(got, want) {
@@ -189,7 +189,7 @@ func TestMembersAreWrittenTo(t *testing.T) {
 	many := []realm.UserID{bo}
 	for len(many) <= realm.MaxNewSubscriptionMessages {
 		n := s.Realm.Org().NextUser
-		many = append(many, Do(s, System, realm.JoinUser{Name: fmt.Sprint("New ", n), Email: fmt.Sprintf("new%d@example.com", n)}))
+		many = append(many, Do(s, System, realm.CreateUser{Name: fmt.Sprint("New ", n), Email: fmt.Sprintf("new%d@example.com", n)}))
 	}
 	Do(s, ann, realm.ChangeMembers{Group: ops, Add: many})
 	reads(bo)

@@ -2,9 +2,9 @@ package realm
 
 import "slices"
 
-// tidy brings a permission setting's value into the one form it is kept and compared in: members and subgroups
-// ascending, a lone subgroup as that group, nobody at all as the group Nobody.
-func (v GroupValue) tidy() GroupValue {
+// normalized brings a permission setting's value into the one form it is kept and compared in: members and subgroups
+// sortUnique, a lone subgroup as that group, nobody at all as the group Nobody.
+func (v GroupValue) normalized() GroupValue {
 	if v.Group != 0 {
 		return GroupValue{Group: v.Group}
 	}
@@ -25,41 +25,41 @@ func (v GroupValue) equal(o GroupValue) bool {
 	return v.Group == o.Group && slices.Equal(v.Members, o.Members) && slices.Equal(v.Subgroups, o.Subgroups)
 }
 
-// Shown is a permission setting's value as clients are told of it: without deactivated users.
-func (r *Realm) Shown(v GroupValue) GroupValue {
-	if v.Group != 0 || !slices.ContainsFunc(v.Members, r.gone) {
+// WithoutDeactivated is a permission setting's value as clients are told of it: without deactivated users.
+func (r *Realm) WithoutDeactivated(v GroupValue) GroupValue {
+	if v.Group != 0 || !slices.ContainsFunc(v.Members, r.isInactive) {
 		return v
 	}
-	v.Members = slices.DeleteFunc(slices.Clone(v.Members), r.gone)
+	v.Members = slices.DeleteFunc(slices.Clone(v.Members), r.isInactive)
 	return v
 }
 
-// gone reports that there is no active account of that id.
-func (r *Realm) gone(id UserID) bool {
+// isInactive reports that there is no active account of that id.
+func (r *Realm) isInactive(id UserID) bool {
 	u := r.users.find(id)
 	return u == nil || !u.Active
 }
 
-// settle checks a new value of a permission setting against its rule and returns the form it is kept in. Group -1
+// checkGroupValue checks a new value of a permission setting against its rule and returns the form it is kept in. Group -1
 // stands for an id that cannot be.
-func (r *Realm) settle(rule *GroupSettingRule, v GroupValue) (GroupValue, error) {
+func (r *Realm) checkGroupValue(rule *GroupSettingRule, v GroupValue) (GroupValue, error) {
 	if v.Group == 0 {
 		for _, u := range v.Members {
 			if x := r.users.find(u); x == nil || x.System {
-				return v, Bad("Invalid user ID: %d", u)
+				return v, BadRequest("Invalid user ID: %d", u)
 			}
 		}
 		for _, g := range v.Subgroups {
 			if x := r.groups.find(g); x == nil || g == groupInternet {
-				return v, Bad("Invalid user group ID: %d", g)
+				return v, BadRequest("Invalid user group ID: %d", g)
 			} else if x.Deactivated {
-				return v, Bad("User group is deactivated.")
-			} else if rule.Guarded && !r.guarded(x) {
+				return v, BadRequest("User group is deactivated.")
+			} else if rule.AdminManagedOnly && !r.onlyAdminsManage(x) {
 				return v, errGroupForbidden(rule, x)
 			}
 		}
 	}
-	v = v.tidy()
+	v = v.normalized()
 	if v.Group == 0 {
 		if rule.SystemOnly {
 			return v, errSystemGroup(rule)
@@ -69,29 +69,29 @@ func (r *Realm) settle(rule *GroupSettingRule, v GroupValue) (GroupValue, error)
 	g := r.groups.find(v.Group)
 	switch {
 	case g == nil:
-		return v, Bad("Invalid user group")
+		return v, BadRequest("Invalid user group")
 	case g.Deactivated:
-		return v, Bad("User group is deactivated.")
+		return v, BadRequest("User group is deactivated.")
 	case rule.SystemOnly && !g.System:
 		return v, errSystemGroup(rule)
 	case v.Group == groupInternet, v.Group == groupNobody && !rule.NobodyOK, v.Group == groupEveryone && !rule.EveryoneOK,
-		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name), rule.Guarded && !r.guarded(g):
+		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name), rule.AdminManagedOnly && !r.onlyAdminsManage(g):
 		return v, errGroupForbidden(rule, g)
 	}
 	return v, nil
 }
 
-// guarded reports that nobody but administrators may manage a group by its own settings.
-func (r *Realm) guarded(g *Group) bool {
+// onlyAdminsManage reports that nobody but administrators may manage a group by its own settings.
+func (r *Realm) onlyAdminsManage(g *Group) bool {
 	if g.System {
 		return true
 	}
 	managers := r.GroupSettingOf(g, "can_manage_group")
-	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return !u.IsAdmin() && r.inValue(u, managers) })
+	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return !u.IsAdmin() && r.inGroupValue(u, managers) })
 }
 
 func errGroupForbidden(rule *GroupSettingRule, g *Group) *Refusal {
-	return Bad("'%s' setting cannot be set to '%s' group.", rule.Name, g.Name)
+	return BadRequest("'%s' setting cannot be set to '%s' group.", rule.Name, g.Name)
 }
 
 func errSystemGroup(rule *GroupSettingRule) *Refusal {
@@ -105,10 +105,10 @@ type GroupChange struct {
 	Old  *GroupValue
 }
 
-// resettle is settle for a change: the value the client believes to be there must be.
-func (r *Realm) resettle(rule *GroupSettingRule, now GroupValue, c GroupChange) (GroupValue, error) {
-	if c.Old != nil && !c.Old.tidy().equal(now) && !c.Old.tidy().equal(r.Shown(now).tidy()) {
+// checkGroupChange is settle for a change: the value the client believes to be there must be.
+func (r *Realm) checkGroupChange(rule *GroupSettingRule, now GroupValue, c GroupChange) (GroupValue, error) {
+	if c.Old != nil && !c.Old.normalized().equal(now) && !c.Old.normalized().equal(r.WithoutDeactivated(now).normalized()) {
 		return now, Refuse(Invalid, "EXPECTATION_MISMATCH", "'old' value does not match the expected value.")
 	}
-	return r.settle(rule, c.New)
+	return r.checkGroupValue(rule, c.New)
 }

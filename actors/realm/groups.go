@@ -13,8 +13,8 @@ type Group struct {
 	Creator     UserID // 0: none
 	System      bool
 	Deactivated bool
-	Members     []UserID  // ascending
-	Subgroups   []GroupID // ascending
+	Members     []UserID  // sortUnique
+	Subgroups   []GroupID // sortUnique
 	Settings    GroupValues
 }
 
@@ -59,7 +59,7 @@ var GroupRules = []GroupSettingRule{
 	{Name: "can_remove_members_group", Default: "role:nobody", NobodyOK: true},
 }
 
-func (r *Realm) foundSystemGroups(at int64) {
+func (r *Realm) createSystemGroups(at int64) {
 	for i, s := range SystemGroups {
 		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true, Settings: GroupValues{}}
 		if i >= 2 {
@@ -101,8 +101,8 @@ func (r *Realm) EachGroup(fn func(*Group)) {
 	}
 }
 
-// rolesGroup is the system group whose direct member a role is.
-func rolesGroup(role Role) GroupID {
+// groupOfRole is the system group whose direct member a role is.
+func groupOfRole(role Role) GroupID {
 	switch role {
 	case Owner:
 		return groupOwners
@@ -120,11 +120,11 @@ func rolesGroup(role Role) GroupID {
 // deactivated still belongs to it once he is back.
 func (r *Realm) DirectMembers(g *Group) []UserID {
 	if !g.System {
-		return slices.DeleteFunc(slices.Clone(g.Members), r.gone)
+		return slices.DeleteFunc(slices.Clone(g.Members), r.isInactive)
 	}
 	out := []UserID{}
 	for _, u := range r.activeUsers() {
-		if rolesGroup(u.Role) == g.ID || g.ID == groupFullMembers && r.listedFull(u) {
+		if groupOfRole(u.Role) == g.ID || g.ID == groupFullMembers && r.listedAsFullMember(u) {
 			out = append(out, u.ID)
 		}
 	}
@@ -179,10 +179,10 @@ func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
 	if u == nil || u.IsGuest() && !everyoneOK {
 		return false
 	}
-	return r.inValue(u, v)
+	return r.inGroupValue(u, v)
 }
 
-func (r *Realm) inValue(u *User, v GroupValue) bool {
+func (r *Realm) inGroupValue(u *User, v GroupValue) bool {
 	if v.Group != 0 {
 		return r.inGroup(u, v.Group, 0)
 	}
@@ -202,7 +202,7 @@ func (r *Realm) GroupSettingOf(g *Group, name string) GroupValue {
 	if v, ok := g.Settings[name]; ok {
 		return v
 	}
-	rule := ruleNamed(GroupRules, name)
+	rule := findGroupRule(GroupRules, name)
 	if rule == nil {
 		panic("BUG: no group setting " + name)
 	}

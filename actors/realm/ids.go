@@ -4,16 +4,16 @@ import "strconv"
 
 // Identifiers. Each is unique within its realm; a number of another realm looks nonexistent or names another thing.
 type (
-	ID        uint32
-	UserID    int64
-	GroupID   int64
-	ChannelID int64
-	MessageID int64
-	TopicID   uint32 // a topic's exact spelling in one channel; 0 is none
-	TalkID    uint32 // a set of people who talk directly; 0 is none
-	ClientID  uint16
-	QueueID   string
-	Seq       uint64
+	ID                   uint32
+	UserID               int64
+	GroupID              int64
+	ChannelID            int64
+	MessageID            int64
+	TopicID              uint32 // a topic's exact spelling in one channel; 0 is none
+	DirectConversationID uint32 // a set of people who talk directly; 0 is none
+	ClientID             uint16
+	QueueID              string
+	Seq                  uint64
 )
 
 // MaxMessageID is the largest id a message may have: the protocol treats larger ones as nonexistent.

@@ -8,7 +8,7 @@ import (
 )
 
 // A set says the same whether it is a list or a bitmap, and whatever it was put together from.
-func TestSetAgreesWithAMap(t *testing.T) {
+func TestSetMatchesMap(t *testing.T) {
 	seed := int64(1)
 	random := rand.New(rand.NewSource(seed))
 	type twin struct {
@@ -19,7 +19,7 @@ func TestSetAgreesWithAMap(t *testing.T) {
 		t.Helper()
 		ids := slices.Sorted(maps.Keys(want))
 		var back []int64
-		s.eachBackward(func(id int64) bool { back = append(back, id); return true })
+		s.EachBackward(func(id int64) bool { back = append(back, id); return true })
 		slices.Reverse(back)
 		if !slices.Equal(IDs[int64](s), ids) || !slices.Equal(back, ids) || s.Len() != len(ids) || s.Empty() != (len(ids) == 0) {
 			t.Fatalf("seed %d: %s: %d ids, want %d", seed, what, s.Len(), len(ids))
@@ -40,7 +40,7 @@ func TestSetAgreesWithAMap(t *testing.T) {
 		}
 		if lo := random.Intn(len(ids) + 1); true {
 			hi := lo + random.Intn(len(ids)-lo+1)
-			for i, id := range s.slice(lo, hi) {
+			for i, id := range s.Slice(lo, hi) {
 				if int64(id) != ids[lo+i] {
 					t.Fatalf("seed %d: %s: the %d-th is %d", seed, what, lo+i, id)
 				}
@@ -99,11 +99,11 @@ func TestSetAgreesWithAMap(t *testing.T) {
 			a.set.Optimize()
 		}
 		check("changed", a.set, a.has)
-		check("both", Both(a.set, b.set), only(a.has, func(x int64) bool { return b.has[x] }))
-		check("without", Without(a.set, b.set), only(a.has, func(x int64) bool { return !b.has[x] }))
+		check("both", Intersection(a.set, b.set), only(a.has, func(x int64) bool { return b.has[x] }))
+		check("without", Difference(a.set, b.set), only(a.has, func(x int64) bool { return !b.has[x] }))
 		check("between", a.set.Between(id, to), only(a.has, func(x int64) bool { return x >= id && x <= to }))
 		n := len(only(a.has, func(x int64) bool { return b.has[x] }))
-		if a.set.common(b.set) != n || a.set.Meets(b.set) != (n > 0) {
+		if a.set.IntersectionSize(b.set) != n || a.set.Intersects(b.set) != (n > 0) {
 			t.Fatalf("seed %d, step %d: %d in common", seed, step, n)
 		}
 		if step%10 == 0 {
@@ -113,8 +113,8 @@ func TestSetAgreesWithAMap(t *testing.T) {
 				maps.Copy(all, x.has)
 				sets[i] = x.set
 			}
-			check("either", Either(sets...), all)
-			check("either of lists", Either(SetOf(id), SetOf(to), SetOf(id)), map[int64]bool{id: true, to: true})
+			check("either", Union(sets...), all)
+			check("either of lists", Union(SetOf(id), SetOf(to), SetOf(id)), map[int64]bool{id: true, to: true})
 		}
 	}
 }

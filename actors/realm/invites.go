@@ -36,15 +36,15 @@ type Invite struct {
 
 // Limits of invitations. Lengths and validity are the protocol's.
 const (
-	InviteValidity    = 14400 // minutes, where none is asked for
-	maxInviteValidity = 100 * 365 * 24 * 60
-	MaxWelcome        = 8000     // code points
-	maxInvitees       = 1000     // of one request: each is a letter
-	maxInviteLinks    = 1000     // active ones, of an organization
-	maxInviteMails    = 20000    // active ones, of an organization
-	maxInviteTokens   = 8        // links of one invitation that work: it was sent that often
-	inviteKept        = 30 * day // seconds that what can no longer be accepted is known, so that its link says why
-	newInviter        = 3 * day  // seconds an account needs to be old to invite where anybody could join unasked
+	InviteValidity        = 14400 // minutes, where none is asked for
+	maxInviteValidity     = 100 * 365 * 24 * 60
+	MaxWelcomeMessage     = 8000               // code points
+	maxInvitees           = 1000               // of one request: each is a letter
+	maxActiveInviteLinks  = 1000               // active ones, of an organization
+	maxActiveEmailInvites = 20000              // active ones, of an organization
+	maxInviteTokens       = 8                  // links of one invitation that work: it was sent that often
+	inviteRetention       = 30 * secondsPerDay // seconds that what can no longer be accepted is known, so that its link says why
+	minInviterAge         = 3 * secondsPerDay  // seconds an account needs to be old to invite where anybody could join unasked
 )
 
 type inviteRef struct {
@@ -54,24 +54,24 @@ type inviteRef struct {
 
 func (r *Realm) invitesOf(multi bool) *table[int64, Invite] {
 	if multi {
-		return &r.nouns.inviteLinks
+		return &r.small.inviteLinks
 	}
-	return &r.nouns.invites
+	return &r.small.invites
 }
 
-func (r *Realm) learnInvite(i *Invite) {
+func (r *Realm) indexInvite(i *Invite) {
 	for _, h := range i.Tokens {
-		r.nouns.inviteOf[h] = inviteRef{i.Multi, i.ID}
+		r.small.inviteByToken[h] = inviteRef{i.Multi, i.ID}
 	}
 }
 
-// live reports whether an invitation may be accepted now.
-func (i *Invite) live(now int64) bool {
+// canBeAccepted reports whether an invitation may be accepted now.
+func (i *Invite) canBeAccepted(now int64) bool {
 	return i.State == InviteActive && (i.Expires == 0 || i.Expires > now)
 }
 
-// Invitation is what both kinds have in common, as asked for.
-type Invitation struct {
+// InviteOptions is what both kinds have in common, as asked for.
+type InviteOptions struct {
 	Minutes  *int64 // of validity; nil: for ever
 	Role     Role
 	Channels []ChannelID
@@ -81,64 +81,64 @@ type Invitation struct {
 	Welcome  *string
 }
 
-// mayInvite is the checks before anything of the request is looked at.
-func (c *Invitation) mayInvite(t *Turn, setting string) (*User, error) {
+// checkInviter is the checks before anything of the request is looked at.
+func (c *InviteOptions) checkInviter(t *Turn, setting string) (*User, error) {
 	me := t.Me()
 	switch {
 	case me == nil:
-		return nil, errMember()
+		return nil, errNotMember()
 	case me.IsBot():
-		return nil, errBot()
-	case me.IsGuest() || !t.May(me, setting):
+		return nil, errBotsNotAllowed()
+	case me.IsGuest() || !t.HasPermission(me, setting):
 		return nil, errPermission()
 	}
-	return me, t.mayInviteAs(me, c.Role)
+	return me, t.checkInvitedRole(me, c.Role)
 }
 
-// mayInviteAs: nobody grants more than he has.
-func (v View) mayInviteAs(me *User, role Role) error {
+// checkInvitedRole: nobody grants more than he has.
+func (v View) checkInvitedRole(me *User, role Role) error {
 	switch {
 	case role == Owner && me.Role != Owner:
-		return errOwner()
+		return errNotOwner()
 	case role < me.Role && role <= Moderator:
-		return Bad("Must be an organization administrator")
+		return BadRequest("Must be an organization administrator")
 	}
 	return nil
 }
 
-// check looks at channels and groups, and makes the row without what the two kinds differ in.
-func (c *Invitation) check(t *Turn, me *User) (Invite, error) {
-	i := Invite{By: me.ID, At: t.Now, Role: c.Role, Channels: ascending(slices.Clone(c.Channels)), Groups: ascending(slices.Clone(c.Groups)), Defaults: c.Defaults, Notify: c.Notify}
+// newInvite looks at channels and groups, and makes the row without what the two kinds differ in.
+func (c *InviteOptions) newInvite(t *Turn, me *User) (Invite, error) {
+	i := Invite{By: me.ID, At: t.Now, Role: c.Role, Channels: sortUnique(slices.Clone(c.Channels)), Groups: sortUnique(slices.Clone(c.Groups)), Defaults: c.Defaults, Notify: c.Notify}
 	for _, id := range c.Channels {
 		if ch, err := t.ReadableChannel(id); err != nil || ch.Archived {
-			return i, Bad("Invalid channel ID %d. No invites were sent.", id)
+			return i, BadRequest("Invalid channel ID %d. No invites were sent.", id)
 		}
 	}
 	for _, id := range c.Channels {
-		if !slices.Contains(t.Org().DefaultChannels, id) && !t.mayAdd(me, t.chans.must(id)) {
-			return i, Bad("You do not have permission to subscribe other users to channels.")
+		if !slices.Contains(t.Org().DefaultChannels, id) && !t.mayAddSubscribers(me, t.channels.must(id)) {
+			return i, BadRequest("You do not have permission to subscribe other users to channels.")
 		}
 	}
 	for _, id := range c.Groups {
 		g := t.groups.find(id)
 		switch {
 		case g == nil:
-			return i, Bad("Invalid user group")
-		case g.System || !t.manages(me, g) && !t.allowed(me, t.GroupSettingOf(g, "can_add_members_group"), false):
+			return i, BadRequest("Invalid user group")
+		case g.System || !t.mayManageGroup(me, g) && !t.allowed(me, t.GroupSettingOf(g, "can_add_members_group"), false):
 			return i, errPermission()
 		case g.Deactivated:
-			return i, Bad("User group is deactivated.")
+			return i, BadRequest("User group is deactivated.")
 		}
 	}
 	if c.Minutes != nil {
 		if *c.Minutes < 1 || *c.Minutes > maxInviteValidity {
-			return i, Bad("Invalid invite_expires_in_minutes")
+			return i, BadRequest("Invalid invite_expires_in_minutes")
 		}
 		i.Expires = t.Now + *c.Minutes*60
 	}
 	if c.Welcome != nil && me.IsAdmin() {
-		if length(*c.Welcome) > MaxWelcome {
-			return i, Bad("welcome_message_custom_text is too long (limit: %d characters)", MaxWelcome)
+		if runeCount(*c.Welcome) > MaxWelcomeMessage {
+			return i, BadRequest("welcome_message_custom_text is too long (limit: %d characters)", MaxWelcomeMessage)
 		}
 		i.Welcome = c.Welcome
 	}
@@ -147,15 +147,15 @@ func (c *Invitation) check(t *Turn, me *User) (Invite, error) {
 
 // InviteByMail asks to invite people by their addresses.
 type InviteByMail struct {
-	Invitation
+	InviteOptions
 	Emails string // separated by commas and newlines, each with or without a name
 	Daily  int    // invitations an organization may send in a day; 0: any number
 
-	Compose func(InviteLetter) Letter // nil: nothing is sent
+	Compose func(InviteEmail) Email // nil: nothing is sent
 }
 
-// InviteLetter is an invitation that is to be sent: the token is kept nowhere, it follows from the server's secret.
-type InviteLetter struct {
+// InviteEmail is an invitation that is to be sent: the token is kept nowhere, it follows from the server's secret.
+type InviteEmail struct {
 	Invite  Invite
 	Token   string
 	Inviter string
@@ -165,17 +165,17 @@ type InviteLetter struct {
 
 // InvitesMade answers InviteByMail. Failure is told although the other invitations were made.
 type InvitesMade struct {
-	Letters []InviteLetter
+	Emails  []InviteEmail
 	Failure *Refusal
 }
 
-// inviteFault is an address that is not invited, and why.
-type inviteFault struct {
+// inviteProblem is an address that is not invited, and why.
+type inviteProblem struct {
 	email, reason string
 	deactivated   bool
 }
 
-func errInvitation(msg string, sent, limit bool, faults ...inviteFault) *Refusal {
+func errInvitation(msg string, sent, limit bool, faults ...inviteProblem) *Refusal {
 	list := []any{}
 	for _, f := range faults {
 		list = append(list, []any{f.email, f.reason, f.deactivated})
@@ -184,43 +184,43 @@ func errInvitation(msg string, sent, limit bool, faults ...inviteFault) *Refusal
 }
 
 func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
-	me, err := c.mayInvite(t, "can_invite_users_group")
+	me, err := c.checkInviter(t, "can_invite_users_group")
 	if err != nil {
 		return InvitesMade{}, err
 	}
-	emails := invitees(c.Emails)
+	emails := parseInvitees(c.Emails)
 	if len(emails) == 0 {
-		return InvitesMade{}, Bad("You must specify at least one email address.")
+		return InvitesMade{}, BadRequest("You must specify at least one email address.")
 	}
-	template, err := c.check(t, me)
+	template, err := c.newInvite(t, me)
 	if err != nil {
 		return InvitesMade{}, err
 	}
 	if err := c.withinLimits(t, me, len(emails)); err != nil {
 		return InvitesMade{}, err
 	}
-	good, skipped, err := t.sortInvitees(emails)
+	good, skipped, err := t.classifyInvitees(emails)
 	if err != nil {
 		return InvitesMade{}, err
 	}
 	var a InvitesMade
-	f := &InvitesSent{Forgotten: t.oldInvites(false)}
+	f := &InvitesSent{Forgotten: t.expiredInvites(false)}
 	for n, email := range good {
 		i := template
 		i.ID = t.nextID("invite") + int64(n)
-		link := mailedLink(i.ID, 0, t.Now)
-		token := t.moment.LinkToken(link)
+		link := emailLinkID(i.ID, 0, t.Now)
+		token := t.env.InviteLinkToken(link)
 		i.Email, i.Tokens = email, [][32]byte{t.Hash(token)}
 		f.Invites = append(f.Invites, i)
-		a.Letters = append(a.Letters, InviteLetter{i, token, me.Name, t.Org().Name, link})
+		a.Emails = append(a.Emails, InviteEmail{i, token, me.Name, t.Org().Name, link})
 	}
 	t.Record(f)
 	if c.Compose != nil {
-		var post []Letter
-		for _, l := range a.Letters {
+		var post []Email
+		for _, l := range a.Emails {
 			post = append(post, c.Compose(l))
 		}
-		t.Post(post...)
+		t.SendEmails(post...)
 	}
 	if len(skipped) > 0 {
 		a.Failure = errInvitation("Some of those addresses already use this service, so they were not invited. Everyone else was.", true, false, skipped...)
@@ -228,8 +228,8 @@ func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
 	return a, nil
 }
 
-// invitees splits the text people write addresses in: each once, in the order they were written.
-func invitees(text string) (out []string) {
+// parseInvitees splits the text people write addresses in: each once, in the order they were written.
+func parseInvitees(text string) (out []string) {
 	seen := map[string]bool{}
 	for _, e := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == '\n' || c == '\r' }) {
 		e = strings.TrimSpace(e)
@@ -246,43 +246,43 @@ func invitees(text string) (out []string) {
 
 func (c InviteByMail) withinLimits(t *Turn, me *User, count int) error {
 	today, active := 0, 0
-	for _, i := range t.nouns.invites.all() {
-		if i.At > t.Now-day {
+	for _, i := range t.small.invites.all() {
+		if i.At > t.Now-secondsPerDay {
 			today++
 		}
-		if i.live(t.Now) {
+		if i.canBeAccepted(t.Now) {
 			active++
 		}
 	}
 	switch {
 	case count > maxInvitees:
-		return Bad("Too many addresses (limit: %d)", maxInvitees)
+		return BadRequest("Too many addresses (limit: %d)", maxInvitees)
 	case c.Daily > 0 && today+count > c.Daily:
 		return errInvitation("The number of invitations that may be sent in one day is limited. The limit has been reached, so no invitations were sent.", false, true)
-	case active+count > maxInviteMails:
-		return Bad("Too many invitations are waiting (limit: %d)", maxInviteMails)
-	case !t.OrgBool("invite_required") && !me.IsAdmin() && me.Joined > t.Now-newInviter:
+	case active+count > maxActiveEmailInvites:
+		return BadRequest("Too many invitations are waiting (limit: %d)", maxActiveEmailInvites)
+	case !t.OrgBool("invite_required") && !me.IsAdmin() && me.Joined > t.Now-minInviterAge:
 		return errInvitation("Your account is too new to send invites for this organization. Ask an organization admin, or a more experienced user.", false, false)
 	}
 	return nil
 }
 
-// sortInvitees tells whom to invite from whom not; an address that makes no sense spoils the whole request.
-func (t *Turn) sortInvitees(emails []string) (good []string, skipped []inviteFault, err error) {
-	var wrong []inviteFault
+// classifyInvitees tells whom to invite from whom not; an address that makes no sense spoils the whole request.
+func (t *Turn) classifyInvitees(emails []string) (good []string, skipped []inviteProblem, err error) {
+	var wrong []inviteProblem
 	for _, e := range emails {
 		if !ValidEmail(e) {
-			wrong = append(wrong, inviteFault{e, "Invalid address.", false})
-		} else if fault := t.addressFault(e); fault != "" {
-			wrong = append(wrong, inviteFault{e, fault, false})
+			wrong = append(wrong, inviteProblem{e, "Invalid address.", false})
+		} else if fault := t.addressProblem(e); fault != "" {
+			wrong = append(wrong, inviteProblem{e, fault, false})
 		} else if u := t.FindByEmail(e); u == nil {
 			good = append(good, e)
 		} else if u.System {
-			skipped = append(skipped, inviteFault{e, "Reserved for system bots.", false})
+			skipped = append(skipped, inviteProblem{e, "Reserved for system bots.", false})
 		} else if u.Active {
-			skipped = append(skipped, inviteFault{e, "Already has an account.", false})
+			skipped = append(skipped, inviteProblem{e, "Already has an account.", false})
 		} else {
-			skipped = append(skipped, inviteFault{e, "Account has been deactivated.", true})
+			skipped = append(skipped, inviteProblem{e, "Account has been deactivated.", true})
 		}
 	}
 	switch {
@@ -294,11 +294,11 @@ func (t *Turn) sortInvitees(emails []string) (good []string, skipped []inviteFau
 	return good, skipped, err
 }
 
-// oldInvites is what ended so long ago that nobody needs to know.
-func (r *Realm) oldInvites(multi bool) (out []int64) {
-	now, t := r.by.clock, r.invitesOf(multi)
+// expiredInvites is what ended so long ago that nobody needs to know.
+func (r *Realm) expiredInvites(multi bool) (out []int64) {
+	now, t := r.index.clock, r.invitesOf(multi)
 	for _, id := range t.keys() {
-		if i := t.find(id); !i.live(now) && max(i.At, i.Expires) < now-inviteKept {
+		if i := t.find(id); !i.canBeAccepted(now) && max(i.At, i.Expires) < now-inviteRetention {
 			out = append(out, id)
 		}
 	}
@@ -312,58 +312,58 @@ type InvitesSent struct {
 }
 
 func (f *InvitesSent) apply(r *Realm) {
-	r.forgetInvites(false, f.Forgotten)
+	r.removeInvites(false, f.Forgotten)
 	for _, i := range f.Invites {
-		r.keepInvite(i)
+		r.addInvite(i)
 	}
 }
 
-func (r *Realm) keepInvite(i Invite) {
+func (r *Realm) addInvite(i Invite) {
 	noun := "invite"
 	if i.Multi {
 		noun = "invite link"
 	}
-	r.usedID(noun, i.ID)
+	r.reserveID(noun, i.ID)
 	r.invitesOf(i.Multi).put(i.ID, &i)
-	r.learnInvite(&i)
+	r.indexInvite(&i)
 }
 
-func (r *Realm) forgetInvites(multi bool, ids []int64) {
+func (r *Realm) removeInvites(multi bool, ids []int64) {
 	for _, id := range ids {
 		for _, h := range r.invitesOf(multi).must(id).Tokens {
-			delete(r.nouns.inviteOf, h)
+			delete(r.small.inviteByToken, h)
 		}
 		r.invitesOf(multi).remove(id)
 	}
 }
 
-func (f *InvitesSent) tell(r *Realm) []Notice { return r.tellInvites(f.Invites[0].By) }
+func (f *InvitesSent) tell(r *Realm) []Notice { return r.inviteNotices(f.Invites[0].By) }
 
 // MakeInviteLink asks for a link that any number of people may join with.
-type MakeInviteLink struct{ Invitation }
+type MakeInviteLink struct{ InviteOptions }
 
 func (c MakeInviteLink) Decide(t *Turn) (string, error) {
-	me, err := c.mayInvite(t, "create_multiuse_invite_group")
+	me, err := c.checkInviter(t, "create_multiuse_invite_group")
 	if err != nil {
 		return "", err
 	}
-	i, err := c.check(t, me)
+	i, err := c.newInvite(t, me)
 	if err != nil {
 		return "", err
 	}
 	active := 0
-	for _, o := range t.nouns.inviteLinks.all() {
-		if o.live(t.Now) {
+	for _, o := range t.small.inviteLinks.all() {
+		if o.canBeAccepted(t.Now) {
 			active++
 		}
 	}
-	if active >= maxInviteLinks {
-		return "", Bad("Too many invitation links (limit: %d)", maxInviteLinks)
+	if active >= maxActiveInviteLinks {
+		return "", BadRequest("Too many invitation links (limit: %d)", maxActiveInviteLinks)
 	}
 	i.ID, i.Multi = t.nextID("invite link"), true
-	token := t.moment.LinkToken(i.ID)
+	token := t.env.InviteLinkToken(i.ID)
 	i.Tokens = [][32]byte{t.Hash(token)}
-	t.Record(&InviteLinkMade{i, t.oldInvites(true)})
+	t.Record(&InviteLinkMade{i, t.expiredInvites(true)})
 	return token, nil
 }
 
@@ -374,20 +374,20 @@ type InviteLinkMade struct {
 }
 
 func (f *InviteLinkMade) apply(r *Realm) {
-	r.forgetInvites(true, f.Forgotten)
-	r.keepInvite(f.Invite)
+	r.removeInvites(true, f.Forgotten)
+	r.addInvite(f.Invite)
 }
 
-func (f *InviteLinkMade) tell(r *Realm) []Notice { return r.tellInvites(f.Invite.By) }
+func (f *InviteLinkMade) tell(r *Realm) []Notice { return r.inviteNotices(f.Invite.By) }
 
 // InvitesChanged is the event invites_changed: whoever may manage an invitation should ask for them anew.
 type InvitesChanged struct{}
 
 func (*InvitesChanged) EventType() string { return "invites_changed" }
 
-// tellInvites reaches administrators and those whose invitations changed.
-func (r *Realm) tellInvites(by ...UserID) []Notice {
-	to := r.where(func(u *User) bool { return u.IsAdmin() || slices.Contains(by, u.ID) })
+// inviteNotices reaches administrators and those whose invitations changed.
+func (r *Realm) inviteNotices(by ...UserID) []Notice {
+	to := r.matchingAudience(func(u *User) bool { return u.IsAdmin() || slices.Contains(by, u.ID) })
 	return []Notice{{To: to, Event: &InvitesChanged{}}}
 }
 
@@ -401,7 +401,7 @@ func (v View) ManagedInvites() ([]Invite, error) {
 	for _, multi := range []bool{false, true} {
 		t := v.invitesOf(multi)
 		for _, id := range t.keys() {
-			if i := t.find(id); i.live(v.Now) && (me.IsAdmin() || i.By == me.ID) {
+			if i := t.find(id); i.canBeAccepted(v.Now) && (me.IsAdmin() || i.By == me.ID) {
 				out = append(out, *i)
 			}
 		}
@@ -417,18 +417,18 @@ func (v View) managedInvite(multi bool, id int64) (*Invite, error) {
 	}
 	i := v.invitesOf(multi).find(id)
 	if i == nil || !multi && i.State != InviteActive {
-		return nil, Bad("No such invitation")
+		return nil, BadRequest("No such invitation")
 	}
 	if i.By != me.ID {
 		if i.Role == Owner && me.Role != Owner {
-			return nil, errOwner()
+			return nil, errNotOwner()
 		}
 		if !me.IsAdmin() {
-			return nil, errAdmin()
+			return nil, errNotAdmin()
 		}
 	}
 	if i.State == InviteRevoked {
-		return nil, Bad("Invitation has already been revoked")
+		return nil, BadRequest("Invitation has already been revoked")
 	}
 	return i, nil
 }
@@ -453,7 +453,7 @@ func (t *Turn) revokeInvitesOf(u UserID) {
 	for _, multi := range []bool{false, true} {
 		f := &InvitesRevoked{Multi: multi}
 		for _, id := range t.invitesOf(multi).keys() {
-			if i := t.invitesOf(multi).find(id); i.By == u && i.live(t.Now) {
+			if i := t.invitesOf(multi).find(id); i.By == u && i.canBeAccepted(t.Now) {
 				f.IDs = append(f.IDs, id)
 			}
 		}
@@ -480,25 +480,25 @@ func (f *InvitesRevoked) tell(r *Realm) []Notice {
 	for _, id := range f.IDs {
 		by = append(by, r.invitesOf(f.Multi).must(id).By)
 	}
-	return r.tellInvites(by...)
+	return r.inviteNotices(by...)
 }
 
 // ResendInvite asks to send an invitation by mail once more. The letter has a link of its own; older ones go on working.
 type ResendInvite struct {
 	ID      int64
-	Compose func(InviteLetter) Letter // nil: nothing is sent
+	Compose func(InviteEmail) Email // nil: nothing is sent
 }
 
-func (c ResendInvite) Decide(t *Turn) (InviteLetter, error) {
+func (c ResendInvite) Decide(t *Turn) (InviteEmail, error) {
 	i, err := t.managedInvite(false, c.ID)
 	if err != nil {
-		return InviteLetter{}, err
+		return InviteEmail{}, err
 	}
-	if !i.live(t.Now) {
-		return InviteLetter{}, Bad("No such invitation")
+	if !i.canBeAccepted(t.Now) {
+		return InviteEmail{}, BadRequest("No such invitation")
 	}
-	link := mailedLink(i.ID, len(i.Tokens), t.Now)
-	token := t.moment.LinkToken(link)
+	link := emailLinkID(i.ID, len(i.Tokens), t.Now)
+	token := t.env.InviteLinkToken(link)
 	by := ""
 	if u := t.Find(i.By); u != nil {
 		by = u.Name
@@ -506,16 +506,16 @@ func (c ResendInvite) Decide(t *Turn) (InviteLetter, error) {
 	if hash := t.Hash(token); !slices.Contains(i.Tokens, hash) { // twice in one second is one link
 		t.Record(&InviteResent{i.ID, hash})
 	}
-	l := InviteLetter{*i, token, by, t.Org().Name, link}
+	l := InviteEmail{*i, token, by, t.Org().Name, link}
 	if c.Compose != nil {
-		t.Post(c.Compose(l))
+		t.SendEmails(c.Compose(l))
 	}
 	return l, nil
 }
 
-// mailedLink names the link of an invitation by mail for the server's secret to make its token from; the negative
-// numbers are theirs, the others those of links for many. So no token need be kept until its letter has gone.
-func mailedLink(invite int64, sent int, now int64) int64 {
+// emailLinkID names the link of an invitation by mail for the server's secret to make its token from; the negative
+// numberByType are theirs, the others those of links for many. So no token need be kept until its letter has gone.
+func emailLinkID(invite int64, sent int, now int64) int64 {
 	return -(invite<<37 | int64(sent)<<33 | now)
 }
 
@@ -526,15 +526,15 @@ type InviteResent struct {
 }
 
 func (f *InviteResent) apply(r *Realm) {
-	i := r.nouns.invites.change(f.ID)
+	i := r.small.invites.change(f.ID)
 	i.Tokens = append(slices.Clone(i.Tokens), f.Hash)
 	if n := len(i.Tokens) - maxInviteTokens; n > 0 {
 		for _, h := range i.Tokens[:n] {
-			delete(r.nouns.inviteOf, h)
+			delete(r.small.inviteByToken, h)
 		}
 		i.Tokens = i.Tokens[n:]
 	}
-	r.learnInvite(i)
+	r.indexInvite(i)
 }
 
-func (f *InviteResent) tell(r *Realm) []Notice { return r.tellInvites(r.nouns.invites.must(f.ID).By) }
+func (f *InviteResent) tell(r *Realm) []Notice { return r.inviteNotices(r.small.invites.must(f.ID).By) }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Joinable is what somebody with an invitation's link may know before joining.
-type Joinable struct {
+// InviteInfo is what somebody with an invitation's link may know before joining.
+type InviteInfo struct {
 	Org     string
 	Inviter string
 	Email   string // of an invitation by mail
@@ -16,21 +16,21 @@ type Joinable struct {
 // Why a link does not let anybody in.
 func errJoinLink(msg string) *Refusal { return Missing(msg) }
 
-// InviteAt is what a link stands for; one that no longer works says why.
-func (v View) InviteAt(hash [32]byte) (Joinable, error) {
-	i, err := v.openInvite(hash)
+// FindInvite is what a link stands for; one that no longer works says why.
+func (v View) FindInvite(hash [32]byte) (InviteInfo, error) {
+	i, err := v.acceptableInvite(hash)
 	if err != nil {
-		return Joinable{}, err
+		return InviteInfo{}, err
 	}
-	j := Joinable{Org: v.Org().Name, Email: i.Email, Multi: i.Multi}
+	j := InviteInfo{Org: v.Org().Name, Email: i.Email, Multi: i.Multi}
 	if u := v.Find(i.By); u != nil {
 		j.Inviter = u.Name
 	}
 	return j, nil
 }
 
-func (v View) openInvite(hash [32]byte) (*Invite, error) {
-	ref, ok := v.nouns.inviteOf[hash]
+func (v View) acceptableInvite(hash [32]byte) (*Invite, error) {
+	ref, ok := v.small.inviteByToken[hash]
 	if !ok {
 		return nil, errJoinLink("This invitation link is not valid.")
 	}
@@ -40,7 +40,7 @@ func (v View) openInvite(hash [32]byte) (*Invite, error) {
 		return nil, errJoinLink("This invitation has already been used.")
 	case i.State == InviteRevoked:
 		return nil, errJoinLink("This invitation has been revoked.")
-	case !i.live(v.Now):
+	case !i.canBeAccepted(v.Now):
 		return nil, errJoinLink("This invitation has expired.")
 	case v.Org().Deactivated:
 		return nil, errJoinLink("This organization has been deactivated.")
@@ -59,7 +59,7 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 	if !t.System {
 		return 0, errPermission()
 	}
-	i, err := t.openInvite(c.Hash)
+	i, err := t.acceptableInvite(c.Hash)
 	if err != nil {
 		return 0, err
 	}
@@ -68,22 +68,22 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 		email = strings.TrimSpace(c.Email)
 	}
 	if !ValidEmail(email) {
-		return 0, Bad("Enter a valid email address.")
+		return 0, BadRequest("Enter a valid email address.")
 	}
-	if fault := t.addressFault(email); fault != "" {
-		return 0, Bad("%s", fault)
+	if fault := t.addressProblem(email); fault != "" {
+		return 0, BadRequest("%s", fault)
 	}
 	if err := t.checkName(c.Name, 0); err != nil {
 		return 0, err
 	}
 	invite := *i
-	id, err := JoinUser{Email: email, Name: c.Name, Password: c.Password, Role: invite.Role, Channels: slices.Clone(invite.Channels), NoDefaults: !invite.Defaults}.Decide(t)
+	id, err := CreateUser{Email: email, Name: c.Name, Password: c.Password, Role: invite.Role, Channels: slices.Clone(invite.Channels), NoDefaults: !invite.Defaults}.Decide(t)
 	if err != nil {
 		return 0, err
 	}
 	f := &InviteAccepted{Multi: invite.Multi, ID: invite.ID}
-	for _, other := range t.nouns.invites.keys() {
-		if o := t.nouns.invites.find(other); FoldEmail(o.Email) == FoldEmail(email) && o.State == InviteActive && (invite.Multi || o.ID != invite.ID) {
+	for _, other := range t.small.invites.keys() {
+		if o := t.small.invites.find(other); FoldEmail(o.Email) == FoldEmail(email) && o.State == InviteActive && (invite.Multi || o.ID != invite.ID) {
 			f.Superseded = append(f.Superseded, other)
 		}
 	}
@@ -93,28 +93,28 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 			t.Record(&MembersChanged{Group: g, Joined: true, Users: []UserID{id}})
 		}
 	}
-	t.greet(id, &invite)
+	t.sendWelcomeMessages(id, &invite)
 	return id, nil
 }
 
-// greet has the system bots say what a new account brings about: a welcome, news for the inviter, and the announcement.
-func (t *Turn) greet(id UserID, i *Invite) {
+// sendWelcomeMessages has the system bots say what a new account brings about: a welcome, news for the inviter, and the announcement.
+func (t *Turn) sendWelcomeMessages(id UserID, i *Invite) {
 	welcome := t.OrgText("welcome_message_custom_text")
 	if i != nil && i.Welcome != nil {
 		welcome = *i.Welcome
 	}
-	first := t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: pick a channel and read on, or start a topic of your own.\n\n" + welcomeHint, Kind: hinted})
+	first := t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: pick a channel and read on, or start a topic of your own.\n\n" + welcomeHint, Kind: welcomeHintKind})
 	t.Record(&FlagsChanged{User: id, Flag: FlagStarred, Add: true, IDs: SetOf(first)})
 	if strings.TrimSpace(welcome) != "" {
-		t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: welcome})
+		t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: welcome})
 	}
 	if i != nil && i.Notify {
 		if by := t.Find(i.By); by != nil && by.Active {
-			t.Whisper(t.SilentMention(id)+" accepted your invitation to join "+t.Org().Name+".", by.ID)
+			t.NotifyUsers(t.SilentMention(id)+" accepted your invitation to join "+t.Org().Name+".", by.ID)
 		}
 	}
-	if c := t.chans.find(ChannelID(t.OrgInt("signup_announcements_stream_id"))); c != nil && !c.Archived {
-		t.Announce(c.ID, "signups", t.SilentMention(id)+" joined this organization.")
+	if c := t.channels.find(ChannelID(t.OrgInt("signup_announcements_stream_id"))); c != nil && !c.Archived {
+		t.NotifyChannel(c.ID, "signups", t.SilentMention(id)+" joined this organization.")
 	}
 }
 
@@ -132,20 +132,20 @@ func (f *InviteAccepted) apply(r *Realm) {
 		i.State = InviteUsed
 	}
 	for _, id := range f.Superseded {
-		r.nouns.invites.change(id).State = InviteRevoked
+		r.small.invites.change(id).State = InviteRevoked
 	}
 }
 
 func (f *InviteAccepted) tell(r *Realm) []Notice {
 	var by []UserID
 	if !f.Multi {
-		by = append(by, r.nouns.invites.must(f.ID).By)
+		by = append(by, r.small.invites.must(f.ID).By)
 	}
 	for _, id := range f.Superseded {
-		by = append(by, r.nouns.invites.must(id).By)
+		by = append(by, r.small.invites.must(id).By)
 	}
 	if len(by) == 0 {
 		return nil
 	}
-	return r.tellInvites(by...)
+	return r.inviteNotices(by...)
 }

@@ -6,17 +6,17 @@ import "slices"
 // login gets the same key, as clients expect, although only its hash is kept; without the secret, which lies in a file
 // of its own, nobody can make it again. Keys an operator fixed by hand stand beside it.
 
-// maxKeys is how many keys an account has at once: its own one and some fixed by hand; the oldest go.
-const maxKeys = 16
+// maxAPIKeys is how many keys an account has at once: its own one and some fixed by hand; the oldest go.
+const maxAPIKeys = 16
 
-// NewKey gives an account's API key: the caller's own, or anybody's if the system asks. Only takes back all older ones.
-type NewKey struct {
+// IssueAPIKey gives an account's API key: the caller's own, or anybody's if the system asks. Only takes back all older ones.
+type IssueAPIKey struct {
 	User UserID
 	Key  string // fixed by the operator, or "" for the account's own
 	Only bool
 }
 
-func (c NewKey) Decide(t *Turn) (string, error) {
+func (c IssueAPIKey) Decide(t *Turn) (string, error) {
 	u := t.Find(c.User)
 	if u == nil || u.System || !t.System && t.User != c.User {
 		return "", errNoUser()
@@ -25,19 +25,19 @@ func (c NewKey) Decide(t *Turn) (string, error) {
 		t.Record(&KeyIssued{ID: u.ID, Hash: t.Hash(c.Key), Only: c.Only, Epoch: u.KeyEpoch})
 		return c.Key, nil
 	}
-	return t.keyOf(u, c.Only), nil
+	return t.issueKey(u, c.Only), nil
 }
 
-// keyOf is an account's own key; anew takes the old ones back and makes another.
-func (t *Turn) keyOf(u *User, anew bool) string {
+// issueKey is an account's own key; anew takes the old ones back and makes another.
+func (t *Turn) issueKey(u *User, anew bool) string {
 	epoch := u.KeyEpoch
 	if anew {
 		epoch++
 	}
 	if anew { // whoever had the old key is to hear nothing more
-		t.forgetDevices(u.ID)
+		t.removeAllDevices(u.ID)
 	}
-	key := t.moment.Key(u.ID, epoch)
+	key := t.env.APIKey(u.ID, epoch)
 	if hash := t.Hash(key); anew || !slices.Contains(u.Keys, hash) {
 		t.Record(&KeyIssued{ID: u.ID, Hash: hash, Only: anew, Epoch: epoch})
 	}
@@ -59,7 +59,7 @@ func (f *KeyIssued) apply(r *Realm) {
 	}
 	u.KeyEpoch = f.Epoch
 	u.Keys = append(slices.Clone(u.Keys), f.Hash)
-	if n := len(u.Keys) - maxKeys; n > 0 {
+	if n := len(u.Keys) - maxAPIKeys; n > 0 {
 		u.Keys = u.Keys[n:]
 	}
 }

@@ -13,7 +13,7 @@ import (
 type Leaving struct {
 	Channel ChannelID
 	Users   Set
-	Last    MessageID // newest message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
+	Last    MessageID // newestIDs message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
 	Backlog int64     // the newest that a step made; 0: none. It may be gone
 }
 
@@ -27,110 +27,110 @@ type Backlog struct {
 
 // When a backlog is worth it.
 const (
-	backlogUnread  = 1000 // messages that somebody had not read: up to 8 bytes each
-	backlogReaders = 20   // for whom a job is still to be done
-	// maxBehind is how many backlogs one user refers to, for whoever asks what he has read looks at all of them. What there
+	minBacklogUnread  = 1000 // messages that somebody had not read: up to 8 bytes each
+	minBacklogReaders = 20   // for whom a job is still to be done
+	// maxBacklogsOfUser is how many backlogs one user refers to, for whoever asks what he has read looks at all of them. What there
 	// is beyond becomes his own.
-	maxBehind = 16
+	maxBacklogsOfUser = 16
 )
 
-// What one turn looks at, so that it stays below 5 ms: a user counts 1, leavingFound more
+// What one turn looks at, so that it stays below 5 ms: a user counts 1, leavingScanCost more
 // whose unread messages have to be found out, and 1 more is so many of the others.
 const (
-	leavingStep    = 400
-	leavingFound   = 20
-	leavingBytes   = 1 << 10 // of sets that are compared or written
-	leavingSources = 2 << 10 // of messages that were moved here, compared with all of one more channel he has messages from
-	// leavingOrigins is from how many channels messages that were moved here are told apart by where they were sent, once
+	leavingBudget             = 400
+	leavingScanCost           = 20
+	leavingBytesPerCost       = 1 << 10 // of sets that are compared or written
+	leavingSourceBytesPerCost = 2 << 10 // of messages that were moved here, compared with all of one more channel he has messages from
+	// maxLeavingOrigins is from how many channels messages that were moved here are told apart by where they were sent, once
 	// for all who leave: each takes about 30 µs. What came from yet others is looked for in everything somebody received.
-	leavingOrigins = 30
+	maxLeavingOrigins = 30
 )
 
-// leave opens a job; a fact calls it with the next id of "leaving".
-func (r *Realm) leave(job int64, c ChannelID, users Set) {
+// startLeaving opens a job; a fact calls it with the next id of "leaving".
+func (r *Realm) startLeaving(job int64, c ChannelID, users Set) {
 	if users.Empty() {
 		return
 	}
-	r.usedID("leaving", job)
-	r.nouns.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
+	r.reserveID("leaving", job)
+	r.small.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
 }
 
 func leavingDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	return stepOfOldest(&r.nouns.leaving, (*Turn).stepLeaving)
+	return oldestJobStep(&r.small.leaving, (*Turn).stepLeaving)
 }
 
 func (t *Turn) stepLeaving(job int64) {
-	l := t.nouns.leaving.must(job)
-	c := t.chans.must(l.Channel)
+	l := t.small.leaving.must(job)
+	c := t.channels.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
-	x := leavers{Turn: t, channel: l.Channel, met: map[int64]bool{}, all: t.by.channel[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
-	x.here, x.elsewhere = x.all, Without(x.all, t.by.channel[l.Channel].sent)
-	if !x.elsewhere.Empty() {
-		x.here = Without(x.all, x.elsewhere)
-		x.origins, x.elsewhere = t.origins(x.elsewhere, leavingOrigins)
+	x := leavingScan{Turn: t, channel: l.Channel, overlaps: map[int64]bool{}, all: t.index.channels[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
+	x.sentHere, x.fromOtherChannels = x.all, Difference(x.all, t.index.channels[l.Channel].sent)
+	if !x.fromOtherChannels.Empty() {
+		x.sentHere = Difference(x.all, x.fromOtherChannels)
+		x.origins, x.fromOtherChannels = t.messageOrigins(x.fromOtherChannels, maxLeavingOrigins)
 	}
 	worth, cost := false, 0
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
 		if cost++; l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) {
-			return cost < leavingStep
+			return cost < leavingBudget
 		}
 		unread := x.unread(u)
-		cost += x.looked / leavingBytes
-		if !unread.shares(x.all) && !unread.shares(x.here) {
-			cost += leavingFound
+		cost += x.bytesRead / leavingBytesPerCost
+		if !unread.SharesBitmap(x.all) && !unread.SharesBitmap(x.sentHere) {
+			cost += leavingScanCost
 		}
-		if !x.elsewhere.Empty() {
-			cost += t.sources(u) * (1 + x.elsewhere.size()/leavingSources)
+		if !x.fromOtherChannels.Empty() {
+			cost += t.countSources(u) * (1 + x.fromOtherChannels.SizeBytes()/leavingSourceBytesPerCost)
 		}
 		if unread.Empty() {
-			return cost < leavingStep
+			return cost < leavingBudget
 		}
-		i := slices.IndexFunc(f.Together, func(g ReadTogether) bool { return g.Messages.is(unread) })
+		i := slices.IndexFunc(f.Together, func(g ReadTogether) bool { return g.Messages.Equal(unread) })
 		if i < 0 {
 			i = len(f.Together)
 			f.Together = append(f.Together, ReadTogether{Messages: unread})
-			cost += unread.size() / leavingBytes
+			cost += unread.SizeBytes() / leavingBytesPerCost
 		}
 		f.Together[i].Users = append(f.Together[i].Users, u)
-		worth = worth || unread.Len() >= backlogUnread
-		return cost < leavingStep
+		worth = worth || unread.Len() >= minBacklogUnread
+		return cost < leavingBudget
 	})
-	if old := t.nouns.backlogs.find(l.Backlog); worth && old != nil && old.Messages.is(x.all) {
+	if old := t.small.backlogs.find(l.Backlog); worth && old != nil && old.Messages.Equal(x.all) {
 		f.Backlog = l.Backlog
-	} else if worth && l.Users.Len() >= backlogReaders {
+	} else if worth && l.Users.Len() >= minBacklogReaders {
 		f.Backlog, f.All = t.nextID("backlog"), x.all
 	}
 	t.Record(f)
 }
 
-// leavers finds what people who leave a channel have not read.
-type leavers struct {
+// leavingScan finds what people who leave a channel have not read.
+type leavingScan struct {
 	*Turn
 	channel ChannelID
 	all     Set // its messages
 	// here is those that were sent to it: his relation to it says whether somebody received them; to origins, the same of
 	// those that were sent there. What came from yet other channels is elsewhere.
-	here      Set
-	origins   []sentTo
-	elsewhere Set
-	met       map[int64]bool // whether backlogs have some of all
-	looked    int            // bytes of sets the last one took
+	sentHere          Set
+	origins           []originPart
+	fromOtherChannels Set
+	overlaps          map[int64]bool // whether backlogs have some of all
+	bytesRead         int            // bytes of sets the last one took
 }
 
 // unread is what of all messages a user has a row of and has not read. It must not be changed: mostly it is all or here.
-func (x *leavers) unread(u UserID) Set {
-	rd := x.reading.find(u)
+func (x *leavingScan) unread(u UserID) Set {
+	rd := x.marks.find(u)
 	all, read := x.all, false
-	x.looked = 0
-	if x.hasReadSome(rd) {
-		ids := x.readOf(rd)
-		x.looked += ids.size()
+	x.bytesRead = 0
+	if x.hasReadAny(rd) {
+		ids := x.readSet(rd)
+		x.bytesRead += ids.SizeBytes()
 		first, _ := all.Min()
-		all = all.Between(ids.missing(first), MaxMessageID) // mostly he has read everything up to some message
-		x.looked += all.size()
-		if all = Without(all, ids); all.Empty() {
+		all = all.Between(ids.FirstMissing(first), MaxMessageID) // mostly he has read everything up to some message
+		x.bytesRead += all.SizeBytes()
+		if all = Difference(all, ids); all.Empty() {
 			return all
 		}
 		read = true
@@ -140,11 +140,11 @@ func (x *leavers) unread(u UserID) Set {
 		switch {
 		case !read:
 			return some
-		case some.shares(x.all):
+		case some.SharesBitmap(x.all):
 			return all
 		}
-		x.looked += some.size()
-		return Both(some, all)
+		x.bytesRead += some.SizeBytes()
+		return Intersection(some, all)
 	}
 	var parts []Set // which have no message in common
 	n := 0
@@ -157,51 +157,51 @@ func (x *leavers) unread(u UserID) Set {
 		if s := x.SubscriptionOf(u, c); s != nil && len(s.Spans) > 0 {
 			ids = left(ids)
 			for _, p := range s.Spans {
-				add(p.of(ids))
+				add(p.messagesWithin(ids))
 			}
 		}
 	}
-	received(x.channel, x.here)
+	received(x.channel, x.sentHere)
 	for _, o := range x.origins {
 		received(o.channel, o.ids)
 	}
-	if !x.elsewhere.Empty() {
-		elsewhere := left(x.elsewhere)
+	if !x.fromOtherChannels.Empty() {
+		elsewhere := left(x.fromOtherChannels)
 		add(x.rowsWithin(u, &elsewhere))
 	}
-	if rd == nil || !rd.Rows.Meets(all) && !rd.Lost.Meets(all) {
+	if rd == nil || !rd.Rows.Intersects(all) && !rd.Lost.Intersects(all) {
 		switch {
 		case n == all.Len():
 			return all
 		case len(parts) == 1:
 			return parts[0]
 		}
-		x.looked += all.size()
-		return Either(parts...)
+		x.bytesRead += all.SizeBytes()
+		return Union(parts...)
 	}
-	x.looked += all.size()
-	unread := Either(append(parts, Both(rd.Rows, all))...)
-	unread.Subtract(Without(rd.Lost, rd.Rows))
+	x.bytesRead += all.SizeBytes()
+	unread := Union(append(parts, Intersection(rd.Rows, all))...)
+	unread.Subtract(Difference(rd.Lost, rd.Rows))
 	return unread
 }
 
-// hasReadSome reports whether the user whose marks these are has read any of all.
-func (x *leavers) hasReadSome(rd *Reading) bool {
+// hasReadAny reports whether the user whose marks these are hasKey read any of all.
+func (x *leavingScan) hasReadAny(rd *MessageMarks) bool {
 	if rd == nil {
 		return false
 	}
 	for _, b := range rd.Behind {
-		meets, known := x.met[b]
+		meets, known := x.overlaps[b]
 		if !known {
-			meets = x.all.Meets(x.nouns.backlogs.must(b).Messages)
-			x.met[b] = meets
+			meets = x.all.Intersects(x.small.backlogs.must(b).Messages)
+			x.overlaps[b] = meets
 		}
 		if meets {
 			return true
 		}
 	}
-	x.looked += rd.Read.size()
-	return x.all.Meets(rd.Read)
+	x.bytesRead += rd.Read.SizeBytes()
+	return x.all.Intersects(rd.Read)
 }
 
 // LeftBehind says a channel's messages are read for some who left it; the job forgets them.
@@ -224,8 +224,8 @@ type ReadTogether struct {
 	Messages Set
 }
 
-// together is Together, whenever the fact was written.
-func (f *LeftBehind) together() []ReadTogether {
+// readGroups is Together, whenever the fact was written.
+func (f *LeftBehind) readGroups() []ReadTogether {
 	out := f.Together
 	for i, u := range f.Readers {
 		out = append(out, ReadTogether{[]UserID{u}, f.Read[i]})
@@ -237,21 +237,21 @@ func (f *LeftBehind) together() []ReadTogether {
 }
 
 func (f *LeftBehind) apply(r *Realm) {
-	l := r.nouns.leaving.change(f.Job)
+	l := r.small.leaving.change(f.Job)
 	var b *Backlog
 	if f.Backlog != 0 {
 		if !f.All.Empty() {
-			r.usedID("backlog", f.Backlog)
-			r.nouns.backlogs.put(f.Backlog, &Backlog{Messages: f.All})
+			r.reserveID("backlog", f.Backlog)
+			r.small.backlogs.put(f.Backlog, &Backlog{Messages: f.All})
 			l.Backlog = f.Backlog
 		}
-		b = r.nouns.backlogs.change(f.Backlog)
+		b = r.small.backlogs.change(f.Backlog)
 	}
-	for _, g := range f.together() {
-		many := b != nil && g.Messages.Len() >= backlogUnread
+	for _, g := range f.readGroups() {
+		many := b != nil && g.Messages.Len() >= minBacklogUnread
 		for _, u := range g.Users {
-			rd := r.reading.open(u)
-			if many && len(rd.Behind) < maxBehind {
+			rd := r.marks.ensure(u)
+			if many && len(rd.Behind) < maxBacklogsOfUser {
 				rd.Behind = append(rd.Behind, f.Backlog)
 				b.Readers++
 			} else {
@@ -260,25 +260,25 @@ func (f *LeftBehind) apply(r *Realm) {
 		}
 	}
 	if b != nil && b.Readers == 0 {
-		r.nouns.backlogs.remove(f.Backlog)
+		r.small.backlogs.remove(f.Backlog)
 	}
 	for _, u := range f.Users {
 		l.Users.Remove(int64(u))
 	}
 	if l.Users.Empty() {
-		r.nouns.leaving.remove(f.Job)
+		r.small.leaving.remove(f.Job)
 	}
 }
 
-// forget has a user refer no longer to some backlogs.
-func (r *Realm) forget(rd *Reading, some func(*Backlog) bool) {
+// dropBacklogs has a user refer no longer to some backlogs.
+func (r *Realm) dropBacklogs(rd *MessageMarks, some func(*Backlog) bool) {
 	rd.Behind = slices.DeleteFunc(rd.Behind, func(id int64) bool {
-		if !some(r.nouns.backlogs.must(id)) {
+		if !some(r.small.backlogs.must(id)) {
 			return false
 		}
-		b := r.nouns.backlogs.change(id)
+		b := r.small.backlogs.change(id)
 		if b.Readers--; b.Readers == 0 {
-			r.nouns.backlogs.remove(id)
+			r.small.backlogs.remove(id)
 		}
 		return true
 	})
@@ -289,15 +289,15 @@ func (r *Realm) forget(rd *Reading, some func(*Backlog) bool) {
 
 func (f *LeftBehind) tell(r *Realm) []Notice {
 	var out []Notice
-	for _, g := range f.together() {
-		if to := r.only(g.Users...); len(to) > 0 {
-			out = append(out, Notice{To: to, Event: &ReadBehind{g.Messages}})
+	for _, g := range f.readGroups() {
+		if to := r.usersAudience(g.Users...); len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &MessagesReadAfterLeaving{g.Messages}})
 		}
 	}
 	return out
 }
 
-// ReadBehind is the event update_message_flags of messages in a channel that was left.
-type ReadBehind struct{ Messages Set }
+// MessagesReadAfterLeaving is the event update_message_flags of messages in a channel that was left.
+type MessagesReadAfterLeaving struct{ Messages Set }
 
-func (*ReadBehind) EventType() string { return "update_message_flags" }
+func (*MessagesReadAfterLeaving) EventType() string { return "update_message_flags" }

@@ -10,54 +10,54 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// crowd is many people in a channel with many messages, of which each has read something else.
-type crowd struct {
-	*stage
-	random *rand.Rand
-	users  []UserID
-	all    []MessageID // everywhere
-	there  ChannelID   // where they are, some messages have been moved to and others away from
-	other  ChannelID   // where half of them are
+// crowdScene is many people in a channel with many messages, of which each has read something else.
+type crowdScene struct {
+	*testScene
+	random   *rand.Rand
+	users    []UserID
+	messages []MessageID // everywhere
+	channel1 ChannelID   // where they are, some messages have been moved to and others away from
+	channel2 ChannelID   // where half of them are
 }
 
-func newCrowd(t *testing.T, seed int64) *crowd {
-	s := &crowd{stage: newStage(t), random: rand.New(rand.NewSource(seed))}
-	s.there, s.other = s.channel("there", NewChannel{}, s.ann), s.channel("other", NewChannel{}, s.ann)
+func newCrowdScene(t *testing.T, seed int64) *crowdScene {
+	s := &crowdScene{testScene: newTestScene(t), random: rand.New(rand.NewSource(seed))}
+	s.channel1, s.channel2 = s.channel("there", NewChannel{}, s.ann), s.channel("other", NewChannel{}, s.ann)
 	late := []UserID{}
 	for i := range 110 {
 		u := s.Join(fmt.Sprint("User ", i))
 		s.users = append(s.users, u)
 		if i%2 == 0 {
-			s.join(u, s.other)
+			s.join(u, s.channel2)
 		}
 		if i%10 == 7 {
 			late = append(late, u)
 		} else {
-			s.join(u, s.there)
+			s.join(u, s.channel1)
 		}
 	}
 	in := map[ChannelID][]MessageID{}
 	for i := range 1100 {
 		if i == 50 {
-			do(s.stage, s.ann, Subscribe{Channels: joining("there"), Principals: people(late...), Fatal: true})
+			do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"), Principals: principals(late...), AllOrNothing: true})
 		}
-		c := s.there
+		c := s.channel1
 		if s.random.Intn(10) == 0 {
-			c = s.other
+			c = s.channel2
 		}
 		id := s.post(s.ann, c, fmt.Sprint("topic ", s.random.Intn(5)), "hi")
-		s.all, in[c] = append(s.all, id), append(in[c], id)
+		s.messages, in[c] = append(s.messages, id), append(in[c], id)
 	}
 	move := func(from, to ChannelID) {
 		for range 5 {
 			id := in[from][s.random.Intn(len(in[from]))]
 			if s.info(id).Channel == from {
-				do(s.stage, s.owner, rechannel(id, MoveOne, to))
+				do(s.testScene, s.owner, moveToChannel(id, MoveOne, to))
 			}
 		}
 	}
-	move(s.there, s.other)
-	move(s.other, s.there)
+	move(s.channel1, s.channel2)
+	move(s.channel2, s.channel1)
 	for i := range 35 { // more channels than are told apart
 		c := s.channel(fmt.Sprint("side ", i), NewChannel{}, s.ann)
 		for range 10 {
@@ -65,53 +65,53 @@ func newCrowd(t *testing.T, seed int64) *crowd {
 				s.join(u, c)
 			}
 		}
-		s.all = append(s.all, s.post(s.ann, c, "aside", "hi"), s.post(s.ann, c, "aside", "hi"))
-		do(s.stage, s.owner, rechannel(s.all[len(s.all)-1], MoveOne, s.there))
+		s.messages = append(s.messages, s.post(s.ann, c, "aside", "hi"), s.post(s.ann, c, "aside", "hi"))
+		do(s.testScene, s.owner, moveToChannel(s.messages[len(s.messages)-1], MoveOne, s.channel1))
 	}
 	for i, u := range s.users {
 		switch i % 4 {
 		case 0:
-			do(s.stage, u, Flag{Messages: s.all[:s.random.Intn(len(s.all))], Op: "add", Flag: "read"})
+			do(s.testScene, u, Flag{Messages: s.messages[:s.random.Intn(len(s.messages))], Op: "add", Flag: "read"})
 		case 1:
-			do(s.stage, u, Flag{Messages: s.some(20), Op: "add", Flag: "read"})
+			do(s.testScene, u, Flag{Messages: s.randomMessages(20), Op: "add", Flag: "read"})
 		case 2:
-			do(s.stage, u, Flag{Messages: s.some(3), Op: "add", Flag: "starred"}) // it gives him rows of what he never received
+			do(s.testScene, u, Flag{Messages: s.randomMessages(3), Op: "add", Flag: "starred"}) // it gives him rows of what he never received
 		}
 	}
-	do(s.stage, s.users[0], ReadAll{})
-	s.settle() // what was moved to where they are not is read
+	do(s.testScene, s.users[0], ReadAll{})
+	s.runLeavingJobs() // what was moved to where they are not is read
 	return s
 }
 
-func (s *crowd) some(n int) (ids []MessageID) {
+func (s *crowdScene) randomMessages(n int) (ids []MessageID) {
 	for range n {
-		ids = append(ids, s.all[s.random.Intn(len(s.all))])
+		ids = append(ids, s.messages[s.random.Intn(len(s.messages))])
 	}
-	return ascendingIDs(ids)
+	return sortUniqueIDs(ids)
 }
 
-func ascendingIDs(ids []MessageID) []MessageID {
+func sortUniqueIDs(ids []MessageID) []MessageID {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
 // unread is what each of them has not read, by the flags of each message; is:unread must find the same of those.
-func (s *crowd) unread() map[UserID][]MessageID {
+func (s *crowdScene) unread() map[UserID][]MessageID {
 	s.T.Helper()
 	out := map[UserID][]MessageID{}
 	for _, u := range s.users {
-		v := s.View(u)
+		v := s.ViewAs(u)
 		var ids []MessageID
-		for _, id := range s.all {
+		for _, id := range s.messages {
 			if v.FlagsOf(id)&FlagRead == 0 {
 				ids = append(ids, id)
 			}
 		}
-		n, err := v.Narrow([]Term{{Operator: "is", Sent: "is", Operand: Operand{Text: "unread"}}}, nil)
+		n, err := v.Narrow([]Term{{Operator: "is", SentOperator: "is", Operand: Operand{Text: "unread"}}}, nil)
 		if err != nil {
 			s.T.Fatal(err)
 		}
-		if got := n.Matching(nil); !slices.Equal(got, ids) {
+		if got := n.AllIDs(nil); !slices.Equal(got, ids) {
 			s.T.Fatalf("user %d: is:unread finds %d messages, flags say %d", u, len(got), len(ids))
 		}
 		out[u] = ids
@@ -119,15 +119,15 @@ func (s *crowd) unread() map[UserID][]MessageID {
 	return out
 }
 
-// settle has the server read what was left, ended and begun again after each step, and returns what everybody is told.
-func (s *crowd) settle() (told map[UserID][]MessageID, steps int) {
+// runLeavingJobs has the server read what was left, ended and begun again after each step, and returns what everybody is told.
+func (s *crowdScene) runLeavingJobs() (told map[UserID][]MessageID, steps int) {
 	told = map[UserID][]MessageID{}
 	for due := s.Realm.Due(s.Now); due != nil; due = s.Realm.Due(s.Now) {
-		if _, err := realmtest.Turn(s.Scene, realmtest.System, due); err != nil {
+		if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 			s.T.Fatal(err)
 		}
 		for _, u := range s.users {
-			for _, e := range realmtest.HeardOf[*ReadBehind](s.Scene, u) {
+			for _, e := range realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u) {
 				told[u] = append(told[u], IDs[MessageID](e.Messages)...)
 			}
 		}
@@ -137,8 +137,8 @@ func (s *crowd) settle() (told map[UserID][]MessageID, steps int) {
 	return told, steps
 }
 
-// isRead requires that everybody has read, and was told so, what he had not read of some messages, and nothing else.
-func (s *crowd) isRead(before map[UserID][]MessageID, among func(u UserID, id MessageID) bool, told map[UserID][]MessageID) {
+// checkRead requires that everybody has read, and was told so, what he had not read of some messages, and nothing else.
+func (s *crowdScene) checkRead(before map[UserID][]MessageID, among func(u UserID, id MessageID) bool, told map[UserID][]MessageID) {
 	s.T.Helper()
 	after := s.unread()
 	for _, u := range s.users {
@@ -161,23 +161,23 @@ func (s *crowd) isRead(before map[UserID][]MessageID, among func(u UserID, id Me
 
 // What everybody had not read of an archived channel is read, however they came by it, and nothing else is; later they may
 // mark it unread again, message by message.
-func TestMessagesOfAnArchivedChannelAreReadForEverybody(t *testing.T) {
-	s := newCrowd(t, 1)
+func TestArchiveMarksMessagesRead(t *testing.T) {
+	s := newCrowdScene(t, 1)
 	before := s.unread()
-	do(s.stage, s.owner, ArchiveChannel{s.there})
-	told, steps := s.settle()
+	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
+	told, steps := s.runLeavingJobs()
 	if steps < 2 {
 		t.Errorf("it took %d steps: nothing was ended in between", steps)
 	}
-	here := func(_ UserID, id MessageID) bool { return s.info(id).Channel == s.there }
-	s.isRead(before, here, told)
+	here := func(_ UserID, id MessageID) bool { return s.info(id).Channel == s.channel1 }
+	s.checkRead(before, here, told)
 
-	do(s.stage, s.owner, EditChannel{Channel: s.there, Unarchive: true})
+	do(s.testScene, s.owner, EditChannel{Channel: s.channel1, Unarchive: true})
 	before = s.unread()
-	u, again := s.users[3], s.all[600:610] // he had read nothing of it
-	a := do(s.stage, u, Flag{Messages: again, Op: "remove", Flag: "read"})
+	u, again := s.users[3], s.messages[600:610] // he had read nothing of it
+	a := do(s.testScene, u, Flag{Messages: again, Op: "remove", Flag: "read"})
 	after := s.unread()
-	if want := ascendingIDs(slices.Concat(before[u], again)); a.Changed == 0 || !slices.Equal(after[u], want) {
+	if want := sortUniqueIDs(slices.Concat(before[u], again)); a.Changed == 0 || !slices.Equal(after[u], want) {
 		t.Errorf("%d of 10 are marked unread again; %d are unread, want %d", a.Changed, len(after[u]), len(want))
 	}
 	for _, other := range s.users {
@@ -186,36 +186,36 @@ func TestMessagesOfAnArchivedChannelAreReadForEverybody(t *testing.T) {
 		}
 	}
 	for range 3 {
-		s.all = append(s.all, s.post(s.ann, s.there, "topic 1", "news"))
+		s.messages = append(s.messages, s.post(s.ann, s.channel1, "topic 1", "news"))
 	}
 	before = s.unread()
-	do(s.stage, s.owner, ArchiveChannel{s.there})
-	told, _ = s.settle()
-	s.isRead(before, here, told)
+	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
+	told, _ = s.runLeavingJobs()
+	s.checkRead(before, here, told)
 }
 
 // Who leaves a channel together with many has read what was there then, also if he comes back before the server is done;
 // where it is moved to meanwhile does not matter for who has it read already.
-func TestManyLeaveAndSomeComeBackAtOnce(t *testing.T) {
-	s := newCrowd(t, 2)
+func TestLeaveAndRejoinBeforeJobEnds(t *testing.T) {
+	s := newCrowdScene(t, 2)
 	gone, back := s.users[:100], s.users[10:20]
 	before := s.unread()
-	do(s.stage, s.owner, Unsubscribe{Names: []string{"there"}, Principals: people(gone...)})
-	do(s.stage, s.ann, Subscribe{Channels: joining("there"), Principals: people(back...), Fatal: true})
-	fresh := s.post(s.ann, s.there, "topic 1", "news")
-	s.all = append(s.all, fresh)
+	do(s.testScene, s.owner, Unsubscribe{Names: []string{"there"}, Principals: principals(gone...)})
+	do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"), Principals: principals(back...), AllOrNothing: true})
+	fresh := s.post(s.ann, s.channel1, "topic 1", "news")
+	s.messages = append(s.messages, fresh)
 	for _, u := range slices.Concat(back, s.users[100:]) {
 		before[u] = append(before[u], fresh)
 	}
-	told, _ := s.settle()
-	s.isRead(before, func(u UserID, id MessageID) bool {
-		return id != fresh && slices.Contains(gone, u) && s.info(id).Channel == s.there
+	told, _ := s.runLeavingJobs()
+	s.checkRead(before, func(u UserID, id MessageID) bool {
+		return id != fresh && slices.Contains(gone, u) && s.info(id).Channel == s.channel1
 	}, told)
 
 	before = s.unread()
-	id := s.all[700]
-	do(s.stage, s.owner, rechannel(id, MoveOne, s.other))
-	s.settle()
+	id := s.messages[700]
+	do(s.testScene, s.owner, moveToChannel(id, MoveOne, s.channel2))
+	s.runLeavingJobs()
 	for u, ids := range s.unread() {
 		if slices.Contains(gone, u) && !slices.Equal(ids, before[u]) {
 			t.Errorf("user %d has %d unread after a message was moved, %d before", u, len(ids), len(before[u]))
@@ -224,25 +224,25 @@ func TestManyLeaveAndSomeComeBackAtOnce(t *testing.T) {
 }
 
 // What many have not read of a channel is kept once, and no longer than somebody needs it.
-func TestWhatManyLeaveBehindIsKeptOnce(t *testing.T) {
-	s := newCrowd(t, 3)
+func TestBacklogStoredOnce(t *testing.T) {
+	s := newCrowdScene(t, 3)
 	backlogs := func() (n int) {
-		s.Realm.Each(func(_ uint16, _, row any) {
+		s.Realm.EachRow(func(_ uint16, _, row any) {
 			if _, is := row.(*Backlog); is {
 				n++
 			}
 		})
 		return n
 	}
-	do(s.stage, s.owner, ArchiveChannel{s.there})
-	s.settle()
+	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
+	s.runLeavingJobs()
 	if n := backlogs(); n != 1 {
 		t.Errorf("%d sets of messages are kept for all who left them behind", n)
 	}
-	do(s.stage, s.owner, EditChannel{Channel: s.there, Unarchive: true})
-	s.post(s.ann, s.there, "topic 1", "news")
+	do(s.testScene, s.owner, EditChannel{Channel: s.channel1, Unarchive: true})
+	s.post(s.ann, s.channel1, "topic 1", "news")
 	for _, u := range append(s.users, s.ann) {
-		do(s.stage, u, ReadAll{})
+		do(s.testScene, u, ReadAll{})
 	}
 	if n := backlogs(); n != 0 {
 		t.Errorf("everybody has read everything, %d sets are kept", n)
@@ -250,17 +250,17 @@ func TestWhatManyLeaveBehindIsKeptOnce(t *testing.T) {
 }
 
 // Who leaves first is done with first, however many leave and in whatever order the jobs come back from the disk.
-func TestWhoLeavesFirstIsDoneFirst(t *testing.T) {
-	s := newStage(t)
+func TestLeavingJobsRunInOrder(t *testing.T) {
+	s := newTestScene(t)
 	first := s.post(s.ann, s.public, "t", "hi")
 	s.leave(s.bo, s.public)
 	s.leave(s.guest, s.public)
 	s.leave(s.ann, s.public)
 	for _, u := range []UserID{s.bo, s.guest, s.ann} {
 		s.Restart()
-		s.comeRound()
-		if e := realmtest.HeardOf[*ReadBehind](s.Scene, u); len(e) != 1 || !e[0].Messages.Has(int64(first)) {
-			t.Fatalf("user %d heard %v", u, s.Heard(u))
+		s.runDue()
+		if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u); len(e) != 1 || !e[0].Messages.Has(int64(first)) {
+			t.Fatalf("user %d heard %v", u, s.ListEvents(u))
 		}
 	}
 	if s.Realm.Due(s.Now) != nil {

@@ -25,8 +25,8 @@ const (
 
 // Linkifiers is the organization's linkifiers in the order they apply.
 func (r *Realm) Linkifiers() []Linkifier {
-	out := make([]Linkifier, 0, r.nouns.linkifiers.size())
-	for _, l := range r.nouns.linkifiers.all() {
+	out := make([]Linkifier, 0, r.small.linkifiers.size())
+	for _, l := range r.small.linkifiers.all() {
 		out = append(out, *l)
 	}
 	slices.SortFunc(out, func(a, b Linkifier) int {
@@ -39,14 +39,14 @@ func (r *Realm) Linkifiers() []Linkifier {
 }
 
 // FindLinkifier is a linkifier by id, or nil.
-func (r *Realm) FindLinkifier(id int64) *Linkifier { return r.nouns.linkifiers.find(id) }
+func (r *Realm) FindLinkifier(id int64) *Linkifier { return r.small.linkifiers.find(id) }
 
 // ErrNoLinkifier refuses an id that names no linkifier.
-func ErrNoLinkifier() *Refusal { return Bad("Linkifier not found.") }
+func ErrNoLinkifier() *Refusal { return BadRequest("Linkifier not found.") }
 
 // linkifierRules is the organization's linkifiers in their order, as rendering needs them.
 func (r *Realm) linkifierRules() []LinkifierRule {
-	if r.nouns.linkifiers.size() == 0 {
+	if r.small.linkifiers.size() == 0 {
 		return nil
 	}
 	var out []LinkifierRule
@@ -64,42 +64,42 @@ type SaveLinkifier struct {
 }
 
 func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return 0, err
 	}
 	l := c.Linkifier
-	old := t.nouns.linkifiers.find(l.ID)
+	old := t.small.linkifiers.find(l.ID)
 	if l.ID != 0 && old == nil {
 		return 0, ErrNoLinkifier()
 	}
 	if l.Pattern = strings.TrimSpace(l.Pattern); l.Pattern == "" {
-		return 0, Faulty("pattern", blank)
+		return 0, ErrBadField("pattern", blankField)
 	}
 	for _, x := range []struct {
 		name string
 		text *string
 	}{{"example_input", l.Example}, {"reverse_template", l.Reverse}} {
-		if x.text != nil && length(*x.text) > maxLinkifierField {
-			return 0, Bad("%s is too long (limit: %d characters)", x.name, maxLinkifierField)
+		if x.text != nil && runeCount(*x.text) > maxLinkifierField {
+			return 0, BadRequest("%s is too long (limit: %d characters)", x.name, maxLinkifierField)
 		}
 	}
 	if len(l.Alternatives) > maxLinkifierAlternates {
-		return 0, Bad("Too many alternative URL templates (limit: %d)", maxLinkifierAlternates)
+		return 0, BadRequest("Too many alternative URL templates (limit: %d)", maxLinkifierAlternates)
 	}
 	if c.Fault != nil {
 		return 0, c.Fault
 	}
-	for id, o := range t.nouns.linkifiers.all() {
+	for id, o := range t.small.linkifiers.all() {
 		if o.Pattern == l.Pattern && id != l.ID {
-			return 0, Faulty("__all__", "Linkifier with this Realm and Pattern already exists.")
+			return 0, ErrBadField("__all__", "Linkifier with this Realm and Pattern already exists.")
 		}
 	}
 	if old == nil {
-		if t.nouns.linkifiers.size() >= maxLinkifiers {
-			return 0, Bad("Too many linkifiers (limit: %d)", maxLinkifiers)
+		if t.small.linkifiers.size() >= maxLinkifiers {
+			return 0, BadRequest("Too many linkifiers (limit: %d)", maxLinkifiers)
 		}
 		l.ID = t.nextID("linkifier")
-		for _, o := range t.nouns.linkifiers.all() {
+		for _, o := range t.small.linkifiers.all() {
 			l.Order = max(l.Order, o.Order+1)
 		}
 	} else {
@@ -114,20 +114,20 @@ type LinkifierSaved struct{ Linkifier Linkifier }
 
 func (f *LinkifierSaved) apply(r *Realm) {
 	l := f.Linkifier
-	r.usedID("linkifier", l.ID)
-	r.nouns.linkifiers.put(l.ID, &l)
+	r.reserveID("linkifier", l.ID)
+	r.small.linkifiers.put(l.ID, &l)
 }
 
-func (f *LinkifierSaved) tell(r *Realm) []Notice { return r.tellLinkifiers() }
+func (f *LinkifierSaved) tell(r *Realm) []Notice { return r.linkifierNotices() }
 
 // RemoveLinkifier asks to take a linkifier away.
 type RemoveLinkifier struct{ ID int64 }
 
 func (c RemoveLinkifier) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
-	if t.nouns.linkifiers.find(c.ID) == nil {
+	if t.small.linkifiers.find(c.ID) == nil {
 		return Done{}, ErrNoLinkifier()
 	}
 	t.Record(&LinkifierRemoved{c.ID})
@@ -137,20 +137,20 @@ func (c RemoveLinkifier) Decide(t *Turn) (Done, error) {
 // LinkifierRemoved says a linkifier is gone.
 type LinkifierRemoved struct{ ID int64 }
 
-func (f *LinkifierRemoved) apply(r *Realm)         { r.nouns.linkifiers.remove(f.ID) }
-func (f *LinkifierRemoved) tell(r *Realm) []Notice { return r.tellLinkifiers() }
+func (f *LinkifierRemoved) apply(r *Realm)         { r.small.linkifiers.remove(f.ID) }
+func (f *LinkifierRemoved) tell(r *Realm) []Notice { return r.linkifierNotices() }
 
 // OrderLinkifiers asks for another order; every linkifier is named once.
 type OrderLinkifiers struct{ IDs []int64 }
 
 func (c OrderLinkifiers) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
 	sorted := slices.Clone(c.IDs)
 	slices.Sort(sorted)
-	if !slices.Equal(sorted, t.nouns.linkifiers.keys()) {
-		return Done{}, Bad("The ordered list must enumerate all existing linkifiers exactly once")
+	if !slices.Equal(sorted, t.small.linkifiers.keys()) {
+		return Done{}, BadRequest("The ordered list must enumerate all existing linkifiers exactly once")
 	}
 	if len(c.IDs) > 0 {
 		t.Record(&LinkifiersOrdered{c.IDs})
@@ -163,17 +163,17 @@ type LinkifiersOrdered struct{ IDs []int64 }
 
 func (f *LinkifiersOrdered) apply(r *Realm) {
 	for i, id := range f.IDs {
-		r.nouns.linkifiers.change(id).Order = int64(i)
+		r.small.linkifiers.change(id).Order = int64(i)
 	}
 }
 
-func (f *LinkifiersOrdered) tell(r *Realm) []Notice { return r.tellLinkifiers() }
+func (f *LinkifiersOrdered) tell(r *Realm) []Notice { return r.linkifierNotices() }
 
 // LinkifiersChanged is the event realm_linkifiers: the whole list in order.
 type LinkifiersChanged struct{ List []Linkifier }
 
 func (*LinkifiersChanged) EventType() string { return "realm_linkifiers" }
 
-func (r *Realm) tellLinkifiers() []Notice {
-	return []Notice{{To: r.everyone(), Event: &LinkifiersChanged{r.Linkifiers()}}}
+func (r *Realm) linkifierNotices() []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: &LinkifiersChanged{r.Linkifiers()}}}
 }

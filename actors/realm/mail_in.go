@@ -2,24 +2,24 @@ package realm
 
 import "strings"
 
-// PostMail asks to post a mail that came to a channel's address. The server asks for it: whoever knows the address may
+// PostEmail asks to post a mail that came to a channel's address. The server asks for it: whoever knows the address may
 // write there, as long as whoever got the address may.
-type PostMail struct {
+type PostEmail struct {
 	Token       string
 	Topic, Text string
-	Files       []SaveUpload // that came with it, at most MaxMailFiles
+	Files       []SaveUpload // that came with it, at most MaxEmailFiles
 }
 
-// MaxMailFiles is how many files of one mail are kept: the message links to each, and has 10,000 characters.
-const MaxMailFiles = 20
+// MaxEmailFiles is how many files of one mail are kept: the message links to each, and has 10,000 characters.
+const MaxEmailFiles = 20
 
-// MailPosted answers PostMail.
-type MailPosted struct {
+// EmailPosted answers PostEmail.
+type EmailPosted struct {
 	Message MessageID
 	Files   []Upload
 }
 
-func (c PostMail) Decide(t *Turn) (a MailPosted, err error) {
+func (c PostEmail) Decide(t *Turn) (a EmailPosted, err error) {
 	if !t.System {
 		return a, errPermission()
 	}
@@ -27,12 +27,12 @@ func (c PostMail) Decide(t *Turn) (a MailPosted, err error) {
 	if m == nil {
 		return a, errMailAddress()
 	}
-	u, sender, ch := t.Find(m.User), t.Find(m.Sender), t.chans.must(m.Channel)
-	if u == nil || !u.Active || sender == nil || !sender.Active || t.maySend(u, ch) != nil {
+	u, sender, ch := t.Find(m.User), t.Find(m.Sender), t.channels.must(m.Channel)
+	if u == nil || !u.Active || sender == nil || !sender.Active || t.checkMaySend(u, ch) != nil {
 		return a, errMailAddress()
 	}
 	topic := strings.TrimSpace(c.Topic)
-	if length(topic) > MaxTopic {
+	if runeCount(topic) > MaxTopic {
 		topic = firstRunes(topic, MaxTopic-1) + "…"
 	}
 	if _, err := NormalizeContent(c.Text); err != nil {
@@ -43,7 +43,7 @@ func (c PostMail) Decide(t *Turn) (a MailPosted, err error) {
 		links.WriteByte('\n')
 		x, err := f.save(t, sender.ID)
 		if err != nil { // such as more than the organization may keep: the mail is worth reading without
-			links.WriteString(linkText(fileName(f.Name)) + ": " + err.Error())
+			links.WriteString(linkText(cleanFileName(f.Name)) + ": " + err.Error())
 			continue
 		}
 		links.WriteString("[" + linkText(x.Name) + "](/user_uploads/" + x.Path + ")")
@@ -52,22 +52,22 @@ func (c PostMail) Decide(t *Turn) (a MailPosted, err error) {
 	text := c.Text
 	if links.Len() > 0 {
 		links := "\n" + links.String()
-		if room := MaxMessage - length(links); length(text) > room {
-			text = firstRunes(text, room-length(truncated)) + truncated
+		if room := MaxMessage - runeCount(links); runeCount(text) > room {
+			text = firstRunes(text, room-runeCount(truncationMark)) + truncationMark
 		}
 		text += links
 	}
-	a.Message = t.Say(BotMessage{Bot: sender.ID, Channel: ch.ID, Topic: topic, Text: text})
+	a.Message = t.SendBotMessage(BotMessage{Bot: sender.ID, Channel: ch.ID, Topic: topic, Text: text})
 	return a, nil
 }
 
 // linkText is a file's name as the text of a link, without what would end it.
 func linkText(name string) string {
 	name = strings.NewReplacer("[", "(", "]", ")", "`", "'", "\\", "/").Replace(name)
-	return firstRunes(name, maxLinkText)
+	return firstRunes(name, maxLinkTextRunes)
 }
 
-// maxLinkText is how much of a name is shown, in code points.
-const maxLinkText = 100
+// maxLinkTextRunes is how much of a name is shown, in code points.
+const maxLinkTextRunes = 100
 
 func errMailAddress() *Refusal { return Missing("No channel has this address.") }

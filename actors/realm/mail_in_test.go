@@ -8,39 +8,39 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestMailIsPostedToItsChannel(t *testing.T) {
+func TestPostEmail(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "inbox"}}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "inbox"}}})
 	inbox := s.Realm.FindChannelByName("inbox").ID
 	token := Do(s, ann, realm.MailToken{Channel: inbox}).Token
-	post := realm.PostMail{Token: token, Topic: strings.Repeat("t", 70), Text: strings.Repeat("x", 10001)}
-	Refused(s, ann, post, "Insufficient permission")
+	post := realm.PostEmail{Token: token, Topic: strings.Repeat("t", 70), Text: strings.Repeat("x", 10001)}
+	ExpectRefusal(s, ann, post, "Insufficient permission")
 	Do(s, System, post)
-	got := HeardOf[*realm.MessageArrived](s, ann)
+	got := ListEventsOf[*realm.MessageArrived](s, ann)
 	if len(got) != 1 || got[0].Message.Sender.ID != realm.EmailGateway || got[0].Message.Topic != strings.Repeat("t", 59)+"…" {
 		t.Fatalf("Ann heard %+v", got)
 	}
 	post.Text = " "
-	Refused(s, System, post, "Message must not be empty")
-	Refused(s, System, realm.PostMail{Token: "guessed", Text: "x"}, "No channel has this address.")
+	ExpectRefusal(s, System, post, "Message must not be empty")
+	ExpectRefusal(s, System, realm.PostEmail{Token: "guessed", Text: "x"}, "No channel has this address.")
 	Do(s, olive, realm.DeactivateUser{User: ann})
 	post.Text = "too late"
-	Refused(s, System, post, "No channel has this address.")
+	ExpectRefusal(s, System, post, "No channel has this address.")
 }
 
-func TestFilesOfAMailAreLinkedBehindItsText(t *testing.T) {
+func TestPostEmailWithFiles(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "inbox"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "inbox"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}})
 	token := Do(s, ann, realm.MailToken{Channel: s.Realm.FindChannelByName("inbox").ID}).Token
 	file := realm.SaveUpload{Name: "a [new] plan.txt", Type: "text/plain", Hash: "aa", Size: 10, Quota: 15}
-	posted := Do(s, System, realm.PostMail{Token: token, Topic: "plans", Text: strings.Repeat("x", realm.MaxMessage), Files: []realm.SaveUpload{file, file}})
+	posted := Do(s, System, realm.PostEmail{Token: token, Topic: "plans", Text: strings.Repeat("x", realm.MaxMessage), Files: []realm.SaveUpload{file, file}})
 	if len(posted.Files) != 1 {
 		t.Fatalf("kept: %v", posted.Files)
 	}
 	end := "x\n[message truncated]\n\n[a (new) plan.txt](/user_uploads/" + posted.Files[0].Path + ")\na (new) plan.txt: Upload would exceed your organization's upload quota."
-	got := HeardOf[*realm.MessageArrived](s, bo)
+	got := ListEventsOf[*realm.MessageArrived](s, bo)
 	if len(got) != 1 || !strings.HasSuffix(got[0].Message.Body.Text, end) || len(got[0].Message.Body.Text) != realm.MaxMessage {
 		t.Fatalf("Bo heard %+v", got)
 	}

@@ -15,15 +15,15 @@ import (
 
 var matrixRoles = []Role{Owner, Administrator, Moderator, Member, Guest}
 
-// matrixAct is one thing to do to somebody, and what the protocol says of who may: "" or the refusal.
-type matrixAct struct {
+// matrixAction is one thing to do to somebody, and what the protocol says of who may: "" or the refusal.
+type matrixAction struct {
 	name   string
 	do     func(s *realmtest.Scene, by, to UserID) error
 	refuse func(by, to Role, self bool) string
 	events int // that somebody who may know the target hears of it at least
 }
 
-func tried[A any](s *realmtest.Scene, u UserID, c Command[A]) error {
+func tryCommand[A any](s *realmtest.Scene, u UserID, c Command[A]) error {
 	_, err := realmtest.Try(s, u, c)
 	return err
 }
@@ -33,20 +33,20 @@ const (
 	matrixOwner      = "Must be an organization owner"
 )
 
-func matrixActs() (acts []matrixAct) {
+func matrixActions() (acts []matrixAction) {
 	admins := func(by Role) string {
 		if by > Administrator {
 			return matrixPermission
 		}
 		return ""
 	}
-	acts = append(acts, matrixAct{"rename", func(s *realmtest.Scene, by, to UserID) error {
+	acts = append(acts, matrixAction{"rename", func(s *realmtest.Scene, by, to UserID) error {
 		name := fmt.Sprintf("Renamed %d", s.Realm.Seq())
-		return tried(s, by, EditUser{User: to, Name: &name})
+		return tryCommand(s, by, EditUser{User: to, Name: &name})
 	}, func(by, to Role, self bool) string { return admins(by) }, 1})
 	for _, role := range matrixRoles {
-		acts = append(acts, matrixAct{fmt.Sprintf("make role %d", role), func(s *realmtest.Scene, by, to UserID) error {
-			return tried(s, by, EditUser{User: to, Role: &role})
+		acts = append(acts, matrixAction{fmt.Sprintf("make role %d", role), func(s *realmtest.Scene, by, to UserID) error {
+			return tryCommand(s, by, EditUser{User: to, Role: &role})
 		}, func(by, to Role, self bool) string {
 			switch {
 			case by > Administrator:
@@ -61,19 +61,19 @@ func matrixActs() (acts []matrixAct) {
 			return ""
 		}, 0})
 	}
-	acts = append(acts, matrixAct{"deactivate", func(s *realmtest.Scene, by, to UserID) error {
-		return tried(s, by, DeactivateUser{User: to})
+	acts = append(acts, matrixAction{"deactivate", func(s *realmtest.Scene, by, to UserID) error {
+		return tryCommand(s, by, DeactivateUser{User: to})
 	}, func(by, to Role, self bool) string {
 		if to == Owner && by == Administrator {
 			return matrixOwner
 		}
 		return admins(by)
 	}, 1})
-	acts = append(acts, matrixAct{"reactivate", func(s *realmtest.Scene, by, to UserID) error {
-		if err := tried(s, realmtest.System, DeactivateUser{User: to}); err != nil {
+	acts = append(acts, matrixAction{"reactivate", func(s *realmtest.Scene, by, to UserID) error {
+		if err := tryCommand(s, realmtest.System, DeactivateUser{User: to}); err != nil {
 			return err
 		}
-		return tried(s, by, ReactivateUser{User: to})
+		return tryCommand(s, by, ReactivateUser{User: to})
 	}, func(by, to Role, self bool) string {
 		if to == Owner && by == Administrator {
 			return matrixOwner
@@ -83,7 +83,7 @@ func matrixActs() (acts []matrixAct) {
 	return acts
 }
 
-func TestMatrixOfAccounts(t *testing.T) {
+func TestAccountPermissionMatrix(t *testing.T) {
 	cells := 0
 	for _, limit := range []bool{false, true} {
 		for _, by := range matrixRoles {
@@ -93,12 +93,12 @@ func TestMatrixOfAccounts(t *testing.T) {
 						if self && target != by {
 							continue
 						}
-						for _, act := range matrixActs() {
+						for _, act := range matrixActions() {
 							if self && act.name == "reactivate" || was != by && was == Member && by == Member {
 								continue
 							}
 							cells++
-							matrixCell(t, limit, by, was, target, self, act)
+							checkMatrixCell(t, limit, by, was, target, self, act)
 						}
 					}
 				}
@@ -108,7 +108,7 @@ func TestMatrixOfAccounts(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
-func matrixCell(t *testing.T, limit bool, by, was, target Role, self bool, act matrixAct) {
+func checkMatrixCell(t *testing.T, limit bool, by, was, target Role, self bool, act matrixAction) {
 	s := realmtest.New(t)
 	s.Join("Second Owner", Owner) // so that no one is the only owner
 	boss := s.Join("Boss", Owner)
@@ -122,11 +122,11 @@ func matrixCell(t *testing.T, limit bool, by, was, target Role, self bool, act m
 	}
 	stranger, friend, member := s.Join("Stranger", Guest), s.Join("Friend", Guest), s.Join("Member Else")
 	gone := s.Join("Gone")
-	realmtest.Do(s, boss, Subscribe{Channels: joining("with the target"), Principals: people(to, friend), Fatal: true})
+	realmtest.Do(s, boss, Subscribe{Channels: channelsToJoin("with the target"), Principals: principals(to, friend), AllOrNothing: true})
 	if limit {
 		realmtest.Do(s, boss, ChangeOrganization{Groups: []GroupChange{{Name: "can_access_all_users_group", New: GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
 		for _, u := range []UserID{stranger, friend} {
-			s.Listen(u)
+			s.OpenQueue(u)
 		}
 	}
 	realmtest.Do(s, boss, DeactivateUser{User: gone})
@@ -149,7 +149,7 @@ func matrixCell(t *testing.T, limit bool, by, was, target Role, self bool, act m
 		return
 	}
 	heard := func(u UserID) (n int) {
-		for _, e := range s.Heard(u) {
+		for _, e := range s.ListEvents(u) {
 			if c, ok := e.(*UserChanged); ok && c.ID == to {
 				n++
 			}

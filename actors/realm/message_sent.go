@@ -17,15 +17,15 @@ type MessageSent struct {
 	Topic          TopicID
 	TopicName      string
 	NewTopic       bool
-	Talk           TalkID
+	Talk           DirectConversationID
 	People         []UserID
 	NewTalk        bool
-	Content        Content
+	Content        ContentInfo
 	Mentioned      []UserID
 	GroupMentioned []UserID
 	TopicMentioned []UserID
 	Alerted        []UserID
-	ReadBy         []UserID // has it read at once: the sender, and whoever muted him
+	ReadBy         []UserID // hasKey it read at once: the sender, and whoever muted him
 	Queue          QueueID
 	LocalID        string
 	Widget         string
@@ -44,29 +44,29 @@ func (f *MessageSent) Bodies() iter.Seq2[BodyRef, *Body] {
 func (f *MessageSent) apply(r *Realm) {
 	o := r.org.change(0)
 	o.NextMessage = max(o.NextMessage, f.ID+1)
-	m := message{sender: uint32(f.Sender), channel: uint32(f.Channel), talk: f.Talk, topic: f.Topic, time: uint32(f.At), client: f.ClientID, bits: bitLive | f.Content.bits()}
-	if _, known := r.by.client[f.Client]; !known {
+	m := message{sender: uint32(f.Sender), channel: uint32(f.Channel), conversation: f.Talk, topic: f.Topic, time: uint32(f.At), client: f.ClientID, bits: bitExists | f.Content.bits()}
+	if _, known := r.index.clientIDs[f.Client]; !known {
 		o.NextClient = max(o.NextClient, f.ClientID+1)
 		r.clients.put(f.ClientID, &ClientName{f.Client})
-		r.by.client[f.Client] = f.ClientID
+		r.index.clientIDs[f.Client] = f.ClientID
 	}
 	if f.Channel != 0 {
-		m.talk = 0
+		m.conversation = 0
 		if f.NewTopic {
 			r.addTopic(f.Topic, f.Channel, f.TopicName)
 		}
-		if c := r.chans.must(f.Channel); f.At-c.LastActive >= 86400 {
-			c = r.chans.change(f.Channel)
+		if c := r.channels.must(f.Channel); f.At-c.LastActive >= 86400 {
+			c = r.channels.change(f.Channel)
 			c.LastActive, c.Quiet = f.At, false // a day's precision is all anyone needs; it saves rows
 		}
 	} else if f.NewTalk {
 		o.NextTalk = max(o.NextTalk, f.Talk+1)
-		t := &Talk{Members: f.People}
-		r.talks.put(f.Talk, t)
-		r.by.addTalk(f.Talk, t)
+		t := &DirectConversation{Members: f.People}
+		r.conversations.put(f.Talk, t)
+		r.index.addConversation(f.Talk, t)
 	}
-	b := r.blocks.open(int64(f.ID) / blockSize)
-	r.keepMessage(b, f.ID)
+	b := r.blocks.ensure(int64(f.ID) / blockSize)
+	r.saveForSnapshot(b, f.ID)
 	b.m[f.ID%blockSize] = m
 	if f.hasExtra() {
 		e := r.changeExtra(f.ID)
@@ -74,17 +74,17 @@ func (f *MessageSent) apply(r *Realm) {
 		e.Attachments, e.Widget, e.Notice = f.Content.Attachments, f.Widget, f.Notice
 		if f.WidgetData != "" {
 			id := r.nextID("submessage")
-			r.usedID("submessage", id)
+			r.reserveID("submessage", id)
 			e.Submessages = []Submessage{{ID: id, Sender: f.Sender, Type: "widget", Content: f.WidgetData}}
 		}
 	}
 	r.indexMessage(f.ID, r.message(f.ID))
 	for _, u := range f.ReadBy {
-		r.reading.open(u).Read.Add(int64(f.ID))
+		r.marks.ensure(u).Read.Add(int64(f.ID))
 	}
 	for _, u := range f.Mentioned { // a mentioned bot that is not subscribed has a row of its own
 		if f.Channel != 0 && !r.Subscribed(u, f.Channel) {
-			r.reading.open(u).Rows.Add(int64(f.ID))
+			r.marks.ensure(u).Rows.Add(int64(f.ID))
 		}
 	}
 }
@@ -93,12 +93,12 @@ func (f *MessageSent) hasExtra() bool {
 	return len(f.Mentioned)+len(f.GroupMentioned)+len(f.TopicMentioned)+len(f.Alerted)+len(f.Content.Attachments)+len(f.Widget)+len(f.Notice) > 0
 }
 
-func (x Content) bits() uint16 {
+func (x ContentInfo) bits() uint16 {
 	var b uint16
 	for _, s := range []struct {
 		is  bool
 		bit uint16
-	}{{x.Link, bitLink}, {x.Image, bitImage}, {x.Attachment, bitAttachment}, {x.Me, bitMe}, {x.ChannelWildcard, bitChannelWildcard}, {x.TopicWildcard, bitTopicWildcard}} {
+	}{{x.Link, bitLink}, {x.Image, bitImage}, {x.Attachment, bitAttachment}, {x.Me, bitMeMessage}, {x.ChannelWildcard, bitChannelWildcard}, {x.TopicWildcard, bitTopicWildcard}} {
 		if s.is {
 			b |= s.bit
 		}
@@ -111,7 +111,7 @@ func (r *Realm) addTopic(id TopicID, c ChannelID, name string) {
 	o.NextTopic = max(o.NextTopic, id+1)
 	t := &Topic{Channel: c, Name: name}
 	r.topics.put(id, t)
-	r.by.addTopic(id, t)
+	r.index.addTopic(id, t)
 }
 
 func (f *MessageSent) tell(r *Realm) []Notice {
@@ -124,25 +124,25 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 	}
 	var to []UserID
 	if f.Channel != 0 {
-		to = r.heard(f.Channel)
+		to = r.subscribersAudience(f.Channel)
 		for _, u := range f.Mentioned {
-			if !r.Subscribed(u, f.Channel) && r.by.listening.Has(int64(u)) {
+			if !r.Subscribed(u, f.Channel) && r.index.usersWithQueues.Has(int64(u)) {
 				to = append(slices.Clone(to), u)
 				slices.Sort(to)
 			}
 		}
 	} else {
-		to = r.only(f.People...)
+		to = r.usersAudience(f.People...)
 	}
-	e.Unknown = r.strangers(to, f.Sender)
+	e.Unknown = r.hiddenSenderAudience(to, f.Sender)
 	var out []Notice
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: e})
 	}
-	if f.Channel != 0 && len(r.by.allPublic) > 0 && !r.chans.must(f.Channel).Private {
+	if f.Channel != 0 && len(r.index.allPublicQueues) > 0 && !r.channels.must(f.Channel).Private {
 		var others []UserID
-		for u := range r.by.allPublic {
-			if !r.users.must(u).IsGuest() && !contains(to, u) {
+		for u := range r.index.allPublicQueues {
+			if !r.users.must(u).IsGuest() && !containsSorted(to, u) {
 				others = append(others, u)
 			}
 		}
@@ -151,27 +151,27 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 		}
 	}
 	if f.Channel != 0 {
-		c := r.chans.must(f.Channel)
-		s := &ChannelStirred{Channel: c.ID, Name: c.Name, Active: f.Woke}
-		if first, _ := r.by.channel[f.Channel].ids.Min(); first == int64(f.ID) {
+		c := r.channels.must(f.Channel)
+		s := &ChannelActivityChanged{Channel: c.ID, Name: c.Name, Active: f.Woke}
+		if first, _ := r.index.channels[f.Channel].ids.Min(); first == int64(f.ID) {
 			s.First, s.FirstChanged = f.ID, true
 		}
 		if s.Active || s.FirstChanged {
-			out = append(out, Notice{To: r.knowers(c), Event: s})
+			out = append(out, Notice{To: r.channelAudience(c), Event: s})
 		}
 	}
-	return append(out, r.tellUses(f.Content.Attachments)...)
+	return append(out, r.attachmentUseNotices(f.Content.Attachments)...)
 }
 
-// contains is slices.Contains for ascending ids.
-func contains[T ~int64](ids []T, id T) bool {
+// containsSorted is slices.Contains for ascending ids.
+func containsSorted[T ~int64](ids []T, id T) bool {
 	_, ok := slices.BinarySearch(ids, id)
 	return ok
 }
 
-// ChannelStirred is the events stream/update of what follows from messages: where the history begins, and whether
+// ChannelActivityChanged is the events stream/update of what follows from messages: where the history begins, and whether
 // anybody has written lately.
-type ChannelStirred struct {
+type ChannelActivityChanged struct {
 	Channel      ChannelID
 	Name         string
 	First        MessageID // 0: no history
@@ -179,26 +179,26 @@ type ChannelStirred struct {
 	Active       bool // turned true
 }
 
-func (*ChannelStirred) EventType() string { return "stream" }
+func (*ChannelActivityChanged) EventType() string { return "stream" }
 
-// heard is the subscribers that have a queue, kept until somebody joins, leaves or (un)registers.
-func (r *Realm) heard(c ChannelID) []UserID {
-	ix := r.by.channel[c]
-	if !ix.heardKnown {
-		ix.heard, ix.heardKnown = IDs[UserID](Both(ix.subscribers, r.by.listening)), true
+// subscribersAudience is the subscribers that have a queue, kept until somebody joins, leaves or (un)registers.
+func (r *Realm) subscribersAudience(c ChannelID) []UserID {
+	ix := r.index.channels[c]
+	if !ix.connectedSubscribersValid {
+		ix.connectedSubscribers, ix.connectedSubscribersValid = IDs[UserID](Intersection(ix.subscribers, r.index.usersWithQueues)), true
 	}
-	return ix.heard
+	return ix.connectedSubscribers
 }
 
-// strangers is who of an audience may not know a user: guests where they are limited.
-func (r *Realm) strangers(to []UserID, sender UserID) []UserID {
+// hiddenSenderAudience is who of an audience may not know a user: guests where they are limited.
+func (r *Realm) hiddenSenderAudience(to []UserID, sender UserID) []UserID {
 	if !r.GuestsLimited() {
 		return nil
 	}
 	var out []UserID
 	s := r.users.must(sender)
 	for _, u := range to {
-		if !r.maySee(r.users.must(u), s) {
+		if !r.maySeeUser(r.users.must(u), s) {
 			out = append(out, u)
 		}
 	}
@@ -232,7 +232,7 @@ func (e *MessageArrived) FlagsFor(u UserID) Flags {
 	}
 	if len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted) > 0 {
 		x := MessageExtra{Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned, Alerted: e.Alerted}
-		f |= x.mentions(u)
+		f |= x.mentionFlags(u)
 	}
 	return f
 }

@@ -8,24 +8,24 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-// TestWhoMayHaveMissedAMessage: those whom it is meant for, as far as their settings ask for mails, and as long as they may
+// TestMissedMessageJobs: those whom it is meant for, as far as their settings ask for mails, and as long as they may
 // read it.
-func TestWhoMayHaveMissedAMessage(t *testing.T) {
+func TestMissedMessageJobs(t *testing.T) {
 	s := New(t)
 	s.Mails = true
 	olive, ann, bo, cy := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
 	everyone := []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}}
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "secret"}}, New: realm.NewChannel{Private: true}, Principals: everyone, Fatal: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}}, New: realm.NewChannel{Private: true}, Principals: everyone, AllOrNothing: true})
 	secret := s.Realm.FindChannelByName("secret").ID
-	settle(s)
+	finishOutbox(s)
 	missed := func(c realm.SendMessage) map[realm.UserID]string {
 		c.Body = realm.Body{Text: "hi"}
 		Do(s, ann, c)
 		out := map[realm.UserID]string{}
-		for _, e := range errands(s, realm.MissedErrand) {
+		for _, e := range outboxJobs(s, realm.OutboxMissedMessage) {
 			out[e.User] = e.Why
 		}
-		settle(s)
+		finishOutbox(s)
 		return out
 	}
 	same := func(what string, got, want map[realm.UserID]string) {
@@ -35,36 +35,36 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 		}
 	}
 	type who = map[realm.UserID]string
-	in := func(topic string, c realm.Content) realm.SendMessage {
+	in := func(topic string, c realm.ContentInfo) realm.SendMessage {
 		return realm.SendMessage{ToChannel: true, Channel: secret, Topic: topic, Content: c}
 	}
-	mention := realm.Content{Users: []realm.UserID{bo}}
+	mention := realm.ContentInfo{Users: []realm.UserID{bo}}
 	same("direct", missed(realm.SendMessage{People: everyone}), who{bo: "direct_message", cy: "direct_message"})
-	same("nobody mentioned", missed(in("x", realm.Content{})), who{})
+	same("nobody mentioned", missed(in("x", realm.ContentInfo{})), who{})
 	same("a mention", missed(in("x", mention)), who{bo: "mentioned"})
-	same("everybody", missed(in("w", realm.Content{ChannelWildcard: true})), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
+	same("everybody", missed(in("w", realm.ContentInfo{ChannelWildcard: true})), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: secret, Topic: "w", Policy: realm.TopicMuted})
-	same("everybody, in a topic that Bo muted", missed(in("w", realm.Content{ChannelWildcard: true})), who{cy: "stream_wildcard_mentioned"})
+	same("everybody, in a topic that Bo muted", missed(in("w", realm.ContentInfo{ChannelWildcard: true})), who{cy: "stream_wildcard_mentioned"})
 	Do(s, cy, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_offline_email_notifications", Value: false}}})
 	same("direct, but Cy wants no mail", missed(realm.SendMessage{People: everyone}), who{bo: "direct_message"})
 	s.Mails = false
 	same("without mail", missed(realm.SendMessage{People: everyone}), who{})
 	s.Mails = true
 
-	unheard := func(e realm.Errand) bool { _, ok := s.View(System).Unheard(&e); return ok }
-	wait := func(c realm.SendMessage) (realm.MessageID, realm.Errand) {
+	unheard := func(e realm.OutboxJob) bool { _, ok := s.ViewAs(System).UnreadJobMessage(&e); return ok }
+	wait := func(c realm.SendMessage) (realm.MessageID, realm.OutboxJob) {
 		c.Body = realm.Body{Text: "hi"}
 		id := Do(s, ann, c).ID
-		list := s.View(System).MissedBy(bo)
+		list := s.ViewAs(System).MissedMessageJobs(bo)
 		return id, list[len(list)-1]
 	}
 	_, left := wait(in("y", mention))
 	read, gone := realm.MessageID(0), realm.MessageID(0)
-	var ofRead, ofGone, ofKept realm.Errand
+	var ofRead, ofGone, ofKept realm.OutboxJob
 	read, ofRead = wait(realm.SendMessage{People: everyone})
 	gone, ofGone = wait(realm.SendMessage{People: everyone})
 	_, ofKept = wait(realm.SendMessage{People: everyone})
-	for _, e := range []realm.Errand{left, ofRead, ofGone, ofKept} {
+	for _, e := range []realm.OutboxJob{left, ofRead, ofGone, ofKept} {
 		if !unheard(e) {
 			t.Errorf("%+v is missed by nobody", e)
 		}
@@ -72,7 +72,7 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 	Do(s, bo, realm.Flag{Messages: []realm.MessageID{read}, Op: "add", Flag: "read"})
 	Do(s, ann, realm.DeleteMessage{Message: gone})
 	Do(s, olive, realm.Unsubscribe{Names: []string{"secret"}, Principals: []realm.Principal{{ID: bo}}})
-	for what, e := range map[string]realm.Errand{"unsubscribed": left, "read": ofRead, "deleted": ofGone} {
+	for what, e := range map[string]realm.OutboxJob{"unsubscribed": left, "read": ofRead, "deleted": ofGone} {
 		if unheard(e) {
 			t.Errorf("%s: still to be mailed", what)
 		}
@@ -81,49 +81,49 @@ func TestWhoMayHaveMissedAMessage(t *testing.T) {
 		t.Error("what is unread is no longer missed")
 	}
 	ids := []int64{left.ID, ofRead.ID, ofGone.ID, ofKept.ID}
-	Refused(s, ann, realm.MailMissed{IDs: ids}, "Insufficient permission")
+	ExpectRefusal(s, ann, realm.SendMissedEmails{IDs: ids}, "Insufficient permission")
 	for range 2 { // the second time nothing is left to do
-		Do(s, System, realm.MailMissed{IDs: ids, Letters: []realm.Letter{{To: "bo@example.com"}}})
+		Do(s, System, realm.SendMissedEmails{IDs: ids, Emails: []realm.Email{{To: "bo@example.com"}}})
 	}
-	if n := len(errands(s, realm.LetterErrand)); n != 1 {
+	if n := len(outboxJobs(s, realm.OutboxEmail)); n != 1 {
 		t.Errorf("%d letters", n)
 	}
-	settle(s)
+	finishOutbox(s)
 	for range 70 {
 		Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}})
 	}
-	if n := len(s.View(System).MissedBy(bo)); n != 50 {
+	if n := len(s.ViewAs(System).MissedMessageJobs(bo)); n != 50 {
 		t.Errorf("%d wait for one user", n)
 	}
-	Do(s, olive, realm.DeactivateUser{User: bo, Farewell: func(*realm.User, string) realm.Letter { return realm.Letter{} }})
-	for _, e := range s.View(System).MissedBy(bo) {
+	Do(s, olive, realm.DeactivateUser{User: bo, FarewellEmail: func(*realm.User, string) realm.Email { return realm.Email{} }})
+	for _, e := range s.ViewAs(System).MissedMessageJobs(bo) {
 		if unheard(e) {
 			t.Fatal("a deactivated account is written to")
 		}
 	}
 }
 
-// TestWhoIsMailedOfFollowedTopicsAndChannels: whoever follows a topic, or asked for mails of a channel or of all, as far
+// TestMissedMessagesOfFollowedTopicsAndChannels: whoever follows a topic, or asked for mails of a channel or of all, as far
 // as he has not muted what it is about; nobody else, and nobody who left.
-func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
+func TestMissedMessagesOfFollowedTopicsAndChannels(t *testing.T) {
 	s := New(t)
 	s.Mails = true
 	ann, bo, cy := s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
 	channel := func(name string) realm.ChannelID {
-		Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: name}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}}, Fatal: true})
+		Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: name}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}}, AllOrNothing: true})
 		return s.Realm.FindChannelByName(name).ID
 	}
 	here, there := channel("here"), channel("there")
-	settle(s)
+	finishOutbox(s)
 	type who = map[realm.UserID]string
-	mailed := func(what string, c realm.ChannelID, topic string, content realm.Content, want who) {
+	mailed := func(what string, c realm.ChannelID, topic string, content realm.ContentInfo, want who) {
 		t.Helper()
 		Do(s, ann, realm.SendMessage{ToChannel: true, Channel: c, Topic: topic, Content: content, Body: realm.Body{Text: "hi"}})
 		got := who{}
-		for _, e := range errands(s, realm.MissedErrand) {
+		for _, e := range outboxJobs(s, realm.OutboxMissedMessage) {
 			got[e.User] = e.Why
 		}
-		settle(s)
+		finishOutbox(s)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
@@ -134,13 +134,13 @@ func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
 	}
 	property := func(u realm.UserID, name string, value bool) {
 		t.Helper()
-		Do(s, u, realm.SetProperties{Changes: []realm.PropertyChange{{Channel: here, Property: name, Bool: &value}}})
+		Do(s, u, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{{Channel: here, Property: name, Bool: &value}}})
 	}
 	setting := func(u realm.UserID, name string, value bool) {
 		t.Helper()
 		Do(s, u, realm.ChangeSettings{Values: []realm.SettingValue{{Name: name, Value: value}}})
 	}
-	plain, everybody, everybodyOfTopic := realm.Content{}, realm.Content{ChannelWildcard: true}, realm.Content{TopicWildcard: true}
+	plain, everybody, everybodyOfTopic := realm.ContentInfo{}, realm.ContentInfo{ChannelWildcard: true}, realm.ContentInfo{TopicWildcard: true}
 
 	mailed("nobody asked", here, "t", plain, who{})
 	policy(bo, "T", realm.TopicFollowed)
@@ -162,7 +162,7 @@ func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
 	mailed("everybody, heard in this channel", here, "t", everybody, who{cy: "stream_wildcard_mentioned"})
 	mailed("everybody, in another", there, "t", everybody, who{})
 	Do(s, cy, realm.SendMessage{ToChannel: true, Channel: here, Topic: "t", Body: realm.Body{Text: "I too"}})
-	settle(s)
+	finishOutbox(s)
 	mailed("everybody who wrote there", here, "t", everybodyOfTopic, who{cy: "topic_wildcard_mentioned"})
 
 	property(cy, "email_notifications", true)
@@ -181,7 +181,7 @@ func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
 	mailed("but of this one", here, "w", plain, who{cy: "stream_push_notify"})
 	Do(s, cy, realm.Unsubscribe{Names: []string{"here"}})
 	mailed("Cy has left", here, "w", plain, who{})
-	Do(s, cy, realm.Subscribe{Channels: []realm.Joining{{Name: "here"}}})
+	Do(s, cy, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "here"}}})
 	mailed("and is back", here, "w", plain, who{cy: "stream_push_notify"})
 	property(cy, "email_notifications", false)
 	mailed("wants no more", here, "w", plain, who{})
@@ -189,31 +189,31 @@ func TestWhoIsMailedOfFollowedTopicsAndChannels(t *testing.T) {
 	mailed("nor does Bo", there, "w", plain, who{})
 }
 
-// TestVeryManyAreTold: where more people may be to be told of a message than one turn looks at, further turns do. Who has
+// TestNotifyVeryManyUsers: where more people may be to be told of a message than one turn looks at, further turns do. Who has
 // read it by then is told no more, and a message that is gone is told nobody.
-func TestVeryManyAreTold(t *testing.T) {
+func TestNotifyVeryManyUsers(t *testing.T) {
 	s := New(t)
 	s.Mails, s.Pushes = true, true
 	ann := s.Join("Ann", realm.Owner)
 	var people []realm.UserID
 	principals := []realm.Principal{{ID: ann}}
 	for i := range 1200 {
-		u := Do(s, System, realm.JoinUser{Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("user%d@example.com", i)})
+		u := Do(s, System, realm.CreateUser{Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("user%d@example.com", i)})
 		people, principals = append(people, u), append(principals, realm.Principal{ID: u})
 	}
 	Do(s, people[7], realm.AddPushToken{Kind: realm.PushFCM, Token: "t"})
-	Do(s, ann, realm.Subscribe{Channels: []realm.Joining{{Name: "all"}}, Principals: principals, Fatal: true})
-	settle(s)
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "all"}}, Principals: principals, AllOrNothing: true})
+	finishOutbox(s)
 	send := func() realm.MessageID {
-		return Do(s, ann, realm.SendMessage{ToChannel: true, ChannelName: "all", Topic: "t", Body: realm.Body{Text: "hi"}, Content: realm.Content{ChannelWildcard: true}}).ID
+		return Do(s, ann, realm.SendMessage{ToChannel: true, ChannelName: "all", Topic: "t", Body: realm.Body{Text: "hi"}, Content: realm.ContentInfo{ChannelWildcard: true}}).ID
 	}
 	tick := func() {
 		if due := s.Realm.Due(s.Now); due != nil {
-			Turn(s, System, due)
+			RunTurn(s, System, due)
 		}
 	}
 	id := send()
-	if n := len(s.View(System).Errands()); n != 0 {
+	if n := len(s.ViewAs(System).OutboxJobs()); n != 0 {
 		t.Errorf("the turn that sends a message makes %d errands", n)
 	}
 	tick()
@@ -222,7 +222,7 @@ func TestVeryManyAreTold(t *testing.T) {
 		tick()
 	}
 	told := map[realm.UserID]bool{}
-	for _, e := range errands(s, realm.MissedErrand) {
+	for _, e := range outboxJobs(s, realm.OutboxMissedMessage) {
 		if told[e.User] || e.Message != id || e.Why != "stream_wildcard_mentioned" {
 			t.Fatalf("%+v", e)
 		}
@@ -231,15 +231,15 @@ func TestVeryManyAreTold(t *testing.T) {
 	if len(told) != 1199 || told[people[1000]] || told[ann] {
 		t.Errorf("%d people are mailed, among them who has read it (%v) and who wrote it (%v)", len(told), told[people[1000]], told[ann])
 	}
-	if list := errands(s, realm.PushErrand); len(list) != 1 || list[0].User != people[7] || list[0].Told == 0 {
+	if list := outboxJobs(s, realm.OutboxPush); len(list) != 1 || list[0].User != people[7] || list[0].Told == 0 {
 		t.Errorf("pushed: %+v", list)
 	}
-	settle(s)
+	finishOutbox(s)
 	Do(s, ann, realm.DeleteMessage{Message: send()})
 	for range 6 {
 		tick()
 	}
-	if n := len(s.View(System).Errands()); n != 0 {
+	if n := len(s.ViewAs(System).OutboxJobs()); n != 0 {
 		t.Errorf("%d errands of a message that is gone", n)
 	}
 }

@@ -13,7 +13,7 @@ type MutedUser struct {
 
 // MutedBy is whom a user has muted.
 func (r *Realm) MutedBy(u UserID) []MutedUser {
-	if l := r.nouns.muted.find(u); l != nil {
+	if l := r.small.mutedUsers.find(u); l != nil {
 		return slices.Clone(l.List)
 	}
 	return nil
@@ -28,31 +28,31 @@ type MuteUser struct {
 func (c MuteUser) Decide(t *Turn) (Done, error) {
 	me := t.Me()
 	if me == nil {
-		return Done{}, errMember()
+		return Done{}, errNotMember()
 	}
 	if c.User == me.ID && !c.Unmute {
-		return Done{}, Bad("Cannot mute self")
+		return Done{}, BadRequest("Cannot mute self")
 	}
 	u := t.Find(c.User)
-	if u == nil || u.System || !t.MaySee(u) {
+	if u == nil || u.System || !t.MaySeeUser(u) {
 		return Done{}, errNoUser()
 	}
-	switch muted := t.mutes(me.ID, u.ID); {
+	switch muted := t.hasMuted(me.ID, u.ID); {
 	case c.Unmute && !muted:
-		return Done{}, Bad("User is not muted")
+		return Done{}, BadRequest("User is not muted")
 	case !c.Unmute && muted:
-		return Done{}, Bad("User already muted")
+		return Done{}, BadRequest("User already muted")
 	}
 	t.Record(&UserMuted{User: me.ID, Other: u.ID, Unmuted: c.Unmute, At: t.Now})
 	if !c.Unmute {
-		t.readFrom(me.ID, u.ID)
+		t.markReadFrom(me.ID, u.ID)
 	}
 	return Done{}, nil
 }
 
-// readFrom marks what somebody sent as read by a user.
-func (t *Turn) readFrom(u, sender UserID) {
-	t.markRead(u, setIn(t.by.sender, sender))
+// markReadFrom marks what somebody sent as read by a user.
+func (t *Turn) markReadFrom(u, sender UserID) {
+	t.markRead(u, findSet(t.index.bySender, sender))
 }
 
 // UserMuted says a user does, or no longer does, want to hear another one.
@@ -63,18 +63,18 @@ type UserMuted struct {
 }
 
 func (f *UserMuted) apply(r *Realm) {
-	l := r.nouns.muted.open(f.User)
+	l := r.small.mutedUsers.ensure(f.User)
 	if f.Unmuted {
 		l.List = slices.DeleteFunc(slices.Clone(l.List), func(m MutedUser) bool { return m.User == f.Other })
-		setOf(r.by.mutersOf, f.Other).Remove(int64(f.User))
+		openSet(r.index.mutersOf, f.Other).Remove(int64(f.User))
 		return
 	}
 	l.List = append(slices.Clone(l.List), MutedUser{f.Other, f.At})
-	setOf(r.by.mutersOf, f.Other).Add(int64(f.User))
+	openSet(r.index.mutersOf, f.Other).Add(int64(f.User))
 }
 
 func (f *UserMuted) tell(r *Realm) []Notice {
-	if to := r.only(f.User); len(to) > 0 {
+	if to := r.usersAudience(f.User); len(to) > 0 {
 		return []Notice{{To: to, Event: &MutedUsersChanged{r.MutedBy(f.User)}}}
 	}
 	return nil
@@ -87,21 +87,21 @@ func (*MutedUsersChanged) EventType() string { return "muted_users" }
 
 // mutersOf is who muted the sender of a message.
 func (t *Turn) mutersOf(f *MessageSent) []UserID {
-	s := t.by.mutersOf[f.Sender]
+	s := t.index.mutersOf[f.Sender]
 	if s == nil {
 		return nil
 	}
 	var out []UserID
 	for _, u := range IDs[UserID](*s) {
-		if t.gets(f, u) {
+		if t.isRecipient(f, u) {
 			out = append(out, u)
 		}
 	}
 	return out
 }
 
-// mutes is whether one user has muted another.
-func (r *Realm) mutes(u, other UserID) bool {
-	s := r.by.mutersOf[other]
+// hasMuted is whether one user has muted another.
+func (r *Realm) hasMuted(u, other UserID) bool {
+	s := r.index.mutersOf[other]
 	return s != nil && s.Has(int64(u))
 }

@@ -16,9 +16,9 @@ const (
 	minUserName    = 2
 )
 
-// printable returns the 1-based place of the first character that names may not hold: control characters, surrogates
+// findUnprintable returns the 1-based place of the first character that names may not hold: control characters, surrogates
 // and Unicode non-characters.
-func printable(s string) (int, bool) {
+func findUnprintable(s string) (int, bool) {
 	n := 0
 	for _, c := range s {
 		n++
@@ -29,9 +29,9 @@ func printable(s string) (int, bool) {
 	return 0, true
 }
 
-func length(s string) int { return utf8.RuneCountInString(s) }
+func runeCount(s string) int { return utf8.RuneCountInString(s) }
 
-// firstRunes is the first n code points of s.
+// firstRunes is the noticeRank n code points of s.
 func firstRunes(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -48,29 +48,29 @@ func fold(s string) string { return strings.ToLower(s) }
 // checkName refuses a full name the protocol does not allow; except is the user who has it already.
 func (v View) checkName(name string, except UserID) error {
 	name = strings.TrimSpace(name)
-	switch n := length(name); {
+	switch n := runeCount(name); {
 	case n < minUserName:
-		return Bad("Name too short!")
+		return BadRequest("Name too short!")
 	case n > MaxUserName:
-		return Bad("Name too long!")
+		return BadRequest("Name too long!")
 	}
-	if _, ok := printable(name); !ok || strings.ContainsAny(name, "*`\\>\"@") {
-		return Bad("Invalid characters in name!")
+	if _, ok := findUnprintable(name); !ok || strings.ContainsAny(name, "*`\\>\"@") {
+		return BadRequest("Invalid characters in name!")
 	}
-	if i := strings.LastIndexByte(name, '|'); i >= 0 && digits(name[i+1:]) {
-		return Bad("Invalid format!")
+	if i := strings.LastIndexByte(name, '|'); i >= 0 && isDigits(name[i+1:]) {
+		return BadRequest("Invalid format!")
 	}
 	if v.OrgBool("require_unique_names") {
 		taken := false
 		v.EachUser(func(u *User) { taken = taken || u.ID != except && fold(u.Name) == fold(name) })
 		if taken {
-			return Bad("Unique names required in this organization.")
+			return BadRequest("Unique names required in this organization.")
 		}
 	}
 	return nil
 }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	for _, c := range s {
 		if c < '0' || c > '9' {
 			return false

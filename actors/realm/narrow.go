@@ -8,10 +8,10 @@ import (
 
 // Term is one condition of a narrow.
 type Term struct {
-	Operator string // under its present name
-	Sent     string // the operator as it was sent
-	Operand  Operand
-	Negated  bool
+	Operator     string // under its present name
+	SentOperator string // the operator as it was sent
+	Operand      Operand
+	Negated      bool
 }
 
 // Operand is what a term compares with: a text, or an id or a list of ids where the operator takes them.
@@ -56,58 +56,60 @@ func errNotLoggedIn() *Refusal {
 // condition is one term: as a set that is there already, or as one that would have to be put together; test tells it of
 // one message.
 type condition struct {
-	set     *Set
-	whole   func() Set
-	test    func(MessageID, *message) bool
-	negated bool
+	set      *Set
+	buildSet func() Set
+	test     func(MessageID, *message) bool
+	negated  bool
 }
 
-// narrowing is a narrow on its way to a result.
-type narrowing struct {
+// narrowQuery is a narrow on its way to a result.
+type narrowQuery struct {
 	View
-	me       *User
-	terms    []condition
-	history  bool     // all messages of the named channels are candidates, not only the caller's rows
-	personal bool     // a term about the caller's rows: never more than these
-	channel  bool     // a term that only channel messages meet
-	direct   bool     // a term that only direct messages meet
-	named    *Channel // the one channel of the first channel term, so that a topic is looked for there alone
-	hits     Hits
-	doubts   []Doubt
-	within   *Set // only of these, each of which the caller may read or not by itself
-	places   places
+	me             *User
+	conditions     []condition
+	includeHistory bool     // all messages of the named channels are candidates, not only the caller's rows
+	rowsOnly       bool     // a term about the caller's rows: never more than these
+	channelOnly    bool     // a term that only channel messages meet
+	directOnly     bool     // a term that only direct messages meet
+	namedChannel   *Channel // the one channel of the first channel term, so that a topic is looked for there alone
+	hits           SearchHits
+	unverified     []TextCondition
+	within         *Set // only of these, each of which the caller may read or not by itself
+	access         readerAccess
 }
 
 // Narrow finds the messages of a narrow that the caller may read. hits answers the search terms; it is nil if there are
 // none.
-func (v View) Narrow(terms []Term, hits Hits) (Narrowed, error) { return v.narrow(terms, hits, nil) }
+func (v View) Narrow(terms []Term, hits SearchHits) (NarrowResult, error) {
+	return v.narrow(terms, hits, nil)
+}
 
-// Among is which of some messages the caller may read and a narrow lets through.
-func (v View) Among(terms []Term, hits Hits, ids Set) (Narrowed, error) {
+// NarrowAmong is which of some messages the caller may read and a narrow lets through.
+func (v View) NarrowAmong(terms []Term, hits SearchHits, ids Set) (NarrowResult, error) {
 	return v.narrow(terms, hits, &ids)
 }
 
-// Received is which of some messages the caller has a row of and a narrow lets through.
-func (v View) Received(terms []Term, hits Hits, ids Set) (Narrowed, error) {
+// NarrowReceived is which of some messages the caller has a row of and a narrow lets through.
+func (v View) NarrowReceived(terms []Term, hits SearchHits, ids Set) (NarrowResult, error) {
 	ids = v.rowsWithin(v.User, &ids)
 	return v.narrow(terms, hits, &ids)
 }
 
-func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
-	n := &narrowing{View: v, me: v.Me(), hits: hits, within: within}
-	n.places = places{View: v, me: n.me}
+func (v View) narrow(terms []Term, hits SearchHits, within *Set) (NarrowResult, error) {
+	n := &narrowQuery{View: v, me: v.Me(), hits: hits, within: within}
+	n.access = readerAccess{View: v, reader: n.me}
 	if n.me == nil {
-		if err := n.visitorTerms(terms); err != nil {
-			return Narrowed{}, err
+		if err := n.checkVisitorTerms(terms); err != nil {
+			return NarrowResult{}, err
 		}
 	}
-	terms, err := n.conversation(terms)
+	terms, err := n.expandWith(terms)
 	if err != nil {
-		return Narrowed{}, err
+		return NarrowResult{}, err
 	}
 	for i := range terms {
-		if t := &terms[i]; t.Operator == "channel" && !t.Negated && n.named == nil {
-			n.named = n.channelOf(t.Operand)
+		if t := &terms[i]; t.Operator == "channel" && !t.Negated && n.namedChannel == nil {
+			n.namedChannel = n.operandChannel(t.Operand)
 		}
 	}
 	searched := false
@@ -115,26 +117,26 @@ func (v View) narrow(terms []Term, hits Hits, within *Set) (Narrowed, error) {
 		t := &terms[i]
 		if t.Operator == "search" {
 			if hits == nil {
-				return Narrowed{}, badNarrow("unknown operator " + t.Sent)
+				return NarrowResult{}, badNarrow("unknown operator " + t.SentOperator)
 			}
 			if !searched {
-				n.search()
+				n.addSearch()
 			}
 			searched = true
 			continue
 		}
-		if err := n.term(t); err != nil {
-			return Narrowed{}, err
+		if err := n.addTerm(t); err != nil {
+			return NarrowResult{}, err
 		}
-		if n.channel && n.direct {
-			return Narrowed{}, badCombination("No message can be both a channel message and direct message")
+		if n.channelOnly && n.directOnly {
+			return NarrowResult{}, badCombination("No message can be both a channel message and direct message")
 		}
 	}
 	return n.result(terms), nil
 }
 
-// visitorTerms refuses what anonymous visitors may not ask: they have no rows, and only web-public channels are theirs.
-func (n *narrowing) visitorTerms(terms []Term) error {
+// checkVisitorTerms refuses what anonymous visitors may not ask: they have no rows, and only web-public channels are theirs.
+func (n *narrowQuery) checkVisitorTerms(terms []Term) error {
 	if !n.SpectatorsAllowed() {
 		return errNotLoggedIn()
 	}
@@ -158,8 +160,8 @@ func (n *narrowing) visitorTerms(terms []Term) error {
 	return nil
 }
 
-// conversation replaces a with term, and the terms that name a conversation, by the conversation the message is in now.
-func (n *narrowing) conversation(terms []Term) ([]Term, error) {
+// expandWith replaces a with term, and the terms that name a expandWith, by the expandWith the message is in now.
+func (n *narrowQuery) expandWith(terms []Term) ([]Term, error) {
 	with := -1
 	for i, t := range terms {
 		if t.Operator == "with" {
@@ -172,7 +174,7 @@ func (n *narrowing) conversation(terms []Term) ([]Term, error) {
 	if with < 0 {
 		return terms, nil
 	}
-	id, ok := terms[with].Operand.number()
+	id, ok := terms[with].Operand.messageID()
 	if !ok || terms[with].Negated {
 		return nil, badNarrow("Invalid 'with' operator")
 	}
@@ -194,19 +196,19 @@ func (n *narrowing) conversation(terms []Term) ([]Term, error) {
 		return !t.Negated && (t.Operator == "channel" || t.Operator == "topic" || t.Operator == "dm")
 	})
 	if m.channel == 0 {
-		dm := Term{Operator: "dm", Sent: "dm", Operand: Operand{IsList: true}}
-		for _, u := range n.talks.must(m.talk).Members {
+		dm := Term{Operator: "dm", SentOperator: "dm", Operand: Operand{IsList: true}}
+		for _, u := range n.conversations.must(m.conversation).Members {
 			dm.Operand.IDs = append(dm.Operand.IDs, int64(u))
 		}
 		return append(rest, dm), nil
 	}
 	return append(rest,
-		Term{Operator: "channel", Sent: "channel", Operand: Operand{IsID: true, ID: int64(m.channel)}},
-		Term{Operator: "topic", Sent: "topic", Operand: Operand{Text: n.topics.must(m.topic).Name}}), nil
+		Term{Operator: "channel", SentOperator: "channel", Operand: Operand{IsID: true, ID: int64(m.channel)}},
+		Term{Operator: "topic", SentOperator: "topic", Operand: Operand{Text: n.topics.must(m.topic).Name}}), nil
 }
 
-// number reads an id that may be sent as a number or as text.
-func (o Operand) number() (int64, bool) {
+// messageID reads an id that may be sent as a messageID or as text.
+func (o Operand) messageID() (int64, bool) {
 	id := o.ID
 	if !o.IsID {
 		var err error
@@ -217,116 +219,116 @@ func (o Operand) number() (int64, bool) {
 	return id, id >= 0 && id <= MaxMessageID
 }
 
-// add notes a condition whose set is there already.
-func (n *narrowing) add(s Set, negated bool) {
-	n.terms = append(n.terms, condition{set: &s, test: func(id MessageID, _ *message) bool { return s.Has(int64(id)) }, negated: negated})
+// addSet notes a condition whose set is there already.
+func (n *narrowQuery) addSet(s Set, negated bool) {
+	n.conditions = append(n.conditions, condition{set: &s, test: func(id MessageID, _ *message) bool { return s.Has(int64(id)) }, negated: negated})
 }
 
-// gather notes a condition whose set would have to be put together.
-func (n *narrowing) gather(whole func() Set, test func(MessageID, *message) bool, negated bool) {
-	n.terms = append(n.terms, condition{whole: whole, test: test, negated: negated})
+// addLazy notes a condition whose set would have to be put together.
+func (n *narrowQuery) addLazy(whole func() Set, test func(MessageID, *message) bool, negated bool) {
+	n.conditions = append(n.conditions, condition{buildSet: whole, test: test, negated: negated})
 }
 
-// only notes that one kind of message alone can meet a term.
-func (n *narrowing) only(direct, negated bool) {
+// restrictKind notes that one kind of message alone can meet a term.
+func (n *narrowQuery) restrictKind(direct, negated bool) {
 	if !negated {
-		n.direct, n.channel = n.direct || direct, n.channel || !direct
+		n.directOnly, n.channelOnly = n.directOnly || direct, n.channelOnly || !direct
 	}
 }
 
-func (n *narrowing) term(t *Term) error {
+func (n *narrowQuery) addTerm(t *Term) error {
 	switch t.Operator {
 	case "channel":
-		return n.channelTerm(t)
+		return n.addChannelTerm(t)
 	case "channels":
-		return n.channelsTerm(t)
+		return n.addChannelsTerm(t)
 	case "topic":
-		n.only(false, t.Negated)
-		n.topicTerm(t)
+		n.restrictKind(false, t.Negated)
+		n.addTopicTerm(t)
 	case "sender":
-		u := n.person(t.Operand)
+		u := n.operandUser(t.Operand)
 		if u == nil {
 			return badNarrow("unknown user " + t.Operand.String())
 		}
-		n.add(setIn(n.by.sender, u.ID), t.Negated)
+		n.addSet(findSet(n.index.bySender, u.ID), t.Negated)
 	case "mentions":
-		u := n.person(t.Operand)
+		u := n.operandUser(t.Operand)
 		if u == nil {
 			return badNarrow("unknown user " + t.Operand.String())
 		}
-		n.mentionsTerm(u.ID, t.Negated)
+		n.addMentionsTerm(u.ID, t.Negated)
 	case "dm":
-		n.only(true, t.Negated)
-		return n.dmTerm(t)
+		n.restrictKind(true, t.Negated)
+		return n.addDMTerm(t)
 	case "dm-including", "group-pm-with":
-		n.only(true, t.Negated)
-		u := n.person(t.Operand)
+		n.restrictKind(true, t.Negated)
+		u := n.operandUser(t.Operand)
 		if u == nil {
 			return badNarrow("unknown user " + t.Operand.String())
 		}
-		n.talksTerm(u.ID, t.Operator == "group-pm-with", t.Negated)
+		n.addDMIncludingTerm(u.ID, t.Operator == "group-pm-with", t.Negated)
 	case "is":
-		return n.isTerm(t)
+		return n.addIsTerm(t)
 	case "in":
 		switch t.Operand.Text {
 		case "all":
 		case "home":
-			n.mutedTerm(!t.Negated)
+			n.addMutedTerm(!t.Negated)
 		default:
 			return badNarrow("unknown 'in' operand " + t.Operand.String())
 		}
 	case "has":
 		switch t.Operand.Text {
 		case "attachment":
-			n.add(n.by.attachments, t.Negated)
+			n.addSet(n.index.attachments, t.Negated)
 		case "image":
-			n.add(n.by.images, t.Negated)
+			n.addSet(n.index.images, t.Negated)
 		case "link":
-			n.add(n.by.links, t.Negated)
+			n.addSet(n.index.links, t.Negated)
 		case "reaction":
-			n.add(n.by.reacted, t.Negated)
+			n.addSet(n.index.reacted, t.Negated)
 		default:
 			return badNarrow("unknown 'has' operand " + t.Operand.String())
 		}
 	case "id":
-		id, ok := t.Operand.number()
+		id, ok := t.Operand.messageID()
 		if !ok {
 			return badNarrow("Invalid message ID")
 		}
-		n.add(SetOf(id), t.Negated)
+		n.addSet(SetOf(id), t.Negated)
 	case "near":
 	default:
-		return badNarrow("unknown operator " + t.Sent)
+		return badNarrow("unknown operator " + t.SentOperator)
 	}
 	return nil
 }
 
-func (n *narrowing) channelOf(o Operand) *Channel {
+func (n *narrowQuery) operandChannel(o Operand) *Channel {
 	if o.IsID {
-		return n.chans.find(ChannelID(o.ID))
+		return n.channels.find(ChannelID(o.ID))
 	}
 	return n.FindChannelByName(o.Text)
 }
 
-func (n *narrowing) channelTerm(t *Term) error {
-	c := n.channelOf(t.Operand)
+func (n *narrowQuery) addChannelTerm(t *Term) error {
+	c := n.operandChannel(t.Operand)
 	if c == nil || n.me == nil && !c.WebPublic {
 		return badNarrow("unknown channel " + t.Operand.String())
 	}
-	n.only(false, t.Negated)
-	n.add(n.by.channel[c.ID].ids, t.Negated)
+	n.restrictKind(false, t.Negated)
+	n.addSet(n.index.channels[c.ID].ids, t.Negated)
 	if !t.Negated {
-		n.history = (c.History || c.WebPublic) && n.hasContent(n.me, c) // of several, the last decides (protocol)
+		n.includeHistory = (c.History || c.WebPublic) && n.hasContentAccess(n.me, c) // of several, the last decides (protocol)
 	}
 	return nil
 }
 
-func (n *narrowing) channelsTerm(t *Term) error {
+func (n *narrowQuery) addChannelsTerm(t *Term) error {
 	var in func(*Channel) bool
 	switch t.Operand.Text {
 	case "public":
-		in = func(c *Channel) bool { // without a row, what is protected cannot be read
-			return !c.Private && (n.personal || !n.history || c.History || c.WebPublic)
+		in = func(c *Channel) bool { // excludeUsers a row, what is protected cannot be read
+			return !c.Private && (n.rowsOnly || !n.includeHistory || c.History || c.WebPublic)
 		}
 	case "web-public":
 		in = func(c *Channel) bool { return c.WebPublic && !c.Archived }
@@ -335,65 +337,65 @@ func (n *narrowing) channelsTerm(t *Term) error {
 	default:
 		return badNarrow("unknown channels operand " + t.Operand.String())
 	}
-	n.only(false, t.Negated)
+	n.restrictKind(false, t.Negated)
 	if t.Operand.Text == "archived" && !t.Negated { // seldom many, and what public means later terms decide, too
-		n.add(n.inChannels(in), false)
+		n.addSet(n.messagesInChannels(in), false)
 	} else {
-		n.gather(func() Set { return n.inChannels(in) }, func(_ MessageID, m *message) bool {
-			return m.channel != 0 && in(n.chans.must(ChannelID(m.channel)))
+		n.addLazy(func() Set { return n.messagesInChannels(in) }, func(_ MessageID, m *message) bool {
+			return m.channel != 0 && in(n.channels.must(ChannelID(m.channel)))
 		}, t.Negated)
 	}
 	if !t.Negated && t.Operand.Text == "public" && n.me != nil && !n.me.IsGuest() {
-		n.history = true // to a guest it says nothing: a channel named beside it decides
+		n.includeHistory = true // to a guest it says nothing: a channel named beside it decides
 	}
 	return nil
 }
 
-// inChannels is the messages of the channels for which in holds.
-func (n *narrowing) inChannels(in func(*Channel) bool) Set {
+// messagesInChannels is the messages of the channels for which in holds.
+func (n *narrowQuery) messagesInChannels(in func(*Channel) bool) Set {
 	var sets []Set
-	for id, c := range n.chans.all() { // a union does not depend on the order
+	for id, c := range n.channels.all() { // a union does not depend on the order
 		if in(c) {
-			sets = append(sets, n.by.channel[id].ids)
+			sets = append(sets, n.index.channels[id].ids)
 		}
 	}
-	return Either(sets...)
+	return Union(sets...)
 }
 
-// topicTerm is every topic of that name, whatever the channel.
-func (n *narrowing) topicTerm(t *Term) {
+// addTopicTerm is every topic of that name, whatever the channel.
+func (n *narrowQuery) addTopicTerm(t *Term) {
 	name := fold(strings.TrimSpace(t.Operand.Text))
 	if name == EmptyTopicName {
 		name = ""
 	}
-	if n.named != nil && !t.Negated {
+	if n.namedChannel != nil && !t.Negated {
 		var ids Set
-		if topic := n.by.channel[n.named.ID].topics[name]; topic != nil {
+		if topic := n.index.channels[n.namedChannel.ID].topics[name]; topic != nil {
 			ids = topic.ids
 		}
-		n.add(ids, false)
+		n.addSet(ids, false)
 		return
 	}
 	var found []*topicIndex
-	for _, topic := range n.by.called[name] {
-		if t.Negated || n.open(ChannelID(topic.channel)) {
+	for _, topic := range n.index.topicsByName[name] {
+		if t.Negated || n.mayReadIn(ChannelID(topic.channel)) {
 			found = append(found, topic)
 		}
 	}
-	n.inTopics(found, func(folded string) bool { return folded == name }, t.Negated)
+	n.addTopics(found, func(folded string) bool { return folded == name }, t.Negated)
 }
 
-// open is whether the caller may read any message of a channel: what he may not need not be looked at.
-func (n *narrowing) open(c ChannelID) bool {
-	if !n.places.ready {
-		n.places.prepare()
+// mayReadIn is whether the caller may read any message of a channel: what he may not need not be looked at.
+func (n *narrowQuery) mayReadIn(c ChannelID) bool {
+	if !n.access.ready {
+		n.access.load()
 	}
-	return n.System || n.places.at(uint32(c)).content
+	return n.System || n.access.channel(uint32(c)).canRead
 }
 
-// inTopics is the messages of some topics: those whose folded name is wanted. Few messages are put together at once:
+// addTopics is the messages of some topics: those whose folded name is wanted. Few messages are put together at once:
 // walking past all the others would cost more.
-func (n *narrowing) inTopics(topics []*topicIndex, wanted func(folded string) bool, negated bool) {
+func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string) bool, negated bool) {
 	size := 0
 	for _, topic := range topics {
 		size += topic.ids.Len()
@@ -403,14 +405,14 @@ func (n *narrowing) inTopics(topics []*topicIndex, wanted func(folded string) bo
 		for i, topic := range topics {
 			sets[i] = topic.ids
 		}
-		return Either(sets...)
+		return Union(sets...)
 	}
-	if size <= walkable {
-		n.add(whole(), negated)
+	if size <= maxTestedMessages {
+		n.addSet(whole(), negated)
 		return
 	}
 	known := map[TopicID]bool{}
-	n.gather(whole, func(_ MessageID, m *message) bool {
+	n.addLazy(whole, func(_ MessageID, m *message) bool {
 		if m.channel == 0 {
 			return false
 		}
@@ -423,15 +425,15 @@ func (n *narrowing) inTopics(topics []*topicIndex, wanted func(folded string) bo
 	}, negated)
 }
 
-// person is the user an operand names, by id or by the address the API shows for him.
-func (v View) person(o Operand) *User {
+// operandUser is the user an operand names, by id or by the address the API shows for him.
+func (v View) operandUser(o Operand) *User {
 	if o.IsID {
 		return v.Find(UserID(o.ID))
 	}
-	return v.FindAddress(o.Text)
+	return v.FindByShownEmail(o.Text)
 }
 
-func (n *narrowing) dmTerm(t *Term) error {
+func (n *narrowQuery) addDMTerm(t *Term) error {
 	members := []UserID{n.me.ID}
 	list := t.Operand.IDs
 	if !t.Operand.IsList {
@@ -439,7 +441,7 @@ func (n *narrowing) dmTerm(t *Term) error {
 			if e = strings.TrimSpace(e); e == "" {
 				continue
 			}
-			u := n.person(Operand{Text: e})
+			u := n.operandUser(Operand{Text: e})
 			if u == nil {
 				return badNarrow("unknown user in " + t.Operand.String())
 			}
@@ -454,63 +456,63 @@ func (n *narrowing) dmTerm(t *Term) error {
 	}
 	var ids Set
 	slices.Sort(members)
-	if talk := n.FindTalk(slices.Compact(members)); len(list) > 0 && talk != 0 {
-		ids = n.by.talk[talk].ids
+	if talk := n.FindDirectConversation(slices.Compact(members)); len(list) > 0 && talk != 0 {
+		ids = n.index.conversations[talk].ids
 	}
-	n.add(ids, t.Negated)
+	n.addSet(ids, t.Negated)
 	return nil
 }
 
-// talksTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
-func (n *narrowing) talksTerm(u UserID, groups, negated bool) {
-	ids := setIn(n.by.direct, n.me.ID)
+// addDMIncludingTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
+func (n *narrowQuery) addDMIncludingTerm(u UserID, groups, negated bool) {
+	ids := findSet(n.index.directMessages, n.me.ID)
 	if u != n.me.ID {
-		ids = Both(ids, setIn(n.by.direct, u))
+		ids = Intersection(ids, findSet(n.index.directMessages, u))
 	}
 	if !groups {
-		n.add(ids, negated)
+		n.addSet(ids, negated)
 		return
 	}
 	group := func(id MessageID, m *message) bool {
-		return m.channel == 0 && ids.Has(int64(id)) && len(n.talks.must(m.talk).Members) > 2
+		return m.channel == 0 && ids.Has(int64(id)) && len(n.conversations.must(m.conversation).Members) > 2
 	}
-	n.gather(func() Set { return n.passing(ids, []func(MessageID, *message) bool{group}) }, group, negated)
+	n.addLazy(func() Set { return n.filterByTests(ids, []func(MessageID, *message) bool{group}) }, group, negated)
 	if !negated {
-		n.add(ids, false)
+		n.addSet(ids, false)
 	}
 }
 
 const resolvedPrefix = "✔ "
 
-func (n *narrowing) isTerm(t *Term) error {
+func (n *narrowQuery) addIsTerm(t *Term) error {
 	what := t.Operand.Text
 	if what == "resolved" {
-		n.only(false, t.Negated)
-		n.inTopics(n.resolvedTopics(t.Negated), func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, t.Negated)
+		n.restrictKind(false, t.Negated)
+		n.addTopics(n.resolvedTopics(t.Negated), func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, t.Negated)
 		return nil
 	}
-	n.personal = true
-	rd := n.reading.find(n.me.ID)
+	n.rowsOnly = true
+	rd := n.marks.find(n.me.ID)
 	if rd == nil {
-		rd = &Reading{}
+		rd = &MessageMarks{}
 	}
 	switch what {
 	case "dm", "private":
-		n.direct, n.channel = n.direct || !t.Negated, n.channel || t.Negated
-		n.talksTerm(n.me.ID, false, t.Negated)
+		n.directOnly, n.channelOnly = n.directOnly || !t.Negated, n.channelOnly || t.Negated
+		n.addDMIncludingTerm(n.me.ID, false, t.Negated)
 	case "starred":
-		n.add(rd.Starred, t.Negated)
+		n.addSet(rd.Starred, t.Negated)
 	case "unread":
-		n.add(n.readOf(rd), !t.Negated)
+		n.addSet(n.readSet(rd), !t.Negated)
 	case "alerted":
-		n.add(setIn(n.by.alerted, n.me.ID), t.Negated)
+		n.addSet(findSet(n.index.alerted, n.me.ID), t.Negated)
 	case "mentioned":
-		n.add(Either(n.by.mentioning(n.me.ID), Without(n.by.wildcard, rd.Rows)), t.Negated)
+		n.addSet(Union(n.index.messagesMentioning(n.me.ID), Difference(n.index.channelWildcards, rd.Rows)), t.Negated)
 	case "followed":
-		n.only(false, t.Negated)
-		n.add(n.topicsWith(func(p int) bool { return p == TopicFollowed }), t.Negated)
+		n.restrictKind(false, t.Negated)
+		n.addSet(n.messagesWithPolicy(func(p int) bool { return p == TopicFollowed }), t.Negated)
 	case "muted":
-		n.mutedTerm(t.Negated)
+		n.addMutedTerm(t.Negated)
 	default:
 		return badNarrow("unknown 'is' operand " + t.Operand.String())
 	}
@@ -518,43 +520,43 @@ func (n *narrowing) isTerm(t *Term) error {
 }
 
 // resolvedTopics is every topic that is marked as resolved and has messages; perhaps only of channels the caller may read.
-func (n *narrowing) resolvedTopics(all bool) (found []*topicIndex) {
-	for _, id := range n.by.resolved {
+func (n *narrowQuery) resolvedTopics(all bool) (found []*topicIndex) {
+	for _, id := range n.index.resolvedTopics {
 		t := n.Realm.topics.must(id)
-		if ix := n.by.channel[t.Channel].topics[fold(t.Name)]; ix != nil && (all || n.open(t.Channel)) {
+		if ix := n.index.channels[t.Channel].topics[fold(t.Name)]; ix != nil && (all || n.mayReadIn(t.Channel)) {
 			found = append(found, ix)
 		}
 	}
 	return found
 }
 
-// mutedTerm is what the caller does not want to see at home: muted topics, and muted channels except for topics unmuted
-// or followed in them.
-func (n *narrowing) mutedTerm(negated bool) {
-	muted := n.mutesOf(n.User)
+// addMutedTerm is what the caller does not want to see at home: muted topics, and muted channels except for topics unmuted
+// valueOr followed in them.
+func (n *narrowQuery) addMutedTerm(negated bool) {
+	muted := n.muteSettingsOf(n.User)
 	whole := func() Set {
-		s := n.inMutedChannels()
-		s.Union(n.topicsWith(func(p int) bool { return p == TopicMuted }))
+		s := n.messagesInMutedChannels()
+		s.Union(n.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 		return s
 	}
-	if sources := len(muted.policy) + muted.channels.Len(); sources == 0 || sources <= fewSources && !negated {
-		n.add(whole(), negated)
+	if sources := len(muted.policies) + muted.channels.Len(); sources == 0 || sources <= fewConversations && !negated {
+		n.addSet(whole(), negated)
 		return
 	}
-	n.gather(whole, func(_ MessageID, m *message) bool {
-		return m.channel != 0 && muted.covers(ChannelID(m.channel), n.Realm.topics.must(m.topic).Name)
+	n.addLazy(whole, func(_ MessageID, m *message) bool {
+		return m.channel != 0 && muted.isMuted(ChannelID(m.channel), n.Realm.topics.must(m.topic).Name)
 	}, negated)
 }
 
-// mentionsTerm is the messages that name a user: an index narrows it down, the message itself decides.
-func (n *narrowing) mentionsTerm(u UserID, negated bool) {
+// addMentionsTerm is the messages that name a user: an index narrows it down, the message itself decides.
+func (n *narrowQuery) addMentionsTerm(u UserID, negated bool) {
 	names := func(id MessageID, m *message) bool {
 		e := n.extra(id, m)
 		return e != nil && slices.Contains(e.Mentioned, u)
 	}
-	n.gather(func() Set {
+	n.addLazy(func() Set {
 		var named Set
-		n.by.mentioning(u).Each(func(id int64) bool {
+		n.index.messagesMentioning(u).Each(func(id int64) bool {
 			if names(MessageID(id), n.message(MessageID(id))) {
 				named.Add(id)
 			}
@@ -563,6 +565,6 @@ func (n *narrowing) mentionsTerm(u UserID, negated bool) {
 		return named
 	}, names, negated)
 	if !negated {
-		n.add(n.by.mentioning(u), false)
+		n.addSet(n.index.messagesMentioning(u), false)
 	}
 }

@@ -12,28 +12,28 @@ import (
 )
 
 // The goals are for a million messages: go test -run XXX -bench . -big 1000000 ./actors/realm
-var big = flag.Int("big", 100_000, "how many messages the benchmarks' organization has")
+var bigMessages = flag.Int("big", 100_000, "how many messages the benchmarks' organization has")
 
-var bigRealm *realmtest.Big
+var cachedBig *realmtest.LargeRealm
 
-// makeBig plays the facts of a large organization, once for all benchmarks.
-func makeBig(b *testing.B) *realmtest.Big {
-	if bigRealm != nil {
-		return bigRealm
+// loadBig plays the facts of a large organization, once for all benchmarks.
+func loadBig(b *testing.B) *realmtest.LargeRealm {
+	if cachedBig != nil {
+		return cachedBig
 	}
 	began := time.Now()
-	x := realmtest.FillBig(New(1))
-	people := heap()
-	x.Write(*big)
+	x := realmtest.FillLargeRealm(New(1))
+	people := heapBytes()
+	x.WriteMessages(*bigMessages)
 	// The goal is 100 bytes a message.
-	b.Logf("%d messages in %v: heap %d MB, of it %d MB people and channels; %d bytes a message", *big, time.Since(began).Round(time.Millisecond), heap()>>20, people>>20, int(heap()-people) / *big)
-	x.Live()
-	bigRealm = x
+	b.Logf("%d messages in %v: heap %d MB, of it %d MB people and channels; %d bytes a message", *bigMessages, time.Since(began).Round(time.Millisecond), heapBytes()>>20, people>>20, int(heapBytes()-people) / *bigMessages)
+	x.AddActivity()
+	cachedBig = x
 	return x
 }
 
-// heap is the bytes in use behind a collection.
-func heap() uint64 {
+// heapBytes is the bytes in use behind a collection.
+func heapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -44,11 +44,11 @@ func heap() uint64 {
 // BenchmarkMemory is what a message costs in memory, beside people and channels.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
-		x := realmtest.FillBig(New(1))
-		people := heap()
-		x.Write(*big)
-		all := heap()
-		b.ReportMetric(float64(all-people)/float64(*big), "B/message")
+		x := realmtest.FillLargeRealm(New(1))
+		people := heapBytes()
+		x.WriteMessages(*bigMessages)
+		all := heapBytes()
+		b.ReportMetric(float64(all-people)/float64(*bigMessages), "B/message")
 		b.ReportMetric(float64(all)/(1<<20), "MB-heap")
 		runtime.KeepAlive(x)
 	}
@@ -56,10 +56,10 @@ func BenchmarkMemory(b *testing.B) {
 
 // measure reports the median and the 99th percentile beside the mean, and the 99th percentile of the time on the
 // processor, which others who use the machine do not disturb.
-func measure(b *testing.B, op func()) { prepared(b, func() {}, op) }
+func measure(b *testing.B, op func()) { measurePrepared(b, func() {}, op) }
 
-// prepared is measure for what must be put right again each time.
-func prepared(b *testing.B, prepare, op func()) {
+// measurePrepared is measure for what must be put right again each time.
+func measurePrepared(b *testing.B, prepare, op func()) {
 	b.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -67,9 +67,9 @@ func prepared(b *testing.B, prepare, op func()) {
 	b.ReportAllocs()
 	for b.Loop() {
 		prepare()
-		began, used := time.Now(), realmtest.CPU()
+		began, used := time.Now(), realmtest.ThreadCPUTime()
 		op()
-		cpu = append(cpu, realmtest.CPU()-used)
+		cpu = append(cpu, realmtest.ThreadCPUTime()-used)
 		wall = append(wall, time.Since(began))
 	}
 	slices.Sort(wall)
@@ -82,13 +82,13 @@ func prepared(b *testing.B, prepare, op func()) {
 // BenchmarkFetch is what one GET /messages of 100 messages asks of the realm: find the ids, copy the messages.
 // The goal is 5 ms at the 99th percentile.
 func BenchmarkFetch(b *testing.B) {
-	x := makeBig(b)
-	once := Operand{IsID: true, ID: int64(x.Once)}
-	all := Operand{IsID: true, ID: int64(x.All)}
+	x := loadBig(b)
+	once := Operand{IsID: true, ID: int64(x.OneMessage)}
+	all := Operand{IsID: true, ID: int64(x.InAllChannels)}
 	for _, user := range []struct {
 		name string
 		id   UserID
-	}{{"few channels", x.Few}, {"all channels", x.All}, {"behind", x.Behind}, {"guest", x.Guest}} {
+	}{{"few channels", x.InFewChannels}, {"all channels", x.InAllChannels}, {"behind", x.ManyUnread}, {"guest", x.Guest}} {
 		for _, c := range []struct {
 			name   string
 			terms  []Term
@@ -98,18 +98,18 @@ func BenchmarkFetch(b *testing.B) {
 			{"first unread", nil, AnchorFirstUnread},
 			{"channel", []Term{term("channel", "channel 1")}, AnchorFirstUnread},
 			{"rare channel", []Term{term("channel", "channel 999")}, AnchorNewest},
-			{"not channel", []Term{not(term("channel", "channel 1"))}, AnchorNewest},
+			{"not channel", []Term{negate(term("channel", "channel 1"))}, AnchorNewest},
 			{"topic", []Term{term("channel", "channel 1"), term("topic", "topic 3")}, AnchorNewest},
-			{"topic near", []Term{term("channel", "channel 1"), term("topic", "topic 3"), term("near", "500")}, AnchorAt},
+			{"topic near", []Term{term("channel", "channel 1"), term("topic", "topic 3"), term("near", "500")}, AnchorMessage},
 			{"topic everywhere", []Term{term("topic", "topic 3")}, AnchorOldest},
 			{"topic nowhere", []Term{term("topic", "nowhere")}, AnchorNewest},
-			{"not topic", []Term{not(term("topic", "topic 3"))}, AnchorNewest},
+			{"not topic", []Term{negate(term("topic", "topic 3"))}, AnchorNewest},
 			{"mentions", []Term{term("is", "mentioned")}, AnchorNewest},
-			{"not mentions", []Term{not(term("is", "mentioned"))}, AnchorNewest},
+			{"not mentions", []Term{negate(term("is", "mentioned"))}, AnchorNewest},
 			{"mentions of", []Term{{Operator: "mentions", Operand: all}}, AnchorNewest},
 			{"mentions of nobody", []Term{{Operator: "mentions", Operand: once}}, AnchorNewest},
 			{"unread", []Term{term("is", "unread")}, AnchorOldest},
-			{"not unread", []Term{not(term("is", "unread"))}, AnchorNewest},
+			{"not unread", []Term{negate(term("is", "unread"))}, AnchorNewest},
 			{"starred", []Term{term("is", "starred")}, AnchorNewest},
 			{"alerted", []Term{term("is", "alerted")}, AnchorNewest},
 			{"followed", []Term{term("is", "followed")}, AnchorNewest},
@@ -119,28 +119,28 @@ func BenchmarkFetch(b *testing.B) {
 			{"image", []Term{term("has", "image")}, AnchorNewest},
 			{"attachment", []Term{term("has", "attachment")}, AnchorNewest},
 			{"reaction", []Term{term("has", "reaction")}, AnchorNewest},
-			{"not link", []Term{not(term("has", "link"))}, AnchorNewest},
+			{"not link", []Term{negate(term("has", "link"))}, AnchorNewest},
 			{"sender", []Term{{Operator: "sender", Operand: all}}, AnchorNewest},
 			{"sender once", []Term{{Operator: "sender", Operand: once}}, AnchorNewest},
-			{"not sender", []Term{not(Term{Operator: "sender", Operand: all})}, AnchorNewest},
+			{"not sender", []Term{negate(Term{Operator: "sender", Operand: all})}, AnchorNewest},
 			{"direct", []Term{term("is", "dm")}, AnchorNewest},
-			{"dm", []Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(x.All)}}}}, AnchorNewest},
+			{"dm", []Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(x.InAllChannels)}}}}, AnchorNewest},
 			{"dm including", []Term{{Operator: "dm-including", Operand: all}}, AnchorNewest},
-			{"not dm including", []Term{not(Term{Operator: "dm-including", Operand: all})}, AnchorNewest},
+			{"not dm including", []Term{negate(Term{Operator: "dm-including", Operand: all})}, AnchorNewest},
 			{"home", []Term{term("in", "home")}, AnchorNewest},
-			{"home without links", []Term{term("in", "home"), not(term("has", "link"))}, AnchorNewest},
+			{"home without links", []Term{term("in", "home"), negate(term("has", "link"))}, AnchorNewest},
 			{"public", []Term{term("channels", "public")}, AnchorNewest},
 			{"public first unread", []Term{term("channels", "public")}, AnchorFirstUnread},
 			{"archived", []Term{term("channels", "archived")}, AnchorNewest},
-			{"not public", []Term{not(term("channels", "public"))}, AnchorNewest},
-			{"not public once", []Term{not(term("channels", "public")), {Operator: "sender", Operand: once}}, AnchorNewest},
-			{"combined", []Term{term("channels", "public"), term("has", "link"), not(term("topic", "topic 3")), not(Term{Operator: "sender", Operand: all})}, AnchorNewest},
-			{"rare combined", []Term{not(term("channel", "channel 1")), term("is", "alerted"), not(term("topic", "topic 3"))}, AnchorNewest},
+			{"not public", []Term{negate(term("channels", "public"))}, AnchorNewest},
+			{"not public once", []Term{negate(term("channels", "public")), {Operator: "sender", Operand: once}}, AnchorNewest},
+			{"combined", []Term{term("channels", "public"), term("has", "link"), negate(term("topic", "topic 3")), negate(Term{Operator: "sender", Operand: all})}, AnchorNewest},
+			{"rare combined", []Term{negate(term("channel", "channel 1")), term("is", "alerted"), negate(term("topic", "topic 3"))}, AnchorNewest},
 			{"image first unread", []Term{term("has", "image")}, AnchorFirstUnread},
 			{"date", []Term{term("in", "home")}, AnchorDate},
 		} {
 			for i := range c.terms {
-				c.terms[i].Sent = c.terms[i].Operator
+				c.terms[i].SentOperator = c.terms[i].Operator
 			}
 			v := x.Realm.ViewAs(Caller{User: user.id}, 1_800_000_000)
 			b.Run(user.name+"/"+c.name, func(b *testing.B) {
@@ -149,8 +149,8 @@ func BenchmarkFetch(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					p := n.Page(v.Spot(&n, Anchor{Kind: c.anchor, ID: 500, Time: 1_700_400_000}).In(nil), Range{Before: 50, After: 50}, nil)
-					v.See(p.IDs)
+					p := n.Page(v.ResolveAnchor(&n, Anchor{Kind: c.anchor, ID: 500, Time: 1_700_400_000}).ID(nil), PageRange{Before: 50, After: 50}, nil)
+					v.VisibleMessages(p.IDs)
 				})
 			})
 		}
@@ -158,28 +158,28 @@ func BenchmarkFetch(b *testing.B) {
 }
 
 func term(operator, operand string) Term {
-	return Term{Operator: operator, Sent: operator, Operand: Operand{Text: operand}}
+	return Term{Operator: operator, SentOperator: operator, Operand: Operand{Text: operand}}
 }
 
-func not(t Term) Term { t.Negated = true; return t }
+func negate(t Term) Term { t.Negated = true; return t }
 
 // BenchmarkSee is one slice of a long answer. The goal is well under 5 ms for the 500 the wire asks for.
 func BenchmarkSee(b *testing.B) {
-	x := makeBig(b)
-	v := x.Realm.ViewAs(Caller{User: x.All}, 1_800_000_000)
+	x := loadBig(b)
+	v := x.Realm.ViewAs(Caller{User: x.InAllChannels}, 1_800_000_000)
 	n, err := v.Narrow(nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := n.Page(NewestAnchor, Range{Before: 500}, nil)
+	p := n.Page(NewestAnchor, PageRange{Before: 500}, nil)
 	b.ResetTimer()
-	measure(b, func() { v.See(p.IDs) })
+	measure(b, func() { v.VisibleMessages(p.IDs) })
 }
 
 // BenchmarkUnread is unread_msgs of a registration. The goal is 20 ms with 50,000 unread messages.
 func BenchmarkUnread(b *testing.B) {
-	x := makeBig(b)
-	for name, u := range map[string]UserID{"half": x.All, "50000": x.Behind, "few channels": x.Few} {
+	x := loadBig(b)
+	for name, u := range map[string]UserID{"half": x.InAllChannels, "50000": x.ManyUnread, "few channels": x.InFewChannels} {
 		b.Run(name, func(b *testing.B) {
 			v := x.Realm.ViewAs(Caller{User: u}, 1_800_000_000)
 			b.Logf("%d are told of", v.Unread().Sorted().Count)
@@ -191,30 +191,30 @@ func BenchmarkUnread(b *testing.B) {
 	}
 }
 
-// unreadAll takes a user's marks away again.
-func unreadAll(x *realmtest.Big, u UserID) {
+// markAllUnread takes a user's marks away again.
+func markAllUnread(x *realmtest.LargeRealm, u UserID) {
 	var all Set
-	all.AddRange(1, int64(x.Realm.LastMessage()))
+	all.AddRange(1, int64(x.Realm.LastMessageID()))
 	x.Realm.Replay(&FlagsChanged{User: u, Flag: FlagRead, IDs: all})
 }
 
-func bigPlay[A any](b *testing.B, x *realmtest.Big, u UserID, c Command[A]) {
-	if _, _, _, err := Play(x.Realm, Caller{User: u}, Moment{Now: 1_800_000_000}, c.Decide); err != nil {
+func runBig[A any](b *testing.B, x *realmtest.LargeRealm, u UserID, c Command[A]) {
+	if _, _, _, err := RunTurn(x.Realm, Caller{User: u}, TurnEnv{Now: 1_800_000_000}, c.Decide); err != nil {
 		b.Fatal(err)
 	}
 }
 
 // BenchmarkReadAll is marking everything read, a million messages in one fact. The goal is 10 ms.
 func BenchmarkReadAll(b *testing.B) {
-	x := makeBig(b)
-	b.Cleanup(func() { bigRealm = nil })
-	prepared(b, func() { unreadAll(x, x.All) }, func() { bigPlay(b, x, x.All, ReadAll{}) })
+	x := loadBig(b)
+	b.Cleanup(func() { cachedBig = nil })
+	measurePrepared(b, func() { markAllUnread(x, x.InAllChannels) }, func() { runBig(b, x, x.InAllChannels, ReadAll{}) })
 }
 
 // BenchmarkFlagNarrow is marking 5000 messages of a channel read.
 func BenchmarkFlagNarrow(b *testing.B) {
-	x := makeBig(b)
-	b.Cleanup(func() { bigRealm = nil })
-	c := FlagNarrow{Terms: []Term{term("channel", "channel 1")}, Range: Range{Anchor: Anchor{Kind: AnchorOldest}, After: MaxFlagged}, Op: "add", Flag: "read"}
-	prepared(b, func() { unreadAll(x, x.All) }, func() { bigPlay(b, x, x.All, c) })
+	x := loadBig(b)
+	b.Cleanup(func() { cachedBig = nil })
+	c := FlagNarrow{Terms: []Term{term("channel", "channel 1")}, Range: PageRange{Anchor: Anchor{Kind: AnchorOldest}, After: MaxFlagged}, Op: "add", Flag: "read"}
+	measurePrepared(b, func() { markAllUnread(x, x.InAllChannels) }, func() { runBig(b, x, x.InAllChannels, c) })
 }

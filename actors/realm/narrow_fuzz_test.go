@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// fuzzWorlds are organizations the fuzzer asks; each process makes them once, the same every time.
-var fuzzWorlds []*world
+// fuzzRealms are organizations the fuzzer asks; each process makes them once, the same every time.
+var fuzzRealms []*randomRealm
 
-func fuzzWorld(f *testing.F) {
-	for seed := int64(1); len(fuzzWorlds) < 3; seed++ {
-		fuzzWorlds = append(fuzzWorlds, newWorld(f, seed, 500))
+func makeFuzzRealms(f *testing.F) {
+	for seed := int64(1); len(fuzzRealms) < 3; seed++ {
+		fuzzRealms = append(fuzzRealms, newRandomRealm(f, seed, 500))
 	}
 }
 
-// decodedTerms is a narrow as JSON, each term an object {operator, operand, negated} whose operand is a text, an id or a
+// decodeTerms is a narrow as JSON, each term an object {operator, operand, negated} whose operand is a text, an id or a
 // list of ids: what the wire makes of all it understands.
-func decodedTerms(text string) (terms []Term, ok bool) {
+func decodeTerms(text string) (terms []Term, ok bool) {
 	var sent []struct {
 		Operator string
 		Operand  json.RawMessage
@@ -29,7 +29,7 @@ func decodedTerms(text string) (terms []Term, ok bool) {
 		return nil, false
 	}
 	for _, s := range sent {
-		t := Term{Operator: s.Operator, Sent: s.Operator, Negated: s.Negated}
+		t := Term{Operator: s.Operator, SentOperator: s.Operator, Negated: s.Negated}
 		o := &t.Operand
 		switch {
 		case len(s.Operand) == 0:
@@ -50,7 +50,7 @@ func decodedTerms(text string) (terms []Term, ok bool) {
 // FuzzNarrow asks organizations any narrow, as anybody and around any anchor, and compares with deciding message by
 // message: the ids, found_*, and that nothing is shown that the caller may not read.
 func FuzzNarrow(f *testing.F) {
-	fuzzWorld(f)
+	makeFuzzRealms(f)
 	for i, narrow := range []string{
 		`[]`,
 		`[{"operator":"channel","operand":"channel 1"},{"operator":"topic","operand":" TEA "}]`,
@@ -70,75 +70,75 @@ func FuzzNarrow(f *testing.F) {
 	} {
 		f.Add(narrow, byte(i), byte(i%5), int64(i*20), byte(i), byte(3*i))
 	}
-	old := walkable
-	f.Cleanup(func() { walkable = old })
+	old := maxTestedMessages
+	f.Cleanup(func() { maxTestedMessages = old })
 	f.Fuzz(func(t *testing.T, text string, who, kind byte, at int64, size, how byte) {
-		terms, ok := decodedTerms(text)
+		terms, ok := decodeTerms(text)
 		if !ok {
 			return
 		}
-		w := fuzzWorlds[int(who>>4)%len(fuzzWorlds)]
+		w := fuzzRealms[int(who>>4)%len(fuzzRealms)]
 		w.t = t
 		u := UserID(0) // a visitor
 		if i := int(who & 15); i < len(w.users) {
 			u = w.users[i]
 		}
-		walkable = []int{0, 20, 300, old}[how&3]
+		maxTestedMessages = []int{0, 20, 300, old}[how&3]
 		a := Anchor{Kind: AnchorKind(kind % 5), ID: at, Time: w.now - at}
-		g := Range{Anchor: a, Before: int(size & 15), After: int(size >> 4), Exclude: how&4 != 0}
+		g := PageRange{Anchor: a, Before: int(size & 15), After: int(size >> 4), Exclude: how&4 != 0}
 		w.compareNarrow(t, u, terms, g)
 		w.compareAmong(t, u, terms, SetOf(max(at, 0)%500, int64(size), int64(how), 33, 34, 35, 36, 37))
 	})
 }
 
 // compareNarrow compares a page of a narrow, and the whole of it, with deciding message by message.
-func (w *world) compareNarrow(t *testing.T, u UserID, terms []Term, g Range) {
-	v := w.r.ViewAs(Caller{User: u}, w.now)
+func (w *randomRealm) compareNarrow(t *testing.T, u UserID, terms []Term, g PageRange) {
+	v := w.realm.ViewAs(Caller{User: u}, w.now)
 	n, err := v.Narrow(terms, nil)
 	if err != nil {
 		return
 	}
 	want, unread := w.expected(u, terms)
 	g.Anchor.ID = min(max(g.Anchor.ID, 0), NewestAnchor)
-	page := n.Page(v.Spot(&n, g.Anchor).In(nil), g, nil)
-	if wanted := naivePage(w, want, unread, g); fmt.Sprint(page) != fmt.Sprint(wanted) {
+	page := n.Page(v.ResolveAnchor(&n, g.Anchor).ID(nil), g, nil)
+	if wanted := expectedPage(w, want, unread, g); fmt.Sprint(page) != fmt.Sprint(wanted) {
 		t.Fatalf("user %d, %+v, %+v:\n got %v\nwant %v\nall %v\nunread %v", u, terms, g, page, wanted, want, unread)
 	}
-	if seen := v.See(page.IDs); len(seen) != len(page.IDs) {
+	if seen := v.VisibleMessages(page.IDs); len(seen) != len(page.IDs) {
 		t.Fatalf("user %d, %+v: of %v only %d may be read", u, terms, page.IDs, len(seen))
 	}
 	n = n.Frozen()
-	if got := n.Matching(nil); !slices.Equal(got, want) {
+	if got := n.AllIDs(nil); !slices.Equal(got, want) {
 		t.Fatalf("user %d, %+v:\n got %v\nwant %v", u, terms, got, want)
 	}
 }
 
 // compareAmong compares which of some messages match a narrow with deciding each.
-func (w *world) compareAmong(t *testing.T, u UserID, terms []Term, ids Set) {
-	n, err := w.r.ViewAs(Caller{User: u}, w.now).Among(terms, nil, ids)
+func (w *randomRealm) compareAmong(t *testing.T, u UserID, terms []Term, ids Set) {
+	n, err := w.realm.ViewAs(Caller{User: u}, w.now).NarrowAmong(terms, nil, ids)
 	if err != nil {
 		return
 	}
-	terms = w.inTerms(u, terms)
+	terms = w.expandWith(u, terms)
 	personal := slices.ContainsFunc(terms, func(t Term) bool { return t.Operator == "is" && t.Operand.Text != "resolved" })
 	want := []MessageID{}
 	ids.Each(func(x int64) bool {
 		id := MessageID(x)
-		if m := w.r.message(id); m != nil && w.reads(u, id, m) && (!personal || w.r.received(u, id, m)) && w.meetsAll(u, terms, id, m) {
+		if m := w.realm.message(id); m != nil && w.mayRead(u, id, m) && (!personal || w.realm.hasRow(u, id, m)) && w.matchesTerms(u, terms, id, m) {
 			want = append(want, id)
 		}
 		return true
 	})
-	if got := n.Matching(nil); !slices.Equal(got, want) {
+	if got := n.AllIDs(nil); !slices.Equal(got, want) {
 		t.Fatalf("among %v user %d, %+v:\n got %v\nwant %v", IDs[int64](ids), u, terms, got, want)
 	}
 }
 
-// reads is who may read a message, in the words of the specification.
-func (w *world) reads(u UserID, id MessageID, m *message) bool {
-	r, me := w.r, w.r.Find(u)
+// mayRead is who may read a message, in the words of the specification.
+func (w *randomRealm) mayRead(u UserID, id MessageID, m *message) bool {
+	r, me := w.realm, w.realm.Find(u)
 	if m.channel == 0 {
-		return slices.Contains(r.talks.must(m.talk).Members, u)
+		return slices.Contains(r.conversations.must(m.conversation).Members, u)
 	}
 	c := r.FindChannel(ChannelID(m.channel))
 	s := r.SubscriptionOf(u, c.ID)
@@ -151,8 +151,8 @@ func (w *world) reads(u UserID, id MessageID, m *message) bool {
 	case me.IsGuest() || !r.channelAllows(me, c, "can_subscribe_group") && !r.channelAllows(me, c, "can_add_subscribers_group"):
 		return false
 	}
-	return c.History || r.received(u, id, m)
+	return c.History || r.hasRow(u, id, m)
 }
 
-// operandText is an operand without its surroundings, in one case.
-func operandText(o Operand) string { return strings.ToLower(strings.TrimSpace(o.Text)) }
+// foldOperand is an operand without its surroundings, in one case.
+func foldOperand(o Operand) string { return strings.ToLower(strings.TrimSpace(o.Text)) }

@@ -2,44 +2,44 @@ package realm
 
 import "slices"
 
-// Narrowed is the messages a narrow lets a caller see: candidates, and tests that each must pass. Most of it is worked
+// NarrowResult is the messages a narrow lets a caller see: candidates, and tests that each must pass. Most of it is worked
 // out only when asked for: a page of a narrow that lets much through is found by testing a few hundred messages, and
 // one that lets little through by the algebra of whole sets. Frozen makes a result that outlives its view.
-type Narrowed struct {
-	ids    Set // candidates; with tests nil, the result
-	tests  []func(MessageID, *message) bool
-	all    func(Set) Set // does at once what the tests do one by one
-	shared bool          // ids is the realm's own
-	view   View
-	terms  []Term
-	Doubts []Doubt
+type NarrowResult struct {
+	ids        Set // candidates; with tests nil, the result
+	tests      []func(MessageID, *message) bool
+	evaluate   func(Set) Set // does at once what the tests do one by one
+	sharesIDs  bool          // ids is the realm's own
+	view       View
+	terms      []Term
+	Unverified []TextCondition
 }
 
-// set is the result as a whole.
-func (n *Narrowed) set() Set {
+// wholeSet is the result as a whole.
+func (n *NarrowResult) wholeSet() Set {
 	if n.tests != nil {
-		n.ids, n.shared, n.tests = n.all(n.ids), false, nil
+		n.ids, n.sharesIDs, n.tests = n.evaluate(n.ids), false, nil
 	}
 	return n.ids
 }
 
 // Frozen is the result for use after the view.
-func (n Narrowed) Frozen() Narrowed {
-	n.set()
-	if n.shared {
-		n.ids, n.shared = n.ids.Clone(), false
+func (n NarrowResult) Frozen() NarrowResult {
+	n.wholeSet()
+	if n.sharesIDs {
+		n.ids, n.sharesIDs = n.ids.Clone(), false
 	}
-	n.all, n.view = nil, View{}
+	n.evaluate, n.view = nil, View{}
 	return n
 }
 
-// walkable is how many messages are tested one by one before whole sets are worked out instead: a millisecond or two.
+// maxTestedMessages is how many messages are tested one by one before whole sets are worked out instead: a millisecond or two.
 // Tests of this package lower it to have both ways compared.
-var walkable = 16_000
+var maxTestedMessages = 16_000
 
-// walk is the tests as a match, until too many have been tested; then it gives up, and so does whoever asked.
-func (n *Narrowed) walk() (match Match, gaveUp *bool) {
-	left, up := walkable, false
+// limitedFilter is the tests as a match, until too many have been tested; then it gives up, and so does whoever asked.
+func (n *NarrowResult) limitedFilter() (match BatchFilter, gaveUp *bool) {
+	left, up := maxTestedMessages, false
 	return func(ids []MessageID) []bool {
 		if left -= len(ids); left < 0 {
 			up = true
@@ -64,11 +64,11 @@ func (n *Narrowed) walk() (match Match, gaveUp *bool) {
 }
 
 // result puts the conditions together: sets that are there already make the candidates, the rest become tests.
-func (n *narrowing) result(terms []Term) Narrowed {
-	out := Narrowed{view: n.View, terms: terms, Doubts: n.doubts}
+func (n *narrowQuery) result(terms []Term) NarrowResult {
+	out := NarrowResult{view: n.View, terms: terms, Unverified: n.unverified}
 	var sets, without []Set
 	var later []condition
-	for _, c := range n.terms {
+	for _, c := range n.conditions {
 		switch {
 		case c.set == nil:
 			later = append(later, c)
@@ -78,33 +78,33 @@ func (n *narrowing) result(terms []Term) Narrowed {
 			sets = append(sets, *c.set)
 		}
 	}
-	row := n.me != nil && (n.personal || n.within == nil && !n.history)
-	if row && len(later) > 0 && n.sources(n.me.ID) <= fewSources {
+	row := n.me != nil && (n.rowsOnly || n.within == nil && !n.includeHistory)
+	if row && len(later) > 0 && n.countSources(n.me.ID) <= fewConversations {
 		sets = append(sets, n.rowsOf(n.me.ID)) // soon worked out, and most other messages are not his
 	}
 	slices.SortStableFunc(sets, func(a, b Set) int { return a.Len() - b.Len() })
 	switch {
 	case n.within != nil:
-		out.ids, out.shared = *n.within, true
+		out.ids, out.sharesIDs = *n.within, true
 	case len(sets) > 0:
-		out.ids, out.shared, sets = sets[0], true, sets[1:]
+		out.ids, out.sharesIDs, sets = sets[0], true, sets[1:]
 	default:
-		out.ids.AddRange(1, int64(n.LastMessage()))
+		out.ids.AddRange(1, int64(n.LastMessageID()))
 	}
 	for _, s := range sets {
-		out.ids, out.shared = Both(out.ids, s), false
+		out.ids, out.sharesIDs = Intersection(out.ids, s), false
 	}
 	for _, s := range without {
 		if !s.Empty() {
-			out.ids, out.shared = Without(out.ids, s), false
+			out.ids, out.sharesIDs = Difference(out.ids, s), false
 		}
 	}
-	base := condition{test: n.places.readable}
+	base := condition{test: n.access.canRead}
 	switch {
 	case n.me == nil:
-		base.whole = func() Set { return n.inChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived }) }
+		base.buildSet = func() Set { return n.messagesInChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived }) }
 	case row:
-		base.test = n.places.row
+		base.test = n.access.hasReadableRow
 	case n.within != nil:
 	case len(later) == 0:
 		return out // all of a channel that the caller may read
@@ -121,37 +121,37 @@ func (n *narrowing) result(terms []Term) Narrowed {
 		}
 		out.tests = append(out.tests, test)
 	}
-	out.all = func(ids Set) Set { return n.algebra(ids, later, base, out.tests) }
+	out.evaluate = func(ids Set) Set { return n.evaluateWithSets(ids, later, base, out.tests) }
 	return out
 }
 
-// algebra is the tests done at once, with sets; few candidates are tested one by one all the same.
-func (n *narrowing) algebra(ids Set, later []condition, base condition, tests []func(MessageID, *message) bool) Set {
-	if ids.Len() <= walkable {
-		return n.passing(ids, tests)
+// evaluateWithSets is the tests done at once, with sets; few candidates are tested one by one all the same.
+func (n *narrowQuery) evaluateWithSets(ids Set, later []condition, base condition, tests []func(MessageID, *message) bool) Set {
+	if ids.Len() <= maxTestedMessages {
+		return n.filterByTests(ids, tests)
 	}
 	for _, c := range later {
 		if c.negated {
-			ids = Without(ids, c.whole())
+			ids = Difference(ids, c.buildSet())
 		} else {
-			ids = Both(ids, c.whole())
+			ids = Intersection(ids, c.buildSet())
 		}
 	}
 	switch {
 	case base.test == nil:
 		return ids
-	case ids.Len() <= walkable:
-		return n.passing(ids, []func(MessageID, *message) bool{base.test})
+	case ids.Len() <= maxTestedMessages:
+		return n.filterByTests(ids, []func(MessageID, *message) bool{base.test})
 	case n.me == nil:
-		return Both(ids, base.whole())
-	case n.within != nil && !n.personal:
-		return n.readable(ids)
+		return Intersection(ids, base.buildSet())
+	case n.within != nil && !n.rowsOnly:
+		return n.readableAmong(ids)
 	}
 	return n.readableRows(n.me, ids)
 }
 
-// passing is what of a set passes every test.
-func (n *narrowing) passing(ids Set, tests []func(MessageID, *message) bool) Set {
+// filterByTests is what of a set passes every test.
+func (n *narrowQuery) filterByTests(ids Set, tests []func(MessageID, *message) bool) Set {
 	var out Set
 	ids.Each(func(id int64) bool {
 		m := n.message(MessageID(id))
@@ -163,12 +163,12 @@ func (n *narrowing) passing(ids Set, tests []func(MessageID, *message) bool) Set
 	return out
 }
 
-// readable is what of a few messages the caller may read.
-func (v View) readable(ids Set) Set {
+// readableAmong is what of a few messages the caller may read.
+func (v View) readableAmong(ids Set) Set {
 	var out Set
-	p := places{View: v, me: v.Me()}
+	p := readerAccess{View: v, reader: v.Me()}
 	ids.Each(func(id int64) bool {
-		if m := v.message(MessageID(id)); m != nil && p.readable(MessageID(id), m) {
+		if m := v.message(MessageID(id)); m != nil && p.canRead(MessageID(id), m) {
 			out.Add(id)
 		}
 		return true
@@ -181,23 +181,23 @@ func (v View) readable(ids Set) Set {
 func (v View) readableRows(u *User, within Set) Set {
 	rows := v.rowsWithin(u.ID, &within)
 	var strange Set // rows of messages that are elsewhere now, or that came otherwise than by a subscription
-	if l := v.subs.find(u.ID); l != nil {
+	if l := v.subscriptions.find(u.ID); l != nil {
 		for _, s := range l.List {
-			ix := v.by.channel[s.Channel]
-			if !v.hasContent(u, v.chans.must(s.Channel)) {
+			ix := v.index.channels[s.Channel]
+			if !v.hasContentAccess(u, v.channels.must(s.Channel)) {
 				rows.Subtract(ix.ids)
 			}
-			if ix.sent.Len() != ix.sent.common(ix.ids) {
-				strange.Union(Without(ix.sent, ix.ids))
+			if ix.sent.Len() != ix.sent.IntersectionSize(ix.ids) {
+				strange.Union(Difference(ix.sent, ix.ids))
 			}
 		}
 	}
-	if rd := v.reading.find(u.ID); rd != nil {
+	if rd := v.marks.find(u.ID); rd != nil {
 		strange.Union(rd.Rows)
 	}
-	p := places{View: v, me: u}
-	Both(rows, strange).Each(func(id int64) bool {
-		if m := v.message(MessageID(id)); m == nil || !p.row(MessageID(id), m) {
+	p := readerAccess{View: v, reader: u}
+	Intersection(rows, strange).Each(func(id int64) bool {
+		if m := v.message(MessageID(id)); m == nil || !p.hasReadableRow(MessageID(id), m) {
 			rows.Remove(id)
 		}
 		return true

@@ -7,9 +7,9 @@ import (
 
 // Limits of navigation views, each there because every registration carries them all.
 const (
-	maxViews         = 200
-	MaxViewFragment  = 300 // code points
-	maxViewNameRunes = 60
+	maxNavigationViews        = 200
+	MaxNavigationViewFragment = 300 // code points
+	maxNavigationViewName     = 60
 )
 
 // NavigationViews is the row of one user's navigation views.
@@ -22,95 +22,97 @@ type NavigationView struct {
 	Name     string // "" for built-in views
 }
 
-// builtInViews are the places every client knows; they have no name of their own.
-var builtInViews = []string{"inbox", "recent", "feed", "drafts", "narrow/has/reaction/sender/me", "narrow/is/mentioned", "narrow/is/starred"}
+// builtInNavigationViews are the places every client knows; they have no name of their own.
+var builtInNavigationViews = []string{"inbox", "recent", "feed", "drafts", "narrow/has/reaction/sender/me", "narrow/is/mentioned", "narrow/is/starred"}
 
 // BuiltIn reports whether every client knows the view.
-func (v NavigationView) BuiltIn() bool { return slices.Contains(builtInViews, v.Fragment) }
+func (v NavigationView) BuiltIn() bool { return slices.Contains(builtInNavigationViews, v.Fragment) }
 
-// ViewsOf is a user's navigation views in the order they were added.
-func (r *Realm) ViewsOf(u UserID) []NavigationView {
-	if l := r.nouns.views.find(u); l != nil {
+// NavigationViewsOf is a user's navigation views in the order they were added.
+func (r *Realm) NavigationViewsOf(u UserID) []NavigationView {
+	if l := r.small.navigationViews.find(u); l != nil {
 		return slices.Clone(l.List)
 	}
 	return []NavigationView{}
 }
 
-// checkView refuses names and duplicates the protocol does not allow; except is the fragment of the view itself.
-func (v View) checkView(x NavigationView, named bool, except string) error {
+// checkNavigationView refuses names and duplicates the protocol does not allow; except is the fragment of the view itself.
+func (v View) checkNavigationView(x NavigationView, named bool, except string) error {
 	switch {
 	case x.BuiltIn() && named:
-		return Bad("Built-in views cannot have a custom name.")
+		return BadRequest("Built-in views cannot have a custom name.")
 	case !x.BuiltIn() && strings.TrimSpace(x.Name) == "":
-		return Bad("Custom views must have a valid name.")
-	case length(x.Name) > maxViewNameRunes:
-		return Bad("name is too long (limit: %d characters)", maxViewNameRunes)
+		return BadRequest("Custom views must have a valid name.")
+	case runeCount(x.Name) > maxNavigationViewName:
+		return BadRequest("name is too long (limit: %d characters)", maxNavigationViewName)
 	}
-	for _, o := range v.ViewsOf(v.User) {
+	for _, o := range v.NavigationViewsOf(v.User) {
 		if o.Fragment != except && (o.Fragment == x.Fragment || x.Name != "" && o.Name == x.Name) {
-			return Bad("Navigation view already exists.")
+			return BadRequest("Navigation view already exists.")
 		}
 	}
 	return nil
 }
 
-// AddView asks to keep a navigation view.
-type AddView struct {
+// AddNavigationView asks to keep a navigation view.
+type AddNavigationView struct {
 	View  NavigationView
 	Named bool // a name was given, be it empty
 }
 
-func (c AddView) Decide(t *Turn) (Done, error) {
+func (c AddNavigationView) Decide(t *Turn) (Done, error) {
 	me := t.Me()
 	if me == nil {
-		return Done{}, errMember()
+		return Done{}, errNotMember()
 	}
-	if err := t.checkView(c.View, c.Named, ""); err != nil {
+	if err := t.checkNavigationView(c.View, c.Named, ""); err != nil {
 		return Done{}, err
 	}
-	if len(t.ViewsOf(me.ID)) >= maxViews {
-		return Done{}, Bad("Too many navigation views (limit: %d)", maxViews)
+	if len(t.NavigationViewsOf(me.ID)) >= maxNavigationViews {
+		return Done{}, BadRequest("Too many navigation views (limit: %d)", maxNavigationViews)
 	}
-	t.Record(&ViewAdded{me.ID, c.View})
+	t.Record(&NavigationViewAdded{me.ID, c.View})
 	return Done{}, nil
 }
 
-// ViewAdded says a user keeps a navigation view.
-type ViewAdded struct {
+// NavigationViewAdded says a user keeps a navigation view.
+type NavigationViewAdded struct {
 	User UserID
 	View NavigationView
 }
 
-func (*ViewAdded) calm()             {}
-func (*ViewAdded) EventType() string { return "navigation_view" }
+func (*NavigationViewAdded) keepsMarkdownConfig() {}
+func (*NavigationViewAdded) EventType() string    { return "navigation_view" }
 
-func (f *ViewAdded) apply(r *Realm) {
-	l := r.nouns.views.open(f.User)
+func (f *NavigationViewAdded) apply(r *Realm) {
+	l := r.small.navigationViews.ensure(f.User)
 	l.List = append(slices.Clone(l.List), f.View)
 }
 
-func (f *ViewAdded) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *NavigationViewAdded) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}
 
-func errNoView() *Refusal { return Missing("Navigation view does not exist.") }
+func errNoNavigationView() *Refusal { return Missing("Navigation view does not exist.") }
 
-func (v View) findView(fragment string) (NavigationView, error) {
-	list := v.ViewsOf(v.User)
+func (v View) findNavigationView(fragment string) (NavigationView, error) {
+	list := v.NavigationViewsOf(v.User)
 	i := slices.IndexFunc(list, func(x NavigationView) bool { return x.Fragment == fragment })
 	if i < 0 {
-		return NavigationView{}, errNoView()
+		return NavigationView{}, errNoNavigationView()
 	}
 	return list[i], nil
 }
 
-// ChangeView asks to pin or name a navigation view; nil stays.
-type ChangeView struct {
+// ChangeNavigationView asks to pin or name a navigation view; nil stays.
+type ChangeNavigationView struct {
 	Fragment string
 	Pinned   *bool
 	Name     *string
 }
 
-func (c ChangeView) Decide(t *Turn) (Done, error) {
-	x, err := t.findView(c.Fragment)
+func (c ChangeNavigationView) Decide(t *Turn) (Done, error) {
+	x, err := t.findNavigationView(c.Fragment)
 	if err != nil {
 		return Done{}, err
 	}
@@ -121,27 +123,27 @@ func (c ChangeView) Decide(t *Turn) (Done, error) {
 	if c.Name != nil {
 		x.Name = *c.Name
 	}
-	if err := t.checkView(x, c.Name != nil, x.Fragment); err != nil {
+	if err := t.checkNavigationView(x, c.Name != nil, x.Fragment); err != nil {
 		return Done{}, err
 	}
 	if x != old {
-		t.Record(&ViewChanged{User: t.User, View: x, Pinned: x.Pinned != old.Pinned, Named: x.Name != old.Name})
+		t.Record(&NavigationViewChanged{User: t.User, View: x, Pinned: x.Pinned != old.Pinned, Named: x.Name != old.Name})
 	}
 	return Done{}, nil
 }
 
-// ViewChanged says a navigation view is pinned or named differently now.
-type ViewChanged struct {
+// NavigationViewChanged says a navigation view is pinned or named differently now.
+type NavigationViewChanged struct {
 	User          UserID
 	View          NavigationView
 	Pinned, Named bool // what changed
 }
 
-func (*ViewChanged) calm()             {}
-func (*ViewChanged) EventType() string { return "navigation_view" }
+func (*NavigationViewChanged) keepsMarkdownConfig() {}
+func (*NavigationViewChanged) EventType() string    { return "navigation_view" }
 
-func (f *ViewChanged) apply(r *Realm) {
-	l := r.nouns.views.change(f.User)
+func (f *NavigationViewChanged) apply(r *Realm) {
+	l := r.small.navigationViews.change(f.User)
 	l.List = slices.Clone(l.List)
 	for i := range l.List {
 		if l.List[i].Fragment == f.View.Fragment {
@@ -150,31 +152,35 @@ func (f *ViewChanged) apply(r *Realm) {
 	}
 }
 
-func (f *ViewChanged) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *NavigationViewChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}
 
-// RemoveView asks to forget a navigation view.
-type RemoveView struct{ Fragment string }
+// RemoveNavigationView asks to forget a navigation view.
+type RemoveNavigationView struct{ Fragment string }
 
-func (c RemoveView) Decide(t *Turn) (Done, error) {
-	if _, err := t.findView(c.Fragment); err != nil {
+func (c RemoveNavigationView) Decide(t *Turn) (Done, error) {
+	if _, err := t.findNavigationView(c.Fragment); err != nil {
 		return Done{}, err
 	}
-	t.Record(&ViewRemoved{t.User, c.Fragment})
+	t.Record(&NavigationViewRemoved{t.User, c.Fragment})
 	return Done{}, nil
 }
 
-// ViewRemoved says a navigation view is forgotten.
-type ViewRemoved struct {
+// NavigationViewRemoved says a navigation view is forgotten.
+type NavigationViewRemoved struct {
 	User     UserID
 	Fragment string
 }
 
-func (*ViewRemoved) calm()             {}
-func (*ViewRemoved) EventType() string { return "navigation_view" }
+func (*NavigationViewRemoved) keepsMarkdownConfig() {}
+func (*NavigationViewRemoved) EventType() string    { return "navigation_view" }
 
-func (f *ViewRemoved) apply(r *Realm) {
-	l := r.nouns.views.change(f.User)
+func (f *NavigationViewRemoved) apply(r *Realm) {
+	l := r.small.navigationViews.change(f.User)
 	l.List = slices.DeleteFunc(slices.Clone(l.List), func(x NavigationView) bool { return x.Fragment == f.Fragment })
 }
 
-func (f *ViewRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *NavigationViewRemoved) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}

@@ -1,31 +1,31 @@
 package realm
 
-// nounTables are the tables of the smaller nouns; each is declared in its noun's file and numbered here once, for ever.
-type nounTables struct {
+// smallTables are the tables of the smaller nouns; each is declared in its noun's file and numbered here once, for ever.
+type smallTables struct {
 	// 20-29 people
-	alertWords table[UserID, AlertWords]
-	muted      table[UserID, MutedUsers]
-	status     table[UserID, UserStatus]
-	bots       table[UserID, BotDetails]
-	storage    table[UserID, BotStorage]
-	fields     table[int64, ProfileField]
-	purges     table[int64, Purge] // 26
+	alertWords    table[UserID, AlertWords]
+	mutedUsers    table[UserID, MutedUsers]
+	statuses      table[UserID, UserStatus]
+	bots          table[UserID, BotDetails]
+	botStorage    table[UserID, BotStorage]
+	profileFields table[int64, ProfileField]
+	purges        table[int64, Purge] // 26
 
 	// 30-39 channels
 	defaultGroups table[int64, DefaultGroup] // 30
 	folders       table[int64, Folder]       // 31
-	mail          table[string, MailAddress] // 32, by token
+	mailAddresses table[string, MailAddress] // 32, by token
 	leaving       table[int64, Leaving]      // 33
-	works         table[int64, Work]         // 34
+	jobs          table[int64, Job]          // 34
 	backlogs      table[int64, Backlog]      // 35
 
 	// 40-49 stored items
-	drafts    owned[Draft, *Draft]
-	scheduled owned[Scheduled, *Scheduled]
-	reminders owned[Reminder, *Reminder]
-	snippets  owned[Snippet, *Snippet]
-	views     table[UserID, NavigationViews]
-	delivered table[UserID, Delivered] // 45
+	drafts             ownedTable[Draft, *Draft]
+	scheduled          ownedTable[ScheduledMessage, *ScheduledMessage]
+	reminders          ownedTable[Reminder, *Reminder]
+	snippets           ownedTable[Snippet, *Snippet]
+	navigationViews    table[UserID, NavigationViews]
+	deliveredScheduled table[UserID, SentScheduledMessages] // 45
 
 	// 50-69 organization
 	domains     table[int64, Domain]
@@ -34,17 +34,17 @@ type nounTables struct {
 	linkifiers  table[int64, Linkifier]
 
 	// 70-79 invitations, mail, push, exports
-	invites     table[int64, Invite]
-	inviteLinks table[int64, Invite]
-	pushTokens  table[UserID, PushTokens]
-	devices     table[int64, Device]
-	devicesOf   map[UserID][]int64
-	reachable   Set                  // users with a device that could be notified
-	errands     table[int64, Errand] // 74
-	waiting     errandCount
-	shown       table[UserID, Shown]   // 75
-	reread      map[UserID]struct{}    // whose reading may have changed since the devices were told; not derived
-	inviteOf    map[[32]byte]inviteRef // by the hash of a link's token
+	invites            table[int64, Invite]
+	inviteLinks        table[int64, Invite]
+	pushTokens         table[UserID, PushTokens]
+	devices            table[int64, Device]
+	devicesOf          map[UserID][]int64
+	pushReachable      Set                     // users with a device that could be notified
+	outboxJobs         table[int64, OutboxJob] // 74
+	outboxCount        outboxCount
+	shownNotifications table[UserID, ShownNotifications] // 75
+	staleNotifications map[UserID]struct{}               // whose reading may have changed since the devices were told; not derived
+	inviteByToken      map[[32]byte]inviteRef            // by the hash of a link's token
 
 	// 80-89 uploads, pictures
 	uploads table[int64, Upload]
@@ -54,14 +54,14 @@ type nounTables struct {
 	exports    table[int64, Export]      // 91
 }
 
-func (n *nounTables) init(r *Realm) {
+func (n *smallTables) init(r *Realm) {
 	// people
 	n.alertWords.init(r, 20)
-	n.muted.init(r, 21)
-	n.status.init(r, 22)
+	n.mutedUsers.init(r, 21)
+	n.statuses.init(r, 22)
 	n.bots.init(r, 23)
-	n.storage.init(r, 24)
-	n.fields.init(r, 25)
+	n.botStorage.init(r, 24)
+	n.profileFields.init(r, 25)
 	n.purges.init(r, 26)
 
 	paged := numberingOf[int64]()
@@ -70,22 +70,22 @@ func (n *nounTables) init(r *Realm) {
 	// channels
 	n.defaultGroups.init(r, 30)
 	n.folders.init(r, 31)
-	n.mail.init(r, 32)
+	n.mailAddresses.init(r, 32)
 	n.leaving.init(r, 33)
-	n.leaving.numbered(paged)
-	n.works.init(r, 34)
+	n.leaving.useNumbering(paged)
+	n.jobs.init(r, 34)
 	n.backlogs.init(r, 35)
-	n.backlogs.numbered(numberingOf[int64]())
+	n.backlogs.useNumbering(numberingOf[int64]())
 
-	n.leaving.queued, n.works.queued, n.purges.queued = true, true, true
+	n.leaving.tracksOrder, n.jobs.tracksOrder, n.purges.tracksOrder = true, true, true
 
 	// stored items
 	n.drafts.init(r, 40)
 	n.scheduled.init(r, 41)
 	n.reminders.init(r, 42)
 	n.snippets.init(r, 43)
-	n.views.init(r, 44)
-	n.delivered.init(r, 45)
+	n.navigationViews.init(r, 44)
+	n.deliveredScheduled.init(r, 45)
 
 	// organization
 	n.domains.init(r, 60)
@@ -99,16 +99,16 @@ func (n *nounTables) init(r *Realm) {
 	n.pushTokens.init(r, 72)
 	n.devices.init(r, 73)
 	n.devicesOf = map[UserID][]int64{}
-	n.errands.init(r, 74)
-	n.waiting = errandCount{map[errandsOf]int{}, map[UserID][]int64{}}
-	n.shown.init(r, 75)
-	n.reread = map[UserID]struct{}{}
-	r.reading.touched = func(u UserID) {
-		if n.shown.find(u) != nil {
-			n.reread[u] = struct{}{}
+	n.outboxJobs.init(r, 74)
+	n.outboxCount = outboxCount{map[outboxKey]int{}, map[UserID][]int64{}}
+	n.shownNotifications.init(r, 75)
+	n.staleNotifications = map[UserID]struct{}{}
+	r.marks.onChange = func(u UserID) {
+		if n.shownNotifications.find(u) != nil {
+			n.staleNotifications[u] = struct{}{}
 		}
 	}
-	n.inviteOf = map[[32]byte]inviteRef{}
+	n.inviteByToken = map[[32]byte]inviteRef{}
 
 	// uploads, pictures
 	n.uploads.init(r, 80)
@@ -118,33 +118,33 @@ func (n *nounTables) init(r *Realm) {
 	n.exports.init(r, 91)
 }
 
-// index rebuilds what the smaller nouns derive from their rows.
-func (n *nounTables) index(r *Realm) {
+// rebuildIndexes rebuilds what the smaller nouns derive from their rows.
+func (n *smallTables) rebuildIndexes(r *Realm) {
 	// people
 	for u := range n.alertWords.all() {
-		r.learnAlertWords(u)
+		r.indexAlertWords(u)
 	}
-	for u, l := range n.muted.all() {
+	for u, l := range n.mutedUsers.all() {
 		for _, m := range l.List {
-			setOf(r.by.mutersOf, m.User).Add(int64(u))
+			openSet(r.index.mutersOf, m.User).Add(int64(u))
 		}
 	}
 
 	// channels
-	for token, a := range n.mail.all() {
-		r.by.mailToken[mailKey{a.Channel, a.User, a.Sender}] = token
+	for token, a := range n.mailAddresses.all() {
+		r.index.mailTokens[mailKey{a.Channel, a.User, a.Sender}] = token
 	}
-	for u, l := range r.prefs.all() {
+	for u, l := range r.topicPolicies.all() {
 		for _, p := range l.List {
-			r.by.prefer(topicKey{p.Channel, fold(p.Topic)}, SetOf(u), p.Policy)
+			r.index.setTopicPolicy(topicKey{p.Channel, fold(p.Topic)}, SetOf(u), p.Policy)
 		}
 	}
 
 	// stored items
-	n.drafts.index()
-	n.scheduled.index()
-	n.reminders.index()
-	n.snippets.index()
+	n.drafts.rebuildIndex()
+	n.scheduled.rebuildIndex()
+	n.reminders.rebuildIndex()
+	n.snippets.rebuildIndex()
 
 	// organization
 
@@ -152,27 +152,27 @@ func (n *nounTables) index(r *Realm) {
 	for _, id := range n.devices.keys() {
 		u := n.devices.find(id).User
 		n.devicesOf[u] = append(n.devicesOf[u], id)
-		r.learnDevices(u)
+		r.updatePushReachable(u)
 	}
 	for u := range n.pushTokens.all() {
-		r.learnDevices(u)
+		r.updatePushReachable(u)
 	}
-	for _, id := range n.errands.keys() { // in order, as they came
-		n.waiting.add(n.errands.must(id), 1)
+	for _, id := range n.outboxJobs.keys() { // in order, as they came
+		n.outboxCount.add(n.outboxJobs.must(id), 1)
 	}
-	for u := range n.shown.all() {
-		n.reread[u] = struct{}{}
+	for u := range n.shownNotifications.all() {
+		n.staleNotifications[u] = struct{}{}
 	}
 	for _, i := range n.invites.all() {
-		r.learnInvite(i)
+		r.indexInvite(i)
 	}
 	for _, i := range n.inviteLinks.all() {
-		r.learnInvite(i)
+		r.indexInvite(i)
 	}
 
 	// uploads, pictures
 	for _, u := range n.uploads.all() {
-		r.by.addUpload(u)
+		r.index.addUpload(u)
 	}
 }
 
@@ -184,8 +184,8 @@ type UploadInfo struct {
 	Animated      bool
 }
 
-// Detached is an upload that no message uses any more.
-type Detached struct {
+// DetachedUpload is an upload that no message uses any more.
+type DetachedUpload struct {
 	ID       int64
 	Name     string
 	Path     string
@@ -194,8 +194,8 @@ type Detached struct {
 	Messages []MessageID
 }
 
-// due is what the smaller nouns want done at a time: scheduled messages, reminders, expiries. nil is nothing.
-func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
+// nextDue is what the smaller nouns want done at a time: scheduled messages, reminders, expiries. nil is nothing.
+func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 	for _, due := range []func(*Realm, int64) func(*Turn) (any, error){
 		// stored items
 		scheduledDue, remindersDue,
@@ -203,14 +203,14 @@ func (n *nounTables) due(r *Realm, now int64) func(*Turn) (any, error) {
 		// invitations, mail, push, exports
 		unpushDue,
 
-		workDue,
+		jobsDue,
 
 		// people
-		fullDue, purgesDue,
+		fullMembersDue, purgeDue,
 
 		// channels; last, since its jobs can wait
 		leavingDue,
-		quietDue,
+		quietChannelsDue,
 	} {
 		if d := due(r, now); d != nil {
 			return d

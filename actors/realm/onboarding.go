@@ -9,13 +9,13 @@ var OnboardingSteps = []string{"visibility_policy_banner", "intro_inbox_view_mod
 // Onboarding is the row of the hints somebody has seen.
 type Onboarding struct{ Seen []string }
 
-// StepsLeft is the hints somebody has not seen; bots and visitors are shown none.
-func (r *Realm) StepsLeft(u UserID) []string {
+// OnboardingStepsLeft is the hints somebody has not seen; bots and visitors are shown none.
+func (r *Realm) OnboardingStepsLeft(u UserID) []string {
 	out := []string{}
 	if who := r.users.find(u); who == nil || who.IsBot() {
 		return out
 	}
-	row := r.nouns.onboarding.find(u)
+	row := r.small.onboarding.find(u)
 	for _, s := range OnboardingSteps {
 		if row == nil || !slices.Contains(row.Seen, s) {
 			out = append(out, s)
@@ -24,59 +24,59 @@ func (r *Realm) StepsLeft(u UserID) []string {
 	return out
 }
 
-// DismissStep asks not to be shown a hint again.
-type DismissStep struct{ Step string }
+// DismissOnboardingStep asks not to be shown a hint again.
+type DismissOnboardingStep struct{ Step string }
 
-func (c DismissStep) Decide(t *Turn) (Done, error) {
-	me, err := t.Human()
+func (c DismissOnboardingStep) Decide(t *Turn) (Done, error) {
+	me, err := t.RequireHuman()
 	if err != nil {
 		return Done{}, err
 	}
 	if !slices.Contains(OnboardingSteps, c.Step) {
-		return Done{}, Bad("Unknown onboarding_step: %s", c.Step)
+		return Done{}, BadRequest("Unknown onboarding_step: %s", c.Step)
 	}
-	if slices.Contains(t.StepsLeft(me.ID), c.Step) {
-		t.Record(&StepDismissed{me.ID, c.Step})
+	if slices.Contains(t.OnboardingStepsLeft(me.ID), c.Step) {
+		t.Record(&OnboardingStepDismissed{me.ID, c.Step})
 	}
 	return Done{}, nil
 }
 
-// StepDismissed says somebody has seen a hint.
-type StepDismissed struct {
+// OnboardingStepDismissed says somebody has seen a hint.
+type OnboardingStepDismissed struct {
 	User UserID
 	Step string
 }
 
-func (f *StepDismissed) apply(r *Realm) {
-	o := r.nouns.onboarding.open(f.User)
+func (f *OnboardingStepDismissed) apply(r *Realm) {
+	o := r.small.onboarding.ensure(f.User)
 	o.Seen = append(slices.Clip(o.Seen), f.Step)
 }
 
-func (f *StepDismissed) tell(r *Realm) []Notice {
-	if to := r.only(f.User); len(to) > 0 {
-		return []Notice{{To: to, Event: &StepsTold{r.StepsLeft(f.User)}}}
+func (f *OnboardingStepDismissed) tell(r *Realm) []Notice {
+	if to := r.usersAudience(f.User); len(to) > 0 {
+		return []Notice{{To: to, Event: &OnboardingStepsChanged{r.OnboardingStepsLeft(f.User)}}}
 	}
 	return nil
 }
 
-// StepsTold is the event with the hints that are left.
-type StepsTold struct{ Left []string }
+// OnboardingStepsChanged is the event with the hints that are left.
+type OnboardingStepsChanged struct{ Left []string }
 
-func (*StepsTold) EventType() string { return "onboarding_steps" }
+func (*OnboardingStepsChanged) EventType() string { return "onboarding_steps" }
 
-// TestWelcome asks the welcome bot to show an administrator a text as new people would get it.
-type TestWelcome struct{ Text string }
+// SendTestWelcome asks the welcome bot to show an administrator a text as new people would get it.
+type SendTestWelcome struct{ Text string }
 
-func (c TestWelcome) Decide(t *Turn) (MessageID, error) {
-	me, err := t.Admin()
+func (c SendTestWelcome) Decide(t *Turn) (MessageID, error) {
+	me, err := t.RequireAdmin()
 	if err != nil {
 		return 0, err
 	}
-	if length(c.Text) > MaxWelcome {
-		return 0, Bad("welcome_message_custom_text is too long (limit: %d characters)", MaxWelcome)
+	if runeCount(c.Text) > MaxWelcomeMessage {
+		return 0, BadRequest("welcome_message_custom_text is too long (limit: %d characters)", MaxWelcomeMessage)
 	}
 	if _, err := NormalizeContent(c.Text); err != nil {
 		return 0, err
 	}
-	return t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: c.Text}), nil
+	return t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: c.Text}), nil
 }

@@ -8,86 +8,86 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestOwnersSayWhichDomainsMayJoin(t *testing.T) {
+func TestDomainRestrictions(t *testing.T) {
 	s := New(t)
 	olive, adam, ann := s.Join("Olive", realm.Owner), s.Join("Adam", realm.Administrator), s.Join("Ann")
-	Refused(s, adam, realm.AddDomain{Domain: "example.com"}, "Must be an organization owner")
+	ExpectRefusal(s, adam, realm.AddDomain{Domain: "example.com"}, "Must be an organization owner")
 	for domain, why := range map[string]string{
 		"": "Domain can't be empty.", "localhost": "Domain must have at least one dot (.)", strings.Repeat("a.", 127) + "com": "Domain is too long",
 		".example.com": "Domain cannot start or end with a dot (.)", "a..example": "Consecutive '.' are not allowed.", "-a.example": "Subdomains cannot start or end with a '-'.",
 		"ex_ample.com": "Domain can only have letters, numbers, '.' and '-'s.",
 	} {
-		Refused(s, olive, realm.AddDomain{Domain: domain}, "Invalid domain: "+why)
+		ExpectRefusal(s, olive, realm.AddDomain{Domain: domain}, "Invalid domain: "+why)
 	}
 	d := Do(s, olive, realm.AddDomain{Domain: " Example.COM "})
 	if d.ID != 1 || d.Name != "example.com" {
 		t.Fatalf("the new domain is %+v", d)
 	}
 	for _, u := range []realm.UserID{olive, adam, ann} {
-		s.Hears(u, "realm_domains")
+		s.ExpectEvents(u, "realm_domains")
 	}
-	Refused(s, olive, realm.AddDomain{Domain: "EXAMPLE.com"}, "The domain example.com is already a part of your organization.")
+	ExpectRefusal(s, olive, realm.AddDomain{Domain: "EXAMPLE.com"}, "The domain example.com is already a part of your organization.")
 	Do(s, olive, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "emails_restricted_to_domains", Value: true}}})
 
 	refused := func(email, why string) {
 		t.Helper()
 		Do(s, System, realm.Grant{User: olive, CreateUsers: true})
-		Refused(s, olive, realm.JoinUser{Name: "New One", Email: email}, why)
+		ExpectRefusal(s, olive, realm.CreateUser{Name: "New One", Email: email}, why)
 	}
 	refused("new@sub.example.com", "Email 'new@sub.example.com' not allowed in this organization")
 	refused("new+x@example.com", "Email addresses containing + are not allowed.")
 	Do(s, olive, realm.EditDomain{Domain: "example.com", Subdomains: true})
-	s.Hears(ann, "realm_domains")
+	s.ExpectEvents(ann, "realm_domains")
 	Do(s, olive, realm.EditDomain{Domain: "example.com", Subdomains: true})
-	s.HearsNothing(olive, ann)
-	Do(s, olive, realm.JoinUser{Name: "New One", Email: "new@sub.example.com"})
+	s.ExpectNoEvents(olive, ann)
+	Do(s, olive, realm.CreateUser{Name: "New One", Email: "new@sub.example.com"})
 	refused("new@notexample.com", "Email 'new@notexample.com' not allowed in this organization")
 
-	Refused(s, olive, realm.RemoveDomain{Domain: "example.org"}, "No entry found for domain example.org.")
+	ExpectRefusal(s, olive, realm.RemoveDomain{Domain: "example.org"}, "No entry found for domain example.org.")
 	Do(s, olive, realm.RemoveDomain{Domain: "example.com"})
-	s.Hears(ann, "realm_domains", "realm") // nobody could join: the restriction goes too
+	s.ExpectEvents(ann, "realm_domains", "realm") // nobody could join: the restriction goes too
 	if s.Realm.OrgBool("emails_restricted_to_domains") {
 		t.Error("restricted to no domain at all")
 	}
 	refused("x@mailinator.com", "Disposable email addresses are not allowed in this organization")
 }
 
-func TestPlaygroundsAreToldToEverybody(t *testing.T) {
+func TestPlaygrounds(t *testing.T) {
 	s := New(t)
 	adam, gus := s.Join("Adam", realm.Administrator), s.Join("Gus", realm.Guest)
 	p := realm.AddPlayground{Name: " Go playground ", Language: "Go", Template: "https://play.example.com/?code={code}"}
-	Refused(s, gus, p, "Must be an organization administrator")
+	ExpectRefusal(s, gus, p, "Must be an organization administrator")
 	id := Do(s, adam, p)
-	if got := HeardOf[*realm.PlaygroundsChanged](s, gus); len(got) != 1 || len(got[0].List) != 1 || got[0].List[0].Name != "Go playground" {
+	if got := ListEventsOf[*realm.PlaygroundsChanged](s, gus); len(got) != 1 || len(got[0].List) != 1 || got[0].List[0].Name != "Go playground" {
 		t.Fatalf("a guest heard %v", got)
 	}
-	Refused(s, adam, p, "Realm playground with this Realm, Pygments language and Name already exists.")
+	ExpectRefusal(s, adam, p, "Realm playground with this Realm, Pygments language and Name already exists.")
 	p.Language = "C/C"
-	Refused(s, adam, p, "Invalid characters in pygments language")
-	p.Language, p.Fault = "C++", realm.Bad("a fault of the template")
-	Refused(s, adam, p, "a fault of the template")
-	Refused(s, adam, realm.RemovePlayground{ID: id + 1}, "Invalid playground")
+	ExpectRefusal(s, adam, p, "Invalid characters in pygments language")
+	p.Language, p.Fault = "C++", realm.BadRequest("a fault of the template")
+	ExpectRefusal(s, adam, p, "a fault of the template")
+	ExpectRefusal(s, adam, realm.RemovePlayground{ID: id + 1}, "Invalid playground")
 	Do(s, adam, realm.RemovePlayground{ID: id})
-	s.Hears(gus, "realm_playgrounds")
+	s.ExpectEvents(gus, "realm_playgrounds")
 	p.Fault = nil
 	if next := Do(s, adam, p); next != id+1 {
 		t.Errorf("id %d was given again", next)
 	}
 }
 
-func TestLinkifiersKeepTheirOrder(t *testing.T) {
+func TestLinkifierOrder(t *testing.T) {
 	s := New(t)
 	adam, gus := s.Join("Adam", realm.Administrator), s.Join("Gus", realm.Guest)
 	save := func(pattern string) int64 {
 		return Do(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{Pattern: pattern, Template: "https://example.com"}})
 	}
 	a, b := save("a"), save("b")
-	s.Hears(gus, "realm_linkifiers")
-	Refused(s, gus, realm.RemoveLinkifier{ID: a}, "Must be an organization administrator")
-	Refused(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{Pattern: "a", Template: "x"}}, "Linkifier with this Realm and Pattern already exists.")
-	Refused(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{ID: 9, Pattern: "c", Template: "x"}}, "Linkifier not found.")
+	s.ExpectEvents(gus, "realm_linkifiers")
+	ExpectRefusal(s, gus, realm.RemoveLinkifier{ID: a}, "Must be an organization administrator")
+	ExpectRefusal(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{Pattern: "a", Template: "x"}}, "Linkifier with this Realm and Pattern already exists.")
+	ExpectRefusal(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{ID: 9, Pattern: "c", Template: "x"}}, "Linkifier not found.")
 	for _, ids := range [][]int64{{a}, {a, a}, {a, b, b}, {}} {
-		Refused(s, adam, realm.OrderLinkifiers{IDs: ids}, "The ordered list must enumerate all existing linkifiers exactly once")
+		ExpectRefusal(s, adam, realm.OrderLinkifiers{IDs: ids}, "The ordered list must enumerate all existing linkifiers exactly once")
 	}
 	Do(s, adam, realm.OrderLinkifiers{IDs: []int64{b, a}})
 	Do(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{ID: b, Pattern: "bb", Template: "https://example.com/b"}})
@@ -95,9 +95,9 @@ func TestLinkifiersKeepTheirOrder(t *testing.T) {
 	if got := s.Realm.Linkifiers(); got[0].ID != b || got[0].Pattern != "bb" || got[1].ID != a || got[2].ID != c {
 		t.Errorf("the order is %+v", got)
 	}
-	if d := s.Realm.Dialect(); len(d.Linkifiers) != 3 || d.Linkifiers[0].Pattern != "bb" {
+	if d := s.Realm.MarkdownConfig(); len(d.Linkifiers) != 3 || d.Linkifiers[0].Pattern != "bb" {
 		t.Errorf("texts are rendered with %+v", d.Linkifiers)
 	}
 	Do(s, adam, realm.RemoveLinkifier{ID: a})
-	s.Hears(gus, "realm_linkifiers")
+	s.ExpectEvents(gus, "realm_linkifiers")
 }

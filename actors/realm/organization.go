@@ -17,7 +17,7 @@ type Organization struct {
 	NextChannel                             ChannelID
 	NextMessage                             MessageID
 	NextTopic                               TopicID
-	NextTalk                                TalkID
+	NextTalk                                DirectConversationID
 	NextClient                              ClientID
 	Next                                    Counters // next id of each smaller noun, by its name
 	DefaultChannels                         []ChannelID
@@ -34,7 +34,7 @@ const (
 	NotificationBot UserID = 1
 	WelcomeBot      UserID = 2
 	EmailGateway    UserID = 3
-	firstUser       UserID = 8 // lower ids are kept for further system bots
+	firstUserID     UserID = 8 // lower ids are kept for further system bots
 )
 
 // Founded is the first fact of an organization: its identity, system groups and system bots.
@@ -47,10 +47,10 @@ func (f *Founded) apply(r *Realm) {
 	r.org.put(0, &Organization{
 		StringID: f.StringID, Name: f.Name, Created: f.At, UUID: f.UUID,
 		Settings: map[string]any{}, GroupSettings: GroupValues{}, UserDefaults: map[string]any{}, Next: Counters{},
-		NextUser: firstUser, NextGroup: 1, NextChannel: 1, NextMessage: 1, NextTopic: 1, NextTalk: 1, NextClient: 1,
+		NextUser: firstUserID, NextGroup: 1, NextChannel: 1, NextMessage: 1, NextTopic: 1, NextTalk: 1, NextClient: 1,
 		IconVersion: 1, LogoVersion: 1, NightLogoVersion: 1, IconSource: "G", LogoSource: "D", NightLogoSource: "D",
 	})
-	r.foundSystemGroups(f.At)
+	r.createSystemGroups(f.At)
 	for _, b := range []struct {
 		id         UserID
 		mail, name string
@@ -61,12 +61,12 @@ func (f *Founded) apply(r *Realm) {
 
 func (f *Founded) tell(*Realm) []Notice { return nil }
 
-// FoundRealm creates the organization; its owner follows with JoinUser by the system.
+// FoundRealm creates the organization; its owner follows with CreateUser by the system.
 type FoundRealm struct{ StringID, Name string }
 
 func (c FoundRealm) Decide(t *Turn) (Done, error) {
 	if t.Realm.Founded() {
-		return Done{}, Bad("Organization exists already")
+		return Done{}, BadRequest("Organization exists already")
 	}
 	t.Record(&Founded{StringID: c.StringID, Name: c.Name, UUID: t.UUID(), At: t.Now})
 	return Done{}, nil
@@ -78,16 +78,16 @@ func (r *Realm) Org() *Organization { return r.org.must(0) }
 // nextID is the id the next thing of a smaller noun will get; its fact carries it and calls usedID when applied.
 func (r *Realm) nextID(noun string) int64 { return r.Org().Next[noun] + 1 }
 
-func (r *Realm) usedID(noun string, id int64) {
+func (r *Realm) reserveID(noun string, id int64) {
 	o := r.org.change(0)
 	o.Next[noun] = max(o.Next[noun], id)
 }
 
-// FirstChannels gives a new organization its first channels, which everyone who joins is subscribed to.
-type FirstChannels struct{}
+// CreateFirstChannels gives a new organization its first channels, which everyone who joins is subscribed to.
+type CreateFirstChannels struct{}
 
-func (FirstChannels) Decide(t *Turn) (Done, error) {
-	if !t.System || t.chans.size() > 0 {
+func (CreateFirstChannels) Decide(t *Turn) (Done, error) {
+	if !t.System || t.channels.size() > 0 {
 		return Done{}, errPermission()
 	}
 	for _, c := range []struct{ name, about string }{{"general", "For everything that concerns everybody"}, {"sandbox", "For trying things out"}} {

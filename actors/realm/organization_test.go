@@ -9,14 +9,14 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestPicturesOfTheOrganization(t *testing.T) {
+func TestOrganizationPictures(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
-	Refused(s, ann, realm.SetPicture{Kind: realm.Icon, File: "f"}, "Must be an organization administrator")
+	ExpectRefusal(s, ann, realm.SetPicture{Kind: realm.Icon, File: "f"}, "Must be an organization administrator")
 	if p := Do(s, olive, realm.SetPicture{Kind: realm.NightLogo, File: "f"}); p != (realm.Picture{Source: "U", File: "f", Version: 2}) {
 		t.Errorf("the picture is %+v", p)
 	}
-	s.Hears(ann, "realm")
+	s.ExpectEvents(ann, "realm")
 	if p := s.Realm.Org().PictureOf(realm.Logo); p.File != "" || p.Version != 1 {
 		t.Errorf("the other logo became %+v", p)
 	}
@@ -28,34 +28,34 @@ func TestPicturesOfTheOrganization(t *testing.T) {
 	}
 }
 
-func TestHintsAreShownOnce(t *testing.T) {
+func TestOnboardingSteps(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	bot := s.JoinBot("Robbie", ann)
-	all := len(s.Realm.StepsLeft(ann))
-	Refused(s, ann, realm.DismissStep{Step: "nothing"}, "Unknown onboarding_step: nothing")
-	Refused(s, bot, realm.DismissStep{Step: "intro_resolve_topic"}, "This endpoint does not accept bot requests.")
-	Do(s, ann, realm.DismissStep{Step: "intro_resolve_topic"})
-	s.Hears(ann, "onboarding_steps")
-	s.HearsNothing(bo)
-	if n := len(s.Realm.StepsLeft(ann)); n != all-1 || len(s.Realm.StepsLeft(bo)) != all || len(s.Realm.StepsLeft(bot)) != 0 {
+	all := len(s.Realm.OnboardingStepsLeft(ann))
+	ExpectRefusal(s, ann, realm.DismissOnboardingStep{Step: "nothing"}, "Unknown onboarding_step: nothing")
+	ExpectRefusal(s, bot, realm.DismissOnboardingStep{Step: "intro_resolve_topic"}, "This endpoint does not accept bot requests.")
+	Do(s, ann, realm.DismissOnboardingStep{Step: "intro_resolve_topic"})
+	s.ExpectEvents(ann, "onboarding_steps")
+	s.ExpectNoEvents(bo)
+	if n := len(s.Realm.OnboardingStepsLeft(ann)); n != all-1 || len(s.Realm.OnboardingStepsLeft(bo)) != all || len(s.Realm.OnboardingStepsLeft(bot)) != 0 {
 		t.Errorf("%d of %d hints are left", n, all)
 	}
-	Do(s, ann, realm.DismissStep{Step: "intro_resolve_topic"})
-	s.HearsNothing(ann)
+	Do(s, ann, realm.DismissOnboardingStep{Step: "intro_resolve_topic"})
+	s.ExpectNoEvents(ann)
 }
 
-func TestOnlyOwnersCloseTheOrganization(t *testing.T) {
+func TestDeactivateOrganization(t *testing.T) {
 	s := New(t)
 	olive, ada, ann := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator), s.Join("Ann")
-	Refused(s, ada, realm.CloseRealm{}, "Must be an organization owner")
-	Refused(s, olive, realm.ReopenRealm{}, "Insufficient permission")
+	ExpectRefusal(s, ada, realm.CloseRealm{}, "Must be an organization owner")
+	ExpectRefusal(s, olive, realm.ReopenRealm{}, "Insufficient permission")
 	Do(s, olive, realm.CloseRealm{})
-	s.Hears(ann, "realm")
+	s.ExpectEvents(ann, "realm")
 	if !s.Realm.Closed() {
 		t.Error("the organization is open")
 	}
-	Refused(s, olive, realm.CloseRealm{}, "The organization is already deactivated")
+	ExpectRefusal(s, olive, realm.CloseRealm{}, "The organization is already deactivated")
 	Do(s, System, realm.ReopenRealm{})
 	if s.Realm.Closed() {
 		t.Error("the organization is closed")
@@ -65,48 +65,48 @@ func TestOnlyOwnersCloseTheOrganization(t *testing.T) {
 func TestExports(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
-	Refused(s, ann, realm.StartExport{Kind: realm.PublicExport}, "Must be an organization administrator")
-	Refused(s, olive, realm.StartExport{Kind: realm.CompleteExport}, "Insufficient permission")
+	ExpectRefusal(s, ann, realm.StartExport{Kind: realm.PublicExport}, "Must be an organization administrator")
+	ExpectRefusal(s, olive, realm.StartExport{Kind: realm.CompleteExport}, "Insufficient permission")
 	e := Do(s, olive, realm.StartExport{Kind: realm.PublicExport})
-	s.Hears(olive, "realm_export")
-	s.HearsNothing(ann)
-	Refused(s, olive, realm.DropExport{ID: e.ID}, "Export still in progress")
-	Refused(s, olive, realm.DropExport{ID: 99}, "Invalid data export ID")
+	s.ExpectEvents(olive, "realm_export")
+	s.ExpectNoEvents(ann)
+	ExpectRefusal(s, olive, realm.DeleteExport{ID: e.ID}, "Export still in progress")
+	ExpectRefusal(s, olive, realm.DeleteExport{ID: 99}, "Invalid data export ID")
 	var r *realm.Refusal
-	if _, err := Try(s, olive, realm.DropExport{ID: 99}); !errors.As(err, &r) || r.Kind != realm.Invalid {
+	if _, err := Try(s, olive, realm.DeleteExport{ID: 99}); !errors.As(err, &r) || r.Kind != realm.Invalid {
 		t.Errorf("an export that is not there is refused with %+v; only small stores answer 404", r)
 	}
-	Refused(s, olive, realm.EndExport{ID: e.ID}, "Invalid data export ID") // only the server knows
-	Do(s, System, realm.EndExport{ID: e.ID})
-	s.Hears(olive, "realm_export", "message")
-	Do(s, olive, realm.DropExport{ID: e.ID})
-	Refused(s, olive, realm.DropExport{ID: e.ID}, "Export already deleted")
+	ExpectRefusal(s, olive, realm.FinishExport{ID: e.ID}, "Invalid data export ID") // only the server knows
+	Do(s, System, realm.FinishExport{ID: e.ID})
+	s.ExpectEvents(olive, "realm_export", "message")
+	Do(s, olive, realm.DeleteExport{ID: e.ID})
+	ExpectRefusal(s, olive, realm.DeleteExport{ID: e.ID}, "Export already deleted")
 	f := Do(s, olive, realm.StartExport{Kind: realm.PublicExport})
-	Do(s, System, realm.EndExport{ID: f.ID, Failed: true})
-	Refused(s, olive, realm.DropExport{ID: f.ID}, "Export failed, nothing to delete")
+	Do(s, System, realm.FinishExport{ID: f.ID, Failed: true})
+	ExpectRefusal(s, olive, realm.DeleteExport{ID: f.ID}, "Export failed, nothing to delete")
 	for range 3 {
 		Do(s, olive, realm.StartExport{Kind: realm.PublicExport})
 	}
-	Refused(s, olive, realm.StartExport{Kind: realm.PublicExport}, "Exceeded rate limit.")
-	s.Later(7 * 24 * 3600)
+	ExpectRefusal(s, olive, realm.StartExport{Kind: realm.PublicExport}, "Exceeded rate limit.")
+	s.Advance(7 * 24 * 3600)
 	Do(s, olive, realm.StartExport{Kind: realm.PublicExport})
 }
 
-func TestWhatAnExportContains(t *testing.T) {
+func TestExportContents(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	open := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "open"}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}}}).ID
 	said := Do(s, ann, realm.SendMessage{ToChannel: true, Channel: open, Topic: "t", Body: realm.Body{Text: "to all"}}).ID
 	private := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "to Bo"}}).ID
 	has := func(kind string, id realm.MessageID) bool {
-		v := s.View(System)
-		return slices.ContainsFunc(v.Exported(kind), func(place func(realm.View) realm.Set) bool { return place(v).Has(int64(id)) })
+		v := s.ViewAs(System)
+		return slices.ContainsFunc(v.ExportSources(kind), func(place func(realm.View) realm.Set) bool { return place(v).Has(int64(id)) })
 	}
 	if !has(realm.PublicExport, said) || has(realm.PublicExport, private) || has(realm.ConsentExport, private) || !has(realm.CompleteExport, private) {
 		t.Error("an export contains what it must not, or lacks what it must have")
 	}
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "allow_private_data_export", Value: true}}})
-	s.Hears(olive, "realm_export_consent")
+	s.ExpectEvents(olive, "realm_export_consent")
 	if !has(realm.ConsentExport, private) {
 		t.Error("the export lacks a conversation one of whose people consented")
 	}

@@ -7,47 +7,47 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestMutedPeopleAreReadUnread(t *testing.T) {
+func TestMuteUserMarksRead(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	say := func(text string) realm.MessageID {
 		return Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: text}}).ID
 	}
 	before := say("before")
-	if s.View(ann).FlagsOf(before)&realm.FlagRead != 0 {
+	if s.ViewAs(ann).FlagsOf(before)&realm.FlagRead != 0 {
 		t.Fatal("a fresh message is read")
 	}
-	Refused(s, ann, realm.MuteUser{User: ann}, "Cannot mute self")
-	Refused(s, ann, realm.MuteUser{User: bo, Unmute: true}, "User is not muted")
+	ExpectRefusal(s, ann, realm.MuteUser{User: ann}, "Cannot mute self")
+	ExpectRefusal(s, ann, realm.MuteUser{User: bo, Unmute: true}, "User is not muted")
 	Do(s, ann, realm.MuteUser{User: bo})
-	s.Hears(ann, "muted_users", "update_message_flags")
-	s.HearsNothing(bo)
-	Refused(s, ann, realm.MuteUser{User: bo}, "User already muted")
+	s.ExpectEvents(ann, "muted_users", "update_message_flags")
+	s.ExpectNoEvents(bo)
+	ExpectRefusal(s, ann, realm.MuteUser{User: bo}, "User already muted")
 	for _, id := range []realm.MessageID{before, say("after")} {
-		if s.View(ann).FlagsOf(id)&realm.FlagRead == 0 {
+		if s.ViewAs(ann).FlagsOf(id)&realm.FlagRead == 0 {
 			t.Fatalf("message %d of a muted person is unread", id)
 		}
 	}
 	Do(s, ann, realm.MuteUser{User: bo, Unmute: true})
-	if id := say("again"); s.View(ann).FlagsOf(id)&realm.FlagRead != 0 {
+	if id := say("again"); s.ViewAs(ann).FlagsOf(id)&realm.FlagRead != 0 {
 		t.Fatal("a message of somebody no longer muted is read")
 	}
 }
 
-func TestAlertWordsFlagTheirUser(t *testing.T) {
+func TestAlertWords(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	words := Do(s, ann, realm.ChangeAlertWords{Words: []string{" Lunch ", "lunch", "tea"}})
 	if len(words) != 2 || words[0] != "Lunch" {
 		t.Fatalf("the words are %q", words)
 	}
-	s.Hears(ann, "alert_words")
-	s.HearsNothing(bo)
-	id := Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "lunch?"}, Content: realm.Content{AlertWords: []string{"lunch"}}}).ID
-	if s.View(ann).FlagsOf(id)&realm.FlagAlert == 0 {
+	s.ExpectEvents(ann, "alert_words")
+	s.ExpectNoEvents(bo)
+	id := Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "lunch?"}, Content: realm.ContentInfo{AlertWords: []string{"lunch"}}}).ID
+	if s.ViewAs(ann).FlagsOf(id)&realm.FlagAlert == 0 {
 		t.Fatal("no alert")
 	}
-	if s.View(bo).FlagsOf(id)&realm.FlagAlert != 0 {
+	if s.ViewAs(bo).FlagsOf(id)&realm.FlagAlert != 0 {
 		t.Fatal("an alert for somebody without the word")
 	}
 	if got := Do(s, ann, realm.ChangeAlertWords{Words: []string{"LUNCH"}, Remove: true}); len(got) != 1 {
@@ -55,14 +55,14 @@ func TestAlertWordsFlagTheirUser(t *testing.T) {
 	}
 }
 
-func TestStatusIsToldAndCleared(t *testing.T) {
+func TestSetStatus(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	text := "out for lunch"
 	Do(s, ann, realm.SetStatus{Text: &text})
-	s.Hears(bo, "user_status")
-	Refused(s, ann, realm.SetStatus{}, "Client did not pass any new values.")
-	Refused(s, bo, realm.SetStatus{User: ann, Text: &text}, "UNAUTHORIZED_PRINCIPAL")
+	s.ExpectEvents(bo, "user_status")
+	ExpectRefusal(s, ann, realm.SetStatus{}, "Client did not pass any new values.")
+	ExpectRefusal(s, bo, realm.SetStatus{User: ann, Text: &text}, "UNAUTHORIZED_PRINCIPAL")
 	empty := ""
 	Do(s, ann, realm.SetStatus{Text: &empty})
 	if s.Realm.StatusOf(ann) != (realm.UserStatus{}) {
@@ -71,37 +71,37 @@ func TestStatusIsToldAndCleared(t *testing.T) {
 }
 
 // Who shows no presence is away to everybody; who comes back shows what he showed before.
-func TestStatusOfWhoIsAwayOrBack(t *testing.T) {
+func TestStatusWithPresenceOff(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
-	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != ann || !*got[0].Away {
+	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != ann || !*got[0].Away {
 		t.Fatalf("of who goes invisible is told %+v", got)
 	}
 	text := "busy"
 	Do(s, ann, realm.SetStatus{Text: &text})
 	Do(s, olive, realm.DeactivateUser{User: ann})
-	s.Listen(bo)
+	s.OpenQueue(bo)
 	Do(s, olive, realm.ReactivateUser{User: ann})
-	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Text != text || !*got[0].Away {
+	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Text != text || !*got[0].Away {
 		t.Fatalf("of who comes back is told %+v", got)
 	}
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: true}}})
-	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Away || s.Realm.StatusOf(ann).Away {
+	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Away || s.Realm.StatusOf(ann).Away {
 		t.Fatalf("of who can be seen again is told %+v", got)
 	}
 	Do(s, olive, realm.ChangeUserDefaults{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
-	cy := Do(s, 0, realm.JoinUser{Name: "Cy", Email: "cy@example.com"})
-	if got := HeardOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != cy || !*got[0].Away {
+	cy := Do(s, 0, realm.CreateUser{Name: "Cy", Email: "cy@example.com"})
+	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != cy || !*got[0].Away {
 		t.Fatalf("of who comes invisible is told %+v", got)
 	}
 }
 
-func TestNewAccountsSpeakTheOrganizationsLanguage(t *testing.T) {
+func TestDefaultLanguageOfNewAccounts(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
 	speaks := func(email string) any {
-		return s.Realm.Find(Do(s, 0, realm.JoinUser{Name: "New", Email: email})).Setting("default_language")
+		return s.Realm.Find(Do(s, 0, realm.CreateUser{Name: "New", Email: email})).Setting("default_language")
 	}
 	if got := speaks("a@example.com"); got != "en" {
 		t.Fatalf("speaks %v", got)

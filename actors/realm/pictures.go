@@ -34,7 +34,7 @@ func (o *Organization) picture(kind string) (source, file *string, version *int)
 type SetPicture struct{ Kind, File string }
 
 func (c SetPicture) Decide(t *Turn) (Picture, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Picture{}, err
 	}
 	p := Picture{Source: "U", File: c.File, Version: t.Org().PictureOf(c.Kind).Version + 1}
@@ -59,5 +59,7 @@ func (f *PictureChanged) apply(r *Realm) {
 	*source, *file, *version = f.Picture.Source, f.Picture.File, f.Picture.Version
 }
 
-func (f *PictureChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*PictureChanged) EventType() string        { return "realm" }
+func (f *PictureChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*PictureChanged) EventType() string { return "realm" }

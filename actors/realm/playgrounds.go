@@ -20,15 +20,15 @@ const (
 )
 
 // Playgrounds is the organization's playgrounds in the order they were added.
-func (r *Realm) Playgrounds() []Playground { return r.nouns.playgrounds.list() }
+func (r *Realm) Playgrounds() []Playground { return r.small.playgrounds.list() }
 
-// Faulty is the refusal of a row with a wrong field: the protocol names the field beside the text; "__all__" is the row.
-func Faulty(field, msg string) *Refusal {
-	return Bad("%s", msg).With("errors", map[string]any{field: []string{msg}})
+// ErrBadField is the refusal of a row with a wrong field: the protocol names the field beside the text; "__all__" is the row.
+func ErrBadField(field, msg string) *Refusal {
+	return BadRequest("%s", msg).With("errors", map[string]any{field: []string{msg}})
 }
 
-// blank is what the protocol says about a field without content.
-const blank = "This field cannot be blank."
+// blankField is what the protocol says about a field without content.
+const blankField = "This field cannot be blank."
 
 // AddPlayground asks for a playground. Fault is what a check of the template found; it is told after the other checks.
 type AddPlayground struct {
@@ -37,33 +37,33 @@ type AddPlayground struct {
 }
 
 func (c AddPlayground) Decide(t *Turn) (int64, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return 0, err
 	}
 	p := Playground{t.nextID("playground"), strings.TrimSpace(c.Name), strings.TrimSpace(c.Language), strings.TrimSpace(c.Template)}
 	switch {
 	case p.Name == "":
-		return 0, Faulty("name", blank)
-	case length(p.Name) > maxPlaygroundName:
-		return 0, Bad("name is too long (limit: %d characters)", maxPlaygroundName)
+		return 0, ErrBadField("name", blankField)
+	case runeCount(p.Name) > maxPlaygroundName:
+		return 0, BadRequest("name is too long (limit: %d characters)", maxPlaygroundName)
 	case p.Language == "":
-		return 0, Faulty("highlighter_language", blank)
-	case length(p.Language) > maxPlaygroundLanguage:
-		return 0, Bad("highlighter_language is too long (limit: %d characters)", maxPlaygroundLanguage)
+		return 0, ErrBadField("highlighter_language", blankField)
+	case runeCount(p.Language) > maxPlaygroundLanguage:
+		return 0, BadRequest("highlighter_language is too long (limit: %d characters)", maxPlaygroundLanguage)
 	case strings.Trim(strings.ToLower(p.Language), "abcdefghijklmnopqrstuvwxyz0123456789_.+#- ") != "":
-		return 0, Bad("Invalid characters in pygments language")
-	case length(p.Template) > maxPlaygroundTemplate:
-		return 0, Bad("url_template is too long (limit: %d characters)", maxPlaygroundTemplate)
+		return 0, BadRequest("Invalid characters in pygments language")
+	case runeCount(p.Template) > maxPlaygroundTemplate:
+		return 0, BadRequest("url_template is too long (limit: %d characters)", maxPlaygroundTemplate)
 	case c.Fault != nil:
 		return 0, c.Fault
 	}
-	for _, o := range t.nouns.playgrounds.all() {
+	for _, o := range t.small.playgrounds.all() {
 		if o.Name == p.Name && o.Language == p.Language {
-			return 0, Faulty("__all__", "Realm playground with this Realm, Pygments language and Name already exists.")
+			return 0, ErrBadField("__all__", "Realm playground with this Realm, Pygments language and Name already exists.")
 		}
 	}
-	if t.nouns.playgrounds.size() >= maxPlaygrounds {
-		return 0, Bad("Too many playgrounds (limit: %d)", maxPlaygrounds)
+	if t.small.playgrounds.size() >= maxPlaygrounds {
+		return 0, BadRequest("Too many playgrounds (limit: %d)", maxPlaygrounds)
 	}
 	t.Record(&PlaygroundAdded{p})
 	return p.ID, nil
@@ -74,21 +74,21 @@ type PlaygroundAdded struct{ Playground Playground }
 
 func (f *PlaygroundAdded) apply(r *Realm) {
 	p := f.Playground
-	r.usedID("playground", p.ID)
-	r.nouns.playgrounds.put(p.ID, &p)
+	r.reserveID("playground", p.ID)
+	r.small.playgrounds.put(p.ID, &p)
 }
 
-func (f *PlaygroundAdded) tell(r *Realm) []Notice { return r.tellPlaygrounds() }
+func (f *PlaygroundAdded) tell(r *Realm) []Notice { return r.playgroundNotices() }
 
 // RemovePlayground asks to take a playground away.
 type RemovePlayground struct{ ID int64 }
 
 func (c RemovePlayground) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
-	if t.nouns.playgrounds.find(c.ID) == nil {
-		return Done{}, Bad("Invalid playground")
+	if t.small.playgrounds.find(c.ID) == nil {
+		return Done{}, BadRequest("Invalid playground")
 	}
 	t.Record(&PlaygroundRemoved{c.ID})
 	return Done{}, nil
@@ -97,14 +97,14 @@ func (c RemovePlayground) Decide(t *Turn) (Done, error) {
 // PlaygroundRemoved says a playground is gone.
 type PlaygroundRemoved struct{ ID int64 }
 
-func (f *PlaygroundRemoved) apply(r *Realm)         { r.nouns.playgrounds.remove(f.ID) }
-func (f *PlaygroundRemoved) tell(r *Realm) []Notice { return r.tellPlaygrounds() }
+func (f *PlaygroundRemoved) apply(r *Realm)         { r.small.playgrounds.remove(f.ID) }
+func (f *PlaygroundRemoved) tell(r *Realm) []Notice { return r.playgroundNotices() }
 
 // PlaygroundsChanged is the event realm_playgrounds: the whole list.
 type PlaygroundsChanged struct{ List []Playground }
 
 func (*PlaygroundsChanged) EventType() string { return "realm_playgrounds" }
 
-func (r *Realm) tellPlaygrounds() []Notice {
-	return []Notice{{To: r.everyone(), Event: &PlaygroundsChanged{r.Playgrounds()}}}
+func (r *Realm) playgroundNotices() []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: &PlaygroundsChanged{r.Playgrounds()}}}
 }

@@ -1,20 +1,20 @@
 package realm
 
-// previews is the errand of fetching the pages that a person's message links to.
-func (t *Turn) previews(id MessageID, version uint16, sender *User, x Content) []Errand {
+// previewJobs is the errand of fetching the pages that a person's message links to.
+func (t *Turn) previewJobs(id MessageID, version uint16, sender *User, x ContentInfo) []OutboxJob {
 	if len(x.Previews) == 0 || sender.IsBot() {
 		return nil
 	}
-	return []Errand{{Kind: PreviewErrand, User: sender.ID, Message: id, Version: version}}
+	return []OutboxJob{{Kind: OutboxPreview, User: sender.ID, Message: id, Version: version}}
 }
 
-// Previewed is the text that an errand's pages are to be shown in; false if the message is gone, or was edited since: that
-// edit has an errand of its own.
-func (v View) Previewed(e *Errand) (BodyRef, bool) {
+// PreviewTarget is the text that an errand's pages are to be shown in; false if the message is gone, or was edited since: that
+// channelEdit has an errand of its own.
+func (v View) PreviewTarget(e *OutboxJob) (BodyRef, bool) {
 	if v.message(e.Message) == nil {
 		return BodyRef{}, false
 	}
-	for _, r := range v.extraOf(e.Message).History {
+	for _, r := range v.extraOrEmpty(e.Message).History {
 		if r.Content && r.Version >= e.Version {
 			return BodyRef{}, false
 		}
@@ -33,10 +33,10 @@ type Rerender struct {
 // Decide answers whether the message has that text still.
 func (c Rerender) Decide(t *Turn) (bool, error) {
 	m := t.message(c.Message)
-	if m == nil || t.extraOf(c.Message).Version != c.Version || !t.System {
+	if m == nil || t.extraOrEmpty(c.Message).Version != c.Version || !t.System {
 		return false, nil
 	}
 	t.Record(&MessageUpdated{Message: c.Message, At: t.Now, Content: &ContentEdit{Version: c.Version + 1, Rendering: true, Body: c.Body}})
-	t.Settle([]int64{c.Errand})
+	t.FinishOutboxJobs([]int64{c.Errand})
 	return true, nil
 }

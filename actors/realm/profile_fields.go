@@ -34,33 +34,33 @@ type ProfileField struct {
 	Summary  bool // shown in the profile summary
 	Required bool
 	Editable bool // people may change it themselves
-	Matching bool // used to find people
+	Matching bool // settingsUsing to find people
 }
 
 // Limits of fields: lengths in code points are the protocol's, the number keeps profiles and registrations small.
 const (
-	maxFieldName    = 40
-	maxFieldHint    = 80
-	maxFields       = 100
-	maxSummary      = 2
-	maxShortText    = 50
-	maxLongText     = 500
-	maxFieldData    = 20000 // bytes
-	maxPeopleValues = 1000
+	maxFieldName     = 40
+	maxFieldHint     = 80
+	maxProfileFields = 100
+	maxSummaryFields = 2
+	maxShortText     = 50
+	maxLongText      = 500
+	maxFieldData     = 20000 // bytes
+	maxPeopleValues  = 1000
 )
 
 // ProfileFields is every field in order.
 func (r *Realm) ProfileFields() []ProfileField {
 	out := []ProfileField{}
-	for _, id := range r.nouns.fields.keys() {
-		out = append(out, *r.nouns.fields.find(id))
+	for _, id := range r.small.profileFields.keys() {
+		out = append(out, *r.small.profileFields.find(id))
 	}
 	slices.SortStableFunc(out, func(a, b ProfileField) int { return cmp.Compare(a.Order, b.Order) })
 	return out
 }
 
-// PutField asks to create a field or to change one; nil fields stay.
-type PutField struct {
+// SaveProfileField asks to create a field or to change one; nil fields stay.
+type SaveProfileField struct {
 	New                                   bool
 	ID                                    int64     // of one to change
 	Type                                  FieldType // of a new field
@@ -68,22 +68,22 @@ type PutField struct {
 	Summary, Required, Editable, Matching *bool
 }
 
-func (c PutField) Decide(t *Turn) (int64, error) {
-	if _, err := t.Admin(); err != nil {
+func (c SaveProfileField) Decide(t *Turn) (int64, error) {
+	if _, err := t.RequireAdmin(); err != nil {
 		return 0, err
 	}
-	f := ProfileField{ID: t.nextID("field"), Type: c.Type, Editable: true, Order: t.nouns.fields.size() + 1}
+	f := ProfileField{ID: t.nextID("field"), Type: c.Type, Editable: true, Order: t.small.profileFields.size() + 1}
 	if !c.New {
-		old := t.nouns.fields.find(c.ID)
+		old := t.small.profileFields.find(c.ID)
 		if old == nil {
-			return 0, Bad("Field id %d not found.", c.ID)
+			return 0, BadRequest("Field id %d not found.", c.ID)
 		}
 		f = *old
-	} else if t.nouns.fields.size() >= maxFields {
-		return 0, Bad("Too many custom profile fields (limit: %d)", maxFields)
+	} else if t.small.profileFields.size() >= maxProfileFields {
+		return 0, BadRequest("Too many custom profile fields (limit: %d)", maxProfileFields)
 	}
 	before := f
-	if err := c.fill(t, &f); err != nil {
+	if err := c.applyTo(t, &f); err != nil {
 		return 0, err
 	}
 	if c.New || f != before {
@@ -95,8 +95,8 @@ func (c PutField) Decide(t *Turn) (int64, error) {
 // externalAccounts are the kinds of accounts elsewhere that every client knows, with what their fields are called (protocol).
 var externalAccounts = map[string]string{"github": "GitHub username", "twitter": "Twitter username"}
 
-// standard is the name of a field of such a kind, which stays as it is; "" of others.
-func (f *ProfileField) standard() string {
+// standardName is the name of a field of such a kind, which stays as it is; "" of others.
+func (f *ProfileField) standardName() string {
 	if f.Type != ExternalAccount {
 		return ""
 	}
@@ -105,22 +105,22 @@ func (f *ProfileField) standard() string {
 	return externalAccounts[d.Subtype]
 }
 
-// restandards reports whether a change would touch what is settled of a standard field.
-func (c PutField) restandards(f *ProfileField) bool {
+// changesStandard reports whether a change would touch what is settled of a standard field.
+func (c SaveProfileField) changesStandard(f *ProfileField) bool {
 	changed := *f
-	changed.Data = or(c.Data, f.Data)
-	return c.Name != nil && strings.TrimSpace(*c.Name) != f.Name || c.Hint != nil && *c.Hint != f.Hint || changed.standard() != f.standard()
+	changed.Data = valueOr(c.Data, f.Data)
+	return c.Name != nil && strings.TrimSpace(*c.Name) != f.Name || c.Hint != nil && *c.Hint != f.Hint || changed.standardName() != f.standardName()
 }
 
-func (c PutField) fill(t *Turn, f *ProfileField) error {
+func (c SaveProfileField) applyTo(t *Turn, f *ProfileField) error {
 	if f.Type < ShortText || f.Type > Pronouns {
-		return Bad("Invalid field type.")
+		return BadRequest("Invalid field type.")
 	}
 	if f.Type != SelectField && f.Type != ExternalAccount {
 		c.Data = nil // the others have none
 	}
-	if !c.New && f.standard() != "" && c.restandards(f) {
-		return Bad("Default custom field cannot be updated.")
+	if !c.New && f.standardName() != "" && c.changesStandard(f) {
+		return BadRequest("Default custom field cannot be updated.")
 	}
 	if c.Name != nil {
 		f.Name = strings.TrimSpace(*c.Name)
@@ -128,25 +128,25 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	if c.Data != nil {
 		f.Data = *c.Data
 	}
-	if name := f.standard(); c.New && name != "" {
+	if name := f.standardName(); c.New && name != "" {
 		f.Name, c.Hint = name, nil
 	}
 	if f.Name == "" {
-		return Bad("Label cannot be blank.")
+		return BadRequest("Label cannot be blank.")
 	}
-	if length(f.Name) > maxFieldName {
-		return Bad("name is too long (limit: %d characters)", maxFieldName)
+	if runeCount(f.Name) > maxFieldName {
+		return BadRequest("name is too long (limit: %d characters)", maxFieldName)
 	}
 	for _, o := range t.ProfileFields() {
 		if o.ID != f.ID && fold(o.Name) == fold(f.Name) {
-			return Bad("A field with that label already exists.")
+			return BadRequest("A field with that label already exists.")
 		}
 	}
 	if c.Hint != nil {
 		f.Hint = *c.Hint
 	}
-	if length(f.Hint) > maxFieldHint {
-		return Bad("hint is too long (limit: %d characters)", maxFieldHint)
+	if runeCount(f.Hint) > maxFieldHint {
+		return BadRequest("hint is too long (limit: %d characters)", maxFieldHint)
 	}
 	if c.New || c.Data != nil { // fields of before some rule was made can still be renamed
 		if err := f.checkData(); err != nil {
@@ -163,7 +163,7 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 	}
 	if f.Summary {
 		if f.Type == UserField {
-			return Bad("Field type not supported for display in profile summary.")
+			return BadRequest("Field type not supported for display in profile summary.")
 		}
 		others := 0
 		for _, o := range t.ProfileFields() {
@@ -171,8 +171,8 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 				others++
 			}
 		}
-		if others >= maxSummary {
-			return Bad("Only 2 custom profile fields can be displayed in the profile summary.")
+		if others >= maxSummaryFields {
+			return BadRequest("Only 2 custom profile fields can be displayed in the profile summary.")
 		}
 	}
 	return nil
@@ -181,7 +181,7 @@ func (c PutField) fill(t *Turn, f *ProfileField) error {
 // checkData refuses options without choices and external accounts without a kind.
 func (f *ProfileField) checkData() error {
 	if len(f.Data) > maxFieldData {
-		return Bad("field_data is too long (limit: %d characters)", maxFieldData)
+		return BadRequest("field_data is too long (limit: %d characters)", maxFieldData)
 	}
 	switch f.Type {
 	case SelectField:
@@ -192,7 +192,7 @@ func (f *ProfileField) checkData() error {
 	return nil
 }
 
-func errFieldData() *Refusal { return Bad("field_data is not a dict") }
+func errFieldData() *Refusal { return BadRequest("field_data is not a dict") }
 
 func checkChoices(data string) error {
 	var choices map[string]map[string]any
@@ -200,12 +200,12 @@ func checkChoices(data string) error {
 		return errFieldData()
 	}
 	if len(choices) == 0 {
-		return Bad("Field must have at least one choice.")
+		return BadRequest("Field must have at least one choice.")
 	}
 	texts := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(choices)) {
 		if strings.TrimSpace(key) == "" {
-			return Bad("'value' cannot be blank.")
+			return BadRequest("'value' cannot be blank.")
 		}
 		if err := checkFieldData(choices[key], []string{"text", "order"}); err != nil { // clients sort by the order
 			return err
@@ -213,7 +213,7 @@ func checkChoices(data string) error {
 		texts[choices[key]["text"].(string)] = true
 	}
 	if len(texts) < len(choices) {
-		return Bad("Field must not have duplicate choices.")
+		return BadRequest("Field must not have duplicate choices.")
 	}
 	return nil
 }
@@ -229,13 +229,13 @@ func checkAccount(data string) error {
 	pattern, given := d["url_pattern"].(string)
 	switch kind := d["subtype"]; {
 	case given && strings.Count(pattern, "%(username)s") != 1:
-		return Bad("URL pattern must contain '%(username)s'.")
-	case given && !webAddress(strings.ReplaceAll(pattern, "%(username)s", "username")):
-		return Bad(`field_data["url_pattern"] is not a URL`)
+		return BadRequest("URL pattern must contain '%(username)s'.")
+	case given && !isWebURL(strings.ReplaceAll(pattern, "%(username)s", "username")):
+		return BadRequest(`field_data["url_pattern"] is not a URL`)
 	case kind == "custom" && !given:
-		return Bad("Custom external account must define URL pattern")
+		return BadRequest("Custom external account must define URL pattern")
 	case kind != "custom" && externalAccounts[kind.(string)] == "":
-		return Bad("Invalid external account type")
+		return BadRequest("Invalid external account type")
 	}
 	return nil
 }
@@ -249,16 +249,16 @@ func checkFieldData(d map[string]any, required []string, optional ...string) err
 		switch {
 		case !has && slices.Contains(optional, key):
 		case !has:
-			return Bad("%s key is missing from field_data", key)
+			return BadRequest("%s key is missing from field_data", key)
 		case !ok:
-			return Bad(`field_data["%s"] is not a string`, key)
+			return BadRequest(`field_data["%s"] is not a string`, key)
 		case strings.TrimSpace(text) == "":
-			return Bad(`field_data["%s"] cannot be blank.`, key)
+			return BadRequest(`field_data["%s"] cannot be blank.`, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(d)) {
 		if !slices.Contains(known, key) {
-			return Bad("Unexpected arguments: %s", key)
+			return BadRequest("Unexpected arguments: %s", key)
 		}
 	}
 	return nil
@@ -284,31 +284,31 @@ func (f *ProfileField) choicesNotIn(next *ProfileField) (gone []string) {
 	return gone
 }
 
-// RemoveField asks to remove a field and everybody's value of it.
-type RemoveField struct{ ID int64 }
+// RemoveProfileField asks to remove a field and everybody's value of it.
+type RemoveProfileField struct{ ID int64 }
 
-func (c RemoveField) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+func (c RemoveProfileField) Decide(t *Turn) (Done, error) {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
-	if t.nouns.fields.find(c.ID) == nil {
-		return Done{}, Bad("Field id %d not found.", c.ID)
+	if t.small.profileFields.find(c.ID) == nil {
+		return Done{}, BadRequest("Field id %d not found.", c.ID)
 	}
 	t.Record(&ProfileFieldRemoved{c.ID})
 	return Done{}, nil
 }
 
-// OrderFields asks to put the fields into another order; all must be named.
-type OrderFields struct{ IDs []int64 }
+// OrderProfileFields asks to put the fields into another order; all must be named.
+type OrderProfileFields struct{ IDs []int64 }
 
-func (c OrderFields) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+func (c OrderProfileFields) Decide(t *Turn) (Done, error) {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
 	ids := slices.Clone(c.IDs)
 	slices.Sort(ids)
-	if !slices.Equal(ids, t.nouns.fields.keys()) {
-		return Done{}, Bad("Invalid order mapping.")
+	if !slices.Equal(ids, t.small.profileFields.keys()) {
+		return Done{}, BadRequest("Invalid order mapping.")
 	}
 	t.Record(&ProfileFieldsOrdered{c.IDs})
 	return Done{}, nil
@@ -322,15 +322,15 @@ type ProfileFieldChanged struct {
 
 func (f *ProfileFieldChanged) apply(r *Realm) {
 	x := f.Field
-	r.usedID("field", x.ID)
-	r.nouns.fields.put(x.ID, &x)
+	r.reserveID("field", x.ID)
+	r.small.profileFields.put(x.ID, &x)
 	if len(f.Gone) > 0 {
-		r.dropValues(x.ID, func(v string) bool { return slices.Contains(f.Gone, v) })
+		r.removeValues(x.ID, func(v string) bool { return slices.Contains(f.Gone, v) })
 	}
 }
 
-// dropValues takes values of a field from everybody.
-func (r *Realm) dropValues(field int64, gone func(string) bool) {
+// removeValues takes values of a field from everybody.
+func (r *Realm) removeValues(field int64, gone func(string) bool) {
 	for _, id := range r.users.keys() {
 		if v, has := r.users.must(id).Profile[field]; has && gone(v) {
 			u := r.users.change(id)
@@ -340,41 +340,41 @@ func (r *Realm) dropValues(field int64, gone func(string) bool) {
 	}
 }
 
-func (f *ProfileFieldChanged) tell(r *Realm) []Notice { return r.tellFields() }
+func (f *ProfileFieldChanged) tell(r *Realm) []Notice { return r.fieldNotices() }
 
 // ProfileFieldRemoved says a field is gone, with everybody's value of it.
 type ProfileFieldRemoved struct{ ID int64 }
 
 func (f *ProfileFieldRemoved) apply(r *Realm) {
-	r.nouns.fields.remove(f.ID)
-	r.dropValues(f.ID, func(string) bool { return true })
+	r.small.profileFields.remove(f.ID)
+	r.removeValues(f.ID, func(string) bool { return true })
 }
-func (f *ProfileFieldRemoved) tell(r *Realm) []Notice { return r.tellFields() }
+func (f *ProfileFieldRemoved) tell(r *Realm) []Notice { return r.fieldNotices() }
 
 // ProfileFieldsOrdered says the fields stand in another order now.
 type ProfileFieldsOrdered struct{ IDs []int64 }
 
 func (f *ProfileFieldsOrdered) apply(r *Realm) {
 	for i, id := range f.IDs {
-		r.nouns.fields.change(id).Order = i + 1
+		r.small.profileFields.change(id).Order = i + 1
 	}
 }
-func (f *ProfileFieldsOrdered) tell(r *Realm) []Notice { return r.tellFields() }
+func (f *ProfileFieldsOrdered) tell(r *Realm) []Notice { return r.fieldNotices() }
 
-// ProfileFieldsTold is the event custom_profile_fields: the whole list.
-type ProfileFieldsTold struct{ Fields []ProfileField }
+// ProfileFieldsUpdated is the event custom_profile_fields: the whole list.
+type ProfileFieldsUpdated struct{ Fields []ProfileField }
 
-func (*ProfileFieldsTold) EventType() string { return "custom_profile_fields" }
+func (*ProfileFieldsUpdated) EventType() string { return "custom_profile_fields" }
 
-func (r *Realm) tellFields() []Notice {
-	return []Notice{{To: r.everyone(), Event: &ProfileFieldsTold{r.ProfileFields()}}}
+func (r *Realm) fieldNotices() []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: &ProfileFieldsUpdated{r.ProfileFields()}}}
 }
 
 // ChangeProfile asks to set or remove the caller's own custom profile values.
 type ChangeProfile struct{ Values []ProfileValue }
 
 func (c ChangeProfile) Decide(t *Turn) (Done, error) {
-	me, err := t.Human()
+	me, err := t.RequireHuman()
 	if err != nil {
 		return Done{}, err
 	}
@@ -390,12 +390,12 @@ func (c ChangeProfile) Decide(t *Turn) (Done, error) {
 
 // profileValue is a value as it is kept and rendered; "" removes it.
 func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, err error) {
-	f := t.nouns.fields.find(v.Field)
+	f := t.small.profileFields.find(v.Field)
 	if f == nil {
-		return "", "", Bad("Field id %d not found.", v.Field)
+		return "", "", BadRequest("Field id %d not found.", v.Field)
 	}
 	if !f.Editable && !byAdmin {
-		return "", "", Bad("You are not allowed to change this field. Contact an administrator to update it.")
+		return "", "", BadRequest("You are not allowed to change this field. Contact an administrator to update it.")
 	}
 	if f.Type == UserField && (v.Value == nil || *v.Value != "") {
 		if len(v.Users) == 0 && v.Value == nil {
@@ -404,7 +404,7 @@ func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, er
 		return t.peopleValue(f, v)
 	}
 	if v.Users != nil {
-		return "", "", Bad("%s is not a string", f.Name)
+		return "", "", BadRequest("%s is not a string", f.Name)
 	}
 	if v.Value == nil || *v.Value == "" {
 		return "", "", nil
@@ -426,20 +426,20 @@ func (f *ProfileField) checkValue(text string) error {
 	}
 	switch f.Type {
 	case ShortText, LongText, Pronouns, ExternalAccount:
-		if length(text) > limit {
-			return Bad("%s is too long (limit: %d characters)", f.Name, limit)
+		if runeCount(text) > limit {
+			return BadRequest("%s is too long (limit: %d characters)", f.Name, limit)
 		}
 	case SelectField:
 		if _, ok := f.choices()[text]; !ok {
-			return Bad("'%s' is not a valid choice for '%s'.", text, f.Name)
+			return BadRequest("'%s' is not a valid choice for '%s'.", text, f.Name)
 		}
 	case DateField:
 		if !validDate(text) {
-			return Bad("%s is not a date", f.Name)
+			return BadRequest("%s is not a date", f.Name)
 		}
 	case URLField:
-		if !webAddress(text) {
-			return Bad("%s is not a URL", f.Name)
+		if !isWebURL(text) {
+			return BadRequest("%s is not a URL", f.Name)
 		}
 	}
 	return nil
@@ -448,27 +448,27 @@ func (f *ProfileField) checkValue(text string) error {
 func (t *Turn) peopleValue(f *ProfileField, v ProfileValue) (string, string, error) {
 	if v.Value != nil { // people may also come as the text of a list, which is how they are kept
 		if err := json.Unmarshal([]byte(*v.Value), &v.Users); err != nil {
-			return "", "", Bad("%s is not a list", f.Name)
+			return "", "", BadRequest("%s is not a list", f.Name)
 		}
 	}
 	if len(v.Users) > maxPeopleValues {
-		return "", "", Bad("%s is too long (limit: %d items)", f.Name, maxPeopleValues)
+		return "", "", BadRequest("%s is too long (limit: %d items)", f.Name, maxPeopleValues)
 	}
 	var unknown []string
 	for _, id := range v.Users {
-		if u := t.Find(id); u == nil || u.System || !t.MaySee(u) {
+		if u := t.Find(id); u == nil || u.System || !t.MaySeeUser(u) {
 			unknown = append(unknown, strconv.FormatInt(int64(id), 10))
 		}
 	}
 	if len(unknown) > 0 {
-		return "", "", Bad("Invalid user IDs: %s", strings.Join(unknown, ", "))
+		return "", "", BadRequest("Invalid user IDs: %s", strings.Join(unknown, ", "))
 	}
 	for _, id := range v.Users {
 		switch u := t.Find(id); {
 		case !u.Active:
-			return "", "", Bad("User with ID %d is deactivated", id)
+			return "", "", BadRequest("User with ID %d is deactivated", id)
 		case u.IsBot():
-			return "", "", Bad("User with ID %d is a bot", id)
+			return "", "", BadRequest("User with ID %d is a bot", id)
 		}
 	}
 	if len(v.Users) == 0 {
@@ -483,7 +483,7 @@ func (t *Turn) peopleValue(f *ProfileField, v ProfileValue) (string, string, err
 
 // validDate reports whether a text is a day as YYYY-MM-DD.
 func validDate(s string) bool {
-	if len(s) != 10 || s[4] != '-' || s[7] != '-' || !digits(s[:4]) || !digits(s[5:7]) || !digits(s[8:]) {
+	if len(s) != 10 || s[4] != '-' || s[7] != '-' || !isDigits(s[:4]) || !isDigits(s[5:7]) || !isDigits(s[8:]) {
 		return false
 	}
 	year, _ := strconv.Atoi(s[:4])
@@ -499,8 +499,8 @@ func validDate(s string) bool {
 	return day <= days
 }
 
-// webAddress reports whether a text is an absolute http address without white space.
-func webAddress(s string) bool {
+// isWebURL reports whether a text is an absolute http address without white space.
+func isWebURL(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok {
 		rest, ok = strings.CutPrefix(s, "http://")

@@ -45,7 +45,7 @@ func (f *ProfileChanged) apply(r *Realm) {
 }
 
 func (f *ProfileChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.whoSee(r.users.must(f.User)), Event: f}}
+	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: f}}
 }
 
 func (*ProfileChanged) EventType() string { return "realm_user" }

@@ -15,8 +15,8 @@ type Purge struct {
 
 // Limits of one step of a purge, for its turn to stay short: each deleting fact looks at every user who marked messages.
 const (
-	purgeLooks = 2000 // messages looked at
-	purgeFacts = 1    // conversations that messages are deleted from
+	maxPurgeScan          = 2000 // messages looked at
+	maxPurgeConversations = 1    // conversations that messages are deleted from
 )
 
 // DeletedName is what an account is called whose profile was deleted (protocol).
@@ -25,16 +25,16 @@ const DeletedName = "Deleted user"
 // DeactivationActions is what else is to be deleted with an account.
 type DeactivationActions struct{ Profile, Public, Private, Direct bool }
 
-func (t *Turn) purge(u *User, a DeactivationActions) {
+func (t *Turn) startPurge(u *User, a DeactivationActions) {
 	if a.Profile {
-		t.purgeProfile(u)
+		t.clearProfile(u)
 	}
-	if (a.Public || a.Private || a.Direct) && t.by.sender[u.ID] != nil {
+	if (a.Public || a.Private || a.Direct) && t.index.bySender[u.ID] != nil {
 		t.Record(&PurgeBegan{ID: t.nextID("purge"), Purge: Purge{User: u.ID, Public: a.Public, Private: a.Private, Direct: a.Direct, Below: t.Org().NextMessage, By: t.User}})
 	}
 }
 
-func (t *Turn) purgeProfile(u *User) {
+func (t *Turn) clearProfile(u *User) {
 	name, old := DeletedName, u.Name
 	if old != name {
 		t.Record(&UserChanged{ID: u.ID, Name: &name, OldName: old})
@@ -60,37 +60,37 @@ type PurgeBegan struct {
 
 func (f *PurgeBegan) apply(r *Realm) {
 	p := f.Purge
-	r.usedID("purge", f.ID)
-	r.nouns.purges.put(f.ID, &p)
+	r.reserveID("purge", f.ID)
+	r.small.purges.put(f.ID, &p)
 }
 
 func (*PurgeBegan) tell(*Realm) []Notice { return nil }
-func (*PurgeBegan) calm()                {}
+func (*PurgeBegan) keepsMarkdownConfig() {}
 
-func purgesDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	return stepOfOldest(&r.nouns.purges, (*Turn).stepPurge)
+func purgeDue(r *Realm, _ int64) func(*Turn) (any, error) {
+	return oldestJobStep(&r.small.purges, (*Turn).stepPurge)
 }
 
 // stepPurge deletes some of the newest messages that are left: at most so many, of at most so many conversations.
 func (t *Turn) stepPurge(id int64) {
-	p := *t.nouns.purges.must(id)
+	p := *t.small.purges.must(id)
 	type place struct {
 		channel uint32
-		talk    TalkID
+		talk    DirectConversationID
 		topic   TopicID
 	}
 	var order []place
 	found := map[place][]MessageID{}
 	below, n := p.Below, 0
 	var sent Set
-	if s := t.by.sender[p.User]; s != nil {
+	if s := t.index.bySender[p.User]; s != nil {
 		sent = *s
 	}
 	for at := sent.Rank(int64(p.Below)-1) - 1; at >= 0; at-- {
 		next := MessageID(sent.At(at))
-		if m := t.message(next); t.purges(&p, m) {
-			k := place{m.channel, m.talk, m.topic}
-			if len(found[k]) == 0 && len(order) == purgeFacts || len(found[k]) == hiddenAtOnce {
+		if m := t.message(next); t.purgeIncludes(&p, m) {
+			k := place{m.channel, m.conversation, m.topic}
+			if len(found[k]) == 0 && len(order) == maxPurgeConversations || len(found[k]) == maxHiddenPerFact {
 				break
 			}
 			if len(found[k]) == 0 {
@@ -98,7 +98,7 @@ func (t *Turn) stepPurge(id int64) {
 			}
 			found[k] = append(found[k], next)
 		}
-		if below, n = next, n+1; n == purgeLooks {
+		if below, n = next, n+1; n == maxPurgeScan {
 			break
 		}
 	}
@@ -113,12 +113,12 @@ func (t *Turn) stepPurge(id int64) {
 	t.Record(&PurgeStepped{id, below})
 }
 
-// purges reports whether a purge is for messages like this one.
-func (t *Turn) purges(p *Purge, m *message) bool {
+// purgeIncludes reports whether a purge is for messages like this one.
+func (t *Turn) purgeIncludes(p *Purge, m *message) bool {
 	if m.channel == 0 {
 		return p.Direct
 	}
-	if t.chans.must(ChannelID(m.channel)).Private {
+	if t.channels.must(ChannelID(m.channel)).Private {
 		return p.Private
 	}
 	return p.Public
@@ -132,11 +132,11 @@ type PurgeStepped struct {
 
 func (f *PurgeStepped) apply(r *Realm) {
 	if f.Below == 0 {
-		r.nouns.purges.remove(f.ID)
+		r.small.purges.remove(f.ID)
 		return
 	}
-	r.nouns.purges.change(f.ID).Below = f.Below
+	r.small.purges.change(f.ID).Below = f.Below
 }
 
 func (*PurgeStepped) tell(*Realm) []Notice { return nil }
-func (*PurgeStepped) calm()                {}
+func (*PurgeStepped) keepsMarkdownConfig() {}

@@ -51,7 +51,7 @@ const (
 
 // PushTokensOf is a user's devices.
 func (r *Realm) PushTokensOf(u UserID) []PushToken {
-	if l := r.nouns.pushTokens.find(u); l != nil {
+	if l := r.small.pushTokens.find(u); l != nil {
 		return slices.Clone(l.List)
 	}
 	return nil
@@ -65,28 +65,28 @@ type AddPushToken struct {
 }
 
 func (c AddPushToken) Decide(t *Turn) (Done, error) {
-	me, err := t.Human()
+	me, err := t.RequireHuman()
 	if err != nil {
 		return Done{}, err
 	}
 	if c.Token == "" || len(c.Token) > MaxPushToken {
-		return Done{}, Bad("Empty or invalid length token")
+		return Done{}, BadRequest("Empty or invalid length token")
 	}
 	list := t.PushTokensOf(me.ID)
 	x := PushToken{c.Kind, c.Token, c.App, t.Now}
 	if slices.ContainsFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token && x.App == c.App }) {
-		t.registers(me.ID, Registration{Token: x})
+		t.registerDevices(me.ID, DeviceRegistration{Token: x})
 		return Done{}, nil
 	}
 	list = slices.DeleteFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
 	list = append(list, x)
 	drop := max(0, len(list)-maxPushTokens)
 	t.Record(&PushTokensChanged{me.ID, list[drop:]})
-	var told []Registration
+	var told []DeviceRegistration
 	for _, old := range list[:drop] {
-		told = append(told, Registration{Token: old, Gone: true})
+		told = append(told, DeviceRegistration{Token: old, Gone: true})
 	}
-	t.registers(me.ID, append(told, Registration{Token: x})...)
+	t.registerDevices(me.ID, append(told, DeviceRegistration{Token: x})...)
 	return Done{}, nil
 }
 
@@ -100,7 +100,7 @@ type RemovePushToken struct {
 func (c RemovePushToken) Decide(t *Turn) (Done, error) {
 	u := c.User
 	if !t.System {
-		me, err := t.Human()
+		me, err := t.RequireHuman()
 		if err != nil {
 			return Done{}, err
 		}
@@ -109,11 +109,11 @@ func (c RemovePushToken) Decide(t *Turn) (Done, error) {
 	list := t.PushTokensOf(u)
 	rest := slices.DeleteFunc(slices.Clone(list), func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
 	if len(rest) == len(list) {
-		return Done{}, Bad("Token does not exist")
+		return Done{}, BadRequest("Token does not exist")
 	}
 	t.Record(&PushTokensChanged{u, rest})
 	if !t.System { // the service knows it no more
-		t.registers(u, Registration{Token: PushToken{Kind: c.Kind, Token: c.Token}, Gone: true})
+		t.registerDevices(u, DeviceRegistration{Token: PushToken{Kind: c.Kind, Token: c.Token}, Gone: true})
 	}
 	return Done{}, nil
 }
@@ -125,15 +125,15 @@ type PushTokensChanged struct {
 }
 
 func (f *PushTokensChanged) apply(r *Realm) {
-	defer r.learnDevices(f.User)
+	defer r.updatePushReachable(f.User)
 	if len(f.List) == 0 {
-		if r.nouns.pushTokens.find(f.User) != nil {
-			r.nouns.pushTokens.remove(f.User)
+		if r.small.pushTokens.find(f.User) != nil {
+			r.small.pushTokens.remove(f.User)
 		}
 		return
 	}
-	r.nouns.pushTokens.put(f.User, &PushTokens{slices.Clone(f.List)})
+	r.small.pushTokens.put(f.User, &PushTokens{slices.Clone(f.List)})
 }
 
 func (*PushTokensChanged) tell(*Realm) []Notice { return nil }
-func (*PushTokensChanged) calm()                {}
+func (*PushTokensChanged) keepsMarkdownConfig() {}

@@ -56,9 +56,9 @@ const MaxQueues = 1000
 // Register asks for an event queue; State builds the initial state in the same turn, so that queue and state are one
 // cut: no change is in both or in neither.
 type Register struct {
-	Queue         Queue
-	SaysAllPublic bool // or what a bot's settings say
-	State         func(v View, q *Queue) (any, error)
+	Queue          Queue
+	AllPublicGiven bool // valueOr what a bot's settings say
+	State          func(v View, q *Queue) (any, error)
 }
 
 // Registered answers Register.
@@ -75,7 +75,7 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 		return Registered{State: state}, err
 	}
 	if q.AllPublic && me.IsGuest() {
-		return Registered{}, Bad("User not authorized for this query")
+		return Registered{}, BadRequest("User not authorized for this query")
 	}
 	narrow, err := t.queueNarrow(q.Narrow)
 	if err != nil {
@@ -84,14 +84,14 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 	q.Narrow = narrow
 	if me.IsBot() { // what a bot does not say, its settings do
 		d := t.BotOf(me.ID)
-		if !c.SaysAllPublic {
+		if !c.AllPublicGiven {
 			q.AllPublic = d.AllPublic && !me.IsGuest()
 		}
-		if ch := t.chans.find(d.Register); ch != nil && len(narrow) == 0 {
+		if ch := t.channels.find(d.Register); ch != nil && len(narrow) == 0 {
 			q.Narrow = [][2]string{{"channel", ch.Name}}
 		}
 	}
-	if t.by.queuesOf[me.ID] >= MaxQueues {
+	if t.index.queueCount[me.ID] >= MaxQueues {
 		return Registered{}, Refuse(TooMany, "RATE_LIMIT_HIT", "Too many event queues").With("retry-after", 60.0)
 	}
 	q.ID, q.User, q.Created, q.At = QueueID(t.UUID()), me.ID, t.Now, t.seq+1
@@ -112,7 +112,7 @@ func (v View) queueNarrow(terms [][2]string) ([][2]string, error) {
 	terms = slices.Clone(terms)
 	for i, n := range terms {
 		if n[0] == "mentions" {
-			u := v.FindAddress(n[1])
+			u := v.FindByShownEmail(n[1])
 			if u == nil {
 				return nil, badNarrow("unknown user " + n[1])
 			}
@@ -128,22 +128,22 @@ type QueueOpened struct{ Queue Queue }
 func (f *QueueOpened) apply(r *Realm) {
 	q := f.Queue
 	r.queues.put(q.ID, &q)
-	r.by.openQueue(r, &q)
+	r.index.openQueue(r, &q)
 }
 
 func (x *indexes) openQueue(r *Realm, q *Queue) {
-	if x.queuesOf[q.User]++; x.queuesOf[q.User] == 1 {
-		x.listening.Add(int64(q.User))
-		x.roles.known = false
-		r.forgetHeard(q.User)
+	if x.queueCount[q.User]++; x.queueCount[q.User] == 1 {
+		x.usersWithQueues.Add(int64(q.User))
+		x.queueAudiences.valid = false
+		r.dropSubscribersAudience(q.User)
 	}
 	if q.AllPublic {
-		x.allPublic[q.User]++
+		x.allPublicQueues[q.User]++
 	}
 }
 
-func (r *Realm) forgetHeard(u UserID) {
-	r.channelsOf(u).Each(func(c int64) bool { r.by.channel[ChannelID(c)].heardKnown = false; return true })
+func (r *Realm) dropSubscribersAudience(u UserID) {
+	r.subscribedChannelSet(u).Each(func(c int64) bool { r.index.channels[ChannelID(c)].connectedSubscribersValid = false; return true })
 }
 
 func (f *QueueOpened) tell(r *Realm) []Notice {
@@ -162,14 +162,14 @@ type CloseQueue struct {
 func (c CloseQueue) Decide(t *Turn) (Done, error) {
 	q := t.queues.find(c.ID)
 	if q == nil || !t.System && q.User != t.User {
-		return Done{}, BadQueue(c.ID)
+		return Done{}, ErrBadQueue(c.ID)
 	}
 	t.Record(&QueueClosed{c.ID, q.User})
 	return Done{}, nil
 }
 
-// BadQueue is the refusal that makes clients register anew: unknown queue, or not yours.
-func BadQueue(id QueueID) *Refusal {
+// ErrBadQueue is the refusal that makes clients register anew: unknown queue, or not yours.
+func ErrBadQueue(id QueueID) *Refusal {
 	return Refuse(Invalid, "BAD_EVENT_QUEUE_ID", "Bad event queue ID: "+string(id)).With("queue_id", string(id))
 }
 
@@ -181,15 +181,15 @@ type QueueClosed struct {
 
 func (f *QueueClosed) apply(r *Realm) {
 	q := r.queues.must(f.ID)
-	if r.by.queuesOf[q.User]--; r.by.queuesOf[q.User] == 0 {
-		delete(r.by.queuesOf, q.User)
-		r.by.listening.Remove(int64(q.User))
-		r.by.roles.known = false
-		r.forgetHeard(q.User)
+	if r.index.queueCount[q.User]--; r.index.queueCount[q.User] == 0 {
+		delete(r.index.queueCount, q.User)
+		r.index.usersWithQueues.Remove(int64(q.User))
+		r.index.queueAudiences.valid = false
+		r.dropSubscribersAudience(q.User)
 	}
 	if q.AllPublic {
-		if r.by.allPublic[q.User]--; r.by.allPublic[q.User] == 0 {
-			delete(r.by.allPublic, q.User)
+		if r.index.allPublicQueues[q.User]--; r.index.allPublicQueues[q.User] == 0 {
+			delete(r.index.allPublicQueues, q.User)
 		}
 	}
 	r.queues.remove(f.ID)
@@ -210,8 +210,8 @@ type QueuesCaughtUp struct {
 func (*QueuesCaughtUp) apply(*Realm)         {}
 func (*QueuesCaughtUp) tell(*Realm) []Notice { return nil }
 
-// CaughtUp records it.
-func (t *Turn) CaughtUp(f *QueuesCaughtUp) { t.Record(f) }
+// RecordCaughtUp records it.
+func (t *Turn) RecordCaughtUp(f *QueuesCaughtUp) { t.Record(f) }
 
 // FindQueue is a queue by id whoever owns it, or nil.
 func (r *Realm) FindQueue(id QueueID) *Queue { return r.queues.find(id) }
@@ -223,7 +223,7 @@ func (r *Realm) EachQueue(fn func(*Queue)) {
 	}
 }
 
-// Wants reports whether the queue takes events of a type.
-func (q *Queue) Wants(event string) bool {
+// WantsEvent reports whether the queue takes events of a type.
+func (q *Queue) WantsEvent(event string) bool {
 	return q.EventTypes == nil || slices.Contains(q.EventTypes, event)
 }

@@ -53,15 +53,15 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if i.Channel != 0 {
-		t.followByTakingPart(me, i.Channel, i.Topic)
+		t.followOnParticipation(me, i.Channel, i.Topic)
 	}
 	t.Record(&ReactionAdded{Message: c.Message, Reaction: e})
 	return Done{}, nil
 }
 
-// emojiNamed finds an emoji by name: the organization's own first, then the extra one, then unicode.
-func (t View) emojiNamed(c AddReaction) (code, kind string, ok bool) {
-	for _, e := range t.ownEmoji() {
+// emojiByName finds an emoji by name: the organization's own first, then the extra one, then unicode.
+func (t View) emojiByName(c AddReaction) (code, kind string, ok bool) {
+	for _, e := range t.activeOrgEmoji() {
 		if e.Name == c.Name {
 			return strconv.FormatInt(e.ID, 10), RealmEmoji, true
 		}
@@ -77,31 +77,31 @@ func (t View) checkEmoji(e Reaction, c AddReaction) error {
 	switch e.Type {
 	case RealmEmoji:
 		id, err := strconv.ParseInt(e.Code, 10, 64)
-		own, ok := t.emojiNumbered(id)
+		own, ok := t.orgEmojiByID(id)
 		switch {
 		case err != nil || !ok:
-			return Bad("Invalid custom emoji.")
+			return BadRequest("Invalid custom emoji.")
 		case own.Name != e.Name:
-			return Bad("Invalid custom emoji name.")
+			return BadRequest("Invalid custom emoji name.")
 		case own.Deactivated:
-			return Bad("This custom emoji has been deactivated.")
+			return BadRequest("This custom emoji has been deactivated.")
 		}
 	case ExtraEmoji:
 		if e.Code != extraEmoji {
-			return Bad("Invalid emoji code.")
+			return BadRequest("Invalid emoji code.")
 		}
 		if e.Name != extraEmoji {
-			return Bad("Invalid emoji name.")
+			return BadRequest("Invalid emoji name.")
 		}
 	case UnicodeEmoji:
 		if e.Code != c.NameCode && !c.KnownCode {
-			return Bad("Invalid emoji code.")
+			return BadRequest("Invalid emoji code.")
 		}
 		if e.Code != c.NameCode {
-			return Bad("Invalid emoji name.")
+			return BadRequest("Invalid emoji name.")
 		}
 	default:
-		return Bad("Invalid emoji type.")
+		return BadRequest("Invalid emoji type.")
 	}
 	return nil
 }
@@ -112,28 +112,28 @@ type ReactionAdded struct {
 	Reaction Reaction
 }
 
-func (*ReactionAdded) calm()             {}
-func (*ReactionAdded) EventType() string { return "reaction" }
+func (*ReactionAdded) keepsMarkdownConfig() {}
+func (*ReactionAdded) EventType() string    { return "reaction" }
 
 func (f *ReactionAdded) apply(r *Realm) {
 	m := r.message(f.Message)
 	e := r.changeExtra(f.Message)
 	u := f.Reaction.User
-	had := r.received(u, f.Message, m)
+	had := r.hasRow(u, f.Message, m)
 	e.Reactions = append(e.Reactions, f.Reaction)
-	r.by.reacted.Add(int64(f.Message))
+	r.index.reacted.Add(int64(f.Message))
 	if m.channel != 0 {
 		r.topicIndexOf(m).participants[uint32(u)]++
 	}
 	if !had { // who reacts to what he never received has it from now on, as read
-		rd := r.reading.open(u)
+		rd := r.marks.ensure(u)
 		rd.Rows.Add(int64(f.Message))
 		rd.Read.Add(int64(f.Message))
 	}
 }
 
 func (f *ReactionAdded) tell(r *Realm) []Notice {
-	return []Notice{{To: r.hearers(f.Message, r.message(f.Message)), Event: f}}
+	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
 }
 
 // RemoveReaction asks to take an emoji off a message.
@@ -153,7 +153,7 @@ func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if c.Name == "" && c.Code == "" {
-		return Done{}, Bad("At least one of the following arguments must be present: emoji_name, emoji_code")
+		return Done{}, BadRequest("At least one of the following arguments must be present: emoji_name, emoji_code")
 	}
 	e := Reaction{Code: c.Code, Type: c.Type}
 	if e.Type == "" {
@@ -164,11 +164,11 @@ func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 		at := slices.IndexFunc(i.Reactions, func(x Reaction) bool {
 			return x.User == me.ID && x.Name == c.Name && (c.Type == "" || x.Type == c.Type)
 		})
-		switch code, kind, ok := t.emojiNamed(AddReaction{Name: c.Name, NameCode: c.NameCode}); {
+		switch code, kind, ok := t.emojiByName(AddReaction{Name: c.Name, NameCode: c.NameCode}); {
 		case at >= 0:
 			e.Code, e.Type = i.Reactions[at].Code, i.Reactions[at].Type
 		case !ok:
-			return Done{}, Bad("Emoji '%s' does not exist", c.Name)
+			return Done{}, BadRequest("Emoji '%s' does not exist", c.Name)
 		default:
 			e.Code, e.Type = code, kind
 		}
@@ -187,8 +187,8 @@ type ReactionRemoved struct {
 	Reaction Reaction
 }
 
-func (*ReactionRemoved) calm()             {}
-func (*ReactionRemoved) EventType() string { return "reaction" }
+func (*ReactionRemoved) keepsMarkdownConfig() {}
+func (*ReactionRemoved) EventType() string    { return "reaction" }
 
 func (f *ReactionRemoved) apply(r *Realm) {
 	m := r.message(f.Message)
@@ -196,19 +196,19 @@ func (f *ReactionRemoved) apply(r *Realm) {
 	e.Reactions = slices.DeleteFunc(slices.Clone(e.Reactions), func(x Reaction) bool { return x == f.Reaction })
 	if len(e.Reactions) == 0 {
 		e.Reactions = nil
-		r.by.reacted.Remove(int64(f.Message))
+		r.index.reacted.Remove(int64(f.Message))
 	}
 	if m.channel != 0 {
-		r.topicIndexOf(m).leave(f.Reaction.User)
+		r.topicIndexOf(m).removeParticipation(f.Reaction.User)
 	}
 }
 
 func (f *ReactionRemoved) tell(r *Realm) []Notice {
-	return []Notice{{To: r.hearers(f.Message, r.message(f.Message)), Event: f}}
+	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
 }
 
-// EmojiFor is the emoji a request names, by whatever of name, code and type it gave.
-func (v View) EmojiFor(c AddReaction) (Reaction, error) {
+// ResolveEmoji is the emoji a request names, by whatever of name, code and type it gave.
+func (v View) ResolveEmoji(c AddReaction) (Reaction, error) {
 	e, err := v.completeEmoji(c)
 	if err != nil {
 		return e, err
@@ -222,9 +222,9 @@ func (v View) completeEmoji(c AddReaction) (Reaction, error) {
 	if e.Code != "" && e.Type != "" {
 		return e, nil
 	}
-	code, kind, ok := v.emojiNamed(c)
+	code, kind, ok := v.emojiByName(c)
 	if !ok {
-		return e, Bad("Emoji '%s' does not exist", c.Name)
+		return e, BadRequest("Emoji '%s' does not exist", c.Name)
 	}
 	if e.Code == "" {
 		e.Code = code

@@ -2,27 +2,27 @@ package realm
 
 import "slices"
 
-// Reading is the row of one user's marks on messages. What was received follows from subscriptions and conversations;
+// MessageMarks is the row of one user's marks on messages. What was received follows from subscriptions and conversations;
 // here stands only what the user, or somebody for him, changed.
-type Reading struct {
+type MessageMarks struct {
 	Read      Set
 	Starred   Set
 	Collapsed Set
-	Rows      Set // has a row although not received: starred, reacted to, or given by a move
+	Rows      Set // hasKey a row although not received: starred, reacted to, or given by a move
 	Lost      Set // received, but the row was taken away again by a move
 	Given     Set // of Rows, those a move gave: they are read, and not historical
 	// Behind is the backlogs whose messages are read, too.
 	Behind []int64
 }
 
-// hasRead reports whether the user whose marks these are, nil for none, has read a message.
-func (r *Realm) hasRead(rd *Reading, id int64) bool {
-	return rd != nil && (rd.Read.Has(id) || slices.ContainsFunc(rd.Behind, func(b int64) bool { return r.nouns.backlogs.must(b).Messages.Has(id) }))
+// hasRead reports whether the user whose marks these are, nil for none, hasKey read a message.
+func (r *Realm) hasRead(rd *MessageMarks, id int64) bool {
+	return rd != nil && (rd.Read.Has(id) || slices.ContainsFunc(rd.Behind, func(b int64) bool { return r.small.backlogs.must(b).Messages.Has(id) }))
 }
 
-// readOf is what the user whose marks these are, nil for none, has read, or more: also messages he has no row of. It must
+// readSet is what the user whose marks these are, nil for none, has read, or more: also messages he has no row of. It must
 // not be changed.
-func (r *Realm) readOf(rd *Reading) Set {
+func (r *Realm) readSet(rd *MessageMarks) Set {
 	switch {
 	case rd == nil:
 		return Set{}
@@ -31,18 +31,18 @@ func (r *Realm) readOf(rd *Reading) Set {
 	}
 	sets := []Set{rd.Read}
 	for _, b := range rd.Behind {
-		sets = append(sets, r.nouns.backlogs.must(b).Messages)
+		sets = append(sets, r.small.backlogs.must(b).Messages)
 	}
-	return Either(sets...)
+	return Union(sets...)
 }
 
-// received reports whether a user has his own row of a message: flags, and a place in his unread counts.
-func (r *Realm) received(u UserID, id MessageID, m *message) bool {
-	return r.receivedAs(u, r.reading.find(u), id, m)
+// hasRow reports whether a user has his own row of a message: flags, and a place in his unread counts.
+func (r *Realm) hasRow(u UserID, id MessageID, m *message) bool {
+	return r.hasRowWith(u, r.marks.find(u), id, m)
 }
 
-// receivedAs is received for who has found the user's marks, nil for none.
-func (r *Realm) receivedAs(u UserID, rd *Reading, id MessageID, m *message) bool {
+// hasRowWith is received for who has found the user's marks, nil for none.
+func (r *Realm) hasRowWith(u UserID, rd *MessageMarks, id MessageID, m *message) bool {
 	if rd != nil {
 		if rd.Rows.Has(int64(id)) {
 			return true
@@ -52,14 +52,14 @@ func (r *Realm) receivedAs(u UserID, rd *Reading, id MessageID, m *message) bool
 		}
 	}
 	if m.channel == 0 {
-		return r.inTalk(u, m.talk)
+		return r.inConversation(u, m.conversation)
 	}
 	s := r.SubscriptionOf(u, r.origin(id, m))
 	return s != nil && s.covers(id)
 }
 
-func (r *Realm) inTalk(u UserID, t TalkID) bool {
-	for _, m := range r.talks.must(t).Members {
+func (r *Realm) inConversation(u UserID, t DirectConversationID) bool {
+	for _, m := range r.conversations.must(t).Members {
 		if m == u {
 			return true
 		}
@@ -67,20 +67,20 @@ func (r *Realm) inTalk(u UserID, t TalkID) bool {
 	return false
 }
 
-// fewForSource is up to how many messages for each channel of somebody it takes less time to look at each of them than to
+// maxScanPerSource is up to how many messages for each channel of somebody it takes less time to look at each of them than to
 // compare them with all of the channel's.
-const fewForSource = 8
+const maxScanPerSource = 8
 
 // rowsOf is every message a user has a row of. The set is the caller's own.
 func (r *Realm) rowsOf(u UserID) Set { return r.rowsWithin(u, nil) }
 
 // rowsWithin is what of a set (nil: everything) a user has a row of. The set it returns is the caller's own.
 func (r *Realm) rowsWithin(u UserID, within *Set) Set {
-	if within != nil && within.Len() <= fewForSource*r.sources(u) {
+	if within != nil && within.Len() <= maxScanPerSource*r.countSources(u) {
 		var ids []MessageID
-		near := neighbours{Realm: r}
+		near := messageLookup{Realm: r}
 		within.Each(func(n int64) bool {
-			if m := near.message(MessageID(n)); m != nil && r.received(u, MessageID(n), m) {
+			if m := near.message(MessageID(n)); m != nil && r.hasRow(u, MessageID(n), m) {
 				ids = append(ids, MessageID(n))
 			}
 			return true
@@ -88,55 +88,55 @@ func (r *Realm) rowsWithin(u UserID, within *Set) Set {
 		return SetOf(ids...)
 	}
 	var sets []Set
-	r.eachRows(u, func(s Set) bool {
+	r.eachRowSet(u, func(s Set) bool {
 		if within != nil {
-			s = Both(s, *within)
+			s = Intersection(s, *within)
 		}
 		sets = append(sets, s)
 		return true
 	})
-	all := Either(sets...)
-	if rd := r.reading.find(u); rd != nil && !rd.Lost.Empty() {
-		all.Subtract(Without(rd.Lost, rd.Rows))
+	all := Union(sets...)
+	if rd := r.marks.find(u); rd != nil && !rd.Lost.Empty() {
+		all.Subtract(Difference(rd.Lost, rd.Rows))
 	}
 	return all
 }
 
-// sources is in how many places a user has rows: channels, and direct messages.
-func (r *Realm) sources(u UserID) int {
+// countSources is in how many places a user has rows: channels, and direct messages.
+func (r *Realm) countSources(u UserID) int {
 	n := 1
-	if l := r.subs.find(u); l != nil {
+	if l := r.subscriptions.find(u); l != nil {
 		n += len(l.List)
 	}
 	return n
 }
 
-// eachRows calls fn with sets that together are what a user has a row of, as long as it returns true; what was taken
+// eachRowSet calls fn with sets that together are what a user has a row of, as long as it returns true; what was taken
 // away again is still in them. fn must not change them.
-func (r *Realm) eachRows(u UserID, fn func(Set) bool) {
-	if l := r.subs.find(u); l != nil {
+func (r *Realm) eachRowSet(u UserID, fn func(Set) bool) {
+	if l := r.subscriptions.find(u); l != nil {
 		for _, s := range l.List {
-			sent := r.by.channel[s.Channel].sent
+			sent := r.index.channels[s.Channel].sent
 			if sent.Empty() {
 				continue
 			}
 			for _, p := range s.Spans {
-				if !fn(p.of(sent)) {
+				if !fn(p.messagesWithin(sent)) {
 					return
 				}
 			}
 		}
 	}
-	if !fn(setIn(r.by.direct, u)) {
+	if !fn(findSet(r.index.directMessages, u)) {
 		return
 	}
-	if rd := r.reading.find(u); rd != nil {
+	if rd := r.marks.find(u); rd != nil {
 		fn(rd.Rows)
 	}
 }
 
-// of is what of some messages lies within the stretch; it may be the set itself.
-func (p Span) of(ids Set) Set {
+// messagesWithin is what messagesWithin some messages lies within the stretch; it may be the set itself.
+func (p Span) messagesWithin(ids Set) Set {
 	to := int64(p.To)
 	if to == 0 {
 		if first, _ := ids.Min(); int64(p.From) <= first {
@@ -151,20 +151,20 @@ func (p Span) of(ids Set) Set {
 // where history is protected only those who also have a row.
 func (r *Realm) mayRead(u *User, id MessageID, m *message) bool {
 	if m.channel == 0 {
-		return u != nil && r.inTalk(u.ID, m.talk)
+		return u != nil && r.inConversation(u.ID, m.conversation)
 	}
-	c := r.chans.must(ChannelID(m.channel))
-	if !r.hasContent(u, c) {
+	c := r.channels.must(ChannelID(m.channel))
+	if !r.hasContentAccess(u, c) {
 		return false
 	}
-	return c.History || c.WebPublic || u != nil && r.received(u.ID, id, m)
+	return c.History || c.WebPublic || u != nil && r.hasRow(u.ID, id, m)
 }
 
-// LatestIn is the newest message of a topic that the caller may read, 0 for none.
-func (v View) LatestIn(c *Channel, topic string) MessageID {
-	ix := v.by.channel[c.ID].topics[fold(topic)]
+// LatestReadableIn is the newest message of a topic that the caller may read, 0 for none.
+func (v View) LatestReadableIn(c *Channel, topic string) MessageID {
+	ix := v.index.channels[c.ID].topics[fold(topic)]
 	me := v.Me()
-	if ix == nil || !v.System && !v.hasContent(me, c) {
+	if ix == nil || !v.System && !v.hasContentAccess(me, c) {
 		return 0
 	}
 	ids := ix.ids
@@ -182,7 +182,7 @@ func (v View) LatestIn(c *Channel, topic string) MessageID {
 func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 	m := v.message(id)
 	if m == nil || !v.System && !v.mayRead(v.Me(), id, m) {
-		return MessageInfo{}, errMessage()
+		return MessageInfo{}, errInvalidMessage()
 	}
 	return v.Realm.messageInfo(id, m), nil
 }
@@ -191,17 +191,17 @@ func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 // still goes on: not in an archived channel.
 func (v View) WritableMessage(id MessageID) (MessageInfo, error) {
 	if v.Me() == nil {
-		return MessageInfo{}, errMember()
+		return MessageInfo{}, errNotMember()
 	}
 	i, err := v.ReadableMessage(id)
-	if err == nil && i.Channel != 0 && v.chans.must(i.Channel).Archived {
-		err = errMessage()
+	if err == nil && i.Channel != 0 && v.channels.must(i.Channel).Archived {
+		err = errInvalidMessage()
 	}
 	return i, err
 }
 
-// PersonInfo is a user as messages and events carry him: enough to show name, address and picture.
-type PersonInfo struct {
+// UserInfo is a user as messages and events carry him: enough to show name, address and picture.
+type UserInfo struct {
 	ID            UserID
 	Email         string // the real one; shown only where EmailPublic
 	EmailPublic   bool
@@ -212,23 +212,23 @@ type PersonInfo struct {
 	AvatarVersion int
 }
 
-func (r *Realm) Person(id UserID) PersonInfo {
+func (r *Realm) UserInfo(id UserID) UserInfo {
 	u := r.users.must(id)
-	return PersonInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.Int("email_address_visibility") == 1, Name: u.Name, Bot: u.IsBot(),
+	return UserInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.IntSetting("email_address_visibility") == 1, Name: u.Name, Bot: u.IsBot(),
 		Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
 }
 
 // MessageInfo is a message as clients are told of it, without the flags of one reader.
 type MessageInfo struct {
 	ID          MessageID
-	Sender      PersonInfo
+	Sender      UserInfo
 	Client      string
 	Time        int64
 	Channel     ChannelID // 0: direct
 	ChannelName string
 	Topic       string
-	Talk        TalkID
-	People      []PersonInfo // of a direct message, all participants ascending
+	Talk        DirectConversationID
+	People      []UserInfo // of a direct message, all participants ascending
 	Me          bool
 	Edited      int64
 	Moved       int64
@@ -241,15 +241,15 @@ type MessageInfo struct {
 }
 
 func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
-	i := MessageInfo{ID: id, Sender: r.Person(UserID(m.sender)), Client: r.clients.must(m.client).Name, Time: int64(m.time), Me: m.bits&bitMe != 0, Ref: BodyRef{Message: id}}
+	i := MessageInfo{ID: id, Sender: r.UserInfo(UserID(m.sender)), Client: r.clients.must(m.client).Name, Time: int64(m.time), Me: m.bits&bitMeMessage != 0, Ref: BodyRef{Message: id}}
 	if m.channel != 0 {
 		i.Channel = ChannelID(m.channel)
-		i.ChannelName = r.chans.must(i.Channel).Name
+		i.ChannelName = r.channels.must(i.Channel).Name
 		i.Topic = r.topics.must(m.topic).Name
 	} else {
-		i.Talk = m.talk
-		for _, u := range r.talks.must(m.talk).Members {
-			i.People = append(i.People, r.Person(u))
+		i.Talk = m.conversation
+		for _, u := range r.conversations.must(m.conversation).Members {
+			i.People = append(i.People, r.UserInfo(u))
 		}
 	}
 	if e := r.extra(id, m); e != nil {
@@ -284,24 +284,24 @@ func (v View) FlagsOf(id MessageID) Flags {
 }
 
 func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
-	rd := r.reading.find(u)
-	if !r.receivedAs(u, rd, id, m) {
+	rd := r.marks.find(u)
+	if !r.hasRowWith(u, rd, id, m) {
 		return FlagRead | FlagHistorical
 	}
-	return r.flagsAs(u, rd, id, m)
+	return r.flagsOfReceived(u, rd, id, m)
 }
 
-// flagsAs is the flags of a message that a user, whose marks are found, has received.
-func (r *Realm) flagsAs(u UserID, rd *Reading, id MessageID, m *message) Flags {
+// flagsOfReceived is the flags of a message that a user, whose marks are found, has received.
+func (r *Realm) flagsOfReceived(u UserID, rd *MessageMarks, id MessageID, m *message) Flags {
 	var content Flags
 	if e := r.extra(id, m); e != nil {
-		content = e.mentions(u)
+		content = e.mentionFlags(u)
 	}
-	return r.flagsWith(u, rd, id, m, content)
+	return r.flagsWithMentions(u, rd, id, m, content)
 }
 
-// flagsWith is flagsAs for who knows what flags the message's own content gives the user.
-func (r *Realm) flagsWith(u UserID, rd *Reading, id MessageID, m *message, f Flags) Flags {
+// flagsWithMentions is flagsAs for who knows what flags the message's own content gives the user.
+func (r *Realm) flagsWithMentions(u UserID, rd *MessageMarks, id MessageID, m *message, f Flags) Flags {
 	n, row := int64(id), false
 	if rd != nil {
 		if r.hasRead(rd, n) {
@@ -324,27 +324,27 @@ func (r *Realm) flagsWith(u UserID, rd *Reading, id MessageID, m *message, f Fla
 	return f
 }
 
-// mentions is the flags a message's own content gives a reader.
-func (e *MessageExtra) mentions(u UserID) Flags {
+// mentionFlags is the flags a message's own content gives a reader.
+func (e *MessageExtra) mentionFlags(u UserID) Flags {
 	var f Flags
-	if contains(e.Mentioned, u) || contains(e.GroupMentioned, u) {
+	if containsSorted(e.Mentioned, u) || containsSorted(e.GroupMentioned, u) {
 		f |= FlagMentioned
 	}
-	if contains(e.TopicMentioned, u) {
+	if containsSorted(e.TopicMentioned, u) {
 		f |= FlagTopicWildcard
 	}
-	if contains(e.Alerted, u) {
+	if containsSorted(e.Alerted, u) {
 		f |= FlagAlert
 	}
 	return f
 }
 
-// NewestRow is the newest message a user has a row of, 0 for none.
-func (r *Realm) NewestRow(u UserID) MessageID {
+// NewestReceived is the newest message a user has a row of, 0 for none.
+func (r *Realm) NewestReceived(u UserID) MessageID {
 	var newest Set // nearly everybody has one among these
-	last := int64(r.LastMessage())
-	newest.AddRange(max(1, last-newcomerRows), last)
-	if ids, _ := r.ViewAs(Caller{User: u}, r.by.clock).newestRows(newest, 1, newcomerRows); len(ids) > 0 {
+	last := int64(r.LastMessageID())
+	newest.AddRange(max(1, last-newUserHistory), last)
+	if ids, _ := r.ViewAs(Caller{User: u}, r.index.clock).newestWithRows(newest, 1, newUserHistory); len(ids) > 0 {
 		return ids[0]
 	}
 	id, _ := r.rowsOf(u).Max()

@@ -9,28 +9,28 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-func by(operator, operand string) []Term {
-	return []Term{{Operator: operator, Sent: operator, Operand: Operand{Text: operand}}}
+func oneTerm(operator, operand string) []Term {
+	return []Term{{Operator: operator, SentOperator: operator, Operand: Operand{Text: operand}}}
 }
 
-// sees requires what a narrow shows somebody.
-func (s *stage) sees(u UserID, terms []Term, want ...MessageID) {
+// expectNarrow requires what a narrow shows somebody.
+func (s *testScene) expectNarrow(u UserID, terms []Term, want ...MessageID) {
 	s.T.Helper()
-	v := s.View(u)
+	v := s.ViewAs(u)
 	n, err := v.Narrow(terms, nil)
 	if err != nil {
 		s.T.Fatalf("user %d, %+v: %v", u, terms, err)
 	}
-	if got := n.Page(NewestAnchor, Range{Before: 100}, nil).IDs; !slices.Equal(got, want) {
+	if got := n.Page(NewestAnchor, PageRange{Before: 100}, nil).IDs; !slices.Equal(got, want) {
 		s.T.Fatalf("user %d, %+v: sees %v, want %v", u, terms, got, want)
 	}
 }
 
-// mayRead requires who of everybody may read one message, and that hidden and unknown messages are refused alike.
-func (s *stage) mayRead(id MessageID, who ...UserID) {
+// expectReaders requires who of everybody may read one message, and that hidden and unknown messages are refused alike.
+func (s *testScene) expectReaders(id MessageID, who ...UserID) {
 	s.T.Helper()
-	for _, u := range s.everyone() {
-		_, err := s.View(u).SeeOne(id)
+	for _, u := range s.allUsers() {
+		_, err := s.ViewAs(u).VisibleMessage(id)
 		switch {
 		case slices.Contains(who, u) && err != nil:
 			s.T.Errorf("user %d may not read message %d: %v", u, id, err)
@@ -40,54 +40,54 @@ func (s *stage) mayRead(id MessageID, who ...UserID) {
 	}
 }
 
-func TestWhoReadsWhat(t *testing.T) {
-	s := newStage(t)
+func TestReadableMessages(t *testing.T) {
+	s := newTestScene(t)
 	public, private := s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.private, "a", "2")
-	protected, direct := s.post(s.ann, s.protected, "a", "3"), do(s, s.ann, write("4", s.bo)).ID
-	all := s.everyone()
-	s.mayRead(public, slices.DeleteFunc(slices.Clone(all), func(u UserID) bool { return s.Realm.Find(u).IsGuest() && u != s.guest })...)
-	s.mayRead(private, s.ann, s.bo)
-	s.mayRead(protected, s.ann, s.bo)
-	s.mayRead(direct, s.ann, s.bo)
-	s.mayRead(9999)
+	protected, direct := s.post(s.ann, s.protected, "a", "3"), do(s, s.ann, directMessage("4", s.bo)).ID
+	all := s.allUsers()
+	s.expectReaders(public, slices.DeleteFunc(slices.Clone(all), func(u UserID) bool { return s.Realm.Find(u).IsGuest() && u != s.guest })...)
+	s.expectReaders(private, s.ann, s.bo)
+	s.expectReaders(protected, s.ann, s.bo)
+	s.expectReaders(direct, s.ann, s.bo)
+	s.expectReaders(9999)
 
 	s.join(s.cy, s.private)
 	s.join(s.cy, s.protected)
-	s.mayRead(private, s.ann, s.bo, s.cy)
-	s.mayRead(protected, s.ann, s.bo) // what was said before he came is not for him
-	s.sees(s.cy, by("channel", "private"), private)
-	s.sees(s.cy, by("channel", "protected"))
+	s.expectReaders(private, s.ann, s.bo, s.cy)
+	s.expectReaders(protected, s.ann, s.bo) // what was said before he came is not for him
+	s.expectNarrow(s.cy, oneTerm("channel", "private"), private)
+	s.expectNarrow(s.cy, oneTerm("channel", "protected"))
 
 	s.leave(s.bo, s.private)
-	s.mayRead(private, s.ann, s.cy)
-	s.sees(s.bo, by("sender", s.Realm.Find(s.ann).Email), public, protected, direct)
+	s.expectReaders(private, s.ann, s.cy)
+	s.expectNarrow(s.bo, oneTerm("sender", s.Realm.Find(s.ann).Email), public, protected, direct)
 	s.leave(s.guest, s.public)
-	s.sees(s.guest, nil)
-	s.sees(s.guest, by("channel", "public"))
-	s.sees(s.cy, nil) // never subscribed when it was said
-	s.sees(s.cy, by("channel", "public"), public)
-	s.sees(s.cy, by("channels", "public"), public)
+	s.expectNarrow(s.guest, nil)
+	s.expectNarrow(s.guest, oneTerm("channel", "public"))
+	s.expectNarrow(s.cy, nil) // never subscribed when it was said
+	s.expectNarrow(s.cy, oneTerm("channel", "public"), public)
+	s.expectNarrow(s.cy, oneTerm("channels", "public"), public)
 }
 
-func TestVisitors(t *testing.T) {
-	s := newStage(t)
+func TestVisitorNarrows(t *testing.T) {
+	s := newTestScene(t)
 	web := s.channel("web", NewChannel{}, s.ann)
 	open := s.post(s.ann, web, "a", "for all the world")
 	closed := s.post(s.ann, s.public, "a", "for us")
 	visitor := s.Realm.ViewAs(Caller{}, s.Now)
-	public := by("channels", "web-public")
+	public := oneTerm("channels", "web-public")
 	if _, err := visitor.Narrow(public, nil); err == nil || err.(*Refusal).Kind != Unauthenticated {
 		t.Errorf("before visitors are let in: %v", err)
 	}
-	s.set("enable_spectator_access", true)
+	s.setOrgSetting("enable_spectator_access", true)
 	do(s, s.owner, EditChannel{Channel: web, WebPublic: ptr(true)})
 	for _, c := range []struct {
 		terms []Term
 		want  string
 	}{
-		{nil, "UNAUTHORIZED"}, {by("channel", "web"), "UNAUTHORIZED"}, {append(by("is", "unread"), public...), "UNAUTHORIZED"},
-		{append(by("dm", "x"), public...), "UNAUTHORIZED"}, {append(by("channel", "public"), public...), "BAD_NARROW"},
-		{append(by("topic", "a"), public...), ""}, {append(by("is", "resolved"), public...), ""},
+		{nil, "UNAUTHORIZED"}, {oneTerm("channel", "web"), "UNAUTHORIZED"}, {append(oneTerm("is", "unread"), public...), "UNAUTHORIZED"},
+		{append(oneTerm("dm", "x"), public...), "UNAUTHORIZED"}, {append(oneTerm("channel", "public"), public...), "BAD_NARROW"},
+		{append(oneTerm("topic", "a"), public...), ""}, {append(oneTerm("is", "resolved"), public...), ""},
 	} {
 		_, err := visitor.Narrow(c.terms, nil)
 		if r, _ := err.(*Refusal); (r == nil) != (c.want == "") || r != nil && r.Code != c.want {
@@ -95,38 +95,38 @@ func TestVisitors(t *testing.T) {
 		}
 	}
 	n, _ := visitor.Narrow(public, nil)
-	if got := n.Page(0, Range{After: 9}, nil).IDs; !slices.Contains(got, open) || slices.Contains(got, closed) {
+	if got := n.Page(0, PageRange{After: 9}, nil).IDs; !slices.Contains(got, open) || slices.Contains(got, closed) {
 		t.Errorf("a visitor sees %v", got)
 	}
-	if m, err := visitor.SeeOne(open); err != nil || m.Flags != FlagRead {
+	if m, err := visitor.VisibleMessage(open); err != nil || m.Flags != FlagRead {
 		t.Errorf("a visitor reads the open message: %v, flags %b", err, m.Flags)
 	}
-	if _, err := visitor.SeeOne(closed); err == nil {
+	if _, err := visitor.VisibleMessage(closed); err == nil {
 		t.Error("a visitor reads a message that is not for him")
 	}
 }
 
-func TestNarrowsAreRefused(t *testing.T) {
-	s := newStage(t)
+func TestRefusedNarrows(t *testing.T) {
+	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "1")
-	v := s.View(s.cy)
+	v := s.ViewAs(s.cy)
 	for _, c := range []struct {
 		terms []Term
 		want  string
 	}{
-		{by("channel", "nowhere"), "Invalid narrow operator: unknown channel nowhere"},
-		{by("channels", "all"), "Invalid narrow operator: unknown channels operand all"},
-		{by("sender", "x@example.com"), "Invalid narrow operator: unknown user x@example.com"},
-		{by("dm", "x@example.com"), "Invalid narrow operator: unknown user in x@example.com"},
+		{oneTerm("channel", "nowhere"), "Invalid narrow operator: unknown channel nowhere"},
+		{oneTerm("channels", "all"), "Invalid narrow operator: unknown channels operand all"},
+		{oneTerm("sender", "x@example.com"), "Invalid narrow operator: unknown user x@example.com"},
+		{oneTerm("dm", "x@example.com"), "Invalid narrow operator: unknown user in x@example.com"},
 		{[]Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(s.ann), 999}}}}, "Invalid narrow operator: unknown user in [10, 999]"},
-		{by("is", "odd"), "Invalid narrow operator: unknown 'is' operand odd"},
-		{by("in", "odd"), "Invalid narrow operator: unknown 'in' operand odd"},
-		{by("has", "odd"), "Invalid narrow operator: unknown 'has' operand odd"},
-		{by("id", "x"), "Invalid narrow operator: Invalid message ID"},
-		{by("Channel", "public"), "Invalid narrow operator: unknown operator Channel"},
-		{by("with", id.String()), "Invalid narrow operator: Invalid 'with' operator"},
-		{append(by("with", "1"), by("with", "1")...), "Invalid narrow operator combination: Duplicate 'with' operators."},
-		{append(by("topic", "a"), by("is", "dm")...), "Invalid narrow operator combination: No message can be both a channel message and direct message"},
+		{oneTerm("is", "odd"), "Invalid narrow operator: unknown 'is' operand odd"},
+		{oneTerm("in", "odd"), "Invalid narrow operator: unknown 'in' operand odd"},
+		{oneTerm("has", "odd"), "Invalid narrow operator: unknown 'has' operand odd"},
+		{oneTerm("id", "x"), "Invalid narrow operator: Invalid message ID"},
+		{oneTerm("Channel", "public"), "Invalid narrow operator: unknown operator Channel"},
+		{oneTerm("with", id.String()), "Invalid narrow operator: Invalid 'with' operator"},
+		{append(oneTerm("with", "1"), oneTerm("with", "1")...), "Invalid narrow operator combination: Duplicate 'with' operators."},
+		{append(oneTerm("topic", "a"), oneTerm("is", "dm")...), "Invalid narrow operator combination: No message can be both a channel message and direct message"},
 	} {
 		if c.want == "Invalid narrow operator: unknown user in [10, 999]" {
 			c.want = "Invalid narrow operator: unknown user in [" + s.ann.String() + ", 999]"
@@ -136,22 +136,22 @@ func TestNarrowsAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.terms, err, c.want)
 		}
 	}
-	s.sees(s.cy, by("channel", "private")) // it exists, there is nothing in it for cy
+	s.expectNarrow(s.cy, oneTerm("channel", "private")) // it exists, there is nothing in it for cy
 }
 
-func TestWithFollowsTheMessage(t *testing.T) {
-	s := newStage(t)
+func TestWithOperatorFollowsMovedMessage(t *testing.T) {
+	s := newTestScene(t)
 	one, two := s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.public, "a", "2")
 	other := s.post(s.ann, s.public, "b", "3")
-	narrow := append(append(by("channel", "public"), by("topic", "a")...), by("with", one.String())...)
-	s.sees(s.bo, narrow, one, two)
-	do(s, s.admin, retopic(one, MoveOne, "b"))
-	s.sees(s.bo, narrow, one, other)
-	s.sees(s.cy, append(append(by("channel", "public"), by("topic", "a")...), by("with", "9999")...), two)
+	narrow := append(append(oneTerm("channel", "public"), oneTerm("topic", "a")...), oneTerm("with", one.String())...)
+	s.expectNarrow(s.bo, narrow, one, two)
+	do(s, s.admin, moveToTopic(one, MoveOne, "b"))
+	s.expectNarrow(s.bo, narrow, one, other)
+	s.expectNarrow(s.cy, append(append(oneTerm("channel", "public"), oneTerm("topic", "a")...), oneTerm("with", "9999")...), two)
 }
 
 func TestFlags(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	one, two := s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.public, "a", "2")
 	flag := func(op, name string, ids ...MessageID) Flag { return Flag{Messages: ids, Op: op, Flag: name} }
 	refused(s, s.bo, flag("add", "odd", one), "Invalid flag: 'odd'")
@@ -161,14 +161,14 @@ func TestFlags(t *testing.T) {
 	if a := do(s, s.bo, flag("add", "read", one, one, 9999)); a.Changed != 1 {
 		t.Errorf("changed %d, want one", a.Changed)
 	}
-	s.Hears(s.bo, "update_message_flags")
-	s.HearsNothing(s.ann, s.cy)
+	s.ExpectEvents(s.bo, "update_message_flags")
+	s.ExpectNoEvents(s.ann, s.cy)
 	do(s, s.bo, flag("add", "read", one))
-	s.HearsNothing(s.bo) // it is already
-	s.sees(s.bo, by("is", "unread"), two)
+	s.ExpectNoEvents(s.bo) // it is already
+	s.expectNarrow(s.bo, oneTerm("is", "unread"), two)
 
 	do(s, s.bo, flag("remove", "read", one))
-	e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo)
+	e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)
 	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{ID: one, Channel: s.public, Topic: "a", Unmuted: true}}) {
 		t.Errorf("bo heard %+v", e)
 	}
@@ -190,77 +190,77 @@ func TestFlags(t *testing.T) {
 		t.Error("cy collapsed a message without a row")
 	}
 	do(s, s.cy, flag("add", "starred", one))
-	if f := s.View(s.cy).FlagsOf(one); f != FlagRead|FlagStarred|FlagHistorical {
+	if f := s.ViewAs(s.cy).FlagsOf(one); f != FlagRead|FlagStarred|FlagHistorical {
 		t.Errorf("flags of a starred stranger's message are %b", f)
 	}
-	s.sees(s.cy, by("is", "starred"), one)
-	s.sees(s.cy, nil, one)
-	if got := s.View(s.cy).Starred(); !slices.Equal(got, []MessageID{one}) {
+	s.expectNarrow(s.cy, oneTerm("is", "starred"), one)
+	s.expectNarrow(s.cy, nil, one)
+	if got := s.ViewAs(s.cy).Starred(); !slices.Equal(got, []MessageID{one}) {
 		t.Errorf("starred are %v", got)
 	}
 }
 
 func TestFlagNarrow(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	var ids []MessageID
 	for range 6 {
 		ids = append(ids, s.post(s.ann, s.public, "a", "x"))
 	}
-	c := FlagNarrow{Terms: by("channel", "public"), Range: Range{Anchor: Anchor{ID: int64(ids[2])}, Before: 1, After: 2}, Op: "add", Flag: "read"}
+	c := FlagNarrow{Terms: oneTerm("channel", "public"), Range: PageRange{Anchor: Anchor{ID: int64(ids[2])}, Before: 1, After: 2}, Op: "add", Flag: "read"}
 	a := do(s, s.bo, c)
 	if a.Changed != 4 || !slices.Equal(a.Page.IDs, ids[1:5]) || a.Page.Oldest || a.Page.Newest {
 		t.Errorf("marked %+v", a)
 	}
-	s.sees(s.bo, by("is", "unread"), ids[0], ids[5])
+	s.expectNarrow(s.bo, oneTerm("is", "unread"), ids[0], ids[5])
 	c.Range.Exclude = true
 	refused(s, s.bo, c, "The anchor can only be excluded at an end of the range")
-	c.Terms, c.Range.Exclude = by("is", "odd"), false
+	c.Terms, c.Range.Exclude = oneTerm("is", "odd"), false
 	refused(s, s.bo, c, "BAD_NARROW")
 	for _, r := range []struct{ before, after, wantBefore, wantAfter int }{{10, 10, 10, 10}, {9000, 0, 5000, 0}, {9000, 1000, 4000, 1000}, {9000, 9000, 2500, 2500}, {0, 9000, 0, 5000}} {
-		if got := (Range{Before: r.before, After: r.after}).Bounded(); got.Before != r.wantBefore || got.After != r.wantAfter {
+		if got := (PageRange{Before: r.before, After: r.after}).Bounded(); got.Before != r.wantBefore || got.After != r.wantAfter {
 			t.Errorf("%+v is bounded to %d, %d", r, got.Before, got.After)
 		}
 	}
 }
 
-func TestMarkingAllRead(t *testing.T) {
-	s := newStage(t)
+func TestMarkAllRead(t *testing.T) {
+	s := newTestScene(t)
 	one := s.post(s.ann, s.public, "a", "1")
 	s.post(s.ann, s.public, "B", "2")
 	s.post(s.ann, s.private, "a", "3")
-	do(s, s.ann, write("4", s.bo))
+	do(s, s.ann, directMessage("4", s.bo))
 	do(s, s.bo, ReadTopic{s.public, "A"})
-	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !slices.Equal(IDs[MessageID](e[0].IDs), []MessageID{one}) {
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !slices.Equal(IDs[MessageID](e[0].IDs), []MessageID{one}) {
 		t.Errorf("bo heard %+v", e)
 	}
 	refused(s, s.bo, ReadTopic{s.public, "nothing"}, "No such topic 'nothing'")
 	refused(s, s.cy, ReadTopic{s.private, "a"}, "Invalid channel ID")
 	refused(s, s.cy, ReadChannel{s.private}, "Invalid channel ID")
 	do(s, s.bo, ReadChannel{s.public})
-	if u := s.View(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 || u.Direct[0].Other != s.ann {
+	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 || u.Direct[0].Other != s.ann {
 		t.Errorf("unread: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
-	if e := realmtest.HeardOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !e[0].All || !e[0].IDs.Empty() {
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !e[0].All || !e[0].IDs.Empty() {
 		t.Errorf("bo heard %+v", e)
 	}
-	if u := s.View(s.bo).Unread().Sorted(); u.Count != 0 {
+	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 0 {
 		t.Errorf("unread after all was read: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
-	s.HearsNothing(s.bo)
+	s.ExpectNoEvents(s.bo)
 }
 
 func TestUnread(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	one, two := s.post(s.ann, s.public, "Tea", "1"), s.post(s.ann, s.public, "tea", "2")
-	mention := say(s.private, "a", "@**Bo**")
+	mention := channelMessage(s.private, "a", "@**Bo**")
 	mention.Content.Users = []UserID{s.bo}
 	three := do(s, s.ann, mention).ID
-	group := do(s, s.ann, write("4", s.bo, s.cy)).ID
-	note := do(s, s.bo, write("5", s.bo)).ID
+	group := do(s, s.ann, directMessage("4", s.bo, s.cy)).ID
+	note := do(s, s.bo, directMessage("5", s.bo)).ID
 	do(s, s.bo, SetTopicPolicy{s.private, "a", TopicMuted})
-	u := s.View(s.bo).Unread().Sorted()
+	u := s.ViewAs(s.bo).Unread().Sorted()
 	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" || !slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) || !slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
 		t.Errorf("channels: %+v", u.Channels)
 	}
@@ -273,18 +273,18 @@ func TestUnread(t *testing.T) {
 	if u.Count != 4 || !slices.Equal(u.Mentions, []MessageID{three}) || u.Missing {
 		t.Errorf("count %d, mentions %v", u.Count, u.Mentions)
 	}
-	talks := s.View(s.bo).RecentTalks()
+	talks := s.ViewAs(s.bo).RecentConversations()
 	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others(s.bo)) != 0 || talks[1].Newest != group || !slices.Equal(talks[1].Others(s.bo), []UserID{s.ann, s.cy}) {
 		t.Errorf("recent: %+v", talks)
 	}
 }
 
-func TestReceipts(t *testing.T) {
-	s := newStage(t)
+func TestReadReceipts(t *testing.T) {
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "1")
 	receipts := func(u UserID) []UserID {
 		t.Helper()
-		list, err := s.View(u).Receipts(id)
+		list, err := s.ViewAs(u).ReadReceipts(id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -306,26 +306,26 @@ func TestReceipts(t *testing.T) {
 	hidden := s.post(s.ann, s.private, "a", "2")
 	mayNot := func() {
 		t.Helper()
-		if _, err := s.View(s.cy).Receipts(hidden); err == nil || err.Error() != "Invalid message(s)" {
+		if _, err := s.ViewAs(s.cy).ReadReceipts(hidden); err == nil || err.Error() != "Invalid message(s)" {
 			t.Errorf("cy asks who read what he may not read: %v", err)
 		}
 	}
 	mayNot()
-	s.set("enable_read_receipts", false)
+	s.setOrgSetting("enable_read_receipts", false)
 	mayNot()
-	if _, err := s.View(s.bo).Receipts(id); err == nil || err.Error() != "Read receipts are disabled in this organization." {
+	if _, err := s.ViewAs(s.bo).ReadReceipts(id); err == nil || err.Error() != "Read receipts are disabled in this organization." {
 		t.Errorf("with receipts off: %v", err)
 	}
 }
 
-func TestHistoryByPolicy(t *testing.T) {
-	s := newStage(t)
+func TestEditHistoryPolicy(t *testing.T) {
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "1")
-	do(s, s.ann, s.text(id, "2"))
-	do(s, s.ann, retopic(id, MoveOne, "b"))
+	do(s, s.ann, s.editText(id, "2"))
+	do(s, s.ann, moveToTopic(id, MoveOne, "b"))
 	for policy, want := range map[string][]bool{"all": {true, false}, "moves": {false}, "none": {}} {
-		s.set("message_edit_history_visibility_policy", policy)
-		m, err := s.View(s.bo).SeeOne(id)
+		s.setOrgSetting("message_edit_history_visibility_policy", policy)
+		m, err := s.ViewAs(s.bo).VisibleMessage(id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,37 +340,37 @@ func TestHistoryByPolicy(t *testing.T) {
 }
 
 // A topic without its channel is found in every channel, wherever renaming, moving and deleting leave it.
-func TestTopicEverywhere(t *testing.T) {
-	s := newStage(t)
+func TestTopicNarrowAcrossChannels(t *testing.T) {
+	s := newTestScene(t)
 	s.join(s.owner, s.private)
 	s.join(s.owner, s.protected)
-	tea, other := by("topic", "tea"), by("topic", "coffee")
+	tea, other := oneTerm("topic", "tea"), oneTerm("topic", "coffee")
 	here, there := s.post(s.ann, s.public, "tea", "one"), s.post(s.ann, s.private, "TEA", "two")
 	more := s.post(s.ann, s.private, "tea", "three")
-	s.sees(s.ann, tea, here, there, more)
-	s.sees(s.guest, tea, here)
-	s.sees(s.ann, other)
+	s.expectNarrow(s.ann, tea, here, there, more)
+	s.expectNarrow(s.guest, tea, here)
+	s.expectNarrow(s.ann, other)
 
 	move := func(id MessageID, c ChannelID, topic string) {
 		t.Helper()
 		do(s, s.owner, EditMessage{Message: id, Topic: &topic, Channel: c, Mode: MoveAll})
 	}
 	move(here, 0, "Coffee")
-	s.sees(s.ann, tea, there, more)
-	s.sees(s.ann, other, here)
+	s.expectNarrow(s.ann, tea, there, more)
+	s.expectNarrow(s.ann, other, here)
 	do(s, s.owner, DeleteMessage{there})
-	s.sees(s.ann, tea, more)
+	s.expectNarrow(s.ann, tea, more)
 	do(s, s.owner, DeleteMessage{more})
-	s.sees(s.ann, tea)
+	s.expectNarrow(s.ann, tea)
 	move(here, 0, "tea")
 	again := s.post(s.ann, s.private, "tea", "four")
-	s.sees(s.ann, tea, here, again)
+	s.expectNarrow(s.ann, tea, here, again)
 	move(here, s.protected, "tea")
-	s.sees(s.ann, tea, here, again)
-	s.sees(s.guest, tea)
+	s.expectNarrow(s.ann, tea, here, again)
+	s.expectNarrow(s.guest, tea)
 	do(s, s.owner, DeleteTopic{Channel: s.protected, Topic: "tea"})
-	s.sees(s.ann, tea, again)
+	s.expectNarrow(s.ann, tea, again)
 	do(s, s.ann, ArchiveChannel{s.private})
-	s.sees(s.ann, tea, again)
-	s.sees(s.ann, other)
+	s.expectNarrow(s.ann, tea, again)
+	s.expectNarrow(s.ann, other)
 }

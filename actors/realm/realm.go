@@ -11,65 +11,65 @@ type Realm struct {
 	id  ID
 	seq Seq // number of the last fact applied
 
-	tables []anyTable // every table a snapshot keeps, by number
+	allTables []anyTable // every table a snapshot keeps, by number
 
-	org     table[int, Organization] // one row, key 0
-	users   table[UserID, User]
-	groups  table[GroupID, Group]
-	subs    table[UserID, Subscriptions]
-	chans   table[ChannelID, Channel]
-	blocks  table[int64, messageBlock]
-	extras  table[MessageID, MessageExtra]
-	reading table[UserID, Reading]
-	topics  table[TopicID, Topic]
-	talks   table[TalkID, Talk]
-	clients table[ClientID, ClientName]
-	queues  table[QueueID, Queue]
-	prefs   table[UserID, TopicPolicies]
-	nouns   nounTables
+	org           table[int, Organization] // one row, key 0
+	users         table[UserID, User]
+	groups        table[GroupID, Group]
+	subscriptions table[UserID, Subscriptions]
+	channels      table[ChannelID, Channel]
+	blocks        table[int64, messageBlock]
+	extras        table[MessageID, MessageExtra]
+	marks         table[UserID, MessageMarks]
+	topics        table[TopicID, Topic]
+	conversations table[DirectConversationID, DirectConversation]
+	clients       table[ClientID, ClientName]
+	queues        table[QueueID, Queue]
+	topicPolicies table[UserID, TopicPolicies]
+	small         smallTables
 
 	// Of the running snapshot: messages as they were, by the row that is not written yet; see keepMessage.
-	before map[int64][]oldMessage
+	snapshotMessages map[int64][]previousMessage
 
 	// Derived from the rows, rebuilt by index after loading.
-	by indexes
+	index indexes
 
-	kept versions // what was shown of the rows, and what of them changed since
+	cache jsonCache // what was shown of the rows, and what of them changed since
 }
 
 // New returns an empty organization: no user, no setting; its first fact is Founded.
 func New(id ID) *Realm {
-	r := &Realm{id: id, before: map[int64][]oldMessage{}}
+	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{}}
 	r.org.init(r, 1)
 	r.users.init(r, 2)
 	r.groups.init(r, 3)
-	r.subs.init(r, 4)
-	r.chans.init(r, 5)
+	r.subscriptions.init(r, 4)
+	r.channels.init(r, 5)
 	r.blocks.init(r, BlocksTable)
 	r.extras.init(r, 7)
-	r.reading.init(r, 8)
+	r.marks.init(r, 8)
 	r.topics.init(r, 9)
-	r.talks.init(r, 10)
+	r.conversations.init(r, 10)
 	r.clients.init(r, 11)
 	r.queues.init(r, 12)
-	r.prefs.init(r, 13)
-	r.nouns.init(r) // numbers from 20
+	r.topicPolicies.init(r, 13)
+	r.small.init(r) // numberByType from 20
 	user := numberingOf[UserID]()
-	r.users.numbered(user)
-	r.subs.numbered(user)
-	r.reading.numbered(user)
-	r.prefs.numbered(user)
-	r.chans.numbered(numberingOf[ChannelID]())
-	r.topics.numbered(numberingOf[TopicID]())
-	r.blocks.numbered(numberingOf[int64]())
+	r.users.useNumbering(user)
+	r.subscriptions.useNumbering(user)
+	r.marks.useNumbering(user)
+	r.topicPolicies.useNumbering(user)
+	r.channels.useNumbering(numberingOf[ChannelID]())
+	r.topics.useNumbering(numberingOf[TopicID]())
+	r.blocks.useNumbering(numberingOf[int64]())
 	further := numberingOf[MessageID]()
 	further.paged = true // most messages have no further row
-	r.extras.numbered(further)
-	r.nouns.shown.numbered(user)
-	r.blocks.stood, r.extras.copied = r.stood, (*MessageExtra).copy
-	r.extras.together = (*MessageExtra).together
-	r.by.init()
-	r.watchVersions()
+	r.extras.useNumbering(further)
+	r.small.shownNotifications.useNumbering(user)
+	r.blocks.originalRow, r.extras.copyRow = r.blockAtSnapshot, (*MessageExtra).snapshotCopy
+	r.extras.shareRow = (*MessageExtra).shareWith
+	r.index.init()
+	r.countVersions()
 	return r
 }
 
@@ -97,7 +97,7 @@ type Event interface {
 
 // Notice is an event and its audience as resolved when the fact was applied, narrowed to users that had a queue.
 type Notice struct {
-	To    []UserID // ascending; never written to after it was made, so it may be shared
+	To    []UserID // sortUnique; never written to after it was made, so it may be shared
 	Event Event
 	// PublicOnly marks a channel message offered to people who did not receive it: only queues that asked for all
 	// public channels take it.
@@ -119,36 +119,36 @@ type Command[A any] interface {
 	Decide(t *Turn) (A, error)
 }
 
-// Moment is what a turn may know of the world outside: the time and fresh random tokens.
-type Moment struct {
+// TurnEnv is what a turn may know of the world outside: the time and fresh random tokens.
+type TurnEnv struct {
 	Now   int64                   // Unix seconds
 	Token func(length int) string // random characters of [A-Za-z0-9]
 	UUID  func() string           // random version 4
 	// Pushes: there is a service that notifies phones.
-	Pushes bool
+	PushEnabled bool
 	// Bouncer: that service passes notifications on for us, and is to know the devices.
-	Bouncer bool
+	PushBouncer bool
 	// Mails: missed messages are told by mail.
-	Mails bool
+	EmailEnabled bool
 	// LinkToken is what the invitation link of that number ends in: it follows from the server's secret.
-	LinkToken func(id int64) string
-	Hash      func(secret string) [32]byte       // one-way, for API keys and other bearer secrets
-	Key       func(u UserID, epoch int64) string // an account's API key
+	InviteLinkToken func(id int64) string
+	Hash            func(secret string) [32]byte       // one-way, for API keys and other bearer secrets
+	APIKey          func(u UserID, epoch int64) string // an account's API key
 
 	// Render and Describe turn the text of a message, or of a description, into HTML inside the turn. They look only
-	// at the view. nil shows plain paragraphs.
-	Render   func(text string, v View) (Body, Content)
-	Describe func(text string, v View) string
+	// growTo the view. nil shows plain paragraphs.
+	RenderMessage     func(text string, v View) (Body, ContentInfo)
+	RenderDescription func(text string, v View) string
 	// Links is the links a topic contains, as the organization's linkifiers stand.
-	Links func(topic string, v View) []TopicLink
+	TopicLinks func(topic string, v View) []TopicLink
 }
 
 // Caller says who asks. User 0 is nobody: an anonymous visitor, or the system itself if System is set.
 type Caller struct {
-	User   UserID
-	Client string // name of the client program, at most 30 characters
-	System bool   // timers, operators and the server itself
-	Doing  string // the name of what he asks, under which the time it takes is counted; "" is the function's
+	User      UserID
+	Client    string // name of the client program, at most 30 characters
+	System    bool   // timers, operators and the server itself
+	Operation string // the name of what he asks, under which the time it takes is counted; "" is the function's
 }
 
 // View is the realm as one caller may see it. Rows it hands out belong to the realm: copy what leaves the view.
@@ -161,48 +161,48 @@ type View struct {
 // Turn is one command's moment.
 type Turn struct {
 	View
-	moment Moment
-	facts  []Fact
-	told   []Told
+	env   TurnEnv
+	facts []Fact
+	told  []Told
 }
 
 // ViewAs returns the realm as the caller sees it.
 func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller: c, Now: now} }
 
-// Play gives decide one turn. It returns the recorded facts in order (the first has number Seq()-len+1 afterwards) and
+// RunTurn gives decide one turn. It returns the recorded facts in order (the first has number Seq()-len+1 afterwards) and
 // who hears what. When err is not nil, nothing was recorded.
-func Play[A any](r *Realm, c Caller, m Moment, decide func(*Turn) (A, error)) (answer A, facts []Fact, told []Told, err error) {
-	t := &Turn{View: View{Realm: r, Caller: c, Now: m.Now}, moment: m}
+func RunTurn[A any](r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error)) (answer A, facts []Fact, told []Told, err error) {
+	t := &Turn{View: View{Realm: r, Caller: c, Now: m.Now}, env: m}
 	defer func() {
 		if p := recover(); p != nil {
 			if len(t.facts) > 0 {
-				panic(HalfTurn{p})
+				panic(IncompleteTurn{p})
 			}
 			panic(p)
 		}
 	}()
 	answer, err = decide(t)
 	if err != nil && len(t.facts) > 0 {
-		panic(HalfTurn{"BUG: a command refused after recording: " + err.Error()})
+		panic(IncompleteTurn{"BUG: a command refused after recording: " + err.Error()})
 	}
 	return answer, t.facts, t.told, err
 }
 
-// HalfTurn is the panic of a turn that had already recorded a fact: the state can no longer be trusted.
-type HalfTurn struct{ Cause any }
+// IncompleteTurn is the panic of a turn that had already recorded a fact: the state can no longer be trusted.
+type IncompleteTurn struct{ Cause any }
 
 // Record applies a fact, gives it the next number, and notes who hears of it.
 func (t *Turn) Record(f Fact) {
-	was := t.horizons(f)
-	t.acquaint(f, was)
+	was := t.usersVisibleBefore(f)
+	t.announceNewUsers(f, was)
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)
-	t.took(f)
+	t.noteApplied(f)
 	if n := f.tell(t.Realm); len(n) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
 	}
-	t.resight(f, was)
+	t.recordVisibilityChanges(f, was)
 }
 
 // Tell sends an event that no fact stands behind: presence and typing. A crash may lose it.
@@ -213,40 +213,40 @@ func (t *Turn) Tell(n Notice) {
 }
 
 // Token returns fresh random characters of [A-Za-z0-9].
-func (t *Turn) Token(length int) string { return t.moment.Token(length) }
+func (t *Turn) Token(length int) string { return t.env.Token(length) }
 
 // UUID returns a fresh random version 4 UUID.
-func (t *Turn) UUID() string { return t.moment.UUID() }
+func (t *Turn) UUID() string { return t.env.UUID() }
 
 // Hash is the one-way form under which bearer secrets are kept.
-func (t *Turn) Hash(secret string) [32]byte { return t.moment.Hash(secret) }
+func (t *Turn) Hash(secret string) [32]byte { return t.env.Hash(secret) }
 
 // topicLinks is the links a topic contains, as the organization's linkifiers stand.
 func (t *Turn) topicLinks(topic string) []TopicLink {
-	if t.moment.Links == nil || topic == "" {
+	if t.env.TopicLinks == nil || topic == "" {
 		return nil
 	}
-	return t.moment.Links(topic, t.View)
+	return t.env.TopicLinks(topic, t.View)
 }
 
 // Replay applies a fact read back from the journal and tells what it told then.
 func (r *Realm) Replay(f Fact) Told {
 	r.seq++
 	f.apply(r)
-	r.took(f)
+	r.noteApplied(f)
 	return Told{Seq: r.seq, Notices: f.tell(r)}
 }
 
-// Stand sets the number the loaded rows stand at and rebuilds what is derived from them. run is given parts of that which
-// have nothing in common, and returns when they are done: InTurn, or a device's goroutines.
-func (r *Realm) Stand(seq Seq, run func(parts ...func())) {
+// SetSeq sets the number the loaded rows stand at and rebuilds what is derived from them. run is given parts of that which
+// have nothing in common, and returns when they are done: RunSequentially, or a device's goroutines.
+func (r *Realm) SetSeq(seq Seq, run func(parts ...func())) {
 	r.seq = seq
-	r.index(run)
-	r.by.dialect = seq
+	r.rebuildIndexes(run)
+	r.index.markdownConfigSeq = seq
 }
 
-// InTurn does one part after the other.
-func InTurn(parts ...func()) {
+// RunSequentially does one part after the other.
+func RunSequentially(parts ...func()) {
 	for _, part := range parts {
 		part()
 	}
@@ -256,7 +256,7 @@ func InTurn(parts ...func()) {
 type Ticked struct{}
 
 func (*Ticked) apply(*Realm)             {}
-func (f *Ticked) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
+func (f *Ticked) tell(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
 
 // EventType is empty: only the number matters, to the sessions.
 func (*Ticked) EventType() string { return "" }
@@ -272,13 +272,13 @@ type ServerRestarted struct{ Generation int64 }
 
 func (*ServerRestarted) EventType() string { return "restart" }
 
-// Restarted tells it; no fact stands behind it.
-func (t *Turn) Restarted() error {
+// AnnounceRestart tells it; no fact stands behind it.
+func (t *Turn) AnnounceRestart() error {
 	if t.Realm.Founded() {
-		t.Tell(Notice{To: t.everyone(), Event: &ServerRestarted{t.Now}})
+		t.Tell(Notice{To: t.everyoneAudience(), Event: &ServerRestarted{t.Now}})
 	}
 	return nil
 }
 
 // Due is what the server itself must do at a time, or nil.
-func (r *Realm) Due(now int64) func(*Turn) (any, error) { return r.nouns.due(r, now) }
+func (r *Realm) Due(now int64) func(*Turn) (any, error) { return r.small.nextDue(r, now) }

@@ -6,64 +6,64 @@ import (
 )
 
 // Who received a message follows from everybody's spans of the channel it was sent to. Where ten thousand are asked about
-// at once, the channel says it of nearly all of them: who receives what is sent to it, but for those who came later than
+// growTo once, the channel says it of nearly all of them: who receives what is sent to it, but for those who came later than
 // the message.
 
-// opening says that from a message on somebody received what was sent to a channel.
-type opening struct {
+// openSpan says that from a message on somebody received what was sent to a channel.
+type openSpan struct {
 	from uint32
 	user uint32
 }
 
-// opens notes that a span of somebody's is open.
-func (ix *channelIndex) opens(u UserID, from MessageID) {
-	if n := len(ix.opened); n >= 64 && n >= 2*ix.open.Len() { // most have been closed since, or opened anew
+// addOpenSpan notes that a span of somebody's is open.
+func (ix *channelIndex) addOpenSpan(u UserID, from MessageID) {
+	if n := len(ix.openings); n >= 64 && n >= 2*ix.receiving.Len() { // most have been closed since, or opened anew
 		seen := make(map[uint32]bool, n/2)
 		for i := n - 1; i >= 0; i-- { // the last one of each is the one that may be open
-			if o := ix.opened[i]; seen[o.user] || !ix.open.Has(int64(o.user)) {
-				ix.opened[i].user = 0
+			if o := ix.openings[i]; seen[o.user] || !ix.receiving.Has(int64(o.user)) {
+				ix.openings[i].user = 0
 			} else {
 				seen[o.user] = true
 			}
 		}
-		ix.opened = slices.DeleteFunc(ix.opened, func(o opening) bool { return o.user == 0 })
+		ix.openings = slices.DeleteFunc(ix.openings, func(o openSpan) bool { return o.user == 0 })
 	}
-	ix.open.Add(int64(u))
-	ix.opened = slices.Insert(ix.opened, ix.before(from), opening{uint32(from), uint32(u)})
+	ix.receiving.Add(int64(u))
+	ix.openings = slices.Insert(ix.openings, ix.countOpenSpans(from), openSpan{uint32(from), uint32(u)})
 }
 
-// before is how many openings are from a message or an earlier one: nearly always all.
-func (ix *channelIndex) before(id MessageID) int {
-	n := len(ix.opened)
-	if n == 0 || MessageID(ix.opened[n-1].from) <= id {
+// countOpenSpans is how many openings are from a message or an earlier one: nearly always all.
+func (ix *channelIndex) countOpenSpans(id MessageID) int {
+	n := len(ix.openings)
+	if n == 0 || MessageID(ix.openings[n-1].from) <= id {
 		return n
 	}
-	n, _ = slices.BinarySearchFunc(ix.opened, int64(id)+1, func(o opening, from int64) int { return cmp.Compare(int64(o.from), from) })
+	n, _ = slices.BinarySearchFunc(ix.openings, int64(id)+1, func(o openSpan, from int64) int { return cmp.Compare(int64(o.from), from) })
 	return n
 }
 
-// receivers is users who received a message that was sent to the channel, unless a move took it from them. Others may have,
+// recipients is users who received a message that was sent to the channel, unless a move took it from them. Others may have,
 // too: those who have left since, and who came back after it.
-func (ix *channelIndex) receivers(id MessageID) Set {
-	n := ix.before(id)
-	late := make([]uint32, 0, len(ix.opened)-n)
-	for _, o := range ix.opened[n:] {
+func (ix *channelIndex) recipients(id MessageID) Set {
+	n := ix.countOpenSpans(id)
+	late := make([]uint32, 0, len(ix.openings)-n)
+	for _, o := range ix.openings[n:] {
 		late = append(late, o.user)
 	}
 	if len(late) == 0 {
-		return ix.open
+		return ix.receiving
 	}
-	return Without(ix.open, unordered(late))
+	return Difference(ix.receiving, SetOfUnsorted(late))
 }
 
-// receiver is receivedAs for very many users and one message.
-func (r *Realm) receiver(id MessageID, m *message) func(UserID, *Reading) bool {
+// receivedFunc is receivedAs for very many users and one message.
+func (r *Realm) receivedFunc(id MessageID, m *message) func(UserID, *MessageMarks) bool {
 	if m.channel == 0 {
-		return func(u UserID, rd *Reading) bool { return r.receivedAs(u, rd, id, m) }
+		return func(u UserID, rd *MessageMarks) bool { return r.hasRowWith(u, rd, id, m) }
 	}
 	origin := r.origin(id, m)
-	all := r.by.channel[origin].receivers(id)
-	return func(u UserID, rd *Reading) bool {
+	all := r.index.channels[origin].recipients(id)
+	return func(u UserID, rd *MessageMarks) bool {
 		if rd != nil {
 			if rd.Rows.Has(int64(id)) {
 				return true
@@ -80,10 +80,10 @@ func (r *Realm) receiver(id MessageID, m *message) func(UserID, *Reading) bool {
 	}
 }
 
-// ascent tells which of ascending ids are in a list, which ascends too, without searching it each time.
-type ascent []UserID
+// sortedCursor tells which of ascending ids are in a list, which ascends too, without searching it each time.
+type sortedCursor []UserID
 
-func (a *ascent) has(u UserID) bool {
+func (a *sortedCursor) has(u UserID) bool {
 	for len(*a) > 0 && (*a)[0] < u {
 		*a = (*a)[1:]
 	}

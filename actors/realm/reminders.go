@@ -26,7 +26,7 @@ func (x *Reminder) owner() UserID { return x.User }
 
 // RemindersOf is a user's reminders by the time they are due.
 func (r *Realm) RemindersOf(u UserID) []Reminder {
-	list := r.nouns.reminders.list(u)
+	list := r.small.reminders.list(u)
 	slices.SortStableFunc(list, func(a, b Reminder) int { return cmp.Compare(a.At, b.At) })
 	return list
 }
@@ -43,7 +43,7 @@ type AddReminder struct {
 func (c AddReminder) Decide(t *Turn) (int64, error) {
 	me := t.Me()
 	if me == nil {
-		return 0, errMember()
+		return 0, errNotMember()
 	}
 	i, err := t.ReadableMessage(c.Message)
 	if err != nil {
@@ -53,14 +53,14 @@ func (c AddReminder) Decide(t *Turn) (int64, error) {
 		return 0, ErrStale
 	}
 	note := strings.TrimSpace(c.Note)
-	if length(note) > MaxReminderNote {
-		return 0, Bad("Maximum reminder note length: %d characters", MaxReminderNote)
+	if runeCount(note) > MaxReminderNote {
+		return 0, BadRequest("Maximum reminder note length: %d characters", MaxReminderNote)
 	}
 	if c.At <= t.Now {
-		return 0, errPast()
+		return 0, errTimeInPast()
 	}
-	if t.nouns.reminders.count(me.ID) >= maxReminders {
-		return 0, Bad("Too many reminders (limit: %d)", maxReminders)
+	if t.small.reminders.count(me.ID) >= maxReminders {
+		return 0, BadRequest("Too many reminders (limit: %d)", maxReminders)
 	}
 	x := Reminder{ID: t.nextID("reminder"), User: me.ID, Message: c.Message, At: c.At}
 	text, err := NormalizeContent(t.reminderText(me, i, note, c.Text))
@@ -80,7 +80,7 @@ func (t *Turn) reminderText(me *User, i MessageInfo, note, text string) string {
 		b.WriteString(" Your note:\n\n" + QuoteBlock(note))
 	}
 	b.WriteString("\n\n" + t.SilentMention(i.Sender.ID))
-	switch t.extraOf(i.ID).Widget {
+	switch t.extraOrEmpty(i.ID).Widget {
 	case "poll":
 		b.WriteString(" sent a poll.")
 	case "todo":
@@ -96,11 +96,11 @@ func (r *Realm) messageLink(me *User, i MessageInfo) string {
 	if i.Channel != 0 && !strings.ContainsAny(i.ChannelName+i.Topic, "*>@`") {
 		return "#**" + i.ChannelName + ">" + i.Topic + "@" + i.ID.String() + "**"
 	}
-	return "[a message](" + r.messageAddress(me, i) + ")"
+	return "[a message](" + r.messageFragment(me, i) + ")"
 }
 
-// messageAddress is where a client finds a message.
-func (r *Realm) messageAddress(me *User, i MessageInfo) string {
+// messageFragment is where a client finds a message.
+func (r *Realm) messageFragment(me *User, i MessageInfo) string {
 	if i.Channel != 0 {
 		return "#narrow/channel/" + i.Channel.String() + "/near/" + i.ID.String()
 	}
@@ -116,24 +116,24 @@ func (r *Realm) messageAddress(me *User, i MessageInfo) string {
 // ReminderAdded says somebody will be reminded.
 type ReminderAdded struct{ Reminder Reminder }
 
-func (*ReminderAdded) calm()             {}
-func (*ReminderAdded) EventType() string { return "reminders" }
+func (*ReminderAdded) keepsMarkdownConfig() {}
+func (*ReminderAdded) EventType() string    { return "reminders" }
 
 func (f *ReminderAdded) apply(r *Realm) {
 	x := f.Reminder
-	r.usedID("reminder", x.ID)
-	r.nouns.reminders.put(x.ID, &x)
+	r.reserveID("reminder", x.ID)
+	r.small.reminders.put(x.ID, &x)
 }
 
 func (f *ReminderAdded) tell(r *Realm) []Notice {
-	return []Notice{{To: r.only(f.Reminder.User), Event: f}}
+	return []Notice{{To: r.usersAudience(f.Reminder.User), Event: f}}
 }
 
 // RemoveReminder asks not to be reminded after all.
 type RemoveReminder struct{ ID int64 }
 
 func (c RemoveReminder) Decide(t *Turn) (Done, error) {
-	if t.nouns.reminders.mine(t.User, c.ID) == nil {
+	if t.small.reminders.findOwned(t.User, c.ID) == nil {
 		return Done{}, Missing("Reminder does not exist")
 	}
 	t.Record(&ReminderGone{t.User, c.ID})
@@ -146,16 +146,18 @@ type ReminderGone struct {
 	ID   int64
 }
 
-func (*ReminderGone) calm()             {}
-func (*ReminderGone) EventType() string { return "reminders" }
+func (*ReminderGone) keepsMarkdownConfig() {}
+func (*ReminderGone) EventType() string    { return "reminders" }
 
-func (f *ReminderGone) apply(r *Realm)         { r.nouns.reminders.remove(f.ID) }
-func (f *ReminderGone) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *ReminderGone) apply(r *Realm) { r.small.reminders.remove(f.ID) }
+func (f *ReminderGone) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}
 
 // remindersDue is the turn that reminds whom it is time to remind, or nil.
 func remindersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	var due []*Reminder
-	for _, x := range r.nouns.reminders.all() {
+	for _, x := range r.small.reminders.all() {
 		if x.At <= now {
 			due = append(due, x)
 		}
@@ -165,14 +167,14 @@ func remindersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 	slices.SortFunc(due, func(a, b *Reminder) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
 	var ids []int64
-	for _, x := range due[:min(len(due), sentAtOnce)] {
+	for _, x := range due[:min(len(due), maxDuePerTurn)] {
 		ids = append(ids, x.ID)
 	}
 	return func(t *Turn) (any, error) {
 		for _, id := range ids {
-			x := *t.nouns.reminders.must(id)
+			x := *t.small.reminders.must(id)
 			if t.users.must(x.User).Active { // whom nobody can remind any more is not reminded
-				t.Whisper(x.Body.Text, x.User)
+				t.NotifyUsers(x.Body.Text, x.User)
 			}
 			t.Record(&ReminderGone{x.User, x.ID})
 		}

@@ -8,11 +8,11 @@ type ReportType struct{ Key, Name string }
 // ReportTypes are the reasons there are (protocol); the last one needs words.
 var ReportTypes = []ReportType{{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"}, {"norms", "Violates community norms"}, {"other", "Other reason"}}
 
-// Moderators is the channel reports go to.
-func (r *Realm) Moderators() (*Channel, error) {
-	c := r.chans.find(ChannelID(r.OrgInt("moderation_request_channel_id")))
+// ModerationChannel is the channel reports go to.
+func (r *Realm) ModerationChannel() (*Channel, error) {
+	c := r.channels.find(ChannelID(r.OrgInt("moderation_request_channel_id")))
 	if c == nil || c.Archived {
-		return nil, Bad("Moderation request channel must be specified to enable message reporting.")
+		return nil, BadRequest("Moderation request channel must be specified to enable message reporting.")
 	}
 	return c, nil
 }
@@ -26,16 +26,16 @@ type ReportMessage struct {
 func (c ReportMessage) Decide(t *Turn) (Done, error) {
 	me := t.Me()
 	if me == nil {
-		return Done{}, errMember()
+		return Done{}, errNotMember()
 	}
 	at := slices.IndexFunc(ReportTypes, func(r ReportType) bool { return r.Key == c.Type })
 	if at < 0 {
-		return Done{}, Bad("Invalid report_type")
+		return Done{}, BadRequest("Invalid report_type")
 	}
 	if c.Type == "other" && c.Description == "" {
-		return Done{}, Bad("An explanation is required.")
+		return Done{}, BadRequest("An explanation is required.")
 	}
-	to, err := t.Moderators()
+	to, err := t.ModerationChannel()
 	if err != nil {
 		return Done{}, err
 	}
@@ -51,6 +51,6 @@ func (c ReportMessage) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	t.Announce(to.ID, topic, text+"\n\n**Reported message**:\n\n"+QuoteBlock(c.Text))
+	t.NotifyChannel(to.ID, topic, text+"\n\n**Reported message**:\n\n"+QuoteBlock(c.Text))
 	return Done{}, nil
 }

@@ -39,13 +39,13 @@ func RowFiles(row any) (out []RowFile) {
 	return out
 }
 
-// filesAtOnce is how many rows a view looks at for files' names: a fraction of a millisecond.
-const filesAtOnce = 10_000
+// maxUploadsPerScan is how many rows a view looks at for files' names: a fraction of a millisecond.
+const maxUploadsPerScan = 10_000
 
-// NamedFiles reports which of some files of a kind the organization's rows name, or will name: an export that is being
+// ReferencedFiles reports which of some files of a kind the organization's rows name, or will name: an export that is being
 // written has its row already. Of uploads it looks at a limited number, beginning with the number from (the first is 1), and
 // returns the number to go on with, 0 when it has seen all.
-func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named []string, next int64) {
+func (v View) ReferencedFiles(kind string, names map[string]bool, from int64) (named []string, next int64) {
 	note := func(name string) {
 		if names[name] {
 			named = append(named, name)
@@ -54,13 +54,13 @@ func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named 
 	switch kind {
 	case ContentFile:
 		if from <= 1 {
-			for _, e := range v.nouns.emoji.all() {
+			for _, e := range v.small.emoji.all() {
 				note(e.Hash)
 			}
 		}
 		end := v.nextID("upload")
-		for next = max(from, 1); next < end && next < from+filesAtOnce; next++ {
-			if u := v.nouns.uploads.find(next); u != nil {
+		for next = max(from, 1); next < end && next < from+maxUploadsPerScan; next++ {
+			if u := v.small.uploads.find(next); u != nil {
 				note(u.Hash)
 			}
 		}
@@ -76,7 +76,7 @@ func (v View) NamedFiles(kind string, names map[string]bool, from int64) (named 
 		note(o.LogoFile)
 		note(o.NightLogoFile)
 	case ArchiveFile:
-		for _, e := range v.nouns.exports.all() {
+		for _, e := range v.small.exports.all() {
 			if e.Failed == 0 && e.Deleted == 0 {
 				note(e.Name)
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 // A row's text field that is called Hash, or ends with File, names a file.
-func TestRowsSayWhichFilesTheyName(t *testing.T) {
+func TestRowFilesFindsEveryFileField(t *testing.T) {
 	for _, x := range New(1).RowTypes() {
 		row := reflect.New(x)
 		want := 0
@@ -27,7 +27,7 @@ func TestRowsSayWhichFilesTheyName(t *testing.T) {
 }
 
 // A sweep removes what NamedFiles does not find: it must find what RowFiles finds, and the files of exports under way.
-func TestEveryNamedFileIsFound(t *testing.T) {
+func TestReferencedFilesFindsRowFiles(t *testing.T) {
 	kinds := map[string]string{}
 	for _, x := range New(1).RowTypes() {
 		row := reflect.New(x)
@@ -41,19 +41,19 @@ func TestEveryNamedFileIsFound(t *testing.T) {
 		}
 	}
 	r := New(1)
-	r.org.put(0, &Organization{Next: map[string]int64{"upload": 3 * filesAtOnce}, IconFile: "Organization IconFile", LogoFile: "Organization LogoFile", NightLogoFile: "Organization NightLogoFile"})
+	r.org.put(0, &Organization{Next: map[string]int64{"upload": 3 * maxUploadsPerScan}, IconFile: "Organization IconFile", LogoFile: "Organization LogoFile", NightLogoFile: "Organization NightLogoFile"})
 	r.users.put(7, &User{ID: 7, AvatarFile: "User AvatarFile"})
-	r.nouns.emoji.put(1, &CustomEmoji{Hash: "CustomEmoji Hash"})
-	r.nouns.uploads.put(3*filesAtOnce, &Upload{Hash: "Upload Hash"})
+	r.small.emoji.put(1, &CustomEmoji{Hash: "CustomEmoji Hash"})
+	r.small.uploads.put(3*maxUploadsPerScan, &Upload{Hash: "Upload Hash"})
 	for i, e := range []Export{{Name: "under way"}, {Name: "done", Ended: 1}, {Name: "failed", Failed: 1}, {Name: "deleted", Ended: 1, Deleted: 2}} {
-		r.nouns.exports.put(int64(i), &e)
+		r.small.exports.put(int64(i), &e)
 	}
 	kinds["under way"], kinds["done"] = ArchiveFile, ArchiveFile
 	found := func(kind string, name string) bool {
 		steps := 0
 		for from := int64(1); from != 0; steps++ {
 			var named []string
-			if named, from = r.ViewAs(Caller{System: true}, 0).NamedFiles(kind, map[string]bool{name: true}, from); len(named) > 0 {
+			if named, from = r.ViewAs(Caller{System: true}, 0).ReferencedFiles(kind, map[string]bool{name: true}, from); len(named) > 0 {
 				return true
 			}
 		}

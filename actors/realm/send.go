@@ -12,12 +12,12 @@ import (
 type SendMessage struct {
 	ToChannel    bool
 	Channel      ChannelID
-	ChannelName  string // used when Channel is 0
-	ChannelSaid  string // the channel's id as it was written, where no channel can have it
+	ChannelName  string // settingsUsing when Channel is 0
+	RawChannelID string // the channel's id as it was written, where no channel can have it
 	People       []Principal
 	Topic        string
 	Body         Body
-	Content      Content
+	Content      ContentInfo
 	ReadBySender bool
 	Queue        QueueID // the sender's own queue, which is told LocalID
 	LocalID      string
@@ -25,8 +25,8 @@ type SendMessage struct {
 	WidgetData   string // the first submessage
 }
 
-// Content is what rendering found out about a text.
-type Content struct {
+// ContentInfo is what rendering found out about a text.
+type ContentInfo struct {
 	Users           []UserID
 	Groups          []GroupID
 	ChannelWildcard bool
@@ -39,59 +39,59 @@ type Content struct {
 	Previews        []string // pages that could be fetched to be shown
 }
 
-// Sent answers SendMessage.
-type Sent struct {
+// SendResult answers SendMessage.
+type SendResult struct {
 	ID     MessageID
 	Policy int // new topic policy of the sender (2 or 3), 0 if it did not change
 }
 
-const truncated = "\n[message truncated]"
+const truncationMark = "\n[message truncated]"
 
 // NormalizeContent brings a message text into the form it is stored in: trailing white space and leading newlines go,
 // what is longer than MaxMessage is cut with a mark.
 func NormalizeContent(text string) (string, error) {
-	text = strings.TrimLeft(strings.TrimRightFunc(text, space), "\n\r")
+	text = strings.TrimLeft(strings.TrimRightFunc(text, isSpace), "\n\r")
 	if text == "" {
-		return "", Bad("Message must not be empty")
+		return "", BadRequest("Message must not be empty")
 	}
 	if strings.ContainsRune(text, 0) {
-		return "", Bad("Message must not contain null bytes")
+		return "", BadRequest("Message must not contain null bytes")
 	}
-	if length(text) > MaxMessage {
-		text = firstRunes(text, MaxMessage-length(truncated)) + truncated
+	if runeCount(text) > MaxMessage {
+		text = firstRunes(text, MaxMessage-runeCount(truncationMark)) + truncationMark
 	}
 	return text, nil
 }
 
-// space is the white space of Unicode, and the four separators of ASCII.
-func space(c rune) bool { return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f }
+// isSpace is the white isSpace of Unicode, and the four separators of ASCII.
+func isSpace(c rune) bool { return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f }
 
 // EmptyTopicName is shown to clients that do not know the empty topic.
 const EmptyTopicName = "general chat"
 
 // NormalizeTopic brings a topic into the form it is stored in.
 func NormalizeTopic(topic string) (string, error) {
-	topic = strings.TrimFunc(topic, space)
+	topic = strings.TrimFunc(topic, isSpace)
 	if topic == EmptyTopicName || topic == "(no topic)" {
 		return "", nil
 	}
-	if at, ok := printable(topic); !ok {
-		return "", Bad("Invalid character in topic, at position %d!", at)
+	if at, ok := findUnprintable(topic); !ok {
+		return "", BadRequest("Invalid character in topic, at position %d!", at)
 	}
-	if length(topic) > MaxTopic {
+	if runeCount(topic) > MaxTopic {
 		topic = firstRunes(topic, MaxTopic-3) + "..."
 	}
 	return topic, nil
 }
 
-func (c SendMessage) Decide(t *Turn) (Sent, error) {
+func (c SendMessage) Decide(t *Turn) (SendResult, error) {
 	me := t.Me()
 	if me == nil {
-		return Sent{}, errMember()
+		return SendResult{}, errNotMember()
 	}
 	f, err := c.plan(t, me)
 	if err != nil {
-		return Sent{}, err
+		return SendResult{}, err
 	}
 	return t.send(me, f), nil
 }
@@ -99,61 +99,61 @@ func (c SendMessage) Decide(t *Turn) (Sent, error) {
 // plan decides whether the message may be sent, and where to.
 func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
 	f := &MessageSent{Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID, Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData}
-	f.Content.Attachments = t.sharable(me, c.Content.Attachments)
+	f.Content.Attachments = t.visibleAttachments(me, c.Content.Attachments)
 	if c.ReadBySender {
 		f.ReadBy = append(f.ReadBy, me.ID)
 	}
 	if c.ToChannel {
-		return f, c.toChannel(t, me, f)
+		return f, c.planForChannel(t, me, f)
 	}
-	return f, c.toPeople(t, me, f)
+	return f, c.planForUsers(t, me, f)
 }
 
 // send records a planned message and what follows from it.
-func (t *Turn) send(me *User, f *MessageSent) Sent {
-	t.finish(f)
-	policy := t.followBySending(me, f)
+func (t *Turn) send(me *User, f *MessageSent) SendResult {
+	t.completeMessage(f)
+	policy := t.followOnSend(me, f)
 	t.Record(f)
-	t.depart(f)
-	t.answerWelcome(me, f)
+	t.addMessageOutboxJobs(f)
+	t.answerAsWelcomeBot(me, f)
 	if me.IsBot() && f.Channel != 0 && t.SubscriberCount(f.Channel) == 0 {
-		t.warnOwner(me, "tried to send a message to channel "+t.ChannelLink(t.chans.must(f.Channel))+". The channel exists, but nobody is subscribed to it.")
+		t.warnBotOwner(me, "tried to send a message to channel "+t.ChannelLink(t.channels.must(f.Channel))+". The channel exists, but nobody is subscribed to it.")
 	}
-	return Sent{f.ID, policy}
+	return SendResult{f.ID, policy}
 }
 
-// finish settles what every message needs: its id, who is flagged, who has it read at once.
-func (t *Turn) finish(f *MessageSent) {
+// completeMessage settles what every message needs: its id, who is flagged, who has it read at once.
+func (t *Turn) completeMessage(f *MessageSent) {
 	f.ID = t.Org().NextMessage
 	if f.Channel != 0 {
-		f.Topic, f.NewTopic = t.topicID(f.Channel, f.TopicName)
-	} else if f.Talk = t.FindTalk(f.People); f.Talk == 0 {
+		f.Topic, f.NewTopic = t.topicIDFor(f.Channel, f.TopicName)
+	} else if f.Talk = t.FindDirectConversation(f.People); f.Talk == 0 {
 		f.Talk, f.NewTalk = t.Org().NextTalk, true
 	}
-	f.ClientID = t.by.client[f.Client]
+	f.ClientID = t.index.clientIDs[f.Client]
 	if f.ClientID == 0 {
 		f.ClientID = t.Org().NextClient
 	}
-	t.reach(f, func(u UserID) bool { return t.gets(f, u) })
-	f.ReadBy = ascending(append(f.ReadBy, t.mutersOf(f)...))
+	t.resolveMentions(f, func(u UserID) bool { return t.isRecipient(f, u) })
+	f.ReadBy = sortUnique(append(f.ReadBy, t.mutersOf(f)...))
 	f.Links = t.topicLinks(f.TopicName)
 	if f.Channel != 0 {
-		c := t.chans.must(f.Channel)
-		f.Woke = c.Quiet || t.Now-c.LastActive > recentlyActive
+		c := t.channels.must(f.Channel)
+		f.Woke = c.Quiet || t.Now-c.LastActive > recentActivityPeriod
 	}
 }
 
-func errNoChannelID(id string) *Refusal {
+func errUnknownChannelID(id string) *Refusal {
 	return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist").With("stream_id", json.Number(id))
 }
 
-func (c SendMessage) toChannel(t *Turn, me *User, f *MessageSent) error {
+func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	var ch *Channel
-	if c.ChannelSaid != "" {
-		return errNoChannelID(c.ChannelSaid)
+	if c.RawChannelID != "" {
+		return errUnknownChannelID(c.RawChannelID)
 	} else if c.Channel != 0 {
-		if ch = t.chans.find(c.Channel); ch == nil {
-			return errNoChannelID(c.Channel.String())
+		if ch = t.channels.find(c.Channel); ch == nil {
+			return errUnknownChannelID(c.Channel.String())
 		}
 	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil {
 		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").With("stream", escapeHTML(c.ChannelName))
@@ -162,11 +162,11 @@ func (c SendMessage) toChannel(t *Turn, me *User, f *MessageSent) error {
 	if err != nil {
 		return err
 	}
-	if err := t.mayPost(me, ch, topic); err != nil {
+	if err := t.checkPost(me, ch, topic); err != nil {
 		return err
 	}
 	f.Channel, f.TopicName = ch.ID, topic
-	return t.mayMention(me, ch, topic, c.Content)
+	return t.checkMentions(me, ch, topic, c.Content)
 }
 
 // PostableChannel is a channel the caller may send to, whatever the topic.
@@ -175,133 +175,133 @@ func (v View) PostableChannel(id ChannelID) (*Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, v.maySend(v.Me(), c)
+	return c, v.checkMaySend(v.Me(), c)
 }
 
-// maySend is the permission to post in a channel at all: the posting group, then access.
-func (r *Realm) maySend(me *User, c *Channel) error {
+// checkMaySend is the permission to post in a channel at all: the posting group, then access.
+func (r *Realm) checkMaySend(me *User, c *Channel) error {
 	if me.System {
 		return nil
 	}
-	if !r.passes(me, c, "can_send_message_group") {
-		return Bad("You do not have permission to post in this channel.")
+	if !r.senderHasPermission(me, c, "can_send_message_group") {
+		return BadRequest("You do not have permission to post in this channel.")
 	}
 	owner := r.users.find(me.BotOwner)
-	ok := !c.Archived && (c.WebPublic || !c.Private && !me.IsGuest() || r.Subscribed(me.ID, c.ID) || owner != nil && r.Subscribed(owner.ID, c.ID) || c.History && r.hasContent(me, c))
+	ok := !c.Archived && (c.WebPublic || !c.Private && !me.IsGuest() || r.Subscribed(me.ID, c.ID) || owner != nil && r.Subscribed(owner.ID, c.ID) || c.History && r.hasContentAccess(me, c))
 	if !ok {
-		return Bad("Not authorized to send to channel '%s'", c.Name)
+		return BadRequest("Not authorized to send to channel '%s'", c.Name)
 	}
 	return nil
 }
 
-// passes is a channel's permission as senders have it: a bot passes where its owner does.
-func (r *Realm) passes(me *User, c *Channel, setting string) bool {
+// senderHasPermission is a channel's permission as senders have it: a bot senderHasPermission where its owner does.
+func (r *Realm) senderHasPermission(me *User, c *Channel, setting string) bool {
 	owner := r.users.find(me.BotOwner)
 	return r.channelAllows(me, c, setting) || owner != nil && r.channelAllows(owner, c, setting)
 }
 
-func (t *Turn) mayPost(me *User, c *Channel, topic string) error {
+func (t *Turn) checkPost(me *User, c *Channel, topic string) error {
 	if me.System {
 		return nil
 	}
 	// A new topic is refused before a closed door: that order is the protocol's. maySend looks at the posting group again
 	// only for who may pass it.
-	if t.passes(me, c, "can_send_message_group") && t.by.channel[c.ID].topics[fold(topic)] == nil && !t.passes(me, c, "can_create_topic_group") {
-		return Bad("You do not have permission to create new topics in this channel.")
+	if t.senderHasPermission(me, c, "can_send_message_group") && t.index.channels[c.ID].topics[fold(topic)] == nil && !t.senderHasPermission(me, c, "can_create_topic_group") {
+		return BadRequest("You do not have permission to create new topics in this channel.")
 	}
-	if err := t.maySend(me, c); err != nil {
+	if err := t.checkMaySend(me, c); err != nil {
 		return err
 	}
-	return t.topicAllowed(c, topic)
+	return t.checkTopicsPolicy(c, topic)
 }
 
-// topicAllowed is the rule of the channel's topics policy, or of the organization's where the channel inherits.
-func (r *Realm) topicAllowed(c *Channel, topic string) error {
+// checkTopicsPolicy is the rule of the channel's topics policy, or of the organization's where the channel inherits.
+func (r *Realm) checkTopicsPolicy(c *Channel, topic string) error {
 	policy := c.TopicsPolicy
 	if policy == "inherit" || policy == "" {
 		policy = r.OrgText("topics_policy")
 	}
 	switch {
 	case policy == "disable_empty_topic" && topic == "":
-		return Bad("Sending messages to the general chat is not allowed in this channel.")
+		return BadRequest("Sending messages to the general chat is not allowed in this channel.")
 	case policy == "empty_topic_only" && topic != "":
-		return Bad("Only the general chat topic is allowed in this channel.")
+		return BadRequest("Only the general chat topic is allowed in this channel.")
 	}
 	return nil
 }
 
-func (c SendMessage) toPeople(t *Turn, me *User, f *MessageSent) error {
+func (c SendMessage) planForUsers(t *Turn, me *User, f *MessageSent) error {
 	members, err := t.directRecipients(me, c.People)
 	if err != nil {
 		return err
 	}
 	f.People = members
-	if err := t.mayMentionGroups(me, c.Content); err != nil {
+	if err := t.checkGroupMentions(me, c.Content); err != nil {
 		return err
 	}
-	return t.mayTalk(me, members)
+	return t.checkDirectMessage(me, members)
 }
 
 // directRecipients resolves the people of a direct message, the sender included, ascending.
 func (v View) directRecipients(me *User, list []Principal) ([]UserID, error) {
 	if len(list) == 0 {
-		return nil, Bad("Message must have recipients")
+		return nil, BadRequest("Message must have recipients")
 	}
 	members := []UserID{me.ID}
 	var gone *User
 	for _, p := range list {
 		u := v.Find(p.ID)
 		if p.ID == 0 {
-			u = v.FindAddress(p.Email)
+			u = v.FindByShownEmail(p.Email)
 		}
 		switch {
 		case u == nil && (p.ID != 0 || p.Email == ""):
-			return nil, Bad("Invalid user ID %s", cmp.Or(p.Said, p.ID.String()))
+			return nil, BadRequest("Invalid user ID %s", cmp.Or(p.RawID, p.ID.String()))
 		case u == nil:
-			return nil, Bad("Invalid email '%s'", p.Email)
-		case !v.maySee(me, u):
-			return nil, Bad("You do not have permission to access some of the recipients.")
+			return nil, BadRequest("Invalid email '%s'", p.Email)
+		case !v.maySeeUser(me, u):
+			return nil, BadRequest("You do not have permission to access some of the recipients.")
 		case !u.Active && gone == nil:
 			gone = u
 		}
 		members = append(members, u.ID)
 	}
 	if gone != nil {
-		return nil, errGone(gone)
+		return nil, errNoLongerActive(gone)
 	}
 	slices.Sort(members)
 	return slices.Compact(members), nil
 }
 
-// mayTalk decides direct messages: somebody taking part must be allowed to, and the first one needs the right to begin.
-func (t *Turn) mayTalk(me *User, members []UserID) error {
+// checkDirectMessage decides direct messages: somebody taking part must be allowed to, and the first one needs the right to begin.
+func (t *Turn) checkDirectMessage(me *User, members []UserID) error {
 	allBots, authorized := true, false
 	for _, id := range members {
 		u := t.Find(id)
 		if id != me.ID {
 			allBots = allBots && u.IsBot()
 		}
-		authorized = authorized || t.May(u, "direct_message_permission_group")
+		authorized = authorized || t.HasPermission(u, "direct_message_permission_group")
 	}
 	if me.IsBot() || allBots { // allBots holds for notes to oneself too
 		return nil
 	}
 	if !authorized {
 		if t.OrgGroup("direct_message_permission_group").Group == groupNobody {
-			return Bad("Direct messages are disabled in this organization.")
+			return BadRequest("Direct messages are disabled in this organization.")
 		}
-		return Bad("This conversation does not include any users who can authorize it.")
+		return BadRequest("This conversation does not include any users who can authorize it.")
 	}
-	if talk := t.FindTalk(members); (talk == 0 || t.by.talk[talk].ids.Empty()) && !t.May(me, "direct_message_initiator_group") {
-		return Bad("You do not have permission to initiate direct message conversations.")
+	if talk := t.FindDirectConversation(members); (talk == 0 || t.index.conversations[talk].ids.Empty()) && !t.HasPermission(me, "direct_message_initiator_group") {
+		return BadRequest("You do not have permission to initiate direct message conversations.")
 	}
 	return nil
 }
 
-// dummyAddress reads the user id out of user<id>@host, the address shown where the real one is not.
-func (v View) dummyAddress(email string) (UserID, bool) {
+// parseDummyEmail reads the user id out of user<id>@host, the address shown where the real one is not.
+func (v View) parseDummyEmail(email string) (UserID, bool) {
 	name, _, ok := strings.Cut(email, "@")
-	if !ok || !strings.HasPrefix(name, "user") || !digits(name[4:]) || len(name) > 16 {
+	if !ok || !strings.HasPrefix(name, "user") || !isDigits(name[4:]) || len(name) > 16 {
 		return 0, false
 	}
 	var id UserID
@@ -315,39 +315,39 @@ func escapeHTML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#x27;").Replace(s)
 }
 
-// WarnOwner tells a bot's owner that the bot wrote to a channel that does not exist.
-type WarnOwner struct{ Channel string }
+// WarnBotOwner tells a bot's owner that the bot wrote to a channel that does not exist.
+type WarnBotOwner struct{ Channel string }
 
-func (c WarnOwner) Decide(t *Turn) (Done, error) {
+func (c WarnBotOwner) Decide(t *Turn) (Done, error) {
 	if me := t.Me(); me != nil && me.IsBot() {
-		t.warnOwner(me, "tried to send a message to channel `"+strings.ReplaceAll(c.Channel, "`", "'")+"`, but there is no channel with that name.")
+		t.warnBotOwner(me, "tried to send a message to channel `"+strings.ReplaceAll(c.Channel, "`", "'")+"`, but there is no channel with that name.")
 	}
 	return Done{}, nil
 }
 
-// ownerWarnings is the least time between two warnings about somebody's bots, in seconds (protocol).
-const ownerWarnings = 60
+// ownerWarningInterval is the least time between two warnings about somebody's bots, in seconds (protocol).
+const ownerWarningInterval = 60
 
-// ownerWarning marks such a warning among what the notification bot and the owner say to each other.
-const ownerWarning = "bot warning"
+// ownerWarningKind marks such a warning among what the notification bot and the owner say to each other.
+const ownerWarningKind = "bot warning"
 
-func (t *Turn) warnOwner(bot *User, what string) {
+func (t *Turn) warnBotOwner(bot *User, what string) {
 	owner := t.Find(bot.BotOwner)
 	if owner == nil || !owner.Active || bot.System {
 		return
 	}
-	if talk := t.FindTalk(ascending([]UserID{owner.ID, NotificationBot})); talk != 0 {
+	if talk := t.FindDirectConversation(sortUnique([]UserID{owner.ID, NotificationBot})); talk != 0 {
 		warned := false
-		t.by.talk[talk].ids.eachBackward(func(id int64) bool {
-			if t.Now-int64(t.message(MessageID(id)).time) >= ownerWarnings {
+		t.index.conversations[talk].ids.EachBackward(func(id int64) bool {
+			if t.Now-int64(t.message(MessageID(id)).time) >= ownerWarningInterval {
 				return false
 			}
-			warned = t.extraOf(MessageID(id)).Notice == ownerWarning
+			warned = t.extraOrEmpty(MessageID(id)).Notice == ownerWarningKind
 			return !warned
 		})
 		if warned {
 			return
 		}
 	}
-	t.Say(BotMessage{People: []UserID{owner.ID}, Text: "Your bot " + t.SilentMention(bot.ID) + " " + what, Kind: ownerWarning})
+	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: "Your bot " + t.SilentMention(bot.ID) + " " + what, Kind: ownerWarningKind})
 }

@@ -8,14 +8,14 @@ import (
 	. "parley/actors/realm"
 )
 
-// bareRealm is a founded organization and a way to play turns in it that checks nothing.
-func bareRealm(t testing.TB) (*Realm, func(Caller, func(*Turn) (any, error)) any) {
+// newBareRealm is a founded organization and a way to play turns in it that checks nothing.
+func newBareRealm(t testing.TB) (*Realm, func(Caller, func(*Turn) (any, error)) any) {
 	r := New(1)
-	m := Moment{Now: 1_700_000_000, Mails: true, Token: func(int) string { return "x" }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }}
+	m := TurnEnv{Now: 1_700_000_000, EmailEnabled: true, Token: func(int) string { return "x" }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }}
 	play := func(c Caller, decide func(*Turn) (any, error)) any {
 		t.Helper()
-		r.Clock(m.Now)
-		a, _, _, err := Play(r, c, m, decide)
+		r.SetClock(m.Now)
+		a, _, _, err := RunTurn(r, c, m, decide)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,20 +25,20 @@ func bareRealm(t testing.TB) (*Realm, func(Caller, func(*Turn) (any, error)) any
 	return r, play
 }
 
-// crowdedChannel is a realm with a channel of so many subscribers, nobody of whom is online, and the turn that sends to
+// newLargeChannel is a realm with a channel of so many subscribers, nobody of whom is online, and the turn that sends to
 // it.
-func crowdedChannel(t testing.TB, subscribers int) (send func()) {
-	r, play := bareRealm(t)
+func newLargeChannel(t testing.TB, subscribers int) (send func()) {
+	r, play := newBareRealm(t)
 	system := Caller{System: true}
 	var people []Principal
 	for i := range subscribers {
 		people = append(people, Principal{ID: play(system, func(t *Turn) (any, error) {
-			return JoinUser{Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("u%d@example.org", i)}.Decide(t)
+			return CreateUser{Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("u%d@example.org", i)}.Decide(t)
 		}).(UserID)})
 	}
 	me := Caller{User: people[0].ID, Client: "bench"}
 	play(me, func(t *Turn) (any, error) {
-		return Subscribe{Channels: []Joining{{Name: "all"}}, Principals: people, Fatal: true}.Decide(t)
+		return Subscribe{Channels: []ChannelToJoin{{Name: "all"}}, Principals: people, AllOrNothing: true}.Decide(t)
 	})
 	all := r.FindChannelByName("all").ID
 	first := true // it begins the topic, and its sender follows that
@@ -55,10 +55,10 @@ func crowdedChannel(t testing.TB, subscribers int) (send func()) {
 }
 
 // The cost of a message depends on who listens, not on who is subscribed.
-func BenchmarkSendToCrowd(b *testing.B) {
+func BenchmarkSendToLargeChannel(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("subscribers=%d", n), func(b *testing.B) {
-			send := crowdedChannel(b, n)
+			send := newLargeChannel(b, n)
 			b.ResetTimer()
 			for range b.N {
 				send()
@@ -68,10 +68,10 @@ func BenchmarkSendToCrowd(b *testing.B) {
 }
 
 // What a message makes does not depend on who is subscribed. The time it takes is shown by BenchmarkSendToCrowd.
-func TestSendingDoesNotDependOnSubscribers(t *testing.T) {
+func TestSendAllocationsIgnoreSubscriberCount(t *testing.T) {
 	const sends = 500
 	made := func(subscribers int) (objects, bytes uint64) {
-		send := crowdedChannel(t, subscribers)
+		send := newLargeChannel(t, subscribers)
 		send()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -92,23 +92,23 @@ func TestSendingDoesNotDependOnSubscribers(t *testing.T) {
 func BenchmarkMoveTopic(b *testing.B) {
 	for _, n := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {
-			r, play := bareRealm(b)
+			r, play := newBareRealm(b)
 			ann := play(Caller{System: true}, func(t *Turn) (any, error) {
-				return JoinUser{Name: "Ann", Email: "a@example.org", Role: Owner}.Decide(t)
+				return CreateUser{Name: "Ann", Email: "a@example.org", Role: Owner}.Decide(t)
 			}).(UserID)
 			me := Caller{User: ann, Client: "bench"}
 			play(me, func(t *Turn) (any, error) {
-				return Subscribe{Channels: []Joining{{Name: "all"}}, Fatal: true}.Decide(t)
+				return Subscribe{Channels: []ChannelToJoin{{Name: "all"}}, AllOrNothing: true}.Decide(t)
 			})
 			all := r.FindChannelByName("all").ID
 			var last MessageID
 			for range n {
-				last = play(me, func(t *Turn) (any, error) { return say(all, "a", "hi").Decide(t) }).(Sent).ID
+				last = play(me, func(t *Turn) (any, error) { return channelMessage(all, "a", "hi").Decide(t) }).(SendResult).ID
 			}
 			names := [2]string{"b", "a"}
 			i := 0
 			measure(b, func() {
-				play(me, func(t *Turn) (any, error) { return retopic(last, MoveAll, names[i%2]).Decide(t) })
+				play(me, func(t *Turn) (any, error) { return moveToTopic(last, MoveAll, names[i%2]).Decide(t) })
 				i++
 			})
 		})

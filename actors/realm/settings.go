@@ -2,17 +2,17 @@ package realm
 
 // Setting is one row of a settings table: the rows drive form, fact, event and test.
 type Setting struct {
-	Name    string
-	Default any   // bool, int64, string or nil: the stored types
-	Null    bool  // nil is allowed
-	In      []any // allowed values, or nil for any of the type
-	Max     int   // most code points of a text, 0 for no limit
-	Owner   bool  // only owners may change it
-	Hidden  bool  // not settable through the settings endpoint
-	Dict    bool  // its event is update_dict
+	Name       string
+	Default    any   // bool, int64, string or nil: the stored types
+	Null       bool  // nil is allowed
+	Allowed    []any // allowed values, or nil for any of the type
+	MaxLength  int   // most code points of a text, 0 for no limit
+	OwnerOnly  bool  // only owners may change it
+	Hidden     bool  // not settable through the settings endpoint
+	UpdateDict bool  // its event is update_dict
 }
 
-func intsOf(from, to int64) []any {
+func intRange(from, to int64) []any {
 	var out []any
 	for i := from; i <= to; i++ {
 		out = append(out, i)
@@ -23,17 +23,17 @@ func intsOf(from, to int64) []any {
 // UserSettings are the personal preferences; new accounts start from the organization's defaults for them.
 var UserSettings = []Setting{
 	{Name: "allow_private_data_export", Default: false},
-	{Name: "automatically_follow_topics_policy", Default: int64(3), In: intsOf(1, 4)},
+	{Name: "automatically_follow_topics_policy", Default: int64(3), Allowed: intRange(1, 4)},
 	{Name: "automatically_follow_topics_where_mentioned", Default: true},
-	{Name: "automatically_unmute_topics_in_muted_streams_policy", Default: int64(2), In: intsOf(1, 4)},
-	{Name: "color_scheme", Default: int64(1), In: intsOf(1, 3)},
-	{Name: "default_language", Default: "en", Max: 50},
-	{Name: "demote_inactive_streams", Default: int64(1), In: intsOf(1, 3)},
-	{Name: "desktop_icon_count_display", Default: int64(1), In: intsOf(1, 4)},
+	{Name: "automatically_unmute_topics_in_muted_streams_policy", Default: int64(2), Allowed: intRange(1, 4)},
+	{Name: "color_scheme", Default: int64(1), Allowed: intRange(1, 3)},
+	{Name: "default_language", Default: "en", MaxLength: 50},
+	{Name: "demote_inactive_streams", Default: int64(1), Allowed: intRange(1, 3)},
+	{Name: "desktop_icon_count_display", Default: int64(1), Allowed: intRange(1, 4)},
 	{Name: "display_emoji_reaction_users", Default: true},
-	{Name: "email_address_visibility", Default: int64(1), In: intsOf(1, 5)},
+	{Name: "email_address_visibility", Default: int64(1), Allowed: intRange(1, 5)},
 	{Name: "email_notifications_batching_period_seconds", Default: int64(120)},
-	{Name: "emojiset", Default: "google", In: []any{"google", "twitter", "text", "google-blob"}},
+	{Name: "emojiset", Default: "google", Allowed: []any{"google", "twitter", "text", "google-blob"}},
 	{Name: "enable_desktop_notifications", Default: true},
 	{Name: "enable_digest_emails", Default: true},
 	{Name: "enable_drafts_synchronization", Default: true},
@@ -61,44 +61,44 @@ var UserSettings = []Setting{
 	{Name: "notification_sound", Default: "zulip"},
 	{Name: "pm_content_in_desktop_notifications", Default: true},
 	{Name: "presence_enabled", Default: true},
-	{Name: "realm_name_in_email_notifications_policy", Default: int64(1), In: intsOf(1, 3)},
+	{Name: "realm_name_in_email_notifications_policy", Default: int64(1), Allowed: intRange(1, 3)},
 	{Name: "receives_typing_notifications", Default: true},
-	{Name: "resolved_topic_notice_auto_read_policy", Default: "except_followed", In: []any{"always", "except_followed", "never"}},
+	{Name: "resolved_topic_notice_auto_read_policy", Default: "except_followed", Allowed: []any{"always", "except_followed", "never"}},
 	{Name: "send_private_typing_notifications", Default: true},
 	{Name: "send_read_receipts", Default: true},
 	{Name: "send_stream_typing_notifications", Default: true},
 	{Name: "starred_message_counts", Default: true},
 	{Name: "translate_emoticons", Default: false},
 	{Name: "twenty_four_hour_time", Default: false, Null: true},
-	{Name: "user_list_style", Default: int64(3), In: intsOf(1, 3)},
-	{Name: "web_animate_image_previews", Default: "on_hover", In: []any{"always", "on_hover", "never"}},
-	{Name: "web_channel_default_view", Default: int64(1), In: intsOf(1, 4)},
+	{Name: "user_list_style", Default: int64(3), Allowed: intRange(1, 3)},
+	{Name: "web_animate_image_previews", Default: "on_hover", Allowed: []any{"always", "on_hover", "never"}},
+	{Name: "web_channel_default_view", Default: int64(1), Allowed: intRange(1, 4)},
 	{Name: "web_escape_navigates_to_home_view", Default: true},
 	{Name: "web_font_size_px", Default: int64(16)},
-	{Name: "web_home_view", Default: "inbox", In: []any{"inbox", "recent", "all_messages"}},
+	{Name: "web_home_view", Default: "inbox", Allowed: []any{"inbox", "recent", "all_messages"}},
 	{Name: "web_inbox_show_channel_folders", Default: true},
 	{Name: "web_left_sidebar_show_channel_folders", Default: true},
 	{Name: "web_left_sidebar_unreads_count_summary", Default: true},
 	{Name: "web_line_height_percent", Default: int64(140)},
-	{Name: "web_mark_read_on_scroll_policy", Default: int64(1), In: intsOf(1, 3)},
+	{Name: "web_mark_read_on_scroll_policy", Default: int64(1), Allowed: intRange(1, 3)},
 	{Name: "web_navigate_to_sent_message", Default: true},
-	{Name: "web_stream_unreads_count_display_policy", Default: int64(2), In: intsOf(1, 3)},
+	{Name: "web_stream_unreads_count_display_policy", Default: int64(2), Allowed: intRange(1, 3)},
 	{Name: "web_suggest_update_timezone", Default: true},
 	{Name: "wildcard_mentions_notify", Default: true},
 }
 
 // OrgSettings are the organization's settings that are not permission groups, as realm_<name> in a registration.
 var OrgSettings = []Setting{
-	{Name: "allow_message_editing", Default: true, Dict: true},
+	{Name: "allow_message_editing", Default: true, UpdateDict: true},
 	{Name: "avatar_changes_disabled", Default: false},
-	{Name: "default_avatar_source", Default: "J", In: []any{"G", "J"}},
+	{Name: "default_avatar_source", Default: "J", Allowed: []any{"G", "J"}},
 	{Name: "default_code_block_language", Default: ""},
 	{Name: "default_language", Default: "en"},
 	{Name: "digest_emails_enabled", Default: false},
-	{Name: "digest_weekday", Default: int64(1), In: intsOf(0, 6)},
-	{Name: "disallow_disposable_email_addresses", Default: true, Owner: true},
+	{Name: "digest_weekday", Default: int64(1), Allowed: intRange(0, 6)},
+	{Name: "disallow_disposable_email_addresses", Default: true, OwnerOnly: true},
 	{Name: "email_changes_disabled", Default: false},
-	{Name: "emails_restricted_to_domains", Default: false, Owner: true},
+	{Name: "emails_restricted_to_domains", Default: false, OwnerOnly: true},
 	{Name: "enable_guest_user_dm_warning", Default: true},
 	{Name: "enable_guest_user_indicator", Default: true},
 	{Name: "enable_read_receipts", Default: true},
@@ -106,20 +106,20 @@ var OrgSettings = []Setting{
 	{Name: "gif_rating_policy", Default: int64(1)},
 	{Name: "inline_image_preview", Default: true},
 	{Name: "inline_url_embed_preview", Default: false},
-	{Name: "invite_required", Default: true, Owner: true},
+	{Name: "invite_required", Default: true, OwnerOnly: true},
 	{Name: "jitsi_server_url", Default: nil, Null: true},
-	{Name: "media_preview_size", Default: int64(100), In: []any{int64(100), int64(150), int64(200)}},
+	{Name: "media_preview_size", Default: int64(100), Allowed: []any{int64(100), int64(150), int64(200)}},
 	{Name: "message_content_allowed_in_email_notifications", Default: true},
-	{Name: "message_content_delete_limit_seconds", Default: int64(600), Null: true, Dict: true},
-	{Name: "message_content_edit_limit_seconds", Default: int64(600), Null: true, Dict: true},
-	{Name: "message_edit_history_visibility_policy", Default: "all", In: []any{"all", "moves", "none"}},
-	{Name: "message_retention_days", Default: int64(-1), Owner: true},
+	{Name: "message_content_delete_limit_seconds", Default: int64(600), Null: true, UpdateDict: true},
+	{Name: "message_content_edit_limit_seconds", Default: int64(600), Null: true, UpdateDict: true},
+	{Name: "message_edit_history_visibility_policy", Default: "all", Allowed: []any{"all", "moves", "none"}},
+	{Name: "message_retention_days", Default: int64(-1), OwnerOnly: true},
 	{Name: "moderation_request_channel_id", Default: int64(-1)},
-	{Name: "move_messages_between_streams_limit_seconds", Default: int64(604800), Null: true, Dict: true},
-	{Name: "move_messages_within_stream_limit_seconds", Default: int64(604800), Null: true, Dict: true},
+	{Name: "move_messages_between_streams_limit_seconds", Default: int64(604800), Null: true, UpdateDict: true},
+	{Name: "move_messages_within_stream_limit_seconds", Default: int64(604800), Null: true, UpdateDict: true},
 	{Name: "name_changes_disabled", Default: false},
 	{Name: "new_stream_announcements_stream_id", Default: int64(-1)},
-	{Name: "org_type", Default: int64(0), In: []any{int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70), int64(80), int64(90), int64(100), int64(1000)}},
+	{Name: "org_type", Default: int64(0), Allowed: []any{int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70), int64(80), int64(90), int64(100), int64(1000)}},
 	{Name: "owner_full_content_access", Default: false, Hidden: true},
 	{Name: "presence_disabled", Default: false},
 	{Name: "require_e2ee_push_notifications", Default: false},
@@ -127,23 +127,23 @@ var OrgSettings = []Setting{
 	{Name: "send_channel_events_messages", Default: true},
 	{Name: "send_welcome_emails", Default: true},
 	{Name: "signup_announcements_stream_id", Default: int64(-1)},
-	{Name: "topics_policy", Default: "allow_empty_topic", In: []any{"allow_empty_topic", "disable_empty_topic"}},
+	{Name: "topics_policy", Default: "allow_empty_topic", Allowed: []any{"allow_empty_topic", "disable_empty_topic"}},
 	{Name: "video_chat_provider", Default: int64(0)},
-	{Name: "waiting_period_threshold", Default: int64(0), Owner: true},
+	{Name: "waiting_period_threshold", Default: int64(0), OwnerOnly: true},
 	{Name: "want_advertise_in_communities_directory", Default: false},
-	{Name: "welcome_message_custom_text", Default: "", Max: 8000},
+	{Name: "welcome_message_custom_text", Default: "", MaxLength: 8000},
 	{Name: "zulip_update_announcements_stream_id", Default: int64(-1)},
 }
 
 // GroupSettingRule is one permission setting: who has it by default and which system groups it refuses.
 type GroupSettingRule struct {
-	Name       string
-	Default    string // system group
-	NobodyOK   bool
-	EveryoneOK bool
-	SystemOnly bool
-	Allowed    []string // system groups allowed, or nil for all the columns above allow
-	Guarded    bool     // of other groups only those that none but administrators manage
+	Name             string
+	Default          string // system group
+	NobodyOK         bool
+	EveryoneOK       bool
+	SystemOnly       bool
+	Allowed          []string // system groups allowed, or nil for all the columns above allow
+	AdminManagedOnly bool     // of other groups only those that none but administrators manage
 }
 
 // OrgGroupSettings are the organization's permission settings.
@@ -172,10 +172,10 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "create_multiuse_invite_group", Default: "role:administrators", NobodyOK: true},
 	{Name: "direct_message_initiator_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "direct_message_permission_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
-	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true, Guarded: true},
+	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true, AdminManagedOnly: true},
 }
 
-func ruleNamed(rules []GroupSettingRule, name string) *GroupSettingRule {
+func findGroupRule(rules []GroupSettingRule, name string) *GroupSettingRule {
 	for i := range rules {
 		if rules[i].Name == name {
 			return &rules[i]
@@ -185,9 +185,9 @@ func ruleNamed(rules []GroupSettingRule, name string) *GroupSettingRule {
 }
 
 var (
-	userSettings = settingIndex(UserSettings)
-	orgSettings  = settingIndex(OrgSettings)
-	orgGroups    = func() map[string]*GroupSettingRule {
+	userSettingsByName  = settingsByName(UserSettings)
+	orgSettingsByName   = settingsByName(OrgSettings)
+	orgGroupRulesByName = func() map[string]*GroupSettingRule {
 		m := map[string]*GroupSettingRule{}
 		for i := range OrgGroupSettings {
 			m[OrgGroupSettings[i].Name] = &OrgGroupSettings[i]
@@ -196,7 +196,7 @@ var (
 	}()
 )
 
-func settingIndex(list []Setting) map[string]*Setting {
+func settingsByName(list []Setting) map[string]*Setting {
 	m := map[string]*Setting{}
 	for i := range list {
 		m[list[i].Name] = &list[i]
@@ -204,9 +204,9 @@ func settingIndex(list []Setting) map[string]*Setting {
 	return m
 }
 
-func valueOf(have map[string]any, index map[string]*Setting, name string) any {
+func settingValue(have map[string]any, index map[string]*Setting, name string) any {
 	if v, ok := have[name]; ok {
-		return plain(v)
+		return normalizeNumber(v)
 	}
 	s := index[name]
 	if s == nil {
@@ -216,13 +216,15 @@ func valueOf(have map[string]any, index map[string]*Setting, name string) any {
 }
 
 // Setting is the user's value of a preference: bool, int64, string or nil.
-func (u *User) Setting(name string) any { return valueOf(u.Settings, userSettings, name) }
-func (u *User) Flag(name string) bool   { b, _ := u.Setting(name).(bool); return b }
-func (u *User) Int(name string) int64   { n, _ := u.Setting(name).(int64); return n }
-func (u *User) Text(name string) string { s, _ := u.Setting(name).(string); return s }
+func (u *User) Setting(name string) any        { return settingValue(u.Settings, userSettingsByName, name) }
+func (u *User) BoolSetting(name string) bool   { b, _ := u.Setting(name).(bool); return b }
+func (u *User) IntSetting(name string) int64   { n, _ := u.Setting(name).(int64); return n }
+func (u *User) TextSetting(name string) string { s, _ := u.Setting(name).(string); return s }
 
 // OrgSetting is the organization's value of a setting: bool, int64, string or nil.
-func (r *Realm) OrgSetting(name string) any { return valueOf(r.Org().Settings, orgSettings, name) }
+func (r *Realm) OrgSetting(name string) any {
+	return settingValue(r.Org().Settings, orgSettingsByName, name)
+}
 func (r *Realm) OrgBool(name string) bool   { b, _ := r.OrgSetting(name).(bool); return b }
 func (r *Realm) OrgInt(name string) int64   { n, _ := r.OrgSetting(name).(int64); return n }
 func (r *Realm) OrgText(name string) string { s, _ := r.OrgSetting(name).(string); return s }
@@ -232,16 +234,16 @@ func (r *Realm) OrgGroup(name string) GroupValue {
 	if v, ok := r.Org().GroupSettings[name]; ok {
 		return v
 	}
-	rule := orgGroups[name]
+	rule := orgGroupRulesByName[name]
 	if rule == nil {
 		panic("BUG: no permission setting " + name)
 	}
 	return GroupValue{Group: r.SystemGroup(rule.Default)}
 }
 
-// May reports whether a user has one of the organization's permissions.
-func (r *Realm) May(u *User, name string) bool {
-	return r.allowed(u, r.OrgGroup(name), orgGroups[name].EveryoneOK)
+// HasPermission reports whether a user has one of the organization's permissions.
+func (r *Realm) HasPermission(u *User, name string) bool {
+	return r.allowed(u, r.OrgGroup(name), orgGroupRulesByName[name].EveryoneOK)
 }
 
 // SpectatorsAllowed reports whether anonymous visitors may read web-public channels.
@@ -256,13 +258,13 @@ type (
 	Profile     map[int64]string
 )
 
-// plain brings a value that comes back from the disk into the types settings have: whole numbers are int64.
-func plain(v any) any {
+// normalizeNumber brings a value that comes back from the disk into the types settings have: whole numbers are int64.
+func normalizeNumber(v any) any {
 	if n, ok := v.(uint64); ok {
 		return int64(n)
 	}
 	return v
 }
 
-// IsDictSetting reports whether a setting's change is told as realm/update_dict.
-func IsDictSetting(name string) bool { s := orgSettings[name]; return s != nil && s.Dict }
+// UsesUpdateDict reports whether a setting's change is told as realm/update_dict.
+func UsesUpdateDict(name string) bool { s := orgSettingsByName[name]; return s != nil && s.UpdateDict }

@@ -2,15 +2,15 @@ package realm
 
 import "slices"
 
-// maxTargets is how many accounts one request may change the preferences of: each change is a fact of the same turn.
-const maxTargets = 10_000
+// maxUsersPerSettingsChange is how many accounts one request may change the preferences of: each change is a fact of the same turn.
+const maxUsersPerSettingsChange = 10_000
 
-// ownSettings are the preferences an administrator cannot change for others (protocol): they are about consent and privacy.
-var ownSettings = map[string]bool{"allow_private_data_export": true, "email_address_visibility": true, "enable_digest_emails": true, "enable_login_emails": true,
+// privateSettings are the preferences an administrator cannot change for others (protocol): they are about consent and privacy.
+var privateSettings = map[string]bool{"allow_private_data_export": true, "email_address_visibility": true, "enable_digest_emails": true, "enable_login_emails": true,
 	"enable_marketing_emails": true, "presence_enabled": true, "send_private_typing_notifications": true, "send_stream_typing_notifications": true, "send_read_receipts": true}
 
-// OwnSetting reports whether a preference is its owner's alone.
-func OwnSetting(name string) bool { return ownSettings[name] }
+// IsPrivateSetting reports whether a preference is its owner's alone.
+func IsPrivateSetting(name string) bool { return privateSettings[name] }
 
 // ChangeOthersSettings asks to change preferences of accounts, named or by groups.
 type ChangeOthersSettings struct {
@@ -21,12 +21,12 @@ type ChangeOthersSettings struct {
 }
 
 func (c ChangeOthersSettings) Decide(t *Turn) (Done, error) {
-	me, err := t.Human()
+	me, err := t.RequireHuman()
 	if err != nil {
 		return Done{}, err
 	}
 	if !me.IsAdmin() {
-		return Done{}, errAdmin()
+		return Done{}, errNotAdmin()
 	}
 	users, err := c.targets(t)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c ChangeOthersSettings) Decide(t *Turn) (Done, error) {
 		for _, v := range c.Values {
 			_, edited := u.Settings[v.Name]
 			if u.Setting(v.Name) != v.Value && !(edited && c.SkipEdited) {
-				facts = append(facts, t.settingChange(u, v))
+				facts = append(facts, t.planSettingChange(u, v))
 			}
 		}
 	}
@@ -60,17 +60,17 @@ func (c ChangeOthersSettings) targets(t *Turn) (out []*User, err error) {
 		case !u.Active:
 			return nil, errDeactivated()
 		case u.IsBot():
-			return nil, Bad("Bots have no settings")
+			return nil, BadRequest("Bots have no settings")
 		}
 	}
 	for _, id := range c.Groups {
 		if g := t.groups.find(id); g == nil || g.Deactivated {
-			return nil, Bad("Invalid user group")
+			return nil, BadRequest("Invalid user group")
 		}
 	}
-	named := ascending(slices.Clone(c.Users))
-	for _, u := range t.people() {
-		meant := contains(named, u.ID)
+	named := sortUnique(slices.Clone(c.Users))
+	for _, u := range t.activeHumans() {
+		meant := containsSorted(named, u.ID)
 		for _, g := range c.Groups {
 			meant = meant || t.InGroup(u, g)
 		}
@@ -78,8 +78,8 @@ func (c ChangeOthersSettings) targets(t *Turn) (out []*User, err error) {
 			out = append(out, u)
 		}
 	}
-	if len(out) > maxTargets {
-		return nil, Bad("Too many users: at most %d", maxTargets)
+	if len(out) > maxUsersPerSettingsChange {
+		return nil, BadRequest("Too many users: at most %d", maxUsersPerSettingsChange)
 	}
 	return out, nil
 }

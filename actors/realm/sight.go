@@ -8,7 +8,7 @@ import "slices"
 
 // UserAppeared is the event realm_user/add of an account, for one kind of listener.
 type UserAppeared struct {
-	User    User // without what only the server may know
+	User    User // excludeUsers what only the server may know
 	Public  bool // everyone is shown the real address
 	Sees    bool // these listeners may know it
 	Unknown bool // these listeners may not know the account: a stand-in for clients that need one
@@ -21,13 +21,13 @@ type UserVanished struct{ User UserID }
 
 func (*UserVanished) EventType() string { return "realm_user" }
 
-// introduce tells listeners of an account, each as much of it as he may know. With met they may all know it, even where
+// announceUser tells listeners of an account, each as much of it as he may know. With met they may all know it, even where
 // the rows do not say so yet: what they are about to be told makes them acquainted.
-func (r *Realm) introduce(u *User, to []UserID, met bool) (out []Notice) {
+func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
 	var see, blind, strangers []UserID
 	for _, id := range to {
 		switch w := r.users.must(id); {
-		case !met && !r.maySee(w, u):
+		case !met && !r.maySeeUser(w, u):
 			strangers = append(strangers, id)
 		case r.SeesEmail(w, u):
 			see = append(see, id)
@@ -39,7 +39,7 @@ func (r *Realm) introduce(u *User, to []UserID, met bool) (out []Notice) {
 		if len(to) == 0 {
 			return
 		}
-		e.User, e.Public = *u, u.IsBot() || u.Int("email_address_visibility") == 1
+		e.User, e.Public = *u, u.IsBot() || u.IntSetting("email_address_visibility") == 1
 		e.User.Keys, e.User.Password, e.User.Settings = nil, "", nil
 		e.User.Profile, e.User.ProfileHTML = cloneMap(u.Profile), cloneMap(u.ProfileHTML)
 		out = append(out, Notice{To: to, Event: &e})
@@ -50,8 +50,8 @@ func (r *Realm) introduce(u *User, to []UserID, met bool) (out []Notice) {
 	return out
 }
 
-// knows is the people somebody sees, and perhaps bots, whom everybody sees.
-func (r *Realm) knows(me *User) (s Set) {
+// visibleUsers is the people somebody sees, and perhaps bots, whom everybody sees.
+func (r *Realm) visibleUsers(me *User) (s Set) {
 	if !me.IsGuest() || !r.GuestsLimited() {
 		r.EachUser(func(u *User) {
 			if !u.IsBot() {
@@ -61,13 +61,13 @@ func (r *Realm) knows(me *User) (s Set) {
 		return s
 	}
 	s.Add(int64(me.ID))
-	r.channelsOf(me.ID).Each(func(c int64) bool {
-		s.Union(r.by.channel[ChannelID(c)].active)
+	r.subscribedChannelSet(me.ID).Each(func(c int64) bool {
+		s.Union(r.index.channels[ChannelID(c)].active)
 		return true
 	})
-	for _, t := range r.by.talksOf[me.ID] {
-		if !r.by.talk[t].ids.Empty() {
-			for _, u := range r.talks.must(t).Members {
+	for _, t := range r.index.conversationsOf[me.ID] {
+		if !r.index.conversations[t].ids.Empty() {
+			for _, u := range r.conversations.must(t).Members {
 				s.Add(int64(u))
 			}
 		}
@@ -75,51 +75,51 @@ func (r *Realm) knows(me *User) (s Set) {
 	return s
 }
 
-// shifts reports a fact that may change whom somebody sees; nearly all do not.
-func (r *Realm) shifts(f Fact) bool {
+// mayChangeUserVisibility reports a fact that may change whom somebody sees; nearly all do not.
+func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 	switch f := f.(type) {
 	case *Subscribed, *Unsubscribed, *JoinedChannels, *LeftChannels, *UserDeactivated, *UserReactivated:
 		return true
 	case *MessageSent: // the first of a conversation, or the first since all of it was deleted
-		return f.Channel == 0 && (f.NewTalk || r.by.talk[f.Talk].ids.Empty())
+		return f.Channel == 0 && (f.NewTalk || r.index.conversations[f.Talk].ids.Empty())
 	case *MessagesDeleted: // the last ones of a conversation
-		return f.Channel == 0 && r.by.talk[TalkID(r.message(f.IDs[0]).talk)].ids.Len() == len(f.IDs)
+		return f.Channel == 0 && r.index.conversations[DirectConversationID(r.message(f.IDs[0]).conversation)].ids.Len() == len(f.IDs)
 	case *UserChanged:
 		return f.Role != nil
 	}
 	return false
 }
 
-// onlookers is the listening people whose sight of others a fact may change, each once.
-func (r *Realm) onlookers(f Fact) []UserID {
+// userVisibilityAudience is the listening people whose sight of others a fact may change, each once.
+func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 	var near Set // the guests among them
 	switch f := f.(type) {
 	case *Subscribed:
-		near = Either(r.by.channel[f.Channel].subscribers, SetOf(f.Users...))
+		near = Union(r.index.channels[f.Channel].subscribers, SetOf(f.Users...))
 	case *Unsubscribed:
-		near = r.by.channel[f.Channel].subscribers
+		near = r.index.channels[f.Channel].subscribers
 	case *JoinedChannels:
 		for i := range f.Each {
-			near.Union(r.by.channel[f.Each[i].Channel].subscribers)
+			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
 			near.Union(SetOf(f.Each[i].Users...))
 		}
 	case *LeftChannels:
 		for i := range f.Each {
-			near.Union(r.by.channel[f.Each[i].Channel].subscribers)
+			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
 		}
 	case *UserDeactivated:
-		near = r.around(f.Channels)
+		near = r.activeSubscribersOf(f.Channels)
 	case *UserReactivated:
-		near = r.around(f.Channels)
+		near = r.activeSubscribersOf(f.Channels)
 	case *MessageSent:
 		near = SetOf(f.People...)
 	case *MessagesDeleted:
-		near = SetOf(r.talks.must(TalkID(r.message(f.IDs[0]).talk)).Members...)
+		near = SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
 	case *UserChanged:
-		return r.only(f.ID)
+		return r.usersAudience(f.ID)
 	}
 	var out []UserID
-	Both(near, r.by.listening).Each(func(u int64) bool {
+	Intersection(near, r.index.usersWithQueues).Each(func(u int64) bool {
 		if r.users.must(UserID(u)).IsGuest() {
 			out = append(out, UserID(u))
 		}
@@ -128,60 +128,60 @@ func (r *Realm) onlookers(f Fact) []UserID {
 	return out
 }
 
-// around is everybody in any of some channels.
-func (r *Realm) around(channels []ChannelID) (s Set) {
+// activeSubscribersOf is everybody in any of some channels.
+func (r *Realm) activeSubscribersOf(channels []ChannelID) (s Set) {
 	for _, c := range channels {
-		s.Union(r.by.channel[c].active)
+		s.Union(r.index.channels[c].active)
 	}
 	return s
 }
 
 // Limits of telling a listener who came into sight and who went out of it.
 const (
-	// sightStep is how many accounts one fact tells of: a fact may not tell a queue more than 128 events.
-	sightStep = 100
-	// maxSightEvents is above how many accounts a listener's queues end instead, so that he registers anew: one
+	// maxUsersPerVisibilityFact is how many accounts one fact tells of: a fact may not tell a queue more than 128 events.
+	maxUsersPerVisibilityFact = 100
+	// maxVisibilityEvents is above how many accounts a listener's queues end instead, so that he registers anew: one
 	// answer of the whole list is cheaper than so many events.
-	maxSightEvents = 1000
+	maxVisibilityEvents = 1000
 )
 
-// horizon is what onlookers saw before a fact.
-type horizon struct {
+// visibleBefore is what onlookers saw before a fact.
+type visibleBefore struct {
 	viewer UserID
-	before Set
+	users  Set
 }
 
-func (t *Turn) horizons(f Fact) (out []horizon) {
-	if !t.shifts(f) || !t.GuestsLimited() {
+func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
+	if !t.mayChangeUserVisibility(f) || !t.GuestsLimited() {
 		return nil
 	}
-	for _, id := range t.onlookers(f) {
-		out = append(out, horizon{id, t.knows(t.users.must(id))})
+	for _, id := range t.userVisibilityAudience(f) {
+		out = append(out, visibleBefore{id, t.visibleUsers(t.users.must(id))})
 	}
 	return out
 }
 
-// acquaint tells onlookers whom they will see by a fact, before they hear of those people: some clients drop what they are
+// announceNewUsers tells onlookers whom they will see by a fact, before they hear of those people: some clients drop what they are
 // told of people they do not know.
-func (t *Turn) acquaint(f Fact, was []horizon) {
+func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
 	for i := range was {
 		h := &was[i]
-		coming := Either(h.before, t.coming(f, h.viewer))
-		more := t.withoutBots(Without(coming, h.before))
-		if len(more) > maxSightEvents {
+		coming := Union(h.users, t.usersShownBy(f, h.viewer))
+		more := t.withoutBots(Difference(coming, h.users))
+		if len(more) > maxVisibilityEvents {
 			continue
 		}
-		for ids := range slices.Chunk(more, sightStep) {
+		for ids := range slices.Chunk(more, maxUsersPerVisibilityFact) {
 			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
 		}
-		h.before = coming
+		h.users = coming
 	}
 }
 
-// coming is whom a fact says that an onlooker will see.
-func (r *Realm) coming(f Fact, viewer UserID) (s Set) {
+// usersShownBy is whom a fact says that an onlooker will see.
+func (r *Realm) usersShownBy(f Fact, viewer UserID) (s Set) {
 	join := func(f *Subscribed) {
-		if in := Either(r.by.channel[f.Channel].active, SetOf(f.Users...)); in.Has(int64(viewer)) {
+		if in := Union(r.index.channels[f.Channel].active, SetOf(f.Users...)); in.Has(int64(viewer)) {
 			s.Union(in)
 		}
 	}
@@ -200,26 +200,26 @@ func (r *Realm) coming(f Fact, viewer UserID) (s Set) {
 	return s
 }
 
-// resight tells onlookers whom else they see since a fact, and whom no more.
-func (t *Turn) resight(f Fact, was []horizon) {
+// recordVisibilityChanges tells onlookers whom else they see since a fact, and whom no more.
+func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
 	for _, h := range was {
-		now := t.knows(t.users.must(h.viewer))
-		more, less := t.withoutBots(Without(now, h.before)), t.withoutBots(Without(h.before, now))
-		if len(more)+len(less) > maxSightEvents {
-			t.endQueues(h.viewer)
+		now := t.visibleUsers(t.users.must(h.viewer))
+		more, less := t.withoutBots(Difference(now, h.users)), t.withoutBots(Difference(h.users, now))
+		if len(more)+len(less) > maxVisibilityEvents {
+			t.closeQueuesOf(h.viewer)
 			continue
 		}
-		for ids := range slices.Chunk(more, sightStep) {
+		for ids := range slices.Chunk(more, maxUsersPerVisibilityFact) {
 			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
 		}
-		for ids := range slices.Chunk(less, sightStep) {
+		for ids := range slices.Chunk(less, maxUsersPerVisibilityFact) {
 			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: ids})
 		}
 	}
 	if o, ok := f.(*OrganizationChanged); ok && o.Setting == "can_access_all_users_group" {
 		// Everything guests know of people may be wrong now.
-		for _, id := range t.where((*User).IsGuest) {
-			t.endQueues(id)
+		for _, id := range t.matchingAudience((*User).IsGuest) {
+			t.closeQueuesOf(id)
 		}
 	}
 }
@@ -235,8 +235,8 @@ func (r *Realm) withoutBots(s Set) (out []UserID) {
 	return out
 }
 
-// endQueues makes somebody's clients register anew.
-func (t *Turn) endQueues(u UserID) {
+// closeQueuesOf makes somebody's clients register anew.
+func (t *Turn) closeQueuesOf(u UserID) {
 	var ends []QueueID
 	t.EachQueue(func(q *Queue) {
 		if q.User == u {
@@ -255,16 +255,16 @@ type PeopleSeen struct {
 	Appeared, Vanished []UserID
 }
 
-func (*PeopleSeen) apply(*Realm) {}
-func (*PeopleSeen) calm()        {}
+func (*PeopleSeen) apply(*Realm)         {}
+func (*PeopleSeen) keepsMarkdownConfig() {}
 
 func (f *PeopleSeen) tell(r *Realm) (out []Notice) {
-	to := r.only(f.Viewer)
+	to := r.usersAudience(f.Viewer)
 	if len(to) == 0 {
 		return nil
 	}
 	for _, u := range f.Appeared {
-		out = append(out, r.introduce(r.users.must(u), to, true)...)
+		out = append(out, r.announceUser(r.users.must(u), to, true)...)
 	}
 	for _, u := range f.Vanished {
 		out = append(out, Notice{To: to, Event: &UserVanished{u}})
@@ -279,9 +279,9 @@ func (c LogIn) Decide(t *Turn) (Done, error) {
 	if u := t.Find(c.User); u != nil && !u.LoggedIn {
 		then := *u
 		then.Joined = t.Now
-		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: u.Active && t.listedFull(u) && !t.listedFull(&then)}
+		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: u.Active && t.listedAsFullMember(u) && !t.listedAsFullMember(&then)}
 		if f.Waits {
-			t.keepSight(func() { t.Record(f) })
+			t.trackChannelVisibility(func() { t.Record(f) })
 		} else {
 			t.Record(f)
 		}
@@ -302,10 +302,10 @@ func (f *UserLoggedIn) apply(r *Realm) {
 }
 
 func (f *UserLoggedIn) tell(r *Realm) (out []Notice) {
-	if to := r.whoSee(r.users.must(f.ID)); len(to) > 0 {
+	if to := r.canSeeUserAudience(r.users.must(f.ID)); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: f})
 	}
-	if to := r.everyone(); f.Waits && len(to) > 0 {
+	if to := r.everyoneAudience(); f.Waits && len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Users: []UserID{f.ID}}})
 	}
 	return out

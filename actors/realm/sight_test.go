@@ -9,18 +9,18 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// limited is an organization whose guests see only whom they share something with.
-func limited(t *testing.T) (s *realmtest.Scene, owner, ann, bo, guest UserID) {
+// newLimitedGuestScene is an organization whose guests see only whom they share something with.
+func newLimitedGuestScene(t *testing.T) (s *realmtest.Scene, owner, ann, bo, guest UserID) {
 	s = realmtest.New(t)
 	owner, ann, bo, guest = s.Join("Olive", Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", Guest)
-	realmtest.Do(s, ann, Subscribe{Channels: []Joining{{Name: "shared"}}, Fatal: true})
+	realmtest.Do(s, ann, Subscribe{Channels: []ChannelToJoin{{Name: "shared"}}, AllOrNothing: true})
 	realmtest.Do(s, owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_access_all_users_group", New: GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
-	s.Listen(guest) // the change ended what he listened with
+	s.OpenQueue(guest) // the change ended what he listened with
 	return s, owner, ann, bo, guest
 }
 
-func appeared(s *realmtest.Scene, u UserID) (out []UserID) {
-	for _, e := range realmtest.HeardOf[*UserAppeared](s, u) {
+func appearedUsers(s *realmtest.Scene, u UserID) (out []UserID) {
+	for _, e := range realmtest.ListEventsOf[*UserAppeared](s, u) {
 		if !e.Unknown {
 			out = append(out, e.User.ID)
 		}
@@ -28,54 +28,54 @@ func appeared(s *realmtest.Scene, u UserID) (out []UserID) {
 	return out
 }
 
-func vanished(s *realmtest.Scene, u UserID) (out []UserID) {
-	for _, e := range realmtest.HeardOf[*UserVanished](s, u) {
+func vanishedUsers(s *realmtest.Scene, u UserID) (out []UserID) {
+	for _, e := range realmtest.ListEventsOf[*UserVanished](s, u) {
 		out = append(out, e.User)
 	}
 	return out
 }
 
-func TestLimitedGuestsHearWhoComesIntoSight(t *testing.T) {
-	s, owner, ann, bo, guest := limited(t)
+func TestLimitedGuestVisibilityEvents(t *testing.T) {
+	s, owner, ann, bo, guest := newLimitedGuestScene(t)
 	want := func(of string, got, want []UserID) {
 		t.Helper()
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", of, got, want)
 		}
 	}
-	shared := Subscribe{Channels: []Joining{{Name: "shared"}}, Principals: []Principal{{ID: guest}}, Fatal: true}
+	shared := Subscribe{Channels: []ChannelToJoin{{Name: "shared"}}, Principals: []Principal{{ID: guest}}, AllOrNothing: true}
 	realmtest.Do(s, ann, shared)
-	want("the guest joined Ann's channel", appeared(s, guest), []UserID{ann})
+	want("the guest joined Ann's channel", appearedUsers(s, guest), []UserID{ann})
 	shared.Principals = []Principal{{ID: bo}}
 	realmtest.Do(s, ann, shared)
-	want("Bo joined too", appeared(s, guest), []UserID{bo})
-	want("members know him already", appeared(s, owner), nil)
+	want("Bo joined too", appearedUsers(s, guest), []UserID{bo})
+	want("members know him already", appearedUsers(s, owner), nil)
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"shared"}})
-	want("Bo left", vanished(s, guest), []UserID{bo})
+	want("Bo left", vanishedUsers(s, guest), []UserID{bo})
 	write := func() MessageID {
-		return realmtest.Do(s, owner, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+		return realmtest.Do(s, owner, SendMessage{People: principals(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
 	}
 	first := write()
-	want("the owner wrote to him", appeared(s, guest), []UserID{owner})
+	want("the owner wrote to him", appearedUsers(s, guest), []UserID{owner})
 	second := write()
-	want("the owner wrote again", appeared(s, guest), nil)
+	want("the owner wrote again", appearedUsers(s, guest), nil)
 	realmtest.Do(s, owner, DeleteMessage{first})
-	want("one of two messages is gone", vanished(s, guest), nil)
+	want("one of two messages is gone", vanishedUsers(s, guest), nil)
 	realmtest.Do(s, owner, DeleteMessage{second})
-	want("all that was said is gone", vanished(s, guest), []UserID{owner})
+	want("all that was said is gone", vanishedUsers(s, guest), []UserID{owner})
 	write()
-	want("something is said anew", appeared(s, guest), []UserID{owner})
+	want("something is said anew", appearedUsers(s, guest), []UserID{owner})
 
-	realmtest.Do(s, bo, Subscribe{Channels: []Joining{{Name: "bo 1"}, {Name: "bo 2"}}, Fatal: true})
-	realmtest.Do(s, bo, Subscribe{Channels: []Joining{{Name: "bo 1"}, {Name: "bo 2"}}, Principals: []Principal{{ID: guest}}, Fatal: true})
-	want("the guest joined two channels of Bo's at once", appeared(s, guest), []UserID{bo})
+	realmtest.Do(s, bo, Subscribe{Channels: []ChannelToJoin{{Name: "bo 1"}, {Name: "bo 2"}}, AllOrNothing: true})
+	realmtest.Do(s, bo, Subscribe{Channels: []ChannelToJoin{{Name: "bo 1"}, {Name: "bo 2"}}, Principals: []Principal{{ID: guest}}, AllOrNothing: true})
+	want("the guest joined two channels of Bo's at once", appearedUsers(s, guest), []UserID{bo})
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"bo 1", "bo 2"}})
-	want("Bo left both", vanished(s, guest), []UserID{bo})
+	want("Bo left both", vanishedUsers(s, guest), []UserID{bo})
 
-	realmtest.Do(s, bo, Subscribe{Channels: []Joining{{Name: "bo 1"}}, Fatal: true})
-	want("Bo is back in one", appeared(s, guest), []UserID{bo})
+	realmtest.Do(s, bo, Subscribe{Channels: []ChannelToJoin{{Name: "bo 1"}}, AllOrNothing: true})
+	want("Bo is back in one", appearedUsers(s, guest), []UserID{bo})
 	ends := func(u UserID) (out []bool) {
-		for _, e := range realmtest.HeardOf[*UserChanged](s, guest) {
+		for _, e := range realmtest.ListEventsOf[*UserChanged](s, guest) {
 			if e.ID == u && e.Active != nil {
 				out = append(out, !*e.Active)
 			}
@@ -83,86 +83,86 @@ func TestLimitedGuestsHearWhoComesIntoSight(t *testing.T) {
 		return out
 	}
 	realmtest.Do(s, owner, DeactivateUser{User: bo})
-	want("Bo's account is closed", vanished(s, guest), []UserID{bo})
+	want("Bo's account is closed", vanishedUsers(s, guest), []UserID{bo})
 	if got := ends(bo); got != nil {
 		t.Errorf("of Bo, whom he does not know any more, the guest heard %v", got)
 	}
 	realmtest.Do(s, owner, ReactivateUser{User: bo})
-	want("Bo's account is open again", appeared(s, guest), []UserID{bo})
-	wrote := realmtest.Do(s, bo, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+	want("Bo's account is open again", appearedUsers(s, guest), []UserID{bo})
+	wrote := realmtest.Do(s, bo, SendMessage{People: principals(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
 	realmtest.Do(s, owner, DeactivateUser{User: bo})
-	want("Bo's account is closed after he wrote", vanished(s, guest), nil)
+	want("Bo's account is closed after he wrote", vanishedUsers(s, guest), nil)
 	if got := ends(bo); !slices.Equal(got, []bool{true}) {
 		t.Errorf("of Bo, whom he knows by what he wrote, the guest heard %v", got)
 	}
 	realmtest.Do(s, owner, ReactivateUser{User: bo})
-	want("and open again", appeared(s, guest), nil)
+	want("and open again", appearedUsers(s, guest), nil)
 	realmtest.Do(s, bo, DeleteMessage{wrote})
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"bo 1"}})
-	want("Bo left again", vanished(s, guest), []UserID{bo})
+	want("Bo left again", vanishedUsers(s, guest), []UserID{bo})
 
-	new := realmtest.Do(s, realmtest.System, JoinUser{Name: "New", Email: "new@example.com"})
-	if e := realmtest.HeardOf[*UserAppeared](s, guest); len(e) != 1 || !e[0].Unknown {
+	new := realmtest.Do(s, realmtest.System, CreateUser{Name: "New", Email: "new@example.com"})
+	if e := realmtest.ListEventsOf[*UserAppeared](s, guest); len(e) != 1 || !e[0].Unknown {
 		t.Errorf("the guest heard %+v of somebody new", e)
 	}
-	want("members hear of somebody new", appeared(s, owner), []UserID{new})
-	if e := realmtest.HeardOf[*GroupMembersChanged](s, guest); len(e) != 2 {
+	want("members hear of somebody new", appearedUsers(s, owner), []UserID{new})
+	if e := realmtest.ListEventsOf[*GroupMembersChanged](s, guest); len(e) != 2 {
 		t.Errorf("of members and full members, whom registrations list by number to everybody, the guest heard %+v", e)
 	}
 
 	member := Member
 	realmtest.Do(s, owner, EditUser{User: guest, Role: &member})
-	want("he became a member", appeared(s, guest), []UserID{bo, new})
+	want("he became a member", appearedUsers(s, guest), []UserID{bo, new})
 	role := Guest
 	realmtest.Do(s, owner, EditUser{User: guest, Role: &role})
-	want("and a guest again", vanished(s, guest), []UserID{bo, new})
+	want("and a guest again", vanishedUsers(s, guest), []UserID{bo, new})
 }
 
-func TestAddressesAreTold(t *testing.T) {
+func TestEmailVisibilityEvents(t *testing.T) {
 	s := realmtest.New(t)
 	owner, ann, guest := s.Join("Olive", Owner), s.Join("Ann"), s.Join("Gus", Guest)
 	realmtest.Do(s, realmtest.System, Grant{User: owner, ChangeEmails: true})
 	realmtest.Do(s, ann, ChangeSettings{Values: []SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
 	to := "ann.lee@example.com"
 	realmtest.Do(s, owner, EditUser{User: ann, NewEmail: &to})
-	s.Hears(owner, "realm_user") // the real address
-	s.Hears(ann, "realm_user")
-	s.HearsNothing(guest)
+	s.ExpectEvents(owner, "realm_user") // the real address
+	s.ExpectEvents(ann, "realm_user")
+	s.ExpectNoEvents(guest)
 	realmtest.Do(s, owner, ChangeUserDefaults{Values: []SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
-	new := realmtest.Do(s, realmtest.System, JoinUser{Name: "New", Email: "new@example.com"})
+	new := realmtest.Do(s, realmtest.System, CreateUser{Name: "New", Email: "new@example.com"})
 	for u, sees := range map[UserID]bool{owner: true, ann: false, guest: false} {
-		if e := realmtest.HeardOf[*UserAppeared](s, u); len(e) != 1 || e[0].User.ID != new || e[0].Sees != sees || e[0].Public || e[0].User.Password != "" {
+		if e := realmtest.ListEventsOf[*UserAppeared](s, u); len(e) != 1 || e[0].User.ID != new || e[0].Sees != sees || e[0].Public || e[0].User.Password != "" {
 			t.Errorf("user %d heard %+v", u, e)
 		}
 	}
 }
 
-func TestJoinedIsTheFirstLogin(t *testing.T) {
+func TestJoinDateIsFirstLogin(t *testing.T) {
 	s := realmtest.New(t)
 	owner := s.Join("Olive", Owner)
 	realmtest.Do(s, realmtest.System, Grant{User: owner, CreateUsers: true})
-	u := realmtest.Do(s, owner, JoinUser{Name: "New", Email: "new@example.com"})
-	s.Later(3600)
+	u := realmtest.Do(s, owner, CreateUser{Name: "New", Email: "new@example.com"})
+	s.Advance(3600)
 	realmtest.Do(s, realmtest.System, LogIn{User: u})
-	s.Hears(owner, "realm_user")
-	s.Later(3600)
+	s.ExpectEvents(owner, "realm_user")
+	s.Advance(3600)
 	realmtest.Do(s, realmtest.System, LogIn{User: u})
-	s.HearsNothing(owner)
-	if got := s.Realm.Find(u).Joined; got != realmtest.Began+3600 {
-		t.Errorf("joined at %d, want the first login", got-realmtest.Began)
+	s.ExpectNoEvents(owner)
+	if got := s.Realm.Find(u).Joined; got != realmtest.StartTime+3600 {
+		t.Errorf("joined at %d, want the first login", got-realmtest.StartTime)
 	}
 	realmtest.Do(s, realmtest.System, LogIn{User: owner})
-	s.HearsNothing(owner)
+	s.ExpectNoEvents(owner)
 }
 
-// TestGuestsHearWhatHappensToTheirOldMessages: a guest who once was in a channel that everybody may read hears that a
+// TestFormerSubscriberGuestEvents: a guest who once was in a channel that everybody may read hears that a
 // message he received there is edited, and that it is deleted; of messages sent since he hears nothing.
-func TestGuestsHearWhatHappensToTheirOldMessages(t *testing.T) {
+func TestFormerSubscriberGuestEvents(t *testing.T) {
 	s := realmtest.New(t)
 	owner, guest := s.Join("Olive", Owner), s.Join("Gus", Guest)
 	on := true
 	realmtest.Do(s, owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
-	realmtest.Do(s, owner, Subscribe{Channels: []Joining{{Name: "open"}}, Principals: []Principal{{ID: owner}, {ID: guest}}, New: NewChannel{WebPublic: on}, Fatal: true})
+	realmtest.Do(s, owner, Subscribe{Channels: []ChannelToJoin{{Name: "open"}}, Principals: []Principal{{ID: owner}, {ID: guest}}, New: NewChannel{WebPublic: on}, AllOrNothing: true})
 	send := func() MessageID {
 		return realmtest.Do(s, owner, SendMessage{ToChannel: true, Channel: s.Realm.FindChannelByName("open").ID, Topic: "t", Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
 	}
@@ -171,44 +171,44 @@ func TestGuestsHearWhatHappensToTheirOldMessages(t *testing.T) {
 	later := send()
 	for _, id := range []MessageID{later, received} {
 		realmtest.Do(s, owner, EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: "changed", HTML: "<p>changed</p>"}}})
-		edits := len(realmtest.HeardOf[*MessageUpdate](s, guest))
+		edits := len(realmtest.ListEventsOf[*MessageUpdate](s, guest))
 		realmtest.Do(s, owner, DeleteMessage{id})
-		deletions := len(realmtest.HeardOf[*MessagesGone](s, guest))
+		deletions := len(realmtest.ListEventsOf[*MessagesVanished](s, guest))
 		if want := map[bool]int{true: 1}[id == received]; edits != want || deletions != want {
 			t.Errorf("of message %d the guest hears of %d edits and %d deletions, wanted %d", id, edits, deletions, want)
 		}
 	}
 }
 
-// TestPeopleComeBeforeWhatIsToldOfThem: clients drop what they are told of people they do not know.
-func TestPeopleComeBeforeWhatIsToldOfThem(t *testing.T) {
-	s, owner, _, bo, guest := limited(t)
-	shared := []Joining{{Name: "shared"}}
-	realmtest.Do(s, owner, Subscribe{Channels: shared, Principals: []Principal{{ID: guest}, {ID: owner}}, Fatal: true})
-	s.Hears(guest, "realm_user", "realm_user", "stream", "subscription") // Olive and Ann
-	realmtest.Do(s, bo, Subscribe{Channels: shared, Fatal: true})
-	s.Hears(guest, "realm_user", "subscription")
+// TestUserAppearsBeforeOtherEvents: clients drop what they are told of people they do not know.
+func TestUserAppearsBeforeOtherEvents(t *testing.T) {
+	s, owner, _, bo, guest := newLimitedGuestScene(t)
+	shared := []ChannelToJoin{{Name: "shared"}}
+	realmtest.Do(s, owner, Subscribe{Channels: shared, Principals: []Principal{{ID: guest}, {ID: owner}}, AllOrNothing: true})
+	s.ExpectEvents(guest, "realm_user", "realm_user", "stream", "subscription") // Olive and Ann
+	realmtest.Do(s, bo, Subscribe{Channels: shared, AllOrNothing: true})
+	s.ExpectEvents(guest, "realm_user", "subscription")
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"shared"}})
-	s.Hears(guest, "subscription", "realm_user")
-	realmtest.Do(s, bo, SendMessage{People: people(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}})
-	s.Hears(guest, "realm_user", "message")
-	if got := appeared(s, guest); !slices.Equal(got, []UserID{bo}) {
+	s.ExpectEvents(guest, "subscription", "realm_user")
+	realmtest.Do(s, bo, SendMessage{People: principals(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}})
+	s.ExpectEvents(guest, "realm_user", "message")
+	if got := appearedUsers(s, guest); !slices.Equal(got, []UserID{bo}) {
 		t.Errorf("appeared: %v", got)
 	}
 }
 
-// TestRolesShowChannelsWithTheirPeople: whoever sees channels by his new role hears who is in them, too.
-func TestRolesShowChannelsWithTheirPeople(t *testing.T) {
+// TestRoleChangeShowsChannelSubscribers: whoever sees channels by his new role hears who is in them, too.
+func TestRoleChangeShowsChannelSubscribers(t *testing.T) {
 	s := realmtest.New(t)
 	owner, ann, guest := s.Join("Olive", Owner), s.Join("Ann"), s.Join("Gus", Guest)
 	for _, name := range []string{"one", "two"} {
-		realmtest.Do(s, ann, Subscribe{Channels: []Joining{{Name: name}}, Fatal: true})
+		realmtest.Do(s, ann, Subscribe{Channels: []ChannelToJoin{{Name: name}}, AllOrNothing: true})
 	}
-	realmtest.Do(s, owner, Subscribe{Channels: []Joining{{Name: "two"}, {Name: "three"}}, Fatal: true})
+	realmtest.Do(s, owner, Subscribe{Channels: []ChannelToJoin{{Name: "two"}, {Name: "three"}}, AllOrNothing: true})
 	member := Member
 	realmtest.Do(s, owner, EditUser{User: guest, Role: &member})
 	people := map[string][]UserID{}
-	for _, e := range s.Heard(guest) {
+	for _, e := range s.ListEvents(guest) {
 		switch e := e.(type) {
 		case *ChannelAppeared:
 			for _, c := range e.Channels {

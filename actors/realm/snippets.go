@@ -20,7 +20,7 @@ type Snippet struct {
 func (s *Snippet) owner() UserID { return s.User }
 
 // SnippetsOf is a user's snippets by id.
-func (r *Realm) SnippetsOf(u UserID) []Snippet { return r.nouns.snippets.list(u) }
+func (r *Realm) SnippetsOf(u UserID) []Snippet { return r.small.snippets.list(u) }
 
 // AddSnippet asks to keep a text.
 type AddSnippet struct{ Title, Content string }
@@ -28,10 +28,10 @@ type AddSnippet struct{ Title, Content string }
 func (c AddSnippet) Decide(t *Turn) (int64, error) {
 	me := t.Me()
 	if me == nil {
-		return 0, errMember()
+		return 0, errNotMember()
 	}
-	if t.nouns.snippets.count(me.ID) >= maxSnippets {
-		return 0, Bad("Too many saved snippets (limit: %d)", maxSnippets)
+	if t.small.snippets.count(me.ID) >= maxSnippets {
+		return 0, BadRequest("Too many saved snippets (limit: %d)", maxSnippets)
 	}
 	s := Snippet{ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title), Content: strings.TrimSpace(c.Content), Created: t.Now}
 	t.Record(&SnippetAdded{s})
@@ -41,17 +41,17 @@ func (c AddSnippet) Decide(t *Turn) (int64, error) {
 // SnippetAdded says a user keeps a text.
 type SnippetAdded struct{ Snippet Snippet }
 
-func (*SnippetAdded) calm()             {}
-func (*SnippetAdded) EventType() string { return "saved_snippets" }
+func (*SnippetAdded) keepsMarkdownConfig() {}
+func (*SnippetAdded) EventType() string    { return "saved_snippets" }
 
 func (f *SnippetAdded) apply(r *Realm) {
 	s := f.Snippet
-	r.usedID("snippet", s.ID)
-	r.nouns.snippets.put(s.ID, &s)
+	r.reserveID("snippet", s.ID)
+	r.small.snippets.put(s.ID, &s)
 }
 
 func (f *SnippetAdded) tell(r *Realm) []Notice {
-	return []Notice{{To: r.only(f.Snippet.User), Event: f}}
+	return []Notice{{To: r.usersAudience(f.Snippet.User), Event: f}}
 }
 
 // ChangeSnippet asks to change a kept text; nil stays.
@@ -62,9 +62,9 @@ type ChangeSnippet struct {
 
 func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 	if c.Title == nil && c.Content == nil {
-		return Done{}, Bad("No new data is supplied")
+		return Done{}, BadRequest("No new data is supplied")
 	}
-	old := t.nouns.snippets.mine(t.User, c.ID)
+	old := t.small.snippets.findOwned(t.User, c.ID)
 	if old == nil {
 		return Done{}, Missing("Saved snippet does not exist.")
 	}
@@ -84,20 +84,20 @@ func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 // SnippetChanged says a kept text reads differently now.
 type SnippetChanged struct{ Snippet Snippet }
 
-func (*SnippetChanged) calm()             {}
-func (*SnippetChanged) EventType() string { return "saved_snippets" }
+func (*SnippetChanged) keepsMarkdownConfig() {}
+func (*SnippetChanged) EventType() string    { return "saved_snippets" }
 
-func (f *SnippetChanged) apply(r *Realm) { s := f.Snippet; r.nouns.snippets.put(s.ID, &s) }
+func (f *SnippetChanged) apply(r *Realm) { s := f.Snippet; r.small.snippets.put(s.ID, &s) }
 
 func (f *SnippetChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.only(f.Snippet.User), Event: f}}
+	return []Notice{{To: r.usersAudience(f.Snippet.User), Event: f}}
 }
 
 // RemoveSnippet asks to forget a kept text.
 type RemoveSnippet struct{ ID int64 }
 
 func (c RemoveSnippet) Decide(t *Turn) (Done, error) {
-	if t.nouns.snippets.mine(t.User, c.ID) == nil {
+	if t.small.snippets.findOwned(t.User, c.ID) == nil {
 		return Done{}, Missing("Saved snippet does not exist.")
 	}
 	t.Record(&SnippetRemoved{t.User, c.ID})
@@ -110,9 +110,11 @@ type SnippetRemoved struct {
 	ID   int64
 }
 
-func (*SnippetRemoved) calm()             {}
-func (*SnippetRemoved) EventType() string { return "saved_snippets" }
+func (*SnippetRemoved) keepsMarkdownConfig() {}
+func (*SnippetRemoved) EventType() string    { return "saved_snippets" }
 
-func (f *SnippetRemoved) apply(r *Realm) { r.nouns.snippets.remove(f.ID) }
+func (f *SnippetRemoved) apply(r *Realm) { r.small.snippets.remove(f.ID) }
 
-func (f *SnippetRemoved) tell(r *Realm) []Notice { return []Notice{{To: r.only(f.User), Event: f}} }
+func (f *SnippetRemoved) tell(r *Realm) []Notice {
+	return []Notice{{To: r.usersAudience(f.User), Event: f}}
+}

@@ -8,25 +8,25 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// clock lets the server do what is due, as its clock does.
-func (s *stage) clock() {
+// runClock lets the server do what is due, as its runClock does.
+func (s *testScene) runClock() {
 	s.T.Helper()
-	s.Realm.Clock(s.Now)
+	s.Realm.SetClock(s.Now)
 	due := s.Realm.Due(s.Now)
 	if due == nil {
 		due = func(*Turn) (any, error) { return nil, nil }
 	}
-	if _, err := realmtest.Turn(s.Scene, realmtest.System, due); err != nil {
+	if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 		s.T.Fatal(err)
 	}
 }
 
 func TestDrafts(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	d := Draft{Type: "stream", To: []int64{int64(s.public)}, Topic: "a", Content: " hi ", Edited: JustNow}
 	ids := do(s, s.ann, AddDrafts{[]Draft{d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5}}})
-	s.Hears(s.ann, "drafts")
-	s.HearsNothing(s.bo)
+	s.ExpectEvents(s.ann, "drafts")
+	s.ExpectNoEvents(s.bo)
 	list := s.Realm.DraftsOf(s.ann)
 	if len(list) != 2 || list[0].ID != ids[1] || len(list[0].To) != 1 || list[1].Content != " hi" {
 		t.Errorf("drafts %+v", list)
@@ -35,7 +35,7 @@ func TestDrafts(t *testing.T) {
 	refused(s, s.bo, ChangeDraft{ids[0], d}, "Draft does not exist")
 	d.Content, d.Topic = "ho", EmptyTopicName
 	do(s, s.ann, ChangeDraft{ids[0], d})
-	s.Hears(s.ann, "drafts")
+	s.ExpectEvents(s.ann, "drafts")
 	if d := s.Realm.DraftsOf(s.ann)[1]; d.Topic != "" || d.Content != "ho" {
 		t.Errorf("a draft whose topic was given as it is shown for the empty one became %+v", d)
 	}
@@ -51,7 +51,7 @@ func TestDrafts(t *testing.T) {
 	refused(s, s.cy, AddDrafts{[]Draft{{Type: "stream", Content: "x", To: []int64{int64(s.private)}}}}, "Invalid channel ID")
 	do(s, s.ann, RemoveDraft{ids[1]})
 	do(s, s.ann, ChangeSettings{Values: []SettingValue{{"enable_drafts_synchronization", false}}})
-	s.Hears(s.ann, "user_settings")
+	s.ExpectEvents(s.ann, "user_settings")
 	if len(s.Realm.DraftsOf(s.ann)) != 0 {
 		t.Error("drafts are kept though they are not wanted")
 	}
@@ -59,59 +59,59 @@ func TestDrafts(t *testing.T) {
 }
 
 func TestScheduledMessages(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	at := s.Now + 100
-	id := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "later"), At: at})
-	s.Hears(s.ann, "scheduled_messages")
-	s.HearsNothing(s.bo)
-	refused(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "x"), At: s.Now}, "Scheduled delivery time must be in the future.")
-	refused(s, s.cy, ScheduleMessage{Message: say(s.private, "a", "x"), At: at}, "Not authorized to send to channel 'private'")
+	id := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "later"), At: at})
+	s.ExpectEvents(s.ann, "scheduled_messages")
+	s.ExpectNoEvents(s.bo)
+	refused(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now}, "Scheduled delivery time must be in the future.")
+	refused(s, s.cy, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: at}, "Not authorized to send to channel 'private'")
 	refused(s, s.bo, Unschedule{id}, "Scheduled message does not exist")
 	refused(s, s.ann, ChangeScheduled{ID: id}, "Nothing to change")
 	direct := false
 	refused(s, s.ann, ChangeScheduled{ID: id, ToChannel: &direct}, "Recipient required when updating type of scheduled message.")
 	topic := "b"
 	do(s, s.ann, ChangeScheduled{ID: id, Topic: &topic})
-	s.Hears(s.ann, "scheduled_messages")
-	s.clock()
-	s.HearsNothing(s.bo)
-	s.Later(100)
-	s.clock()
-	s.Hears(s.bo, "message", "stream")
-	s.Hears(s.ann, "message", "stream", "scheduled_messages")
-	if m := realmtest.HeardOf[*MessageArrived](s.Scene, s.bo)[0].Message; m.Topic != "b" || m.Sender.ID != s.ann {
+	s.ExpectEvents(s.ann, "scheduled_messages")
+	s.runClock()
+	s.ExpectNoEvents(s.bo)
+	s.Advance(100)
+	s.runClock()
+	s.ExpectEvents(s.bo, "message", "stream")
+	s.ExpectEvents(s.ann, "message", "stream", "scheduled_messages")
+	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message; m.Topic != "b" || m.Sender.ID != s.ann {
 		t.Errorf("delivered %+v", m)
 	}
 	refused(s, s.ann, Unschedule{id}, "Scheduled message does not exist")
 	refused(s, s.ann, ChangeScheduled{ID: id, Topic: &topic}, "Scheduled message was already sent")
 	refused(s, s.bo, ChangeScheduled{ID: id, Topic: &topic}, "Scheduled message does not exist")
-	forgotten := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "never mind"), At: s.Now + 10})
+	forgotten := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "never mind"), At: s.Now + 10})
 	do(s, s.ann, Unschedule{forgotten})
 	refused(s, s.ann, ChangeScheduled{ID: forgotten, Topic: &topic}, "Scheduled message does not exist")
 
 	// What may not be sent any more fails, and the author is told.
-	lost := do(s, s.ann, ScheduleMessage{Message: say(s.private, "a", "x"), At: s.Now + 10})
+	lost := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now + 10})
 	s.leave(s.ann, s.private)
-	s.Later(10)
-	s.clock()
-	s.Hears(s.ann, "scheduled_messages", "message")
-	s.HearsNothing(s.bo)
+	s.Advance(10)
+	s.runClock()
+	s.ExpectEvents(s.ann, "scheduled_messages", "message")
+	s.ExpectNoEvents(s.bo)
 	if l := s.Realm.ScheduledOf(s.ann); len(l) != 1 || l[0].ID != lost || !l[0].Failed {
 		t.Errorf("waiting: %+v", l)
 	}
-	s.clock()
-	s.Hears(s.ann, "update_message_flags") // of the channel that was left, and nothing twice
+	s.runClock()
+	s.ExpectEvents(s.ann, "update_message_flags") // of the channel that was left, and nothing twice
 	refused(s, s.ann, ChangeScheduled{ID: lost, Topic: &topic}, "Not authorized to send to channel 'private'")
 	// So does what is much too late.
-	do(s, s.bo, ScheduleMessage{Message: write("x", s.ann), At: s.Now + 10})
-	s.Later(611)
-	s.clock()
-	s.Hears(s.bo, "scheduled_messages", "message")
-	s.HearsNothing(s.ann)
+	do(s, s.bo, ScheduleMessage{Message: directMessage("x", s.ann), At: s.Now + 10})
+	s.Advance(611)
+	s.runClock()
+	s.ExpectEvents(s.bo, "scheduled_messages", "message")
+	s.ExpectNoEvents(s.ann)
 }
 
 func TestReminders(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "do not forget")
 	c := AddReminder{Message: id, At: s.Now + 60, Note: "really", Text: "do not forget"}
 	refused(s, s.cy, c, "Invalid message(s)")
@@ -120,15 +120,15 @@ func TestReminders(t *testing.T) {
 	refused(s, s.bo, past, "Scheduled delivery time must be in the future.")
 	refused(s, s.bo, long, "Maximum reminder note length: 500 characters")
 	gone := do(s, s.bo, c)
-	s.Hears(s.bo, "reminders")
+	s.ExpectEvents(s.bo, "reminders")
 	refused(s, s.ann, RemoveReminder{gone}, "Reminder does not exist")
 	do(s, s.bo, RemoveReminder{gone})
 	do(s, s.bo, c)
-	s.Later(60)
-	s.clock()
-	s.Hears(s.bo, "message", "reminders")
-	s.HearsNothing(s.ann)
-	text := realmtest.HeardOf[*MessageArrived](s.Scene, s.bo)[0].Message.Body.Text
+	s.Advance(60)
+	s.runClock()
+	s.ExpectEvents(s.bo, "message", "reminders")
+	s.ExpectNoEvents(s.ann)
+	text := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message.Body.Text
 	for _, part := range []string{"#**private>a@1**", "``` quote\nreally\n```", "@_**Ann|", "``` quote\ndo not forget\n```"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the reminder lacks %q:\n%s", part, text)
@@ -137,40 +137,40 @@ func TestReminders(t *testing.T) {
 }
 
 func TestSnippetsAndViews(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := do(s, s.ann, AddSnippet{"t", "c"})
-	s.Hears(s.ann, "saved_snippets")
+	s.ExpectEvents(s.ann, "saved_snippets")
 	title := "u"
 	refused(s, s.bo, ChangeSnippet{ID: id, Title: &title}, "Saved snippet does not exist.")
 	refused(s, s.ann, ChangeSnippet{ID: id}, "No new data is supplied")
 	do(s, s.ann, ChangeSnippet{ID: id, Title: &title})
-	s.Hears(s.ann, "saved_snippets")
+	s.ExpectEvents(s.ann, "saved_snippets")
 	do(s, s.ann, RemoveSnippet{id})
-	s.HearsNothing(s.bo)
+	s.ExpectNoEvents(s.bo)
 
-	do(s, s.ann, AddView{View: NavigationView{Fragment: "inbox", Pinned: true}})
-	refused(s, s.ann, AddView{View: NavigationView{Fragment: "inbox"}}, "Navigation view already exists.")
-	refused(s, s.ann, AddView{View: NavigationView{Fragment: "recent", Name: "x"}, Named: true}, "Built-in views cannot have a custom name.")
-	refused(s, s.ann, AddView{View: NavigationView{Fragment: "narrow/x"}}, "Custom views must have a valid name.")
-	do(s, s.ann, AddView{View: NavigationView{Fragment: "narrow/x", Name: "x"}, Named: true})
-	refused(s, s.ann, AddView{View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true}, "Navigation view already exists.")
+	do(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "inbox", Pinned: true}})
+	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "inbox"}}, "Navigation view already exists.")
+	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "recent", Name: "x"}, Named: true}, "Built-in views cannot have a custom name.")
+	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/x"}}, "Custom views must have a valid name.")
+	do(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/x", Name: "x"}, Named: true})
+	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true}, "Navigation view already exists.")
 	pinned := false
-	do(s, s.ann, ChangeView{Fragment: "inbox", Pinned: &pinned})
-	s.Hears(s.ann, "navigation_view")
-	refused(s, s.bo, RemoveView{"inbox"}, "Navigation view does not exist.")
-	do(s, s.ann, RemoveView{"inbox"})
-	s.Hears(s.ann, "navigation_view")
+	do(s, s.ann, ChangeNavigationView{Fragment: "inbox", Pinned: &pinned})
+	s.ExpectEvents(s.ann, "navigation_view")
+	refused(s, s.bo, RemoveNavigationView{"inbox"}, "Navigation view does not exist.")
+	do(s, s.ann, RemoveNavigationView{"inbox"})
+	s.ExpectEvents(s.ann, "navigation_view")
 }
 
 func TestReports(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "spam")
 	c := ReportMessage{Message: id, Type: "spam", Text: "spam"}
 	refused(s, s.bo, c, "Moderation request channel must be specified to enable message reporting.")
-	s.set("moderation_request_channel_id", int64(s.private))
+	s.setOrgSetting("moderation_request_channel_id", int64(s.private))
 	do(s, s.guest, c)
-	s.Hears(s.bo, "message", "stream")
-	s.HearsNothing(s.guest)
+	s.ExpectEvents(s.bo, "message", "stream")
+	s.ExpectNoEvents(s.guest)
 	c.Type = "other"
 	refused(s, s.bo, c, "An explanation is required.")
 	c.Type = "boring"

@@ -7,7 +7,7 @@ import (
 )
 
 // maxSubmessages is how many submessages one message may collect: its row is written whole, so a poll must not grow
-// without end. Far more than any poll in use has votes.
+// excludeUsers end. Far more than any poll in use has votes.
 const maxSubmessages = 5000
 
 // AddSubmessage asks to attach data to a message that carries a widget.
@@ -24,16 +24,16 @@ func (c AddSubmessage) Decide(t *Turn) (Done, error) {
 	}
 	author := i.Sender.ID == me.ID
 	if !author && !slices.ContainsFunc(i.Submessages, func(s Submessage) bool { return s.Sender == i.Sender.ID }) {
-		return Done{}, Bad("You cannot attach a submessage to this message.")
+		return Done{}, BadRequest("You cannot attach a submessage to this message.")
 	}
 	var data map[string]any
 	if err := json.Unmarshal([]byte(c.Content), &data); err != nil {
 		if !json.Valid([]byte(c.Content)) {
-			return Done{}, Bad("Invalid json for submessage")
+			return Done{}, BadRequest("Invalid json for submessage")
 		}
 	}
 	votes := false
-	switch t.extraOf(c.Message).Widget {
+	switch t.extraOrEmpty(c.Message).Widget {
 	case "poll":
 		if votes, err = checkPoll(data, author); err != nil {
 			return Done{}, err
@@ -44,17 +44,17 @@ func (c AddSubmessage) Decide(t *Turn) (Done, error) {
 		}
 	}
 	if len(i.Submessages) >= maxSubmessages {
-		return Done{}, Bad("This message has too many submessages.")
+		return Done{}, BadRequest("This message has too many submessages.")
 	}
 	if votes && i.Channel != 0 {
-		t.followByTakingPart(me, i.Channel, i.Topic)
+		t.followOnParticipation(me, i.Channel, i.Topic)
 	}
 	t.Record(&SubmessageAdded{Message: c.Message, Submessage: Submessage{ID: t.nextID("submessage"), Sender: me.ID, Type: c.Type, Content: c.Content}})
 	return Done{}, nil
 }
 
-// extraOf is a message's further row for reading; an empty one if it has none.
-func (r *Realm) extraOf(id MessageID) *MessageExtra {
+// extraOrEmpty is a message's further row for reading; an empty one if it has none.
+func (r *Realm) extraOrEmpty(id MessageID) *MessageExtra {
 	if m := r.message(id); m != nil {
 		if e := r.extra(id, m); e != nil {
 			return e
@@ -63,37 +63,37 @@ func (r *Realm) extraOf(id MessageID) *MessageExtra {
 	return &MessageExtra{}
 }
 
-// widgetKeys bounds the numbers widgets give to what people add to them (protocol).
-const widgetKeys = 1000
+// maxWidgetKey bounds the numbers widgets give to what people add to them (protocol).
+const maxWidgetKey = 1000
 
 func checkPoll(data map[string]any, author bool) (vote bool, err error) {
 	kind, ok := data["type"].(string)
 	if !ok {
-		return false, Bad(`poll data["type"] is not a string`)
+		return false, BadRequest(`poll data["type"] is not a string`)
 	}
 	switch kind {
 	case "vote":
 		if _, ok := data["key"].(string); !ok {
-			return false, Bad(`poll data["key"] is not a string`)
+			return false, BadRequest(`poll data["key"] is not a string`)
 		}
-		if n, ok := whole(data["vote"]); !ok || n != 1 && n != -1 {
-			return false, Bad(`Invalid poll data["vote"]`)
+		if n, ok := wholeNumber(data["vote"]); !ok || n != 1 && n != -1 {
+			return false, BadRequest(`Invalid poll data["vote"]`)
 		}
 		return true, nil
 	case "question":
 		if _, ok := data["question"].(string); !ok {
-			return false, Bad(`poll data["question"] is not a string`)
+			return false, BadRequest(`poll data["question"] is not a string`)
 		}
 		if !author {
-			return false, Bad("You can't edit a question unless you are the author.")
+			return false, BadRequest("You can't edit a question unless you are the author.")
 		}
 	case "new_option":
 		if _, ok := data["option"].(string); !ok {
-			return false, Bad(`poll data["option"] is not a string`)
+			return false, BadRequest(`poll data["option"] is not a string`)
 		}
-		return false, checkKey("poll", "idx", data["idx"])
+		return false, checkWidgetKey("poll", "idx", data["idx"])
 	default:
-		return false, Bad("Unknown type for poll data: %s", kind)
+		return false, BadRequest("Unknown type for poll data: %s", kind)
 	}
 	return false, nil
 }
@@ -101,50 +101,50 @@ func checkPoll(data map[string]any, author bool) (vote bool, err error) {
 func checkTodo(data map[string]any, author bool) error {
 	kind, ok := data["type"].(string)
 	if !ok {
-		return Bad(`todo data["type"] is not a string`)
+		return BadRequest(`todo data["type"] is not a string`)
 	}
 	switch kind {
 	case "new_task":
 		for _, k := range []string{"task", "desc"} {
 			if _, ok := data[k].(string); !ok {
-				return Bad(`todo data["%s"] is not a string`, k)
+				return BadRequest(`todo data["%s"] is not a string`, k)
 			}
 		}
 		if _, ok := data["completed"].(bool); !ok {
-			return Bad(`todo data["completed"] is not a boolean`)
+			return BadRequest(`todo data["completed"] is not a boolean`)
 		}
-		return checkKey("todo", "key", data["key"])
+		return checkWidgetKey("todo", "key", data["key"])
 	case "strike":
 		if _, ok := data["key"].(string); !ok {
-			return Bad(`todo data["key"] is not a string`)
+			return BadRequest(`todo data["key"] is not a string`)
 		}
 	case "new_task_list_title":
 		if _, ok := data["title"].(string); !ok {
-			return Bad(`todo data["title"] is not a string`)
+			return BadRequest(`todo data["title"] is not a string`)
 		}
 		if !author {
-			return Bad("You can't edit the task list title unless you are the author.")
+			return BadRequest("You can't edit the task list title unless you are the author.")
 		}
 	default:
-		return Bad("Unknown type for todo list data: %s", kind)
+		return BadRequest("Unknown type for todo list data: %s", kind)
 	}
 	return nil
 }
 
-func checkKey(widget, name string, value any) error {
-	n, ok := whole(value)
+func checkWidgetKey(widget, name string, value any) error {
+	n, ok := wholeNumber(value)
 	switch {
 	case !ok:
-		return Bad(`%s data["%s"] is not an integer`, widget, name)
+		return BadRequest(`%s data["%s"] is not an integer`, widget, name)
 	case n < 0:
-		return Bad(`%s data["%s"] is too small`, widget, name)
-	case n > widgetKeys:
-		return Bad(`%s data["%s"] is too large`, widget, name)
+		return BadRequest(`%s data["%s"] is too small`, widget, name)
+	case n > maxWidgetKey:
+		return BadRequest(`%s data["%s"] is too large`, widget, name)
 	}
 	return nil
 }
 
-func whole(v any) (int, bool) {
+func wholeNumber(v any) (int, bool) {
 	f, ok := v.(float64)
 	return int(f), ok && f == math.Trunc(f) && math.Abs(f) < 1<<31
 }
@@ -155,15 +155,15 @@ type SubmessageAdded struct {
 	Submessage Submessage
 }
 
-func (*SubmessageAdded) calm()             {}
-func (*SubmessageAdded) EventType() string { return "submessage" }
+func (*SubmessageAdded) keepsMarkdownConfig() {}
+func (*SubmessageAdded) EventType() string    { return "submessage" }
 
 func (f *SubmessageAdded) apply(r *Realm) {
-	r.usedID("submessage", f.Submessage.ID)
+	r.reserveID("submessage", f.Submessage.ID)
 	e := r.changeExtra(f.Message)
 	e.Submessages = append(e.Submessages, f.Submessage)
 }
 
 func (f *SubmessageAdded) tell(r *Realm) []Notice {
-	return []Notice{{To: r.hearers(f.Message, r.message(f.Message)), Event: f}}
+	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
 }

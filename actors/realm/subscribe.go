@@ -7,17 +7,17 @@ import (
 
 // Subscribe asks to join channels, creating the ones that do not exist, for oneself or for others.
 type Subscribe struct {
-	Channels   []Joining
-	Principals []Principal // empty: the caller
-	New        NewChannel  // what channels that do not exist are created with; the name comes from Channels
-	Fatal      bool        // refuse everything when one channel may not be joined
-	Announce   bool
-	Notify     bool // tell people who were subscribed by somebody else
-	AtOnce     int  // how many subscriptions one turn may make, 0: all; see Joined.Work
+	Channels     []ChannelToJoin
+	Principals   []Principal // empty: the caller
+	New          NewChannel  // what channels that do not exist are created with; the name comes from Channels
+	AllOrNothing bool        // refuse everything when one channel may not be joined
+	Announce     bool
+	Notify       bool // tell people who were subscribed by somebody else
+	MaxPerTurn   int  // how many subscriptions one turn may make, 0: all; see SubscribeResult.Job
 }
 
-// Joining is one channel to join.
-type Joining struct {
+// ChannelToJoin is one channel to join.
+type ChannelToJoin struct {
 	Name, Color                  string
 	Description, DescriptionHTML string
 }
@@ -26,37 +26,37 @@ type Joining struct {
 type Principal struct {
 	ID    UserID
 	Email string
-	Said  string // the id as it was written, where nobody can have it
+	RawID string // the id as it was written, where nobody can have it
 }
 
-// Joined answers Subscribe.
-type Joined struct {
-	Subscribed, Already map[UserID][]string
-	Unauthorized        []string
-	Fatal, Asked        bool // as the request was: one refusal refuses all; people were to be told
-	Notified            bool
-	Created             []ChannelID
-	Crowds              []Crowd // who joins, instead of Subscribed and Already, if it takes several turns
-	Work                int64   // what remains of it, 0: nothing
+// SubscribeResult answers Subscribe.
+type SubscribeResult struct {
+	Subscribed, Already       map[UserID][]string
+	Unauthorized              []string
+	AllOrNothing, NotifyAsked bool // as the request was: one refusal refuses all; people were to be told
+	Notified                  bool
+	Created                   []ChannelID
+	Joiners                   []ChannelJoiners // who joins, instead of Subscribed and Already, if it takes several turns
+	Job                       int64            // what remains of it, 0: nothing
 }
 
-// maxJoining is how many channels one request may join or leave: each is a fact and its events.
-const maxJoining = 1000
+// maxChannelsPerRequest is how many channels one request may join or leave: each is a fact and its events.
+const maxChannelsPerRequest = 1000
 
-// MaxSubscriptionsAsked is how many subscriptions one request may make or end, users times channels: at a millisecond a
+// MaxSubscriptionsPerRequest is how many subscriptions one request may make or end, users times channels: at a millisecond a
 // thousand a fifth of a second of the organization's turns, spread among those of others.
-const MaxSubscriptionsAsked = 200_000
+const MaxSubscriptionsPerRequest = 200_000
 
-// checkPairs refuses requests for more subscriptions than one may make or end.
-func checkPairs(users, channels int) error {
-	if users*channels > MaxSubscriptionsAsked {
-		return Bad("Too many subscriptions in one request (limit: %d)", MaxSubscriptionsAsked)
+// checkSubscriptionCount refuses requests for more subscriptions than one may make or end.
+func checkSubscriptionCount(users, channels int) error {
+	if users*channels > MaxSubscriptionsPerRequest {
+		return BadRequest("Too many subscriptions in one request (limit: %d)", MaxSubscriptionsPerRequest)
 	}
 	return nil
 }
 
-// principals are the users a request acts for. Each must exist, be known to the caller and be active.
-func (v View) principals(list []Principal) ([]*User, error) {
+// findPrincipals are the users a request acts for. Each must exist, be known to the caller and be active.
+func (v View) findPrincipals(list []Principal) ([]*User, error) {
 	if len(list) == 0 {
 		return []*User{v.Me()}, nil
 	}
@@ -65,9 +65,9 @@ func (v View) principals(list []Principal) ([]*User, error) {
 	for _, p := range list {
 		u := v.Find(p.ID)
 		if p.ID == 0 {
-			u = v.FindAddress(p.Email)
+			u = v.FindByShownEmail(p.Email)
 		}
-		if u == nil || u.System || !v.MaySee(u) {
+		if u == nil || u.System || !v.MaySeeUser(u) {
 			return nil, errNoUser()
 		}
 		if !u.Active {
@@ -80,107 +80,107 @@ func (v View) principals(list []Principal) ([]*User, error) {
 	return out, nil
 }
 
-// join is one channel of a request: there already, or about to be created.
-type join struct {
+// channelJoin is one channel of a request: there already, or about to be created.
+type channelJoin struct {
 	existing, plan *Channel
 	color          string
 }
 
-// joining is a Subscribe being checked.
-type joining struct {
-	me     *User
-	users  []*User
-	others bool // somebody else than the caller is meant
-	joins  []join
-	there  Set // the channels of joins that exist
-	denied []string
+// subscribePlan is a Subscribe being checked.
+type subscribePlan struct {
+	me       *User
+	users    []*User
+	others   bool // somebody else than the caller is meant
+	joins    []channelJoin
+	existing Set // the channels of joins that exist
+	denied   []string
 }
 
-func (c Subscribe) Decide(t *Turn) (Joined, error) {
+func (c Subscribe) Decide(t *Turn) (SubscribeResult, error) {
 	j, err := c.check(t)
 	if err != nil {
-		return Joined{}, err
+		return SubscribeResult{}, err
 	}
-	a := Joined{Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied, Fatal: c.Fatal, Asked: c.Notify}
+	a := SubscribeResult{Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied, AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify}
 	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
 	var created []*Channel
 	for i, x := range j.joins {
 		if x.plan != nil {
 			t.Record(&ChannelCreated{Channel: *x.plan})
-			j.joins[i].existing = t.chans.must(x.plan.ID)
+			j.joins[i].existing = t.channels.must(x.plan.ID)
 			created = append(created, j.joins[i].existing)
 			a.Created = append(a.Created, x.plan.ID)
 		}
 	}
-	if c.takesTurns(j) {
-		w := c.work(j, a.Created)
-		a.Crowds = t.crowds(j, w.Rest)
+	if c.needsSeveralTurns(j) {
+		w := c.newJob(j, a.Created)
+		a.Joiners = t.channelJoiners(j, w.Rest)
 		if a.Notified {
 			w.Invited = make([]Set, len(j.joins))
-			for i, x := range a.Crowds {
+			for i, x := range a.Joiners {
 				if j.joins[i].plan == nil {
 					w.Invited[i] = x.Joins
 				}
 			}
 		}
-		a.Work = t.begin(w)
+		a.Job = t.startJob(w)
 		return a, nil
 	}
-	invited := a.name(j, t.join(j))
-	t.welcomeNew(created, c.Announce)
+	invited := a.addJoins(j, t.recordJoins(j))
+	t.postCreationNotices(created, c.Announce)
 	if a.Notified {
-		t.tellSubscribed(invited, j.users)
+		t.notifySubscribed(invited, j.users)
 	}
 	return a, nil
 }
 
-// takesTurns reports whether each turn takes a part of what is asked for.
-func (c Subscribe) takesTurns(j *joining) bool {
-	return takesTurns(len(j.users), len(j.joins), c.AtOnce)
+// needsSeveralTurns reports whether each turn takes a part of what is asked for.
+func (c Subscribe) needsSeveralTurns(j *subscribePlan) bool {
+	return needsSeveralTurns(len(j.users), len(j.joins), c.MaxPerTurn)
 }
 
-// work is a joining of channels that are all there.
-func (c Subscribe) work(j *joining, created []ChannelID) Work {
-	w := Work{Kind: JoinWork, AtOnce: c.AtOnce, Rest: j.set(), Created: created, Announce: c.Announce}
+// newJob is a joining of channels that are all there.
+func (c Subscribe) newJob(j *subscribePlan, created []ChannelID) Job {
+	w := Job{Kind: JoinJob, AtOnce: c.MaxPerTurn, Rest: j.userSet(), Created: created, Announce: c.Announce}
 	for _, x := range j.joins {
 		w.Channels, w.Colors = append(w.Channels, x.existing.ID), append(w.Colors, x.color)
 	}
 	return w
 }
 
-// crowds is who will have joined the channels, and who is in them already.
-func (t *Turn) crowds(j *joining, users Set) (out []Crowd) {
+// channelJoiners is who will have joined the channels, and who is in them already.
+func (t *Turn) channelJoiners(j *subscribePlan, users Set) (out []ChannelJoiners) {
 	for _, x := range j.joins {
 		ch := x.existing
-		in := t.by.channel[ch.ID].subscribers
-		out = append(out, Crowd{ch.Name, Without(users, in), Both(users, in)})
+		in := t.index.channels[ch.ID].subscribers
+		out = append(out, ChannelJoiners{ch.Name, Difference(users, in), Intersection(users, in)})
 	}
 	return out
 }
 
-func (j *joining) set() Set {
+func (j *subscribePlan) userSet() Set {
 	ids := make([]uint32, len(j.users))
 	for i, u := range j.users {
 		ids[i] = uint32(u.ID)
 	}
-	return unordered(ids)
+	return SetOfUnsorted(ids)
 }
 
-// welcomeNew has the notification bot write what begins a channel.
-func (t *Turn) welcomeNew(created []*Channel, announce bool) {
+// postCreationNotices has the notification bot write what begins a channel.
+func (t *Turn) postCreationNotices(created []*Channel, announce bool) {
 	for _, ch := range created {
-		t.noticeOfNew(ch)
+		t.postChannelCreated(ch)
 	}
 	if announce {
-		t.announceNew(created)
+		t.announceNewChannels(created)
 	}
 }
 
-// join records that the users join the channels, by ascending channel, in whose order colours are given out, and says who
+// recordJoins records that the users recordJoins the channels, by ascending channel, in whose order colours are given out, and says who
 // was not in which before.
-func (t *Turn) join(j *joining) map[ChannelID][]UserID {
+func (t *Turn) recordJoins(j *subscribePlan) map[ChannelID][]UserID {
 	joins := slices.Clone(j.joins)
-	slices.SortFunc(joins, func(a, b join) int { return int(a.existing.ID - b.existing.ID) })
+	slices.SortFunc(joins, func(a, b channelJoin) int { return int(a.existing.ID - b.existing.ID) })
 	var used map[UserID]uint64
 	if len(joins) > 1 {
 		used = map[UserID]uint64{}
@@ -193,23 +193,23 @@ func (t *Turn) join(j *joining) map[ChannelID][]UserID {
 			came[x.existing.ID] = f.Users
 		}
 	}
-	t.joinTogether(facts)
+	t.recordSubscribed(facts)
 	return came
 }
 
-// name names who came to which channels in the answer, and who was there already. It says who came to which of the
+// addJoins names who came to which channels in the answer, and who was there already. It says who came to which of the
 // channels that were there before.
-func (a *Joined) name(j *joining, came map[ChannelID][]UserID) map[UserID][]*Channel {
+func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID) map[UserID][]*Channel {
 	invited := map[UserID][]*Channel{}
 	for _, x := range j.joins {
 		ch := x.existing
 		for _, u := range j.users {
-			if !contains(came[ch.ID], u.ID) {
+			if !containsSorted(came[ch.ID], u.ID) {
 				a.Already[u.ID] = append(a.Already[u.ID], ch.Name)
 				continue
 			}
 			a.Subscribed[u.ID] = append(a.Subscribed[u.ID], ch.Name)
-			if x.plan == nil && a.Asked {
+			if x.plan == nil && a.NotifyAsked {
 				invited[u.ID] = append(invited[u.ID], ch)
 			}
 		}
@@ -218,21 +218,21 @@ func (a *Joined) name(j *joining, came map[ChannelID][]UserID) map[UserID][]*Cha
 }
 
 // check refuses, or says what to record.
-func (c Subscribe) check(t *Turn) (j *joining, err error) {
-	j = &joining{me: t.Me(), denied: []string{}}
+func (c Subscribe) check(t *Turn) (j *subscribePlan, err error) {
+	j = &subscribePlan{me: t.Me(), denied: []string{}}
 	if j.me == nil {
-		return nil, errMember()
+		return nil, errNotMember()
 	}
 	if j.me.IsGuest() {
-		return nil, errGuest()
+		return nil, errGuestsNotAllowed()
 	}
-	if len(c.Channels) > maxJoining {
-		return nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
+	if len(c.Channels) > maxChannelsPerRequest {
+		return nil, BadRequest("Too many channels in one request (limit: %d)", maxChannelsPerRequest)
 	}
-	if err := checkPairs(len(c.Principals), len(c.Channels)); err != nil {
+	if err := checkSubscriptionCount(len(c.Principals), len(c.Channels)); err != nil {
 		return nil, err
 	}
-	j.users, err = t.principals(c.Principals)
+	j.users, err = t.findPrincipals(c.Principals)
 	if err != nil {
 		return nil, err
 	}
@@ -240,43 +240,43 @@ func (c Subscribe) check(t *Turn) (j *joining, err error) {
 		j.others = j.others || u.ID != j.me.ID
 	}
 	for _, x := range c.Channels {
-		if err := c.checkOne(t, j, x); err != nil {
+		if err := c.checkChannel(t, j, x); err != nil {
 			return nil, err
 		}
 	}
-	if c.Fatal && len(j.denied) > 0 {
-		return nil, Bad("Unable to access channel (%s).", strings.Join(j.denied, ", "))
+	if c.AllOrNothing && len(j.denied) > 0 {
+		return nil, BadRequest("Unable to access channel (%s).", strings.Join(j.denied, ", "))
 	}
 	for _, x := range j.joins {
 		ch := x.existing
 		if ch == nil {
 			ch = x.plan
 		}
-		if j.others && !t.mayAdd(j.me, ch) {
+		if j.others && !t.mayAddSubscribers(j.me, ch) {
 			return nil, errPermission()
 		}
 	}
-	if c.takesTurns(j) {
-		return j, t.mayBegin()
+	if c.needsSeveralTurns(j) {
+		return j, t.checkJobLimit()
 	}
 	return j, nil
 }
 
-func (c Subscribe) checkOne(t *Turn, j *joining, x Joining) error {
+func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) error {
 	name, err := checkChannelName(x.Name)
 	if err != nil {
 		return err
 	}
 	if old := t.FindChannelByName(name); old != nil {
 		switch {
-		case old.Archived || !t.hasContent(j.me, old):
+		case old.Archived || !t.hasContentAccess(j.me, old):
 			j.denied = append(j.denied, old.Name)
-		case j.there.Add(int64(old.ID)):
-			j.joins = append(j.joins, join{existing: old, color: x.Color})
+		case j.existing.Add(int64(old.ID)):
+			j.joins = append(j.joins, channelJoin{existing: old, color: x.Color})
 		}
 		return nil
 	}
-	if slices.ContainsFunc(j.joins, func(o join) bool { return o.plan != nil && fold(o.plan.Name) == fold(name) }) {
+	if slices.ContainsFunc(j.joins, func(o channelJoin) bool { return o.plan != nil && fold(o.plan.Name) == fold(name) }) {
 		return nil // the same new name twice is one channel
 	}
 	n := c.New
@@ -290,13 +290,13 @@ func (c Subscribe) checkOne(t *Turn, j *joining, x Joining) error {
 			p.ID++
 		}
 	}
-	j.joins = append(j.joins, join{plan: p, color: x.Color})
+	j.joins = append(j.joins, channelJoin{plan: p, color: x.Color})
 	return nil
 }
 
-// mayAdd: who may subscribe others to a channel he can access.
-func (r *Realm) mayAdd(u *User, c *Channel) bool {
-	return !u.IsGuest() && (u.IsAdmin() || r.May(u, "can_add_subscribers_group") || r.administers(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
+// mayAddSubscribers: who may subscribe others to a channel he can access.
+func (r *Realm) mayAddSubscribers(u *User, c *Channel) bool {
+	return !u.IsGuest() && (u.IsAdmin() || r.HasPermission(u, "can_add_subscribers_group") || r.mayAdminister(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
 }
 
 // CreateChannel asks for one new channel with its first subscribers.
@@ -305,47 +305,47 @@ type CreateChannel struct {
 	Subscribers []Principal
 	Announce    bool
 	Notify      bool
-	AtOnce      int // as in Subscribe
+	MaxPerTurn  int // as in Subscribe
 }
 
-// ChannelMade answers CreateChannel.
-type ChannelMade struct {
-	ID   ChannelID
-	Work int64 // who is still to be subscribed, 0: nobody
+// CreateChannelResult answers CreateChannel.
+type CreateChannelResult struct {
+	ID  ChannelID
+	Job int64 // who is still to be subscribed, 0: nobody
 }
 
-func (c CreateChannel) Decide(t *Turn) (ChannelMade, error) {
+func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
 	if me := t.Me(); me != nil && me.IsGuest() {
-		return ChannelMade{}, errGuest()
+		return CreateChannelResult{}, errGuestsNotAllowed()
 	}
 	name, err := checkChannelName(c.New.Name)
 	if err != nil {
-		return ChannelMade{}, err
+		return CreateChannelResult{}, err
 	}
 	if t.FindChannelByName(name) != nil {
-		return ChannelMade{}, Bad("Channel '%s' already exists", name)
+		return CreateChannelResult{}, BadRequest("Channel '%s' already exists", name)
 	}
 	if len(c.Subscribers) == 0 {
-		id, err := c.empty(t)
-		return ChannelMade{ID: id}, err
+		id, err := c.createEmpty(t)
+		return CreateChannelResult{ID: id}, err
 	}
-	s := Subscribe{Channels: []Joining{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, Fatal: true, Announce: c.Announce, Notify: c.Notify, AtOnce: c.AtOnce}
+	s := Subscribe{Channels: []ChannelToJoin{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, AllOrNothing: true, Announce: c.Announce, Notify: c.Notify, MaxPerTurn: c.MaxPerTurn}
 	a, err := s.Decide(t)
 	if err != nil {
-		return ChannelMade{}, err
+		return CreateChannelResult{}, err
 	}
-	return ChannelMade{a.Created[0], a.Work}, nil
+	return CreateChannelResult{a.Created[0], a.Job}, nil
 }
 
-// empty creates a channel nobody is subscribed to yet.
-func (c CreateChannel) empty(t *Turn) (ChannelID, error) {
+// createEmpty creates a channel nobody is subscribed to yet.
+func (c CreateChannel) createEmpty(t *Turn) (ChannelID, error) {
 	ch, err := t.newChannel(c.New)
 	if err != nil {
 		return 0, err
 	}
-	t.noticeOfNew(ch)
+	t.postChannelCreated(ch)
 	if c.Announce {
-		t.announceNew([]*Channel{ch})
+		t.announceNewChannels([]*Channel{ch})
 	}
 	return ch.ID, nil
 }
@@ -354,42 +354,42 @@ func (c CreateChannel) empty(t *Turn) (ChannelID, error) {
 type Unsubscribe struct {
 	Names      []string
 	Principals []Principal
-	AtOnce     int // how many subscriptions one turn may end, 0: all; see Left.Work
+	MaxPerTurn int // how many subscriptions one turn may end, 0: all; see UnsubscribeResult.Job
 }
 
-// Left answers Unsubscribe. A channel counts as removed that anybody has left.
-type Left struct {
+// UnsubscribeResult answers Unsubscribe. A channel counts as removed that anybody has left.
+type UnsubscribeResult struct {
 	Removed, NotRemoved []string
-	Work                int64 // what remains to be done, 0: nothing
+	Job                 int64 // what remains to be done, 0: nothing
 }
 
-func (c Unsubscribe) Decide(t *Turn) (Left, error) {
+func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 	channels, users, err := c.check(t)
 	if err != nil {
-		return Left{}, err
+		return UnsubscribeResult{}, err
 	}
-	if !takesTurns(len(users), len(channels), c.AtOnce) {
+	if !needsSeveralTurns(len(users), len(channels), c.MaxPerTurn) {
 		return t.leaveChannels(channels, users), nil
 	}
-	if err := t.mayBegin(); err != nil {
-		return Left{}, err
+	if err := t.checkJobLimit(); err != nil {
+		return UnsubscribeResult{}, err
 	}
-	a := Left{Removed: []string{}, NotRemoved: []string{}}
-	w := Work{Kind: LeaveWork, AtOnce: c.AtOnce, Rest: SetOf(users...)}
+	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
+	w := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: SetOf(users...)}
 	for _, ch := range channels {
 		w.Channels = append(w.Channels, ch.ID)
-		if t.by.channel[ch.ID].subscribers.Meets(w.Rest) {
+		if t.index.channels[ch.ID].subscribers.Intersects(w.Rest) {
 			a.Removed = append(a.Removed, ch.Name)
 		} else {
 			a.NotRemoved = append(a.NotRemoved, ch.Name)
 		}
 	}
-	a.Work = t.begin(w)
+	a.Job = t.startJob(w)
 	return a, nil
 }
 
-func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {
-	a := Left{Removed: []string{}, NotRemoved: []string{}}
+func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeResult {
+	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
 	facts := make([]Unsubscribed, 0, len(channels))
 	for _, ch := range channels {
 		if f := t.planLeave(ch, users, len(facts)); f != nil {
@@ -399,22 +399,22 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) Left {
 			a.NotRemoved = append(a.NotRemoved, ch.Name)
 		}
 	}
-	t.leaveTogether(facts)
+	t.recordUnsubscribed(facts)
 	return a
 }
 
 func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err error) {
 	me := t.Me()
 	if me == nil {
-		return nil, nil, errMember()
+		return nil, nil, errNotMember()
 	}
-	if len(c.Names) > maxJoining {
-		return nil, nil, Bad("Too many channels in one request (limit: %d)", maxJoining)
+	if len(c.Names) > maxChannelsPerRequest {
+		return nil, nil, BadRequest("Too many channels in one request (limit: %d)", maxChannelsPerRequest)
 	}
-	if err := checkPairs(len(c.Principals), len(c.Names)); err != nil {
+	if err := checkSubscriptionCount(len(c.Principals), len(c.Names)); err != nil {
 		return nil, nil, err
 	}
-	users, err := t.principals(c.Principals)
+	users, err := t.findPrincipals(c.Principals)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -422,14 +422,14 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 	var known Set
 	for _, n := range c.Names {
 		ch := t.FindChannelByName(n)
-		if ch == nil || !t.hasMetadata(me, ch) {
+		if ch == nil || !t.hasMetadataAccess(me, ch) {
 			unknown = append(unknown, n)
 		} else if known.Add(int64(ch.ID)) {
 			channels = append(channels, ch)
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, nil, Bad("Channel(s) (%s) do not exist", strings.Join(unknown, ", "))
+		return nil, nil, BadRequest("Channel(s) (%s) do not exist", strings.Join(unknown, ", "))
 	}
 	others := false
 	for _, u := range users {
@@ -437,42 +437,42 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 		others = others || u.ID != me.ID && u.BotOwner != me.ID
 	}
 	for _, ch := range channels {
-		if others && !t.mayRemove(me, ch) {
+		if others && !t.mayRemoveSubscribers(me, ch) {
 			return nil, nil, errPermission()
 		}
 	}
 	return channels, ids, nil
 }
 
-// mayRemove: who may unsubscribe others from a channel he may know.
-func (r *Realm) mayRemove(u *User, c *Channel) bool {
-	return r.administers(u, c) || r.channelAllows(u, c, "can_remove_subscribers_group")
+// mayRemoveSubscribers: who may unsubscribe others from a channel he may know.
+func (r *Realm) mayRemoveSubscribers(u *User, c *Channel) bool {
+	return r.mayAdminister(u, c) || r.channelAllows(u, c, "can_remove_subscribers_group")
 }
 
 // Resubscribe asks to leave some channels and join others at once, for oneself.
 type Resubscribe struct {
-	Add    []Joining
+	Add    []ChannelToJoin
 	Delete []string
 }
 
-// Resubscribed answers Resubscribe.
-type Resubscribed struct {
-	Joined
-	Left
+// ResubscribeResult answers Resubscribe.
+type ResubscribeResult struct {
+	SubscribeResult
+	UnsubscribeResult
 }
 
-func (c Resubscribe) Decide(t *Turn) (Resubscribed, error) {
+func (c Resubscribe) Decide(t *Turn) (ResubscribeResult, error) {
 	if len(c.Add) == 0 && len(c.Delete) == 0 {
-		return Resubscribed{}, Bad(`Nothing to do. Specify at least one of "add" or "delete".`)
+		return ResubscribeResult{}, BadRequest(`Nothing to do. Specify at least one of "add" or "delete".`)
 	}
-	a := Resubscribed{Joined: Joined{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}}, Left: Left{Removed: []string{}, NotRemoved: []string{}}}
+	a := ResubscribeResult{SubscribeResult: SubscribeResult{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}}, UnsubscribeResult: UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}}
 	channels, ids, err := Unsubscribe{Names: c.Delete}.check(t)
 	if err == nil && len(c.Add) > 0 {
-		a.Joined, err = Subscribe{Channels: c.Add, Fatal: true}.Decide(t) // refuses, if it does, before its first fact
+		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t) // refuses, if it does, before its first fact
 	}
 	if err != nil {
 		return a, err
 	}
-	a.Left = t.leaveChannels(channels, ids)
+	a.UnsubscribeResult = t.leaveChannels(channels, ids)
 	return a, nil
 }

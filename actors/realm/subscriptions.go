@@ -41,16 +41,16 @@ func (l *Subscriptions) find(c ChannelID) *Subscription {
 	if l == nil {
 		return nil
 	}
-	i, ok := l.place(c)
+	i, ok := l.position(c)
 	if !ok {
 		return nil
 	}
 	return &l.List[i]
 }
 
-// place is where in the list a channel is, or would be. The library's search would copy each row it looks at, and this is
+// position is where in the list a channel is, or would be. The library's search would copy each row it looks at, and this is
 // asked more than anything else.
-func (l *Subscriptions) place(c ChannelID) (int, bool) {
+func (l *Subscriptions) position(c ChannelID) (int, bool) {
 	lo, hi := 0, len(l.List)
 	if hi > 0 && l.List[hi-1].Channel < c {
 		return hi, false // a new channel is the last one of everybody
@@ -65,9 +65,9 @@ func (l *Subscriptions) place(c ChannelID) (int, bool) {
 	return lo, lo < len(l.List) && l.List[lo].Channel == c
 }
 
-// openAll makes rows for channels, which ascend, as far as there are none, all at once: behind each other from the end, so
+// ensureAll makes rows for channels, which ascend, as far as there are none, all at once: behind each other from the end, so
 // that what is before them stays where it is.
-func (l *Subscriptions) openAll(channels []Subscribed) {
+func (l *Subscriptions) ensureAll(channels []Subscribed) {
 	n := 0
 	for _, f := range channels {
 		if l.find(f.Channel) == nil {
@@ -90,8 +90,8 @@ func (l *Subscriptions) openAll(channels []Subscribed) {
 	}
 }
 
-func (l *Subscriptions) open(c ChannelID) *Subscription {
-	i, ok := l.place(c)
+func (l *Subscriptions) ensure(c ChannelID) *Subscription {
+	i, ok := l.position(c)
 	if !ok {
 		l.List = slices.Insert(l.List, i, Subscription{Channel: c})
 	}
@@ -99,12 +99,14 @@ func (l *Subscriptions) open(c ChannelID) *Subscription {
 }
 
 // SubscriptionOf is a user's relation to a channel, past or present, or nil.
-func (r *Realm) SubscriptionOf(u UserID, c ChannelID) *Subscription { return r.subs.find(u).find(c) }
+func (r *Realm) SubscriptionOf(u UserID, c ChannelID) *Subscription {
+	return r.subscriptions.find(u).find(c)
+}
 
-// channelsOf is the channels a user is subscribed to.
-func (r *Realm) channelsOf(u UserID) Set {
+// subscribedChannelSet is the channels a user is subscribed to.
+func (r *Realm) subscribedChannelSet(u UserID) Set {
 	var s Set
-	if l := r.subs.find(u); l != nil {
+	if l := r.subscriptions.find(u); l != nil {
 		for _, x := range l.List {
 			if x.Active {
 				s.Add(int64(x.Channel))
@@ -114,16 +116,16 @@ func (r *Realm) channelsOf(u UserID) Set {
 	return s
 }
 
-// indexActive keeps the channels' active subscribers in step with the account.
-func (r *Realm) indexActive(u *User) {
-	r.by.deactivations++
-	r.channelsOf(u.ID).Each(func(c int64) bool {
-		if ix := r.by.channel[ChannelID(c)]; u.Active {
+// indexAccountActive keeps the channels' active subscribers in step with the account.
+func (r *Realm) indexAccountActive(u *User) {
+	r.index.groupDisplayVersion++
+	r.subscribedChannelSet(u.ID).Each(func(c int64) bool {
+		if ix := r.index.channels[ChannelID(c)]; u.Active {
 			ix.active.Add(int64(u.ID))
 		} else {
 			ix.active.Remove(int64(u.ID))
 		}
-		r.by.channel[ChannelID(c)].joins++
+		r.index.channels[ChannelID(c)].activeChanges++
 		return true
 	})
 }
@@ -139,7 +141,7 @@ func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
 		return s.Color
 	}
 	if l != nil {
-		planned |= l.colors()
+		planned |= l.usedColors()
 	}
 	if i := bits.TrailingZeros64(^planned); i < len(Palette) {
 		return Palette[i]
@@ -147,8 +149,8 @@ func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
 	return Palette[c.ID.Recipient()%int64(len(Palette))]
 }
 
-// paint sets the colour of a subscription in the list.
-func (l *Subscriptions) paint(s *Subscription, color string) {
+// setColor sets the colour of a subscription in the list.
+func (l *Subscriptions) setColor(s *Subscription, color string) {
 	old := s.Color
 	switch s.Color = color; old {
 	case color:
@@ -159,15 +161,15 @@ func (l *Subscriptions) paint(s *Subscription, color string) {
 	}
 }
 
-// colors is the colours of the palette that are used, a bit each.
-func (l *Subscriptions) colors() uint64 {
+// usedColors is the colours of the palette that are used, a bit each.
+func (l *Subscriptions) usedColors() uint64 {
 	if l.Stale {
-		l.indexColors()
+		l.rebuildUsedColors()
 	}
 	return l.Used
 }
 
-func (l *Subscriptions) indexColors() {
+func (l *Subscriptions) rebuildUsedColors() {
 	l.Used, l.Stale = 0, false
 	for i := range l.List {
 		l.Used |= paletteBits[l.List[i].Color]
@@ -187,89 +189,89 @@ var paletteBits = func() map[string]uint64 {
 // Subscribed says users joined a channel.
 type Subscribed struct {
 	Channel ChannelID
-	Users   []UserID  // ascending
+	Users   []UserID  // sortUnique
 	Colors  []string  // one each
-	From    MessageID // first message id they may receive
+	From    MessageID // noticeRank message id they may receive
 	Appears []UserID  // the ones that could not see the channel before
 }
 
 func (f *Subscribed) apply(r *Realm) {
-	ix := r.by.channel[f.Channel]
+	ix := r.index.channels[f.Channel]
 	spans := make([]Span, len(f.Users)) // one piece of memory for all: most of them are somebody's first
 	for i, u := range f.Users {
-		l := r.subs.open(u)
-		s := l.open(f.Channel)
+		l := r.subscriptions.ensure(u)
+		s := l.ensure(f.Channel)
 		s.Active = true
-		l.paint(s, f.Colors[i])
+		l.setColor(s, f.Colors[i])
 		if spans[i].From = f.From; s.Spans == nil {
 			s.Spans = spans[i : i+1 : i+1]
 		} else {
 			s.Spans = append(s.Spans, spans[i])
 		}
-		ix.ever.Add(int64(u))
-		ix.opens(u, f.From)
+		ix.everSubscribed.Add(int64(u))
+		ix.addOpenSpan(u, f.From)
 		ix.subscribers.Add(int64(u))
 		if r.users.must(u).Active {
 			ix.active.Add(int64(u))
 		}
 	}
-	ix.heardKnown = false
-	ix.joins++
+	ix.connectedSubscribersValid = false
+	ix.activeChanges++
 }
 
 func (f *Subscribed) tell(r *Realm) []Notice {
-	c := r.chans.must(f.Channel)
+	c := r.channels.must(f.Channel)
 	var out []Notice
-	if to := r.only(f.Appears...); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: r.appear(f.Channel)})
+	if to := r.usersAudience(f.Appears...); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: r.channelsAppeared(f.Channel)})
 	}
-	if to := r.only(f.Users...); len(to) > 0 {
-		e := r.subscriptionAdded(c, to)
+	if to := r.usersAudience(f.Users...); len(to) > 0 {
+		e := r.newSubscriptionAdded(c, to)
 		out = append(out, Notice{To: to, Event: &e})
 	}
-	if to := r.peers(c, f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
+	if to := r.subscriberChangeAudience(c, f.Users); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel})}})
 	}
 	return out
 }
 
-// others is an audience without some users; both are ascending.
-func others(to, users []UserID) []UserID {
+// withoutUsers is an audience without some users; both are ascending.
+func withoutUsers(to, users []UserID) []UserID {
 	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
 		_, is := slices.BinarySearch(users, u)
 		return is
 	})
 }
 
-// MayKnowSubscribers is MaySeeSubscribers for a user who is not the caller.
-func (r *Realm) MayKnowSubscribers(u UserID, c *Channel) bool {
-	return r.ViewAs(Caller{User: u}, r.by.clock).MaySeeSubscribers(c)
+// UserMaySeeSubscribers is MaySeeSubscribers for a user who is not the caller.
+func (r *Realm) UserMaySeeSubscribers(u UserID, c *Channel) bool {
+	return r.ViewAs(Caller{User: u}, r.index.clock).MaySeeSubscribers(c)
 }
 
 // Unsubscribed says users left a channel.
 type Unsubscribed struct {
 	Channel ChannelID
-	Users   []UserID  // ascending
+	Users   []UserID  // sortUnique
 	Last    MessageID // last message id they may have received
 	Job     int64     // under which its messages are marked read for them; see leaving.go
 }
 
 func (f *Unsubscribed) apply(r *Realm) {
-	ix := r.by.channel[f.Channel]
+	ix := r.index.channels[f.Channel]
 	for _, u := range f.Users {
-		s := r.subs.change(u).find(f.Channel)
+		s := r.subscriptions.change(u).find(f.Channel)
 		s.Active = false
-		s.close(f.Last)
-		ix.open.Remove(int64(u))
+		s.closeSpan(f.Last)
+		ix.receiving.Remove(int64(u))
 		ix.subscribers.Remove(int64(u))
 		ix.active.Remove(int64(u))
 	}
-	r.leave(f.Job, f.Channel, SetOf(f.Users...))
-	ix.heardKnown = false
-	ix.joins++
+	r.startLeaving(f.Job, f.Channel, SetOf(f.Users...))
+	ix.connectedSubscribersValid = false
+	ix.activeChanges++
 }
 
-func (s *Subscription) close(last MessageID) {
+func (s *Subscription) closeSpan(last MessageID) {
 	if n := len(s.Spans); n > 0 && s.Spans[n-1].To == 0 {
 		if s.Spans[n-1].From > last {
 			s.Spans = s.Spans[:n-1]
@@ -280,16 +282,16 @@ func (s *Subscription) close(last MessageID) {
 }
 
 func (f *Unsubscribed) tell(r *Realm) []Notice {
-	c := r.chans.must(f.Channel)
+	c := r.channels.must(f.Channel)
 	var out []Notice
-	for _, u := range r.only(f.Users...) {
+	for _, u := range r.usersAudience(f.Users...) {
 		out = append(out, Notice{To: []UserID{u}, Event: &SubscriptionRemoved{f.Channel, c.Name, c.Archived}})
-		if !r.hasMetadata(r.users.must(u), c) {
-			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}, Shut: r.archivedOf([]ChannelID{f.Channel})}})
+		if !r.hasMetadataAccess(r.users.must(u), c) {
+			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}, Shut: r.archivedAmong([]ChannelID{f.Channel})}})
 		}
 	}
-	if to := r.peers(c, f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedOf([]ChannelID{f.Channel})}})
+	if to := r.subscriberChangeAudience(c, f.Users); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel})}})
 	}
 	return out
 }
@@ -309,8 +311,8 @@ type ChannelNotifications struct {
 	Desktop, Audible, Push, Email, Wildcard bool
 }
 
-// inherited is what somebody's subscriptions inherit; visitors are never notified.
-func (r *Realm) inherited(u UserID) ChannelNotifications {
+// inheritedNotifications is what somebody's subscriptions inherit; visitors are never notified.
+func (r *Realm) inheritedNotifications(u UserID) ChannelNotifications {
 	if x := r.users.find(u); x != nil {
 		return x.channelNotifications()
 	}
@@ -319,17 +321,17 @@ func (r *Realm) inherited(u UserID) ChannelNotifications {
 
 func (u *User) channelNotifications() ChannelNotifications {
 	return ChannelNotifications{
-		Desktop:  u.Flag("enable_stream_desktop_notifications"),
-		Audible:  u.Flag("enable_stream_audible_notifications"),
-		Push:     u.Flag("enable_stream_push_notifications"),
-		Email:    u.Flag("enable_stream_email_notifications"),
-		Wildcard: u.Flag("wildcard_mentions_notify"),
+		Desktop:  u.BoolSetting("enable_stream_desktop_notifications"),
+		Audible:  u.BoolSetting("enable_stream_audible_notifications"),
+		Push:     u.BoolSetting("enable_stream_push_notifications"),
+		Email:    u.BoolSetting("enable_stream_email_notifications"),
+		Wildcard: u.BoolSetting("wildcard_mentions_notify"),
 	}
 }
 
-// PersonalInfo is a user's own settings of a channel, without what everybody is told of it.
-func (r *Realm) PersonalInfo(u UserID, c ChannelID) SubscriptionInfo {
-	i := SubscriptionInfo{Inherited: r.inherited(u)}
+// PersonalSubscription is a user's own settings of a channel, without what everybody is told of it.
+func (r *Realm) PersonalSubscription(u UserID, c ChannelID) SubscriptionInfo {
+	i := SubscriptionInfo{Inherited: r.inheritedNotifications(u)}
 	if s := r.SubscriptionOf(u, c); s != nil {
 		i.Subscription = *s
 		i.Spans = nil
@@ -343,7 +345,7 @@ type SubscriptionAdded struct {
 	Info      ChannelInfo
 	Members   []UserID               // subscribers, in events of before Roster
 	Own       []Subscription         // one for each of Users
-	Users     []UserID               // ascending
+	Users     []UserID               // sortUnique
 	Knows     []bool                 // one each: may know the subscribers
 	Inherited []ChannelNotifications // one each
 	// Back: the channel was archived. Only queues without archived_channels had lost it.
@@ -354,40 +356,40 @@ type SubscriptionAdded struct {
 	Present Set
 }
 
-// FullRoster is below how many subscribers everybody who wants to know them is told all (protocol).
-const FullRoster = 250
+// FullSubscriberListLimit is below how many subscribers everybody who wants to know them is told all (protocol).
+const FullSubscriberListLimit = 250
 
-func (r *Realm) subscriptionAdded(c *Channel, users []UserID) SubscriptionAdded {
-	var x adding
+func (r *Realm) newSubscriptionAdded(c *Channel, users []UserID) SubscriptionAdded {
+	var x subscriptionAddedBuilder
 	return x.event(r, c, users)
 }
 
-// adding puts together the events subscription/add of several channels. One request may join hundreds, so what is the same
+// subscriptionAddedBuilder puts together the events subscription/add of several channels. One request may join hundreds, so what is the same
 // is in them once, and what is small has its memory together.
-type adding struct {
-	own       room[Subscription]
-	knows     room[bool]
-	ids       room[uint32]
+type subscriptionAddedBuilder struct {
+	own       slab[Subscription]
+	knows     slab[bool]
+	ids       slab[uint32]
 	users     []UserID // those of the last event
 	inherited []ChannelNotifications
 }
 
-func (x *adding) event(r *Realm, c *Channel, users []UserID) SubscriptionAdded {
+func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) SubscriptionAdded {
 	if x.users == nil || !sameAudience(x.users, users) {
 		x.users, x.inherited = users, make([]ChannelNotifications, len(users))
 		for i, u := range users {
-			x.inherited[i] = r.inherited(u)
+			x.inherited[i] = r.inheritedNotifications(u)
 		}
 	}
-	active := r.by.channel[c.ID].active
-	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.cloneIn(&x.ids), Own: x.own.take(len(users)), Knows: x.knows.take(len(users)), Inherited: x.inherited}
-	if active.Len() >= FullRoster {
-		e.Present = Either(Both(active, r.by.bots), Both(active, r.by.listening))
+	active := r.index.channels[c.ID].active
+	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(&x.ids), Own: x.own.alloc(len(users)), Knows: x.knows.alloc(len(users)), Inherited: x.inherited}
+	if active.Len() >= FullSubscriberListLimit {
+		e.Present = Union(Intersection(active, r.index.bots), Intersection(active, r.index.usersWithQueues))
 	}
 	for i, u := range users {
 		e.Own[i] = *r.SubscriptionOf(u, c.ID)
 		e.Own[i].Spans = nil
-		e.Knows[i] = r.MayKnowSubscribers(u, c)
+		e.Knows[i] = r.UserMaySeeSubscribers(u, c)
 	}
 	return e
 }
@@ -430,7 +432,7 @@ func (*PeersChanged) EventType() string        { return "subscription" }
 // planJoin is the fact that users, each named once, join a channel, nil if all of them are in it already. color is what they asked for, or
 // ""; used says which colours of the palette each has been given for other channels in the same turn, nil if there are none.
 func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID]uint64) *Subscribed {
-	in := t.by.channel[c.ID].subscribers
+	in := t.index.channels[c.ID].subscribers
 	n := len(users)
 	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage, Users: make([]UserID, 0, n), Colors: make([]string, 0, n)}
 	byUser := func(a, b *User) int { return cmp.Compare(a.ID, b.ID) }
@@ -444,13 +446,13 @@ func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID
 		}
 		col := color
 		if col == "" {
-			col = t.subs.find(u.ID).colorFor(c, used[u.ID])
+			col = t.subscriptions.find(u.ID).colorFor(c, used[u.ID])
 		}
 		if used != nil {
 			used[u.ID] |= paletteBits[col]
 		}
 		f.Users, f.Colors = append(f.Users, u.ID), append(f.Colors, col)
-		if !t.hasMetadata(u, c) {
+		if !t.hasMetadataAccess(u, c) {
 			f.Appears = append(f.Appears, u.ID)
 		}
 	}
@@ -464,7 +466,7 @@ func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID
 // the same turn, from 0.
 func (t *Turn) planLeave(c *Channel, users []UserID, job int) *Unsubscribed {
 	f := &Unsubscribed{Channel: c.ID, Last: t.Org().NextMessage - 1, Job: t.nextID("leaving") + int64(job)}
-	for _, u := range ascending(slices.Clone(users)) {
+	for _, u := range sortUnique(slices.Clone(users)) {
 		if t.Realm.Subscribed(u, c.ID) {
 			f.Users = append(f.Users, u)
 		}
@@ -477,42 +479,42 @@ func (t *Turn) planLeave(c *Channel, users []UserID, job int) *Unsubscribed {
 
 // Limits of the history a new account starts with; the numbers are the protocol's.
 const (
-	newcomerRows   = 1000 // newest messages of the first channels that the account has rows of
-	newcomerUnread = 20   // how many of them are unread
+	newUserHistory = 1000 // newestIDs messages of the first channels that the account has rows of
+	newUserUnread  = 20   // how many of them are unread
 )
 
-// joinChannels subscribes a new account to its first channels, and gives it the newest part of their history.
-func (t *Turn) joinChannels(u *User, ids []ChannelID) {
+// joinFirstChannels subscribes a new account to its first channels, and gives it the newest part of their history.
+func (t *Turn) joinFirstChannels(u *User, ids []ChannelID) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	var joined []*Channel
 	var facts []Subscribed
 	used := map[UserID]uint64{}
 	for _, id := range slices.Compact(ids) {
-		if c := t.chans.find(id); c != nil && !c.Archived {
+		if c := t.channels.find(id); c != nil && !c.Archived {
 			if f := t.planJoin(c, []*User{u}, "", used); f != nil {
 				facts = append(facts, *f)
 			}
 			joined = append(joined, c)
 		}
 	}
-	t.joinTogether(facts)
+	t.recordSubscribed(facts)
 	if u.IsBot() {
 		return
 	}
 	var recent []Set
 	for _, c := range joined {
 		if c.History {
-			recent = append(recent, newest(t.by.channel[c.ID].ids, newcomerRows))
+			recent = append(recent, newestIDs(t.index.channels[c.ID].ids, newUserHistory))
 		}
 	}
-	if rows := newest(Either(recent...), newcomerRows); !rows.Empty() {
-		t.Record(&HistoryGiven{User: u.ID, Rows: rows, Read: Without(rows, newest(rows, newcomerUnread))})
+	if rows := newestIDs(Union(recent...), newUserHistory); !rows.Empty() {
+		t.Record(&HistoryGiven{User: u.ID, Rows: rows, Read: Difference(rows, newestIDs(rows, newUserUnread))})
 	}
 }
 
-// newest is the n highest ids of a set.
-func newest(s Set, n int) Set {
+// newestIDs is the n highest ids of a set.
+func newestIDs(s Set, n int) Set {
 	if s.Len() <= n {
 		return s.Clone()
 	}
@@ -527,7 +529,7 @@ type HistoryGiven struct {
 }
 
 func (f *HistoryGiven) apply(r *Realm) {
-	rd := r.reading.open(f.User)
+	rd := r.marks.ensure(f.User)
 	rd.Rows.Union(f.Rows)
 	rd.Read.Union(f.Read)
 }

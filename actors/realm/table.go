@@ -12,116 +12,116 @@ import (
 // table is rows that a snapshot keeps. It remembers which rows changed since the last cut. find may return nothing;
 // change and must may not; change marks the row.
 type table[K cmp.Ordered, V any] struct {
-	number uint16
-	sparse map[K]*V // the rows, but for those in dense
-	dirty  marks[K]
-	cut    marks[K] // rows of the running cut that are not written yet
-	emit   func(table uint16, key, row any)
+	number   uint16
+	sparse   map[K]*V // the rows, but for those in dense
+	dirty    keySet[K]
+	snapshot keySet[K] // rows of the running cut that are not written yet
+	emit     func(table uint16, key, row any)
 
-	touched func(K) // hears of every row about to change; may be nil
+	onChange func(K) // hears of every row about to change; may be nil
 
 	// What happens to a row that is about to change while a running cut has yet to write it. Ordinarily it is written at
 	// once; where one command may change very many rows that would take too long, and one of these is set.
-	copied func(*V) *V    // makes a copy, which further changes leave alone, to be written later
-	stood  func(K, *V) *V // brings the row back as it stood, which whoever changes it has kept
-	copies []copyOf[K, V]
+	copyRow     func(*V) *V    // makes a copy, which further changes leave alone, to be written later
+	originalRow func(K, *V) *V // brings the row back as it stood, which whoever changes it has kept
+	copies      []rowCopy[K, V]
 
 	// Keys that are small numbers, one after the other, have their rows by number: very many are asked for at once.
-	numbers *numbering[K]
-	dense   []*V
-	pages   map[int]*page[V]
-	filled  int // how many rows dense or pages have
+	numbering    *numbering[K]
+	dense        []*V
+	pages        map[int]*page[V]
+	numberedRows int // how many rows dense or pages have
 
-	together func(row, before *V) *V // a row that was loaded, or the one before, if they may be one; may be nil
-	loaded   *V                      // the last row that was loaded, if together is set
+	shareRow   func(row, before *V) *V // a row that was loaded, or the one before, if they may be one; may be nil
+	lastLoaded *V                      // the last row that was loaded, if together is set
 
-	queued bool // first is asked for
-	queue  []K  // the keys in order, and some that are gone
+	tracksOrder bool // noticeRank is asked for
+	orderedKeys []K  // the keys in order, and some that are gone
 }
 
 // numbering is how keys become numbers, and back.
 type numbering[K cmp.Ordered] struct {
-	of    func(K) int
-	key   func(int) K
-	paged bool // there are too many numbers to keep a place for each that has no row
+	number func(K) int
+	key    func(int) K
+	paged  bool // there are too many numbers to keep a place for each that has no row
 }
 
 func numberingOf[K ~int64 | ~uint32]() *numbering[K] {
-	return &numbering[K]{of: func(k K) int { return int(k) }, key: func(n int) K { return K(n) }}
+	return &numbering[K]{number: func(k K) int { return int(k) }, key: func(n int) K { return K(n) }}
 }
 
 // page is the rows of 64 numbers in order, without those that are not there.
 type page[V any] struct {
-	there uint64
-	rows  []*V
+	present uint64
+	rows    []*V
 }
 
-// onPage is on which page a number is, and which bit there.
-func onPage(n int) (page int, mask uint64) { return n >> 6, 1 << (uint(n) & 63) }
+// pageOf is on which page a number is, and which bit there.
+func pageOf(n int) (page int, mask uint64) { return n >> 6, 1 << (uint(n) & 63) }
 
-// at is where on the page a row is or would be.
-func (p *page[V]) at(mask uint64) int { return bits.OnesCount64(p.there & (mask - 1)) }
+// position is where on the page a row is or would be.
+func (p *page[V]) position(mask uint64) int { return bits.OnesCount64(p.present & (mask - 1)) }
 
 func (p *page[V]) set(mask uint64, v *V) {
-	i := p.at(mask)
-	switch there := p.there&mask != 0; {
+	i := p.position(mask)
+	switch there := p.present&mask != 0; {
 	case v == nil && there:
 		p.rows = slices.Delete(p.rows, i, i+1)
-		p.there &^= mask
+		p.present &^= mask
 	case v == nil:
 	case there:
 		p.rows[i] = v
 	default:
 		p.rows = slices.Insert(p.rows, i, v)
-		p.there |= mask
+		p.present |= mask
 	}
 }
 
-// merge puts rows of some of the numbers in the place of those that are there.
+// mergeNotice puts rows of some of the numbers in the place of those that are there.
 func (p *page[V]) merge(mask uint64, rows *[64]*V) {
-	if mask&^p.there != 0 {
-		all := make([]*V, bits.OnesCount64(p.there|mask))
+	if mask&^p.present != 0 {
+		all := make([]*V, bits.OnesCount64(p.present|mask))
 		was := *p
-		p.there, p.rows = p.there|mask, all
-		for left := was.there &^ mask; left != 0; left &= left - 1 {
-			all[p.at(left&-left)] = was.rows[was.at(left&-left)]
+		p.present, p.rows = p.present|mask, all
+		for left := was.present &^ mask; left != 0; left &= left - 1 {
+			all[p.position(left&-left)] = was.rows[was.position(left&-left)]
 		}
 	}
 	for left := mask; left != 0; left &= left - 1 {
-		p.rows[p.at(left&-left)] = rows[bits.TrailingZeros64(left)]
+		p.rows[p.position(left&-left)] = rows[bits.TrailingZeros64(left)]
 	}
 }
 
 // maxDense is up to which number rows stand by their numbers: eight bytes each.
 const maxDense = 1 << 20
 
-// copyOf is a row as it stood when the running cut began.
-type copyOf[K cmp.Ordered, V any] struct {
+// rowCopy is a row as it stood when the running cut began.
+type rowCopy[K cmp.Ordered, V any] struct {
 	key K
 	row *V
 }
 
-// marks is a set of keys; one that has a number takes a bit.
-type marks[K cmp.Ordered] struct {
-	numbers *numbering[K]
-	n       int
-	bits    []uint64
-	low     int            // no bit is set before this word
-	pages   map[int]uint64 // bits of numbers that are paged
-	others  map[K]struct{} // keys without a number
+// keySet is a set of keys; one that has a number takes a bit.
+type keySet[K cmp.Ordered] struct {
+	numbers   *numbering[K]
+	n         int
+	bits      []uint64
+	firstWord int            // no bit is set before this word
+	pages     map[int]uint64 // bits of numbers that are paged
+	others    map[K]struct{} // keys without a number
 }
 
 // bit is the place of a key's bit; false if it has none.
-func (m *marks[K]) bit(k K) (word int, mask uint64, numbered bool) {
+func (m *keySet[K]) bit(k K) (word int, mask uint64, numbered bool) {
 	if m.numbers == nil {
 		return 0, 0, false
 	}
-	n := m.numbers.of(k)
-	word, mask = onPage(n)
+	n := m.numbers.number(k)
+	word, mask = pageOf(n)
 	return word, mask, m.numbers.paged || n >= 0 && n < maxDense
 }
 
-func (m *marks[K]) has(k K) bool {
+func (m *keySet[K]) has(k K) bool {
 	if word, mask, numbered := m.bit(k); numbered {
 		if m.numbers.paged {
 			return m.pages[word]&mask != 0
@@ -132,7 +132,7 @@ func (m *marks[K]) has(k K) bool {
 	return has
 }
 
-func (m *marks[K]) add(k K) {
+func (m *keySet[K]) add(k K) {
 	word, mask, numbered := m.bit(k)
 	switch {
 	case !numbered:
@@ -152,12 +152,12 @@ func (m *marks[K]) add(k K) {
 	if m.bits[word]&mask == 0 {
 		m.bits[word] |= mask
 		m.n++
-		m.low = min(m.low, word)
+		m.firstWord = min(m.firstWord, word)
 	}
 }
 
 // addPage adds numbers of one page.
-func (m *marks[K]) addPage(number int, mask uint64) {
+func (m *keySet[K]) addPage(number int, mask uint64) {
 	if m.pages == nil {
 		m.pages = map[int]uint64{}
 	}
@@ -167,7 +167,7 @@ func (m *marks[K]) addPage(number int, mask uint64) {
 	}
 }
 
-func (m *marks[K]) remove(k K) {
+func (m *keySet[K]) remove(k K) {
 	if !m.has(k) {
 		return
 	}
@@ -184,17 +184,17 @@ func (m *marks[K]) remove(k K) {
 	}
 }
 
-// any is one of the keys, if there is one.
-func (m *marks[K]) any() (k K, some bool) {
+// pick is one of the keys, if there is one.
+func (m *keySet[K]) pick() (k K, some bool) {
 	for k := range m.others {
 		return k, true
 	}
 	for word, w := range m.pages {
 		return m.numbers.key(word<<6 | bits.TrailingZeros64(w)), true
 	}
-	for ; m.low < len(m.bits); m.low++ {
-		if w := m.bits[m.low]; w != 0 {
-			return m.numbers.key(m.low*64 + bits.TrailingZeros64(w)), true
+	for ; m.firstWord < len(m.bits); m.firstWord++ {
+		if w := m.bits[m.firstWord]; w != 0 {
+			return m.numbers.key(m.firstWord*64 + bits.TrailingZeros64(w)), true
 		}
 	}
 	return k, false
@@ -203,8 +203,8 @@ func (m *marks[K]) any() (k K, some bool) {
 // anyTable is what snapshots and digests need of a table.
 type anyTable interface {
 	Number() uint16
-	begin(emit func(table uint16, key, row any))
-	step(enough func() bool) bool
+	beginSnapshot(emit func(table uint16, key, row any))
+	writeRows(enough func() bool) bool
 	each(fn func(key, row any))
 	load(key, row func(into any) error) error
 	size() int
@@ -213,31 +213,31 @@ type anyTable interface {
 
 func (t *table[K, V]) init(r *Realm, number uint16) {
 	t.number, t.sparse = number, map[K]*V{}
-	for _, o := range r.tables {
+	for _, o := range r.allTables {
 		if o.Number() == number {
 			panic(fmt.Sprintf("BUG: two tables numbered %d", number))
 		}
 	}
-	r.tables = append(r.tables, t)
+	r.allTables = append(r.allTables, t)
 }
 
-// numbered has rows stand by their keys' numbers: by each, as far as those are small, or by pages of them.
-func (t *table[K, V]) numbered(n *numbering[K]) {
-	if t.numbers, t.dirty.numbers, t.cut.numbers = n, n, n; n.paged {
+// useNumbering has rows stand by their keys' numbers: by each, as far as those are small, or by pages of them.
+func (t *table[K, V]) useNumbering(n *numbering[K]) {
+	if t.numbering, t.dirty.numbers, t.snapshot.numbers = n, n, n; n.paged {
 		t.pages = map[int]*page[V]{}
 	}
 }
 
 func (t *table[K, V]) find(k K) *V {
-	if t.numbers != nil {
-		n := t.numbers.of(k)
+	if t.numbering != nil {
+		n := t.numbering.number(k)
 		if uint(n) < uint(len(t.dense)) {
 			return t.dense[n]
 		}
-		if t.numbers.paged {
-			number, mask := onPage(n)
-			if p := t.pages[number]; p != nil && p.there&mask != 0 {
-				return p.rows[p.at(mask)]
+		if t.numbering.paged {
+			number, mask := pageOf(n)
+			if p := t.pages[number]; p != nil && p.present&mask != 0 {
+				return p.rows[p.position(mask)]
 			}
 			return nil
 		}
@@ -247,26 +247,26 @@ func (t *table[K, V]) find(k K) *V {
 
 // set is how every row comes and, as nil, goes.
 func (t *table[K, V]) set(k K, v *V) {
-	if t.queued && v != nil {
-		if at, there := slices.BinarySearch(t.queue, k); !there {
-			t.queue = slices.Insert(t.queue, at, k) // mostly at the end, as jobs are numbered
+	if t.tracksOrder && v != nil {
+		if at, there := slices.BinarySearch(t.orderedKeys, k); !there {
+			t.orderedKeys = slices.Insert(t.orderedKeys, at, k) // mostly at the end, as jobs are numbered
 		}
 	}
 	n := -1
-	if t.numbers != nil {
-		n = t.numbers.of(k)
+	if t.numbering != nil {
+		n = t.numbering.number(k)
 	}
 	switch {
 	case t.pages != nil:
-		number, mask := onPage(n)
+		number, mask := pageOf(n)
 		p := t.pages[number]
 		if p == nil {
 			p = &page[V]{}
 			t.pages[number] = p
 		}
-		t.filled -= len(p.rows)
+		t.numberedRows -= len(p.rows)
 		p.set(mask, v)
-		if t.filled += len(p.rows); len(p.rows) == 0 {
+		if t.numberedRows += len(p.rows); len(p.rows) == 0 {
 			delete(t.pages, number)
 		}
 	case n >= 0 && n < maxDense:
@@ -274,10 +274,10 @@ func (t *table[K, V]) set(k K, v *V) {
 			t.dense = append(t.dense, make([]*V, n+1-len(t.dense))...)
 		}
 		if t.dense[n] != nil {
-			t.filled--
+			t.numberedRows--
 		}
 		if t.dense[n] = v; v != nil {
-			t.filled++
+			t.numberedRows++
 		}
 	case v == nil:
 		delete(t.sparse, k)
@@ -286,11 +286,11 @@ func (t *table[K, V]) set(k K, v *V) {
 	}
 }
 
-// first is the least key, if there is one, of a table whose keys are queued.
-func (t *table[K, V]) first() (k K, some bool) {
-	for ; len(t.queue) > 0; t.queue = t.queue[1:] {
-		if t.find(t.queue[0]) != nil {
-			return t.queue[0], true
+// firstKey is the least key, if there is one, of a table whose keys are queued.
+func (t *table[K, V]) firstKey() (k K, some bool) {
+	for ; len(t.orderedKeys) > 0; t.orderedKeys = t.orderedKeys[1:] {
+		if t.find(t.orderedKeys[0]) != nil {
+			return t.orderedKeys[0], true
 		}
 	}
 	return k, false
@@ -300,14 +300,14 @@ func (t *table[K, V]) first() (k K, some bool) {
 func (t *table[K, V]) all() iter.Seq2[K, *V] {
 	return func(yield func(K, *V) bool) {
 		for n, v := range t.dense {
-			if v != nil && !yield(t.numbers.key(n), v) {
+			if v != nil && !yield(t.numbering.key(n), v) {
 				return
 			}
 		}
 		for number, p := range t.pages {
-			for there := p.there; there != 0; there &= there - 1 {
+			for there := p.present; there != 0; there &= there - 1 {
 				n := number<<6 | bits.TrailingZeros64(there)
-				if !yield(t.numbers.key(n), p.rows[p.at(there&-there)]) {
+				if !yield(t.numbering.key(n), p.rows[p.position(there&-there)]) {
 					return
 				}
 			}
@@ -328,36 +328,36 @@ func (t *table[K, V]) must(k K) *V {
 	return v
 }
 
-// waits reports whether a running cut still has to write a row.
-func (t *table[K, V]) waits(k K) bool {
-	return t.cut.n > 0 && t.cut.has(k)
+// inSnapshot reports whether a running cut still has to write a row.
+func (t *table[K, V]) inSnapshot(k K) bool {
+	return t.snapshot.n > 0 && t.snapshot.has(k)
 }
 
-// touch marks a row as about to change. A row that a running cut still has to write is kept as it was.
-func (t *table[K, V]) touch(k K) {
-	if t.waits(k) && t.stood == nil {
-		if v := t.find(k); v != nil && t.copied != nil {
-			t.copies = append(t.copies, copyOf[K, V]{k, t.copied(v)})
-			t.cut.remove(k)
+// markChanged marks a row as about to change. A row that a running cut still has to write is kept as it was.
+func (t *table[K, V]) markChanged(k K) {
+	if t.inSnapshot(k) && t.originalRow == nil {
+		if v := t.find(k); v != nil && t.copyRow != nil {
+			t.copies = append(t.copies, rowCopy[K, V]{k, t.copyRow(v)})
+			t.snapshot.remove(k)
 		} else {
 			t.write(k)
 		}
 	}
 	t.dirty.add(k)
-	if t.touched != nil {
-		t.touched(k)
+	if t.onChange != nil {
+		t.onChange(k)
 	}
 }
 
 func (t *table[K, V]) change(k K) *V {
 	v := t.must(k)
-	t.touch(k)
+	t.markChanged(k)
 	return v
 }
 
-// open is change for a row that may not exist yet: it starts as its zero value.
-func (t *table[K, V]) open(k K) *V {
-	t.touch(k)
+// ensure is change for a row that may not exist yet: it starts as its zero value.
+func (t *table[K, V]) ensure(k K) *V {
+	t.markChanged(k)
 	v := t.find(k)
 	if v == nil {
 		v = new(V)
@@ -367,7 +367,7 @@ func (t *table[K, V]) open(k K) *V {
 }
 
 func (t *table[K, V]) put(k K, v *V) {
-	t.touch(k)
+	t.markChanged(k)
 	t.set(k, v)
 }
 
@@ -379,13 +379,13 @@ func (t *table[K, V]) putPage(number int, mask uint64, rows *[64]*V) {
 		p = &page[V]{}
 		t.pages[number] = p
 	}
-	t.filled -= len(p.rows)
+	t.numberedRows -= len(p.rows)
 	p.merge(mask, rows)
-	t.filled += len(p.rows)
+	t.numberedRows += len(p.rows)
 }
 
 func (t *table[K, V]) remove(k K) {
-	t.touch(k)
+	t.markChanged(k)
 	t.set(k, nil)
 }
 
@@ -411,22 +411,22 @@ func (t *table[K, V]) list() []V {
 }
 
 func (t *table[K, V]) Number() uint16 { return t.number }
-func (t *table[K, V]) size() int      { return t.filled + len(t.sparse) }
+func (t *table[K, V]) size() int      { return t.numberedRows + len(t.sparse) }
 
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
-func (t *table[K, V]) begin(emit func(uint16, any, any)) {
-	if t.cut.n+len(t.copies) > 0 {
+func (t *table[K, V]) beginSnapshot(emit func(uint16, any, any)) {
+	if t.snapshot.n+len(t.copies) > 0 {
 		panic(fmt.Sprintf("BUG: table %d: a cut begins inside another", t.number))
 	}
-	t.cut, t.dirty, t.emit = t.dirty, marks[K]{numbers: t.numbers}, emit
+	t.snapshot, t.dirty, t.emit = t.dirty, keySet[K]{numbers: t.numbering}, emit
 }
 
 func (t *table[K, V]) write(k K) {
-	t.cut.remove(k)
+	t.snapshot.remove(k)
 	if v := t.find(k); v != nil {
-		if t.stood != nil {
-			v = t.stood(k, v)
+		if t.originalRow != nil {
+			v = t.originalRow(k, v)
 		}
 		t.emit(t.number, k, v)
 	} else {
@@ -434,8 +434,8 @@ func (t *table[K, V]) write(k K) {
 	}
 }
 
-// step writes rows of the running cut until it is enough for once, and reports whether that was all.
-func (t *table[K, V]) step(enough func() bool) bool {
+// writeRows writes rows of the running cut until it is enough for once, and reports whether that was all.
+func (t *table[K, V]) writeRows(enough func() bool) bool {
 	for ; len(t.copies) > 0; t.copies = t.copies[1:] {
 		if enough() {
 			return false
@@ -444,7 +444,7 @@ func (t *table[K, V]) step(enough func() bool) bool {
 	}
 	t.copies = nil
 	for {
-		k, some := t.cut.any()
+		k, some := t.snapshot.pick()
 		if !some {
 			return true
 		}
@@ -470,43 +470,43 @@ func (t *table[K, V]) load(key, row func(any) error) error {
 	if err := row(v); err != nil {
 		return err
 	}
-	if t.together != nil {
-		v = t.together(v, t.loaded)
-		t.loaded = v
+	if t.shareRow != nil {
+		v = t.shareRow(v, t.lastLoaded)
+		t.lastLoaded = v
 	}
 	t.set(k, v)
 	return nil
 }
 
-// Cut is a snapshot being written: the rows as they stood at one number, handed out in slices between turns.
-type Cut struct {
-	At Seq
-	r  *Realm
+// SnapshotIterator is a snapshot being written: the rows as they stood at one number, handed out in slices between turns.
+type SnapshotIterator struct {
+	Seq Seq
+	r   *Realm
 }
 
-// BeginCut starts a snapshot at the current number. emit gets every row changed since the last cut, nil for a removed
+// BeginSnapshot starts a snapshot at the current number. emit gets every row changed since the last cut, nil for a removed
 // one, encoded before it returns: the row goes on changing afterwards.
-func (r *Realm) BeginCut(emit func(table uint16, key, row any)) *Cut {
-	for _, t := range r.tables {
-		t.begin(emit)
+func (r *Realm) BeginSnapshot(emit func(table uint16, key, row any)) *SnapshotIterator {
+	for _, t := range r.allTables {
+		t.beginSnapshot(emit)
 	}
-	return &Cut{At: r.seq, r: r}
+	return &SnapshotIterator{Seq: r.seq, r: r}
 }
 
-// Step writes rows until it is enough for once, and reports whether all are written. Rows that were about to change have
+// NextRows writes rows until it is enough for once, and reports whether all are written. Rows that were about to change have
 // been written meanwhile.
-func (c *Cut) Step(enough func() bool) bool {
-	for _, t := range c.r.tables {
-		if !t.step(enough) {
+func (c *SnapshotIterator) NextRows(enough func() bool) bool {
+	for _, t := range c.r.allTables {
+		if !t.writeRows(enough) {
 			return false
 		}
 	}
 	return true
 }
 
-// Load puts one row read from disk into its table; key and row decode into the pointer they are given.
-func (r *Realm) Load(number uint16, key, row func(into any) error) error {
-	for _, t := range r.tables {
+// LoadRow puts one row read from disk into its table; key and row decode into the pointer they are given.
+func (r *Realm) LoadRow(number uint16, key, row func(into any) error) error {
+	for _, t := range r.allTables {
 		if t.Number() == number {
 			return t.load(key, row)
 		}
@@ -514,9 +514,9 @@ func (r *Realm) Load(number uint16, key, row func(into any) error) error {
 	return fmt.Errorf("row of unknown table %d", number)
 }
 
-// Each hands out every row in a fixed order: for digests and comparisons.
-func (r *Realm) Each(fn func(table uint16, key, row any)) {
-	for _, t := range r.tables {
+// EachRow hands out every row in a fixed order: for digests and comparisons.
+func (r *Realm) EachRow(fn func(table uint16, key, row any)) {
+	for _, t := range r.allTables {
 		n := t.Number()
 		t.each(func(k, v any) { fn(n, k, v) })
 	}
@@ -524,7 +524,7 @@ func (r *Realm) Each(fn func(table uint16, key, row any)) {
 
 // RowTypes is the type of every table's rows, for tests that look at what is kept.
 func (r *Realm) RowTypes() (out []reflect.Type) {
-	for _, t := range r.tables {
+	for _, t := range r.allTables {
 		out = append(out, t.rowType())
 	}
 	return out

@@ -7,52 +7,52 @@ import "slices"
 
 // How many channels one fact joins or leaves: a fact tells nobody more than 128 events.
 const (
-	// maxTogether is of several people: each may be three events for somebody at worst.
-	maxTogether = 40
-	// maxAlone is of one user: they are four events at most, and what they take on disk, in a row of what is kept for the
+	// maxChannelsPerFact is of several people: each may be three events for somebody at worst.
+	maxChannelsPerFact = 40
+	// maxChannelsPerUserFact is of one user: they are four events at most, and what they take on disk, in a row of what is kept for the
 	// queues above all, is written in 1 ms.
-	maxAlone = 100
+	maxChannelsPerUserFact = 100
 )
 
-// maxPairs is how many subscriptions one fact makes or ends: a fact is one record on disk.
-const maxPairs = 20000
+// maxSubscriptionsPerFact is how many subscriptions one fact makes or ends: a fact is one record on disk.
+const maxSubscriptionsPerFact = 20000
 
-// portion is how many of the facts from the first on go together.
-func portion[F any](facts []F, users func(F) []UserID) int {
+// factsPerBatch is how many of the facts from the first on go together.
+func factsPerBatch[F any](facts []F, users func(F) []UserID) int {
 	n, pairs, alone := 0, 0, true
-	for ; n < len(facts) && n < maxAlone; n++ {
+	for ; n < len(facts) && n < maxChannelsPerUserFact; n++ {
 		who := users(facts[n])
 		alone = alone && len(who) == 1 && who[0] == users(facts[0])[0]
-		if pairs += len(who); n > 0 && (pairs > maxPairs || n >= maxTogether && !alone) {
+		if pairs += len(who); n > 0 && (pairs > maxSubscriptionsPerFact || n >= maxChannelsPerFact && !alone) {
 			break
 		}
 	}
 	return n
 }
 
-// room is memory for small lists that are made and given up together, in larger pieces.
-type room[T any] struct {
+// slab is memory for small lists that are made and given up together, in larger pieces.
+type slab[T any] struct {
 	free []T
-	made int
+	size int
 }
 
-// roomStep is how many values a piece of memory has room for, if no single list is longer.
-const roomStep = 1024
+// maxSlabSize is how many values a piece of memory has slab for, if no single list is longer.
+const maxSlabSize = 1024
 
-func (x *room[T]) take(n int) []T {
+func (x *slab[T]) alloc(n int) []T {
 	if n > len(x.free) {
-		x.made = max(n, min(2*x.made, roomStep))
-		x.free = make([]T, x.made)
+		x.size = max(n, min(2*x.size, maxSlabSize))
+		x.free = make([]T, x.size)
 	}
 	out := x.free[:n:n]
 	x.free = x.free[n:]
 	return out
 }
 
-// joinTogether records joinings that were planned.
-func (t *Turn) joinTogether(facts []Subscribed) {
+// recordSubscribed records joinings that were planned.
+func (t *Turn) recordSubscribed(facts []Subscribed) {
 	for len(facts) > 0 {
-		n := portion(facts, func(f Subscribed) []UserID { return f.Users })
+		n := factsPerBatch(facts, func(f Subscribed) []UserID { return f.Users })
 		if n == 1 {
 			t.Record(&facts[0])
 		} else {
@@ -62,10 +62,10 @@ func (t *Turn) joinTogether(facts []Subscribed) {
 	}
 }
 
-// leaveTogether records leavings that were planned.
-func (t *Turn) leaveTogether(facts []Unsubscribed) {
+// recordUnsubscribed records leavings that were planned.
+func (t *Turn) recordUnsubscribed(facts []Unsubscribed) {
 	for len(facts) > 0 {
-		n := portion(facts, func(f Unsubscribed) []UserID { return f.Users })
+		n := factsPerBatch(facts, func(f Unsubscribed) []UserID { return f.Users })
 		if n == 1 {
 			t.Record(&facts[0])
 		} else {
@@ -78,19 +78,19 @@ func (t *Turn) leaveTogether(facts []Unsubscribed) {
 // JoinedChannels says users joined several channels.
 type JoinedChannels struct{ Each []Subscribed }
 
-func (*JoinedChannels) calm() {}
+func (*JoinedChannels) keepsMarkdownConfig() {}
 
 func (f *JoinedChannels) apply(r *Realm) {
-	if u := f.one(); u != 0 {
-		r.subs.open(u).openAll(f.Each)
+	if u := f.singleUser(); u != 0 {
+		r.subscriptions.ensure(u).ensureAll(f.Each)
 	}
 	for i := range f.Each {
 		f.Each[i].apply(r)
 	}
 }
 
-// one is who joins, if it is one alone and the channels ascend; else 0.
-func (f *JoinedChannels) one() UserID {
+// singleUser is who joins, if it is singleUser alone and the channels ascend; else 0.
+func (f *JoinedChannels) singleUser() UserID {
 	for i := range f.Each {
 		if x := &f.Each[i]; len(x.Users) != 1 || x.Users[0] != f.Each[0].Users[0] || i > 0 && x.Channel <= f.Each[i-1].Channel {
 			return 0
@@ -104,23 +104,23 @@ func (f *JoinedChannels) one() UserID {
 
 func (f *JoinedChannels) tell(r *Realm) []Notice {
 	var appeared []Notice
-	var peers companies
+	var peers peerGroups
 	added := &SubscriptionsAdded{Each: make([]SubscriptionAdded, 0, len(f.Each))}
-	var events adding
+	var events subscriptionAddedBuilder
 	var joiners []UserID
 	for i := range f.Each {
 		x := &f.Each[i]
-		c := r.chans.must(x.Channel)
-		if to := r.only(x.Appears...); len(to) > 0 {
-			e := r.appear(x.Channel)
-			appeared = merge(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) })
+		c := r.channels.must(x.Channel)
+		if to := r.usersAudience(x.Appears...); len(to) > 0 {
+			e := r.channelsAppeared(x.Channel)
+			appeared = mergeNotice(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) })
 		}
-		if to := r.only(x.Users...); len(to) > 0 {
+		if to := r.usersAudience(x.Users...); len(to) > 0 {
 			added.Each = append(added.Each, events.event(r, c, to))
 			if joiners == nil {
 				joiners = to
 			} else if !slices.Equal(joiners, to) {
-				joiners = ascending(slices.Concat(joiners, to))
+				joiners = sortUnique(slices.Concat(joiners, to))
 			}
 		}
 		peers.add(x.Users, c.ID)
@@ -128,33 +128,33 @@ func (f *JoinedChannels) tell(r *Realm) []Notice {
 	if len(joiners) > 0 {
 		appeared = append(appeared, Notice{To: joiners, Event: added})
 	}
-	return append(appeared, r.tellPeers(peers, true)...)
+	return append(appeared, r.peerGroupNotices(peers, true)...)
 }
 
-// company is users who join or leave the same channels.
-type company struct {
-	users    []UserID // ascending
+// peerGroup is users who join or leave the same channels.
+type peerGroup struct {
+	users    []UserID // sortUnique
 	channels []ChannelID
 }
 
-// companies is who joins or leaves which channels, each company once. Mostly there is one: whoever asks means the same
+// peerGroups is who joins or leaves which channels, each company once. Mostly there is one: whoever asks means the same
 // people with each channel, and few of them are in it already.
-type companies []company
+type peerGroups []peerGroup
 
-func (l *companies) add(users []UserID, c ChannelID) {
+func (l *peerGroups) add(users []UserID, c ChannelID) {
 	for i := range *l {
 		if o := &(*l)[i]; sameAudience(o.users, users) {
 			o.channels = append(o.channels, c)
 			return
 		}
 	}
-	*l = append(*l, company{users, []ChannelID{c}})
+	*l = append(*l, peerGroup{users, []ChannelID{c}})
 }
 
-// tellPeers is what others hear of them.
-func (r *Realm) tellPeers(list companies, joined bool) (out []Notice) {
+// peerGroupNotices is what others hear of them.
+func (r *Realm) peerGroupNotices(list peerGroups, joined bool) (out []Notice) {
 	for _, x := range list {
-		out = append(out, r.peersChanged(x.channels, x.users, joined)...)
+		out = append(out, r.peerNotices(x.channels, x.users, joined)...)
 	}
 	return out
 }
@@ -162,7 +162,7 @@ func (r *Realm) tellPeers(list companies, joined bool) (out []Notice) {
 // LeftChannels says users left several channels.
 type LeftChannels struct{ Each []Unsubscribed }
 
-func (*LeftChannels) calm() {}
+func (*LeftChannels) keepsMarkdownConfig() {}
 
 func (f *LeftChannels) apply(r *Realm) {
 	for i := range f.Each {
@@ -172,19 +172,19 @@ func (f *LeftChannels) apply(r *Realm) {
 
 func (f *LeftChannels) tell(r *Realm) []Notice {
 	var left, vanished []Notice
-	var peers companies
+	var peers peerGroups
 	removals, losses := map[UserID]*SubscriptionsRemoved{}, map[UserID]*ChannelVanished{}
 	for i := range f.Each {
 		x := &f.Each[i]
-		c := r.chans.must(x.Channel)
-		for _, u := range r.only(x.Users...) {
+		c := r.channels.must(x.Channel)
+		for _, u := range r.usersAudience(x.Users...) {
 			e := removals[u]
 			if e == nil {
 				e = &SubscriptionsRemoved{}
 				removals[u], left = e, append(left, Notice{To: []UserID{u}, Event: e})
 			}
 			e.Each = append(e.Each, SubscriptionRemoved{c.ID, c.Name, c.Archived})
-			if r.hasMetadata(r.users.must(u), c) {
+			if r.hasMetadataAccess(r.users.must(u), c) {
 				continue
 			}
 			v := losses[u]
@@ -192,11 +192,11 @@ func (f *LeftChannels) tell(r *Realm) []Notice {
 				v = &ChannelVanished{}
 				losses[u], vanished = v, append(vanished, Notice{To: []UserID{u}, Event: v})
 			}
-			v.Channels, v.Shut = append(v.Channels, c.ID), append(v.Shut, r.archivedOf([]ChannelID{c.ID})...)
+			v.Channels, v.Shut = append(v.Channels, c.ID), append(v.Shut, r.archivedAmong([]ChannelID{c.ID})...)
 		}
 		peers.add(x.Users, c.ID)
 	}
-	return slices.Concat(left, vanished, r.tellPeers(peers, false))
+	return slices.Concat(left, vanished, r.peerGroupNotices(peers, false))
 }
 
 // SubscriptionsAdded is the event subscription/add of several channels, to each of his own.
@@ -219,13 +219,13 @@ type SubscriptionsRemoved struct{ Each []SubscriptionRemoved }
 
 func (*SubscriptionsRemoved) EventType() string { return "subscription" }
 
-// sameAudience reports whether two lists are the same; mostly they share their memory.
+// sameAudience reports whether two lists are the equalPointers; mostly they share their memory.
 func sameAudience(a, b []UserID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// merge adds a notice to a list, or its content to the notice there that has the same audience.
-func merge(list []Notice, n Notice, add func(Event)) []Notice {
+// mergeNotice adds a notice to a list, or its content to the notice there that has the same audience.
+func mergeNotice(list []Notice, n Notice, add func(Event)) []Notice {
 	for _, o := range list {
 		if sameAudience(o.To, n.To) {
 			add(o.Event)

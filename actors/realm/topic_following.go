@@ -12,50 +12,50 @@ const (
 	onInitiation    = 3
 )
 
-// partaking is the policy a topic gets for a user who takes part in it, or 0 for no change. at is how he does:
+// participationPolicy is the policy a topic gets for a user who takes part in it, or 0 for no change. at is how he does:
 // onParticipation for reactions and votes, onSending for a message, onInitiation for a topic's first message.
-func (r *Realm) partaking(me *User, c ChannelID, topic string, at int64) int {
+func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int64) int {
 	now := r.TopicPolicyOf(me.ID, c, topic)
 	if me.IsBot() || now == TopicFollowed {
 		return 0
 	}
-	if at >= me.Int("automatically_follow_topics_policy") {
+	if at >= me.IntSetting("automatically_follow_topics_policy") {
 		return TopicFollowed
 	}
 	s := r.SubscriptionOf(me.ID, c)
-	if now != TopicUnmuted && s != nil && s.Muted && at >= me.Int("automatically_unmute_topics_in_muted_streams_policy") {
+	if now != TopicUnmuted && s != nil && s.Muted && at >= me.IntSetting("automatically_unmute_topics_in_muted_streams_policy") {
 		return TopicUnmuted
 	}
 	return 0
 }
 
-// followBySending follows or unmutes a topic because the sender's settings say so, and for people who are mentioned
+// followOnSend follows or unmutes a topic because the sender's settings say so, and for people who are mentioned
 // because theirs do; it runs before the message is recorded, so its events come first. It returns the sender's new
 // policy, 0 for no change.
-func (t *Turn) followBySending(me *User, f *MessageSent) int {
+func (t *Turn) followOnSend(me *User, f *MessageSent) int {
 	if f.Channel == 0 {
 		return 0
 	}
 	at := int64(onSending)
-	if ix := t.by.channel[f.Channel].topics[fold(f.TopicName)]; ix == nil || ix.ids.Empty() {
+	if ix := t.index.channels[f.Channel].topics[fold(f.TopicName)]; ix == nil || ix.ids.Empty() {
 		at = onInitiation
 	}
-	policy := t.partaking(me, f.Channel, f.TopicName, at)
+	policy := t.participationPolicy(me, f.Channel, f.TopicName, at)
 	if policy != 0 {
-		t.prefer(me.ID, f.Channel, f.TopicName, policy)
+		t.recordTopicPolicy(me.ID, f.Channel, f.TopicName, policy)
 	}
-	t.followByMention(f)
+	t.followOnMention(f)
 	return policy
 }
 
-// followByMention follows a topic for the people its new message mentions by name or group who have no policy there.
-func (t *Turn) followByMention(f *MessageSent) {
+// followOnMention follows a topic for the people its new message mentions by name or group who have no policy there.
+func (t *Turn) followOnMention(f *MessageSent) {
 	all := slices.Concat(f.Mentioned, f.GroupMentioned)
 	slices.Sort(all)
 	set := &TopicPoliciesSet{Channel: f.Channel, Topic: f.TopicName, Policy: TopicFollowed, At: t.Now}
 	for _, id := range slices.Compact(all) {
 		u := t.Find(id)
-		if u.Active && !u.IsBot() && u.Flag("automatically_follow_topics_where_mentioned") && t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
+		if u.Active && !u.IsBot() && u.BoolSetting("automatically_follow_topics_where_mentioned") && t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
 			set.Users = append(set.Users, id)
 		}
 	}
@@ -64,37 +64,37 @@ func (t *Turn) followByMention(f *MessageSent) {
 	}
 }
 
-// followByTakingPart follows or unmutes a topic because its user reacted or voted there.
-func (t *Turn) followByTakingPart(me *User, c ChannelID, topic string) {
-	if policy := t.partaking(me, c, topic, onParticipation); policy != 0 {
-		t.prefer(me.ID, c, topic, policy)
+// followOnParticipation follows or unmutes a topic because its user reacted or voted there.
+func (t *Turn) followOnParticipation(me *User, c ChannelID, topic string) {
+	if policy := t.participationPolicy(me, c, topic, onParticipation); policy != 0 {
+		t.recordTopicPolicy(me.ID, c, topic, policy)
 	}
 }
 
-// movePolicies brings topic policies along when a whole topic has moved: call it after the move, when no message is left
+// moveTopicPolicies brings topic policies along when a whole topic has moved: call it after the move, when no message is left
 // in the old topic. empty says that the new one had no messages before: a policy of it is left over from others that are
 // gone. Who may not see the new channel just loses his policy.
-func (t *Turn) movePolicies(from ChannelID, old string, to ChannelID, topic string, empty bool) {
+func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic string, empty bool) {
 	if from == to && fold(old) == fold(topic) {
 		return
 	}
-	before, there := t.by.policies[topicKey{from, fold(old)}], t.by.policies[topicKey{to, fold(topic)}]
+	before, there := t.index.topicPreferences[topicKey{from, fold(old)}], t.index.topicPreferences[topicKey{to, fold(topic)}]
 	if before == nil {
-		before = &topicPreferences{}
+		before = &usersByTopicPolicy{}
 	}
 	if there == nil {
-		there = &topicPreferences{}
+		there = &usersByTopicPolicy{}
 	}
-	leavers := IDs[UserID](Either(before[:]...))
-	target := t.chans.must(to)
+	leavers := IDs[UserID](Union(before[:]...))
+	target := t.channels.must(to)
 	var become [TopicFollowed + 1][]UserID
-	for _, u := range IDs[UserID](Either(append(before[:], there[:]...)...)) {
+	for _, u := range IDs[UserID](Union(append(before[:], there[:]...)...)) {
 		was, is := before.of(u), there.of(u)
 		want := was
 		if !empty {
 			want = mergedPolicy(was, is)
 		}
-		if !t.hasContent(t.users.must(u), target) {
+		if !t.hasContentAccess(t.users.must(u), target) {
 			want = is
 		}
 		if want != is {

@@ -3,7 +3,7 @@ package realm
 // TopicInfo is a topic as it is listed: named as its newest message spells it.
 type TopicInfo struct {
 	Name string
-	Last MessageID // newest message the caller may read
+	Last MessageID // newestIDs message the caller may read
 }
 
 // Topics is the topics of a channel with messages the caller may read, in any order: there may be very many to sort.
@@ -13,24 +13,24 @@ func (v View) Topics(c *Channel) []TopicInfo {
 	if limited {
 		own = v.rowsOf(v.User)
 	}
-	topics := v.by.channel[c.ID].list
+	topics := v.index.channels[c.ID].topicList
 	out := make([]TopicInfo, 0, len(topics))
 	for _, t := range topics {
 		ids := t.ids
 		if limited {
-			ids = Both(ids, own)
+			ids = Intersection(ids, own)
 		}
 		if last, ok := ids.Max(); ok {
-			out = append(out, TopicInfo{v.by.topics[v.message(MessageID(last)).topic].name, MessageID(last)})
+			out = append(out, TopicInfo{v.index.topicSpellings[v.message(MessageID(last)).topic].name, MessageID(last)})
 		}
 	}
 	return out
 }
 
-// ChannelsOf is the channels a user is subscribed to, ascending, archived ones included.
-func (r *Realm) ChannelsOf(u UserID) []ChannelID {
+// SubscribedChannels is the channels a user is subscribed to, ascending, archived ones included.
+func (r *Realm) SubscribedChannels(u UserID) []ChannelID {
 	var out []ChannelID
-	if l := r.subs.find(u); l != nil {
+	if l := r.subscriptions.find(u); l != nil {
 		for _, s := range l.List {
 			if s.Active {
 				out = append(out, s.Channel)
@@ -40,8 +40,8 @@ func (r *Realm) ChannelsOf(u UserID) []ChannelID {
 	return out
 }
 
-// Listening reports whether a user has a queue.
-func (r *Realm) Listening(u UserID) bool { return r.by.listening.Has(int64(u)) }
+// HasQueue reports whether a user has a queue.
+func (r *Realm) HasQueue(u UserID) bool { return r.index.usersWithQueues.Has(int64(u)) }
 
 // TopicName is one spelling of a topic's name.
 type TopicName struct {

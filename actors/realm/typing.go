@@ -5,8 +5,8 @@ import "slices"
 // maxTypingAudience is from how many subscribers on a channel hears nothing of typing (protocol).
 const maxTypingAudience = 100
 
-// Type tells others that the caller began or stopped to write a message.
-type Type struct {
+// SendTyping tells others that the caller began or stopped to write a message.
+type SendTyping struct {
 	Stop      bool
 	ToChannel bool
 	Channel   ChannelID
@@ -14,21 +14,21 @@ type Type struct {
 	People    []Principal
 }
 
-func (c Type) Decide(t *Turn) (Done, error) {
+func (c SendTyping) Decide(t *Turn) (Done, error) {
 	me := t.Me()
 	if me == nil {
-		return Done{}, errMember()
+		return Done{}, errNotMember()
 	}
-	e := &Typing{Stop: c.Stop, Sender: t.Person(me.ID)}
+	e := &Typing{Stop: c.Stop, Sender: t.UserInfo(me.ID)}
 	if c.ToChannel {
-		if !me.Flag("send_stream_typing_notifications") {
-			return Done{}, Bad("User has disabled typing notifications for channel messages")
+		if !me.BoolSetting("send_stream_typing_notifications") {
+			return Done{}, BadRequest("User has disabled typing notifications for channel messages")
 		}
-		ch := t.chans.find(c.Channel)
-		if ch == nil || ch.Archived || !t.hasContent(me, ch) {
-			return Done{}, errChannelID()
+		ch := t.channels.find(c.Channel)
+		if ch == nil || ch.Archived || !t.hasContentAccess(me, ch) {
+			return Done{}, errInvalidChannel()
 		}
-		if err := t.maySend(me, ch); err != nil {
+		if err := t.checkMaySend(me, ch); err != nil {
 			return Done{}, err
 		}
 		topic, err := NormalizeTopic(c.Topic)
@@ -37,27 +37,27 @@ func (c Type) Decide(t *Turn) (Done, error) {
 		}
 		e.Channel, e.Topic = ch.ID, topic
 		if t.SubscriberCount(ch.ID) <= maxTypingAudience {
-			t.tellTyping(t.heard(ch.ID), e)
+			t.sendTyping(t.subscribersAudience(ch.ID), e)
 		}
 		return Done{}, nil
 	}
-	if !me.Flag("send_private_typing_notifications") {
-		return Done{}, Bad("User has disabled typing notifications for direct messages")
+	if !me.BoolSetting("send_private_typing_notifications") {
+		return Done{}, BadRequest("User has disabled typing notifications for direct messages")
 	}
 	members, err := t.directRecipients(me, c.People)
 	if err != nil {
 		return Done{}, err
 	}
 	for _, u := range members {
-		e.People = append(e.People, t.Person(u))
+		e.People = append(e.People, t.UserInfo(u))
 	}
-	t.tellTyping(t.only(members...), e)
+	t.sendTyping(t.usersAudience(members...), e)
 	return Done{}, nil
 }
 
-// tellTyping tells those of an audience who want to see others type. Limited guests are told the addresses of people
+// sendTyping tells those of an audience who want to see others type. Limited guests are told the addresses of people
 // they know only.
-func (t *Turn) tellTyping(to []UserID, e *Typing) {
+func (t *Turn) sendTyping(to []UserID, e *Typing) {
 	veiled := *e
 	veiled.Sender.EmailPublic, veiled.People = false, slices.Clone(e.People)
 	for i := range veiled.People {
@@ -65,8 +65,8 @@ func (t *Turn) tellTyping(to []UserID, e *Typing) {
 	}
 	var know, strange []UserID
 	for _, u := range t.typingAudience(to) {
-		sees := func(p PersonInfo) bool { return t.maySee(t.users.must(u), t.users.must(p.ID)) }
-		if !t.GuestsLimited() || sees(e.Sender) && !slices.ContainsFunc(e.People, func(p PersonInfo) bool { return !sees(p) }) {
+		sees := func(p UserInfo) bool { return t.maySeeUser(t.users.must(u), t.users.must(p.ID)) }
+		if !t.GuestsLimited() || sees(e.Sender) && !slices.ContainsFunc(e.People, func(p UserInfo) bool { return !sees(p) }) {
 			know = append(know, u)
 		} else {
 			strange = append(strange, u)
@@ -80,27 +80,27 @@ func (t *Turn) tellTyping(to []UserID, e *Typing) {
 
 // typingAudience is those of an audience who want to see others type.
 func (r *Realm) typingAudience(to []UserID) []UserID {
-	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool { return !r.users.must(u).Flag("receives_typing_notifications") })
+	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool { return !r.users.must(u).BoolSetting("receives_typing_notifications") })
 }
 
 // Typing is the event that somebody writes, or no longer does.
 type Typing struct {
 	Stop    bool
-	Sender  PersonInfo
+	Sender  UserInfo
 	Channel ChannelID // 0: direct
 	Topic   string
-	People  []PersonInfo // the sender included
+	People  []UserInfo // the sender included
 }
 
 func (*Typing) EventType() string { return "typing" }
 
-// TypeEdit tells others that the caller began or stopped to edit a message.
-type TypeEdit struct {
+// SendEditTyping tells others that the caller began or stopped to edit a message.
+type SendEditTyping struct {
 	Message MessageID
 	Stop    bool
 }
 
-func (c TypeEdit) Decide(t *Turn) (Done, error) {
+func (c SendEditTyping) Decide(t *Turn) (Done, error) {
 	me := t.Me()
 	i, err := t.WritableMessage(c.Message)
 	if err != nil {
@@ -113,8 +113,8 @@ func (c TypeEdit) Decide(t *Turn) (Done, error) {
 	if i.Channel != 0 {
 		wants, where = "send_stream_typing_notifications", "channel"
 	}
-	if !me.Flag(wants) {
-		return Done{}, Bad("User has disabled typing notifications for %s messages", where)
+	if !me.BoolSetting(wants) {
+		return Done{}, BadRequest("User has disabled typing notifications for %s messages", where)
 	}
 	if i.Channel != 0 && t.SubscriberCount(i.Channel) > maxTypingAudience {
 		return Done{}, nil
@@ -123,7 +123,7 @@ func (c TypeEdit) Decide(t *Turn) (Done, error) {
 	for _, p := range i.People {
 		e.People = append(e.People, p.ID)
 	}
-	t.Tell(Notice{To: t.typingAudience(t.hearers(i.ID, t.message(i.ID))), Event: e})
+	t.Tell(Notice{To: t.typingAudience(t.messageAudience(i.ID, t.message(i.ID))), Event: e})
 	return Done{}, nil
 }
 

@@ -48,7 +48,7 @@ type SaveUpload struct {
 func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 	me := t.Me()
 	if me == nil {
-		return Upload{}, errMember()
+		return Upload{}, errNotMember()
 	}
 	return c.save(t, me.ID)
 }
@@ -56,27 +56,27 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 // save notes the file as somebody's.
 func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 	if c.Size == 0 {
-		return Upload{}, Bad("You must specify a file to upload")
+		return Upload{}, BadRequest("You must specify a file to upload")
 	}
-	if err := t.MayUpload(c.Size, c.Quota); err != nil {
+	if err := t.CheckUploadQuota(c.Size, c.Quota); err != nil {
 		return Upload{}, err
 	}
-	name := fileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + addressName(name), Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
+	name := cleanFileName(c.Name)
+	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + urlFileName(name), Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }
 
-// MayUpload refuses bytes that would make the organization's files exceed a quota; 0: none.
-func (v View) MayUpload(bytes, quota int64) error {
-	if quota > 0 && v.by.uploadBytes+bytes > quota {
+// CheckUploadQuota refuses bytes that would make the organization's files exceed a quota; 0: none.
+func (v View) CheckUploadQuota(bytes, quota int64) error {
+	if quota > 0 && v.index.uploadBytes+bytes > quota {
 		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
 	}
 	return nil
 }
 
-// fileName is what a file is called: its name without folders, and without what nobody can see.
-func fileName(name string) string {
+// cleanFileName is what a file is called: its name without folders, and without what nobody can see.
+func cleanFileName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
@@ -87,7 +87,7 @@ func fileName(name string) string {
 		return c
 	}, name)
 	if strings.Trim(name, ". ") == "" {
-		return unnamedFile
+		return defaultFileName
 	}
 	ending := path.Ext(name)
 	if short := firstRunes(ending, maxFileName-1); short != ending {
@@ -96,12 +96,12 @@ func fileName(name string) string {
 	return firstRunes(strings.TrimSuffix(name, ending), maxFileName-utf8.RuneCountInString(ending)) + ending
 }
 
-// unnamedFile is what a file is called whose name says nothing.
-const unnamedFile = "uploaded-file"
+// defaultFileName is what a file is called whose name says nothing.
+const defaultFileName = "uploaded-file"
 
-// addressName is a file's name as its address has it: letters, digits, underscores, points, and dashes for all else that
+// urlFileName is a file's name as its address has it: letters, digits, underscores, points, and dashes for all else that
 // stood between words. It means itself in addresses and in markdown.
-func addressName(name string) string {
+func urlFileName(name string) string {
 	var b strings.Builder
 	gap := false
 	for _, c := range strings.TrimSpace(name) {
@@ -121,7 +121,7 @@ func addressName(name string) string {
 	}
 	switch name := b.String(); name {
 	case "", ".", "..", "-":
-		return unnamedFile
+		return defaultFileName
 	default:
 		return name
 	}
@@ -132,40 +132,40 @@ type UploadSaved struct{ Upload Upload }
 
 func (f *UploadSaved) apply(r *Realm) {
 	u := f.Upload
-	r.usedID("upload", u.ID)
-	r.nouns.uploads.put(u.ID, &u)
-	r.by.addUpload(&u)
+	r.reserveID("upload", u.ID)
+	r.small.uploads.put(u.ID, &u)
+	r.index.addUpload(&u)
 }
 
 func (x *indexes) addUpload(u *Upload) {
-	x.uploadAt[u.Path] = u.ID
-	x.uploadsOf[u.Hash]++
+	x.uploadByPath[u.Path] = u.ID
+	x.uploadsWithHash[u.Hash]++
 	x.uploadBytes += u.Size
 }
 
 func (x *indexes) dropUpload(u *Upload) {
-	delete(x.uploadAt, u.Path)
-	if x.uploadsOf[u.Hash]--; x.uploadsOf[u.Hash] == 0 {
-		delete(x.uploadsOf, u.Hash)
+	delete(x.uploadByPath, u.Path)
+	if x.uploadsWithHash[u.Hash]--; x.uploadsWithHash[u.Hash] == 0 {
+		delete(x.uploadsWithHash, u.Hash)
 	}
 	x.uploadBytes -= u.Size
 }
 
 func (f *UploadSaved) tell(r *Realm) []Notice {
-	return r.tellUpload(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachment(r.nouns.uploads.must(f.Upload.ID)), New: true, Used: r.by.uploadBytes})
+	return r.uploadNotices(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachmentInfo(r.small.uploads.must(f.Upload.ID)), New: true, Used: r.index.uploadBytes})
 }
 
-func (r *Realm) tellUpload(owner UserID, e Event) []Notice {
-	if to := r.only(owner); len(to) > 0 {
+func (r *Realm) uploadNotices(owner UserID, e Event) []Notice {
+	if to := r.usersAudience(owner); len(to) > 0 {
 		return []Notice{{To: to, Event: e}}
 	}
 	return nil
 }
 
-// attachment is an upload and the messages that use it.
-func (r *Realm) attachment(u *Upload) Detached {
-	d := Detached{ID: u.ID, Name: u.Name, Path: u.Path, Size: u.Size, Created: u.Created, Messages: []MessageID{}}
-	if s := r.by.usedBy[u.Path]; s != nil {
+// attachmentInfo is an upload and the messages that use it.
+func (r *Realm) attachmentInfo(u *Upload) DetachedUpload {
+	d := DetachedUpload{ID: u.ID, Name: u.Name, Path: u.Path, Size: u.Size, Created: u.Created, Messages: []MessageID{}}
+	if s := r.index.messagesWithFile[u.Path]; s != nil {
 		d.Messages = IDs[MessageID](*s)
 	}
 	return d
@@ -173,33 +173,33 @@ func (r *Realm) attachment(u *Upload) Detached {
 
 // AttachmentChanged is the events attachment/add and update, to the uploader.
 type AttachmentChanged struct {
-	Attachment Detached
+	Attachment DetachedUpload
 	New        bool
 	Used       int64 // bytes of all the organization's files
 }
 
 func (*AttachmentChanged) EventType() string { return "attachment" }
 
-// tellUses tells uploaders that messages began or ceased to use their files.
-func (r *Realm) tellUses(paths []string) (out []Notice) {
+// attachmentUseNotices tells uploaders that messages began or ceased to use their files.
+func (r *Realm) attachmentUseNotices(paths []string) (out []Notice) {
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
-		if u := r.uploadAt(p); u != nil {
-			out = append(out, r.tellUpload(u.Owner, &AttachmentChanged{Attachment: r.attachment(u), Used: r.by.uploadBytes})...)
+		if u := r.findUpload(p); u != nil {
+			out = append(out, r.uploadNotices(u.Owner, &AttachmentChanged{Attachment: r.attachmentInfo(u), Used: r.index.uploadBytes})...)
 		}
 	}
 	return out
 }
 
-func (r *Realm) uploadAt(path string) *Upload {
-	if id, ok := r.by.uploadAt[path]; ok {
-		return r.nouns.uploads.find(id)
+func (r *Realm) findUpload(path string) *Upload {
+	if id, ok := r.index.uploadByPath[path]; ok {
+		return r.small.uploads.find(id)
 	}
 	return nil
 }
 
 // VisibleUpload is an uploaded file the caller may see.
 func (v View) VisibleUpload(path string) (Upload, bool) {
-	u := v.uploadAt(path)
+	u := v.findUpload(path)
 	if u == nil {
 		return Upload{}, false
 	}
@@ -212,7 +212,7 @@ func (v View) maySeeUpload(me *User, u *Upload) bool {
 		return true
 	}
 	seen := false
-	if s := v.by.usedBy[u.Path]; s != nil {
+	if s := v.index.messagesWithFile[u.Path]; s != nil {
 		s.Each(func(id int64) bool {
 			if m := v.message(MessageID(id)); m != nil && v.mayRead(me, MessageID(id), m) {
 				seen = true
@@ -223,19 +223,19 @@ func (v View) maySeeUpload(me *User, u *Upload) bool {
 	return seen
 }
 
-// sharable is the files among paths that a message of this author opens to its readers: those he may see himself. Else
+// visibleAttachments is the files among paths that a message of this author opens to its readers: those he may see himself. Else
 // whoever knows an address, from a channel he left, could open the file by writing the address in a message of his own.
-func (t *Turn) sharable(me *User, paths []string) (out []string) {
+func (t *Turn) visibleAttachments(me *User, paths []string) (out []string) {
 	for _, p := range paths {
-		if u := t.uploadAt(p); u == nil || t.maySeeUpload(me, u) {
+		if u := t.findUpload(p); u == nil || t.maySeeUpload(me, u) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// UploadAt is what rendering needs to know of a file, if the caller may see it.
-func (v View) UploadAt(path string) (UploadInfo, bool) {
+// RenderableUpload is what rendering needs to know of a file, if the caller may see it.
+func (v View) RenderableUpload(path string) (UploadInfo, bool) {
 	u, ok := v.VisibleUpload(path)
 	ok = ok && u.Thumbnail != ThumbnailImpossible
 	return UploadInfo{Type: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnail == ThumbnailMade, Animated: u.Animated}, ok
@@ -243,18 +243,18 @@ func (v View) UploadAt(path string) (UploadInfo, bool) {
 
 // ThumbnailsWanted is the images whose thumbnails were never made, newest first.
 func (v View) ThumbnailsWanted() (out []Upload) {
-	keys := v.nouns.uploads.keys()
+	keys := v.small.uploads.keys()
 	for _, id := range slices.Backward(keys) {
-		if u := v.nouns.uploads.find(id); u.Thumbnail == ThumbnailWanted && u.Width > 0 {
+		if u := v.small.uploads.find(id); u.Thumbnail == ThumbnailWanted && u.Width > 0 {
 			out = append(out, *u)
 		}
 	}
 	return out
 }
 
-// UsesOf is the newest texts that use a file, at most so many.
-func (v View) UsesOf(path string, most int) (out []BodyRef) {
-	s := v.by.usedBy[path]
+// TextsUsing is the newest texts that use a file, at most so many.
+func (v View) TextsUsing(path string, most int) (out []BodyRef) {
+	s := v.index.messagesWithFile[path]
 	if s == nil {
 		return nil
 	}
@@ -269,17 +269,17 @@ func (v View) UsesOf(path string, most int) (out []BodyRef) {
 
 // NewestText is where a message's text is as it stands.
 func (v View) NewestText(id MessageID) BodyRef {
-	return BodyRef{Message: id, Version: v.extraOf(id).Version}
+	return BodyRef{Message: id, Version: v.extraOrEmpty(id).Version}
 }
 
-// NoteThumbnail tells what came of making an image's thumbnail. If the file is gone nothing happens.
-type NoteThumbnail struct {
+// SetThumbnailState tells what came of making an image's thumbnail. If the file is gone nothing happens.
+type SetThumbnailState struct {
 	Upload int64
 	State  ThumbnailState
 }
 
-func (c NoteThumbnail) Decide(t *Turn) (Done, error) {
-	u := t.nouns.uploads.find(c.Upload)
+func (c SetThumbnailState) Decide(t *Turn) (Done, error) {
+	u := t.small.uploads.find(c.Upload)
 	if u == nil || u.Thumbnail == c.State || !t.System {
 		return Done{}, nil
 	}
@@ -293,35 +293,35 @@ type ThumbnailNoted struct {
 	State  ThumbnailState
 }
 
-func (f *ThumbnailNoted) apply(r *Realm)         { r.nouns.uploads.change(f.Upload).Thumbnail = f.State }
+func (f *ThumbnailNoted) apply(r *Realm)         { r.small.uploads.change(f.Upload).Thumbnail = f.State }
 func (f *ThumbnailNoted) tell(r *Realm) []Notice { return nil }
-func (*ThumbnailNoted) calm()                    {}
+func (*ThumbnailNoted) keepsMarkdownConfig()     {}
 
 // UploadsOf is a user's files, oldest first, and how many bytes all the organization's files take.
-func (r *Realm) UploadsOf(u UserID) (list []Detached, bytes int64) {
-	list = []Detached{}
-	for _, id := range r.nouns.uploads.keys() {
-		if x := r.nouns.uploads.find(id); x.Owner == u {
-			list = append(list, r.attachment(x))
+func (r *Realm) UploadsOf(u UserID) (list []DetachedUpload, bytes int64) {
+	list = []DetachedUpload{}
+	for _, id := range r.small.uploads.keys() {
+		if x := r.small.uploads.find(id); x.Owner == u {
+			list = append(list, r.attachmentInfo(x))
 		}
 	}
-	return list, r.by.uploadBytes
+	return list, r.index.uploadBytes
 }
 
-// detached is the caller's uploads that only this message used, and will use no longer when it has these attachments.
-func (t *Turn) detached(u UserID, id MessageID, attachments []string) (out []Detached) {
+// detachedUploads is the caller's uploads that only this message used, and will use no longer when it has these attachments.
+func (t *Turn) detachedUploads(u UserID, id MessageID, attachments []string) (out []DetachedUpload) {
 	m := t.message(id)
 	e := t.extra(id, m)
 	if e == nil {
 		return nil
 	}
 	for _, p := range e.Attachments {
-		x := t.uploadAt(p)
+		x := t.findUpload(p)
 		if x == nil || x.Owner != u || slices.Contains(attachments, p) {
 			continue
 		}
-		if s := t.by.usedBy[p]; s != nil && s.Len() == 1 && s.Has(int64(id)) {
-			d := t.attachment(x)
+		if s := t.index.messagesWithFile[p]; s != nil && s.Len() == 1 && s.Has(int64(id)) {
+			d := t.attachmentInfo(x)
 			d.Messages = []MessageID{}
 			out = append(out, d)
 		}
@@ -333,24 +333,24 @@ func (t *Turn) detached(u UserID, id MessageID, attachments []string) (out []Det
 type DeleteUpload struct{ ID int64 }
 
 func (c DeleteUpload) Decide(t *Turn) (string, error) {
-	u := t.nouns.uploads.find(c.ID)
+	u := t.small.uploads.find(c.ID)
 	if u == nil || t.Me() == nil || u.Owner != t.User {
-		return "", Bad("Invalid attachment")
+		return "", BadRequest("Invalid attachment")
 	}
 	hash := u.Hash
 	t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
-	if t.UsesContent(hash) {
+	if t.ContentInUse(hash) {
 		hash = ""
 	}
 	return hash, nil
 }
 
-// deleteUnused records that those of the files are gone that no message uses, nor one that waits to be sent. It is for the
+// deleteUnusedUploads records that those of the files are gone that no message uses, nor one that waits to be sent. It is for the
 // files of deleted messages: those that edits leave without one, and those that never had one, stay with their owners.
-func (t *Turn) deleteUnused(paths []string) {
+func (t *Turn) deleteUnusedUploads(paths []string) {
 	var unused []string
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
-		if s := t.by.usedBy[p]; t.uploadAt(p) != nil && (s == nil || s.Empty()) {
+		if s := t.index.messagesWithFile[p]; t.findUpload(p) != nil && (s == nil || s.Empty()) {
 			unused = append(unused, p)
 		}
 	}
@@ -358,20 +358,22 @@ func (t *Turn) deleteUnused(paths []string) {
 		return
 	}
 	waiting := map[string]bool{}
-	for _, s := range t.nouns.scheduled.all() {
+	for _, s := range t.small.scheduled.all() {
 		for _, p := range s.Content.Attachments {
 			waiting[p] = true
 		}
 	}
 	for _, p := range unused {
-		if u := t.uploadAt(p); !waiting[p] {
+		if u := t.findUpload(p); !waiting[p] {
 			t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
 		}
 	}
 }
 
-// UsesContent reports whether a file or an emoji has these bytes.
-func (v View) UsesContent(hash string) bool { return v.by.uploadsOf[hash] > 0 || v.usesFile(hash) }
+// ContentInUse reports whether a file or an emoji has these bytes.
+func (v View) ContentInUse(hash string) bool {
+	return v.index.uploadsWithHash[hash] > 0 || v.emojiUsesFile(hash)
+}
 
 // UploadDeleted says a file is gone; messages that use it keep a link to nothing.
 type UploadDeleted struct {
@@ -380,12 +382,12 @@ type UploadDeleted struct {
 }
 
 func (f *UploadDeleted) apply(r *Realm) {
-	r.by.dropUpload(r.nouns.uploads.must(f.ID))
-	r.nouns.uploads.remove(f.ID)
+	r.index.dropUpload(r.small.uploads.must(f.ID))
+	r.small.uploads.remove(f.ID)
 }
 
 func (f *UploadDeleted) tell(r *Realm) []Notice {
-	return r.tellUpload(f.Owner, &AttachmentGone{f.ID, r.by.uploadBytes})
+	return r.uploadNotices(f.Owner, &AttachmentGone{f.ID, r.index.uploadBytes})
 }
 
 // AttachmentGone is the event attachment/remove, to the uploader.
@@ -396,5 +398,5 @@ type AttachmentGone struct {
 
 func (*AttachmentGone) EventType() string { return "attachment" }
 
-func (*UploadSaved) calm()   {}
-func (*UploadDeleted) calm() {}
+func (*UploadSaved) keepsMarkdownConfig()   {}
+func (*UploadDeleted) keepsMarkdownConfig() {}

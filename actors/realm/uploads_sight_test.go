@@ -8,9 +8,9 @@ import (
 	. "parley/actors/realm"
 )
 
-// TestWhoMayFetchAFile follows one file from message to message. Whoever may read one of them may fetch it, nobody else.
-func TestWhoMayFetchAFile(t *testing.T) {
-	s := newStage(t)
+// TestUploadVisibility follows one file from message to message. Whoever may read one of them may fetch it, nobody else.
+func TestUploadVisibility(t *testing.T) {
+	s := newTestScene(t)
 	u := do(s, s.mod, SaveUpload{Name: "a.png", Type: "image/png", Hash: "aa", Size: 10, Width: 3, Height: 2})
 	people := []struct {
 		name string
@@ -22,7 +22,7 @@ func TestWhoMayFetchAFile(t *testing.T) {
 		for _, p := range people {
 			v := s.Realm.ViewAs(Caller{User: p.id}, s.Now)
 			_, whole := v.VisibleUpload(u.Path)
-			if _, small := v.UploadAt(u.Path); small != whole {
+			if _, small := v.RenderableUpload(u.Path); small != whole {
 				t.Errorf("%s: %s may see the file: %v, its thumbnail: %v", when, p.name, whole, small)
 			}
 			if whole {
@@ -34,19 +34,19 @@ func TestWhoMayFetchAFile(t *testing.T) {
 		}
 	}
 	with := func(c SendMessage) SendMessage {
-		c.Content = Content{Attachments: []string{u.Path}, Attachment: true}
+		c.Content = ContentInfo{Attachments: []string{u.Path}, Attachment: true}
 		return c
 	}
 	fetch("in no message", "uploader")
 
-	dm := do(s, s.mod, with(write("x", s.ann))).ID
+	dm := do(s, s.mod, with(directMessage("x", s.ann))).ID
 	fetch("in a direct message", "uploader", "ann")
-	do(s, s.mod, with(write("x", s.mod))) // a note, which keeps the file
+	do(s, s.mod, with(directMessage("x", s.mod))) // a note, which keeps the file
 	do(s, s.mod, DeleteMessage{Message: dm})
 	fetch("in a message that was deleted", "uploader")
 
-	do(s, s.mod, with(write("x", s.ann)))
-	private := do(s, s.ann, with(say(s.private, "t", "x"))).ID
+	do(s, s.mod, with(directMessage("x", s.ann)))
+	private := do(s, s.ann, with(channelMessage(s.private, "t", "x"))).ID
 	fetch("passed on to a private channel", "uploader", "ann", "bo")
 	s.join(s.cy, s.private)
 	fetch("cy joined, and may read what was before", "uploader", "ann", "bo", "cy")
@@ -55,21 +55,21 @@ func TestWhoMayFetchAFile(t *testing.T) {
 	do(s, s.ann, EditMessage{Message: private, Mode: MoveOne, Content: &NewContent{Body: Body{Text: "no file", HTML: "<p>no file</p>"}}})
 	fetch("edited out of the message", "uploader", "ann")
 
-	hidden := do(s, s.ann, with(say(s.protected, "t", "x"))).ID
+	hidden := do(s, s.ann, with(channelMessage(s.protected, "t", "x"))).ID
 	fetch("in a channel that hides what was before", "uploader", "ann", "bo")
 	s.join(s.cy, s.protected)
 	fetch("cy joined it later", "uploader", "ann", "bo")
 	do(s, s.ann, DeleteMessage{Message: hidden})
 	fetch("deleted there", "uploader", "ann")
 
-	do(s, s.ann, with(say(s.public, "t", "x")))
+	do(s, s.ann, with(channelMessage(s.public, "t", "x")))
 	fetch("in a public channel", "owner", "admin", "uploader", "ann", "bo", "cy", "guest", "bot")
 	s.leave(s.guest, s.public)
 	fetch("a guest left it", "owner", "admin", "uploader", "ann", "bo", "cy", "bot")
-	s.set("enable_spectator_access", true)
+	s.setOrgSetting("enable_spectator_access", true)
 	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
 	fetch("in a web-public channel", "owner", "admin", "uploader", "ann", "bo", "cy", "guest", "bot", "visitor")
-	s.set("enable_spectator_access", false)
+	s.setOrgSetting("enable_spectator_access", false)
 	fetch("visitors are not let in", "owner", "admin", "uploader", "ann", "bo", "cy", "guest", "bot")
 
 	do(s, s.mod, DeleteUpload{ID: u.ID})

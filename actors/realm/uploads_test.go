@@ -10,37 +10,37 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-func TestUploadIsSeenByWhoMayReadAMessageWithIt(t *testing.T) {
+func TestUploadVisibleToMessageReaders(t *testing.T) {
 	s := New(t)
 	ann, bo, cy := s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
 	u := Do(s, ann, realm.SaveUpload{Name: "../a (b).png", Type: "image/png", Hash: "ab12", Size: 10})
-	s.Hears(ann, "attachment")
-	s.HearsNothing(bo)
+	s.ExpectEvents(ann, "attachment")
+	s.ExpectNoEvents(bo)
 	if u.Name != "a (b).png" || path.Base(u.Path) != "a-b.png" {
 		t.Fatalf("the file is named %q, at %q", u.Name, u.Path)
 	}
-	sees := func(who realm.UserID) bool { _, ok := s.View(who).VisibleUpload(u.Path); return ok }
+	sees := func(who realm.UserID) bool { _, ok := s.ViewAs(who).VisibleUpload(u.Path); return ok }
 	if !sees(ann) || sees(bo) {
 		t.Fatal("a file that no message uses is its uploader's alone")
 	}
-	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: realm.Content{Attachments: []string{u.Path}, Attachment: true}}).ID
-	s.Hears(ann, "message", "attachment")
+	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}}).ID
+	s.ExpectEvents(ann, "message", "attachment")
 	if !sees(bo) || sees(cy) {
 		t.Fatal("a file in a direct message is for its people")
 	}
-	Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"}, Content: realm.Content{Attachments: []string{u.Path}, Attachment: true}})
+	Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"}, Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}})
 	Do(s, ann, realm.DeleteMessage{Message: id})
 	if sees(bo) || !sees(ann) {
 		t.Fatal("a file outlived the message for others, or not for its uploader, who has it in a note")
 	}
-	Refused(s, bo, realm.DeleteUpload{ID: u.ID}, "Invalid attachment")
+	ExpectRefusal(s, bo, realm.DeleteUpload{ID: u.ID}, "Invalid attachment")
 	if hash := Do(s, ann, realm.DeleteUpload{ID: u.ID}); hash != "ab12" {
 		t.Fatalf("content nobody uses is %q", hash)
 	}
-	Refused(s, ann, realm.SaveUpload{Name: "x", Size: 11, Quota: 10}, "REALM_UPLOAD_QUOTA")
+	ExpectRefusal(s, ann, realm.SaveUpload{Name: "x", Size: 11, Quota: 10}, "REALM_UPLOAD_QUOTA")
 }
 
-func TestUploadKeepsItsNameAndHasAPlainAddress(t *testing.T) {
+func TestUploadNames(t *testing.T) {
 	s := New(t)
 	ann := s.Join("Ann")
 	long := strings.Repeat("ä", 300)
@@ -64,20 +64,20 @@ func TestUploadKeepsItsNameAndHasAPlainAddress(t *testing.T) {
 	}
 }
 
-func TestUploadIsNotOpenedByWhoMayNotSeeIt(t *testing.T) {
+func TestLinkDoesNotShareInvisibleUpload(t *testing.T) {
 	s := New(t)
 	ann, bo, cy := s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
 	u := Do(s, ann, realm.SaveUpload{Name: "plan.txt", Type: "text/plain", Hash: "ab12", Size: 10})
-	sees := func(who realm.UserID) bool { _, ok := s.View(who).VisibleUpload(u.Path); return ok }
-	with := realm.Content{Attachments: []string{u.Path}, Attachment: true}
-	write := func(from, to realm.UserID, x realm.Content) realm.MessageID {
+	sees := func(who realm.UserID) bool { _, ok := s.ViewAs(who).VisibleUpload(u.Path); return ok }
+	with := realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}
+	write := func(from, to realm.UserID, x realm.ContentInfo) realm.MessageID {
 		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: x}).ID
 	}
 	write(bo, cy, with)
 	if sees(bo) || sees(cy) {
 		t.Fatal("writing a file's address opened it")
 	}
-	id := write(bo, cy, realm.Content{})
+	id := write(bo, cy, realm.ContentInfo{})
 	Do(s, bo, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{Body: realm.Body{Text: "look at this"}, Content: with}})
 	if sees(bo) || sees(cy) {
 		t.Fatal("editing a file's address into a message opened it")
@@ -92,21 +92,21 @@ func TestUploadIsNotOpenedByWhoMayNotSeeIt(t *testing.T) {
 	}
 }
 
-func TestEditTellsTheUploaderWhichMessagesUseAFile(t *testing.T) {
+func TestEditUpdatesAttachmentUses(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	a := Do(s, ann, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: "aa", Size: 10})
 	b := Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 20})
-	with := func(paths ...string) realm.Content {
-		return realm.Content{Attachments: paths, Attachment: len(paths) > 0}
+	with := func(paths ...string) realm.ContentInfo {
+		return realm.ContentInfo{Attachments: paths, Attachment: len(paths) > 0}
 	}
 	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path)}).ID
 	version := uint16(0)
-	edit := func(c realm.Content) (uses map[string][]realm.MessageID) {
+	edit := func(c realm.ContentInfo) (uses map[string][]realm.MessageID) {
 		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c}})
 		version++
 		uses = map[string][]realm.MessageID{}
-		for _, e := range s.Heard(ann) {
+		for _, e := range s.ListEvents(ann) {
 			if x, ok := e.(*realm.AttachmentChanged); ok {
 				if x.New || x.Used != 30 {
 					t.Errorf("told %+v", x)
@@ -127,58 +127,58 @@ func TestEditTellsTheUploaderWhichMessagesUseAFile(t *testing.T) {
 	}
 }
 
-func TestThumbnailIsKnownOnceItWasMade(t *testing.T) {
+func TestThumbnailState(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	u := Do(s, ann, realm.SaveUpload{Name: "a.gif", Type: "image/gif", Hash: "aa", Size: 10, Width: 30, Height: 20, Animated: true})
 	Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 10})
-	if w := s.View(System).ThumbnailsWanted(); len(w) != 1 || w[0].ID != u.ID {
+	if w := s.ViewAs(System).ThumbnailsWanted(); len(w) != 1 || w[0].ID != u.ID {
 		t.Errorf("wanted: %+v", w)
 	}
-	Do(s, bo, realm.NoteThumbnail{Upload: u.ID, State: realm.ThumbnailImpossible}) // no business of people
-	if i, ok := s.View(ann).UploadAt(u.Path); !ok || i.Thumbnailed || !i.Animated {
+	Do(s, bo, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible}) // no business of people
+	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || i.Thumbnailed || !i.Animated {
 		t.Errorf("%+v %v", i, ok)
 	}
-	Do(s, System, realm.NoteThumbnail{Upload: u.ID, State: realm.ThumbnailMade})
-	if i, ok := s.View(ann).UploadAt(u.Path); !ok || !i.Thumbnailed || len(s.View(System).ThumbnailsWanted()) != 0 {
+	Do(s, System, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailMade})
+	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || !i.Thumbnailed || len(s.ViewAs(System).ThumbnailsWanted()) != 0 {
 		t.Errorf("%+v %v", i, ok)
 	}
-	Do(s, System, realm.NoteThumbnail{Upload: u.ID, State: realm.ThumbnailImpossible})
-	if i, ok := s.View(ann).UploadAt(u.Path); ok {
+	Do(s, System, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible})
+	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); ok {
 		t.Errorf("what cannot be shown is shown: %+v", i)
 	}
-	Do(s, System, realm.NoteThumbnail{Upload: 99, State: realm.ThumbnailMade}) // deleted meanwhile
+	Do(s, System, realm.SetThumbnailState{Upload: 99, State: realm.ThumbnailMade}) // deleted meanwhile
 }
 
-func TestUploadersAreToldWhatAllFilesTogetherTake(t *testing.T) {
+func TestUploadEventsCarryTotalSize(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	save := func(who realm.UserID, hash string, size int64) realm.Upload {
 		return Do(s, who, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: hash, Size: size})
 	}
 	u := save(ann, "aa", 10)
-	s.Heard(bo)
+	s.ListEvents(bo)
 	save(bo, "bb", 20)
-	if told, ok := s.Heard(bo)[0].(*realm.AttachmentChanged); !ok || told.Used != 30 {
+	if told, ok := s.ListEvents(bo)[0].(*realm.AttachmentChanged); !ok || told.Used != 30 {
 		t.Errorf("Bo is told %+v", told)
 	}
-	if list, used := s.View(ann).UploadsOf(ann); len(list) != 1 || used != 30 {
+	if list, used := s.ViewAs(ann).UploadsOf(ann); len(list) != 1 || used != 30 {
 		t.Errorf("Ann reads %v, %d", list, used)
 	}
-	s.Heard(ann)
+	s.ListEvents(ann)
 	Do(s, ann, realm.DeleteUpload{ID: u.ID})
-	if told, ok := s.Heard(ann)[0].(*realm.AttachmentGone); !ok || told.Used != 20 {
+	if told, ok := s.ListEvents(ann)[0].(*realm.AttachmentGone); !ok || told.Used != 20 {
 		t.Errorf("Ann is told %+v", told)
 	}
 }
 
-func TestAFileGoesWithTheLastMessageThatUsesIt(t *testing.T) {
+func TestUploadDeletedWithLastMessage(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	u := Do(s, ann, realm.SaveUpload{Name: "a.txt", Type: "text/plain", Hash: "aa", Size: 10})
 	never := Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 20})
-	with := realm.Content{Attachments: []string{u.Path}, Attachment: true}
-	there := func() bool { _, ok := s.View(ann).VisibleUpload(u.Path); return ok }
+	with := realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}
+	there := func() bool { _, ok := s.ViewAs(ann).VisibleUpload(u.Path); return ok }
 	send := func(from, to realm.UserID) realm.MessageID {
 		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: with}).ID
 	}
@@ -195,10 +195,10 @@ func TestAFileGoesWithTheLastMessageThatUsesIt(t *testing.T) {
 	}
 	third := send(ann, olive)
 	Do(s, ann, realm.Unschedule{ID: waiting})
-	s.Heard(ann)
+	s.ListEvents(ann)
 	do(third)
 	var gone []*realm.AttachmentGone
-	for _, e := range s.Heard(ann) {
+	for _, e := range s.ListEvents(ann) {
 		if x, ok := e.(*realm.AttachmentGone); ok {
 			gone = append(gone, x)
 		}
@@ -206,7 +206,7 @@ func TestAFileGoesWithTheLastMessageThatUsesIt(t *testing.T) {
 	if there() || len(gone) != 1 || *gone[0] != (realm.AttachmentGone{ID: u.ID, Used: 20}) {
 		t.Errorf("there: %v; its owner heard %+v", there(), gone)
 	}
-	if list, _ := s.View(ann).UploadsOf(ann); len(list) != 1 || list[0].ID != never.ID {
+	if list, _ := s.ViewAs(ann).UploadsOf(ann); len(list) != 1 || list[0].ID != never.ID {
 		t.Errorf("left: %+v", list)
 	}
 }

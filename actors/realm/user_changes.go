@@ -9,7 +9,7 @@ import (
 type EditUser struct {
 	User     UserID
 	Email    string  // names the user where User is 0
-	Name     *string // blank is ignored
+	Name     *string // blankField is ignored
 	Role     *Role
 	NewEmail *string
 	Profile  []ProfileValue
@@ -32,7 +32,7 @@ func (v View) ManagedUser(id UserID, email string) (*User, error) {
 	}
 	u := v.Find(id)
 	if id == 0 {
-		u = v.FindAddress(email)
+		u = v.FindByShownEmail(email)
 	}
 	if u == nil || u.System {
 		return nil, errNoUser()
@@ -47,10 +47,10 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 	}
 	var facts []Fact
 	if c.Role != nil && *c.Role != u.Role {
-		if err := t.mayChangeRole(u, *c.Role); err != nil {
+		if err := t.checkRoleChange(u, *c.Role); err != nil {
 			return Done{}, err
 		}
-		facts = append(facts, t.roleChange(u, *c.Role)...)
+		facts = append(facts, t.planRoleChange(u, *c.Role)...)
 	}
 	if c.Name != nil {
 		name := strings.TrimSpace(*c.Name)
@@ -62,7 +62,7 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 		}
 	}
 	if c.NewEmail != nil && *c.NewEmail != u.Email {
-		f, err := t.emailChange(u, *c.NewEmail)
+		f, err := t.planEmailChange(u, *c.NewEmail)
 		if err != nil {
 			return Done{}, err
 		}
@@ -78,22 +78,22 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-func (t *Turn) mayChangeRole(u *User, to Role) error {
+func (t *Turn) checkRoleChange(u *User, to Role) error {
 	me := t.Me()
 	if (u.Role == Owner || to == Owner) && !t.System && me.Role != Owner {
-		return errOwner()
+		return errNotOwner()
 	}
 	if u.Role == Guest && to <= Administrator {
-		return Bad("Guests cannot be organization administrators")
+		return BadRequest("Guests cannot be organization administrators")
 	}
-	if u.Role == Owner && t.lastOwner(u) {
-		return Bad("The owner permission cannot be removed from the only organization owner.")
+	if u.Role == Owner && t.isLastOwner(u) {
+		return BadRequest("The owner permission cannot be removed from the only organization owner.")
 	}
 	return nil
 }
 
-// lastOwner reports whether no other person that is active is an owner.
-func (r *Realm) lastOwner(u *User) bool {
+// isLastOwner reports whether no other person that is active is an owner.
+func (r *Realm) isLastOwner(u *User) bool {
 	for _, o := range r.activeUsers() {
 		if o.ID != u.ID && o.Role == Owner && !o.IsBot() {
 			return false
@@ -102,33 +102,33 @@ func (r *Realm) lastOwner(u *User) bool {
 	return u.Role == Owner
 }
 
-func (t *Turn) emailChange(u *User, to string) (Fact, error) {
+func (t *Turn) planEmailChange(u *User, to string) (Fact, error) {
 	me := t.Me()
 	if !t.System && (me.Role != Owner || !me.MayChangeEmails) {
-		return nil, Bad("User not authorized to change user emails")
+		return nil, BadRequest("User not authorized to change user emails")
 	}
 	to = strings.TrimSpace(to)
 	if !ValidEmail(to) {
-		return nil, Bad("Invalid new email address.")
+		return nil, BadRequest("Invalid new email address.")
 	}
 	if o := t.FindByEmail(to); o != nil && o.ID != u.ID {
-		return nil, Bad("New email value error: Already has an account.")
+		return nil, BadRequest("New email value error: Already has an account.")
 	}
-	if fault := t.addressFault(to); fault != "" {
-		return nil, Bad("New email value error: %s", fault)
+	if fault := t.addressProblem(to); fault != "" {
+		return nil, BadRequest("New email value error: %s", fault)
 	}
 	return &UserChanged{ID: u.ID, Email: &to}, nil
 }
 
-// roleChange is the facts of a new role, with what comes into and goes out of the user's sight by it.
-func (t *Turn) roleChange(u *User, to Role) []Fact {
+// planRoleChange is the facts of a new role, with what comes into and goes out of the user's sight by it.
+func (t *Turn) planRoleChange(u *User, to Role) []Fact {
 	f := &UserChanged{ID: u.ID, Role: &to, OldRole: u.Role}
 	then := *u
 	then.Role = to
-	f.WasFull, f.IsFull = t.listedFull(u), t.listedFull(&then)
+	f.WasFull, f.IsFull = t.listedAsFullMember(u), t.listedAsFullMember(&then)
 	var appear []ChannelID
 	t.EachChannel(func(c *Channel) {
-		before, after := t.hasMetadata(u, c), t.hasMetadata(&then, c)
+		before, after := t.hasMetadataAccess(u, c), t.hasMetadataAccess(&then, c)
 		if before && !after {
 			f.Vanish = append(f.Vanish, c.ID)
 		} else if after && !before {
@@ -136,7 +136,7 @@ func (t *Turn) roleChange(u *User, to Role) []Fact {
 		}
 	})
 	facts := []Fact{f}
-	for ids := range slices.Chunk(appear, sightStep) {
+	for ids := range slices.Chunk(appear, maxUsersPerVisibilityFact) {
 		facts = append(facts, &ChannelsShown{u.ID, ids})
 	}
 	return facts
@@ -154,23 +154,23 @@ func (*GroupMembersChanged) EventType() string { return "user_group" }
 
 // roleNotices tells of the system groups and channels a role change brings along.
 func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
-	everyone := r.everyone()
+	everyone := r.everyoneAudience()
 	if !r.users.must(f.ID).Active { // closed accounts are in no system group, as clients are told
 		everyone = nil
 	}
-	if from, to := rolesGroup(f.OldRole), rolesGroup(*f.Role); from != to {
+	if from, to := groupOfRole(f.OldRole), groupOfRole(*f.Role); from != to {
 		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: from, Users: []UserID{f.ID}}},
 			Notice{To: everyone, Event: &GroupMembersChanged{Group: to, Joined: true, Users: []UserID{f.ID}}})
 	}
 	if f.WasFull != f.IsFull {
 		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: f.IsFull, Users: []UserID{f.ID}}})
 	}
-	me := r.only(f.ID)
+	me := r.usersAudience(f.ID)
 	if len(f.Vanish) > 0 {
-		out = append(out, Notice{To: me, Event: &ChannelVanished{Channels: f.Vanish, Shut: r.archivedOf(f.Vanish)}})
+		out = append(out, Notice{To: me, Event: &ChannelVanished{Channels: f.Vanish, Shut: r.archivedAmong(f.Vanish)}})
 	}
 	if len(f.Appear) > 0 {
-		out = append(out, Notice{To: me, Event: r.appear(f.Appear...)})
+		out = append(out, Notice{To: me, Event: r.channelsAppeared(f.Appear...)})
 	}
 	return slices.DeleteFunc(out, func(n Notice) bool { return len(n.To) == 0 })
 }
@@ -181,31 +181,31 @@ type DeactivateUser struct {
 	Self bool // the caller closes his own
 	Bot  bool // a bot is meant; otherwise a person
 
-	Actions  DeactivationActions
-	Farewell func(u *User, org string) Letter // nil: the account's owner is told nothing
+	Actions       DeactivationActions
+	FarewellEmail func(u *User, org string) Email // nil: the account's owner is told nothing
 }
 
 func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 	u := t.Find(c.User)
 	if c.Self {
 		var err error
-		if u, err = t.Human(); err != nil {
+		if u, err = t.RequireHuman(); err != nil {
 			return Done{}, err
 		}
-		if t.lastOwner(u) {
+		if t.isLastOwner(u) {
 			entity := "organization owner"
-			if len(t.people()) == 1 {
+			if len(t.activeHumans()) == 1 {
 				entity = "user"
 			}
 			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").With("is_last_owner", entity != "user").With("entity", entity)
 		}
-	} else if err := t.mayDeactivate(u, c.Bot); err != nil {
+	} else if err := t.checkDeactivate(u, c.Bot); err != nil {
 		return Done{}, err
 	}
 	if u.Active {
-		var letter *Letter
-		if c.Farewell != nil && !u.IsBot() {
-			l := c.Farewell(u, t.Org().Name)
+		var letter *Email
+		if c.FarewellEmail != nil && !u.IsBot() {
+			l := c.FarewellEmail(u, t.Org().Name)
 			letter = &l
 		}
 		t.deactivate(u)
@@ -215,18 +215,18 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 			}
 		}
 		if letter != nil {
-			t.Post(*letter)
+			t.SendEmails(*letter)
 		}
 	}
-	t.purge(u, c.Actions)
+	t.startPurge(u, c.Actions)
 	return Done{}, nil
 }
 
-func (t *Turn) mayDeactivate(u *User, bot bool) error {
+func (t *Turn) checkDeactivate(u *User, bot bool) error {
 	me := t.Me()
 	switch {
 	case bot && (u == nil || !u.IsBot() || u.System):
-		return Bad("No such bot")
+		return BadRequest("No such bot")
 	case u == nil || u.System:
 		return errNoUser()
 	case t.System:
@@ -236,15 +236,15 @@ func (t *Turn) mayDeactivate(u *User, bot bool) error {
 	case me == nil, !me.IsAdmin() && !(bot && u.BotOwner == me.ID):
 		return errPermission()
 	case u.Role == Owner && me.Role != Owner && !u.IsBot():
-		return errOwner()
-	case u.Role == Owner && !u.IsBot() && t.lastOwner(u):
-		return Bad("Cannot deactivate the only organization owner")
+		return errNotOwner()
+	case u.Role == Owner && !u.IsBot() && t.isLastOwner(u):
+		return BadRequest("Cannot deactivate the only organization owner")
 	}
 	return nil
 }
 
-// people is every active person.
-func (r *Realm) people() (out []*User) {
+// activeHumans is every active person.
+func (r *Realm) activeHumans() (out []*User) {
 	for _, u := range r.activeUsers() {
 		if !u.IsBot() {
 			out = append(out, u)
@@ -261,13 +261,13 @@ func (t *Turn) deactivate(u *User) {
 		}
 	}
 	slices.Sort(ends)
-	for _, id := range ends { // first, so that a closed account hears nothing of its own end
+	for _, id := range ends { // noticeRank, so that a closed account hears nothing of its own end
 		t.Record(&QueueClosed{id, u.ID})
 	}
 	t.revokeInvitesOf(u.ID)
-	t.forgetDevices(u.ID)
-	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u)})
-	t.reshow(u.ID)
+	t.removeAllDevices(u.ID)
+	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	t.recordValuesShown(u.ID)
 }
 
 // UserDeactivated says an account is closed: it receives nothing more, but its subscriptions are remembered.
@@ -282,31 +282,31 @@ func (f *UserDeactivated) apply(r *Realm) {
 	u := r.users.change(f.ID)
 	u.Active = false
 	if len(f.Channels) > 0 {
-		l := r.subs.change(f.ID)
+		l := r.subscriptions.change(f.ID)
 		for _, c := range f.Channels {
-			l.find(c).close(f.Last)
-			r.by.channel[c].open.Remove(int64(f.ID))
+			l.find(c).closeSpan(f.Last)
+			r.index.channels[c].receiving.Remove(int64(f.ID))
 		}
 	}
-	r.indexActive(u)
+	r.indexAccountActive(u)
 }
 
 func (f *UserDeactivated) tell(r *Realm) []Notice {
-	return r.membership(f.ID, f.Channels, false, f.Full)
+	return r.accountNotices(f.ID, f.Channels, false, f.Full)
 }
 
-// membership is who hears that an account came or went: first the peers of its channels, then everyone.
-func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (out []Notice) {
-	out = r.peersChanged(channels, []UserID{id}, back)
+// accountNotices is who hears that an account came or went: first the peers of its channels, then everyone.
+func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool) (out []Notice) {
+	out = r.peerNotices(channels, []UserID{id}, back)
 	u := r.users.must(id)
-	who := r.whoSee(u)
-	group := &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: back, Users: []UserID{id}}
+	who := r.canSeeUserAudience(u)
+	group := &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: back, Users: []UserID{id}}
 	if len(who) > 0 {
 		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}})
 	}
-	to := r.everyone() // as registrations tell everyone who is in a group
+	to := r.everyoneAudience() // as registrations tell everyone who is in a group
 	if !back {
-		to = r.strangersTo(u) // whoever is told of the end takes the account out of its groups himself
+		to = r.cannotSeeUserAudience(u) // whoever is told of the end takes the account out of its groups himself
 	}
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: group})
@@ -317,54 +317,54 @@ func (r *Realm) membership(id UserID, channels []ChannelID, back, full bool) (ou
 	return out
 }
 
-// peersChanged tells the peers of channels that users came or went: in one event of the channels that all members know, and
+// peerNotices tells the peers of channels that users came or went: in one event of the channels that all members know, and
 // in another of the further ones that somebody shares with them, for a fact has few places for what it tells one queue.
-func (r *Realm) peersChanged(channels []ChannelID, users []UserID, back bool) (out []Notice) {
+func (r *Realm) peerNotices(channels []ChannelID, users []UserID, back bool) (out []Notice) {
 	tell := func(to []UserID, of []ChannelID) {
 		if len(of) > 0 && len(to) > 0 {
-			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: of, Users: users, Archived: r.archivedOf(of)}})
+			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: of, Users: users, Archived: r.archivedAmong(of)}})
 		}
 	}
-	l := r.listeners()
+	l := r.connectedUsers()
 	var open []ChannelID
-	var some shares
+	var some sharedChannels
 	for _, c := range channels {
-		switch ch, ix := r.chans.must(c), r.by.channel[c]; {
+		switch ch, ix := r.channels.must(c), r.index.channels[c]; {
 		case ch.WebPublic:
 			open = append(open, c)
 			some.add(c, l.guests)
 		case !ch.Private:
 			open = append(open, c)
-			if l.guests.Meets(ix.subscribers) {
-				some.add(c, Both(l.guests, ix.subscribers))
+			if l.guests.Intersects(ix.subscribers) {
+				some.add(c, Intersection(l.guests, ix.subscribers))
 			}
 		default:
-			some.add(c, r.knowing(ch))
+			some.add(c, r.channelAudienceSet(ch))
 		}
 	}
 	if len(open) > 0 {
-		tell(l.without(users), open)
+		tell(l.membersExcept(users), open)
 	}
-	some.each(func(to Set, of []ChannelID) { tell(others(IDs[UserID](to), users), of) })
+	some.each(func(to Set, of []ChannelID) { tell(withoutUsers(IDs[UserID](to), users), of) })
 	return out
 }
 
-// shares is which users share which channels with somebody: those who share the same ones stand together. Users are few
+// sharedChannels is which users sharedChannel which channels with somebody: those who sharedChannel the same ones stand together. Users are few
 // enough, and asked for often enough, to have their places by number.
-type shares struct {
+type sharedChannels struct {
 	of   []int32 // by user, a place in list, counted from 1; 0: none
-	list []share
+	list []sharedChannel
 	next []int32 // by place, 0 included, the last place that was made for those who stood there
 }
 
-// share is a channel and, as a place in the list, those before it; 0: none.
-type share struct {
+// sharedChannel is a channel and, as a place in the list, those before it; 0: none.
+type sharedChannel struct {
 	before  int32
 	channel ChannelID
 }
 
 // add says that users share a channel, too.
-func (x *shares) add(c ChannelID, users Set) {
+func (x *sharedChannels) add(c ChannelID, users Set) {
 	last, _ := users.Max()
 	if n := int(last) + 1 - len(x.of); n > 0 {
 		x.of = append(x.of, make([]int32, n)...)
@@ -376,7 +376,7 @@ func (x *shares) add(c ChannelID, users Set) {
 		before := x.of[u]
 		at := x.next[before]
 		if at == 0 || x.list[at-1].channel != c { // the first of those who stood there
-			x.list, x.next = append(x.list, share{before, c}), append(x.next, 0)
+			x.list, x.next = append(x.list, sharedChannel{before, c}), append(x.next, 0)
 			at = int32(len(x.list))
 			x.next[before] = at
 		}
@@ -385,7 +385,7 @@ func (x *shares) add(c ChannelID, users Set) {
 	})
 }
 
-func (x *shares) each(fn func(users Set, channels []ChannelID)) {
+func (x *sharedChannels) each(fn func(users Set, channels []ChannelID)) {
 	number, n := make([]int32, len(x.list)+1), int32(0) // of the places where somebody stands at last, from 1
 	for _, at := range x.of {
 		number[at] = 1
@@ -400,7 +400,7 @@ func (x *shares) each(fn func(users Set, channels []ChannelID)) {
 	users := make([]Set, n+1)
 	for u, at := range x.of {
 		if at != 0 {
-			users[number[at]].push(int64(u))
+			users[number[at]].AppendSorted(int64(u))
 		}
 	}
 	for at := range number {
@@ -413,15 +413,15 @@ func (x *shares) each(fn func(users Set, channels []ChannelID)) {
 		}
 		slices.Reverse(channels)
 		s := &users[number[at]]
-		s.settle()
+		s.FinishAppending()
 		fn(*s, channels)
 	}
 }
 
-// archivedOf is those of channels that are archived.
-func (r *Realm) archivedOf(channels []ChannelID) (out []ChannelID) {
+// archivedAmong is those of channels that are archived.
+func (r *Realm) archivedAmong(channels []ChannelID) (out []ChannelID) {
 	for _, c := range channels {
-		if r.chans.must(c).Archived {
+		if r.channels.must(c).Archived {
 			out = append(out, c)
 		}
 	}
@@ -442,21 +442,21 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 	case !t.System && (me == nil || !me.IsAdmin() && !(u.IsBot() && u.BotOwner == me.ID)):
 		return Done{}, errPermission()
 	case u.Active:
-		return Done{}, Bad("User is already active")
+		return Done{}, BadRequest("User is already active")
 	case u.Role == Owner && !t.System && me.Role != Owner:
-		return Done{}, errOwner()
+		return Done{}, errNotOwner()
 	case u.IsBot() && !t.System && !t.mayCreateBot(me, u.Bot):
 		return Done{}, errPermission()
-	case u.IsBot() && t.named(u.Name, u.ID):
-		return Done{}, Bad(`There is already an active bot named "%s" in this organization. To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
+	case u.IsBot() && t.nameTaken(u.Name, u.ID):
+		return Done{}, BadRequest(`There is already an active bot named "%s" in this organization. To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
 	}
 	if u.IsBot() && u.BotOwner != 0 && !t.System {
 		if o := t.Find(u.BotOwner); o == nil || !o.Active {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.channelsOf(u.ID)), Full: t.listedFull(u)})
-	t.reshow(u.ID)
+	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	t.recordValuesShown(u.ID)
 	return Done{}, nil
 }
 
@@ -472,26 +472,26 @@ func (f *UserReactivated) apply(r *Realm) {
 	u := r.users.change(f.ID)
 	u.Active = true
 	if len(f.Channels) > 0 {
-		l := r.subs.change(f.ID)
+		l := r.subscriptions.change(f.ID)
 		for _, c := range f.Channels {
 			s := l.find(c)
 			s.Spans = append(s.Spans, Span{From: f.From})
-			r.by.channel[c].opens(f.ID, f.From)
+			r.index.channels[c].addOpenSpan(f.ID, f.From)
 		}
 	}
-	r.indexActive(u)
+	r.indexAccountActive(u)
 }
 
 func (f *UserReactivated) tell(r *Realm) []Notice {
-	notices := r.membership(f.ID, f.Channels, true, f.Full)
-	slices.SortStableFunc(notices, func(a, b Notice) int { return first(b) - first(a) })
+	notices := r.accountNotices(f.ID, f.Channels, true, f.Full)
+	slices.SortStableFunc(notices, func(a, b Notice) int { return noticeRank(b) - noticeRank(a) })
 	u := r.users.must(f.ID)
-	notices = append(notices, r.showStatus(u)...) // nobody is told that of closed accounts
-	return append(notices, r.showConsent(u)...)
+	notices = append(notices, r.statusNotices(u)...) // nobody is told that of closed accounts
+	return append(notices, r.consentNotices(u)...)
 }
 
-// first puts the account itself before its subscriptions, when it comes back.
-func first(n Notice) int {
+// noticeRank puts the account itself before its subscriptions, when it comes back.
+func noticeRank(n Notice) int {
 	if _, ok := n.Event.(*UserChanged); ok {
 		return 1
 	}

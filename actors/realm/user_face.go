@@ -7,51 +7,51 @@ import "slices"
 // a row makes its chunk new, not the list. Encoding is the face's business, not the realm's.
 
 const (
-	// rosterChunk is how many ids one chunk spans: small enough that a change costs little, large enough that a list
+	// usersPerChunk is how many ids one chunk spans: small enough that a change costs little, large enough that a list
 	// of ten thousand is some hundred pieces.
-	rosterChunk = 64
-	// keptRosters is how many kinds of viewers a realm keeps lists for: four roles that see addresses differently,
+	usersPerChunk = 64
+	// maxUserLists is how many kinds of viewers a realm keeps lists for: four roles that see addresses differently,
 	// with and without pictures of their own making. One costs about 450 bytes an account.
-	keptRosters = 8
+	maxUserLists = 8
 )
 
-// roster is the accounts as one kind of viewer was last shown them.
-type roster struct {
-	kind   any
-	chunks []rosterPiece
-	of     uint64 // versions.users of whole, plus one
-	whole  any    // what join made of all chunks
+// userListCache is the accounts as one kind of viewer was last shown them.
+type userListCache struct {
+	kind    any
+	chunks  []userChunkJSON
+	version uint64 // jsonCache.users of whole, plus one
+	joined  any    // what join made of all chunks
 }
 
-type rosterPiece struct {
-	of    uint64 // versions.users of the chunk, plus one
-	faces [][]byte
+type userChunkJSON struct {
+	version uint64 // jsonCache.users of the chunk, plus one
+	users   [][]byte
 }
 
-// versions counts changes to rows, so that what was made of them can be kept.
-type versions struct {
-	chunks  map[int64]uint64 // of users
-	users   uint64
-	groups  uint64
-	rosters []roster // the one used last is last
-	lists   []groupList
-	org     uint64
-	faces   []orgFace
+// jsonCache counts changes to rows, so that what was made of them can be kept.
+type jsonCache struct {
+	chunkVersions map[int64]uint64 // of users
+	usersVersion  uint64
+	groupsVersion uint64
+	userLists     []userListCache // the one used last is last
+	groupLists    []groupListJSON
+	orgVersion    uint64
+	orgs          []orgJSON
 }
 
-// orgFace is the organization's own row as it was last encoded for a kind of viewer.
-type orgFace struct {
+// orgJSON is the organization's own row as it was last encoded for a kind of viewer.
+type orgJSON struct {
 	kind               any
 	org, deactivations uint64
 	bytes              []byte
 }
 
-// keptOrgFaces is for how many kinds of viewers the organization's row is kept as it was encoded: two parts of an answer,
+// maxOrgJSON is for how many kinds of viewers the organization's row is kept as it was encoded: two parts of an answer,
 // for people with and without login, and as many again while the settings of the server change. Each is some ten kilobytes.
-const keptOrgFaces = 8
+const maxOrgJSON = 8
 
-type groupList struct {
-	of    groupListKey
+type groupListJSON struct {
+	key   groupListKey
 	bytes []byte
 }
 
@@ -61,66 +61,66 @@ type groupListKey struct {
 	deactivated   bool
 }
 
-func (r *Realm) watchVersions() {
-	r.kept.chunks = map[int64]uint64{}
-	r.users.touched = func(u UserID) { r.kept.users++; r.kept.chunks[int64(u)/rosterChunk]++ }
-	r.groups.touched = func(GroupID) { r.kept.groups++ }
-	r.org.touched = func(int) { r.kept.org++ }
+func (r *Realm) countVersions() {
+	r.cache.chunkVersions = map[int64]uint64{}
+	r.users.onChange = func(u UserID) { r.cache.usersVersion++; r.cache.chunkVersions[int64(u)/usersPerChunk]++ }
+	r.groups.onChange = func(GroupID) { r.cache.groupsVersion++ }
+	r.org.onChange = func(int) { r.cache.orgVersion++ }
 }
 
-// UserFaces is every account by ascending id as encode makes them, chunk by chunk, kept until somebody in the chunk
+// UserListJSON is every account by ascending id as encode makes them, chunk by chunk, kept until somebody in the chunk
 // changes, and what join makes of all chunks, kept until anybody changes. encode gets a chunk's accounts; kind stands for
 // everything else it depends on. own is a chunk that is made for the caller alone, by its account; 0 for none. Then what is
-// joined is for him alone, too, and join is told that it is not kept. The bytes are shared: read only.
-func (r *Realm) UserFaces(kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte, join func(chunks [][][]byte, kept bool) any) any {
-	l := r.roster(kind)
-	if own == 0 && l.of == r.kept.users+1 {
-		return l.whole
+// joined is for him alone, too, and channelJoin is told that it is not kept. The bytes are shared: read only.
+func (r *Realm) UserListJSON(kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte, join func(chunks [][][]byte, kept bool) any) any {
+	l := r.userListCache(kind)
+	if own == 0 && l.version == r.cache.usersVersion+1 {
+		return l.joined
 	}
-	n := int(int64(r.Org().NextUser)/rosterChunk) + 1
+	n := int(int64(r.Org().NextUser)/usersPerChunk) + 1
 	for len(l.chunks) < n {
-		l.chunks = append(l.chunks, rosterPiece{})
+		l.chunks = append(l.chunks, userChunkJSON{})
 	}
 	out := make([][][]byte, n)
 	for i := range n {
-		if own != 0 && int64(own)/rosterChunk == int64(i) {
-			out[i] = encodeOwn(r.chunk(i))
+		if own != 0 && int64(own)/usersPerChunk == int64(i) {
+			out[i] = encodeOwn(r.usersInChunk(i))
 			continue
 		}
 		p := &l.chunks[i]
-		if v := r.kept.chunks[int64(i)] + 1; p.of != v {
-			p.of, p.faces = v, encode(r.chunk(i))
+		if v := r.cache.chunkVersions[int64(i)] + 1; p.version != v {
+			p.version, p.users = v, encode(r.usersInChunk(i))
 		}
-		out[i] = p.faces
+		out[i] = p.users
 	}
 	if own != 0 {
 		return join(out, false)
 	}
-	l.of, l.whole = r.kept.users+1, join(out, true)
-	return l.whole
+	l.version, l.joined = r.cache.usersVersion+1, join(out, true)
+	return l.joined
 }
 
-// WarmUserFaces encodes anew at most max chunks that are out of date, and reports whether none is left. It is called before
+// WarmUserListJSON encodes anew at most max chunks that are out of date, and reports whether none is left. It is called before
 // a registration: one of a kind nobody has asked for lately would otherwise encode every account in its one turn.
-func (r *Realm) WarmUserFaces(kind any, encode func([]*User) [][]byte, max int) bool {
-	l := r.roster(kind)
-	for i := range int(int64(r.Org().NextUser)/rosterChunk) + 1 {
+func (r *Realm) WarmUserListJSON(kind any, encode func([]*User) [][]byte, max int) bool {
+	l := r.userListCache(kind)
+	for i := range int(int64(r.Org().NextUser)/usersPerChunk) + 1 {
 		if i == len(l.chunks) {
-			l.chunks = append(l.chunks, rosterPiece{})
+			l.chunks = append(l.chunks, userChunkJSON{})
 		}
-		if v := r.kept.chunks[int64(i)] + 1; l.chunks[i].of != v {
+		if v := r.cache.chunkVersions[int64(i)] + 1; l.chunks[i].version != v {
 			if max == 0 {
 				return false
 			}
 			max--
-			l.chunks[i] = rosterPiece{v, encode(r.chunk(i))}
+			l.chunks[i] = userChunkJSON{v, encode(r.usersInChunk(i))}
 		}
 	}
 	return true
 }
 
-func (r *Realm) roster(kind any) *roster {
-	all := r.kept.rosters
+func (r *Realm) userListCache(kind any) *userListCache {
+	all := r.cache.userLists
 	for i := range all {
 		if all[i].kind == kind {
 			x := all[i]
@@ -129,16 +129,16 @@ func (r *Realm) roster(kind any) *roster {
 			return &all[len(all)-1]
 		}
 	}
-	if len(all) == keptRosters {
+	if len(all) == maxUserLists {
 		copy(all, all[1:])
-		all = all[:keptRosters-1]
+		all = all[:maxUserLists-1]
 	}
-	r.kept.rosters = append(all, roster{kind: kind})
-	return &r.kept.rosters[len(r.kept.rosters)-1]
+	r.cache.userLists = append(all, userListCache{kind: kind})
+	return &r.cache.userLists[len(r.cache.userLists)-1]
 }
 
-func (r *Realm) chunk(i int) (out []*User) {
-	for id := UserID(i * rosterChunk); id < UserID((i+1)*rosterChunk); id++ {
+func (r *Realm) usersInChunk(i int) (out []*User) {
+	for id := UserID(i * usersPerChunk); id < UserID((i+1)*usersPerChunk); id++ {
 		if u := r.users.find(id); u != nil {
 			out = append(out, u)
 		}
@@ -146,42 +146,42 @@ func (r *Realm) chunk(i int) (out []*User) {
 	return out
 }
 
-// GroupFaces is the list of user groups as encode makes it, kept until an account or a group changes, or waiting periods end.
-func (r *Realm) GroupFaces(deactivated bool, encode func() []byte) []byte {
-	k := groupListKey{users: r.kept.users, groups: r.kept.groups, deactivated: deactivated}
+// GroupListJSON is the list of user groups as encode makes it, kept until an account or a group changes, or waiting periods end.
+func (r *Realm) GroupListJSON(deactivated bool, encode func() []byte) []byte {
+	k := groupListKey{users: r.cache.usersVersion, groups: r.cache.groupsVersion, deactivated: deactivated}
 	if k.waiting = r.OrgInt("waiting_period_threshold"); k.waiting > 0 {
-		k.full = r.fullAt()
+		k.full = r.fullMembersAsOf()
 	}
 	at := -1
-	for i := range r.kept.lists {
-		if r.kept.lists[i].of.deactivated == deactivated {
+	for i := range r.cache.groupLists {
+		if r.cache.groupLists[i].key.deactivated == deactivated {
 			at = i
 		}
 	}
 	if at < 0 {
-		at = len(r.kept.lists)
-		r.kept.lists = append(r.kept.lists, groupList{})
+		at = len(r.cache.groupLists)
+		r.cache.groupLists = append(r.cache.groupLists, groupListJSON{})
 	}
-	if l := &r.kept.lists[at]; l.bytes == nil || l.of != k {
-		l.of, l.bytes = k, encode()
+	if l := &r.cache.groupLists[at]; l.bytes == nil || l.key != k {
+		l.key, l.bytes = k, encode()
 	}
-	return r.kept.lists[at].bytes
+	return r.cache.groupLists[at].bytes
 }
 
-// OrgFace is what encode makes of the organization's settings, kept until they change, or an account that a permission
+// OrgJSON is what encode makes of the organization's settings, kept until they change, or an account that a permission
 // setting names comes or goes.
-func (r *Realm) OrgFace(kind any, encode func() []byte) []byte {
-	of := orgFace{kind: kind, org: r.kept.org, deactivations: uint64(r.by.deactivations)}
-	at := slices.IndexFunc(r.kept.faces, func(f orgFace) bool { return f.kind == kind })
+func (r *Realm) OrgJSON(kind any, encode func() []byte) []byte {
+	of := orgJSON{kind: kind, org: r.cache.orgVersion, deactivations: uint64(r.index.groupDisplayVersion)}
+	at := slices.IndexFunc(r.cache.orgs, func(f orgJSON) bool { return f.kind == kind })
 	switch {
-	case at >= 0 && r.kept.faces[at].org == of.org && r.kept.faces[at].deactivations == of.deactivations:
-		return r.kept.faces[at].bytes
+	case at >= 0 && r.cache.orgs[at].org == of.org && r.cache.orgs[at].deactivations == of.deactivations:
+		return r.cache.orgs[at].bytes
 	case at >= 0:
-		r.kept.faces = slices.Delete(r.kept.faces, at, at+1)
-	case len(r.kept.faces) == keptOrgFaces:
-		r.kept.faces = slices.Delete(r.kept.faces, 0, 1)
+		r.cache.orgs = slices.Delete(r.cache.orgs, at, at+1)
+	case len(r.cache.orgs) == maxOrgJSON:
+		r.cache.orgs = slices.Delete(r.cache.orgs, 0, 1)
 	}
 	of.bytes = encode()
-	r.kept.faces = append(r.kept.faces, of)
+	r.cache.orgs = append(r.cache.orgs, of)
 	return of.bytes
 }

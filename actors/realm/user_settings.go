@@ -2,12 +2,12 @@ package realm
 
 import "strings"
 
-// AddressValidity is how many seconds a new address may be confirmed in (protocol).
-const AddressValidity = day
+// EmailChangeValidity is how many seconds a new address may be confirmed in (protocol).
+const EmailChangeValidity = secondsPerDay
 
-// AddressChange is another address somebody wants to have. It is kept nowhere but in the letter to that address: the link
+// EmailChange is another address somebody wants to have. It is kept nowhere but in the letter to that address: the link
 // in it says all of this, marked by the server, and is good for as long as the old address is the user's.
-type AddressChange struct {
+type EmailChange struct {
 	User     UserID
 	From, To string
 	Until    int64
@@ -27,21 +27,21 @@ type ChangeSettings struct {
 	Timezone *string
 	Password *string // new one, as Argon2id in PHC form; the old one was checked
 
-	Confirm func(c AddressChange, org string) Letter // asks the new address; nil: it counts at once
+	Confirm func(c EmailChange, org string) Email // asks the new address; nil: it counts at once
 }
 
-// ChangedSettings answers ChangeSettings: what the server must do outside the realm.
-type ChangedSettings struct {
-	Hide, Show bool // presence was switched off, or on
+// ChangeSettingsResult answers ChangeSettings: what the server must do outside the realm.
+type ChangeSettingsResult struct {
+	PresenceOff, PresenceOn bool // presence was switched off, or on
 }
 
-func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
-	me, err := t.Human()
+func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
+	me, err := t.RequireHuman()
 	if err != nil {
 		return a, err
 	}
 	var facts []Fact
-	var letters []Letter
+	var letters []Email
 	if err := CheckUserSettings(c.Values); err != nil {
 		return a, err
 	}
@@ -49,14 +49,14 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 		if me.Setting(v.Name) == v.Value {
 			continue
 		}
-		facts = append(facts, t.settingChange(me, v))
+		facts = append(facts, t.planSettingChange(me, v))
 		if v.Name == "presence_enabled" {
-			a.Hide, a.Show = v.Value == false, v.Value == true
+			a.PresenceOff, a.PresenceOn = v.Value == false, v.Value == true
 		}
 	}
 	if c.Name != nil && strings.TrimSpace(*c.Name) != me.Name {
 		if t.OrgBool("name_changes_disabled") && !me.IsAdmin() {
-			return a, Bad("Name changes are disabled in this organization.")
+			return a, BadRequest("Name changes are disabled in this organization.")
 		}
 		if err := t.checkName(*c.Name, me.ID); err != nil {
 			return a, err
@@ -65,17 +65,17 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 		facts = append(facts, &UserChanged{ID: me.ID, Name: &name, OldName: me.Name})
 	}
 	if c.Timezone != nil && *c.Timezone != me.Timezone {
-		person := t.Person(me.ID)
+		person := t.UserInfo(me.ID)
 		facts = append(facts, &UserChanged{ID: me.ID, Timezone: c.Timezone, Person: &person})
 	}
 	if c.Email != nil && !strings.EqualFold(*c.Email, me.Email) {
-		if err := t.mayTakeAddress(me, *c.Email); err != nil {
+		if err := t.checkNewEmail(me, *c.Email); err != nil {
 			return a, err
 		}
 		if c.Confirm == nil {
 			facts = append(facts, &UserChanged{ID: me.ID, Email: c.Email})
 		} else {
-			letters = append(letters, c.Confirm(AddressChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + AddressValidity}, t.Org().Name))
+			letters = append(letters, c.Confirm(EmailChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + EmailChangeValidity}, t.Org().Name))
 		}
 	}
 	if c.Password != nil {
@@ -84,30 +84,30 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangedSettings, err error) {
 	for _, f := range facts {
 		t.Record(f)
 	}
-	t.Post(letters...)
+	t.SendEmails(letters...)
 	return a, nil
 }
 
-// mayTakeAddress is whether somebody may give himself that address.
-func (t *Turn) mayTakeAddress(u *User, to string) error {
+// checkNewEmail is whether somebody may give himself that address.
+func (t *Turn) checkNewEmail(u *User, to string) error {
 	switch {
 	case t.OrgBool("email_changes_disabled") && !u.IsAdmin():
-		return Bad("Email address changes are disabled in this organization.")
+		return BadRequest("Email address changes are disabled in this organization.")
 	case !ValidEmail(to):
-		return Bad("Invalid address.")
+		return BadRequest("Invalid address.")
 	case t.FindByEmail(to) != nil:
-		return Bad("Already has an account.")
+		return BadRequest("Already has an account.")
 	}
-	return t.checkDomain(to)
+	return t.checkEmailDomain(to)
 }
 
-// ConfirmAddress gives somebody the address he has shown to read. The server asks for it, on behalf of whoever has the link.
-type ConfirmAddress struct {
-	AddressChange
-	Notice func(c AddressChange, org string) Letter // tells the old address; nil: nobody does
+// ConfirmEmailChange gives somebody the address he has shown to read. The server asks for it, on behalf of whoever has the link.
+type ConfirmEmailChange struct {
+	EmailChange
+	Notice func(c EmailChange, org string) Email // tells the old address; nil: nobody does
 }
 
-func (c ConfirmAddress) Decide(t *Turn) (Done, error) {
+func (c ConfirmEmailChange) Decide(t *Turn) (Done, error) {
 	u := t.Find(c.User)
 	switch {
 	case !t.System:
@@ -117,18 +117,18 @@ func (c ConfirmAddress) Decide(t *Turn) (Done, error) {
 	case t.Org().Deactivated:
 		return Done{}, Missing("This organization has been deactivated.")
 	}
-	if err := t.mayTakeAddress(u, c.To); err != nil {
+	if err := t.checkNewEmail(u, c.To); err != nil {
 		return Done{}, err
 	}
 	t.Record(&UserChanged{ID: u.ID, Email: &c.To})
 	if c.Notice != nil {
-		t.Post(c.Notice(c.AddressChange, t.Org().Name))
+		t.SendEmails(c.Notice(c.EmailChange, t.Org().Name))
 	}
 	return Done{}, nil
 }
 
 // Bounds of settings that are not lists of values (protocol).
-const maxBatching = 604800 // seconds
+const maxEmailBatchingPeriod = 604800 // seconds
 
 // CheckUserSettings refuses values nothing can be made of, in the protocol's order. It does not depend on who asks.
 func CheckUserSettings(values []SettingValue) error {
@@ -138,14 +138,14 @@ func CheckUserSettings(values []SettingValue) error {
 	}
 	if language, ok := by["default_language"].(string); ok {
 		if _, known := Languages[language]; !known {
-			return Bad("Invalid default_language")
+			return BadRequest("Invalid default_language")
 		}
 	}
 	if sound, ok := by["notification_sound"].(string); ok && sound != "none" && sound != "zulip" {
-		return Bad("Invalid notification sound '%s'", sound)
+		return BadRequest("Invalid notification sound '%s'", sound)
 	}
-	if n, ok := by["email_notifications_batching_period_seconds"].(int64); ok && (n < 1 || n > maxBatching) {
-		return Bad("Invalid email batching period: %d seconds", n)
+	if n, ok := by["email_notifications_batching_period_seconds"].(int64); ok && (n < 1 || n > maxEmailBatchingPeriod) {
+		return BadRequest("Invalid email batching period: %d seconds", n)
 	}
 	return nil
 }
@@ -158,15 +158,15 @@ var Languages = map[string]string{"ar": "العربية", "be": "Беларус�
 	"si": "සිංහල", "sk": "Slovenčina", "sl": "Slovenščina", "sr": "Српски", "sv": "Svenska", "ta": "தமிழ்", "tl": "Tagalog", "tr": "Türkçe", "uk": "Українська", "uz": "Oʻzbekcha", "vi": "Tiếng Việt",
 	"zh-hans": "简体中文", "zh-hant": "繁體中文", "zh-tw": "繁體中文 (台灣)"}
 
-// settingChange is the fact of one changed preference, with whose sight of the address it changes.
-func (t *Turn) settingChange(u *User, v SettingValue) *UserSettingChanged {
+// planSettingChange is the fact of one changed preference, with whose sight of the address it changes.
+func (t *Turn) planSettingChange(u *User, v SettingValue) *UserSettingChanged {
 	f := &UserSettingChanged{User: u.ID, Name: v.Name, Value: v.Value}
 	if v.Name == "email_address_visibility" {
 		then := *u
 		then.Settings = cloneMap(u.Settings)
 		then.Settings[v.Name] = v.Value
 		t.EachUser(func(w *User) {
-			if w.ID == u.ID || w.System || !w.Active || !t.maySee(w, u) {
+			if w.ID == u.ID || w.System || !w.Active || !t.maySeeUser(w, u) {
 				return
 			}
 			before, after := t.SeesEmail(w, u), t.SeesEmail(w, &then)
@@ -176,7 +176,7 @@ func (t *Turn) settingChange(u *User, v SettingValue) *UserSettingChanged {
 				f.Blind = append(f.Blind, w.ID)
 			}
 		})
-		f.WasPublic, f.Public = u.Int(v.Name) == 1, v.Value == int64(1)
+		f.WasPublic, f.Public = u.IntSetting(v.Name) == 1, v.Value == int64(1)
 	}
 	return f
 }
@@ -195,10 +195,10 @@ func (f *UserSettingChanged) apply(r *Realm) {
 	if u.Settings == nil {
 		u.Settings = map[string]any{}
 	}
-	u.Settings[f.Name] = plain(f.Value)
-	r.by.settings(u)
+	u.Settings[f.Name] = normalizeNumber(f.Value)
+	r.index.indexUserSettings(u)
 	if f.Name == "enable_drafts_synchronization" && f.Value == false {
-		r.dropDrafts(f.User)
+		r.removeDrafts(f.User)
 	}
 }
 
@@ -208,21 +208,21 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 			out = append(out, Notice{To: to, Event: e})
 		}
 	}
-	add(r.only(f.User), f)
+	add(r.usersAudience(f.User), f)
 	if f.Name == "presence_enabled" {
 		away := f.Value == false
-		add(r.whoSee(r.users.must(f.User)), &StatusChanged{User: f.User, Away: &away})
+		add(r.canSeeUserAudience(r.users.must(f.User)), &StatusChanged{User: f.User, Away: &away})
 	}
 	if f.Name == "allow_private_data_export" {
-		add(r.humanAdmins(), &ConsentTold{f.User, f.Value == true})
+		add(r.humanAdminsAudience(), &ConsentTold{f.User, f.Value == true})
 	}
 	if len(f.See)+len(f.Blind) > 0 {
 		u := r.users.must(f.User)
-		add(r.only(f.See...), &DeliveryEmailSeen{User: u.ID, Email: u.Email})
-		add(r.only(f.Blind...), &DeliveryEmailSeen{User: u.ID})
+		add(r.usersAudience(f.See...), &DeliveryEmailSeen{User: u.ID, Email: u.Email})
+		add(r.usersAudience(f.Blind...), &DeliveryEmailSeen{User: u.ID})
 	}
 	if f.WasPublic != f.Public {
-		add(r.whoSee(r.users.must(f.User)), &ShownEmailChanged{r.Person(f.User)})
+		add(r.canSeeUserAudience(r.users.must(f.User)), &ShownEmailChanged{r.UserInfo(f.User)})
 	}
 	return out
 }
@@ -238,7 +238,7 @@ type DeliveryEmailSeen struct {
 func (*DeliveryEmailSeen) EventType() string { return "realm_user" }
 
 // ShownEmailChanged is the event that the address everyone is shown is another one.
-type ShownEmailChanged struct{ Person PersonInfo }
+type ShownEmailChanged struct{ Person UserInfo }
 
 func (*ShownEmailChanged) EventType() string { return "realm_user" }
 
@@ -246,7 +246,7 @@ func (*ShownEmailChanged) EventType() string { return "realm_user" }
 type ChangeUserDefaults struct{ Values []SettingValue }
 
 func (c ChangeUserDefaults) Decide(t *Turn) (Done, error) {
-	if _, err := t.Admin(); err != nil {
+	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
 	defaults := User{Settings: t.Org().UserDefaults}
@@ -271,6 +271,10 @@ type UserDefaultChanged struct {
 	Value any
 }
 
-func (f *UserDefaultChanged) apply(r *Realm)         { r.org.change(0).UserDefaults[f.Name] = plain(f.Value) }
-func (f *UserDefaultChanged) tell(r *Realm) []Notice { return []Notice{{To: r.everyone(), Event: f}} }
-func (*UserDefaultChanged) EventType() string        { return "realm_user_settings_defaults" }
+func (f *UserDefaultChanged) apply(r *Realm) {
+	r.org.change(0).UserDefaults[f.Name] = normalizeNumber(f.Value)
+}
+func (f *UserDefaultChanged) tell(r *Realm) []Notice {
+	return []Notice{{To: r.everyoneAudience(), Event: f}}
+}
+func (*UserDefaultChanged) EventType() string { return "realm_user_settings_defaults" }

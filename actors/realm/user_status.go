@@ -11,24 +11,24 @@ type UserStatus struct {
 	Away      bool `msgpack:"-"` // does not show when he is here: that is a setting
 }
 
-func (u *User) away() bool { return !u.System && !u.IsBot() && !u.Flag("presence_enabled") }
+func (u *User) away() bool { return !u.System && !u.IsBot() && !u.BoolSetting("presence_enabled") }
 
-// maxStatus is in code points (protocol).
-const maxStatus = 60
+// maxStatusText is in code points (protocol).
+const maxStatusText = 60
 
 // StatusOf is what a user shows of himself.
 func (r *Realm) StatusOf(u UserID) (s UserStatus) {
-	if row := r.nouns.status.find(u); row != nil {
+	if row := r.small.statuses.find(u); row != nil {
 		s = *row
 	}
-	s.Away = r.by.away.Has(int64(u))
+	s.Away = r.index.presenceHidden.Has(int64(u))
 	return s
 }
 
-// showStatus tells those who know an account that is there now, or again, what it shows of itself.
-func (r *Realm) showStatus(u *User) []Notice {
+// statusNotices tells those who know an account that is there now, or again, what it shows of itself.
+func (r *Realm) statusNotices(u *User) []Notice {
 	s := r.StatusOf(u.ID)
-	to := r.whoSee(u)
+	to := r.canSeeUserAudience(u)
 	if s == (UserStatus{}) || len(to) == 0 {
 		return nil
 	}
@@ -45,13 +45,13 @@ type SetStatus struct {
 func (c SetStatus) Decide(t *Turn) (Done, error) {
 	who := c.User
 	if who == 0 {
-		me, err := t.Human()
+		me, err := t.RequireHuman()
 		if err != nil {
 			return Done{}, err
 		}
 		who = me.ID
 	} else {
-		if _, err := t.Admin(); err != nil {
+		if _, err := t.RequireAdmin(); err != nil {
 			return Done{}, err
 		}
 		if u := t.Find(who); u == nil || u.System || u.IsBot() {
@@ -59,13 +59,13 @@ func (c SetStatus) Decide(t *Turn) (Done, error) {
 		}
 	}
 	if c.Text == nil && c.Emoji == nil {
-		return Done{}, Bad("Client did not pass any new values.")
+		return Done{}, BadRequest("Client did not pass any new values.")
 	}
 	f := &StatusChanged{User: who}
 	if c.Text != nil {
 		text := strings.TrimSpace(*c.Text)
-		if length(text) > maxStatus {
-			return Done{}, Bad("status_text is too long (limit: %d characters)", maxStatus)
+		if runeCount(text) > maxStatusText {
+			return Done{}, BadRequest("status_text is too long (limit: %d characters)", maxStatusText)
 		}
 		f.Text = &text
 	}
@@ -85,7 +85,7 @@ type StatusChanged struct {
 }
 
 func (f *StatusChanged) apply(r *Realm) {
-	s := r.nouns.status.open(f.User)
+	s := r.small.statuses.ensure(f.User)
 	if f.Text != nil {
 		s.Text = *f.Text
 	}
@@ -93,20 +93,20 @@ func (f *StatusChanged) apply(r *Realm) {
 		s.EmojiName, s.EmojiCode, s.EmojiType = f.Emoji.EmojiName, f.Emoji.EmojiCode, f.Emoji.EmojiType
 	}
 	if *s == (UserStatus{}) {
-		r.nouns.status.remove(f.User)
+		r.small.statuses.remove(f.User)
 	}
 }
 
 func (f *StatusChanged) tell(r *Realm) []Notice {
-	return []Notice{{To: r.whoSee(r.users.must(f.User)), Event: f}}
+	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: f}}
 }
 
 func (*StatusChanged) EventType() string { return "user_status" }
 
 // EachStatus calls fn with everybody who shows something, or that he is away.
 func (r *Realm) EachStatus(fn func(UserID, UserStatus)) {
-	who := r.by.away.Clone()
-	for u := range r.nouns.status.all() {
+	who := r.index.presenceHidden.Clone()
+	for u := range r.small.statuses.all() {
 		who.Add(int64(u))
 	}
 	who.Each(func(u int64) bool {

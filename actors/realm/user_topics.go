@@ -20,12 +20,12 @@ const TopicInherits = 0
 
 // TopicPolicyOf is a user's preference for a topic, 0 for none.
 func (r *Realm) TopicPolicyOf(u UserID, c ChannelID, topic string) int {
-	return r.by.policies[topicKey{c, fold(topic)}].of(u)
+	return r.index.topicPreferences[topicKey{c, fold(topic)}].of(u)
 }
 
 // TopicPoliciesOf is all of a user's preferences, by channel and then as they were set.
 func (r *Realm) TopicPoliciesOf(u UserID) []TopicPolicy {
-	l := r.prefs.find(u)
+	l := r.topicPolicies.find(u)
 	if l == nil {
 		return nil
 	}
@@ -41,17 +41,17 @@ func (r *Realm) TopicPolicyUsers(c ChannelID, topic string, policy int) []UserID
 
 // policyUsers is TopicPolicyUsers as a set that must not be changed.
 func (r *Realm) policyUsers(c ChannelID, topic string, policy int) Set {
-	if x := r.by.policies[topicKey{c, fold(topic)}]; x != nil {
+	if x := r.index.topicPreferences[topicKey{c, fold(topic)}]; x != nil {
 		return x[policy]
 	}
 	return Set{}
 }
 
-// topicPreferences is who has which policy for a topic. Nobody stands under TopicInherits.
-type topicPreferences [TopicFollowed + 1]Set
+// usersByTopicPolicy is who has which policy for a topic. Nobody stands under TopicInherits.
+type usersByTopicPolicy [TopicFollowed + 1]Set
 
 // of is somebody's policy.
-func (x *topicPreferences) of(u UserID) int {
+func (x *usersByTopicPolicy) of(u UserID) int {
 	if x != nil {
 		for policy := TopicFollowed; policy > TopicInherits; policy-- {
 			if x[policy].Has(int64(u)) {
@@ -62,12 +62,12 @@ func (x *topicPreferences) of(u UserID) int {
 	return TopicInherits
 }
 
-// setPolicies is how every fact about topic policies changes them.
-func (r *Realm) setPolicies(users []UserID, c ChannelID, topic string, policy int, at int64) {
+// setTopicPolicies is how every fact about topic policies changes them.
+func (r *Realm) setTopicPolicies(users []UserID, c ChannelID, topic string, policy int, at int64) {
 	k := topicKey{c, fold(topic)}
-	had := r.by.policies[k]
+	had := r.index.topicPreferences[k]
 	for _, u := range users {
-		i, l := -1, r.prefs.find(u)
+		i, l := -1, r.topicPolicies.find(u)
 		if had.of(u) != TopicInherits {
 			i = slices.IndexFunc(l.List, func(p TopicPolicy) bool {
 				return p.Channel == c && (p.Topic == topic || fold(p.Topic) == k.topic)
@@ -75,27 +75,27 @@ func (r *Realm) setPolicies(users []UserID, c ChannelID, topic string, policy in
 		}
 		switch {
 		case policy == TopicInherits && i >= 0 && len(l.List) == 1:
-			r.prefs.remove(u)
+			r.topicPolicies.remove(u)
 		case policy == TopicInherits && i >= 0:
-			l = r.prefs.change(u)
+			l = r.topicPolicies.change(u)
 			l.List = slices.Delete(l.List, i, i+1)
 		case i >= 0:
-			l = r.prefs.change(u)
+			l = r.topicPolicies.change(u)
 			l.List[i].Policy, l.List[i].Since = policy, at
 		case policy != TopicInherits:
-			l = r.prefs.open(u)
+			l = r.topicPolicies.ensure(u)
 			l.List = append(l.List, TopicPolicy{c, topic, policy, at})
 		}
 	}
-	r.by.prefer(k, SetOf(users...), policy)
+	r.index.setTopicPolicy(k, SetOf(users...), policy)
 }
 
-// prefer notes that users have a policy for a topic now.
-func (x *indexes) prefer(k topicKey, users Set, policy int) {
-	p := x.policies[k]
+// setTopicPolicy notes that users have a policy for a topic now.
+func (x *indexes) setTopicPolicy(k topicKey, users Set, policy int) {
+	p := x.topicPreferences[k]
 	if p == nil {
-		p = &topicPreferences{}
-		x.policies[k] = p
+		p = &usersByTopicPolicy{}
+		x.topicPreferences[k] = p
 	}
 	none := true
 	for i := range p {
@@ -107,7 +107,7 @@ func (x *indexes) prefer(k topicKey, users Set, policy int) {
 		none = none && p[i].Empty()
 	}
 	if none {
-		delete(x.policies, k)
+		delete(x.topicPreferences, k)
 	}
 }
 
@@ -122,22 +122,22 @@ type TopicPolicySet struct {
 }
 
 func (f *TopicPolicySet) apply(r *Realm) {
-	r.setPolicies([]UserID{f.User}, f.Channel, f.Topic, f.Policy, f.At)
+	r.setTopicPolicies([]UserID{f.User}, f.Channel, f.Topic, f.Policy, f.At)
 }
 
 func (f *TopicPolicySet) tell(r *Realm) []Notice {
-	return r.tellPolicy([]UserID{f.User}, f)
+	return r.topicPolicyNotices([]UserID{f.User}, f)
 }
 
 func (*TopicPolicySet) EventType() string { return "user_topic" }
 
-// tellPolicy tells users of their own changed policy: the old list of muted topics first, then what changed.
-func (r *Realm) tellPolicy(users []UserID, f *TopicPolicySet) []Notice {
+// topicPolicyNotices tells users of their own changed policy: the old list of muted topics first, then what changed.
+func (r *Realm) topicPolicyNotices(users []UserID, f *TopicPolicySet) []Notice {
 	var out []Notice
-	to := r.only(users...)
+	to := r.usersAudience(users...)
 	var none []UserID // with no muted topic: very many follow a topic that is moved
 	for _, u := range to {
-		if l := r.prefs.find(u); l == nil || !slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
+		if l := r.topicPolicies.find(u); l == nil || !slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
 			if none == nil {
 				none = make([]UserID, 0, len(to))
 			}
@@ -157,7 +157,7 @@ func (r *Realm) tellPolicy(users []UserID, f *TopicPolicySet) []Notice {
 
 // TopicPoliciesSet says many users prefer something else for a topic now, all the same.
 type TopicPoliciesSet struct {
-	Users   []UserID // ascending
+	Users   []UserID // sortUnique
 	Channel ChannelID
 	Topic   string
 	Policy  int
@@ -165,17 +165,17 @@ type TopicPoliciesSet struct {
 }
 
 func (f *TopicPoliciesSet) apply(r *Realm) {
-	r.setPolicies(f.Users, f.Channel, f.Topic, f.Policy, f.At)
+	r.setTopicPolicies(f.Users, f.Channel, f.Topic, f.Policy, f.At)
 }
 
 // tell leaves out who lost the channel: he is not to learn what a topic in it is called now. That his preference for its
 // old name is gone he hears, as his next registration shows it.
 func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
 	users := f.Users
-	if c := r.chans.must(f.Channel); f.Policy != TopicInherits {
-		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool { return !r.hasContent(r.users.must(u), c) })
+	if c := r.channels.must(f.Channel); f.Policy != TopicInherits {
+		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool { return !r.hasContentAccess(r.users.must(u), c) })
 	}
-	return r.tellPolicy(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
+	return r.topicPolicyNotices(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
 }
 
 // MutedTopic is one entry of the old list of muted topics.
@@ -194,7 +194,7 @@ func (r *Realm) MutedTopics(u UserID) []MutedTopic {
 	out := []MutedTopic{}
 	for _, p := range r.TopicPoliciesOf(u) {
 		if p.Policy == TopicMuted {
-			if c := r.chans.find(p.Channel); c != nil && !c.Archived && r.hasMetadata(r.users.must(u), c) {
+			if c := r.channels.find(p.Channel); c != nil && !c.Archived && r.hasMetadataAccess(r.users.must(u), c) {
 				out = append(out, MutedTopic{c.Name, p.Topic, p.Since})
 			}
 		}
@@ -211,7 +211,7 @@ type SetTopicPolicy struct {
 
 func (c SetTopicPolicy) Decide(t *Turn) (Done, error) {
 	if t.Me() == nil {
-		return Done{}, errMember()
+		return Done{}, errNotMember()
 	}
 	topic, err := checkPolicyTopic(c.Topic)
 	if err != nil {
@@ -219,26 +219,26 @@ func (c SetTopicPolicy) Decide(t *Turn) (Done, error) {
 	}
 	// A preference may be forgotten in a channel that one lost access to.
 	if c.Policy == TopicInherits {
-		if t.chans.find(c.Channel) == nil {
-			return Done{}, errChannelID()
+		if t.channels.find(c.Channel) == nil {
+			return Done{}, errInvalidChannel()
 		}
 	} else if _, err := t.ReadableChannel(c.Channel); err != nil {
 		return Done{}, err
 	}
-	t.prefer(t.User, c.Channel, topic, c.Policy)
+	t.recordTopicPolicy(t.User, c.Channel, topic, c.Policy)
 	return Done{}, nil
 }
 
 // checkPolicyTopic brings a topic into its stored form; unlike in sending, what is too long is an error.
 func checkPolicyTopic(topic string) (string, error) {
-	if length(topic) > MaxTopic {
-		return "", Bad("topic is too long (limit: %d characters)", MaxTopic)
+	if runeCount(topic) > MaxTopic {
+		return "", BadRequest("topic is too long (limit: %d characters)", MaxTopic)
 	}
 	return NormalizeTopic(topic)
 }
 
-// prefer records a policy unless it is the present one.
-func (t *Turn) prefer(u UserID, c ChannelID, topic string, policy int) {
+// recordTopicPolicy records a policy unless it is the present one.
+func (t *Turn) recordTopicPolicy(u UserID, c ChannelID, topic string, policy int) {
 	if t.TopicPolicyOf(u, c, topic) != policy {
 		t.Record(&TopicPolicySet{User: u, Channel: c, Topic: topic, Policy: policy, At: t.Now})
 	}
@@ -247,49 +247,49 @@ func (t *Turn) prefer(u UserID, c ChannelID, topic string, policy int) {
 // MuteTopic is the older way to mute a topic, or to take that back.
 type MuteTopic struct {
 	Channel     ChannelID
-	ChannelName string // used when Channel is 0
+	ChannelName string // settingsUsing when Channel is 0
 	Topic       string
 	Remove      bool
 }
 
 func (c MuteTopic) Decide(t *Turn) (Done, error) {
 	if t.Me() == nil {
-		return Done{}, errMember()
+		return Done{}, errNotMember()
 	}
 	topic, err := checkPolicyTopic(c.Topic)
 	if err != nil {
 		return Done{}, err
 	}
-	ch := t.chans.find(c.Channel)
+	ch := t.channels.find(c.Channel)
 	if c.Channel == 0 {
 		if ch = t.FindChannelByName(c.ChannelName); ch == nil {
-			return Done{}, errMuted(c.Remove, Bad("Invalid channel name '%s'", c.ChannelName))
+			return Done{}, errMuteTopic(c.Remove, BadRequest("Invalid channel name '%s'", c.ChannelName))
 		}
 	}
 	if ch == nil {
-		return Done{}, errMuted(c.Remove, errChannelID())
+		return Done{}, errMuteTopic(c.Remove, errInvalidChannel())
 	}
 	if c.Remove {
 		if t.TopicPolicyOf(t.User, ch.ID, topic) != TopicMuted {
-			return Done{}, Bad("Topic is not muted")
+			return Done{}, BadRequest("Topic is not muted")
 		}
-		t.prefer(t.User, ch.ID, topic, TopicInherits)
+		t.recordTopicPolicy(t.User, ch.ID, topic, TopicInherits)
 		return Done{}, nil
 	}
 	if !t.MayReadChannel(ch) {
 		if c.Channel == 0 {
-			return Done{}, Bad("Invalid channel name '%s'", c.ChannelName)
+			return Done{}, BadRequest("Invalid channel name '%s'", c.ChannelName)
 		}
-		return Done{}, errChannelID()
+		return Done{}, errInvalidChannel()
 	}
-	t.prefer(t.User, ch.ID, topic, TopicMuted)
+	t.recordTopicPolicy(t.User, ch.ID, topic, TopicMuted)
 	return Done{}, nil
 }
 
-// errMuted: taking back a mute nobody can find is refused as just that.
-func errMuted(remove bool, other *Refusal) *Refusal {
+// errMuteTopic: taking back a mute nobody can find is refused as just that.
+func errMuteTopic(remove bool, other *Refusal) *Refusal {
 	if remove {
-		return Bad("Topic is not muted")
+		return BadRequest("Topic is not muted")
 	}
 	return other
 }

@@ -10,16 +10,16 @@ import (
 )
 
 func TestTopicPolicies(t *testing.T) {
-	s := newStage(t)
+	s := newTestScene(t)
 	set := func(c ChannelID, topic string, p int) SetTopicPolicy { return SetTopicPolicy{c, topic, p} }
 	do(s, s.bo, set(s.public, "Tea", TopicMuted)) // no message needed
-	s.Hears(s.bo, "muted_topics", "user_topic")
-	s.HearsNothing(s.ann, s.owner)
-	if l := realmtest.HeardOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].ChannelName != "public" || l[0].Topic != "Tea" {
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
+	s.ExpectNoEvents(s.ann, s.owner)
+	if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].ChannelName != "public" || l[0].Topic != "Tea" {
 		t.Errorf("muted %+v", l)
 	}
 	do(s, s.bo, set(s.public, "tEA", TopicMuted))
-	s.HearsNothing(s.bo)
+	s.ExpectNoEvents(s.bo)
 	do(s, s.bo, set(s.public, "TEA", TopicFollowed))
 	if l := s.Realm.TopicPoliciesOf(s.bo); len(l) != 1 || l[0].Topic != "Tea" || l[0].Policy != TopicFollowed {
 		t.Errorf("preferences are %+v", l)
@@ -41,15 +41,15 @@ func TestTopicPolicies(t *testing.T) {
 	s.leave(s.bo, s.private)
 	refused(s, s.bo, set(s.private, "x", TopicMuted), "Invalid channel ID")
 	do(s, s.bo, set(s.private, "x", TopicInherits)) // may be forgotten
-	s.Hears(s.bo, "muted_topics", "user_topic")
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
 }
 
-func TestMuteTopicTheOldWay(t *testing.T) {
-	s := newStage(t)
+func TestMuteTopicLegacy(t *testing.T) {
+	s := newTestScene(t)
 	do(s, s.bo, MuteTopic{ChannelName: "public", Topic: "t"})
-	s.Hears(s.bo, "muted_topics", "user_topic")
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
 	do(s, s.bo, MuteTopic{Channel: s.public, Topic: "T"})
-	s.HearsNothing(s.bo)
+	s.ExpectNoEvents(s.bo)
 	do(s, s.bo, MuteTopic{Channel: s.public, Topic: "T", Remove: true})
 	refused(s, s.bo, MuteTopic{Channel: s.public, Topic: "T", Remove: true}, "Topic is not muted")
 	refused(s, s.bo, MuteTopic{Channel: 99, Topic: "T", Remove: true}, "Topic is not muted")
@@ -58,24 +58,24 @@ func TestMuteTopicTheOldWay(t *testing.T) {
 	refused(s, s.bo, MuteTopic{ChannelName: "nowhere", Topic: "T"}, "Invalid channel name 'nowhere'")
 }
 
-// automatic sets how a user follows topics by himself.
-func (s *stage) automatic(u UserID, follow, unmute int64, mentioned bool) {
+// setAutoFollow sets how a user follows topics by himself.
+func (s *testScene) setAutoFollow(u UserID, follow, unmute int64, mentioned bool) {
 	s.T.Helper()
 	do(s, u, ChangeSettings{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: follow},
 		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: unmute}, {Name: "automatically_follow_topics_where_mentioned", Value: mentioned}}})
 }
 
-func TestFollowBySending(t *testing.T) {
-	s := newStage(t)
+func TestFollowOnSend(t *testing.T) {
+	s := newTestScene(t)
 	policy := func(u UserID, topic string) int { return s.Realm.TopicPolicyOf(u, s.public, topic) }
-	s.automatic(s.bo, 3, 2, false) // follow what one begins; in muted channels unmute what one writes to
+	s.setAutoFollow(s.bo, 3, 2, false) // follow what one begins; in muted channels unmute what one writes to
 
-	if a := do(s, s.bo, say(s.public, "begun", "x")); a.Policy != TopicFollowed {
+	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != TopicFollowed {
 		t.Errorf("the answer names policy %d", a.Policy)
 	}
-	s.Hears(s.bo, "muted_topics", "user_topic", "message", "stream") // the policy comes first
-	s.Hears(s.ann, "message", "stream")
-	if a := do(s, s.bo, say(s.public, "begun", "x")); a.Policy != 0 {
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message", "stream") // the policy comes first
+	s.ExpectEvents(s.ann, "message", "stream")
+	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != 0 {
 		t.Error("a topic already followed changed")
 	}
 	s.post(s.ann, s.public, "hers", "x")
@@ -83,8 +83,8 @@ func TestFollowBySending(t *testing.T) {
 	if p := policy(s.bo, "hers"); p != 0 {
 		t.Errorf("a topic somebody else began has policy %d", p)
 	}
-	do(s, s.bo, SetProperties{Changes: []PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
-	if a := do(s, s.bo, say(s.public, "hers", "x")); a.Policy != TopicUnmuted {
+	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
+	if a := do(s, s.bo, channelMessage(s.public, "hers", "x")); a.Policy != TopicUnmuted {
 		t.Errorf("in a muted channel the topic has policy %d", a.Policy)
 	}
 	do(s, s.bo, SetTopicPolicy{s.public, "muted", TopicMuted})
@@ -94,7 +94,7 @@ func TestFollowBySending(t *testing.T) {
 		t.Errorf("writing to a topic one muted leaves policy %d", p)
 	}
 
-	s.automatic(s.cy, 1, 4, false) // follow whatever one takes part in
+	s.setAutoFollow(s.cy, 1, 4, false) // follow whatever one takes part in
 	id := s.post(s.ann, s.public, "to react to", "x")
 	do(s, s.cy, AddReaction{Message: id, Name: "wave", NameCode: "1f44b"})
 	if p := policy(s.cy, "to react to"); p != TopicFollowed {
@@ -104,30 +104,30 @@ func TestFollowBySending(t *testing.T) {
 	if p := policy(s.bo, "to react to"); p != 0 {
 		t.Errorf("a reaction of somebody who follows what he begins leaves policy %d", p)
 	}
-	if a := do(s, s.bot, say(s.public, "by a bot", "x")); a.Policy != 0 {
+	if a := do(s, s.bot, channelMessage(s.public, "by a bot", "x")); a.Policy != 0 {
 		t.Error("a bot follows a topic")
 	}
 }
 
-func TestFollowWhereMentioned(t *testing.T) {
-	s := newStage(t)
-	s.automatic(s.bo, 4, 4, true)
-	s.automatic(s.guest, 4, 4, true)
+func TestFollowOnMention(t *testing.T) {
+	s := newTestScene(t)
+	s.setAutoFollow(s.bo, 4, 4, true)
+	s.setAutoFollow(s.guest, 4, 4, true)
 	do(s, s.guest, SetTopicPolicy{s.public, "t", TopicMuted})
-	m := say(s.public, "t", "@**Bo** @**Gus** @**Cy**")
+	m := channelMessage(s.public, "t", "@**Bo** @**Gus** @**Cy**")
 	m.Content.Users = []UserID{s.bo, s.guest, s.cy}
 	do(s, s.ann, m)
-	s.Hears(s.bo, "muted_topics", "user_topic", "message", "stream")
-	s.Hears(s.guest, "message", "stream") // he has a policy there
-	s.Hears(s.cy, "stream")
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message", "stream")
+	s.ExpectEvents(s.guest, "message", "stream") // he has a policy there
+	s.ExpectEvents(s.cy, "stream")
 	if p := s.Realm.TopicPolicyOf(s.bo, s.public, "T"); p != TopicFollowed {
 		t.Errorf("policy %d", p)
 	}
 }
 
 // A topic that moves as a whole takes the policies along.
-func TestPoliciesMoveWithTheirTopic(t *testing.T) {
-	s := newStage(t)
+func TestMoveTopicPolicies(t *testing.T) {
+	s := newTestScene(t)
 	prefer := func(u UserID, c ChannelID, topic string, p int) {
 		if p != 0 {
 			do(s, u, SetTopicPolicy{c, topic, p})
@@ -143,7 +143,7 @@ func TestPoliciesMoveWithTheirTopic(t *testing.T) {
 	if s.Realm.TopicPolicyOf(s.bo, s.public, "from") != 0 || s.Realm.TopicPolicyOf(s.bo, s.public, "empty") != TopicFollowed || s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != TopicMuted {
 		t.Error("the policies stayed behind")
 	}
-	got := realmtest.HeardOf[*TopicPolicySet](s.Scene, s.bo)
+	got := realmtest.ListEventsOf[*TopicPolicySet](s.Scene, s.bo)
 	if len(got) != 2 || got[0].Policy != 0 || got[1].Policy != TopicFollowed {
 		t.Errorf("bo heard %+v", got)
 	}

@@ -40,7 +40,7 @@ type User struct {
 	Deleted         bool
 	ImportedStub    bool
 	Joined          int64
-	LoggedIn        bool // has logged in since the account was made
+	LoggedIn        bool // hasKey logged in since the account was made
 	Timezone        string
 	Avatar          string // source: J generated, G external, U uploaded
 	AvatarFile      string
@@ -64,15 +64,15 @@ func (r *Realm) addUser(u *User) {
 	o := r.org.change(0)
 	o.NextUser = max(o.NextUser, u.ID+1)
 	r.users.put(u.ID, u)
-	r.by.email[FoldEmail(u.Email)] = u.ID
-	r.by.name(u.ID, u.Name)
-	r.by.bot(u)
-	r.by.settings(u)
+	r.index.userByEmail[FoldEmail(u.Email)] = u.ID
+	r.index.addUserName(u.ID, u.Name)
+	r.index.indexBot(u)
+	r.index.indexUserSettings(u)
 }
 
-// settings notes whether somebody wants mails of what is sent to his channels, whether he shows when he is here, and
+// indexUserSettings notes whether somebody wants mails of what is sent to his channels, whether he shows when he is here, and
 // whether notices of resolved topics count as read for him.
-func (x *indexes) settings(u *User) {
+func (x *indexes) indexUserSettings(u *User) {
 	note := func(s *Set, in bool) {
 		if in {
 			s.Add(int64(u.ID))
@@ -80,42 +80,42 @@ func (x *indexes) settings(u *User) {
 			s.Remove(int64(u.ID))
 		}
 	}
-	note(&x.mailed, u.Flag(mails.channel))
-	note(&x.away, u.away())
-	policy := u.Text("resolved_topic_notice_auto_read_policy")
-	note(&x.readsResolved, policy == "always")
-	note(&x.readsUnfollowed, policy == "except_followed")
+	note(&x.emailsAllChannels, u.BoolSetting(emailSettings.channel))
+	note(&x.presenceHidden, u.away())
+	policy := u.TextSetting("resolved_topic_notice_auto_read_policy")
+	note(&x.autoReadsResolved, policy == "always")
+	note(&x.autoReadsUnfollowed, policy == "except_followed")
 }
 
-// bot notes an account that is a bot: it stays one.
-func (x *indexes) bot(u *User) {
+// indexBot notes an account that is a indexBot: it stays one.
+func (x *indexes) indexBot(u *User) {
 	if u.IsBot() && !u.System {
 		x.bots.Add(int64(u.ID))
 	}
 }
 
-// name notes what a user is called; several may share a name.
-func (x *indexes) name(u UserID, name string) {
-	list := x.named[fold(name)]
+// addUserName notes what a user is called; several may share a addUserName.
+func (x *indexes) addUserName(u UserID, name string) {
+	list := x.usersByName[fold(name)]
 	if i, known := slices.BinarySearch(list, u); !known {
-		x.named[fold(name)] = slices.Insert(list, i, u)
+		x.usersByName[fold(name)] = slices.Insert(list, i, u)
 	}
 }
 
-func (x *indexes) unname(u UserID, name string) {
-	list := x.named[fold(name)]
+func (x *indexes) removeUserName(u UserID, name string) {
+	list := x.usersByName[fold(name)]
 	if i, known := slices.BinarySearch(list, u); known {
-		x.named[fold(name)] = slices.Delete(list, i, i+1)
+		x.usersByName[fold(name)] = slices.Delete(list, i, i+1)
 	}
-	if len(x.named[fold(name)]) == 0 {
-		delete(x.named, fold(name))
+	if len(x.usersByName[fold(name)]) == 0 {
+		delete(x.usersByName, fold(name))
 	}
 }
 
 // FindByName is who is called so, compared without case: active accounts before others, then the oldest; or nil.
 func (r *Realm) FindByName(name string) *User {
 	var found *User
-	for _, id := range r.by.named[fold(name)] {
+	for _, id := range r.index.usersByName[fold(name)] {
 		if u := r.users.must(id); found == nil || u.Active && !found.Active {
 			found = u
 		}
@@ -131,7 +131,7 @@ func (r *Realm) Find(id UserID) *User { return r.users.find(id) }
 
 // FindByEmail is the user with that real address, or nil.
 func (r *Realm) FindByEmail(email string) *User {
-	if id, ok := r.by.email[FoldEmail(email)]; ok {
+	if id, ok := r.index.userByEmail[FoldEmail(email)]; ok {
 		return r.users.find(id)
 	}
 	return nil
@@ -148,7 +148,7 @@ func (r *Realm) EachUser(fn func(*User)) {
 
 // EachBot calls fn with every bot but the system's, by ascending id.
 func (r *Realm) EachBot(fn func(*User)) {
-	r.by.bots.Each(func(id int64) bool {
+	r.index.bots.Each(func(id int64) bool {
 		fn(r.users.must(UserID(id)))
 		return true
 	})
@@ -173,53 +173,53 @@ func (r *Realm) UsersAfter(after UserID, max int, fn func(*User)) (last UserID, 
 func (v View) Me() *User { return v.users.find(v.User) }
 
 // human refuses bots and visitors, for endpoints that only people may use.
-func (v View) Human() (*User, error) {
+func (v View) RequireHuman() (*User, error) {
 	me := v.Me()
 	if me == nil {
-		return nil, errMember()
+		return nil, errNotMember()
 	}
 	if me.IsBot() {
-		return nil, errBot()
+		return nil, errBotsNotAllowed()
 	}
 	return me, nil
 }
 
-// Admin refuses everyone who is not an administrator or owner.
-func (v View) Admin() (*User, error) {
+// RequireAdmin refuses everyone who is not an administrator or owner.
+func (v View) RequireAdmin() (*User, error) {
 	me := v.Me()
 	if me == nil || !me.IsAdmin() {
-		return nil, errAdmin()
+		return nil, errNotAdmin()
 	}
 	return me, nil
 }
 
 // Owner refuses everyone who is not an owner.
-func (v View) AnOwner() (*User, error) {
+func (v View) RequireOwner() (*User, error) {
 	me := v.Me()
 	if me == nil || me.Role != Owner {
-		return nil, errOwner()
+		return nil, errNotOwner()
 	}
 	return me, nil
 }
 
-// MaySee reports whether the caller may know a user at all: everyone, unless guests are limited to people they share a
+// MaySeeUser reports whether the caller may know a user at all: everyone, unless guests are limited to people they share a
 // channel or a direct conversation with.
-func (v View) MaySee(u *User) bool {
+func (v View) MaySeeUser(u *User) bool {
 	me := v.Me()
 	if me == nil {
 		return v.System || v.SpectatorsAllowed()
 	}
-	return v.Realm.maySee(me, u)
+	return v.Realm.maySeeUser(me, u)
 }
 
-func (r *Realm) maySee(me, u *User) bool {
+func (r *Realm) maySeeUser(me, u *User) bool {
 	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
 	}
-	if u.Active && !Both(r.channelsOf(me.ID), r.channelsOf(u.ID)).Empty() { // who is gone is in no channel
+	if u.Active && !Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() { // who is gone is in no channel
 		return true
 	}
-	return setIn(r.by.direct, me.ID).Meets(setIn(r.by.direct, u.ID))
+	return findSet(r.index.directMessages, me.ID).Intersects(findSet(r.index.directMessages, u.ID))
 }
 
 // GuestsLimited reports whether guests may know only people they share something with.
@@ -232,7 +232,7 @@ func (r *Realm) SeesEmail(viewer, u *User) bool {
 	if u.IsBot() {
 		return true
 	}
-	vis := u.Int("email_address_visibility")
+	vis := u.IntSetting("email_address_visibility")
 	if viewer == nil {
 		return vis == 1
 	}
@@ -261,8 +261,8 @@ func (r *Realm) activeUsers() []*User {
 	return out
 }
 
-// JoinUser makes an account. Administrators with the grant may; the system always may.
-type JoinUser struct {
+// CreateUser makes an account. Administrators with the grant may; the system always may.
+type CreateUser struct {
 	Email, Name, Password string // Password: Argon2id in PHC form, or ""
 	Role                  Role
 	Key                   string // API key; "" makes none
@@ -273,8 +273,8 @@ type JoinUser struct {
 	First                 bool // the organization's first owner: no announcement
 }
 
-func (c JoinUser) Decide(t *Turn) (UserID, error) {
-	if err := t.MayCreateUser(c.Email, c.Name); err != nil {
+func (c CreateUser) Decide(t *Turn) (UserID, error) {
+	if err := t.CheckNewUser(c.Email, c.Name); err != nil {
 		return 0, err
 	}
 	email := strings.TrimSpace(c.Email)
@@ -299,9 +299,9 @@ func (c JoinUser) Decide(t *Turn) (UserID, error) {
 	if !c.NoDefaults {
 		channels = append(channels, t.Org().DefaultChannels...)
 	}
-	t.joinChannels(&u, channels)
+	t.joinFirstChannels(&u, channels)
 	if !t.System {
-		t.greet(id, nil)
+		t.sendWelcomeMessages(id, nil)
 	}
 	return id, nil
 }
@@ -317,14 +317,14 @@ func (f *UserJoined) apply(r *Realm) {
 
 func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
-	out := append(r.introduce(u, r.everyone(), false), r.showStatus(u)...)
-	if to := r.everyone(); len(to) > 0 { // as registrations tell everyone who is in a group
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: rolesGroup(u.Role), Joined: true, Users: []UserID{u.ID}}})
-		if r.listedFull(u) {
+	out := append(r.announceUser(u, r.everyoneAudience(), false), r.statusNotices(u)...)
+	if to := r.everyoneAudience(); len(to) > 0 { // as registrations tell everyone who is in a group
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID}}})
+		if r.listedAsFullMember(u) {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: []UserID{u.ID}}})
 		}
 	}
-	return append(out, r.showConsent(u)...)
+	return append(out, r.consentNotices(u)...)
 }
 
 // UserChanged says fields of an account changed; a nil field did not.
@@ -335,8 +335,8 @@ type UserChanged struct {
 	Active   *bool
 	Email    *string
 	Timezone *string
-	Person   *PersonInfo // with Timezone, whose event names the user's address too
-	Owner    *UserID     // of a bot
+	Person   *UserInfo // with Timezone, whose event names the user's address too
+	Owner    *UserID   // of a bot
 	OldName  string
 	OldRole  Role        // with Role
 	Appear   []ChannelID // with Role: what came into the user's sight; older journals say so here, ChannelsShown since
@@ -348,22 +348,22 @@ type UserChanged struct {
 func (f *UserChanged) apply(r *Realm) {
 	u := r.users.change(f.ID)
 	if f.Name != nil {
-		r.by.unname(u.ID, u.Name)
+		r.index.removeUserName(u.ID, u.Name)
 		u.Name = *f.Name
-		r.by.name(u.ID, u.Name)
+		r.index.addUserName(u.ID, u.Name)
 	}
 	if f.Role != nil {
 		u.Role = *f.Role
-		r.by.roles.known = false
+		r.index.queueAudiences.valid = false
 	}
 	if f.Active != nil {
 		u.Active = *f.Active
-		r.indexActive(u)
+		r.indexAccountActive(u)
 	}
 	if f.Email != nil {
-		delete(r.by.email, FoldEmail(u.Email))
+		delete(r.index.userByEmail, FoldEmail(u.Email))
 		u.Email = *f.Email
-		r.by.email[FoldEmail(u.Email)] = u.ID
+		r.index.userByEmail[FoldEmail(u.Email)] = u.ID
 	}
 	if f.Timezone != nil {
 		u.Timezone = *f.Timezone
@@ -376,27 +376,27 @@ func (f *UserChanged) apply(r *Realm) {
 func (f *UserChanged) tell(r *Realm) []Notice {
 	u := r.users.must(f.ID)
 	if f.Email != nil {
-		return r.tellAddress(u)
+		return r.emailNotices(u)
 	}
-	out := []Notice{{To: r.whoSee(u), Event: f}}
+	out := []Notice{{To: r.canSeeUserAudience(u), Event: f}}
 	if f.Role != nil {
 		out = append(out, f.roleNotices(r)...)
 	}
 	if f.Timezone != nil { // the one setting that others are told of too
-		out = append(out, Notice{To: r.only(f.ID), Event: &UserSettingChanged{User: f.ID, Name: "timezone", Value: *f.Timezone}})
+		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{User: f.ID, Name: "timezone", Value: *f.Timezone}})
 	}
 	return out
 }
 
 func (f *UserChanged) EventType() string { return "realm_user" }
 
-// tellAddress tells of a new real address: to those who may know it, and to everyone who is shown it.
-func (r *Realm) tellAddress(u *User) (out []Notice) {
-	if to := r.where(func(w *User) bool { return r.maySee(w, u) && r.SeesEmail(w, u) }); len(to) > 0 {
+// emailNotices tells of a new real address: to those who may know it, and to everyone who is shown it.
+func (r *Realm) emailNotices(u *User) (out []Notice) {
+	if to := r.matchingAudience(func(w *User) bool { return r.maySeeUser(w, u) && r.SeesEmail(w, u) }); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &DeliveryEmailSeen{User: u.ID, Email: u.Email}})
 	}
-	if p := r.Person(u.ID); p.EmailPublic {
-		if to := r.whoSee(u); len(to) > 0 {
+	if p := r.UserInfo(u.ID); p.EmailPublic {
+		if to := r.canSeeUserAudience(u); len(to) > 0 {
 			out = append(out, Notice{To: to, Event: &ShownEmailChanged{p}})
 		}
 	}
@@ -435,25 +435,25 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	return out
 }
 
-// FindAddress is the user an address names for the caller: a real one only if the caller may see it, so that nobody finds
+// FindByShownEmail is the user an address names for the caller: a real one only if the caller may see it, so that nobody finds
 // out whose account a hidden address belongs to; a stand-in address by the id in it.
-func (v View) FindAddress(address string) *User {
+func (v View) FindByShownEmail(address string) *User {
 	if u := v.FindByEmail(address); u != nil && (v.System || v.SeesEmail(v.Me(), u)) {
 		return u
 	}
-	if id, ok := v.dummyAddress(strings.TrimSpace(address)); ok {
+	if id, ok := v.parseDummyEmail(strings.TrimSpace(address)); ok {
 		return v.Find(id)
 	}
 	return nil
 }
 
-// MayCreateUser refuses who may not create an account with that address and name, and what none may have.
-func (v View) MayCreateUser(email, name string) error {
+// CheckNewUser refuses who may not create an account with that address and name, and what none may have.
+func (v View) CheckNewUser(email, name string) error {
 	if !v.System {
-		if me, err := v.Admin(); err != nil {
+		if me, err := v.RequireAdmin(); err != nil {
 			return err
 		} else if !me.MayCreateUsers {
-			return Bad("User not authorized to create users")
+			return BadRequest("User not authorized to create users")
 		}
 	}
 	if err := v.checkName(name, 0); err != nil {
@@ -462,16 +462,16 @@ func (v View) MayCreateUser(email, name string) error {
 	email = strings.TrimSpace(email)
 	switch {
 	case !ValidEmail(email) && v.System:
-		return Bad("Enter a valid email address.")
+		return BadRequest("Enter a valid email address.")
 	case !ValidEmail(email):
-		return Bad("Bad name or username")
+		return BadRequest("Bad name or username")
 	case !v.System:
-		if err := v.checkDomain(email); err != nil {
+		if err := v.checkEmailDomain(email); err != nil {
 			return err
 		}
 	}
 	if v.FindByEmail(email) != nil {
-		return Bad("Email is already in use.")
+		return BadRequest("Email is already in use.")
 	}
 	return nil
 }

@@ -14,15 +14,15 @@ type ValuesShown struct {
 	Members  []GroupID // that he belongs to
 }
 
-// valuesAFact bounds the channels and groups of one fact: each channel may be a dozen events, and a fact has places for
+// maxValuesPerFact bounds the channels and groups of one fact: each channel may be a dozen events, and a fact has places for
 // some two hundred.
-const valuesAFact = 15
+const maxValuesPerFact = 15
 
-func (*ValuesShown) calm()        {}
-func (*ValuesShown) apply(*Realm) {}
+func (*ValuesShown) keepsMarkdownConfig() {}
+func (*ValuesShown) apply(*Realm)         {}
 
-// reshow records which settings read otherwise now.
-func (t *Turn) reshow(u UserID) {
+// recordValuesShown records which settings read otherwise now.
+func (t *Turn) recordValuesShown(u UserID) {
 	var channels []ChannelID
 	t.EachChannel(func(c *Channel) {
 		if slices.ContainsFunc(ChannelRules, func(x GroupSettingRule) bool { return slices.Contains(t.ChannelSetting(c, x.Name).Members, u) }) {
@@ -44,44 +44,44 @@ func (t *Turn) reshow(u UserID) {
 			settings = append(settings, x.Name)
 		}
 	}
-	for list := range slices.Chunk(members, valuesAFact) {
+	for list := range slices.Chunk(members, maxValuesPerFact) {
 		t.Record(&ValuesShown{User: u, Members: list})
 	}
 	if len(settings) > 0 {
 		t.Record(&ValuesShown{User: u, Settings: settings})
 	}
-	for list := range slices.Chunk(channels, valuesAFact) {
+	for list := range slices.Chunk(channels, maxValuesPerFact) {
 		t.Record(&ValuesShown{User: u, Channels: list})
 	}
-	for list := range slices.Chunk(groups, valuesAFact) {
+	for list := range slices.Chunk(groups, maxValuesPerFact) {
 		t.Record(&ValuesShown{User: u, Groups: list})
 	}
 }
 
 func (f *ValuesShown) tell(r *Realm) (out []Notice) {
-	all, u := r.everyone(), r.users.must(f.User)
+	all, u := r.everyoneAudience(), r.users.must(f.User)
 	if !u.Active {
-		all = r.strangersTo(u) // who knows him hears that his account is closed, and leaves him out himself
+		all = r.cannotSeeUserAudience(u) // who knows him hears that his account is closed, and leaves him out himself
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	for _, id := range f.Members {
-		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.gone(f.User), Users: []UserID{f.User}, Deactivated: r.groups.must(id).Deactivated}})
+		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.isInactive(f.User), Users: []UserID{f.User}, Deactivated: r.groups.must(id).Deactivated}})
 	}
 	for _, name := range f.Settings {
-		v := r.Shown(r.OrgGroup(name))
+		v := r.WithoutDeactivated(r.OrgGroup(name))
 		out = append(out, Notice{To: all, Event: &OrganizationChanged{Setting: name, Group: &v}})
 	}
 	for _, id := range f.Channels {
-		c := r.chans.must(id)
-		to := r.knowers(c)
+		c := r.channels.must(id)
+		to := r.channelAudience(c)
 		if !u.Active {
-			to = slices.DeleteFunc(slices.Clone(to), func(id UserID) bool { return r.maySee(r.users.must(id), u) })
+			to = slices.DeleteFunc(slices.Clone(to), func(id UserID) bool { return r.maySeeUser(r.users.must(id), u) })
 		}
 		for _, x := range ChannelRules {
 			if v := r.ChannelSetting(c, x.Name); slices.Contains(v.Members, f.User) && len(to) > 0 {
-				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.Shown(v), Was: v, Archived: c.Archived}})
+				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.WithoutDeactivated(v), Was: v, Archived: c.Archived}})
 			}
 		}
 	}
@@ -90,7 +90,7 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 		e := &GroupChanged{ID: id, Settings: GroupValues{}, WasDeactivated: g.Deactivated}
 		for _, x := range GroupRules {
 			if v := r.GroupSettingOf(g, x.Name); slices.Contains(v.Members, f.User) {
-				e.Settings[x.Name] = r.Shown(v)
+				e.Settings[x.Name] = r.WithoutDeactivated(v)
 			}
 		}
 		out = append(out, Notice{To: all, Event: e})

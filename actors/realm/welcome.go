@@ -19,36 +19,36 @@ var welcomeAnswers = []struct {
 // welcomeHint is what the bot says once to whom it does not understand, and whenever it is asked for help.
 const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and `formatting`. Write me one of them, or `help` to read this again."
 
-// hinted is the kind of notice that marks the hint.
-const hinted = "welcome hint"
+// welcomeHintKind is the kind of notice that marks the hint.
+const welcomeHintKind = "welcome hint"
 
-// answerWelcome has the welcome bot answer somebody who wrote to it alone.
-func (t *Turn) answerWelcome(me *User, f *MessageSent) {
-	if f.Channel != 0 || me.IsBot() || len(f.People) != 2 || !contains(f.People, WelcomeBot) {
+// answerAsWelcomeBot has the welcome bot answer somebody who wrote to it alone.
+func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
+	if f.Channel != 0 || me.IsBot() || len(f.People) != 2 || !containsSorted(f.People, WelcomeBot) {
 		return
 	}
 	asked := strings.Trim(fold(f.Body.Text), " \t\n.!?*`\"'")
 	for _, a := range welcomeAnswers {
 		for _, w := range a.words {
 			if w == asked {
-				t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: a.say})
+				t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: a.say})
 				return
 			}
 		}
 	}
-	if help := asked == "help" || asked == ""; help || !t.hintedIn(f.Talk) {
-		t.Say(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: welcomeHint, Kind: hinted})
+	if help := asked == "help" || asked == ""; help || !t.welcomeHintSent(f.Talk) {
+		t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{me.ID}, Text: welcomeHint, Kind: welcomeHintKind})
 	}
 }
 
-// hintLooks is how many of a conversation's messages are looked through for the hint: who wrote so many since may well
+// maxHintScan is how many of a conversation's messages are looked through for the hint: who wrote so many since may well
 // get it once more.
-const hintLooks = 100
+const maxHintScan = 100
 
-func (t *Turn) hintedIn(talk TalkID) bool {
-	ids := t.by.talk[talk].ids
-	for i := ids.Len() - 1; i >= max(0, ids.Len()-hintLooks); i-- {
-		if t.extraOf(MessageID(ids.At(i))).Notice == hinted {
+func (t *Turn) welcomeHintSent(talk DirectConversationID) bool {
+	ids := t.index.conversations[talk].ids
+	for i := ids.Len() - 1; i >= max(0, ids.Len()-maxHintScan); i-- {
+		if t.extraOrEmpty(MessageID(ids.At(i))).Notice == welcomeHintKind {
 			return true
 		}
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // What one request asks for may be too much for one turn: very many people join or leave channels, or somebody many channels,
-// or a long topic is deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks
+// valueOr a long topic is deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks
 // everybody and everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
 // records what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done.
 // Each later turn does a step, with facts and events of its own, and records how far it came with them. In between
@@ -21,9 +21,9 @@ import (
 // (leaving.go) and of accounts that are deleted with all they wrote (purge.go) are worked off in the same way from rows of
 // their own, but wait for the clock, as nobody waits for them.
 
-// Work is the row of what remains of one request.
-type Work struct {
-	Kind   WorkKind
+// Job is the row of what remains of one request.
+type Job struct {
+	Kind   JobKind
 	By     UserID // who asked
 	AtOnce int    // subscriptions a turn makes or ends, or people it looks at
 	// Rest is the users who are still to join or leave or to be told, or the messages still to be deleted.
@@ -43,41 +43,41 @@ type Work struct {
 	Settings []SubscriptionSet // to be set; Rest is which of them, counted from 0
 }
 
-// WorkKind is what is to be done; the numbers are kept for ever.
-type WorkKind uint8
+// JobKind is what is to be done; the numbers are kept for ever.
+type JobKind uint8
 
 const (
-	JoinWork   WorkKind = 1
-	LeaveWork  WorkKind = 2
-	DeleteWork WorkKind = 3
-	// TellWork finds out who is to be told of a message by mail or on his devices. Nobody asked for it.
-	TellWork WorkKind = 4
-	SetWork  WorkKind = 5
+	JoinJob   JobKind = 1
+	LeaveJob  JobKind = 2
+	DeleteJob JobKind = 3
+	// NotifyJob finds out who is to be told of a message by mail or on his devices. Nobody asked for it.
+	NotifyJob   JobKind = 4
+	PropertyJob JobKind = 5
 )
 
-// MaxJoinedAtOnce is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms, if there
+// MaxSubscriptionsPerTurn is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms, if there
 // are not many channels.
-const MaxJoinedAtOnce = 1000
+const MaxSubscriptionsPerTurn = 1000
 
-// maxChannelsAtOnce is how many channels are joined or left in one turn of a request that names more: each takes about 3 µs,
+// maxChannelsPerTurn is how many channels are joined or left in one turn of a request that names more: each takes about 3 µs,
 // however few join, and more where those who are in it are many.
-const maxChannelsAtOnce = 150
+const maxChannelsPerTurn = 150
 
-// takesTurns reports whether a request for so many users and channels takes several turns; atOnce is how many subscriptions
+// needsSeveralTurns reports whether a request for so many users and channels takes several turns; atOnce is how many subscriptions
 // one of them may make, 0: all.
-func takesTurns(users, channels, atOnce int) bool {
-	return atOnce != 0 && (users*channels > atOnce || channels > maxChannelsAtOnce)
+func needsSeveralTurns(users, channels, atOnce int) bool {
+	return atOnce != 0 && (users*channels > atOnce || channels > maxChannelsPerTurn)
 }
 
 // How much work may wait in one organization: some kilobytes each.
 const (
-	MaxWorks     = 100 // requests
-	MaxTellWorks = 100 // messages that very many may be to be told of
+	MaxJobs       = 100 // requests
+	MaxNotifyJobs = 100 // messages that very many may be to be told of
 )
 
-// worksOf counts what waits of a kind.
-func (r *Realm) worksOf(kind WorkKind) (n int) {
-	for _, w := range r.nouns.works.all() {
+// countJobs counts what waits of a kind.
+func (r *Realm) countJobs(kind JobKind) (n int) {
+	for _, w := range r.small.jobs.all() {
 		if w.Kind == kind {
 			n++
 		}
@@ -85,78 +85,78 @@ func (r *Realm) worksOf(kind WorkKind) (n int) {
 	return n
 }
 
-// mayBegin refuses more work than may wait.
-func (t *Turn) mayBegin() error {
-	if t.nouns.works.size()-t.worksOf(TellWork) >= MaxWorks {
+// checkJobLimit refuses more work than may wait.
+func (t *Turn) checkJobLimit() error {
+	if t.small.jobs.size()-t.countJobs(NotifyJob) >= MaxJobs {
 		return Refuse(Busy, "BAD_REQUEST", "Too many large requests are being carried out; try again.")
 	}
 	return nil
 }
 
-// begin records work and returns its number.
-func (t *Turn) begin(w Work) int64 {
+// startJob records work and returns its number.
+func (t *Turn) startJob(w Job) int64 {
 	id := t.nextID("work")
 	w.By = t.User
-	t.Record(&WorkBegan{id, w})
+	t.Record(&JobStarted{id, w})
 	return id
 }
 
-// Remains reports whether something of work is not done yet.
-func (r *Realm) Remains(work int64) bool { return r.nouns.works.find(work) != nil }
+// JobRemains reports whether something of work is not done yet.
+func (r *Realm) JobRemains(work int64) bool { return r.small.jobs.find(work) != nil }
 
-// Working reports whether there is work that should not wait for the clock.
-func (r *Realm) Working() bool { return r.nouns.works.size() > 0 }
+// HasJobs reports whether there is work that should not wait for the clock.
+func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 }
 
-func workDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	return stepOfOldest(&r.nouns.works, (*Turn).stepWork)
+func jobsDue(r *Realm, _ int64) func(*Turn) (any, error) {
+	return oldestJobStep(&r.small.jobs, (*Turn).stepJob)
 }
 
-// stepOfOldest does a step of the oldest of some jobs; nil if there is none.
-func stepOfOldest[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*Turn) (any, error) {
+// oldestJobStep does a step of the oldest of some jobs; nil if there is none.
+func oldestJobStep[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*Turn) (any, error) {
 	if jobs.size() == 0 {
 		return nil
 	}
 	return func(t *Turn) (any, error) {
-		first, _ := jobs.first()
+		first, _ := jobs.firstKey()
 		step(t, first)
 		return nil, nil
 	}
 }
 
-// stepWork does a part of what remains, as the one who asked.
-func (t *Turn) stepWork(id int64) {
+// stepJob does a part of what remains, as the one who asked.
+func (t *Turn) stepJob(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
-	w := *t.nouns.works.must(id)
+	w := *t.small.jobs.must(id)
 	t.Caller.User, t.Caller.System = w.By, w.By == 0
 	var done Set
 	next := 0
 	switch w.Kind {
-	case JoinWork:
+	case JoinJob:
 		done, next = t.stepJoin(&w)
-	case LeaveWork:
+	case LeaveJob:
 		done, next = t.stepLeave(&w)
-	case TellWork:
-		done = t.stepTell(&w)
-	case DeleteWork:
+	case NotifyJob:
+		done = t.stepNotify(&w)
+	case DeleteJob:
 		done = t.stepDelete(&w)
-	case SetWork:
+	case PropertyJob:
 		done = t.stepSet(&w)
 	}
-	t.Record(&WorkStepped{id, done, next})
-	if t.Remains(id) {
+	t.Record(&JobAdvanced{id, done, next})
+	if t.JobRemains(id) {
 		return
 	}
 	var created []*Channel
 	for _, c := range w.Created {
-		if ch := t.chans.must(c); !ch.Archived {
+		if ch := t.channels.must(c); !ch.Archived {
 			created = append(created, ch)
 		}
 	}
-	t.welcomeNew(created, w.Announce)
+	t.postCreationNotices(created, w.Announce)
 }
 
-// crowd is the users of the next step.
-func (w *Work) crowd() []UserID {
+// nextUsers is the users of the next step.
+func (w *Job) nextUsers() []UserID {
 	n := min(w.Rest.Len(), max(1, w.AtOnce/max(1, len(w.Channels))))
 	users := make([]UserID, 0, n)
 	w.Rest.Each(func(u int64) bool {
@@ -166,15 +166,15 @@ func (w *Work) crowd() []UserID {
 	return users
 }
 
-// part is which of the channels, whose places are given in the order in which they are taken, the next step takes, and how
+// nextChannels is which of the channels, whose places are given in the order in which they are taken, the next step takes, and how
 // many of them its users have behind them then.
-func (w *Work) part(places []int) (now []int, next int) {
-	next = min(len(places), w.Next+maxChannelsAtOnce)
+func (w *Job) nextChannels(places []int) (now []int, next int) {
+	next = min(len(places), w.Next+maxChannelsPerTurn)
 	return places[w.Next:next], next
 }
 
-// places is the places of all channels in the order in which they were asked for.
-func (w *Work) places() []int {
+// channelOrder is the channelOrder of all channels in the order in which they were asked for.
+func (w *Job) channelOrder() []int {
 	out := make([]int, len(w.Channels))
 	for i := range out {
 		out[i] = i
@@ -182,39 +182,39 @@ func (w *Work) places() []int {
 	return out
 }
 
-func (t *Turn) stepJoin(w *Work) (done Set, next int) {
-	users := w.crowd()
-	j := &joining{}
+func (t *Turn) stepJoin(w *Job) (done Set, next int) {
+	users := w.nextUsers()
+	j := &subscribePlan{}
 	for _, id := range users {
 		if u := t.users.must(id); u.Active {
 			j.users = append(j.users, u)
 		}
 	}
 	if w.Next > 0 && w.Next == len(w.Channels) {
-		t.tellSubscribed(w.invited(t, users), j.users)
+		t.notifySubscribed(w.invitedChannels(t, users), j.users)
 		return SetOf(users...), 0
 	}
-	places := w.places()
+	places := w.channelOrder()
 	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) }) // as join takes them
-	places, next = w.part(places)
+	places, next = w.nextChannels(places)
 	for _, i := range places {
-		if ch := t.chans.must(w.Channels[i]); !ch.Archived {
-			j.joins = append(j.joins, join{existing: ch, color: w.Colors[i]})
+		if ch := t.channels.must(w.Channels[i]); !ch.Archived {
+			j.joins = append(j.joins, channelJoin{existing: ch, color: w.Colors[i]})
 		}
 	}
-	t.join(j)
+	t.recordJoins(j)
 	if next < len(w.Channels) || w.Invited != nil {
 		return Set{}, next
 	}
 	return SetOf(users...), 0
 }
 
-// invited is which channels some of the users are told of.
-func (w *Work) invited(t *Turn, users []UserID) map[UserID][]*Channel {
+// invitedChannels is which channels some of the users are told of.
+func (w *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	out := map[UserID][]*Channel{}
 	for i, id := range w.Channels {
 		for _, u := range users {
-			if ch := t.chans.must(id); w.Invited[i].Has(int64(u)) && !ch.Archived {
+			if ch := t.channels.must(id); w.Invited[i].Has(int64(u)) && !ch.Archived {
 				out[u] = append(out[u], ch)
 			}
 		}
@@ -222,12 +222,12 @@ func (w *Work) invited(t *Turn, users []UserID) map[UserID][]*Channel {
 	return out
 }
 
-func (t *Turn) stepLeave(w *Work) (done Set, next int) {
-	users := w.crowd()
-	places, next := w.part(w.places())
+func (t *Turn) stepLeave(w *Job) (done Set, next int) {
+	users := w.nextUsers()
+	places, next := w.nextChannels(w.channelOrder())
 	var channels []*Channel
 	for _, i := range places {
-		channels = append(channels, t.chans.must(w.Channels[i]))
+		channels = append(channels, t.channels.must(w.Channels[i]))
 	}
 	t.leaveChannels(channels, users)
 	if next < len(w.Channels) {
@@ -237,7 +237,7 @@ func (t *Turn) stepLeave(w *Work) (done Set, next int) {
 }
 
 // stepSet makes the next of the settings, but for those of channels that have been left since.
-func (t *Turn) stepSet(w *Work) (done Set) {
+func (t *Turn) stepSet(w *Job) (done Set) {
 	var changes []SubscriptionSet
 	w.Rest.Each(func(i int64) bool {
 		if x := w.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
@@ -246,19 +246,19 @@ func (t *Turn) stepSet(w *Work) (done Set) {
 		done.Add(i)
 		return done.Len() < w.AtOnce
 	})
-	t.setTogether(w.By, changes)
+	t.recordProperties(w.By, changes)
 	return done
 }
 
 // stepDelete deletes the newest messages that are left, but for those that have been moved away, and returns all of the
 // work that needs no more looking at.
-func (t *Turn) stepDelete(w *Work) Set {
-	ix := t.by.channel[w.Channels[0]].topics[fold(w.Topic)]
+func (t *Turn) stepDelete(w *Job) Set {
+	ix := t.index.channels[w.Channels[0]].topics[fold(w.Topic)]
 	if ix == nil {
 		return w.Rest.Clone()
 	}
-	ids := IDs[MessageID](Both(w.Rest, ix.ids))
-	ids = ids[max(0, len(ids)-deletedAtOnce):]
+	ids := IDs[MessageID](Intersection(w.Rest, ix.ids))
+	ids = ids[max(0, len(ids)-maxDeletedPerTurn):]
 	if len(ids) == 0 {
 		return w.Rest.Clone()
 	}
@@ -267,49 +267,49 @@ func (t *Turn) stepDelete(w *Work) Set {
 	return done
 }
 
-// WorkBegan says what a request asked for will be done. Each part that is done has facts of its own.
-type WorkBegan struct {
+// JobStarted says what a request asked for will be done. Each part that is done has facts of its own.
+type JobStarted struct {
 	ID   int64
-	Work Work
+	Work Job
 }
 
-func (f *WorkBegan) apply(r *Realm) {
+func (f *JobStarted) apply(r *Realm) {
 	w := f.Work
 	w.Rest = w.Rest.Clone()
-	r.usedID("work", f.ID)
-	r.nouns.works.put(f.ID, &w)
+	r.reserveID("work", f.ID)
+	r.small.jobs.put(f.ID, &w)
 }
 
-func (*WorkBegan) tell(*Realm) []Notice { return nil }
-func (*WorkBegan) calm()                {}
+func (*JobStarted) tell(*Realm) []Notice { return nil }
+func (*JobStarted) keepsMarkdownConfig() {}
 
-// WorkStepped says for whom work is done, or of which messages.
-type WorkStepped struct {
+// JobAdvanced says for whom work is done, or of which messages.
+type JobAdvanced struct {
 	ID   int64
 	Done Set
-	Next int // see Work
+	Next int // see Job
 }
 
-func (f *WorkStepped) apply(r *Realm) {
-	w := r.nouns.works.change(f.ID)
+func (f *JobAdvanced) apply(r *Realm) {
+	w := r.small.jobs.change(f.ID)
 	w.Next = f.Next
 	if w.Rest.Subtract(f.Done); w.Rest.Empty() {
-		r.nouns.works.remove(f.ID)
+		r.small.jobs.remove(f.ID)
 	}
 }
 
-func (*WorkStepped) tell(*Realm) []Notice { return nil }
-func (*WorkStepped) calm()                {}
+func (*JobAdvanced) tell(*Realm) []Notice { return nil }
+func (*JobAdvanced) keepsMarkdownConfig() {}
 
-// Crowd is who joins one channel, where there are too many to name each of them inside a turn.
-type Crowd struct {
+// ChannelJoiners is who joins one channel, where there are too many to name each of them inside a turn.
+type ChannelJoiners struct {
 	Name           string
 	Joins, Already Set
 }
 
-// Name names everybody of the crowds in the answer.
-func (a *Joined) Name() {
-	for _, x := range a.Crowds {
+// AddJoiners names everybody of the crowds in the answer.
+func (a *SubscribeResult) AddJoiners() {
+	for _, x := range a.Joiners {
 		for _, part := range []struct {
 			users Set
 			named map[UserID][]string

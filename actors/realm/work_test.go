@@ -11,84 +11,84 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// TestSubscribeInTurns: a crowd joins a private channel its creator is not in, some in each turn. All is refused or
+// TestJoinJob: a crowd joins a private channel its creator is not in, some in each turn. All is refused or
 // allowed at first; who was let in hears of those after him; whose account is closed meanwhile is left out.
-func TestSubscribeInTurns(t *testing.T) {
-	s := newStage(t)
+func TestJoinJob(t *testing.T) {
+	s := newTestScene(t)
 	var crowd []UserID
 	for i := range 130 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
-	c := Subscribe{Channels: joining("crowd"), New: NewChannel{Private: true}, Fatal: true, AtOnce: 50}
-	c.Principals = people(append(slices.Clone(crowd), 9999)...)
+	c := Subscribe{Channels: channelsToJoin("crowd"), New: NewChannel{Private: true}, AllOrNothing: true, MaxPerTurn: 50}
+	c.Principals = principals(append(slices.Clone(crowd), 9999)...)
 	refused(s, s.ann, c, "No such user")
 	if s.Realm.FindChannelByName("crowd") != nil {
 		t.Fatal("a refused request created the channel")
 	}
-	c.Principals = people(crowd...)
-	s.HearsNothing(crowd...)
+	c.Principals = principals(crowd...)
+	s.ExpectNoEvents(crowd...)
 	a := do(s, s.ann, c)
 	id := a.Created[0]
-	if n := s.Realm.SubscriberCount(id); n != 0 || a.Work == 0 {
-		t.Fatalf("the turn that checks joins %d, and leaves work %d", n, a.Work)
+	if n := s.Realm.SubscriberCount(id); n != 0 || a.Job == 0 {
+		t.Fatalf("the turn that checks joins %d, and leaves work %d", n, a.Job)
 	}
-	s.HearsNothing(crowd...)
-	s.tick(1)
-	if a.Name(); len(a.Subscribed) != 130 || len(a.Already) != 0 {
+	s.ExpectNoEvents(crowd...)
+	s.runDueTurns(1)
+	if a.AddJoiners(); len(a.Subscribed) != 130 || len(a.Already) != 0 {
 		t.Errorf("%d are told to join, %d to be there already", len(a.Subscribed), len(a.Already))
 	}
-	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
+	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
 		t.Errorf("the last of the first hears %+v", e)
 	}
-	s.Heard(crowd[0])
-	s.HearsNothing(crowd[50:]...)
-	realmtest.Turn(s.Scene, realmtest.System, done(func(t *Turn) { t.Record(&UserChanged{ID: crowd[129], Active: ptr(false)}) }))
-	s.Heard(crowd[0])
-	if s.tick(1); !s.Realm.Remains(a.Work) {
+	s.ListEvents(crowd[0])
+	s.ExpectNoEvents(crowd[50:]...)
+	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: crowd[129], Active: ptr(false)}) }))
+	s.ListEvents(crowd[0])
+	if s.runDueTurns(1); !s.Realm.JobRemains(a.Job) {
 		t.Error("nothing remains after two of three turns")
 	}
-	if e := realmtest.HeardOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
+	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
 		t.Errorf("the first hears of the next %+v", e)
 	}
-	if e := realmtest.HeardOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
+	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
 		t.Errorf("the next hears %+v", e)
 	}
-	if s.tick(1); s.Realm.Remains(a.Work) {
+	if s.runDueTurns(1); s.Realm.JobRemains(a.Job) {
 		t.Error("something remains after three turns")
 	}
 	if n := s.Realm.SubscriberCount(id); n != 129 {
 		t.Errorf("%d joined", n)
 	}
-	do(s, s.ann, Subscribe{Channels: joining("some"), Principals: people(crowd[:7]...), Fatal: true})
-	a = do(s, s.ann, Subscribe{Channels: joining("some", "other"), Principals: people(crowd[:129]...), Fatal: true, AtOnce: 50})
-	if a.Name(); !slices.Equal(a.Subscribed[crowd[6]], []string{"other"}) || !slices.Equal(a.Already[crowd[6]], []string{"some"}) || len(a.Subscribed) != 129 || len(a.Already) != 7 {
+	do(s, s.ann, Subscribe{Channels: channelsToJoin("some"), Principals: principals(crowd[:7]...), AllOrNothing: true})
+	a = do(s, s.ann, Subscribe{Channels: channelsToJoin("some", "other"), Principals: principals(crowd[:129]...), AllOrNothing: true, MaxPerTurn: 50})
+	if a.AddJoiners(); !slices.Equal(a.Subscribed[crowd[6]], []string{"other"}) || !slices.Equal(a.Already[crowd[6]], []string{"some"}) || len(a.Subscribed) != 129 || len(a.Already) != 7 {
 		t.Errorf("one is told to join %v and to be in %v", a.Subscribed[crowd[6]], a.Already[crowd[6]])
 	}
 }
 
-// TestUnsubscribeInTurns: a crowd leaves two channels, some in each turn, and the answer says of each channel whether
+// TestLeaveJob: a crowd leaves two channels, some in each turn, and the answer says of each channel whether
 // anybody left it.
-func TestUnsubscribeInTurns(t *testing.T) {
-	s := newStage(t)
+func TestLeaveJob(t *testing.T) {
+	s := newTestScene(t)
 	var crowd []UserID
 	for i := range 90 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
-	do(s, s.ann, Subscribe{Channels: joining("crowd"), Principals: people(crowd...), Fatal: true})
-	do(s, s.ann, Subscribe{Channels: joining("few"), Principals: people(crowd[80:]...), Fatal: true})
-	do(s, s.ann, Subscribe{Channels: joining("none"), Principals: people(s.ann), Fatal: true})
-	c := Unsubscribe{Names: []string{"crowd", "few", "none"}, Principals: people(append(slices.Clone(crowd), 9999)...), AtOnce: 60}
+	do(s, s.ann, Subscribe{Channels: channelsToJoin("crowd"), Principals: principals(crowd...), AllOrNothing: true})
+	do(s, s.ann, Subscribe{Channels: channelsToJoin("few"), Principals: principals(crowd[80:]...), AllOrNothing: true})
+	do(s, s.ann, Subscribe{Channels: channelsToJoin("none"), Principals: principals(s.ann), AllOrNothing: true})
+	c := Unsubscribe{Names: []string{"crowd", "few", "none"}, Principals: principals(append(slices.Clone(crowd), 9999)...), MaxPerTurn: 60}
 	refused(s, s.ann, c, "No such user")
-	c.Principals = people(crowd...)
+	c.Principals = principals(crowd...)
 	refused(s, s.bo, c, "Insufficient permission")
 	id := s.Realm.FindChannelByName("crowd").ID
 	a := do(s, s.ann, c)
 	turns := 0
-	for ; s.Realm.Remains(a.Work); turns++ {
+	for ; s.Realm.JobRemains(a.Job); turns++ {
 		if n := s.Realm.SubscriberCount(id); n != 90-20*turns {
 			t.Fatalf("after %d turns %d are left", turns, n)
 		}
-		s.tick(1)
+		s.runDueTurns(1)
 	}
 	if n := s.Realm.SubscriberCount(id); n != 0 || turns != 5 || !slices.Equal(a.Removed, []string{"crowd", "few"}) || !slices.Equal(a.NotRemoved, []string{"none"}) {
 		t.Errorf("after %d turns %d are left, removed %v, not removed %v", turns, n, a.Removed, a.NotRemoved)
@@ -97,7 +97,7 @@ func TestUnsubscribeInTurns(t *testing.T) {
 
 // Somebody has others join more channels than one turn takes, and leave them again. What they hear and what is answered is
 // what one turn would have brought about: colours, order, and what each is told in the end.
-func TestManyChannelsInTurns(t *testing.T) {
+func TestJobsEqualSingleTurn(t *testing.T) {
 	const n = 650
 	var names []string
 	for i := range n {
@@ -105,24 +105,24 @@ func TestManyChannelsInTurns(t *testing.T) {
 	}
 	slices.Reverse(names) // not the order in which they are joined
 	type outcome struct {
-		joined  Joined
+		joined  SubscribeResult
 		added   map[UserID][]SubscriptionInfo
 		told    map[UserID][]string
-		left    Left
+		left    UnsubscribeResult
 		removed map[UserID][]ChannelID
 	}
 	play := func(atOnce int) (out outcome, turns [2]int) {
-		s := newStage(t)
-		do(s, s.ann, Subscribe{Channels: joining(slices.Sorted(slices.Values(names[1:]))...), Principals: people(s.ann), Fatal: true}) // one is new
-		do(s, s.ann, Subscribe{Channels: joining(names[3:5]...), Principals: people(s.bo), Fatal: true})
+		s := newTestScene(t)
+		do(s, s.ann, Subscribe{Channels: channelsToJoin(slices.Sorted(slices.Values(names[1:]))...), Principals: principals(s.ann), AllOrNothing: true}) // one is new
+		do(s, s.ann, Subscribe{Channels: channelsToJoin(names[3:5]...), Principals: principals(s.bo), AllOrNothing: true})
 		users := []UserID{s.bo, s.cy}
 		for _, u := range users {
-			s.Heard(u)
+			s.ListEvents(u)
 		}
 		out.added, out.told, out.removed = map[UserID][]SubscriptionInfo{}, map[UserID][]string{}, map[UserID][]ChannelID{}
 		hear := func() {
 			for _, u := range users {
-				for _, e := range s.Heard(u) {
+				for _, e := range s.ListEvents(u) {
 					switch e := e.(type) {
 					case *SubscriptionsAdded:
 						for _, i := range e.For(u) {
@@ -140,20 +140,20 @@ func TestManyChannelsInTurns(t *testing.T) {
 			}
 		}
 		work := func(id int64) (n int) {
-			for hear(); id != 0 && s.Realm.Remains(id); n++ {
-				s.tick(1)
+			for hear(); id != 0 && s.Realm.JobRemains(id); n++ {
+				s.runDueTurns(1)
 				hear()
 				s.Restart()
 			}
 			return n
 		}
-		out.joined = do(s, s.ann, Subscribe{Channels: joining(names...), Principals: people(users...), Fatal: true, Notify: true, AtOnce: atOnce})
-		turns[0] = work(out.joined.Work)
-		out.joined.Name()
-		out.joined.Crowds, out.joined.Work = nil, 0
-		out.left = do(s, s.owner, Unsubscribe{Names: names, Principals: people(users...), AtOnce: atOnce})
-		turns[1] = work(out.left.Work)
-		out.left.Work = 0
+		out.joined = do(s, s.ann, Subscribe{Channels: channelsToJoin(names...), Principals: principals(users...), AllOrNothing: true, Notify: true, MaxPerTurn: atOnce})
+		turns[0] = work(out.joined.Job)
+		out.joined.AddJoiners()
+		out.joined.Joiners, out.joined.Job = nil, 0
+		out.left = do(s, s.owner, Unsubscribe{Names: names, Principals: principals(users...), MaxPerTurn: atOnce})
+		turns[1] = work(out.left.Job)
+		out.left.Job = 0
 		return out, turns
 	}
 	whole, no := play(0)
@@ -179,38 +179,38 @@ func TestManyChannelsInTurns(t *testing.T) {
 }
 
 // What somebody sets of very many channels is set in several turns, in order, but for channels he has left meanwhile.
-func TestPropertiesInTurns(t *testing.T) {
-	s := newStage(t)
-	c := SetProperties{AtOnce: 100}
+func TestPropertyJob(t *testing.T) {
+	s := newTestScene(t)
+	c := SetSubscriptionProperties{MaxPerTurn: 100}
 	for i := range 250 {
 		c.Changes = append(c.Changes, PropertyChange{Channel: []ChannelID{s.public, s.private}[i%2], Property: "color", Text: ptr(fmt.Sprintf("#%06d", i))})
 	}
 	color := func(c ChannelID) string { return s.Realm.SubscriptionOf(s.bo, c).Color }
 	before := color(s.public)
-	refused(s, s.bo, SetProperties{Changes: append(slices.Clone(c.Changes), PropertyChange{Channel: s.public, Property: "x"}), AtOnce: 100}, "Unknown subscription property: x")
-	refused(s, s.bo, SetProperties{Changes: make([]PropertyChange, MaxPropertiesAsked+1)}, "Too many subscription properties in one request (limit: 4000)")
+	refused(s, s.bo, SetSubscriptionProperties{Changes: append(slices.Clone(c.Changes), PropertyChange{Channel: s.public, Property: "x"}), MaxPerTurn: 100}, "Unknown subscription property: x")
+	refused(s, s.bo, SetSubscriptionProperties{Changes: make([]PropertyChange, MaxPropertiesPerRequest+1)}, "Too many subscription properties in one request (limit: 4000)")
 	work := do(s, s.bo, c)
-	if s.HearsNothing(s.bo); color(s.public) != before {
+	if s.ExpectNoEvents(s.bo); color(s.public) != before {
 		t.Errorf("the turn that checks sets the colour %s", color(s.public))
 	}
-	if s.tick(1); color(s.private) != "#000099" {
+	if s.runDueTurns(1); color(s.private) != "#000099" {
 		t.Errorf("after a turn the colour is %s", color(s.private))
 	}
 	s.Restart()
-	if e := realmtest.HeardOf[*SubscriptionsSet](s.Scene, s.bo); len(e) != 2 || len(e[0].Each) != 60 || len(e[1].Each) != 40 {
+	if e := realmtest.ListEventsOf[*SubscriptionsSet](s.Scene, s.bo); len(e) != 2 || len(e[0].Each) != 60 || len(e[1].Each) != 40 {
 		t.Errorf("after a turn he hears %v", e)
 	}
 	do(s, s.bo, Unsubscribe{Names: []string{s.Realm.FindChannel(s.private).Name}})
 	var got []string
 	for range 2 {
-		s.tick(1)
-		for _, e := range realmtest.HeardOf[*SubscriptionsSet](s.Scene, s.bo) {
+		s.runDueTurns(1)
+		for _, e := range realmtest.ListEventsOf[*SubscriptionsSet](s.Scene, s.bo) {
 			for _, x := range e.Each {
 				got = append(got, x.Color)
 			}
 		}
 	}
-	if s.Realm.Remains(work) || color(s.private) != "#000099" || color(s.public) != "#000248" {
+	if s.Realm.JobRemains(work) || color(s.private) != "#000099" || color(s.public) != "#000248" {
 		t.Errorf("after three turns the colours are %s and %s", color(s.private), color(s.public))
 	}
 	if len(got) != 75 || got[0] != "#000100" || got[74] != "#000248" || !slices.IsSorted(got) {
@@ -218,53 +218,53 @@ func TestPropertiesInTurns(t *testing.T) {
 	}
 }
 
-// TestCreateInTurns: a new channel's crowd joins some in each turn; what begins the channel comes with the last one, in
+// TestCreateChannelJob: a new channel's crowd joins some in each turn; what begins the channel comes with the last one, in
 // the name of who asked.
-func TestCreateInTurns(t *testing.T) {
-	s := newStage(t)
+func TestCreateChannelJob(t *testing.T) {
+	s := newTestScene(t)
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
 	var crowd []UserID
 	for i := range 130 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
-	made := do(s, s.ann, CreateChannel{New: NewChannel{Name: "crowd"}, Subscribers: people(crowd...), AtOnce: 50})
-	if n := s.Realm.SubscriberCount(made.ID); n != 0 || made.Work == 0 {
-		t.Fatalf("the turn that checks joins %d and leaves work %d", n, made.Work)
+	made := do(s, s.ann, CreateChannel{New: NewChannel{Name: "crowd"}, Subscribers: principals(crowd...), MaxPerTurn: 50})
+	if n := s.Realm.SubscriberCount(made.ID); n != 0 || made.Job == 0 {
+		t.Fatalf("the turn that checks joins %d and leaves work %d", n, made.Job)
 	}
-	s.tick(3)
+	s.runDueTurns(3)
 	if n := s.Realm.SubscriberCount(made.ID); n != len(crowd) {
 		t.Errorf("%d of %d joined", n, len(crowd))
 	}
-	if m := realmtest.HeardOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 || !strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
+	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 || !strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
 		t.Errorf("what begins the channel: %+v", m)
 	}
 }
 
-// tick has the clock do what is due, so many times.
-func (s *stage) tick(times int) {
+// runDueTurns has the clock do what is due, so many times.
+func (s *testScene) runDueTurns(times int) {
 	for range times {
 		if due := s.Realm.Due(s.Now); due != nil {
-			realmtest.Turn(s.Scene, realmtest.System, due)
+			realmtest.RunTurn(s.Scene, realmtest.System, due)
 		}
 	}
 }
 
-// TestDeleteTopicInTurns: a long topic goes newest first; what is moved away meanwhile stays, what is said meanwhile, too.
-func TestDeleteTopicInTurns(t *testing.T) {
-	s := newStage(t)
+// TestDeleteTopicJob: a long topic goes newest first; what is moved away meanwhile stays, what is said meanwhile, too.
+func TestDeleteTopicJob(t *testing.T) {
+	s := newTestScene(t)
 	var ids []MessageID
 	for range 250 {
 		ids = append(ids, s.post(s.ann, s.public, "a", "hi"))
 	}
 	work := do(s, s.admin, DeleteTopic{s.public, "A"})
-	there := func(id MessageID) bool { _, err := s.View(s.ann).ReadableMessage(id); return err == nil }
+	there := func(id MessageID) bool { _, err := s.ViewAs(s.ann).ReadableMessage(id); return err == nil }
 	if work == 0 || there(ids[150]) || !there(ids[149]) {
 		t.Fatal("the first turn does not delete the newest hundred")
 	}
 	do(s, s.admin, EditMessage{Message: ids[3], Topic: ptr("b"), Mode: MoveOne})
 	later := s.post(s.ann, s.public, "a", "meanwhile")
-	s.tick(2)
-	if s.Realm.Remains(work) {
+	s.runDueTurns(2)
+	if s.Realm.JobRemains(work) {
 		t.Error("250 messages take more than three turns")
 	}
 	for i, id := range append(ids, later) {
@@ -274,34 +274,34 @@ func TestDeleteTopicInTurns(t *testing.T) {
 	}
 }
 
-// TestWorkIsBounded: who asks for much while much is being done must ask again.
-func TestWorkIsBounded(t *testing.T) {
-	s := newStage(t)
+// TestJobLimit: who asks for much while much is being done must ask again.
+func TestJobLimit(t *testing.T) {
+	s := newTestScene(t)
 	var crowd []UserID
 	for i := range 101 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
 	join := func(i int) Subscribe {
-		return Subscribe{Channels: joining(fmt.Sprint("crowd ", i)), Principals: people(crowd...), Fatal: true, AtOnce: 50}
+		return Subscribe{Channels: channelsToJoin(fmt.Sprint("crowd ", i)), Principals: principals(crowd...), AllOrNothing: true, MaxPerTurn: 50}
 	}
-	for i := range MaxWorks {
+	for i := range MaxJobs {
 		do(s, s.ann, join(i))
 	}
 	const busy = "Too many large requests are being carried out; try again."
-	refused(s, s.ann, join(MaxWorks), busy)
-	refused(s, s.ann, Unsubscribe{Names: []string{"crowd 0"}, Principals: people(crowd...), AtOnce: 50}, busy)
-	s.tick(3)
-	do(s, s.ann, join(MaxWorks))
+	refused(s, s.ann, join(MaxJobs), busy)
+	refused(s, s.ann, Unsubscribe{Names: []string{"crowd 0"}, Principals: principals(crowd...), MaxPerTurn: 50}, busy)
+	s.runDueTurns(3)
+	do(s, s.ann, join(MaxJobs))
 }
 
-// TestTooManySubscriptionsAreRefused: what one request makes or ends is bounded by users times channels.
-func TestTooManySubscriptionsAreRefused(t *testing.T) {
-	s := newStage(t)
+// TestSubscriptionLimit: what one request makes or ends is bounded by users times channels.
+func TestSubscriptionLimit(t *testing.T) {
+	s := newTestScene(t)
 	var names []string
 	for i := range 1000 {
 		names = append(names, "channel "+string(rune('a'+i)))
 	}
-	many := people(slices.Repeat([]UserID{s.bo}, MaxSubscriptionsAsked/1000+1)...)
-	refused(s, s.ann, Subscribe{Channels: joining(names...), Principals: many}, "Too many subscriptions in one request (limit: 200000)")
+	many := principals(slices.Repeat([]UserID{s.bo}, MaxSubscriptionsPerRequest/1000+1)...)
+	refused(s, s.ann, Subscribe{Channels: channelsToJoin(names...), Principals: many}, "Too many subscriptions in one request (limit: 200000)")
 	refused(s, s.ann, Unsubscribe{Names: names, Principals: many}, "Too many subscriptions in one request (limit: 200000)")
 }

@@ -22,8 +22,8 @@ func (s *Session) Find(id realm.QueueID) *queue.Queue {
 	return nil
 }
 
-// Open adds a queue behind the others and reports true; one that is there already stays.
-func (s *Session) Open(q *queue.Queue) bool {
+// Add adds a queue behind the others and reports true; one that is there already stays.
+func (s *Session) Add(q *queue.Queue) bool {
 	at := &s.First
 	for ; *at != nil; at = &(*at).Next {
 		if (*at).Reg.ID == q.Reg.ID {
@@ -34,8 +34,8 @@ func (s *Session) Open(q *queue.Queue) bool {
 	return true
 }
 
-// Close takes a queue out and returns it.
-func (s *Session) Close(id realm.QueueID) *queue.Queue {
+// Remove takes a queue out and returns it.
+func (s *Session) Remove(id realm.QueueID) *queue.Queue {
 	if s == nil {
 		return nil
 	}
@@ -48,36 +48,36 @@ func (s *Session) Close(id realm.QueueID) *queue.Queue {
 	return nil
 }
 
-// Book finds sessions by a number: users of one organization are numbered without large gaps, so that a place in a list
+// Table finds sessions by a number: users of one organization are numbered without large gaps, so that a place in a list
 // serves better than a map, and who is told something in order of his number is found in order of memory.
-type Book struct{ pages []*page }
+type Table struct{ pages []*page }
 
 // pageSize is how many sessions are made at once: few, as most organizations are small, and there is a book a shard.
 const pageSize = 32
 
 type page [pageSize]Session
 
-// At is the session of a number, nil if nobody near it ever listened.
-func (b *Book) At(n int64) *Session {
+// Get is the session of a number, nil if nobody near it ever listened.
+func (b *Table) Get(n int64) *Session {
 	if n < 0 || n/pageSize >= int64(len(b.pages)) || b.pages[n/pageSize] == nil {
 		return nil
 	}
 	return &b.pages[n/pageSize][n%pageSize]
 }
 
-// Make is At for somebody who is going to listen.
-func (b *Book) Make(n int64) *Session {
+// GetOrCreate is At for somebody who is going to listen.
+func (b *Table) GetOrCreate(n int64) *Session {
 	for n/pageSize >= int64(len(b.pages)) {
 		b.pages = append(b.pages, nil)
 	}
 	if b.pages[n/pageSize] == nil {
 		b.pages[n/pageSize] = new(page)
 	}
-	return b.At(n)
+	return b.Get(n)
 }
 
 // EachQueue calls fn with every queue.
-func (b *Book) EachQueue(fn func(*queue.Queue)) {
+func (b *Table) EachQueue(fn func(*queue.Queue)) {
 	for _, p := range b.pages {
 		if p == nil {
 			continue

@@ -17,9 +17,9 @@ import (
 	"parley/snapshot/files"
 )
 
-// keptBeside is what of a data directory is in a backup besides the store. The search index is made anew, the secret
+// backupFolders is what of a data directory is in a backup besides the store. The search index is made anew, the secret
 // stays where it is.
-var keptBeside = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
+var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
 
 // parseMixed parses flags that may stand before, between and behind the other arguments, which it returns.
 func parseMixed(fs *flag.FlagSet, args []string) (rest []string, err error) {
@@ -34,10 +34,10 @@ func parseMixed(fs *flag.FlagSet, args []string) (rest []string, err error) {
 	}
 }
 
-// backup is `parley backup FILE`: of a running server, which goes on, or of a stopped one.
-func backup(args []string, out io.Writer) error {
+// runBackup is `parley runBackup FILE`: of a running server, which goes on, or of a stopped one.
+func runBackup(args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("backup", flag.ContinueOnError)
-	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
+	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
 	files, err := parseMixed(fs, args)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func backup(args []string, out io.Writer) error {
 	return err
 }
 
-// backupTo writes a backup under another name first: a file with the right name is a whole backup, on stable storage.
+// backupTo writes a runBackup under another name first: a file with the right name is a whole runBackup, on stable storage.
 func backupTo(data, name string) (size int64, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -91,7 +91,7 @@ func writeBackup(data string, w io.Writer) error {
 	if err == nil {
 		defer r.Body.Close()
 		if r.StatusCode != http.StatusOK {
-			text, _ := io.ReadAll(io.LimitReader(r.Body, maxOrder))
+			text, _ := io.ReadAll(io.LimitReader(r.Body, maxCommandBytes))
 			return fmt.Errorf("backup: the server answered %s", text)
 		}
 		if _, err := io.Copy(w, r.Body); err != nil {
@@ -103,24 +103,24 @@ func writeBackup(data string, w io.Writer) error {
 	if err != nil {
 		return startFailure(data, err)
 	}
-	return errors.Join(store.Backup(w, keptBeside...), store.Close())
+	return errors.Join(store.Backup(w, backupFolders...), store.Close())
 }
 
 // serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one; why it
 // failed is only in this server's log.
 func serveBackup(store *snapshot.Store, kept *files.Store, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer kept.Hold()()
+		defer kept.PauseRemoval()()
 		w.Header().Set("Content-Type", "application/x-tar")
-		if err := store.Backup(w, keptBeside...); err != nil {
+		if err := store.Backup(w, backupFolders...); err != nil {
 			log.Error("backup broke off", "error", err)
 			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
-// restore is `parley restore FILE DIR [--upto N]`.
-func restore(args []string, in io.Reader, out io.Writer) error {
+// runRestore is `parley runRestore FILE DIR [--upto N]`.
+func runRestore(args []string, in io.Reader, out io.Writer) error {
 	fs := flag.NewFlagSet("restore", flag.ContinueOnError)
 	upto := fs.String("upto", "", "take back what came after this fact; of organization 1, or REALM=NUMBER, several with commas")
 	names, err := parseMixed(fs, args)
@@ -141,15 +141,15 @@ func restore(args []string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(names[1], secretFile)); errors.Is(err, os.ErrNotExist) {
-		_, err = fmt.Fprintf(out, withoutSecret, filepath.Join(names[1], secretFile))
+		_, err = fmt.Fprintf(out, restoreNotice, filepath.Join(names[1], secretFile))
 		return err
 	}
 	return nil
 }
 
-// withoutSecret is what an operator may not expect of a directory that was restored: a backup does not carry what API keys
+// restoreNotice is what an operator may not expect of a directory that was restored: a backup does not carry what API keys
 // follow from, so that who finds one cannot make them.
-const withoutSecret = `
+const restoreNotice = `
 The server's secret is not in a backup. If you have the old server's, put it at %s
 before the first start. Without it API keys in use and invitation links that were sent go on, but who logs in gets
 a new key, and the links that lists of invitations show from before are dead: revoke those invitations, and invite anew.
@@ -186,9 +186,9 @@ func restoreFrom(file string, in io.Reader, dir string, ends map[uint32]snapshot
 	return errors.Join(snapshot.Restore(f, dir, ends), f.Close())
 }
 
-// verify is `parley verify FILE`: the backup is restored into a directory of its own, every checksum is verified, each
+// runVerify is `parley runVerify FILE`: the backup is restored into a directory of its own, every checksum is verified, each
 // organization is replayed, and what a snapshot of the replayed state loads to must be the same state.
-func verify(args []string, in io.Reader, out io.Writer) error {
+func runVerify(args []string, in io.Reader, out io.Writer) error {
 	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
 	temp := fs.String("temp", "", "where to restore the backup for a moment; default is the system's place")
 	names, err := parseMixed(fs, args)
@@ -238,8 +238,8 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	var rows []realm.EncodedRow
-	cut := state.BeginCut(func(table uint16, key, row any) { rows = append(rows, disk.EncodeRow(table, key, row)) })
-	cut.Step(func() bool { return false })
+	cut := state.BeginSnapshot(func(table uint16, key, row any) { rows = append(rows, disk.EncodeRow(table, key, row)) })
+	cut.NextRows(func() bool { return false })
 	if err := disk.Snapshot(id, epoch, last, rows); err != nil {
 		return err
 	}

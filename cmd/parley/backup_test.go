@@ -15,7 +15,7 @@ func TestBackupOfARunningServer(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	var acked []string
 	send := func(text string) {
 		if _, err := ann.send(text); err != nil {
@@ -53,8 +53,8 @@ func TestBackupOfARunningServer(t *testing.T) {
 	if at := digests(t, "restore", file, restored); at != verified {
 		t.Errorf("verified and restored:\n%s\n%s", verified, at)
 	}
-	again := start(t, parley("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo"))
-	ann.at = again.serving()
+	again := startProgram(t, parleyCommand("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo"))
+	ann.url = again.serving()
 	a, err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"5000"}, "num_after": {"0"}, "apply_markdown": {"false"},
 		"narrow": {`[["topic","proof"]]`}})
 	if err != nil {
@@ -81,13 +81,13 @@ func TestBackupOfARunningServer(t *testing.T) {
 }
 
 // Files that are deleted while a backup is taken are in it, if its rows name them.
-func TestABackupHasTheFilesItsRowsName(t *testing.T) {
+func TestBackupContainsReferencedFiles(t *testing.T) {
 	dir := t.TempDir()
 	data, file, restored := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar"), filepath.Join(dir, "restored")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	for n := range 300 {
-		ann.attach(t, "file.txt", fmt.Sprintf("file %d", n))
+		ann.uploadText(t, "file.txt", fmt.Sprintf("file %d", n))
 	}
 	mine := func() []any {
 		a, err := ann.call("GET", "attachments", nil)
@@ -110,13 +110,13 @@ func TestABackupHasTheFilesItsRowsName(t *testing.T) {
 	deleting.Wait()
 	p.stop()
 	digests(t, "restore", file, restored)
-	ann.at = start(t, parley("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo")).serving()
+	ann.url = startProgram(t, parleyCommand("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo")).serving()
 	there := mine()
 	for _, x := range there {
 		path := x.(map[string]any)["path_id"].(string)
 		if a, err := ann.call("GET", "user_uploads/"+path, nil); err != nil {
 			t.Errorf("%s: %v", path, err)
-		} else if r, err := http.Get(ann.at + a["url"].(string)); err != nil || r.StatusCode != 200 {
+		} else if r, err := http.Get(ann.url + a["url"].(string)); err != nil || r.StatusCode != 200 {
 			t.Errorf("%s: %v %v", path, r, err)
 		} else {
 			r.Body.Close()
@@ -129,7 +129,7 @@ func TestRestoreUpToAFact(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	if _, err := ann.send("to keep"); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestRestoreUpToAFact(t *testing.T) {
 			if err := os.Mkdir(to, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			write(t, filepath.Join(to, secretFile), string(secret))
+			writeFile(t, filepath.Join(to, secretFile), string(secret))
 		}
 		if out, code := runParley("restore", file, to); code != 0 || strings.Contains(out, "links that lists of invitations show") == there {
 			t.Errorf("secret there: %v; code %d: %s", there, code, out)
@@ -169,7 +169,7 @@ func TestRestoreUpToAFact(t *testing.T) {
 	}
 }
 
-func TestADamagedBackupIsRefused(t *testing.T) {
+func TestDamagedBackupIsRejected(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
 	p := demo(t, data)

@@ -18,48 +18,48 @@ import (
 	"time"
 )
 
-// playParley makes this test binary behave as parley itself, so that tests kill and upgrade the real program.
-const playParley = "PARLEY_TEST_PLAY"
+// runAsParley makes this test binary behave as parley itself, so that tests kill and upgrade the real program.
+const runAsParley = "PARLEY_TEST_PLAY"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(playParley) != "" {
+	if os.Getenv(runAsParley) != "" {
 		main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
 
-// binaryPatience bounds every wait for the program in these tests; it only decides how long a broken one takes to fail.
-const binaryPatience = 60 * time.Second
+// binaryTimeout bounds every wait for the program in these tests; it only decides how long a broken one takes to fail.
+const binaryTimeout = 60 * time.Second
 
 // program is parley, running.
 type program struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	ended  chan struct{}
+	exited chan struct{}
 	serves chan string // where it listens, once it says so
 
 	mu   sync.Mutex
 	said strings.Builder
 }
 
-func parley(args ...string) *exec.Cmd {
+func parleyCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), playParley+"=1")
+	cmd.Env = append(os.Environ(), runAsParley+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
 
 // runParley runs a command to its end.
 func runParley(args ...string) (output string, code int) {
-	cmd := parley(args...)
+	cmd := parleyCommand(args...)
 	out, _ := cmd.CombinedOutput()
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-func start(t *testing.T, cmd *exec.Cmd) *program {
+func startProgram(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
-	p := &program{t: t, cmd: cmd, ended: make(chan struct{}), serves: make(chan string, 8)}
+	p := &program{t: t, cmd: cmd, exited: make(chan struct{}), serves: make(chan string, 8)}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -72,11 +72,11 @@ func start(t *testing.T, cmd *exec.Cmd) *program {
 	go p.listen(r)
 	go func() {
 		cmd.Wait()
-		close(p.ended)
+		close(p.exited)
 	}()
 	t.Cleanup(func() {
 		cmd.Process.Kill()
-		<-p.ended
+		<-p.exited
 		if t.Failed() {
 			t.Logf("%s said:\n%s", strings.Join(cmd.Args[1:], " "), p.output())
 		}
@@ -112,9 +112,9 @@ func (p *program) serving() string {
 	select {
 	case at := <-p.serves:
 		return at
-	case <-p.ended:
+	case <-p.exited:
 		p.t.Fatalf("it ended instead of serving: %s", p.output())
-	case <-time.After(binaryPatience):
+	case <-time.After(binaryTimeout):
 		p.t.Fatalf("it does not serve: %s", p.output())
 	}
 	return ""
@@ -125,7 +125,7 @@ func (p *program) succeeded() {
 	p.t.Helper()
 	select {
 	case <-p.serves:
-	case <-time.After(binaryPatience):
+	case <-time.After(binaryTimeout):
 		p.t.Fatalf("no successor serves: %s", p.output())
 	}
 }
@@ -134,8 +134,8 @@ func (p *program) succeeded() {
 func (p *program) end() int {
 	p.t.Helper()
 	select {
-	case <-p.ended:
-	case <-time.After(binaryPatience):
+	case <-p.exited:
+	case <-time.After(binaryTimeout):
 		p.t.Fatalf("it does not end: %s", p.output())
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -143,7 +143,7 @@ func (p *program) end() int {
 
 func (p *program) kill() {
 	p.cmd.Process.Kill()
-	<-p.ended
+	<-p.exited
 }
 
 // stop asks it to end as an operator does.
@@ -155,15 +155,15 @@ func (p *program) stop() {
 	}
 }
 
-// person talks to a server as one account; at may change when the server moves.
-type person struct {
-	at, email, key string
+// account talks to a server as one account; at may change when the server moves.
+type account struct {
+	url, email, key string
 }
 
-// demoPerson logs in the way a demo organization allows.
-func demoPerson(t *testing.T, at, email string) *person {
+// demoAccount logs in the way a demo organization allows.
+func demoAccount(t *testing.T, at, email string) *account {
 	t.Helper()
-	p := &person{at: at}
+	p := &account{url: at}
 	a, err := p.call("POST", "dev_fetch_api_key", url.Values{"username": {email}})
 	if err != nil {
 		t.Fatal(err)
@@ -173,15 +173,15 @@ func demoPerson(t *testing.T, at, email string) *person {
 }
 
 // call is one request; an answer that is not a success is an error with the protocol's code.
-func (p *person) call(method, path string, form url.Values) (map[string]any, error) {
-	return p.callWith(&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: anyCertificate}}, method, path, form)
+func (p *account) call(method, path string, form url.Values) (map[string]any, error) {
+	return p.callWith(&http.Client{Timeout: binaryTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: insecureTLS}}, method, path, form)
 }
 
-// anyCertificate is how the tests' clients speak TLS: whom they talk to is not what they test.
-var anyCertificate = &tls.Config{InsecureSkipVerify: true}
+// insecureTLS is how the tests' clients speak TLS: whom they talk to is not what they test.
+var insecureTLS = &tls.Config{InsecureSkipVerify: true}
 
 // must is a call that has to succeed.
-func (p *person) must(t *testing.T, method, path string, form url.Values) map[string]any {
+func (p *account) must(t *testing.T, method, path string, form url.Values) map[string]any {
 	t.Helper()
 	a, err := p.call(method, path, form)
 	if err != nil {
@@ -190,8 +190,8 @@ func (p *person) must(t *testing.T, method, path string, form url.Values) map[st
 	return a
 }
 
-func (p *person) callWith(c *http.Client, method, path string, form url.Values) (map[string]any, error) {
-	target, body := p.at+"/api/v1/"+path, form.Encode()
+func (p *account) callWith(c *http.Client, method, path string, form url.Values) (map[string]any, error) {
+	target, body := p.url+"/api/v1/"+path, form.Encode()
 	if method == "GET" || method == "DELETE" {
 		target, body = target+"?"+body, ""
 	}
@@ -223,7 +223,7 @@ func (p *person) callWith(c *http.Client, method, path string, form url.Values) 
 }
 
 // send sends to a channel of the demo organization.
-func (p *person) send(text string) (int64, error) {
+func (p *account) send(text string) (int64, error) {
 	a, err := p.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"proof"}, "content": {text}})
 	if err != nil {
 		return 0, err
@@ -231,7 +231,7 @@ func (p *person) send(text string) (int64, error) {
 	return int64(a["id"].(float64)), nil
 }
 
-func write(t *testing.T, name, text string) {
+func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func (c *config) checkACME() error {
 	switch {
 	case c.ACME == "":
 		return nil
-	case c.Cert != "":
+	case c.TLSCert != "":
 		return errors.New("tls-acme gets certificates itself: it does not go with tls-cert")
 	case strings.Contains(c.ACME, "*"):
 		return errors.New("tls-acme: names with * need another way than TLS-ALPN; list the subdomains")

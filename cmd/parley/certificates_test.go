@@ -25,9 +25,9 @@ import (
 	"time"
 )
 
-// authority is a certificate authority as far as one name needs it: RFC 8555 with the challenge of RFC 8737. It checks
+// acmeServer is a certificate acmeServer as far as one name needs it: RFC 8555 with the challenge of RFC 8737. It checks
 // no signatures; it does check that who asks holds the name, by asking the server at dial.
-type authority struct {
+type acmeServer struct {
 	t    *testing.T
 	dial func() string
 	*httptest.Server
@@ -42,8 +42,8 @@ type authority struct {
 	faults []string
 }
 
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t}
+func newACMEServer(t *testing.T) *acmeServer {
+	a := &acmeServer{t: t}
 	var err error
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
@@ -62,13 +62,13 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-func (a *authority) roots() *x509.CertPool {
+func (a *acmeServer) roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return pool
 }
 
-func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *acmeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w.Header().Set("Replay-Nonce", fmt.Sprint(time.Now().UnixNano()))
@@ -110,7 +110,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(200, map[string]any{"status": status, "identifier": map[string]string{"type": "dns", "value": a.name},
 			"challenges": []any{map[string]any{"type": "tls-alpn-01", "url": a.URL + "/challenge", "token": "token", "status": status}}})
 	case "/challenge":
-		if fault := a.visit(); fault != "" {
+		if fault := a.challenge(); fault != "" {
 			a.faults = append(a.faults, fault)
 		} else {
 			a.valid = true
@@ -143,8 +143,8 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// visit asks the server for proof that it holds the name.
-func (a *authority) visit() string {
+// challenge asks the server for proof that it holds the name.
+func (a *acmeServer) challenge() string {
 	c, err := tls.Dial("tcp", a.dial(), &tls.Config{ServerName: a.name, NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true})
 	if err != nil {
 		return err.Error()
@@ -176,7 +176,7 @@ func secureGet(at, name string, roots *x509.CertPool) (string, *x509.Certificate
 
 // A server with a public name gets its certificate by itself, keeps it over a restart, and asks for no other name's.
 func TestCertificateByACME(t *testing.T) {
-	a := newAuthority(t)
+	a := newACMEServer(t)
 	data := filepath.Join(t.TempDir(), "data")
 	args := []string{"--tls-acme", "chat.example.org, team.chat.example.org", "--tls-acme-email", "ops@example.org", "--tls-acme-directory", a.URL + "/directory"}
 	p := demo(t, data, args...)
@@ -214,7 +214,7 @@ func TestCertificateByACME(t *testing.T) {
 }
 
 // New certificate files are in use after SIGHUP, without a request refused.
-func TestCertificateFilesAnew(t *testing.T) {
+func TestCertificateFilesAreReloaded(t *testing.T) {
 	dir, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	cert, key := selfSigned(t, dir, "old.example.org")
 	p := demo(t, data, "--tls-cert", cert, "--tls-key", key)
@@ -258,7 +258,7 @@ func selfSigned(t *testing.T, dir, name string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})))
+	writeFile(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	writeFile(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})))
 	return cert, key
 }

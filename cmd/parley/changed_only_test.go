@@ -9,7 +9,7 @@ import (
 
 // TestOnlyWhatChangedIsTold: of a bot, and of who may post in a channel.
 func TestOnlyWhatChangedIsTold(t *testing.T) {
-	k := newTalk(t)
+	k := newDemoClient(t)
 	q := k.must("ada", "POST register", "event_types", []string{"realm_bot", "stream"})
 	last := q["last_event_id"]
 	heard := func(id string) (out []string) {

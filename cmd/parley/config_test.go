@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-func TestREADMEShowsTheSettings(t *testing.T) {
+func TestSettingsPage(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := defaults()
 	want := "| setting | default | meaning |\n|---|---|---|\n"
-	c.eachKey(func(name, help string, v reflect.Value) error {
-		want += fmt.Sprintf("| `%s` | %s | %s |\n", name, asWritten(v), help)
+	c.eachSetting(func(name, help string, v reflect.Value) error {
+		want += fmt.Sprintf("| `%s` | %s | %s |\n", name, settingText(v), help)
 		return nil
 	})
 	if !strings.Contains(string(text), want) {
@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.RateLimit != 11 || c.LoginLimit != 8 || c.AnonymousLimit != 100 || asWritten(reflect.ValueOf(c.IdleTimeout)) != "1m30s" || c.URL != "http://[::1]:1" {
+	if c.RateLimit != 11 || c.LoginLimit != 8 || c.AnonymousLimit != 100 || settingText(reflect.ValueOf(c.IdleTimeout)) != "1m30s" || c.URL != "http://[::1]:1" {
 		t.Errorf("flags, environment, file, defaults: %+v", c)
 	}
 	if c, err = readConfig(file("login-limit = 6")); err != nil || c.LoginLimit != 7 {

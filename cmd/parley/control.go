@@ -20,30 +20,30 @@ import (
 	"parley/wire/httpd"
 )
 
-// controlSocket is where a running server takes the operator's commands: a socket in the data directory that only the
+// controlSocketName is where a running server takes the operator's commands: a socket in the data directory that only the
 // directory's owner may open. A command works the same on a stopped server: then it opens the directory itself.
-const controlSocket = "control"
+const controlSocketName = "control"
 
-// maxOrder is how large one command may be, in bytes.
-const maxOrder = 1 << 20
+// maxCommandBytes is how large one command may be, in bytes.
+const maxCommandBytes = 1 << 20
 
 // operator is what commands need: the house, and how passwords are hashed.
 type operator struct {
-	house     *actors.House
+	house     *actors.Server
 	sites     *siteTable
 	passwords *httpd.Passwords
 	store     *snapshot.Store
 
-	succession *succession  // nil on a stopped server
-	kept       *files.Store // "
+	handover *handover    // nil on a stopped server
+	files    *files.Store // "
 }
 
-// order is one command of the operator.
-type order func(o *operator, args map[string]string) (any, error)
+// operatorCommand is one command of the operator.
+type operatorCommand func(o *operator, args map[string]string) (any, error)
 
 // serveControl answers commands until the listener closes.
 func serveControl(dir string, o *operator, log *slog.Logger) (func() error, error) {
-	path := filepath.Join(dir, controlSocket)
+	path := filepath.Join(dir, controlSocketName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
@@ -57,7 +57,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func() error, erro
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{order}", func(w http.ResponseWriter, r *http.Request) {
 		var args map[string]string
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder)).Decode(&args)
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&args)
 		var answer any
 		if err == nil {
 			answer, err = o.run(r.PathValue("order"), args)
@@ -68,9 +68,9 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func() error, erro
 		}
 		json.NewEncoder(w).Encode(answer)
 	})
-	mux.HandleFunc("POST /backup", serveBackup(o.store, o.kept, log))
-	mux.HandleFunc("POST /lend", o.succession.handleLend)
-	mux.HandleFunc("POST /yield", o.succession.handleYield)
+	mux.HandleFunc("POST /backup", serveBackup(o.store, o.files, log))
+	mux.HandleFunc("POST /lend", o.handover.handleCopyStore)
+	mux.HandleFunc("POST /yield", o.handover.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -81,16 +81,16 @@ func serveControl(dir string, o *operator, log *slog.Logger) (func() error, erro
 }
 
 func (o *operator) run(name string, args map[string]string) (any, error) {
-	do, ok := orders[name]
+	do, ok := operatorCommands[name]
 	if !ok {
 		return nil, fmt.Errorf("no command %q", name)
 	}
 	return do(o, args)
 }
 
-// command carries out an order on the server that runs in a data directory, or on the directory itself if none does.
-func command(dir, name string, args map[string]string) (map[string]any, error) {
-	if answer, ran, err := remoteCommand(dir, name, args); ran {
+// runOnData carries out an order on the server that runs in a data directory, or on the directory itself if none does.
+func runOnData(dir, name string, args map[string]string) (map[string]any, error) {
+	if answer, ran, err := runOnServer(dir, name, args); ran {
 		return answer, err
 	}
 	if _, err := os.Stat(dir); err != nil && name != "realm-create" {
@@ -105,15 +105,15 @@ func command(dir, name string, args map[string]string) (map[string]any, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	c := defaults()
-	sites := siteMaker("http://" + c.Listen)
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: slog.New(slog.DiscardHandler), Site: sites.of})
+	sites := newSiteTable("http://" + c.Listen)
+	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: slog.New(slog.DiscardHandler), Site: sites.site})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	sites.house = house
 	o := &operator{house: house, sites: sites, passwords: httpd.NewPasswords(), store: store}
 	answer, err := o.run(name, args)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err = errors.Join(err, house.Close(ctx), store.Close()); err != nil {
 		return nil, err
@@ -131,15 +131,15 @@ func asMap(v any) (m map[string]any, err error) {
 
 // controlClient speaks to the server that runs in a data directory.
 func controlClient(dir string, patience time.Duration) *http.Client {
-	path := filepath.Join(dir, controlSocket)
+	path := filepath.Join(dir, controlSocketName)
 	return &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", path)
 	}}}
 }
 
-// remoteCommand sends an order to a running server; ran is false if there is none.
-func remoteCommand(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
+// runOnServer sends an order to a running server; ran is false if there is none.
+func runOnServer(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return nil, true, err

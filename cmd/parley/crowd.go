@@ -13,9 +13,9 @@ import (
 	"parley/bench/crowd"
 )
 
-// crowdHands is how many turns of a crowd's making are under way at once: enough for group commit, few enough that a
+// crowdWorkers is how many turns of a crowd's making are under way at once: enough for group commit, few enough that a
 // realm's mailbox does not refuse.
-const crowdHands = 64
+const crowdWorkers = 64
 
 // crowdSpec is what --demo-crowd asks for: users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S.
 type crowdSpec struct {
@@ -57,9 +57,9 @@ func parseCrowd(s string) (crowdSpec, error) {
 	return c, nil
 }
 
-// makeCrowd fills an empty data directory for load tests: the crowd of bench/crowd, spread evenly over organizations,
+// createCrowd fills an empty data directory for load tests: the crowd of bench/crowd, spread evenly over organizations,
 // the first at the root, the others at r1, r2 and so on. Everybody logs in the development way.
-func makeCrowd(h *actors.House, spec crowdSpec, out io.Writer) error {
+func createCrowd(h *actors.Server, spec crowdSpec, out io.Writer) error {
 	begin := time.Now()
 	for r := 0; r < spec.realms; r++ {
 		name := ""
@@ -72,7 +72,7 @@ func makeCrowd(h *actors.House, spec crowdSpec, out io.Writer) error {
 		}
 		part := spec.plan
 		part.Users, part.Channels, part.Seed = part.Users/spec.realms, max(1, part.Channels/spec.realms), part.Seed+uint64(r)
-		if err := crowdRealm(h, id, part, spec.messages/spec.realms); err != nil {
+		if err := fillCrowdRealm(h, id, part, spec.messages/spec.realms); err != nil {
 			return fmt.Errorf("crowd of organization %d: %w", r, err)
 		}
 	}
@@ -80,15 +80,15 @@ func makeCrowd(h *actors.House, spec crowdSpec, out io.Writer) error {
 	return nil
 }
 
-func crowdRealm(h *actors.House, id realm.ID, plan crowd.Plan, messages int) error {
+func fillCrowdRealm(h *actors.Server, id realm.ID, plan crowd.Plan, messages int) error {
 	system := realm.Caller{System: true, Client: "Internal"}
-	owner, err := do(h, id, system, realm.JoinUser{Email: "owner@crowd.example.org", Name: "Crowd Owner", Role: realm.Owner, Key: actors.Token(32), First: true, NoDefaults: true})
+	owner, err := execute(h, id, system, realm.CreateUser{Email: "owner@crowd.example.org", Name: "Crowd Owner", Role: realm.Owner, Key: actors.Token(32), First: true, NoDefaults: true})
 	if err != nil {
 		return err
 	}
 	users := make([]realm.UserID, plan.Users)
-	err = abreast(plan.Users, func(i int) (err error) {
-		users[i], err = do(h, id, system, realm.JoinUser{Email: fmt.Sprintf("u%d@crowd.example.org", i), Name: fmt.Sprintf("User %d", i), Role: realm.Member, Key: actors.Token(32), First: true, NoDefaults: true})
+	err = runConcurrently(plan.Users, func(i int) (err error) {
+		users[i], err = execute(h, id, system, realm.CreateUser{Email: fmt.Sprintf("u%d@crowd.example.org", i), Name: fmt.Sprintf("User %d", i), Role: realm.Member, Key: actors.Token(32), First: true, NoDefaults: true})
 		return err
 	})
 	if err != nil {
@@ -108,7 +108,7 @@ func crowdRealm(h *actors.House, id realm.ID, plan crowd.Plan, messages int) err
 			for _, m := range who[at:min(at+1000, len(who))] {
 				people = append(people, realm.Principal{ID: users[m]})
 			}
-			j, err := do(h, id, by, realm.Subscribe{Channels: []realm.Joining{{Name: name}}, Principals: people, Fatal: true})
+			j, err := execute(h, id, by, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: name}}, Principals: people, AllOrNothing: true})
 			if err != nil {
 				return err
 			}
@@ -117,22 +117,22 @@ func crowdRealm(h *actors.House, id realm.ID, plan crowd.Plan, messages int) err
 			}
 		}
 	}
-	return abreast(messages, func(i int) error {
+	return runConcurrently(messages, func(i int) error {
 		c := i * 7919 % len(channels)
 		who := realm.Caller{User: users[members[c][i%len(members[c])]], Client: "Internal"}
 		text := fmt.Sprintf("message %d of a history that is long enough to be read page by page", i)
-		_, err := do(h, id, who, realm.SendMessage{ToChannel: true, Channel: channels[c], Topic: fmt.Sprintf("topic %d", i%50), Body: realm.Body{Text: text, HTML: "<p>" + text + "</p>"}, ReadBySender: true})
+		_, err := execute(h, id, who, realm.SendMessage{ToChannel: true, Channel: channels[c], Topic: fmt.Sprintf("topic %d", i%50), Body: realm.Body{Text: text, HTML: "<p>" + text + "</p>"}, ReadBySender: true})
 		return err
 	})
 }
 
-// abreast does n things, some at once, and answers the first error.
-func abreast(n int, f func(i int) error) error {
+// runConcurrently does n things, some at once, and answers the first error.
+func runConcurrently(n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
 	next := 0
-	for range min(crowdHands, n) {
+	for range min(crowdWorkers, n) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestErrandsSurviveKill: what was to leave the server when it was killed leaves it when it is back: a call of a bot's
+// TestOutboxJobsSurviveKill: what was to leave the server when it was killed leaves it when it is back: a call of a bot's
 // service, a phone's notification, and the letter of an invitation.
-func TestErrandsSurviveKill(t *testing.T) {
+func TestOutboxJobsSurviveKill(t *testing.T) {
 	up := make(chan bool) // closed when the services outside work
 	called := make(chan string, 100)
 	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,10 +36,10 @@ func TestErrandsSurviveKill(t *testing.T) {
 	defer outside.Close()
 	data := filepath.Join(t.TempDir(), "data")
 	flags := []string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--webhooks-allow", "127.0.0.0/8", "--push-bouncer", outside.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"}
-	p := start(t, parley(append(flags, "--smtp-host", "127.0.0.1", "--smtp-port", "1", "--smtp-tls", "none")...))
+	p := startProgram(t, parleyCommand(append(flags, "--smtp-host", "127.0.0.1", "--smtp-port", "1", "--smtp-tls", "none")...))
 	at := p.serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
-	olive := demoPerson(t, at, "olive@example.org")
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	olive := demoAccount(t, at, "olive@example.org")
 	bot := ann.must(t, "POST", "bots", url.Values{"full_name": {"Robo"}, "short_name": {"robo"}, "bot_type": {"3"}, "payload_url": {`"` + outside.URL + `/bot"`}, "interface_type": {"1"}})
 	bo.must(t, "POST", "users/me/android_gcm_reg_id", url.Values{"token": {"phone"}})
 	me := bo.must(t, "GET", "users/me", nil)
@@ -52,15 +52,15 @@ func TestErrandsSurviveKill(t *testing.T) {
 			if !strings.HasPrefix(x, "early ") {
 				t.Fatalf("called %s", x)
 			}
-		case <-time.After(binaryPatience):
+		case <-time.After(binaryTimeout):
 			t.Fatal("nothing left the server")
 		}
 	}
 	p.kill()
 	close(up)
-	p = start(t, parley(flags...))
+	p = startProgram(t, parleyCommand(flags...))
 	at = p.serving()
-	ann, bo = demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	ann, bo = demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
 	var notified map[string]any
 	service := false
 	for notified == nil || !service {
@@ -72,7 +72,7 @@ func TestErrandsSurviveKill(t *testing.T) {
 			} else if strings.HasSuffix(path, "/push/notify") {
 				json.Unmarshal([]byte(text), &notified)
 			}
-		case <-time.After(binaryPatience):
+		case <-time.After(binaryTimeout):
 			t.Fatalf("after the restart the service was told: %v, the phone: %v", service, notified)
 		}
 	}
@@ -109,7 +109,7 @@ func TestErrandsSurviveKill(t *testing.T) {
 				}
 				return
 			}
-		case <-time.After(binaryPatience):
+		case <-time.After(binaryTimeout):
 			t.Fatal("nothing was taken back from the phone")
 		}
 	}
@@ -134,8 +134,8 @@ func TestRegistrationsSurviveKill(t *testing.T) {
 	}))
 	defer bouncer.Close()
 	flags := []string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"}
-	p := start(t, parley(flags...))
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	p := startProgram(t, parleyCommand(flags...))
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	must := func(path string, form url.Values) map[string]any {
 		t.Helper()
 		a, err := ann.call("POST", path, form)
@@ -152,7 +152,7 @@ func TestRegistrationsSurviveKill(t *testing.T) {
 	}
 	select {
 	case <-early:
-	case <-time.After(binaryPatience):
+	case <-time.After(binaryTimeout):
 		t.Fatal("the bouncer was not asked")
 	}
 	state := func() map[string]any {
@@ -165,15 +165,15 @@ func TestRegistrationsSurviveKill(t *testing.T) {
 	}
 	p.kill()
 	close(up)
-	p = start(t, parley(flags...))
-	ann = demoPerson(t, p.serving(), "ann@example.org")
+	p = startProgram(t, parleyCommand(flags...))
+	ann = demoAccount(t, p.serving(), "ann@example.org")
 	for _, want := range []string{"register phone ", "e2ee/register AAECAwQFBgc= sealed", "unregister phone "} {
 		select {
 		case got := <-heard:
 			if got != want {
 				t.Errorf("the bouncer heard %q, want %q", got, want)
 			}
-		case <-time.After(binaryPatience):
+		case <-time.After(binaryTimeout):
 			t.Fatalf("the bouncer did not hear %q", want)
 		}
 	}

@@ -16,9 +16,9 @@ const maxWaitingExports = 1000
 
 // exporter writes data exports, one after the other: they are not urgent, and two would only slow each other.
 type exporter struct {
-	house *actors.House
+	house *actors.Server
 	sites *siteTable
-	kept  *files.Store
+	files *files.Store
 	log   *slog.Logger
 	jobs  chan exportJob
 	stop  chan struct{}
@@ -31,10 +31,10 @@ type exportJob struct {
 }
 
 // newExporter begins with what a former process left unfinished: those exports start anew.
-func newExporter(house *actors.House, sites *siteTable, kept *files.Store, log *slog.Logger) *exporter {
-	e := &exporter{house: house, sites: sites, kept: kept, log: log, jobs: make(chan exportJob, maxWaitingExports), stop: make(chan struct{}), done: make(chan struct{})}
+func newExporter(house *actors.Server, sites *siteTable, kept *files.Store, log *slog.Logger) *exporter {
+	e := &exporter{house: house, sites: sites, files: kept, log: log, jobs: make(chan exportJob, maxWaitingExports), stop: make(chan struct{}), done: make(chan struct{})}
 	for _, id := range house.Realms() {
-		x, err := house.View(id, system, func(v realm.View) (any, error) { return v.Exports() })
+		x, err := house.View(id, systemCaller, func(v realm.View) (any, error) { return v.Exports() })
 		list, _ := x.([]realm.Export)
 		if err != nil {
 			log.Error("look for unfinished exports", "realm", id, "error", err)
@@ -55,7 +55,7 @@ func (e *exporter) add(id realm.ID, x realm.Export) {
 	case e.jobs <- exportJob{id, x}:
 	default:
 		e.log.Error("too many exports wait", "realm", id, "export", x.ID)
-		go e.end(exportJob{id, x}, true)
+		go e.finish(exportJob{id, x}, true)
 	}
 }
 
@@ -75,25 +75,25 @@ func (e *exporter) run() {
 			if err != nil {
 				e.log.Error("export failed", "realm", j.realm, "export", j.export.ID, "error", err)
 			}
-			e.end(j, err != nil)
+			e.finish(j, err != nil)
 		}
 	}
 }
 
-func (e *exporter) end(j exportJob, failed bool) {
-	if _, err := do(e.house, j.realm, system, realm.EndExport{ID: j.export.ID, Failed: failed}); err != nil {
+func (e *exporter) finish(j exportJob, failed bool) {
+	if _, err := execute(e.house, j.realm, systemCaller, realm.FinishExport{ID: j.export.ID, Failed: failed}); err != nil {
 		e.log.Error("end an export", "realm", j.realm, "export", j.export.ID, "error", err)
 	}
 }
 
-// write makes an export's file, which appears only when it is whole.
+// writeFile makes an export's file, which appears only when it is whole.
 func (e *exporter) write(j exportJob) error {
-	f, err := e.kept.NewExport(j.export.Name + ".jsonl.gz")
+	f, err := e.files.NewExport(j.export.Name + ".jsonl.gz")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	z := gzip.NewWriter(stopping{f, e.stop})
+	z := gzip.NewWriter(cancelableWriter{f, e.stop})
 	if err := wire.WriteExport(e.house, j.realm, e.sites.byID(j.realm), j.export.Kind, z); err != nil {
 		return err
 	}
@@ -103,13 +103,13 @@ func (e *exporter) write(j exportJob) error {
 	return f.Commit()
 }
 
-// stopping ends a long writing when the server stops.
-type stopping struct {
+// cancelableWriter ends a long writing when the server stops.
+type cancelableWriter struct {
 	f    *files.Export
 	stop chan struct{}
 }
 
-func (s stopping) Write(p []byte) (int, error) {
+func (s cancelableWriter) Write(p []byte) (int, error) {
 	select {
 	case <-s.stop:
 		return 0, fmt.Errorf("write export: the server stops")

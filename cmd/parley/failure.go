@@ -10,22 +10,22 @@ import (
 	"parley/snapshot"
 )
 
-// Exit codes: exitError is a command or a start that did not work, exitLost a server that ended itself because it could
+// Exit codes: exitError is a command or a start that did not work, exitFatal a server that ended itself because it could
 // no longer keep its promises; starting it again recovers.
 const (
 	exitError = 1
-	exitLost  = 2
+	exitFatal = 2
 )
 
-// fatally ends the process at once, once, saying why: nothing is acknowledged any more, and what was acknowledged is on
+// newFatal ends the process at once, once, saying why: nothing is acknowledged any more, and what was acknowledged is on
 // disk.
-func fatally(log *slog.Logger) func(error) {
+func newFatal(log *slog.Logger) func(error) {
 	var once sync.Once
 	return func(err error) {
 		once.Do(func() {
 			log.Error("cannot go on; stopping at once, nothing more is acknowledged", "error", err)
 			fmt.Fprintln(os.Stderr, "parley: stopped: "+err.Error())
-			os.Exit(exitLost)
+			os.Exit(exitFatal)
 		})
 		select {} // another goroutine is ending the process
 	}

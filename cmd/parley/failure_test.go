@@ -14,13 +14,13 @@ import (
 // demo starts a demo server in a fresh data directory.
 func demo(t *testing.T, dir string, flags ...string) *program {
 	t.Helper()
-	return start(t, parley(append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"}, flags...)...))
+	return startProgram(t, parleyCommand(append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"}, flags...)...))
 }
 
-func TestDamageIsNamedAndStopsTheStart(t *testing.T) {
+func TestDamagedStoreStopsTheStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := demo(t, dir)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	for i := range 20 {
 		if _, err := ann.send(fmt.Sprintf("message %d", i)); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestDamageIsNamedAndStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestASecondServerIsRefused(t *testing.T) {
+func TestSecondServerIsRejected(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	demo(t, dir).serving()
 	out, code := runParley("serve", "--data", dir, "--listen", "127.0.0.1:0")
@@ -80,9 +80,9 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	cmd := exec.Command("unshare", "-rm", "sh", "-c", script, "sh", dir, os.Args[0])
-	cmd.Env = append(os.Environ(), playParley+"=1")
-	p := start(t, cmd)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	cmd.Env = append(os.Environ(), runAsParley+"=1")
+	p := startProgram(t, cmd)
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	acked, began := map[int64]string{}, time.Now()
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := 0; ; i++ {
@@ -100,11 +100,11 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 	sent := time.Since(began)
-	if code := p.end(); code != exitLost || !strings.Contains(p.output(), "disk is full") {
+	if code := p.end(); code != exitFatal || !strings.Contains(p.output(), "disk is full") {
 		t.Errorf("ended with code %d: %s", code, p.output())
 	}
 	again := demo(t, filepath.Join(dir, "copy"))
-	ann.at = again.serving()
+	ann.url = again.serving()
 	for id, text := range acked {
 		a, err := ann.call("GET", fmt.Sprintf("messages/%d", id), map[string][]string{"apply_markdown": {"false"}})
 		if err != nil {

@@ -18,7 +18,7 @@ type fileStore struct{ s *files.Store }
 
 func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
 	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
-	return wire.SavedFile(x), known(err)
+	return wire.SavedFile(x), wireError(err)
 }
 
 func (f fileStore) Release(hash string, used func() (bool, error)) error {
@@ -27,50 +27,50 @@ func (f fileStore) Release(hash string, used func() (bool, error)) error {
 
 func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
 	name, err := f.s.SaveAvatar(r, limit)
-	return name, known(err)
+	return name, wireError(err)
 }
 
 func (f fileStore) SaveLogo(r io.Reader, limit int64) (string, error) {
 	name, err := f.s.SaveLogo(r, limit)
-	return name, known(err)
+	return name, wireError(err)
 }
 
-func (f fileStore) Begin(id realm.ID, u wire.Unfinished) (wire.Unfinished, error) {
-	x, err := f.s.Begin(files.Unfinished{ID: u.ID, Space: strconv.Itoa(int(id)), Owner: u.Owner.String(), Name: u.Name, Extra: u.Extra, Size: u.Size})
-	return unfinished(x), known(err)
+func (f fileStore) Begin(id realm.ID, u wire.UnfinishedUpload) (wire.UnfinishedUpload, error) {
+	x, err := f.s.BeginUpload(files.PartialUpload{ID: u.ID, Space: strconv.Itoa(int(id)), Owner: u.Owner.String(), Name: u.Name, Extra: u.Metadata, Size: u.Size})
+	return unfinished(x), wireError(err)
 }
 
-func (f fileStore) Unfinished(id realm.ID, u realm.UserID, name string) (wire.Unfinished, bool) {
-	x, ok := f.s.Unfinished(name)
+func (f fileStore) Unfinished(id realm.ID, u realm.UserID, name string) (wire.UnfinishedUpload, bool) {
+	x, ok := f.s.PartialUpload(name)
 	return unfinished(x), ok && x.Space == strconv.Itoa(int(id)) && x.Owner == u.String()
 }
 
-func (f fileStore) Announced(id realm.ID) int64 { return f.s.Announced(strconv.Itoa(int(id))) }
+func (f fileStore) Announced(id realm.ID) int64 { return f.s.PartialUploadBytes(strconv.Itoa(int(id))) }
 
-func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.Unfinished, error) {
-	x, err := f.s.Append(name, offset, r)
-	return unfinished(x), known(err)
+func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.UnfinishedUpload, error) {
+	x, err := f.s.AppendUpload(name, offset, r)
+	return unfinished(x), wireError(err)
 }
 
-func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)) (wire.Unfinished, error) {
-	x, err := f.s.Finish(name, func(_ files.Unfinished, s files.Saved) (string, error) { return note(wire.SavedFile(s)) })
-	return unfinished(x), known(err)
+func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)) (wire.UnfinishedUpload, error) {
+	x, err := f.s.FinishUpload(name, func(_ files.PartialUpload, s files.Saved) (string, error) { return note(wire.SavedFile(s)) })
+	return unfinished(x), wireError(err)
 }
 
 func (f fileStore) Thumbnail(hash string, moving bool) (string, error) {
 	path, err := f.s.Thumbnail(hash, moving)
-	return path, known(err)
+	return path, wireError(err)
 }
 
 func (f fileStore) Still(hash string) (string, error) {
-	path, err := f.s.Still(hash)
-	return path, known(err)
+	path, err := f.s.FirstFrame(hash)
+	return path, wireError(err)
 }
 
-func (f fileStore) Abandon(name string) error { return known(f.s.Abandon(name)) }
+func (f fileStore) Abandon(name string) error { return wireError(f.s.AbandonUpload(name)) }
 
-func unfinished(x files.Unfinished) wire.Unfinished {
-	return wire.Unfinished{ID: x.ID, Name: x.Name, Extra: x.Extra, Size: x.Size, Offset: x.Offset, Expires: x.Expires, Answer: x.Answer}
+func unfinished(x files.PartialUpload) wire.UnfinishedUpload {
+	return wire.UnfinishedUpload{ID: x.ID, Name: x.Name, Metadata: x.Extra, Size: x.Size, Offset: x.Offset, Expires: x.Expires, Answer: x.Answer}
 }
 
 func (f fileStore) Remove(hash string, used func() (bool, error)) error {
@@ -79,32 +79,32 @@ func (f fileStore) Remove(hash string, used func() (bool, error)) error {
 
 func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
 
-func known(err error) error {
+func wireError(err error) error {
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return wire.ErrFileTooLarge
 	case errors.Is(err, files.ErrEmpty):
-		return wire.ErrNoFile
-	case errors.Is(err, files.ErrUnknown):
+		return wire.ErrEmptyFile
+	case errors.Is(err, files.ErrUnknownUpload):
 		return wire.ErrNoUpload
-	case errors.Is(err, files.ErrOffset):
+	case errors.Is(err, files.ErrWrongOffset):
 		return wire.ErrUploadOffset
-	case errors.Is(err, files.ErrBusy):
+	case errors.Is(err, files.ErrUploadBusy):
 		return wire.ErrUploadBusy
-	case errors.Is(err, files.ErrTooMany):
+	case errors.Is(err, files.ErrTooManyUploads):
 		return wire.ErrTooManyUploads
-	case errors.Is(err, files.ErrWaiting):
+	case errors.Is(err, files.ErrDecodersBusy):
 		return wire.ErrThumbnailsBusy
 	case errors.Is(err, files.ErrNoImage):
-		return wire.ErrNoImage
+		return wire.ErrNotAnImage
 	case errors.Is(err, files.ErrPixels):
-		return wire.ErrPixels
+		return wire.ErrTooManyPixels
 	}
 	return err
 }
 
-// signer makes marks only this server can make; checker checks them.
-func signer(secret []byte) func(string) string {
+// newSigner makes marks only this server can make; checker checks them.
+func newSigner(secret []byte) func(string) string {
 	return func(text string) string {
 		mac := hmac.New(sha256.New, secret)
 		mac.Write([]byte("signed " + text))
@@ -112,7 +112,7 @@ func signer(secret []byte) func(string) string {
 	}
 }
 
-func checker(secret []byte) func(text, mark string) bool {
-	sign := signer(secret)
+func newSignatureChecker(secret []byte) func(text, mark string) bool {
+	sign := newSigner(secret)
 	return func(text, mark string) bool { return hmac.Equal([]byte(sign(text)), []byte(mark)) }
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestFinePrint asks for what the pages about the protocol say in passing, through the binary as clients do.
-func TestFinePrint(t *testing.T) {
-	k := newTalk(t)
+// TestProtocolDetails asks for what the pages about the protocol say in passing, through the binary as clients do.
+func TestProtocolDetails(t *testing.T) {
+	k := newDemoClient(t)
 	dig := func(a map[string]any, path ...string) any {
 		t.Helper()
 		var v any = a

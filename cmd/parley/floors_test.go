@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// floors says, for each package of the house, which other packages of ours it may stand on. A package that is not
+// allowedImports says, for each package of the house, which other packages of ours it may stand on. A package that is not
 // listed goes by its nearest parent. Plain data stands on nothing that lives.
-var floors = map[string][]string{
+var allowedImports = map[string][]string{
 	"actors/realm":           {},
 	"actors/realm/realmtest": {"actors/realm", "snapshot/codec"},
 	"actors/queue":           {"actors/realm"},
@@ -41,8 +41,8 @@ var floors = map[string][]string{
 	"cmd/parley":             {"*"},
 }
 
-// homes says where each library that shapes a floor may be used; tests may use what they test against.
-var homes = map[string][]string{
+// libraryHomes says where each library that shapes a floor may be used; tests may use what they test against.
+var libraryHomes = map[string][]string{
 	"github.com/asynkron/protoactor-go":   {"actors"},
 	"github.com/valyala/fasthttp":         {"wire/httpd", "wire/httpd/park", "wire/httpd/park/floor"},
 	"github.com/fasthttp/router":          {"wire/httpd"},
@@ -57,8 +57,8 @@ var homes = map[string][]string{
 	"github.com/klauspost/compress":       {"wire/httpd"},
 }
 
-// lifeless packages start no goroutine, hold no mutex, read no clock, roll no dice, do no I/O.
-var lifeless = []string{"actors/realm", "actors/queue", "actors/session", "actors/presence"}
+// plainData packages start no goroutine, hold no mutex, read no clock, roll no dice, do no I/O.
+var plainData = []string{"actors/realm", "actors/queue", "actors/session", "actors/presence"}
 
 func TestFloors(t *testing.T) {
 	root := "../.."
@@ -98,12 +98,12 @@ func checkFile(t *testing.T, rel, path string) {
 			}
 			continue
 		}
-		for lib, where := range homes {
+		for lib, where := range libraryHomes {
 			if !test && strings.HasPrefix(name, lib) && !slices.Contains(where, pkg) {
 				t.Errorf("%s imports %s: its home is %v", rel, name, where)
 			}
 		}
-		if !test && slices.Contains(lifeless, pkg) && slices.Contains([]string{"time", "sync", "os", "net", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"}, name) {
+		if !test && slices.Contains(plainData, pkg) && slices.Contains([]string{"time", "sync", "os", "net", "math/rand", "math/rand/v2", "crypto/rand", "log", "log/slog"}, name) {
 			t.Errorf("%s imports %s: plain data has no clock, lock, dice, log or disk; it is given what it needs", rel, name)
 		}
 	}
@@ -111,7 +111,7 @@ func checkFile(t *testing.T, rel, path string) {
 
 func floorOf(pkg string) []string {
 	for p := pkg; p != ""; {
-		if f, ok := floors[p]; ok {
+		if f, ok := allowedImports[p]; ok {
 			return f
 		}
 		i := strings.LastIndexByte(p, '/')

@@ -10,14 +10,14 @@ import (
 // A data directory as the first release wrote it, in a backup, with rows, a journal behind them, and events that a client
 // had not acknowledged. Every later release must serve from it. The file is never replaced: a release that changes what is
 // written adds its own beside it.
-func TestTheFirstFormatIsServed(t *testing.T) {
+func TestFirstFormatIsServed(t *testing.T) {
 	const queue = "c123a611-5f0e-4556-92d2-7a6d04b9ad98" // Ann's, registered before anything was said
 	file := filepath.Join("testdata", "first.tar")
 	data := filepath.Join(t.TempDir(), "data")
 	digests(t, "verify", file)
 	digests(t, "restore", file, data)
-	p := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	p := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	a, err := ann.call("GET", "events", url.Values{"queue_id": {queue}, "last_event_id": {"-1"}, "dont_block": {"true"}})
 	if err != nil {
 		t.Fatal(err)

@@ -19,26 +19,26 @@ import (
 	"time"
 )
 
-// target is a running server under attack, and a well-behaved user of it.
-type target struct {
+// attackedServer is a running server under attack, and a well-behaved user of it.
+type attackedServer struct {
 	t         *testing.T
 	p         *program
 	at, debug string // host:port
-	friend    *person
+	friend    *account
 	secure    bool
 }
 
 // The server under attack gives clients little time, so that its patience is seen to end.
 const (
-	hostileWrite = 2 * time.Second
-	// slack is what a server's memory varies by without any attack, in bytes: garbage, mostly.
-	slack = 48 << 20
-	// friendly is how long a well-behaved request may take meanwhile. The attackers are on the same processors.
-	friendly = 5 * time.Second
+	hostileWriteTimeout = 2 * time.Second
+	// memoryTolerance is what a server's memory varies by without any attack, in bytes: garbage, mostly.
+	memoryTolerance = 48 << 20
+	// friendTimeout is how long a well-behaved request may take meanwhile. The attackers are on the same processors.
+	friendTimeout = 5 * time.Second
 )
 
-// attackers is how many connections an attack makes that only costs connections: ATTACKERS=10000 for the long form.
-func attackers(t *testing.T) int {
+// attackerCount is how many connections an attack makes that only costs connections: ATTACKERS=10000 for the long form.
+func attackerCount(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("ATTACKERS"))
 	if err != nil {
 		n = 1500
@@ -49,8 +49,8 @@ func attackers(t *testing.T) int {
 	return n
 }
 
-// hostileRead is how long the server waits for a request: time enough for the attackers to be there all at once.
-func hostileRead(attackers int) time.Duration {
+// hostileReadTimeout is how long the server waits for a request: time enough for the attackers to be there all at once.
+func hostileReadTimeout(attackers int) time.Duration {
 	return max(2*time.Second, time.Duration(attackers)*time.Millisecond)
 }
 
@@ -61,19 +61,19 @@ type attack struct {
 	// connection's end without one, -1 for nothing yet.
 	conns, answer int
 	// say is what connection i sends. A nil one sends nothing.
-	say func(i int) string
+	send func(i int) string
 	// drip is sent again and again, a piece each 50 ms, by all.
-	drip string
-	deaf bool // nothing is read until the others have been measured
+	drip      string
+	readsLate bool // nothing is read until the others have been measured
 	// Bounds for each connection: bytes of memory, goroutines.
 	bytes, goroutines float64
 	bound             string // what bounds it
 	// ends says that the server closes all of them within its patience, together that it has all of them until then.
-	ends, together bool
+	ends, allOpen bool
 }
 
 func TestHostileClients(t *testing.T) {
-	n := attackers(t)
+	n := attackerCount(t)
 	bomb := func() string {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
@@ -92,76 +92,76 @@ func TestHostileClients(t *testing.T) {
 			return method + " " + path + " HTTP/1.1\r\nHost: x\r\nAuthorization: " + auth + "\r\nContent-Type: " + form + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 		}
 		return []attack{
-			{name: "says nothing", conns: n, answer: 0, bytes: 2 << 10, bound: "ReadTimeout; a connection at rest", ends: true, together: true},
-			{name: "half a request line", conns: n, answer: 408, say: func(int) string { return "GET /api/v1/mess" }, bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true, together: true},
-			{name: "slowloris", conns: n, answer: 408, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" }, drip: "a: b\r\n", bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true, together: true},
-			{name: "head without end", conns: small, answer: 431, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 60<<10) }, bytes: 64 << 10, bound: "header_bytes", ends: true},
-			{name: "3,000 header lines", conns: small, answer: 404, say: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("a:b\r\n", 3000) + "\r\n" }, bytes: 256 << 10, bound: "header_bytes"},
-			{name: "query of 40 kB", conns: small, answer: 431, say: func(int) string {
+			{name: "says nothing", conns: n, answer: 0, bytes: 2 << 10, bound: "ReadTimeout; a connection at rest", ends: true, allOpen: true},
+			{name: "half a request line", conns: n, answer: 408, send: func(int) string { return "GET /api/v1/mess" }, bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true, allOpen: true},
+			{name: "slowloris", conns: n, answer: 408, send: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" }, drip: "a: b\r\n", bytes: 6 << 10, bound: "ReadTimeout; firstReadAhead", ends: true, allOpen: true},
+			{name: "head without end", conns: small, answer: 431, send: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 60<<10) }, bytes: 64 << 10, bound: "header_bytes", ends: true},
+			{name: "3,000 header lines", conns: small, answer: 404, send: func(int) string { return "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("a:b\r\n", 3000) + "\r\n" }, bytes: 256 << 10, bound: "header_bytes"},
+			{name: "query of 40 kB", conns: small, answer: 431, send: func(int) string {
 				return "GET /api/v1/messages?a=" + strings.Repeat("a", 40<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n"
 			}, bytes: 64 << 10, bound: "header_bytes", ends: true},
-			{name: "2,000 parameters in the query", conns: small, answer: 400, say: func(int) string {
+			{name: "2,000 parameters in the query", conns: small, answer: 400, send: func(int) string {
 				return "GET /api/v1/messages?" + strings.Repeat("a&", 2000) + "a HTTP/1.1\r\nHost: x\r\n\r\n"
 			}, bytes: 64 << 10, bound: "parameters"},
-			{name: "500,000 parameters", conns: small, answer: 400, say: func(int) string { return post(form, strings.Repeat("a&", 500_000)) }, bytes: 3 << 20, bound: "parameters, body_bytes"},
-			{name: "15,000 multipart parts", conns: small, answer: 400, say: func(int) string { return post("multipart/form-data; boundary=b", parts) }, bytes: 6 << 20, bound: "mime/multipart's parts, body_bytes"},
-			{name: "body larger than allowed", conns: small, answer: 413, say: func(int) string {
+			{name: "500,000 parameters", conns: small, answer: 400, send: func(int) string { return post(form, strings.Repeat("a&", 500_000)) }, bytes: 3 << 20, bound: "parameters, body_bytes"},
+			{name: "15,000 multipart parts", conns: small, answer: 400, send: func(int) string { return post("multipart/form-data; boundary=b", parts) }, bytes: 6 << 20, bound: "mime/multipart's parts, body_bytes"},
+			{name: "body larger than allowed", conns: small, answer: 413, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n" + strings.Repeat("x", 100_000)
 			}, bytes: 64 << 10, bound: "body_bytes", ends: true},
-			{name: "gzip bomb", conns: small, answer: 415, say: func(int) string {
+			{name: "gzip bomb", conns: small, answer: 415, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: " + strconv.Itoa(len(bomb)) + "\r\n\r\n" + bomb
 			}, bytes: 64 << 10, bound: "encoded bodies are refused", ends: true},
-			{name: "half a body", conns: n, answer: 408, say: func(int) string {
+			{name: "half a body", conns: n, answer: 408, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx"
 			}, bytes: 24 << 10, goroutines: 1, bound: "slow_clients (the others get 503); ReadTimeout", ends: true},
-			{name: "megabytes announced", conns: n, answer: 408, say: func(int) string {
+			{name: "megabytes announced", conns: n, answer: 408, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"
 			}, bytes: float64(512<<20) / float64(n), goroutines: 1, bound: "all_body_bytes (the others get 503)", ends: true},
-			{name: "a byte a chunk", conns: small, answer: 400, say: func(int) string {
+			{name: "a byte a chunk", conns: small, answer: 400, send: func(int) string {
 				return "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: " + auth + "\r\nContent-Type: " + form + "\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1;"+strings.Repeat("e", 100)+"\r\na\r\n", 2000) + "0\r\n\r\n"
 			}, bytes: 512 << 10, bound: "maxChunkExtension, body_bytes"},
-			{name: "JSON 200,000 deep", conns: small, answer: 400, say: func(int) string {
+			{name: "JSON 200,000 deep", conns: small, answer: 400, send: func(int) string {
 				return with("POST", "/api/v1/messages/flags", "op=add&flag=read&messages="+strings.Repeat("[", 200_000))
 			}, bytes: 2 << 20, bound: "json_depth"},
-			{name: "JSON of 450,000 values", conns: small, answer: 400, say: func(int) string {
+			{name: "JSON of 450,000 values", conns: small, answer: 400, send: func(int) string {
 				return with("POST", "/api/v1/messages/flags", "op=add&flag=read&messages=["+strings.Repeat("1,", 450_000)+"1]")
 			}, bytes: 12 << 20, goroutines: 1, bound: "heavy_requests of json_values, some 60 MB each, four times that before it is collected, and a hundred bodies of 0.9 MB that wait for it, read and taken apart: all_body_bytes"},
-			{name: "thousands of requests at once", conns: 10, answer: 200, say: func(int) string { return strings.Repeat("GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 5000) }, deaf: true, bytes: 1 << 20, goroutines: 1, bound: "one request at a time; WriteTimeout"},
-			{name: "large answers nobody reads", conns: min(n, 300), answer: -1, say: func(int) string {
+			{name: "thousands of requests at once", conns: 10, answer: 200, send: func(int) string { return strings.Repeat("GET /health HTTP/1.1\r\nHost: x\r\n\r\n", 5000) }, readsLate: true, bytes: 1 << 20, goroutines: 1, bound: "one request at a time; WriteTimeout"},
+			{name: "large answers nobody reads", conns: min(n, 300), answer: -1, send: func(int) string {
 				return strings.Repeat("GET /api/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 40)
-			}, deaf: true, bytes: 2 << 20, goroutines: 1, bound: "slow_clients; WriteTimeout, MinRate"},
+			}, readsLate: true, bytes: 2 << 20, goroutines: 1, bound: "slow_clients; WriteTimeout, MinRate"},
 		}
 	}
 	for _, secure := range []bool{false, true} {
-		g := underAttack(t, secure, n)
+		g := startAttacked(t, secure, n)
 		list := attacks(g.friend.auth())
 		if secure {
 			list = []attack{
-				{name: "no handshake", conns: n, answer: 0, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true, together: true},
-				{name: "half a handshake", conns: n, answer: 0, say: func(int) string { return "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" }, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true, together: true},
-				{name: "a record of 16 kB without end", conns: small, answer: 0, say: func(int) string { return "\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03" + strings.Repeat("x", 16000) }, bytes: 64 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true},
+				{name: "no handshake", conns: n, answer: 0, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true, allOpen: true},
+				{name: "half a handshake", conns: n, answer: 0, send: func(int) string { return "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" }, bytes: 16 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true, allOpen: true},
+				{name: "a record of 16 kB without end", conns: small, answer: 0, send: func(int) string { return "\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03" + strings.Repeat("x", 16000) }, bytes: 64 << 10, goroutines: 1, bound: "ReadTimeout; a goroutine", ends: true},
 			}
 		}
 		for _, a := range list {
-			t.Run(a.name, func(t *testing.T) { g.suffer(t, &a) })
+			t.Run(a.name, func(t *testing.T) { g.run(t, &a) })
 		}
 	}
 }
 
-func (p *person) auth() string {
+func (p *account) auth() string {
 	r, _ := http.NewRequest("GET", "http://x/", nil)
 	r.SetBasicAuth(p.email, p.key)
 	return r.Header.Get("Authorization")
 }
 
-func underAttack(t *testing.T, secure bool, attackers int) *target {
+func startAttacked(t *testing.T, secure bool, attackers int) *attackedServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &target{t: t, debug: l.Addr().String(), secure: secure}
+	g := &attackedServer{t: t, debug: l.Addr().String(), secure: secure}
 	l.Close()
-	args := []string{"--debug-listen", g.debug, "--read-timeout", hostileRead(attackers).String(), "--write-timeout", hostileWrite.String()}
+	args := []string{"--debug-listen", g.debug, "--read-timeout", hostileReadTimeout(attackers).String(), "--write-timeout", hostileWriteTimeout.String()}
 	if secure {
 		cert, key := selfSigned(t, t.TempDir(), "localhost")
 		args = append(args, "--tls-cert", cert, "--tls-key", key)
@@ -170,17 +170,17 @@ func underAttack(t *testing.T, secure bool, attackers int) *target {
 	at := g.p.serving()
 	g.at = strings.TrimPrefix(at, "http://")
 	if !secure {
-		g.friend = demoPerson(t, at, "ann@example.org")
+		g.friend = demoAccount(t, at, "ann@example.org")
 	} else {
-		g.friend = &person{at: "https://" + g.at}
+		g.friend = &account{url: "https://" + g.at}
 	}
 	return g
 }
 
-// cost is what a server has in use.
-type cost struct{ memory, goroutines, open float64 }
+// resourceUsage is what a server has in use.
+type resourceUsage struct{ memory, goroutines, open float64 }
 
-func (g *target) cost(t *testing.T) (c cost) {
+func (g *attackedServer) cost(t *testing.T) (c resourceUsage) {
 	r, err := http.Get("http://" + g.debug + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -205,9 +205,9 @@ func (g *target) cost(t *testing.T) (c cost) {
 	return c
 }
 
-func (g *target) befriend(t *testing.T) time.Duration {
+func (g *attackedServer) measureFriend(t *testing.T) time.Duration {
 	began := time.Now()
-	client := &http.Client{Timeout: friendly, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: friendTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var err error
 	if g.secure {
 		_, err = g.friend.callWith(client, "GET", "server_settings", nil)
@@ -220,10 +220,10 @@ func (g *target) befriend(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-func (g *target) suffer(t *testing.T, a *attack) {
+func (g *attackedServer) run(t *testing.T, a *attack) {
 	before := g.cost(t)
 	conns := make([]net.Conn, 0, a.conns)
-	dialer := net.Dialer{Timeout: binaryPatience}
+	dialer := net.Dialer{Timeout: binaryTimeout}
 	var talking sync.WaitGroup
 	began := time.Now()
 	for i := range a.conns {
@@ -232,21 +232,21 @@ func (g *target) suffer(t *testing.T, a *attack) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if a.deaf {
+		if a.readsLate {
 			c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		}
 		conns = append(conns, c)
-		if a.say != nil {
-			text := a.say(i)
+		if a.send != nil {
+			text := a.send(i)
 			talking.Add(1)
 			go func() {
 				defer talking.Done()
-				c.SetWriteDeadline(time.Now().Add(binaryPatience))
+				c.SetWriteDeadline(time.Now().Add(binaryTimeout))
 				io.WriteString(c, text) // cut short where the server refuses
 			}()
 		}
 	}
-	if !a.deaf {
+	if !a.readsLate {
 		talking.Wait()
 	}
 	stop := make(chan struct{})
@@ -264,13 +264,13 @@ func (g *target) suffer(t *testing.T, a *attack) {
 			}
 		}()
 	}
-	inTime := time.Since(began) < hostileRead(a.conns)/2
-	var most cost
+	inTime := time.Since(began) < hostileReadTimeout(a.conns)/2
+	var most resourceUsage
 	slowest := time.Duration(0)
 	for range 3 {
-		slowest = max(slowest, g.befriend(t))
+		slowest = max(slowest, g.measureFriend(t))
 		now := g.cost(t)
-		most = cost{max(most.memory, now.memory), max(most.goroutines, now.goroutines), max(most.open, now.open)}
+		most = resourceUsage{max(most.memory, now.memory), max(most.goroutines, now.goroutines), max(most.open, now.open)}
 	}
 	answers := map[int]int{}
 	if a.answer >= 0 {
@@ -280,7 +280,7 @@ func (g *target) suffer(t *testing.T, a *attack) {
 			hearing.Add(1)
 			go func() {
 				defer hearing.Done()
-				c.SetReadDeadline(time.Now().Add(binaryPatience))
+				c.SetReadDeadline(time.Now().Add(binaryTimeout))
 				status := 0
 				if r, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
 					status = r.StatusCode
@@ -299,10 +299,10 @@ func (g *target) suffer(t *testing.T, a *attack) {
 	memory, goroutines := each(most.memory, before.memory), each(most.goroutines, before.goroutines)
 	t.Logf("%d connections: %.1f kB and %.2f goroutines each (bound %.1f kB, %.0f: %s); at most %.0f open; answers %v; a well-behaved request took %v",
 		a.conns, memory/1024, goroutines, a.bytes/1024, a.goroutines, a.bound, most.open, answers, slowest.Round(time.Millisecond))
-	if a.together && inTime && most.open < float64(a.conns) {
+	if a.allOpen && inTime && most.open < float64(a.conns) {
 		t.Errorf("%.0f of %d connections were open at once", most.open, a.conns)
 	}
-	if total, may := most.memory-before.memory, a.bytes*float64(a.conns)+slack; total > may {
+	if total, may := most.memory-before.memory, a.bytes*float64(a.conns)+memoryTolerance; total > may {
 		t.Errorf("it cost %.1f MB of memory; %s allows %.1f", total/(1<<20), a.bound, may/(1<<20))
 	}
 	if more, may := most.goroutines-before.goroutines, a.goroutines*float64(a.conns)+200; more > may {
@@ -321,7 +321,7 @@ func (g *target) suffer(t *testing.T, a *attack) {
 			c.Close()
 		}
 	}
-	for end := time.Now().Add(binaryPatience); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(binaryTimeout); ; time.Sleep(20 * time.Millisecond) {
 		now := g.cost(t)
 		if now.open <= before.open+2 && now.goroutines <= before.goroutines+20 {
 			break

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// opens reports whether a link of invitation leads to the form to join with.
-func opens(t *testing.T, at, link string) bool {
+// linkOpens reports whether a link of invitation leads to the form to join with.
+func linkOpens(t *testing.T, at, link string) bool {
 	t.Helper()
 	u, err := url.Parse(link)
 	if err != nil {
@@ -29,17 +29,17 @@ func opens(t *testing.T, at, link string) bool {
 }
 
 // Links of invitation that were handed out before an organization moved go on, and so do those its new server shows.
-func TestInvitationLinksMove(t *testing.T) {
+func TestInvitationLinksAfterImport(t *testing.T) {
 	dir := t.TempDir()
 	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
 	p := demo(t, data)
-	olive := demoPerson(t, p.serving(), "olive@example.org")
+	olive := demoAccount(t, p.serving(), "olive@example.org")
 	a, err := olive.call("POST", "invites/multiuse", url.Values{"stream_ids": {"[]"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	sent := a["invite_link"].(string)
-	if !opens(t, olive.at, sent) || opens(t, olive.at, sent+"x") {
+	if !linkOpens(t, olive.url, sent) || linkOpens(t, olive.url, sent+"x") {
 		t.Fatal("the link is no good to begin with, or any is")
 	}
 	p.stop()
@@ -49,7 +49,7 @@ func TestInvitationLinksMove(t *testing.T) {
 	if out, code := runParley("import", file, "--data", other); code != 0 {
 		t.Fatal(out)
 	}
-	olive.at = start(t, parley("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo")).serving()
+	olive.url = startProgram(t, parleyCommand("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo")).serving()
 	a, err = olive.call("GET", "invites", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -59,33 +59,33 @@ func TestInvitationLinksMove(t *testing.T) {
 	if shown == sent {
 		t.Error("two servers have one secret")
 	}
-	if !opens(t, olive.at, sent) || !opens(t, olive.at, shown) {
-		t.Errorf("after the move the link that was sent opens: %v, the one that is shown: %v", opens(t, olive.at, sent), opens(t, olive.at, shown))
+	if !linkOpens(t, olive.url, sent) || !linkOpens(t, olive.url, shown) {
+		t.Errorf("after the move the link that was sent opens: %v, the one that is shown: %v", linkOpens(t, olive.url, sent), linkOpens(t, olive.url, shown))
 	}
 	if _, err := olive.call("DELETE", fmt.Sprintf("invites/multiuse/%v", i["id"]), nil); err != nil {
 		t.Fatal(err)
 	}
-	if opens(t, olive.at, sent) || opens(t, olive.at, shown) {
+	if linkOpens(t, olive.url, sent) || linkOpens(t, olive.url, shown) {
 		t.Error("a link that was taken back opens")
 	}
 }
 
 // An import that is killed leaves nothing that anybody can tell, or the whole organization: it can be done again, and
 // the organization beside it is as it was. CUTS makes it longer, SEED repeats the moments.
-func TestAnImportIsKilled(t *testing.T) {
-	seed := uint64(number("SEED", int(time.Now().UnixNano()%1e9)))
+func TestKilledImport(t *testing.T) {
+	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	noise := make([]byte, 3<<20)
 	for i := range noise {
 		noise[i] = byte(random.Uint32())
 	}
 	for i := range 3 {
-		ann.attach(t, "notes.txt", fmt.Sprint(i)+base64.StdEncoding.EncodeToString(noise))
+		ann.uploadText(t, "notes.txt", fmt.Sprint(i)+base64.StdEncoding.EncodeToString(noise))
 	}
 	for i := range 100 {
 		if _, err := ann.send(fmt.Sprint(i, strings.Repeat(" many words", 500))); err != nil {
@@ -109,8 +109,8 @@ func TestAnImportIsKilled(t *testing.T) {
 	}
 	took := time.Since(began)
 	cut := 0
-	for range number("CUTS", 4) {
-		cmd := parley(order...)
+	for range environmentNumber("CUTS", 4) {
+		cmd := parleyCommand(order...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +140,8 @@ func TestAnImportIsKilled(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
 		t.Errorf("something is left beside the data: %v", entries)
 	}
-	again := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
-	ann.at = again.serving()
+	again := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
+	ann.url = again.serving()
 	if _, err := ann.send("still here"); err != nil {
 		t.Error(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestServicesSpeakThroughABot sends what other services send, with the key in the address, and looks at what arrives.
-func TestServicesSpeakThroughABot(t *testing.T) {
-	k := newTalk(t)
+// TestIncomingWebhooks sends what other services send, with the key in the address, and looks at what arrives.
+func TestIncomingWebhooks(t *testing.T) {
+	k := newDemoClient(t)
 	bot := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
 	door := func(integration string) string {
 		return fmt.Sprintf("POST external/%s?api_key=%v", integration, bot["api_key"])

@@ -20,13 +20,13 @@ import (
 // ever tries again: what was acknowledged must be there once, in order, for those it was meant for, on the queues they
 // had from the beginning. KILLS, CLIENTS and SEED make it longer or repeat it: make kill.
 func TestKill(t *testing.T) {
-	kills, clients := number("KILLS", 5), number("CLIENTS", 20)
-	seed := uint64(number("SEED", int(time.Now().UnixNano()%1e9)))
+	kills, clients := environmentNumber("KILLS", 5), environmentNumber("CLIENTS", 20)
+	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	l := newLedger(t, at, clients)
+	l := newKillRecord(t, at, clients)
 	random := rand.New(rand.NewPCG(seed, 1))
 	stop := make(chan struct{})
 	var sending sync.WaitGroup
@@ -42,14 +42,14 @@ func TestKill(t *testing.T) {
 			t.Logf("%d kills", i)
 		}
 		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // when the power goes
-		l.closeUp()
+		l.waitForClients()
 		p.kill()
-		p = start(t, parley("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
 		p.serving()
 	}
 	close(stop)
 	sending.Wait()
-	l.end()
+	l.finish()
 	l.check()
 	if out, code := func() (string, int) { p.stop(); return runParley("log", "check", data) }(); code != 0 {
 		t.Errorf("after %d kills: %s", kills, out)
@@ -58,42 +58,42 @@ func TestKill(t *testing.T) {
 
 const (
 	killSenders = 4
-	// maxBehind is how many messages a client may be behind what was acknowledged, before sends and kills wait for it: a
+	// maxLag is how many messages a client may be behind what was acknowledged, before sends and kills wait for it: a
 	// machine that is slower than the load would otherwise pile up what everybody must hear after the last kill.
-	maxBehind = 200
+	maxLag = 200
 )
 
-func number(name string, otherwise int) int {
+func environmentNumber(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
 	}
 	return otherwise
 }
 
-// letter is one message somebody tried to send.
-type letter struct {
+// sentMessage is one message somebody tried to send.
+type sentMessage struct {
 	text  string
 	to    []string // who must hear of it, by address
 	acked int64    // its id, if the server said so
 }
 
-// ledger is what was said by whom to whom, and what every client heard.
-type ledger struct {
+// killRecord is what was said by whom to whom, and what every client heard.
+type killRecord struct {
 	t       *testing.T
-	people  map[string]*person
+	people  map[string]*account
 	ids     map[string]int64
-	clients []*survivor
+	clients []*killClient
 	polling sync.WaitGroup
 
-	mu      sync.Mutex
-	heard   *sync.Cond // of mu: somebody has heard more, or nothing any more
-	letters map[string]*letter
-	newest  int64 // id of the last message acknowledged that everybody hears
+	mu       sync.Mutex
+	received *sync.Cond // of mu: somebody has heard more, or nothing any more
+	messages map[string]*sentMessage
+	newest   int64 // id of the last message acknowledged that everybody hears
 }
 
-// survivor is a client with one queue that outlives the server.
-type survivor struct {
-	*listener
+// killClient is a client with one queue that outlives the server.
+type killClient struct {
+	*poller
 	ids    []int64 // of the messages heard, in order
 	failed error
 
@@ -104,11 +104,11 @@ type survivor struct {
 
 var killPeople = []string{"olive", "ada", "mo", "ann", "bo", "cy", "di", "ed", "fay"}
 
-func newLedger(t *testing.T, at string, clients int) *ledger {
-	l := &ledger{t: t, people: map[string]*person{}, ids: map[string]int64{}, letters: map[string]*letter{}}
-	l.heard = sync.NewCond(&l.mu)
+func newKillRecord(t *testing.T, at string, clients int) *killRecord {
+	l := &killRecord{t: t, people: map[string]*account{}, ids: map[string]int64{}, messages: map[string]*sentMessage{}}
+	l.received = sync.NewCond(&l.mu)
 	for _, name := range killPeople {
-		p := demoPerson(t, at, name+"@example.org")
+		p := demoAccount(t, at, name+"@example.org")
 		me, err := p.call("GET", "users/me", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -116,11 +116,11 @@ func newLedger(t *testing.T, at string, clients int) *ledger {
 		l.people[name], l.ids[name] = p, int64(me["user_id"].(float64))
 	}
 	for i := range clients {
-		q, err := l.people[killPeople[i%len(killPeople)]].listen()
+		q, err := l.people[killPeople[i%len(killPeople)]].newPoller()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &survivor{listener: q}
+		s := &killClient{poller: q}
 		l.clients = append(l.clients, s)
 		l.polling.Add(1)
 		go func() {
@@ -129,30 +129,30 @@ func newLedger(t *testing.T, at string, clients int) *ledger {
 				l.mu.Lock()
 				s.upTo = s.ids[len(s.ids)-1]
 				l.mu.Unlock()
-				l.heard.Broadcast()
+				l.received.Broadcast()
 			})
 			l.mu.Lock()
 			s.done = true
 			l.mu.Unlock()
-			l.heard.Broadcast()
+			l.received.Broadcast()
 		}()
 	}
 	return l
 }
 
-// closeUp waits until no client is far behind.
-func (l *ledger) closeUp() {
+// waitForClients waits until no client is far behind.
+func (l *killRecord) waitForClients() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for slices.ContainsFunc(l.clients, func(s *survivor) bool { return !s.done && s.upTo < l.newest-maxBehind }) {
-		l.heard.Wait()
+	for slices.ContainsFunc(l.clients, func(s *killClient) bool { return !s.done && s.upTo < l.newest-maxLag }) {
+		l.received.Wait()
 	}
 }
 
 // pollUntil polls until it hears the last word, and calls heard when it has heard more; a server that is away is asked
 // again, for as long as the test may take.
-func (s *survivor) pollUntil(word string, heard func()) error {
-	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+func (s *killClient) pollUntil(word string, heard func()) error {
+	client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for {
 		a, err := s.callWith(client, "GET", "events", url.Values{"queue_id": {s.queue}, "last_event_id": {fmt.Sprint(s.last)}})
@@ -186,17 +186,17 @@ func (s *survivor) pollUntil(word string, heard func()) error {
 	}
 }
 
-func (l *ledger) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
-	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{}}
+func (l *killRecord) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
+	client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{}}
 	for i := 0; ; i++ {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		l.closeUp()
+		l.waitForClients()
 		from := killPeople[random.IntN(len(killPeople))]
-		x := &letter{text: fmt.Sprintf("%d/%d", no, i), to: killPeople}
+		x := &sentMessage{text: fmt.Sprintf("%d/%d", no, i), to: killPeople}
 		form := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"kill"}, "content": {x.text}}
 		switch random.IntN(4) {
 		case 0:
@@ -209,7 +209,7 @@ func (l *ledger) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
 			form.Set("to", "leads")
 		}
 		l.mu.Lock()
-		l.letters[x.text] = x
+		l.messages[x.text] = x
 		l.mu.Unlock()
 		a, err := l.people[from].callWith(client, "POST", "messages", form)
 		switch {
@@ -228,26 +228,26 @@ func (l *ledger) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
 	}
 }
 
-// end says the last word and waits until everybody has heard it.
-func (l *ledger) end() {
+// finish says the last word and waits until everybody has heard it.
+func (l *killRecord) finish() {
 	id, err := l.people["ann"].send("the end")
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.letters["the end"] = &letter{"the end", killPeople, id}
+	l.messages["the end"] = &sentMessage{"the end", killPeople, id}
 	l.polling.Wait()
 }
 
-func (l *ledger) check() {
+func (l *killRecord) check() {
 	acked, unknown := 0, 0
-	for _, x := range l.letters {
+	for _, x := range l.messages {
 		if x.acked != 0 {
 			acked++
 		} else {
 			unknown++
 		}
 	}
-	heard := map[string]map[*survivor]int64{} // the message id each client heard a text under
+	heard := map[string]map[*killClient]int64{} // the message id each client heard a text under
 	for i, s := range l.clients {
 		who := strings.TrimSuffix(s.email, "@example.org")
 		if s.failed != nil {
@@ -257,7 +257,7 @@ func (l *ledger) check() {
 			l.t.Errorf("client %d of %s heard messages out of order", i, who)
 		}
 		for k, text := range s.texts {
-			x := l.letters[text]
+			x := l.messages[text]
 			switch {
 			case x == nil || !slices.Contains(x.to, who):
 				l.t.Errorf("client %d: %s heard %q, which was not for him", i, who, text)
@@ -268,13 +268,13 @@ func (l *ledger) check() {
 				l.t.Errorf("%q is %d to its sender and %d to %s", text, x.acked, s.ids[k], who)
 			}
 			if heard[text] == nil {
-				heard[text] = map[*survivor]int64{}
+				heard[text] = map[*killClient]int64{}
 			}
 			heard[text][s] = s.ids[k]
 		}
 	}
 	arrived := 0
-	for text, x := range l.letters {
+	for text, x := range l.messages {
 		audience := 0
 		for _, s := range l.clients {
 			if slices.Contains(x.to, strings.TrimSuffix(s.email, "@example.org")) {
@@ -289,12 +289,12 @@ func (l *ledger) check() {
 			arrived++
 		}
 	}
-	l.history()
+	l.checkHistory()
 	l.t.Logf("%d messages acknowledged, %d unanswered of which %d arrived, %d clients, nothing lost, doubled, reordered or leaked", acked, unknown, arrived, len(l.clients))
 }
 
-// history compares what can be read with what was acknowledged.
-func (l *ledger) history() {
+// checkHistory compares what can be read with what was acknowledged.
+func (l *killRecord) checkHistory() {
 	stored := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(l.people)) {
 		seen := map[string]int{}
@@ -314,12 +314,12 @@ func (l *ledger) history() {
 			}
 		}
 		for text, n := range seen {
-			if stored[text] = max(stored[text], n); n > 1 && l.letters[text] != nil {
+			if stored[text] = max(stored[text], n); n > 1 && l.messages[text] != nil {
 				l.t.Errorf("%s finds %q %d times", name, text, n)
 			}
 		}
 	}
-	for text, x := range l.letters {
+	for text, x := range l.messages {
 		if x.acked != 0 && stored[text] != 1 {
 			l.t.Errorf("%q was acknowledged and is stored %d times", text, stored[text])
 		}

@@ -16,8 +16,8 @@ import (
 
 const journalUsage = "usage: parley log print|check|replay [flags] DIR"
 
-// journal is `parley log …`: looking into a data directory without changing it.
-func journal(args []string, out io.Writer) error {
+// runLog is `parley log …`: looking into a data directory without changing it.
+func runLog(args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(journalUsage)
 	}
@@ -145,7 +145,7 @@ func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, repl
 	if _, err := d.Load(id, r, presence.New()); err != nil {
 		return nil, 0, fmt.Errorf("load realm %d: %w", id, err)
 	}
-	r.Stand(rows, realm.InTurn)
+	r.SetSeq(rows, realm.RunSequentially)
 	err = d.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
 		if seq > upto {
 			return errEnough

@@ -45,7 +45,7 @@ func TestDigestsAgree(t *testing.T) {
 func TestLogPrintShowsEveryFact(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := demo(t, dir)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	id, err := ann.send("to be found in the journal")
 	if err != nil {
 		t.Fatal(err)

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// TestLoggingIn asks for keys with passwords: who does not exist, who has no password and who errs read the same.
-func TestLoggingIn(t *testing.T) {
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+// TestLogin asks for keys with passwords: who does not exist, who has no password and who errs read the same.
+func TestLogin(t *testing.T) {
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
-	olive, nobody := demoPerson(t, at, "olive@example.org"), &person{at: at}
+	olive, nobody := demoAccount(t, at, "olive@example.org"), &account{url: at}
 	const password = "correct horse battery staple"
 	for email, name := range map[string]string{"Ida@example.org": "Ida", "gone@example.org": "Gone"} {
 		a, err := olive.call("POST", "users", url.Values{"email": {email}, "password": {password}, "full_name": {name}})
@@ -37,7 +37,7 @@ func TestLoggingIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ida := &person{at: at, email: "ida@example.org", key: a["api_key"].(string)}
+	ida := &account{url: at, email: "ida@example.org", key: a["api_key"].(string)}
 	if me, err := ida.call("GET", "users/me", nil); err != nil || a["email"] != "Ida@example.org" || me["user_id"] != a["user_id"] {
 		t.Errorf("logged in as %v, who is %v: %v", a, me, err)
 	}
@@ -52,14 +52,14 @@ func TestLoggingIn(t *testing.T) {
 		{"AUTHENTICATION_FAILED", "gone@example.org", "another"},
 		{"BAD_REQUEST", "ida", password},
 	} {
-		refusedAs(t, nobody, c.code, "POST", "fetch_api_key", login(c.email, c.password))
+		expectCode(t, nobody, c.code, "POST", "fetch_api_key", login(c.email, c.password))
 	}
-	refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key", url.Values{"username": {"who@example.org"}})
-	refusedAs(t, nobody, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
+	expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key", url.Values{"username": {"who@example.org"}})
+	expectCode(t, nobody, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
 	// Who knows the password after all has not failed; and it cannot be found out by changing it either.
 	for range 2 {
 		for range 4 {
-			refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
+			expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
 		}
 		nobody.must(t, "POST", "fetch_api_key", login("ida@example.org", password))
 	}
@@ -67,20 +67,20 @@ func TestLoggingIn(t *testing.T) {
 		return url.Values{"old_password": {old}, "new_password": {password}}
 	}
 	for range 4 {
-		refusedAs(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
+		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}
 	ida.must(t, "PATCH", "settings", change(password))
 	for range 5 {
-		refusedAs(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
+		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}
-	refusedAs(t, ida, "RATE_LIMIT_HIT", "PATCH", "settings", change(password))
-	refusedAs(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
+	expectCode(t, ida, "RATE_LIMIT_HIT", "PATCH", "settings", change(password))
+	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
 }
 
-// TestManyLoginsAtOnceAreMany guesses one password many times before the first guess is answered.
-func TestManyLoginsAtOnceAreMany(t *testing.T) {
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
-	nobody := &person{at: p.serving()}
+// TestConcurrentLoginsAreCounted guesses one password many times before the first guess is answered.
+func TestConcurrentLoginsAreCounted(t *testing.T) {
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	nobody := &account{url: p.serving()}
 	codes := make(chan any, 20)
 	for range cap(codes) {
 		go func() {
@@ -97,9 +97,9 @@ func TestManyLoginsAtOnceAreMany(t *testing.T) {
 	}
 }
 
-// TestWrongCredentialsCountByAddress: whoever tries keys, or the passwords of many accounts, is soon told to wait, however he
+// TestWrongCredentialsLimitedByAddress: whoever tries keys, or the passwords of many accounts, is soon told to wait, however he
 // sends them. Others behind his address, who have keys, are let in.
-func TestWrongCredentialsCountByAddress(t *testing.T) {
+func TestWrongCredentialsLimitedByAddress(t *testing.T) {
 	const budget = 5
 	wrong := strings.Repeat("x", 32)
 	for what, try := range map[string]struct {
@@ -107,26 +107,26 @@ func TestWrongCredentialsCountByAddress(t *testing.T) {
 		by   func(at string, n int) (map[string]any, error)
 	}{
 		"keys": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
-			return (&person{at: at, email: "ann@example.org", key: wrong}).call("GET", "users/me", nil)
+			return (&account{url: at, email: "ann@example.org", key: wrong}).call("GET", "users/me", nil)
 		}},
 		"keys that are none": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
-			return (&person{at: at, email: "ann@example.org", key: "x"}).call("POST", "messages", nil)
+			return (&account{url: at, email: "ann@example.org", key: "x"}).call("POST", "messages", nil)
 		}},
 		"webhooks' keys": {"INVALID_API_KEY", func(at string, n int) (map[string]any, error) {
-			return (&person{at: at}).call("POST", "external/slack_incoming?api_key="+wrong, nil)
+			return (&account{url: at}).call("POST", "external/slack_incoming?api_key="+wrong, nil)
 		}},
 		"files' keys": {"BAD_REQUEST", func(at string, n int) (map[string]any, error) {
-			_, a, err := (&person{at: at}).request("GET", "/user_uploads/2/ab/none.txt?api_key="+wrong, "", nil)
+			_, a, err := (&account{url: at}).request("GET", "/user_uploads/2/ab/none.txt?api_key="+wrong, "", nil)
 			return a, err
 		}},
 		"passwords of many": {"AUTHENTICATION_FAILED", func(at string, n int) (map[string]any, error) {
-			return (&person{at: at}).call("POST", "fetch_api_key", url.Values{"username": {fmt.Sprintf("n%d@example.org", n)}, "password": {"wrong"}})
+			return (&account{url: at}).call("POST", "fetch_api_key", url.Values{"username": {fmt.Sprintf("n%d@example.org", n)}, "password": {"wrong"}})
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := demo(t, filepath.Join(t.TempDir(), "data"), "--anonymous-rate-limit", fmt.Sprint(budget))
 			at := p.serving()
-			ann := demoPerson(t, at, "ann@example.org") // by a request without login, which counts
+			ann := demoAccount(t, at, "ann@example.org") // by a request without login, which counts
 			began, tried := time.Now(), 0
 			for ; tried < 3*budget; tried++ {
 				a, _ := try.by(at, tried)
@@ -147,16 +147,16 @@ func TestWrongCredentialsCountByAddress(t *testing.T) {
 	}
 }
 
-// TestLockedOutIsTold: a client learns when it may log in again.
-func TestLockedOutIsTold(t *testing.T) {
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+// TestLockoutSendsRetryAfter: a client learns when it may log in again.
+func TestLockoutSendsRetryAfter(t *testing.T) {
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
-	nobody := &person{at: at}
+	nobody := &account{url: at}
 	login := url.Values{"username": {"ann@example.org"}, "password": {"wrong"}}
 	for range 5 {
-		refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
+		expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
 	}
-	refusedAs(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
+	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
 	r, err := http.PostForm(at+"/api/v1/fetch_api_key", login)
 	if err != nil {
 		t.Fatal(err)
@@ -167,13 +167,13 @@ func TestLockedOutIsTold(t *testing.T) {
 	}
 }
 
-// TestANewAddressIsConfirmed: who wants another address gets it when the link in the letter to it is opened, once, and
+// TestNewEmailAddressIsConfirmed: who wants another address gets it when the link in the letter to it is opened, once, and
 // not as he likes to write it.
-func TestANewAddressIsConfirmed(t *testing.T) {
+func TestNewEmailAddressIsConfirmed(t *testing.T) {
 	data := t.TempDir()
-	p := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--rate-limit", "200"))
+	p := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--rate-limit", "200"))
 	at := p.serving()
-	ann := demoPerson(t, at, "ann@example.org")
+	ann := demoAccount(t, at, "ann@example.org")
 	ann.must(t, "PATCH", "settings", url.Values{"email": {"ann@example.org"}}) // as it is
 	ann.must(t, "PATCH", "settings", url.Values{"email": {"lee@example.net"}})
 	if me := ann.must(t, "GET", "users/me", nil); me["email"] != "ann@example.org" {
@@ -217,7 +217,7 @@ func TestANewAddressIsConfirmed(t *testing.T) {
 	if status := open(address); status != 200 {
 		t.Fatalf("the link: %d", status)
 	}
-	refusedAs(t, ann, "UNAUTHORIZED", "GET", "users/me", nil)
+	expectCode(t, ann, "UNAUTHORIZED", "GET", "users/me", nil)
 	ann.email = "lee@example.net"
 	if me := ann.must(t, "GET", "users/me", nil); me["delivery_email"] != "lee@example.net" {
 		t.Errorf("she has %v", me["delivery_email"])
@@ -227,5 +227,5 @@ func TestANewAddressIsConfirmed(t *testing.T) {
 		t.Errorf("the link a second time: %d", status)
 	}
 	ann.must(t, "PATCH", "settings", url.Values{"email": {"lea@example.net"}})
-	refusedAs(t, ann, "RATE_LIMIT_HIT", "PATCH", "settings", url.Values{"email": {"leo@example.net"}})
+	expectCode(t, ann, "RATE_LIMIT_HIT", "PATCH", "settings", url.Values{"email": {"leo@example.net"}})
 }

@@ -13,24 +13,24 @@ import (
 	"parley/wire/mail"
 )
 
-// outboxDir is where letters go while no SMTP server is configured.
-func outboxDir(data string) string { return filepath.Join(data, "outbox") }
+// mailOutboxDir is where letters go while no SMTP server is configured.
+func mailOutboxDir(data string) string { return filepath.Join(data, "outbox") }
 
-// post is what sends letters.
-func (c *config) post(host string, tools *wire.Tools, log *slog.Logger) (*mail.Post, error) {
-	from := c.MailFrom
+// newMailer is what sends letters.
+func (c *config) newMailer(host string, tools *wire.Tools, log *slog.Logger) (*mail.Sender, error) {
+	from := c.SMTPFrom
 	if from == "" {
 		if net.ParseIP(host) != nil {
 			host = "localhost"
 		}
 		from = "Parley <noreply@" + host + ">"
 	}
-	p, err := mail.NewPost(mail.Config{Host: c.MailHost, Port: c.MailPort, User: c.MailUser, Password: c.MailPassword, From: from, Security: c.MailTLS, Outbox: outboxDir(c.Data), Tools: tools}, log)
+	p, err := mail.NewSender(mail.Config{Host: c.SMTPHost, Port: c.SMTPPort, User: c.SMTPUser, Password: c.SMTPPassword, From: from, Security: c.SMTPTLS, Folder: mailOutboxDir(c.Data), Tools: tools}, log)
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
 	}
-	if c.MailHost == "" {
-		log.Info("no smtp-host: letters are kept in the outbox", "outbox", outboxDir(c.Data))
+	if c.SMTPHost == "" {
+		log.Info("no smtp-host: letters are kept in the outbox", "outbox", mailOutboxDir(c.Data))
 	}
 	return p, nil
 }
@@ -46,8 +46,8 @@ func (c *config) mailHost(host string) string {
 	return host
 }
 
-// gate opens the way in for mail, if there is to be one; the returned function closes it.
-func (c *config) gate(domain string, house *actors.House, tools *wire.Tools, log *slog.Logger) (func(context.Context) error, error) {
+// openSMTP opens the way in for mail, if there is to be one; the returned function closes it.
+func (c *config) openSMTP(domain string, house *actors.Server, tools *wire.Tools, log *slog.Logger) (func(context.Context) error, error) {
 	if c.MailListen == "" {
 		return func(context.Context) error { return nil }, nil
 	}
@@ -55,7 +55,7 @@ func (c *config) gate(domain string, house *actors.House, tools *wire.Tools, log
 	if err != nil {
 		return nil, fmt.Errorf("mail-listen: %w", err)
 	}
-	g := mail.NewGate(domain, channelMail{house, tools}, log)
+	g := mail.NewSMTPServer(domain, channelMailbox{house, tools}, log)
 	go func() {
 		if err := g.Serve(l); err != nil {
 			log.Error("mail gate failed", "error", err)
@@ -65,18 +65,18 @@ func (c *config) gate(domain string, house *actors.House, tools *wire.Tools, log
 	return g.Close, nil
 }
 
-// channelMail finds the organization whose channel a mail is for.
-type channelMail struct {
-	house *actors.House
+// channelMailbox finds the organization whose channel a mail is for.
+type channelMailbox struct {
+	house *actors.Server
 	tools *wire.Tools
 }
 
-func (m channelMail) Known(token string) bool {
+func (m channelMailbox) Known(token string) bool {
 	_, ok := m.find(token)
 	return ok
 }
 
-func (m channelMail) find(token string) (realm.ID, bool) {
+func (m channelMailbox) find(token string) (realm.ID, bool) {
 	for _, id := range m.house.Realms() {
 		known, err := m.house.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Founded() && v.FindMailAddress(token) != nil, nil })
 		if err == nil && known == true {
@@ -86,10 +86,10 @@ func (m channelMail) find(token string) (realm.ID, bool) {
 	return 0, false
 }
 
-func (m channelMail) Post(token string, x wire.Mail) error {
+func (m channelMailbox) Post(token string, x wire.IncomingMail) error {
 	id, ok := m.find(token)
 	if !ok {
 		return fmt.Errorf("no channel has this address")
 	}
-	return wire.TakeMail(&wire.Call{House: m.house, Tools: m.tools, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}, token, x)
+	return wire.PostIncomingMail(&wire.Call{Server: m.house, Tools: m.tools, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}, token, x)
 }

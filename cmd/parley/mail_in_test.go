@@ -20,8 +20,8 @@ func TestMailWithFiles(t *testing.T) {
 	}
 	gate.Close()
 	at := demo(t, t.TempDir(), "--mail-listen", gate.Addr().String()).serving()
-	ann, bo, gus := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org"), demoPerson(t, at, "gus@example.org")
-	own := ann.attach(t, "secret.txt", "Ann's own")
+	ann, bo, gus := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"), demoAccount(t, at, "gus@example.org")
+	own := ann.uploadText(t, "secret.txt", "Ann's own")
 	a := ann.must(t, "GET", "streams/1/email_address", nil)
 	text := "Subject: plans\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nlook at [this](" + own + ")\n" +
 		"--b\nContent-Type: text/plain\nContent-Disposition: attachment; filename=\"a plan.txt\"\n\nthe plan\n--b--\n"
@@ -40,7 +40,7 @@ func TestMailWithFiles(t *testing.T) {
 		t.Fatalf("the mail became %v", got)
 	}
 	for _, x := range []struct {
-		who        *person
+		who        *account
 		name, path string
 		opens      bool
 	}{{bo, "Bo", link[1], true}, {gus, "Gus", link[1], false}, {bo, "Bo", own, false}, {ann, "Ann", own, true}} {
@@ -48,7 +48,7 @@ func TestMailWithFiles(t *testing.T) {
 			t.Errorf("%s asks for %s: %v", x.name, x.path, err)
 		}
 	}
-	if got := bo.fetched(t, link[1]); got != "the plan" {
+	if got := bo.download(t, link[1]); got != "the plan" {
 		t.Errorf("the file is %q", got)
 	}
 }

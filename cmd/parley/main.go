@@ -43,23 +43,23 @@ func run(args []string) error {
 	case "serve":
 		return serve(args[1:])
 	case "realm", "user":
-		return manage(args[0], args[1:], os.Stdin, os.Stdout)
+		return runOperator(args[0], args[1:], os.Stdin, os.Stdout)
 	case "backup":
-		return backup(args[1:], os.Stdout)
+		return runBackup(args[1:], os.Stdout)
 	case "restore":
-		return restore(args[1:], os.Stdin, os.Stdout)
+		return runRestore(args[1:], os.Stdin, os.Stdout)
 	case "verify":
-		return verify(args[1:], os.Stdin, os.Stdout)
+		return runVerify(args[1:], os.Stdin, os.Stdout)
 	case "export":
-		return export(args[1:], os.Stdout)
+		return runExport(args[1:], os.Stdout)
 	case "import":
-		return importing(args[1:], os.Stdin, os.Stdout)
+		return runImport(args[1:], os.Stdin, os.Stdout)
 	case "upgrade":
-		return upgrade(args[1:], os.Stdout)
+		return runUpgrade(args[1:], os.Stdout)
 	case "log":
-		return journal(args[1:], os.Stdout)
+		return runLog(args[1:], os.Stdout)
 	case "search":
-		return rebuildSearch(args[1:], os.Stdout)
+		return runSearchRebuild(args[1:], os.Stdout)
 	case "openapi":
 		_, err := os.Stdout.Write(wire.OpenAPI())
 		return err

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// matrixOfChanges walks through a changing organization with everybody's queue open: people join and leave channels, get
+// matrixChanges walks through a changing organization with everybody's queue open: people join and leave channels, get
 // other roles, are deactivated and come back; channels are closed, opened, archived; groups gain members, messages move.
 // A model that knows nothing but the protocol's rules says after each step what everybody may hear and read.
-func matrixOfChanges(t *testing.T, l *book) {
+func matrixChanges(t *testing.T, l *coverage) {
 	for seed := uint64(1); seed <= 3; seed++ {
-		w := newWalk(t, l, seed)
+		w := newRandomWalk(t, l, seed)
 		for step := range 45 {
 			w.step(step)
 		}
@@ -22,13 +22,13 @@ func matrixOfChanges(t *testing.T, l *book) {
 	}
 }
 
-// walk is the organization and its model.
-type walk struct {
-	*stage
+// randomWalk is the organization and its model.
+type randomWalk struct {
+	*matrixStage
 	seed    uint64
-	dice    *rand.Rand
-	folk    []*walker
-	places  []*place
+	random  *rand.Rand
+	users   []*walkUser
+	places  []*walkChannel
 	group   int64 // of the organization's own; its members come by a subgroup
 	nested  int64
 	granted map[string]bool // members of the nested group
@@ -36,42 +36,42 @@ type walk struct {
 	n       int
 }
 
-// walker is somebody, as the model knows him.
-type walker struct {
-	*somebody
+// walkUser is somebody, as the model knows him.
+type walkUser struct {
+	*matrixUser
 	role   string
 	gone   bool
 	wide   string // a second queue, for all public channels; "" if he never could have one
 	wideAt int64  // the last event he has of it
 }
 
-// place is a channel, as the model knows it.
-type place struct {
+// walkChannel is a channel, as the model knows it.
+type walkChannel struct {
 	id       int64
 	name     string
 	kind     string
 	archived bool
 	open     bool // members of the group may subscribe themselves
 	in       map[string]bool
-	posts    []*post
+	posts    []*walkMessage
 }
 
-// post is a message of the keeper's.
-type post struct {
+// walkMessage is a message of the keeper's.
+type walkMessage struct {
 	id  int64
 	got map[string]bool // who has a record of it
-	at  *place
+	at  *walkChannel
 }
 
 var roleCodes = map[string]int{"owner": 100, "admin": 200, "moderator": 300, "member": 400, "guest": 600}
 
-func newWalk(t *testing.T, l *book, seed uint64) *walk {
-	w := &walk{stage: newStage(t, l), seed: seed, dice: rand.New(rand.NewPCG(seed, 1)), granted: map[string]bool{}}
+func newRandomWalk(t *testing.T, l *coverage, seed uint64) *randomWalk {
+	w := &randomWalk{matrixStage: newMatrixStage(t, l), seed: seed, random: rand.New(rand.NewPCG(seed, 1)), granted: map[string]bool{}}
 	t.Logf("seed %d", seed)
 	// Whoever changes roles is known by his name as a walker, and by his role as cells name him.
 	for i, role := range []string{"admin", "moderator", "member", "member", "guest", "guest"} {
-		p := &walker{somebody: w.join(ours, ourHost, fmt.Sprintf("walker %d", i), 400, 0, 0), role: "member"}
-		w.folk = append(w.folk, p)
+		p := &walkUser{matrixUser: w.join(ours, ourHost, fmt.Sprintf("walker %d", i), 400, 0, 0), role: "member"}
+		w.users = append(w.users, p)
 		if role != "member" {
 			w.must(w.keeper, "PATCH", fmt.Sprintf("/users/%d", p.id), "role", roleCodes[role])
 			p.role = role
@@ -80,12 +80,12 @@ func newWalk(t *testing.T, l *book, seed uint64) *walk {
 	w.nested = w.must(w.keeper, "POST", "/user_groups/create", "name", "nested", "description", "", "members", []int64{}).int("group_id")
 	w.group = w.must(w.keeper, "POST", "/user_groups/create", "name", "around", "description", "", "members", []int64{}, "subgroups", []int64{w.nested}).int("group_id")
 	for i, kind := range append(slices.Clone(kinds), "private", "protected") {
-		x := &place{name: fmt.Sprintf("place %d", i), kind: kind, in: map[string]bool{}}
+		x := &walkChannel{name: fmt.Sprintf("place %d", i), kind: kind, in: map[string]bool{}}
 		x.id = w.must(w.keeper, "POST", "/channels/create", append(pairs{"name", x.name, "subscribers", []int64{w.keeper.id}, "send_new_subscription_messages", false}, privacy(kind, "invite_only")...)...).int("id")
 		w.places = append(w.places, x)
 	}
 	w.must(w.keeper, "PATCH", "/realm", "send_channel_events_messages", false)
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		w.attend(p)
 	}
 	return w
@@ -97,21 +97,21 @@ func privacy(kind, private string) pairs {
 }
 
 // attend opens somebody's queues.
-func (w *walk) attend(p *walker) {
-	w.listen(p.somebody)
+func (w *randomWalk) attend(p *walkUser) {
+	w.register(p.matrixUser)
 	p.wide, p.wideAt = "", -1
-	if r := w.call(p.somebody, "POST", "/register", "all_public_streams", true, "event_types", []string{"message"}); p.role == "guest" {
-		w.cell(r.msg(), "User not authorized for this query", "%s: asks for all public channels: %s", p.role, w.what)
-	} else if w.cell(r.msg(), "", "%s: asks for all public channels: %s", p.role, w.what) {
+	if r := w.call(p.matrixUser, "POST", "/register", "all_public_streams", true, "event_types", []string{"message"}); p.role == "guest" {
+		w.check(r.msg(), "User not authorized for this query", "%s: asks for all public channels: %s", p.role, w.what)
+	} else if w.check(r.msg(), "", "%s: asks for all public channels: %s", p.role, w.what) {
 		p.wide, _ = r.body["queue_id"].(string)
 	}
 }
 
 // The rules.
 
-func (p *walker) isAdmin() bool { return p.role == "admin" || p.role == "owner" }
+func (p *walkUser) isAdmin() bool { return p.role == "admin" || p.role == "owner" }
 
-func (w *walk) content(p *walker, x *place) bool {
+func (w *randomWalk) content(p *walkUser, x *walkChannel) bool {
 	switch {
 	case x.kind == "web-public", x.in[p.name]:
 		return true
@@ -121,14 +121,14 @@ func (w *walk) content(p *walker, x *place) bool {
 	return x.kind == "public" || x.open && w.granted[p.name]
 }
 
-func (w *walk) knows(p *walker, x *place) bool { return w.content(p, x) || p.isAdmin() }
+func (w *randomWalk) knows(p *walkUser, x *walkChannel) bool { return w.content(p, x) || p.isAdmin() }
 
-func (w *walk) reads(p *walker, m *post) bool {
+func (w *randomWalk) reads(p *walkUser, m *walkMessage) bool {
 	return w.content(p, m.at) && (m.at.kind != "protected" || m.got[p.name])
 }
 
 // follows: who hears of a message after it was sent.
-func (w *walk) follows(p *walker, m *post) bool {
+func (w *randomWalk) follows(p *walkUser, m *walkMessage) bool {
 	switch m.at.kind {
 	case "protected":
 		return m.at.in[p.name] && m.got[p.name]
@@ -139,26 +139,26 @@ func (w *walk) follows(p *walker, m *post) bool {
 }
 
 // step makes one change, compares what it tells, and then what everybody may do.
-func (w *walk) step(n int) {
-	x := w.places[w.dice.IntN(len(w.places))]
-	p := w.folk[w.dice.IntN(len(w.folk))]
-	for w.dice.IntN(4) > 0 && p.gone { // who is gone stays so for a while
-		p = w.folk[w.dice.IntN(len(w.folk))]
+func (w *randomWalk) step(n int) {
+	x := w.places[w.random.IntN(len(w.places))]
+	p := w.users[w.random.IntN(len(w.users))]
+	for w.random.IntN(4) > 0 && p.gone { // who is gone stays so for a while
+		p = w.users[w.random.IntN(len(w.users))]
 	}
-	known := w.sight()
+	known := w.knownChannels()
 	was := p.gone
 	mustHear := map[string]map[string]bool{} // by walker: forms he hears in any case
-	hears := func(p *walker, form string) { mustHear[p.name] = map[string]bool{form: true} }
+	hears := func(p *walkUser, form string) { mustHear[p.name] = map[string]bool{form: true} }
 	do := func(what, method, path string, params ...any) {
 		w.what = fmt.Sprintf("seed %d, step %d: %s", w.seed, n, what)
 		w.must(w.keeper, method, path, params...)
 	}
 	stream, user := fmt.Sprintf("/streams/%d", x.id), fmt.Sprintf("/users/%d", p.id)
-	switch dice := w.dice.IntN(12); {
+	switch dice := w.random.IntN(12); {
 	case p.gone:
 		do(p.name+" is reactivated", "POST", user+"/reactivate")
 		p.gone = false
-		w.cell(w.poll(p.somebody, p.queue).msg(), "Bad event queue ID: "+p.queue, "%s: a queue of before his end: %s", p.role, w.what)
+		w.check(w.poll(p.matrixUser, p.queue).msg(), "Bad event queue ID: "+p.queue, "%s: a queue of before his end: %s", p.role, w.what)
 		w.attend(p)
 	case x.archived:
 		do(x.name+" is unarchived", "PATCH", stream, "is_archived", false)
@@ -172,12 +172,12 @@ func (w *walk) step(n int) {
 		x.in[p.name] = false
 		hears(p, "subscription/remove")
 	case dice < 6:
-		kind := kinds[w.dice.IntN(len(kinds))]
+		kind := kinds[w.random.IntN(len(kinds))]
 		do(x.name+" becomes "+kind, "PATCH", stream, privacy(kind, "is_private")...)
 		x.kind = kind
 	case dice < 8:
 		roles := []string{"moderator", "member", "guest", "admin"}
-		role := roles[w.dice.IntN(len(roles))]
+		role := roles[w.random.IntN(len(roles))]
 		if role == "admin" && p.role == "guest" {
 			role = "member"
 		}
@@ -199,23 +199,23 @@ func (w *walk) step(n int) {
 	case dice < 11:
 		do(p.name+" is deactivated", "DELETE", user)
 		p.gone = true
-		w.cell(w.poll(p.somebody, p.queue).msg(), "Account is deactivated", "%s: his queue after his end: %s", p.role, w.what)
+		w.check(w.poll(p.matrixUser, p.queue).msg(), "Account is deactivated", "%s: his queue after his end: %s", p.role, w.what)
 	default:
 		do(x.name+" is archived", "DELETE", stream)
 		x.archived = true
 	}
 	w.changed(known, mustHear, p, was)
-	w.probe(x)
-	if y := w.places[w.dice.IntN(len(w.places))]; y != x {
-		w.probe(y)
+	w.checkChannel(x)
+	if y := w.places[w.random.IntN(len(w.places))]; y != x {
+		w.checkChannel(y)
 		w.move(x, y)
 	}
 }
 
-// sight is who knows which channel.
-func (w *walk) sight() map[string]bool {
+// knownChannels is who knows which channel.
+func (w *randomWalk) knownChannels() map[string]bool {
 	out := map[string]bool{}
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		for _, x := range w.places {
 			out[p.name+x.name] = w.knows(p, x)
 		}
@@ -224,33 +224,33 @@ func (w *walk) sight() map[string]bool {
 }
 
 // changed compares what a step told of channels: they come into sight, and go out of it.
-func (w *walk) changed(known map[string]bool, mustHear map[string]map[string]bool, who *walker, was bool) {
-	for _, p := range w.folk {
+func (w *randomWalk) changed(known map[string]bool, mustHear map[string]map[string]bool, who *walkUser, was bool) {
+	for _, p := range w.users {
 		if p.gone || p == who && was {
 			continue // without a queue, or with a new one
 		}
-		appeared, vanished, forms := w.told(p)
+		appeared, vanished, forms := w.eventChanges(p)
 		for _, x := range w.places {
 			before, now := known[p.name+x.name], w.knows(p, x)
-			w.cell(fmt.Sprint(appeared[x.id]), fmt.Sprint(!before && now), "%s: is shown a %s channel by an event: %s, %s", p.role, x.kind, x.name, w.what)
-			w.cell(fmt.Sprint(vanished[x.id]), fmt.Sprint(before && !now), "%s: a %s channel is taken from his sight by an event: %s, %s", p.role, x.kind, x.name, w.what)
+			w.check(fmt.Sprint(appeared[x.id]), fmt.Sprint(!before && now), "%s: is shown a %s channel by an event: %s, %s", p.role, x.kind, x.name, w.what)
+			w.check(fmt.Sprint(vanished[x.id]), fmt.Sprint(before && !now), "%s: a %s channel is taken from his sight by an event: %s, %s", p.role, x.kind, x.name, w.what)
 		}
 		for _, form := range []string{"subscription/add", "subscription/remove"} {
-			w.cell(fmt.Sprint(forms[form]), fmt.Sprint(mustHear[p.name][form]), "%s: hears %s: %s", p.role, form, w.what)
+			w.check(fmt.Sprint(forms[form]), fmt.Sprint(mustHear[p.name][form]), "%s: hears %s: %s", p.role, form, w.what)
 		}
 	}
 }
 
-// told is which channels appeared to somebody and which vanished in the events since he last asked, and their forms.
-func (w *walk) told(p *walker) (appeared, vanished map[int64]bool, forms map[string]bool) {
+// eventChanges is which channels appeared to somebody and which vanished in the events since he last asked, and their forms.
+func (w *randomWalk) eventChanges(p *walkUser) (appeared, vanished map[int64]bool, forms map[string]bool) {
 	appeared, vanished, forms = map[int64]bool{}, map[int64]bool{}, map[string]bool{}
-	for _, e := range w.hears(p.somebody) {
-		w.book.hear(formOf(e))
+	for _, e := range w.newEvents(p.matrixUser) {
+		w.book.noteEvent(formOf(e))
 		if e["type"] == "update_message_flags" {
 			continue // marked read behind who left, some time later
 		}
 		forms[formOf(e)] = true
-		for _, ch := range things(e["streams"]) {
+		for _, ch := range objects(e["streams"]) {
 			switch e["op"] {
 			case "create":
 				appeared[num(ch["stream_id"])] = true
@@ -260,26 +260,26 @@ func (w *walk) told(p *walker) (appeared, vanished map[int64]bool, forms map[str
 		}
 		for _, x := range w.places {
 			if raw := fmt.Sprint(e); !w.knows(p, x) && strings.Contains(raw, x.name) && e["op"] != "remove" {
-				w.cell("names "+x.name, "", "%s: event %s of what he may not know: %s", p.role, formOf(e), w.what)
+				w.check("names "+x.name, "", "%s: event %s of what he may not know: %s", p.role, formOf(e), w.what)
 			}
 		}
 	}
 	return appeared, vanished, forms
 }
 
-// act has something done and compares who hears which form of event of it, and only these.
-func (w *walk) act(what, form string, rule func(p *walker) bool, do func()) {
-	for _, p := range w.folk {
+// checkEventAudience has something done and compares who hears which form of event of it, and only these.
+func (w *randomWalk) checkEventAudience(what, form string, rule func(p *walkUser) bool, do func()) {
+	for _, p := range w.users {
 		if !p.gone {
-			w.told(p)
+			w.eventChanges(p)
 		}
 	}
 	do()
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		if p.gone {
 			continue
 		}
-		_, _, forms := w.told(p)
+		_, _, forms := w.eventChanges(p)
 		want := map[string]bool{}
 		if rule(p) {
 			want[form] = true
@@ -288,12 +288,12 @@ func (w *walk) act(what, form string, rule func(p *walker) bool, do func()) {
 		if form == "stream/update" && rule(p) {
 			delete(want, form)
 		}
-		w.cell(fmt.Sprint(slices.Sorted(maps.Keys(forms))), fmt.Sprint(slices.Sorted(maps.Keys(want))), "%s: hears of %s: after %s", p.role, what, w.what)
+		w.check(fmt.Sprint(slices.Sorted(maps.Keys(forms))), fmt.Sprint(slices.Sorted(maps.Keys(want))), "%s: hears of %s: after %s", p.role, what, w.what)
 	}
 }
 
-// probe asks everything about one channel.
-func (w *walk) probe(x *place) {
+// checkChannel asks everything about one channel.
+func (w *randomWalk) checkChannel(x *walkChannel) {
 	if !x.archived {
 		w.send(x)
 		posts := x.posts[max(0, len(x.posts)-3):]
@@ -301,33 +301,33 @@ func (w *walk) probe(x *place) {
 			posts = append(slices.Clone(posts), x.posts[0])
 		}
 		for _, m := range posts {
-			follows := func(p *walker) bool { return w.follows(p, m) }
+			follows := func(p *walkUser) bool { return w.follows(p, m) }
 			what := fmt.Sprintf("message %d in a %s channel", m.id, x.kind)
-			w.act("an edit of "+what, "update_message", follows, func() {
+			w.checkEventAudience("an edit of "+what, "update_message", follows, func() {
 				w.n++
 				w.must(w.keeper, "PATCH", fmt.Sprintf("/messages/%d", m.id), "content", fmt.Sprint("edited ", w.n))
 			})
-			w.act("a reaction to "+what, "reaction/add", follows, func() {
+			w.checkEventAudience("a reaction to "+what, "reaction/add", follows, func() {
 				w.must(w.keeper, "POST", fmt.Sprintf("/messages/%d/reactions", m.id), "emoji_name", "wave")
 			})
-			w.act("a reaction taken from "+what, "reaction/remove", follows, func() {
+			w.checkEventAudience("a reaction taken from "+what, "reaction/remove", follows, func() {
 				w.must(w.keeper, "DELETE", fmt.Sprintf("/messages/%d/reactions", m.id), "emoji_name", "wave")
 			})
 		}
-		w.act("typing in a "+x.kind+" channel", "typing/start", func(p *walker) bool { return x.in[p.name] }, func() {
+		w.checkEventAudience("typing in a "+x.kind+" channel", "typing/start", func(p *walkUser) bool { return x.in[p.name] }, func() {
 			w.must(w.keeper, "POST", "/typing", "type", "channel", "op", "start", "stream_id", x.id, "topic", "t")
 		})
 	}
-	visitor := &somebody{name: "visitor", host: ourHost}
-	slices.SortFunc(x.posts, func(a, b *post) int { return int(a.id - b.id) })
+	visitor := &matrixUser{name: "visitor", host: ourHost}
+	slices.SortFunc(x.posts, func(a, b *walkMessage) int { return int(a.id - b.id) })
 	for _, m := range x.posts[max(0, len(x.posts)-8):] {
 		want := noMessage
 		if x.kind == "web-public" && !x.archived {
 			want = ""
 		}
-		w.cell(w.call(visitor, "GET", fmt.Sprintf("/messages/%d", m.id)).msg(), want, "visitor: reads a message in a %s channel: after %s", x.kind, w.what)
+		w.check(w.call(visitor, "GET", fmt.Sprintf("/messages/%d", m.id)).msg(), want, "visitor: reads a message in a %s channel: after %s", x.kind, w.what)
 	}
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		if p.gone {
 			continue
 		}
@@ -335,7 +335,7 @@ func (w *walk) probe(x *place) {
 		if w.knows(p, x) {
 			want = ""
 		}
-		w.cell(w.call(p.somebody, "GET", fmt.Sprintf("/streams/%d", x.id)).msg(), want, "%s: knows a %s channel: after %s", p.role, x.kind, w.what)
+		w.check(w.call(p.matrixUser, "GET", fmt.Sprintf("/streams/%d", x.id)).msg(), want, "%s: knows a %s channel: after %s", p.role, x.kind, w.what)
 		var lists []int64
 		for i, m := range x.posts {
 			want := noMessage
@@ -343,45 +343,45 @@ func (w *walk) probe(x *place) {
 				want = ""
 			}
 			if i >= len(x.posts)-8 {
-				w.cell(w.call(p.somebody, "GET", fmt.Sprintf("/messages/%d", m.id)).msg(), want, "%s: reads message %d in a %s channel: after %s", p.role, m.id, x.kind, w.what)
+				w.check(w.call(p.matrixUser, "GET", fmt.Sprintf("/messages/%d", m.id)).msg(), want, "%s: reads message %d in a %s channel: after %s", p.role, m.id, x.kind, w.what)
 			}
 			if w.content(p, x) && (x.kind != "protected" || m.got[p.name]) {
 				lists = append(lists, m.id)
 			}
 		}
-		r := w.call(p.somebody, "GET", "/messages", "anchor", "newest", "num_before", 500, "num_after", 0, "narrow", []any{term("channel", x.id), term("sender", w.keeper.id)})
-		w.cell(fmt.Sprint(ids(r.body["messages"], "id")), fmt.Sprint(lists), "%s: lists a %s channel: after %s", p.role, x.kind, w.what)
+		r := w.call(p.matrixUser, "GET", "/messages", "anchor", "newest", "num_before", 500, "num_after", 0, "narrow", []any{term("channel", x.id), term("sender", w.keeper.id)})
+		w.check(fmt.Sprint(ids(r.body["messages"], "id")), fmt.Sprint(lists), "%s: lists a %s channel: after %s", p.role, x.kind, w.what)
 	}
 }
 
 // send has the keeper write, to compare who gets it; a queue for all public channels gets more.
-func (w *walk) send(x *place) {
-	m := &post{at: x, got: map[string]bool{}}
-	for _, p := range w.folk {
+func (w *randomWalk) send(x *walkChannel) {
+	m := &walkMessage{at: x, got: map[string]bool{}}
+	for _, p := range w.users {
 		if p.wide != "" && !p.gone {
-			w.wide(p)
+			w.publicQueueMessages(p)
 		}
 	}
-	w.act("a message in a "+x.kind+" channel", "message", func(p *walker) bool { return x.in[p.name] }, func() {
+	w.checkEventAudience("a message in a "+x.kind+" channel", "message", func(p *walkUser) bool { return x.in[p.name] }, func() {
 		m.id = w.must(w.keeper, "POST", "/messages", "type", "channel", "to", x.id, "topic", "t", "content", "hello").int("id")
 	})
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		m.got[p.name] = x.in[p.name] && !p.gone
 		if p.wide != "" && !p.gone {
 			public := x.kind == "public" || x.kind == "web-public"
-			w.cell(shownIf(slices.Contains(w.wide(p), m.id)), shownIf(x.in[p.name] || public && p.role != "guest"), "%s: hears of a message in a %s channel in a queue for all public ones: after %s", p.role, x.kind, w.what)
+			w.check(shownOrAbsent(slices.Contains(w.publicQueueMessages(p), m.id)), shownOrAbsent(x.in[p.name] || public && p.role != "guest"), "%s: hears of a message in a %s channel in a queue for all public ones: after %s", p.role, x.kind, w.what)
 		}
 	}
 	x.posts = append(x.posts, m)
 }
 
-// wide is which messages somebody's queue for all public channels got.
-func (w *walk) wide(p *walker) (out []int64) {
-	r := w.fetch(&somebody{id: p.id, host: p.host, last: p.wideAt}, p.wide)
+// publicQueueMessages is which messages somebody's queue for all public channels got.
+func (w *randomWalk) publicQueueMessages(p *walkUser) (out []int64) {
+	r := w.fetch(&matrixUser{id: p.id, host: p.host, last: p.wideAt}, p.wide)
 	if r.msg() != "" {
 		w.Fatalf("%s polls: %s", p.name, r.raw)
 	}
-	for _, e := range things(r.body["events"]) {
+	for _, e := range objects(r.body["events"]) {
 		p.wideAt = max(p.wideAt, num(e["id"]))
 		m, _ := e["message"].(map[string]any)
 		out = append(out, num(m["id"]))
@@ -390,30 +390,30 @@ func (w *walk) wide(p *walker) (out []int64) {
 }
 
 // move takes a message elsewhere. Who sees it there is told where it went; from who does not it is taken.
-func (w *walk) move(x, y *place) {
+func (w *randomWalk) move(x, y *walkChannel) {
 	if x.archived || y.archived || len(x.posts) < 2 || x.kind == "protected" {
 		return
 	}
 	m := x.posts[1]
 	saw := map[string]bool{}
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		saw[p.name] = w.reads(p, m)
 	}
 	what := w.what
 	w.what += ", a message moved from " + x.name + ", " + x.kind + ", to " + y.name + ", " + y.kind
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		if !p.gone {
-			w.told(p)
+			w.eventChanges(p)
 		}
 	}
 	followed := map[string]bool{}
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		followed[p.name] = w.follows(p, m)
 	}
 	w.must(w.keeper, "PATCH", fmt.Sprintf("/messages/%d", m.id), "stream_id", y.id, "send_notification_to_new_thread", false)
-	x.posts = slices.DeleteFunc(x.posts, func(o *post) bool { return o == m })
+	x.posts = slices.DeleteFunc(x.posts, func(o *walkMessage) bool { return o == m })
 	m.at = y
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		if !w.content(p, y) {
 			m.got[p.name] = false
 		} else if y.kind == "protected" && y.in[p.name] && !p.gone {
@@ -421,19 +421,19 @@ func (w *walk) move(x, y *place) {
 		}
 	}
 	y.posts = append(y.posts, m)
-	for _, p := range w.folk {
+	for _, p := range w.users {
 		if p.gone {
 			continue
 		}
-		_, _, forms := w.told(p)
+		_, _, forms := w.eventChanges(p)
 		if !w.reads(p, m) {
-			w.cell(fmt.Sprint(forms["update_message"]), "false", "%s: is told of a move that he cannot follow: after %s", p.role, w.what)
-			w.cell(shownIf(forms["delete_message"] || !followed[p.name]), "shown", "%s: is told that a message is gone: after %s", p.role, w.what)
+			w.check(fmt.Sprint(forms["update_message"]), "false", "%s: is told of a move that he cannot follow: after %s", p.role, w.what)
+			w.check(shownOrAbsent(forms["delete_message"] || !followed[p.name]), "shown", "%s: is told that a message is gone: after %s", p.role, w.what)
 			if !saw[p.name] {
-				w.cell(fmt.Sprint(forms["delete_message"]), "false", "%s: is told that a message is gone which he never saw: after %s", p.role, w.what)
+				w.check(fmt.Sprint(forms["delete_message"]), "false", "%s: is told that a message is gone which he never saw: after %s", p.role, w.what)
 			}
 		} else if followed[p.name] {
-			w.cell(fmt.Sprint(forms["update_message"]), "true", "%s: is told of a move: after %s", p.role, w.what)
+			w.check(fmt.Sprint(forms["update_message"]), "true", "%s: is told of a move: after %s", p.role, w.what)
 		}
 	}
 	w.what = what

@@ -9,29 +9,29 @@ import (
 const noAdministration = "You do not have permission to administer this channel."
 
 // members: who may know a channel's subscribers. A guest, only where he is one, or everybody may know.
-func (x *spot) membership(p *somebody) bool {
-	if p.guest() {
-		return x.in() || x.kind == "web-public"
+func (x *matrixChannel) canReadSubscribers(p *matrixUser) bool {
+	if p.isGuest() {
+		return x.isSubscribed() || x.kind == "web-public"
 	}
-	return x.metadata(p)
+	return x.canReadMetadata(p)
 }
 
-func knowable(p *somebody, x *spot) string {
-	if x.metadata(p) {
+func metadataError(p *matrixUser, x *matrixChannel) string {
+	if x.canReadMetadata(p) {
 		return ""
 	}
-	return hidden(noChannel)
+	return hiddenError(noChannel)
 }
 
-// changing is a change of a channel; further says what else is asked of who administers it.
-func changing(name string, further func(p *somebody, x *spot) string, change func(s *stage, x *spot) pairs) question {
-	return question{"change " + name, false, func(s *stage, p *somebody, x *spot) string {
+// changeQuestion is a change of a channel; further says what else is asked of who administers it.
+func changeQuestion(name string, further func(p *matrixUser, x *matrixChannel) string, change func(s *matrixStage, x *matrixChannel) pairs) matrixQuestion {
+	return matrixQuestion{"change " + name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 		return s.call(p, "PATCH", fmt.Sprintf("/streams/%d", x.id), change(s, x)...).msg()
-	}, func(p *somebody, x *spot) string {
+	}, func(p *matrixUser, x *matrixChannel) string {
 		switch {
-		case !x.metadata(p):
-			return hidden(noChannel)
-		case !x.governed(p):
+		case !x.canReadMetadata(p):
+			return hiddenError(noChannel)
+		case !x.canAdminister(p):
 			return noAdministration
 		case further != nil:
 			return further(p, x)
@@ -40,145 +40,149 @@ func changing(name string, further func(p *somebody, x *spot) string, change fun
 	}}
 }
 
-func (s *stage) channelQuestions() []question {
-	byID := func(path string) func(*stage, *somebody, *spot) string {
-		return func(s *stage, p *somebody, x *spot) string { return s.call(p, "GET", fmt.Sprintf(path, x.id)).msg() }
+func (s *matrixStage) channelQuestions() []matrixQuestion {
+	byID := func(path string) func(*matrixStage, *matrixUser, *matrixChannel) string {
+		return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "GET", fmt.Sprintf(path, x.id)).msg()
+		}
 	}
-	memberOnly := func(p *somebody, x *spot) string {
-		if x.membership(p) {
+	memberOnly := func(p *matrixUser, x *matrixChannel) string {
+		if x.canReadSubscribers(p) {
 			return ""
 		}
-		return hidden(noChannel)
+		return hiddenError(noChannel)
 	}
 	// needsContent: making a channel readable for others, or for all, takes that one may read it.
-	needsContent := func(p *somebody, x *spot) string {
-		if x.content(p) {
+	needsContent := func(p *matrixUser, x *matrixChannel) string {
+		if x.canReadContent(p) {
 			return ""
 		}
 		return "Channel content access is required."
 	}
 	extra := s.by["extra"].id
-	list := []question{
-		{"know", false, byID("/streams/%d"), knowable},
-		{"find", false, func(s *stage, p *somebody, x *spot) string {
+	list := []matrixQuestion{
+		{"know", false, byID("/streams/%d"), metadataError},
+		{"find", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "GET", "/get_stream_id", "stream", x.name).msg()
-		}, func(p *somebody, x *spot) string {
-			if x.metadata(p) {
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.canReadMetadata(p) {
 				return ""
 			}
 			return "Invalid channel name '" + x.name + "'"
 		}},
-		{"list with all", false, func(s *stage, p *somebody, x *spot) string {
+		{"list with all", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			r := s.call(p, "GET", "/streams", "include_all", true, "exclude_archived", false)
 			if m := r.msg(); m != "" {
 				return m
 			}
-			return shownIf(slices.Contains(ids(r.body["streams"], "stream_id"), x.id))
-		}, func(p *somebody, x *spot) string { return shownIf(x.metadata(p)) }},
-		{"list with what is readable", false, func(s *stage, p *somebody, x *spot) string {
+			return shownOrAbsent(slices.Contains(ids(r.body["streams"], "stream_id"), x.id))
+		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadMetadata(p)) }},
+		{"list with what is readable", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			r := s.call(p, "GET", "/streams", "include_can_access_content", true, "include_public", false, "include_subscribed", false)
 			if m := r.msg(); m != "" {
 				return m
 			}
-			return shownIf(slices.Contains(ids(r.body["streams"], "stream_id"), x.id))
-		}, func(p *somebody, x *spot) string { return shownIf(x.content(p)) }},
+			return shownOrAbsent(slices.Contains(ids(r.body["streams"], "stream_id"), x.id))
+		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadContent(p)) }},
 		{"see subscribers", false, byID("/streams/%d/members"), memberOnly},
 		{"see whether somebody is subscribed", false, byID(fmt.Sprintf("/users/%d/subscriptions/%%d", s.keeper.id)), memberOnly},
-		{"see among somebody's channels", false, func(s *stage, p *somebody, x *spot) string {
+		{"see among somebody's channels", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			r := s.call(p, "GET", fmt.Sprintf("/users/%d/channels", s.keeper.id))
 			if m := r.msg(); m != "" {
 				return m
 			}
-			return shownIf(slices.Contains(nums(r.body["subscribed_channel_ids"]), x.id))
-		}, func(p *somebody, x *spot) string { return shownIf(x.membership(p)) }},
-		{"ask the mail address", false, byID("/streams/%d/email_address"), func(p *somebody, x *spot) string {
-			if mayWrite(p, x) { // whoever may not write there is not told that it has one
+			return shownOrAbsent(slices.Contains(nums(r.body["subscribed_channel_ids"]), x.id))
+		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadSubscribers(p)) }},
+		{"ask the mail address", false, byID("/streams/%d/email_address"), func(p *matrixUser, x *matrixChannel) string {
+			if canSend(p, x) { // whoever may not write there is not told that it has one
 				return ""
 			}
-			return hidden(noChannel)
+			return hiddenError(noChannel)
 		}},
-		{"set a colour", false, func(s *stage, p *somebody, x *spot) string {
+		{"set a colour", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": x.id, "property": "color", "value": "#76ce90"}}).msg()
-		}, func(p *somebody, x *spot) string {
+		}, func(p *matrixUser, x *matrixChannel) string {
 			switch {
-			case x.in():
+			case x.isSubscribed():
 				return ""
-			case !x.metadata(p):
-				return hidden(noChannel)
+			case !x.canReadMetadata(p):
+				return hiddenError(noChannel)
 			}
 			return fmt.Sprintf("Not subscribed to channel ID %d", x.id)
 		}},
-		changing("its name", func(*somebody, *spot) string { return "Channel already has that name." }, func(s *stage, x *spot) pairs { return pairs{"new_name", x.name} }),
-		changing("its description", nil, func(s *stage, x *spot) pairs { return pairs{"description", ""} }),
-		changing("its privacy", needsContent, func(s *stage, x *spot) pairs {
+		changeQuestion("its name", func(*matrixUser, *matrixChannel) string { return "Channel already has that name." }, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", x.name} }),
+		changeQuestion("its description", nil, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"description", ""} }),
+		changeQuestion("its privacy", needsContent, func(s *matrixStage, x *matrixChannel) pairs {
 			return pairs{"is_private", x.kind == "private" || x.kind == "protected", "history_public_to_subscribers", x.kind != "protected", "is_web_public", x.kind == "web-public"}
 		}),
-		changing("its retention", func(p *somebody, x *spot) string {
+		changeQuestion("its retention", func(p *matrixUser, x *matrixChannel) string {
 			if p.name != "owner" {
 				return "Must be an organization owner"
 			}
 			return ""
-		}, func(s *stage, x *spot) pairs { return pairs{"message_retention_days", `"realm_default"`} }),
-		changing("whether it is a default one", func(p *somebody, x *spot) string {
-			if !p.admin() {
+		}, func(s *matrixStage, x *matrixChannel) pairs {
+			return pairs{"message_retention_days", `"realm_default"`}
+		}),
+		changeQuestion("whether it is a default one", func(p *matrixUser, x *matrixChannel) string {
+			if !p.isAdmin() {
 				return "You do not have permission to change default channels."
 			}
 			return ""
-		}, func(s *stage, x *spot) pairs { return pairs{"is_default_stream", false} }),
-		changing("its folder", nil, func(s *stage, x *spot) pairs { return pairs{"folder_id", nil} }),
-		changing("its topics policy", nil, func(s *stage, x *spot) pairs { return pairs{"topics_policy", "inherit"} }),
-		{"archive", false, func(s *stage, p *somebody, x *spot) string {
+		}, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"is_default_stream", false} }),
+		changeQuestion("its folder", nil, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"folder_id", nil} }),
+		changeQuestion("its topics policy", nil, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"topics_policy", "inherit"} }),
+		{"archive", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			m := s.call(p, "DELETE", fmt.Sprintf("/streams/%d", x.id)).msg()
 			if m == "" {
 				s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "is_archived", false)
 			}
 			return m
-		}, func(p *somebody, x *spot) string {
+		}, func(p *matrixUser, x *matrixChannel) string {
 			switch {
-			case !x.metadata(p):
-				return hidden(noChannel)
-			case !x.governed(p):
+			case !x.canReadMetadata(p):
+				return hiddenError(noChannel)
+			case !x.canAdminister(p):
 				return noAdministration
 			}
 			return ""
 		}},
-		{"unsubscribe another", false, func(s *stage, p *somebody, x *spot) string {
-			if x.id != nowhere {
+		{"unsubscribe another", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			if x.id != missingID {
 				s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", []int64{extra})
 			}
 			return s.call(p, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", []int64{extra}).msg()
-		}, func(p *somebody, x *spot) string {
+		}, func(p *matrixUser, x *matrixChannel) string {
 			switch {
-			case !x.metadata(p):
+			case !x.canReadMetadata(p):
 				return "Channel(s) (" + x.name + ") do not exist"
-			case !x.governed(p):
+			case !x.canAdminister(p):
 				return "Insufficient permission"
 			}
 			return ""
 		}},
-		{"subscribe another", false, func(s *stage, p *somebody, x *spot) string {
+		{"subscribe another", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", []int64{extra})
 			return s.call(p, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", []int64{extra}).msg()
 		}, subscribing},
-		{"subscribe himself", false, func(s *stage, p *somebody, x *spot) string {
+		{"subscribe himself", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}).msg()
 		}, subscribing},
 	}
 	for _, setting := range []string{"can_add_subscribers_group", "can_administer_channel_group", "can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group",
 		"can_move_messages_within_channel_group", "can_remove_subscribers_group", "can_resolve_topics_group", "can_send_message_group", "can_subscribe_group"} {
-		var further func(p *somebody, x *spot) string
+		var further func(p *matrixUser, x *matrixChannel) string
 		switch setting {
 		case "can_add_subscribers_group", "can_subscribe_group":
 			further = needsContent
 		case "can_delete_any_message_group", "can_delete_own_message_group":
-			further = func(p *somebody, x *spot) string {
-				if p.admin() || p.name == "moderator" { // the organization's can_set_delete_message_policy_group
+			further = func(p *matrixUser, x *matrixChannel) string {
+				if p.isAdmin() || p.name == "moderator" { // the organization's can_set_delete_message_policy_group
 					return ""
 				}
 				return "Insufficient permission"
 			}
 		}
-		q := changing(setting, further, func(s *stage, x *spot) pairs {
+		q := changeQuestion(setting, further, func(s *matrixStage, x *matrixChannel) pairs {
 			return pairs{setting, map[string]any{"new": s.settings[x.id][setting]}}
 		})
 		list = slices.Insert(list, len(list)-4, q)
@@ -186,53 +190,53 @@ func (s *stage) channelQuestions() []question {
 	return list
 }
 
-func subscribing(p *somebody, x *spot) string {
+func subscribing(p *matrixUser, x *matrixChannel) string {
 	switch {
-	case p.guest():
+	case p.isGuest():
 		return "Not allowed for guest users"
-	case !x.content(p):
+	case !x.canReadContent(p):
 		return "Unable to access channel (" + x.name + ")."
 	}
 	return ""
 }
 
 // registered: in which list of a registration a channel is.
-func registered(p *somebody, x *spot) string {
+func registered(p *matrixUser, x *matrixChannel) string {
 	switch {
-	case !x.metadata(p):
+	case !x.canReadMetadata(p):
 		return ""
-	case p.visitor(), x.in():
+	case p.isVisitor(), x.isSubscribed():
 		return "subscriptions"
-	case x.relation == left:
+	case x.relation == unsubscribed:
 		return "unsubscribed"
 	}
 	return "never_subscribed"
 }
 
-func matrixOfChannels(t *testing.T, l *book) {
-	s := newStage(t, l)
+func matrixChannels(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	s.by["extra"] = s.join(ours, ourHost, "extra", 400, 0, 0)
-	s.furnish()
-	for _, x := range s.spots {
+	s.createChannels()
+	for _, x := range s.channels {
 		stream, _ := s.must(s.keeper, "GET", fmt.Sprintf("/streams/%d", x.id)).body["stream"].(map[string]any)
-		s.settings[x.id], s.settings[nowhere] = stream, stream
+		s.settings[x.id], s.settings[missingID] = stream, stream
 	}
-	strangers := s.strangers()
+	strangers := s.outsiders()
 	all := append(slices.Clone(s.people), strangers...)
 	for _, p := range all {
 		params := pairs{"include_subscribers", true}
-		if p.visitor() {
+		if p.isVisitor() {
 			params = pairs{}
 		}
 		r := s.call(p, "POST", "/register", params...)
-		if want := login(p, true); want != "" {
-			s.cell(r.msg(), want, "%s: register", p.name)
+		if want := loginError(p, true); want != "" {
+			s.check(r.msg(), want, "%s: register", p.name)
 			continue
 		}
-		for _, x := range s.spots {
+		for _, x := range s.channels {
 			where, unread, subscribers := "", "absent", "absent"
 			for _, list := range []string{"subscriptions", "unsubscribed", "never_subscribed"} {
-				for _, ch := range things(r.body[list]) {
+				for _, ch := range objects(r.body[list]) {
 					if num(ch["stream_id"]) != x.id {
 						continue
 					}
@@ -243,16 +247,16 @@ func matrixOfChannels(t *testing.T, l *book) {
 				}
 			}
 			messages, _ := r.body["unread_msgs"].(map[string]any)
-			for _, topic := range things(messages["streams"]) {
+			for _, topic := range objects(messages["streams"]) {
 				if slices.Contains(nums(topic["unread_message_ids"]), x.message) {
 					unread = "shown"
 				}
 			}
-			s.cell(where, registered(p, x), "%s: list of registration in a %s", p.name, x)
-			s.cell(unread, shownIf(x.kept(p) && x.relation == subscribed), "%s: unread of registration in a %s", p.name, x)
-			s.cell(subscribers, shownIf(x.membership(p) && !p.visitor()), "%s: subscribers of registration in a %s", p.name, x)
+			s.check(where, registered(p, x), "%s: list of registration in a %s", p.name, x)
+			s.check(unread, shownOrAbsent(x.keepsRecord(p) && x.relation == subscribed), "%s: unread of registration in a %s", p.name, x)
+			s.check(subscribers, shownOrAbsent(x.canReadSubscribers(p) && !p.isVisitor()), "%s: subscribers of registration in a %s", p.name, x)
 		}
 	}
-	s.pose(all, s.spots, s.channelQuestions())
+	s.askAll(all, s.channels, s.channelQuestions())
 	s.summary()
 }

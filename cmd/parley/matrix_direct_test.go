@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// matrixOfDirectMessages: whoever takes part in a conversation may do with its messages what he may with others;
+// matrixDirectMessages: whoever takes part in a conversation may do with its messages what he may with others;
 // for everybody else, administrators included, they do not exist.
-func matrixOfDirectMessages(t *testing.T, l *book) {
-	s := newStage(t, l)
-	s.moderated()
-	all := append(s.people, s.strangers()...)
+func matrixDirectMessages(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
+	s.setModerationChannel()
+	all := append(s.people, s.outsiders()...)
 	var ask []func()
 	for n, names := range [][]string{{"member"}, {"guest", "owner"}, {"bot"}, {"gone", "newcomer"}, {"admin", "moderator", "member"}, {}} {
 		members := []int64{s.keeper.id}
@@ -45,27 +45,27 @@ func matrixOfDirectMessages(t *testing.T, l *book) {
 	s.summary()
 }
 
-func (s *stage) poseDirect(all []*somebody, names []string, members []int64, word, file string, first int64, spare []int64, own map[string][]int64) {
-	narrow := func(terms ...any) func(p *somebody, id int64) string {
-		return func(p *somebody, id int64) string {
-			return seen(s.call(p, "GET", "/messages", "anchor", first, "num_before", 1, "num_after", 5, "narrow", append([]any{}, terms...)), first)
+func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []int64, word, file string, first int64, spare []int64, own map[string][]int64) {
+	narrow := func(terms ...any) func(p *matrixUser, id int64) string {
+		return func(p *matrixUser, id int64) string {
+			return messageShown(s.call(p, "GET", "/messages", "anchor", first, "num_before", 1, "num_after", 5, "narrow", append([]any{}, terms...)), first)
 		}
 	}
-	at := func(method, rest string, params ...any) func(p *somebody, id int64) string {
-		return func(p *somebody, id int64) string {
+	at := func(method, rest string, params ...any) func(p *matrixUser, id int64) string {
+		return func(p *matrixUser, id int64) string {
 			return s.call(p, method, fmt.Sprintf("/messages/%d%s", id, rest), params...).msg()
 		}
 	}
 	noEdit := "You don't have permission to edit this message"
 	for _, q := range []struct {
 		name  string
-		ask   func(p *somebody, id int64) string
+		ask   func(p *matrixUser, id int64) string
 		in    string // what participants are told; others: no such message
 		lists bool
 	}{
 		{"read", at("GET", ""), "", false},
-		{"read by list", func(p *somebody, id int64) string {
-			return seen(s.call(p, "GET", "/messages", "message_ids", []int64{first}), first)
+		{"read by list", func(p *matrixUser, id int64) string {
+			return messageShown(s.call(p, "GET", "/messages", "message_ids", []int64{first}), first)
 		}, "", true},
 		{"narrow to all", narrow(), "", true},
 		{"narrow to direct messages", narrow(term("is", "dm")), "", true},
@@ -78,12 +78,12 @@ func (s *stage) poseDirect(all []*somebody, names []string, members []int64, wor
 		{"search for a phrase", narrow(term("search", `"The `+word+` is"`)), "", true},
 		{"narrow to attachments", narrow(term("has", "attachment")), "", true},
 		{"narrow to unread", narrow(term("is", "unread")), "", true},
-		{"matches of a narrow", func(p *somebody, id int64) string {
+		{"matches of a narrow", func(p *matrixUser, id int64) string {
 			r := s.call(p, "GET", "/messages/matches_narrow", "msg_ids", []int64{first}, "narrow", []any{[]any{"search", word}})
 			if m := r.msg(); m != "" {
 				return m
 			}
-			return shownIf(strings.Contains(r.raw, `\"highlight\">`+word))
+			return shownOrAbsent(strings.Contains(r.raw, `\"highlight\">`+word))
 		}, "", true},
 		{"history of edits", at("GET", "/history"), "", false},
 		{"read receipts", at("GET", "/read_receipts"), "", false},
@@ -94,29 +94,29 @@ func (s *stage) poseDirect(all []*somebody, names []string, members []int64, wor
 		{"edit", at("PATCH", "", "content", "x"), noEdit, false},
 		{"move to a topic", at("PATCH", "", "topic", "x"), "Direct messages cannot have topics.", false},
 		{"move to a channel", at("PATCH", "", "stream_id", 1), "Direct messages cannot be moved to channels.", false},
-		{"star", func(p *somebody, id int64) string {
+		{"star", func(p *matrixUser, id int64) string {
 			return s.call(p, "POST", "/messages/flags", "messages", []int64{id}, "op", "add", "flag", "starred").msg()
 		}, "", false},
-		{"send a submessage", func(p *somebody, id int64) string {
+		{"send a submessage", func(p *matrixUser, id int64) string {
 			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", "{}").msg()
 		}, "You cannot attach a submessage to this message.", false},
-		{"be reminded", func(p *somebody, id int64) string {
+		{"be reminded", func(p *matrixUser, id int64) string {
 			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp", s.now.Load()+day).msg()
 		}, "", false},
-		{"open the file", func(p *somebody, id int64) string {
-			if id == nowhere {
+		{"open the file", func(p *matrixUser, id int64) string {
+			if id == missingID {
 				return s.call(p, "GET", "/user_uploads/1/99/none/f.txt").msg()
 			}
 			return s.call(p, "GET", file).msg()
 		}, "", false},
-		{"delete", func(p *somebody, id int64) string {
-			if id != nowhere {
+		{"delete", func(p *matrixUser, id int64) string {
+			if id != missingID {
 				id, spare = spare[0], spare[1:]
 			}
 			return at("DELETE", "")(p, id)
 		}, "You don't have permission to delete this message", false},
-		{"delete his own", func(p *somebody, id int64) string {
-			if list := own[p.name]; len(list) > 0 && id != nowhere {
+		{"delete his own", func(p *matrixUser, id int64) string {
+			if list := own[p.name]; len(list) > 0 && id != missingID {
 				id = list[0]
 			}
 			return at("DELETE", "")(p, id)
@@ -124,31 +124,31 @@ func (s *stage) poseDirect(all []*somebody, names []string, members []int64, wor
 	} {
 		for _, p := range all {
 			in := slices.Contains(names, p.name)
-			want := login(p, q.name == "read" || q.name == "open the file" || q.lists && q.name != "matches of a narrow")
+			want := loginError(p, q.name == "read" || q.name == "open the file" || q.lists && q.name != "matches of a narrow")
 			switch {
 			case want != "":
-			case p.visitor():
+			case p.isVisitor():
 				switch want = noLogin; q.name {
 				case "read":
 					want = noMessage
 				case "open the file":
-					want = hidden("File not found")
+					want = hiddenError("File not found")
 				}
 			case q.lists:
-				want = shownIf(in)
-			case in && q.name == "delete" && p.admin():
+				want = shownOrAbsent(in)
+			case in && q.name == "delete" && p.isAdmin():
 				want = ""
 			case in:
 				want = q.in
 			case q.name == "open the file":
-				want = hidden("File not found")
+				want = hiddenError("File not found")
 			default:
-				want = hidden(noMessage)
+				want = hiddenError(noMessage)
 			}
-			msg, isHidden := strings.CutPrefix(want, secret)
+			msg, isHidden := strings.CutPrefix(want, hiddenPrefix)
 			got := q.ask(p, first)
-			if s.cell(got, msg, "%s: %s of the keeper with %v", p.name, q.name, names) && isHidden {
-				s.cell(q.ask(p, nowhere), got, "%s: %s of the keeper with %v, as where there is nothing", p.name, q.name, names)
+			if s.check(got, msg, "%s: %s of the keeper with %v", p.name, q.name, names) && isHidden {
+				s.check(q.ask(p, missingID), got, "%s: %s of the keeper with %v, as where there is nothing", p.name, q.name, names)
 			}
 		}
 	}

@@ -27,13 +27,13 @@ func formOf(e map[string]any) string {
 	return fmt.Sprint(e["type"])
 }
 
-// heard is what kinds of events somebody was told since he last asked. None may tell of a channel he may not know, or
+// eventNames is what kinds of events somebody was told since he last asked. None may tell of a channel he may not know, or
 // repeat a text he may not read.
-func (s *stage) heard(p *somebody, what string) string {
+func (s *matrixStage) eventNames(p *matrixUser, what string) string {
 	s.Helper()
 	var names []string
-	for _, e := range s.hears(p) {
-		s.book.hear(formOf(e))
+	for _, e := range s.newEvents(p) {
+		s.book.noteEvent(formOf(e))
 		if e["type"] == "update_message_flags" && e["op"] == "add" && e["flag"] == "read" {
 			continue // marked read behind who left a channel, some time later
 		}
@@ -42,17 +42,17 @@ func (s *stage) heard(p *somebody, what string) string {
 		}
 		raw, _ := json.Marshal(e)
 		for _, f := range wire.CheckEvent(raw) {
-			s.cell(f.String(), "", "%s: %s: an event of another form", p.name, what)
+			s.check(f.String(), "", "%s: %s: an event of another form", p.name, what)
 		}
-		for _, x := range s.spots {
+		for _, x := range s.channels {
 			if p == s.keeper {
 				continue
 			}
-			if p != s.outsider && !x.metadata(p) && strings.Contains(string(raw), `"`+x.name+`"`) && !strings.Contains(string(raw), `"subscription"`) {
-				s.cell("names it", "", "%s: %s: event %s of a %s he may not know", p.name, what, eventName(e), x)
+			if p != s.outsider && !x.canReadMetadata(p) && strings.Contains(string(raw), `"`+x.name+`"`) && !strings.Contains(string(raw), `"subscription"`) {
+				s.check("names it", "", "%s: %s: event %s of a %s he may not know", p.name, what, eventName(e), x)
 			}
-			if (p == s.outsider || !x.reads(p)) && strings.Contains(string(raw), x.word) {
-				s.cell("repeats it", "", "%s: %s: event %s with a message in a %s he may not read", p.name, what, eventName(e), x)
+			if (p == s.outsider || !x.canReadMessage(p)) && strings.Contains(string(raw), x.word) {
+				s.check("repeats it", "", "%s: %s: event %s with a message in a %s he may not read", p.name, what, eventName(e), x)
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func (s *stage) heard(p *somebody, what string) string {
 	return strings.Join(names, ", ")
 }
 
-// listeners is everybody with a queue but the keeper.
-func (s *stage) listeners() (out []*somebody) {
+// queueOwners is everybody with a queue but the keeper.
+func (s *matrixStage) queueOwners() (out []*matrixUser) {
 	for _, p := range s.people {
 		if p.name != "gone" {
 			out = append(out, p)
@@ -70,52 +70,52 @@ func (s *stage) listeners() (out []*somebody) {
 	return append(out, s.outsider)
 }
 
-// tells has something done and compares what everybody hears. The owner elsewhere hears nothing, whatever it is.
-func (s *stage) tells(what string, do func(), rule func(p *somebody) []string) {
+// checkAudience has something done and compares what everybody hears. The owner elsewhere hears nothing, whatever it is.
+func (s *matrixStage) checkAudience(what string, do func(), rule func(p *matrixUser) []string) {
 	s.Helper()
-	for _, p := range append(s.listeners(), s.keeper) {
-		s.hears(p)
+	for _, p := range append(s.queueOwners(), s.keeper) {
+		s.newEvents(p)
 	}
 	do()
-	s.oldHear(what, rule)
-	for _, p := range s.listeners() {
+	s.checkOldClients(what, rule)
+	for _, p := range s.queueOwners() {
 		var want []string
 		if p != s.outsider {
 			want = rule(p)
 		}
 		slices.Sort(want)
-		got := s.heard(p, what)
+		got := s.eventNames(p, what)
 		s.cells++
 		if w := strings.Join(slices.Compact(want), ", "); got != w {
 			s.cells--
-			s.cell("hears ["+got+"]", "["+w+"]", "%s: %s", p.name, what)
+			s.check("hears ["+got+"]", "["+w+"]", "%s: %s", p.name, what)
 		}
 	}
-	s.heard(s.keeper, what)
+	s.eventNames(s.keeper, what)
 }
 
-func only(cond bool, events ...string) []string {
+func eventsIf(cond bool, events ...string) []string {
 	if cond {
 		return events
 	}
 	return nil
 }
 
-// follows: whoever hears what happens to a message after it was sent. Subscribers; where everybody may read also those
+// isNotified: whoever hears what happens to a message after it was sent. Subscribers; where everybody may read also those
 // who have a record of it, but not guests; where history is protected only those of the subscribers who have one.
-func (x *spot) follows(p *somebody) bool {
+func (x *matrixChannel) isNotified(p *matrixUser) bool {
 	switch x.kind {
 	case "protected":
-		return x.in() && x.got()
+		return x.isSubscribed() && x.hasRecord()
 	case "private":
-		return x.in()
+		return x.isSubscribed()
 	}
-	return x.in() || x.got() && !p.guest()
+	return x.isSubscribed() || x.hasRecord() && !p.isGuest()
 }
 
-func (s *stage) everybodyListens() {
-	for _, p := range append(s.listeners(), s.keeper) {
-		s.listen(p)
+func (s *matrixStage) registerAll() {
+	for _, p := range append(s.queueOwners(), s.keeper) {
+		s.register(p)
 		if s.oldClients {
 			old := *p
 			old.queue, _ = s.must(p, "POST", "/register").body["queue_id"].(string)
@@ -127,15 +127,15 @@ func (s *stage) everybodyListens() {
 // otherForms are forms of events that clients which understand nothing new hear in the place of others, or beside them.
 var otherForms = map[string]string{"user_group/remove": "user_group/update", "realm_emoji/update": "realm_emoji/", "stream/delete": "stream/", "stream/create": "stream/"}
 
-// oldHear compares what clients hear that understand nothing new: of what the new ones hear of, and of nothing else.
-func (s *stage) oldHear(what string, rule func(p *somebody) []string) {
+// checkOldClients compares what clients hear that understand nothing new: of what the new ones hear of, and of nothing else.
+func (s *matrixStage) checkOldClients(what string, rule func(p *matrixUser) []string) {
 	for _, p := range s.old {
 		var news []string
 		if p.id != s.outsider.id && p.id != s.keeper.id {
 			news = rule(p)
 		}
-		for _, e := range s.hears(p) {
-			s.book.hear(formOf(e))
+		for _, e := range s.newEvents(p) {
+			s.book.noteEvent(formOf(e))
 			if p.id == s.keeper.id || e["type"] == "update_message_flags" {
 				continue
 			}
@@ -143,13 +143,13 @@ func (s *stage) oldHear(what string, rule func(p *somebody) []string) {
 			meant := slices.ContainsFunc(news, func(n string) bool {
 				return n == form || otherForms[form] != "" && strings.HasPrefix(n, otherForms[form])
 			})
-			s.cell(shownIf(meant), "shown", "%s: %s: event %s to an old client", p.name, what, form)
+			s.check(shownOrAbsent(meant), "shown", "%s: %s: event %s to an old client", p.name, what, form)
 		}
 	}
 }
 
-func matrixOfEventsInChannels(t *testing.T, l *book) {
-	s := newStage(t, l)
+func matrixChannelEvents(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	extra := s.join(ours, ourHost, "extra", 400, 0, 0)
 	s.by["extra"] = extra
 	haven := s.must(s.keeper, "POST", "/channels/create", "name", "haven", "subscribers", []int64{s.keeper.id}).int("id")
@@ -157,29 +157,29 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 	for _, c := range []int64{haven, cave} { // so that nothing moved there becomes the first message
 		s.must(s.keeper, "POST", "/messages", "type", "channel", "to", c, "topic", "first", "content", "first")
 	}
-	s.furnish()
-	s.everybodyListens()
-	for _, x := range s.spots {
+	s.createChannels()
+	s.registerAll()
+	for _, x := range s.channels {
 		k := func(method, path string, params ...any) func() {
 			return func() { s.must(s.keeper, method, path, params...) }
 		}
 		m := func(rest string) string { return fmt.Sprintf("/messages/%d%s", x.spare[0], rest) }
-		follows := func(events ...string) func(p *somebody) []string {
-			return func(p *somebody) []string { return only(x.follows(p), events...) }
+		follows := func(events ...string) func(p *matrixUser) []string {
+			return func(p *matrixUser) []string { return eventsIf(x.isNotified(p), events...) }
 		}
-		watches := func(events ...string) func(p *somebody) []string {
-			return func(p *somebody) []string {
-				return only(x.follows(p) || x.kept(p) && x.kind == "web-public", events...)
+		watches := func(events ...string) func(p *matrixUser) []string {
+			return func(p *matrixUser) []string {
+				return eventsIf(x.isNotified(p) || x.keepsRecord(p) && x.kind == "web-public", events...)
 			}
 		}
-		in := func(events ...string) func(p *somebody) []string {
-			return func(*somebody) []string { return only(x.in(), events...) }
+		in := func(events ...string) func(p *matrixUser) []string {
+			return func(*matrixUser) []string { return eventsIf(x.isSubscribed(), events...) }
 		}
-		knows := func(events ...string) func(p *somebody) []string {
-			return func(p *somebody) []string { return only(x.metadata(p), events...) }
+		knows := func(events ...string) func(p *matrixUser) []string {
+			return func(p *matrixUser) []string { return eventsIf(x.canReadMetadata(p), events...) }
 		}
-		both := func(rules ...func(p *somebody) []string) func(p *somebody) []string {
-			return func(p *somebody) (out []string) {
+		both := func(rules ...func(p *matrixUser) []string) func(p *matrixUser) []string {
+			return func(p *matrixUser) (out []string) {
 				for _, r := range rules {
 					out = append(out, r(p)...)
 				}
@@ -191,7 +191,7 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 		for _, act := range []struct {
 			name string
 			do   func()
-			rule func(p *somebody) []string
+			rule func(p *matrixUser) []string
 		}{
 			{"a message in", k("POST", "/messages", "type", "channel", "to", x.id, "topic", "new", "content", "just now"), in("message")},
 			{"a poll in", func() {
@@ -209,17 +209,17 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 			{"reading in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "remove", "flag", "read"), in()},
 			{"another topic in", k("PATCH", m(""), "topic", "other topic", "send_notification_to_new_thread", false), watches("update_message")},
 			{"deleting in", k("DELETE", m("")), watches("delete_message")},
-			{"moving to a channel open to all from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[1]), "stream_id", haven, "send_notification_to_new_thread", false), func(p *somebody) []string {
-				if p.guest() { // he may not follow
-					return only(x.follows(p) || x.kept(p), "delete_message")
+			{"moving to a channel open to all from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[1]), "stream_id", haven, "send_notification_to_new_thread", false), func(p *matrixUser) []string {
+				if p.isGuest() { // he may not follow
+					return eventsIf(x.isNotified(p) || x.keepsRecord(p), "delete_message")
 				}
-				return only(x.in() || x.got(), "update_message") // also who left and sees it again where it is now
+				return eventsIf(x.isSubscribed() || x.hasRecord(), "update_message") // also who left and sees it again where it is now
 			}},
-			{"moving to a closed channel from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[2]), "stream_id", cave, "send_notification_to_new_thread", false), func(p *somebody) []string {
-				return only(x.follows(p) || x.kept(p), "delete_message")
+			{"moving to a closed channel from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[2]), "stream_id", cave, "send_notification_to_new_thread", false), func(p *matrixUser) []string {
+				return eventsIf(x.isNotified(p) || x.keepsRecord(p), "delete_message")
 			}},
-			{"a followed topic renamed in", k("PATCH", fmt.Sprintf("/messages/%d", x.followed), "topic", "followed on", "propagate_mode", "change_all", "send_notification_to_new_thread", false), both(watches("update_message"), func(p *somebody) []string {
-				return only(x.got() && !p.visitor(), "user_topic", "muted_topics") // who left hears that his preference is gone
+			{"a followed topic renamed in", k("PATCH", fmt.Sprintf("/messages/%d", x.followed), "topic", "followed on", "propagate_mode", "change_all", "send_notification_to_new_thread", false), both(watches("update_message"), func(p *matrixUser) []string {
+				return eventsIf(x.hasRecord() && !p.isVisitor(), "user_topic", "muted_topics") // who left hears that his preference is gone
 			})},
 			{"a description of", k("PATCH", stream, "description", "new"), both(knows("stream/update"), in("message"))},
 			{"a setting of", k("PATCH", stream, "can_delete_any_message_group", map[string]any{"new": s.groups["role:moderators"]}), both(knows("stream/update"), in("message"))},
@@ -229,29 +229,29 @@ func matrixOfEventsInChannels(t *testing.T, l *book) {
 			{"unarchiving", k("PATCH", stream, "is_archived", false), both(knows("stream/update"), in("message"))},
 			{"another name of", k("PATCH", stream, "new_name", x.name+" renamed"), both(knows("stream/update"), in("message"))},
 		} {
-			s.tells(fmt.Sprintf("%s a %s", act.name, x), act.do, act.rule)
+			s.checkAudience(fmt.Sprintf("%s a %s", act.name, x), act.do, act.rule)
 		}
 	}
 	s.summary()
 }
 
-func matrixOfEvents(t *testing.T, l *book) {
-	s := newStage(t, l)
+func matrixEvents(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	s.oldClients = true
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	account := s.join(ours, ourHost, "account", 400, 0, 0)
-	s.everybodyListens()
-	all := func(events ...string) func(p *somebody) []string {
-		return func(*somebody) []string { return events }
+	s.registerAll()
+	all := func(events ...string) func(p *matrixUser) []string {
+		return func(*matrixUser) []string { return events }
 	}
-	adminsHear := func(events ...string) func(p *somebody) []string {
-		return func(p *somebody) []string { return only(p.admin(), events...) }
+	adminsHear := func(events ...string) func(p *matrixUser) []string {
+		return func(p *matrixUser) []string { return eventsIf(p.isAdmin(), events...) }
 	}
-	notGuests := func(events ...string) func(p *somebody) []string {
-		return func(p *somebody) []string { return only(!p.guest(), events...) }
+	notGuests := func(events ...string) func(p *matrixUser) []string {
+		return func(p *matrixUser) []string { return eventsIf(!p.isGuest(), events...) }
 	}
-	withConsent := func(events ...string) func(p *somebody) []string {
-		return func(p *somebody) []string { return append(only(p.admin(), "realm_export_consent"), events...) }
+	withConsent := func(events ...string) func(p *matrixUser) []string {
+		return func(p *matrixUser) []string { return append(eventsIf(p.isAdmin(), "realm_export_consent"), events...) }
 	}
 	nobody := all()
 	k := func(method, path string, params ...any) func() {
@@ -276,7 +276,7 @@ func matrixOfEvents(t *testing.T, l *book) {
 	for _, act := range []struct {
 		name string
 		do   func()
-		rule func(p *somebody) []string
+		rule func(p *matrixUser) []string
 	}{
 		// What is somebody's own concerns nobody else.
 		{"a draft", keep("ids", "POST", "/drafts", "drafts", []any{draft}), nobody},
@@ -356,15 +356,15 @@ func matrixOfEvents(t *testing.T, l *book) {
 		{"a link of invitation", k("POST", "/invites/multiuse"), adminsHear("invites_changed")},
 		{"an export", k("POST", "/export/realm"), adminsHear("realm_export")},
 		{"consent to exports", k("PATCH", "/settings", "allow_private_data_export", true), adminsHear("realm_export_consent")},
-		{"a bot", keep("user_id", "POST", "/bots", "full_name", "Robot", "short_name", "robot"), func(p *somebody) []string {
-			return append(only(p.admin(), "realm_bot/add"), "realm_user/add", "user_group/add_members")
+		{"a bot", keep("user_id", "POST", "/bots", "full_name", "Robot", "short_name", "robot"), func(p *matrixUser) []string {
+			return append(eventsIf(p.isAdmin(), "realm_bot/add"), "realm_user/add", "user_group/add_members")
 		}},
 		{"a bot changed", of("PATCH", "/bots/%", "user_id", "default_all_public_streams", true), adminsHear("realm_bot/update")},
-		{"a bot of somebody else", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.by["member"].id), func(p *somebody) []string {
-			return append(only(p.name == "member", "realm_bot/add"), "realm_user/update")
+		{"a bot of somebody else", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.by["member"].id), func(p *matrixUser) []string {
+			return append(eventsIf(p.name == "member", "realm_bot/add"), "realm_user/update")
 		}},
-		{"a bot taken from him", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.keeper.id), func(p *somebody) []string {
-			return append(only(p.name == "member", "realm_bot/delete"), "realm_user/update")
+		{"a bot taken from him", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.keeper.id), func(p *matrixUser) []string {
+			return append(eventsIf(p.name == "member", "realm_bot/delete"), "realm_user/update")
 		}},
 		// New channels; the update tells of the first message, the notice in it.
 		{"a public channel", keep("id", "POST", "/channels/create", "name", "one", "subscribers", []int64{}), notGuests("stream/create", "stream/update")},
@@ -375,29 +375,29 @@ func matrixOfEvents(t *testing.T, l *book) {
 		{"a colour of his own", func() {
 			s.must(s.keeper, "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": last["id"], "property": "color", "value": "#76ce90"}})
 		}, nobody},
-		{"a private channel opened", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", false) }, func(p *somebody) []string {
+		{"a private channel opened", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", false) }, func(p *matrixUser) []string {
 			switch {
-			case p.guest():
+			case p.isGuest():
 				return nil
-			case p.admin():
+			case p.isAdmin():
 				return []string{"stream/update"}
 			}
 			return []string{"stream/create", "subscription/peer_add"}
 		}},
-		{"a public channel closed", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", true) }, func(p *somebody) []string {
+		{"a public channel closed", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", true) }, func(p *matrixUser) []string {
 			switch {
-			case p.guest():
+			case p.isGuest():
 				return nil
-			case p.admin():
+			case p.isAdmin():
 				return []string{"stream/update"}
 			}
 			return []string{"stream/delete"}
 		}},
 		{"the right to subscribe to a private channel", func() {
 			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "can_subscribe_group", map[string]any{"new": s.groups["role:moderators"]})
-		}, func(p *somebody) []string {
+		}, func(p *matrixUser) []string {
 			switch {
-			case p.admin():
+			case p.isAdmin():
 				return []string{"stream/update"}
 			case p.name == "moderator":
 				return []string{"stream/create", "subscription/peer_add"}
@@ -406,9 +406,9 @@ func matrixOfEvents(t *testing.T, l *book) {
 		}},
 		{"that right taken back", func() {
 			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "can_subscribe_group", map[string]any{"new": s.groups["role:nobody"]})
-		}, func(p *somebody) []string {
+		}, func(p *matrixUser) []string {
 			switch {
-			case p.admin():
+			case p.isAdmin():
 				return []string{"stream/update"}
 			case p.name == "moderator":
 				return []string{"stream/delete"}
@@ -416,22 +416,22 @@ func matrixOfEvents(t *testing.T, l *book) {
 			return nil
 		}},
 	} {
-		s.tells(act.name, act.do, act.rule)
+		s.checkAudience(act.name, act.do, act.rule)
 	}
-	s.directEvents()
-	s.tells("the end of the organization", k("POST", "/realm/deactivate"), all("realm/deactivated"))
+	s.checkDirectEvents()
+	s.checkAudience("the end of the organization", k("POST", "/realm/deactivate"), all("realm/deactivated"))
 	s.summary()
 }
 
-// directEvents: of a conversation hear those who take part, and nobody else.
-func (s *stage) directEvents() {
+// checkDirectEvents: of a conversation hear those who take part, and nobody else.
+func (s *matrixStage) checkDirectEvents() {
 	for _, names := range [][]string{{"member"}, {"guest"}, {"admin", "bot"}, {"owner", "moderator", "newcomer"}, {}} {
 		members := []int64{s.keeper.id}
 		for _, n := range names {
 			members = append(members, s.by[n].id)
 		}
-		among := func(events ...string) func(p *somebody) []string {
-			return func(p *somebody) []string { return only(slices.Contains(names, p.name), events...) }
+		among := func(events ...string) func(p *matrixUser) []string {
+			return func(p *matrixUser) []string { return eventsIf(slices.Contains(names, p.name), events...) }
 		}
 		var id int64
 		at := func(method, rest string, params ...any) func() {
@@ -440,7 +440,7 @@ func (s *stage) directEvents() {
 		for _, act := range []struct {
 			name string
 			do   func()
-			rule func(p *somebody) []string
+			rule func(p *matrixUser) []string
 		}{
 			{"a message", func() {
 				id = s.must(s.keeper, "POST", "/messages", "type", "direct", "to", members, "content", "x").int("id")
@@ -457,7 +457,7 @@ func (s *stage) directEvents() {
 			}, among()},
 			{"deleting", at("DELETE", ""), among("delete_message")},
 		} {
-			s.tells(fmt.Sprintf("%s to %v", act.name, names), act.do, act.rule)
+			s.checkAudience(fmt.Sprintf("%s to %v", act.name, names), act.do, act.rule)
 		}
 	}
 }

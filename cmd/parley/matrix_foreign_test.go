@@ -8,15 +8,15 @@ import (
 	"parley/wire"
 )
 
-// matrixOfOtherOrganizations asks for things of one organization at the other, as its owner: each must look like
+// matrixOtherOrganizations asks for things of one organization at the other, as its owner: each must look like
 // something that never was. Every endpoint with something in its path is asked.
-func matrixOfOtherOrganizations(t *testing.T, l *book) {
-	s := newStage(t, l)
+func matrixOtherOrganizations(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	p := s.outsider
 	up := strings.TrimPrefix(s.must(s.keeper, "POST", "/user_uploads", "file", "ours").body["url"].(string), "/user_uploads/")
 	realmPart, filePart, _ := strings.Cut(up, "/")
 	begun := s.must(s.keeper, "POST", "/tus", "Tus-Resumable", "1.0.0", "Upload-Length", "5").at
-	s.listen(s.keeper)
+	s.register(s.keeper)
 	// Numbers of ours that theirs has not reached: more of everything is made than there is elsewhere.
 	var message, channel, group int64
 	for n := range 40 {
@@ -34,7 +34,7 @@ func matrixOfOtherOrganizations(t *testing.T, l *book) {
 		"email": {member.email, "nobody@" + ourHost}, "user_id_or_email": {member.email, "nobody@" + ourHost}, "realm_id_str": {realmPart, realmPart},
 		"filename:*": {filePart, "none/none.txt"}, "emoji_name": {"ours", "nothing"}, "domain": {"ours.example", "none.example"}, "fragment:*": {"ours", "nothing"}, "upload": {begun, "nothing"},
 	}
-	others := func(name string) [2]string { // things whose numbers the other organization has none of at all
+	others := func(name string) [2]string { // objects whose numbers the other organization has none of at all
 		if x, ok := ids[name]; ok {
 			return x
 		}
@@ -44,7 +44,7 @@ func matrixOfOtherOrganizations(t *testing.T, l *book) {
 		"description", "x", "add", "[]", "pattern", "x", "url_template", "https://a.example/", "draft", map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "x"}, "title", "x",
 		"is_pinned", true, "name", "xx", "hint", "x", "allow_subdomains", true, "new_description", "x", "stream_names", []string{}}
 	for _, e := range wire.Endpoints() {
-		if !strings.Contains(e.Path, "{") || e.Dev || e.Open || e.KeyInQuery {
+		if !strings.Contains(e.Path, "{") || e.Dev || e.Open || e.APIKeyInQuery {
 			continue
 		}
 		path, values := [2]string{e.Path, e.Path}, [2][]string{}
@@ -74,8 +74,8 @@ func matrixOfOtherOrganizations(t *testing.T, l *book) {
 			}
 			return fmt.Sprint(r.status, " ", raw)
 		}
-		s.cell(show(got, 0), show(void, 1), "%s: %s %s", p.name, e.Method, e.Path)
-		s.cell(shownIf(got.msg() == ""), "absent", "%s: %s %s succeeds", p.name, e.Method, e.Path)
+		s.check(show(got, 0), show(void, 1), "%s: %s %s", p.name, e.Method, e.Path)
+		s.check(shownOrAbsent(got.msg() == ""), "absent", "%s: %s %s succeeds", p.name, e.Method, e.Path)
 	}
 	for _, q := range []struct {
 		name string
@@ -87,20 +87,20 @@ func matrixOfOtherOrganizations(t *testing.T, l *book) {
 		{"writing to an address of ours", s.call(p, "POST", "/messages", "type", "direct", "to", []string{member.email}, "content", "x"), "Invalid email '" + member.email + "'"},
 		{"writing in a channel of ours", s.call(p, "POST", "/messages", "type", "channel", "to", channel, "topic", "t", "content", "x"), fmt.Sprintf("Channel with ID '%d' does not exist", channel)},
 		{"adding one of ours", s.call(p, "POST", "/channels/create", "name", "mine", "subscribers", []int64{member.id}), "No such user"},
-		{"our key at theirs", s.call(&somebody{name: "keeper elsewhere", email: s.keeper.email, key: s.keeper.key, host: theirHost}, "GET", "/users/me"), "Account is not associated with this subdomain"},
+		{"our key at theirs", s.call(&matrixUser{name: "keeper elsewhere", email: s.keeper.email, key: s.keeper.key, host: theirHost}, "GET", "/users/me"), "Account is not associated with this subdomain"},
 		{"reading by list", s.call(p, "GET", "/messages", "message_ids", []int64{message}), ""},
 	} {
-		s.cell(q.got.msg(), q.want, "%s: %s", p.name, q.name)
-		s.cell(shownIf(strings.Contains(q.got.raw, `"id":`+fmt.Sprint(message))), "absent", "%s: %s shows it", p.name, q.name)
+		s.check(q.got.msg(), q.want, "%s: %s", p.name, q.name)
+		s.check(shownOrAbsent(strings.Contains(q.got.raw, `"id":`+fmt.Sprint(message))), "absent", "%s: %s shows it", p.name, q.name)
 	}
-	s.cell(s.call(s.keeper, "PATCH", "/tus/"+begun, "Tus-Resumable", "1.0.0", "Upload-Offset", "1").msg(), "", "%s: PATCH /tus/{upload} after all that", s.keeper.name)
+	s.check(s.call(s.keeper, "PATCH", "/tus/"+begun, "Tus-Resumable", "1.0.0", "Upload-Offset", "1").msg(), "", "%s: PATCH /tus/{upload} after all that", s.keeper.name)
 	s.summary()
 }
 
-// matrixOfNothing asks for what was deleted, and for numbers that nothing ever had: each must look like something that
-// never was, and no number may be taken for another that is cut off from it.
-func matrixOfNothing(t *testing.T, l *book) {
-	s := newStage(t, l)
+// matrixMissingObjects asks for what was deleted, and for numbers that nothing ever had: each must look like something that
+// neverSubscribed was, and no number may be taken for another that is cut off from it.
+func matrixMissingObjects(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	k := s.keeper
 	channel := s.must(k, "POST", "/channels/create", "name", "here", "subscribers", []int64{k.id}).int("id")
 	draft := map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "x"}
@@ -120,7 +120,7 @@ func matrixOfNothing(t *testing.T, l *book) {
 		{"scheduled_message_id", "/scheduled_messages/%d", s.must(k, "POST", "/scheduled_messages", "type", "direct", "to", []int64{k.id}, "content", "x", "scheduled_delivery_timestamp", soon).int("scheduled_message_id")},
 		{"reminder_id", "/reminders/%d", s.must(k, "POST", "/reminders", "message_id", there, "scheduled_delivery_timestamp", soon).int("reminder_id")},
 		{"saved_snippet_id", "/saved_snippets/%d", s.must(k, "POST", "/saved_snippets", "title", "x", "content", "x").int("saved_snippet_id")},
-		{"attachment_id", "/attachments/%d", num(things(s.must(k, "GET", "/attachments").body["attachments"])[0]["id"])},
+		{"attachment_id", "/attachments/%d", num(objects(s.must(k, "GET", "/attachments").body["attachments"])[0]["id"])},
 		{"field_id", "/realm/profile_fields/%d", s.must(k, "POST", "/realm/profile_fields", "name", "x", "field_type", 1).int("id")},
 		{"filter_id", "/realm/filters/%d", s.must(k, "POST", "/realm/filters", "pattern", "x(?P<id>[0-9]+)", "url_template", "https://a.example/{id}").int("id")},
 		{"playground_id", "/realm/playgrounds/%d", s.must(k, "POST", "/realm/playgrounds", "name", "x", "pygments_language", "Go", "url_template", "https://a.example/{code}").int("id")},
@@ -132,7 +132,7 @@ func matrixOfNothing(t *testing.T, l *book) {
 	params := pairs{"emoji_name", "wave", "op", "start", "report_type", "spam", "topic_name", "t", "property", "color", "value", `"#76ce90"`, "content", "x", "status_text", "x", "full_name", "X Y",
 		"description", "x", "add", "[]", "pattern", "x", "url_template", "https://a.example/", "draft", draft, "title", "x", "name", "xx", "hint", "x", "new_description", "x", "stream_names", []string{}}
 	for _, e := range wire.Endpoints() {
-		if strings.Count(e.Path, "{") != 1 || e.Dev || e.Open || e.KeyInQuery || e.Resumable() {
+		if strings.Count(e.Path, "{") != 1 || e.Dev || e.Open || e.APIKeyInQuery || e.Resumable() {
 			continue
 		}
 		from, to := strings.Index(e.Path, "{"), strings.Index(e.Path, "}")
@@ -149,12 +149,12 @@ func matrixOfNothing(t *testing.T, l *book) {
 		}
 		ask := func(id string) string {
 			r := s.call(k, e.Method, e.Path[:from]+id+e.Path[to+1:], params...)
-			s.cell(shownIf(r.msg() == ""), "absent", "%s: %s %s of %s succeeds", k.name, e.Method, e.Path, id)
+			s.check(shownOrAbsent(r.msg() == ""), "absent", "%s: %s %s of %s succeeds", k.name, e.Method, e.Path, id)
 			return fmt.Sprint(r.status, " ", strings.ReplaceAll(r.raw, id, "#"))
 		}
 		void := ask("1999999")
 		for _, id := range numbers {
-			s.cell(ask(id), void, "%s: %s %s of %s", k.name, e.Method, e.Path, id)
+			s.check(ask(id), void, "%s: %s %s of %s", k.name, e.Method, e.Path, id)
 		}
 	}
 	s.summary()

@@ -7,12 +7,12 @@ import (
 	"parley/actors/realm"
 )
 
-// matrixOfHooks asks what the key of an incoming-webhook bot opens: two endpoints, and there what the bot or its owner
+// matrixWebhooks asks what the key of an incoming-webhook bot opens: two endpoints, and there what the bot or its owner
 // may do. Keys in an address are tried by everybody.
-func matrixOfHooks(t *testing.T, l *book) {
-	s := newStage(t, l)
-	visitor := s.strangers()[0]
-	elsewhere := s.strangers()[1]
+func matrixWebhooks(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
+	visitor := s.outsiders()[0]
+	elsewhere := s.outsiders()[1]
 	rival := s.join(ours, ourHost, "rival", realm.Member, 0, 0)
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	standing := []string{"nobody", "bot", "owner", "both"} // who of bot and owner is subscribed
@@ -31,7 +31,7 @@ func matrixOfHooks(t *testing.T, l *book) {
 			}
 		}
 	}
-	owners := map[string]*somebody{"member": s.by["member"], "guest": s.by["guest"], "admin": s.by["admin"]}
+	owners := map[string]*matrixUser{"member": s.by["member"], "guest": s.by["guest"], "admin": s.by["admin"]}
 	for owned, owner := range owners {
 		bot := s.join(ours, ourHost, "hook of "+owned, realm.Member, realm.IncomingWebhook, owner.id)
 		named := *bot
@@ -57,40 +57,40 @@ func matrixOfHooks(t *testing.T, l *book) {
 			case x.archived, !open && x.in == "nobody":
 				want = "Not authorized to send to channel '" + name + "'"
 			}
-			s.cell(s.call(&named, "POST", "/messages", "type", "channel", "to", x.id, "topic", "t", "content", "x").msg(), want, "%s: of a %s: writes in %s", named.name, owned, x.name)
-			s.cell(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "stream", name, "payload", `{"text":"x"}`).msg(), want, "%s: of a %s: a service writes in %s", named.name, owned, x.name)
+			s.check(s.call(&named, "POST", "/messages", "type", "channel", "to", x.id, "topic", "t", "content", "x").msg(), want, "%s: of a %s: writes in %s", named.name, owned, x.name)
+			s.check(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "stream", name, "payload", `{"text":"x"}`).msg(), want, "%s: of a %s: a service writes in %s", named.name, owned, x.name)
 		}
 		// Direct messages: bots may write to anybody.
-		s.cell(s.call(&named, "POST", "/messages", "type", "direct", "to", []int64{rival.id}, "content", "x").msg(), "", "%s: of a %s: writes to a person", named.name, owned)
-		s.cell(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "payload", `{"text":"x"}`).msg(), "", "%s: of a %s: a service writes to the owner", named.name, owned)
+		s.check(s.call(&named, "POST", "/messages", "type", "direct", "to", []int64{rival.id}, "content", "x").msg(), "", "%s: of a %s: writes to a person", named.name, owned)
+		s.check(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "payload", `{"text":"x"}`).msg(), "", "%s: of a %s: a service writes to the owner", named.name, owned)
 		// Beside its own doings, nothing of the bot is its own: not the answer to what it wrote.
 		id := s.must(bot, "POST", "/messages", "type", "direct", "to", []int64{owner.id}, "content", "x").int("id")
 		for _, q := range []struct{ method, path string }{{"GET", fmt.Sprintf("/messages/%d", id)}, {"PATCH", fmt.Sprintf("/messages/%d", id)}, {"DELETE", fmt.Sprintf("/messages/%d", id)},
 			{"GET", "/users/me"}, {"GET", "/bot_storage"}, {"POST", "/register"}, {"GET", "/messages"}, {"GET", fmt.Sprintf("/bots/%d/api_key", bot.id)}} {
-			s.cell(s.call(&named, q.method, q.path).msg(), "This API is not available to incoming webhook bots.", "%s: of a %s: %s %s", named.name, owned, q.method, q.path)
+			s.check(s.call(&named, q.method, q.path).msg(), "This API is not available to incoming webhook bots.", "%s: of a %s: %s %s", named.name, owned, q.method, q.path)
 		}
 		// The owner, and no other member, gets the key and may take it back.
-		for _, p := range []*somebody{owner, rival} {
+		for _, p := range []*matrixUser{owner, rival} {
 			want := ""
 			if p == rival {
 				want = noPermission
 			}
-			s.cell(s.call(p, "GET", fmt.Sprintf("/bots/%d/api_key", bot.id)).msg(), want, "%s: asks the key of the hook of a %s", p.name, owned)
+			s.check(s.call(p, "GET", fmt.Sprintf("/bots/%d/api_key", bot.id)).msg(), want, "%s: asks the key of the hook of a %s", p.name, owned)
 		}
 	}
 	// The key in an address: of anybody who has one here.
 	const noKey = "Missing 'api_key' argument"
-	for _, p := range append([]*somebody{visitor, elsewhere, s.by["webhook bot"]}, s.people...) {
-		want := login(p, false)
-		if p.visitor() {
+	for _, p := range append([]*matrixUser{visitor, elsewhere, s.by["webhook bot"]}, s.people...) {
+		want := loginError(p, false)
+		if p.isVisitor() {
 			want = noKey
 		}
 		path := "/external/slack_incoming"
 		if p.key != "" {
 			path += "?api_key=" + p.key
 		}
-		s.cell(s.call(&somebody{name: p.name, host: p.host}, "POST", path, "payload", `{"text":"x"}`).msg(), want, "%s: a service with his key", p.name)
-		s.cell(s.call(&somebody{name: p.name, host: p.host, email: s.by["webhook bot"].email, key: s.by["webhook bot"].key}, "POST", "/external/slack_incoming", "payload", `{"text":"x"}`).msg(), noKey, "%s: a service with a login instead of a key", p.name)
+		s.check(s.call(&matrixUser{name: p.name, host: p.host}, "POST", path, "payload", `{"text":"x"}`).msg(), want, "%s: a service with his key", p.name)
+		s.check(s.call(&matrixUser{name: p.name, host: p.host, email: s.by["webhook bot"].email, key: s.by["webhook bot"].key}, "POST", "/external/slack_incoming", "payload", `{"text":"x"}`).msg(), noKey, "%s: a service with a login instead of a key", p.name)
 	}
 	s.summary()
 }

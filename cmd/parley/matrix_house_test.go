@@ -31,23 +31,23 @@ import (
 // what, and who hears of it. What the answers should be is said beside each question in words of the protocol, by rules
 // that know nothing of the server's code. A cell is one question with one expected answer; one that differs names itself.
 
-// town is a server in this process with two organizations, and a clock the test moves.
-type town struct {
+// matrixServer is a server in this process with two organizations, and a clock the test moves.
+type matrixServer struct {
 	*testing.T
-	house  *actors.House
+	house  *actors.Server
 	server *httpd.Server
 	now    atomic.Int64 // Unix seconds
 	cells  int
 	wrong  map[string]int // by the cell's pattern
-	book   *book
-	asked  []ask // since the last cell
+	book   *coverage
+	asked  []matrixRequest // since the last cell
 }
 
-// maxWrong is how many cells of a kind name themselves before the rest are only counted.
-const maxWrong = 12
+// maxReported is how many cells of a kind name themselves before the rest are only counted.
+const maxReported = 12
 
-// somebody is who asks.
-type somebody struct {
+// matrixUser is who asks.
+type matrixUser struct {
 	name       string // as cells call him
 	id         int64
 	email, key string // key "": a visitor
@@ -61,9 +61,9 @@ const (
 	theirHost = "other.chat.example"
 )
 
-func newTown(t *testing.T, l *book) *town {
+func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	t.Helper()
-	c := &town{T: t, book: l}
+	c := &matrixServer{T: t, book: l}
 	c.now.Store(time.Now().Unix())
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
@@ -71,11 +71,11 @@ func newTown(t *testing.T, l *book) *town {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites := siteMaker("http://" + ourHost)
+	sites := newSiteTable("http://" + ourHost)
 	disk := snapshot.Disk{Store: store}
-	library := search.OpenLibrary(filepath.Join(dir, "search"), disk, wire.SearchText, quiet)
+	library := search.OpenService(filepath.Join(dir, "search"), disk, wire.SearchText, quiet)
 	secret := []byte("a secret of thirty-two characters")
-	c.house, err = actors.Open(disk, actors.Options{Secret: secret, Log: quiet, Site: sites.of, Search: library, Now: func() time.Time { return time.Unix(c.now.Load(), 0) }, Fatal: func(err error) { panic(err) }})
+	c.house, err = actors.Open(disk, actors.Options{Secret: secret, Log: quiet, Site: sites.site, Search: library, Now: func() time.Time { return time.Unix(c.now.Load(), 0) }, Fatal: func(err error) { panic(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func newTown(t *testing.T, l *book) *town {
 		t.Fatal(err)
 	}
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
-		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, MailPattern: "%s@mail.example", Mail: true, LinkToken: c.house.LinkToken,
-		Export: func(realm.ID, realm.Export) {}, Taken: func(string) bool { return false }}
+	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
+		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, ChannelMailPattern: "%s@mail.example", MailEnabled: true, LinkToken: c.house.LinkToken,
+		StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
 	tools.Thumbnails = wire.NewThumbnails(c.house, tools.Files, quiet, nil)
-	c.server = httpd.New(httpd.Options{House: c.house, Tools: tools, Realms: sites, Log: quiet, Pictures: kept})
+	c.server = httpd.New(httpd.Options{Server: c.house, Tools: tools, Realms: sites, Log: quiet, Files: kept})
 	t.Cleanup(func() {
 		tools.Thumbnails.Close()
-		patiently(c.house.Close)
+		withShutdownTimeout(c.house.Close)
 		library.Close()
 		store.Close()
 	})
@@ -100,19 +100,19 @@ func newTown(t *testing.T, l *book) *town {
 }
 
 // join makes an account; it needs no organization's leave.
-func (c *town) join(id realm.ID, host, name string, role realm.Role, bot realm.BotType, owner int64) *somebody {
+func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot realm.BotType, owner int64) *matrixUser {
 	c.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
 	email := strings.ReplaceAll(strings.ToLower(name), " ", ".") + "@" + host
-	u, err := do(c.house, id, system, realm.JoinUser{Email: email, Name: name, Role: role, Bot: bot, BotOwner: realm.UserID(owner), NoDefaults: true, First: true})
+	u, err := execute(c.house, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot, BotOwner: realm.UserID(owner), NoDefaults: true, First: true})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
-	key, err := do(c.house, id, system, realm.NewKey{User: u})
+	key, err := execute(c.house, id, system, realm.IssueAPIKey{User: u})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
-	return &somebody{name: name, id: int64(u), email: email, key: key, host: host, last: -1}
+	return &matrixUser{name: name, id: int64(u), email: email, key: key, host: host, last: -1}
 }
 
 // reply is an answer.
@@ -155,7 +155,7 @@ func nums(x any) (out []int64) {
 	return out
 }
 
-func things(x any) (out []map[string]any) {
+func objects(x any) (out []map[string]any) {
 	list, _ := x.([]any)
 	for _, e := range list {
 		m, _ := e.(map[string]any)
@@ -166,7 +166,7 @@ func things(x any) (out []map[string]any) {
 
 // ids is one field of each object in a list.
 func ids(x any, field string) (out []int64) {
-	for _, m := range things(x) {
+	for _, m := range objects(x) {
 		out = append(out, num(m[field]))
 	}
 	return out
@@ -175,16 +175,16 @@ func ids(x any, field string) (out []int64) {
 type pairs []any
 
 // call asks a question, for the cell that comes next to compare the answer.
-func (c *town) call(who *somebody, method, path string, params ...any) reply {
+func (c *matrixServer) call(who *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
 	r := c.send(who, method, path, params...)
-	c.asked = append(c.asked, ask{who.name, method, path, r.msg() == ""})
+	c.asked = append(c.asked, matrixRequest{who.name, method, path, r.msg() == ""})
 	return r
 }
 
 // send asks as somebody; what is no text among the parameters is sent as JSON. A parameter named file is a file's content,
 // one with a hyphen is a header; whoever speaks tus sends a piece of a byte.
-func (c *town) send(who *somebody, method, path string, params ...any) reply {
+func (c *matrixServer) send(who *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
 	form := url.Values{}
 	file := ""
@@ -251,7 +251,7 @@ func (c *town) send(who *somebody, method, path string, params ...any) reply {
 
 // poll is GET /events, which needs a connection to wait on: whoever the server lets in is handed to the house as the
 // server would hand him.
-func (c *town) poll(who *somebody, queue string) reply {
+func (c *matrixServer) poll(who *matrixUser, queue string) reply {
 	c.Helper()
 	if r := c.send(who, "GET", "/events"); r.msg() != "Missing 'queue_id' argument" {
 		return r
@@ -260,18 +260,18 @@ func (c *town) poll(who *somebody, queue string) reply {
 }
 
 // fetch is a poll of somebody who was let in.
-func (c *town) fetch(who *somebody, queue string) reply {
+func (c *matrixServer) fetch(who *matrixUser, queue string) reply {
 	id := ours
 	if who.host == theirHost {
 		id = theirs
 	}
-	m := make(mouth, 1)
+	m := make(pollReply, 1)
 	c.house.Poll(wire.PollRequest{Realm: id, User: realm.UserID(who.id), Queue: realm.QueueID(queue), Last: who.last, DontBlock: true, Reply: m})
 	return <-m
 }
 
 // must is a call that has to succeed, to set the scene.
-func (c *town) must(who *somebody, method, path string, params ...any) reply {
+func (c *matrixServer) must(who *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
 	r := c.send(who, method, path, params...)
 	if r.msg() != "" {
@@ -280,11 +280,11 @@ func (c *town) must(who *somebody, method, path string, params ...any) reply {
 	return r
 }
 
-// cell counts one question and compares the answer.
-func (c *town) cell(got, want string, name string, args ...any) bool {
+// check counts one question and compares the answer.
+func (c *matrixServer) check(got, want string, name string, args ...any) bool {
 	c.Helper()
 	c.cells++
-	c.book.note(c.asked)
+	c.book.noteRequests(c.asked)
 	c.asked = c.asked[:0]
 	if got == want {
 		return true
@@ -293,7 +293,7 @@ func (c *town) cell(got, want string, name string, args ...any) bool {
 		c.wrong = map[string]int{}
 	}
 	kind := fmt.Sprint(name, args[min(1, len(args)):min(2, len(args))])
-	if c.wrong[kind]++; c.wrong[kind] <= maxWrong {
+	if c.wrong[kind]++; c.wrong[kind] <= maxReported {
 		c.Errorf("%s: %s, want %s", fmt.Sprintf(name, args...), shown(got), shown(want))
 	}
 	return false
@@ -307,13 +307,13 @@ func shown(outcome string) string {
 }
 
 // summary prints what was asked.
-func (c *town) summary() {
+func (c *matrixServer) summary() {
 	c.Helper()
 	wrong := 0
 	for kind, n := range c.wrong {
 		wrong += n
-		if n > maxWrong {
-			c.Errorf("%d more of %s", n-maxWrong, kind)
+		if n > maxReported {
+			c.Errorf("%d more of %s", n-maxReported, kind)
 		}
 	}
 	c.book.finish(c.Name(), c.cells, wrong)
@@ -322,8 +322,8 @@ func (c *town) summary() {
 	}
 }
 
-// listen opens a queue for everything.
-func (c *town) listen(who *somebody) reply {
+// register opens a queue for everything.
+func (c *matrixServer) register(who *matrixUser) reply {
 	c.Helper()
 	r := c.must(who, "POST", "/register", "client_capabilities", map[string]bool{"notification_settings_null": true, "bulk_message_deletion": true, "user_avatar_url_field_optional": true, "stream_typing_notifications": true,
 		"user_settings_object": true, "linkifier_url_template": true, "user_list_incomplete": true, "include_deactivated_groups": true, "archived_channels": true, "empty_topic_name": true, "simplified_presence_events": true, "individual_emoji_changes": true},
@@ -333,18 +333,18 @@ func (c *town) listen(who *somebody) reply {
 	return r
 }
 
-// mouth takes a poll's answer.
-type mouth chan reply
+// pollReply takes a poll's answer.
+type pollReply chan reply
 
-func (m mouth) Answer(status int, parts ...[]byte) bool {
+func (m pollReply) Answer(status int, parts ...[]byte) bool {
 	r := reply{status: status, raw: string(slices.Concat(parts...))}
 	json.Unmarshal([]byte(r.raw), &r.body)
 	m <- r
 	return true
 }
 
-// hears is every event somebody was told since he last asked. Events leave before the answer of what brought them about.
-func (c *town) hears(who *somebody) []map[string]any {
+// newEvents is every event somebody was told since he last asked. Events leave before the answer of what brought them about.
+func (c *matrixServer) newEvents(who *matrixUser) []map[string]any {
 	c.Helper()
 	if who.queue == "" {
 		return nil
@@ -353,7 +353,7 @@ func (c *town) hears(who *somebody) []map[string]any {
 	if r.msg() != "" {
 		c.Fatalf("%s polls: %s", who.name, r.raw)
 	}
-	events := things(r.body["events"])
+	events := objects(r.body["events"])
 	for _, e := range events {
 		who.last = max(who.last, num(e["id"]))
 	}

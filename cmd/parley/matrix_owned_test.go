@@ -7,65 +7,65 @@ import (
 	"testing"
 )
 
-// belonging is something that belongs to one account alone: to everybody else it does not exist, administrators
+// ownedObject is something that belongs to one account alone: to everybody else it does not exist, administrators
 // included.
-type belonging struct {
+type ownedObject struct {
 	name         string
-	make         func(s *stage, p *somebody, n int) string // its id
+	make         func(s *matrixStage, p *matrixUser, n int) string // its id
 	method, path string
 	params       pairs
 	missing      string // what is said of one that does not exist
 	humans       bool
 }
 
-func belongings() []belonging {
-	draft := func(s *stage, p *somebody, n int) string {
+func ownedObjects() []ownedObject {
+	draft := func(s *matrixStage, p *matrixUser, n int) string {
 		r := s.must(p, "POST", "/drafts", "drafts", []any{map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "secret"}})
 		return fmt.Sprint(nums(r.body["ids"])[0])
 	}
-	scheduled := func(s *stage, p *somebody, n int) string {
+	scheduled := func(s *matrixStage, p *matrixUser, n int) string {
 		return fmt.Sprint(s.must(p, "POST", "/scheduled_messages", "type", "direct", "to", []int64{p.id}, "content", "secret", "scheduled_delivery_timestamp", s.now.Load()+10*day).int("scheduled_message_id"))
 	}
-	reminder := func(s *stage, p *somebody, n int) string {
+	reminder := func(s *matrixStage, p *matrixUser, n int) string {
 		m := s.must(p, "POST", "/messages", "type", "direct", "to", []int64{p.id}, "content", "to remember").int("id")
 		return fmt.Sprint(s.must(p, "POST", "/reminders", "message_id", m, "scheduled_delivery_timestamp", s.now.Load()+10*day).int("reminder_id"))
 	}
-	snippet := func(s *stage, p *somebody, n int) string {
+	snippet := func(s *matrixStage, p *matrixUser, n int) string {
 		return fmt.Sprint(s.must(p, "POST", "/saved_snippets", "title", "secret", "content", "secret").int("saved_snippet_id"))
 	}
-	view := func(s *stage, p *somebody, n int) string {
+	view := func(s *matrixStage, p *matrixUser, n int) string {
 		fragment := fmt.Sprintf("narrow/topic/%d", n)
 		s.must(p, "POST", "/navigation_views", "fragment", fragment, "is_pinned", true, "name", fmt.Sprintf("view %d", n))
 		return fragment
 	}
-	file := func(s *stage, p *somebody, n int) string {
+	file := func(s *matrixStage, p *matrixUser, n int) string {
 		s.must(p, "POST", "/user_uploads", "file", fmt.Sprintf("secret %d", n))
-		all := things(s.must(p, "GET", "/attachments").body["attachments"])
+		all := objects(s.must(p, "GET", "/attachments").body["attachments"])
 		last := int64(0)
 		for _, a := range all {
 			last = max(last, num(a["id"]))
 		}
 		return fmt.Sprint(last)
 	}
-	path := func(s *stage, p *somebody, n int) string {
+	path := func(s *matrixStage, p *matrixUser, n int) string {
 		url, _ := s.must(p, "POST", "/user_uploads", "file", fmt.Sprintf("secret %d", n)).body["url"].(string)
 		return strings.TrimPrefix(url, "/user_uploads/")
 	}
-	queue := func(s *stage, p *somebody, n int) string {
+	queue := func(s *matrixStage, p *matrixUser, n int) string {
 		q, _ := s.must(p, "POST", "/register").body["queue_id"].(string)
 		return q
 	}
-	device := func(s *stage, p *somebody, n int) string {
+	device := func(s *matrixStage, p *matrixUser, n int) string {
 		return fmt.Sprint(s.must(p, "POST", "/register_client_device").int("device_id"))
 	}
 	tus := pairs{"Tus-Resumable", "1.0.0"}
-	piece := func(s *stage, p *somebody, n int) string {
+	piece := func(s *matrixStage, p *matrixUser, n int) string {
 		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "5")...).at // has its first byte at once
 	}
-	entire := func(s *stage, p *somebody, n int) string {
+	entire := func(s *matrixStage, p *matrixUser, n int) string {
 		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "1")...).at
 	}
-	return []belonging{
+	return []ownedObject{
 		{"edit a draft", draft, "PATCH", "/drafts/%s", pairs{"draft", map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "y"}}, "Draft does not exist", false},
 		{"delete a draft", draft, "DELETE", "/drafts/%s", nil, "Draft does not exist", false},
 		{"edit a scheduled message", scheduled, "PATCH", "/scheduled_messages/%s", pairs{"content", "y"}, "Scheduled message does not exist", false},
@@ -88,8 +88,8 @@ func belongings() []belonging {
 	}
 }
 
-// filled puts an id where %s stands.
-func filled(p pairs, id string) pairs {
+// fillID puts an id where %s stands.
+func fillID(p pairs, id string) pairs {
 	out := make(pairs, len(p))
 	for i, x := range p {
 		if x == "%s" {
@@ -100,14 +100,14 @@ func filled(p pairs, id string) pairs {
 	return out
 }
 
-// matrixOfBelongings tries everybody on what belongs to others. Lists never show it.
-func matrixOfBelongings(t *testing.T, l *book) {
-	s := newStage(t, l)
+// matrixOwned tries everybody on what belongs to others. Lists never show it.
+func matrixOwned(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	gone := s.by["gone"]
-	all := append(s.people, s.strangers()...)
-	holders := []*somebody{s.by["owner"], s.by["member"], s.by["guest"]}
+	all := append(s.people, s.outsiders()...)
+	holders := []*matrixUser{s.by["owner"], s.by["member"], s.by["guest"]}
 	n := 0
-	for _, b := range belongings() {
+	for _, b := range ownedObjects() {
 		for _, holder := range holders {
 			for _, p := range all {
 				if p == gone {
@@ -121,9 +121,9 @@ func matrixOfBelongings(t *testing.T, l *book) {
 					if strings.Contains(path, "%s") {
 						path = fmt.Sprintf(path, id)
 					}
-					return s.call(p, b.method, path, filled(b.params, id)...)
+					return s.call(p, b.method, path, fillID(b.params, id)...)
 				}
-				want := login(p, b.name == "open a file nobody was sent")
+				want := loginError(p, b.name == "open a file nobody was sent")
 				switch {
 				case want != "" || p == holder:
 				case b.humans && p.name == "bot":
@@ -132,9 +132,9 @@ func matrixOfBelongings(t *testing.T, l *book) {
 					want = missing
 				}
 				got := ask(id)
-				s.cell(got.msg(), want, "%s: %s of %s", p.name, b.name, holder.name)
+				s.check(got.msg(), want, "%s: %s of %s", p.name, b.name, holder.name)
 				if want == missing {
-					none := fmt.Sprint(nowhere)
+					none := fmt.Sprint(missingID)
 					if strings.Contains(id, "/") || strings.Contains(id, "-") {
 						none = strings.Repeat("9", 8) + id[8:]
 						if strings.HasPrefix(id, "1/") {
@@ -142,7 +142,7 @@ func matrixOfBelongings(t *testing.T, l *book) {
 						}
 					}
 					void := ask(none)
-					s.cell(fmt.Sprint(got.status, strings.ReplaceAll(got.raw, id, "#")), fmt.Sprint(void.status, strings.ReplaceAll(void.raw, none, "#")), "%s: %s of %s, as where there is nothing", p.name, b.name, holder.name)
+					s.check(fmt.Sprint(got.status, strings.ReplaceAll(got.raw, id, "#")), fmt.Sprint(void.status, strings.ReplaceAll(void.raw, none, "#")), "%s: %s of %s, as where there is nothing", p.name, b.name, holder.name)
 				}
 			}
 		}
@@ -154,7 +154,7 @@ func matrixOfBelongings(t *testing.T, l *book) {
 			}
 			raw := s.must(p, "GET", list).raw
 			mine := p == holders[0] || p == holders[1] || p == holders[2]
-			s.cell(shownIf(strings.Contains(raw, "secret") || strings.Contains(raw, "view ") || strings.Contains(raw, "f.txt") || strings.Contains(raw, "to remember")), shownIf(mine), "%s: list %s", p.name, list)
+			s.check(shownOrAbsent(strings.Contains(raw, "secret") || strings.Contains(raw, "view ") || strings.Contains(raw, "f.txt") || strings.Contains(raw, "to remember")), shownOrAbsent(mine), "%s: list %s", p.name, list)
 		}
 	}
 	s.summary()

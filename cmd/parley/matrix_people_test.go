@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// matrixOfAddresses: an address that its owner hides does not tell whose account it is, wherever one may be written.
-func matrixOfAddresses(t *testing.T, l *book) {
-	s := newStage(t, l)
+// matrixEmailAddresses: an address that its owner hides does not tell whose account it is, wherever one may be written.
+func matrixEmailAddresses(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	target := s.join(ours, ourHost, "target", 400, 0, 0)
 	sees := map[int][]string{1: {"owner", "admin", "moderator", "member", "newcomer", "guest", "bot"}, 2: {"owner", "admin", "moderator", "member", "newcomer", "bot"}, 3: {"owner", "admin"}, 4: nil, 5: {"owner", "admin", "moderator"}}
 	for visibility := 1; visibility <= 5; visibility++ {
@@ -49,24 +49,24 @@ func matrixOfAddresses(t *testing.T, l *book) {
 				got, void := q.ask(target.email), q.ask(none)
 				same := got.status == void.status && strings.ReplaceAll(got.raw, target.email, none) == void.raw
 				want := "tells"
-				if !knows || p.guest() && strings.HasPrefix(q.name, "subscribing") || strings.HasPrefix(q.name, "unsubscribing") && knows && same {
+				if !knows || p.isGuest() && strings.HasPrefix(q.name, "subscribing") || strings.HasPrefix(q.name, "unsubscribing") && knows && same {
 					want = "hides"
 				}
 				outcome := "tells"
 				if same {
 					outcome = "hides"
 				}
-				s.cell(outcome, want, "%s: %s, shown to group %d", p.name, q.name, visibility)
+				s.check(outcome, want, "%s: %s, shown to group %d", p.name, q.name, visibility)
 			}
 		}
 	}
 	s.summary()
 }
 
-// matrixOfLimitedGuests: where guests see only people they share a channel or a conversation with, no answer and no
+// matrixLimitedGuests: where guests see only people they share a channel or a conversation with, no answer and no
 // event tells one the name or the address of anybody else. Numbers of accounts are no secret of the protocol.
-func matrixOfLimitedGuests(t *testing.T, l *book) {
-	s := newStage(t, l)
+func matrixLimitedGuests(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	friend, stranger := s.join(ours, ourHost, "Frieda Friend", 400, 0, 0), s.join(ours, ourHost, "Stan Stranger", 400, 0, 0)
 	guest := s.by["guest"]
@@ -77,14 +77,14 @@ func matrixOfLimitedGuests(t *testing.T, l *book) {
 	ofStranger := s.must(stranger, "POST", "/messages", "type", "stream", "to", web, "topic", "t", "content", "hello").int("id")
 	posted := s.must(stranger, "POST", "/messages", "type", "stream", "to", shared, "topic", "t", "content", "passing by").int("id")
 	s.must(s.keeper, "PATCH", "/realm", "can_access_all_users_group", map[string]any{"new": s.groups["role:members"]})
-	s.listen(guest)
-	told := func(raw string, who *somebody) string {
-		return shownIf(strings.Contains(raw, who.name) || strings.Contains(raw, who.email))
+	s.register(guest)
+	told := func(raw string, who *matrixUser) string {
+		return shownOrAbsent(strings.Contains(raw, who.name) || strings.Contains(raw, who.email))
 	}
 	ask := func(name, raw string, aboutFriend bool) {
-		s.cell(told(raw, stranger), "absent", "%s: %s, of a stranger", guest.name, name)
+		s.check(told(raw, stranger), "absent", "%s: %s, of a stranger", guest.name, name)
 		if aboutFriend {
-			s.cell(told(raw, friend), "shown", "%s: %s, of somebody he knows", guest.name, name)
+			s.check(told(raw, friend), "shown", "%s: %s, of somebody he knows", guest.name, name)
 		}
 	}
 	get := func(path string, params ...any) string { return s.call(guest, "GET", path, params...).raw }
@@ -122,21 +122,21 @@ func matrixOfLimitedGuests(t *testing.T, l *book) {
 			return s.call(guest, "DELETE", "/users/me/subscriptions", "subscriptions", []string{"shared"}, "principals", "["+id+"]")
 		}, ""},
 	} {
-		got, void := q.ask(number), q.ask(fmt.Sprint(nowhere))
+		got, void := q.ask(number), q.ask(fmt.Sprint(missingID))
 		ask(q.name, got.raw, false)
 		want := q.want
 		if want == "" {
-			want = strings.ReplaceAll(void.msg(), fmt.Sprint(nowhere), number)
-			s.cell(shownIf(want == ""), "absent", "%s: %s, of nobody", guest.name, q.name)
+			want = strings.ReplaceAll(void.msg(), fmt.Sprint(missingID), number)
+			s.check(shownOrAbsent(want == ""), "absent", "%s: %s, of nobody", guest.name, q.name)
 		}
-		s.cell(got.msg(), want, "%s: %s, of a stranger", guest.name, q.name)
+		s.check(got.msg(), want, "%s: %s, of a stranger", guest.name, q.name)
 	}
 	events := func(what string, do func(), want ...string) {
-		s.hears(guest)
+		s.newEvents(guest)
 		do()
 		var names []string
-		for _, e := range s.hears(guest) {
-			s.book.hear(formOf(e))
+		for _, e := range s.newEvents(guest) {
+			s.book.noteEvent(formOf(e))
 			if name := eventName(e); !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -144,14 +144,14 @@ func matrixOfLimitedGuests(t *testing.T, l *book) {
 			ask("event "+eventName(e)+" of "+what, string(raw), false)
 		}
 		slices.Sort(names)
-		s.cell(strings.Join(names, ", "), strings.Join(want, ", "), "%s: events of %s", guest.name, what)
+		s.check(strings.Join(names, ", "), strings.Join(want, ", "), "%s: events of %s", guest.name, what)
 	}
-	of := func(who *somebody, method, path string, params ...any) func() {
+	of := func(who *matrixUser, method, path string, params ...any) func() {
 		return func() { s.must(who, method, path, params...) }
 	}
-	at := func(who *somebody) string { return fmt.Sprintf("/users/%d", who.id) }
+	at := func(who *matrixUser) string { return fmt.Sprintf("/users/%d", who.id) }
 	for _, e := range []struct {
-		who    *somebody
+		who    *matrixUser
 		events []string
 	}{{friend, []string{"realm_user/update"}}, {stranger, nil}} {
 		n := e.who.name

@@ -9,19 +9,19 @@ import (
 	"parley/actors/realm"
 )
 
-// stage is the organization the matrix asks about: people of every role, and channels of every kind in which all of
+// matrixStage is the organization the matrix asks about: people of every role, and channels of every kind in which all of
 // them stand in the same relation. In each channel the keeper, whom nobody asks, wrote the messages.
-type stage struct {
-	*town
-	keeper   *somebody // an owner who is everywhere and made everything
-	people   []*somebody
-	by       map[string]*somebody
-	spots    []*spot
-	outsider *somebody // owner of the other organization, asking at home
+type matrixStage struct {
+	*matrixServer
+	keeper   *matrixUser // an owner who is everywhere and made everything
+	people   []*matrixUser
+	by       map[string]*matrixUser
+	channels []*matrixChannel
+	outsider *matrixUser // owner of the other organization, asking at home
 	groups   map[string]int64
 	// Queues of clients that understand nothing new, beside everybody's own, if they are wanted.
 	oldClients bool
-	old        []*somebody
+	old        []*matrixUser
 	settings   map[int64]map[string]any // of channels, as they were at the beginning
 }
 
@@ -31,23 +31,23 @@ const (
 )
 
 // The relations somebody can have to a channel. The messages were sent while those who are subscribed, have left, or are
-// back were subscribed.
+// resubscribed were subscribed.
 const (
-	subscribed = "subscribed"
-	late       = "subscribed later"
-	never      = "never subscribed"
-	left       = "left"
-	back       = "left and back"
-	granted    = "may subscribe himself"   // by can_subscribe_group, never subscribed
-	governs    = "administers the channel" // by can_administer_channel_group, never subscribed
+	subscribed      = "subscribed"
+	subscribedLater = "subscribed later"
+	neverSubscribed = "never subscribed"
+	unsubscribed    = "left"
+	resubscribed    = "left and back"
+	maySubscribe    = "may subscribe himself"   // by can_subscribe_group, never subscribed
+	mayAdminister   = "administers the channel" // by can_administer_channel_group, never subscribed
 )
 
-var relations = []string{subscribed, late, never, left, back, granted, governs}
+var relations = []string{subscribed, subscribedLater, neverSubscribed, unsubscribed, resubscribed, maySubscribe, mayAdminister}
 
 var kinds = []string{"web-public", "public", "private", "protected"}
 
-// spot is a channel where everybody has one relation.
-type spot struct {
+// matrixChannel is a channel where everybody has one relation.
+type matrixChannel struct {
 	kind, relation string
 	id             int64
 	name           string
@@ -60,25 +60,25 @@ type spot struct {
 	followed       int64 // a message in a topic that those follow who were there
 }
 
-func (s *spot) String() string { return s.kind + " channel, " + s.relation }
+func (s *matrixChannel) String() string { return s.kind + " channel, " + s.relation }
 
-// another is a message nobody has touched yet.
-func (s *spot) another() int64 {
+// nextSpare is a message nobody has touched yet.
+func (s *matrixChannel) nextSpare() int64 {
 	id := s.spare[0]
 	s.spare = s.spare[1:]
 	return id
 }
 
-// nowhere is an id that nothing has.
-const nowhere = 2_000_000
+// missingID is an id that nothing has.
+const missingID = 2_000_000
 
-// spares is how many messages of a channel may be used up.
-const spares = 140
+// spareMessages is how many messages of a channel may be used up.
+const spareMessages = 140
 
 const day = 86400
 
-func newStage(t *testing.T, l *book) *stage {
-	s := &stage{town: newTown(t, l), by: map[string]*somebody{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
+func newMatrixStage(t *testing.T, l *coverage) *matrixStage {
+	s := &matrixStage{matrixServer: newMatrixServer(t, l), by: map[string]*matrixUser{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
 	for _, name := range []string{"", "other"} {
 		if _, err := s.house.CreateRealm(name, "Ours"); err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func newStage(t *testing.T, l *book) *stage {
 	}
 	s.outsider = s.join(theirs, theirHost, "outsider", realm.Owner, 0, 0)
 	s.keeper = s.join(ours, ourHost, "keeper", realm.Owner, 0, 0)
-	add := func(name string, role realm.Role, bot realm.BotType, owner int64) *somebody {
+	add := func(name string, role realm.Role, bot realm.BotType, owner int64) *matrixUser {
 		p := s.join(ours, ourHost, name, role, bot, owner)
 		s.people, s.by[name] = append(s.people, p), p
 		return p
@@ -102,63 +102,63 @@ func newStage(t *testing.T, l *book) *stage {
 	s.now.Add(10 * day)
 	s.must(s.keeper, "PATCH", "/realm", "waiting_period_threshold", 3, "enable_spectator_access", true)
 	add("newcomer", realm.Member, 0, 0)
-	for _, g := range things(s.must(s.keeper, "GET", "/user_groups").body["user_groups"]) {
+	for _, g := range objects(s.must(s.keeper, "GET", "/user_groups").body["user_groups"]) {
 		s.groups[g["name"].(string)] = num(g["id"])
 	}
 	return s
 }
 
-// strangers are those who have no place in the organization: a visitor, and the owner of another one.
-func (s *stage) strangers() []*somebody {
-	visitor := &somebody{name: "visitor", host: ourHost}
+// outsiders are those who have no place in the organization: a visitor, and the owner of another one.
+func (s *matrixStage) outsiders() []*matrixUser {
+	visitor := &matrixUser{name: "visitor", host: ourHost}
 	s.by["visitor"] = visitor
 	other := *s.outsider
 	other.name, other.host = "owner elsewhere", ourHost
-	return []*somebody{visitor, &other}
+	return []*matrixUser{visitor, &other}
 }
 
-// furnish makes the channels, and has everybody stand where he should.
-func (s *stage) furnish() {
+// createChannels makes the channels, and has everybody stand where he should.
+func (s *matrixStage) createChannels() {
 	var everyone []int64
 	for _, p := range s.people {
 		everyone = append(everyone, p.id)
 	}
 	for _, kind := range kinds {
 		for _, relation := range relations {
-			x := &spot{kind: kind, relation: relation, name: kind + " " + relation, topic: "a topic", word: fmt.Sprintf("zebra%dx", len(s.spots)), own: map[string][]int64{}}
-			s.open(x, everyone)
-			s.spots = append(s.spots, x)
+			x := &matrixChannel{kind: kind, relation: relation, name: kind + " " + relation, topic: "a topic", word: fmt.Sprintf("zebra%dx", len(s.channels)), own: map[string][]int64{}}
+			s.createChannel(x, everyone)
+			s.channels = append(s.channels, x)
 		}
 	}
-	for _, x := range s.spots {
+	for _, x := range s.channels {
 		switch x.relation {
-		case left, back:
+		case unsubscribed, resubscribed:
 			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", everyone)
 		}
 		switch x.relation {
-		case late, back:
+		case subscribedLater, resubscribed:
 			s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", everyone)
 		}
 	}
-	s.settle()
+	s.waitForRead()
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 }
 
-// settle waits until what people left behind is read for them, which the server does by itself, the first channel first.
-func (s *stage) settle() {
+// waitForRead waits until what people left behind is read for them, which the server does by itself, the first channel first.
+func (s *matrixStage) waitForRead() {
 	s.Helper()
-	at := slices.IndexFunc(s.spots, func(x *spot) bool { return x.kind == kinds[len(kinds)-1] && x.relation == back })
-	ids := []int64{s.spots[at].message}
+	at := slices.IndexFunc(s.channels, func(x *matrixChannel) bool { return x.kind == kinds[len(kinds)-1] && x.relation == resubscribed })
+	ids := []int64{s.channels[at].message}
 	eventually(s.T, "what was left is read", func() bool {
-		found := things(s.must(s.people[0], "GET", "/messages", "message_ids", ids).body["messages"])
+		found := objects(s.must(s.people[0], "GET", "/messages", "message_ids", ids).body["messages"])
 		flags, _ := found[0]["flags"].([]any)
 		return slices.Contains(flags, any("read"))
 	})
 }
 
-func (s *stage) open(x *spot, everyone []int64) {
+func (s *matrixStage) createChannel(x *matrixChannel, everyone []int64) {
 	in := []int64{s.keeper.id}
-	if slices.Contains([]string{subscribed, left, back}, x.relation) {
+	if slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation) {
 		in = append(in, everyone...)
 	}
 	params := pairs{"name", x.name, "subscribers", in, "send_new_subscription_messages", false}
@@ -173,19 +173,19 @@ func (s *stage) open(x *spot, everyone []int64) {
 	x.id = s.must(s.keeper, "POST", "/channels/create", params...).int("id")
 	value := map[string]any{"direct_members": append([]int64{s.keeper.id}, everyone...), "direct_subgroups": []int64{}}
 	switch x.relation {
-	case granted:
+	case maySubscribe:
 		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_subscribe_group", map[string]any{"new": value})
-	case governs:
+	case mayAdminister:
 		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_administer_channel_group", map[string]any{"new": value})
 	}
 	up := s.must(s.keeper, "POST", "/user_uploads", "file", "text of "+x.name)
 	x.file = strings.TrimPrefix(up.body["url"].(string), "/")
 	x.followed = s.must(s.keeper, "POST", "/messages", "type", "stream", "to", x.id, "topic", "followed", "content", "x").int("id")
 	x.message = s.say(s.keeper, x, "The "+x.word+" is in [f.txt](/"+x.file+")")
-	for range spares {
+	for range spareMessages {
 		x.spare = append(x.spare, s.say(s.keeper, x, "another one"))
 	}
-	if slices.Contains([]string{subscribed, left, back}, x.relation) {
+	if slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation) {
 		for _, p := range s.people {
 			s.must(p, "POST", "/user_topics", "stream_id", x.id, "topic", "followed", "visibility_policy", 3)
 			for range 6 {
@@ -195,65 +195,73 @@ func (s *stage) open(x *spot, everyone []int64) {
 	}
 }
 
-func (s *stage) say(p *somebody, x *spot, text string) int64 {
+func (s *matrixStage) say(p *matrixUser, x *matrixChannel, text string) int64 {
 	s.Helper()
 	return s.must(p, "POST", "/messages", "type", "stream", "to", x.id, "topic", x.topic, "content", text).int("id")
 }
 
 // The rules, in words of the protocol.
 
-// in: subscribed now.
-func (x *spot) in() bool { return slices.Contains([]string{subscribed, late, back}, x.relation) }
+// isSubscribed: subscribed now.
+func (x *matrixChannel) isSubscribed() bool {
+	return slices.Contains([]string{subscribed, subscribedLater, resubscribed}, x.relation)
+}
 
-// got: subscribed when the messages were sent, so that he has a record of them.
-func (x *spot) got() bool { return slices.Contains([]string{subscribed, left, back}, x.relation) }
+// hasRecord: subscribed when the messages were sent, so that he has a record of them.
+func (x *matrixChannel) hasRecord() bool {
+	return slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation)
+}
 
-// shared: whoever may read the channel may read what was said before he came.
-func (x *spot) shared() bool { return x.kind != "protected" }
+// hasSharedHistory: whoever may read the channel may read what was said before he came.
+func (x *matrixChannel) hasSharedHistory() bool { return x.kind != "protected" }
 
-func (p *somebody) guest() bool   { return p.name == "guest" || p.name == "limited guest" }
-func (p *somebody) admin() bool   { return p.name == "owner" || p.name == "admin" }
-func (p *somebody) visitor() bool { return p.name == "visitor" }
+func (p *matrixUser) isGuest() bool   { return p.name == "guest" || p.name == "limited guest" }
+func (p *matrixUser) isAdmin() bool   { return p.name == "owner" || p.name == "admin" }
+func (p *matrixUser) isVisitor() bool { return p.name == "visitor" }
 
-// content: subscribed; or public, for all but guests; or web-public; or, for all but guests, granted by the channel.
-func (x *spot) content(p *somebody) bool {
+// canReadContent: subscribed; or public, for all but guests; or web-public; or, for all but guests, granted by the channel.
+func (x *matrixChannel) canReadContent(p *matrixUser) bool {
 	switch {
 	case x.kind == "web-public":
 		return true
-	case p.visitor():
+	case p.isVisitor():
 		return false
-	case x.in():
+	case x.isSubscribed():
 		return true
-	case p.guest():
+	case p.isGuest():
 		return false
 	}
-	return x.kind == "public" || x.relation == granted
+	return x.kind == "public" || x.relation == maySubscribe
 }
 
-// metadata: content; or administrator of the organization or, for all but guests, of the channel.
-func (x *spot) metadata(p *somebody) bool {
-	return x.content(p) || p.admin() || x.relation == governs && !p.guest() && !p.visitor()
+// canReadMetadata: content; or administrator of the organization or, for all but guests, of the channel.
+func (x *matrixChannel) canReadMetadata(p *matrixUser) bool {
+	return x.canReadContent(p) || p.isAdmin() || x.relation == mayAdminister && !p.isGuest() && !p.isVisitor()
 }
 
-// reads: content now, and where history is protected a record of the message.
-func (x *spot) reads(p *somebody) bool { return x.content(p) && (x.shared() || x.got()) }
-
-// kept: has a record of the message, and may still read it.
-func (x *spot) kept(p *somebody) bool { return x.content(p) && x.got() && !p.visitor() }
-
-// governed: may administer the channel.
-func (x *spot) governed(p *somebody) bool {
-	return p.admin() || x.relation == governs && !p.guest() && !p.visitor()
+// canReadMessage: content now, and where history is protected a record of the message.
+func (x *matrixChannel) canReadMessage(p *matrixUser) bool {
+	return x.canReadContent(p) && (x.hasSharedHistory() || x.hasRecord())
 }
 
-// login is what those who may not even log in are told.
-func login(p *somebody, visitors bool) string {
+// keepsRecord: has a record of the message, and may still read it.
+func (x *matrixChannel) keepsRecord(p *matrixUser) bool {
+	return x.canReadContent(p) && x.hasRecord() && !p.isVisitor()
+}
+
+// canAdminister: may administer the channel.
+func (x *matrixChannel) canAdminister(p *matrixUser) bool {
+	return p.isAdmin() || x.relation == mayAdminister && !p.isGuest() && !p.isVisitor()
+}
+
+// loginError is what those who may not even log in are told.
+func loginError(p *matrixUser, visitors bool) string {
 	switch {
 	case p.name == "gone":
 		return "Account is deactivated"
 	case p.name == "owner elsewhere":
 		return "Account is not associated with this subdomain"
-	case p.visitor() && !visitors:
+	case p.isVisitor() && !visitors:
 		return "Not logged in: API authentication or user session required"
 	}
 	return ""

@@ -11,31 +11,31 @@ import (
 	"parley/wire/contract"
 )
 
-// TestMatrix is the matrix of permissions: every table of it, and then whether they left anything out. A table alone is
-// run by its name: go test -run TestMatrix/Tables/Messages.
-func TestMatrix(t *testing.T) {
+// TestPermissionMatrix is the matrix of permissions: every table of it, and then whether they left anything out. A table alone is
+// run by its name: go test -run TestPermissionMatrix/Tables/Messages.
+func TestPermissionMatrix(t *testing.T) {
 	tables := []struct {
 		name string
-		ask  func(*testing.T, *book)
+		ask  func(*testing.T, *coverage)
 	}{
-		{"Doors", matrixOfDoors},
-		{"Hooks", matrixOfHooks},
-		{"Offices", matrixOfOffices},
-		{"Belongings", matrixOfBelongings},
-		{"Channels", matrixOfChannels},
-		{"Messages", matrixOfMessages},
-		{"DirectMessages", matrixOfDirectMessages},
-		{"Addresses", matrixOfAddresses},
-		{"LimitedGuests", matrixOfLimitedGuests},
-		{"OtherOrganizations", matrixOfOtherOrganizations},
-		{"Nothing", matrixOfNothing},
-		{"Events", matrixOfEvents},
-		{"EventsInChannels", matrixOfEventsInChannels},
-		{"Changes", matrixOfChanges},
-		{"Limits", matrixOfLimits},
-		{"Rights", matrixOfRights},
+		{"Doors", matrixAuthentication},
+		{"Hooks", matrixWebhooks},
+		{"Offices", matrixRoles},
+		{"Belongings", matrixOwned},
+		{"Channels", matrixChannels},
+		{"Messages", matrixMessages},
+		{"DirectMessages", matrixDirectMessages},
+		{"Addresses", matrixEmailAddresses},
+		{"LimitedGuests", matrixLimitedGuests},
+		{"OtherOrganizations", matrixOtherOrganizations},
+		{"Nothing", matrixMissingObjects},
+		{"Events", matrixEvents},
+		{"EventsInChannels", matrixChannelEvents},
+		{"Changes", matrixChanges},
+		{"Limits", matrixTimeLimits},
+		{"Rights", matrixPermissionSettings},
 	}
-	l := &book{asked: map[string]map[string]int{}, done: map[string]bool{}, heard: map[string]int{}, counts: map[string][2]int{}}
+	l := &coverage{asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{}, counts: map[string][2]int{}}
 	t.Run("Tables", func(t *testing.T) {
 		for _, x := range tables {
 			t.Run(x.name, func(t *testing.T) {
@@ -55,26 +55,26 @@ func TestMatrix(t *testing.T) {
 		t.Log("not every table was asked: whether the matrix is whole cannot be said")
 		return
 	}
-	l.endpointsAsked(t)
-	l.eventsHeard(t)
+	l.checkEndpoints(t)
+	l.checkEvents(t)
 }
 
-// ask is one request that a cell is about.
-type ask struct {
+// matrixRequest is one request that a cell is about.
+type matrixRequest struct {
 	who, method, path string
 	done              bool // it was not refused
 }
 
-// book is what the tables have asked so far, and heard.
-type book struct {
+// coverage is what the tables have asked so far, and heard.
+type coverage struct {
 	sync.Mutex
 	asked  map[string]map[string]int // requests by endpoint and kind of caller
 	done   map[string]bool           // endpoints that somebody was allowed to use
-	heard  map[string]int            // forms of events, by how often one was compared
+	events map[string]int            // forms of events, by how often one was compared
 	counts map[string][2]int         // of each table: cells, and wrong ones
 }
 
-func (l *book) note(asked []ask) {
+func (l *coverage) noteRequests(asked []matrixRequest) {
 	l.Lock()
 	defer l.Unlock()
 	for _, a := range asked {
@@ -87,13 +87,13 @@ func (l *book) note(asked []ask) {
 	}
 }
 
-func (l *book) hear(form string) {
+func (l *coverage) noteEvent(form string) {
 	l.Lock()
 	defer l.Unlock()
-	l.heard[form]++
+	l.events[form]++
 }
 
-func (l *book) finish(name string, cells, wrong int) {
+func (l *coverage) finish(name string, cells, wrong int) {
 	l.Lock()
 	defer l.Unlock()
 	name = name[strings.LastIndex(name, "/")+1:]
@@ -140,17 +140,17 @@ func endpointOf(method, path string) string {
 	return best
 }
 
-// callers are the kinds of accounts, and of those without one, that every endpoint must have been asked by.
-var callers = []string{"owner", "admin", "moderator", "member", "newcomer", "guest", "bot", "webhook bot", "gone", "owner elsewhere", "visitor"}
+// callerKinds are the kinds of accounts, and of those without one, that every endpoint must have been asked by.
+var callerKinds = []string{"owner", "admin", "moderator", "member", "newcomer", "guest", "bot", "webhook bot", "gone", "owner elsewhere", "visitor"}
 
-// exempt are endpoints without a cell, and why. A row that is not needed any more fails the test.
-var exempt = []struct{ endpoint, callers, why string }{
+// skippedEndpoints are endpoints without a cell, and why. A row that is not needed any more fails the test.
+var skippedEndpoints = []struct{ endpoint, callers, why string }{
 	{"POST /dev_fetch_api_key", "*", "served in development only"},
 	{"GET /dev_list_users", "*", "served in development only"},
 }
 
-// barred are endpoints that everybody in the matrix is refused, and why. A row that is not needed any more fails the test.
-var barred = []struct{ endpoint, why string }{
+// neverAllowed are endpoints that everybody in the matrix is refused, and why. A row that is not needed any more fails the test.
+var neverAllowed = []struct{ endpoint, why string }{
 	{"GET /calls/bigbluebutton/create", "needs a service of others"},
 	{"POST /calls/constructorgroups/create", "needs a service of others"},
 	{"POST /calls/nextcloud_talk/create", "needs a service of others"},
@@ -165,11 +165,11 @@ var barred = []struct{ endpoint, why string }{
 	{"POST /remotes/push/e2ee/register", "is for push services"},
 }
 
-// endpointsAsked fails for every endpoint and kind of caller without a cell, and for every endpoint that nobody was let use.
-func (l *book) endpointsAsked(t *testing.T) {
-	used := make([]bool, len(exempt))
+// checkEndpoints fails for every endpoint and kind of caller without a cell, and for every endpoint that nobody was let use.
+func (l *coverage) checkEndpoints(t *testing.T) {
+	used := make([]bool, len(skippedEndpoints))
 	excused := func(e, who string) bool {
-		for i, x := range exempt {
+		for i, x := range skippedEndpoints {
 			if x.endpoint == e && (x.callers == "*" || slices.Contains(strings.Split(x.callers, ", "), who)) {
 				used[i] = true
 				return true
@@ -181,7 +181,7 @@ func (l *book) endpointsAsked(t *testing.T) {
 	for _, endpoint := range wire.Endpoints() {
 		e := endpoint.Method + " " + endpoint.Path
 		var missing []string
-		for _, who := range callers {
+		for _, who := range callerKinds {
 			switch n := l.asked[e][who]; {
 			case n > 0:
 				cells += n
@@ -194,7 +194,7 @@ func (l *book) endpointsAsked(t *testing.T) {
 			continue
 		}
 		asked++
-		at := slices.IndexFunc(barred, func(b struct{ endpoint, why string }) bool { return b.endpoint == e })
+		at := slices.IndexFunc(neverAllowed, func(b struct{ endpoint, why string }) bool { return b.endpoint == e })
 		switch {
 		case l.done[e] && at >= 0:
 			t.Errorf("%s was not refused: it is not barred any more", e)
@@ -202,15 +202,15 @@ func (l *book) endpointsAsked(t *testing.T) {
 		case at < 0:
 			t.Errorf("%s: everybody was refused. Ask it as somebody who may, with what it needs, or say in barred why not", e)
 		default:
-			t.Logf("refused to everybody: %s: %s", e, barred[at].why)
+			t.Logf("refused to everybody: %s: %s", e, neverAllowed[at].why)
 		}
 	}
-	for _, b := range barred {
+	for _, b := range neverAllowed {
 		if len(l.asked[b.endpoint]) == 0 {
 			t.Errorf("%s is barred, and none of the endpoints asked", b.endpoint)
 		}
 	}
-	for i, x := range exempt {
+	for i, x := range skippedEndpoints {
 		if !used[i] {
 			t.Errorf("%s is asked by %s: it is not exempt any more", x.endpoint, x.callers)
 			continue
@@ -220,8 +220,8 @@ func (l *book) endpointsAsked(t *testing.T) {
 	t.Logf("%d of %d endpoints asked by every kind of caller, %d requests", asked, len(wire.Endpoints()), cells)
 }
 
-// unheard are forms of events that nobody in the matrix hears, and why. A row that is not needed any more fails the test.
-var unheard = []struct{ form, why string }{
+// skippedEvents are forms of events that nobody in the matrix hears, and why. A row that is not needed any more fails the test.
+var skippedEvents = []struct{ form, why string }{
 	{"has_zoom_token", "needs an account at a service of others"},
 	{"has_webex_token", "needs an account at a service of others"},
 	{"device/update", "needs a push service"},
@@ -232,8 +232,8 @@ var unheard = []struct{ form, why string }{
 	{"realm_bot/remove", "is described, and never sent"},
 }
 
-// eventsHeard fails for every form of event that no table has compared.
-func (l *book) eventsHeard(t *testing.T) {
+// checkEvents fails for every form of event that no table has compared.
+func (l *coverage) checkEvents(t *testing.T) {
 	c, err := contract.Load()
 	if err != nil {
 		t.Skip(err)
@@ -241,18 +241,18 @@ func (l *book) eventsHeard(t *testing.T) {
 	used := map[string]bool{}
 	n := 0
 	for _, form := range c.Events() {
-		at := slices.IndexFunc(unheard, func(u struct{ form, why string }) bool { return u.form == form })
+		at := slices.IndexFunc(skippedEvents, func(u struct{ form, why string }) bool { return u.form == form })
 		switch {
-		case l.heard[form] > 0:
+		case l.events[form] > 0:
 			n++
 		case at >= 0:
 			used[form] = true
-			t.Logf("not heard: %s: %s", form, unheard[at].why)
+			t.Logf("not heard: %s: %s", form, skippedEvents[at].why)
 		default:
 			t.Errorf("event %s: nobody heard it. Bring it about in a table, or say in unheard why it is not there", form)
 		}
 	}
-	for _, u := range unheard {
+	for _, u := range skippedEvents {
 		if !used[u.form] {
 			t.Errorf("event %s is heard, or none of the protocol's: it is not excused any more", u.form)
 		}

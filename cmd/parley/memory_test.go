@@ -9,7 +9,7 @@ import (
 var garbage [][]byte
 
 // Memory of a busy time goes back to the system when it has been calm for a while, and not before.
-func TestMemoryIsGivenBack(t *testing.T) {
+func TestIdleMemoryIsReleased(t *testing.T) {
 	t.Setenv("GOGC", "300") // leaves the collector of the other tests alone
 	released := func() uint64 {
 		s := []metrics.Sample{{Name: "/memory/classes/heap/released:bytes"}}
@@ -22,33 +22,33 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		}
 		garbage = nil
 	}
-	g := newSteward()
+	g := newGCTuner()
 	busy()
 	before := released()
-	g.look() // was busy
+	g.check() // was busy
 	busy()
-	g.look() // still
-	g.look() // is calm for the first time
+	g.check() // still
+	g.check() // is calm for the first time
 	if now := released(); now > before+32<<20 {
 		t.Errorf("%d bytes given back in a busy time", now-before)
 	}
-	g.look()
+	g.check()
 	if now := released(); now < before+32<<20 {
 		t.Errorf("%d bytes are with the system, %d before: nothing was given back", now, before)
 	}
 }
 
 // A small heap that is collected often may grow to ten times its size; one of large bodies, and one that rests, to four times.
-func TestTheHeapGrowsAsFarAsItMay(t *testing.T) {
+func TestGCPercentFollowsTheHeap(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
 	for _, x := range []struct {
 		late   int
 		live   uint64
 		growth int
-	}{{collectLate, 1 << 20, 900}, {collectLate, 64 << 20, 400}, {collectLate, 1 << 30, 300}, {collectAt, 1 << 20, 300}} {
-		g := &steward{late: x.late}
-		g.grow(x.live)
+	}{{maxGCPercent, 1 << 20, 900}, {maxGCPercent, 64 << 20, 400}, {maxGCPercent, 1 << 30, 300}, {baseGCPercent, 1 << 20, 300}} {
+		g := &gcTuner{percentLimit: x.late}
+		g.setPercent(x.live)
 		if growth := debug.SetGCPercent(100); growth != x.growth {
 			t.Errorf("%d live bytes, late %d: %d percent, want %d", x.live, x.late, growth, x.growth)
 		}

@@ -15,9 +15,9 @@ import (
 	"parley/actors"
 )
 
-// serveMeters answers /metrics (Prometheus text) and Go's profiles at an address of their own: they know no login, so
+// serveMetrics answers /metrics (Prometheus text) and Go's profiles at an address of their own: they know no login, so
 // they must not be where clients are.
-func serveMeters(addr string, of *watched) (func() error, error) {
+func serveMetrics(addr string, of *metricsCollector) (func() error, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("debug-listen: %w", err)
@@ -39,78 +39,78 @@ func serveMeters(addr string, of *watched) (func() error, error) {
 	}, nil
 }
 
-// meter is a number the server counts anyway, read when /metrics is asked.
-type meter struct {
+// metric is a number the server counts anyway, read when /metrics is asked.
+type metric struct {
 	*prometheus.Desc
 	kind prometheus.ValueType
-	read func(r *meterReading) int64
+	read func(r *metricReading) int64
 }
 
-func counter(name, help string, read func(r *meterReading) int64) meter {
-	return meter{prometheus.NewDesc("parley_"+name+"_total", help, nil, nil), prometheus.CounterValue, read}
+func counter(name, help string, read func(r *metricReading) int64) metric {
+	return metric{prometheus.NewDesc("parley_"+name+"_total", help, nil, nil), prometheus.CounterValue, read}
 }
 
-func gauge(name, help string, read func(r *meterReading) int64) meter {
-	return meter{prometheus.NewDesc("parley_"+name, help, nil, nil), prometheus.GaugeValue, read}
+func gauge(name, help string, read func(r *metricReading) int64) metric {
+	return metric{prometheus.NewDesc("parley_"+name, help, nil, nil), prometheus.GaugeValue, read}
 }
 
-var meters = []meter{
-	counter("turns", "Commands that organizations decided.", func(r *meterReading) int64 { return r.house.Turns.Load() }),
-	counter("views", "Requests that only read an organization's state.", func(r *meterReading) int64 { return r.house.Views.Load() }),
-	counter("busy", "Commands and views refused since an organization's mailbox or the sessions were full.", func(r *meterReading) int64 { return r.house.Busy.Load() }),
-	counter("polls", "Requests for events.", func(r *meterReading) int64 { return r.house.Polls.Load() }),
-	counter("deliveries", "Answers to polls.", func(r *meterReading) int64 { return r.house.Deliveries.Load() }),
-	counter("heartbeats", "Heartbeat events put into queues.", func(r *meterReading) int64 { return r.house.Beats.Load() }),
-	counter("queues_given_up", "Queues ended since too many events were held for them.", func(r *meterReading) int64 { return r.house.GivenUp.Load() }),
-	counter("snapshots", "Snapshots written of organizations.", func(r *meterReading) int64 { return r.house.Snapshots.Load() }),
-	gauge("queues", "Event queues.", func(r *meterReading) int64 { return r.house.Queues.Load() }),
-	gauge("polls_parked", "Polls waiting for an event.", func(r *meterReading) int64 { return r.house.Parked.Load() }),
-	gauge("events_held", "Events in queues that their clients have not acknowledged, as of the last sweep.", func(r *meterReading) int64 { return r.house.Held.Load() }),
-	gauge("kept_facts", "Facts whose events are kept for queues.", func(r *meterReading) int64 { return r.house.Kept.Load() }),
-	gauge("kept_bytes", "About what the kept events take in memory.", func(r *meterReading) int64 { return r.house.KeptBytes.Load() }),
-	gauge("undelivered", "Recipients of events on their way to sessions.", func(r *meterReading) int64 { return r.house.Undelivered.Load() }),
+var allMetrics = []metric{
+	counter("turns", "Commands that organizations decided.", func(r *metricReading) int64 { return r.house.Turns.Load() }),
+	counter("views", "Requests that only read an organization's state.", func(r *metricReading) int64 { return r.house.Views.Load() }),
+	counter("busy", "Commands and views refused since an organization's mailbox or the sessions were full.", func(r *metricReading) int64 { return r.house.Busy.Load() }),
+	counter("polls", "Requests for events.", func(r *metricReading) int64 { return r.house.Polls.Load() }),
+	counter("deliveries", "Answers to polls.", func(r *metricReading) int64 { return r.house.Deliveries.Load() }),
+	counter("heartbeats", "Heartbeat events put into queues.", func(r *metricReading) int64 { return r.house.Heartbeats.Load() }),
+	counter("queues_given_up", "Queues ended since too many events were held for them.", func(r *metricReading) int64 { return r.house.QueuesEvicted.Load() }),
+	counter("snapshots", "Snapshots written of organizations.", func(r *metricReading) int64 { return r.house.Snapshots.Load() }),
+	gauge("queues", "Event queues.", func(r *metricReading) int64 { return r.house.OpenQueues.Load() }),
+	gauge("polls_parked", "Polls waiting for an event.", func(r *metricReading) int64 { return r.house.ParkedPolls.Load() }),
+	gauge("events_held", "Events in queues that their clients have not acknowledged, as of the last sweep.", func(r *metricReading) int64 { return r.house.UnackedEvents.Load() }),
+	gauge("kept_facts", "Facts whose events are kept for queues.", func(r *metricReading) int64 { return r.house.UnackedFacts.Load() }),
+	gauge("kept_bytes", "About what the kept events take in memory.", func(r *metricReading) int64 { return r.house.UnackedBytes.Load() }),
+	gauge("undelivered", "Recipients of events on their way to sessions.", func(r *metricReading) int64 { return r.house.Undelivered.Load() }),
 
-	counter("store_facts", "Facts written to the journal.", func(r *meterReading) int64 { return int64(r.store.Facts) }),
-	counter("store_written_bytes", "Bytes of all committed batches.", func(r *meterReading) int64 { return int64(r.store.Bytes) }),
-	gauge("store_disk_bytes", "Size of the store's files.", func(r *meterReading) int64 { return int64(r.store.Disk) }),
-	gauge("store_log_bytes", "Size of the log to be replayed after a crash.", func(r *meterReading) int64 { return int64(r.store.Log) }),
-	gauge("store_memtable_bytes", "Size of the store's memtables.", func(r *meterReading) int64 { return int64(r.store.MemTable) }),
-	gauge("store_cache_bytes", "Size of the store's block cache.", func(r *meterReading) int64 { return r.store.Cache }),
+	counter("store_facts", "Facts written to the journal.", func(r *metricReading) int64 { return int64(r.store.Facts) }),
+	counter("store_written_bytes", "Bytes of all committed batches.", func(r *metricReading) int64 { return int64(r.store.Bytes) }),
+	gauge("store_disk_bytes", "Size of the store's files.", func(r *metricReading) int64 { return int64(r.store.Disk) }),
+	gauge("store_log_bytes", "Size of the log to be replayed after a crash.", func(r *metricReading) int64 { return int64(r.store.Log) }),
+	gauge("store_memtable_bytes", "Size of the store's memtables.", func(r *metricReading) int64 { return int64(r.store.MemTable) }),
+	gauge("store_cache_bytes", "Size of the store's block cache.", func(r *metricReading) int64 { return r.store.Cache }),
 
-	gauge("http_connections", "Open connections.", func(r *meterReading) int64 { return int64(r.http.Open) }),
-	gauge("http_parked", "Requests whose answer comes later, without a goroutine.", func(r *meterReading) int64 { return int64(r.http.Parked) }),
-	gauge("http_active", "Requests in handlers, or being read or written.", func(r *meterReading) int64 { return int64(r.http.Active) }),
-	gauge("http_slow", "Requests held up by their client.", func(r *meterReading) int64 { return int64(r.http.Slow) }),
-	gauge("http_body_bytes", "Bytes of request bodies held or announced.", func(r *meterReading) int64 { return int64(r.http.Bodies) }),
-	gauge("http_streams", "Requests whose handlers read the body.", func(r *meterReading) int64 { return int64(r.http.Streams) }),
-	gauge("http_pending_bytes", "Bytes of parked requests' answers that sockets did not take at once.", func(r *meterReading) int64 { return int64(r.http.Pending) }),
-	counter("http_accepted", "Connections accepted.", func(r *meterReading) int64 { return r.http.Accepted }),
-	counter("http_requests", "Requests.", func(r *meterReading) int64 { return r.http.Requests }),
-	counter("http_quick_requests", "Requests answered where they were read, without a goroutine.", func(r *meterReading) int64 { return r.http.Quick }),
-	counter("http_parks", "Requests parked.", func(r *meterReading) int64 { return r.http.Parks }),
-	counter("http_parked_answers", "Answers to parked requests.", func(r *meterReading) int64 { return r.http.Answers }),
-	counter("http_gone", "Parked requests whose client left.", func(r *meterReading) int64 { return r.http.Gone }),
-	counter("http_passed", "Connections given to a successor.", func(r *meterReading) int64 { return r.http.Passed }),
-	counter("http_stuck", "Connections dropped since the client did not take an answer in time.", func(r *meterReading) int64 { return r.http.Stuck }),
-	counter("http_panics", "Handlers that panicked.", func(r *meterReading) int64 { return r.http.Panics }),
-	counter("http_received_bytes", "Bytes received; inside TLS, not its records.", func(r *meterReading) int64 { return r.http.BytesIn }),
-	counter("http_sent_bytes", "Bytes sent; inside TLS, not its records.", func(r *meterReading) int64 { return r.http.BytesOut }),
+	gauge("http_connections", "Open connections.", func(r *metricReading) int64 { return int64(r.http.Open) }),
+	gauge("http_parked", "Requests whose answer comes later, without a goroutine.", func(r *metricReading) int64 { return int64(r.http.Parked) }),
+	gauge("http_active", "Requests in handlers, or being read or written.", func(r *metricReading) int64 { return int64(r.http.Active) }),
+	gauge("http_slow", "Requests held up by their client.", func(r *metricReading) int64 { return int64(r.http.Slow) }),
+	gauge("http_body_bytes", "Bytes of request bodies held or announced.", func(r *metricReading) int64 { return int64(r.http.Bodies) }),
+	gauge("http_streams", "Requests whose handlers read the body.", func(r *metricReading) int64 { return int64(r.http.Streams) }),
+	gauge("http_pending_bytes", "Bytes of parked requests' answers that sockets did not take at once.", func(r *metricReading) int64 { return int64(r.http.Pending) }),
+	counter("http_accepted", "Connections accepted.", func(r *metricReading) int64 { return r.http.Accepted }),
+	counter("http_requests", "Requests.", func(r *metricReading) int64 { return r.http.Requests }),
+	counter("http_quick_requests", "Requests answered where they were read, without a goroutine.", func(r *metricReading) int64 { return r.http.FastPath }),
+	counter("http_parks", "Requests parked.", func(r *metricReading) int64 { return r.http.Parks }),
+	counter("http_parked_answers", "Answers to parked requests.", func(r *metricReading) int64 { return r.http.Answers }),
+	counter("http_gone", "Parked requests whose client left.", func(r *metricReading) int64 { return r.http.Gone }),
+	counter("http_passed", "Connections given to a successor.", func(r *metricReading) int64 { return r.http.HandedOff }),
+	counter("http_stuck", "Connections dropped since the client did not take an answer in time.", func(r *metricReading) int64 { return r.http.WriteTimeouts }),
+	counter("http_panics", "Handlers that panicked.", func(r *metricReading) int64 { return r.http.Panics }),
+	counter("http_received_bytes", "Bytes received; inside TLS, not its records.", func(r *metricReading) int64 { return r.http.BytesIn }),
+	counter("http_sent_bytes", "Bytes sent; inside TLS, not its records.", func(r *metricReading) int64 { return r.http.BytesOut }),
 }
 
 var (
-	refusals     = prometheus.NewDesc("parley_refusals_total", "Commands and views refused, by the protocol's code.", []string{"code"}, nil)
-	httpRefusals = prometheus.NewDesc("parley_http_refusals_total", "Requests and connections refused before any handler.", []string{"reason"}, nil)
+	refusalsDesc     = prometheus.NewDesc("parley_refusals_total", "Commands and views refused, by the protocol's code.", []string{"code"}, nil)
+	httpRefusalsDesc = prometheus.NewDesc("parley_http_refusals_total", "Requests and connections refused before any handler.", []string{"reason"}, nil)
 
 	realmInFlight = prometheus.NewDesc("parley_realm_in_flight", "Commands and views in an organization's mailbox or waiting for the disk.", []string{"realm"}, nil)
 	realmFacts    = prometheus.NewDesc("parley_realm_durable_facts", "Number of an organization's last fact on disk.", []string{"realm"}, nil)
 	realmAge      = prometheus.NewDesc("parley_realm_snapshot_age_seconds", "Time since an organization's rows were last written, or it was opened.", []string{"realm"}, nil)
 	realmJournal  = prometheus.NewDesc("parley_realm_journal_bytes", "Bytes of an organization's facts behind its last snapshot.", []string{"realm"}, nil)
 
-	held    = prometheus.NewDesc("parley_realm_held_seconds", "How long each kind of work held its organization.", []string{"kind"}, nil)
-	heldMax = prometheus.NewDesc("parley_realm_held_max_seconds", "The longest of each kind.", []string{"kind"}, nil)
+	turnLatency    = prometheus.NewDesc("parley_realm_held_seconds", "How long each kind of work held its organization.", []string{"kind"}, nil)
+	turnLatencyMax = prometheus.NewDesc("parley_realm_held_max_seconds", "The longest of each kind.", []string{"kind"}, nil)
 
-	commit    = prometheus.NewDesc("parley_store_commit_seconds", "How long synced batches took.", nil, nil)
-	commitMax = prometheus.NewDesc("parley_store_commit_max_seconds", "The longest of them.", nil, nil)
+	commitLatency    = prometheus.NewDesc("parley_store_commit_seconds", "How long synced batches took.", nil, nil)
+	commitLatencyMax = prometheus.NewDesc("parley_store_commit_max_seconds", "The longest of them.", nil, nil)
 
 	boundLimit = prometheus.NewDesc("parley_bound_limit", "Limit of something that could grow.", []string{"of"}, nil)
 	boundUsed  = prometheus.NewDesc("parley_bound_used", "How much of the limit is used.", []string{"of"}, nil)
@@ -118,42 +118,42 @@ var (
 )
 
 // Describe tells the registry which metrics Collect sends.
-func (w *watched) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range meters {
+func (w *metricsCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range allMetrics {
 		out <- m.Desc
 	}
-	for _, d := range []*prometheus.Desc{refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, held, heldMax,
-		commit, commitMax, boundLimit, boundUsed, boundHits} {
+	for _, d := range []*prometheus.Desc{refusalsDesc, httpRefusalsDesc, realmInFlight, realmFacts, realmAge, realmJournal, turnLatency, turnLatencyMax,
+		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits} {
 		out <- d
 	}
 }
 
 // Collect reads everything once.
-func (w *watched) Collect(out chan<- prometheus.Metric) {
-	r := &meterReading{w: w, house: &w.house.Metrics, park: w.server.Bounds(), http: w.server.Stats(), realm: w.house.RealmMeters(), store: w.store.Metrics()}
+func (w *metricsCollector) Collect(out chan<- prometheus.Metric) {
+	r := &metricReading{w: w, house: &w.house.Metrics, park: w.server.Bounds(), http: w.server.Stats(), realm: w.house.RealmMetrics(), store: w.store.Metrics()}
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
-	for _, m := range meters {
+	for _, m := range allMetrics {
 		send(m.Desc, m.kind, float64(m.read(r)))
 	}
-	sendAll(send, refusals, prometheus.CounterValue, r.realm.Refusals)
-	sendAll(send, httpRefusals, prometheus.CounterValue, r.http.Refused)
-	sendAll(send, realmInFlight, prometheus.GaugeValue, r.realm.InFlight)
-	sendAll(send, realmFacts, prometheus.GaugeValue, r.realm.DurableFacts)
-	sendAll(send, realmAge, prometheus.GaugeValue, r.realm.SnapshotAgeSeconds)
-	sendAll(send, realmJournal, prometheus.GaugeValue, r.store.Journal)
-	for _, h := range w.house.Holds() {
+	collectMap(send, refusalsDesc, prometheus.CounterValue, r.realm.Refusals)
+	collectMap(send, httpRefusalsDesc, prometheus.CounterValue, r.http.Refused)
+	collectMap(send, realmInFlight, prometheus.GaugeValue, r.realm.InFlight)
+	collectMap(send, realmFacts, prometheus.GaugeValue, r.realm.DurableFacts)
+	collectMap(send, realmAge, prometheus.GaugeValue, r.realm.SnapshotAgeSeconds)
+	collectMap(send, realmJournal, prometheus.GaugeValue, r.store.Journal)
+	for _, h := range w.house.TurnLatencies() {
 		below, n := map[float64]uint64{}, uint64(0)
-		for i, le := range actors.HoldBounds {
+		for i, le := range actors.LatencyBounds {
 			n += uint64(h.Buckets[i])
 			below[le.Seconds()] = n
 		}
-		out <- prometheus.MustNewConstHistogram(held, uint64(h.Times), h.Total.Seconds(), below, h.Kind)
-		send(heldMax, prometheus.GaugeValue, h.Max.Seconds(), h.Kind)
+		out <- prometheus.MustNewConstHistogram(turnLatency, uint64(h.Count), h.Total.Seconds(), below, h.Kind)
+		send(turnLatencyMax, prometheus.GaugeValue, h.Max.Seconds(), h.Kind)
 	}
-	out <- prometheus.MustNewConstHistogram(commit, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
-	send(commitMax, prometheus.GaugeValue, r.store.Slowest.Seconds())
+	out <- prometheus.MustNewConstHistogram(commitLatency, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
+	send(commitLatencyMax, prometheus.GaugeValue, r.store.Slowest.Seconds())
 	for _, b := range bounds {
 		send(boundLimit, prometheus.GaugeValue, float64(b.limit(r)), b.name)
 		if b.used != nil {
@@ -165,7 +165,7 @@ func (w *watched) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-func sendAll[K comparable](send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), d *prometheus.Desc, kind prometheus.ValueType, values map[K]int64) {
+func collectMap[K comparable](send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), d *prometheus.Desc, kind prometheus.ValueType, values map[K]int64) {
 	for k, v := range values {
 		send(d, kind, float64(v), fmt.Sprint(k))
 	}

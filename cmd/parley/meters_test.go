@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestMetersOfARunningServer(t *testing.T) {
+func TestMetricsOfARunningServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -20,8 +20,8 @@ func TestMetersOfARunningServer(t *testing.T) {
 	l.Close()
 	data := filepath.Join(t.TempDir(), "data")
 	at := demo(t, data, "--debug-listen", debug).serving()
-	ann := demoPerson(t, at, "ann@example.org")
-	if _, err := ann.listen(); err != nil {
+	ann := demoAccount(t, at, "ann@example.org")
+	if _, err := ann.newPoller(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ann.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"nowhere"}, "topic": {"t"}, "content": {"x"}}); err == nil {
@@ -54,7 +54,7 @@ func TestMetersOfARunningServer(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	slowest, err := command(data, "realm-slowest", map[string]string{})
+	slowest, err := runOnData(data, "realm-slowest", map[string]string{})
 	if list, _ := slowest["slowest"].([]any); err != nil || len(list) > slowestShown || !strings.Contains(fmt.Sprint(list), "kind:POST /register") {
 		t.Errorf("realm slowest: %v %v", slowest, err)
 	}

@@ -21,14 +21,14 @@ func TestMissedMessagesAreMailed(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
 	bo.must(t, "PATCH", "settings", url.Values{"email_notifications_batching_period_seconds": {"3"}})
 	me := fmt.Sprintf("[%v]", bo.must(t, "GET", "users/me", nil)["user_id"])
 	for _, text := range []string{"the first", "the *second*"} {
 		ann.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {me}, "content": {text}})
 	}
 	p.kill()
-	p = start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
+	p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
 	p.serving()
 	eventually(t, "one letter to Bo tells of both", func() bool {
 		list, _ := filepath.Glob(filepath.Join(data, "outbox", "*.eml"))
@@ -43,24 +43,24 @@ func TestMissedMessagesAreMailed(t *testing.T) {
 	})
 }
 
-// mailbox is an SMTP server that takes every letter.
-type mailbox struct {
-	came chan delivered
-	seen []delivered // by the test
+// smtpInbox is an SMTP server that takes every letter.
+type smtpInbox struct {
+	received chan receivedEmail
+	seen     []receivedEmail // by the test
 }
 
-// delivered is one letter as it arrived.
-type delivered struct {
+// receivedEmail is one letter as it arrived.
+type receivedEmail struct {
 	to, subject, text string
 }
 
-func newMailbox(t *testing.T) (*mailbox, []string) {
+func newSMTPInbox(t *testing.T) (*smtpInbox, []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &mailbox{came: make(chan delivered, 100)}
+	b := &smtpInbox{received: make(chan receivedEmail, 100)}
 	s := smtp.NewServer(b)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
@@ -68,34 +68,34 @@ func newMailbox(t *testing.T) (*mailbox, []string) {
 	return b, []string{"--smtp-host", "127.0.0.1", "--smtp-port", port, "--smtp-tls", "none"}
 }
 
-func (b *mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &postman{box: b}, nil }
+func (b *smtpInbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &smtpSession{box: b}, nil }
 
-type postman struct {
-	box *mailbox
+type smtpSession struct {
+	box *smtpInbox
 	to  string
 }
 
-func (*postman) Mail(string, *smtp.MailOptions) error        { return nil }
-func (p *postman) Rcpt(to string, _ *smtp.RcptOptions) error { p.to = to; return nil }
-func (*postman) Reset()                                      {}
-func (*postman) Logout() error                               { return nil }
+func (*smtpSession) Mail(string, *smtp.MailOptions) error        { return nil }
+func (p *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error { p.to = to; return nil }
+func (*smtpSession) Reset()                                      {}
+func (*smtpSession) Logout() error                               { return nil }
 
-func (p *postman) Data(r io.Reader) error {
+func (p *smtpSession) Data(r io.Reader) error {
 	m, err := mail.ReadMessage(r)
 	if err != nil {
 		return err
 	}
 	text, err := io.ReadAll(m.Body)
-	p.box.came <- delivered{p.to, m.Header.Get("Subject"), string(text)}
+	p.box.received <- receivedEmail{p.to, m.Header.Get("Subject"), string(text)}
 	return err
 }
 
 // next is the next letter to somebody that says something; letters of other things are passed over.
-func (b *mailbox) next(t *testing.T, to, says string) delivered {
+func (b *smtpInbox) next(t *testing.T, to, says string) receivedEmail {
 	t.Helper()
-	for end := time.After(binaryPatience); ; {
+	for end := time.After(binaryTimeout); ; {
 		select {
-		case d := <-b.came:
+		case d := <-b.received:
 			b.seen = append(b.seen, d)
 			if d.to == to && strings.Contains(d.text, says) {
 				return d
@@ -106,14 +106,14 @@ func (b *mailbox) next(t *testing.T, to, says string) delivered {
 	}
 }
 
-// TestMissedMessagesArrive: what is said in a followed topic, and in a channel somebody wants mails of, reaches the mail
+// TestMissedMessageEmails: what is said in a followed topic, and in a channel somebody wants mails of, reaches the mail
 // server. The subject names the organization for who has another one here, or always wants it.
-func TestMissedMessagesArrive(t *testing.T) {
-	box, flags := newMailbox(t)
+func TestMissedMessageEmails(t *testing.T) {
+	box, flags := newSMTPInbox(t)
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data, flags...)
 	at := p.serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
 	bo.must(t, "PATCH", "settings", url.Values{"email_notifications_batching_period_seconds": {"1"}})
 	bo.must(t, "POST", "user_topics", url.Values{"stream_id": {"1"}, "topic": {"boats"}, "visibility_policy": {"3"}})
 	say := func(topic, text string) {

@@ -9,19 +9,19 @@ import (
 )
 
 // What goes wrong again and again takes few lines, says later how often it did, and hides nothing else.
-func TestLogIsModerate(t *testing.T) {
+func TestRepeatedLogLinesAreSuppressed(t *testing.T) {
 	var out bytes.Buffer
-	h := newModerate(slog.NewTextHandler(&out, nil))
+	h := newLimitedHandler(slog.NewTextHandler(&out, nil))
 	log := slog.New(h).With("realm", 1)
 	for i := range 1000 {
 		log.Error("letter lost", "n", i)
 		log.Info("letter sent")
 	}
 	log.Warn("disk slow")
-	if n := strings.Count(out.String(), "letter lost"); n != maxLinesOfText {
-		t.Errorf("%d lines, want %d", n, maxLinesOfText)
+	if n := strings.Count(out.String(), "letter lost"); n != maxLinesPerMinute {
+		t.Errorf("%d lines, want %d", n, maxLinesPerMinute)
 	}
-	for text, want := range map[string]int{"letter sent": 1000, "disk slow": 1, "realm=1": 1001 + maxLinesOfText, "unsaid": 0} {
+	for text, want := range map[string]int{"letter sent": 1000, "disk slow": 1, "realm=1": 1001 + maxLinesPerMinute, "unsaid": 0} {
 		if n := strings.Count(out.String(), text); n != want {
 			t.Errorf("%q %d times, want %d", text, n, want)
 		}

@@ -16,16 +16,16 @@ import (
 	"parley/snapshot"
 )
 
-// orders is every command of the operator, by name.
-var orders = map[string]order{
+// operatorCommands is every command of the operator, by name.
+var operatorCommands = map[string]operatorCommand{
 	"realm-create":  realmCreate,
 	"realm-list":    realmList,
 	"realm-close":   realmClose,
 	"realm-reopen":  realmReopen,
 	"realm-digest":  realmDigest,
 	"realm-slowest": realmSlowest,
-	"server-info":   serverInfo,
-	"upgrade":       beginUpgrade,
+	"server-info":   serverInfoCommand,
+	"upgrade":       upgradeCommand,
 	"user-create":   userCreate,
 	"user-list":     userList,
 	"user-api-key":  userKey,
@@ -34,14 +34,14 @@ var orders = map[string]order{
 }
 
 func (o *operator) realm(args map[string]string) (realm.ID, error) {
-	id, _, ok := o.house.RealmNamed(args["realm"])
+	id, _, ok := o.house.RealmByName(args["realm"])
 	if !ok {
 		return 0, fmt.Errorf("no organization %q; parley realm list shows them", args["realm"])
 	}
 	return id, nil
 }
 
-var system = realm.Caller{System: true, Client: "Internal"}
+var systemCaller = realm.Caller{System: true, Client: "Internal"}
 
 func realmCreate(o *operator, args map[string]string) (any, error) {
 	name := args["name"]
@@ -55,10 +55,10 @@ func realmCreate(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := do(o.house, id, system, realm.FirstChannels{}); err != nil {
+	if _, err := execute(o.house, id, systemCaller, realm.CreateFirstChannels{}); err != nil {
 		return nil, err
 	}
-	return map[string]any{"id": id, "url": o.sites.of(args["realm"]).URL}, nil
+	return map[string]any{"id": id, "url": o.sites.site(args["realm"]).URL}, nil
 }
 
 func validSubdomain(s string) bool {
@@ -73,7 +73,7 @@ func realmClose(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = do(o.house, id, system, realm.CloseRealm{})
+	_, err = execute(o.house, id, systemCaller, realm.CloseRealm{})
 	return map[string]any{"id": id}, err
 }
 
@@ -82,7 +82,7 @@ func realmReopen(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = do(o.house, id, system, realm.ReopenRealm{})
+	_, err = execute(o.house, id, systemCaller, realm.ReopenRealm{})
 	return map[string]any{"id": id}, err
 }
 
@@ -90,14 +90,14 @@ func realmList(o *operator, args map[string]string) (any, error) {
 	list := []any{}
 	realms := o.house.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.house.View(realms[name], system, func(v realm.View) (any, error) {
+		x, err := o.house.View(realms[name], systemCaller, func(v realm.View) (any, error) {
 			people := 0
 			v.EachUser(func(u *realm.User) {
 				if u.Active && !u.IsBot() && !u.System {
 					people++
 				}
 			})
-			return map[string]any{"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(), "facts": v.Seq(), "url": o.sites.of(name).URL}, nil
+			return map[string]any{"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(), "facts": v.Seq(), "url": o.sites.site(name).URL}, nil
 		})
 		if err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func realmDigest(o *operator, args map[string]string) (any, error) {
 	list := []any{}
 	realms := o.house.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.house.View(realms[name], system, func(v realm.View) (any, error) { return snapshot.StateDigest(v.Realm).String(), nil })
+		x, err := o.house.View(realms[name], systemCaller, func(v realm.View) (any, error) { return snapshot.StateDigest(v.Realm).String(), nil })
 		if err != nil {
 			return nil, err
 		}
@@ -131,14 +131,14 @@ func realmSlowest(o *operator, args map[string]string) (any, error) {
 		return nil, err
 	}
 	list := []any{}
-	for i, k := range o.house.Slowest(id, slowestShown) {
-		list = append(list, map[string]any{"rank": i + 1, "kind": k.Kind, "ms": milliseconds(k.Max), "at": k.At.UTC().Format(time.RFC3339), "user": k.User, "times": k.Times,
-			"mean_ms": milliseconds(k.Total / time.Duration(k.Times)), fmt.Sprintf("over_%dms", actors.MaxHold.Milliseconds()): k.Over})
+	for i, k := range o.house.SlowestTurns(id, slowestShown) {
+		list = append(list, map[string]any{"rank": i + 1, "kind": k.Kind, "ms": inMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339), "user": k.MaxUser, "times": k.Count,
+			"mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)), fmt.Sprintf("over_%dms", actors.MaxTurnLatency.Milliseconds()): k.Slow})
 	}
 	return map[string]any{"slowest": list}, nil
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 var roles = map[string]realm.Role{"owner": realm.Owner, "administrator": realm.Administrator, "moderator": realm.Moderator, "member": realm.Member, "guest": realm.Guest}
 
@@ -151,17 +151,17 @@ func userCreate(o *operator, args map[string]string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("--role is owner, administrator, moderator, member or guest")
 	}
-	cmd := realm.JoinUser{Email: args["email"], Name: args["name"], Role: role}
+	cmd := realm.CreateUser{Email: args["email"], Name: args["name"], Role: role}
 	if p := args["password"]; p != "" {
 		if cmd.Password, err = o.passwords.Hash(p); err != nil {
 			return nil, err
 		}
 	}
-	u, err := do(o.house, id, system, cmd)
+	u, err := execute(o.house, id, systemCaller, cmd)
 	if err != nil {
 		return nil, err
 	}
-	key, err := do(o.house, id, system, realm.NewKey{User: u})
+	key, err := execute(o.house, id, systemCaller, realm.IssueAPIKey{User: u})
 	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
 }
 
@@ -170,7 +170,7 @@ func userList(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.house.View(id, system, func(v realm.View) (any, error) {
+	return o.house.View(id, systemCaller, func(v realm.View) (any, error) {
 		list := []any{}
 		v.EachUser(func(u *realm.User) {
 			if !u.System {
@@ -186,7 +186,7 @@ func (o *operator) user(args map[string]string) (realm.ID, realm.UserID, error) 
 	if err != nil {
 		return 0, 0, err
 	}
-	a, ok := o.house.ByEmail(id, args["email"])
+	a, ok := o.house.AccountByEmail(id, args["email"])
 	if !ok {
 		return 0, 0, fmt.Errorf("no user %q", args["email"])
 	}
@@ -198,7 +198,7 @@ func userKey(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := do(o.house, id, system, realm.NewKey{User: u, Only: args["only"] == "true"})
+	key, err := execute(o.house, id, systemCaller, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
 	return map[string]any{"email": args["email"], "api_key": key}, err
 }
 
@@ -214,7 +214,7 @@ func userPassword(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = do(o.house, id, system, realm.SetPassword{User: u, Hash: hash})
+	_, err = execute(o.house, id, systemCaller, realm.SetPassword{User: u, Hash: hash})
 	return map[string]any{"email": args["email"]}, err
 }
 
@@ -223,17 +223,17 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = do(o.house, id, system, realm.Grant{User: u, CreateUsers: args["create-users"] == "true", ChangeEmails: args["change-emails"] == "true"})
+	_, err = execute(o.house, id, systemCaller, realm.Grant{User: u, CreateUsers: args["create-users"] == "true", ChangeEmails: args["change-emails"] == "true"})
 	return map[string]any{"email": args["email"]}, err
 }
 
-// manage is `parley realm …` and `parley user …`.
-func manage(noun string, args []string, in io.Reader, out io.Writer) error {
+// runOperator is `parley realm …` and `parley user …`.
+func runOperator(noun string, args []string, in io.Reader, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest|slowest|close|reopen", "user": "create|list|api-key|password|grant"}[noun])
 	}
 	fs := flag.NewFlagSet(noun+" "+args[0], flag.ContinueOnError)
-	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
+	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
 	values := map[string]*string{}
 	add := func(name, value, help string) { values[name] = fs.String(name, value, help) }
 	add("realm", "", "subdomain of the organization; empty is the root organization")
@@ -274,23 +274,23 @@ func manage(noun string, args []string, in io.Reader, out io.Writer) error {
 		}
 		send["password"] = strings.TrimRight(line, "\r\n")
 	}
-	answer, err := command(*data, noun+"-"+args[0], send)
+	answer, err := runOnData(*data, noun+"-"+args[0], send)
 	if err != nil {
 		return err
 	}
-	show(out, answer)
+	printAnswer(out, answer)
 	return nil
 }
 
-func envOr(name, otherwise string) string {
-	if v := os.Getenv(environment + name); v != "" {
+func environmentOr(name, otherwise string) string {
+	if v := os.Getenv(environmentPrefix + name); v != "" {
 		return v
 	}
 	return otherwise
 }
 
-// show prints an answer: a list as a line each, otherwise a line a field.
-func show(out io.Writer, answer map[string]any) {
+// printAnswer prints an answer: a list as a line each, otherwise a line a field.
+func printAnswer(out io.Writer, answer map[string]any) {
 	for _, k := range slices.Sorted(maps.Keys(answer)) {
 		list, ok := answer[k].([]any)
 		if !ok {

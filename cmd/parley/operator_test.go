@@ -15,7 +15,7 @@ func TestOperatorCommands(t *testing.T) {
 		t.Helper()
 		words := strings.Fields(line)
 		var out strings.Builder
-		err := manage(words[0], append(append(words[1:], more...), "--data", data), strings.NewReader(input), &out)
+		err := runOperator(words[0], append(append(words[1:], more...), "--data", data), strings.NewReader(input), &out)
 		return out.String(), err
 	}
 	says := func(want, input, line string, more ...string) {
@@ -43,7 +43,7 @@ func TestOperatorCommands(t *testing.T) {
 	refuses("Organization 'two' exists already", "", "realm create --name Other --realm two")
 	refuses("is not a subdomain", "", "realm create --name Other", "--realm", "Bad Name")
 	refuses("unknown command", "", "realm rename")
-	if err := manage("user", nil, nil, nil); err == nil || !strings.Contains(err.Error(), "usage: parley user") {
+	if err := runOperator("user", nil, nil, nil); err == nil || !strings.Contains(err.Error(), "usage: parley user") {
 		t.Error(err)
 	}
 

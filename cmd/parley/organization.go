@@ -17,11 +17,11 @@ import (
 	"parley/snapshot/files"
 )
 
-// export is `parley export FILE`: one organization, of a running or a stopped server, as lines of JSON. Of a running one
+// runExport is `parley runExport FILE`: one organization, of a running or a stopped server, as lines of JSON. Of a running one
 // a backup is taken first, into a directory of its own: the export is of one moment, and costs the server no more than that.
-func export(args []string, out io.Writer) (err error) {
+func runExport(args []string, out io.Writer) (err error) {
 	fs := flag.NewFlagSet("export", flag.ContinueOnError)
-	data := fs.String("data", envOr("DATA", "./data"), "data directory, of a running or a stopped server")
+	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
 	name := fs.String("realm", "", "subdomain of the organization; empty is the root organization")
 	temp := fs.String("temp", "", "where a running server's data may lie for a moment; default is the system's place")
 	names, err := parseMixed(fs, args)
@@ -32,7 +32,7 @@ func export(args []string, out io.Writer) (err error) {
 		return errors.New("usage: parley export FILE [--realm NAME] [--data DIR]; - is standard output")
 	}
 	dir := *data
-	if _, running, _ := remoteCommand(dir, "realm-list", nil); running {
+	if _, running, _ := runOnServer(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(*temp, "parley-export-")
 		if err != nil {
 			return err
@@ -83,15 +83,15 @@ func exportFrom(dir, name string, out io.Writer) (digest snapshot.Digest, err er
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
-	have, err := organizations(d)
+	have, err := findInUse(d)
 	if err != nil {
 		return digest, err
 	}
-	id, ok := have.named[name]
+	id, ok := have.bySubdomain[name]
 	if !ok {
 		return digest, fmt.Errorf("no organization %q; parley realm list shows them", name)
 	}
-	kept := files.At(filepath.Join(dir, "uploads"))
+	kept := files.OpenReadOnly(filepath.Join(dir, "uploads"))
 	return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
 		return eachFile(kept, kind, name, each)
 	}, out)
@@ -138,44 +138,44 @@ func filePath(kept *files.Store, kind, file string) string {
 	return kept.Path(file)
 }
 
-// taken is what a data directory has that another organization may not have too.
-type taken struct {
-	named map[string]realm.ID
-	keys  map[[32]byte]realm.ID
-	empty map[realm.ID]bool // numbers that were claimed for an organization that never came
+// inUse is what a data directory has that another organization may not have too.
+type inUse struct {
+	bySubdomain map[string]realm.ID
+	byKeyHash   map[[32]byte]realm.ID
+	unused      map[realm.ID]bool // numbers that were claimed for an organization that never came
 }
 
-func organizations(d snapshot.Disk) (taken, error) {
-	k := taken{map[string]realm.ID{}, map[[32]byte]realm.ID{}, map[realm.ID]bool{}}
+func findInUse(d snapshot.Disk) (inUse, error) {
+	k := inUse{map[string]realm.ID{}, map[[32]byte]realm.ID{}, map[realm.ID]bool{}}
 	ids, err := d.Realms()
 	if err != nil {
 		return k, err
 	}
 	for _, id := range ids {
-		x, err := snapshot.Revive(d, id)
+		x, err := snapshot.Recover(d, id)
 		if err != nil {
 			return k, err
 		}
 		if !x.Realm.Founded() {
-			k.empty[id] = x.Realm.Seq() == 0
+			k.unused[id] = x.Realm.Seq() == 0
 			continue
 		}
-		k.named[x.Realm.Org().StringID] = id
+		k.bySubdomain[x.Realm.Org().StringID] = id
 		x.Realm.EachUser(func(u *realm.User) {
 			for _, h := range u.Keys {
-				k.keys[h] = id
+				k.byKeyHash[h] = id
 			}
 		})
 	}
 	return k, nil
 }
 
-// importing is `parley import FILE`: the organization of an export becomes one of a stopped server's, or of a new data
+// runImport is `parley import FILE`: the organization of an export becomes one of a stopped server's, or of a new data
 // directory. The whole file is read and verified before anything is written, and what is written is an organization at
 // one moment; before it, nobody can tell it was tried.
-func importing(args []string, in io.Reader, out io.Writer) error {
+func runImport(args []string, in io.Reader, out io.Writer) error {
 	fs := flag.NewFlagSet("import", flag.ContinueOnError)
-	data := fs.String("data", envOr("DATA", "./data"), "data directory of a stopped server, or a new one")
+	data := fs.String("data", environmentOr("DATA", "./data"), "data directory of a stopped server, or a new one")
 	name := fs.String("realm", "", "another subdomain than the exported one; . is the root organization")
 	newKeys := fs.Bool("new-keys", false, "take back all API keys: whoever used one logs in again")
 	names, err := parseMixed(fs, args)
@@ -188,13 +188,13 @@ func importing(args []string, in io.Reader, out io.Writer) error {
 	if n := *name; n != "" && n != "." && !validSubdomain(n) {
 		return fmt.Errorf("%q is not a subdomain: letters, digits and dashes, at most 40", n)
 	}
-	f, done, err := twice(names[0], in)
+	f, done, err := seekable(names[0], in)
 	if err != nil {
 		return err
 	}
 	defer done()
 	// Nothing is made before the file is known to be right: not even a directory.
-	if _, err := snapshot.ReadExport(f, 1, passOver, nil); err != nil {
+	if _, err := snapshot.ReadExport(f, 1, discardFile, nil); err != nil {
 		return fmt.Errorf("import %s: %w", names[0], err)
 	}
 	store, err := snapshot.Open(*data, snapshot.Options{})
@@ -210,13 +210,13 @@ func importing(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-func passOver(_, name string, content io.Reader) (string, error) {
+func discardFile(_, name string, content io.Reader) (string, error) {
 	_, err := io.Copy(io.Discard, content)
 	return name, err
 }
 
-// twice is a file that can be read twice: standard input is written down first.
-func twice(name string, in io.Reader) (f *os.File, done func(), err error) {
+// seekable is a file that can be read seekable: standard input is written down first.
+func seekable(name string, in io.Reader) (f *os.File, done func(), err error) {
 	if name != "-" {
 		f, err = os.Open(name)
 		return f, func() { f.Close() }, err
@@ -246,18 +246,18 @@ type importer struct {
 }
 
 func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
-	have, err := organizations(i.d)
+	have, err := findInUse(i.d)
 	if err != nil {
 		return digest, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return digest, err
 	}
-	x, err := snapshot.ReadExport(f, 1, passOver, nil)
+	x, err := snapshot.ReadExport(f, 1, discardFile, nil)
 	if err != nil {
 		return digest, err
 	}
-	id, err := i.admit(x, have)
+	id, err := i.chooseID(x, have)
 	if err != nil {
 		return digest, err
 	}
@@ -274,10 +274,10 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 			for _, path := range i.written {
 				os.Remove(path)
 			}
-			i.d.Clear(uint32(id)) // a store that failed clears it at the next import
+			i.d.ClearEmptyRealm(uint32(id)) // a store that failed clears it at the next import
 		}
 	}()
-	if err := i.d.Clear(uint32(id)); err != nil {
+	if err := i.d.ClearEmptyRealm(uint32(id)); err != nil {
 		return digest, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -293,15 +293,15 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if err != nil {
 		return digest, err
 	}
-	i.adapt(x)
-	if err := i.relink(x, id); err != nil {
+	i.applyOptions(x)
+	if err := i.addLinkTokens(x, id); err != nil {
 		return digest, err
 	}
 	want := snapshot.StateDigest(x.Realm)
-	if err := x.Plant(i.d, id, epoch); err != nil {
+	if err := x.Install(i.d, id, epoch); err != nil {
 		return digest, err
 	}
-	again, err := snapshot.Revive(i.d, id)
+	again, err := snapshot.Recover(i.d, id)
 	if err != nil {
 		return digest, err
 	}
@@ -311,16 +311,16 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	return digest, nil
 }
 
-// admit decides under which number the organization may come: its own if that is free, else the next.
-func (i *importer) admit(x *snapshot.Imported, have taken) (realm.ID, error) {
-	i.adapt(x)
-	if id, taken := have.named[x.Realm.Org().StringID]; taken {
+// chooseID decides under which number the organization may come: its own if that is free, else the next.
+func (i *importer) chooseID(x *snapshot.Imported, have inUse) (realm.ID, error) {
+	i.applyOptions(x)
+	if id, taken := have.bySubdomain[x.Realm.Org().StringID]; taken {
 		return 0, fmt.Errorf("organization %q exists already, as number %d; --realm gives another name", x.Realm.Org().StringID, id)
 	}
 	var clash error
 	x.Realm.EachUser(func(u *realm.User) {
 		for _, h := range u.Keys {
-			if id, taken := have.keys[h]; taken {
+			if id, taken := have.byKeyHash[h]; taken {
 				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; --new-keys takes back those of the export", id)
 			}
 		}
@@ -330,7 +330,7 @@ func (i *importer) admit(x *snapshot.Imported, have taken) (realm.ID, error) {
 	}
 	used := map[realm.ID]bool{}
 	last := realm.ID(0)
-	for _, id := range have.named {
+	for _, id := range have.bySubdomain {
 		used[id], last = true, max(last, id)
 	}
 	if id := x.Head.Realm; id > 0 && !used[id] {
@@ -339,9 +339,9 @@ func (i *importer) admit(x *snapshot.Imported, have taken) (realm.ID, error) {
 	return last + 1, nil
 }
 
-// adapt makes the changes that were asked for.
-func (i *importer) adapt(x *snapshot.Imported) {
-	x.Realm.Each(func(_ uint16, _, row any) {
+// applyOptions makes the changes that were asked for.
+func (i *importer) applyOptions(x *snapshot.Imported) {
+	x.Realm.EachRow(func(_ uint16, _, row any) {
 		switch r := row.(type) {
 		case *realm.Organization:
 			if i.name != "" {
@@ -356,14 +356,14 @@ func (i *importer) adapt(x *snapshot.Imported) {
 	})
 }
 
-// relink makes the links that lists of invitations show good here: what a link ends in follows from the server's secret.
+// addLinkTokens makes the links that lists of invitations show good here: what a link ends in follows from the server's secret.
 // The links that were sent go on.
-func (i *importer) relink(x *snapshot.Imported, id realm.ID) error {
+func (i *importer) addLinkTokens(x *snapshot.Imported, id realm.ID) error {
 	secret, err := readSecret(i.dir)
 	if err != nil {
 		return err
 	}
-	x.Realm.Each(func(_ uint16, _, row any) {
+	x.Realm.EachRow(func(_ uint16, _, row any) {
 		if r, ok := row.(*realm.Invite); ok && r.Multi {
 			if h := actors.HashKey(actors.LinkToken(secret, id, r.ID)); !slices.Contains(r.Tokens, h) {
 				r.Tokens = append(r.Tokens, h)
@@ -380,7 +380,7 @@ const maxImportedFile = 1 << 40
 func (i *importer) save(kept *files.Store, id realm.ID, kind, name string, content io.Reader) (string, error) {
 	path := filePath(kept, kind, name)
 	if kind != realm.ContentFile {
-		i.note(path)
+		i.rememberFile(path)
 		return name, kept.Put(path, content)
 	}
 	saved, err := kept.Save(strconv.Itoa(int(id)), content, maxImportedFile)
@@ -390,8 +390,8 @@ func (i *importer) save(kept *files.Store, id realm.ID, kind, name string, conte
 	return saved.Hash, err
 }
 
-// note remembers a file that was not there before.
-func (i *importer) note(path string) {
+// rememberFile remembers a file that was not there before.
+func (i *importer) rememberFile(path string) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		i.written = append(i.written, path)
 	}

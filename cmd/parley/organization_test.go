@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// attach uploads a file and returns the address it has from then on.
-func (p *person) attach(t *testing.T, name, text string) string {
+// uploadText uploads a file and returns the address it has from then on.
+func (p *account) uploadText(t *testing.T, name, text string) string {
 	t.Helper()
 	status, a, err := p.upload(map[string]io.Reader{name: strings.NewReader(text)})
 	if err != nil || status != 200 {
@@ -22,9 +22,9 @@ func (p *person) attach(t *testing.T, name, text string) string {
 	return a["url"].(string)
 }
 
-func (p *person) fetched(t *testing.T, path string) string {
+func (p *account) download(t *testing.T, path string) string {
 	t.Helper()
-	r, _ := http.NewRequest("GET", p.at+path, nil)
+	r, _ := http.NewRequest("GET", p.url+path, nil)
 	r.SetBasicAuth(p.email, p.key)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -40,16 +40,16 @@ func (p *person) fetched(t *testing.T, path string) string {
 
 // An organization moves: exported while its server runs, imported into a directory that does not exist yet, it has the
 // same state, the same files, and its clients go on where they were, on the same event queue and with the same key.
-func TestAnOrganizationMoves(t *testing.T) {
+func TestExportAndImport(t *testing.T) {
 	dir := t.TempDir()
 	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	q, err := ann.call("POST", "register", url.Values{"event_types": {`["message"]`}, "idle_queue_timeout": {"604800"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := ann.attach(t, "notes.txt", strings.Repeat("what was uploaded ", 50_000)) // more than one line of the export
+	address := ann.uploadText(t, "notes.txt", strings.Repeat("what was uploaded ", 50_000)) // more than one line of the export
 	if _, err := ann.send("kept for later, [notes](" + address + ")"); err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +66,8 @@ func TestAnOrganizationMoves(t *testing.T) {
 	if out, code := runParley("log", "check", other); code != 0 {
 		t.Error(out)
 	}
-	again := start(t, parley("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo"))
-	ann.at = again.serving()
+	again := startProgram(t, parleyCommand("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo"))
+	ann.url = again.serving()
 	a, err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"}, "dont_block": {"true"}})
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +75,10 @@ func TestAnOrganizationMoves(t *testing.T) {
 	if got, _ := json.Marshal(a["events"]); !strings.Contains(string(got), "kept for later") {
 		t.Errorf("the queue does not go on: %s", got)
 	}
-	if got := ann.fetched(t, address); !strings.HasPrefix(got, "what was uploaded ") || len(got) != 18*50_000 {
+	if got := ann.download(t, address); !strings.HasPrefix(got, "what was uploaded ") || len(got) != 18*50_000 {
 		t.Errorf("the file has %d bytes", len(got))
 	}
-	if fresh := demoPerson(t, ann.at, "ann@example.org"); fresh.key == "" {
+	if fresh := demoAccount(t, ann.url, "ann@example.org"); fresh.key == "" {
 		t.Error("nobody can log in")
 	}
 	if _, err := ann.send("from the other side"); err != nil {
@@ -91,12 +91,12 @@ func TestAnOrganizationMoves(t *testing.T) {
 }
 
 // Beside itself, under another name: other numbers for its files, none of its neighbour's.
-func TestAnOrganizationIsImportedBesideItself(t *testing.T) {
+func TestImportBesideOriginal(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
-	ann.attach(t, "notes.txt", "what was uploaded")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	ann.uploadText(t, "notes.txt", "what was uploaded")
 	p.stop()
 	if out, code := runParley("export", file, "--data", data); code != 0 {
 		t.Fatal(out)
@@ -137,8 +137,8 @@ func TestAnOrganizationIsImportedBesideItself(t *testing.T) {
 	if got := digests(t, "log", "replay", data, "--realm", "1"); got != before {
 		t.Errorf("the first one changed:\n%s\n%s", before, got)
 	}
-	again := start(t, parley("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
-	ann.at = again.serving()
+	again := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
+	ann.url = again.serving()
 	if _, err := ann.send("the key is still the first one's"); err != nil {
 		t.Error(err)
 	}

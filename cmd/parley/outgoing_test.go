@@ -16,15 +16,15 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-// refusedAs is a request that must be refused with that code.
-func refusedAs(t *testing.T, who *person, code, method, path string, form url.Values) {
+// expectCode is a request that must be refused with that code.
+func expectCode(t *testing.T, who *account, code, method, path string, form url.Values) {
 	t.Helper()
 	if a, err := who.call(method, path, form); err == nil || a["code"] != code {
 		t.Errorf("%s %s: %v %v, want %s", method, path, a, err, code)
 	}
 }
 
-func TestAnEncryptedDeviceIsTested(t *testing.T) {
+func TestEncryptedDeviceTestNotification(t *testing.T) {
 	told := make(chan string, 10)
 	bouncer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct {
@@ -41,11 +41,11 @@ func TestAnEncryptedDeviceIsTested(t *testing.T) {
 		w.Write([]byte(`{"result":"success"}`))
 	}))
 	defer bouncer.Close()
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"))
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"))
 	at := p.serving()
-	ann, bot := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "demo-bot@example.org")
-	refusedAs(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", nil)
-	refusedAs(t, bot, "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
+	ann, bot := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "demo-bot@example.org")
+	expectCode(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", nil)
+	expectCode(t, bot, "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
 	a, err := ann.call("POST", "register_client_device", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +67,9 @@ func TestAnEncryptedDeviceIsTested(t *testing.T) {
 	if json.Unmarshal(plain, &said); !ok || said["type"] != "test" || said["realm_url"] != at || said["realm_name"] == nil || said["user_id"] == nil {
 		t.Errorf("the device reads %q", plain)
 	}
-	refusedAs(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", url.Values{"device_id": {"999"}})
+	expectCode(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", url.Values{"device_id": {"999"}})
 	// A message is told encrypted too.
-	bo := demoPerson(t, at, "bo@example.org")
+	bo := demoAccount(t, at, "bo@example.org")
 	me, _ := ann.call("GET", "users/me", nil)
 	if _, err := bo.call("POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])}, "content": {"psst"}}); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAnEncryptedDeviceIsTested(t *testing.T) {
 		if json.Unmarshal(plain, &said); said["type"] != "message" || said["content"] != "psst" || said["recipient_type"] != "direct" || len(said["recipient_user_ids"].([]any)) != 2 || said["event"] != nil {
 			t.Errorf("the device reads %q", plain)
 		}
-	case <-time.After(binaryPatience):
+	case <-time.After(binaryTimeout):
 		t.Fatal("the device was not told of a message")
 	}
 	if a, err := ann.call("GET", "server_settings", nil); err != nil || a["push_notifications_enabled"] != true {
@@ -90,29 +90,29 @@ func TestAnEncryptedDeviceIsTested(t *testing.T) {
 	}
 }
 
-func TestWithoutAPushServiceItIsSaid(t *testing.T) {
-	k := newTalk(t)
-	refusedAs(t, k.people["ann"], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "mobile_push/e2ee/test_notification", nil)
-	refusedAs(t, k.people["demo-bot"], "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
-	refusedAs(t, k.people[""], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "remotes/push/e2ee/register", url.Values{"realm_uuid": {"u"}, "token_id": {"t"}, "encrypted_push_registration": {"e"}, "bouncer_public_key": {"b"}})
-	refusedAs(t, k.people[""], "REQUEST_VARIABLE_MISSING", "POST", "remotes/push/e2ee/register", nil)
-	refusedAs(t, k.people["ann"], "UNAUTHORIZED_PRINCIPAL", "POST", "realm/test_welcome_bot_custom_message", url.Values{"welcome_message_custom_text": {"hi"}})
-	a := k.ask("olive", "POST realm/test_welcome_bot_custom_message", "welcome_message_custom_text", "Be **kind**.")
-	m := k.ask("olive", fmt.Sprintf("GET messages/%v", a["message_id"]), "apply_markdown", "false")
+func TestNoPushService(t *testing.T) {
+	k := newDemoClient(t)
+	expectCode(t, k.people["ann"], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "mobile_push/e2ee/test_notification", nil)
+	expectCode(t, k.people["demo-bot"], "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
+	expectCode(t, k.people[""], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "remotes/push/e2ee/register", url.Values{"realm_uuid": {"u"}, "token_id": {"t"}, "encrypted_push_registration": {"e"}, "bouncer_public_key": {"b"}})
+	expectCode(t, k.people[""], "REQUEST_VARIABLE_MISSING", "POST", "remotes/push/e2ee/register", nil)
+	expectCode(t, k.people["ann"], "UNAUTHORIZED_PRINCIPAL", "POST", "realm/test_welcome_bot_custom_message", url.Values{"welcome_message_custom_text": {"hi"}})
+	a := k.call("olive", "POST realm/test_welcome_bot_custom_message", "welcome_message_custom_text", "Be **kind**.")
+	m := k.call("olive", fmt.Sprintf("GET messages/%v", a["message_id"]), "apply_markdown", "false")
 	if x, _ := m["message"].(map[string]any); x["content"] != "Be **kind**." || x["sender_full_name"] != "Welcome Bot" {
 		t.Errorf("the welcome reads %v", m)
 	}
 }
 
-func TestDeletingWhatADeactivatedAccountWrote(t *testing.T) {
-	k := newTalk(t)
-	sent := k.ask("bo", "POST messages", "type", "stream", "to", "general", "topic", "x", "content", "to be gone")
-	refusedAs(t, k.people["ann"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_public_channel_messages": true}`}})
-	refusedAs(t, k.people["olive"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_profile": 1}`}})
-	if a := k.ask("olive", "DELETE users/{bo}", "actions", `{"delete_profile": true, "delete_public_channel_messages": true}`); a["result"] != "success" {
+func TestDeleteMessageOfDeactivatedUser(t *testing.T) {
+	k := newDemoClient(t)
+	sent := k.call("bo", "POST messages", "type", "stream", "to", "general", "topic", "x", "content", "to be gone")
+	expectCode(t, k.people["ann"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_public_channel_messages": true}`}})
+	expectCode(t, k.people["olive"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_profile": 1}`}})
+	if a := k.call("olive", "DELETE users/{bo}", "actions", `{"delete_profile": true, "delete_public_channel_messages": true}`); a["result"] != "success" {
 		t.Fatalf("%v", a)
 	}
-	if u, _ := k.ask("olive", "GET users/{bo}")["user"].(map[string]any); u["full_name"] != "Deleted user" || u["is_active"] != false {
+	if u, _ := k.call("olive", "GET users/{bo}")["user"].(map[string]any); u["full_name"] != "Deleted user" || u["is_active"] != false {
 		t.Errorf("the account reads %v", u)
 	}
 	eventually(t, "the message is deleted", func() bool {
@@ -121,9 +121,9 @@ func TestDeletingWhatADeactivatedAccountWrote(t *testing.T) {
 	})
 }
 
-func TestATokenLogsIn(t *testing.T) {
+func TestJWTLogin(t *testing.T) {
 	key := strings.Repeat("k", 32)
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--jwt-keys", "="+key))
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--jwt-keys", "="+key))
 	at := p.serving()
 	token := func(email, key string) string {
 		enc := base64.RawURLEncoding.EncodeToString
@@ -132,16 +132,16 @@ func TestATokenLogsIn(t *testing.T) {
 		mac.Write([]byte(text))
 		return text + "." + enc(mac.Sum(nil))
 	}
-	nobody := &person{at: at}
+	nobody := &account{url: at}
 	a, err := nobody.call("POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", key)}, "include_profile": {"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ann := &person{at: at, email: fmt.Sprint(a["email"]), key: fmt.Sprint(a["api_key"])}
+	ann := &account{url: at, email: fmt.Sprint(a["email"]), key: fmt.Sprint(a["api_key"])}
 	me, err := ann.call("GET", "users/me", nil)
 	if profile, _ := a["user"].(map[string]any); err != nil || me["user_id"] == nil || profile["user_id"] != me["user_id"] {
 		t.Errorf("logged in as %v, the profile is %v: %v", me["user_id"], a["user"], err)
 	}
-	refusedAs(t, nobody, "BAD_REQUEST", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", strings.Repeat("x", 32))}})
-	refusedAs(t, nobody, "AUTHENTICATION_FAILED", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("who@example.org", key)}})
+	expectCode(t, nobody, "BAD_REQUEST", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", strings.Repeat("x", 32))}})
+	expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("who@example.org", key)}})
 }

@@ -19,7 +19,7 @@ import (
 
 // A successor that cannot read its predecessor's store before it stops reads it afterwards: whatever the reason, it goes
 // on without, and leaves nothing behind.
-func TestAFailedPreloadIsNoFailedUpgrade(t *testing.T) {
+func TestUpgradeAfterFailedPreload(t *testing.T) {
 	for name, lend := range map[string]http.HandlerFunc{
 		"an older program": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `no command "lend"`, http.StatusBadRequest)
@@ -32,7 +32,7 @@ func TestAFailedPreloadIsNoFailedUpgrade(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l, err := net.Listen("unix", filepath.Join(dir, controlSocket))
+			l, err := net.Listen("unix", filepath.Join(dir, controlSocketName))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ func TestAFailedPreloadIsNoFailedUpgrade(t *testing.T) {
 
 // The same as a whole, while somebody sends and somebody listens: what was lent is damaged, or gone, or there was no room
 // for it. The successor serves all the same, and no request fails.
-func TestAnUpgradeAfterAFailedPreloadIsNotNoticed(t *testing.T) {
+func TestSeamlessUpgradeAfterFailedPreload(t *testing.T) {
 	garbage := func(t *testing.T, pattern string) {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
@@ -72,7 +72,7 @@ func TestAnUpgradeAfterAFailedPreloadIsNotNoticed(t *testing.T) {
 				t.Errorf("%s is the store's own: %v", name, err)
 				continue
 			}
-			write(t, name, "garbage")
+			writeFile(t, name, "garbage")
 		}
 	}
 	for name, spoil := range map[string]func(t *testing.T, lent string){
@@ -85,13 +85,13 @@ func TestAnUpgradeAfterAFailedPreloadIsNotNoticed(t *testing.T) {
 			data := filepath.Join(t.TempDir(), "data")
 			p := demo(t, data)
 			at := p.serving()
-			ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
-			listening, err := bo.listen()
+			ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+			listening, err := bo.newPoller()
 			if err != nil {
 				t.Fatal(err)
 			}
 			heard := make(chan error, 1)
-			go func() { heard <- listening.until("the end") }()
+			go func() { heard <- listening.pollUntil("the end") }()
 			stop, stopped := make(chan struct{}), make(chan error, 1)
 			sent := 0
 			go func() {
@@ -111,10 +111,10 @@ func TestAnUpgradeAfterAFailedPreloadIsNotNoticed(t *testing.T) {
 			}()
 			// Between the two, what the successor asks its predecessor passes here.
 			real := filepath.Join(data, "control.real")
-			if err := os.Rename(filepath.Join(data, controlSocket), real); err != nil {
+			if err := os.Rename(filepath.Join(data, controlSocketName), real); err != nil {
 				t.Fatal(err)
 			}
-			l, err := net.Listen("unix", filepath.Join(data, controlSocket))
+			l, err := net.Listen("unix", filepath.Join(data, controlSocketName))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,16 +188,16 @@ func TestAnUpgradeAfterAFailedPreloadIsNotNoticed(t *testing.T) {
 }
 
 // A server whose predecessor's organizations were read in advance says so; what is lent is gone then, and so is what an
-// upgrade that was cut off had left. Everything from before and in between is there.
-func TestAnUpgradeReadsInAdvance(t *testing.T) {
+// runUpgrade that was cut off had left. Everything from before and in between is there.
+func TestUpgradePreloads(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	stale := filepath.Join(data, "heir.new", "store")
 	if err := os.MkdirAll(stale, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(stale, "000001.sst"), "left over")
+	writeFile(t, filepath.Join(stale, "000001.sst"), "left over")
 	p := demo(t, data)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	gone := func() {
 		t.Helper()
 		if left, _ := filepath.Glob(filepath.Join(data, "*.new")); left != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // events asks a queue for what came after an event, waiting for something if need be.
-func (p *person) events(t *testing.T, queue string, last int) (list []map[string]any) {
+func (p *account) events(t *testing.T, queue string, last int) (list []map[string]any) {
 	t.Helper()
 	a, err := p.call("GET", "events", url.Values{"queue_id": {queue}, "last_event_id": {fmt.Sprint(last)}})
 	if err != nil {
@@ -25,8 +25,8 @@ func (p *person) events(t *testing.T, queue string, last int) (list []map[string
 	return list
 }
 
-// TestLinksArePreviewed sends links to pages on this machine, which the configuration allows, to a running server.
-func TestLinksArePreviewed(t *testing.T) {
+// TestLinkPreviews sends links to pages on this machine, which the configuration allows, to a running server.
+func TestLinkPreviews(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
 	hold := make(chan struct{}) // the slow page answers when it is closed
@@ -43,7 +43,7 @@ func TestLinksArePreviewed(t *testing.T) {
 	defer site.Close()
 	p := demo(t, filepath.Join(t.TempDir(), "data"), "--previews-allow", "127.0.0.0/8")
 	at := p.serving()
-	ada, ann, bo, bot := demoPerson(t, at, "ada@example.org"), demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org"), demoPerson(t, at, "demo-bot@example.org")
+	ada, ann, bo, bot := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"), demoAccount(t, at, "demo-bot@example.org")
 	must := func(a map[string]any, err error) map[string]any {
 		t.Helper()
 		if err != nil {
@@ -83,7 +83,7 @@ func TestLinksArePreviewed(t *testing.T) {
 	if e["rendering_only"] != true || e["user_id"] != nil || e["message_id"] != float64(id) || !strings.Contains(e["rendered_content"].(string), embed) || e["content"] != "see "+site.URL+"/page" {
 		t.Errorf("the event says %v", e)
 	}
-	if html := bo.rendered(t, id); !strings.Contains(html, embed) {
+	if html := bo.renderedContent(t, id); !strings.Contains(html, embed) {
 		t.Errorf("the message says %s", html)
 	}
 	if a := must(bo.call("GET", fmt.Sprintf("messages/%d", id), nil)); a["message"].(map[string]any)["last_edit_timestamp"] != nil {
@@ -97,8 +97,8 @@ func TestLinksArePreviewed(t *testing.T) {
 	eventually(t, "the slow page is asked for", func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(asked, "/slow") })
 	must(ann.call("PATCH", fmt.Sprintf("messages/%d", slow), url.Values{"content": {"never mind " + site.URL + "/other"}}))
 	close(hold)
-	eventually(t, "the other page is shown", func() bool { return strings.Contains(bo.rendered(t, slow), "Page /other") })
-	if html := bo.rendered(t, slow); strings.Contains(html, "Page /slow") {
+	eventually(t, "the other page is shown", func() bool { return strings.Contains(bo.renderedContent(t, slow), "Page /other") })
+	if html := bo.renderedContent(t, slow); strings.Contains(html, "Page /slow") {
 		t.Errorf("a page that is not linked any more is shown: %s", html)
 	}
 	mu.Lock()
@@ -108,14 +108,14 @@ func TestLinksArePreviewed(t *testing.T) {
 	}
 }
 
-// TestPreviewsDoNotReachInside: without being allowed to, no page of this machine is fetched.
-func TestPreviewsDoNotReachInside(t *testing.T) {
+// TestPreviewsRejectPrivateNetworks: without being allowed to, no page of this machine is fetched.
+func TestPreviewsRejectPrivateNetworks(t *testing.T) {
 	asked := make(chan string, 10)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
 	defer site.Close()
 	p := demo(t, filepath.Join(t.TempDir(), "data"))
 	at := p.serving()
-	ada, ann := demoPerson(t, at, "ada@example.org"), demoPerson(t, at, "ann@example.org")
+	ada, ann := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org")
 	if _, err := ada.call("PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -153,11 +153,11 @@ func TestPreviewsSurviveKill(t *testing.T) {
 	defer site.Close()
 	data := filepath.Join(t.TempDir(), "data")
 	var p *program
-	var ann, bo, cy, ada *person
+	var ann, bo, cy, ada *account
 	begin := func() {
 		p = demo(t, data, "--previews-allow", "127.0.0.0/8")
 		at := p.serving()
-		ann, bo, cy, ada = demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org"), demoPerson(t, at, "cy@example.org"), demoPerson(t, at, "ada@example.org")
+		ann, bo, cy, ada = demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"), demoAccount(t, at, "cy@example.org"), demoAccount(t, at, "ada@example.org")
 	}
 	begin()
 	ada.must(t, "PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}})
@@ -175,7 +175,7 @@ func TestPreviewsSurviveKill(t *testing.T) {
 		}
 		return ids
 	}
-	link := func(who *person, path string) float64 {
+	link := func(who *account, path string) float64 {
 		t.Helper()
 		id, err := who.send("see " + site.URL + path)
 		if err != nil {
@@ -184,7 +184,7 @@ func TestPreviewsSurviveKill(t *testing.T) {
 		return float64(id)
 	}
 	shows := func(id float64, path string) bool {
-		return strings.Contains(bo.rendered(t, int64(id)), ">Page "+path+"</a>")
+		return strings.Contains(bo.renderedContent(t, int64(id)), ">Page "+path+"</a>")
 	}
 
 	held, gone, edited, moved := link(ann, "/held"), link(bo, "/gone"), link(cy, "/first"), link(ada, "/moved")
@@ -212,7 +212,7 @@ func TestPreviewsSurviveKill(t *testing.T) {
 		t.Error("what was shown is not any more")
 	}
 	var ids []float64
-	for _, who := range []*person{ann, bo, cy, ada} { // each waits for nothing else
+	for _, who := range []*account{ann, bo, cy, ada} { // each waits for nothing else
 		ids = append(ids, heard(link(who, "/"+who.email))...)
 	}
 	for _, id := range []float64{held, edited, moved} {

@@ -11,7 +11,7 @@ import (
 
 // A report of presence that the loop takes is answered, heard by others and seen by who asks for everybody's like one that
 // goes the usual way.
-func TestQuickReportsAnswerLikeOrdinaryOnes(t *testing.T) {
+func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -20,8 +20,8 @@ func TestQuickReportsAnswerLikeOrdinaryOnes(t *testing.T) {
 	l.Close()
 	p := demo(t, t.TempDir(), "--debug-listen", debug)
 	at := p.serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
-	bot := demoPerson(t, at, "demo-bot@example.org")
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	bot := demoAccount(t, at, "demo-bot@example.org")
 	ping := func(more ...string) string {
 		v := url.Values{"status": {"active"}, "ping_only": {"true"}, "new_user_input": {"false"}}
 		for i := 0; i < len(more); i += 2 {
@@ -32,7 +32,7 @@ func TestQuickReportsAnswerLikeOrdinaryOnes(t *testing.T) {
 	rawPost(t, at, "/api/v1/users/me/presence", "Authorization: "+ann.auth()+"\r\n", ping()) // others hear of the first
 	for _, c := range []struct {
 		name, form string
-		who        *person
+		who        *account
 		quick      bool
 		want       string
 	}{
@@ -45,13 +45,13 @@ func TestQuickReportsAnswerLikeOrdinaryOnes(t *testing.T) {
 		{"without status", "ping_only=true", ann, false, "Missing 'status' argument"},
 		{"a bad update id", ping("last_update_id", "x"), ann, false, "not valid JSON"},
 	} {
-		before := takenQuickly(t, debug)
+		before := fastRequests(t, debug)
 		authorization := "Authorization: " + c.who.auth() + "\r\nUser-Agent: test/1\r\n"
 		quick := rawPost(t, at, "/api/v1/users/me/presence", authorization, c.form)
 		ordinary := rawPost(t, at, "/api/v1/users/me/presence", authorization+"User-Agent: test/1\r\n", c.form)
-		got := takenQuickly(t, debug) - before
+		got := fastRequests(t, debug) - before
 		for end := time.Now().Add(10 * time.Second); c.quick && got < 1 && time.Now().Before(end); { // a loop counts at the end of its round
-			got = takenQuickly(t, debug) - before
+			got = fastRequests(t, debug) - before
 		}
 		if (got == 1) != c.quick || got > 1 {
 			t.Errorf("%s: %d taken on the loop", c.name, got)
@@ -65,13 +65,13 @@ func TestQuickReportsAnswerLikeOrdinaryOnes(t *testing.T) {
 	}
 
 	queue := bo.must(t, "POST", "register", url.Values{"event_types": {`["presence"]`}, "slim_presence": {"true"}})
-	cy := demoPerson(t, at, "cy@example.org")
+	cy := demoAccount(t, at, "cy@example.org")
 	rawPost(t, at, "/api/v1/users/me/presence", "Authorization: "+cy.auth()+"\r\n", ping())
 	events := bo.must(t, "GET", "events", url.Values{"queue_id": {queue["queue_id"].(string)}, "last_event_id": {"-1"}, "dont_block": {"true"}})["events"].([]any)
 	if len(events) != 1 || events[0].(map[string]any)["type"] != "presence" {
 		t.Errorf("when somebody comes online others hear %v", events)
 	}
-	seen := func(who *person) any {
+	seen := func(who *account) any {
 		id := fmt.Sprint(who.must(t, "GET", "users/me", nil)["user_id"])
 		return ann.must(t, "POST", "users/me/presence", url.Values{"status": {"idle"}, "last_update_id": {"-1"}})["presences"].(map[string]any)[id]
 	}

@@ -16,7 +16,7 @@ import (
 
 // A message that is taken on the event loop gets the answer, header lines included, that it gets from the ordinary
 // handler, which reads what names its program twice.
-func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
+func TestFastSendsEqualOrdinaryOnes(t *testing.T) {
 	for _, args := range [][]string{nil, {"--rate-limit", "0"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,9 +25,9 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 			}
 			debug := l.Addr().String()
 			l.Close()
-			p := start(t, parley(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--debug-listen", debug}, args...)...))
+			p := startProgram(t, parleyCommand(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--debug-listen", debug}, args...)...))
 			at := p.serving()
-			ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+			ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
 			queue, err := ann.call("POST", "register", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 			} else {
 				boID = int64(me["user_id"].(float64))
 			}
-			send := func(who *person, agents, credentials, form string) string {
+			send := func(who *account, agents, credentials, form string) string {
 				if credentials == "" {
 					credentials = "Authorization: " + who.auth() + "\r\n"
 				}
@@ -89,12 +89,12 @@ func TestQuickSendsAnswerLikeOrdinaryOnes(t *testing.T) {
 				{"wrong key", with(channel), "Authorization: Basic YTpi\r\n", 0, "Malformed API key"},
 				{"somebody else's name", with(channel), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("bo@example.org:"+ann.key)) + "\r\n", 0, "Invalid API key"},
 			} {
-				before := takenQuickly(t, debug)
+				before := fastRequests(t, debug)
 				quick := send(ann, "User-Agent: test/1\r\n", c.credentials, c.form)
 				ordinary := send(ann, "User-Agent: test/1\r\nUser-Agent: test/1\r\n", c.credentials, c.form)
-				got := takenQuickly(t, debug) - before
+				got := fastRequests(t, debug) - before
 				for end := time.Now().Add(10 * time.Second); got < c.quick && time.Now().Before(end); { // a loop counts at the end of its round
-					got = takenQuickly(t, debug) - before
+					got = fastRequests(t, debug) - before
 				}
 				if got != c.quick {
 					t.Errorf("%s: %d taken on the loop, want %d", c.name, got, c.quick)
@@ -160,8 +160,8 @@ func rawPost(t *testing.T, at, path, lines, form string) string {
 	return fmt.Sprintln(res.StatusCode, text, changingID.ReplaceAllString(string(body), `"id":N`))
 }
 
-// takenQuickly is how many requests were answered on the loops that read them.
-func takenQuickly(t *testing.T, debug string) (n int) {
+// fastRequests is how many requests were answered on the loops that read them.
+func fastRequests(t *testing.T, debug string) (n int) {
 	t.Helper()
 	res, err := http.Get("http://" + debug + "/metrics")
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 
 // A request for events that is taken on the event loop gets the answer, header lines included, that it gets written in
 // another way, which only the ordinary handler reads.
-func TestQuickPollsAnswerLikeOrdinaryOnes(t *testing.T) {
+func TestFastPollsEqualOrdinaryOnes(t *testing.T) {
 	for _, args := range [][]string{nil, {"--rate-limit", "0"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			p := start(t, parley(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"}, args...)...))
+			p := startProgram(t, parleyCommand(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"}, args...)...))
 			at := p.serving()
-			alice := demoPerson(t, at, "ann@example.org")
+			alice := demoAccount(t, at, "ann@example.org")
 			queue := func() string {
 				res, err := alice.call("POST", "register", nil)
 				if err != nil {
@@ -80,7 +80,7 @@ func TestQuickPollsAnswerLikeOrdinaryOnes(t *testing.T) {
 				}
 			}
 			// Whose credentials they are decides, also here.
-			bob := demoPerson(t, at, "bo@example.org")
+			bob := demoAccount(t, at, "bo@example.org")
 			theirs := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(bob.email+":"+bob.key)) + "\r\n"
 			if got := ask("/api/v1/events?queue_id="+q+"&last_event_id=-1", theirs); !strings.Contains(got, "BAD_EVENT_QUEUE_ID") {
 				t.Errorf("somebody else's queue: %s", got)
@@ -90,50 +90,50 @@ func TestQuickPollsAnswerLikeOrdinaryOnes(t *testing.T) {
 	}
 }
 
-// limited is a server with a rate limit, which the demo has not, on the demo's data.
-func limited(t *testing.T, limit string, emails ...string) (p *program, at string, people []*person) {
+// startLimited is a server with a rate limit, which the demo has not, on the demo's data.
+func startLimited(t *testing.T, limit string, emails ...string) (p *program, at string, people []*account) {
 	dir := t.TempDir()
-	p = start(t, parley("serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"))
+	p = startProgram(t, parleyCommand("serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"))
 	at = p.serving()
 	for _, e := range emails {
-		people = append(people, demoPerson(t, at, e))
+		people = append(people, demoAccount(t, at, e))
 	}
 	p.stop()
-	p = start(t, parley("serve", "--data", dir, "--listen", "127.0.0.1:0", "--rate-limit", limit))
+	p = startProgram(t, parleyCommand("serve", "--data", dir, "--listen", "127.0.0.1:0", "--rate-limit", limit))
 	at = p.serving()
 	for _, x := range people {
-		x.at = at
+		x.url = at
 	}
 	return p, at, people
 }
 
-// line is one connection on which requests are written by hand.
-type line struct {
+// rawConnection is one connection on which requests are written by hand.
+type rawConnection struct {
 	t    *testing.T
 	at   string
 	conn net.Conn
 	r    *bufio.Reader
 }
 
-func dialLine(t *testing.T, at string) *line {
+func dialRaw(t *testing.T, at string) *rawConnection {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return &line{t, strings.TrimPrefix(at, "http://"), conn, bufio.NewReader(conn)}
+	return &rawConnection{t, strings.TrimPrefix(at, "http://"), conn, bufio.NewReader(conn)}
 }
 
-func (l *line) ask(p *person, query string) {
+func (l *rawConnection) sendPoll(p *account, query string) {
 	basic := base64.StdEncoding.EncodeToString([]byte(p.email + ":" + p.key))
 	if _, err := fmt.Fprintf(l.conn, "GET /api/v1/events?%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n\r\n", query, l.at, basic); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// hear is the answer: status, header lines but those that change with time, and body.
-func (l *line) hear() (all string, header http.Header, body []byte) {
-	l.conn.SetReadDeadline(time.Now().Add(binaryPatience))
+// readAnswer is the answer: status, header lines but those that change with time, and body.
+func (l *rawConnection) readAnswer() (all string, header http.Header, body []byte) {
+	l.conn.SetReadDeadline(time.Now().Add(binaryTimeout))
 	res, err := http.ReadResponse(l.r, nil)
 	if err != nil {
 		l.t.Fatal(err)
@@ -153,8 +153,8 @@ func (l *line) hear() (all string, header http.Header, body []byte) {
 	return fmt.Sprintln(res.StatusCode, text, string(body)), header, body
 }
 
-// newest is the id of an answer's last event.
-func (l *line) newest(body []byte) int64 {
+// lastEventID is the id of an answer's last event.
+func (l *rawConnection) lastEventID(body []byte) int64 {
 	var a struct{ Events []struct{ ID int64 } }
 	if err := json.Unmarshal(body, &a); err != nil || len(a.Events) == 0 {
 		l.t.Fatalf("no events in %s", body)
@@ -164,12 +164,12 @@ func (l *line) newest(body []byte) int64 {
 
 // What a connection remembers of the last poll spares nobody a judgement: whatever became of caller, queue or
 // organization in between is answered as it is to somebody who comes anew.
-func TestRepeatedPollsAreJudgedAnew(t *testing.T) {
+func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 	for _, limit := range []string{"0", "1000"} {
 		t.Run("rate limit "+limit, func(t *testing.T) {
-			p, at, people := limited(t, limit, "ann@example.org", "bo@example.org", "olive@example.org")
+			p, at, people := startLimited(t, limit, "ann@example.org", "bo@example.org", "olive@example.org")
 			ann, bo, olive := people[0], people[1], people[2]
-			must := func(who *person, method, path string, form url.Values) map[string]any {
+			must := func(who *account, method, path string, form url.Values) map[string]any {
 				t.Helper()
 				a, err := who.call(method, path, form)
 				if err != nil {
@@ -185,16 +185,16 @@ func TestRepeatedPollsAreJudgedAnew(t *testing.T) {
 			}
 			me := int64(must(bo, "GET", "users/me", nil)["user_id"].(float64))
 			var queue string
-			l, last := dialLine(t, at), int64(-1)
-			poll := func() { l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last)) }
+			l, last := dialRaw(t, at), int64(-1)
+			poll := func() { l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last)) }
 			hear := func(want string) {
 				t.Helper()
-				all, _, body := l.hear()
+				all, _, body := l.readAnswer()
 				if !strings.Contains(all, want) {
 					t.Fatalf("%q is not in %s", want, all)
 				}
 				if strings.HasPrefix(all, "200") {
-					last = l.newest(body)
+					last = l.lastEventID(body)
 				}
 			}
 			begin := func() { // a queue, and polls the connection knows
@@ -213,32 +213,32 @@ func TestRepeatedPollsAreJudgedAnew(t *testing.T) {
 			refused := func(want string) {
 				t.Helper()
 				poll()
-				all, _, _ := l.hear()
-				other := dialLine(t, at)
-				other.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%%3%d", queue, last))
-				if fresh, _, _ := other.hear(); all != fresh || !strings.Contains(all, want) {
+				all, _, _ := l.readAnswer()
+				other := dialRaw(t, at)
+				other.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=%%3%d", queue, last))
+				if fresh, _, _ := other.readAnswer(); all != fresh || !strings.Contains(all, want) {
 					t.Fatalf("repeated\n%s\nfresh\n%s\nwant %q", all, fresh, want)
 				}
 			}
 
 			begin()
 			seen := last
-			for _, id := range []int64{seen + 1<<20, 0} { // never given out; acknowledged long ago
+			for _, id := range []int64{seen + 1<<20, 0} { // neverSubscribed given out; acknowledged long ago
 				last = id
 				if id == 0 {
 					refused("pruned")
 				} else {
-					l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
+					l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
 					hear("was not in this queue")
 				}
 			}
 			last = seen
-			l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d&dont_block=true", queue, last))
-			if all, _, _ := l.hear(); !strings.Contains(all, `"events":[]`) {
+			l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d&dont_block=true", queue, last))
+			if all, _, _ := l.readAnswer(); !strings.Contains(all, `"events":[]`) {
 				t.Errorf("a poll that does not wait: %s", all)
 			}
-			l.ask(ann, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
-			if all, _, _ := l.hear(); !strings.Contains(all, "BAD_EVENT_QUEUE_ID") {
+			l.sendPoll(ann, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
+			if all, _, _ := l.readAnswer(); !strings.Contains(all, "BAD_EVENT_QUEUE_ID") {
 				t.Errorf("somebody else's queue on the connection of its owner: %s", all)
 			}
 			say("to the owner")
@@ -279,8 +279,8 @@ func TestRepeatedPollsAreJudgedAnew(t *testing.T) {
 }
 
 // Each repeated poll spends of the budget, and whoever has spent it is told so.
-func TestRepeatedPollsSpendTheBudget(t *testing.T) {
-	p, at, people := limited(t, "20", "ann@example.org", "bo@example.org")
+func TestRepeatedPollsCountForTheRateLimit(t *testing.T) {
+	p, at, people := startLimited(t, "20", "ann@example.org", "bo@example.org")
 	ann, bo := people[0], people[1]
 	a, err := bo.call("POST", "register", nil)
 	if err != nil {
@@ -289,10 +289,10 @@ func TestRepeatedPollsSpendTheBudget(t *testing.T) {
 	if _, err := ann.send("a word"); err != nil {
 		t.Fatal(err)
 	}
-	l, began, answered := dialLine(t, at), time.Now(), 0
+	l, began, answered := dialRaw(t, at), time.Now(), 0
 	for left := 20; ; answered++ { // nothing is acknowledged, so each is answered at once
-		l.ask(bo, fmt.Sprintf("queue_id=%s&last_event_id=-1", a["queue_id"]))
-		all, header, _ := l.hear()
+		l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=-1", a["queue_id"]))
+		all, header, _ := l.readAnswer()
 		if strings.HasPrefix(all, "429") {
 			if header.Get("Retry-After") == "" || !strings.Contains(all, "RATE_LIMIT_HIT") {
 				t.Errorf("refused with %s", all)

@@ -28,10 +28,10 @@ import (
 	"parley/wire/httpd"
 )
 
-// besieged is the whole server in this process, so that its state can be looked at between two requests.
-type besieged struct {
+// requestTester is the whole server in this process, so that its state can be looked at between two requests.
+type requestTester struct {
 	testing.TB
-	house  *actors.House
+	house  *actors.Server
 	id     realm.ID
 	at     string
 	people []credential // who calls, in turns
@@ -46,7 +46,7 @@ type besieged struct {
 
 type credential struct{ name, email, key string }
 
-func besiege(t testing.TB) *besieged {
+func newRequestTester(t testing.TB) *requestTester {
 	t.Helper()
 	dir := t.TempDir()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -59,10 +59,10 @@ func besiege(t testing.TB) *besieged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites := siteMaker("http://" + l.Addr().String())
+	sites := newSiteTable("http://" + l.Addr().String())
 	// Time stands still, or a queue that nobody asks would end between a request and the look at what it did.
 	began := time.Now()
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: quiet, Fatal: func(err error) { panic(err) }, Site: sites.of,
+	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: quiet, Fatal: func(err error) { panic(err) }, Site: sites.site,
 		Now: func() time.Time { return began }, Elapsed: func() time.Duration { return 0 }})
 	if err != nil {
 		t.Fatal(err)
@@ -73,12 +73,12 @@ func besiege(t testing.TB) *besieged {
 		t.Fatal(err)
 	}
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: signer(secret), Signed: checker(secret), HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
+	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
 		CheckPassword: func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
-		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, MailPattern: "%s@example.org", Mail: true,
-		LinkToken: house.LinkToken, Export: func(realm.ID, realm.Export) {}, Taken: func(string) bool { return false }}
+		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, ChannelMailPattern: "%s@example.org", MailEnabled: true,
+		LinkToken: house.LinkToken, StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
 	var said bytes.Buffer
-	if err := makeDemo(house, sites.of("").URL, &said); err != nil {
+	if err := createDemo(house, sites.site("").URL, &said); err != nil {
 		t.Fatal(err)
 	}
 	c, err := readConfig([]string{"--data", dir, "--demo"})
@@ -86,21 +86,21 @@ func besiege(t testing.TB) *besieged {
 		t.Fatal(err)
 	}
 	parkConfig := c.park()
-	parkConfig.OnDrain, parkConfig.Late = house.Drain, true
-	server := httpd.New(httpd.Options{House: house, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig, Pictures: kept})
+	parkConfig.OnDrain, parkConfig.AnswersLatePolls = house.Drain, true
+	server := httpd.New(httpd.Options{Server: house, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig, Files: kept})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
-		if err := patiently(server.Shutdown); err != nil {
+		if err := withShutdownTimeout(server.Shutdown); err != nil {
 			t.Error(err)
 		}
-		if err := patiently(house.Close); err != nil {
+		if err := withShutdownTimeout(house.Close); err != nil {
 			t.Error(err)
 		}
 		store.Close()
 		<-served
 	})
-	b := &besieged{TB: t, house: house, at: "http://" + l.Addr().String()}
+	b := &requestTester{TB: t, house: house, at: "http://" + l.Addr().String()}
 	for _, id := range house.Realms() {
 		b.id = id
 	}
@@ -116,14 +116,14 @@ func besiege(t testing.TB) *besieged {
 		}
 		b.people = append(b.people, credential{name, email, keys[email]})
 	}
-	b.furnish()
-	b.look()
+	b.createObjects()
+	b.currentSeq()
 	return b
 }
 
-// look reads the number of the newest fact, and the digest of the state if that is new.
-func (b *besieged) look() realm.Seq {
-	v, err := b.house.View(b.id, system, func(v realm.View) (any, error) {
+// currentSeq reads the number of the newest fact, and the digest of the state if that is new.
+func (b *requestTester) currentSeq() realm.Seq {
+	v, err := b.house.View(b.id, systemCaller, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			b.seq, b.digest = v.Seq(), snapshot.StateDigest(v.Realm).String()
 		}
@@ -136,9 +136,9 @@ func (b *besieged) look() realm.Seq {
 }
 
 // unchanged compares every row with what it was when the newest fact was new: nothing may change without one.
-func (b *besieged) unchanged(after string) {
+func (b *requestTester) unchanged(after string) {
 	b.Helper()
-	v, err := b.house.View(b.id, system, func(v realm.View) (any, error) {
+	v, err := b.house.View(b.id, systemCaller, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			return b.digest, nil
 		}
@@ -152,8 +152,8 @@ func (b *besieged) unchanged(after string) {
 	}
 }
 
-// furnish makes one of everything that has an id, and says what valid values of parameters are.
-func (b *besieged) furnish() {
+// createObjects makes one of everything that has an id, and says what valid values of parameters are.
+func (b *requestTester) createObjects() {
 	ann := b.people[0]
 	must := func(method, path string, params url.Values, key string) any {
 		status, body := b.send(ann, method, path, params, nil, false)
@@ -168,8 +168,8 @@ func (b *besieged) furnish() {
 	queue := must("POST", "/register", url.Values{"event_types": {`["message"]`}}, "queue_id")
 	draft := must("POST", "/drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"d"}]`}}, "ids").([]any)[0]
 	snippet := must("POST", "/saved_snippets", url.Values{"title": {"t"}, "content": {"c"}}, "saved_snippet_id")
-	begun := (&person{at: b.at, email: ann.email, key: ann.key})
-	resp, _ := begun.piece("POST", "/api/v1/tus", map[string]string{"Upload-Length": "100000"}, "")
+	begun := (&account{url: b.at, email: ann.email, key: ann.key})
+	resp, _ := begun.sendTus("POST", "/api/v1/tus", map[string]string{"Upload-Length": "100000"}, "")
 	upload := path.Base(resp.Header.Get("Location"))
 	if resp.StatusCode != 201 {
 		b.Fatalf("an upload does not begin: %s", resp.Status)
@@ -183,29 +183,29 @@ func (b *besieged) furnish() {
 		"upload": upload, "Upload-Offset": 0, "Upload-Length": 100, "Upload-Metadata": "filename YQ=="}
 }
 
-// leftOut would end the siege.
-var leftOut = []string{"POST /realm/deactivate", "DELETE /users/me", "POST /users/me/api_key/regenerate"}
+// notCalled would end the siege.
+var notCalled = []string{"POST /realm/deactivate", "DELETE /users/me", "POST /users/me/api_key/regenerate"}
 
-// partly are errors that come after something was done, as the protocol has it: the other invitations were sent, and the
+// partialErrors are errors that come after something was done, as the protocol has it: the other invitations were sent, and the
 // owner of a bot hears that it wrote to a channel that is not there.
-var partly = []string{"INVITATION_FAILED", "STREAM_DOES_NOT_EXIST"}
+var partialErrors = []string{"INVITATION_FAILED", "STREAM_DOES_NOT_EXIST"}
 
 // TestRefusalsChangeNothing sends every parameter of every endpoint in every wrong way: none fails, each answer is one
 // that the description tells of, and whatever is refused leaves every row and the journal as they were.
 func TestRefusalsChangeNothing(t *testing.T) {
-	b := besiege(t)
+	b := newRequestTester(t)
 	for _, e := range wire.Endpoints() {
 		name := e.Method + " " + e.Path
-		if slices.Contains(leftOut, name) {
+		if slices.Contains(notCalled, name) {
 			t.Logf("not called: %s", name)
 			continue
 		}
 		params := e.Params()
-		b.try(b.turn(), name, &e, params, "", "")
+		b.try(b.nextCaller(), name, &e, params, "", "")
 		for _, p := range params {
-			for _, bad := range wrong(p) {
+			for _, bad := range wrongValues(p) {
 				// Whoever may not do it at all is refused before anybody looks at the value: so the owner tries it, too.
-				b.try(b.turn(), name, &e, params, p.Name, bad)
+				b.try(b.nextCaller(), name, &e, params, p.Name, bad)
 				b.try(b.owner(), name, &e, params, p.Name, bad)
 			}
 		}
@@ -217,18 +217,18 @@ func TestRefusalsChangeNothing(t *testing.T) {
 	t.Logf("%d requests, %d refused, %d carried out", b.requests, b.refusals, b.successes)
 }
 
-// turn is who calls next.
-func (b *besieged) turn() credential {
+// nextCaller is who calls next.
+func (b *requestTester) nextCaller() credential {
 	b.next++
 	return b.people[b.next%len(b.people)]
 }
 
-func (b *besieged) owner() credential {
+func (b *requestTester) owner() credential {
 	return b.people[slices.IndexFunc(b.people, func(c credential) bool { return c.name == "olive" })]
 }
 
 // try sends a request that is valid but for one parameter.
-func (b *besieged) try(who credential, name string, e *wire.Endpoint, params []form.Param, spoilt, with string) {
+func (b *requestTester) try(who credential, name string, e *wire.Endpoint, params []form.Param, spoilt, with string) {
 	b.Helper()
 	path, values, headers := e.Path, url.Values{}, http.Header{}
 	for _, p := range params {
@@ -255,7 +255,7 @@ func (b *besieged) try(who credential, name string, e *wire.Endpoint, params []f
 	if name == "GET /events" {
 		values.Set("dont_block", "true")
 	}
-	before := b.look()
+	before := b.currentSeq()
 	if e.Resumable() {
 		headers.Set("Content-Type", wire.PieceType)
 		who = b.people[0] // whose upload it is
@@ -264,7 +264,7 @@ func (b *besieged) try(who credential, name string, e *wire.Endpoint, params []f
 	b.requests++
 	what := fmt.Sprintf("%s as %s with %s=%.60q", name, who.name, spoilt, with)
 	if status < 400 {
-		if with == aliased && strings.Contains(e.Path, "{"+spoilt+"}") && slices.ContainsFunc(params, func(p form.Param) bool { return p.Name == spoilt && p.Schema["type"] == "integer" }) {
+		if with == truncatedID && strings.Contains(e.Path, "{"+spoilt+"}") && slices.ContainsFunc(params, func(p form.Param) bool { return p.Name == spoilt && p.Schema["type"] == "integer" }) {
 			b.Errorf("%s: %d", what, status)
 		}
 		b.successes++
@@ -279,21 +279,21 @@ func (b *besieged) try(who credential, name string, e *wire.Endpoint, params []f
 	} else if err := json.Unmarshal(body, &refusal); err != nil || refusal.Msg == "" {
 		b.Errorf("%s: %d %.200s", what, status, body)
 	}
-	if status == 500 || e.Refused(status, refusal.Code) == nil {
+	if status == 500 || e.ErrorShape(status, refusal.Code) == nil {
 		b.Errorf("%s: %d %.200s is no answer the description tells of", what, status, body)
 	}
-	after := b.look()
+	after := b.currentSeq()
 	for tries := 0; after != before && tries < 3; tries++ { // a job of before came in between, such as what follows when one leaves a channel; a refusal that writes does so again
 		before = after
 		b.send(who, e.Method, path, values, headers, e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
-		after = b.look()
+		after = b.currentSeq()
 	}
-	if after != before && !slices.Contains(partly, refusal.Code) {
+	if after != before && !slices.Contains(partialErrors, refusal.Code) {
 		b.Errorf("%s: refused with %s, and the journal went from %d to %d", what, refusal.Msg, before, after)
 	}
 }
 
-func (b *besieged) send(who credential, method, path string, values url.Values, headers http.Header, attach bool) (int, []byte) {
+func (b *requestTester) send(who credential, method, path string, values url.Values, headers http.Header, attach bool) (int, []byte) {
 	b.Helper()
 	target, kind, body := b.at+"/api/v1"+path, "application/x-www-form-urlencoded", values.Encode()
 	switch {
@@ -334,7 +334,7 @@ func (b *besieged) send(who credential, method, path string, values url.Values, 
 func FuzzRequests(f *testing.F) {
 	var endpoints []wire.Endpoint
 	for _, e := range wire.Endpoints() {
-		if !slices.Contains(leftOut, e.Method+" "+e.Path) && len(e.Params()) > 0 {
+		if !slices.Contains(notCalled, e.Method+" "+e.Path) && len(e.Params()) > 0 {
 			endpoints = append(endpoints, e)
 		}
 	}
@@ -343,14 +343,14 @@ func FuzzRequests(f *testing.F) {
 			f.Add(uint16(i), uint8(j), textOf(sampleOf(p.Schema), p.JSON))
 		}
 	}
-	b := besiege(f)
+	b := newRequestTester(f)
 	f.Fuzz(func(t *testing.T, endpoint uint16, param uint8, value string) {
 		e := endpoints[int(endpoint)%len(endpoints)]
 		params := e.Params()
 		one := *b
 		one.TB = t
-		one.look()
-		one.try(one.turn(), e.Method+" "+e.Path, &e, params, params[int(param)%len(params)].Name, value)
+		one.currentSeq()
+		one.try(one.nextCaller(), e.Method+" "+e.Path, &e, params, params[int(param)%len(params)].Name, value)
 		one.unchanged(e.Path)
 		one.TB = b.TB
 		*b = one
@@ -358,7 +358,7 @@ func FuzzRequests(f *testing.F) {
 }
 
 // value is a valid value of a parameter, or at least one of its type.
-func (b *besieged) value(p form.Param) any {
+func (b *requestTester) value(p form.Param) any {
 	if v, ok := b.valid[p.Name]; ok {
 		return v
 	}
@@ -407,14 +407,14 @@ func textOf(v any, isJSON bool) string {
 	return string(data)
 }
 
-// aliased is the number of something that is there, were it cut to 32 bits.
-const aliased = "4294967297"
+// truncatedID is the number of something that is there, were it cut to 32 bits.
+const truncatedID = "4294967297"
 
-// wrong is every way to get a parameter wrong: of another type, beyond limits, an id that is nobody's, no JSON at all.
-func wrong(p form.Param) []string {
+// wrongValues is every way to get a parameter wrongValues: of another type, beyond limits, an id that is nobody's, no JSON at all.
+func wrongValues(p form.Param) []string {
 	out := []string{"", "x", "null", "-1", "0", "999999", "99999999999999999999", "1.5", "true", "{", "[]", "[[]]", "{}", `"x"`, `["x"]`, `[999999]`, `{"a":{"b":[1]}}`, `{"new":999999}`,
 		"9007199254740993", "9223372036854775807", "-9223372036854775808", "[4294967297]", "18446744073709551617", // and what is 1 when it is cut off
-		aliased, "\x00", "x\x00x", "\xff\xfe", "é\u202e\U0001F600", strings.Repeat("[", 300), strings.Repeat("1", 400), strings.Repeat("x", 20000)}
+		truncatedID, "\x00", "x\x00x", "\xff\xfe", "é\u202e\U0001F600", strings.Repeat("[", 300), strings.Repeat("1", 400), strings.Repeat("x", 20000)}
 	if limit, ok := p.Schema["maxLength"].(int); ok {
 		out = append(out, strings.Repeat("é", limit+1))
 	}

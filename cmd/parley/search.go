@@ -15,8 +15,8 @@ import (
 
 const searchUsage = "usage: parley search rebuild [flags] DIR"
 
-// rebuildSearch is `parley search rebuild DIR`: the full-text indexes of a stopped server are made anew from the texts.
-func rebuildSearch(args []string, out io.Writer) error {
+// runSearchRebuild is `parley search rebuild DIR`: the full-text indexes of a stopped server are made anew from the texts.
+func runSearchRebuild(args []string, out io.Writer) error {
 	if len(args) == 0 || args[0] != "rebuild" {
 		return errors.New(searchUsage)
 	}

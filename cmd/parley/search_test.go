@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// found is the ids a search finds, as the server answers them.
-func found(t *testing.T, p *person, words string) []int64 {
+// searchIDs is the ids a search finds, as the server answers them.
+func searchIDs(t *testing.T, p *account, words string) []int64 {
 	t.Helper()
 	a, err := p.call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"}, "narrow": {`[["search",` + quoted(words) + `]]`}})
 	if err != nil {
@@ -29,7 +29,7 @@ func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `
 func TestSearchSurvives(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := demo(t, dir)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
 	send := func(text string) int64 {
 		id, err := ann.send(text)
 		if err != nil {
@@ -39,7 +39,7 @@ func TestSearchSurvives(t *testing.T) {
 	}
 	want := func(words string, ids ...int64) {
 		t.Helper()
-		got := found(t, ann, words)
+		got := searchIDs(t, ann, words)
 		if len(got) != len(ids) {
 			t.Fatalf("%q finds %v, want %v", words, got, ids)
 		}
@@ -50,8 +50,8 @@ func TestSearchSurvives(t *testing.T) {
 		}
 	}
 	again := func() {
-		p = start(t, parley("serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"))
-		ann.at = p.serving()
+		p = startProgram(t, parleyCommand("serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"))
+		ann.url = p.serving()
 	}
 	first := send("Zebras were grazing near the lighthouse")
 	want("zebra graze", first)

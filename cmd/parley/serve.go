@@ -36,19 +36,19 @@ import (
 	"parley/wire/webhooks"
 )
 
-// settling is how long after its start a server for which more than throng connections wait gives the memory back that
-// only starting needed, and begins with errands: either would take half of a small machine from those who all come at once.
+// startupDelay is how long after its start a server for which more than throng connections wait gives the memory back that
+// eventsIf starting needed, and begins with errands: either would take half of a small machine from those who all come at once.
 const (
-	settling = 2 * time.Second
-	throng   = 256
+	startupDelay = 2 * time.Second
+	crowdedStart = 256
 )
 
-// calm is for how long after its opening the store merges no tables and nothing is indexed: longer than everybody takes to
+// mergeDelay is for how long after its opening the store merges no tables and nothing is indexed: longer than everybody takes to
 // come back.
-const calm = search.Calm
+const mergeDelay = search.StartupRest
 
-// patience is how long a stopping server waits for what is in flight.
-const patience = 15 * time.Second
+// shutdownTimeout is how long a stopping server waits for what is in flight.
+const shutdownTimeout = 15 * time.Second
 
 func serve(args []string) (err error) {
 	c, err := readConfig(args)
@@ -60,7 +60,7 @@ func serve(args []string) (err error) {
 		return err
 	}
 	began := time.Now()
-	memory := newSteward()
+	memory := newGCTuner()
 	listeners, err := c.listen()
 	if err != nil {
 		return err
@@ -68,27 +68,27 @@ func serve(args []string) (err error) {
 	for _, l := range listeners {
 		defer l.Close()
 	}
-	c.listening(listeners[0].Addr().String())
-	if s.succession, err = newSuccession(s.log, listeners); err != nil {
+	c.setListenAddress(listeners[0].Addr().String())
+	if s.handover, err = newHandover(s.log, listeners); err != nil {
 		return err
 	}
-	heir := os.Getenv(predecessor) != ""
-	room, preloaded, err := s.letIn(heir, listeners)
+	heir := os.Getenv(predecessorEnv) != ""
+	room, preloaded, err := s.acceptConnections(heir, listeners)
 	if err != nil {
 		return err
 	}
 	open := func() error { return s.open(heir, preloaded) }
-	for _, step := range []func() error{open, s.equip, s.populate, s.openDoors} {
+	for _, step := range []func() error{open, s.buildTools, s.createDemo, s.openListeners} {
 		if err := step(); err != nil {
-			return errors.Join(err, s.abandon())
+			return errors.Join(err, s.closeFailedStart())
 		}
 	}
 	stop := make(chan os.Signal, 4)
 	signal.Notify(stop, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	failed := make(chan error, len(listeners))
-	crowded := heir || room.Held() > throng
-	if err := s.server.Admit(room); err != nil {
-		return errors.Join(err, s.abandon())
+	crowded := heir || room.Len() > crowdedStart
+	if err := s.server.ServeBacklog(room); err != nil {
+		return errors.Join(err, s.closeFailedStart())
 	}
 	for _, l := range listeners {
 		go func() { failed <- s.server.Serve(l) }()
@@ -100,18 +100,18 @@ func serve(args []string) (err error) {
 	// undone, comes behind those who wait.
 	pause := time.Duration(0)
 	if crowded {
-		pause = settling
-		defer time.AfterFunc(settling, debug.FreeOSMemory).Stop()
+		pause = startupDelay
+		defer time.AfterFunc(startupDelay, debug.FreeOSMemory).Stop()
 	} else {
 		debug.FreeOSMemory()
 	}
-	s.takeUp(pause)
+	s.startOutbox(pause)
 	s.log.Info("serving", "url", c.URL, "listen", c.Listen, "data", c.Data, "version", wire.Version, "organizations", len(s.house.Realms()), "started in", time.Since(began).Round(time.Millisecond).String())
-	notify("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
-	err = errors.Join(untilStopped(s.log, stop, s.succession, failed), s.close())
+	notifySystemd("READY=1\nMAINPID=" + strconv.Itoa(os.Getpid()))
+	err = errors.Join(waitForStop(s.log, stop, s.handover, failed), s.close())
 	signal.Stop(stop) // whoever still takes an answer is nothing to wait for then
 	err = errors.Join(err, s.finish())
-	s.log.Info("stopped", "data", c.Data, "connections passed", s.server.Stats().Passed)
+	s.log.Info("stopped", "data", c.Data, "connections passed", s.server.Stats().HandedOff)
 	return err
 }
 
@@ -121,29 +121,29 @@ type service struct {
 	log *slog.Logger
 
 	// What follows from the configuration alone.
-	spec          crowdSpec
-	limits        httpd.Limits
-	issuers       map[string]string
-	tlsConfig     *tls.Config
-	pages, inside []netip.Prefix // whose pages may be previewed, and which bots' services may be called, nevertheless
+	spec                             crowdSpec
+	limits                           httpd.Limits
+	issuers                          map[string]string
+	tlsConfig                        *tls.Config
+	previewNetworks, webhookNetworks []netip.Prefix // whose pages may be previewed, and which bots' services may be called, nevertheless
 
-	succession *succession
+	handover   *handover
 	store      *snapshot.Store
 	secret     []byte
 	sites      *siteTable
-	library    *search.Library
-	house      *actors.House
-	kept       *files.Store
+	library    *search.Service
+	house      *actors.Server
+	files      *files.Store
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
-	outside    *courier.Courier
+	dispatcher *courier.Dispatcher
 	exports    *exporter
 	sweeper    *sweeper
 	server     *httpd.Server
 	// rest ends what works beside the requests, and may be in the middle of something long.
-	rest                      func() error
-	closeControl, closeMeters func() error
-	closeGate                 func(context.Context) error
+	closeBackground            func() error
+	closeControl, closeMetrics func() error
+	closeSMTP                  func(context.Context) error
 }
 
 // service makes what follows from the configuration alone, and refuses what does not make sense.
@@ -152,15 +152,15 @@ func (c *config) service() (s *service, err error) {
 	if s.log, err = c.logger(); err != nil {
 		return nil, err
 	}
-	if c.Crowd != "" {
-		if s.spec, err = parseCrowd(c.Crowd); err != nil {
+	if c.DemoCrowd != "" {
+		if s.spec, err = parseCrowd(c.DemoCrowd); err != nil {
 			return nil, err
 		}
 	}
 	for _, x := range []struct {
 		name, list string
 		into       *[]netip.Prefix
-	}{{"trusted-proxies", c.Proxies, &s.limits.Proxies}, {"previews-allow", c.Previews, &s.pages}, {"webhooks-allow", c.Webhooks, &s.inside}} {
+	}{{"trusted-proxies", c.TrustedProxies, &s.limits.Proxies}, {"previews-allow", c.PreviewsAllow, &s.previewNetworks}, {"webhooks-allow", c.WebhooksAllow, &s.webhookNetworks}} {
 		if *x.into, err = httpd.ParseProxies(x.list); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.name, err)
 		}
@@ -171,64 +171,64 @@ func (c *config) service() (s *service, err error) {
 	if s.tlsConfig, err = c.tls(); err != nil {
 		return nil, err
 	}
-	if c.Unsynced {
+	if c.NoSync {
 		s.log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. For measurements only")
 	}
 	return s, nil
 }
 
-// letIn accepts connections before anybody can be served: until the data is loaded they would overflow the backlog. A
+// acceptConnections accepts connections before anybody can be served: until the data is loaded they would overflow the backlog. A
 // successor leaves that to its predecessor as long as that one serves, and loads meanwhile what it can.
-func (s *service) letIn(heir bool, listeners []net.Listener) (room *park.Room, preloaded *actors.Preloaded, err error) {
+func (s *service) acceptConnections(heir bool, listeners []net.Listener) (room *park.Backlog, preloaded *actors.Preloaded, err error) {
 	if heir {
 		preloaded = preload(s.Data, s.log)
-		room, err = succeed(s.config, listeners)
+		room, err = takeOver(s.config, listeners)
 	} else {
-		room, err = park.Hold(s.MaxConns, listeners...)
+		room, err = park.CollectBacklog(s.MaxConnections, listeners...)
 	}
 	return room, preloaded, err
 }
 
-// takeUp begins, after a pause, with what the last process left undone.
-func (s *service) takeUp(pause time.Duration) {
+// startOutbox begins, after a pause, with what the last process left undone.
+func (s *service) startOutbox(pause time.Duration) {
 	everywhere := map[realm.ID]wire.Site{}
 	for name, id := range s.house.Realms() {
-		everywhere[id] = s.sites.of(name)
+		everywhere[id] = s.sites.site(name)
 	}
-	s.outside.Begin(pause, everywhere)
+	s.dispatcher.Begin(pause, everywhere)
 }
 
 // open brings the organizations back.
 func (s *service) open(heir bool, preloaded *actors.Preloaded) (err error) {
-	if s.store, err = openStore(s.Data, heir, s.Unsynced, s.log); err != nil {
+	if s.store, err = openStore(s.Data, heir, s.NoSync, s.log); err != nil {
 		return startFailure(s.Data, err)
 	}
-	fatal := fatally(s.log)
+	fatal := newFatal(s.log)
 	go stopOnFailure(s.store, fatal)
-	s.sites = siteMaker(s.URL)
+	s.sites = newSiteTable(s.URL)
 	if s.secret, err = readSecret(s.Data); err != nil {
 		return err
 	}
 	disk := snapshot.Disk{Store: s.store}
-	s.library = search.OpenLibrary(searchDir(s.Data), disk, wire.SearchText, s.log)
-	if s.house, err = actors.Open(disk, actors.Options{Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.of, Search: s.library, Preloaded: preloaded}); err != nil {
+	s.library = search.OpenService(searchDir(s.Data), disk, wire.SearchText, s.log)
+	if s.house, err = actors.Open(disk, actors.Options{Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.site, Search: s.library, Preloaded: preloaded}); err != nil {
 		return startFailure(s.Data, err)
 	}
 	s.sites.house = s.house
-	s.kept, err = files.Open(filepath.Join(s.Data, "uploads"))
+	s.files, err = files.Open(filepath.Join(s.Data, "uploads"))
 	return err
 }
 
-// equip makes what endpoints use, and what works beside them.
-func (s *service) equip() error {
-	house, host := s.house, s.sites.of("").Host
+// buildTools makes what endpoints use, and what works beside them.
+func (s *service) buildTools() error {
+	house, host := s.house, s.sites.site("").Host
 	s.passwords = httpd.NewPasswords()
-	t := &wire.Tools{Files: fileStore{s.kept}, Sign: signer(s.secret), Signed: checker(s.secret), UploadQuota: int64(s.UploadQuota) << 20,
+	t := &wire.Tools{Files: fileStore{s.files}, Sign: newSigner(s.secret), VerifySignature: newSignatureChecker(s.secret), UploadQuota: int64(s.UploadQuota) << 20,
 		HashPassword: s.passwords.Hash, CheckPassword: s.passwords.Check, HashKey: actors.HashKey, Token: actors.Token, LinkToken: house.LinkToken, JWTKeys: s.issuers,
-		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.pages...).Fetch, Dev: s.Demo || s.Crowd != "",
-		MailPattern: "%s@" + s.mailHost(host), Mail: true, DailyInvites: s.DailyInvites}
+		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.previewNetworks...).Fetch, Dev: s.Demo || s.DemoCrowd != "",
+		ChannelMailPattern: "%s@" + s.mailHost(host), MailEnabled: true, DailyInvites: s.DailyInvites}
 	s.tools = t
-	post, err := s.post(host, t, s.log)
+	post, err := s.newMailer(host, t, s.log)
 	if err != nil {
 		return err
 	}
@@ -239,65 +239,65 @@ func (s *service) equip() error {
 	if pusher != nil {
 		t.Push = pusher
 	}
-	s.outside = errands(house, t, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: t, Log: s.log, Allow: s.inside}), s.log)
-	house.Outside(s.outside, pusher != nil, s.Bouncer != "")
-	s.exports = newExporter(house, s.sites, s.kept, s.log)
-	s.sweeper = newSweeper(house, s.kept, s.log)
-	t.Export = s.exports.add
-	t.Taken = func(name string) bool { _, _, taken := house.RealmNamed(name); return taken }
+	s.dispatcher = newDispatcher(house, t, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: t, Log: s.log, Allow: s.webhookNetworks}), s.log)
+	house.SetOutbox(s.dispatcher, pusher != nil, s.Bouncer != "")
+	s.exports = newExporter(house, s.sites, s.files, s.log)
+	s.sweeper = newSweeper(house, s.files, s.log)
+	t.StartExport = s.exports.add
+	t.SubdomainTaken = func(name string) bool { _, _, taken := house.RealmByName(name); return taken }
 	t.Thumbnails = wire.NewThumbnails(house, t.Files, s.log, slices.Collect(maps.Values(house.Realms())))
-	s.rest = sync.OnceValue(func() error {
+	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.sweeper.Close()
 		t.Thumbnails.Close()
-		return patiently(s.outside.Close)
+		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
 }
 
-// populate makes a demo organization or a crowd, where one is asked for and there is nothing yet.
-func (s *service) populate() error {
+// createDemo makes a demo organization or a crowd, where one is asked for and there is nothing yet.
+func (s *service) createDemo() error {
 	if len(s.house.Realms()) > 0 {
 		return nil
 	}
-	if s.Crowd != "" {
-		if err := makeCrowd(s.house, s.spec, os.Stdout); err != nil {
+	if s.DemoCrowd != "" {
+		if err := createCrowd(s.house, s.spec, os.Stdout); err != nil {
 			return fmt.Errorf("make the crowd: %w", err)
 		}
 	} else if s.Demo {
-		if err := makeDemo(s.house, s.URL, os.Stdout); err != nil {
+		if err := createDemo(s.house, s.URL, os.Stdout); err != nil {
 			return fmt.Errorf("make the demo organization: %w", err)
 		}
 	}
 	return nil
 }
 
-// openDoors makes the server, which admits nobody yet, and opens the other ways in: for the operator, for mail, for meters.
-func (s *service) openDoors() (err error) {
+// openListeners makes the server, which admits nobody yet, and opens the other ways in: for the operator, for mail, for meters.
+func (s *service) openListeners() (err error) {
 	p := s.park()
-	p.OnDrain, p.Late, p.TLS = s.house.Drain, true, s.tlsConfig
-	s.server = httpd.New(httpd.Options{House: s.house, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, Pictures: s.kept})
-	s.succession.house, s.succession.store = s.house, s.store
-	s.succession.long = func() int { return s.server.Stats().Long }
-	s.succession.quiet = func() error {
-		s.library.Leave()
-		return s.rest()
+	p.OnDrain, p.AnswersLatePolls, p.TLS = s.house.Drain, true, s.tlsConfig
+	s.server = httpd.New(httpd.Options{Server: s.house, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, Files: s.files})
+	s.handover.house, s.handover.store = s.house, s.store
+	s.handover.longRequests = func() int { return s.server.Stats().LongRequests }
+	s.handover.stopBackground = func() error {
+		s.library.HandOff()
+		return s.closeBackground()
 	}
-	if s.closeControl, err = serveControl(s.Data, &operator{s.house, s.sites, s.passwords, s.store, s.succession, s.kept}, s.log); err != nil {
+	if s.closeControl, err = serveControl(s.Data, &operator{s.house, s.sites, s.passwords, s.store, s.handover, s.files}, s.log); err != nil {
 		return err
 	}
-	if s.closeGate, err = s.gate(s.mailHost(s.sites.of("").Host), s.house, s.tools, s.log); err != nil {
+	if s.closeSMTP, err = s.openSMTP(s.mailHost(s.sites.site("").Host), s.house, s.tools, s.log); err != nil {
 		return err
 	}
-	s.closeMeters = func() error { return nil }
-	if s.Debug != "" {
-		s.closeMeters, err = serveMeters(s.Debug, &watched{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.outside, s.kept, s.log.Handler().(moderate).texts})
+	s.closeMetrics = func() error { return nil }
+	if s.DebugListen != "" {
+		s.closeMetrics, err = serveMetrics(s.DebugListen, &metricsCollector{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.dispatcher, s.files, s.log.Handler().(limitedHandler).texts})
 	}
 	return err
 }
 
-// abandon closes what a start that failed has opened.
-func (s *service) abandon() (err error) {
+// closeFailedStart closes what a start that failed has opened.
+func (s *service) closeFailedStart() (err error) {
 	if s.library != nil {
 		err = s.library.Close()
 	}
@@ -309,12 +309,12 @@ func (s *service) abandon() (err error) {
 
 // close ends what serves. What a successor opens too goes first, the data directory last.
 func (s *service) close() error {
-	if s.succession.yielding && s.server.Retire(s.succession.passage) {
-		time.Sleep(retirement)
+	if s.handover.yielded && s.server.PrepareShutdown(s.handover.passage) {
+		time.Sleep(closingDelay)
 	}
-	err := errors.Join(patiently(s.closeGate), s.closeControl(), s.closeMeters(), patiently(s.server.Shutdown))
+	err := errors.Join(withShutdownTimeout(s.closeSMTP), s.closeControl(), s.closeMetrics(), withShutdownTimeout(s.server.Shutdown))
 	// While the house can still answer. What is not done by then the next process does.
-	err = errors.Join(err, s.rest(), patiently(s.house.Close))
+	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.house.Close))
 	s.library.Stop()
 	// A successor waits for the store alone: it opens the search index when it serves.
 	return errors.Join(err, s.store.Close(), s.library.Close())
@@ -322,58 +322,58 @@ func (s *service) close() error {
 
 // finish waits for those who still take their answers.
 func (s *service) finish() error {
-	last := patience
-	if s.succession.yielding {
-		last = farewell
+	last := shutdownTimeout
+	if s.handover.yielded {
+		last = downloadTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), last)
 	defer cancel()
-	return s.server.Finish(ctx)
+	return s.server.FinishAnswers(ctx)
 }
 
-// errands is what does the errands of organizations, each kind by its carrier.
-func errands(house *actors.House, tools *wire.Tools, post *mail.Post, pusher *push.Pusher, services *webhooks.Caller, log *slog.Logger) *courier.Courier {
+// newDispatcher is what does the newDispatcher of organizations, each kind by its carrier.
+func newDispatcher(house *actors.Server, tools *wire.Tools, post *mail.Sender, pusher *push.Pusher, services *webhooks.Client, log *slog.Logger) *courier.Dispatcher {
 	o := courier.Options{House: house, Log: log,
-		Carriers: map[realm.ErrandKind]courier.Carrier{realm.LetterErrand: post, realm.ServiceErrand: services, realm.MissedErrand: &mail.Missed{House: house, Now: time.Now, Elsewhere: house.Elsewhere},
-			realm.PreviewErrand: &previews.Carrier{House: house, Tools: tools}},
-		Slots: map[realm.ErrandKind]int{realm.LetterErrand: mail.Senders, realm.ServiceErrand: webhooks.Running, realm.PushErrand: push.Senders, realm.UnpushErrand: push.Senders, realm.RegisterErrand: push.Registrars, realm.MissedErrand: mail.Lookers,
-			realm.PreviewErrand: previews.Fetchers}}
+		Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxEmail: post, realm.OutboxWebhook: services, realm.OutboxMissedMessage: &mail.MissedMessages{House: house, Now: time.Now, HasOtherAccount: house.HasAccountElsewhere},
+			realm.OutboxPreview: &previews.Fetcher{House: house, Tools: tools}},
+		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxEmail: mail.MaxSending, realm.OutboxWebhook: webhooks.MaxCalling, realm.OutboxPush: push.MaxNotifying, realm.OutboxPushRemoval: push.MaxNotifying, realm.OutboxRegistration: push.MaxRegistering, realm.OutboxMissedMessage: mail.MaxChecking,
+			realm.OutboxPreview: previews.MaxFetching}}
 	if pusher != nil {
-		means := push.Means{Push: pusher, House: house, Log: log, Now: time.Now}
-		carrier := &push.Carrier{Means: means}
-		o.Carriers[realm.PushErrand], o.Carriers[realm.UnpushErrand] = carrier, carrier
-		o.Carriers[realm.RegisterErrand] = &push.Registrar{Means: means}
+		means := push.Options{Pusher: pusher, House: house, Log: log, Now: time.Now}
+		carrier := &push.Notifier{Options: means}
+		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = carrier, carrier
+		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: means}
 	}
 	return courier.New(o)
 }
 
-// untilStopped returns when the server is to stop: somebody said so, its successor is ready, or it cannot accept.
-func untilStopped(log *slog.Logger, signals <-chan os.Signal, s *succession, failed <-chan error) error {
+// waitForStop returns when the server is to stop: somebody said so, its successor is ready, or it cannot accept.
+func waitForStop(log *slog.Logger, signals <-chan os.Signal, s *handover, failed <-chan error) error {
 	for {
 		select {
 		case err := <-failed:
 			return err
-		case <-s.yield:
-			s.yielding = true
+		case <-s.ready:
+			s.yielded = true
 			log.Info("stopping: the successor takes over")
 			return nil
 		case sig := <-signals:
 			if sig == syscall.SIGHUP {
-				if _, err := s.begin(); err != nil {
+				if _, err := s.startSuccessor(); err != nil {
 					log.Error("no successor; this process goes on", "error", err)
 				}
 				continue
 			}
-			notify("STOPPING=1")
+			notifySystemd("STOPPING=1")
 			log.Info("stopping", "signal", sig.String())
 			return nil
 		}
 	}
 }
 
-// patiently gives what must come to an end patience for it.
-func patiently(end func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// withShutdownTimeout gives what must come to an end patience for it.
+func withShutdownTimeout(end func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	return end(ctx)
 }
@@ -386,20 +386,20 @@ func searchDir(data string) string { return filepath.Join(data, "search") }
 type siteTable struct {
 	scheme, host string
 	suffix       string // of the organizations' hosts: a dot and the server's own, without a port
-	house        *actors.House
+	house        *actors.Server
 }
 
-func siteMaker(base string) *siteTable {
+func newSiteTable(base string) *siteTable {
 	scheme, host, ok := strings.Cut(base, "://")
 	if !ok {
 		scheme, host = "http", base
 	}
 	t := &siteTable{scheme: scheme, host: strings.TrimSuffix(host, "/")}
-	t.suffix = "." + t.of("").Host
+	t.suffix = "." + t.site("").Host
 	return t
 }
 
-func (t *siteTable) of(name string) wire.Site {
+func (t *siteTable) site(name string) wire.Site {
 	host := t.host
 	if name != "" {
 		host = name + "." + host
@@ -415,10 +415,10 @@ func (t *siteTable) of(name string) wire.Site {
 func (t *siteTable) byID(id realm.ID) wire.Site {
 	for name, r := range t.house.Realms() {
 		if r == id {
-			return t.of(name)
+			return t.site(name)
 		}
 	}
-	return t.of("")
+	return t.site("")
 }
 
 // ByHost finds the organization behind a Host header; unknown hosts mean the root organization. Where there is none, its
@@ -433,7 +433,7 @@ func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
 	if sub, ok := strings.CutSuffix(host, t.suffix); ok && sub != "www" {
 		name = sub
 	}
-	id, site, ok := t.house.RealmNamed(name)
+	id, site, ok := t.house.RealmByName(name)
 	if !ok {
 		site.Name = name
 	}
@@ -445,10 +445,10 @@ func (c *config) tls() (*tls.Config, error) {
 	if c.ACME != "" {
 		return c.acmeTLS(), nil
 	}
-	if c.Cert == "" {
+	if c.TLSCert == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 	if err != nil {
 		return nil, fmt.Errorf("load certificate: %w", err)
 	}

@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// talk is one server with the people of the demo organization.
-type talk struct {
+// demoClient is one server with the people of the demo organization.
+type demoClient struct {
 	*testing.T
 	at     string
-	people map[string]*person
+	people map[string]*account
 	ids    map[string]int
 }
 
-func newTalk(t *testing.T) *talk {
+func newDemoClient(t *testing.T) *demoClient {
 	t.Helper()
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
-	k := &talk{T: t, at: p.serving(), people: map[string]*person{"": {}}, ids: map[string]int{}}
-	k.people[""].at = k.at
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	k := &demoClient{T: t, at: p.serving(), people: map[string]*account{"": {}}, ids: map[string]int{}}
+	k.people[""].url = k.at
 	for _, name := range []string{"olive", "ada", "mo", "ann", "bo", "gus", "demo-bot"} {
-		who := demoPerson(t, k.at, name+"@example.org")
+		who := demoAccount(t, k.at, name+"@example.org")
 		me, err := who.call("GET", "users/me", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -34,8 +34,8 @@ func newTalk(t *testing.T) *talk {
 	return k
 }
 
-// ask is one request; {names} stand for people's ids, params come in pairs.
-func (k *talk) ask(who, call string, params ...any) map[string]any {
+// call is one request; {names} stand for people's ids, params come in pairs.
+func (k *demoClient) call(who, call string, params ...any) map[string]any {
 	k.Helper()
 	method, path, _ := strings.Cut(call, " ")
 	for name, id := range k.ids {
@@ -61,9 +61,9 @@ func (k *talk) ask(who, call string, params ...any) map[string]any {
 }
 
 // must is ask for what has to succeed.
-func (k *talk) must(who, call string, params ...any) map[string]any {
+func (k *demoClient) must(who, call string, params ...any) map[string]any {
 	k.Helper()
-	a := k.ask(who, call, params...)
+	a := k.call(who, call, params...)
 	if a["result"] != "success" || a["msg"] != "" {
 		k.Fatalf("%s by %q: %v", call, who, a)
 	}
@@ -71,16 +71,16 @@ func (k *talk) must(who, call string, params ...any) map[string]any {
 }
 
 // refused requires a code and a text the message contains.
-func (k *talk) refused(who, call, code, msg string, params ...any) map[string]any {
+func (k *demoClient) refused(who, call, code, msg string, params ...any) map[string]any {
 	k.Helper()
-	a := k.ask(who, call, params...)
+	a := k.call(who, call, params...)
 	if a["result"] != "error" || a["code"] != code || !strings.Contains(a["msg"].(string), msg) {
 		k.Errorf("%s by %q: %v, want %s %q", call, who, a, code, msg)
 	}
 	return a
 }
 
-func (k *talk) equal(what string, got, want any) {
+func (k *demoClient) equal(what string, got, want any) {
 	k.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		k.Errorf("%s: %v, want %v", what, got, want)
@@ -89,7 +89,7 @@ func (k *talk) equal(what string, got, want any) {
 
 // TestSpecifiedErrors brings about every error the protocol names.
 func TestSpecifiedErrors(t *testing.T) {
-	k := newTalk(t)
+	k := newDemoClient(t)
 	k.refused("ann", "GET messages/999999", "BAD_REQUEST", "Invalid message(s)")
 	k.refused("ann", "PATCH drafts/999", "BAD_REQUEST", "Draft does not exist", "draft", map[string]any{"type": "", "to": []int{}, "topic": "", "content": "x"})
 	k.refused("ann", "GET streams/999/email_address", "BAD_REQUEST", "Invalid channel ID")
@@ -133,7 +133,7 @@ func TestSpecifiedErrors(t *testing.T) {
 
 // TestSpecifiedPresence follows one client from its first report on.
 func TestSpecifiedPresence(t *testing.T) {
-	k := newTalk(t)
+	k := newDemoClient(t)
 	report := func(who string, params ...any) map[string]any {
 		t.Helper()
 		return k.must(who, "POST users/me/presence", append([]any{"status", "active"}, params...)...)
@@ -206,7 +206,7 @@ func TestSpecifiedPresence(t *testing.T) {
 
 // TestSpecifiedVisitors looks at an organization without an account, before it allows that and after.
 func TestSpecifiedVisitors(t *testing.T) {
-	k := newTalk(t)
+	k := newDemoClient(t)
 	k.refused("", "POST register", "UNAUTHORIZED", "Not logged in")
 	k.refused("", "GET users", "UNAUTHORIZED", "Not logged in")
 	k.must("olive", "PATCH realm", "enable_spectator_access", true)
@@ -228,7 +228,7 @@ func TestSpecifiedVisitors(t *testing.T) {
 
 // TestSpecifiedRegistration looks at what every registration holds, and only where it was asked for.
 func TestSpecifiedRegistration(t *testing.T) {
-	k := newTalk(t)
+	k := newDemoClient(t)
 	a := k.must("ann", "POST register", "idle_queue_timeout", 700)
 	for _, name := range strings.Fields("queue_id last_event_id idle_queue_timeout_secs max_topic_length max_message_length realm_empty_topic_display_name zulip_feature_level realm_users " +
 		"realm_user_groups realm_linkifiers presences user_settings subscriptions recent_private_conversations navigation_views saved_snippets channel_folders") {
@@ -247,7 +247,7 @@ func TestSpecifiedRegistration(t *testing.T) {
 
 // TestSpecifiedLimits goes up to the limits the protocol names, and beyond.
 func TestSpecifiedLimits(t *testing.T) {
-	k := newTalk(t)
+	k := newDemoClient(t)
 	a := k.must("ann", "POST register", "fetch_event_types", []string{"realm", "recent_private_conversations"})
 	k.equal("max_topic_length", a["max_topic_length"], 60)
 	k.equal("max_message_length", a["max_message_length"], 10000)
@@ -301,7 +301,7 @@ func TestSpecifiedLimits(t *testing.T) {
 
 // TestDescriptionIsServed reads what the server says of itself, without an account.
 func TestDescriptionIsServed(t *testing.T) {
-	p := start(t, parley("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"))
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"))
 	at := p.serving()
 	r, err := http.Get(at + "/api/openapi.json")
 	if err != nil {

@@ -21,15 +21,15 @@ const (
 
 // sweeper removes files that no organization's rows name.
 type sweeper struct {
-	house *actors.House
-	kept  *files.Store
+	house *actors.Server
+	files *files.Store
 	log   *slog.Logger
 	stop  chan struct{}
 	done  chan struct{}
 }
 
-func newSweeper(house *actors.House, kept *files.Store, log *slog.Logger) *sweeper {
-	s := &sweeper{house: house, kept: kept, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+func newSweeper(house *actors.Server, kept *files.Store, log *slog.Logger) *sweeper {
+	s := &sweeper{house: house, files: kept, log: log, stop: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -53,7 +53,7 @@ func (s *sweeper) wait(d time.Duration) bool {
 }
 
 func (s *sweeper) sweep() {
-	removed, err := s.kept.Sweep(time.Now().Add(-sweepAge), s.named, func() bool { return s.wait(sweepPause) })
+	removed, err := s.files.Sweep(time.Now().Add(-sweepAge), s.referenced, func() bool { return s.wait(sweepPause) })
 	if err != nil {
 		s.log.Error("look for files nobody names", "error", err)
 	}
@@ -62,17 +62,17 @@ func (s *sweeper) sweep() {
 	}
 }
 
-// named asks every organization which of these files its rows name: content belongs to one, but its name does not say
+// referenced asks every organization which of these files its rows name: content belongs to one, but its name does not say
 // which, and pictures are shared.
-func (s *sweeper) named(kind string, names []string) (named []string, err error) {
+func (s *sweeper) referenced(kind string, names []string) (named []string, err error) {
 	asked := make(map[string]bool, len(names))
 	for _, n := range names {
 		asked[n] = true
 	}
 	for _, id := range s.house.Realms() {
 		for from := int64(1); from != 0; {
-			_, err := s.house.View(id, system, func(v realm.View) (any, error) {
-				found, next := v.NamedFiles(kind, asked, from)
+			_, err := s.house.View(id, systemCaller, func(v realm.View) (any, error) {
+				found, next := v.ReferencedFiles(kind, asked, from)
 				named, from = append(named, found...), next
 				return nil, nil
 			})

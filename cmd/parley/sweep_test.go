@@ -13,23 +13,23 @@ import (
 	"parley/snapshot/files"
 )
 
-// TestFilesNobodyNamesGo: a server finds files that two organizations name, files that were replaced, and what a kill left
+// TestUnreferencedFilesAreRemoved: a server finds files that two organizations name, files that were replaced, and what a kill left
 // between a file and its row, and between a row and its file.
-func TestFilesNobodyNamesGo(t *testing.T) {
+func TestUnreferencedFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "organization")
 	uploads := filepath.Join(data, "uploads")
 	p := demo(t, data)
 	at := p.serving()
-	olive, ann := demoPerson(t, at, "olive@example.org"), demoPerson(t, at, "ann@example.org")
+	olive, ann := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "ann@example.org")
 	// put uploads a file and returns what that added below uploads.
-	put := func(who *person, path string, content io.Reader) (added []string) {
+	put := func(who *account, path string, content io.Reader) (added []string) {
 		t.Helper()
-		before := filesBelow(t, uploads)
+		before := filesUnder(t, uploads)
 		if status, a, err := who.uploadTo(path, map[string]io.Reader{"a file": content}); err != nil || status != 200 {
 			t.Fatalf("%s: %d %v %v", path, status, a, err)
 		}
-		for _, f := range filesBelow(t, uploads) {
+		for _, f := range filesUnder(t, uploads) {
 			if !slices.Contains(before, f) {
 				added = append(added, f)
 			}
@@ -37,7 +37,7 @@ func TestFilesNobodyNamesGo(t *testing.T) {
 		return added
 	}
 	both := put(ann, "users/me/avatar", pngOf(t, 60, 60))
-	plan := ann.attach(t, "plan.txt", "the plan")
+	plan := ann.uploadText(t, "plan.txt", "the plan")
 	p.stop()
 	if out, code := runParley("export", file, "--data", data); code != 0 {
 		t.Fatal(out)
@@ -46,7 +46,7 @@ func TestFilesNobodyNamesGo(t *testing.T) {
 		t.Fatal(out)
 	}
 	again := func() {
-		p = start(t, parley("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
 		p.serving()
 	}
 	again()
@@ -57,7 +57,7 @@ func TestFilesNobodyNamesGo(t *testing.T) {
 		put(olive, path, pngOf(t, side, side))
 	}
 	put(ann, "users/me/avatar", pngOf(t, 68, 68))
-	exported := func() []string { return filesBelow(t, filepath.Join(uploads, "exports")) }
+	exported := func() []string { return filesUnder(t, filepath.Join(uploads, "exports")) }
 	for n := range 2 {
 		if _, err := olive.call("POST", "export/realm", nil); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestFilesNobodyNamesGo(t *testing.T) {
 	}
 	p.kill()
 	// What a process leaves that dies before an upload's row, or after the row of a deleted export.
-	write(t, gone[len(gone)-1], "an export")
+	writeFile(t, gone[len(gone)-1], "an export")
 	dead, err := files.Open(uploads)
 	if err != nil {
 		t.Fatal(err)
@@ -92,22 +92,22 @@ func TestFilesNobodyNamesGo(t *testing.T) {
 	}
 	gone = append(gone, orphan("never answered"))
 	old := time.Now().Add(-sweepAge - time.Hour)
-	for _, f := range filesBelow(t, uploads) {
+	for _, f := range filesUnder(t, uploads) {
 		if err := os.Chtimes(f, old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
 	orphan("not answered yet")
-	want := slices.DeleteFunc(filesBelow(t, uploads), func(f string) bool { return slices.Contains(gone, f) })
+	want := slices.DeleteFunc(filesUnder(t, uploads), func(f string) bool { return slices.Contains(gone, f) })
 	again()
 	eventually(t, "the server has looked through its files", func() bool { return strings.Contains(p.output(), "files that nobody names are gone") })
-	if got := filesBelow(t, uploads); !slices.Equal(got, want) {
+	if got := filesUnder(t, uploads); !slices.Equal(got, want) {
 		t.Errorf("left is\n%s\nshould be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if len(both) != 2 || !slices.Contains(want, both[0]) || len(gone) != 7 {
 		t.Errorf("the scene is another: %v in both organizations, %v nobody's", both, gone)
 	}
-	if ann.fetched(t, plan) != "the plan" {
+	if ann.download(t, plan) != "the plan" {
 		t.Error("a file that a row names is another")
 	}
 }

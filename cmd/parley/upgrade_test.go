@@ -21,25 +21,25 @@ import (
 	"time"
 )
 
-// listener polls one queue until it has heard a last word, on one connection as far as the server keeps it.
-type listener struct {
-	*person
+// poller polls one queue until it has heard a last word, on one connection as far as the server keeps it.
+type poller struct {
+	*account
 	queue string
 	last  int64
 	texts []string
 }
 
-func (p *person) listen() (*listener, error) {
+func (p *account) newPoller() (*poller, error) {
 	a, err := p.call("POST", "register", url.Values{"event_types": {`["message"]`}, "apply_markdown": {"false"}})
 	if err != nil {
 		return nil, err
 	}
-	return &listener{person: p, queue: a["queue_id"].(string), last: int64(a["last_event_id"].(float64))}, nil
+	return &poller{account: p, queue: a["queue_id"].(string), last: int64(a["last_event_id"].(float64))}, nil
 }
 
-// until polls until somebody says word. Whatever is not a success is an error: nothing is tried again.
-func (l *listener) until(word string) error {
-	client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{TLSClientConfig: anyCertificate}}
+// pollUntil polls pollUntil somebody says word. Whatever is not a success is an error: nothing is tried again.
+func (l *poller) pollUntil(word string) error {
+	client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{TLSClientConfig: insecureTLS}}
 	defer client.CloseIdleConnections()
 	for {
 		a, err := l.callWith(client, "GET", "events", url.Values{"queue_id": {l.queue}, "last_event_id": {fmt.Sprint(l.last)}})
@@ -66,10 +66,10 @@ func (l *listener) until(word string) error {
 
 // Nobody notices that a server was replaced, UPGRADES times (2): no request fails, no queue is lost, every message arrives
 // once and in order.
-func TestUpgradeIsNotNoticed(t *testing.T) { plainAndSecure(t, upgradeIsNotNoticed) }
+func TestSeamlessUpgrade(t *testing.T) { withAndWithoutTLS(t, testSeamlessUpgrade) }
 
-// plainAndSecure runs a test against a demo that speaks HTTP, and one that speaks TLS.
-func plainAndSecure(t *testing.T, test func(t *testing.T, p *program, data, at string)) {
+// withAndWithoutTLS runs a test against a demo that speaks HTTP, and one that speaks TLS.
+func withAndWithoutTLS(t *testing.T, test func(t *testing.T, p *program, data, at string)) {
 	t.Run("plain", func(t *testing.T) {
 		data := filepath.Join(t.TempDir(), "data")
 		p := demo(t, data)
@@ -83,14 +83,14 @@ func plainAndSecure(t *testing.T, test func(t *testing.T, p *program, data, at s
 	})
 }
 
-func upgradeIsNotNoticed(t *testing.T, p *program, data, at string) {
+func testSeamlessUpgrade(t *testing.T, p *program, data, at string) {
 	pid := p.cmd.Process.Pid
 	const pollers, senders = 12, 3
-	var everybody []*listener
+	var everybody []*poller
 	for _, name := range []string{"ann", "bo", "cy", "di"} {
-		who := demoPerson(t, at, name+"@example.org")
+		who := demoAccount(t, at, name+"@example.org")
 		for range pollers / 4 {
-			l, err := who.listen()
+			l, err := who.newPoller()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func upgradeIsNotNoticed(t *testing.T, p *program, data, at string) {
 		polling.Add(1)
 		go func() {
 			defer polling.Done()
-			if err := l.until("the end"); err != nil {
+			if err := l.pollUntil("the end"); err != nil {
 				t.Errorf("poller %d: %v", i, err)
 			}
 		}()
@@ -113,8 +113,8 @@ func upgradeIsNotNoticed(t *testing.T, p *program, data, at string) {
 		sending.Add(1)
 		go func() {
 			defer sending.Done()
-			who := *everybody[i].person
-			client := &http.Client{Timeout: binaryPatience, Transport: &http.Transport{TLSClientConfig: anyCertificate}}
+			who := *everybody[i].account
+			client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{TLSClientConfig: insecureTLS}}
 			for {
 				select {
 				case <-stop:
@@ -158,7 +158,7 @@ func upgradeIsNotNoticed(t *testing.T, p *program, data, at string) {
 	}
 	close(stop)
 	sending.Wait()
-	last := *everybody[0].person
+	last := *everybody[0].account
 	if _, err := last.send("the end"); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func upgradeIsNotNoticed(t *testing.T, p *program, data, at string) {
 
 func serverPid(t *testing.T, data string) int {
 	t.Helper()
-	info, ran, err := remoteCommand(data, "server-info", nil)
+	info, ran, err := runOnServer(data, "server-info", nil)
 	if !ran || err != nil {
 		t.Fatal("no server to ask:", err)
 	}
@@ -196,13 +196,13 @@ func serverPid(t *testing.T, data string) int {
 }
 
 // A successor that cannot start leaves the server as it is.
-func TestAFailedUpgradeIsNotNoticedEither(t *testing.T) {
+func TestFailedUpgrade(t *testing.T) {
 	dir := t.TempDir()
 	data, config := filepath.Join(dir, "data"), filepath.Join(dir, "parley.toml")
-	write(t, config, "log-level = \"info\"\n")
+	writeFile(t, config, "log-level = \"info\"\n")
 	p := demo(t, data, "--config", config)
-	ann := demoPerson(t, p.serving(), "ann@example.org")
-	write(t, config, "no-such-setting = 1\n")
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	writeFile(t, config, "no-such-setting = 1\n")
 	out, code := runParley("upgrade", "--data", data)
 	if code != exitError || !strings.Contains(out, "it goes on") {
 		t.Errorf("upgrade: code %d, %s", code, out)
@@ -213,7 +213,7 @@ func TestAFailedUpgradeIsNotNoticedEither(t *testing.T) {
 	if serverPid(t, data) != p.cmd.Process.Pid {
 		t.Error("somebody else serves")
 	}
-	write(t, config, "log-level = \"info\"\n")
+	writeFile(t, config, "log-level = \"info\"\n")
 	if out, code := runParley("upgrade", "--data", data); code != 0 {
 		t.Errorf("upgrade with a good configuration: %s", out)
 	}
@@ -222,7 +222,7 @@ func TestAFailedUpgradeIsNotNoticedEither(t *testing.T) {
 
 // Clients that have sent half of something do not hold up an upgrade: whoever asks meanwhile is served soon, half a request
 // goes on at the successor, and half a mail is to be sent again.
-func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
+func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	gate, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -231,7 +231,7 @@ func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
 	gate.Close()
 	p := demo(t, data, "--mail-listen", gate.Addr().String())
 	at := p.serving()
-	ann := demoPerson(t, at, "ann@example.org")
+	ann := demoAccount(t, at, "ann@example.org")
 	body := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"halves"}, "content": {strings.Repeat("half ", 1000)}}.Encode()
 	half, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
 	if err != nil {
@@ -250,7 +250,7 @@ func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
 		t.Fatalf("upgrade: %s", out)
 	}
 	t.Cleanup(func() { endSuccessor(t, data) })
-	if took := time.Since(began); took > patience/2 {
+	if took := time.Since(began); took > shutdownTimeout/2 {
 		t.Errorf("the upgrade took %v", took)
 	}
 	if _, err := ann.send("whole"); err != nil {
@@ -260,7 +260,7 @@ func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
 	if a, err := http.ReadResponse(bufio.NewReader(half), nil); err != nil || a.StatusCode != 200 {
 		t.Errorf("the half request: %v, %v", a, err)
 	}
-	mail.SetReadDeadline(time.Now().Add(binaryPatience))
+	mail.SetReadDeadline(time.Now().Add(binaryTimeout))
 	if said, err := io.ReadAll(mail); err != nil || !strings.Contains(string(said), "\r\n421 ") {
 		t.Errorf("the half mail: %q, %v", said, err)
 	}
@@ -268,10 +268,10 @@ func TestHalfARequestDoesNotHoldUpAnUpgrade(t *testing.T) {
 
 // An upload that is under way comes to its end at the old server, which serves everybody as long as that takes; a download
 // ends there too, while the successor serves.
-func TestAnUpgradeCutsOffNoFile(t *testing.T) { plainAndSecure(t, upgradeCutsOffNoFile) }
+func TestUpgradeFinishesTransfers(t *testing.T) { withAndWithoutTLS(t, testUpgradeFinishesTransfers) }
 
-func upgradeCutsOffNoFile(t *testing.T, p *program, data, at string) {
-	ann := demoPerson(t, at, "ann@example.org")
+func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
+	ann := demoAccount(t, at, "ann@example.org")
 	whole := strings.Repeat("a file ", 3<<20)
 	const begin, end = "--b\r\nContent-Disposition: form-data; name=file; filename=a.txt\r\n\r\n", "\r\n--b--\r\n"
 	dial := func(head string, args ...any) (net.Conn, *bufio.Reader) {
@@ -281,10 +281,10 @@ func upgradeCutsOffNoFile(t *testing.T, p *program, data, at string) {
 			t.Fatal(err)
 		}
 		if scheme == "https" {
-			c = tls.Client(c, anyCertificate)
+			c = tls.Client(c, insecureTLS)
 		}
 		t.Cleanup(func() { c.Close() })
-		c.SetDeadline(time.Now().Add(binaryPatience))
+		c.SetDeadline(time.Now().Add(binaryTimeout))
 		fmt.Fprintf(c, head+"Host: x\r\nAuthorization: %s\r\n\r\n", append(args, ann.auth())...)
 		return c, bufio.NewReader(c)
 	}
@@ -297,7 +297,7 @@ func upgradeCutsOffNoFile(t *testing.T, p *program, data, at string) {
 		}
 		close(done)
 	}()
-	for end := time.Now().Add(binaryPatience); !strings.Contains(p.output(), "long requests come to their end"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(binaryTimeout); !strings.Contains(p.output(), "long requests come to their end"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the server does not wait for the upload")
 		}
@@ -351,7 +351,7 @@ func upgradeCutsOffNoFile(t *testing.T, p *program, data, at string) {
 func endSuccessor(t *testing.T, data string) {
 	pid := serverPid(t, data)
 	syscall.Kill(pid, syscall.SIGKILL)
-	for end := time.Now().Add(binaryPatience); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
+	for end := time.Now().Add(binaryTimeout); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
 		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
 			return // ended, though nobody has looked
 		}

@@ -27,19 +27,19 @@ import (
 
 // zeros is a file of that many bytes, made as it is read; the first bytes tell it from others.
 func zeros(first string, size int) io.Reader {
-	return io.MultiReader(strings.NewReader(first), io.LimitReader(blank{}, int64(size-len(first))))
+	return io.MultiReader(strings.NewReader(first), io.LimitReader(zeroReader{}, int64(size-len(first))))
 }
 
-type blank struct{}
+type zeroReader struct{}
 
-func (blank) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // upload sends files in one multipart body without ever holding them, and returns the answer.
-func (p *person) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
+func (p *account) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
 	return p.uploadTo("user_uploads", files)
 }
 
-func (p *person) uploadTo(path string, files map[string]io.Reader) (status int, answer map[string]any, err error) {
+func (p *account) uploadTo(path string, files map[string]io.Reader) (status int, answer map[string]any, err error) {
 	body, w := io.Pipe()
 	form := multipart.NewWriter(w)
 	go func() {
@@ -61,8 +61,8 @@ func (p *person) uploadTo(path string, files map[string]io.Reader) (status int, 
 	return p.request("POST", "/api/v1/"+path, form.FormDataContentType(), body)
 }
 
-func (p *person) request(method, path, kind string, body io.Reader) (status int, answer map[string]any, err error) {
-	r, err := http.NewRequest(method, p.at+path, body)
+func (p *account) request(method, path, kind string, body io.Reader) (status int, answer map[string]any, err error) {
+	r, err := http.NewRequest(method, p.url+path, body)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -72,7 +72,7 @@ func (p *person) request(method, path, kind string, body io.Reader) (status int,
 	if p.key != "" {
 		r.SetBasicAuth(p.email, p.key)
 	}
-	resp, err := (&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	resp, err := (&http.Client{Timeout: binaryTimeout, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -105,8 +105,8 @@ func (p *program) memory(name string) int {
 	return 0
 }
 
-// filesBelow is the names of all files in a directory.
-func filesBelow(t *testing.T, dir string) (names []string) {
+// filesUnder is the names of all files in a directory.
+func filesUnder(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -123,7 +123,7 @@ func filesBelow(t *testing.T, dir string) (names []string) {
 // eventually waits for something that follows from what was done.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(binaryPatience); !done(); {
+	for end := time.Now().Add(binaryTimeout); !done(); {
 		if time.Now().After(end) {
 			t.Fatal("it never happened: ", what)
 		}
@@ -136,7 +136,7 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	ann := demoPerson(t, at, "ann@example.org")
+	ann := demoAccount(t, at, "ann@example.org")
 	if _, a, err := ann.upload(map[string]io.Reader{"warm.txt": strings.NewReader("warm")}); err != nil || a["result"] != "success" {
 		t.Fatal(a, err)
 	}
@@ -146,7 +146,7 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 	for i := range 8 {
 		size := 20 << 20
 		if i == 0 {
-			size = wire.MaxUpload
+			size = wire.MaxUploadBytes
 		}
 		sent += size
 		all.Go(func() {
@@ -170,8 +170,8 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 }
 
 // Addresses that lead elsewhere than to a file, after decoding too, are told so.
-func TestFilesBesideTheFiles(t *testing.T) {
-	nobody := &person{at: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
+func TestPathTraversal(t *testing.T) {
+	nobody := &account{url: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
 	for _, path := range []string{"/user_avatars/1/%2e%2e", "/user_avatars/1/%2e", "/user_avatars/exports/%2e%2e", "/user_avatars/exports/%2e%2e%2fsecret",
 		"/user_avatars/1/%2e%2e%2f%2e%2e%2fsecret", "/user_avatars/1/emoji/images/%2e%2e", "/user_avatars/1/a%00b", "/static/images/%2e%2e"} {
 		if status, a, err := nobody.request("GET", path, "", nil); err != nil || status != 404 {
@@ -185,11 +185,11 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data, "--upload-quota", "1")
 	at := p.serving()
-	ann := demoPerson(t, at, "ann@example.org")
+	ann := demoAccount(t, at, "ann@example.org")
 	uploads := filepath.Join(data, "uploads")
 	for what, try := range map[string]struct {
 		files  map[string]io.Reader
-		who    *person
+		who    *account
 		status int
 		says   string
 	}{
@@ -197,8 +197,8 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 		"an empty file":  {map[string]io.Reader{"a": strings.NewReader("")}, ann, 400, "You must specify a file to upload"},
 		"two files":      {map[string]io.Reader{"a": strings.NewReader("a"), "b": strings.NewReader("b")}, ann, 400, "You may only upload one file at a time"},
 		"over the quota": {map[string]io.Reader{"a": zeros("quota", 2<<20)}, ann, 400, "Upload would exceed your organization's upload quota."},
-		"too large":      {map[string]io.Reader{"a": zeros("large", wire.MaxUpload+1)}, ann, 400, "Uploaded file is larger than the allowed limit of 100 MiB"},
-		"nobody":         {map[string]io.Reader{"a": strings.NewReader("a")}, &person{at: at}, 401, "Not logged in: API authentication or user session required"},
+		"too large":      {map[string]io.Reader{"a": zeros("large", wire.MaxUploadBytes+1)}, ann, 400, "Uploaded file is larger than the allowed limit of 100 MiB"},
+		"nobody":         {map[string]io.Reader{"a": strings.NewReader("a")}, &account{url: at}, 401, "Not logged in: API authentication or user session required"},
 	} {
 		status, a, err := try.who.upload(try.files)
 		if err != nil || status != try.status || a["msg"] != try.says {
@@ -212,7 +212,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	}
 	var begun []string
 	for range 2 { // announced bytes count, too
-		resp, a := ann.piece("POST", "/api/v1/tus", map[string]string{"Upload-Length": "700000"}, "")
+		resp, a := ann.sendTus("POST", "/api/v1/tus", map[string]string{"Upload-Length": "700000"}, "")
 		if resp.StatusCode == 201 {
 			begun = append(begun, resp.Header.Get("Location"))
 		} else if resp.StatusCode != 413 || a["code"] != "REALM_UPLOAD_QUOTA" {
@@ -222,7 +222,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	if len(begun) != 1 {
 		t.Fatalf("a quota of 1 MiB let uploads of 0.7 begin: %v", begun)
 	}
-	if resp, _ := ann.piece("DELETE", begun[0], nil, ""); resp.StatusCode != 204 {
+	if resp, _ := ann.sendTus("DELETE", begun[0], nil, ""); resp.StatusCode != 204 {
 		t.Error(resp.Status)
 	}
 	// Somebody leaves in the middle.
@@ -234,17 +234,17 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	r.SetBasicAuth(ann.email, ann.key)
 	fmt.Fprintf(c, "POST /api/v1/user_uploads HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n", r.Header.Get("Authorization"))
 	fmt.Fprintf(c, "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n%s", bytes.Repeat([]byte("half"), 50_000))
-	eventually(t, "the half is on disk", func() bool { return len(filesBelow(t, uploads)) == 1 })
+	eventually(t, "the half is on disk", func() bool { return len(filesUnder(t, uploads)) == 1 })
 	c.Close()
-	eventually(t, "nothing is left", func() bool { return len(filesBelow(t, uploads)) == 0 })
+	eventually(t, "nothing is left", func() bool { return len(filesUnder(t, uploads)) == 0 })
 	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 0 || a["upload_space_used"] != 0.0 {
 		t.Errorf("%v %v", a, err)
 	}
 }
 
-// piece sends one request of the protocol of resumable uploads.
-func (p *person) piece(method, path string, header map[string]string, body string) (*http.Response, map[string]any) {
-	r, err := http.NewRequest(method, p.at+path, strings.NewReader(body))
+// sendTus sends one request of the protocol of resumable uploads.
+func (p *account) sendTus(method, path string, header map[string]string, body string) (*http.Response, map[string]any) {
+	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
 		return nil, nil
 	}
@@ -258,7 +258,7 @@ func (p *person) piece(method, path string, header map[string]string, body strin
 	if p.key != "" {
 		r.SetBasicAuth(p.email, p.key)
 	}
-	resp, err := (&http.Client{Timeout: binaryPatience, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	resp, err := (&http.Client{Timeout: binaryTimeout, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {
 		return &http.Response{Status: err.Error(), Header: http.Header{}}, nil
 	}
@@ -273,51 +273,51 @@ func TestResumableUpload(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
 	type header = map[string]string
-	resp, _ := (&person{at: at}).piece("OPTIONS", "/api/v1/tus", nil, "")
-	if h := resp.Header; resp.StatusCode != 204 || h.Get("Tus-Version") != "1.0.0" || h.Get("Tus-Max-Size") != fmt.Sprint(wire.MaxUpload) || !strings.Contains(h.Get("Tus-Extension"), "creation") {
+	resp, _ := (&account{url: at}).sendTus("OPTIONS", "/api/v1/tus", nil, "")
+	if h := resp.Header; resp.StatusCode != 204 || h.Get("Tus-Version") != "1.0.0" || h.Get("Tus-Max-Size") != fmt.Sprint(wire.MaxUploadBytes) || !strings.Contains(h.Get("Tus-Extension"), "creation") {
 		t.Errorf("options: %s %v", resp.Status, h)
 	}
 	meta := "filename " + base64.StdEncoding.EncodeToString([]byte("plan (1).txt")) + ",filetype dGV4dC9wbGFpbg=="
 	for what, x := range map[string]struct {
-		who    *person
+		who    *account
 		header header
 		status int
 	}{
-		"nobody":        {&person{at: at}, header{"Upload-Length": "5"}, 401},
+		"nobody":        {&account{url: at}, header{"Upload-Length": "5"}, 401},
 		"no length":     {ann, nil, 400},
 		"a bad length":  {ann, header{"Upload-Length": "-5"}, 400},
 		"no end":        {ann, header{"Upload-Defer-Length": "1"}, 400},
 		"nothing":       {ann, header{"Upload-Length": "0"}, 400},
-		"too much":      {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUpload + 1)}, 413},
+		"too much":      {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUploadBytes + 1)}, 413},
 		"a bad note":    {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename %%"}, 400},
 		"a part":        {ann, header{"Upload-Length": "5", "Upload-Concat": "partial"}, 400},
 		"another tus":   {ann, header{"Upload-Length": "5", "Tus-Resumable": "0.2.2"}, 412},
 		"a long header": {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename " + base64.StdEncoding.EncodeToString(make([]byte, 4000))}, 400},
 	} {
-		if resp, a := x.who.piece("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status || a["result"] != "error" || a["msg"] == "" || resp.Header.Get("Tus-Version") != "1.0.0" {
+		if resp, a := x.who.sendTus("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status || a["result"] != "error" || a["msg"] == "" || resp.Header.Get("Tus-Version") != "1.0.0" {
 			t.Errorf("%s: %s %v %v", what, resp.Status, a, resp.Header)
 		}
 	}
 	text := strings.Repeat("0123456789", 50_000)
-	resp, _ = ann.piece("POST", "/api/v1/tus/", header{"Upload-Length": fmt.Sprint(len(text)), "Upload-Metadata": meta}, "")
+	resp, _ = ann.sendTus("POST", "/api/v1/tus/", header{"Upload-Length": fmt.Sprint(len(text)), "Upload-Metadata": meta}, "")
 	id := resp.Header.Get("Location")
 	if resp.StatusCode != 201 || !strings.HasPrefix(id, "/api/v1/tus/") || resp.Header.Get("Upload-Expires") == "" {
 		t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
-	if resp, _ := ann.piece("PATCH", id, header{"Upload-Offset": "0"}, text[:200_000]); resp.StatusCode != 204 || resp.Header.Get("Upload-Offset") != "200000" {
+	if resp, _ := ann.sendTus("PATCH", id, header{"Upload-Offset": "0"}, text[:200_000]); resp.StatusCode != 204 || resp.Header.Get("Upload-Offset") != "200000" {
 		t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
 	p.kill()
-	p = start(t, parley("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+	p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
 	p.serving()
-	resp, _ = ann.piece("HEAD", id, nil, "")
+	resp, _ = ann.sendTus("HEAD", id, nil, "")
 	if h := resp.Header; resp.StatusCode != 200 || h.Get("Upload-Offset") != "200000" || h.Get("Upload-Length") != fmt.Sprint(len(text)) || h.Get("Upload-Metadata") != meta || !strings.Contains(h.Get("Cache-Control"), "no-store") {
 		t.Fatalf("after the kill: %s %v", resp.Status, h)
 	}
 	for what, x := range map[string]struct {
-		who    *person
+		who    *account
 		method string
 		header header
 		body   string
@@ -332,11 +332,11 @@ func TestResumableUpload(t *testing.T) {
 		"more than the rest": {ann, "PATCH", header{"Upload-Offset": "200000"}, text[199_999:], 413},
 		"no answer yet":      {ann, "GET", nil, "", 404},
 	} {
-		if resp, a := x.who.piece(x.method, id, x.header, x.body); resp.StatusCode != x.status {
+		if resp, a := x.who.sendTus(x.method, id, x.header, x.body); resp.StatusCode != x.status {
 			t.Errorf("%s: %s %v", what, resp.Status, a)
 		}
 	}
-	resp, a := ann.piece("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000", "Content-Type": "application/offset+octet-stream"}, text[200_000:])
+	resp, a := ann.sendTus("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000", "Content-Type": "application/offset+octet-stream"}, text[200_000:])
 	url, _ := a["url"].(string)
 	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan (1).txt" || !strings.HasPrefix(url, "/user_uploads/") || !strings.HasSuffix(url, "/plan-1.txt") || resp.Header.Get("Upload-Offset") != fmt.Sprint(len(text)) {
 		t.Fatalf("the last piece: %s %v", resp.Status, a)
@@ -345,33 +345,33 @@ func TestResumableUpload(t *testing.T) {
 		t.Errorf("what came back: %d %v", status, err)
 	}
 	for _, method := range []string{"GET", "PATCH"} { // who did not hear the answer asks again
-		if resp, again := ann.piece(method, id, header{"Upload-Offset": fmt.Sprint(len(text))}, ""); resp.StatusCode != 200 || again["url"] != url {
+		if resp, again := ann.sendTus(method, id, header{"Upload-Offset": fmt.Sprint(len(text))}, ""); resp.StatusCode != 200 || again["url"] != url {
 			t.Errorf("%s again: %s %v", method, resp.Status, again)
 		}
 	}
 	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 1 {
 		t.Errorf("%v %v", a, err)
 	}
-	resp, a = ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5", "Upload-Metadata": meta, "Content-Type": "application/offset+octet-stream"}, "whole")
+	resp, a = ann.sendTus("POST", "/api/v1/tus", header{"Upload-Length": "5", "Upload-Metadata": meta, "Content-Type": "application/offset+octet-stream"}, "whole")
 	if url, _ := a["url"].(string); resp.StatusCode != 201 || resp.Header.Get("Upload-Offset") != "5" || !strings.HasPrefix(url, "/user_uploads/") {
 		t.Errorf("all in the first request: %s %v", resp.Status, a)
 	}
 	for range 50 { // more than one account may have begun: those that fail at once take no place
-		resp, _ := ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5", "Content-Type": "application/offset+octet-stream"}, "too much")
+		resp, _ := ann.sendTus("POST", "/api/v1/tus", header{"Upload-Length": "5", "Content-Type": "application/offset+octet-stream"}, "too much")
 		if resp.StatusCode != 413 {
 			t.Fatalf("more than the file in the first request: %s", resp.Status)
 		}
 	}
-	resp, _ = ann.piece("POST", "/api/v1/tus", header{"Upload-Length": "5"}, "")
+	resp, _ = ann.sendTus("POST", "/api/v1/tus", header{"Upload-Length": "5"}, "")
 	id = resp.Header.Get("Location")
-	ann.piece("PATCH", id, header{"Upload-Offset": "0"}, "abc")
-	if resp, _ := ann.piece("DELETE", id, nil, ""); resp.StatusCode != 204 {
+	ann.sendTus("PATCH", id, header{"Upload-Offset": "0"}, "abc")
+	if resp, _ := ann.sendTus("DELETE", id, nil, ""); resp.StatusCode != 204 {
 		t.Errorf("the end of one that was begun: %s", resp.Status)
 	}
-	if resp, _ := ann.piece("HEAD", id, nil, ""); resp.StatusCode != 404 {
+	if resp, _ := ann.sendTus("HEAD", id, nil, ""); resp.StatusCode != 404 {
 		t.Errorf("after its end: %s", resp.Status)
 	}
-	for _, name := range filesBelow(t, filepath.Join(data, "uploads", "unfinished")) {
+	for _, name := range filesUnder(t, filepath.Join(data, "uploads", "unfinished")) {
 		if !strings.HasSuffix(name, ".json") { // the answers of what was finished
 			t.Errorf("left: %s", name)
 		}
@@ -398,8 +398,8 @@ func pngOf(t *testing.T, w, h int) io.Reader {
 	return &b
 }
 
-// rendered is a message's HTML as somebody sees it.
-func (p *person) rendered(t *testing.T, id int64) string {
+// renderedContent is a message's HTML as somebody sees it.
+func (p *account) renderedContent(t *testing.T, id int64) string {
 	t.Helper()
 	a, err := p.call("GET", fmt.Sprintf("messages/%d", id), nil)
 	if err != nil {
@@ -408,13 +408,13 @@ func (p *person) rendered(t *testing.T, id int64) string {
 	return a["message"].(map[string]any)["content"].(string)
 }
 
-// TestThumbnailsAreShownWhenTheyAreThere: a message is sent at once, and rendered anew when its image is ready.
-func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
+// TestThumbnailsAppearLater: a message is sent at once, and rendered anew when its image is ready.
+func TestThumbnailsAppearLater(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
-	nobody := &person{at: at}
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	nobody := &account{url: at}
 	for name, x := range map[string]struct {
 		file   io.Reader
 		format string // of the thumbnail; none will be there if ""
@@ -435,8 +435,8 @@ func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := int64(a["id"].(float64))
-		eventually(t, name+" is shown, or nothing waits for it", func() bool { return !strings.Contains(bo.rendered(t, id), "image-loading-placeholder") })
-		html := bo.rendered(t, id)
+		eventually(t, name+" is shown, or nothing waits for it", func() bool { return !strings.Contains(bo.renderedContent(t, id), "image-loading-placeholder") })
+		html := bo.renderedContent(t, id)
 		status, err := bo.call("GET", "thumbnail/status/"+path, nil)
 		if err != nil || status["has_thumbnail"] != (x.format != "") {
 			t.Errorf("%s: %v %v", name, status, err)
@@ -451,7 +451,7 @@ func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
 		if !strings.Contains(html, `src="`+thumbnail+`"`) || !strings.Contains(html, "data-original-dimensions") {
 			t.Errorf("%s: %s", name, html)
 		}
-		get := func(who *person, path string) (int, string) {
+		get := func(who *account, path string) (int, string) {
 			r, _ := http.NewRequest("GET", at+path, nil)
 			if who.key != "" {
 				r.SetBasicAuth(who.email, who.key)
@@ -467,10 +467,10 @@ func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
 			t.Errorf("%s: %d %s", thumbnail, code, kind)
 		}
 		for _, wrong := range []struct {
-			who  *person
+			who  *account
 			path string
 			code int
-		}{{nobody, thumbnail, 403}, {demoPerson(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404}, {bo, "/user_uploads/thumbnail/" + path, 404}} {
+		}{{nobody, thumbnail, 403}, {demoAccount(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404}, {bo, "/user_uploads/thumbnail/" + path, 404}} {
 			if code, _ := get(wrong.who, wrong.path); code != wrong.code {
 				t.Errorf("%s: %d", wrong.path, code)
 			}
@@ -481,8 +481,8 @@ func TestThumbnailsAreShownWhenTheyAreThere(t *testing.T) {
 	}
 }
 
-func TestAKeyInTheAddressOpensNoMoreThanALogin(t *testing.T) {
-	k := newTalk(t)
+func TestKeyInURL(t *testing.T) {
+	k := newDemoClient(t)
 	ann := k.people["ann"]
 	_, answer, err := ann.upload(map[string]io.Reader{"a.txt": strings.NewReader("hello")})
 	if err != nil {
@@ -508,9 +508,9 @@ func TestAKeyInTheAddressOpensNoMoreThanALogin(t *testing.T) {
 }
 
 // What is no picture to its end is no emoji, and a name that means an emoji already does so in any spelling.
-func TestEmojiAreRefused(t *testing.T) {
+func TestInvalidEmojiAreRejected(t *testing.T) {
 	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
-	ann := demoPerson(t, at, "ann@example.org")
+	ann := demoAccount(t, at, "ann@example.org")
 	whole, err := io.ReadAll(pngOf(t, 64, 64))
 	if err != nil {
 		t.Fatal(err)
@@ -539,10 +539,10 @@ func TestEmojiAreRefused(t *testing.T) {
 }
 
 // A bot's picture comes with the bot, or later; whether somebody may change a picture does not depend on what he sends.
-func TestPicturesOfBotsAndPeople(t *testing.T) {
+func TestPictures(t *testing.T) {
 	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
-	ada, ann, bo := demoPerson(t, at, "ada@example.org"), demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
-	send := func(p *person, method, path string, fields map[string]string, files ...io.Reader) map[string]any {
+	ada, ann, bo := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	send := func(p *account, method, path string, fields map[string]string, files ...io.Reader) map[string]any {
 		var b bytes.Buffer
 		w := multipart.NewWriter(&b)
 		for name, text := range fields {
@@ -607,17 +607,17 @@ func TestPicturesOfBotsAndPeople(t *testing.T) {
 }
 
 // Files come in parts, and not again to whoever has them; nothing but reading can be done with them.
-func TestFilesAreReadInPartsAndOnce(t *testing.T) {
+func TestRangeAndConditionalRequests(t *testing.T) {
 	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
-	ann, bo := demoPerson(t, at, "ann@example.org"), demoPerson(t, at, "bo@example.org")
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
 	_, a, err := ann.upload(map[string]io.Reader{"a.txt": strings.NewReader("0123456789")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path, _ := a["url"].(string)
-	get := func(p *person, method string, header ...string) (*http.Response, string) {
+	get := func(p *account, method string, header ...string) (*http.Response, string) {
 		t.Helper()
-		r, err := http.NewRequest(method, p.at+path, nil)
+		r, err := http.NewRequest(method, p.url+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -687,8 +687,8 @@ func TestFilesAreReadInPartsAndOnce(t *testing.T) {
 
 // Where somebody's picture is can be asked by everybody; who may not know him is led to what stands for unknown people, and
 // learns nothing of addresses.
-func TestWhosePictureIsShown(t *testing.T) {
-	k := newTalk(t)
+func TestAvatarAddresses(t *testing.T) {
+	k := newDemoClient(t)
 	leads := func(who, name string) string {
 		t.Helper()
 		p := k.people[who]

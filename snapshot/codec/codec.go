@@ -52,8 +52,8 @@ func unmarshal(data []byte, into any) error {
 	return d.Decode(into)
 }
 
-// Fact encodes a fact or event with its number.
-func Fact(f any) []byte {
+// EncodeFact encodes a fact or event with its number.
+func EncodeFact(f any) []byte {
 	n := realm.NumberOf(f)
 	if n == 0 {
 		panic(fmt.Sprintf("BUG: %T has no number in actors/realm/facts.go", f))
@@ -63,12 +63,12 @@ func Fact(f any) []byte {
 	return marshal(p[:], f)
 }
 
-// Event decodes what Fact encoded.
-func Event(data []byte) (any, error) {
+// DecodeEvent decodes what EncodeFact encoded.
+func DecodeEvent(data []byte) (any, error) {
 	if len(data) < 2 {
 		return nil, fmt.Errorf("fact of %d bytes", len(data))
 	}
-	f, err := realm.Blank(binary.BigEndian.Uint16(data))
+	f, err := realm.NewByNumber(binary.BigEndian.Uint16(data))
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,9 @@ func Event(data []byte) (any, error) {
 	return f, nil
 }
 
-// DecodeFact is Event for bytes that must be a fact.
+// DecodeFact is DecodeEvent for bytes that must be a fact.
 func DecodeFact(data []byte) (realm.Fact, error) {
-	x, err := Event(data)
+	x, err := DecodeEvent(data)
 	if err != nil {
 		return nil, err
 	}
@@ -91,21 +91,21 @@ func DecodeFact(data []byte) (realm.Fact, error) {
 	return f, nil
 }
 
-// Key encodes a row's key.
-func Key(k any) []byte { return marshal(nil, k) }
+// EncodeKey encodes a row's key.
+func EncodeKey(k any) []byte { return marshal(nil, k) }
 
-// Row encodes a row's value.
-func Row(v any) []byte { return marshal(nil, v) }
+// EncodeRow encodes a row's value.
+func EncodeRow(v any) []byte { return marshal(nil, v) }
 
-// Into returns a decoder of the bytes, as realm.Load wants it.
-func Into(data []byte) func(any) error {
+// Decoder returns a decoder of the bytes, as realm.Load wants it.
+func Decoder(data []byte) func(any) error {
 	return func(into any) error { return unmarshal(data, into) }
 }
 
-// Text is one version of a message's text as it is kept on disk.
-func Text(b *realm.Body) []byte { return marshal(nil, b) }
+// EncodeText is one version of a message's text as it is kept on disk.
+func EncodeText(b *realm.Body) []byte { return marshal(nil, b) }
 
-// DecodeText is the reverse of Text.
+// DecodeText is the reverse of EncodeText.
 func DecodeText(data []byte) (b realm.Body, err error) { return b, unmarshal(data, &b) }
 
 // TextKey is where a text is kept: message id and version, big-endian, so that neighbours lie together.
@@ -114,45 +114,45 @@ func TextKey(ref realm.BodyRef) []byte {
 	return binary.BigEndian.AppendUint16(k, ref.Version)
 }
 
-// TextRef reads what TextKey wrote.
-func TextRef(key []byte) (realm.BodyRef, error) {
+// DecodeTextKey reads what TextKey wrote.
+func DecodeTextKey(key []byte) (realm.BodyRef, error) {
 	if len(key) != 10 {
 		return realm.BodyRef{}, fmt.Errorf("key of a text has %d bytes", len(key))
 	}
 	return realm.BodyRef{Message: realm.MessageID(binary.BigEndian.Uint64(key)), Version: binary.BigEndian.Uint16(key[8:])}, nil
 }
 
-// Kept is notices that a snapshot keeps because some queue has not acknowledged them: each event once, with its
+// UnackedEvents is notices that a snapshot keeps because some queue has not acknowledged them: each event once, with its
 // audience.
-type Kept struct {
+type UnackedEvents struct {
 	Seq     uint64
-	Notices []keptNotice
+	Notices []unackedNotice
 }
 
-type keptNotice struct {
+type unackedNotice struct {
 	To         []realm.UserID
 	PublicOnly bool
 	Event      []byte
 }
 
-// EncodeKept writes the notices of one fact for a snapshot, to be told after a restart.
-func EncodeKept(t realm.Told) []byte {
-	k := Kept{Seq: uint64(t.Seq)}
+// EncodeUnacked writes the notices of one fact for a snapshot, to be told after a restart.
+func EncodeUnacked(t realm.Told) []byte {
+	k := UnackedEvents{Seq: uint64(t.Seq)}
 	for _, n := range t.Notices {
-		k.Notices = append(k.Notices, keptNotice{n.To, n.PublicOnly, Fact(n.Event)})
+		k.Notices = append(k.Notices, unackedNotice{n.To, n.PublicOnly, EncodeFact(n.Event)})
 	}
 	return marshal(nil, &k)
 }
 
-// DecodeKept reads what EncodeKept wrote.
-func DecodeKept(data []byte) (realm.Told, error) {
-	var k Kept
+// DecodeUnacked reads what EncodeUnacked wrote.
+func DecodeUnacked(data []byte) (realm.Told, error) {
+	var k UnackedEvents
 	if err := unmarshal(data, &k); err != nil {
 		return realm.Told{}, fmt.Errorf("kept event: %w", err)
 	}
 	t := realm.Told{Seq: realm.Seq(k.Seq)}
 	for _, n := range k.Notices {
-		x, err := Event(n.Event)
+		x, err := DecodeEvent(n.Event)
 		if err != nil {
 			return t, fmt.Errorf("kept event: %w", err)
 		}
@@ -165,5 +165,5 @@ func DecodeKept(data []byte) (realm.Told, error) {
 	return t, nil
 }
 
-// KeptKey orders kept events by number.
-func KeptKey(seq realm.Seq) []byte { return binary.BigEndian.AppendUint64(nil, uint64(seq)) }
+// UnackedKey orders kept events by number.
+func UnackedKey(seq realm.Seq) []byte { return binary.BigEndian.AppendUint64(nil, uint64(seq)) }

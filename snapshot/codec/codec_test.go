@@ -9,16 +9,16 @@ import (
 	"parley/actors/realm"
 )
 
-// kept is every type that is written: facts, events and rows.
-func kept() (out []reflect.Type) {
-	for _, t := range realm.Numbers() {
+// factAndRowTypes is every type that is written: facts, events and rows.
+func factAndRowTypes() (out []reflect.Type) {
+	for _, t := range realm.TypesByNumber() {
 		out = append(out, t)
 	}
 	return append(out, realm.New(1).RowTypes()...)
 }
 
 // Equal rows must be equal bytes: digests and replay tests rest on it. So every map is written in order of its keys.
-func TestEveryKeptMapIsWrittenInOrder(t *testing.T) {
+func TestEveryStoredMapIsSorted(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(root, x reflect.Type)
 	walk = func(root, x reflect.Type) {
@@ -28,7 +28,7 @@ func TestEveryKeptMapIsWrittenInOrder(t *testing.T) {
 		seen[x] = true
 		switch x.Kind() {
 		case reflect.Map:
-			if !sorted[x] {
+			if !sortedMaps[x] {
 				t.Errorf("%v holds a %v: give the map a named type and register it with inOrder in snapshot/codec/maps.go", root, x)
 			}
 			walk(root, x.Elem())
@@ -47,27 +47,27 @@ func TestEveryKeptMapIsWrittenInOrder(t *testing.T) {
 			}
 		}
 	}
-	for _, x := range kept() {
+	for _, x := range factAndRowTypes() {
 		walk(x, x)
 	}
 }
 
-func TestMapsComeOutInOrderAndBack(t *testing.T) {
+func TestSortedMapRoundTrip(t *testing.T) {
 	in := realm.GroupValues{"c": {Group: 3}, "a": {Members: []realm.UserID{1}}, "b": {}, "d": {}, "e": {}}
-	first := Row(in)
+	first := EncodeRow(in)
 	for range 50 {
-		if !bytes.Equal(first, Row(in)) {
+		if !bytes.Equal(first, EncodeRow(in)) {
 			t.Fatal("the same map was written in two ways")
 		}
 	}
 	var out realm.GroupValues
-	if err := Into(first)(&out); err != nil || !reflect.DeepEqual(in, out) {
+	if err := Decoder(first)(&out); err != nil || !reflect.DeepEqual(in, out) {
 		t.Fatalf("%v: %v", err, out)
 	}
 }
 
-func TestUnknownNumberIsNamed(t *testing.T) {
-	if _, err := Event([]byte{0xff, 0xfe, 0xc0}); err == nil {
+func TestUnknownFactNumber(t *testing.T) {
+	if _, err := DecodeEvent([]byte{0xff, 0xfe, 0xc0}); err == nil {
 		t.Fatal("a fact of a number nobody knows was decoded")
 	}
 }

@@ -13,12 +13,12 @@ import (
 // A fact or an event may name ten thousand users, and is encoded while everybody waits. The library looks the encoder of
 // each id up; here a list of ids is written at once, into the same bytes.
 func init() {
-	ids[realm.UserID]()
-	ids[realm.MessageID]()
-	ids[realm.ChannelID]()
+	registerIDs[realm.UserID]()
+	registerIDs[realm.MessageID]()
+	registerIDs[realm.ChannelID]()
 }
 
-func ids[T ~int64]() {
+func registerIDs[T ~int64]() {
 	msgpack.Register([]T(nil), func(e *msgpack.Encoder, v reflect.Value) error {
 		list := v.Interface().([]T)
 		if list == nil {

@@ -15,7 +15,7 @@ import (
 // that is no UTF-8 is {"base64": …}, what has no type of its own is {"msgpack": …}. FromJSON makes the same value of it, to
 // the byte when both are encoded. It is derived from the types, so that whatever is kept can be exported.
 func JSON(v any) ([]byte, error) {
-	x, err := words(reflect.ValueOf(v))
+	x, err := jsonValue(reflect.ValueOf(v))
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func FromJSON(data []byte) func(into any) error {
 		if err := d.Decode(&x); err != nil {
 			return err
 		}
-		return fill(reflect.ValueOf(into).Elem(), x)
+		return setValue(reflect.ValueOf(into).Elem(), x)
 	}
 }
 
@@ -42,7 +42,7 @@ var (
 	byteType          = reflect.TypeFor[byte]()
 )
 
-func words(v reflect.Value) (any, error) {
+func jsonValue(v reflect.Value) (any, error) {
 	if !v.IsValid() {
 		return nil, nil
 	}
@@ -70,21 +70,21 @@ func words(v reflect.Value) (any, error) {
 		if v.IsNil() {
 			return nil, nil
 		}
-		return words(v.Elem())
+		return jsonValue(v.Elem())
 	case reflect.Interface:
 		if v.IsNil() {
 			return nil, nil
 		}
 		return map[string]any{"msgpack": marshal(nil, v.Interface())}, nil
 	case reflect.Slice, reflect.Array:
-		return listWords(v)
+		return jsonList(v)
 	case reflect.Map:
 		if v.IsNil() {
 			return nil, nil
 		}
 		out := map[string]any{}
 		for it := v.MapRange(); it.Next(); {
-			x, err := words(it.Value())
+			x, err := jsonValue(it.Value())
 			if err != nil {
 				return nil, err
 			}
@@ -99,8 +99,8 @@ func words(v reflect.Value) (any, error) {
 		return out, nil
 	case reflect.Struct:
 		out := make(map[string]any, t.NumField())
-		for _, i := range writtenFields(t) {
-			x, err := words(v.Field(i))
+		for _, i := range storedFields(t) {
+			x, err := jsonValue(v.Field(i))
 			if err != nil {
 				return nil, err
 			}
@@ -111,7 +111,7 @@ func words(v reflect.Value) (any, error) {
 	return nil, fmt.Errorf("BUG: %v has no JSON", t)
 }
 
-func listWords(v reflect.Value) (any, error) {
+func jsonList(v reflect.Value) (any, error) {
 	if v.Kind() == reflect.Slice && v.IsNil() {
 		return nil, nil
 	}
@@ -123,22 +123,22 @@ func listWords(v reflect.Value) (any, error) {
 	out := make([]any, v.Len())
 	for i := range out {
 		var err error
-		if out[i], err = words(v.Index(i)); err != nil {
+		if out[i], err = jsonValue(v.Index(i)); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// fill puts what JSON says into a value that is zero.
-func fill(v reflect.Value, x any) error {
+// setValue puts what JSON says into a value that is zero.
+func setValue(v reflect.Value, x any) error {
 	if x == nil {
 		return nil
 	}
 	t := v.Type()
 	wrong := func() error { return fmt.Errorf("%v cannot be %.100v", t, x) }
 	if reflect.PointerTo(t).Implements(binaryUnmarshaler) {
-		b, ok := base64Of(x)
+		b, ok := decodeBase64(x)
 		if !ok {
 			return wrong()
 		}
@@ -153,39 +153,39 @@ func fill(v reflect.Value, x any) error {
 		v.SetBool(b)
 		return nil
 	case reflect.String:
-		return fillText(v, x)
+		return setString(v, x)
 	case reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
-		return fill(v.Elem(), x)
+		return setValue(v.Elem(), x)
 	case reflect.Interface:
-		return fillAny(v, x)
+		return setInterface(v, x)
 	case reflect.Slice, reflect.Array:
-		return fillList(v, x)
+		return setList(v, x)
 	case reflect.Map:
-		return fillMap(v, x)
+		return setMap(v, x)
 	case reflect.Struct:
-		return fillStruct(v, x)
+		return setStruct(v, x)
 	}
 	n, ok := x.(json.Number)
 	if !ok {
 		return wrong()
 	}
-	return fillNumber(v, n)
+	return setNumber(v, n)
 }
 
-func base64Of(x any) ([]byte, bool) {
+func decodeBase64(x any) ([]byte, bool) {
 	s, ok := x.(string)
 	b, err := base64.StdEncoding.DecodeString(s)
 	return b, ok && err == nil
 }
 
-func fillText(v reflect.Value, x any) error {
+func setString(v reflect.Value, x any) error {
 	if s, ok := x.(string); ok {
 		v.SetString(s)
 		return nil
 	}
 	m, _ := x.(map[string]any)
-	b, ok := base64Of(m["base64"])
+	b, ok := decodeBase64(m["base64"])
 	if !ok {
 		return fmt.Errorf("no text: %.100v", x)
 	}
@@ -193,16 +193,16 @@ func fillText(v reflect.Value, x any) error {
 	return nil
 }
 
-func fillAny(v reflect.Value, x any) error {
+func setInterface(v reflect.Value, x any) error {
 	m, _ := x.(map[string]any)
-	b, ok := base64Of(m["msgpack"])
+	b, ok := decodeBase64(m["msgpack"])
 	if !ok {
 		return fmt.Errorf("no value: %.100v", x)
 	}
 	return unmarshal(b, v.Addr().Interface())
 }
 
-func fillNumber(v reflect.Value, n json.Number) error {
+func setNumber(v reflect.Value, n json.Number) error {
 	switch {
 	case v.CanInt():
 		i, err := strconv.ParseInt(n.String(), 10, v.Type().Bits())
@@ -220,9 +220,9 @@ func fillNumber(v reflect.Value, n json.Number) error {
 	return fmt.Errorf("%v cannot be %v", v.Type(), n)
 }
 
-func fillList(v reflect.Value, x any) error {
+func setList(v reflect.Value, x any) error {
 	if v.Type().Elem() == byteType {
-		b, ok := base64Of(x)
+		b, ok := decodeBase64(x)
 		if !ok || v.Kind() == reflect.Array && len(b) != v.Len() {
 			return fmt.Errorf("no bytes of %v: %.100v", v.Type(), x)
 		}
@@ -240,14 +240,14 @@ func fillList(v reflect.Value, x any) error {
 		v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
 	}
 	for i, y := range list {
-		if err := fill(v.Index(i), y); err != nil {
+		if err := setValue(v.Index(i), y); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func fillMap(v reflect.Value, x any) error {
+func setMap(v reflect.Value, x any) error {
 	m, ok := x.(map[string]any)
 	if !ok {
 		return fmt.Errorf("no %v: %.100v", v.Type(), x)
@@ -259,10 +259,10 @@ func fillMap(v reflect.Value, x any) error {
 		if k.Kind() == reflect.String {
 			k.SetString(name)
 		} else {
-			err = fillNumber(k, json.Number(name))
+			err = setNumber(k, json.Number(name))
 		}
 		if err == nil {
-			err = fill(e, y)
+			err = setValue(e, y)
 		}
 		if err != nil {
 			return err
@@ -272,19 +272,19 @@ func fillMap(v reflect.Value, x any) error {
 	return nil
 }
 
-func fillStruct(v reflect.Value, x any) error {
+func setStruct(v reflect.Value, x any) error {
 	m, ok := x.(map[string]any)
 	if !ok {
 		return fmt.Errorf("no %v: %.100v", v.Type(), x)
 	}
 	known := 0
-	for _, i := range writtenFields(v.Type()) {
+	for _, i := range storedFields(v.Type()) {
 		y, ok := m[v.Type().Field(i).Name]
 		if !ok {
 			continue
 		}
 		known++
-		if err := fill(v.Field(i), y); err != nil {
+		if err := setValue(v.Field(i), y); err != nil {
 			return fmt.Errorf("%s: %w", v.Type().Field(i).Name, err)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 
 // msgpack sorts only a few types of map by itself; every other map that is kept is registered here. A test walks all
 // facts and rows and names a map that was forgotten.
-var sorted = map[reflect.Type]bool{reflect.TypeFor[map[string]any](): true, reflect.TypeFor[map[string]string](): true}
+var sortedMaps = map[reflect.Type]bool{reflect.TypeFor[map[string]any](): true, reflect.TypeFor[map[string]string](): true}
 
 func init() {
-	inOrder[realm.GroupValues, string, realm.GroupValue]()
-	inOrder[realm.Counters, string, int64]()
-	inOrder[realm.Profile, int64, string]()
+	registerSortedMap[realm.GroupValues, string, realm.GroupValue]()
+	registerSortedMap[realm.Counters, string, int64]()
+	registerSortedMap[realm.Profile, int64, string]()
 }
 
-// inOrder makes maps of a type be written in order of their keys; reading stays as it is.
-func inOrder[M ~map[K]V, K cmp.Ordered, V any]() {
-	sorted[reflect.TypeFor[M]()] = true
+// registerSortedMap makes maps of a type be written in order of their keys; reading stays as it is.
+func registerSortedMap[M ~map[K]V, K cmp.Ordered, V any]() {
+	sortedMaps[reflect.TypeFor[M]()] = true
 	msgpack.Register(M(nil), func(e *msgpack.Encoder, v reflect.Value) error {
 		m := v.Interface().(M)
 		if m == nil {

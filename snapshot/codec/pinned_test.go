@@ -31,10 +31,10 @@ var pinned = filepath.Join("testdata", "pinned.txt")
 // removed, moved or changed its type is named here. A field added at a type's end is no change to old bytes.
 //
 // A new type is pinned with: go test ./snapshot/codec -run Pinned -update. Lines that are there are never rewritten.
-func TestPinnedBytesAreRead(t *testing.T) {
+func TestPinnedBytes(t *testing.T) {
 	lines := readPinned(t)
 	types := map[string]reflect.Type{}
-	for n, x := range realm.Numbers() {
+	for n, x := range realm.TypesByNumber() {
 		types[fmt.Sprintf("fact %d %s", n, x.Name())] = x
 	}
 	for i, x := range realm.New(1).RowTypes() {
@@ -46,7 +46,7 @@ func TestPinnedBytesAreRead(t *testing.T) {
 			if !*update {
 				t.Errorf("%s is not pinned: run go test ./snapshot/codec -run Pinned -update and commit testdata/pinned.txt", name)
 			}
-			lines[name] = Row(filled(x, 0).Addr().Interface())
+			lines[name] = EncodeRow(fillFields(x, 0).Addr().Interface())
 			continue
 		}
 		back := reflect.New(x)
@@ -54,7 +54,7 @@ func TestPinnedBytesAreRead(t *testing.T) {
 			t.Errorf("%s: bytes written once are not read any more: %v", name, err)
 			continue
 		}
-		if now := Row(back.Interface()); !extends(now, lines[name]) {
+		if now := EncodeRow(back.Interface()); !isExtension(now, lines[name]) {
 			t.Errorf("%s: what was written once reads as something else. Fields are only ever added, at a type's end.\nonce %x\n now %x", name, lines[name], now)
 		}
 	}
@@ -68,9 +68,9 @@ func TestPinnedBytesAreRead(t *testing.T) {
 	}
 }
 
-// extends reports whether bytes written now are those once written, but for fields that a type or the types in it have got
+// isExtension reports whether bytes written now are those once written, but for fields that a type or the types in it have got
 // since: then some list is longer than it was, and everything that was there is there in its order.
-func extends(now, once []byte) bool {
+func isExtension(now, once []byte) bool {
 	if bytes.Equal(now, once) {
 		return true
 	}
@@ -103,8 +103,8 @@ func covers(now, once any) bool {
 	return true
 }
 
-// filled is a value of a type in which every field says something, and neighbours say different things.
-func filled(x reflect.Type, n int) reflect.Value {
+// fillFields is a value of a type in which every field says something, and neighbours say different things.
+func fillFields(x reflect.Type, n int) reflect.Value {
 	v := reflect.New(x).Elem()
 	if s, ok := v.Addr().Interface().(*realm.Set); ok {
 		*s = realm.SetOf(int64(n+1), int64(n+3))
@@ -125,21 +125,21 @@ func filled(x reflect.Type, n int) reflect.Value {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("text %d", n))
 	case reflect.Pointer:
-		v.Set(filled(x.Elem(), n).Addr())
+		v.Set(fillFields(x.Elem(), n).Addr())
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(x, 1, 1))
-		v.Index(0).Set(filled(x.Elem(), n))
+		v.Index(0).Set(fillFields(x.Elem(), n))
 	case reflect.Array:
 		for i := range x.Len() {
-			v.Index(i).Set(filled(x.Elem(), n+i))
+			v.Index(i).Set(fillFields(x.Elem(), n+i))
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(x))
-		v.SetMapIndex(filled(x.Key(), n), filled(x.Elem(), n))
+		v.SetMapIndex(fillFields(x.Key(), n), fillFields(x.Elem(), n))
 	case reflect.Struct:
 		for i := range x.NumField() {
 			if f := x.Field(i); f.IsExported() && f.Tag.Get("msgpack") != "-" {
-				v.Field(i).Set(filled(f.Type, n+i))
+				v.Field(i).Set(fillFields(f.Type, n+i))
 			}
 		}
 	case reflect.Interface:
@@ -189,11 +189,11 @@ func writePinned(t *testing.T, lines map[string][]byte) {
 }
 
 // Every struct that is written is read from fewer fields, as an older version wrote it, and from more.
-func TestStructsGrowAtTheirEnd(t *testing.T) {
+func TestStructsMayGrow(t *testing.T) {
 	seen := map[reflect.Type]bool{}
-	for _, x := range keptTypes() {
+	for _, x := range storedTypes() {
 		eachStruct(x, seen, func(x reflect.Type) {
-			data := Row(filled(x, 0).Addr().Interface())
+			data := EncodeRow(fillFields(x, 0).Addr().Interface())
 			list, err := elements(data)
 			if err != nil {
 				t.Fatalf("%v: %v", x, err)
@@ -203,18 +203,18 @@ func TestStructsGrowAtTheirEnd(t *testing.T) {
 				return
 			}
 			older := reflect.New(x)
-			if err := unmarshal(Row(fields[:len(fields)-1]), older.Interface()); err != nil {
+			if err := unmarshal(EncodeRow(fields[:len(fields)-1]), older.Interface()); err != nil {
 				t.Errorf("%v is not read without its last field: %v", x, err)
 			}
-			written := writtenFields(x)
+			written := storedFields(x)
 			if last := older.Elem().Field(written[len(written)-1]); !last.IsZero() {
 				t.Errorf("%v: the field that was not written reads as %v", x, last)
 			}
 			newer := reflect.New(x)
-			if err := unmarshal(Row(append(fields, []any{"new", 1})), newer.Interface()); err != nil {
+			if err := unmarshal(EncodeRow(append(fields, []any{"new", 1})), newer.Interface()); err != nil {
 				t.Errorf("%v is not read with one field more: %v", x, err)
 			}
-			if again := Row(newer.Interface()); !bytes.Equal(again, data) {
+			if again := EncodeRow(newer.Interface()); !bytes.Equal(again, data) {
 				t.Errorf("%v with one field more reads as %x instead of %x", x, again, data)
 			}
 		})

@@ -19,15 +19,15 @@ import (
 // which are passed over.
 func init() {
 	seen := map[reflect.Type]bool{}
-	for _, x := range keptTypes() {
-		eachStruct(x, seen, tolerate)
+	for _, x := range storedTypes() {
+		eachStruct(x, seen, registerStruct)
 	}
 }
 
-// keptTypes is every type that is written.
-func keptTypes() []reflect.Type {
-	out := []reflect.Type{reflect.TypeFor[Kept](), reflect.TypeFor[realm.Body](), reflect.TypeFor[presence.Row]()}
-	for _, x := range realm.Numbers() {
+// storedTypes is every type that is written.
+func storedTypes() []reflect.Type {
+	out := []reflect.Type{reflect.TypeFor[UnackedEvents](), reflect.TypeFor[realm.Body](), reflect.TypeFor[presence.Row]()}
+	for _, x := range realm.TypesByNumber() {
 		out = append(out, x)
 	}
 	return append(out, realm.New(1).RowTypes()...)
@@ -45,14 +45,14 @@ func eachStruct(x reflect.Type, seen map[reflect.Type]bool, fn func(reflect.Type
 		eachStruct(x.Elem(), seen, fn)
 	case reflect.Struct:
 		fn(x)
-		for _, i := range writtenFields(x) {
+		for _, i := range storedFields(x) {
 			eachStruct(x.Field(i).Type, seen, fn)
 		}
 	}
 }
 
-// writtenFields is the places of the fields that are written, in order.
-func writtenFields(x reflect.Type) (list []int) {
+// storedFields is the places of the fields that are written, in order.
+func storedFields(x reflect.Type) (list []int) {
 	for i := range x.NumField() {
 		f := x.Field(i)
 		switch {
@@ -66,8 +66,8 @@ func writtenFields(x reflect.Type) (list []int) {
 	return list
 }
 
-func tolerate(x reflect.Type) {
-	fields := writtenFields(x)
+func registerStruct(x reflect.Type) {
+	fields := storedFields(x)
 	msgpack.Register(reflect.Zero(x).Interface(), nil, func(d *msgpack.Decoder, v reflect.Value) error {
 		v.SetZero()
 		n, err := d.DecodeArrayLen() // -1 is nil

@@ -30,17 +30,17 @@ import (
 type Store struct {
 	dir string
 
-	mu     sync.Mutex
-	saving map[string]int  // how many are saving content of a hash, or a picture: it is not to be removed under their hands
-	doomed map[string]bool // what a sweep is about to remove: who saves the same takes it out
+	mu                sync.Mutex
+	pins              map[string]int  // how many are saving content of a hash, or a picture: it is not to be removed under their hands
+	removalCandidates map[string]bool // what a sweep is about to remove: who saves the same takes it out
 
-	waiting, shown atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
-	decoders       chan struct{} // holds one for each picture being decoded
+	decodeRequests, thumbnailBytes atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
+	decoders                       chan struct{} // holds one for each picture being decoded
 
-	held       int // how many want everything to stay where it is
-	unfinished map[string]*Unfinished
-	expiry     *time.Timer // of the one that expires first
-	expiresAt  int64       // Unix seconds
+	removalPauses  int // how many want everything to stay where it is
+	partialUploads map[string]*PartialUpload
+	expiryTimer    *time.Timer // of the one that expires first
+	nextExpiry     int64       // Unix seconds
 }
 
 // Limits of pictures: pixels bound what decoding may cost (a small file can claim a huge picture), sizes are in pixels.
@@ -75,18 +75,18 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(filepath.Join(dir, "incoming", f.Name()))
 	}
-	s := &Store{dir: dir, saving: map[string]int{}, unfinished: map[string]*Unfinished{}, decoders: make(chan struct{}, maxDecoders)}
+	s := &Store{dir: dir, pins: map[string]int{}, partialUploads: map[string]*PartialUpload{}, decoders: make(chan struct{}, maxDecoders)}
 	if err := s.countThumbnails(); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
-	if err := s.loadUnfinished(); err != nil {
+	if err := s.loadPartialUploads(); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
 	return s, nil
 }
 
-// At is the files of a directory, to be read only: nothing is made or tidied there.
-func At(dir string) *Store { return &Store{dir: dir} }
+// OpenReadOnly is the files of a directory, to be read only: nothing is made or tidied there.
+func OpenReadOnly(dir string) *Store { return &Store{dir: dir} }
 
 // Put writes a picture or a data export under its name as it is, unless it is there: names go by content, or are chance.
 func (s *Store) Put(path string, r io.Reader) error {
@@ -103,20 +103,20 @@ func (s *Store) Put(path string, r io.Reader) error {
 	if _, err := io.Copy(f, r); err != nil {
 		return fmt.Errorf("save file: %w", err)
 	}
-	return place(f, path)
+	return syncAndRename(f, path)
 }
 
 // Saved describes a file that was written.
 type Saved struct {
 	Hash          string
 	Size          int64
-	Type          string // sniffed; never what the client claims
+	Type          string // sniffedBytes; never what the client claims
 	Width, Height int    // of an image, else 0
-	Moves         bool   // more than one picture, and few enough to show them
+	Animated      bool   // more than one picture, and few enough to show them
 }
 
-// sniffed is how many bytes decide the content type.
-const sniffed = 512
+// sniffedBytes is how many bytes decide the content type.
+const sniffedBytes = 512
 
 // copyBuffer is how many bytes of a file are in memory at once while it is written.
 const copyBuffer = 64 << 10
@@ -127,7 +127,7 @@ const copyBuffer = 64 << 10
 func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", space)
-	f, head, n, err := s.receive(r, limit, h)
+	f, head, n, err := s.writeTemporary(r, limit, h)
 	if err != nil {
 		return Saved{}, err
 	}
@@ -137,22 +137,22 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 		return Saved{}, ErrEmpty
 	}
 	saved := Saved{Hash: hex.EncodeToString(h.Sum(nil)), Size: n, Type: contentType(head)}
-	saved.measure(f)
+	saved.setDimensions(f)
 	s.pin(saved.Hash)
-	if err := place(f, s.Path(saved.Hash)); err != nil {
+	if err := syncAndRename(f, s.Path(saved.Hash)); err != nil {
 		return Saved{}, errors.Join(err, s.Release(saved.Hash, nil))
 	}
 	return saved, nil
 }
 
-// receive writes at most limit bytes, as they come, to a file that nobody knows yet, which is the caller's to name or remove.
+// writeTemporary writes at most limit bytes, as they come, to a file that nobody knows yet, which is the caller's to name or remove.
 // They are hashed on the way; head is the first of them.
-func (s *Store) receive(r io.Reader, limit int64, h hash.Hash) (f *os.File, head []byte, n int64, err error) {
+func (s *Store) writeTemporary(r io.Reader, limit int64, h hash.Hash) (f *os.File, head []byte, n int64, err error) {
 	f, err = os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("save upload: %w", err)
 	}
-	w := &writer{to: f, hash: h}
+	w := &hashingWriter{to: f, hash: h}
 	n, err = io.CopyBuffer(w, io.LimitReader(r, limit+1), make([]byte, copyBuffer))
 	switch {
 	case err != nil:
@@ -170,8 +170,8 @@ func (s *Store) receive(r io.Reader, limit int64, h hash.Hash) (f *os.File, head
 func (s *Store) pin(hash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saving[hash]++
-	delete(s.doomed, hash)
+	s.pins[hash]++
+	delete(s.removalCandidates, hash)
 }
 
 // Release ends what Save, SaveAvatar or SaveLogo began: whoever saved the content or picture has noted it, or not. In the
@@ -179,8 +179,8 @@ func (s *Store) pin(hash string) {
 // the sweep.
 func (s *Store) Release(hash string, used func() (bool, error)) error {
 	s.mu.Lock()
-	if s.saving[hash]--; s.saving[hash] <= 0 {
-		delete(s.saving, hash)
+	if s.pins[hash]--; s.pins[hash] <= 0 {
+		delete(s.pins, hash)
 	}
 	s.mu.Unlock()
 	if used == nil {
@@ -189,15 +189,15 @@ func (s *Store) Release(hash string, used func() (bool, error)) error {
 	return s.Remove(hash, used)
 }
 
-// writer hashes what passes and remembers the first bytes.
-type writer struct {
+// hashingWriter hashes what passes and remembers the first bytes.
+type hashingWriter struct {
 	to   io.Writer
 	hash hash.Hash
 	head []byte
 }
 
-func (w *writer) Write(p []byte) (int, error) {
-	if room := sniffed - len(w.head); room > 0 {
+func (w *hashingWriter) Write(p []byte) (int, error) {
+	if room := sniffedBytes - len(w.head); room > 0 {
 		w.head = append(w.head, p[:min(room, len(p))]...)
 	}
 	w.hash.Write(p)
@@ -213,8 +213,8 @@ func contentType(head []byte) string {
 	return t
 }
 
-// place syncs a file and gives it its name; the name is synced too.
-func place(f *os.File, path string) error {
+// syncAndRename syncs a file and gives it its name; the name is synced too.
+func syncAndRename(f *os.File, path string) error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("save upload: %w", err)
 	}
@@ -249,7 +249,7 @@ func (s *Store) Path(hash string) string {
 func (s *Store) Remove(hash string, used func() (bool, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.saving[hash] > 0 || s.held > 0 {
+	if s.pins[hash] > 0 || s.removalPauses > 0 {
 		return nil
 	}
 	if yes, err := used(); err != nil || yes {
@@ -258,13 +258,13 @@ func (s *Store) Remove(hash string, used func() (bool, error)) error {
 	return s.remove(hash)
 }
 
-// Hold keeps content, pictures and exports where they are until the function it returns is called: a backup's rows may name
+// PauseRemoval keeps content, pictures and exports where they are until the function it returns is called: a backup's rows may name
 // what no row names any more. What was to go meanwhile waits for the sweep.
-func (s *Store) Hold() (end func()) {
+func (s *Store) PauseRemoval() (end func()) {
 	hold := func(n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.held += n
+		s.removalPauses += n
 	}
 	hold(1)
 	return func() { hold(-1) }
@@ -272,7 +272,7 @@ func (s *Store) Hold() (end func()) {
 
 // remove deletes content, its thumbnail first: one without the other would be nobody's. mu is held.
 func (s *Store) remove(hash string) error {
-	s.dropThumbnail(hash)
+	s.removeThumbnail(hash)
 	err := os.Remove(s.Path(hash))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -284,14 +284,14 @@ func (s *Store) remove(hash string) error {
 // removed.
 func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
 	return s.savePictures(r, limit, "", func(img image.Image) map[string]image.Image {
-		return map[string]image.Image{"": scale(img, avatarSize), "-medium": scale(img, mediumSize)}
+		return map[string]image.Image{"": cropToSquare(img, avatarSize), "-medium": cropToSquare(img, mediumSize)}
 	})
 }
 
 // SaveLogo scales a picture down until it fits a logo's place, keeping its shape. Until Release it is not removed.
 func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
 	return s.savePictures(r, limit, "-logo", func(img image.Image) map[string]image.Image {
-		return map[string]image.Image{"": fit(img, logoWidth, logoHeight)}
+		return map[string]image.Image{"": scaleToFit(img, logoWidth, logoHeight)}
 	})
 }
 
@@ -299,7 +299,7 @@ func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
 // decoded pictures there are maxDecoders in memory.
 func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes func(image.Image) map[string]image.Image) (name string, err error) {
 	h := sha256.New()
-	f, _, _, err := s.receive(r, limit, h)
+	f, _, _, err := s.writeTemporary(r, limit, h)
 	if err != nil {
 		return "", err
 	}
@@ -308,10 +308,10 @@ func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes fun
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", fmt.Errorf("save picture: %w", err)
 	}
-	if err := s.takeDecoder(); err != nil {
+	if err := s.acquireDecoder(); err != nil {
 		return "", err
 	}
-	defer s.giveDecoder()
+	defer s.releaseDecoder()
 	img, err := decode(f)
 	if err != nil {
 		return "", err
@@ -326,8 +326,8 @@ func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes fun
 	return name, nil
 }
 
-// fit scales a picture down to at most width × height pixels.
-func fit(img image.Image, width, height int) image.Image {
+// scaleToFit scales a picture down to at most width × height pixels.
+func scaleToFit(img image.Image, width, height int) image.Image {
 	b := img.Bounds()
 	by := min(1, float64(width)/float64(b.Dx()), float64(height)/float64(b.Dy()))
 	out := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(b.Dx())*by)), max(1, int(float64(b.Dy())*by))))
@@ -344,9 +344,9 @@ func decode(r io.ReadSeeker) (image.Image, error) {
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	bytes := depth(c.ColorModel)
+	bytes := bytesPerPixel(c.ColorModel)
 	if kind == "jpeg" {
-		bytes += coefficients(bufio.NewReader(r))
+		bytes += jpegExtraBytesPerPixel(bufio.NewReader(r))
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return nil, err
 		}
@@ -361,8 +361,8 @@ func decode(r io.ReadSeeker) (image.Image, error) {
 	return img, nil
 }
 
-// scale cuts the middle square out of a picture and brings it to size × size pixels.
-func scale(img image.Image, size int) image.Image {
+// cropToSquare cuts the middle square out of a picture and brings it to size × size pixels.
+func cropToSquare(img image.Image, size int) image.Image {
 	b := img.Bounds()
 	side := min(b.Dx(), b.Dy())
 	x, y := b.Min.X+(b.Dx()-side)/2, b.Min.Y+(b.Dy()-side)/2
@@ -381,7 +381,7 @@ func (s *Store) savePicture(name string, img image.Image) error {
 	if err := png.Encode(f, img); err != nil {
 		return fmt.Errorf("save picture: %w", err)
 	}
-	return place(f, s.Picture(name))
+	return syncAndRename(f, s.Picture(name))
 }
 
 // Picture is where a picture of that file name lies.
@@ -407,7 +407,7 @@ type Export struct {
 func (e *Export) Write(p []byte) (int, error) { return e.f.Write(p) }
 
 // Commit syncs the file and gives it its name.
-func (e *Export) Commit() error { return place(e.f, e.path) }
+func (e *Export) Commit() error { return syncAndRename(e.f, e.path) }
 
 // Close ends the writing; what was not committed is gone.
 func (e *Export) Close() error {
@@ -424,7 +424,7 @@ func (s *Store) Export(name string) string {
 func (s *Store) RemoveExport(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held > 0 {
+	if s.removalPauses > 0 {
 		return nil
 	}
 	err := os.Remove(s.Export(name))

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-func picture(t *testing.T, w, h int) []byte {
+func encodePicture(t *testing.T, w, h int) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	img.Set(1, 1, color.White)
@@ -27,7 +27,7 @@ func picture(t *testing.T, w, h int) []byte {
 	return b.Bytes()
 }
 
-func TestSavedFileIsNamedByItsContent(t *testing.T) {
+func TestSaveNamesFilesByContent(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestSavedFileIsNamedByItsContent(t *testing.T) {
 	if err != nil || a.Type != "text/plain; charset=utf-8" {
 		t.Fatalf("a page is served as %q: %v", a.Type, err)
 	}
-	b, err := s.Save("1", bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	b, err := s.Save("1", bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil || b.Type != "image/png" || b.Width != 30 || b.Height != 20 {
 		t.Fatalf("%+v: %v", b, err)
 	}
@@ -71,12 +71,12 @@ func TestPathsStayInside(t *testing.T) {
 	}
 }
 
-func TestAvatarIsScaledAndBombsAreRefused(t *testing.T) {
+func TestSaveAvatar(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, err := s.SaveAvatar(bytes.NewReader(picture(t, 600, 300)), 1<<20)
+	name, err := s.SaveAvatar(bytes.NewReader(encodePicture(t, 600, 300)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,14 +90,14 @@ func TestAvatarIsScaledAndBombsAreRefused(t *testing.T) {
 	if _, err := s.SaveAvatar(strings.NewReader("no picture"), 100); !errors.Is(err, ErrNoImage) {
 		t.Fatalf("text as an avatar: %v", err)
 	}
-	bomb := picture(t, 1, 1)
+	bomb := encodePicture(t, 1, 1)
 	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // claims 65536 × 65536; the checksum no longer fits either
 	if _, err := s.SaveAvatar(bytes.NewReader(bomb), 1<<20); err == nil {
 		t.Fatal("a bomb was decoded")
 	}
 }
 
-func TestContentGoesWithItsLastUser(t *testing.T) {
+func TestRemoveUnusedContent(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestContentGoesWithItsLastUser(t *testing.T) {
 	}
 }
 
-func TestUnfinishedUploadOutlivesTheProcess(t *testing.T) {
+func TestPartialUploadSurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *Store {
 		s, err := Open(dir)
@@ -155,37 +155,39 @@ func TestUnfinishedUploadOutlivesTheProcess(t *testing.T) {
 		return s
 	}
 	s := open()
-	if _, err := s.Begin(Unfinished{ID: "one", Space: "1", Owner: "7", Name: "a.txt", Size: 10}); err != nil {
+	if _, err := s.BeginUpload(PartialUpload{ID: "one", Space: "1", Owner: "7", Name: "a.txt", Size: 10}); err != nil {
 		t.Fatal(err)
 	}
-	if u, err := s.Append("one", 0, io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) || u.Offset != 4 {
+	if u, err := s.AppendUpload("one", 0, io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) || u.Offset != 4 {
 		t.Fatalf("a piece that breaks off: %+v %v", u, err)
 	}
 	s = open()
-	if u, ok := s.Unfinished("one"); !ok || u.Offset != 4 || u.Name != "a.txt" || s.Announced("1") != 10 {
+	if u, ok := s.PartialUpload("one"); !ok || u.Offset != 4 || u.Name != "a.txt" || s.PartialUploadBytes("1") != 10 {
 		t.Fatalf("%+v", u)
 	}
-	if _, err := s.Append("one", 3, strings.NewReader("4")); !errors.Is(err, ErrOffset) {
+	if _, err := s.AppendUpload("one", 3, strings.NewReader("4")); !errors.Is(err, ErrWrongOffset) {
 		t.Fatalf("a piece that does not follow: %v", err)
 	}
-	if _, err := s.Finish("one", nil); !errors.Is(err, ErrOffset) {
+	if _, err := s.FinishUpload("one", nil); !errors.Is(err, ErrWrongOffset) {
 		t.Fatalf("half a file was finished: %v", err)
 	}
-	if u, err := s.Append("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) || u.Offset != 10 {
+	if u, err := s.AppendUpload("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) || u.Offset != 10 {
 		t.Fatalf("more than was announced: %+v %v", u, err)
 	}
 	refused := errors.New("refused")
 	used := func() (bool, error) { return false, nil }
-	if _, err := s.Finish("one", func(_ Unfinished, x Saved) (string, error) { return "", errors.Join(refused, s.Release(x.Hash, used)) }); !errors.Is(err, refused) {
+	if _, err := s.FinishUpload("one", func(_ PartialUpload, x Saved) (string, error) {
+		return "", errors.Join(refused, s.Release(x.Hash, used))
+	}); !errors.Is(err, refused) {
 		t.Fatal(err)
 	}
 	s = open()
 	var hash string
-	note := func(u Unfinished, x Saved) (string, error) {
+	note := func(u PartialUpload, x Saved) (string, error) {
 		hash = x.Hash
 		return "noted " + u.Name, s.Release(x.Hash, nil)
 	}
-	if u, err := s.Finish("one", note); err != nil || u.Answer != "noted a.txt" {
+	if u, err := s.FinishUpload("one", note); err != nil || u.Answer != "noted a.txt" {
 		t.Fatalf("%+v %v", u, err)
 	}
 	if text, err := os.ReadFile(s.Path(hash)); err != nil || string(text) != "1234567890" {
@@ -196,10 +198,10 @@ func TestUnfinishedUploadOutlivesTheProcess(t *testing.T) {
 		t.Fatalf("the same content has two names: %v", err)
 	}
 	s = open()
-	if u, err := s.Finish("one", nil); err != nil || u.Answer != "noted a.txt" || u.Offset != 10 {
+	if u, err := s.FinishUpload("one", nil); err != nil || u.Answer != "noted a.txt" || u.Offset != 10 {
 		t.Fatalf("who asks again hears %+v %v", u, err)
 	}
-	if err := s.Abandon("one"); err != nil {
+	if err := s.AbandonUpload("one"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(s.Path(hash)); err != nil {
@@ -210,83 +212,83 @@ func TestUnfinishedUploadOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestAFinishedUploadMakesRoom(t *testing.T) {
+func TestFinishedUploadIsEvicted(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range MaxUnfinished - 2 {
+	for i := range MaxPartialUploads - 2 {
 		id := "x" + strconv.Itoa(i)
-		s.unfinished[id] = &Unfinished{ID: id, Owner: id, Expires: time.Now().Add(time.Hour).Unix()}
+		s.partialUploads[id] = &PartialUpload{ID: id, Owner: id, Expires: time.Now().Add(time.Hour).Unix()}
 	}
 	finish := func(id string) {
 		t.Helper()
-		if _, err := s.Begin(Unfinished{ID: id, Space: "1", Owner: "7", Size: 1}); err != nil {
+		if _, err := s.BeginUpload(PartialUpload{ID: id, Space: "1", Owner: "7", Size: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Append(id, 0, strings.NewReader("a")); err != nil {
+		if _, err := s.AppendUpload(id, 0, strings.NewReader("a")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Finish(id, func(Unfinished, Saved) (string, error) { return "done", nil }); err != nil {
+		if _, err := s.FinishUpload(id, func(PartialUpload, Saved) (string, error) { return "done", nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	finish("a")
-	s.unfinished["a"].Expires-- // a while ago
+	s.partialUploads["a"].Expires-- // a while ago
 	finish("b")
-	if _, err := s.Begin(Unfinished{ID: "c", Space: "1", Owner: "7", Size: 1}); err != nil {
+	if _, err := s.BeginUpload(PartialUpload{ID: "c", Space: "1", Owner: "7", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
-	_, a := s.Unfinished("a")
-	_, b := s.Unfinished("b")
-	if a || !b || s.Begun() != MaxUnfinished {
-		t.Errorf("of %d uploads: the older finished one is there %v, the newer %v", s.Begun(), a, b)
+	_, a := s.PartialUpload("a")
+	_, b := s.PartialUpload("b")
+	if a || !b || s.PartialUploads() != MaxPartialUploads {
+		t.Errorf("of %d uploads: the older finished one is there %v, the newer %v", s.PartialUploads(), a, b)
 	}
-	if _, err := s.Begin(Unfinished{ID: "d", Space: "1", Owner: "7", Size: 1}); err != nil {
+	if _, err := s.BeginUpload(PartialUpload{ID: "d", Space: "1", Owner: "7", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Begin(Unfinished{ID: "e", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooMany) {
+	if _, err := s.BeginUpload(PartialUpload{ID: "e", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooManyUploads) {
 		t.Errorf("one too many of those that are not finished: %v", err)
 	}
 }
 
-func TestUnfinishedUploadsEndSomeTime(t *testing.T) {
+func TestPartialUploadsExpire(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*") // as good a name of a directory as any
 	s, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range maxUnfinishedOwn {
-		if _, err := s.Begin(Unfinished{ID: "x" + strconv.Itoa(i), Space: "1", Owner: "7", Size: 1}); err != nil {
+	for i := range maxPartialUploadsPerUser {
+		if _, err := s.BeginUpload(PartialUpload{ID: "x" + strconv.Itoa(i), Space: "1", Owner: "7", Size: 1}); err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if _, err := s.Begin(Unfinished{ID: "y", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooMany) {
+	if _, err := s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooManyUploads) {
 		t.Fatalf("one too many: %v", err)
 	}
-	if _, err := s.Begin(Unfinished{ID: "y", Space: "1", Owner: "8", Size: 1}); err != nil {
+	if _, err := s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "8", Size: 1}); err != nil {
 		t.Fatalf("another owner: %v", err)
 	}
-	if _, err := s.Begin(Unfinished{ID: "../z", Space: "1", Owner: "8", Size: 1}); err == nil {
+	if _, err := s.BeginUpload(PartialUpload{ID: "../z", Space: "1", Owner: "8", Size: 1}); err == nil {
 		t.Fatal("an id that is a path")
 	}
 	// A day later.
-	u, _ := s.Unfinished("y")
+	u, _ := s.PartialUpload("y")
 	u.Expires = time.Now().Unix() - 1
-	if err := s.writeAbout(&u); err != nil {
+	if err := s.writeMetadata(&u); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(s.part("stray"), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(s.partPath("stray"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err = Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := s.Unfinished("y"); ok {
+	if _, ok := s.PartialUpload("y"); ok {
 		t.Error("it did not expire")
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 2*maxUnfinishedOwn {
+	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 2*maxPartialUploadsPerUser {
 		t.Errorf("%d files are left", len(left))
 	}
 }

@@ -17,8 +17,8 @@ import (
 // that may have them.
 const sweepStep = 4096
 
-// swept is a file a sweep came upon.
-type swept struct {
+// sweepFile is a file a sweep came upon.
+type sweepFile struct {
 	kind, name string // as rows name it
 	path       string
 }
@@ -39,7 +39,7 @@ func (s *Store) Sweep(before time.Time, used func(kind string, names []string) (
 		dirs = append(dirs, filepath.Join(content, d.Name()))
 	}
 	for kind, list := range map[string][]string{realm.ContentFile: dirs, realm.PictureFile: {filepath.Join(s.dir, "pictures")}, realm.ArchiveFile: {filepath.Join(s.dir, "exports")}} {
-		var step []swept
+		var step []sweepFile
 		looked := 0
 		finish := func() error {
 			n, err := s.sweepStep(kind, step, before, used)
@@ -51,8 +51,8 @@ func (s *Store) Sweep(before time.Time, used func(kind string, names []string) (
 		}
 		for _, dir := range list {
 			err = errors.Join(err, eachEntry(dir, func(e fs.DirEntry) error {
-				if name := rowName(kind, e.Name()); name != "" && old(e, before) {
-					step = append(step, swept{kind, name, filepath.Join(dir, e.Name())})
+				if name := rowName(kind, e.Name()); name != "" && isOlder(e, before) {
+					step = append(step, sweepFile{kind, name, filepath.Join(dir, e.Name())})
 				}
 				if looked++; looked < sweepStep {
 					return nil
@@ -123,23 +123,23 @@ func eachEntry(dir string, f func(fs.DirEntry) error) error {
 	}
 }
 
-func old(e fs.DirEntry, before time.Time) bool {
+func isOlder(e fs.DirEntry, before time.Time) bool {
 	info, err := e.Info()
 	return err == nil && info.Mode().IsRegular() && info.ModTime().Before(before)
 }
 
 // sweepStep removes those of some files that no row names. While the rows are asked nothing is locked: whoever begins to
 // save one of them takes it out of the doomed, and whoever was done before has his row.
-func (s *Store) sweepStep(kind string, step []swept, before time.Time, used func(string, []string) ([]string, error)) (removed int, err error) {
+func (s *Store) sweepStep(kind string, step []sweepFile, before time.Time, used func(string, []string) ([]string, error)) (removed int, err error) {
 	if len(step) == 0 {
 		return 0, nil
 	}
 	var names []string
 	s.mu.Lock()
-	s.doomed = map[string]bool{}
+	s.removalCandidates = map[string]bool{}
 	for _, f := range step {
-		if s.saving[f.name] == 0 && !s.doomed[f.name] {
-			s.doomed[f.name] = true
+		if s.pins[f.name] == 0 && !s.removalCandidates[f.name] {
+			s.removalCandidates[f.name] = true
 			names = append(names, f.name)
 		}
 	}
@@ -147,9 +147,9 @@ func (s *Store) sweepStep(kind string, step []swept, before time.Time, used func
 	named, err := used(kind, names)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	doomed := s.doomed
-	s.doomed = nil
-	if err != nil || s.held > 0 {
+	doomed := s.removalCandidates
+	s.removalCandidates = nil
+	if err != nil || s.removalPauses > 0 {
 		return 0, err
 	}
 	for _, name := range named {

@@ -14,15 +14,15 @@ import (
 	"parley/actors/realm"
 )
 
-// sweepStage is a store whose files are all named, or not, by what the test says.
-type sweepStage struct {
+// sweepScene is a store whose files are all named, or not, by what the test says.
+type sweepScene struct {
 	*Store
 	t     *testing.T
 	named []string
 	asked func(names []string) // while rows are asked
 }
 
-func (s *sweepStage) sweep(before time.Time) int {
+func (s *sweepScene) sweep(before time.Time) int {
 	s.t.Helper()
 	n, err := s.Sweep(before, func(_ string, names []string) ([]string, error) {
 		if s.asked != nil {
@@ -36,7 +36,7 @@ func (s *sweepStage) sweep(before time.Time) int {
 	return n
 }
 
-func (s *sweepStage) save(text string) string {
+func (s *sweepScene) save(text string) string {
 	s.t.Helper()
 	x, err := s.Save("1", strings.NewReader(text), 100)
 	if err != nil {
@@ -45,25 +45,25 @@ func (s *sweepStage) save(text string) string {
 	return x.Hash
 }
 
-func (s *sweepStage) there(path string) bool {
+func (s *sweepScene) exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// TestFilesOfADeadProcessGo: what lies there is what a process leaves that dies between file and row.
-func TestFilesOfADeadProcessGo(t *testing.T) {
+// TestSweepRemovesUnreferencedFiles: what lies there is what a process leaves that dies between file and row.
+func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 	dir := t.TempDir()
 	dead, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sweepStage{Store: dead, t: t}
+	s := &sweepScene{Store: dead, t: t}
 	orphan, named := s.save("orphan"), s.save("named")
-	avatar, err := s.SaveAvatar(bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	avatar, err := s.SaveAvatar(bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	logo, err := s.SaveLogo(bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	logo, err := s.SaveLogo(bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestFilesOfADeadProcessGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &sweepStage{Store: alive, t: t, named: []string{named, logo, "kept"}}
+	s = &sweepScene{Store: alive, t: t, named: []string{named, logo, "kept"}}
 	if n := s.sweep(time.Now().Add(-time.Hour)); n != 0 {
 		t.Errorf("%d files went that were not old", n)
 	}
@@ -98,18 +98,18 @@ func TestFilesOfADeadProcessGo(t *testing.T) {
 	}
 	for path, want := range map[string]bool{s.Path(orphan): false, s.Path(named): true, s.Picture(avatar + ".png"): false, s.Picture(avatar + "-medium.png"): false,
 		s.Picture(logo + ".png"): true, s.Export("kept.jsonl.gz"): true, mine: true} {
-		if s.there(path) != want {
+		if s.exists(path) != want {
 			t.Errorf("%s is there: %v", path, !want)
 		}
 	}
 }
 
-func TestSweepSparesWhatIsSavedMeanwhile(t *testing.T) {
+func TestSweepKeepsFilesBeingSaved(t *testing.T) {
 	store, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sweepStage{Store: store, t: t}
+	s := &sweepScene{Store: store, t: t}
 	content, later := s.save("the same"), time.Now().Add(time.Hour)
 	if n := s.sweep(later); n != 0 {
 		t.Error("content went under an upload's hands")
@@ -128,16 +128,16 @@ func TestSweepSparesWhatIsSavedMeanwhile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := s.sweep(later); n != 0 || !s.there(s.Path(content)) {
+	if n := s.sweep(later); n != 0 || !s.exists(s.Path(content)) {
 		t.Error("content went that was saved while rows were asked")
 	}
 	s.asked = nil
-	if n := s.sweep(later); n != 1 || s.there(s.Path(content)) {
+	if n := s.sweep(later); n != 1 || s.exists(s.Path(content)) {
 		t.Error("it stays for ever")
 	}
 }
 
-func TestSweepGoesInSteps(t *testing.T) {
+func TestSweepInSteps(t *testing.T) {
 	store, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

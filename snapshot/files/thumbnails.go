@@ -25,79 +25,81 @@ import (
 // JPEG, on white where the picture is transparent; moving ones GIF. (WebP is smaller, but who wants no C has a lossless
 // encoder only, whose photos are six times as large.)
 const (
-	ThumbnailWidth  = 840
-	ThumbnailHeight = 560
-	thumbnailGrade  = 85 // of 100: JPEG's losses do not show at this size
+	ThumbnailWidth   = 840
+	ThumbnailHeight  = 560
+	thumbnailQuality = 85 // of 100: JPEG's losses do not show at this size
 )
 
 // Limits of thumbnails. One picture is decoded at a time, avatars and logos included: that may take maxDecoded bytes,
 // and a second.
 const (
-	maxDecoded    = 4 * maxPixels // bytes of a decoded picture
-	maxMoving     = 100_000_000   // pixels of all pictures of one that moves, a byte each
-	MaxThumbnails = 1 << 30       // bytes of all that are kept
-	maxDecoders   = 1             // pictures being decoded at once
-	MaxDecoding   = 32            // requests that wait for it, or hold it
+	maxDecoded         = 4 * maxPixels // bytes of a decoded picture
+	maxAnimationPixels = 100_000_000   // pixels of all pictures of one that moves, a byte each
+	MaxThumbnailBytes  = 1 << 30       // bytes of all that are kept
+	maxDecoders        = 1             // pictures being decoded at once
+	MaxDecodeRequests  = 32            // requests that wait for it, or hold it
 )
 
-// ErrWaiting says that too many wait for a picture to be decoded.
-var ErrWaiting = errors.New("too many pictures are being decoded")
+// ErrDecodersBusy says that too many wait for a picture to be decoded.
+var ErrDecodersBusy = errors.New("too many pictures are being decoded")
 
 // Thumbnail is where the thumbnail of an image is; it is made if it is not there. A picture that cannot be shown is
 // ErrNoImage or ErrPixels.
 func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
 	if moving {
-		return s.thumbnail(hash, ".gif", movie)
+		return s.thumbnail(hash, ".gif", shrinkAnimation)
 	}
-	return s.thumbnail(hash, ".jpg", still)
+	return s.thumbnail(hash, ".jpg", shrinkStill)
 }
 
-// Still is where the first picture of a GIF is, in its own size, as PNG. It is kept as thumbnails are.
-func (s *Store) Still(hash string) (path string, err error) { return s.thumbnail(hash, ".png", first) }
+// FirstFrame is where the first picture of a GIF is, in its own size, as PNG. It is kept as thumbnails are.
+func (s *Store) FirstFrame(hash string) (path string, err error) {
+	return s.thumbnail(hash, ".png", extractFirstFrame)
+}
 
-// thumbnailEndings are the endings of what is made of a picture.
-var thumbnailEndings = []string{".jpg", ".gif", ".png"}
+// thumbnailExtensions are the endings of what is made of a picture.
+var thumbnailExtensions = []string{".jpg", ".gif", ".png"}
 
 // thumbnail is where what is made of a picture is; it is made if it is not there.
 func (s *Store) thumbnail(hash, ending string, shrink func(io.ReadSeeker, io.Writer) error) (path string, err error) {
 	name := filepath.Base(s.Path(hash))
 	path = filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
-	if s.fresh(path) {
+	if s.touchThumbnail(path) {
 		return path, nil
 	}
-	if err := s.takeDecoder(); err != nil {
+	if err := s.acquireDecoder(); err != nil {
 		return "", err
 	}
-	defer s.giveDecoder()
-	if s.fresh(path) { // somebody else made it meanwhile
+	defer s.releaseDecoder()
+	if s.touchThumbnail(path) { // somebody else made it meanwhile
 		return path, nil
 	}
 	return path, s.makeThumbnail(hash, path, shrink)
 }
 
-// takeDecoder waits until the caller may decode a picture; giveDecoder ends that.
-func (s *Store) takeDecoder() error {
-	if s.waiting.Add(1) > MaxDecoding {
-		s.waiting.Add(-1)
-		return ErrWaiting
+// acquireDecoder waits until the caller may decode a picture; giveDecoder ends that.
+func (s *Store) acquireDecoder() error {
+	if s.decodeRequests.Add(1) > MaxDecodeRequests {
+		s.decodeRequests.Add(-1)
+		return ErrDecodersBusy
 	}
 	s.decoders <- struct{}{}
 	return nil
 }
 
-// Decoding is how many pictures are being decoded or wait for it.
-func (s *Store) Decoding() int64 { return s.waiting.Load() }
+// DecodeRequests is how many pictures are being decoded or wait for it.
+func (s *Store) DecodeRequests() int64 { return s.decodeRequests.Load() }
 
-// Shown is how many bytes the thumbnails take.
-func (s *Store) Shown() int64 { return s.shown.Load() }
+// ThumbnailBytes is how many bytes the thumbnails take.
+func (s *Store) ThumbnailBytes() int64 { return s.thumbnailBytes.Load() }
 
-func (s *Store) giveDecoder() {
+func (s *Store) releaseDecoder() {
 	<-s.decoders
-	s.waiting.Add(-1)
+	s.decodeRequests.Add(-1)
 }
 
-// fresh reports whether a thumbnail is there, and remembers, to the day, that it was wanted.
-func (s *Store) fresh(path string) bool {
+// touchThumbnail reports whether a thumbnail is there, and remembers, to the day, that it was wanted.
+func (s *Store) touchThumbnail(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return false
@@ -132,31 +134,31 @@ func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.W
 	if _, err := out.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("make thumbnail: %w", err)
 	}
-	if err := place(out, path); err != nil {
+	if err := syncAndRename(out, path); err != nil {
 		return err
 	}
-	if s.shown.Add(int64(b.Len())) > MaxThumbnails {
-		s.dropThumbnails()
+	if s.thumbnailBytes.Add(int64(b.Len())) > MaxThumbnailBytes {
+		s.evictThumbnails()
 	}
 	return nil
 }
 
-// still shrinks the first picture of a file.
-func still(f io.ReadSeeker, out io.Writer) error {
+// shrinkStill shrinks the first picture of a file.
+func shrinkStill(f io.ReadSeeker, out io.Writer) error {
 	img, err := decode(f)
 	if err != nil {
 		return err
 	}
 	b := img.Bounds()
-	by := shrinkBy(b.Dx(), b.Dy())
-	small := image.NewRGBA(image.Rect(0, 0, scaled(b.Dx(), by), scaled(b.Dy(), by)))
+	by := thumbnailScale(b.Dx(), b.Dy())
+	small := image.NewRGBA(image.Rect(0, 0, scaledLength(b.Dx(), by), scaledLength(b.Dy(), by)))
 	draw.Draw(small, small.Bounds(), image.White, image.Point{}, draw.Src)
 	draw.CatmullRom.Scale(small, small.Bounds(), img, b, draw.Over, nil)
-	return jpeg.Encode(out, small, &jpeg.Options{Quality: thumbnailGrade})
+	return jpeg.Encode(out, small, &jpeg.Options{Quality: thumbnailQuality})
 }
 
-// first is the first picture of a GIF, in its own size.
-func first(f io.ReadSeeker, out io.Writer) error {
+// extractFirstFrame is the extractFirstFrame picture of a GIF, in its own size.
+func extractFirstFrame(f io.ReadSeeker, out io.Writer) error {
 	c, err := gif.DecodeConfig(f)
 	if err != nil {
 		return ErrNoImage
@@ -174,8 +176,8 @@ func first(f io.ReadSeeker, out io.Writer) error {
 	return png.Encode(out, img)
 }
 
-// depth is how many bytes a decoded pixel takes.
-func depth(m color.Model) int64 {
+// bytesPerPixel is how many bytes a decoded pixel takes.
+func bytesPerPixel(m color.Model) int64 {
 	switch m {
 	case color.RGBA64Model, color.NRGBA64Model, color.Gray16Model, color.Alpha16Model:
 		return 8
@@ -183,10 +185,10 @@ func depth(m color.Model) int64 {
 	return 4
 }
 
-// coefficients is how many bytes more a pixel of a JPEG takes while it is decoded: in a progressive one each sample is a
+// jpegExtraBytesPerPixel is how many bytes more a pixel of a JPEG takes while it is decoded: in a progressive one each sample is a
 // number of four bytes until the last pass over the picture. A kilobyte may claim such a picture, so this is known before
 // anything is decoded. What is not plainly a JPEG of the other kind counts as the worst there is.
-func coefficients(r *bufio.Reader) int64 {
+func jpegExtraBytesPerPixel(r *bufio.Reader) int64 {
 	const (
 		baseline, extended, progressive = 0xc0, 0xc1, 0xc2 // kinds of frames
 		worst                           = 4 * 4            // four planes, none of them coarser than the picture
@@ -219,15 +221,15 @@ func coefficients(r *bufio.Reader) int64 {
 	}
 }
 
-func shrinkBy(width, height int) float64 {
+func thumbnailScale(width, height int) float64 {
 	return min(1, ThumbnailWidth/float64(width), ThumbnailHeight/float64(height))
 }
 
-func scaled(n int, by float64) int { return max(1, int(math.Round(float64(n)*by))) }
+func scaledLength(n int, by float64) int { return max(1, int(math.Round(float64(n)*by))) }
 
-// movie shrinks all pictures of a GIF. Each pixel keeps the colour of one of its own, so the palettes stay.
-func movie(f io.ReadSeeker, out io.Writer) error {
-	if n, w, h := frames(f); n < 2 || w*h*n > maxMoving {
+// shrinkAnimation shrinks all pictures of a GIF. Each pixel keeps the colour of one of its own, so the palettes stay.
+func shrinkAnimation(f io.ReadSeeker, out io.Writer) error {
+	if n, w, h := countFrames(f); n < 2 || w*h*n > maxAnimationPixels {
 		return ErrPixels
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -237,8 +239,8 @@ func movie(f io.ReadSeeker, out io.Writer) error {
 	if err != nil {
 		return ErrNoImage
 	}
-	by := shrinkBy(g.Config.Width, g.Config.Height)
-	whole := image.Rect(0, 0, scaled(g.Config.Width, by), scaled(g.Config.Height, by))
+	by := thumbnailScale(g.Config.Width, g.Config.Height)
+	whole := image.Rect(0, 0, scaledLength(g.Config.Width, by), scaledLength(g.Config.Height, by))
 	g.Config.Width, g.Config.Height = whole.Dx(), whole.Dy()
 	for i, old := range g.Image {
 		b := old.Bounds()
@@ -261,9 +263,9 @@ func movie(f io.ReadSeeker, out io.Writer) error {
 	return nil
 }
 
-// frames counts the pictures of a GIF without unpacking them, as a small file may unpack to gigabytes. What is no GIF, or a
+// countFrames counts the pictures of a GIF without unpacking them, as a small file may unpack to gigabytes. What is no GIF, or a
 // broken one, has none or those before the break.
-func frames(f io.Reader) (n, width, height int) {
+func countFrames(f io.Reader) (n, width, height int) {
 	r := bufio.NewReader(f)
 	head := make([]byte, 13)
 	if _, err := io.ReadFull(r, head); err != nil || string(head[:3]) != "GIF" {
@@ -313,7 +315,7 @@ func frames(f io.Reader) (n, width, height int) {
 func (s *Store) countThumbnails() error {
 	total := int64(0)
 	err := s.eachThumbnail(func(_ string, info fs.FileInfo) { total += info.Size() })
-	s.shown.Store(total)
+	s.thumbnailBytes.Store(total)
 	return err
 }
 
@@ -329,8 +331,8 @@ func (s *Store) eachThumbnail(f func(path string, info fs.FileInfo)) error {
 	})
 }
 
-// dropThumbnails throws away those that were not wanted for the longest time, until there is room for a while.
-func (s *Store) dropThumbnails() {
+// evictThumbnails throws away those that were not wanted for the longest time, until there is room for a while.
+func (s *Store) evictThumbnails() {
 	type thumbnail struct {
 		path string
 		info fs.FileInfo
@@ -345,23 +347,23 @@ func (s *Store) dropThumbnails() {
 	}
 	slices.SortFunc(list, func(a, b thumbnail) int { return a.info.ModTime().Compare(b.info.ModTime()) })
 	for _, t := range list {
-		if total <= MaxThumbnails/10*9 {
+		if total <= MaxThumbnailBytes/10*9 {
 			break
 		}
 		if os.Remove(t.path) == nil {
 			total -= t.info.Size()
 		}
 	}
-	s.shown.Store(total)
+	s.thumbnailBytes.Store(total)
 }
 
-// dropThumbnail goes with its original.
-func (s *Store) dropThumbnail(hash string) {
+// removeThumbnail goes with its original.
+func (s *Store) removeThumbnail(hash string) {
 	name := filepath.Base(s.Path(hash))
-	for _, ending := range thumbnailEndings {
+	for _, ending := range thumbnailExtensions {
 		path := filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
 		if info, err := os.Stat(path); err == nil && os.Remove(path) == nil {
-			s.shown.Add(-info.Size())
+			s.thumbnailBytes.Add(-info.Size())
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-func moving(t *testing.T, frames, w, h int) []byte {
+func encodeAnimation(t *testing.T, frames, w, h int) []byte {
 	t.Helper()
 	g := &gif.GIF{}
 	for i := range frames {
@@ -37,14 +37,14 @@ func moving(t *testing.T, frames, w, h int) []byte {
 	return b.Bytes()
 }
 
-func TestPicturesOfAGIFAreCounted(t *testing.T) {
+func TestCountFrames(t *testing.T) {
 	for n := 1; n <= 3; n++ {
-		b := moving(t, n, 40, 30)
-		if got, w, h := frames(bytes.NewReader(b)); got != n || w != 40 || h != 30 {
+		b := encodeAnimation(t, n, 40, 30)
+		if got, w, h := countFrames(bytes.NewReader(b)); got != n || w != 40 || h != 30 {
 			t.Errorf("%d pictures: %d of %dx%d", n, got, w, h)
 		}
 		for cut := range len(b) { // cut off anywhere, it must not crash, and one picture never becomes two
-			if got, _, _ := frames(bytes.NewReader(b[:cut])); got > n {
+			if got, _, _ := countFrames(bytes.NewReader(b[:cut])); got > n {
 				t.Errorf("the first %d bytes of %d pictures have %d", cut, n, got)
 			}
 		}
@@ -52,16 +52,16 @@ func TestPicturesOfAGIFAreCounted(t *testing.T) {
 }
 
 // The first picture of a GIF is decoded once, and goes with the original.
-func TestStills(t *testing.T) {
+func TestFirstFrame(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := s.Save("1", bytes.NewReader(moving(t, 3, 64, 48)), 1<<20)
+	x, err := s.Save("1", bytes.NewReader(encodeAnimation(t, 3, 64, 48)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := s.Still(x.Hash)
+	path, err := s.FirstFrame(x.Hash)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestStills(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mark"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Still(x.Hash); err != nil || again != path {
+	if again, err := s.FirstFrame(x.Hash); err != nil || again != path {
 		t.Errorf("the second time: %q %v", again, err)
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != "mark" {
@@ -90,20 +90,20 @@ func TestStills(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is there without the original: %v", err)
 	}
-	for range MaxDecoding {
-		s.waiting.Add(1)
+	for range MaxDecodeRequests {
+		s.decodeRequests.Add(1)
 	}
-	if _, err := s.Still(x.Hash); !errors.Is(err, ErrWaiting) {
+	if _, err := s.FirstFrame(x.Hash); !errors.Is(err, ErrDecodersBusy) {
 		t.Errorf("with too many waiting: %v", err)
 	}
-	for range MaxDecoding {
-		s.waiting.Add(-1)
+	for range MaxDecodeRequests {
+		s.decodeRequests.Add(-1)
 	}
 	bad, err := s.Save("1", strings.NewReader("text"), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Still(bad.Hash); !errors.Is(err, ErrNoImage) {
+	if _, err := s.FirstFrame(bad.Hash); !errors.Is(err, ErrNoImage) {
 		t.Errorf("no picture: %v", err)
 	}
 }
@@ -160,8 +160,8 @@ func TestThumbnails(t *testing.T) {
 			t.Errorf("at %v: %d %d %d", p, r>>8, g>>8, b>>8)
 		}
 	}
-	m := save(moving(t, 3, 1680, 560))
-	if path, err = s.Thumbnail(m.Hash, true); err != nil || !m.Moves {
+	m := save(encodeAnimation(t, 3, 1680, 560))
+	if path, err = s.Thumbnail(m.Hash, true); err != nil || !m.Animated {
 		t.Fatal(m, err)
 	}
 	data, err := os.ReadFile(path)
@@ -176,7 +176,7 @@ func TestThumbnails(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	bomb := picture(t, 1, 1)
+	bomb := encodePicture(t, 1, 1)
 	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0})
 	if _, err := s.Thumbnail(save(bomb).Hash, false); err == nil {
 		t.Error("a bomb was decoded")
@@ -187,13 +187,13 @@ func TestThumbnails(t *testing.T) {
 	// They are a cache: the one not wanted for the longest time goes, and comes back.
 	kept, _ := s.Thumbnail(x.Hash, false)
 	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Truncate(path, MaxThumbnails/10*9); err != nil { // it takes nearly all of the room, without a block on disk
+	if err := os.Truncate(path, MaxThumbnailBytes/10*9); err != nil { // it takes nearly all of the room, without a block on disk
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(path, old, old); err != nil {
 		t.Fatal(err)
 	}
-	s.dropThumbnails()
+	s.evictThumbnails()
 	if _, err := os.Stat(path); err == nil {
 		t.Error("too many thumbnails are kept")
 	}
@@ -211,7 +211,7 @@ func TestThumbnails(t *testing.T) {
 	}
 }
 
-func TestAJPEGThatWouldTakeTooMuchIsNotDecoded(t *testing.T) {
+func TestJPEGMemoryLimit(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -245,26 +245,26 @@ func TestAJPEGThatWouldTakeTooMuchIsNotDecoded(t *testing.T) {
 	}
 }
 
-func TestFewPicturesAreDecodedAtOnce(t *testing.T) {
+func TestDecoderLimit(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := s.Save("1", bytes.NewReader(picture(t, 30, 20)), 1<<20)
+	x, err := s.Save("1", bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range MaxDecoding {
-		s.waiting.Add(1) // as many as may wait do
+	for range MaxDecodeRequests {
+		s.decodeRequests.Add(1) // as many as may wait do
 	}
-	if _, err := s.SaveAvatar(bytes.NewReader(picture(t, 30, 20)), 1<<20); !errors.Is(err, ErrWaiting) {
+	if _, err := s.SaveAvatar(bytes.NewReader(encodePicture(t, 30, 20)), 1<<20); !errors.Is(err, ErrDecodersBusy) {
 		t.Errorf("an avatar: %v", err)
 	}
-	if _, err := s.Thumbnail(x.Hash, false); !errors.Is(err, ErrWaiting) {
+	if _, err := s.Thumbnail(x.Hash, false); !errors.Is(err, ErrDecodersBusy) {
 		t.Errorf("a thumbnail: %v", err)
 	}
-	s.waiting.Store(0)
-	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.waiting.Load() != 0 {
+	s.decodeRequests.Store(0)
+	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.decodeRequests.Load() != 0 {
 		t.Errorf("afterwards: %v", err)
 	}
 	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0) // 40 million pixels of eight bytes

@@ -51,7 +51,7 @@ func BenchmarkFind(b *testing.B) {
 				text.WriteString(words[zipf.Uint64()])
 				text.WriteByte(' ')
 			}
-			docs = append(docs, doc(realm.MessageID(at+i+1), text.String()))
+			docs = append(docs, newDoc(realm.MessageID(at+i+1), text.String()))
 		}
 		if err := x.Write(realm.Seq(at+1), docs); err != nil {
 			b.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // catchUp indexes the next texts that wait for one organization, and reports whether there are more.
-func (l *Library) catchUp(s *shelf) (more bool) {
+func (l *Service) catchUp(s *realmIndex) (more bool) {
 	if s.index == nil {
 		l.mu.Lock()
 		failed := s.failed != nil
@@ -20,15 +20,15 @@ func (l *Library) catchUp(s *shelf) (more bool) {
 			return false
 		}
 		if err := l.open(s); err != nil {
-			return l.note(s, 0, err)
+			return l.recordResult(s, 0, err)
 		}
 	}
 	l.mu.Lock()
-	behind, tail := s.behind, s.tail
-	texts, target := s.take(behind)
-	s.behind, s.tail = false, false
-	s.busy = len(texts) > 0 || behind
-	busy := s.busy
+	behind, tail := s.needsCompare, s.canReplay
+	texts, target := s.takeBatch(behind)
+	s.needsCompare, s.canReplay = false, false
+	s.writing = len(texts) > 0 || behind
+	busy := s.writing
 	l.mu.Unlock()
 	if !busy {
 		return false
@@ -36,32 +36,32 @@ func (l *Library) catchUp(s *shelf) (more bool) {
 	var err error
 	switch {
 	case tail:
-		if err = l.replay(s, target); err == nil {
-			err = l.write(s, target, texts)
+		if err = l.replayJournal(s, target); err == nil {
+			err = l.writeTexts(s, target, texts)
 			break
 		}
 		l.log.Info("the journal does not reach back to the search index; comparing with the texts", "realm", s.id, "reason", err)
 		fallthrough
 	case behind:
-		err = l.compare(s, target)
+		err = l.compareWithTexts(s, target)
 		if err == nil {
-			err = l.write(s, target, texts)
+			err = l.writeTexts(s, target, texts)
 		}
 	default:
-		err = l.write(s, target, texts)
+		err = l.writeTexts(s, target, texts)
 	}
 	if err == nil {
 		err = s.index.Warm()
 	}
-	return l.note(s, target, err)
+	return l.recordResult(s, target, err)
 }
 
 // errStopped ends a comparison that the next start begins anew.
 var errStopped = errors.New("stopped")
 
-// note says how far an index is, or that it failed: then it is left as it is until the next start. It reports whether
+// recordResult says how far an index is, or that it failed: then it is left as it is until the next start. It reports whether
 // there is more to write.
-func (l *Library) note(s *shelf, at realm.Seq, err error) (more bool) {
+func (l *Service) recordResult(s *realmIndex, at realm.Seq, err error) (more bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
@@ -70,22 +70,22 @@ func (l *Library) note(s *shelf, at realm.Seq, err error) (more bool) {
 		if !errors.Is(err, errStopped) {
 			l.log.Error("search index", "realm", s.id, "error", err)
 		}
-		close(s.moved)
-		s.moved = make(chan struct{})
+		close(s.advanced)
+		s.advanced = make(chan struct{})
 		return false
 	}
-	s.stored, s.busy = at, false
-	if more = len(s.queue) > 0 || s.behind; !more {
-		at = s.target // what came since was no text
+	s.indexed, s.writing = at, false
+	if more = len(s.queue) > 0 || s.needsCompare; !more {
+		at = s.durable // what came since was no text
 	}
-	s.move(at)
+	s.advance(at)
 	return more
 }
 
 // batch gathers documents and writes them when there are enough.
 type batch struct {
-	s     *shelf
-	at    realm.Seq // the number while more is to come
+	realm *realmIndex
+	seq   realm.Seq // the number while more is to come
 	docs  []Doc
 	bytes int
 }
@@ -95,17 +95,17 @@ func (b *batch) add(d Doc) error {
 	if b.bytes += len(d.Text); len(b.docs) < batchDocs && b.bytes < batchBytes {
 		return nil
 	}
-	return b.flush(b.at)
+	return b.flush(b.seq)
 }
 
 func (b *batch) flush(at realm.Seq) error {
-	err := b.s.index.Write(at, b.docs)
+	err := b.realm.index.Write(at, b.docs)
 	b.docs, b.bytes = b.docs[:0], 0
 	return err
 }
 
-// write indexes texts in the order they were written: only the last word on each message counts.
-func (l *Library) write(s *shelf, target realm.Seq, texts []text) error {
+// writeTexts indexes texts in the order they were written: only the last word on each message counts.
+func (l *Service) writeTexts(s *realmIndex, target realm.Seq, texts []pendingText) error {
 	last := map[realm.MessageID]int{}
 	for i, t := range texts {
 		// The erasure of an old version, an edit history cut short, says nothing about the message.
@@ -113,18 +113,18 @@ func (l *Library) write(s *shelf, target realm.Seq, texts []text) error {
 			last[t.Message] = i
 		}
 	}
-	b := batch{s: s, at: s.stored}
+	b := batch{realm: s, seq: s.indexed}
 	for i, t := range texts {
 		if last[t.Message] != i {
 			continue
 		}
-		d := Doc{Ref: t.BodyRef, Gone: t.gone}
-		if !d.Gone {
-			body, ok, err := s.text(t.BodyRef)
+		d := Doc{Ref: t.BodyRef, Deleted: t.deleted}
+		if !d.Deleted {
+			body, ok, err := s.readText(t.BodyRef)
 			if err != nil {
 				return err
 			}
-			if d.Gone = !ok; ok { // else it has been erased since, which is still to come
+			if d.Deleted = !ok; ok { // else it has been erased since, which is still to come
 				d.Text = l.plain(body)
 			}
 		}
@@ -135,19 +135,19 @@ func (l *Library) write(s *shelf, target realm.Seq, texts []text) error {
 	return b.flush(target)
 }
 
-// replay brings an index up to a number from the journal.
-func (l *Library) replay(s *shelf, target realm.Seq) error {
+// replayJournal brings an index up to a number from the journal.
+func (l *Service) replayJournal(s *realmIndex, target realm.Seq) error {
 	refs := map[realm.MessageID]realm.BodyRef{}
 	gone := map[realm.MessageID]bool{}
-	err := l.disk.Tail(s.id, s.stored, func(seq realm.Seq, f realm.Fact) error {
-		if w, ok := f.(realm.Writer); ok && seq <= target {
+	err := l.disk.Tail(s.id, s.indexed, func(seq realm.Seq, f realm.Fact) error {
+		if w, ok := f.(realm.TextWriter); ok && seq <= target {
 			for ref := range w.Bodies() {
 				if old, ok := refs[ref.Message]; !ok || ref.Version >= old.Version {
 					refs[ref.Message] = ref
 				}
 			}
 		}
-		if e, ok := f.(realm.Eraser); ok && seq <= target {
+		if e, ok := f.(realm.TextEraser); ok && seq <= target {
 			for _, ref := range e.Erased() {
 				if _, ok := refs[ref.Message]; !ok {
 					refs[ref.Message] = ref
@@ -155,24 +155,24 @@ func (l *Library) replay(s *shelf, target realm.Seq) error {
 				gone[ref.Message] = true
 			}
 		}
-		if len(refs) > replayed {
-			return fmt.Errorf("more than %d texts are missing", replayed)
+		if len(refs) > maxReplayedTexts {
+			return fmt.Errorf("more than %d texts are missing", maxReplayedTexts)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	b := batch{s: s, at: s.stored}
+	b := batch{realm: s, seq: s.indexed}
 	for _, ref := range refs {
-		body, ok, err := s.text(ref)
+		body, ok, err := s.readText(ref)
 		if err != nil {
 			return err
 		}
 		if !ok && !gone[ref.Message] {
 			return fmt.Errorf("the text of message %d is missing", ref.Message)
 		}
-		d := Doc{Ref: ref, Gone: !ok}
+		d := Doc{Ref: ref, Deleted: !ok}
 		if ok {
 			d.Text = l.plain(body)
 		}
@@ -183,14 +183,14 @@ func (l *Library) replay(s *shelf, target realm.Seq) error {
 	return b.flush(target)
 }
 
-// compare makes an index what the texts on disk say, whatever it was.
-func (l *Library) compare(s *shelf, target realm.Seq) error {
+// compareWithTexts makes an index what the texts on disk say, whatever it was.
+func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
 	have, err := s.index.Versions()
 	if err != nil {
 		return err
 	}
 	began, written := time.Now(), 0
-	b := batch{s: s, at: s.stored}
+	b := batch{realm: s, seq: s.indexed}
 	var ref realm.BodyRef
 	var text string
 	known := false // the newest version seen of ref.Message is the one indexed
@@ -232,7 +232,7 @@ func (l *Library) compare(s *shelf, target realm.Seq) error {
 		return err
 	}
 	for id := range have {
-		if err := b.add(Doc{Ref: realm.BodyRef{Message: id}, Gone: true}); err != nil {
+		if err := b.add(Doc{Ref: realm.BodyRef{Message: id}, Deleted: true}); err != nil {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (l *Library) compare(s *shelf, target realm.Seq) error {
 
 // Rebuild makes the index of an organization anew; nobody else may have it open.
 func Rebuild(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger, id realm.ID, last realm.Seq) (count int, err error) {
-	l := &Library{dir: dir, disk: disk, plain: plain, log: log, stop: make(chan struct{})}
+	l := &Service{dir: dir, disk: disk, plain: plain, log: log, stop: make(chan struct{})}
 	if err := os.RemoveAll(l.path(id)); err != nil {
 		return 0, err
 	}
@@ -253,8 +253,8 @@ func Rebuild(dir string, disk Disk, plain func(realm.Body) string, log *slog.Log
 	if err != nil {
 		return 0, err
 	}
-	s := &shelf{id: id, index: x, moved: make(chan struct{})}
-	err = l.compare(s, last)
+	s := &realmIndex{id: id, index: x, advanced: make(chan struct{})}
+	err = l.compareWithTexts(s, last)
 	if err == nil {
 		var v map[realm.MessageID]uint16
 		v, err = x.Versions()

@@ -18,26 +18,26 @@ import (
 // segment is what searching needs of one piece of the index, which never changes: the message behind each document, and
 // the terms in order, as one text so that a fragment is found by one scan.
 type segment struct {
-	ids   []uint32
-	terms []byte   // each behind a newline, and one newline at the end
-	at    []uint32 // where each term's newline is
-	last  uint32   // of the ids
+	messages    []uint32
+	terms       []byte   // each behind a newline, and one newline at the end
+	termOffsets []uint32 // where each term's newline is
+	maxMessage  uint32   // of the ids
 }
 
 // Find is, for each word of a query, the messages whose text has it: exactly those. For a phrase it is all messages that
 // can have it, and maybe more; any is set where a phrase says nothing the index could answer.
-func (x *Index) Find(q Query) (words, phrases []Found, err error) {
-	err = x.read(func(parts []part) error {
+func (x *Index) Find(q Query) (words, phrases []Candidates, err error) {
+	err = x.read(func(parts []segmentView) error {
 		for _, w := range q.Words {
 			known := map[string]bool{}
-			s, err := union(parts, func(p part) (docs, error) { return p.stem(w, known) })
+			s, err := messagesOf(parts, func(p segmentView) (docSet, error) { return p.docsWithStem(w, known) })
 			if err != nil {
 				return err
 			}
-			words = append(words, Found{Messages: s})
+			words = append(words, Candidates{Messages: s})
 		}
 		for _, f := range q.Phrases {
-			found, err := phrase(parts, f)
+			found, err := phraseCandidates(parts, f)
 			if err != nil {
 				return err
 			}
@@ -48,21 +48,21 @@ func (x *Index) Find(q Query) (words, phrases []Found, err error) {
 	return words, phrases, err
 }
 
-// Found is candidates.
-type Found struct {
+// Candidates is candidates.
+type Candidates struct {
 	Messages realm.Set
-	Any      bool // every message is one
+	All      bool // every message is one
 }
 
-// part is one segment as it stands in one state of the index.
-type part struct {
+// segmentView is one segment as it stands in one state of the index.
+type segmentView struct {
 	*segment
 	seg     scorchseg.Segment
 	deleted *roaring.Bitmap
 }
 
 // read opens the index as it stands and prepares its segments.
-func (x *Index) read(fn func([]part) error) error {
+func (x *Index) read(fn func([]segmentView) error) error {
 	r, err := x.index.Reader()
 	if err != nil {
 		return fmt.Errorf("read search index: %w", err)
@@ -85,17 +85,17 @@ func (x *Index) read(fn func([]part) error) error {
 }
 
 // Warm prepares what the next search needs.
-func (x *Index) Warm() error { return x.read(func([]part) error { return nil }) }
+func (x *Index) Warm() error { return x.read(func([]segmentView) error { return nil }) }
 
 // prepare reads the ids and terms of segments that are new and forgets those that were merged away. x.mu is held.
-func (x *Index) prepare(snapshot *scorch.IndexSnapshot) ([]part, error) {
-	var parts []part
+func (x *Index) prepare(snapshot *scorch.IndexSnapshot) ([]segmentView, error) {
+	var parts []segmentView
 	live := map[uint64]*segment{}
 	for _, s := range snapshot.Segments() {
-		p := part{segment: x.segments[s.Id()], seg: s.Segment(), deleted: s.Deleted()}
+		p := segmentView{segment: x.segments[s.Id()], seg: s.Segment(), deleted: s.Deleted()}
 		if p.segment == nil {
 			var err error
-			if p.segment, err = load(p.seg); err != nil {
+			if p.segment, err = loadSegment(p.seg); err != nil {
 				return nil, err
 			}
 		}
@@ -106,9 +106,9 @@ func (x *Index) prepare(snapshot *scorch.IndexSnapshot) ([]part, error) {
 	return parts, nil
 }
 
-func load(seg scorchseg.Segment) (*segment, error) {
-	s := &segment{ids: make([]uint32, seg.Count())}
-	for i := range s.ids {
+func loadSegment(seg scorchseg.Segment) (*segment, error) {
+	s := &segment{messages: make([]uint32, seg.Count())}
+	for i := range s.messages {
 		id, err := seg.DocID(uint64(i))
 		if err != nil {
 			return nil, err
@@ -116,8 +116,8 @@ func load(seg scorchseg.Segment) (*segment, error) {
 		if len(id) != 4 {
 			return nil, fmt.Errorf("a document is named by %d bytes", len(id))
 		}
-		s.ids[i] = binary.BigEndian.Uint32(id)
-		s.last = max(s.last, s.ids[i])
+		s.messages[i] = binary.BigEndian.Uint32(id)
+		s.maxMessage = max(s.maxMessage, s.messages[i])
 	}
 	dict, err := seg.Dictionary(fieldText)
 	if err != nil {
@@ -132,7 +132,7 @@ func load(seg scorchseg.Segment) (*segment, error) {
 		if e == nil {
 			break
 		}
-		s.at = append(s.at, uint32(len(s.terms)))
+		s.termOffsets = append(s.termOffsets, uint32(len(s.terms)))
 		s.terms = append(append(s.terms, '\n'), e.Term...)
 	}
 	s.terms = append(s.terms, '\n')
@@ -141,32 +141,32 @@ func load(seg scorchseg.Segment) (*segment, error) {
 
 func (s *segment) term(i int) []byte {
 	end := len(s.terms) - 1
-	if i+1 < len(s.at) {
-		end = int(s.at[i+1])
+	if i+1 < len(s.termOffsets) {
+		end = int(s.termOffsets[i+1])
 	}
-	return s.terms[s.at[i]+1 : end]
+	return s.terms[s.termOffsets[i]+1 : end]
 }
 
-// beginning is the terms that begin with a prefix: a stretch of the order.
-func (s *segment) beginning(prefix string) (from, to int) {
-	from = sort.Search(len(s.at), func(i int) bool { return string(s.term(i)) >= prefix })
-	to = from + sort.Search(len(s.at)-from, func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
+// termsWithPrefix is the terms that begin with a prefix: a stretch of the order.
+func (s *segment) termsWithPrefix(prefix string) (from, to int) {
+	from = sort.Search(len(s.termOffsets), func(i int) bool { return string(s.term(i)) >= prefix })
+	to = from + sort.Search(len(s.termOffsets)-from, func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
 	return from, to
 }
 
-// docs is some of a segment's documents: a bit for each. Searches put very many lists together; that is how it is quickest.
-type docs []uint64
+// docSet is some of a segment's documents: a bit for each. Searches put very many lists together; that is how it is quickest.
+type docSet []uint64
 
-func (d docs) add(doc uint32) { d[doc/64] |= 1 << (doc % 64) }
+func (d docSet) add(doc uint32) { d[doc/64] |= 1 << (doc % 64) }
 
-func (d docs) count() (n int) {
+func (d docSet) count() (n int) {
 	for _, w := range d {
 		n += bits.OnesCount64(w)
 	}
 	return n
 }
 
-func (d docs) each(fn func(doc uint32)) {
+func (d docSet) each(fn func(doc uint32)) {
 	for i, w := range d {
 		for ; w != 0; w &= w - 1 {
 			fn(uint32(i*64 + bits.TrailingZeros64(w)))
@@ -175,12 +175,12 @@ func (d docs) each(fn func(doc uint32)) {
 }
 
 // postings is the documents of one field that have any of the terms.
-func (p part) postings(field string, terms [][]byte) (docs, error) {
+func (p segmentView) postings(field string, terms [][]byte) (docSet, error) {
 	dict, err := p.seg.Dictionary(field)
 	if err != nil {
 		return nil, err
 	}
-	found := make(docs, len(p.ids)/64+1)
+	found := make(docSet, len(p.messages)/64+1)
 	buf := make([]uint32, 1024)
 	var list scorchseg.PostingsList
 	var it scorchseg.PostingsIterator
@@ -210,10 +210,10 @@ func (p part) postings(field string, terms [][]byte) (docs, error) {
 	return found, nil
 }
 
-// stem is the documents with a word of that stem. Most words are in many segments: known is which of them have it.
-func (p part) stem(want string, known map[string]bool) (docs, error) {
+// docsWithStem is the documents with a word of that docsWithStem. Most words are in many segments: known is which of them have it.
+func (p segmentView) docsWithStem(want string, known map[string]bool) (docSet, error) {
 	var terms [][]byte
-	from, to := p.beginning(common(want))
+	from, to := p.termsWithPrefix(stemPrefix(want))
 	for i := from; i < to; i++ {
 		t := p.term(i)
 		has, ok := known[string(t)]
@@ -233,30 +233,30 @@ func (p part) stem(want string, known map[string]bool) (docs, error) {
 
 // A fragment that is shorter (bytes), or that more terms have, narrows hardly anything down and is not looked up.
 const (
-	shortFragment = 3
-	manyTerms     = 2000
+	minFragment = 3
+	maxTerms    = 2000
 )
 
-// phrase is what can have a phrase: the words that stand whole in it, and words that its ends may be cut from.
-func phrase(parts []part, text string) (Found, error) {
+// phraseCandidates is what can have a phraseCandidates: the words that stand whole in it, and words that its ends may be cut from.
+func phraseCandidates(parts []segmentView, text string) (Candidates, error) {
 	type fragment struct {
 		token        string
 		begins, ends bool
 	}
 	var fragments []fragment
 	tokens(text, func(t string, begins, ends bool) {
-		if begins && ends || len(t) >= shortFragment {
+		if begins && ends || len(t) >= minFragment {
 			fragments = append(fragments, fragment{t, begins, ends})
 		}
 	})
 	if len(fragments) == 0 {
-		return Found{Any: true}, nil
+		return Candidates{All: true}, nil
 	}
 	any := false
-	s, err := union(parts, func(p part) (docs, error) {
-		var all docs
+	s, err := messagesOf(parts, func(p segmentView) (docSet, error) {
+		var all docSet
 		for _, f := range fragments {
-			terms, ok := p.having(f.token, f.begins, f.ends)
+			terms, ok := p.termsContaining(f.token, f.begins, f.ends)
 			if !ok {
 				continue
 			}
@@ -276,26 +276,26 @@ func phrase(parts []part, text string) (Found, error) {
 		return all, nil
 	})
 	if any {
-		return Found{Any: true}, err
+		return Candidates{All: true}, err
 	}
-	return Found{Messages: s}, err
+	return Candidates{Messages: s}, err
 }
 
-// having is the terms of which a fragment may be a part: whole, as beginning, as end, or anywhere. It reports false when
+// termsContaining is the terms of which a fragment may be a part: whole, as beginning, as end, or anywhere. It reports false when
 // they are too many to be worth it.
-func (p part) having(token string, begins, ends bool) (terms [][]byte, ok bool) {
+func (p segmentView) termsContaining(token string, begins, ends bool) (terms [][]byte, ok bool) {
 	if begins {
-		from, to := p.beginning(token)
+		from, to := p.termsWithPrefix(token)
 		if ends && from < to { // the word itself would be the first of them
 			to = from + 1
 			if len(p.term(from)) > len(token) {
 				to = from
 			}
 		}
-		for i := from; i < to && i < from+manyTerms; i++ {
+		for i := from; i < to && i < from+maxTerms; i++ {
 			terms = append(terms, p.term(i))
 		}
-		return terms, to-from <= manyTerms
+		return terms, to-from <= maxTerms
 	}
 	key := []byte(token)
 	if ends {
@@ -306,50 +306,50 @@ func (p part) having(token string, begins, ends bool) (terms [][]byte, ok bool) 
 		if i < 0 {
 			return terms, true
 		}
-		if len(terms) == manyTerms {
+		if len(terms) == maxTerms {
 			return nil, false
 		}
 		i += from
-		n := sort.Search(len(p.at), func(n int) bool { return int(p.at[n]) >= i }) - 1
+		n := sort.Search(len(p.termOffsets), func(n int) bool { return int(p.termOffsets[n]) >= i }) - 1
 		t := p.term(n)
 		terms = append(terms, t)
-		from = int(p.at[n]) + 1 + len(t) // the next term's newline
+		from = int(p.termOffsets[n]) + 1 + len(t) // the next term's newline
 	}
 }
 
-// union is the messages behind the documents that fn finds in each segment.
-func union(parts []part, fn func(part) (docs, error)) (realm.Set, error) {
-	found, n, last := make([]docs, len(parts)), 0, uint32(0)
+// messagesOf is the messages behind the documents that fn finds in each segment.
+func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (realm.Set, error) {
+	found, n, last := make([]docSet, len(parts)), 0, uint32(0)
 	for i, p := range parts {
 		var err error
 		if found[i], err = fn(p); err != nil {
 			return realm.Set{}, err
 		}
 		if found[i] != nil {
-			n, last = n+found[i].count(), max(last, p.last)
+			n, last = n+found[i].count(), max(last, p.maxMessage)
 		}
 	}
 	each := func(fn func(id uint32)) {
 		for i, p := range parts {
-			found[i].each(func(d uint32) { fn(p.ids[d]) })
+			found[i].each(func(d uint32) { fn(p.messages[d]) })
 		}
 	}
 	// Documents are in no order of their messages, and to put each into its place in a bitmap moves many others.
 	if n > int(last)/1024 {
-		messages := make(docs, last/64+1)
+		messages := make(docSet, last/64+1)
 		each(messages.add)
-		return realm.SetFrom(roaring.FromDense(messages, false)), nil
+		return realm.SetFromBitmap(roaring.FromDense(messages, false)), nil
 	}
 	ids := make([]uint32, 0, n)
 	each(func(id uint32) { ids = append(ids, id) })
 	slices.Sort(ids)
-	return realm.SetFrom(roaring.BitmapOf(ids...)), nil
+	return realm.SetFromBitmap(roaring.BitmapOf(ids...)), nil
 }
 
 // Versions is which version of each message's text is in the index.
 func (x *Index) Versions() (map[realm.MessageID]uint16, error) {
 	out := map[realm.MessageID]uint16{}
-	err := x.read(func(parts []part) error {
+	err := x.read(func(parts []segmentView) error {
 		for _, p := range parts {
 			dict, err := p.seg.Dictionary(fieldVersion)
 			if err != nil {
@@ -368,7 +368,7 @@ func (x *Index) Versions() (map[realm.MessageID]uint16, error) {
 					return err
 				}
 				version := binary.BigEndian.Uint16([]byte(e.Term))
-				docs.each(func(d uint32) { out[realm.MessageID(p.ids[d])] = version })
+				docs.each(func(d uint32) { out[realm.MessageID(p.messages[d])] = version })
 			}
 		}
 		return nil

@@ -25,9 +25,9 @@ import (
 
 // Doc is one text as the index knows it; Gone takes it out.
 type Doc struct {
-	Ref  realm.BodyRef
-	Text string
-	Gone bool
+	Ref     realm.BodyRef
+	Text    string
+	Deleted bool
 }
 
 // The fields of a document. Which version of a text is indexed is a term, too: comparing with the disk is a look at a
@@ -39,38 +39,38 @@ const (
 )
 
 const (
-	// gather is how long texts stay in memory, in milliseconds, so that many small segments become one before they are
+	// persistDelay is how long texts stay in memory, in milliseconds, so that many small segments become one before they are
 	// written. A crash leaves the index behind by as much.
-	gather = 500
-	// closing is how long the disk may take with the last of them.
-	closing = 30 * time.Second
+	persistDelay = 500
+	// closeTimeout is how long the disk may take with the last of them.
+	closeTimeout = 30 * time.Second
 )
 
-var standsAt = []byte("stands at")
+var seqKey = []byte("stands at")
 
 // Index is the full-text index of one organization. Any number of goroutines may search; one writes.
 type Index struct {
 	dir      string
 	index    bleve.Index
 	analysis *bleve.AnalysisQueue
-	at       []byte // as written last
+	lastSeq  []byte // as written last
 	written  bool   // since it was opened
-	pace     func() // is called now and then while texts are written; it may take its time
+	pause    func() // is called now and then while texts are written; it may take its time
 
 	mu       sync.Mutex
 	segments map[uint64]*segment // what searching needs of each, by the segment's own id
 }
 
-// errHeld says that another process has the index open.
-var errHeld = errors.New("the search index is in use by another process")
+// errIndexInUse says that another process has the index open.
+var errIndexInUse = errors.New("the search index is in use by another process")
 
 // Open opens the index in a directory; it makes an empty one where there is none. An index that cannot be read is
-// damaged: it is thrown away, as everything in it can be had again from the texts. Not one that is in use: errHeld, after
+// damaged: it is thrown away, as everything in it can be had again from the texts. Not one that is in use: errIndexInUse, after
 // some seconds.
 func Open(dir string) (*Index, error) {
 	x, err := open(dir)
 	if err != nil && strings.HasSuffix(err.Error(), "timeout") { // of the lock; it has no type that gets through to here
-		return nil, errHeld
+		return nil, errIndexInUse
 	}
 	if err != nil {
 		if err = os.RemoveAll(dir); err == nil {
@@ -84,10 +84,10 @@ func Open(dir string) (*Index, error) {
 }
 
 func open(dir string) (*Index, error) {
-	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}, pace: func() {}}
+	x := &Index{dir: dir, analysis: bleve.NewAnalysisQueue(1), segments: map[uint64]*segment{}, pause: func() {}}
 	var err error
 	config := map[string]any{"path": dir, "bolt_timeout": "5s", "numSnapshotsToKeep": 1, "unsafe_batch": true,
-		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": gather}}
+		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": persistDelay}}
 	if x.index, err = scorch.NewScorch(scorch.Name, config, x.analysis); err != nil {
 		return nil, err
 	}
@@ -102,13 +102,13 @@ func (x *Index) Close() error {
 	var err error
 	if x.written {
 		b := bleve.NewBatch()
-		b.SetInternal(standsAt, x.at)
+		b.SetInternal(seqKey, x.lastSeq)
 		done := make(chan error, 1)
 		b.SetPersistedCallback(func(err error) { done <- err })
 		if err = x.index.Batch(b); err == nil {
 			select {
 			case err = <-done:
-			case <-time.After(closing):
+			case <-time.After(closeTimeout):
 				err = errors.New("search index: the disk is too slow; it will be behind")
 			}
 		}
@@ -118,14 +118,14 @@ func (x *Index) Close() error {
 	return err
 }
 
-// At is the number of the fact the index stands at.
-func (x *Index) At() (realm.Seq, error) {
+// Seq is the number of the fact the index stands at.
+func (x *Index) Seq() (realm.Seq, error) {
 	r, err := x.index.Reader()
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
-	v, err := r.GetInternal(standsAt)
+	v, err := r.GetInternal(seqKey)
 	if err != nil || len(v) != 8 {
 		return 0, err
 	}
@@ -138,7 +138,7 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 	b := bleve.NewBatch()
 	for i := range docs {
 		d := &docs[i]
-		if d.Gone {
+		if d.Deleted {
 			b.Delete(docID(d.Ref.Message))
 			continue
 		}
@@ -146,25 +146,25 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		options := bleve.IndexField | bleve.SkipFreqNorm
 		doc.AddField(document.NewTextFieldCustom(fieldText, nil, []byte(d.Text), options, analyzer{}))
 		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, binary.BigEndian.AppendUint16(nil, d.Ref.Version), options, nil))
-		b.Update(paced{doc, x.pace})
+		b.Update(pausingDocument{doc, x.pause})
 	}
-	x.at, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true
-	b.SetInternal(standsAt, x.at)
+	x.lastSeq, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true
+	b.SetInternal(seqKey, x.lastSeq)
 	if err := x.index.Batch(b); err != nil {
 		return fmt.Errorf("write search index: %w", err)
 	}
 	return nil
 }
 
-// paced is a document that lets others have their turn whenever it is looked at: a segment of thousands is made in one
+// pausingDocument is a document that lets others have their turn whenever it is looked at: a segment of thousands is made in one
 // go otherwise, and on two processors whoever sends meanwhile would wait for a tenth of a second.
-type paced struct {
+type pausingDocument struct {
 	*document.Document
-	pace func()
+	pause func()
 }
 
-func (p paced) VisitFields(visitor bleve.FieldVisitor) {
-	p.pace()
+func (p pausingDocument) VisitFields(visitor bleve.FieldVisitor) {
+	p.pause()
 	p.Document.VisitFields(visitor)
 }
 

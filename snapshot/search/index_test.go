@@ -11,11 +11,11 @@ import (
 	"parley/actors/realm"
 )
 
-func doc(id realm.MessageID, text string) Doc {
+func newDoc(id realm.MessageID, text string) Doc {
 	return Doc{Ref: realm.BodyRef{Message: id}, Text: text}
 }
 
-func fresh(t testing.TB, docs ...Doc) *Index {
+func newIndex(t testing.TB, docs ...Doc) *Index {
 	x, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func find(t testing.TB, x *Index, texts map[realm.MessageID]string, query string
 			ok = ok && w.Messages.Has(int64(id))
 		}
 		for i, p := range phrases {
-			candidate := p.Any || p.Messages.Has(int64(id))
+			candidate := p.All || p.Messages.Has(int64(id))
 			has := strings.Contains(strings.ToLower(texts[id]), q.Phrases[i])
 			if has && !candidate {
 				t.Errorf("%q: message %d %q has the phrase and is no candidate", query, id, texts[id])
@@ -68,9 +68,9 @@ func TestFind(t *testing.T) {
 	}
 	var docs []Doc
 	for id, text := range texts {
-		docs = append(docs, doc(id, text))
+		docs = append(docs, newDoc(id, text))
 	}
-	x := fresh(t, docs...)
+	x := newIndex(t, docs...)
 	for _, c := range []struct {
 		query string
 		want  []realm.MessageID
@@ -100,19 +100,19 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestWriteReplacesAndRemembers(t *testing.T) {
+func TestWriteReplaces(t *testing.T) {
 	dir := t.TempDir()
 	x, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at, err := x.At(); at != 0 || err != nil {
+	if at, err := x.Seq(); at != 0 || err != nil {
 		t.Fatalf("an empty index stands at %d, %v", at, err)
 	}
 	for _, w := range []struct {
 		at   realm.Seq
 		docs []Doc
-	}{{3, []Doc{doc(1, "apple"), doc(2, "pear")}}, {9, []Doc{{Ref: realm.BodyRef{Message: 1, Version: 4}, Text: "plum"}, {Ref: realm.BodyRef{Message: 2}, Gone: true}}}} {
+	}{{3, []Doc{newDoc(1, "apple"), newDoc(2, "pear")}}, {9, []Doc{{Ref: realm.BodyRef{Message: 1, Version: 4}, Text: "plum"}, {Ref: realm.BodyRef{Message: 2}, Deleted: true}}}} {
 		if err := x.Write(w.at, w.docs); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestWriteReplacesAndRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	if at, err := x.At(); at != 9 || err != nil {
+	if at, err := x.Seq(); at != 9 || err != nil {
 		t.Errorf("stands at %d, %v, want 9", at, err)
 	}
 	texts := map[realm.MessageID]string{1: "plum", 2: ""}
@@ -139,10 +139,10 @@ func TestWriteReplacesAndRemembers(t *testing.T) {
 	}
 }
 
-// TestStemsBeginAlike holds what finding stems rests on: a word begins as its stem does, all but the last letter.
-func TestStemsBeginAlike(t *testing.T) {
+// TestStemPrefix holds what finding stems rests on: a word begins as its stem does, all but the last letter.
+func TestStemPrefix(t *testing.T) {
 	check := func(w string) {
-		if s := stem(w); !strings.HasPrefix(w, common(s)) && !slices.Contains(irregular[s], w) {
+		if s := stem(w); !strings.HasPrefix(w, stemPrefix(s)) && !slices.Contains(irregular[s], w) {
 			t.Errorf("%q has the stem %q, which the index would not look for there", w, s)
 		}
 	}
@@ -180,7 +180,7 @@ func TestFindAgainstScan(t *testing.T) {
 		}
 		return b.String()
 	}
-	x := fresh(t)
+	x := newIndex(t)
 	texts := map[realm.MessageID]string{}
 	for at := realm.Seq(1); at < 12; at++ {
 		var docs []Doc
@@ -189,8 +189,8 @@ func TestFindAgainstScan(t *testing.T) {
 			if slices.ContainsFunc(docs, func(d Doc) bool { return d.Ref.Message == id }) {
 				continue
 			}
-			d := doc(id, text(1+r.Intn(8)))
-			if d.Gone = r.Intn(5) == 0; d.Gone {
+			d := newDoc(id, text(1+r.Intn(8)))
+			if d.Deleted = r.Intn(5) == 0; d.Deleted {
 				delete(texts, id)
 			} else {
 				texts[id] = d.Text
@@ -237,7 +237,7 @@ func BenchmarkStem(b *testing.B) {
 	}
 }
 
-func ExampleQuery_Marks() {
-	fmt.Println(Parse(`run fox "were r"`).Marks("Foxes were running, not walking"))
+func ExampleQuery_Highlights() {
+	fmt.Println(Parse(`run fox "were r"`).Highlights("Foxes were running, not walking"))
 	// Output: [foxes running] [were r]
 }

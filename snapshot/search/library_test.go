@@ -11,8 +11,8 @@ import (
 	"parley/actors/realm"
 )
 
-// shelfDisk is texts in memory, and a journal that may have been taken over by rows.
-type shelfDisk struct {
+// fakeDisk is texts in memory, and a journal that may have been taken over by rows.
+type fakeDisk struct {
 	mu      sync.Mutex
 	texts   map[realm.BodyRef]string
 	journal []realm.Fact // the first is number from+1
@@ -20,7 +20,7 @@ type shelfDisk struct {
 	scans   int
 }
 
-func (d *shelfDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+func (d *fakeDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if after < d.from {
@@ -34,14 +34,14 @@ func (d *shelfDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.F
 	return nil
 }
 
-func (d *shelfDisk) text(ref realm.BodyRef) (realm.Body, bool, error) {
+func (d *fakeDisk) readText(ref realm.BodyRef) (realm.Body, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	text, ok := d.texts[ref]
 	return realm.Body{Text: text}, ok, nil
 }
 
-func (d *shelfDisk) EachText(_ realm.ID, fn func(realm.BodyRef, func() (realm.Body, error)) error) error {
+func (d *fakeDisk) EachText(_ realm.ID, fn func(realm.BodyRef, func() (realm.Body, error)) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.scans++
@@ -63,8 +63,8 @@ func (d *shelfDisk) EachText(_ realm.ID, fn func(realm.BodyRef, func() (realm.Bo
 	return nil
 }
 
-// sent puts a message on the disk and into the journal, and returns what the commit wrote.
-func (d *shelfDisk) sent(id realm.MessageID, text string) []realm.TextWrite {
+// send puts a message on the disk and into the journal, and returns what the commit wrote.
+func (d *fakeDisk) send(id realm.MessageID, text string) []realm.TextWrite {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ref := realm.BodyRef{Message: id}
@@ -73,8 +73,8 @@ func (d *shelfDisk) sent(id realm.MessageID, text string) []realm.TextWrite {
 	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
 }
 
-// edited gives a message another text.
-func (d *shelfDisk) edited(id realm.MessageID, version uint16, text string) []realm.TextWrite {
+// edit gives a message another text.
+func (d *fakeDisk) edit(id realm.MessageID, version uint16, text string) []realm.TextWrite {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ref := realm.BodyRef{Message: id, Version: version}
@@ -83,8 +83,8 @@ func (d *shelfDisk) edited(id realm.MessageID, version uint16, text string) []re
 	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
 }
 
-// erased takes a message's text away.
-func (d *shelfDisk) erased(id realm.MessageID) []realm.TextWrite {
+// erase takes a message's text away.
+func (d *fakeDisk) erase(id realm.MessageID) []realm.TextWrite {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	ref := realm.BodyRef{Message: id}
@@ -93,15 +93,15 @@ func (d *shelfDisk) erased(id realm.MessageID) []realm.TextWrite {
 	return []realm.TextWrite{{Ref: ref}}
 }
 
-func (d *shelfDisk) last() realm.Seq { return d.from + realm.Seq(len(d.journal)) }
+func (d *fakeDisk) last() realm.Seq { return d.from + realm.Seq(len(d.journal)) }
 
-func library(t *testing.T, dir string, d *shelfDisk) *Library {
-	l := OpenLibrary(dir, d, func(b realm.Body) string { return b.Text }, slog.New(slog.DiscardHandler))
-	l.Attach(1, d.last(), d.from, d.text)
+func openTestService(t *testing.T, dir string, d *fakeDisk) *Service {
+	l := OpenService(dir, d, func(b realm.Body) string { return b.Text }, slog.New(slog.DiscardHandler))
+	l.Attach(1, d.last(), d.from, d.readText)
 	return l
 }
 
-func finds(t *testing.T, l *Library, upto realm.Seq, words string, want ...int64) {
+func expectHits(t *testing.T, l *Service, upto realm.Seq, words string, want ...int64) {
 	t.Helper()
 	hits, _, ready, err := l.Find(1, upto, words, func(realm.TopicID) ([]realm.TopicName, error) { return nil, nil })
 	if err != nil || !ready || len(hits) != 1 {
@@ -112,37 +112,37 @@ func finds(t *testing.T, l *Library, upto realm.Seq, words string, want ...int64
 	}
 }
 
-func TestLibraryIsAsNewAsTheSearcher(t *testing.T) {
-	d := &shelfDisk{texts: map[realm.BodyRef]string{}}
-	l := library(t, t.TempDir(), d)
+func TestFindWaitsForTheReader(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
 	defer l.Close()
 	for id := realm.MessageID(1); id <= 50; id++ {
-		l.Feed(1, realm.Seq(id), d.sent(id, fmt.Sprintf("common w%d", id)))
-		finds(t, l, realm.Seq(id), fmt.Sprintf("w%d", id), int64(id))
+		l.Feed(1, realm.Seq(id), d.send(id, fmt.Sprintf("common w%d", id)))
+		expectHits(t, l, realm.Seq(id), fmt.Sprintf("w%d", id), int64(id))
 	}
-	l.Feed(1, 51, d.edited(3, 1, "changed"))
-	l.Feed(1, 52, d.erased(4))
+	l.Feed(1, 51, d.edit(3, 1, "changed"))
+	l.Feed(1, 52, d.erase(4))
 	l.Feed(1, 53, nil)
-	finds(t, l, 53, "changed", 3)
-	finds(t, l, 53, "w3")
-	finds(t, l, 53, "w4")
+	expectHits(t, l, 53, "changed", 3)
+	expectHits(t, l, 53, "w3")
+	expectHits(t, l, 53, "w4")
 }
 
-func TestLibraryCatchesUp(t *testing.T) {
+func TestServiceCatchesUp(t *testing.T) {
 	dir := t.TempDir()
-	d := &shelfDisk{texts: map[realm.BodyRef]string{}}
-	l := library(t, dir, d)
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, dir, d)
 	for id := realm.MessageID(1); id <= 5; id++ {
-		l.Feed(1, realm.Seq(id), d.sent(id, "apple"))
+		l.Feed(1, realm.Seq(id), d.send(id, "apple"))
 	}
-	finds(t, l, 5, "apple", 1, 2, 3, 4, 5)
+	expectHits(t, l, 5, "apple", 1, 2, 3, 4, 5)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	d.sent(6, "apple") // while nobody was there
-	l = library(t, dir, d)
-	finds(t, l, 6, "apple", 1, 2, 3, 4, 5, 6)
+	d.send(6, "apple") // while nobody was there
+	l = openTestService(t, dir, d)
+	expectHits(t, l, 6, "apple", 1, 2, 3, 4, 5, 6)
 	if d.scans != 0 {
 		t.Errorf("read every text %d times though the journal reaches back", d.scans)
 	}
@@ -150,13 +150,13 @@ func TestLibraryCatchesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.sent(7, "apple")
+	d.send(7, "apple")
 	delete(d.texts, realm.BodyRef{Message: 2})
 	d.texts[realm.BodyRef{Message: 3, Version: 1}] = "plum"
 	d.from, d.journal = 7, nil // rows have taken over
-	l = library(t, dir, d)
-	finds(t, l, 7, "apple", 1, 4, 5, 6, 7)
-	finds(t, l, 7, "plum", 3)
+	l = openTestService(t, dir, d)
+	expectHits(t, l, 7, "apple", 1, 4, 5, 6, 7)
+	expectHits(t, l, 7, "plum", 3)
 	if d.scans != 1 {
 		t.Errorf("compared with the texts %d times, want once", d.scans)
 	}
@@ -164,20 +164,20 @@ func TestLibraryCatchesUp(t *testing.T) {
 }
 
 // A queue that grows too long is dropped, and nothing is lost by it.
-func TestLibraryQueueIsBounded(t *testing.T) {
-	d := &shelfDisk{texts: map[realm.BodyRef]string{}}
-	l := library(t, t.TempDir(), d)
+func TestQueueIsBounded(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
 	defer l.Close()
 	var many []realm.TextWrite
 	for id := realm.MessageID(1); id <= 300; id++ {
-		many = append(many, d.sent(id, "apple")...)
+		many = append(many, d.send(id, "apple")...)
 	}
 	for len(many) <= MaxQueued {
 		many = append(many, many...)
 	}
 	l.Feed(1, d.last(), many)
 	l.mu.Lock()
-	if n := len(l.shelves[1].queue); n > MaxQueued {
+	if n := len(l.realms[1].queue); n > MaxQueued {
 		t.Errorf("%d texts wait, more than %d", n, MaxQueued)
 	}
 	l.mu.Unlock()
@@ -185,33 +185,33 @@ func TestLibraryQueueIsBounded(t *testing.T) {
 	for i := range want {
 		want[i] = int64(i + 1)
 	}
-	finds(t, l, d.last(), "apple", want...)
+	expectHits(t, l, d.last(), "apple", want...)
 }
 
 // Texts are read when their turn comes; what was erased in the meantime is not found, and each search finds all that was
 // there before it.
-func TestLibraryReadsLate(t *testing.T) {
-	d := &shelfDisk{texts: map[realm.BodyRef]string{}}
-	l := library(t, t.TempDir(), d)
+func TestTextsAreReadWhenIndexed(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
 	defer l.Close()
 	feed := func(texts []realm.TextWrite) { l.Feed(1, d.last(), texts) }
-	feed(d.sent(1, "apple"))
-	finds(t, l, d.last(), "apple", 1)
+	feed(d.send(1, "apple"))
+	expectHits(t, l, d.last(), "apple", 1)
 	var fill []realm.TextWrite
-	one := d.sent(2, "pear")
+	one := d.send(2, "pear")
 	for range 20_000 {
 		fill = append(fill, one...)
 	}
 	feed(fill)
 	for id := realm.MessageID(3); id <= 5; id++ {
-		feed(d.sent(id, "apple"))
+		feed(d.send(id, "apple"))
 	}
-	feed(d.erased(4))
-	finds(t, l, d.last(), "apple", 1, 3, 5)
-	finds(t, l, d.last(), "pear", 2)
+	feed(d.erase(4))
+	expectHits(t, l, d.last(), "apple", 1, 3, 5)
+	expectHits(t, l, d.last(), "pear", 2)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(l.shelves[1].queue); n != 0 {
+	if n := len(l.realms[1].queue); n != 0 {
 		t.Errorf("%d texts wait for nobody", n)
 	}
 }

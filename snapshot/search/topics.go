@@ -7,8 +7,8 @@ import (
 	"parley/actors/realm"
 )
 
-// topics is the names of an organization's topics. They never change; new ones come.
-type topics struct {
+// topicNames is the names of an organization's topicNames. They never change; new ones come.
+type topicNames struct {
 	mu    sync.Mutex
 	last  realm.TopicID
 	ids   []realm.TopicID
@@ -16,7 +16,7 @@ type topics struct {
 	words map[string][]realm.TopicID
 }
 
-func (t *topics) update(next func(realm.TopicID) ([]realm.TopicName, error)) error {
+func (t *topicNames) update(next func(realm.TopicID) ([]realm.TopicName, error)) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.words == nil {
@@ -40,15 +40,15 @@ func (t *topics) update(next func(realm.TopicID) ([]realm.TopicName, error)) err
 	}
 }
 
-// word is the topics with a word of that stem. Lists only grow at the end, so handing one out is safe.
-func (t *topics) word(stem string) []realm.TopicID {
+// withStem is the topics with a withStem of that stem. Lists only grow at the end, so handing one out is safe.
+func (t *topicNames) withStem(stem string) []realm.TopicID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.words[stem]
 	return l[:len(l):len(l)]
 }
 
-func (t *topics) phrase(text string) []realm.TopicID {
+func (t *topicNames) containing(text string) []realm.TopicID {
 	t.mu.Lock()
 	ids, names := t.ids, t.names
 	t.mu.Unlock()

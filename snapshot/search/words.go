@@ -48,8 +48,8 @@ func Parse(text string) Query {
 	return q
 }
 
-// Marks is what of a text is to be highlighted: the words that a search for these hits, and the phrases themselves.
-func (q Query) Marks(text string) (words, phrases []string) {
+// Highlights is what of a text is to be highlighted: the words that a search for these hits, and the phrases themselves.
+func (q Query) Highlights(text string) (words, phrases []string) {
 	if len(q.Words) == 0 {
 		return nil, q.Phrases
 	}
@@ -73,7 +73,7 @@ func tokens(text string, fn func(token string, begins, ends bool)) {
 	text = strings.ToLower(text)
 	start := -1
 	for i, c := range text {
-		single := alone(c)
+		single := isOwnWord(c)
 		if start >= 0 && (single || !inWord(c)) {
 			fn(text[start:i], start > 0, true)
 			start = -1
@@ -97,8 +97,8 @@ func inWord(c rune) bool {
 	return unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c)
 }
 
-// alone is whether a character is a word of its own: these scripts write without spaces.
-func alone(c rune) bool {
+// isOwnWord is whether a character is a word of its own: these scripts write without spaces.
+func isOwnWord(c rune) bool {
 	return c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
@@ -120,8 +120,8 @@ func stem(word string) string {
 // irregular are the words whose stem does not begin like them.
 var irregular = map[string][]string{"die": {"dying"}, "lie": {"lying"}, "tie": {"tying"}}
 
-// common is how every word with that stem begins, but for the irregular ones.
-func common(stem string) string {
+// stemPrefix is how every word with that stem begins, but for the irregular ones.
+func stemPrefix(stem string) string {
 	if len(stem) < 3 {
 		return stem
 	}

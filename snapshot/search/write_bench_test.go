@@ -30,7 +30,7 @@ func BenchmarkWrite(b *testing.B) {
 					text.WriteString(words[zipf.Uint64()])
 					text.WriteByte(' ')
 				}
-				docs[i] = doc(realm.MessageID(i+1), text.String())
+				docs[i] = newDoc(realm.MessageID(i+1), text.String())
 			}
 			before := cpu(b)
 			b.ResetTimer()

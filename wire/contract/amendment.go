@@ -9,18 +9,18 @@ import (
 	"parley/wire/shape"
 )
 
-// change says what an amendment does to the place it names.
-type change int
+// changeKind says what an amendment does to the place it names.
+type changeKind int
 
 const (
-	define  change = iota // a schema of this name
-	add                   // a field, or a new type for one
-	drop                  // a field
-	variant               // one more form of a field
-	loosen                // every field may be absent
-	answer                // the success answer of an endpoint
-	event                 // one form of an event
-	retire                // all forms of an event
+	define  changeKind = iota // a schema of this name
+	add                       // a field, or a new type for one
+	drop                      // a field
+	variant                   // one more form of a field
+	loosen                    // every field may be absent
+	answer                    // the success answer of an endpoint
+	event                     // one form of an event
+	retire                    // all forms of an event
 )
 
 // An amendment is one step from the description's feature level to ours. Level 0 is what the specification
@@ -29,7 +29,7 @@ const (
 // At is where: `Schema`, `GET /path`, or `event type/op`, each followed by a path into it if need be.
 type amendment struct {
 	Level  int
-	change change
+	change changeKind
 	At     string
 	Field  string // for add, drop, variant: names; a trailing ? says it may be absent
 	Type   string // in the notation
@@ -58,7 +58,7 @@ func (a amendment) schema() (string, bool) {
 
 // apply changes fields at path below s.
 func (a amendment) apply(s *shape.Shape, path string, named func(string) (*shape.Shape, error)) error {
-	at, err := s.Own(path)
+	at, err := s.FindMutable(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a, err)
 	}
@@ -73,14 +73,14 @@ func (a amendment) apply(s *shape.Shape, path string, named func(string) (*shape
 		return nil
 	}
 	for _, name := range strings.Fields(a.Field) {
-		if err := a.one(at, name, named); err != nil {
+		if err := a.applyField(at, name, named); err != nil {
 			return fmt.Errorf("%s: %w", a, err)
 		}
 	}
 	return nil
 }
 
-func (a amendment) one(at *shape.Shape, name string, named func(string) (*shape.Shape, error)) error {
+func (a amendment) applyField(at *shape.Shape, name string, named func(string) (*shape.Shape, error)) error {
 	name, optional := strings.CutSuffix(name, "?")
 	old, there := at.Fields[name]
 	if !there && a.change != add {
@@ -94,13 +94,13 @@ func (a amendment) one(at *shape.Shape, name string, named func(string) (*shape.
 	if err != nil {
 		return err
 	}
-	f := shape.Field{Shape: typ, Listed: !optional, Optional: optional}
+	f := shape.Field{Shape: typ, ListedRequired: !optional, Optional: optional}
 	if a.change == variant {
 		f = old
-		if len(f.Shape.Either) == 0 {
-			f.Shape = &shape.Shape{Either: []*shape.Shape{f.Shape}}
+		if len(f.Shape.AnyOf) == 0 {
+			f.Shape = &shape.Shape{AnyOf: []*shape.Shape{f.Shape}}
 		}
-		f.Shape = shape.Merge(f.Shape, &shape.Shape{Either: []*shape.Shape{typ}, Nullable: typ.Nullable})
+		f.Shape = shape.Merge(f.Shape, &shape.Shape{AnyOf: []*shape.Shape{typ}, Nullable: typ.Nullable})
 	}
 	at.Fields[name] = f
 	return nil

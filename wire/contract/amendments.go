@@ -1,10 +1,10 @@
 package contract
 
 // amendments lead from the description (FL 372) to FL 494. Requests are not described here: only what a server says.
-var amendments = append(append(append(unwritten[:], messageAmendments...), channelAmendments...), peopleAmendments...)
+var amendments = append(append(append(undocumentedAmendments[:], messageAmendments...), channelAmendments...), userAmendments...)
 
-// unwritten is what servers of every level say and the description leaves out.
-var unwritten = []amendment{
+// undocumentedAmendments is what servers of every level say and the description leaves out.
+var undocumentedAmendments = []amendment{
 	{0, define, "DevelopmentUser", "", "{email: str, realm_url?: str, realm_uri?: str, full_name?: str}"},
 	{0, answer, "GET /dev_list_users", "", "{direct_admins: [DevelopmentUser], direct_users: [DevelopmentUser]}"},
 	{0, answer, "POST /jwt/fetch_api_key", "", "{api_key: str, email: str, user_id?: int, user?: any}"},

@@ -1,7 +1,7 @@
 package contract
 
-// peopleAmendments are about users, bots, devices, settings and the organization.
-var peopleAmendments = []amendment{
+// userAmendments are about users, bots, devices, settings and the organization.
+var userAmendments = []amendment{
 	// Users and their state.
 	{407, answer, "POST /users/{user_id}/status", "", "{}"},
 	{419, event, "event presence", "", "{presences: {*: ModernPresenceFormat}}"}, // simplified_presence_events

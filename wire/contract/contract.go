@@ -132,7 +132,7 @@ func (c *Contract) readPaths(d *description) error {
 				if err != nil {
 					return err
 				}
-				for _, e := range events.Either {
+				for _, e := range events.AnyOf {
 					c.addEvent(e)
 				}
 			}
@@ -230,7 +230,7 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 
 // Answer checks one answer. path is the path as called, below /api/v1 or /json or without either.
 func (c *Contract) Answer(method, path string, status int, body []byte) error {
-	path = below(path)
+	path = endpointPath(path)
 	where := method + " " + path
 	r := c.route(method, path)
 	if r != nil {
@@ -238,17 +238,17 @@ func (c *Contract) Answer(method, path string, status int, body []byte) error {
 	}
 	v, err := decode(body)
 	if err != nil {
-		return Findings{found(where, "", "type", "not JSON: "+err.Error())}
+		return Findings{newFinding(where, "", "type", "not JSON: "+err.Error())}
 	}
 	if status == http.StatusOK {
 		if r == nil {
-			return Findings{found(where, "", "unknown", "no such endpoint in the contract")}
+			return Findings{newFinding(where, "", "unknown", "no such endpoint in the contract")}
 		}
 		return c.accept(r.answer.Check(where, "", v)).Err()
 	}
 	object, _ := v.(map[string]any)
 	code, _ := object["code"].(string)
-	s, err := refusal(status, code)
+	s, err := errorShape(status, code)
 	if err != nil {
 		return err
 	}
@@ -256,8 +256,8 @@ func (c *Contract) Answer(method, path string, status int, body []byte) error {
 	return c.accept(s.Check(where, "", v)).Err()
 }
 
-// below is a path as called without its query and prefix, slashes that clients double made one.
-func below(path string) string {
+// endpointPath is a path as called without its query and prefix, slashes that clients double made one.
+func endpointPath(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")
@@ -270,7 +270,7 @@ func below(path string) string {
 
 // Route names the endpoint a path belongs to, as the tables write it, or "".
 func (c *Contract) Route(method, path string) string {
-	if r := c.route(method, below(path)); r != nil {
+	if r := c.route(method, endpointPath(path)); r != nil {
 		return r.name
 	}
 	return ""
@@ -324,7 +324,7 @@ func match(pattern, segments []string) int {
 func (c *Contract) Event(raw []byte) error {
 	v, err := decode(raw)
 	if err != nil {
-		return Findings{found("event", "", "type", "not JSON: "+err.Error())}
+		return Findings{newFinding("event", "", "type", "not JSON: "+err.Error())}
 	}
 	object, _ := v.(map[string]any)
 	key, _ := object["type"].(string)
@@ -333,9 +333,9 @@ func (c *Contract) Event(raw []byte) error {
 	}
 	forms := c.events[key]
 	if len(forms) == 0 {
-		return c.accept(Findings{found("event "+key, "", "unknown", "no such event: "+shape.Sample(v))}).Err()
+		return c.accept(Findings{newFinding("event "+key, "", "unknown", "no such event: "+shape.Sample(v))}).Err()
 	}
-	return c.accept((&shape.Shape{Either: forms}).Check("event "+key, "", v)).Err()
+	return c.accept((&shape.Shape{AnyOf: forms}).Check("event "+key, "", v)).Err()
 }
 
 // Register checks the answer to a registration that named no event types: every field must be there.
@@ -343,7 +343,7 @@ func (c *Contract) Register(raw []byte) error {
 	v, err := decode(raw)
 	object, ok := v.(map[string]any)
 	if !ok {
-		return Findings{found("POST /register", "", "type", fmt.Sprintf("not a JSON object: %v", err))}
+		return Findings{newFinding("POST /register", "", "type", fmt.Sprintf("not a JSON object: %v", err))}
 	}
 	out := c.route(http.MethodPost, "/register").answer.Check("POST /register", "", v)
 	seen := map[string]bool{}
@@ -357,7 +357,7 @@ func (c *Contract) Register(raw []byte) error {
 		}
 	}
 	for _, f := range listed {
-		if !seen[f.Path] { // said once already
+		if !seen[f.Path] { // ownRoutes once already
 			out = append(out, f)
 		}
 	}
@@ -370,9 +370,9 @@ func missing(prefix string, fields []registerField, object map[string]any) Findi
 		v, there := object[f.name]
 		switch {
 		case !there && !f.optional && !(prefix == "realm_user_settings_defaults." && f.personal):
-			out = append(out, found("POST /register", prefix+f.name, "missing", "missing ("+f.typ+")"))
+			out = append(out, newFinding("POST /register", prefix+f.name, "missing", "missing ("+f.typ+")"))
 		case there && !f.fits(v):
-			out = append(out, found("POST /register", prefix+f.name, "type", shape.Sample(v)+", want "+f.typ))
+			out = append(out, newFinding("POST /register", prefix+f.name, "type", shape.Sample(v)+", want "+f.typ))
 		}
 	}
 	return out

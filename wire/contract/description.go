@@ -21,11 +21,11 @@ type description struct {
 	unresolved []string
 }
 
-// forkFields were added to the file by a fork and never belonged to the protocol.
-var forkFields = []string{"can_create_topics_group"}
+// nonProtocolFields were added to the file by a fork and never belonged to the protocol.
+var nonProtocolFields = []string{"can_create_topics_group"}
 
-// absent finds the sentences with which the file says that a field may be left out; it seldom uses `required`.
-var absent = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only included|included only|this field is optional`)
+// absentPattern finds the sentences with which the file says that a field may be left out; it seldom uses `required`.
+var absentPattern = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only included|included only|this field is optional`)
 
 func readDescription(path string, amendments []amendment) (*description, error) {
 	raw, err := os.ReadFile(path)
@@ -115,14 +115,14 @@ func (d *description) shape(raw any) *shape.Shape {
 	case bool:
 		s.Closed = !more
 	case map[string]any:
-		s.Others = d.shape(more)
+		s.OtherValues = d.shape(more)
 	}
 	if props, ok := m["properties"].(map[string]any); ok {
 		s.Fields = map[string]shape.Field{}
 		for name, p := range props {
-			s.Fields[name] = shape.Field{Shape: d.shape(p), Optional: absent.MatchString(words(p))}
+			s.Fields[name] = shape.Field{Shape: d.shape(p), Optional: absentPattern.MatchString(currentDescription(p))}
 		}
-		for _, name := range forkFields {
+		for _, name := range nonProtocolFields {
 			delete(s.Fields, name)
 		}
 	}
@@ -130,26 +130,26 @@ func (d *description) shape(raw any) *shape.Shape {
 		s = shape.Merge(s, d.shape(branch))
 	}
 	for _, branch := range list(m["oneOf"]) {
-		s.Either = append(s.Either, d.shape(branch))
+		s.AnyOf = append(s.AnyOf, d.shape(branch))
 	}
 	for _, name := range list(m["required"]) {
 		if f, ok := s.Fields[name.(string)]; ok {
-			f.Listed = true
+			f.ListedRequired = true
 			s.Fields[name.(string)] = f
 		}
 	}
 	return s
 }
 
-// words collects what the file says about a field at its present level, without the history below it.
-func words(raw any) string {
+// currentDescription collects what the file says about a field at its present level, without the history below it.
+func currentDescription(raw any) string {
 	m, ok := raw.(map[string]any)
 	if !ok {
 		return ""
 	}
 	text, _ := m["description"].(string)
 	for _, branch := range list(m["allOf"]) {
-		text += " " + words(branch)
+		text += " " + currentDescription(branch)
 	}
 	text, _, _ = strings.Cut(text, "**Changes**")
 	return text

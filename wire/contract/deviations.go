@@ -21,7 +21,7 @@ type uses struct {
 
 func (u *uses) allowed(f Finding) bool {
 	for i, d := range deviations {
-		if (d.Where == "" || d.Where == f.Where) && d.Path == f.General() && d.What == f.What {
+		if (d.Where == "" || d.Where == f.Where) && d.Path == f.GeneralPath() && d.What == f.What {
 			u.mu.Lock()
 			u.seen[i]++
 			u.mu.Unlock()

@@ -27,8 +27,8 @@ var errorFields = map[string]string{
 	"BAD_REQUEST":                       "{parameters?: str, errors?: {*: [str]}}", // parameter combinations; linkifiers and playgrounds
 }
 
-// refusal gives the shape of an error answer. 405 and 500 have no code.
-func refusal(status int, code string) (*shape.Shape, error) {
+// errorShape gives the shape of an error answer. 405 and 500 have no code.
+func errorShape(status int, code string) (*shape.Shape, error) {
 	text := errorFields[code]
 	if text == "" {
 		text = "{}"

@@ -8,6 +8,6 @@ type (
 	Findings = shape.Findings
 )
 
-func found(where, path, what, text string) Finding {
+func newFinding(where, path, what, text string) Finding {
 	return Finding{Where: where, Path: path, What: what, Text: text}
 }

@@ -20,25 +20,25 @@ var everyCapability = map[string]bool{
 }
 
 // A listener is one queue and what came through it.
-type listener struct {
-	name    string
-	who     *person
-	modern  bool // understands everything there is; else nothing
-	queue   string
-	last    json.Number    // the event it has acknowledged
-	kinds   map[string]int // how often it heard what
-	message int            // the newest message it heard of
+type liveQueue struct {
+	name            string
+	who             *liveUser
+	allCapabilities bool // understands everything there is; else nothing
+	queue           string
+	last            json.Number    // the event it has acknowledged
+	kinds           map[string]int // how often it heard what
+	message         int            // the newest message it heard of
 }
 
-func (w *world) listen(name, who string, pairs ...any) *listener {
+func (w *liveTest) register(name, who string, pairs ...any) *liveQueue {
 	w.Helper()
-	got := w.must(who, "POST", "/register", pairs...)
+	got := w.mustCall(who, "POST", "/register", pairs...)
 	last, _ := got["last_event_id"].(json.Number)
-	return &listener{name: name, who: w.people[who], modern: slices.Contains(pairs, any("client_capabilities")), queue: text(got["queue_id"]), last: last, kinds: map[string]int{}}
+	return &liveQueue{name: name, who: w.users[who], allCapabilities: slices.Contains(pairs, any("client_capabilities")), queue: text(got["queue_id"]), last: last, kinds: map[string]int{}}
 }
 
-// hear fetches what has come; every event is checked on the way.
-func (w *world) hear(l *listener) {
+// fetchEvents fetches what has come; every event is checked on the way.
+func (w *liveTest) fetchEvents(l *liveQueue) {
 	w.Helper()
 	got := w.call(l.who, "GET", "/events", "queue_id", l.queue, "last_event_id", l.last, "dont_block", true)
 	if got["result"] != "success" {
@@ -59,7 +59,7 @@ func (w *world) hear(l *listener) {
 			kind += "/" + op
 		}
 		l.kinds[kind]++
-		if wrong := wrongForm(kind, event, l.modern); wrong != "" {
+		if wrong := capabilityError(kind, event, l.allCapabilities); wrong != "" {
 			w.Errorf("%s: %s: %s: %s", l.name, kind, wrong, shape.Sample(event))
 		}
 		if message, ok := event["message"].(map[string]any); ok {
@@ -68,11 +68,11 @@ func (w *world) hear(l *listener) {
 	}
 }
 
-// heard waits until a listener has heard of a message.
-func (w *world) heard(l *listener, message int) bool {
+// waitForMessage waits until a listener has waitForMessage of a message.
+func (w *liveTest) waitForMessage(l *liveQueue, message int) bool {
 	w.Helper()
 	for deadline := time.Now().Add(eventWait); time.Now().Before(deadline); {
-		if w.hear(l); l.message == message {
+		if w.fetchEvents(l); l.message == message {
 			return true
 		}
 	}
@@ -81,27 +81,27 @@ func (w *world) heard(l *listener, message int) bool {
 
 // A change of every kind there is, heard by clients that understand everything and by clients that understand nothing.
 func TestLiveChanges(t *testing.T) {
-	w := newWorld(t)
-	w.furnish()
+	w := newLiveTest(t)
+	w.populate()
 	full := []any{"client_capabilities", everyCapability, "apply_markdown", true, "slim_presence", true, "include_subscribers", "partial", "idle_queue_timeout", 3600}
 	old := []any{"client_gravatar", true, "include_subscribers", "true"}
-	listeners := []*listener{
-		w.listen("owner, everything", "owner", full...),
-		w.listen("owner, nothing", "owner", old...),
-		w.listen("member, everything", "member", full...),
-		w.listen("member, nothing", "member", old...),
-		w.listen("guest, everything", "guest", full...),
-		w.listen("guest, nothing", "guest", old...),
+	listeners := []*liveQueue{
+		w.register("owner, everything", "owner", full...),
+		w.register("owner, nothing", "owner", old...),
+		w.register("member, everything", "member", full...),
+		w.register("member, nothing", "member", old...),
+		w.register("guest, everything", "guest", full...),
+		w.register("guest, nothing", "guest", old...),
 	}
 	for _, part := range []func(){
-		w.changeMessages, w.changeDrafts, w.changeChannels, w.changeMyself, w.changeGroups, w.changeOrganization, w.changeBots, w.changePeople,
+		w.changeMessages, w.changeDrafts, w.changeChannels, w.changeOwnUser, w.changeGroups, w.changeOrganization, w.changeBots, w.changeUsers,
 	} {
 		part()
 		for _, l := range listeners {
-			w.hear(l)
+			w.fetchEvents(l)
 		}
 	}
-	w.theEnd(listeners)
+	w.waitForLastMessage(listeners)
 
 	kinds := map[string]int{}
 	for _, l := range listeners {
@@ -111,7 +111,7 @@ func TestLiveChanges(t *testing.T) {
 	}
 	var silent []string
 	for kind := range w.contract.events {
-		if kinds[kind] == 0 && !slices.Contains(neverHere, kind) {
+		if kinds[kind] == 0 && !slices.Contains(unreachableEvents, kind) {
 			silent = append(silent, kind)
 		}
 	}
@@ -122,21 +122,21 @@ func TestLiveChanges(t *testing.T) {
 	}
 
 	// A new key ends the queues of the old one, so this comes last.
-	w.must("member", "POST", "/users/me/api_key/regenerate")
-	if got := w.call(nil, "POST", "/dev_fetch_api_key", "username", w.people["member"].email); got["api_key"] != nil {
-		w.people["member"].key = text(got["api_key"])
+	w.mustCall("member", "POST", "/users/me/api_key/regenerate")
+	if got := w.call(nil, "POST", "/dev_fetch_api_key", "username", w.users["member"].email); got["api_key"] != nil {
+		w.users["member"].key = text(got["api_key"])
 	}
 
 	// What the organization has become is told anew, to the same kinds of clients.
 	for _, who := range []string{"owner", "member", "guest"} {
-		w.must(who, "POST", "/register", full...)
-		w.must(who, "POST", "/register", old...)
+		w.mustCall(who, "POST", "/register", full...)
+		w.mustCall(who, "POST", "/register", old...)
 	}
-	w.settle()
+	w.reportFindings()
 }
 
-// neverHere are events nothing in this test can bring about.
-var neverHere = []string{
+// unreachableEvents are events nothing in this test can bring about.
+var unreachableEvents = []string{
 	"realm/deactivated",                 // would end the test
 	"has_zoom_token", "has_webex_token", // need a service of others
 	"web_reload_client", "restart", // need a restart, or an upgrade
@@ -148,168 +148,170 @@ var neverHere = []string{
 	"device/update",     // needs a push service
 }
 
-// theEnd makes sure that the end of the story has come through each queue.
-func (w *world) theEnd(listeners []*listener) {
+// waitForLastMessage makes sure that the end of the story has come through each queue.
+func (w *liveTest) waitForLastMessage(listeners []*liveQueue) {
 	w.Helper()
-	id := w.must("owner", "POST", "/messages", "type", "private", "to", []int{w.num("member"), w.num("guest")}, "content", "the end")["id"]
+	id := w.mustCall("owner", "POST", "/messages", "type", "private", "to", []int{w.savedID("member"), w.savedID("guest")}, "content", "the end")["id"]
 	if id == nil {
 		return
 	}
 	for _, l := range listeners {
-		if !w.heard(l, number(id)) {
+		if !w.waitForMessage(l, number(id)) {
 			w.Errorf("%s: the last message did not come in %v", l.name, eventWait)
 		}
 	}
 }
 
-func (w *world) changeMessages() {
-	send := func(who string, pairs ...any) int { return number(w.must(who, "POST", "/messages", pairs...)["id"]) }
+func (w *liveTest) changeMessages() {
+	send := func(who string, pairs ...any) int {
+		return number(w.mustCall(who, "POST", "/messages", pairs...)["id"])
+	}
 	put := func(name string, id int) {
 		if id != 0 {
-			w.vars[name] = fmt.Sprint(id)
+			w.saved[name] = fmt.Sprint(id)
 		}
 	}
 	first := send("owner", "type", "stream", "to", "conform", "topic", "", "content", "no topic, @**all**")
-	second := send("owner", "type", "channel", "to", w.num("stream_id"), "topic", "moving", "content", "/me moves")
-	direct := send("owner", "type", "direct", "to", []int{w.num("member")}, "content", "direct")
-	send("member", "type", "private", "to", []int{w.num("owner"), w.num("guest")}, "content", "three of us")
-	send("guest", "type", "private", "to", []int{w.num("guest")}, "content", "to myself")
+	second := send("owner", "type", "channel", "to", w.savedID("stream_id"), "topic", "moving", "content", "/me moves")
+	direct := send("owner", "type", "direct", "to", []int{w.savedID("member")}, "content", "direct")
+	send("member", "type", "private", "to", []int{w.savedID("owner"), w.savedID("guest")}, "content", "three of us")
+	send("guest", "type", "private", "to", []int{w.savedID("guest")}, "content", "to myself")
 	put("first", first)
 	put("second", second)
 	put("direct", direct)
-	w.must("member", "POST", "/messages/{first}/reactions", "emoji_name", "heart")
-	w.must("member", "DELETE", "/messages/{first}/reactions", "emoji_name", "heart")
-	w.must("member", "POST", "/messages/{direct}/reactions", "emoji_name", "zulip")
-	w.must("owner", "PATCH", "/messages/{first}", "content", "edited **text**")
-	w.must("owner", "PATCH", "/messages/{direct}", "content", "edited directly")
-	w.must("owner", "PATCH", "/messages/{second}", "topic", "moved", "propagate_mode", "change_all")
-	w.must("owner", "PATCH", "/messages/{second}", "topic", "✔ moved", "propagate_mode", "change_all")
-	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "elsewhere"}}, "principals", []int{w.num("owner"), w.num("member")})
-	w.keepChannel("elsewhere", "owner", "elsewhere")
-	w.must("owner", "PATCH", "/messages/{second}", "stream_id", w.num("elsewhere"), "propagate_mode", "change_all")
-	w.must("member", "GET", "/messages/{second}/history")
-	w.must("member", "GET", "/messages/{first}/read_receipts")
+	w.mustCall("member", "POST", "/messages/{first}/reactions", "emoji_name", "heart")
+	w.mustCall("member", "DELETE", "/messages/{first}/reactions", "emoji_name", "heart")
+	w.mustCall("member", "POST", "/messages/{direct}/reactions", "emoji_name", "zulip")
+	w.mustCall("owner", "PATCH", "/messages/{first}", "content", "edited **text**")
+	w.mustCall("owner", "PATCH", "/messages/{direct}", "content", "edited directly")
+	w.mustCall("owner", "PATCH", "/messages/{second}", "topic", "moved", "propagate_mode", "change_all")
+	w.mustCall("owner", "PATCH", "/messages/{second}", "topic", "✔ moved", "propagate_mode", "change_all")
+	w.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "elsewhere"}}, "principals", []int{w.savedID("owner"), w.savedID("member")})
+	w.saveChannel("elsewhere", "owner", "elsewhere")
+	w.mustCall("owner", "PATCH", "/messages/{second}", "stream_id", w.savedID("elsewhere"), "propagate_mode", "change_all")
+	w.mustCall("member", "GET", "/messages/{second}/history")
+	w.mustCall("member", "GET", "/messages/{first}/read_receipts")
 	for _, flag := range []string{"starred", "read"} {
-		w.must("member", "POST", "/messages/flags", "messages", []int{first, direct}, "op", "add", "flag", flag)
-		w.must("member", "POST", "/messages/flags", "messages", []int{first, direct}, "op", "remove", "flag", flag)
+		w.mustCall("member", "POST", "/messages/flags", "messages", []int{first, direct}, "op", "add", "flag", flag)
+		w.mustCall("member", "POST", "/messages/flags", "messages", []int{first, direct}, "op", "remove", "flag", flag)
 	}
-	w.must("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 50, "num_after", 0, "op", "add", "flag", "read", "narrow", "[]")
-	w.must("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 1, "num_after", 0, "op", "remove", "flag", "read", "narrow", "[]")
-	w.must("guest", "POST", "/mark_stream_as_read", "stream_id", w.num("stream_id"))
-	w.must("guest", "POST", "/mark_topic_as_read", "stream_id", w.num("stream_id"), "topic_name", "reading")
-	w.must("guest", "POST", "/mark_all_as_read")
+	w.mustCall("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 50, "num_after", 0, "op", "add", "flag", "read", "narrow", "[]")
+	w.mustCall("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 1, "num_after", 0, "op", "remove", "flag", "read", "narrow", "[]")
+	w.mustCall("guest", "POST", "/mark_stream_as_read", "stream_id", w.savedID("stream_id"))
+	w.mustCall("guest", "POST", "/mark_topic_as_read", "stream_id", w.savedID("stream_id"), "topic_name", "reading")
+	w.mustCall("guest", "POST", "/mark_all_as_read")
 	for _, op := range []string{"start", "stop"} {
-		w.must("owner", "POST", "/typing", "op", op, "type", "direct", "to", []int{w.num("member")})
-		w.must("owner", "POST", "/typing", "op", op, "type", "stream", "stream_id", w.num("stream_id"), "topic", "")
-		w.must("owner", "POST", "/messages/{first}/typing", "op", op)
-		w.must("owner", "POST", "/messages/{direct}/typing", "op", op)
+		w.mustCall("owner", "POST", "/typing", "op", op, "type", "direct", "to", []int{w.savedID("member")})
+		w.mustCall("owner", "POST", "/typing", "op", op, "type", "stream", "stream_id", w.savedID("stream_id"), "topic", "")
+		w.mustCall("owner", "POST", "/messages/{first}/typing", "op", op)
+		w.mustCall("owner", "POST", "/messages/{direct}/typing", "op", op)
 	}
-	w.must("member", "POST", "/messages/render", "content", "*a* :tada: @**all** <time:2030-01-01T00:00:00Z>")
+	w.mustCall("member", "POST", "/messages/render", "content", "*a* :tada: @**all** <time:2030-01-01T00:00:00Z>")
 	poll := send("owner", "type", "stream", "to", "conform", "topic", "poll", "content", "/poll Which?\nThis\nThat")
-	w.must("member", "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`)
-	got := w.attach("owner", "/user_uploads", "c.png", pixel)
+	w.mustCall("member", "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`)
+	got := w.mustUpload("owner", "/user_uploads", "c.png", pixel)
 	if link := text(got["url"]); link != "" {
 		file := send("owner", "type", "stream", "to", "conform", "topic", "files", "content", "["+text(got["filename"])+"]("+link+")")
 		put("file", file)
-		w.must("owner", "PATCH", "/messages/{file}", "content", "no file any more")
-		for _, a := range list(w.must("owner", "GET", "/attachments")["attachments"]) {
+		w.mustCall("owner", "PATCH", "/messages/{file}", "content", "no file any more")
+		for _, a := range list(w.mustCall("owner", "GET", "/attachments")["attachments"]) {
 			if attachment := a.(map[string]any); "/user_uploads/"+text(attachment["path_id"]) == link {
-				w.keep("attachment", attachment["id"])
-				w.must("owner", "DELETE", "/attachments/{attachment}")
+				w.save("attachment", attachment["id"])
+				w.mustCall("owner", "DELETE", "/attachments/{attachment}")
 			}
 		}
 	}
-	put("gone", send("owner", "type", "private", "to", []int{w.num("member")}, "content", "soon gone"))
-	w.must("owner", "DELETE", "/messages/{gone}")
+	put("gone", send("owner", "type", "private", "to", []int{w.savedID("member")}, "content", "soon gone"))
+	w.mustCall("owner", "DELETE", "/messages/{gone}")
 	for range 2 {
 		send("owner", "type", "stream", "to", "conform", "topic", "to be deleted", "content", "x")
 	}
-	w.must("owner", "POST", "/streams/{stream_id}/delete_topic", "topic_name", "to be deleted")
+	w.mustCall("owner", "POST", "/streams/{stream_id}/delete_topic", "topic_name", "to be deleted")
 }
 
-func (w *world) changeDrafts() {
-	draft := map[string]any{"type": "stream", "to": []int{w.num("stream_id")}, "topic": "t", "content": "c", "timestamp": 1700000000}
-	if ids := list(w.must("member", "POST", "/drafts", "drafts", []any{draft})["ids"]); len(ids) == 1 {
-		w.keep("draft", ids[0])
+func (w *liveTest) changeDrafts() {
+	draft := map[string]any{"type": "stream", "to": []int{w.savedID("stream_id")}, "topic": "t", "content": "c", "timestamp": 1700000000}
+	if ids := list(w.mustCall("member", "POST", "/drafts", "drafts", []any{draft})["ids"]); len(ids) == 1 {
+		w.save("draft", ids[0])
 		draft["content"] = "more"
-		w.must("member", "PATCH", "/drafts/{draft}", "draft", draft)
-		w.must("member", "DELETE", "/drafts/{draft}")
-		w.call(w.people["member"], "DELETE", w.path("/drafts/{draft}")) // a 404 with a code
+		w.mustCall("member", "PATCH", "/drafts/{draft}", "draft", draft)
+		w.mustCall("member", "DELETE", "/drafts/{draft}")
+		w.call(w.users["member"], "DELETE", w.path("/drafts/{draft}")) // a 404 with a code
 	}
-	if w.keep("snippet", w.must("member", "POST", "/saved_snippets", "title", "t", "content", "c")["saved_snippet_id"]) {
-		w.must("member", "PATCH", "/saved_snippets/{snippet}", "title", "u")
-		w.must("member", "DELETE", "/saved_snippets/{snippet}")
+	if w.save("snippet", w.mustCall("member", "POST", "/saved_snippets", "title", "t", "content", "c")["saved_snippet_id"]) {
+		w.mustCall("member", "PATCH", "/saved_snippets/{snippet}", "title", "u")
+		w.mustCall("member", "DELETE", "/saved_snippets/{snippet}")
 	}
-	if w.keep("scheduled", w.must("member", "POST", "/scheduled_messages", "type", "channel", "to", w.num("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp", farFuture)["scheduled_message_id"]) {
-		w.must("member", "PATCH", "/scheduled_messages/{scheduled}", "content", "even later")
-		w.must("member", "DELETE", "/scheduled_messages/{scheduled}")
+	if w.save("scheduled", w.mustCall("member", "POST", "/scheduled_messages", "type", "channel", "to", w.savedID("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp", farFuture)["scheduled_message_id"]) {
+		w.mustCall("member", "PATCH", "/scheduled_messages/{scheduled}", "content", "even later")
+		w.mustCall("member", "DELETE", "/scheduled_messages/{scheduled}")
 	}
-	if w.keep("reminder", w.must("member", "POST", "/reminders", "message_id", w.num("message_id"), "scheduled_delivery_timestamp", farFuture)["reminder_id"]) {
-		w.must("member", "DELETE", "/reminders/{reminder}")
+	if w.save("reminder", w.mustCall("member", "POST", "/reminders", "message_id", w.savedID("message_id"), "scheduled_delivery_timestamp", farFuture)["reminder_id"]) {
+		w.mustCall("member", "DELETE", "/reminders/{reminder}")
 	}
-	w.must("member", "POST", "/navigation_views", "fragment", "inbox", "is_pinned", true)
-	w.must("member", "PATCH", "/navigation_views/inbox", "is_pinned", false)
-	w.must("member", "DELETE", "/navigation_views/inbox")
-	w.must("member", "PATCH", "/navigation_views/narrow%2Fis%2Falerted", "name", "Alarms")
-	if w.keep("device", w.must("member", "POST", "/register_client_device")["device_id"]) {
-		w.must("member", "POST", "/remove_client_device", "device_id", w.num("device"))
+	w.mustCall("member", "POST", "/navigation_views", "fragment", "inbox", "is_pinned", true)
+	w.mustCall("member", "PATCH", "/navigation_views/inbox", "is_pinned", false)
+	w.mustCall("member", "DELETE", "/navigation_views/inbox")
+	w.mustCall("member", "PATCH", "/navigation_views/narrow%2Fis%2Falerted", "name", "Alarms")
+	if w.save("device", w.mustCall("member", "POST", "/register_client_device")["device_id"]) {
+		w.mustCall("member", "POST", "/remove_client_device", "device_id", w.savedID("device"))
 	}
 }
 
-func (w *world) changeChannels() {
+func (w *liveTest) changeChannels() {
 	named := func(name string) []any { return []any{map[string]any{"name": name, "description": "of " + name}} }
-	members := []int{w.num("owner"), w.num("member")}
-	w.must("member", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "announce", true)
-	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", named("private"), "invite_only", true, "principals", members)
-	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", named("for guests"), "principals", append(members, w.num("guest")))
-	w.keepChannel("public", "member", "public")
-	w.keepChannel("private", "owner", "private")
-	w.keep("created", w.must("owner", "POST", "/channels/create", "name", "created", "subscribers", members)["id"])
-	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "principals", []int{w.num("other"), w.num("guest")})
-	w.must("other", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"public"})
-	w.must("owner", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"private"}, "principals", []int{w.num("member")})
-	w.must("member", "PATCH", "/users/me/subscriptions", "delete", []string{"public"})
-	w.must("member", "PATCH", "/users/me/subscriptions", "add", named("public"))
+	members := []int{w.savedID("owner"), w.savedID("member")}
+	w.mustCall("member", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "announce", true)
+	w.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("private"), "invite_only", true, "principals", members)
+	w.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("for guests"), "principals", append(members, w.savedID("guest")))
+	w.saveChannel("public", "member", "public")
+	w.saveChannel("private", "owner", "private")
+	w.save("created", w.mustCall("owner", "POST", "/channels/create", "name", "created", "subscribers", members)["id"])
+	w.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "principals", []int{w.savedID("other"), w.savedID("guest")})
+	w.mustCall("other", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"public"})
+	w.mustCall("owner", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"private"}, "principals", []int{w.savedID("member")})
+	w.mustCall("member", "PATCH", "/users/me/subscriptions", "delete", []string{"public"})
+	w.mustCall("member", "PATCH", "/users/me/subscriptions", "add", named("public"))
 
 	for _, p := range []struct {
 		name  string
 		value any
 	}{{"color", "#c2c2c2"}, {"is_muted", true}, {"is_muted", false}, {"in_home_view", false}, {"pin_to_top", true}, {"desktop_notifications", true}, {"audible_notifications", false}, {"push_notifications", true}, {"email_notifications", true}, {"wildcard_mentions_notify", false}} {
-		w.must("member", "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": w.num("public"), "property": p.name, "value": p.value}})
+		w.mustCall("member", "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": w.savedID("public"), "property": p.name, "value": p.value}})
 	}
-	w.must("member", "PATCH", "/users/me/subscriptions/{public}", "property", "color", "value", `"#76ce90"`)
+	w.mustCall("member", "PATCH", "/users/me/subscriptions/{public}", "property", "color", "value", `"#76ce90"`)
 	for _, policy := range []int{1, 2, 3, 0} {
-		w.must("member", "POST", "/user_topics", "stream_id", w.num("public"), "topic", "t", "visibility_policy", policy)
+		w.mustCall("member", "POST", "/user_topics", "stream_id", w.savedID("public"), "topic", "t", "visibility_policy", policy)
 	}
-	w.must("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", w.num("public"), "topic", "legacy", "op", "add")
-	w.must("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", w.num("public"), "topic", "legacy", "op", "remove")
+	w.mustCall("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", w.savedID("public"), "topic", "legacy", "op", "add")
+	w.mustCall("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", w.savedID("public"), "topic", "legacy", "op", "remove")
 
-	w.must("owner", "PATCH", "/streams/{public}", "description", "a *new* description")
-	w.must("owner", "PATCH", "/streams/{public}", "new_name", "renamed")
-	w.must("owner", "PATCH", "/streams/{public}", "message_retention_days", 30)
-	w.must("owner", "PATCH", "/streams/{public}", "topics_policy", "disable_empty_topic")
+	w.mustCall("owner", "PATCH", "/streams/{public}", "description", "a *new* description")
+	w.mustCall("owner", "PATCH", "/streams/{public}", "new_name", "renamed")
+	w.mustCall("owner", "PATCH", "/streams/{public}", "message_retention_days", 30)
+	w.mustCall("owner", "PATCH", "/streams/{public}", "topics_policy", "disable_empty_topic")
 	for _, setting := range []string{"can_add_subscribers_group", "can_remove_subscribers_group", "can_administer_channel_group", "can_send_message_group", "can_subscribe_group", "can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group", "can_resolve_topics_group"} {
-		w.must("owner", "PATCH", "/streams/{public}", setting, map[string]any{"new": map[string]any{"direct_members": members, "direct_subgroups": []int{}}})
+		w.mustCall("owner", "PATCH", "/streams/{public}", setting, map[string]any{"new": map[string]any{"direct_members": members, "direct_subgroups": []int{}}})
 	}
-	w.must("owner", "PATCH", "/streams/{public}", "is_private", true, "history_public_to_subscribers", true)
-	w.must("owner", "PATCH", "/streams/{public}", "is_private", false, "history_public_to_subscribers", true)
+	w.mustCall("owner", "PATCH", "/streams/{public}", "is_private", true, "history_public_to_subscribers", true)
+	w.mustCall("owner", "PATCH", "/streams/{public}", "is_private", false, "history_public_to_subscribers", true)
 
-	w.must("owner", "POST", "/default_streams", "stream_id", w.num("created"))
-	w.must("owner", "DELETE", "/default_streams", "stream_id", w.num("created"))
-	w.must("owner", "POST", "/default_stream_groups/create", "group_name", "pack", "description", "several", "stream_names", []string{"created"})
-	if w.keep("folder", w.must("owner", "POST", "/channel_folders/create", "name", "Second", "description", "*folder*")["channel_folder_id"]) {
-		w.must("owner", "PATCH", "/channel_folders/{folder}", "name", "Drawer", "description", "renamed")
-		w.must("owner", "PATCH", "/streams/{created}", "folder_id", w.num("folder"))
-		w.must("owner", "PATCH", "/streams/{created}", "folder_id", "null")
+	w.mustCall("owner", "POST", "/default_streams", "stream_id", w.savedID("created"))
+	w.mustCall("owner", "DELETE", "/default_streams", "stream_id", w.savedID("created"))
+	w.mustCall("owner", "POST", "/default_stream_groups/create", "group_name", "pack", "description", "several", "stream_names", []string{"created"})
+	if w.save("folder", w.mustCall("owner", "POST", "/channel_folders/create", "name", "Second", "description", "*folder*")["channel_folder_id"]) {
+		w.mustCall("owner", "PATCH", "/channel_folders/{folder}", "name", "Drawer", "description", "renamed")
+		w.mustCall("owner", "PATCH", "/streams/{created}", "folder_id", w.savedID("folder"))
+		w.mustCall("owner", "PATCH", "/streams/{created}", "folder_id", "null")
 		var order []any
-		for _, f := range list(w.must("owner", "GET", "/channel_folders", "include_archived", true)["channel_folders"]) {
+		for _, f := range list(w.mustCall("owner", "GET", "/channel_folders", "include_archived", true)["channel_folders"]) {
 			order = append([]any{f.(map[string]any)["id"]}, order...)
 		}
-		w.must("owner", "PATCH", "/channel_folders", "order", order)
-		w.must("owner", "PATCH", "/channel_folders/{folder}", "is_archived", true)
+		w.mustCall("owner", "PATCH", "/channel_folders", "order", order)
+		w.mustCall("owner", "PATCH", "/channel_folders/{folder}", "is_archived", true)
 	}
-	w.must("owner", "DELETE", "/streams/{elsewhere}")
-	w.must("owner", "PATCH", "/streams/{elsewhere}", "is_archived", false)
-	w.must("owner", "DELETE", "/streams/{elsewhere}")
-	w.must("owner", "GET", "/streams/{public}/email_address")
+	w.mustCall("owner", "DELETE", "/streams/{elsewhere}")
+	w.mustCall("owner", "PATCH", "/streams/{elsewhere}", "is_archived", false)
+	w.mustCall("owner", "DELETE", "/streams/{elsewhere}")
+	w.mustCall("owner", "GET", "/streams/{public}/email_address")
 }

@@ -2,9 +2,9 @@ package contract
 
 import "strings"
 
-// wrongForm says what is wrong with an event for a client that understands everything, or nothing: the contract allows
+// capabilityError says what is wrong with an event for a client that understands everything, or nothing: the contract allows
 // both forms of an event, a client only the one it asked for.
-func wrongForm(kind string, event map[string]any, modern bool) string {
+func capabilityError(kind string, event map[string]any, modern bool) string {
 	has := func(name string) bool { _, ok := event[name]; return ok }
 	empty := func(v any) bool { s, ok := v.(string); return ok && s == "" }
 	if modern {

@@ -49,7 +49,7 @@ var inBraces = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // Which of the listed endpoints are routed: OPTIONS says so without doing anything.
 func TestLiveRoutes(t *testing.T) {
-	w := newWorld(t)
+	w := newLiveTest(t)
 	var missing []string
 	for _, e := range w.contract.Endpoints() {
 		path := inBraces.ReplaceAllString(e.Path, "1")
@@ -80,8 +80,8 @@ func TestLiveRoutes(t *testing.T) {
 
 // Every GET endpoint, asked by everyone there is.
 func TestLiveReads(t *testing.T) {
-	w := newWorld(t)
-	w.furnish()
+	w := newLiveTest(t)
+	w.populate()
 	asked := 0
 	for _, e := range w.contract.Endpoints() {
 		name := e.Method + " " + e.Path
@@ -89,48 +89,48 @@ func TestLiveReads(t *testing.T) {
 			continue
 		}
 		for _, who := range []string{"owner", "member", "guest", "bot"} {
-			if w.people[who] == nil {
+			if w.users[who] == nil {
 				continue
 			}
 			asked++
-			w.read(who, e.Path)
+			w.readAs(who, e.Path)
 		}
 	}
 	// Parameters that change an answer's form.
 	for _, who := range []string{"owner", "member", "guest", "bot"} {
-		if w.people[who] == nil {
+		if w.users[who] == nil {
 			continue
 		}
-		w.must(who, "GET", "/messages", "anchor", "first_unread", "num_before", 5, "num_after", 5, "narrow", "[]", "apply_markdown", false, "client_gravatar", false)
-		w.must(who, "GET", "/messages", "anchor", "oldest", "num_before", 0, "num_after", 50, "narrow", `[{"operator":"search","operand":"hello"}]`)
-		w.must(who, "GET", "/messages", "anchor", "date", "anchor_date", "2020-01-01", "num_before", 0, "num_after", 5)
-		w.must(who, "GET", "/messages", "message_ids", []int{w.num("message_id")}, "allow_empty_topic_name", true)
-		w.must(who, "GET", "/users", "client_gravatar", false)
-		w.must(who, "GET", "/users", "user_ids", []int{w.num("owner")})
-		w.must(who, "GET", "/users/me/subscriptions", "include_subscribers", "partial")
-		w.must(who, "GET", "/streams", "exclude_archived", false)
+		w.mustCall(who, "GET", "/messages", "anchor", "first_unread", "num_before", 5, "num_after", 5, "narrow", "[]", "apply_markdown", false, "client_gravatar", false)
+		w.mustCall(who, "GET", "/messages", "anchor", "oldest", "num_before", 0, "num_after", 50, "narrow", `[{"operator":"search","operand":"hello"}]`)
+		w.mustCall(who, "GET", "/messages", "anchor", "date", "anchor_date", "2020-01-01", "num_before", 0, "num_after", 5)
+		w.mustCall(who, "GET", "/messages", "message_ids", []int{w.savedID("message_id")}, "allow_empty_topic_name", true)
+		w.mustCall(who, "GET", "/users", "client_gravatar", false)
+		w.mustCall(who, "GET", "/users", "user_ids", []int{w.savedID("owner")})
+		w.mustCall(who, "GET", "/users/me/subscriptions", "include_subscribers", "partial")
+		w.mustCall(who, "GET", "/streams", "exclude_archived", false)
 	}
 	if asked < 100 {
 		t.Errorf("only %d questions were asked", asked)
 	}
-	w.settle()
+	w.reportFindings()
 }
 
-func (w *world) read(who, path string) {
+func (w *liveTest) readAs(who, path string) {
 	w.Helper()
 	template := path
 	switch {
 	case path == "/users/{email}":
-		path = "/users/" + w.people["owner"].email
+		path = "/users/" + w.users["owner"].email
 	case path == "/users/{user_id_or_email}/presence":
 		path = "/users/{owner}/presence"
 	case path == "/realm/subdomain/{subdomain}":
 		path = "/realm/subdomain/somewhere"
 	case strings.HasSuffix(path, "/{realm_id_str}/{filename}"):
-		if w.vars["path_id"] == "" {
+		if w.saved["path_id"] == "" {
 			return // uploading is not there, which furnish has counted
 		}
-		path = strings.Replace(path, "{realm_id_str}/{filename}", w.vars["path_id"], 1)
+		path = strings.Replace(path, "{realm_id_str}/{filename}", w.saved["path_id"], 1)
 		if who != "owner" {
 			return // the file is the owner's
 		}
@@ -142,72 +142,72 @@ func (w *world) read(who, path string) {
 	arguments := slices.Clone(readArguments[template])
 	for i, a := range arguments {
 		if s, ok := a.(string); ok {
-			for name, value := range w.vars {
+			for name, value := range w.saved {
 				s = strings.ReplaceAll(s, "{"+name+"}", value)
 			}
 			arguments[i] = s
 		}
 	}
 	if template == "/events" {
-		queue := w.must(who, "POST", "/register", "event_types", []string{"message"})
+		queue := w.mustCall(who, "POST", "/register", "event_types", []string{"message"})
 		arguments[1] = text(queue["queue_id"])
 	}
 	if whom, _, _ := strings.Cut(mayRefuse[template], ":"); slices.Contains(strings.Fields(whom), who) {
-		w.call(w.people[who], "GET", path, arguments...)
+		w.call(w.users[who], "GET", path, arguments...)
 	} else {
-		w.must(who, "GET", path, arguments...)
+		w.mustCall(who, "GET", path, arguments...)
 	}
 }
 
-// furnish puts one of everything into the organization, so that no list is empty.
-func (w *world) furnish() {
+// populate puts one of everything into the organization, so that no list is empty.
+func (w *liveTest) populate() {
 	w.Helper()
-	everyone := []int{w.num("owner"), w.num("member"), w.num("other"), w.num("guest")}
-	w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform", "description": "about *it*"}}, "principals", everyone)
-	w.keepChannel("stream_id", "owner", "conform")
-	bot := w.must("owner", "POST", "/bots", "full_name", "Crawler", "short_name", "crawler")
-	if w.keep("bot_id", bot["user_id"]) {
-		mine := w.must("owner", "GET", "/users/{bot_id}")
+	everyone := []int{w.savedID("owner"), w.savedID("member"), w.savedID("other"), w.savedID("guest")}
+	w.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform", "description": "about *it*"}}, "principals", everyone)
+	w.saveChannel("stream_id", "owner", "conform")
+	bot := w.mustCall("owner", "POST", "/bots", "full_name", "Crawler", "short_name", "crawler")
+	if w.save("bot_id", bot["user_id"]) {
+		mine := w.mustCall("owner", "GET", "/users/{bot_id}")
 		user, _ := mine["user"].(map[string]any)
-		w.people["bot"] = &person{email: text(user["email"]), key: text(bot["api_key"]), id: w.num("bot_id")}
-		w.must("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform"}}, "principals", []int{w.num("bot_id")})
+		w.users["bot"] = &liveUser{email: text(user["email"]), key: text(bot["api_key"]), id: w.savedID("bot_id")}
+		w.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform"}}, "principals", []int{w.savedID("bot_id")})
 	}
-	w.keep("message_id", w.must("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "reading", "content", "hello **world** https://example.com/")["id"])
-	w.must("member", "POST", "/messages/{message_id}/reactions", "emoji_name", "tada")
-	w.must("member", "POST", "/messages/flags", "messages", []int{w.num("message_id")}, "op", "add", "flag", "read")
-	w.must("owner", "PATCH", "/messages/{message_id}", "content", "hello again, @**all** https://example.com/")
-	w.must("owner", "POST", "/messages", "type", "private", "to", []int{w.num("member")}, "content", "a *direct* word")
-	w.must("owner", "POST", "/messages", "type", "private", "to", everyone[1:], "content", "to many")
-	w.must("owner", "POST", "/users/me/presence", "status", "active")
-	w.must("owner", "POST", "/users/me/status", "status_text", "crawling", "emoji_name", "car")
-	w.must("member", "POST", "/users/me/alert_words", "alert_words", []string{"crawl"})
-	w.must("member", "POST", "/drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int{w.num("stream_id")}, "topic": "t", "content": "c"}})
-	w.must("member", "POST", "/saved_snippets", "title", "t", "content", "c")
-	w.must("member", "POST", "/scheduled_messages", "type", "channel", "to", w.num("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp", farFuture)
-	w.must("member", "POST", "/scheduled_messages", "type", "direct", "to", []int{w.num("owner")}, "content", "later", "scheduled_delivery_timestamp", farFuture)
-	w.must("member", "POST", "/reminders", "message_id", w.num("message_id"), "scheduled_delivery_timestamp", farFuture, "note", "read this")
-	w.must("member", "POST", "/navigation_views", "fragment", "narrow/is/alerted", "is_pinned", true, "name", "Alerts")
-	w.must("owner", "POST", "/channel_folders/create", "name", "Folder", "description", "of *channels*")
-	w.must("owner", "POST", "/user_groups/create", "name", "crawlers", "description", "who crawl", "members", []int{w.num("owner"), w.num("member")})
-	for _, g := range list(w.must("owner", "GET", "/user_groups")["user_groups"]) {
+	w.save("message_id", w.mustCall("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "reading", "content", "hello **world** https://example.com/")["id"])
+	w.mustCall("member", "POST", "/messages/{message_id}/reactions", "emoji_name", "tada")
+	w.mustCall("member", "POST", "/messages/flags", "messages", []int{w.savedID("message_id")}, "op", "add", "flag", "read")
+	w.mustCall("owner", "PATCH", "/messages/{message_id}", "content", "hello again, @**all** https://example.com/")
+	w.mustCall("owner", "POST", "/messages", "type", "private", "to", []int{w.savedID("member")}, "content", "a *direct* word")
+	w.mustCall("owner", "POST", "/messages", "type", "private", "to", everyone[1:], "content", "to many")
+	w.mustCall("owner", "POST", "/users/me/presence", "status", "active")
+	w.mustCall("owner", "POST", "/users/me/status", "status_text", "crawling", "emoji_name", "car")
+	w.mustCall("member", "POST", "/users/me/alert_words", "alert_words", []string{"crawl"})
+	w.mustCall("member", "POST", "/drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int{w.savedID("stream_id")}, "topic": "t", "content": "c"}})
+	w.mustCall("member", "POST", "/saved_snippets", "title", "t", "content", "c")
+	w.mustCall("member", "POST", "/scheduled_messages", "type", "channel", "to", w.savedID("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp", farFuture)
+	w.mustCall("member", "POST", "/scheduled_messages", "type", "direct", "to", []int{w.savedID("owner")}, "content", "later", "scheduled_delivery_timestamp", farFuture)
+	w.mustCall("member", "POST", "/reminders", "message_id", w.savedID("message_id"), "scheduled_delivery_timestamp", farFuture, "note", "read this")
+	w.mustCall("member", "POST", "/navigation_views", "fragment", "narrow/is/alerted", "is_pinned", true, "name", "Alerts")
+	w.mustCall("owner", "POST", "/channel_folders/create", "name", "Folder", "description", "of *channels*")
+	w.mustCall("owner", "POST", "/user_groups/create", "name", "crawlers", "description", "who crawl", "members", []int{w.savedID("owner"), w.savedID("member")})
+	for _, g := range list(w.mustCall("owner", "GET", "/user_groups")["user_groups"]) {
 		if group := g.(map[string]any); group["name"] == "crawlers" {
-			w.keep("user_group_id", group["id"])
+			w.save("user_group_id", group["id"])
 		}
 	}
-	w.must("owner", "POST", "/realm/filters", "pattern", "#(?P<id>[0-9]+)", "url_template", "https://example.com/{id}")
-	w.must("owner", "POST", "/realm/playgrounds", "name", "Go", "pygments_language", "Go", "url_template", "https://example.com/{code}")
-	w.must("owner", "POST", "/realm/domains", "domain", "example.org", "allow_subdomains", true)
-	w.must("owner", "POST", "/realm/profile_fields", "name", "Phone", "hint", "with area code", "field_type", 1)
-	w.must("owner", "POST", "/invites", "invitee_emails", "new@example.net", "stream_ids", []int{})
-	w.must("owner", "POST", "/invites/multiuse", "stream_ids", []int{})
-	w.attach("owner", "/realm/emoji/crawl", "a.png", pixel)
-	got := w.attach("owner", "/user_uploads", "a b.txt", []byte("upload"))
+	w.mustCall("owner", "POST", "/realm/filters", "pattern", "#(?P<id>[0-9]+)", "url_template", "https://example.com/{id}")
+	w.mustCall("owner", "POST", "/realm/playgrounds", "name", "Go", "pygments_language", "Go", "url_template", "https://example.com/{code}")
+	w.mustCall("owner", "POST", "/realm/domains", "domain", "example.org", "allow_subdomains", true)
+	w.mustCall("owner", "POST", "/realm/profile_fields", "name", "Phone", "hint", "with area code", "field_type", 1)
+	w.mustCall("owner", "POST", "/invites", "invitee_emails", "new@example.net", "stream_ids", []int{})
+	w.mustCall("owner", "POST", "/invites/multiuse", "stream_ids", []int{})
+	w.mustUpload("owner", "/realm/emoji/crawl", "a.png", pixel)
+	got := w.mustUpload("owner", "/user_uploads", "a b.txt", []byte("upload"))
 	if path, ok := strings.CutPrefix(text(got["url"]), "/user_uploads/"); ok {
-		w.vars["path_id"] = path
-		w.must("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "files", "content", fmt.Sprintf("[a b.txt](/user_uploads/%s)", path))
+		w.saved["path_id"] = path
+		w.mustCall("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "files", "content", fmt.Sprintf("[a b.txt](/user_uploads/%s)", path))
 	}
-	if w.people["bot"] != nil {
-		w.must("bot", "PUT", "/bot_storage", "storage", map[string]string{"k": "v"})
+	if w.users["bot"] != nil {
+		w.mustCall("bot", "PUT", "/bot_storage", "storage", map[string]string{"k": "v"})
 	}
 }
 

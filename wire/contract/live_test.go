@@ -33,42 +33,42 @@ const (
 )
 
 // A world is a running server, some of its people, and what has been learnt of both.
-type world struct {
+type liveTest struct {
 	*testing.T
-	contract *Contract
-	base     string
-	client   *http.Client
-	people   map[string]*person
-	mu       sync.Mutex
-	report   Report
-	record   io.Writer
-	refused  []string
-	skipped  []string // calls that wanted something an earlier call should have made
-	unknown  bool     // since the last call, num was asked for what is not known
+	contract  *Contract
+	base      string
+	client    *http.Client
+	users     map[string]*liveUser
+	mu        sync.Mutex
+	report    Report
+	record    io.Writer
+	refused   []string
+	skipped   []string // calls that wanted something an earlier call should have made
+	missingID bool     // since the last call, num was asked for what is not known
 	// vars fills the {names} of paths.
-	vars map[string]string
+	saved map[string]string
 }
 
-type person struct {
+type liveUser struct {
 	email, key string
 	id         int
 	role       int
 }
 
-func newWorld(t *testing.T) *world {
+func newLiveTest(t *testing.T) *liveTest {
 	t.Helper()
 	binary := os.Getenv("PARLEY_LIVE")
 	if binary == "" {
 		t.Skip("PARLEY_LIVE does not name a server to start; make conform sets it")
 	}
-	w := &world{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second}, people: map[string]*person{}, vars: map[string]string{}}
+	w := &liveTest{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second}, users: map[string]*liveUser{}, saved: map[string]string{}}
 	w.start(binary)
 	w.openRecording()
-	w.meet()
+	w.logInUsers()
 	return w
 }
 
-func (w *world) start(binary string) {
+func (w *liveTest) start(binary string) {
 	w.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *world) start(binary string) {
 	w.Fatalf("the server did not answer in %v", startWait)
 }
 
-func (w *world) openRecording() {
+func (w *liveTest) openRecording() {
 	dir := os.Getenv("PARLEY_RECORDING")
 	if dir == "" {
 		return
@@ -134,8 +134,8 @@ func (w *world) openRecording() {
 	w.record = f
 }
 
-// meet logs in an owner, a member, a guest and another member, and makes a bot.
-func (w *world) meet() {
+// logInUsers logs in an owner, a member, a guest and another member, and makes a bot.
+func (w *liveTest) logInUsers() {
 	w.Helper()
 	listed := w.call(nil, "GET", "/dev_list_users")
 	var emails []string
@@ -146,38 +146,38 @@ func (w *world) meet() {
 	}
 	for _, email := range emails {
 		got := w.call(nil, "POST", "/dev_fetch_api_key", "username", email)
-		p := &person{email: text(got["email"]), key: text(got["api_key"])}
+		p := &liveUser{email: text(got["email"]), key: text(got["api_key"])}
 		me := w.call(p, "GET", "/users/me")
 		if bot, _ := me["is_bot"].(bool); bot {
 			continue
 		}
 		p.id, p.role = number(me["user_id"]), number(me["role"])
 		name := map[int]string{100: "owner", 200: "admin", 300: "moderator", 400: "member", 600: "guest"}[p.role]
-		if name == "member" && w.people["member"] != nil {
+		if name == "member" && w.users["member"] != nil {
 			name = "other"
 		}
-		if w.people[name] == nil {
-			w.people[name] = p
-			w.vars[name] = fmt.Sprint(p.id)
-			w.vars[name+"_email"] = p.email
+		if w.users[name] == nil {
+			w.users[name] = p
+			w.saved[name] = fmt.Sprint(p.id)
+			w.saved[name+"_email"] = p.email
 		}
 	}
 	for _, need := range []string{"owner", "member", "other", "guest"} {
-		if w.people[need] == nil {
+		if w.users[need] == nil {
 			w.Fatalf("the demo organization has no %s among %v", need, emails)
 		}
 	}
-	w.vars["user_id"] = w.vars["member"]
+	w.saved["user_id"] = w.saved["member"]
 }
 
 // call makes a request as someone, checks the answer against the contract, and returns it decoded.
-func (w *world) call(who *person, method, path string, pairs ...any) map[string]any {
+func (w *liveTest) call(who *liveUser, method, path string, pairs ...any) map[string]any {
 	w.Helper()
 	status, body := w.send(who, method, path, nil, pairs...)
-	return w.judge(method, path, status, body, pairs)
+	return w.checkAnswer(method, path, status, body, pairs)
 }
 
-func (w *world) judge(method, path string, status int, body []byte, pairs []any) map[string]any {
+func (w *liveTest) checkAnswer(method, path string, status int, body []byte, pairs []any) map[string]any {
 	w.Helper()
 	rec := Record{Method: method, Path: "/api/v1" + path, Status: status, Body: body}
 	rec.Complete = method == "POST" && path == "/register" && !slices.ContainsFunc(pairs, func(p any) bool {
@@ -207,7 +207,7 @@ type file struct {
 	content []byte
 }
 
-func (w *world) send(who *person, method, path string, f *file, pairs ...any) (int, []byte) {
+func (w *liveTest) send(who *liveUser, method, path string, f *file, pairs ...any) (int, []byte) {
 	w.Helper()
 	form := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -272,73 +272,73 @@ func (w *world) send(who *person, method, path string, f *file, pairs ...any) (i
 }
 
 // path fills {names} from what is known.
-func (w *world) path(template string) string {
-	for name, value := range w.vars {
+func (w *liveTest) path(template string) string {
+	for name, value := range w.saved {
 		template = strings.ReplaceAll(template, "{"+name+"}", url.PathEscape(value))
 	}
 	return template
 }
 
-// must is call for what has to succeed: a route that is not there is only counted, a refusal is a failure.
-func (w *world) must(who, method, path string, pairs ...any) map[string]any {
+// mustCall is call for what has to succeed: a route that is not there is only counted, a refusal is a failure.
+func (w *liveTest) mustCall(who, method, path string, pairs ...any) map[string]any {
 	w.Helper()
-	if path = w.path(path); w.unknown || strings.Contains(path, "{") {
-		w.unknown = false
+	if path = w.path(path); w.missingID || strings.Contains(path, "{") {
+		w.missingID = false
 		w.skipped = append(w.skipped, method+" "+path)
 		return map[string]any{}
 	}
-	status, body := w.send(w.people[who], method, path, nil, pairs...)
-	answer := w.judge(method, path, status, body, pairs)
+	status, body := w.send(w.users[who], method, path, nil, pairs...)
+	answer := w.checkAnswer(method, path, status, body, pairs)
 	if status != http.StatusOK && !notRouted(status, body) {
 		w.refused = append(w.refused, fmt.Sprintf("%s %s as %s: %d %v %v", method, path, who, status, answer["code"], answer["msg"]))
 	}
 	return answer
 }
 
-// attach is must with a file.
-func (w *world) attach(who, path, name string, content []byte, pairs ...any) map[string]any {
+// mustUpload is must with a file.
+func (w *liveTest) mustUpload(who, path, name string, content []byte, pairs ...any) map[string]any {
 	w.Helper()
-	status, body := w.send(w.people[who], "POST", path, &file{name, content}, pairs...)
-	answer := w.judge("POST", path, status, body, pairs)
+	status, body := w.send(w.users[who], "POST", path, &file{name, content}, pairs...)
+	answer := w.checkAnswer("POST", path, status, body, pairs)
 	if status != http.StatusOK && !notRouted(status, body) {
 		w.refused = append(w.refused, fmt.Sprintf("POST %s as %s: %d %v %v", path, who, status, answer["code"], answer["msg"]))
 	}
 	return answer
 }
 
-// keep remembers a value of an answer under a name, for later paths. It reports whether it was there.
-func (w *world) keep(name string, v any) bool {
+// save remembers a value of an answer under a name, for later paths. It reports whether it was there.
+func (w *liveTest) save(name string, v any) bool {
 	switch v := v.(type) {
 	case json.Number:
-		w.vars[name] = v.String()
+		w.saved[name] = v.String()
 	case string:
-		w.vars[name] = v
+		w.saved[name] = v
 	default:
 		return false
 	}
 	return true
 }
 
-// keepChannel remembers the ID of a channel someone is subscribed to.
-func (w *world) keepChannel(as, who, name string) {
+// saveChannel remembers the ID of a channel someone is subscribed to.
+func (w *liveTest) saveChannel(as, who, name string) {
 	w.Helper()
-	for _, s := range list(w.must(who, "GET", "/users/me/subscriptions")["subscriptions"]) {
+	for _, s := range list(w.mustCall(who, "GET", "/users/me/subscriptions")["subscriptions"]) {
 		if s := s.(map[string]any); s["name"] == name {
-			w.keep(as, s["stream_id"])
+			w.save(as, s["stream_id"])
 		}
 	}
 }
 
-// num is a remembered value as a number.
-func (w *world) num(name string) int {
-	if w.vars[name] == "" {
-		w.unknown = true
+// savedID is a remembered value as a number.
+func (w *liveTest) savedID(name string) int {
+	if w.saved[name] == "" {
+		w.missingID = true
 	}
-	return number(json.Number(w.vars[name]))
+	return number(json.Number(w.saved[name]))
 }
 
-// settle reports everything the contract and the calls found.
-func (w *world) settle() {
+// reportFindings reports everything the contract and the calls found.
+func (w *liveTest) reportFindings() {
 	w.Helper()
 	w.Logf("%d answers and %d events checked", w.report.Answers, w.report.Events)
 	if missing := slices.Sorted(maps.Keys(w.report.Missing)); len(missing) > 0 {

@@ -8,55 +8,55 @@ import (
 	"parley/wire"
 )
 
-// said is what every endpoint says its success looks like.
-var said = sync.OnceValue(func() (out []route) {
+// ownRoutes is what every endpoint says its success looks like.
+var ownRoutes = sync.OnceValue(func() (out []route) {
 	for _, e := range wire.Endpoints() {
 		path := strings.ReplaceAll(e.Path, ":*", "")
-		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.Said(), &e})
+		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.SuccessShape(), &e})
 	}
 	return out
 })
 
-// Own holds an answer against the server's description of itself: a field it does not tell of, or tells of otherwise, is
+// CheckOwn holds an answer against the server's description of itself: a field it does not tell of, or tells of otherwise, is
 // a finding.
-func Own(method, path string, status int, body []byte) error {
-	path = below(path)
-	r := pick(said(), method, path)
+func CheckOwn(method, path string, status int, body []byte) error {
+	path = endpointPath(path)
+	r := pick(ownRoutes(), method, path)
 	switch {
 	case r == nil && status == http.StatusOK:
-		return Findings{found(method+" "+path, "", "unknown", "the description has no such endpoint")}
+		return Findings{newFinding(method+" "+path, "", "unknown", "the description has no such endpoint")}
 	case r == nil:
 		return nil
 	}
 	where := "own description: " + r.name
-	if s, ok := r.endpoint.Stated(status); ok {
+	if s, ok := r.endpoint.TusSuccessShape(status); ok {
 		switch {
 		case s == nil && len(body) > 0:
-			return Findings{found(where, "", "unknown", "a body, where none is described")}
+			return Findings{newFinding(where, "", "unknown", "a body, where none is described")}
 		case s == nil:
 			return nil
 		}
 		v, err := decode(body)
 		if err != nil {
-			return Findings{found(where, "", "type", "not JSON: "+err.Error())}
+			return Findings{newFinding(where, "", "type", "not JSON: "+err.Error())}
 		}
 		return s.Check(where, "", v).Err()
 	}
 	v, err := decode(body)
 	if err != nil {
-		return Findings{found(where, "", "type", "not JSON: "+err.Error())}
+		return Findings{newFinding(where, "", "type", "not JSON: "+err.Error())}
 	}
 	if status != http.StatusOK {
 		object, _ := v.(map[string]any)
 		code, _ := object["code"].(string)
-		s := r.endpoint.Refused(status, code)
+		s := r.endpoint.ErrorShape(status, code)
 		if s == nil {
-			return Findings{found(where, "", "unknown", http.StatusText(status)+" "+code+" is not described")}
+			return Findings{newFinding(where, "", "unknown", http.StatusText(status)+" "+code+" is not described")}
 		}
 		return s.Check(where+": "+http.StatusText(status)+" "+code, "", v).Err()
 	}
 	if r.answer == nil {
-		return Findings{found(where, "", "unknown", "a success, where none is described")}
+		return Findings{newFinding(where, "", "unknown", "a success, where none is described")}
 	}
 	return r.answer.Check(where, "", v).Err()
 }

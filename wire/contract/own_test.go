@@ -15,32 +15,32 @@ func TestOwnDescriptionAgrees(t *testing.T) {
 	compared := 0
 	for _, e := range wire.Endpoints() {
 		path := strings.ReplaceAll(e.Path, ":*", "")
-		r, own := c.route(e.Method, path), e.Said()
+		r, own := c.route(e.Method, path), e.SuccessShape()
 		if r == nil || own == nil {
 			continue
 		}
 		compared++
-		within(t, e.Method+" "+path, "", own, r.answer)
+		checkWithin(t, e.Method+" "+path, "", own, r.answer)
 	}
 	if compared < 150 {
 		t.Errorf("only %d endpoints compared", compared)
 	}
 }
 
-// within reports where own allows what protocol does not.
-func within(t *testing.T, where, path string, own, protocol *shape.Shape) {
+// checkWithin reports where own allows what protocol does not.
+func checkWithin(t *testing.T, where, path string, own, protocol *shape.Shape) {
 	t.Helper()
 	switch {
-	case protocol.Kind == "" && protocol.Fields == nil && len(protocol.Either) == 0:
+	case protocol.Kind == "" && protocol.Fields == nil && len(protocol.AnyOf) == 0:
 		return // it says nothing
 	case own.Nullable && !protocol.Nullable:
 		t.Errorf("%s: %s may be null, %s may not", where, path, protocol)
 	}
-	alternatives := protocol.Either
+	alternatives := protocol.AnyOf
 	if len(alternatives) == 0 {
 		alternatives = []*shape.Shape{protocol}
 	}
-	mine := own.Either
+	mine := own.AnyOf
 	if len(mine) == 0 {
 		mine = []*shape.Shape{own}
 	}
@@ -48,7 +48,7 @@ func within(t *testing.T, where, path string, own, protocol *shape.Shape) {
 		for i, p := range alternatives {
 			if p.Kind == o.Kind || p.Kind == "" || p.Kind == "number" && o.Kind == "integer" {
 				if len(alternatives) == 1 || len(mine) == 1 || p.Fields == nil {
-					inside(t, where, path, o, p)
+					checkFields(t, where, path, o, p)
 				}
 				break
 			}
@@ -59,30 +59,30 @@ func within(t *testing.T, where, path string, own, protocol *shape.Shape) {
 	}
 }
 
-func inside(t *testing.T, where, path string, own, protocol *shape.Shape) {
+func checkFields(t *testing.T, where, path string, own, protocol *shape.Shape) {
 	t.Helper()
 	if own.Items != nil && protocol.Items != nil {
-		within(t, where, path+"[]", own.Items, protocol.Items)
+		checkWithin(t, where, path+"[]", own.Items, protocol.Items)
 	}
-	if own.Others != nil && protocol.Others != nil {
-		within(t, where, path+"*", own.Others, protocol.Others)
+	if own.OtherValues != nil && protocol.OtherValues != nil {
+		checkWithin(t, where, path+"*", own.OtherValues, protocol.OtherValues)
 	}
 	for name, f := range own.Fields {
 		p, ok := protocol.Fields[name]
 		switch {
-		case !ok && protocol.Others != nil:
-			within(t, where, path+"."+name, f.Shape, protocol.Others)
+		case !ok && protocol.OtherValues != nil:
+			checkWithin(t, where, path+"."+name, f.Shape, protocol.OtherValues)
 		case !ok && protocol.Closed:
 			t.Errorf("%s: %s.%s is not of the protocol", where, path, name)
 		case ok:
-			within(t, where, path+"."+name, f.Shape, p.Shape)
+			checkWithin(t, where, path+"."+name, f.Shape, p.Shape)
 			if p.Required() && !f.Required() && where != "GET /server_settings" { // a host that names no organization has none to tell of
 				t.Errorf("%s: %s.%s may be absent, the protocol says always", where, path, name)
 			}
 		}
 	}
 	for name, p := range protocol.Fields {
-		if _, ok := own.Fields[name]; !ok && p.Required() && own.Others == nil && own.Fields != nil {
+		if _, ok := own.Fields[name]; !ok && p.Required() && own.OtherValues == nil && own.Fields != nil {
 			t.Errorf("%s: %s.%s is missing", where, path, name)
 		}
 	}

@@ -65,7 +65,7 @@ func (c *Contract) Check(rec Record, to *Report) {
 	} else {
 		to.take(c.Answer(rec.Method, rec.Path, rec.Status, rec.Body))
 	}
-	to.take(Own(rec.Method, rec.Path, rec.Status, rec.Body))
+	to.take(CheckOwn(rec.Method, rec.Path, rec.Status, rec.Body))
 	if name != "GET /events" || rec.Status != http.StatusOK {
 		return
 	}
@@ -109,7 +109,7 @@ func (r *Report) take(err error) {
 	if errors.As(err, &fs) {
 		r.Findings = append(r.Findings, fs...)
 	} else if err != nil {
-		r.Findings = append(r.Findings, found("recording", "", "type", err.Error()))
+		r.Findings = append(r.Findings, newFinding("recording", "", "type", err.Error()))
 	}
 }
 
@@ -138,12 +138,12 @@ func (r *Report) Distinct() []string {
 	missing := map[string][]string{}
 	for _, f := range r.Findings {
 		if f.What == "missing" {
-			if path := f.General(); !slices.Contains(missing[f.Where], path) {
+			if path := f.GeneralPath(); !slices.Contains(missing[f.Where], path) {
 				missing[f.Where] = append(missing[f.Where], path)
 			}
 			continue
 		}
-		key := f.Where + " " + f.General() + " " + f.What
+		key := f.Where + " " + f.GeneralPath() + " " + f.What
 		counts[key]++
 		if _, ok := first[key]; !ok {
 			first[key] = f

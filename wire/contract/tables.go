@@ -13,7 +13,7 @@ import (
 // An Endpoint is one row of the list of everything a server of our level serves.
 type Endpoint struct {
 	Method string
-	Path   string // below /api/v1, {name} for what varies
+	Path   string // endpointPath /api/v1, {name} for what varies
 	Spec   string // YES, ref or -: how far the specification defines it; "" where the list does not say
 	Who    string
 	Since  string // the feature level, when later than 372

@@ -17,91 +17,91 @@ import (
 	"parley/wire"
 )
 
-// settlePause is before another attempt to settle an errand where the organization was too busy.
-const settlePause = time.Second
+// finishRetryPause is before another attempt to settle an errand where the organization was too busy.
+const finishRetryPause = time.Second
 
-// Job is one errand on its way.
-type Job struct {
-	Realm   realm.ID
-	Site    wire.Site
-	Errand  realm.Errand
-	Attempt int // 1 is the first of this process
+// Attempt is one errand on its way.
+type Attempt struct {
+	Realm  realm.ID
+	Site   wire.Site
+	Job    realm.OutboxJob
+	Number int // 1 is the first of this process
 	// Left is what a carrier has left over at its last attempt; nil at the first.
-	Left any
+	State any
 }
 
 // Outcome of an attempt.
 type Outcome struct {
-	Again   time.Duration // after which to try again; 0: done with
-	Left    any           // what the next attempt needs to know
-	Shown   bool          // a notification is on its user's devices now
-	Settled bool          // the carrier has settled the errand itself
+	RetryAfter time.Duration // after which to try again; 0: done with
+	State      any           // what the next attempt needs to know
+	Shown      bool          // a notification is on its user's devices now
+	Finished   bool          // the carrier has settled the errand itself
 }
 
-// Carrier does errands of one kind. Carry blocks while it tries once; when ctx ends what it does may be done again.
-type Carrier interface {
-	Carry(ctx context.Context, j *Job) Outcome
+// Handler does errands of one kind. Carry blocks while it tries once; when ctx ends what it does may be done again.
+type Handler interface {
+	Handle(ctx context.Context, j *Attempt) Outcome
 }
 
 // Options of a courier.
 type Options struct {
-	House    wire.House
-	Log      *slog.Logger
-	Carriers map[realm.ErrandKind]Carrier // errands without one are dropped
-	Slots    map[realm.ErrandKind]int     // attempts at a time
+	House       wire.Server
+	Log         *slog.Logger
+	Handlers    map[realm.OutboxJobKind]Handler // realmJobs without one are dropped
+	Concurrency map[realm.OutboxJobKind]int     // attempts at a time
 }
 
-// Courier does errands. It is the house's.
-type Courier struct {
+// Dispatcher does errands. It is the house's.
+type Dispatcher struct {
 	o     Options
 	ctx   context.Context
 	stop  context.CancelFunc
 	done  sync.WaitGroup
-	slots map[realm.ErrandKind]chan struct{}
+	slots map[realm.OutboxJobKind]chan struct{}
 
-	mu    sync.Mutex // guards what follows
-	lanes map[lane]*queue
-	known map[name]bool // errands in some lane
-	begun bool
-	early []errands // that came before
-	ended bool
+	mu              sync.Mutex // guards what follows
+	queues          map[queueKey]*orderedQueue
+	queued          map[jobKey]bool // realmJobs in some lane
+	started         bool
+	waitingForBegin []realmJobs // that came before
+	closed          bool
 }
 
-// errands of one organization.
-type errands struct {
+// realmJobs of one organization.
+type realmJobs struct {
 	realm realm.ID
 	site  wire.Site
-	list  []realm.Errand
+	list  []realm.OutboxJob
 }
 
-type name struct {
+type jobKey struct {
 	realm realm.ID
 	id    int64
 }
 
-type lane struct {
-	realm realm.ID
-	kind  realm.ErrandKind
-	of    string
+type queueKey struct {
+	realm     realm.ID
+	kind      realm.OutboxJobKind
+	recipient string
 }
 
-// queue is what waits in one lane, by number; the errands themselves are in the organization.
-type queue struct {
+// orderedQueue is what waits in one lane, by number; the errands themselves are in the organization.
+type orderedQueue struct {
 	site    wire.Site
 	ids     []int64
 	attempt int
-	left    any
+	state   any
 	timer   *time.Timer // of a lane that waits to try again
 }
 
 // New returns a courier that does nothing yet; Close stops it.
-func New(o Options) *Courier {
-	c := &Courier{o: o, slots: map[realm.ErrandKind]chan struct{}{}, lanes: map[lane]*queue{}, known: map[name]bool{}}
+func New(o Options) *Dispatcher {
+	c := &Dispatcher{o: o, slots: map[realm.OutboxJobKind]chan struct{}{}, queues: map[queueKey]*orderedQueue{}, queued: map[jobKey]bool{}}
 	if c.o.Log == nil {
 		c.o.Log = slog.New(slog.DiscardHandler)
 	}
-	for kind := range o.Carriers {
-		c.slots[kind] = make(chan struct{}, max(1, o.Slots[kind]))
+	for kind := range o.Handlers {
+		c.slots[kind] = make(chan struct{}, max(1, o.Concurrency[kind]))
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
@@ -109,10 +109,10 @@ func New(o Options) *Courier {
 
 // Begin takes up, after a pause, what the last process left behind in organizations, and then what has come meanwhile:
 // until then new errands wait, as those that are left go before them.
-func (c *Courier) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
+func (c *Dispatcher) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
 	time.AfterFunc(pause, func() {
 		c.mu.Lock()
-		if c.ended {
+		if c.closed {
 			c.mu.Unlock()
 			return
 		}
@@ -121,65 +121,65 @@ func (c *Courier) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
 		defer c.done.Done()
 		if err := c.begin(sites); err != nil {
 			c.o.Log.Warn("errands left by the last process are not taken up yet", "error", err)
-			c.Begin(settlePause, sites)
+			c.Begin(finishRetryPause, sites)
 		}
 	})
 }
 
-func (c *Courier) begin(sites map[realm.ID]wire.Site) error {
-	var left []errands
+func (c *Dispatcher) begin(sites map[realm.ID]wire.Site) error {
+	var left []realmJobs
 	for id, site := range sites {
-		list, err := c.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Errands(), nil })
+		list, err := c.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.OutboxJobs(), nil })
 		if err != nil {
 			return err
 		}
-		if n := len(list.([]realm.Errand)); n > 0 {
+		if n := len(list.([]realm.OutboxJob)); n > 0 {
 			c.o.Log.Info("errands left by the last process", "realm", id, "count", n)
 		}
-		left = append(left, errands{id, site, list.([]realm.Errand)})
+		left = append(left, realmJobs{id, site, list.([]realm.OutboxJob)})
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, e := range append(left, c.early...) {
-		c.take(e)
+	for _, e := range append(left, c.waitingForBegin...) {
+		c.enqueue(e)
 	}
-	c.early, c.begun = nil, true
+	c.waitingForBegin, c.started = nil, true
 	return nil
 }
 
-// Errands takes new errands, which are on disk. It does not block.
-func (c *Courier) Errands(id realm.ID, site wire.Site, e *realm.ErrandsAdded) {
+// AddJobs takes new errands, which are on disk. It does not block.
+func (c *Dispatcher) AddJobs(id realm.ID, site wire.Site, e *realm.OutboxJobsAdded) {
 	if e.Dropped > 0 {
 		c.o.Log.Error("errands dropped: too many wait", "realm", id, "count", e.Dropped)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.begun {
-		c.early = append(c.early, errands{id, site, e.List})
+	if !c.started {
+		c.waitingForBegin = append(c.waitingForBegin, realmJobs{id, site, e.List})
 		return
 	}
-	c.take(errands{id, site, e.List})
+	c.enqueue(realmJobs{id, site, e.List})
 }
 
-// take puts errands into their lanes, but for those that are there. The caller holds mu.
-func (c *Courier) take(some errands) {
+// enqueue puts errands into their lanes, but for those that are there. The caller holds mu.
+func (c *Dispatcher) enqueue(some realmJobs) {
 	for i := range some.list {
 		e := &some.list[i]
-		if c.ended || c.known[name{some.realm, e.ID}] {
+		if c.closed || c.queued[jobKey{some.realm, e.ID}] {
 			continue
 		}
-		c.known[name{some.realm, e.ID}] = true
-		k := lane{some.realm, e.Kind, e.User.String()}
+		c.queued[jobKey{some.realm, e.ID}] = true
+		k := queueKey{some.realm, e.Kind, e.User.String()}
 		switch e.Kind {
-		case realm.LetterErrand:
-			k.of = e.Letter.To
-		case realm.UnpushErrand: // behind the notification it takes back
-			k.kind = realm.PushErrand
+		case realm.OutboxEmail:
+			k.recipient = e.Letter.To
+		case realm.OutboxPushRemoval: // behind the notification it takes back
+			k.kind = realm.OutboxPush
 		}
-		q := c.lanes[k]
+		q := c.queues[k]
 		if q == nil {
-			q = &queue{site: some.site}
-			c.lanes[k] = q
+			q = &orderedQueue{site: some.site}
+			c.queues[k] = q
 			c.start(k, q)
 		}
 		q.ids = append(q.ids, e.ID)
@@ -187,15 +187,15 @@ func (c *Courier) take(some errands) {
 }
 
 // Waiting is how many errands of one organization are not done yet, at most of all, by kind.
-func (c *Courier) Waiting() map[realm.ErrandKind]int64 {
+func (c *Dispatcher) Waiting() map[realm.OutboxJobKind]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	type part struct {
 		realm realm.ID
-		kind  realm.ErrandKind
+		kind  realm.OutboxJobKind
 	}
-	parts, out := map[part]int64{}, map[realm.ErrandKind]int64{}
-	for k, q := range c.lanes {
+	parts, out := map[part]int64{}, map[realm.OutboxJobKind]int64{}
+	for k, q := range c.queues {
 		p := part{k.realm, k.kind}
 		parts[p] += int64(len(q.ids))
 		out[k.kind] = max(out[k.kind], parts[p])
@@ -204,19 +204,19 @@ func (c *Courier) Waiting() map[realm.ErrandKind]int64 {
 }
 
 // start has a lane go on. The caller holds mu.
-func (c *Courier) start(k lane, q *queue) {
+func (c *Dispatcher) start(k queueKey, q *orderedQueue) {
 	q.timer = nil
 	c.done.Add(1)
 	go c.run(k, q)
 }
 
 // run does what waits in a lane until nothing is left, or something must be tried again later.
-func (c *Courier) run(k lane, q *queue) {
+func (c *Dispatcher) run(k queueKey, q *orderedQueue) {
 	defer c.done.Done()
 	for {
 		c.mu.Lock()
-		if len(q.ids) == 0 || c.ended {
-			delete(c.lanes, k)
+		if len(q.ids) == 0 || c.closed {
+			delete(c.queues, k)
 			c.mu.Unlock()
 			return
 		}
@@ -227,12 +227,12 @@ func (c *Courier) run(k lane, q *queue) {
 			return
 		}
 		c.mu.Lock()
-		if out.Again > 0 {
-			if q.left = out.Left; !c.ended {
-				q.timer = time.AfterFunc(out.Again, func() {
+		if out.RetryAfter > 0 {
+			if q.state = out.State; !c.closed {
+				q.timer = time.AfterFunc(out.RetryAfter, func() {
 					c.mu.Lock()
 					defer c.mu.Unlock()
-					if !c.ended {
+					if !c.closed {
 						c.start(k, q)
 					}
 				})
@@ -240,15 +240,15 @@ func (c *Courier) run(k lane, q *queue) {
 			c.mu.Unlock()
 			return
 		}
-		q.ids, q.attempt, q.left = q.ids[1:], 0, nil
-		delete(c.known, name{k.realm, id})
+		q.ids, q.attempt, q.state = q.ids[1:], 0, nil
+		delete(c.queued, jobKey{k.realm, id})
 		c.mu.Unlock()
 	}
 }
 
 // attempt tries an errand once and settles it if it is done with. It has a slot from the first look at the organization on,
 // so that thousands of errands that come together do not crowd out everybody's requests.
-func (c *Courier) attempt(k lane, q *queue, id int64) Outcome {
+func (c *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
 	if slots := c.slots[k.kind]; slots != nil {
 		select {
 		case slots <- struct{}{}:
@@ -258,32 +258,32 @@ func (c *Courier) attempt(k lane, q *queue, id int64) Outcome {
 		}
 	}
 	v, err := c.o.House.View(k.realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		if e := v.Errand(id); e != nil {
+		if e := v.OutboxJob(id); e != nil {
 			return *e, nil
 		}
 		return nil, nil
 	})
 	if err != nil {
-		return Outcome{Again: settlePause, Left: q.left}
+		return Outcome{RetryAfter: finishRetryPause, State: q.state}
 	}
-	e, ok := v.(realm.Errand)
+	e, ok := v.(realm.OutboxJob)
 	if !ok {
 		return Outcome{} // settled already
 	}
 	var out Outcome
-	if carrier := c.o.Carriers[e.Kind]; carrier != nil {
+	if carrier := c.o.Handlers[e.Kind]; carrier != nil {
 		q.attempt++
-		out = carrier.Carry(c.ctx, &Job{Realm: k.realm, Site: q.site, Errand: e, Attempt: q.attempt, Left: q.left})
+		out = carrier.Handle(c.ctx, &Attempt{Realm: k.realm, Site: q.site, Job: e, Number: q.attempt, State: q.state})
 	}
-	if out.Again == 0 && !out.Settled && c.ctx.Err() == nil {
-		c.settle(k.realm, id, out.Shown)
+	if out.RetryAfter == 0 && !out.Finished && c.ctx.Err() == nil {
+		c.finish(k.realm, id, out.Shown)
 	}
 	return out
 }
 
-// settle tells the organization that an errand is done with, until it has heard.
-func (c *Courier) settle(id realm.ID, errand int64, shown bool) {
-	cmd := realm.SettleErrands{IDs: []int64{errand}}
+// finish tells the organization that an errand is done with, until it has heard.
+func (c *Dispatcher) finish(id realm.ID, errand int64, shown bool) {
+	cmd := realm.FinishOutboxJobs{IDs: []int64{errand}}
 	if shown {
 		cmd.Shown = cmd.IDs
 	}
@@ -294,7 +294,7 @@ func (c *Courier) settle(id realm.ID, errand int64, shown bool) {
 		}
 		c.o.Log.Warn("errand not settled yet", "realm", id, "errand", strconv.FormatInt(errand, 10), "error", err)
 		select {
-		case <-time.After(settlePause):
+		case <-time.After(finishRetryPause):
 		case <-c.ctx.Done():
 			return
 		}
@@ -303,10 +303,10 @@ func (c *Courier) settle(id realm.ID, errand int64, shown bool) {
 
 // Close begins nothing more and waits for what is under way until ctx ends; then that is cut off. What is not done stays
 // in the organizations.
-func (c *Courier) Close(ctx context.Context) error {
+func (c *Dispatcher) Close(ctx context.Context) error {
 	c.mu.Lock()
-	c.ended = true
-	for _, q := range c.lanes {
+	c.closed = true
+	for _, q := range c.queues {
 		if q.timer != nil {
 			q.timer.Stop()
 		}

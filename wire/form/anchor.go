@@ -78,7 +78,7 @@ func (t *Instant) DecodeParam(raw, _ string) *Error {
 			return nil
 		}
 	}
-	return not("a date")
+	return isNot("a date")
 }
 
 func (t *Instant) ParamSchema() map[string]any { return map[string]any{"type": "string"} }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Decoder is a parameter with a syntax of its own, implemented by a pointer. Errors made by About get the name.
+// Decoder is a parameter with a syntax of its own, implemented by a pointer. Errors made by At get the name.
 type Decoder interface {
 	DecodeParam(raw, name string) *Error
 }
@@ -27,12 +27,12 @@ type codec struct {
 	raw   func(dst reflect.Value, raw string) *Error // a whole parameter; nil: it is JSON
 	value func(dst reflect.Value, v Value) *Error    // a JSON value; nil: there is none
 
-	schema    map[string]any
-	kind      reflect.Kind // of the value within wrappers; Invalid when decoders have it
-	nullable  bool
-	noDefault bool
-	home      func(dst reflect.Value) reflect.Value // of Opt: where a default goes
-	inner     *codec                                // of Opt: what decodes a default
+	schema     map[string]any
+	kind       reflect.Kind // of the value within wrappers; Invalid when decoders have it
+	nullable   bool
+	noDefault  bool
+	valueField func(dst reflect.Value) reflect.Value // of Opt: where a default goes
+	wrapped    *codec                                // of Opt: what decodes a default
 }
 
 // param decodes a whole parameter.
@@ -56,16 +56,16 @@ func (c codec) json() func(reflect.Value, string) *Error {
 
 // field is a compiled field, of a form or of a nested struct.
 type field struct {
-	name     string
-	required bool
-	index    []int // from the struct, through embedded ones
-	raw      func(dst reflect.Value, raw string) *Error
-	value    func(dst reflect.Value, v Value) *Error
-	preset   func(dst reflect.Value) // the default, nil: none
-	schema   map[string]any
-	isJSON   bool
-	kind     reflect.Kind
-	fallback string // the default as written
+	name        string
+	required    bool
+	index       []int // from the struct, through embedded ones
+	raw         func(dst reflect.Value, raw string) *Error
+	value       func(dst reflect.Value, v Value) *Error
+	setDefault  func(dst reflect.Value) // the default, nil: none
+	schema      map[string]any
+	isJSON      bool
+	kind        reflect.Kind
+	defaultText string // the default as written
 }
 
 func (f *field) at(dst reflect.Value) reflect.Value {
@@ -75,9 +75,9 @@ func (f *field) at(dst reflect.Value) reflect.Value {
 	return dst
 }
 
-func (f *field) absent(dst reflect.Value) {
-	if f.preset != nil {
-		f.preset(dst)
+func (f *field) applyDefault(dst reflect.Value) {
+	if f.setDefault != nil {
+		f.setDefault(dst)
 	}
 }
 
@@ -94,23 +94,23 @@ func of(t reflect.Type) *Form {
 	for _, d := range declared(t, nil) {
 		o := parse(t, d.StructField, true)
 		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
-		o.finish()
+		o.rejectUnused()
 		if p.path {
-			if p.required || p.preset != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {
-				o.bug("a piece of the path is plain, always there, and has one name")
+			if p.required || p.setDefault != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {
+				o.panicf("a piece of the path is plain, always there, and has one name")
 			}
 			p.raw = pathRaw(p.field.raw, d.Type, o)
 			if slices.ContainsFunc(f.params, func(q param) bool { return q.path && q.name == p.name }) {
-				o.bug("declared twice")
+				o.panicf("declared twice")
 			}
 		} else if p.header {
 			if p.aliases != nil || slices.ContainsFunc(f.params, func(q param) bool { return q.header && q.name == p.name }) {
-				o.bug("a header has one name, and one field")
+				o.panicf("a header has one name, and one field")
 			}
 		} else {
 			for _, name := range append([]string{p.name}, p.aliases...) {
 				if _, twice := f.slots[name]; twice {
-					o.bug("declared twice")
+					o.panicf("declared twice")
 				}
 				f.slots[name] = len(f.slots)
 			}
@@ -161,9 +161,9 @@ func (c *compiler) field(d declaration, o *options) field {
 	asJSON, asText := o.has("json"), o.has("raw")
 	switch {
 	case (asJSON || asText) && !o.top:
-		o.bug("json and raw are about whole parameters")
+		o.panicf("json and raw are about whole parameters")
 	case asJSON && (k.value == nil || asText), asText && k.raw == nil:
-		o.bug("it cannot be json and raw as it says")
+		o.panicf("it cannot be json and raw as it says")
 	case asJSON:
 		f.isJSON = true
 	case asText:
@@ -174,24 +174,24 @@ func (c *compiler) field(d declaration, o *options) field {
 	}
 	if text, ok := o.take("default"); ok {
 		if f.required || k.noDefault {
-			o.bug("a default where none can be")
+			o.panicf("a default where none can be")
 		}
-		f.fallback, f.preset = text, c.preset(k, d.Type, text, o)
+		f.defaultText, f.setDefault = text, c.defaultSetter(k, d.Type, text, o)
 	}
 	return f
 }
 
-// preset decodes the default once, to see that it is one; what could be shared by reference is decoded every time.
-func (c *compiler) preset(k codec, t reflect.Type, text string, o *options) func(reflect.Value) {
-	home, decode := k.home, k.param()
+// defaultSetter decodes the default once, to see that it is one; what could be shared by reference is decoded every time.
+func (c *compiler) defaultSetter(k codec, t reflect.Type, text string, o *options) func(reflect.Value) {
+	home, decode := k.valueField, k.param()
 	if home == nil {
 		home = func(dst reflect.Value) reflect.Value { return dst }
 	} else {
-		decode = k.inner.param()
+		decode = k.wrapped.param()
 	}
 	probe := home(reflect.New(t).Elem())
 	if err := decode(probe, text); err != nil {
-		o.bug("the default is refused: " + err.Named(o.name).Msg)
+		o.panicf("the default is refused: " + err.Named(o.name).Msg)
 	}
 	switch k.kind {
 	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
@@ -245,7 +245,7 @@ func (c *compiler) compile(t reflect.Type, o *options) codec {
 			}}
 		}
 	}
-	o.bug("nothing decodes a " + t.String())
+	o.panicf("nothing decodes a " + t.String())
 	panic("unreachable")
 }
 
@@ -286,13 +286,13 @@ func parse(t reflect.Type, f reflect.StructField, top bool) *options {
 	tag, isForm := f.Tag.Lookup("form")
 	if path, ok := f.Tag.Lookup("path"); ok {
 		if isForm || !top {
-			o.bug("path is for pieces of the route only")
+			o.panicf("path is for pieces of the route only")
 		}
 		tag, o.path = path, true
 	}
 	if header, ok := f.Tag.Lookup("header"); ok {
 		if isForm || o.path || !top {
-			o.bug("header is for headers of the request only")
+			o.panicf("header is for headers of the request only")
 		}
 		tag, o.header = header, true
 	}
@@ -301,7 +301,7 @@ func parse(t reflect.Type, f reflect.StructField, top bool) *options {
 		o.name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
 	}
 	if o.name == "" {
-		o.bug("it has no name")
+		o.panicf("it has no name")
 	}
 	for _, part := range parts[1:] {
 		key, text, _ := strings.Cut(part, "=")
@@ -310,7 +310,7 @@ func parse(t reflect.Type, f reflect.StructField, top bool) *options {
 			continue
 		}
 		if _, twice := o.given[key]; twice {
-			o.bug(key + " is given twice")
+			o.panicf(key + " is given twice")
 		}
 		o.given[key] = text
 	}
@@ -337,7 +337,7 @@ func split(tag string) []string {
 	return append(parts, tag[start:])
 }
 
-func (o *options) bug(why string) { panic("BUG: form field " + o.owner + ": " + why) }
+func (o *options) panicf(why string) { panic("BUG: form field " + o.owner + ": " + why) }
 
 func (o *options) take(key string) (string, bool) {
 	text, ok := o.given[key]
@@ -358,16 +358,16 @@ func (o *options) count(key string) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
-		o.bug(key + " is not a number")
+		o.panicf(key + " is not a number")
 	}
 	return n
 }
 
-// finish finds options that mean nothing for this type.
-func (o *options) finish() {
+// rejectUnused finds options that mean nothing for this type.
+func (o *options) rejectUnused() {
 	for key := range o.given {
 		if !o.used[key] {
-			o.bug("option " + key + " means nothing here")
+			o.panicf("option " + key + " means nothing here")
 		}
 	}
 }

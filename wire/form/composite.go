@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// eagerItems is how many elements get their memory before they are known to be good: a list may be refused at its
+// preallocatedItems is how many elements get their memory before they are known to be good: a list may be refused at its
 // first element, and elements may be much larger than their text.
-const eagerItems = 1000
+const preallocatedItems = 1000
 
 func (c *compiler) list(t reflect.Type, o *options) codec {
 	least, most := o.count("minitems"), o.count("maxitems")
 	elem := c.compile(t.Elem(), o)
 	if elem.value == nil {
-		o.bug("a " + t.Elem().String() + " is a whole parameter, not an element")
+		o.panicf("a " + t.Elem().String() + " is a whole parameter, not an element")
 	}
 	schema := map[string]any{"type": "array", "items": elem.schema}
 	if least >= 0 {
@@ -34,7 +34,7 @@ func (c *compiler) list(t reflect.Type, o *options) codec {
 		case most >= 0 && len(list) > most:
 			return tooLong(most, "items")
 		}
-		dst.Set(reflect.MakeSlice(t, 0, min(len(list), eagerItems)))
+		dst.Set(reflect.MakeSlice(t, 0, min(len(list), preallocatedItems)))
 		for i := range list {
 			if i == dst.Cap() {
 				dst.Grow(1)
@@ -50,11 +50,11 @@ func (c *compiler) list(t reflect.Type, o *options) codec {
 
 func (c *compiler) dict(t reflect.Type, o *options) codec {
 	if t.Key().Kind() != reflect.String {
-		o.bug("the keys of JSON are strings")
+		o.panicf("the keys of JSON are strings")
 	}
 	elem := c.compile(t.Elem(), o)
 	if elem.value == nil {
-		o.bug("a " + t.Elem().String() + " is a whole parameter, not an element")
+		o.panicf("a " + t.Elem().String() + " is a whole parameter, not an element")
 	}
 	schema := map[string]any{"type": "object", "additionalProperties": elem.schema}
 	return codec{kind: t.Kind(), schema: schema, value: func(dst reflect.Value, v Value) *Error {
@@ -77,7 +77,7 @@ func (c *compiler) dict(t reflect.Type, o *options) codec {
 
 func (c *compiler) object(t reflect.Type, o *options) codec {
 	if slices.Contains(c.nested, t) {
-		o.bug(t.String() + " contains itself")
+		o.panicf(t.String() + " contains itself")
 	}
 	c.nested = append(c.nested, t)
 	defer func() { c.nested = c.nested[:len(c.nested)-1] }()
@@ -88,12 +88,12 @@ func (c *compiler) object(t reflect.Type, o *options) codec {
 	for _, d := range declared(t, nil) {
 		own := parse(t, d.StructField, false)
 		f := c.field(d, own)
-		own.finish()
+		own.rejectUnused()
 		if f.value == nil {
-			own.bug("a " + d.Type.String() + " is a whole parameter, not a member")
+			own.panicf("a " + d.Type.String() + " is a whole parameter, not a member")
 		}
 		if known[f.name] {
-			own.bug("declared twice")
+			own.panicf("declared twice")
 		}
 		known[f.name] = true
 		fields = append(fields, f)
@@ -114,7 +114,7 @@ func (c *compiler) object(t reflect.Type, o *options) codec {
 			case f.required:
 				return fieldMissing().Key(f.name)
 			default:
-				f.absent(f.at(dst))
+				f.applyDefault(f.at(dst))
 			}
 		}
 		if extra {

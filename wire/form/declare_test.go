@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestBadDeclarations(t *testing.T) {
+func TestDeclarationPanics(t *testing.T) {
 	type self struct {
 		Again []*self `form:"again"`
 	}
@@ -134,7 +134,7 @@ func TestBadDeclarations(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	byName := map[string]Param{}
-	for _, p := range everyForm.Describe() {
+	for _, p := range allFieldsForm.Describe() {
 		byName[p.Name] = p
 	}
 	for name, want := range map[string]string{

@@ -37,12 +37,12 @@ func (f *Form) Describe() []Param {
 
 // withDefault is the schema and the default in it.
 func (f *field) withDefault() map[string]any {
-	if f.preset == nil {
+	if f.setDefault == nil {
 		return f.schema
 	}
 	s := maps.Clone(f.schema)
-	s["default"] = f.fallback
-	if v, ok := JSON(f.fallback); ok && s["type"] != "string" {
+	s["default"] = f.defaultText
+	if v, ok := JSON(f.defaultText); ok && s["type"] != "string" {
 		s["default"] = v.Any()
 	}
 	return s
@@ -56,8 +56,8 @@ func nullable(schema map[string]any) map[string]any {
 
 func (r *textRule) schema() map[string]any {
 	s := map[string]any{"type": "string"}
-	if r.fixed >= 0 {
-		s["minLength"], s["maxLength"] = r.fixed, r.fixed
+	if r.length >= 0 {
+		s["minLength"], s["maxLength"] = r.length, r.length
 	}
 	if r.minLen >= 0 {
 		s["minLength"] = r.minLen

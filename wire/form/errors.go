@@ -35,22 +35,22 @@ func (e *Error) Error() string { return e.Msg }
 // Bad is an error with a message of its own.
 func Bad(msg string) *Error { return &Error{Code: badRequest, Msg: msg} }
 
-// About is an error whose message is before, the position of the value, after: About("", " is not a date").
+// At is an error whose message is before, the position of the value, after: At("", " is not a date").
 // Whoever goes up through a value adds its place with Index and Key; the form adds the name of the parameter.
-func About(before, after string) *Error {
+func At(before, after string) *Error {
 	return &Error{Code: badRequest, Msg: before + after, before: before, after: after, unnamed: true}
 }
 
 // Invalid is the failure of a custom check, for a reason such as "Not a URL".
-func Invalid(reason string) *Error { return About("Invalid ", ": Value error, "+reason) }
+func Invalid(reason string) *Error { return At("Invalid ", ": Value error, "+reason) }
 
 // Index puts the error at element i.
-func (e *Error) Index(i int) *Error { return e.under("[" + strconv.Itoa(i) + "]") }
+func (e *Error) Index(i int) *Error { return e.prefix("[" + strconv.Itoa(i) + "]") }
 
 // Key puts the error at the value of a key.
-func (e *Error) Key(key string) *Error { return e.under("[" + quote(key) + "]") }
+func (e *Error) Key(key string) *Error { return e.prefix("[" + quote(key) + "]") }
 
-func (e *Error) under(place string) *Error {
+func (e *Error) prefix(place string) *Error {
 	if e.unnamed {
 		e.at = place + e.at
 		e.Msg = e.before + e.at + e.after
@@ -91,24 +91,24 @@ func Unsupported(names ...string) *Error {
 		Fields: map[string]any{"parameters": list}}
 }
 
-func notJSON() *Error      { return About("", " is not valid JSON") }
-func tooSmall() *Error     { return About("", " is too small") }
-func tooLarge() *Error     { return About("", " is too large") }
-func blank() *Error        { return About("", " cannot be blank") }
-func tooShort() *Error     { return About("", " is too short.") }
-func badFormat() *Error    { return About("", " has invalid format") }
-func notAllowed() *Error   { return About("Invalid ", "") }
+func notJSON() *Error      { return At("", " is not valid JSON") }
+func tooSmall() *Error     { return At("", " is too small") }
+func tooLarge() *Error     { return At("", " is too large") }
+func blank() *Error        { return At("", " cannot be blank") }
+func tooShort() *Error     { return At("", " is too short.") }
+func badFormat() *Error    { return At("", " has invalid format") }
+func notAllowed() *Error   { return At("Invalid ", "") }
 func notPossible() *Error  { return Invalid("Not in the list of possible values") }
 func routeMiss() *Error    { return &Error{Code: badRequest, Msg: "Not found", RouteMiss: true} }
-func fieldMissing() *Error { return About("", " field is missing: Field required") }
+func fieldMissing() *Error { return At("", " field is missing: Field required") }
 
-func unexpected(key string) *Error { return About(`Argument "`+key+`" at `, " is unexpected") }
+func unexpected(key string) *Error { return At(`Argument "`+key+`" at `, " is unexpected") }
 
 func tooLong(limit int, of string) *Error {
-	return About("", " is too long (limit: "+itoa(limit)+" "+of+")")
+	return At("", " is too long (limit: "+itoa(limit)+" "+of+")")
 }
 
-func not(what string) *Error { return About("", " is not "+what) }
+func isNot(what string) *Error { return At("", " is not "+what) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 

@@ -93,7 +93,7 @@ func (f *Form) Decode(v *Values, into any) *Error {
 	if v.overflow {
 		return TooManyParams()
 	}
-	v.choose(f)
+	v.selectEntries(f)
 	for i := range f.params {
 		p := &f.params[i]
 		if err := p.decode(v, p.at(dst)); err != nil {
@@ -122,12 +122,12 @@ func (p *param) decode(v *Values, dst reflect.Value) *Error {
 		case p.required:
 			return Missing(p.name)
 		}
-		p.absent(dst)
+		p.applyDefault(dst)
 		return nil
 	}
 	name, raw, sent := p.name, "", false
 	for i := range 1 + len(p.aliases) {
-		e := v.chosen[p.slot+i]
+		e := v.selected[p.slot+i]
 		if e < 0 {
 			continue
 		}
@@ -148,7 +148,7 @@ func (p *param) decode(v *Values, dst reflect.Value) *Error {
 	if p.required {
 		return Missing(p.name)
 	}
-	p.absent(dst)
+	p.applyDefault(dst)
 	return nil
 }
 

@@ -28,8 +28,8 @@ type paging struct {
 	After  int `form:"num_after,min=0,max=5000"`
 }
 
-// everything has a field of every kind.
-type everything struct {
+// allFields has a field of every kind.
+type allFields struct {
 	Message id     `path:"message_id"`
 	Who     string `path:"who"`
 
@@ -79,7 +79,7 @@ type everything struct {
 	Ignored2 string             `form:"-"`
 }
 
-var everyForm = Of[everything]()
+var allFieldsForm = Of[allFields]()
 
 func values(pairs ...string) *Values {
 	v := &Values{}
@@ -91,10 +91,10 @@ func values(pairs ...string) *Values {
 	return v
 }
 
-func decodeEverything(t *testing.T, pairs ...string) everything {
+func decodeAllFields(t *testing.T, pairs ...string) allFields {
 	t.Helper()
-	var f everything
-	if err := everyForm.Decode(values(pairs...), &f); err != nil {
+	var f allFields
+	if err := allFieldsForm.Decode(values(pairs...), &f); err != nil {
 		t.Fatalf("%q refused: %s", pairs, err.Msg)
 	}
 	return f
@@ -117,7 +117,7 @@ func TestManyValues(t *testing.T) {
 	}
 }
 
-func TestMessages(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	deep := strings.Repeat("[", MaxJSONDepth+1) + strings.Repeat("]", MaxJSONDepth+1)
 	many := "[" + strings.Repeat("1,", MaxJSONValues) + "1]"
 	for _, c := range []struct{ name, value, msg string }{
@@ -255,8 +255,8 @@ func TestMessages(t *testing.T) {
 		{"members", "some", "Invalid members"},
 		{"members", "1", "Invalid members"},
 	} {
-		var f everything
-		err := everyForm.Decode(values(c.name, c.value), &f)
+		var f allFields
+		err := allFieldsForm.Decode(values(c.name, c.value), &f)
 		if len(c.value) > 60 {
 			c.value = c.value[:60]
 		}
@@ -270,84 +270,84 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestValuesTaken(t *testing.T) {
+func TestAcceptedValues(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for _, c := range []struct {
 		name, value string
-		field       func(f *everything) any
+		field       func(f *allFields) any
 		want        any
 	}{
-		{"text", `"quoted"`, func(f *everything) any { return f.Text }, `"quoted"`},
-		{"text", " a\x00b ", func(f *everything) any { return f.Text }, " a\x00b "},
-		{"topic", "\u2003 a \n", func(f *everything) any { return f.Topic }, Opt[string]{"a", true}},
-		{"subject", "a", func(f *everything) any { return f.Topic }, Opt[string]{"a", true}},
-		{"topic", "éééééééééé", func(f *everything) any { return f.Topic.Value }, "éééééééééé"},
-		{"ref", "null", func(f *everything) any { return f.Ref }, text("null")},
-		{"quoted", ` "\u00e9\ud83d\ude00\/\n" `, func(f *everything) any { return f.Quoted }, "é😀/\n"},
-		{"null_s", "null", func(f *everything) any { return f.NullS }, Null[string]{Set: true, IsNull: true}},
-		{"null_s", `""`, func(f *everything) any { return f.NullS }, Null[string]{Set: true}},
-		{"null_r", "null", func(f *everything) any { return f.NullR }, Null[string]{Value: "null", Set: true}},
-		{"ref8", "null", func(f *everything) any { return f.Ref8 }, Null[id]{Set: true, IsNull: true}},
-		{"ref8", "8", func(f *everything) any { return f.Ref8 }, Null[id]{Value: 8, Set: true}},
-		{"tiny", " -128\n", func(f *everything) any { return f.Tiny }, int8(-128)},
-		{"huge", "9223372036854775807", func(f *everything) any { return f.Huge }, uint64(1<<63 - 1)},
-		{"flag", "false", func(f *everything) any { return f.Flag }, false},
-		{"maybe", "false", func(f *everything) any { return f.Maybe }, Opt[bool]{false, true}},
-		{"ratio", "7", func(f *everything) any { return f.Ratio }, 7.0},
-		{"ratio", "-15e-1", func(f *everything) any { return f.Ratio }, -1.5},
-		{"ids", "[]", func(f *everything) any { return f.IDs }, []id{}},
-		{"ids", "[3, 1]", func(f *everything) any { return f.IDs }, []id{3, 1}},
-		{"data", `{"a":"1","a":"2"}`, func(f *everything) any { return f.Data }, map[string]string{"a": "2"}},
-		{"items", `[{"name":" abcde ","name":"b","many":[1],"note":null}]`, func(f *everything) any { return f.Items },
+		{"text", `"quoted"`, func(f *allFields) any { return f.Text }, `"quoted"`},
+		{"text", " a\x00b ", func(f *allFields) any { return f.Text }, " a\x00b "},
+		{"topic", "\u2003 a \n", func(f *allFields) any { return f.Topic }, Opt[string]{"a", true}},
+		{"subject", "a", func(f *allFields) any { return f.Topic }, Opt[string]{"a", true}},
+		{"topic", "éééééééééé", func(f *allFields) any { return f.Topic.Value }, "éééééééééé"},
+		{"ref", "null", func(f *allFields) any { return f.Ref }, text("null")},
+		{"quoted", ` "\u00e9\ud83d\ude00\/\n" `, func(f *allFields) any { return f.Quoted }, "é😀/\n"},
+		{"null_s", "null", func(f *allFields) any { return f.NullS }, Null[string]{Set: true, IsNull: true}},
+		{"null_s", `""`, func(f *allFields) any { return f.NullS }, Null[string]{Set: true}},
+		{"null_r", "null", func(f *allFields) any { return f.NullR }, Null[string]{Value: "null", Set: true}},
+		{"ref8", "null", func(f *allFields) any { return f.Ref8 }, Null[id]{Set: true, IsNull: true}},
+		{"ref8", "8", func(f *allFields) any { return f.Ref8 }, Null[id]{Value: 8, Set: true}},
+		{"tiny", " -128\n", func(f *allFields) any { return f.Tiny }, int8(-128)},
+		{"huge", "9223372036854775807", func(f *allFields) any { return f.Huge }, uint64(1<<63 - 1)},
+		{"flag", "false", func(f *allFields) any { return f.Flag }, false},
+		{"maybe", "false", func(f *allFields) any { return f.Maybe }, Opt[bool]{false, true}},
+		{"ratio", "7", func(f *allFields) any { return f.Ratio }, 7.0},
+		{"ratio", "-15e-1", func(f *allFields) any { return f.Ratio }, -1.5},
+		{"ids", "[]", func(f *allFields) any { return f.IDs }, []id{}},
+		{"ids", "[3, 1]", func(f *allFields) any { return f.IDs }, []id{3, 1}},
+		{"data", `{"a":"1","a":"2"}`, func(f *allFields) any { return f.Data }, map[string]string{"a": "2"}},
+		{"items", `[{"name":" abcde ","name":"b","many":[1],"note":null}]`, func(f *allFields) any { return f.Items },
 			[]item{{Name: "b", Many: []int{1}, Pin: true, Note: Null[string]{Set: true, IsNull: true}}}},
-		{"items", `[{"name":"b","color":null,"pin":false}]`, func(f *everything) any { return f.Items }, []item{{Name: "b"}}},
-		{"loose", `{"name":"b","x":1}`, func(f *everything) any { return f.Loose.Name }, "b"},
-		{"lax", `{"a":2,"b":3}`, func(f *everything) any { return f.Lax }, &lax{A: 2}},
-		{"lax", `null`, func(f *everything) any { return f.Lax == nil }, true},
-		{"num_before", "5", func(f *everything) any { return f.Before }, 5},
-		{"any", `{"a":[1,1.5,null,true,"x",1e999]}`, func(f *everything) any { return f.Any },
+		{"items", `[{"name":"b","color":null,"pin":false}]`, func(f *allFields) any { return f.Items }, []item{{Name: "b"}}},
+		{"loose", `{"name":"b","x":1}`, func(f *allFields) any { return f.Loose.Name }, "b"},
+		{"lax", `{"a":2,"b":3}`, func(f *allFields) any { return f.Lax }, &lax{A: 2}},
+		{"lax", `null`, func(f *allFields) any { return f.Lax == nil }, true},
+		{"num_before", "5", func(f *allFields) any { return f.Before }, 5},
+		{"any", `{"a":[1,1.5,null,true,"x",1e999]}`, func(f *allFields) any { return f.Any },
 			map[string]any{"a": []any{int64(1), 1.5, nil, true, "x", 1.7976931348623157e308}}},
-		{"value", `"\u0000"`, func(f *everything) any { s, _ := f.Raw.Text(); return s }, "\x00"},
+		{"value", `"\u0000"`, func(f *allFields) any { s, _ := f.Raw.Text(); return s }, "\x00"},
 
-		{"anchor", "newest", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorNewest}},
-		{"anchor", "oldest", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorOldest}},
-		{"anchor", "first_unread", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorFirstUnread}},
-		{"anchor", "date", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorDate}},
-		{"anchor", " 12 ", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorID, ID: 12}},
-		{"anchor", "-12", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorID}},
-		{"anchor", "99999999999999999999", func(f *everything) any { return f.Anchor }, Anchor{Kind: AnchorID, ID: MaxAnchor}},
-		{"when", "1970-01-02", func(f *everything) any { return f.When }, Instant{86400, true}},
-		{"when", "1970-01-01T01:00:05+01:00", func(f *everything) any { return f.When }, Instant{5, true}},
-		{"when", "1970-01-01T00:01:05.5Z", func(f *everything) any { return f.When }, Instant{65, true}},
+		{"anchor", "newest", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorNewest}},
+		{"anchor", "oldest", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorOldest}},
+		{"anchor", "first_unread", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorFirstUnread}},
+		{"anchor", "date", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorDate}},
+		{"anchor", " 12 ", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorID, ID: 12}},
+		{"anchor", "-12", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorID}},
+		{"anchor", "99999999999999999999", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorID, ID: MaxAnchor}},
+		{"when", "1970-01-02", func(f *allFields) any { return f.When }, Instant{86400, true}},
+		{"when", "1970-01-01T01:00:05+01:00", func(f *allFields) any { return f.When }, Instant{5, true}},
+		{"when", "1970-01-01T00:01:05.5Z", func(f *allFields) any { return f.When }, Instant{65, true}},
 		{"narrow", `[["stream","x"],{"operator":"pm-with","operand":[2,1],"negated":true},{"operator":"sender","operand":5}]`,
-			func(f *everything) any { return f.Narrow }, Narrow{
+			func(f *allFields) any { return f.Narrow }, Narrow{
 				{Operator: "stream", Operand: Operand{Text: "x"}},
 				{Operator: "pm-with", Operand: Operand{Kind: OperandIDs, IDs: []int64{2, 1}}, Negated: true},
 				{Operator: "sender", Operand: Operand{Kind: OperandID, ID: 5}}}},
-		{"narrow", `[{"operator":"pm_with","operand":"a@b"}]`, func(f *everything) any { return f.Narrow[0].Canonical() }, "dm"},
-		{"narrow", `[["streams","public"]]`, func(f *everything) any { return f.Narrow[0].Canonical() }, "channels"},
-		{"narrow", `[["Stream","public"]]`, func(f *everything) any { return f.Narrow[0].Canonical() }, "Stream"},
-		{"group", "3", func(f *everything) any { return f.Group }, GroupSetting{Group: 3}},
-		{"group", `{"direct_subgroups":[2],"direct_members":[1]}`, func(f *everything) any { return f.Group },
+		{"narrow", `[{"operator":"pm_with","operand":"a@b"}]`, func(f *allFields) any { return f.Narrow[0].Canonical() }, "dm"},
+		{"narrow", `[["streams","public"]]`, func(f *allFields) any { return f.Narrow[0].Canonical() }, "channels"},
+		{"narrow", `[["Stream","public"]]`, func(f *allFields) any { return f.Narrow[0].Canonical() }, "Stream"},
+		{"group", "3", func(f *allFields) any { return f.Group }, GroupSetting{Group: 3}},
+		{"group", `{"direct_subgroups":[2],"direct_members":[1]}`, func(f *allFields) any { return f.Group },
 			GroupSetting{Direct: true, Members: []int64{1}, Subgroups: []int64{2}}},
-		{"update", `{"new":3,"old":4}`, func(f *everything) any { return f.Update },
+		{"update", `{"new":3,"old":4}`, func(f *allFields) any { return f.Update },
 			GroupSettingUpdate{New: GroupSetting{Group: 3}, Old: &GroupSetting{Group: 4}}},
-		{"update", `{"new":3,"old":null}`, func(f *everything) any { return f.Update.Old == nil }, true},
-		{"users", "[]", func(f *everything) any { return f.Users }, Principals{Set: true, People: People{IDs: []int64{}}}},
-		{"users", `["a@b"]`, func(f *everything) any { return f.Users }, Principals{Set: true, People: People{Emails: []string{"a@b"}}}},
-		{"json", ` {"a": 1}`, func(f *everything) any { return f.JSON }, JSONText(` {"a": 1}`)},
-		{"idle", "mobile", func(f *everything) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
-		{"idle", `"mobile"`, func(f *everything) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
-		{"idle", "0", func(f *everything) any { return f.Idle }, IdleTimeout{Set: true}},
-		{"idle", "99999999999999999999", func(f *everything) any { return f.Idle }, IdleTimeout{Seconds: 1<<63 - 1, Set: true}},
-		{"any", `"\"\\\/\b\f\n\r\t"`, func(f *everything) any { return f.Any }, "\"\\/\b\f\n\r\t"},
-		{"any", " null ", func(f *everything) any { return f.Any }, nil},
-		{"limit", "-5", func(f *everything) any { return f.Limit }, NumberOrWord{Number: -5, Set: true}},
-		{"limit", `"unlimited"`, func(f *everything) any { return f.Limit }, NumberOrWord{Word: "unlimited", IsWord: true, Set: true}},
-		{"members", "true", func(f *everything) any { return f.Members }, AllSubscribers},
-		{"members", `"partial"`, func(f *everything) any { return f.Members }, PartialSubscribers},
+		{"update", `{"new":3,"old":null}`, func(f *allFields) any { return f.Update.Old == nil }, true},
+		{"users", "[]", func(f *allFields) any { return f.Users }, Principals{Set: true, UserRefs: UserRefs{IDs: []int64{}}}},
+		{"users", `["a@b"]`, func(f *allFields) any { return f.Users }, Principals{Set: true, UserRefs: UserRefs{Emails: []string{"a@b"}}}},
+		{"json", ` {"a": 1}`, func(f *allFields) any { return f.JSON }, JSONText(` {"a": 1}`)},
+		{"idle", "mobile", func(f *allFields) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
+		{"idle", `"mobile"`, func(f *allFields) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
+		{"idle", "0", func(f *allFields) any { return f.Idle }, IdleTimeout{Set: true}},
+		{"idle", "99999999999999999999", func(f *allFields) any { return f.Idle }, IdleTimeout{Seconds: 1<<63 - 1, Set: true}},
+		{"any", `"\"\\\/\b\f\n\r\t"`, func(f *allFields) any { return f.Any }, "\"\\/\b\f\n\r\t"},
+		{"any", " null ", func(f *allFields) any { return f.Any }, nil},
+		{"limit", "-5", func(f *allFields) any { return f.Limit }, NumberOrWord{Number: -5, Set: true}},
+		{"limit", `"unlimited"`, func(f *allFields) any { return f.Limit }, NumberOrWord{Word: "unlimited", IsWord: true, Set: true}},
+		{"members", "true", func(f *allFields) any { return f.Members }, AllSubscribers},
+		{"members", `"partial"`, func(f *allFields) any { return f.Members }, PartialSubscribers},
 	} {
-		f := decodeEverything(t, c.name, c.value)
+		f := decodeAllFields(t, c.name, c.value)
 		if got := c.field(&f); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s=%s\n got %#v\nwant %#v", c.name, c.value, got, c.want)
 		}
@@ -355,7 +355,7 @@ func TestValuesTaken(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	f := decodeEverything(t)
+	f := decodeAllFields(t)
 	if !f.Flag || f.Maybe != (Opt[bool]{Value: true}) || f.Message != 7 || f.Who != "me" {
 		t.Errorf("defaults: %+v", f)
 	}
@@ -375,7 +375,7 @@ func TestLongList(t *testing.T) {
 	type lists struct {
 		Items []item `form:"items"`
 	}
-	const n = 3*eagerItems + 1
+	const n = 3*preallocatedItems + 1
 	v, f := &Values{}, lists{}
 	v.Add(Body, "items", "["+strings.Repeat(`{"name":"a","many":[1]},`, n-1)+`{"name":"z"}]`)
 	if err := Of[lists]().Decode(v, &f); err != nil || len(f.Items) != n {
@@ -444,21 +444,21 @@ func TestMissingAndConfusing(t *testing.T) {
 	}
 }
 
-func TestPrecedence(t *testing.T) {
+func TestSourcePrecedence(t *testing.T) {
 	v := &Values{}
 	for _, e := range []entry{{"text", "1", Query}, {"text", "2", Body}, {"text", "3", Body}, {"text", "4", Query},
 		{"ref", "5", Query}, {"ref", "6", Query}, {"message_id", "1", Path}, {"who", "", Path}} {
 		v.Add(e.source, e.name, e.value)
 	}
-	var f everything
-	if err := everyForm.Decode(v, &f); err != nil || f.Text != "3" || *f.Ref != "6" {
+	var f allFields
+	if err := allFieldsForm.Decode(v, &f); err != nil || f.Text != "3" || *f.Ref != "6" {
 		t.Errorf("body before query, last one wins: %q %q %v", f.Text, *f.Ref, err)
 	}
 	if s, ok := v.Get("text"); s != "3" || !ok {
 		t.Errorf("Get: %q %v", s, ok)
 	}
 	v.Reset()
-	if s, ok := v.Get("text"); s != "" || ok || everyForm.Ignored(v) != nil {
+	if s, ok := v.Get("text"); s != "" || ok || allFieldsForm.Ignored(v) != nil {
 		t.Errorf("after Reset: %q %v", s, ok)
 	}
 }
@@ -467,7 +467,7 @@ func TestIgnored(t *testing.T) {
 	v := values("zeta", "", "alpha", "", "zeta", "", "client", "x", "subject", "x", "method", "PATCH", "text", "")
 	v.Add(Query, "beta", "")
 	v.Consume("method")
-	if got := everyForm.Ignored(v); !slices.Equal(got, []string{"alpha", "beta", "zeta"}) {
+	if got := allFieldsForm.Ignored(v); !slices.Equal(got, []string{"alpha", "beta", "zeta"}) {
 		t.Errorf("ignored: %v", got)
 	}
 	if got := Of[struct{}]().Ignored(values("client", "x")); got != nil {
@@ -480,11 +480,11 @@ func TestTooManyParameters(t *testing.T) {
 	for range MaxParams {
 		v.Add(Query, "text", "x")
 	}
-	if err := everyForm.Decode(v, new(everything)); err != nil {
+	if err := allFieldsForm.Decode(v, new(allFields)); err != nil {
 		t.Fatal(err)
 	}
 	v.Add(Query, "text", "x")
-	if err := everyForm.Decode(v, new(everything)); err == nil || err.Msg != "Too many parameters (limit: 1000)" {
+	if err := allFieldsForm.Decode(v, new(allFields)); err == nil || err.Msg != "Too many parameters (limit: 1000)" {
 		t.Errorf("%d parameters: %v", MaxParams+1, err)
 	}
 }
@@ -499,7 +499,7 @@ func TestInvalidUTF8IsReplaced(t *testing.T) {
 		{"\xc0\xaf", "\ufffd\ufffd"},             // overlong
 		{"é\x80\ufffd", "é\ufffd\ufffd"},
 	} {
-		f := decodeEverything(t, "text", c.in)
+		f := decodeAllFields(t, "text", c.in)
 		if f.Text != c.want {
 			t.Errorf("%q: got %q, want %q", c.in, f.Text, c.want)
 		}
@@ -536,11 +536,11 @@ func TestBadValue(t *testing.T) {
 	}
 }
 
-func TestWrongTargetIsABug(t *testing.T) {
+func TestDecodeIntoWrongType(t *testing.T) {
 	defer func() {
 		if s, _ := recover().(string); !strings.HasPrefix(s, "BUG: ") {
 			t.Errorf("got %q", s)
 		}
 	}()
-	everyForm.Decode(&Values{}, new(checked))
+	allFieldsForm.Decode(&Values{}, new(checked))
 }

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// refusedWell: an error says something, in valid UTF-8, under a code.
-func refusedWell(t *testing.T, err *Error) {
+// checkError: an error says something, in valid UTF-8, under a code.
+func checkError(t *testing.T, err *Error) {
 	if err != nil && (err.Msg == "" || err.Code == "" || !utf8.ValidString(err.Msg)) {
 		t.Fatalf("refused with %+v", err)
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, p := range everyForm.Describe() {
+	for _, p := range allFieldsForm.Describe() {
 		f.Add(p.Name, "1", p.Name, `[{"a":"b"}]`, true)
 		f.Add(p.Name, `{"name":"é","direct_members":[1],"direct_subgroups":[]}`, "x", "\xff", false)
 	}
@@ -27,9 +27,9 @@ func FuzzDecode(f *testing.F) {
 		} else {
 			v.Add(Query, name2, value2)
 		}
-		var form everything
-		refusedWell(t, everyForm.Decode(v, &form))
-		for _, n := range everyForm.Ignored(v) {
+		var form allFields
+		checkError(t, allFieldsForm.Decode(v, &form))
+		for _, n := range allFieldsForm.Ignored(v) {
 			if _, sent := v.Get(n); !sent {
 				t.Fatalf("%q is ignored but was not sent", n)
 			}
@@ -57,7 +57,7 @@ func FuzzJSON(f *testing.F) {
 		if !ok {
 			return
 		}
-		if all, outer := countValues(s); all != sizeOf(v) || outer != len(v.list) {
+		if all, outer := countValues(s); all != countNested(v) || outer != len(v.list) {
 			t.Fatalf("%q: counted %d values, %d in the outermost", s, all, outer)
 		}
 		if _, err := json.Marshal(v.Any()); err != nil {
@@ -72,17 +72,17 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// sizeOf is how many values a value is, itself included.
-func sizeOf(v Value) int {
+// countNested is how many values a value is, itself included.
+func countNested(v Value) int {
 	n := 1
 	for _, x := range v.list {
-		n += sizeOf(x)
+		n += countNested(x)
 	}
 	return n
 }
 
-// fuzzUnion decodes anything into a form of one parameter.
-func fuzzUnion[T any](f *testing.F, then func(*testing.T, T), seeds ...string) {
+// fuzzParam decodes anything into a form of one parameter.
+func fuzzParam[T any](f *testing.F, then func(*testing.T, T), seeds ...string) {
 	type union struct {
 		V T `form:"v"`
 	}
@@ -95,7 +95,7 @@ func fuzzUnion[T any](f *testing.F, then func(*testing.T, T), seeds ...string) {
 		v.Add(Query, "v", raw)
 		var u union
 		err := form.Decode(v, &u)
-		refusedWell(t, err)
+		checkError(t, err)
 		if err == nil {
 			then(t, u.V)
 		}
@@ -103,11 +103,11 @@ func fuzzUnion[T any](f *testing.F, then func(*testing.T, T), seeds ...string) {
 }
 
 func FuzzRecipients(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, r Recipients) {
+	fuzzParam(f, func(t *testing.T, r Recipients) {
 		_, err := r.Channel()
-		refusedWell(t, err)
+		checkError(t, err)
 		p, err := r.Direct()
-		refusedWell(t, err)
+		checkError(t, err)
 		if len(p.IDs) > 0 && len(p.Emails) > 0 {
 			t.Fatalf("both kinds: %+v", p)
 		}
@@ -115,7 +115,7 @@ func FuzzRecipients(f *testing.F) {
 }
 
 func FuzzAnchor(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, a Anchor) {
+	fuzzParam(f, func(t *testing.T, a Anchor) {
 		if a.Kind == AnchorAbsent || a.ID < 0 || a.ID > MaxAnchor {
 			t.Fatalf("got %+v", a)
 		}
@@ -123,7 +123,7 @@ func FuzzAnchor(f *testing.F) {
 }
 
 func FuzzNarrow(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, n Narrow) {
+	fuzzParam(f, func(t *testing.T, n Narrow) {
 		for _, term := range n {
 			if (term.Operand.Kind == OperandIDs) != (term.Operand.IDs != nil) {
 				t.Fatalf("got %+v", term)
@@ -133,7 +133,7 @@ func FuzzNarrow(f *testing.F) {
 }
 
 func FuzzGroupSetting(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, u GroupSettingUpdate) {
+	fuzzParam(f, func(t *testing.T, u GroupSettingUpdate) {
 		if !u.New.Direct && (u.New.Members != nil || u.New.Subgroups != nil) {
 			t.Fatalf("got %+v", u)
 		}
@@ -141,7 +141,7 @@ func FuzzGroupSetting(f *testing.F) {
 }
 
 func FuzzPrincipals(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, p Principals) {
+	fuzzParam(f, func(t *testing.T, p Principals) {
 		if len(p.IDs) > 0 && len(p.Emails) > 0 || !p.Set {
 			t.Fatalf("got %+v", p)
 		}
@@ -149,7 +149,7 @@ func FuzzPrincipals(f *testing.F) {
 }
 
 func FuzzIdleTimeout(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, i IdleTimeout) {
+	fuzzParam(f, func(t *testing.T, i IdleTimeout) {
 		if i.Seconds < 0 || i.Mobile && i.Seconds != 0 {
 			t.Fatalf("got %+v", i)
 		}
@@ -157,7 +157,7 @@ func FuzzIdleTimeout(f *testing.F) {
 }
 
 func FuzzIncludeSubscribers(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, s IncludeSubscribers) {
+	fuzzParam(f, func(t *testing.T, s IncludeSubscribers) {
 		if s > PartialSubscribers {
 			t.Fatalf("got %v", s)
 		}
@@ -165,7 +165,7 @@ func FuzzIncludeSubscribers(f *testing.F) {
 }
 
 func FuzzJSONText(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, s JSONText) {
+	fuzzParam(f, func(t *testing.T, s JSONText) {
 		if !json.Valid([]byte(s)) {
 			t.Fatalf("got %q", s)
 		}
@@ -177,7 +177,7 @@ func FuzzLists(f *testing.F) {
 		Strings StringList `form:"s"`
 		Ints    IntList    `form:"i"`
 	}
-	fuzzUnion(f, func(t *testing.T, l lists) {
+	fuzzParam(f, func(t *testing.T, l lists) {
 		if len(l.Strings)+len(l.Ints) > MaxJSONValues {
 			t.Fatal("too much")
 		}
@@ -185,7 +185,7 @@ func FuzzLists(f *testing.F) {
 }
 
 func FuzzNumberOrWord(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, n NumberOrWord) {
+	fuzzParam(f, func(t *testing.T, n NumberOrWord) {
 		if !n.Set || n.IsWord && n.Number != 0 || !n.IsWord && n.Word != "" {
 			t.Fatalf("got %+v", n)
 		}
@@ -193,7 +193,7 @@ func FuzzNumberOrWord(f *testing.F) {
 }
 
 func FuzzInstant(f *testing.F) {
-	fuzzUnion(f, func(t *testing.T, i Instant) {
+	fuzzParam(f, func(t *testing.T, i Instant) {
 		if !i.Set {
 			t.Fatalf("got %+v", i)
 		}

@@ -39,10 +39,10 @@ type Value struct {
 // JSON reads a whole parameter strictly: no more than the grammar of RFC 8259 allows, no lone surrogate escapes, nothing
 // deeper or larger than the limits.
 func JSON(raw string) (Value, bool) {
-	p := parser{s: raw, room: MaxJSONValues}
-	if len(raw) > countFrom {
+	p := parser{s: raw, remaining: MaxJSONValues}
+	if len(raw) > minCountBytes {
 		var values int
-		if values, p.outer = countValues(raw); values > MaxJSONValues {
+		if values, p.outerValues = countValues(raw); values > MaxJSONValues {
 			return Value{}, false
 		}
 	}
@@ -52,9 +52,9 @@ func JSON(raw string) (Value, bool) {
 	return v, ok && p.i == len(raw)
 }
 
-// countFrom is the size in bytes from which the values of a parameter are counted before it is taken apart, so that too many
+// minCountBytes is the size in bytes from which the values of a parameter are counted before it is taken apart, so that too many
 // cost no memory, and a long list is made in one piece.
-const countFrom = 4 << 10
+const minCountBytes = 4 << 10
 
 // countValues is how many values a JSON text has, and how many of them are in the outermost list or object. Of what is no
 // JSON it says nothing.
@@ -97,10 +97,10 @@ func countValues(s string) (all, outer int) {
 }
 
 type parser struct {
-	s     string
-	i     int
-	room  int // values that may still come
-	outer int // values in the outermost list or object, if they were counted
+	s           string
+	i           int
+	remaining   int // values that may still come
+	outerValues int // values in the outermost list or object, if they were counted
 }
 
 func (p *parser) space() {
@@ -126,8 +126,8 @@ func (p *parser) word(w string) bool {
 }
 
 func (p *parser) value(depth int) (v Value, ok bool) {
-	p.room--
-	if p.i >= len(p.s) || p.room < 0 {
+	p.remaining--
+	if p.i >= len(p.s) || p.remaining < 0 {
 		return v, false
 	}
 	switch p.s[p.i] {
@@ -162,8 +162,8 @@ func (p *parser) members(depth int, end byte, keys bool) (list []Value, ok bool)
 	if p.next(end) {
 		return nil, true
 	}
-	if depth == MaxJSONDepth && p.outer > 0 {
-		list = make([]Value, 0, p.outer)
+	if depth == MaxJSONDepth && p.outerValues > 0 {
+		list = make([]Value, 0, p.outerValues)
 	}
 	for {
 		var key string

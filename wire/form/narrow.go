@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MaxNarrowTerms bounds the terms of a narrow, each of which is asked about every candidate message. People combine
+// MaxNarrowTerms bounds the terms of a narrow, each of which is asked about every candidate message. UserRefs combine
 // a handful.
 const MaxNarrowTerms = 100
 
@@ -62,12 +62,12 @@ func (n *Narrow) DecodeValue(v Value) *Error {
 	// The shape of every element comes before the operands of any.
 	terms, operands := make(Narrow, len(list)), make([]Value, len(list))
 	for i := range list {
-		if operands[i], err = terms[i].shape(list[i]); err != nil {
+		if operands[i], err = terms[i].split(list[i]); err != nil {
 			return err.Index(i)
 		}
 	}
 	for i := range terms {
-		if err := terms[i].fill(operands[i], list[i]); err != nil {
+		if err := terms[i].decode(operands[i], list[i]); err != nil {
 			return err
 		}
 	}
@@ -75,8 +75,8 @@ func (n *Narrow) DecodeValue(v Value) *Error {
 	return nil
 }
 
-// shape takes an element apart.
-func (t *Term) shape(v Value) (operand Value, err *Error) {
+// split takes an element apart.
+func (t *Term) split(v Value) (operand Value, err *Error) {
 	switch v.kind {
 	case KindList:
 		if len(v.list) != 2 || v.list[0].kind != KindString || v.list[1].kind != KindString {
@@ -98,14 +98,14 @@ func (t *Term) shape(v Value) (operand Value, err *Error) {
 	return operand, Invalid("dict or list required")
 }
 
-// fill checks what an element consists of. These errors do not say where.
-func (t *Term) fill(operand, v Value) (err *Error) {
+// decode checks what an element consists of. These errors do not say where.
+func (t *Term) decode(operand, v Value) (err *Error) {
 	if operator, ok := v.Get("operator"); ok {
 		if t.Operator, err = operator.Text(); err != nil {
 			return err.Named("operator")
 		}
 	}
-	if err := t.Operand.read(t.Canonical(), operand); err != nil {
+	if err := t.Operand.decode(t.Canonical(), operand); err != nil {
 		return err.Named("operand")
 	}
 	if negated, ok := v.Get("negated"); ok {
@@ -116,40 +116,40 @@ func (t *Term) fill(operand, v Value) (err *Error) {
 	return nil
 }
 
-func (o *Operand) read(operator string, v Value) *Error {
+func (o *Operand) decode(operator string, v Value) *Error {
 	takesID, takesIDs := slices.Contains(idOperators, operator), operator == "dm"
 	switch {
 	case v.kind == KindString:
 		if operator == "search" && strings.TrimSpace(v.text) == "" {
-			return About("", " cannot be blank.")
+			return At("", " cannot be blank.")
 		}
 		o.Text = v.text
 		return nil
 	case v.kind == KindInt && takesID:
 		o.Kind = OperandID
 		o.ID, _ = v.ID()
-		o.Text = v.beyond()
+		o.Text = v.outOfRange()
 		return nil
-	case v.kind == KindList && takesIDs && !slices.ContainsFunc(v.list, Value.isNoInt):
+	case v.kind == KindList && takesIDs && !slices.ContainsFunc(v.list, Value.isNotInt):
 		o.Kind, o.IDs = OperandIDs, make([]int64, len(v.list))
 		texts, beyond := make([]string, len(v.list)), false
 		for i, x := range v.list {
 			o.IDs[i], _ = x.ID()
-			texts[i], beyond = x.text, beyond || x.beyond() != ""
+			texts[i], beyond = x.text, beyond || x.outOfRange() != ""
 		}
 		if beyond {
 			o.Text = "[" + strings.Join(texts, ", ") + "]"
 		}
 		return nil
 	case takesID:
-		return not("a string or integer")
+		return isNot("a string or integer")
 	case takesIDs:
-		return not("a string or an integer list")
+		return isNot("a string or an integer list")
 	}
-	return not("a string")
+	return isNot("a string")
 }
 
-func (v Value) isNoInt() bool { return v.kind != KindInt }
+func (v Value) isNotInt() bool { return v.kind != KindInt }
 
 func (n *Narrow) ParamSchema() map[string]any {
 	text := map[string]any{"type": "string"}

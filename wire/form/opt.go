@@ -53,7 +53,7 @@ const (
 // wrap compiles Opt[T] and Null[T] from T.
 func (c *compiler) wrap(kind int, t reflect.Type, o *options) codec {
 	if wrapping(t.Field(fieldValue).Type) != wrapsNone {
-		o.bug("Opt and Null do not go into each other")
+		o.panicf("Opt and Null do not go into each other")
 	}
 	in := c.compile(t.Field(fieldValue).Type, o)
 	set := func(dst reflect.Value) reflect.Value {
@@ -68,12 +68,12 @@ func (c *compiler) wrap(kind int, t reflect.Type, o *options) codec {
 		out.value = func(dst reflect.Value, v Value) *Error { return in.value(set(dst), v) }
 	}
 	if kind == wrapsOpt {
-		out.home = func(dst reflect.Value) reflect.Value { return dst.Field(fieldValue) }
-		out.inner = &in
+		out.valueField = func(dst reflect.Value) reflect.Value { return dst.Field(fieldValue) }
+		out.wrapped = &in
 		return out
 	}
 	if in.value == nil {
-		o.bug("there is no JSON of it, so it cannot be null")
+		o.panicf("there is no JSON of it, so it cannot be null")
 	}
 	value := out.value
 	out.value = func(dst reflect.Value, v Value) *Error {

@@ -3,7 +3,7 @@ package form
 // Principals are the users a request acts on for somebody else: a JSON list of IDs or one of e-mail addresses. The first
 // element decides which.
 type Principals struct {
-	People
+	UserRefs
 	Set bool
 }
 

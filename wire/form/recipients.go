@@ -35,15 +35,15 @@ func (r *Recipients) DecodeParam(raw, _ string) *Error {
 	return nil
 }
 
-// Given: the parameter was sent.
-func (r Recipients) Given() bool { return r.shape != recipientsAbsent }
+// IsSet: the parameter was sent.
+func (r Recipients) IsSet() bool { return r.shape != recipientsAbsent }
 
 // ChannelTarget names one channel, by ID or, if ByID is false, by name.
 type ChannelTarget struct {
-	ID     int64
-	Name   string
-	ByID   bool
-	Beyond string // the ID as it was written, if ID is only the nearest to it: there is no such channel
+	ID         int64
+	Name       string
+	ByID       bool
+	OutOfRange string // the ID as it was written, if ID is only the nearest to it: there is no such channel
 }
 
 // Channel reads the recipients of a channel message.
@@ -59,49 +59,49 @@ func (r Recipients) Channel() (ChannelTarget, *Error) {
 		return ChannelTarget{Name: v.text}, nil
 	case KindInt:
 		id, _ := v.ID()
-		return ChannelTarget{ID: id, ByID: true, Beyond: v.beyond()}, nil
+		return ChannelTarget{ID: id, ByID: true, OutOfRange: v.outOfRange()}, nil
 	}
 	return ChannelTarget{}, Bad("Invalid data type for channel")
 }
 
-// People are users by ID or by e-mail address, never both. With none, the message has no recipients.
-type People struct {
-	IDs    []int64
-	Emails []string
-	Beyond map[int]string // by place in IDs, what was written where that is only the nearest to it: there is no such user
+// UserRefs are users by ID or by e-mail address, never both. With none, the message has no recipients.
+type UserRefs struct {
+	IDs        []int64
+	Emails     []string
+	OutOfRange map[int]string // by place in IDs, what was written where that is only the nearest to it: there is no such user
 }
 
 // Direct reads the recipients of a direct message. White space around addresses and empty ones go.
-func (r Recipients) Direct() (People, *Error) {
+func (r Recipients) Direct() (UserRefs, *Error) {
 	switch r.shape {
 	case recipientsAbsent:
-		return People{}, nil
+		return UserRefs{}, nil
 	case recipientsText:
-		return People{Emails: addresses(strings.Split(r.text, ","))}, nil
+		return UserRefs{Emails: addresses(strings.Split(r.text, ","))}, nil
 	case recipientsOne:
-		return People{}, Bad("Invalid data type for recipients")
+		return UserRefs{}, Bad("Invalid data type for recipients")
 	}
 	if len(r.list) == 0 {
-		return People{}, nil
+		return UserRefs{}, nil
 	}
 	first := r.list[0].kind
 	if first != KindInt && first != KindString {
-		return People{}, Bad("Invalid data type for recipients")
+		return UserRefs{}, Bad("Invalid data type for recipients")
 	}
-	var p People
+	var p UserRefs
 	for _, v := range r.list {
 		if v.kind != first {
-			return People{}, Bad("Recipient lists may contain emails or user IDs, but not both.")
+			return UserRefs{}, Bad("Recipient lists may contain emails or user IDs, but not both.")
 		}
 		if first == KindString {
 			p.Emails = append(p.Emails, v.text)
 		} else {
 			id, _ := v.ID()
-			if text := v.beyond(); text != "" {
-				if p.Beyond == nil {
-					p.Beyond = map[int]string{}
+			if text := v.outOfRange(); text != "" {
+				if p.OutOfRange == nil {
+					p.OutOfRange = map[int]string{}
 				}
-				p.Beyond[len(p.IDs)] = text
+				p.OutOfRange[len(p.IDs)] = text
 			}
 			p.IDs = append(p.IDs, id)
 		}
@@ -119,10 +119,10 @@ func (r Recipients) ChannelID() (ChannelTarget, *Error) {
 }
 
 // UserIDs reads the recipients of a direct message to be sent later: a list of IDs.
-func (r Recipients) UserIDs() (People, *Error) {
+func (r Recipients) UserIDs() (UserRefs, *Error) {
 	p, err := r.Direct()
 	if err != nil || r.shape != recipientsList || p.Emails != nil {
-		return People{}, Bad("Invalid data type for recipients")
+		return UserRefs{}, Bad("Invalid data type for recipients")
 	}
 	return p, nil
 }

@@ -13,15 +13,15 @@ import (
 
 // textRule is what the options say about a string.
 type textRule struct {
-	strip, date           bool
-	fixed, minLen, maxLen int // code points, -1: none
-	pattern               *regexp.Regexp
-	enum, in              []string
+	strip, date            bool
+	length, minLen, maxLen int // code points, -1: none
+	pattern                *regexp.Regexp
+	enum, in               []string
 }
 
 func textCodec(o *options) codec {
 	r := &textRule{strip: o.has("strip"), date: o.has("date"),
-		fixed: o.count("len"), minLen: o.count("minlen"), maxLen: o.count("maxlen"),
+		length: o.count("len"), minLen: o.count("minlen"), maxLen: o.count("maxlen"),
 		enum: o.choices("enum"), in: o.choices("in")}
 	if text, ok := o.take("pattern"); ok {
 		r.pattern = regexp.MustCompile(text)
@@ -54,8 +54,8 @@ func (r *textRule) check(s string) (string, *Error) {
 		return s, notAllowed()
 	case r.in != nil && !slices.Contains(r.in, s):
 		return s, notPossible()
-	case r.fixed >= 0 && utf8.RuneCountInString(s) != r.fixed:
-		return s, not("length " + itoa(r.fixed))
+	case r.length >= 0 && utf8.RuneCountInString(s) != r.length:
+		return s, isNot("length " + itoa(r.length))
 	case r.minLen == 1 && s == "":
 		return s, blank()
 	case r.minLen > 1 && utf8.RuneCountInString(s) < r.minLen:
@@ -65,7 +65,7 @@ func (r *textRule) check(s string) (string, *Error) {
 	case r.pattern != nil && !r.pattern.MatchString(s):
 		return s, badFormat()
 	case r.date && !isDate(s):
-		return s, not("a date")
+		return s, isNot("a date")
 	}
 	return s, nil
 }
@@ -159,7 +159,7 @@ func (r *intRule) check(v Value) (int64, *Error) {
 func (o *options) int(key, text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		o.bug(key + " is not an integer")
+		o.panicf(key + " is not an integer")
 	}
 	return n
 }
@@ -209,7 +209,7 @@ func floatCodec(t reflect.Type, o *options) codec {
 func (o *options) float(key, text string) float64 {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		o.bug(key + " is not a number")
+		o.panicf(key + " is not a number")
 	}
 	return x
 }
@@ -223,7 +223,7 @@ func pathRaw(raw func(reflect.Value, string) *Error, t reflect.Type, o *options)
 			return raw
 		}
 		if len(o.given) > 0 {
-			o.bug("an integer in the path takes no options")
+			o.panicf("an integer in the path takes no options")
 		}
 		return func(dst reflect.Value, raw string) *Error {
 			if !isDigits(raw) {
@@ -237,7 +237,7 @@ func pathRaw(raw func(reflect.Value, string) *Error, t reflect.Type, o *options)
 		return raw
 	}
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Decoder]()) {
-		o.bug("a piece of the path is a string, an integer or a Decoder")
+		o.panicf("a piece of the path is a string, an integer or a Decoder")
 	}
 	return raw
 }

@@ -17,7 +17,7 @@ func (v Value) IsNull() bool { return v.kind == KindNull }
 // Text is a string.
 func (v Value) Text() (string, *Error) {
 	if v.kind != KindString {
-		return "", not("a string")
+		return "", isNot("a string")
 	}
 	return v.text, nil
 }
@@ -25,7 +25,7 @@ func (v Value) Text() (string, *Error) {
 // Bool is a boolean.
 func (v Value) Bool() (bool, *Error) {
 	if v.kind != KindBool {
-		return false, not("a boolean")
+		return false, isNot("a boolean")
 	}
 	return v.text == "true", nil
 }
@@ -48,14 +48,14 @@ func (v Value) Int() (int64, *Error) {
 // ID is an integer, where one beyond 64 bits may stand for any that nothing has: it becomes the nearest.
 func (v Value) ID() (int64, *Error) {
 	if v.kind != KindInt {
-		return 0, not("an integer")
+		return 0, isNot("an integer")
 	}
 	n, _ := strconv.ParseInt(v.text, 10, 64) // the grammar leaves only errors of range, which saturate
 	return n, nil
 }
 
-// beyond is the number as it was written, if ID is only the nearest to it.
-func (v Value) beyond() string {
+// outOfRange is the number as it was written, if ID is only the nearest to it.
+func (v Value) outOfRange() string {
 	if n, err := v.ID(); err != nil || n != math.MaxInt64 && n != math.MinInt64 || v.text == strconv.FormatInt(n, 10) {
 		return ""
 	}
@@ -65,7 +65,7 @@ func (v Value) beyond() string {
 // Float is a number, written with or without fraction.
 func (v Value) Float() (float64, *Error) {
 	if v.kind != KindFloat && v.kind != KindInt {
-		return 0, not("a float")
+		return 0, isNot("a float")
 	}
 	x, _ := strconv.ParseFloat(v.text, 64)
 	switch {
@@ -80,7 +80,7 @@ func (v Value) Float() (float64, *Error) {
 // List is the elements of a list.
 func (v Value) List() ([]Value, *Error) {
 	if v.kind != KindList {
-		return nil, not("a list")
+		return nil, isNot("a list")
 	}
 	return v.list, nil
 }
@@ -88,7 +88,7 @@ func (v Value) List() ([]Value, *Error) {
 // Object is the members of an object in their order; of members with one name the last counts.
 func (v Value) Object() ([]Value, *Error) {
 	if v.kind != KindObject {
-		return nil, not("a dict")
+		return nil, isNot("a dict")
 	}
 	return v.list, nil
 }

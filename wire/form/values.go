@@ -28,7 +28,7 @@ type Values struct {
 	consumed []string
 	overflow bool
 
-	chosen []int32 // scratch of Decode: for each slot of a form the entry that counts, or -1
+	selected []int32 // scratch of Decode: for each slot of a form the entry that counts, or -1
 }
 
 type entry struct {
@@ -74,22 +74,22 @@ func (v *Values) Get(name string) (value string, ok bool) {
 // Consume says that somebody else has used the parameter, so that no form reports it as ignored.
 func (v *Values) Consume(name string) { v.consumed = append(v.consumed, name) }
 
-// choose finds for each name of the form the entry that counts: of the body before the query, the last one.
-func (v *Values) choose(f *Form) {
-	if cap(v.chosen) < len(f.slots) {
-		v.chosen = make([]int32, len(f.slots))
+// selectEntries finds for each name of the form the entry that counts: of the body before the query, the last one.
+func (v *Values) selectEntries(f *Form) {
+	if cap(v.selected) < len(f.slots) {
+		v.selected = make([]int32, len(f.slots))
 	}
-	v.chosen = v.chosen[:len(f.slots)]
-	for i := range v.chosen {
-		v.chosen[i] = -1
+	v.selected = v.selected[:len(f.slots)]
+	for i := range v.selected {
+		v.selected[i] = -1
 	}
 	for i := range v.list {
 		slot, known := f.slots[v.list[i].name]
 		if !known {
 			continue
 		}
-		if was := v.chosen[slot]; was < 0 || v.list[i].source >= v.list[was].source {
-			v.chosen[slot] = int32(i)
+		if was := v.selected[slot]; was < 0 || v.list[i].source >= v.list[was].source {
+			v.selected[slot] = int32(i)
 		}
 	}
 }

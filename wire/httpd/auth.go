@@ -13,15 +13,17 @@ import (
 
 func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", msg) }
 
-// closed is what everybody hears of an organization that is closed; see authenticate for who gets no code of its own.
-const closed = "This organization has been deactivated"
+// deactivatedMsg is what everybody hears of an organization that is deactivatedMsg; see authenticate for who gets no code of its own.
+const deactivatedMsg = "This organization has been deactivated"
 
-func errClosed() error { return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", closed) }
+func errDeactivated() error {
+	return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", deactivatedMsg)
+}
 
 // authenticate finds out who calls: HTTP Basic with address and API key. In the Basic path every failure has the code
 // UNAUTHORIZED; only the message tells the cause (protocol).
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
-	if e.KeyInQuery {
+	if e.APIKeyInQuery {
 		return s.queryKey(c)
 	}
 	header := string(ctx.Request.Header.Peek("Authorization"))
@@ -30,10 +32,10 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 			if c.Realm == 0 {
 				return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 			}
-			if c.Site.Closed {
-				return errClosed()
+			if c.Site.Deactivated {
+				return errDeactivated()
 			}
-			open, err := wire.Look(c, func(v realm.View) (bool, error) { return v.SpectatorsAllowed(), nil })
+			open, err := wire.Read(c, func(v realm.View) (bool, error) { return v.SpectatorsAllowed(), nil })
 			if err == nil && open {
 				return nil
 			}
@@ -42,7 +44,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	}
 	scheme, credentials, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "basic") {
-		return realm.Bad("This endpoint requires HTTP basic authentication.")
+		return realm.BadRequest("This endpoint requires HTTP basic authentication.")
 	}
 	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(credentials))
 	if err != nil || strings.Count(string(plain), ":") != 1 {
@@ -53,12 +55,12 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	if !wellFormedKey(key) {
 		return unauthorized("Malformed API key")
 	}
-	a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key))
+	a, ok := s.options.Server.AccountByKeyHash(s.options.Tools.HashKey(key))
 	if !ok || !strings.EqualFold(a.Email, email) {
 		return unauthorized("Invalid API key")
 	}
-	if a.Realm == c.Realm && c.Site.Closed {
-		return unauthorized(closed)
+	if a.Realm == c.Realm && c.Site.Deactivated {
+		return unauthorized(deactivatedMsg)
 	}
 	if !a.Active {
 		return unauthorized("Account is deactivated")
@@ -66,7 +68,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	if a.Realm != c.Realm {
 		return unauthorized("Account is not associated with this subdomain")
 	}
-	if a.Bot == realm.IncomingWebhook && !e.Webhook {
+	if a.Bot == realm.IncomingWebhook && !e.AllowWebhookBots {
 		return unauthorized("This API is not available to incoming webhook bots.")
 	}
 	c.Account, c.Caller.User = a, a.User
@@ -77,7 +79,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 func (s *Server) queryKey(c *wire.Call) error {
 	key, sent := c.Params.Get("api_key")
 	key = strings.TrimSpace(key)
-	a, ok := s.o.House.ByKeyHash(s.o.Tools.HashKey(key))
+	a, ok := s.options.Server.AccountByKeyHash(s.options.Tools.HashKey(key))
 	switch {
 	case !sent:
 		return form.Missing("api_key")
@@ -86,9 +88,9 @@ func (s *Server) queryKey(c *wire.Call) error {
 	case !ok:
 		return realm.Refuse(realm.Unauthenticated, "INVALID_API_KEY", "Invalid API key")
 	case a.Realm != c.Realm:
-		return realm.Bad("Account is not associated with this subdomain")
-	case c.Site.Closed:
-		return errClosed()
+		return realm.BadRequest("Account is not associated with this subdomain")
+	case c.Site.Deactivated:
+		return errDeactivated()
 	case !a.Active:
 		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}

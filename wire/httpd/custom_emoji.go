@@ -10,9 +10,9 @@ import (
 	"parley/wire"
 )
 
-// customEmoji serves an emoji's image, or the first picture of one that moves. Emoji are no secret of anybody: whoever
+// serveCustomEmoji serves an emoji's image, or the first picture of one that moves. Emoji are no secret of anybody: whoever
 // knows the address sees them.
-func (s *Server) customEmoji(ctx *fasthttp.RequestCtx, name string) {
+func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 	name, still := strings.CutPrefix(name, "still/")
 	if still {
 		name = strings.TrimSuffix(name, ".png")
@@ -21,7 +21,7 @@ func (s *Server) customEmoji(ctx *fasthttp.RequestCtx, name string) {
 	if !ok {
 		return
 	}
-	e, err := wire.Look(c, func(v realm.View) (realm.CustomEmoji, error) {
+	e, err := wire.Read(c, func(v realm.View) (realm.CustomEmoji, error) {
 		e := v.EmojiFile(name)
 		if e == nil || still && !e.Animated {
 			return realm.CustomEmoji{}, realm.Missing("File not found")
@@ -29,21 +29,21 @@ func (s *Server) customEmoji(ctx *fasthttp.RequestCtx, name string) {
 		return *e, nil
 	})
 	if err != nil {
-		s.fail(ctx, fasthttp.StatusNotFound, "File not found")
+		s.writeError(ctx, fasthttp.StatusNotFound, "File not found")
 		return
 	}
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	if !still {
-		s.sendFile(ctx, s.o.Pictures.Path(e.Hash), e.Kind)
+		s.sendFile(ctx, s.options.Files.Path(e.Hash), e.Kind)
 		return
 	}
-	file, err := s.o.Tools.Files.Still(e.Hash)
+	file, err := s.options.Tools.Files.Still(e.Hash)
 	switch {
 	case errors.Is(err, wire.ErrThumbnailsBusy):
-		s.busy(ctx)
+		s.writeBusy(ctx)
 	case err != nil:
-		s.fail(ctx, fasthttp.StatusNotFound, "File not found")
+		s.writeError(ctx, fasthttp.StatusNotFound, "File not found")
 	default:
 		s.sendFile(ctx, file, "image/png")
 	}

@@ -12,89 +12,89 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Pictures that follow from a name are drawn for whoever asks, and no rate limit counts that: clients fetch those of all
+// FilePaths that follow from a name are drawn for whoever asks, and no rate limit counts that: clients fetch those of all
 // users at once. So they are drawn one at a time and the last ones are kept.
 const (
-	// MaxDrawing is how many requests may wait for a picture to be drawn, the one it is drawn for included: a tenth of a
+	// MaxIdenticonsPending is how many requests may wait for a picture to be drawn, the one it is drawn for included: a tenth of a
 	// second's work.
-	MaxDrawing = 64
-	// MaxDrawn is how many drawn pictures are kept, about 2 kB each. Beyond it they are forgotten and drawn again.
-	MaxDrawn = 2048
+	MaxIdenticonsPending = 64
+	// MaxIdenticonsCached is how many drawn pictures are kept, about 2 kB each. Beyond it they are forgotten and drawn again.
+	MaxIdenticonsCached = 2048
 )
 
-// drawing is what a picture is drawn from.
-type drawing struct {
-	sum  [sha256.Size]byte // of the name, which may be long
-	size int               // pixels of a side
+// identiconKey is what a picture is drawn from.
+type identiconKey struct {
+	nameSum [sha256.Size]byte // of the name, which may be long
+	size    int               // pixels of a side
 }
 
-// gallery draws pictures and keeps them.
-type gallery struct {
-	mu    sync.RWMutex
-	drawn map[drawing][]byte
+// identiconCache draws pictures and keeps them.
+type identiconCache struct {
+	mu     sync.RWMutex
+	images map[identiconKey][]byte
 
-	drawingNow sync.Mutex // held by whoever draws
-	waiting    atomic.Int64
+	drawing sync.Mutex // held by whoever draws
+	waiting atomic.Int64
 }
 
-func newGallery() *gallery { return &gallery{drawn: map[drawing][]byte{}} }
+func newIdenticonCache() *identiconCache { return &identiconCache{images: map[identiconKey][]byte{}} }
 
-// Drawing is how many requests have a picture drawn or wait for it.
-func (s *Server) Drawing() int64 { return s.gallery.waiting.Load() }
+// IdenticonsPending is how many requests have a picture drawn or wait for it.
+func (s *Server) IdenticonsPending() int64 { return s.identicons.waiting.Load() }
 
-// Drawn is how many drawn pictures are kept.
-func (s *Server) Drawn() int64 {
-	s.gallery.mu.RLock()
-	defer s.gallery.mu.RUnlock()
-	return int64(len(s.gallery.drawn))
+// IdenticonsCached is how many drawn pictures are kept.
+func (s *Server) IdenticonsCached() int64 {
+	s.identicons.mu.RLock()
+	defer s.identicons.mu.RUnlock()
+	return int64(len(s.identicons.images))
 }
 
-func (g *gallery) find(d drawing) ([]byte, bool) {
+func (g *identiconCache) find(d identiconKey) ([]byte, bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	b, ok := g.drawn[d]
+	b, ok := g.images[d]
 	return b, ok
 }
 
-// draw is the picture of a name; false: too many wait for theirs.
-func (g *gallery) draw(d drawing) ([]byte, bool) {
+// image is the picture of a name; false: too many wait for theirs.
+func (g *identiconCache) image(d identiconKey) ([]byte, bool) {
 	if b, ok := g.find(d); ok {
 		return b, true
 	}
 	defer g.waiting.Add(-1)
-	if g.waiting.Add(1) > MaxDrawing {
+	if g.waiting.Add(1) > MaxIdenticonsPending {
 		return nil, false
 	}
-	g.drawingNow.Lock()
-	defer g.drawingNow.Unlock()
+	g.drawing.Lock()
+	defer g.drawing.Unlock()
 	if b, ok := g.find(d); ok { // somebody else wanted it, too
 		return b, true
 	}
-	b := identicon(d)
+	b := drawIdenticon(d)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.drawn) >= MaxDrawn {
-		clear(g.drawn)
+	if len(g.images) >= MaxIdenticonsCached {
+		clear(g.images)
 	}
-	g.drawn[d] = b
+	g.images[d] = b
 	return b, true
 }
 
 // The sides of drawn pictures, in pixels, as clients know them of avatars.
 const (
-	smallDrawing  = 100
-	mediumDrawing = 500
+	smallIdenticon  = 100
+	mediumIdenticon = 500
 )
 
-// sendDrawn answers with the picture of a name.
-func (s *Server) sendDrawn(ctx *fasthttp.RequestCtx, name string, medium bool) {
-	d := drawing{sha256.Sum256([]byte(name)), smallDrawing}
+// sendIdenticon answers with the picture of a name.
+func (s *Server) sendIdenticon(ctx *fasthttp.RequestCtx, name string, medium bool) {
+	d := identiconKey{sha256.Sum256([]byte(name)), smallIdenticon}
 	if medium {
-		d.size = mediumDrawing
+		d.size = mediumIdenticon
 	}
-	b, ok := s.gallery.draw(d)
+	b, ok := s.identicons.image(d)
 	if !ok {
-		s.busy(ctx)
+		s.writeBusy(ctx)
 		return
 	}
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
@@ -102,15 +102,15 @@ func (s *Server) sendDrawn(ctx *fasthttp.RequestCtx, name string, medium bool) {
 	ctx.Response.SetBodyRaw(b)
 }
 
-// busy answers that a picture has to wait.
-func (s *Server) busy(ctx *fasthttp.RequestCtx) {
+// writeBusy answers that a picture has to wait.
+func (s *Server) writeBusy(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("Retry-After", "1")
-	s.fail(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
+	s.writeError(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
 }
 
-// identicon draws a picture that follows from a name: five by five fields, mirrored, in one colour.
-func identicon(d drawing) []byte {
-	sum, size := d.sum, d.size
+// drawIdenticon draws a picture that follows from a name: five by five fields, mirrored, in one colour.
+func drawIdenticon(d identiconKey) []byte {
+	sum, size := d.nameSum, d.size
 	ink := color.RGBA{R: 60 + sum[0]%140, G: 60 + sum[1]%140, B: 60 + sum[2]%140, A: 255}
 	img := image.NewPaletted(image.Rect(0, 0, size, size), color.Palette{color.RGBA{240, 240, 240, 255}, ink})
 	cell, margin := size/6, (size-size/6*5)/2

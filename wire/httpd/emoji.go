@@ -11,11 +11,11 @@ import (
 	"parley/wire/markdown/emoji"
 )
 
-// emojiPath is where clients fetch which names an emoji has; a registration tells them.
-const emojiPath = "/static/generated/emoji/emoji_api.json"
+// emojiNamesPath is where clients fetch which names an emoji has; a registration tells them.
+const emojiNamesPath = "/static/generated/emoji/emoji_api.json"
 
-// emojiData is the table as clients read it, the canonical name of each code first, and its version.
-var emojiData = sync.OnceValues(func() (body []byte, version string) {
+// emojiNames is the table as clients read it, the canonical name of each code first, and its version.
+var emojiNames = sync.OnceValues(func() (body []byte, version string) {
 	body, err := json.Marshal(map[string]any{"code_to_names": emoji.NamesByCode()})
 	if err != nil {
 		panic(fmt.Sprintf("BUG: emoji names: %v", err))
@@ -25,16 +25,16 @@ var emojiData = sync.OnceValues(func() (body []byte, version string) {
 	return append(body, '\n'), fmt.Sprintf(`"%x"`, hash.Sum64())
 })
 
-// serveEmoji needs no login. The table changes only with the server, so a client may keep it for a day and then ask
+// serveEmojiNames needs no login. The table changes only with the server, so a client may keep it for a day and then ask
 // whether it is still the same.
-func (s *Server) serveEmoji(ctx *fasthttp.RequestCtx) {
-	body, version := emojiData()
+func (s *Server) serveEmojiNames(ctx *fasthttp.RequestCtx) {
+	body, version := emojiNames()
 	ctx.Response.SkipBody = ctx.IsHead()
 	if string(ctx.Request.Header.Peek("If-None-Match")) == version {
 		ctx.SetStatusCode(fasthttp.StatusNotModified)
 		ctx.Response.SkipBody = true
 	} else {
-		s.write(ctx, fasthttp.StatusOK, body)
+		s.writeJSON(ctx, fasthttp.StatusOK, body)
 	}
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")

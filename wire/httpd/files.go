@@ -18,27 +18,27 @@ import (
 	"parley/wire/markdown"
 )
 
-// Pictures finds the files behind uploads and avatars.
-type Pictures interface {
+// FilePaths finds the files behind uploads and avatars.
+type FilePaths interface {
 	Path(hash string) string
 	Picture(name string) string
 	Export(name string) string
 }
 
-// files are the routes outside the protocol's prefix that clients fetch files from.
-func (s *Server) files() {
+// addFileRoutes are the routes outside the protocol's prefix that clients fetch addFileRoutes from.
+func (s *Server) addFileRoutes() {
 	serve := map[string]fasthttp.RequestHandler{
-		"/user_uploads/temporary/{token}/{name}":   s.temporaryFile,
-		"/user_uploads/thumbnail/{realm}/{path:*}": s.thumbnail,
-		"/user_uploads/download/{realm}/{path:*}":  func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, true) },
-		"/user_uploads/{realm}/{path:*}":           func(ctx *fasthttp.RequestCtx) { s.uploadedFile(ctx, false) },
-		"/user_avatars/{realm}/{path:*}":           s.picture,
-		"/avatar/{who}":                            func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "") },
-		"/avatar/{who}/medium":                     func(ctx *fasthttp.RequestCtx) { s.avatar(ctx, "-medium") },
-		"/static/images/{path:*}":                  s.drawing,
+		"/user_uploads/temporary/{token}/{name}":   s.serveTemporaryFile,
+		"/user_uploads/thumbnail/{realm}/{path:*}": s.serveThumbnail,
+		"/user_uploads/download/{realm}/{path:*}":  func(ctx *fasthttp.RequestCtx) { s.serveUpload(ctx, true) },
+		"/user_uploads/{realm}/{path:*}":           func(ctx *fasthttp.RequestCtx) { s.serveUpload(ctx, false) },
+		"/user_avatars/{realm}/{path:*}":           s.servePicture,
+		"/avatar/{who}":                            func(ctx *fasthttp.RequestCtx) { s.redirectToAvatar(ctx, "") },
+		"/avatar/{who}/medium":                     func(ctx *fasthttp.RequestCtx) { s.redirectToAvatar(ctx, "-medium") },
+		"/static/images/{path:*}":                  s.serveStaticImage,
 	}
-	for _, f := range wire.Fetches {
-		s.router.ANY(f.Path, s.fetch(serve[f.Path]))
+	for _, f := range wire.FileRoutes {
+		s.router.ANY(f.Path, s.readOnly(serve[f.Path]))
 		delete(serve, f.Path)
 	}
 	for path := range serve {
@@ -46,26 +46,26 @@ func (s *Server) files() {
 	}
 }
 
-// fetched is what one may do with a file.
-var fetched = []string{"GET", "HEAD", "OPTIONS"}
+// fileMethods is what one may do with a file.
+var fileMethods = []string{"GET", "HEAD", "OPTIONS"}
 
-// fetch lets those through who want to read.
-func (s *Server) fetch(read fasthttp.RequestHandler) fasthttp.RequestHandler {
+// readOnly lets those through who want to read.
+func (s *Server) readOnly(read fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		switch {
 		case ctx.IsGet() || ctx.IsHead():
 			read(ctx)
 		case ctx.IsOptions():
-			ctx.Response.Header.Set("Allow", strings.Join(fetched, ", "))
-			always(ctx)
+			ctx.Response.Header.Set("Allow", strings.Join(fileMethods, ", "))
+			setCommonHeaders(ctx)
 			ctx.SetStatusCode(204)
 		default:
-			s.otherMethod(ctx, fetched)
+			s.writeMethodNotAllowed(ctx, fileMethods)
 		}
 	}
 }
 
-func param(ctx *fasthttp.RequestCtx, name string) string {
+func pathParam(ctx *fasthttp.RequestCtx, name string) string {
 	v, _ := ctx.UserValue(name).(string)
 	return unescape(v)
 }
@@ -73,8 +73,8 @@ func param(ctx *fasthttp.RequestCtx, name string) string {
 // fileCall is who asks for a file: by the API's credentials, by an api_key in the query, or nobody. Files are exempt from
 // rate limits (protocol), but credentials that are wrong are not; false: it was answered that there were too many.
 func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
-	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}}
-	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
+	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	var err error
 	if key := ctx.QueryArgs().Peek("api_key"); len(key) > 0 {
 		c.Params.Add(form.Query, "api_key", string(key))
@@ -83,8 +83,8 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 		err = s.authenticate(ctx, c, &wire.Endpoint{})
 	}
 	if err != nil {
-		if over := limit(ctx, s.visitors, s.remote(ctx)); over != nil {
-			s.refuse(ctx, &wire.Endpoint{}, over)
+		if over := limitRequest(ctx, s.visitors, s.remote(ctx)); over != nil {
+			s.writeFailure(ctx, &wire.Endpoint{}, over)
 			return c, false
 		}
 	}
@@ -94,9 +94,9 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 	return c, true
 }
 
-// uploadedFile serves an upload to whoever may see it.
-func (s *Server) uploadedFile(ctx *fasthttp.RequestCtx, download bool) {
-	if u, ok := s.visibleUpload(ctx, param(ctx, "realm")+"/"+param(ctx, "path")); ok {
+// serveUpload serves an upload to whoever may see it.
+func (s *Server) serveUpload(ctx *fasthttp.RequestCtx, download bool) {
+	if u, ok := s.visibleUpload(ctx, pathParam(ctx, "realm")+"/"+pathParam(ctx, "path")); ok {
 		s.sendUpload(ctx, u, download)
 	}
 }
@@ -107,9 +107,9 @@ func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upl
 	if !ok {
 		return realm.Upload{}, false
 	}
-	u, err := wire.Look(c, func(v realm.View) (realm.Upload, error) {
+	u, err := wire.Read(c, func(v realm.View) (realm.Upload, error) {
 		u, ok := v.VisibleUpload(path)
-		if !ok || c.Site.Closed {
+		if !ok || c.Site.Deactivated {
 			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
 		}
 		return u, nil
@@ -119,34 +119,34 @@ func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upl
 		if c.Account == nil {
 			status = 403 // whether it is there is nobody's business without login
 		}
-		s.fail(ctx, status, "File not found or not yours to see")
+		s.writeError(ctx, status, "File not found or not yours to see")
 	}
 	return u, err == nil
 }
 
-// thumbnail serves an image in one of the formats the server has, to whoever may see the image.
-func (s *Server) thumbnail(ctx *fasthttp.RequestCtx) {
-	path, format, _ := cutLast(param(ctx, "path"), "/")
-	u, ok := s.visibleUpload(ctx, param(ctx, "realm")+"/"+path)
+// serveThumbnail serves an image in one of the formats the server has, to whoever may see the image.
+func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
+	path, format, _ := cutLast(pathParam(ctx, "path"), "/")
+	u, ok := s.visibleUpload(ctx, pathParam(ctx, "realm")+"/"+path)
 	if !ok {
 		return
 	}
 	kind := map[string]string{markdown.StillThumbnail: "image/jpeg", markdown.MovingThumbnail: "image/gif"}[format]
 	moving := format == markdown.MovingThumbnail
 	if kind == "" || u.Width == 0 || moving && !u.Animated || u.Thumbnail == realm.ThumbnailImpossible {
-		s.fail(ctx, fasthttp.StatusNotFound, "No such thumbnail")
+		s.writeError(ctx, fasthttp.StatusNotFound, "No such thumbnail")
 		return
 	}
-	file, err := s.o.Tools.Files.Thumbnail(u.Hash, moving)
+	file, err := s.options.Tools.Files.Thumbnail(u.Hash, moving)
 	if errors.Is(err, wire.ErrThumbnailsBusy) {
-		s.busy(ctx)
+		s.writeBusy(ctx)
 		return
 	}
 	if err != nil {
-		s.fail(ctx, fasthttp.StatusNotFound, "No such thumbnail")
+		s.writeError(ctx, fasthttp.StatusNotFound, "No such thumbnail")
 		return
 	}
-	shield(ctx)
+	setUploadHeaders(ctx)
 	s.sendFile(ctx, file, kind)
 }
 
@@ -159,21 +159,21 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// shield keeps what was uploaded from doing anything in a browser, and from being kept where others may see it.
-func shield(ctx *fasthttp.RequestCtx) {
+// setUploadHeaders keeps what was uploaded from doing anything in a browser, and from being kept where others may see it.
+func setUploadHeaders(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
 	h.Set("Cache-Control", "private, immutable")
 }
 
-func (s *Server) temporaryFile(ctx *fasthttp.RequestCtx) {
-	id, path, ok := wire.OpenUpload(s.o.Tools, param(ctx, "token"), time.Now())
+func (s *Server) serveTemporaryFile(ctx *fasthttp.RequestCtx) {
+	id, path, ok := wire.VerifyUploadToken(s.options.Tools, pathParam(ctx, "token"), time.Now())
 	if !ok {
-		s.fail(ctx, 403, "Invalid or expired link")
+		s.writeError(ctx, 403, "Invalid or expired link")
 		return
 	}
-	x, err := s.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	x, err := s.options.Server.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		u, ok := v.VisibleUpload(path)
 		if !ok {
 			return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
@@ -181,57 +181,57 @@ func (s *Server) temporaryFile(ctx *fasthttp.RequestCtx) {
 		return u, nil
 	})
 	if err != nil {
-		s.fail(ctx, 404, "File not found")
+		s.writeError(ctx, 404, "File not found")
 		return
 	}
 	s.sendUpload(ctx, x.(realm.Upload), false)
 }
 
-// inline are the content types a browser may show in place; anything else is saved, so that nothing uploaded runs here.
-var inline = map[string]bool{"text/plain; charset=utf-8": true, "image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
+// inlineTypes are the content types a browser may show in place; anything else is saved, so that nothing uploaded runs here.
+var inlineTypes = map[string]bool{"text/plain; charset=utf-8": true, "image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
 	"video/mp4": true, "video/webm": true, "audio/mpeg": true, "audio/wave": true, "audio/aiff": true, "application/ogg": true, "audio/basic": true}
 
 func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download bool) {
 	h := &ctx.Response.Header
 	disposition := "attachment"
-	if inline[u.Type] && !download {
+	if inlineTypes[u.Type] && !download {
 		disposition = "inline"
 	}
 	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": u.Name}))
-	shield(ctx)
-	s.sendFile(ctx, s.o.Pictures.Path(u.Hash), u.Type)
+	setUploadHeaders(ctx)
+	s.sendFile(ctx, s.options.Files.Path(u.Hash), u.Type)
 }
 
 // sendFile streams a file, or the part of it a Range header names, unless the client has it already.
 func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	f, err := os.Open(path)
 	if err != nil {
-		s.fail(ctx, 404, "File not found")
+		s.writeError(ctx, 404, "File not found")
 		return
 	}
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() { // a name such as .. is the directory's
 		f.Close()
-		s.fail(ctx, 404, "File not found")
+		s.writeError(ctx, 404, "File not found")
 		return
 	}
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("Accept-Ranges", "bytes")
 	ctx.SetContentType(contentType)
-	size, version := int(info.Size()), versionOf(path)
+	size, version := int(info.Size()), etagOf(path)
 	ctx.Response.Header.Set("ETag", version)
-	if unchanged(ctx, version) {
+	if notModified(ctx, version) {
 		f.Close()
 		ctx.SetStatusCode(fasthttp.StatusNotModified)
 		ctx.Response.SkipBody = true
 		return
 	}
-	p, whole, ok := wanted(ctx, version, size)
+	p, whole, ok := requestedRange(ctx, version, size)
 	if !ok {
 		f.Close()
 		ctx.Response.Header.Del("ETag")
 		ctx.Response.Header.Set("Content-Range", "bytes */"+strconv.Itoa(size))
-		s.fail(ctx, 416, "Invalid range")
+		s.writeError(ctx, 416, "Invalid range")
 		return
 	}
 	if !whole {
@@ -244,58 +244,58 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 		ctx.Response.Header.SetContentLength(size)
 		return
 	}
-	ctx.SetBodyStream(&piece{f, io.NewSectionReader(f, int64(p.from), int64(p.bytes))}, p.bytes)
+	ctx.SetBodyStream(&fileSection{f, io.NewSectionReader(f, int64(p.from), int64(p.bytes))}, p.bytes)
 }
 
-// piece is a part of a file that closes the file when it has been sent.
-type piece struct {
+// fileSection is a part of a file that closes the file when it has been sent.
+type fileSection struct {
 	f *os.File
 	*io.SectionReader
 }
 
-func (p *piece) Close() error { return p.f.Close() }
+func (p *fileSection) Close() error { return p.f.Close() }
 
-// WriteTo writes gatherBytes at a time.
-func (p *piece) WriteTo(w io.Writer) (int64, error) {
-	b := gathers.Get().(*[gatherBytes]byte)
-	defer gathers.Put(b)
+// WriteTo writes writeBufferBytes at a time.
+func (p *fileSection) WriteTo(w io.Writer) (int64, error) {
+	b := writeBuffers.Get().(*[writeBufferBytes]byte)
+	defer writeBuffers.Put(b)
 	return io.CopyBuffer(struct{ io.Writer }{w}, p.SectionReader, b[:])
 }
 
-// picture serves avatars and the organization's pictures: uploaded ones from disk, generated ones drawn from the name.
-func (s *Server) picture(ctx *fasthttp.RequestCtx) {
-	path := param(ctx, "path")
-	if param(ctx, "realm") == "exports" { // its name is a secret only administrators are told
+// servePicture serves avatars and the organization's pictures: uploaded ones from disk, generated ones drawn from the name.
+func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
+	path := pathParam(ctx, "path")
+	if pathParam(ctx, "realm") == "exports" { // its name is a secret only administrators are told
 		ctx.Response.Header.Set("Cache-Control", "private, no-store")
 		ctx.Response.Header.Set("Content-Disposition", `attachment; filename="export.jsonl.gz"`)
-		s.sendFile(ctx, s.o.Pictures.Export(path), "application/gzip")
+		s.sendFile(ctx, s.options.Files.Export(path), "application/gzip")
 		return
 	}
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // addresses change with the picture
 	if rest, ok := strings.CutPrefix(path, "generated/"); ok {
-		s.sendDrawn(ctx, param(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))
+		s.sendIdenticon(ctx, pathParam(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))
 		return
 	}
 	if name, ok := strings.CutPrefix(path, wire.EmojiPath); ok {
-		s.customEmoji(ctx, name)
+		s.serveCustomEmoji(ctx, name)
 		return
 	}
 	if path == "icon.png" {
-		s.sendDrawn(ctx, "icon of "+param(ctx, "realm"), true)
+		s.sendIdenticon(ctx, "icon of "+pathParam(ctx, "realm"), true)
 		return
 	}
-	s.sendFile(ctx, s.o.Pictures.Picture(path), "image/png")
+	s.sendFile(ctx, s.options.Files.Picture(path), "image/png")
 }
 
-// avatar redirects to somebody's picture.
-func (s *Server) avatar(ctx *fasthttp.RequestCtx, suffix string) {
+// redirectToAvatar redirects to somebody's picture.
+func (s *Server) redirectToAvatar(ctx *fasthttp.RequestCtx, suffix string) {
 	c, ok := s.fileCall(ctx)
 	if !ok {
 		return
 	}
-	url, err := wire.Look(c, func(v realm.View) (string, error) { return wire.AvatarOf(v, param(ctx, "who"), c.Site), nil })
+	url, err := wire.Read(c, func(v realm.View) (string, error) { return wire.FindAvatarURL(v, pathParam(ctx, "who"), c.Site), nil })
 	if err != nil || url == "" {
-		s.fail(ctx, 404, "No such user")
+		s.writeError(ctx, 404, "No such user")
 		return
 	}
 	if suffix != "" {
@@ -305,11 +305,11 @@ func (s *Server) avatar(ctx *fasthttp.RequestCtx, suffix string) {
 	ctx.SetStatusCode(302)
 }
 
-// drawing serves the few pictures the server itself shows.
-func (s *Server) drawing(ctx *fasthttp.RequestCtx) {
+// serveStaticImage serves the few pictures the server itself shows.
+func (s *Server) serveStaticImage(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
-	switch path := param(ctx, "path"); {
+	switch path := pathParam(ctx, "path"); {
 	case strings.HasPrefix(path, "logo/"):
 		ink := "#333"
 		if strings.Contains(path, "night") {
@@ -325,20 +325,20 @@ func (s *Server) drawing(ctx *fasthttp.RequestCtx) {
 		ctx.SetContentType("image/svg+xml")
 		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="15" fill="none" stroke="` + ink + `" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
 	case path == "unknown-user-avatar.png", path == "unknown-user-avatar-medium.png":
-		s.sendDrawn(ctx, "unknown user", strings.HasSuffix(path, "-medium.png"))
+		s.sendIdenticon(ctx, "unknown user", strings.HasSuffix(path, "-medium.png"))
 	default:
-		s.fail(ctx, 404, "Not found")
+		s.writeError(ctx, 404, "Not found")
 	}
 }
 
-// uploaded is the files of a multipart body, under whatever field names.
-func uploaded(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
+// multipartFiles is the files of a multipart body, under whatever field names.
+func multipartFiles(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
 	if !bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte("multipart/form-data")) {
 		return nil, nil
 	}
 	f, err := ctx.MultipartForm()
 	if err != nil {
-		return nil, realm.Bad("Malformed multipart body")
+		return nil, realm.BadRequest("Malformed multipart body")
 	}
 	var out []wire.File
 	for _, list := range f.File {

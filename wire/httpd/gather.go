@@ -6,37 +6,37 @@ import (
 	"sync"
 )
 
-// gatherBytes is how much of an answer in parts, or of a file, is written at once. Parts are mostly some hundred bytes, and
+// writeBufferBytes is how much of an answer in parts, or of a file, is written at once. Parts are mostly some hundred bytes, and
 // fasthttp's own buffer holds 4 kB: of each system call the network's share costs more than copying what it carries.
-const gatherBytes = 64 << 10
+const writeBufferBytes = 64 << 10
 
-var gathers = sync.Pool{New: func() any { return new([gatherBytes]byte) }}
+var writeBuffers = sync.Pool{New: func() any { return new([writeBufferBytes]byte) }}
 
-// gathered is a body in parts, which are written many at once. It is used again when fasthttp has closed it.
-type gathered struct{ parts [][]byte }
+// partsBody is a body in parts, which are written many at once. It is used again when fasthttp has closed it.
+type partsBody struct{ parts [][]byte }
 
-var gatherings = sync.Pool{New: func() any { return new(gathered) }}
+var partsBodies = sync.Pool{New: func() any { return new(partsBody) }}
 
-// maxGathered is how many parts may be kept for the next body.
-const maxGathered = 4096
+// maxPooledParts is how many parts may be kept for the next body.
+const maxPooledParts = 4096
 
 // Read is not called, since there is WriteTo.
-func (g *gathered) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+func (g *partsBody) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 
 // Close forgets the parts.
-func (g *gathered) Close() error {
-	if cap(g.parts) <= maxGathered {
+func (g *partsBody) Close() error {
+	if cap(g.parts) <= maxPooledParts {
 		clear(g.parts)
 		g.parts = g.parts[:0]
-		gatherings.Put(g)
+		partsBodies.Put(g)
 	}
 	return nil
 }
 
 // WriteTo writes them.
-func (g *gathered) WriteTo(w io.Writer) (int64, error) {
-	b := gathers.Get().(*[gatherBytes]byte)
-	defer gathers.Put(b)
+func (g *partsBody) WriteTo(w io.Writer) (int64, error) {
+	b := writeBuffers.Get().(*[writeBufferBytes]byte)
+	defer writeBuffers.Put(b)
 	done, n := int64(0), 0
 	for _, part := range g.parts {
 		for len(part) > 0 {

@@ -23,14 +23,14 @@ import (
 
 // Options of a server.
 type Options struct {
-	House  wire.House
+	Server wire.Server
 	Tools  *wire.Tools
 	Realms Realms
 	Log    *slog.Logger
 	Park   park.Config // Handler is set here
 	Limits Limits
-	// Pictures finds uploaded files and avatars.
-	Pictures Pictures
+	// FilePaths finds uploaded files and avatars.
+	Files FilePaths
 	// Extra routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -43,44 +43,44 @@ type Realms interface {
 
 // Server is the protocol over HTTP.
 type Server struct {
-	o      Options
-	router *router.Router
-	park   *park.Server
+	options Options
+	router  *router.Router
+	park    *park.Server
 
 	users, visitors, logins *limiter // nil: off
-	readdress               []*limiter
-	gallery                 *gallery
-	heavy                   chan struct{}
-	heavyWaiting            atomic.Int64
-	heavyRefused            atomic.Int64
+	addressChanges          []*limiter
+	identicons              *identiconCache
+	largeBodies             chan struct{}
+	largeBodiesWaiting      atomic.Int64
+	largeBodiesRefused      atomic.Int64
 }
 
 // route is all endpoints of one shape of path.
 type route struct {
-	shape     string
-	endpoints []*wire.Endpoint
-	names     [][]string // of each endpoint's path parameters
-	headers   [][]string // that each endpoint takes
-	allow     string
-	methods   []string
-	resumable bool
-	cors      string // methods a web page may use; "": the usual ones
+	shape       string
+	endpoints   []*wire.Endpoint
+	pathNames   [][]string // of each endpoint's path parameters
+	headerNames [][]string // that each endpoint takes
+	allow       string
+	methods     []string
+	resumable   bool
+	corsMethods string // methods a web page may use; "": the usual ones
 }
 
 // New returns a server for the protocol's endpoints.
 func New(o Options) *Server {
-	s := &Server{o: o, router: router.New(), heavy: make(chan struct{}, MaxHeavy), gallery: newGallery()}
-	if s.o.Log == nil {
-		s.o.Log = slog.Default()
+	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies), identicons: newIdenticonCache()}
+	if s.options.Log == nil {
+		s.options.Log = slog.Default()
 	}
 	s.router.HandleMethodNotAllowed, s.router.HandleOPTIONS = false, false
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
-		s.users = newLimiter(n, window)
-		s.readdress = []*limiter{newLimiter(addressesHourly, time.Hour), newLimiter(addressesDaily, 24*time.Hour)}
+		s.users = newLimiter(n, requestWindow)
+		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour), newLimiter(addressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
-		s.visitors = newLimiter(n, window)
+		s.visitors = newLimiter(n, requestWindow)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
@@ -88,12 +88,12 @@ func New(o Options) *Server {
 	for _, r := range routes(o.Tools.Dev) {
 		for _, prefix := range []string{"/api/v1", "/json"} {
 			s.router.ANY(prefix+r.shape, func(ctx *fasthttp.RequestCtx) {
-				s.serve(ctx, r)
+				s.serveRoute(ctx, r)
 				if r.resumable {
-					set(ctx, wire.TusHeaders)
+					setHeaders(ctx, wire.TusHeaders)
 				}
-				if r.cors != "" {
-					ctx.Response.Header.Set(corsMethods, r.cors)
+				if r.corsMethods != "" {
+					ctx.Response.Header.Set(allowMethodsHeader, r.corsMethods)
 				}
 			})
 		}
@@ -101,22 +101,22 @@ func New(o Options) *Server {
 	// For whoever watches the process: it takes requests. It asks no realm, so a busy one does not look dead.
 	s.router.ANY("/health", func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.SkipBody = ctx.IsHead()
-		s.write(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
+		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
 	// What the server takes and answers, for programs that read descriptions; it tells nothing of any organization.
-	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.write(ctx, fasthttp.StatusOK, description()) })
-	s.router.ANY(emojiPath, s.serveEmoji)
-	s.files()
-	s.servePages()
+	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
+	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
+	s.addFileRoutes()
+	s.addPageRoutes()
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}
 	cfg := o.Park
-	cfg.Handler, cfg.Streams = s.Handle, streams
-	cfg.NewQuick, cfg.QuickTargets = func() park.Quick { return &quick{s: s} }, quickTargets
-	cfg.Log = s.o.Log
-	cfg.ParkedHeader = []byte(strings.Join(alwaysHeaders(usualMethods), "\r\n") + "\r\n")
-	cfg.WaitedHeader = []byte(strings.Join(alwaysHeaders(eventMethods), "\r\n") + "\r\n") // only events are waited for
+	cfg.Handler, cfg.StreamsBody = s.Handle, streamsBody
+	cfg.NewFastPath, cfg.FastPathTargets = func() park.FastPath { return &fastPath{server: s} }, fastPathTargets
+	cfg.Log = s.options.Log
+	cfg.AnswerHeader = []byte(strings.Join(commonHeaderLines(corsMethods), "\r\n") + "\r\n")
+	cfg.PollHeader = []byte(strings.Join(commonHeaderLines(eventMethods), "\r\n") + "\r\n") // only events are waited for
 	s.park = park.New(cfg)
 	return s
 }
@@ -135,7 +135,7 @@ func routes(dev bool) (all []*route) {
 			shapes[shape] = r
 			all = append(all, r)
 		}
-		r.endpoints, r.names, r.headers = append(r.endpoints, &e), append(r.names, names), append(r.headers, headersOf(&e))
+		r.endpoints, r.pathNames, r.headerNames = append(r.endpoints, &e), append(r.pathNames, names), append(r.headerNames, headersOf(&e))
 		r.resumable = r.resumable || e.Resumable()
 		if !slices.Contains(r.methods, e.Method) {
 			r.methods = append(r.methods, e.Method)
@@ -148,13 +148,13 @@ func routes(dev bool) (all []*route) {
 		sort.Strings(r.methods)
 		r.allow = strings.Join(r.methods, ", ")
 		if r.shape == "/events" {
-			r.cors = eventMethods
+			r.corsMethods = eventMethods
 		}
 	}
 	return all
 }
 
-// headersOf is the names of an endpoint's parameters that are headers.
+// headersOf is the names of an endpoint's parameters that are commonHeaders.
 func headersOf(e *wire.Endpoint) (names []string) {
 	for _, p := range e.Form.Describe() {
 		if p.Where == "header" {
@@ -183,14 +183,14 @@ func shapeOf(path string) (shape string, names []string) {
 // Serve accepts connections until the listener closes.
 func (s *Server) Serve(l net.Listener) error { return s.park.Serve(l) }
 
-// Admit serves connections that were taken before there was a server.
-func (s *Server) Admit(r *park.Room) error { return s.park.Admit(r) }
+// ServeBacklog serves connections that were taken before there was a server.
+func (s *Server) ServeBacklog(r *park.Backlog) error { return s.park.ServeBacklog(r) }
 
-// Retire prepares a Shutdown that is not noticed; pause says that some answers shall end their connections first.
-func (s *Server) Retire(p *park.Passage) (pause bool) { return s.park.Retire(p) }
+// PrepareShutdown prepares a Shutdown that is not noticed; pause says that some answers shall end their connections first.
+func (s *Server) PrepareShutdown(p *park.Handoff) (pause bool) { return s.park.PrepareShutdown(p) }
 
-// Finish waits, after a Shutdown, for clients that still take their answers; the house is not needed for that.
-func (s *Server) Finish(ctx context.Context) error { return s.park.Finish(ctx) }
+// FinishAnswers waits, after a Shutdown, for clients that still take their answers; the house is not needed for that.
+func (s *Server) FinishAnswers(ctx context.Context) error { return s.park.FinishAnswers(ctx) }
 
 // Shutdown stops accepting and waits for what is in flight.
 func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }
@@ -198,36 +198,36 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ct
 // Stats are the connection layer's counters.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
 
-// Requests with bodies above heavyBody bytes are handled MaxHeavy at a time, MaxHeavyWaiting others wait with their bodies,
+// Requests with bodies above largeBodyBytes bytes are handled MaxLargeBodies at a time, MaxLargeBodiesWaiting others wait with their bodies,
 // and more are refused: a list of numbers in JSON takes some fifty times its size while it is decoded. What waits is a
 // quarter of the bodies there may be in memory, and seconds of work.
 const (
-	heavyBody       = 64 << 10
-	MaxHeavy        = 4
-	MaxHeavyWaiting = 256
+	largeBodyBytes        = 64 << 10
+	MaxLargeBodies        = 4
+	MaxLargeBodiesWaiting = 256
 )
 
-// Heavy is how many of them are being handled.
-func (s *Server) Heavy() int64 { return int64(len(s.heavy)) }
+// LargeBodies is how many of them are being handled.
+func (s *Server) LargeBodies() int64 { return int64(len(s.largeBodies)) }
 
-// HeavyWaiting is how many of them wait, and how many were refused so far.
-func (s *Server) HeavyWaiting() (waiting, refused int64) {
-	return s.heavyWaiting.Load(), s.heavyRefused.Load()
+// LargeBodiesWaiting is how many of them wait, and how many were refused so far.
+func (s *Server) LargeBodiesWaiting() (waiting, refused int64) {
+	return s.largeBodiesWaiting.Load(), s.largeBodiesRefused.Load()
 }
 
-// lift waits until one more heavy request may be handled; false: too many wait already.
-func (s *Server) lift() bool {
+// acquireLargeBody waits until one more heavy request may be handled; false: too many wait already.
+func (s *Server) acquireLargeBody() bool {
 	select {
-	case s.heavy <- struct{}{}:
+	case s.largeBodies <- struct{}{}:
 		return true
 	default:
 	}
-	defer s.heavyWaiting.Add(-1)
-	if s.heavyWaiting.Add(1) > MaxHeavyWaiting {
-		s.heavyRefused.Add(1)
+	defer s.largeBodiesWaiting.Add(-1)
+	if s.largeBodiesWaiting.Add(1) > MaxLargeBodiesWaiting {
+		s.largeBodiesRefused.Add(1)
 		return false
 	}
-	s.heavy <- struct{}{}
+	s.largeBodies <- struct{}{}
 	return true
 }
 
@@ -236,17 +236,17 @@ func (s *Server) Bounds() park.Config { return s.park.Config() }
 
 // The methods that web pages may use, and those of events (protocol).
 const (
-	corsMethods  = "Access-Control-Allow-Methods"
-	usualMethods = "GET, POST, DELETE, PUT, PATCH, HEAD"
-	eventMethods = "OPTIONS, GET, DELETE"
+	allowMethodsHeader = "Access-Control-Allow-Methods"
+	corsMethods        = "GET, POST, DELETE, PUT, PATCH, HEAD"
+	eventMethods       = "OPTIONS, GET, DELETE"
 )
 
-// alwaysHeaders are on every answer: no caching, and any web page may call.
-func alwaysHeaders(methods string) []string {
+// commonHeaderLines are on every answer: no caching, and any web page may call.
+func commonHeaderLines(methods string) []string {
 	return []string{
 		"Cache-Control: max-age=0, no-cache, no-store, must-revalidate, private",
 		"Vary: Accept-Language", "Content-Language: en",
-		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", corsMethods + ": " + methods,
+		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", allowMethodsHeader + ": " + methods,
 	}
 }
 
@@ -261,24 +261,24 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	}
 	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
 	if h == nil {
-		s.fail(ctx, 404, "Not found")
+		s.writeError(ctx, 404, "Not found")
 		return
 	}
 	h(ctx)
 }
 
-func (s *Server) fail(ctx *fasthttp.RequestCtx, status int, msg string) {
-	s.write(ctx, status, []byte(`{"result":"error","msg":"`+msg+`","code":"BAD_REQUEST"}`+"\n"))
+func (s *Server) writeError(ctx *fasthttp.RequestCtx, status int, msg string) {
+	s.writeJSON(ctx, status, []byte(`{"result":"error","msg":"`+msg+`","code":"BAD_REQUEST"}`+"\n"))
 }
 
-// compressFrom is the smallest body worth compressing, in bytes: below it a packet is a packet.
-const compressFrom = 1400
+// minCompressBytes is the smallest body worth compressing, in bytes: below it a packet is a packet.
+const minCompressBytes = 1400
 
-func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
-	always(ctx)
+func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, body []byte) {
+	setCommonHeaders(ctx)
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("application/json")
-	if len(body) >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
+	if len(body) >= minCompressBytes && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
 		ctx.Response.SetBodyRaw(fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestSpeed))
 		return
@@ -286,14 +286,14 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, status int, body []byte) {
 	ctx.Response.SetBodyRaw(body)
 }
 
-// writePieces answers with a large body whose pieces are shared with other answers.
-func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
-	always(ctx)
+// writeParts answers with a large body whose pieces are shared with other answers.
+func (s *Server) writeParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
+	setCommonHeaders(ctx)
 	ctx.SetContentType("application/json")
-	body := gatherings.Get().(*gathered)
-	if p.Len() >= compressFrom && ctx.Request.Header.HasAcceptEncoding("gzip") {
+	body := partsBodies.Get().(*partsBody)
+	if p.Len() >= minCompressBytes && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
-		body.parts = packers.gzipped(p, body.parts)
+		body.parts = sharedPieces.gzipped(p, body.parts)
 	} else {
 		p.Each(func(piece []byte) { body.parts = append(body.parts, piece) })
 	}
@@ -304,16 +304,16 @@ func (s *Server) writePieces(ctx *fasthttp.RequestCtx, p wire.Pieces) {
 	ctx.SetBodyStream(body, size)
 }
 
-func always(ctx *fasthttp.RequestCtx) { set(ctx, headers) }
+func setCommonHeaders(ctx *fasthttp.RequestCtx) { setHeaders(ctx, commonHeaders) }
 
-func set(ctx *fasthttp.RequestCtx, headers [][2]string) {
+func setHeaders(ctx *fasthttp.RequestCtx, headers [][2]string) {
 	for _, h := range headers {
 		ctx.Response.Header.Set(h[0], h[1])
 	}
 }
 
-var headers = func() (out [][2]string) {
-	for _, h := range alwaysHeaders(usualMethods) {
+var commonHeaders = func() (out [][2]string) {
+	for _, h := range commonHeaderLines(corsMethods) {
 		k, v, _ := strings.Cut(h, ": ")
 		out = append(out, [2]string{k, v})
 	}

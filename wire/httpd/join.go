@@ -14,8 +14,8 @@ import (
 	"parley/wire/form"
 )
 
-// joinPage is where the links of invitations lead: it makes the account. It works without scripts.
-var joinPage = template.Must(template.New("join").Parse(`<!doctype html>
+// pageTemplate is where the links of invitations lead: it makes the account. It works without scripts.
+var pageTemplate = template.Must(template.New("join").Parse(`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -46,18 +46,18 @@ button { font: inherit; padding: .5rem 1rem; }
 </html>
 `))
 
-type joinView struct {
-	Title, Text, Wrong string
+type pageData struct {
+	Title, Text, Error string
 	Form, Multi        bool
 	Email, Name        string
 }
 
-// servePages adds the pages people open in a browser.
-func (s *Server) servePages() {
+// addPageRoutes adds the pages people open in a browser.
+func (s *Server) addPageRoutes() {
 	s.router.GET(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.POST(wire.JoinPath+"{token}", s.serveJoin)
-	s.router.GET(wire.AddressPath+"{token}", s.serveAddress)
+	s.router.GET(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
 	s.router.GET(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 }
@@ -65,80 +65,80 @@ func (s *Server) servePages() {
 // loginPath is where browsers without a login are sent (protocol).
 const loginPath = "/login/"
 
-// byBrowser reports whether somebody without any credentials looks at an endpoint in a browser.
-func byBrowser(ctx *fasthttp.RequestCtx) bool {
+// fromBrowser reports whether somebody without any credentials looks at an endpoint in a browser.
+func fromBrowser(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Request.Header
 	return len(h.Peek("Authorization")) == 0 && bytes.Contains(h.Peek("Accept"), []byte("text/html"))
 }
 
-// sendToLogin answers with the login page. What the query says stays here: it may be nobody's business there.
-func sendToLogin(ctx *fasthttp.RequestCtx) {
-	always(ctx)
+// redirectToLogin answers with the login page. What the query says stays here: it may be nobody's business there.
+func redirectToLogin(ctx *fasthttp.RequestCtx) {
+	setCommonHeaders(ctx)
 	ctx.Response.Header.Set("Location", loginPath+"?next="+url.QueryEscape(string(ctx.URI().PathOriginal())))
 	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
 // serveLogin tells who came with a browser what the organization is used with; there is nothing to log in to here.
 func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
-	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}}
-	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
-	if err := s.count(ctx, c); err != nil {
-		s.page(ctx, err, joinView{Title: "Too many requests", Wrong: err.Error()})
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
+	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	if err := s.limitCall(ctx, c); err != nil {
+		s.writePage(ctx, err, pageData{Title: "Too many requests", Error: err.Error()})
 		return
 	}
 	if c.Realm == 0 {
-		s.page(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"), joinView{Title: "Log in", Wrong: "There is no organization here."})
+		s.writePage(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"), pageData{Title: "Log in", Error: "There is no organization here."})
 		return
 	}
-	name, err := wire.Look(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
+	name, err := wire.Read(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
 	if err != nil {
-		s.page(ctx, err, joinView{Title: "Log in", Wrong: s.readable(err)})
+		s.writePage(ctx, err, pageData{Title: "Log in", Error: s.errorText(err)})
 		return
 	}
-	v := joinView{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " + c.Site.URL + "."}
-	if c.Site.Closed {
+	v := pageData{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " + c.Site.URL + "."}
+	if c.Site.Deactivated {
 		v.Text = "This organization has been deactivated."
 	}
-	s.page(ctx, nil, v)
+	s.writePage(ctx, nil, v)
 }
 
-// linked is the call of somebody who followed a letter's link, and what the link ends in.
-func (s *Server) linked(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
-	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: &form.Values{}, Agent: string(ctx.UserAgent())}
-	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+// linkCall is the call of somebody who followed a letter's link, and what the link ends in.
+func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}, Agent: string(ctx.UserAgent())}
+	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = "website"
 	token, _ := ctx.UserValue("token").(string)
 	return c, token
 }
 
-// serveAddress is where the link leads by which a new address is confirmed: opening it is enough.
-func (s *Server) serveAddress(ctx *fasthttp.RequestCtx) {
-	c, token := s.linked(ctx)
-	v := joinView{Title: "New address"}
-	err := s.count(ctx, c)
+// serveAddressConfirmation is where the link leads by which a new address is confirmed: opening it is enough.
+func (s *Server) serveAddressConfirmation(ctx *fasthttp.RequestCtx) {
+	c, token := s.linkCall(ctx)
+	v := pageData{Title: "New address"}
+	err := s.limitCall(ctx, c)
 	if err == nil {
 		var address string
 		address, err = wire.ConfirmAddress(c, token)
 		v.Text = "From now on, log in as " + address + "."
 	}
 	if err != nil {
-		v.Text, v.Wrong = "", s.readable(err)
+		v.Text, v.Error = "", s.errorText(err)
 	}
-	s.page(ctx, err, v)
+	s.writePage(ctx, err, v)
 }
 
 func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
-	c, token := s.linked(ctx)
-	if err := s.count(ctx, c); err != nil {
-		s.page(ctx, err, joinView{Title: "Too many requests", Wrong: err.Error()})
+	c, token := s.linkCall(ctx)
+	if err := s.limitCall(ctx, c); err != nil {
+		s.writePage(ctx, err, pageData{Title: "Too many requests", Error: err.Error()})
 		return
 	}
-	invited, err := wire.Invited(c, token)
+	invited, err := wire.FindInvite(c, token)
 	if err != nil {
-		s.page(ctx, err, joinView{Title: "Invitation", Wrong: s.readable(err)})
+		s.writePage(ctx, err, pageData{Title: "Invitation", Error: s.errorText(err)})
 		return
 	}
-	v := joinView{Title: "Join " + invited.Org, Form: true, Multi: invited.Multi, Email: invited.Email}
+	v := pageData{Title: "Join " + invited.Org, Form: true, Multi: invited.Multi, Email: invited.Email}
 	if invited.Inviter != "" {
 		v.Text = invited.Inviter + " has invited you."
 	}
@@ -148,38 +148,38 @@ func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
 		if v.Multi {
 			v.Email = string(args.Peek("email"))
 		}
-		err = wire.Join(c, token, v.Email, v.Name, string(args.Peek("password")))
+		err = wire.JoinByInvite(c, token, v.Email, v.Name, string(args.Peek("password")))
 		if err == nil {
-			v = joinView{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL + " as " + v.Email + "."}
+			v = pageData{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL + " as " + v.Email + "."}
 		} else {
-			v.Wrong = s.readable(err)
+			v.Error = s.errorText(err)
 		}
 	}
-	s.page(ctx, err, v)
+	s.writePage(ctx, err, v)
 }
 
-// readable is what a person may read of an error.
-func (s *Server) readable(err error) string {
+// errorText is what a person may read of an error.
+func (s *Server) errorText(err error) string {
 	var r *realm.Refusal
 	if errors.As(err, &r) {
 		return r.Msg
 	}
-	s.o.Log.Error("page failed", "error", err)
+	s.options.Log.Error("page failed", "error", err)
 	return "Something went wrong. Please try again later."
 }
 
-// page writes a page that loads nothing, is shown in no frame, and keeps its address, which is a secret, to itself.
-func (s *Server) page(ctx *fasthttp.RequestCtx, err error, v joinView) {
+// writePage writes a writePage that loads nothing, is shown in no frame, and keeps its address, which is a secret, to itself.
+func (s *Server) writePage(ctx *fasthttp.RequestCtx, err error, v pageData) {
 	var b bytes.Buffer
-	if err := joinPage.Execute(&b, v); err != nil {
+	if err := pageTemplate.Execute(&b, v); err != nil {
 		panic("BUG: page: " + err.Error())
 	}
 	status := fasthttp.StatusOK
 	if err != nil {
 		status, _ = wire.Failure(err)
-		retryAfter(ctx, err)
+		setRetryAfter(ctx, err)
 	}
-	always(ctx)
+	setCommonHeaders(ctx)
 	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")

@@ -28,14 +28,14 @@ const (
 	DefaultUserLimit    = 200
 	DefaultVisitorLimit = 100
 	DefaultLoginLimit   = 5
-	window              = time.Minute
+	requestWindow       = time.Minute
 	loginWindow         = 30 * time.Minute
-	// addressesHourly and addressesDaily are how often somebody may ask for another address: each is a letter to where he
+	// addressChangesPerHour and addressChangesPerDay are how often somebody may ask for another address: each is a letter to where he
 	// says (protocol).
-	addressesHourly = 2
-	addressesDaily  = 5
+	addressChangesPerHour = 2
+	addressChangesPerDay  = 5
 	// MaxTracked is how many callers a limiter remembers at once, about 100 bytes each; beyond it the ones whose
-	// window has passed are forgotten, then any.
+	// requestWindow has passed are forgotten, then any.
 	MaxTracked = 200_000
 )
 
@@ -46,11 +46,11 @@ type limiter struct {
 	window time.Duration
 	now    func() time.Time
 	mu     sync.Mutex
-	full   map[string]time.Time // when the key's budget is whole again
+	fullAt map[string]time.Time // when the key's budget is whole again
 }
 
 func newLimiter(limit int, window time.Duration) *limiter {
-	return &limiter{max: limit, window: window, now: time.Now, full: map[string]time.Time{}}
+	return &limiter{max: limit, window: window, now: time.Now, fullAt: map[string]time.Time{}}
 }
 
 // verdict is what a limiter says of one request.
@@ -60,13 +60,13 @@ type verdict struct {
 	retry            time.Duration // above 0: refused, try again after so long
 }
 
-// take counts one request of a key.
-func (l *limiter) take(key string) verdict {
+// count counts one request of a key.
+func (l *limiter) count(key string) verdict {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	cost := max(1, l.window/time.Duration(l.max))
-	full := l.full[key]
+	full := l.fullAt[key]
 	if full.Before(now) {
 		full = now
 	}
@@ -75,27 +75,27 @@ func (l *limiter) take(key string) verdict {
 		v.retry = after.Sub(now.Add(l.window))
 	} else {
 		full, v.reset = after, after
-		if len(l.full) >= MaxTracked {
-			l.forget(now)
+		if len(l.fullAt) >= MaxTracked {
+			l.evict(now)
 		}
-		l.full[key] = full
+		l.fullAt[key] = full
 	}
 	v.remaining = max(0, int((now.Add(l.window).Sub(full))/cost))
 	return v
 }
 
-// forget makes room for an eighth, so that it is not done for each newcomer.
-func (l *limiter) forget(now time.Time) {
-	for k, t := range l.full {
+// evict makes room for an eighth, so that it is not done for each newcomer.
+func (l *limiter) evict(now time.Time) {
+	for k, t := range l.fullAt {
 		if t.Before(now) {
-			delete(l.full, k)
+			delete(l.fullAt, k)
 		}
 	}
-	for k := range l.full {
-		if len(l.full) <= MaxTracked*7/8 {
+	for k := range l.fullAt {
+		if len(l.fullAt) <= MaxTracked*7/8 {
 			break
 		}
-		delete(l.full, k)
+		delete(l.fullAt, k)
 	}
 }
 
@@ -105,13 +105,13 @@ func (l *limiter) tracked() int64 {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int64(len(l.full))
+	return int64(len(l.fullAt))
 }
 
 // Tracked is how many callers the fullest limiter remembers.
 func (s *Server) Tracked() int64 {
 	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
-	for _, l := range s.readdress {
+	for _, l := range s.addressChanges {
 		most = max(most, l.tracked())
 	}
 	return most
@@ -124,12 +124,12 @@ const (
 	headerReset     = "X-RateLimit-Reset"
 )
 
-// limit counts a request and refuses it if there were too many.
-func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
+// limitRequest counts a request and refuses it if there were too many.
+func limitRequest(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	if l == nil {
 		return nil
 	}
-	v := l.take(key)
+	v := l.count(key)
 	h := &ctx.Response.Header
 	h.Set(headerLimit, strconv.Itoa(v.limit))
 	h.Set(headerRemaining, strconv.Itoa(v.remaining))
@@ -140,8 +140,8 @@ func limit(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	return TooMany(float64(v.retry.Milliseconds()) / 1000)
 }
 
-// retryAfter tells who called too often, whatever the budget, when to call again.
-func retryAfter(ctx *fasthttp.RequestCtx, err error) {
+// setRetryAfter tells who called too often, whatever the budget, when to call again.
+func setRetryAfter(ctx *fasthttp.RequestCtx, err error) {
 	var r *realm.Refusal
 	if !errors.As(err, &r) || r.Kind != realm.TooMany {
 		return
@@ -151,36 +151,36 @@ func retryAfter(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// guess counts an attempt of a key's and refuses one too many. It counts before anybody knows whether the attempt is
+// countAttempt counts an attempt of a key's and refuses one too many. It counts before anybody knows whether the attempt is
 // right: many at once are many.
-func (l *limiter) guess(who string) error {
+func (l *limiter) countAttempt(who string) error {
 	if l == nil {
 		return nil
 	}
-	if v := l.take(who); v.retry > 0 {
+	if v := l.count(who); v.retry > 0 {
 		return TooMany(v.retry.Seconds())
 	}
 	return nil
 }
 
-// readdressed counts somebody's wish for another address.
-func (s *Server) readdressed(who string) error {
-	for _, l := range s.readdress {
-		if err := l.guess(who); err != nil {
+// countAddressChange counts somebody's wish for another address.
+func (s *Server) countAddressChange(who string) error {
+	for _, l := range s.addressChanges {
+		if err := l.countAttempt(who); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// forgive gives a key its whole budget back.
-func (l *limiter) forgive(who string) {
+// reset gives a key its whole budget back.
+func (l *limiter) reset(who string) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.full, who)
+	delete(l.fullAt, who)
 }
 
 // TooMany is the refusal of somebody who called too often.
@@ -196,7 +196,7 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 	}
 	addr = addr.Unmap()
 	if !s.trusted(addr) {
-		return household(addr)
+		return clientNetworkKey(addr)
 	}
 	// A proxy adds itself to the line there is, or adds a line: all lines together are the list, the nearest hop last.
 	hops := bytes.Split(bytes.Join(ctx.Request.Header.PeekAll("X-Forwarded-For"), []byte(",")), []byte(","))
@@ -209,12 +209,12 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 			break
 		}
 	}
-	return household(addr)
+	return clientNetworkKey(addr)
 }
 
-// household is what visitors are counted by: an IPv4 address, or the /64 that one IPv6 customer has at least.
-func household(a netip.Addr) string {
-	h := park.Household(a)
+// clientNetworkKey is what visitors are counted by: an IPv4 address, or the /64 that one IPv6 customer has at least.
+func clientNetworkKey(a netip.Addr) string {
+	h := park.ClientNetwork(a)
 	if h.Is4() {
 		return h.String()
 	}
@@ -222,7 +222,7 @@ func household(a netip.Addr) string {
 }
 
 func (s *Server) trusted(a netip.Addr) bool {
-	for _, p := range s.o.Limits.Proxies {
+	for _, p := range s.options.Limits.Proxies {
 		if p.Contains(a) {
 			return true
 		}

@@ -12,51 +12,51 @@ import (
 	"parley/wire/form"
 )
 
-func TestLimiterLetsABudgetThroughAndRefills(t *testing.T) {
+func TestLimiterAllowsItsBudgetAndRefills(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	l := newLimiter(5, 30*time.Minute)
 	l.now = func() time.Time { return now }
 	for i := range 5 {
-		if v := l.take("ann"); v.retry > 0 || v.remaining != 4-i {
+		if v := l.count("ann"); v.retry > 0 || v.remaining != 4-i {
 			t.Fatalf("request %d: %+v", i+1, v)
 		}
 	}
-	v := l.take("ann")
+	v := l.count("ann")
 	if v.retry != 6*time.Minute {
 		t.Fatalf("the sixth may come again after %v, want 6m", v.retry)
 	}
-	if v := l.take("bo"); v.retry > 0 {
+	if v := l.count("bo"); v.retry > 0 {
 		t.Fatal("one caller's requests were counted against another")
 	}
 	now = now.Add(6 * time.Minute)
-	if v := l.take("ann"); v.retry > 0 {
+	if v := l.count("ann"); v.retry > 0 {
 		t.Fatalf("refused after the wait it was told: %+v", v)
 	}
 }
 
-func TestLimiterForgets(t *testing.T) {
+func TestLimiterIsBounded(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	l := newLimiter(1, time.Minute)
 	l.now = func() time.Time { return now }
 	for i := range MaxTracked {
-		l.full[string(rune(i))+"x"] = now.Add(time.Duration(i%2) * time.Hour)
+		l.fullAt[string(rune(i))+"x"] = now.Add(time.Duration(i%2) * time.Hour)
 	}
 	now = now.Add(time.Minute)
-	l.take("new")
-	if n := len(l.full); n > MaxTracked {
+	l.count("new")
+	if n := len(l.fullAt); n > MaxTracked {
 		t.Fatalf("%d callers are remembered, more than %d", n, MaxTracked)
 	}
-	for i := len(l.full); i < MaxTracked; i++ {
-		l.full[string(rune(i))+"y"] = now.Add(time.Hour)
+	for i := len(l.fullAt); i < MaxTracked; i++ {
+		l.fullAt[string(rune(i))+"y"] = now.Add(time.Hour)
 	}
-	l.take("newer")
-	if n := len(l.full); n > MaxTracked*7/8+1 {
+	l.count("newer")
+	if n := len(l.fullAt); n > MaxTracked*7/8+1 {
 		t.Fatalf("%d callers are remembered still: each newcomer would cost a search for the next to forget", n)
 	}
 }
 
-func TestATrustedProxySaysWhoCalls(t *testing.T) {
-	s := &Server{o: Options{Limits: Limits{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}}
+func TestRemoteAddressFromTrustedProxy(t *testing.T) {
+	s := &Server{options: Options{Limits: Limits{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}}
 	for _, x := range []struct {
 		from  string
 		lines []string
@@ -81,23 +81,23 @@ func TestATrustedProxySaysWhoCalls(t *testing.T) {
 	}
 }
 
-func TestAnyBudgetIsABudget(t *testing.T) {
-	if v := newLimiter(1<<62, time.Minute).take("ann"); v.retry > 0 {
+func TestLimiterWithHugeLimit(t *testing.T) {
+	if v := newLimiter(1<<62, time.Minute).count("ann"); v.retry > 0 {
 		t.Errorf("the first request of many: %+v", v)
 	}
 }
 
-func TestVisitorsOfOneHouseholdCountTogether(t *testing.T) {
+func TestVisitorsOfOneNetworkShareALimit(t *testing.T) {
 	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64"} {
-		if got := household(netip.MustParseAddr(in)); got != want {
+		if got := clientNetworkKey(netip.MustParseAddr(in)); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
 }
 
-func TestTooManyParametersAreCountedBeforeTheyCost(t *testing.T) {
+func TestTooManyParams(t *testing.T) {
 	for n, want := range map[int]bool{1: false, form.MaxParams: false, form.MaxParams + 1: true} {
-		if got := tooMany([]byte(strings.Repeat("a=b&", n-1) + "a=b")); got != want {
+		if got := tooManyParams([]byte(strings.Repeat("a=b&", n-1) + "a=b")); got != want {
 			t.Errorf("%d parameters: %v", n, got)
 		}
 	}

@@ -22,103 +22,105 @@ import (
 // remembered of it is how it looks behind the short shared piece before it, so many bytes further on: it may refer to what is
 // in that one, and to nothing between them.
 
-// packFrom is the smallest piece, in bytes, that is compressed by itself; a shared one below it goes behind another from
-// chainFrom bytes on.
+// minPieceBytes is the smallest piece, in bytes, that is compressed by itself; a shared one below it goes behind another from
+// minChainBytes bytes on.
 const (
-	packFrom  = 2 << 10
-	chainFrom = 200
+	minPieceBytes = 2 << 10
+	minChainBytes = 200
 )
 
-// maxGap is how many bytes may be between two short pieces that go together. What is between is zeros while the second one
+// maxChainGap is how many bytes may be between two short pieces that go together. What is between is zeros while the second one
 // is compressed: they take time, and deflate looks back 32 kB only.
-const maxGap = 4 << 10
+const maxChainGap = 4 << 10
 
-// maxBehind is behind how many pieces, or how far behind them, a short one is remembered. Should there be more, because
+// maxChainPositions is behind how many pieces, or how far behind them, a short one is remembered. Should there be more, because
 // everybody sees other channels, it begins anew. A piece of a kilobyte is remembered in a few kilobytes by that.
-const maxBehind = 64
+const maxChainPositions = 64
 
-// MaxChained is how many bytes all that is remembered of short pieces may take: of ten thousand channels of which everybody
-// sees others, maxBehind each would take a hundred megabytes. Beyond it all of it is forgotten, and compressed again.
-const MaxChained = 32 << 20
+// MaxChainedBytes is how many bytes all that is remembered of short pieces may take: of ten thousand channels of which everybody
+// sees others, maxChainPositions each would take a hundred megabytes. Beyond it all of it is forgotten, and compressed again.
+const MaxChainedBytes = 32 << 20
 
-// chainedCost is about what a short piece takes in memory at one spot beside its bytes.
-const chainedCost = 192
+// chainOverhead is about what a short piece takes in memory at one spot beside its bytes.
+const chainOverhead = 192
 
-// storeBelow is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
-// would take about what they save, and have to be made. Nor is what is less than one in littleOf of the plain answer, which
+// minCompressedGap is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
+// would take about what they save, and have to be made. Nor is what is less than one in maxGapShare of the plain answer, which
 // would make it hardly smaller.
 const (
-	storeBelow = 400
-	littleOf   = 512
+	minCompressedGap = 400
+	maxGapShare      = 512
 )
 
-// packed is a piece in compressed form.
-type packed struct {
-	bytes []byte     // deflate blocks, none of them the last, ending on a whole byte
-	sum   uint32     // CRC-32 of what it was
-	size  int        // and its length
-	zeros *bitMatrix // what so many bytes of zero do to a sum; set when it came a second time and was compressed with care
+// compressedPiece is a piece in compressed form.
+type compressedPiece struct {
+	bytes     []byte     // deflate blocks, none of them the last, ending on a whole byte
+	sum       uint32     // CRC-32 of what it was
+	size      int        // and its length
+	zeroShift *bitMatrix // what so many bytes of zero do to a sum; set when it came a second time and was compressed with care
 
-	behind map[spot]*packed // of a short piece: how it looks there
+	byPosition map[chainPosition]*compressedPiece // of a short piece: how it looks there
 }
 
-// spot is where a short piece stands: behind which other, and how far; the zero spot is alone.
-type spot struct {
-	piece weak.Pointer[byte]
-	gap   int
+// chainPosition is where a short piece stands: behind which other, and how far; the zero chainPosition is alone.
+type chainPosition struct {
+	before weak.Pointer[byte]
+	gap    int
 }
 
-// packer remembers compressed pieces for as long as somebody has the pieces themselves: a small part of what is in memory
-// anyway, and MaxChained bytes of short ones at most.
-type packer struct {
-	mu      sync.Mutex
-	known   map[weak.Pointer[byte]]*packed
-	chained int // bytes of what stands in known behind others
+// pieceCompressor remembers compressed pieces for as long as somebody has the pieces themselves: a small part of what is in memory
+// anyway, and MaxChainedBytes bytes of short ones at most.
+type pieceCompressor struct {
+	mu           sync.Mutex
+	pieces       map[weak.Pointer[byte]]*compressedPiece
+	chainedBytes int // bytes of what stands in known behind others
 }
 
-func newPacker() *packer { return &packer{known: map[weak.Pointer[byte]]*packed{}} }
+func newPieceCompressor() *pieceCompressor {
+	return &pieceCompressor{pieces: map[weak.Pointer[byte]]*compressedPiece{}}
+}
 
-var packers = newPacker()
+var sharedPieces = newPieceCompressor()
 
-func (p *packer) pack(piece []byte) *packed {
+func (p *pieceCompressor) compressed(piece []byte) *compressedPiece {
 	key := weak.Make(&piece[0])
 	p.mu.Lock()
-	x := p.known[key]
+	x := p.pieces[key]
 	p.mu.Unlock()
 	switch {
 	case x == nil || x.size != len(piece):
 		x = compress(nil, piece, flate.BestSpeed)
-	case x.zeros == nil:
+	case x.zeroShift == nil:
 		x = compress(nil, piece, flate.DefaultCompression)
-		x.zeros = zerosOf(x.size)
+		x.zeroShift = zeroShiftOf(x.size)
 	default:
 		return x
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.know(key, piece, x)
+	p.remember(key, piece, x)
 	return x
 }
 
-// know remembers what a piece was made to; mu is held.
-func (p *packer) know(key weak.Pointer[byte], piece []byte, x *packed) {
-	if old, ok := p.known[key]; !ok {
+// remember remembers what a piece was made to; mu is held.
+func (p *pieceCompressor) remember(key weak.Pointer[byte], piece []byte, x *compressedPiece) {
+	if old, ok := p.pieces[key]; !ok {
 		runtime.AddCleanup(&piece[0], p.forget, key)
 	} else {
-		p.unchain(old)
+		p.dropPositions(old)
 	}
-	p.known[key] = x
+	p.pieces[key] = x
 }
 
-// chain is a short piece, with lead in front of it, at a spot behind another one, if before is not nil.
-func (p *packer) chain(before []byte, at spot, lead string, piece []byte, key weak.Pointer[byte]) *packed {
+// compressedBehind is a short piece, with lead in front of it, at a spot behind another one, if before is not nil.
+func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead string, piece []byte, key weak.Pointer[byte]) *compressedPiece {
 	p.mu.Lock()
-	x := p.known[key]
-	if x == nil || x.behind == nil {
-		x = &packed{behind: map[spot]*packed{}}
-		p.know(key, piece, x)
+	x := p.pieces[key]
+	if x == nil || x.byPosition == nil {
+		x = &compressedPiece{byPosition: map[chainPosition]*compressedPiece{}}
+		p.remember(key, piece, x)
 	}
-	out := x.behind[at]
+	out := x.byPosition[at]
 	p.mu.Unlock()
 	if out != nil && out.size == len(lead)+len(piece) {
 		return out
@@ -129,58 +131,58 @@ func (p *packer) chain(before []byte, at spot, lead string, piece []byte, key we
 	out = compress(before, append([]byte(lead), piece...), flate.BestCompression)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.known[key] != x { // made anew, or forgotten
+	if p.pieces[key] != x { // made anew, or forgotten
 		return out
 	}
-	if len(x.behind) >= maxBehind {
-		p.unchain(x)
+	if len(x.byPosition) >= maxChainPositions {
+		p.dropPositions(x)
 	}
-	if p.chained >= MaxChained {
-		for _, x := range p.known {
-			p.unchain(x)
+	if p.chainedBytes >= MaxChainedBytes {
+		for _, x := range p.pieces {
+			p.dropPositions(x)
 		}
 	}
-	if old := x.behind[at]; old != nil {
-		p.chained -= old.cost()
+	if old := x.byPosition[at]; old != nil {
+		p.chainedBytes -= old.memory()
 	}
-	x.behind[at] = out
-	p.chained += out.cost()
+	x.byPosition[at] = out
+	p.chainedBytes += out.memory()
 	return out
 }
 
-// unchain forgets how a short piece looks behind others; mu is held.
-func (p *packer) unchain(x *packed) {
-	for _, b := range x.behind {
-		p.chained -= b.cost()
+// dropPositions forgets how a short piece looks behind others; mu is held.
+func (p *pieceCompressor) dropPositions(x *compressedPiece) {
+	for _, b := range x.byPosition {
+		p.chainedBytes -= b.memory()
 	}
-	clear(x.behind)
+	clear(x.byPosition)
 }
 
-func (x *packed) cost() int { return len(x.bytes) + chainedCost }
+func (x *compressedPiece) memory() int { return len(x.bytes) + chainOverhead }
 
-// Chained is how many bytes short pieces take that are compressed behind others.
-func (s *Server) Chained() int64 {
-	packers.mu.Lock()
-	defer packers.mu.Unlock()
-	return int64(packers.chained)
+// ChainedBytes is how many bytes short pieces take that are compressed behind others.
+func (s *Server) ChainedBytes() int64 {
+	sharedPieces.mu.Lock()
+	defer sharedPieces.mu.Unlock()
+	return int64(sharedPieces.chainedBytes)
 }
 
-func (p *packer) forget(key weak.Pointer[byte]) {
+func (p *pieceCompressor) forget(key weak.Pointer[byte]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if x := p.known[key]; x != nil {
-		p.unchain(x)
+	if x := p.pieces[key]; x != nil {
+		p.dropPositions(x)
 	}
-	delete(p.known, key)
+	delete(p.pieces, key)
 }
 
-// writers are reused by level: each has some hundred kilobytes of tables.
-var writers = map[int]*sync.Pool{flate.BestSpeed: {}, flate.DefaultCompression: {}, flate.BestCompression: {}}
+// flateWriters are reused by level: each has some hundred kilobytes of tables.
+var flateWriters = map[int]*sync.Pool{flate.BestSpeed: {}, flate.DefaultCompression: {}, flate.BestCompression: {}}
 
 // compress makes b, which may refer to what is before it, smaller.
-func compress(before, b []byte, level int) *packed {
+func compress(before, b []byte, level int) *compressedPiece {
 	var out bytes.Buffer
-	w, _ := writers[level].Get().(*flate.Writer)
+	w, _ := flateWriters[level].Get().(*flate.Writer)
 	if w == nil {
 		w, _ = flate.NewWriter(&out, level) // it only fails for levels that there are not
 	} else {
@@ -193,84 +195,84 @@ func compress(before, b []byte, level int) *packed {
 	from := out.Len()
 	w.Write(b)
 	w.Flush()
-	writers[level].Put(w)
-	return &packed{bytes: bytes.Clone(out.Bytes()[from:]), sum: crc32.ChecksumIEEE(b), size: len(b)}
+	flateWriters[level].Put(w)
+	return &compressedPiece{bytes: bytes.Clone(out.Bytes()[from:]), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
 // store is a short text in a block that is not compressed (RFC 1951, 3.2.4): it begins and ends on a whole byte.
-func store(b []byte) *packed {
+func store(b []byte) *compressedPiece {
 	out := make([]byte, 0, len(b)+5)
 	out = append(out, 0)
 	out = binary.LittleEndian.AppendUint16(out, uint16(len(b)))
 	out = binary.LittleEndian.AppendUint16(out, ^uint16(len(b)))
-	return &packed{bytes: append(out, b...), sum: crc32.ChecksumIEEE(b), size: len(b)}
+	return &compressedPiece{bytes: append(out, b...), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
-// packedComma is what is between most pieces.
-var packedComma = store([]byte(","))
+// storedComma is what is between most pieces.
+var storedComma = store([]byte(","))
 
 var (
-	gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, any system
-	gzipLast = []byte{3, 0}                                  // RFC 1951: an empty last block
+	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, any system
+	lastBlock  = []byte{3, 0}                                  // RFC 1951: an empty last block
 )
 
-// objects is what is between two objects of a list.
-const objects = "},{"
+// objectSeparator is what is between two objectSeparator of a list.
+const objectSeparator = "},{"
 
 // gzipped is the pieces' gzip form, in parts, which it puts into out.
-func (p *packer) gzipped(pieces wire.Pieces, out [][]byte) [][]byte {
-	all := assembly{parts: append(out, gzipHead)}
-	p.assemble(&all, pieces, max(storeBelow, pieces.Len()/littleOf))
-	tail := append([]byte{}, gzipLast...)
+func (p *pieceCompressor) gzipped(pieces wire.Fragments, out [][]byte) [][]byte {
+	all := gzipAssembly{parts: append(out, gzipHeader)}
+	p.assemble(&all, pieces, max(minCompressedGap, pieces.Len()/maxGapShare))
+	tail := append([]byte{}, lastBlock...)
 	tail = binary.LittleEndian.AppendUint32(tail, all.sum)
 	return append(all.parts, binary.LittleEndian.AppendUint32(tail, uint32(all.size)))
 }
 
-// run is a run's pieces as one. It is remembered as soon as each of them is compressed with care.
-func (p *packer) run(r *wire.Run) *packed {
-	if x, ok := r.Made.Load().(*packed); ok {
+// compressedRun is a compressedRun's pieces as one. It is remembered as soon as each of them is compressed with care.
+func (p *pieceCompressor) compressedRun(r *wire.SharedFragments) *compressedPiece {
+	if x, ok := r.Derived.Load().(*compressedPiece); ok {
 		return x
 	}
-	var all assembly
-	p.assemble(&all, r.Pieces, storeBelow)
-	x := &packed{bytes: bytes.Join(all.parts, nil), sum: all.sum, size: all.size}
-	if !all.hasty {
-		x.zeros = zerosOf(x.size)
-		r.Made.Store(x)
+	var all gzipAssembly
+	p.assemble(&all, r.Fragments, minCompressedGap)
+	x := &compressedPiece{bytes: bytes.Join(all.parts, nil), sum: all.sum, size: all.size}
+	if !all.provisional {
+		x.zeroShift = zeroShiftOf(x.size)
+		r.Derived.Store(x)
 	}
 	return x
 }
 
-// assembly is compressed pieces, one behind the other.
-type assembly struct {
-	parts [][]byte
-	sum   uint32
-	size  int
-	hasty bool // some were compressed for the first time
+// gzipAssembly is compressed pieces, one behind the other.
+type gzipAssembly struct {
+	parts       [][]byte
+	sum         uint32
+	size        int
+	provisional bool // some were compressed for the first time
 }
 
-func (a *assembly) add(x *packed) {
+func (a *gzipAssembly) add(x *compressedPiece) {
 	a.parts = append(a.parts, x.bytes)
 	switch {
-	case x.zeros != nil:
-		a.sum = x.zeros.times(a.sum) ^ x.sum
-	case x.size < packFrom:
-		a.sum = shortZeros(x.size).times(a.sum) ^ x.sum
+	case x.zeroShift != nil:
+		a.sum = x.zeroShift.multiply(a.sum) ^ x.sum
+	case x.size < minPieceBytes:
+		a.sum = shortZeroShift(x.size).multiply(a.sum) ^ x.sum
 	default:
-		a.sum = joinSums(a.sum, x.sum, x.size)
+		a.sum = combineCRC(a.sum, x.sum, x.size)
 	}
 	a.size += x.size
 }
 
 // assemble adds pieces to an assembly; of what is between those that are compressed by themselves, what has little bytes
 // is compressed, too.
-func (p *packer) assemble(all *assembly, pieces wire.Pieces, little int) {
+func (p *pieceCompressor) assemble(all *gzipAssembly, pieces wire.Fragments, little int) {
 	var small []byte
 	between := func() {
 		switch {
 		case len(small) == 0:
 		case string(small) == ",":
-			all.add(packedComma)
+			all.add(storedComma)
 		case len(small) < little:
 			all.add(store(small))
 		default:
@@ -279,70 +281,70 @@ func (p *packer) assemble(all *assembly, pieces wire.Pieces, little int) {
 		small = small[:0]
 	}
 	var before []byte
-	var at spot
+	var at chainPosition
 	for _, x := range pieces {
 		switch {
 		case x.Run != nil:
 			between()
-			all.add(p.run(x.Run))
-			before, at = nil, spot{}
-		case !x.Shared || len(x.JSON) < chainFrom:
+			all.add(p.compressedRun(x.Run))
+			before, at = nil, chainPosition{}
+		case !x.Shared || len(x.JSON) < minChainBytes:
 			small = append(small, x.JSON...)
-		case len(x.JSON) < packFrom:
+		case len(x.JSON) < minPieceBytes:
 			gap, lead := len(small), ""
 			switch {
-			case before != nil && string(small) == objects:
-				gap, lead, small = 0, objects, small[:0]
-			case gap > maxGap:
-				before, at = nil, spot{}
+			case before != nil && string(small) == objectSeparator:
+				gap, lead, small = 0, objectSeparator, small[:0]
+			case gap > maxChainGap:
+				before, at = nil, chainPosition{}
 			}
 			if before != nil {
 				at.gap = gap
 			}
 			between()
 			key := weak.Make(&x.JSON[0])
-			all.add(p.chain(before, at, lead, x.JSON, key))
-			before, at = x.JSON, spot{piece: key}
+			all.add(p.compressedBehind(before, at, lead, x.JSON, key))
+			before, at = x.JSON, chainPosition{before: key}
 		default:
 			between()
-			y := p.pack(x.JSON)
+			y := p.compressed(x.JSON)
 			all.add(y)
-			all.hasty = all.hasty || y.zeros == nil
-			before, at = nil, spot{}
+			all.provisional = all.provisional || y.zeroShift == nil
+			before, at = nil, chainPosition{}
 		}
 	}
 	between()
 }
 
-// joinSums is the CRC-32 of two texts one after the other, from the sums of each and the length of the second. A CRC is
+// combineCRC is the CRC-32 of two texts one after the other, from the sums of each and the length of the second. A CRC is
 // linear: so many zero bytes behind the first text multiply its sum by a power of a matrix over bits, whose squares
 // are made in advance.
-func joinSums(first, second uint32, length int) uint32 {
+func combineCRC(first, second uint32, length int) uint32 {
 	for k := 0; length > 0; k, length = k+1, length>>1 {
 		if length&1 != 0 {
-			first = zeroBytes[k].times(first)
+			first = zeroShiftPowers[k].multiply(first)
 		}
 	}
 	return first ^ second
 }
 
-// zerosOf is what length bytes of zero do to a sum, as one matrix.
-func zerosOf(length int) *bitMatrix {
+// zeroShiftOf is what length bytes of zero do to a sum, as one matrix.
+func zeroShiftOf(length int) *bitMatrix {
 	m := new(bitMatrix)
 	for i := range m {
-		m[i] = joinSums(1<<i, 0, length)
+		m[i] = combineCRC(1<<i, 0, length)
 	}
 	return m
 }
 
-var zerosShort [packFrom]atomic.Pointer[bitMatrix]
+var shortZeroShifts [minPieceBytes]atomic.Pointer[bitMatrix]
 
-// shortZeros is zerosOf a length below packFrom, remembered.
-func shortZeros(length int) *bitMatrix {
-	m := zerosShort[length].Load()
+// shortZeroShift is zeroShiftOf a length below minPieceBytes, remembered.
+func shortZeroShift(length int) *bitMatrix {
+	m := shortZeroShifts[length].Load()
 	if m == nil {
-		m = zerosOf(length)
-		zerosShort[length].Store(m)
+		m = zeroShiftOf(length)
+		shortZeroShifts[length].Store(m)
 	}
 	return m
 }
@@ -350,8 +352,8 @@ func shortZeros(length int) *bitMatrix {
 // bitMatrix is 32 columns of 32 bits.
 type bitMatrix [32]uint32
 
-// times has no branches: which bits are set cannot be foretold.
-func (m *bitMatrix) times(v uint32) (out uint32) {
+// multiply has no branches: which bits are set cannot be foretold.
+func (m *bitMatrix) multiply(v uint32) (out uint32) {
 	for i := range m {
 		out ^= m[i] & -(v >> i & 1)
 	}
@@ -360,13 +362,13 @@ func (m *bitMatrix) times(v uint32) (out uint32) {
 
 func (m *bitMatrix) square() (out bitMatrix) {
 	for i := range m {
-		out[i] = m.times(m[i])
+		out[i] = m.multiply(m[i])
 	}
 	return out
 }
 
-// zeroBytes[k] does to a sum what 2^k bytes of zero do.
-var zeroBytes = func() (out [48]bitMatrix) {
+// zeroShiftPowers[k] does to a sum what 2^k bytes of zero do.
+var zeroShiftPowers = func() (out [48]bitMatrix) {
 	var m bitMatrix // one bit of zero: a shift, and the polynomial if a one falls out
 	m[0] = crc32.IEEE
 	for i := 1; i < 32; i++ {

@@ -15,13 +15,13 @@ import (
 	"parley/wire"
 )
 
-func piecesOf(r *rand.Rand, sizes ...int) (p wire.Pieces) {
+func randomPieces(r *rand.Rand, sizes ...int) (p wire.Fragments) {
 	for _, n := range sizes {
 		b := make([]byte, n)
 		for i := range b {
 			b[i] = "abcdefgh"[r.IntN(8)]
 		}
-		p = append(p, wire.Part{JSON: b, Shared: true})
+		p = append(p, wire.Fragment{JSON: b, Shared: true})
 	}
 	return p
 }
@@ -30,24 +30,24 @@ func piecesOf(r *rand.Rand, sizes ...int) (p wire.Pieces) {
 // again in another order.
 func TestGzippedPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	all := piecesOf(r, 0, 1, 100, chainFrom, 900, 1000, packFrom-1, packFrom, packFrom+1, 70_000, 3, 300_000)
-	for _, between := range []string{objects, objects, objects, ",", strings.Repeat("own", maxGap/3+1)} {
-		all = append(all, wire.Part{JSON: []byte(between)})
+	all := randomPieces(r, 0, 1, 100, minChainBytes, 900, 1000, minPieceBytes-1, minPieceBytes, minPieceBytes+1, 70_000, 3, 300_000)
+	for _, between := range []string{objectSeparator, objectSeparator, objectSeparator, ",", strings.Repeat("own", maxChainGap/3+1)} {
+		all = append(all, wire.Fragment{JSON: []byte(between)})
 	}
-	some := func(most int) (p wire.Pieces) {
+	some := func(most int) (p wire.Fragments) {
 		for range r.IntN(most) {
 			p = append(p, all[r.IntN(len(all))])
 		}
 		return p
 	}
-	var runs wire.Pieces
+	var runs wire.Fragments
 	for range 8 {
-		runs = append(runs, wire.Part{Run: wire.NewRun(some(8))})
+		runs = append(runs, wire.Fragment{Run: wire.NewSharedFragments(some(8))})
 	}
 	all = append(all, runs...)
 	for range 800 {
 		p := some(12)
-		z, err := gzip.NewReader(bytes.NewReader(bytes.Join(packers.gzipped(p, nil), nil)))
+		z, err := gzip.NewReader(bytes.NewReader(bytes.Join(sharedPieces.gzipped(p, nil), nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,30 +61,30 @@ func TestGzippedPieces(t *testing.T) {
 	}
 }
 
-func TestJoinSums(t *testing.T) {
+func TestCombineCRC(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 100 {
-		p := piecesOf(r, r.IntN(1000), r.IntN(5000))
+		p := randomPieces(r, r.IntN(1000), r.IntN(5000))
 		a, b := p[0].JSON, p[1].JSON
-		if got, want := joinSums(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)), crc32.ChecksumIEEE(append(a, b...)); got != want {
+		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)), crc32.ChecksumIEEE(append(a, b...)); got != want {
 			t.Fatalf("%08x, want %08x", got, want)
 		}
 	}
 }
 
 // A compressed piece is forgotten with the piece.
-func TestPackedPiecesAreForgotten(t *testing.T) {
-	p := newPacker()
+func TestCompressedPiecesAreForgotten(t *testing.T) {
+	p := newPieceCompressor()
 	r := rand.New(rand.NewPCG(3, 3))
-	kept := piecesOf(r, 5000)
+	kept := randomPieces(r, 5000)
 	for range 50 {
-		p.gzipped(piecesOf(r, 5000), nil)
+		p.gzipped(randomPieces(r, 5000), nil)
 	}
 	p.gzipped(kept, nil)
 	for range 1000 {
 		runtime.GC()
 		p.mu.Lock()
-		n := len(p.known)
+		n := len(p.pieces)
 		p.mu.Unlock()
 		if n == 1 {
 			break
@@ -93,24 +93,24 @@ func TestPackedPiecesAreForgotten(t *testing.T) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.known) != 1 {
-		t.Errorf("%d compressed pieces are remembered, want the one that is still there", len(p.known))
+	if len(p.pieces) != 1 {
+		t.Errorf("%d compressed pieces are remembered, want the one that is still there", len(p.pieces))
 	}
 	runtime.KeepAlive(kept)
 }
 
 // Short pieces of one kind take little behind each other, also with something between that is the answer's own.
-func TestShortPiecesBehindEachOther(t *testing.T) {
-	var p wire.Pieces
-	words := piecesOf(rand.New(rand.NewPCG(5, 5)), 800)[0].JSON
+func TestShortPiecesCompressTogether(t *testing.T) {
+	var p wire.Fragments
+	words := randomPieces(rand.New(rand.NewPCG(5, 5)), 800)[0].JSON
 	for i := range 100 {
 		if i > 0 {
-			p = append(p, wire.Part{JSON: []byte(strings.Repeat("},{", 1+i%2))})
+			p = append(p, wire.Fragment{JSON: []byte(strings.Repeat("},{", 1+i%2))})
 		}
-		p = append(p, wire.Part{JSON: fmt.Appendf(nil, "%d%s", i, words), Shared: true})
+		p = append(p, wire.Fragment{JSON: fmt.Appendf(nil, "%d%s", i, words), Shared: true})
 	}
 	n := 0
-	for _, b := range packers.gzipped(p, nil) {
+	for _, b := range sharedPieces.gzipped(p, nil) {
 		n += len(b)
 	}
 	if n > 5000 {
@@ -119,43 +119,43 @@ func TestShortPiecesBehindEachOther(t *testing.T) {
 }
 
 // However many short pieces there are, each behind ever others: what is remembered of them has a bound, and is counted right.
-func TestWhatIsRememberedOfShortPiecesHasABound(t *testing.T) {
-	p := newPacker()
-	words := piecesOf(rand.New(rand.NewPCG(6, 6)), 1500)[0].JSON
+func TestChainedBytesAreBounded(t *testing.T) {
+	p := newPieceCompressor()
+	words := randomPieces(rand.New(rand.NewPCG(6, 6)), 1500)[0].JSON
 	pieces := make([][]byte, 40)
 	for i := range pieces {
 		pieces[i] = fmt.Appendf(nil, "%d%s", i, words)
 	}
 	spots, most := 0, 0
-	for gap := 0; spots < 3*maxBehind; gap++ {
+	for gap := 0; spots < 3*maxChainPositions; gap++ {
 		spots++
 		for i, b := range pieces {
 			before := pieces[(i+1)%len(pieces)]
-			at := spot{weak.Make(&before[0]), gap}
-			if x := p.chain(before, at, "", b, weak.Make(&b[0])); x.size != len(b) {
+			at := chainPosition{weak.Make(&before[0]), gap}
+			if x := p.compressedBehind(before, at, "", b, weak.Make(&b[0])); x.size != len(b) {
 				t.Fatalf("a piece of %d bytes is one of %d", len(b), x.size)
 			}
-			most = max(most, p.chained)
+			most = max(most, p.chainedBytes)
 		}
 	}
 	count := func() (n int) {
-		for _, x := range p.known {
-			if len(x.behind) > maxBehind {
-				t.Errorf("a piece is remembered at %d spots", len(x.behind))
+		for _, x := range p.pieces {
+			if len(x.byPosition) > maxChainPositions {
+				t.Errorf("a piece is remembered at %d spots", len(x.byPosition))
 			}
-			for _, b := range x.behind {
-				n += b.cost()
+			for _, b := range x.byPosition {
+				n += b.memory()
 			}
 		}
 		return n
 	}
-	if n := count(); n != p.chained || n == 0 || most > maxBehind*len(pieces)*(200+chainedCost) {
-		t.Errorf("%d bytes are remembered, %d counted, %d once", n, p.chained, most)
+	if n := count(); n != p.chainedBytes || n == 0 || most > maxChainPositions*len(pieces)*(200+chainOverhead) {
+		t.Errorf("%d bytes are remembered, %d counted, %d once", n, p.chainedBytes, most)
 	}
-	p.chained += MaxChained // as much as there may be, of others
-	p.chain(pieces[1], spot{weak.Make(&pieces[1][0]), 1000}, "", pieces[0], weak.Make(&pieces[0][0]))
-	if n := count(); p.chained != MaxChained+n || n > 200+chainedCost {
-		t.Errorf("beyond the bound %d bytes are remembered, %d counted", n, p.chained-MaxChained)
+	p.chainedBytes += MaxChainedBytes // as much as there may be, of others
+	p.compressedBehind(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0], weak.Make(&pieces[0][0]))
+	if n := count(); p.chainedBytes != MaxChainedBytes+n || n > 200+chainOverhead {
+		t.Errorf("beyond the bound %d bytes are remembered, %d counted", n, p.chainedBytes-MaxChainedBytes)
 	}
 	runtime.KeepAlive(pieces)
 }
@@ -168,11 +168,11 @@ func BenchmarkRegisterAnswer(b *testing.B) {
 	for i := range sizes {
 		sizes[i] = 20_000
 	}
-	p := append(piecesOf(r, sizes...), wire.Part{JSON: []byte(`,"queue_id":"x"}`)})
+	p := append(randomPieces(r, sizes...), wire.Fragment{JSON: []byte(`,"queue_id":"x"}`)})
 	b.Run("pieces", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
-			packers.gzipped(p, nil)
+			sharedPieces.gzipped(p, nil)
 		}
 	})
 	b.Run("whole", func(b *testing.B) {

@@ -11,14 +11,14 @@ import (
 	"parley/wire/form"
 )
 
-// maxFormPart is how large one ordinary part of a multipart body may be, in bytes; files go through their own handlers.
-const maxFormPart = 1 << 20
+// maxFormPartBytes is how large one ordinary part of a multipart body may be, in bytes; files go through their own handlers.
+const maxFormPartBytes = 1 << 20
 
-var errParams = form.TooManyParams()
+var errTooManyParams = form.TooManyParams()
 
-// tooMany tells whether url-encoded text has more parameters than a request may have, before each costs memory: a
+// tooManyParams tells whether url-encoded text has more parameters than a request may have, before each costs memory: a
 // megabyte of them would take thirty.
-func tooMany(b []byte) bool {
+func tooManyParams(b []byte) bool {
 	for range form.MaxParams {
 		n := bytes.IndexByte(b, '&')
 		if n < 0 {
@@ -31,8 +31,8 @@ func tooMany(b []byte) bool {
 
 // readParams splits query and body into parameters. Strings are copied: fasthttp reuses its buffers.
 func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
-	if tooMany(ctx.URI().QueryString()) {
-		return errParams
+	if tooManyParams(ctx.URI().QueryString()) {
+		return errTooManyParams
 	}
 	readQuery(ctx, v)
 	kind := ctx.Request.Header.ContentType()
@@ -51,19 +51,19 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 	case bytes.HasPrefix(kind, []byte("multipart/form-data")):
 		f, err := ctx.MultipartForm()
 		if err != nil {
-			return realm.Bad("Malformed multipart body")
+			return realm.BadRequest("Malformed multipart body")
 		}
 		for k, list := range f.Value {
 			for _, val := range list {
-				if len(val) > maxFormPart {
+				if len(val) > maxFormPartBytes {
 					return realm.Refuse(realm.TooLarge, "BAD_REQUEST", "Parameter too large")
 				}
 				v.Add(form.Body, k, val)
 			}
 		}
 	case len(kind) == 0 || bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")):
-		if tooMany(ctx.PostBody()) {
-			return errParams
+		if tooManyParams(ctx.PostBody()) {
+			return errTooManyParams
 		}
 		var args fasthttp.Args
 		args.ParseBytes(ctx.PostBody())

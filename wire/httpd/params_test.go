@@ -16,15 +16,15 @@ import (
 	"parley/wire/form"
 )
 
-// taken is what a body says: the parameters of some names, and its files' names and bytes.
-type taken struct {
+// bodyResult is what a body says: the parameters of some names, and its files' names and bytes.
+type bodyResult struct {
 	params map[string]string
 	files  map[string]string
 	err    error
 }
 
-// take reads a body, as a whole or as it comes.
-func take(t *testing.T, kind string, body []byte, streams bool) taken {
+// readBody reads a body, as a whole or as it comes.
+func readBody(t *testing.T, kind string, body []byte, streams bool) bodyResult {
 	var ctx fasthttp.RequestCtx
 	ctx.Init(&fasthttp.Request{}, nil, nil)
 	ctx.Request.Header.SetMethod("POST")
@@ -35,10 +35,10 @@ func take(t *testing.T, kind string, body []byte, streams bool) taken {
 		ctx.Request.SetBody(body)
 	}
 	v := &form.Values{}
-	x := taken{map[string]string{}, map[string]string{}, readParams(&ctx, v)}
-	files := func() ([]wire.File, error) { return uploaded(&ctx) }
+	x := bodyResult{map[string]string{}, map[string]string{}, readParams(&ctx, v)}
+	files := func() ([]wire.File, error) { return multipartFiles(&ctx) }
 	if streams && x.err == nil {
-		files, x.err = streamed(&ctx, v)
+		files, x.err = streamedFiles(&ctx, v)
 	}
 	if x.err == nil {
 		var list []wire.File
@@ -101,7 +101,7 @@ func FuzzBodies(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, kind string, body []byte) {
-		whole, stream := take(t, kind, body, false), take(t, kind, body, true)
+		whole, stream := readBody(t, kind, body, false), readBody(t, kind, body, true)
 		if whole.err != nil || stream.err != nil || !strings.HasPrefix(strings.ToLower(kind), "multipart/form-data") {
 			return
 		}
@@ -111,13 +111,13 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-func TestMediaTypesMayBeInCapitals(t *testing.T) {
-	if x := take(t, "Application/X-WWW-Form-URLEncoded; Charset=UTF-8", []byte("a=1"), false); x.params["a"] != "1" {
+func TestMediaTypeIgnoresCase(t *testing.T) {
+	if x := readBody(t, "Application/X-WWW-Form-URLEncoded; Charset=UTF-8", []byte("a=1"), false); x.params["a"] != "1" {
 		t.Errorf("read %+v", x)
 	}
 	body := []byte("--X\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--X--\r\n")
 	for _, streams := range []bool{false, true} {
-		if x := take(t, "MULTIPART/form-data; boundary=X", body, streams); x.params["a"] != "1" || x.err != nil {
+		if x := readBody(t, "MULTIPART/form-data; boundary=X", body, streams); x.params["a"] != "1" || x.err != nil {
 			t.Errorf("streamed %v: read %+v", streams, x)
 		}
 	}

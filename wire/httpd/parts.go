@@ -9,12 +9,12 @@ import (
 )
 
 // A part is a piece of a file of some size: so many bytes from an offset.
-type part struct{ from, bytes int }
+type byteRange struct{ from, bytes int }
 
-// partOf reads a Range header. Only one range of bytes is served; what is of another unit, malformed, or several ranges is as
+// parseRange reads a Range header. Only one range of bytes is served; what is of another unit, malformed, or several ranges is as
 // if it had not been sent, which gives the whole file. ok is false where the file has no such bytes.
-func partOf(header string, size int) (p part, whole, ok bool) {
-	all := part{0, size}
+func parseRange(header string, size int) (p byteRange, whole, ok bool) {
+	all := byteRange{0, size}
 	unit, spec, _ := strings.Cut(header, "=")
 	first, last, dash := strings.Cut(strings.TrimSpace(spec), "-")
 	if !strings.EqualFold(strings.TrimSpace(unit), "bytes") || !dash {
@@ -25,24 +25,26 @@ func partOf(header string, size int) (p part, whole, ok bool) {
 	switch {
 	case first == "" && err2 == nil: // so many last ones
 		n := min(int(to), size)
-		return part{size - n, n}, false, n > 0
+		return byteRange{size - n, n}, false, n > 0
 	case err1 != nil || err2 != nil && last != "" || last != "" && to < from:
 		return all, true, true
 	case from >= uint64(size):
-		return part{}, false, false
+		return byteRange{}, false, false
 	case last == "" || to >= uint64(size):
 		to = uint64(size) - 1
 	}
-	return part{int(from), int(to-from) + 1}, false, true
+	return byteRange{int(from), int(to-from) + 1}, false, true
 }
 
-func (p part) String() string { return strconv.Itoa(p.from) + "-" + strconv.Itoa(p.from+p.bytes-1) }
+func (p byteRange) String() string {
+	return strconv.Itoa(p.from) + "-" + strconv.Itoa(p.from+p.bytes-1)
+}
 
-// versionOf is the entity tag of a file, whose name on the disk goes by its content.
-func versionOf(path string) string { return `"` + filepath.Base(path) + `"` }
+// etagOf is the entity tag of a file, whose name on the disk goes by its content.
+func etagOf(path string) string { return `"` + filepath.Base(path) + `"` }
 
-// unchanged reports whether the client has the file already.
-func unchanged(ctx *fasthttp.RequestCtx, version string) bool {
+// notModified reports whether the client has the file already.
+func notModified(ctx *fasthttp.RequestCtx, version string) bool {
 	for _, v := range strings.Split(string(ctx.Request.Header.Peek("If-None-Match")), ",") {
 		if v = strings.TrimSpace(v); v == "*" || strings.TrimPrefix(v, "W/") == version {
 			return true
@@ -51,12 +53,12 @@ func unchanged(ctx *fasthttp.RequestCtx, version string) bool {
 	return false
 }
 
-// wanted is the part of a file a request is for. A range of another version than the one there is would be spliced with what
+// requestedRange is the part of a file a request is for. A range of another version than the one there is would be spliced with what
 // it does not fit to, so the whole file comes then.
-func wanted(ctx *fasthttp.RequestCtx, version string, size int) (p part, whole, ok bool) {
+func requestedRange(ctx *fasthttp.RequestCtx, version string, size int) (p byteRange, whole, ok bool) {
 	h := &ctx.Request.Header
 	if only := h.Peek("If-Range"); !ctx.IsGet() || len(only) > 0 && string(only) != version {
-		return part{0, size}, true, true
+		return byteRange{0, size}, true, true
 	}
-	return partOf(string(h.Peek("Range")), size)
+	return parseRange(string(h.Peek("Range")), size)
 }

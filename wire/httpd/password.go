@@ -21,48 +21,48 @@ const (
 	argonKey     = 32
 )
 
-// maxPasswordWork is how many passwords are hashed at once: 19 MiB each. maxPasswordQueue is how many more may wait.
+// maxPasswordsHashing is how many passwords are hashed at once: 19 MiB each. maxPasswordsWaiting is how many more may wait.
 const (
-	maxPasswordWork  = 2
-	maxPasswordQueue = 64
+	maxPasswordsHashing = 2
+	maxPasswordsWaiting = 64
 	// MaxPasswords is both together.
-	MaxPasswords = maxPasswordWork + maxPasswordQueue
+	MaxPasswords = maxPasswordsHashing + maxPasswordsWaiting
 )
 
 // Passwords hashes and checks passwords, a bounded number at a time.
 type Passwords struct {
-	work  chan struct{}
-	queue chan struct{}
+	hashing chan struct{}
+	waiting chan struct{}
 }
 
 // NewPasswords returns a hasher.
 func NewPasswords() *Passwords {
-	return &Passwords{work: make(chan struct{}, maxPasswordWork), queue: make(chan struct{}, MaxPasswords)}
+	return &Passwords{hashing: make(chan struct{}, maxPasswordsHashing), waiting: make(chan struct{}, MaxPasswords)}
 }
 
-func (p *Passwords) take() error {
+func (p *Passwords) acquire() error {
 	select {
-	case p.queue <- struct{}{}:
+	case p.waiting <- struct{}{}:
 	default:
 		return realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", 1.0)
 	}
-	p.work <- struct{}{}
+	p.hashing <- struct{}{}
 	return nil
 }
 
 // Waiting is how many passwords are being hashed or wait for it.
-func (p *Passwords) Waiting() int64 { return int64(len(p.queue)) }
+func (p *Passwords) Waiting() int64 { return int64(len(p.waiting)) }
 
-func (p *Passwords) done() { <-p.work; <-p.queue }
+func (p *Passwords) release() { <-p.hashing; <-p.waiting }
 
 var b64 = base64.RawStdEncoding
 
 // Hash is a password's Argon2id hash in PHC form.
 func (p *Passwords) Hash(password string) (string, error) {
-	if err := p.take(); err != nil {
+	if err := p.acquire(); err != nil {
 		return "", err
 	}
-	defer p.done()
+	defer p.release()
 	salt := make([]byte, 16)
 	if _, err := rand.Read(salt); err != nil {
 		return "", fmt.Errorf("read randomness: %w", err)
@@ -71,15 +71,15 @@ func (p *Passwords) Hash(password string) (string, error) {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
-var errHash = errors.New("stored password hash is malformed")
+var errMalformedHash = errors.New("stored password hash is malformed")
 
 // Check compares a password with a hash. An empty hash is checked against a fixed one, so that the time does not tell
 // whether the account exists.
 func (p *Passwords) Check(password, hash string) (bool, error) {
-	if err := p.take(); err != nil {
+	if err := p.acquire(); err != nil {
 		return false, err
 	}
-	defer p.done()
+	defer p.release()
 	exists := hash != ""
 	if !exists {
 		hash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -88,15 +88,15 @@ func (p *Passwords) Check(password, hash string) (bool, error) {
 	var memory, time uint32
 	var threads uint8
 	if len(parts) != 6 || parts[1] != "argon2id" {
-		return false, errHash
+		return false, errMalformedHash
 	}
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &time, &threads); err != nil {
-		return false, errHash
+		return false, errMalformedHash
 	}
 	salt, err1 := b64.DecodeString(parts[4])
 	want, err2 := b64.DecodeString(parts[5])
 	if err1 != nil || err2 != nil {
-		return false, errHash
+		return false, errMalformedHash
 	}
 	got := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(want)))
 	return subtle.ConstantTimeCompare(got, want) == 1 && exists, nil

@@ -9,98 +9,98 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// maxOrders is how many sends and reports are put off before they are handed on though more are at hand: while the organization
+// maxBatchedCommands is how many sends and reports are put off before they are handed on though more are at hand: while the organization
 // decides on them the loop reads the next.
-const maxOrders = 16
+const maxBatchedCommands = 16
 
-// quickSend is one message on its way: one piece of memory for connection and organization.
-type quickSend struct {
+// parkedSend is one message on its way: one piece of memory for connection and organization.
+type parkedSend struct {
 	park.Parked
-	wire.Sending
-	s *Server
+	wire.FastSend
+	server *Server
 }
 
 // Done answers the sender.
-func (x *quickSend) Done(v any, err error) {
-	status, body := x.Outcome(v, err)
-	x.s.answerHeld(&x.Parked, sendPath, status, body, err)
+func (x *parkedSend) Done(v any, err error) {
+	status, body := x.Response(v, err)
+	x.server.answerCommand(&x.Parked, messagesPath, status, body, err)
 }
 
-// quickReport is likewise a report of presence.
-type quickReport struct {
+// parkedPresence is likewise a report of presence.
+type parkedPresence struct {
 	park.Parked
-	wire.Reporting
+	wire.FastPresenceReport
 }
 
-// order takes a message or a report whose parameters stand in a form in the body.
-func (k *quick) order(q *park.QuickRequest) bool {
+// handleCommand takes a message or a report whose parameters stand in a form in the body.
+func (k *fastPath) handleCommand(q *park.FastRequest) bool {
 	c, ok := k.call(q)
 	if !ok {
 		return false
 	}
 	var parked *park.Parked
-	var command wire.Command
+	var command wire.CommandWithCallback
 	if bytes.HasSuffix(q.Target, []byte("/presence")) {
-		x := &quickReport{}
+		x := &parkedPresence{}
 		parked, command, ok = &x.Parked, x, x.Prepare(&c, func(status int, body []byte, err error) {
-			k.s.answerHeld(&x.Parked, reportPath, status, body, err)
+			k.server.answerCommand(&x.Parked, presencePath, status, body, err)
 		})
 	} else {
-		x := &quickSend{s: k.s}
+		x := &parkedSend{server: k.server}
 		parked, command, ok = &x.Parked, x, x.Prepare(&c)
 	}
 	if !ok {
 		return false
 	}
-	extra, ok := k.spend(k.budget(c.Account), nil)
+	extra, ok := k.countRequest(k.limitKey(c.Account), nil)
 	if !ok {
 		return false
 	}
-	q.Hold(parked, extra)
-	if k.orders = append(k.orders, wire.Order{Realm: c.Realm, Caller: c.Caller, Command: command}); len(k.orders) >= maxOrders {
+	q.ParkBriefly(parked, extra)
+	if k.commands = append(k.commands, wire.AsyncCommand{Realm: c.Realm, Caller: c.Caller, CommandWithCallback: command}); len(k.commands) >= maxBatchedCommands {
 		k.Flush()
 	}
 	return true
 }
 
 const (
-	sendPath   = "/messages"
-	reportPath = "/users/me/presence"
+	messagesPath = "/messages"
+	presencePath = "/users/me/presence"
 )
 
-func (s *Server) answerHeld(p *park.Parked, path string, status int, body []byte, err error) {
+func (s *Server) answerCommand(p *park.Parked, path string, status int, body []byte, err error) {
 	if status == 500 {
-		s.o.Log.Error("request failed", "method", "POST", "path", path, "error", err)
+		s.options.Log.Error("request failed", "method", "POST", "path", path, "error", err)
 	}
 	p.Answer(status, body)
 }
 
 // call is a request with its form, if who sends it may.
-func (k *quick) call(q *park.QuickRequest) (c wire.Call, ok bool) {
+func (k *fastPath) call(q *park.FastRequest) (c wire.Call, ok bool) {
 	kind := q.ContentType
-	if len(q.Body) == 0 || len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) || tooMany(q.Body) {
+	if len(q.Body) == 0 || len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) || tooManyParams(q.Body) {
 		return c, false
 	}
-	a, site, ok := k.caller(q)
+	a, site, ok := k.authenticate(q)
 	if !ok {
 		return c, false
 	}
 	k.values.Reset()
 	k.args.ParseBytes(q.Body)
 	for name, value := range k.args.All() {
-		n := parameterName(name)
+		n := internParam(name)
 		if n == "method" { // it is another request than it looks
 			return c, false
 		}
 		k.values.Add(form.Body, n, string(value))
 	}
-	c = wire.Call{House: k.s.o.House, Tools: k.s.o.Tools, Realm: a.Realm, Site: site, Account: a, Params: &k.values}
+	c = wire.Call{Server: k.server.options.Server, Tools: k.server.options.Tools, Realm: a.Realm, Site: site, Account: a, Params: &k.values}
 	c.Caller = realm.Caller{User: a.User, Client: k.clientName(q.UserAgent)}
 	return c, true
 }
 
-// parameterName is a name without memory of its own, where it is one that clients send with messages and reports.
-func parameterName(b []byte) string {
+// internParam is a name without memory of its own, where it is one that clients send with messages and reports.
+func internParam(b []byte) string {
 	switch string(b) {
 	case "type":
 		return "type"
@@ -131,7 +131,7 @@ func parameterName(b []byte) string {
 }
 
 // clientName is clientName, for as long as the same program calls without finding out anew.
-func (k *quick) clientName(agent []byte) string {
+func (k *fastPath) clientName(agent []byte) string {
 	if _, own := k.values.Get("client"); own {
 		return clientName(&k.values, string(agent))
 	}

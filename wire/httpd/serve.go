@@ -12,12 +12,12 @@ import (
 	"parley/wire/form"
 )
 
-// serve carries a request from its parameters to its answer.
-func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
+// serveRoute carries a request from its parameters to its answer.
+func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	if ctx.IsOptions() {
 		ctx.Response.Header.Set("Allow", r.allow)
 		if !r.resumable {
-			always(ctx)
+			setCommonHeaders(ctx)
 			ctx.SetStatusCode(204)
 			return
 		}
@@ -25,39 +25,39 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, r *route) {
 	params := &form.Values{}
 	if err := readParams(ctx, params); err != nil {
 		status, body := wire.Failure(err)
-		s.write(ctx, status, body)
+		s.writeJSON(ctx, status, body)
 		return
 	}
 	e := r.pick(ctx, r.method(ctx, params), params)
 	if e == nil {
-		s.astray(ctx, r)
+		s.writeNoEndpoint(ctx, r)
 		return
 	}
 	c := s.call(ctx, params)
 	if !e.Open {
 		if err := s.authenticate(ctx, c, e); err != nil {
-			s.refuseStranger(ctx, e, s.countStranger(ctx, err))
+			s.writeUnauthenticated(ctx, e, s.limitUnauthenticated(ctx, err))
 			return
 		}
 	}
-	if e.Counted() {
-		if err := s.count(ctx, c); err != nil {
-			s.refuse(ctx, e, err)
+	if e.RateLimited() {
+		if err := s.limitCall(ctx, c); err != nil {
+			s.writeFailure(ctx, e, err)
 			return
 		}
 	}
-	if err := bringBody(ctx, c, e); err != nil {
-		s.refuse(ctx, e, err)
+	if err := attachBody(ctx, c, e); err != nil {
+		s.writeFailure(ctx, e, err)
 		return
 	}
-	if !ctx.Request.IsBodyStream() && len(ctx.PostBody()) > heavyBody {
-		if !s.lift() {
-			s.fail(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
+	if !ctx.Request.IsBodyStream() && len(ctx.PostBody()) > largeBodyBytes {
+		if !s.acquireLargeBody() {
+			s.writeError(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
 			return
 		}
-		defer func() { <-s.heavy }()
+		defer func() { <-s.largeBodies }()
 	}
-	s.run(ctx, c, e)
+	s.runEndpoint(ctx, c, e)
 }
 
 // method is what a request asks for, in whichever of the protocol's ways it says so.
@@ -81,35 +81,35 @@ func (r *route) method(ctx *fasthttp.RequestCtx, params *form.Values) string {
 	return method
 }
 
-// astray answers who asks for what the route does not have.
-func (s *Server) astray(ctx *fasthttp.RequestCtx, r *route) {
-	if !r.pickable(ctx) {
-		s.fail(ctx, 404, "Not found")
+// writeNoEndpoint answers who asks for what the route does not have.
+func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
+	if !r.fitsAny(ctx) {
+		s.writeError(ctx, 404, "Not found")
 		return
 	}
-	s.otherMethod(ctx, r.methods)
+	s.writeMethodNotAllowed(ctx, r.methods)
 }
 
-// otherMethod answers that a path takes these methods only.
-func (s *Server) otherMethod(ctx *fasthttp.RequestCtx, methods []string) {
+// writeMethodNotAllowed answers that a path takes these methods only.
+func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []string) {
 	ctx.Response.Header.Set("Allow", strings.Join(methods, ", "))
-	s.write(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods, `","`)+`"]}`+"\n"))
+	s.writeJSON(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods, `","`)+`"]}`+"\n"))
 }
 
 // call is a request as endpoints see it, but for who makes it and what it brings.
 func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call {
-	c := &wire.Call{House: s.o.House, Tools: s.o.Tools, Params: params, Agent: string(ctx.UserAgent())}
-	c.Realm, c.Site = s.o.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent())}
+	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
-	c.Guess, c.Guessed, c.Readdress = s.logins.guess, s.logins.forgive, s.readdressed
+	c.CountPasswordAttempt, c.ForgetPasswordAttempts, c.CountAddressChange = s.logins.countAttempt, s.logins.reset, s.countAddressChange
 	return c
 }
 
-// refuseStranger answers who did not prove who he is; who came with a browser is told what the organization is used with.
-func (s *Server) refuseStranger(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
+// writeUnauthenticated answers who did not prove who he is; who came with a browser is told what the organization is used with.
+func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
 	if status, _ := e.Failure(err); status == 401 {
-		if byBrowser(ctx) {
-			sendToLogin(ctx)
+		if fromBrowser(ctx) {
+			redirectToLogin(ctx)
 			return
 		}
 		scheme := "Basic"
@@ -118,24 +118,24 @@ func (s *Server) refuseStranger(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err 
 		}
 		ctx.Response.Header.Set("WWW-Authenticate", scheme+` realm="zulip"`)
 	}
-	s.refuse(ctx, e, err)
+	s.writeFailure(ctx, e, err)
 }
 
-// bringBody gives a call its body, and what files are in it.
-func bringBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err error) {
+// attachBody gives a call its body, and what files are in it.
+func attachBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err error) {
 	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
-	c.Files = func() ([]wire.File, error) { return uploaded(ctx) }
+	c.Files = func() ([]wire.File, error) { return multipartFiles(ctx) }
 	if e.Resumable() {
-		c.Piece = pieceOf(ctx)
+		c.Piece = tusPiece(ctx)
 	} else if ctx.Request.IsBodyStream() {
 		c.Body = func() []byte { return nil }
-		c.Files, err = streamed(ctx, c.Params)
+		c.Files, err = streamedFiles(ctx, c.Params)
 	}
 	return err
 }
 
-// run has the endpoint carry out a call, and writes its answer unless the call waits for one.
-func (s *Server) run(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
+// runEndpoint has the endpoint carry out a call, and writes its answer unless the call waits for one.
+func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
@@ -146,56 +146,56 @@ func (s *Server) run(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
 		return
 	}
 	if r := (wire.Redirect{}); errors.As(err, &r) {
-		always(ctx)
+		setCommonHeaders(ctx)
 		ctx.Response.Header.Set("Location", r.URL)
 		ctx.SetStatusCode(302)
 		return
 	}
 	if err != nil {
-		s.refuse(ctx, e, err)
+		s.writeFailure(ctx, e, err)
 		return
 	}
 	switch x := a.(type) {
-	case wire.Bare:
+	case wire.RawAnswer:
 		s.writeBare(ctx, x)
 	case wire.Answer:
-		if p := wire.SuccessPieces(x, c.Ignored()); p != nil {
-			s.writePieces(ctx, p)
+		if p := wire.SuccessFragments(x, c.Ignored()); p != nil {
+			s.writeParts(ctx, p)
 		} else {
-			s.write(ctx, 200, wire.Success(x, c.Ignored()))
+			s.writeJSON(ctx, 200, wire.Success(x, c.Ignored()))
 		}
 	}
 }
 
-// refuse answers with what an endpoint failed of.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
-	retryAfter(ctx, err)
+// writeFailure answers with what an endpoint failed of.
+func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
+	setRetryAfter(ctx, err)
 	status, body := e.Failure(err)
 	if status == 500 {
-		s.o.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "error", err)
+		s.options.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "error", err)
 	}
-	s.write(ctx, status, body)
+	s.writeJSON(ctx, status, body)
 }
 
-// callerKey names an account to the limiter.
-func callerKey(a *wire.Account) string {
+// limitKey names an account to the limiter.
+func limitKey(a *wire.Account) string {
 	return strconv.Itoa(int(a.Realm)) + "/" + a.User.String()
 }
 
-// count holds a caller to the rate limit: the account, or the address of somebody without one.
-func (s *Server) count(ctx *fasthttp.RequestCtx, c *wire.Call) error {
+// limitCall holds a caller to the rate limit: the account, or the address of somebody without one.
+func (s *Server) limitCall(ctx *fasthttp.RequestCtx, c *wire.Call) error {
 	if c.Account != nil {
-		return limit(ctx, s.users, callerKey(c.Account))
+		return limitRequest(ctx, s.users, limitKey(c.Account))
 	}
-	return limit(ctx, s.visitors, s.remote(ctx))
+	return limitRequest(ctx, s.visitors, s.remote(ctx))
 }
 
-// countStranger counts a request of somebody who did not prove who he is against his address, and says what he is refused
+// limitUnauthenticated counts a request of somebody who did not prove who he is against his address, and says what he is refused
 // for: why he is not let in, or that he tried too often. Who has the right key is let in all the same: one program with a
 // wrong key must not lock out everybody behind its address, and nobody comes upon a key of 32 characters by trying.
 // Passwords are easier to guess: those are counted, for address and account, before they are looked at.
-func (s *Server) countStranger(ctx *fasthttp.RequestCtx, why error) error {
-	if err := limit(ctx, s.visitors, s.remote(ctx)); err != nil {
+func (s *Server) limitUnauthenticated(ctx *fasthttp.RequestCtx, why error) error {
+	if err := limitRequest(ctx, s.visitors, s.remote(ctx)); err != nil {
 		return err
 	}
 	return why
@@ -207,11 +207,11 @@ func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Value
 		if e.Method != method || !r.fits(ctx, i) {
 			continue
 		}
-		for j, n := range r.names[i] {
+		for j, n := range r.pathNames[i] {
 			v, _ := ctx.UserValue("p" + string(rune('1'+j))).(string)
 			params.Add(form.Path, n, unescape(v))
 		}
-		for _, n := range r.headers[i] {
+		for _, n := range r.headerNames[i] {
 			if v := ctx.Request.Header.Peek(n); v != nil {
 				params.Add(form.Header, n, string(v))
 			}
@@ -221,7 +221,7 @@ func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Value
 	return nil
 }
 
-func (r *route) pickable(ctx *fasthttp.RequestCtx) bool {
+func (r *route) fitsAny(ctx *fasthttp.RequestCtx) bool {
 	for i := range r.endpoints {
 		if r.fits(ctx, i) {
 			return true
@@ -231,7 +231,7 @@ func (r *route) pickable(ctx *fasthttp.RequestCtx) bool {
 }
 
 func (r *route) fits(ctx *fasthttp.RequestCtx, i int) bool {
-	for j, n := range r.names[i] {
+	for j, n := range r.pathNames[i] {
 		if !strings.HasSuffix(n, "_id") {
 			continue
 		}

@@ -14,9 +14,9 @@ import (
 	"parley/wire/form"
 )
 
-// streams tells which bodies are read as they come: those of uploads. Such a request holds about 150 kB whatever its size:
+// streamsBody tells which bodies are read as they come: those of uploads. Such a request holds about 150 kB whatever its size:
 // fasthttp's buffers (28 kB), the multipart reader's (4 kB), the copy to disk (64 kB) and its stack.
-func streams(method, target []byte) bool {
+func streamsBody(method, target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	for _, prefix := range []string{"/api/v1", "/json"} {
 		if rest, ok := strings.CutPrefix(string(path), prefix); ok {
@@ -27,8 +27,8 @@ func streams(method, target []byte) bool {
 	return false
 }
 
-// pieceOf is a body that is a piece of a file, nil if it is none. An empty one has no stream.
-func pieceOf(ctx *fasthttp.RequestCtx) *wire.Piece {
+// tusPiece is a body that is a fileSection of a file, nil if it is none. An empty one has no stream.
+func tusPiece(ctx *fasthttp.RequestCtx) *wire.Piece {
 	switch {
 	case string(ctx.Request.Header.ContentType()) != wire.PieceType:
 		return nil
@@ -39,8 +39,8 @@ func pieceOf(ctx *fasthttp.RequestCtx) *wire.Piece {
 }
 
 // writeBare answers as another protocol has it.
-func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.Bare) {
-	always(ctx)
+func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.RawAnswer) {
+	setCommonHeaders(ctx)
 	ctx.SetStatusCode(b.Status)
 	for _, h := range b.Headers {
 		if h[0] == "Location" { // below the prefix the request came by
@@ -57,21 +57,21 @@ func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.Bare) {
 
 // Limits of what stands around a file in a streamed body, in bytes: all ordinary parts together, and the head of one part.
 const (
-	maxStreamForm = maxFormPart
-	maxPartHead   = 64 << 10
+	maxStreamedParamBytes = maxFormPartBytes
+	maxPartHeaderBytes    = 64 << 10
 )
 
-var errMultipart = realm.Bad("Malformed multipart body")
+var errMultipart = realm.BadRequest("Malformed multipart body")
 
-// streamed reads a multipart body up to its first file, whose bytes are read when it is opened.
-func streamed(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.File, error), error) {
+// streamedFiles reads a multipart body up to its first file, whose bytes are read when it is opened.
+func streamedFiles(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.File, error), error) {
 	none := func() ([]wire.File, error) { return nil, nil }
 	boundary := ctx.Request.Header.MultipartFormBoundary()
 	if len(boundary) == 0 {
 		return none, nil
 	}
-	b := &streamedBody{budget: &budget{r: ctx.RequestBodyStream()}, params: v}
-	b.parts = multipart.NewReader(b.budget, string(boundary))
+	b := &multipartStream{input: &limitedReader{r: ctx.RequestBodyStream()}, params: v}
+	b.parts = multipart.NewReader(b.input, string(boundary))
 	file, err := b.next()
 	if err != nil || file == nil {
 		return none, err
@@ -82,18 +82,18 @@ func streamed(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.File, er
 	}, nil
 }
 
-// streamedBody is a multipart body on its way in.
-type streamedBody struct {
-	parts  *multipart.Reader
-	budget *budget
-	params *form.Values
-	forms  int // bytes of ordinary parts so far
+// multipartStream is a multipart body on its way in.
+type multipartStream struct {
+	parts      *multipart.Reader
+	input      *limitedReader
+	params     *form.Values
+	paramBytes int // bytes of ordinary parts so far
 }
 
 // next reads ordinary parts until a file, which it returns, or the end.
-func (b *streamedBody) next() (*multipart.Part, error) {
+func (b *multipartStream) next() (*multipart.Part, error) {
 	for {
-		b.budget.left = maxPartHead
+		b.input.left = maxPartHeaderBytes
 		p, err := b.parts.NextPart()
 		if err == io.EOF {
 			return nil, b.end()
@@ -104,15 +104,15 @@ func (b *streamedBody) next() (*multipart.Part, error) {
 		if p.FormName() == "" { // is passed over, as in bodies that are read as a whole
 			continue
 		}
-		b.budget.left = -1
+		b.input.left = -1
 		if p.FileName() != "" {
 			return p, nil
 		}
-		value, err := io.ReadAll(io.LimitReader(p, int64(maxStreamForm-b.forms)+1))
+		value, err := io.ReadAll(io.LimitReader(p, int64(maxStreamedParamBytes-b.paramBytes)+1))
 		if err != nil {
 			return nil, errMultipart
 		}
-		if b.forms += len(value); b.forms > maxStreamForm {
+		if b.paramBytes += len(value); b.paramBytes > maxStreamedParamBytes {
 			return nil, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "Parameter too large")
 		}
 		b.params.Add(form.Body, p.FormName(), string(value))
@@ -120,9 +120,9 @@ func (b *streamedBody) next() (*multipart.Part, error) {
 }
 
 // end reads what may stand behind the last part, so that the connection can go on.
-func (b *streamedBody) end() error {
-	b.budget.left = maxPartHead
-	if _, err := io.Copy(io.Discard, b.budget); err != nil {
+func (b *multipartStream) end() error {
+	b.input.left = maxPartHeaderBytes
+	if _, err := io.Copy(io.Discard, b.input); err != nil {
 		return errMultipart
 	}
 	return nil
@@ -130,7 +130,7 @@ func (b *streamedBody) end() error {
 
 // streamedFile is a file of such a body. It ends well only if nothing but ordinary parts follows it.
 type streamedFile struct {
-	b    *streamedBody
+	b    *multipartStream
 	part *multipart.Part
 }
 
@@ -146,24 +146,24 @@ func (f *streamedFile) Read(p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case another != nil:
-		return 0, realm.Bad("You may only upload one file at a time")
+		return 0, realm.BadRequest("You may only upload one file at a time")
 	}
 	return 0, io.EOF
 }
 
 func (f *streamedFile) Close() error { return nil }
 
-// budget reads until it is used up; below 0 it has no end.
-type budget struct {
+// limitedReader reads until it is used up; below 0 it has no end.
+type limitedReader struct {
 	r    io.Reader
 	left int
 }
 
-var errBudget = errors.New("too much around a file")
+var errPartHeaderTooLarge = errors.New("too much around a file")
 
-func (b *budget) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, errBudget
+		return 0, errPartHeaderTooLarge
 	}
 	if b.left > 0 {
 		p = p[:min(len(p), b.left)]

@@ -25,54 +25,54 @@ import (
 
 // Limits of mail that comes in.
 const (
-	maxIncoming    = 10 << 20  // bytes of one mail
+	maxMailBytes   = 10 << 20  // bytes of one mail
 	maxRecipients  = 20        // addresses of one mail
 	maxParts       = 100       // of one mail that are looked at
 	maxText        = 256 << 10 // bytes of text that are read; a message is far shorter
 	MaxConnections = 50        // at a time
-	gateTimeout    = time.Minute
-	// lastWords is how long a gate that closes waits for more of a mail. Whoever sent part of it hears, or takes it from
+	smtpTimeout    = time.Minute
+	// shutdownGrace is how long a gate that closes waits for more of a mail. Whoever sent part of it hears, or takes it from
 	// the connection's end, that it is to be sent again later, as mail servers do.
-	lastWords = 500 * time.Millisecond
+	shutdownGrace = 500 * time.Millisecond
 )
 
 // Channels takes what came for a channel.
 type Channels interface {
 	// Known reports whether mail to the token of a channel's address would be taken.
 	Known(token string) bool
-	Post(token string, m wire.Mail) error
+	Post(token string, m wire.IncomingMail) error
 }
 
-// Gate receives mail for channels by SMTP.
-type Gate struct {
+// SMTPServer receives mail for channels by SMTP.
+type SMTPServer struct {
 	server   *smtp.Server
 	channels Channels
 	log      *slog.Logger
 	closing  chan struct{} // closed when nobody is listened to any more
 }
 
-// NewGate makes a gate for addresses of one domain; Serve opens it.
-func NewGate(domain string, c Channels, log *slog.Logger) *Gate {
-	g := &Gate{channels: c, log: log, closing: make(chan struct{})}
+// NewSMTPServer makes a gate for addresses of one domain; Serve opens it.
+func NewSMTPServer(domain string, c Channels, log *slog.Logger) *SMTPServer {
+	g := &SMTPServer{channels: c, log: log, closing: make(chan struct{})}
 	s := smtp.NewServer(g)
-	s.Domain, s.MaxMessageBytes, s.MaxRecipients = domain, maxIncoming, maxRecipients
-	s.ReadTimeout, s.WriteTimeout = gateTimeout, gateTimeout
-	s.ErrorLog = quiet{log}
+	s.Domain, s.MaxMessageBytes, s.MaxRecipients = domain, maxMailBytes, maxRecipients
+	s.ReadTimeout, s.WriteTimeout = smtpTimeout, smtpTimeout
+	s.ErrorLog = debugLogger{log}
 	g.server = s
 	return g
 }
 
-// quiet notes what single connections do wrong where nobody is woken by it.
-type quiet struct{ log *slog.Logger }
+// debugLogger notes what single connections do wrong where nobody is woken by it.
+type debugLogger struct{ log *slog.Logger }
 
-func (q quiet) Printf(format string, v ...any) {
+func (q debugLogger) Printf(format string, v ...any) {
 	q.log.Debug("mail gate: " + fmt.Sprintf(format, v...))
 }
-func (q quiet) Println(v ...any) { q.log.Debug("mail gate: " + fmt.Sprint(v...)) }
+func (q debugLogger) Println(v ...any) { q.log.Debug("mail gate: " + fmt.Sprint(v...)) }
 
 // Serve takes mail until the gate is closed.
-func (g *Gate) Serve(l net.Listener) error {
-	err := g.server.Serve(&narrow{l, make(chan struct{}, MaxConnections), g.closing})
+func (g *SMTPServer) Serve(l net.Listener) error {
+	err := g.server.Serve(&limitedListener{l, make(chan struct{}, MaxConnections), g.closing})
 	if errors.Is(err, smtp.ErrServerClosed) {
 		return nil
 	}
@@ -80,27 +80,27 @@ func (g *Gate) Serve(l net.Listener) error {
 }
 
 // Close lets mails that are all but there come in, and no more.
-func (g *Gate) Close(ctx context.Context) error {
-	defer time.AfterFunc(lastWords, func() { close(g.closing) }).Stop()
+func (g *SMTPServer) Close(ctx context.Context) error {
+	defer time.AfterFunc(shutdownGrace, func() { close(g.closing) }).Stop()
 	return g.server.Shutdown(ctx)
 }
 
-// narrow is a listener with a bound on its open connections: the others wait in the socket. From them nothing more is read
+// limitedListener is a listener with a bound on its open connections: the others wait in the socket. From them nothing more is read
 // once closing is closed.
-type narrow struct {
+type limitedListener struct {
 	net.Listener
 	open    chan struct{}
 	closing <-chan struct{}
 }
 
-func (n *narrow) Accept() (net.Conn, error) {
+func (n *limitedListener) Accept() (net.Conn, error) {
 	n.open <- struct{}{}
 	c, err := n.Listener.Accept()
 	if err != nil {
 		<-n.open
 		return nil, err
 	}
-	x := &counted{Conn: c, free: n.open, closing: n.closing, closed: make(chan struct{})}
+	x := &limitedConn{Conn: c, free: n.open, closing: n.closing, closed: make(chan struct{})}
 	go func() {
 		select {
 		case <-n.closing:
@@ -111,7 +111,7 @@ func (n *narrow) Accept() (net.Conn, error) {
 	return x, nil
 }
 
-type counted struct {
+type limitedConn struct {
 	net.Conn
 	free    chan struct{}
 	closing <-chan struct{}
@@ -120,7 +120,7 @@ type counted struct {
 }
 
 // Read ends when the gate closes, whatever deadline the server has set anew meanwhile.
-func (c *counted) Read(p []byte) (int, error) {
+func (c *limitedConn) Read(p []byte) (int, error) {
 	select {
 	case <-c.closing:
 		return 0, os.ErrDeadlineExceeded
@@ -129,7 +129,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 }
 
-func (c *counted) Close() error {
+func (c *limitedConn) Close() error {
 	c.once.Do(func() {
 		<-c.free
 		close(c.closed)
@@ -138,28 +138,30 @@ func (c *counted) Close() error {
 }
 
 // NewSession begins one connection.
-func (g *Gate) NewSession(*smtp.Conn) (smtp.Session, error) { return &incoming{g: g}, nil }
+func (g *SMTPServer) NewSession(*smtp.Conn) (smtp.Session, error) {
+	return &smtpSession{server: g}, nil
+}
 
-// incoming is one mail on its way in.
-type incoming struct {
-	g      *Gate
+// smtpSession is one mail on its way in.
+type smtpSession struct {
+	server *SMTPServer
 	tokens []string
 }
 
-func (*incoming) Mail(string, *smtp.MailOptions) error { return nil }
-func (x *incoming) Reset()                             { x.tokens = nil }
-func (*incoming) Logout() error                        { return nil }
+func (*smtpSession) Mail(string, *smtp.MailOptions) error { return nil }
+func (x *smtpSession) Reset()                             { x.tokens = nil }
+func (*smtpSession) Logout() error                        { return nil }
 
-var errNobody = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "No channel has this address"}
+var errUnknownAddress = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "No channel has this address"}
 
-// errLater is for a mail that did not come to its end: nothing of it was taken.
-var errLater = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 4, 2}, Message: "Send it again later"}
+// errSendAgain is for a mail that did not come to its end: nothing of it was taken.
+var errSendAgain = &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 4, 2}, Message: "Send it again later"}
 
 // Rcpt refuses what is no channel's address at once, so that whoever wrote hears of it.
-func (x *incoming) Rcpt(to string, _ *smtp.RcptOptions) error {
-	token := TokenOf(to)
-	if token == "" || !x.g.channels.Known(token) {
-		return errNobody
+func (x *smtpSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	token := AddressToken(to)
+	if token == "" || !x.server.channels.Known(token) {
+		return errUnknownAddress
 	}
 	x.tokens = append(x.tokens, token)
 	return nil
@@ -168,8 +170,8 @@ func (x *incoming) Rcpt(to string, _ *smtp.RcptOptions) error {
 // tokenLength is what tells the token in an address from the readable rest.
 const tokenLength = 32
 
-// TokenOf is the token in an address such as plans.<token>.show-sender@example.com, or "".
-func TokenOf(address string) string {
+// AddressToken is the token in an address such as plans.<token>.show-sender@example.com, or "".
+func AddressToken(address string) string {
 	local, _, _ := strings.Cut(address, "@")
 	for _, part := range strings.Split(local, ".") {
 		if len(part) == tokenLength && !strings.Contains(part, "-") {
@@ -180,48 +182,48 @@ func TokenOf(address string) string {
 }
 
 // Data posts a mail to every channel it came for. Parts that cannot be read do not keep the others out.
-func (x *incoming) Data(r io.Reader) error {
-	m, err := readMail(r)
+func (x *smtpSession) Data(r io.Reader) error {
+	m, err := parseMail(r)
 	if errors.Is(err, smtp.ErrDataTooLarge) {
 		return err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return errLater
+		return errSendAgain
 	}
 	if errors.Is(err, errNoSpace) {
-		x.g.log.Error("mail not kept", "error", err)
+		x.server.log.Error("mail not kept", "error", err)
 		return errNoSpace
 	}
 	if err != nil {
-		x.g.log.Info("mail not understood", "error", err)
+		x.server.log.Info("mail not understood", "error", err)
 		return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 6, 0}, Message: "Mail cannot be read"}
 	}
 	defer m.close()
 	_, err = io.Copy(io.Discard, r) // parts nobody looked at; too large a mail is refused here
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return errLater
+		return errSendAgain
 	}
 	if err != nil {
 		return err
 	}
 	for _, token := range x.tokens {
-		if err := x.g.channels.Post(token, m.Mail); err != nil {
-			x.g.log.Warn("mail not posted", "error", err)
+		if err := x.server.channels.Post(token, m.IncomingMail); err != nil {
+			x.server.log.Warn("mail not posted", "error", err)
 			return &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "Mail cannot be posted"}
 		}
 	}
 	return nil
 }
 
-// read is a mail that was read. Its files lie behind each other in a file that has no name any more.
-type read struct {
-	wire.Mail
-	files *os.File // nil: there are none
-	size  int64
-	left  int // files that were not kept
+// parsedMail is a mail that was parsedMail. Its files lie behind each other in a file that has no name any more.
+type parsedMail struct {
+	wire.IncomingMail
+	files   *os.File // nil: there are none
+	size    int64
+	omitted int // files that were not kept
 }
 
-func (p *read) close() {
+func (p *parsedMail) close() {
 	if p.files != nil {
 		p.files.Close()
 	}
@@ -230,10 +232,10 @@ func (p *read) close() {
 // errNoSpace is for a mail whose files cannot be kept at the moment.
 var errNoSpace = &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 3, 1}, Message: "Insufficient storage"}
 
-// keep takes a file out of a mail.
-func (p *read) keep(name string, r io.Reader) error {
-	if len(p.Files) == realm.MaxMailFiles {
-		p.left++
+// addFile takes a file out of a mail.
+func (p *parsedMail) addFile(name string, r io.Reader) error {
+	if len(p.Files) == realm.MaxEmailFiles {
+		p.omitted++
 		return nil
 	}
 	if p.files == nil {
@@ -244,7 +246,7 @@ func (p *read) keep(name string, r io.Reader) error {
 		p.files = f
 		os.Remove(f.Name())
 	}
-	w := &noted{w: p.files}
+	w := &failureWriter{w: p.files}
 	n, err := io.Copy(w, r)
 	if w.failed {
 		return errNoSpace
@@ -252,38 +254,38 @@ func (p *read) keep(name string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	p.Files = append(p.Files, wire.MailFile{Name: name, Content: io.NewSectionReader(p.files, p.size, n)})
+	p.Files = append(p.Files, wire.MailAttachment{Name: name, Content: io.NewSectionReader(p.files, p.size, n)})
 	p.size += n
 	return nil
 }
 
-// noted is a writer that knows whether it was the one that failed.
-type noted struct {
+// failureWriter is a writer that knows whether it was the one that failed.
+type failureWriter struct {
 	w      io.Writer
 	failed bool
 }
 
-func (x *noted) Write(b []byte) (int, error) {
+func (x *failureWriter) Write(b []byte) (int, error) {
 	n, err := x.w.Write(b)
 	x.failed = err != nil
 	return n, err
 }
 
-// readMail finds the topic, the text and the files of a mail: its first plain text, or else its first page, without markup;
+// parseMail finds the topic, the text and the files of a mail: its first plain text, or else its first page, without markup;
 // and all parts that have a name. The caller closes it.
-func readMail(r io.Reader) (p *read, err error) {
+func parseMail(r io.Reader) (p *parsedMail, err error) {
 	m, err := readmail.CreateReader(r)
 	if err != nil && (m == nil || !message.IsUnknownCharset(err)) {
 		return nil, err
 	}
-	p = &read{}
+	p = &parsedMail{}
 	defer func() {
 		if err != nil {
 			p.close()
 		}
 	}()
 	subject, _ := m.Header.Subject() // one that cannot be decoded counts as none
-	p.Topic = topicOf(subject)
+	p.Topic = topicFromSubject(subject)
 	from := ""
 	if list, err := m.Header.AddressList("From"); err == nil && len(list) > 0 {
 		from = list[0].String()
@@ -297,16 +299,16 @@ func readMail(r io.Reader) (p *read, err error) {
 		if err != nil && (part == nil || !message.IsUnknownCharset(err)) {
 			return p, err
 		}
-		kind, name, isFile := partOf(part)
+		kind, name, isFile := describePart(part)
 		switch {
 		case isFile:
-			err = p.keep(name, part.Body)
+			err = p.addFile(name, part.Body)
 		case kind == "text/plain" && plain == "":
-			plain, err = textOf(part.Body)
+			plain, err = readText(part.Body)
 			plain = strings.TrimSpace(plain)
 		case kind == "text/html" && page == "":
-			page, err = textOf(part.Body)
-			page = pageText(page)
+			page, err = readText(part.Body)
+			page = htmlToText(page)
 		default:
 			err = nil
 		}
@@ -324,14 +326,14 @@ func readMail(r io.Reader) (p *read, err error) {
 	if from != "" {
 		p.Text = "From: " + strings.NewReplacer("*", "", "`", "", "<", "(", ">", ")").Replace(from) + "\n\n" + p.Text
 	}
-	if p.left > 0 {
-		p.Text += fmt.Sprintf("\n\n(%d further files of this mail were not kept.)", p.left)
+	if p.omitted > 0 {
+		p.Text += fmt.Sprintf("\n\n(%d further files of this mail were not kept.)", p.omitted)
 	}
 	return p, nil
 }
 
-// partOf is a part's type and, if it is a file, its name: what is attached, and what is to be shown in place but has a name.
-func partOf(part *readmail.Part) (kind, name string, isFile bool) {
+// describePart is a part's type and, if it is a file, its name: what is attached, and what is to be shown in place but has a name.
+func describePart(part *readmail.Part) (kind, name string, isFile bool) {
 	switch h := part.Header.(type) {
 	case *readmail.AttachmentHeader:
 		name, _ = h.Filename()
@@ -345,13 +347,13 @@ func partOf(part *readmail.Part) (kind, name string, isFile bool) {
 	return "", "", false
 }
 
-func textOf(r io.Reader) (string, error) {
+func readText(r io.Reader) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxText))
 	return string(text), err
 }
 
-// topicOf is a subject without the marks of answers and forwarding, so that a conversation stays in its topic.
-func topicOf(subject string) string {
+// topicFromSubject is a subject without the marks of answers and forwarding, so that a conversation stays in its topic.
+func topicFromSubject(subject string) string {
 	s := strings.Join(strings.Fields(subject), " ")
 	for {
 		cut := false
@@ -370,8 +372,8 @@ func topicOf(subject string) string {
 	return s
 }
 
-// pageText is what a page says, one line a block.
-func pageText(page string) string {
+// htmlToText is what a page says, one line a block.
+func htmlToText(page string) string {
 	var b strings.Builder
 	hidden := 0
 	z := html.NewTokenizer(strings.NewReader(page))

@@ -19,15 +19,15 @@ import (
 
 const token = "abcdefghijklmnopqrstuvwxyz012345"
 
-// inbox takes what comes for one token; files as name: content.
-type inbox struct {
+// fakeChannels takes what comes for one token; files as name: content.
+type fakeChannels struct {
 	posts chan [2]string
 	files chan []string
 }
 
-func (b inbox) Known(t string) bool { return t == token }
+func (b fakeChannels) Known(t string) bool { return t == token }
 
-func (b inbox) Post(t string, m wire.Mail) error {
+func (b fakeChannels) Post(t string, m wire.IncomingMail) error {
 	if strings.Contains(m.Text, "refuse me") {
 		return errors.New("no")
 	}
@@ -50,9 +50,9 @@ func (b inbox) Post(t string, m wire.Mail) error {
 }
 
 // open has a gate serve; served gets what Serve returns.
-func (b inbox) open(t *testing.T) (g *Gate, address string, served chan error) {
+func (b fakeChannels) open(t *testing.T) (g *SMTPServer, address string, served chan error) {
 	t.Helper()
-	g = NewGate("example.com", b, slog.New(slog.DiscardHandler))
+	g = NewSMTPServer("example.com", b, slog.New(slog.DiscardHandler))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,8 @@ func send(at, to, text string) error {
 	return c.SendMail("ann@example.org", []string{to}, strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n")))
 }
 
-func TestMailComesInForChannels(t *testing.T) {
-	b := inbox{posts: make(chan [2]string, 10)}
+func TestReceiveMail(t *testing.T) {
+	b := fakeChannels{posts: make(chan [2]string, 10)}
 	g, at, served := b.open(t)
 	send := func(to, text string) error { return send(at, to, text) }
 	address := "plans." + strings.ToUpper(token) + ".show-sender@example.com"
@@ -95,7 +95,7 @@ func TestMailComesInForChannels(t *testing.T) {
 	if err := send(address, "Subject: x\n\nrefuse me\n"); !errors.As(err, &refused) || refused.Code != 554 {
 		t.Errorf("a mail that is not posted: %v", err)
 	}
-	if err := send(address, "Subject: x\n\n"+strings.Repeat(strings.Repeat("x", 70)+"\n", maxIncoming/70)); !errors.As(err, &refused) || refused.Code != 552 {
+	if err := send(address, "Subject: x\n\n"+strings.Repeat(strings.Repeat("x", 70)+"\n", maxMailBytes/70)); !errors.As(err, &refused) || refused.Code != 552 {
 		t.Errorf("too large a mail: %v", err)
 	}
 	g.Close(context.Background())
@@ -105,7 +105,7 @@ func TestMailComesInForChannels(t *testing.T) {
 }
 
 // Files come with a mail whichever way it names them, and a message links to so many.
-func TestFilesComeWithAMail(t *testing.T) {
+func TestReceiveAttachments(t *testing.T) {
 	part := func(head, body string) string { return "--b\n" + head + "\n\n" + body + "\n" }
 	mixed := func(parts ...string) string {
 		return "Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + strings.Join(parts, "") + "--b--\n"
@@ -122,11 +122,11 @@ func TestFilesComeWithAMail(t *testing.T) {
 		"in its place":                     {mixed(text, part("Content-Type: image/png; name=pic.png\nContent-Disposition: inline", "picture")), "see the files", []string{"pic.png: picture"}},
 		"without a name":                   {mixed(text, part("Content-Type: application/zip\nContent-Disposition: attachment", "zip"), part("Content-Type: text/calendar", "invitation")), "see the files", []string{": zip"}},
 		"no words":                         {mixed(part("Content-Type: application/zip\nContent-Disposition: attachment; filename=z.zip", "zip")), "(no text)", []string{"z.zip: zip"}},
-		"too many": {mixed(text, strings.Repeat(part("Content-Type: image/png; name=p", "p"), realm.MaxMailFiles+3)),
-			"see the files\n\n(3 further files of this mail were not kept.)", slices.Repeat([]string{"p: p"}, realm.MaxMailFiles)},
+		"too many": {mixed(text, strings.Repeat(part("Content-Type: image/png; name=p", "p"), realm.MaxEmailFiles+3)),
+			"see the files\n\n(3 further files of this mail were not kept.)", slices.Repeat([]string{"p: p"}, realm.MaxEmailFiles)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := inbox{make(chan [2]string, 1), make(chan []string, 1)}
+			b := fakeChannels{make(chan [2]string, 1), make(chan []string, 1)}
 			g, at, _ := b.open(t)
 			defer g.Close(context.Background())
 			if err := send(at, token+"@example.com", x.mail); err != nil {
@@ -144,7 +144,7 @@ func TestFilesComeWithAMail(t *testing.T) {
 }
 
 // Whoever is slow does not hold up a gate that closes: nothing of half a mail is posted, and its sender is told to try again.
-func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
+func TestCloseDuringIncompleteMail(t *testing.T) {
 	for name, half := range map[string]string{
 		"nothing yet":    "",
 		"half a header":  "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nSubject: x",
@@ -152,7 +152,7 @@ func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
 		"a part of many": "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := inbox{posts: make(chan [2]string, 10)}
+			b := fakeChannels{posts: make(chan [2]string, 10)}
 			g, at, served := b.open(t)
 			c, err := net.Dial("tcp", at)
 			if err != nil {
@@ -179,7 +179,7 @@ func TestHalfAMailDoesNotKeepTheGateOpen(t *testing.T) {
 			for range strings.Count(half[:max(0, strings.Index(half, "DATA\r\n"))], "\r\n") + min(1, strings.Count(half, "DATA")) {
 				answer()
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), gateTimeout/2)
+			ctx, cancel := context.WithTimeout(context.Background(), smtpTimeout/2)
 			defer cancel()
 			if err := g.Close(ctx); err != nil {
 				t.Error("close:", err)

@@ -27,16 +27,16 @@ import (
 
 // Limits of outgoing mail.
 const (
-	maxKept     = 1000             // newest letters in an outbox folder
-	sendTimeout = 30 * time.Second // of one attempt
-	// stale is when a letter that went from process to process without arriving is given up.
-	stale = 72 * time.Hour
-	// Senders is how many letters are sent at a time: more connections would look like a flood to most servers.
-	Senders = 2
+	maxFolderFiles = 1000             // newest letters in an outbox folder
+	sendTimeout    = 30 * time.Second // of one attempt
+	// maxAge is when a letter that went from process to process without arriving is given up.
+	maxAge = 72 * time.Hour
+	// MaxSending is how many letters are sent at a time: more connections would look like a flood to most servers.
+	MaxSending = 2
 )
 
-// pauses before each further attempt; after the last one a letter is given up. Together about an hour and a half.
-var pauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
+// retryPauses before each further attempt; after the last one a letter is given up. Together about an hour and a half.
+var retryPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
 
 // Security of the connection to the SMTP server.
 const (
@@ -52,10 +52,10 @@ type Config struct {
 	User, Password string
 	From           string // address, with or without a name
 	Security       string
-	Outbox         string // folder
+	Folder         string // folder
 
-	TLS    *tls.Config     // nil: the system's roots
-	Pauses []time.Duration // nil: the usual ones
+	TLS         *tls.Config     // nil: the system's roots
+	RetryPauses []time.Duration // nil: the usual ones
 
 	Tools *wire.Tools // that links are made with
 }
@@ -71,8 +71,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// Post sends letters.
-type Post struct {
+// Sender sends letters.
+type Sender struct {
 	c       Config
 	log     *slog.Logger
 	deliver func(context.Context, *mail.Msg) error
@@ -81,66 +81,66 @@ type Post struct {
 	count int // of files in the outbox
 }
 
-// NewPost gets ready to send.
-func NewPost(c Config, log *slog.Logger) (*Post, error) {
+// NewSender gets ready to send.
+func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if c.Pauses == nil {
-		c.Pauses = pauses
+	if c.RetryPauses == nil {
+		c.RetryPauses = retryPauses
 	}
-	p := &Post{c: c, log: log}
+	p := &Sender{c: c, log: log}
 	p.deliver = p.smtp
 	if c.Host == "" {
-		if err := os.MkdirAll(c.Outbox, 0o700); err != nil {
+		if err := os.MkdirAll(c.Folder, 0o700); err != nil {
 			return nil, fmt.Errorf("make outbox: %w", err)
 		}
-		p.deliver = p.keep
+		p.deliver = p.saveToFolder
 	}
 	return p, nil
 }
 
-// Carry tries to send an errand's letter once.
-func (p *Post) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
-	l := wire.Sealed(*j.Errand.Letter, j.Realm, j.Site, p.c.Tools)
-	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Errand.ID, j.Errand.At, j.Site.Host))
+// Handle tries to send an errand's letter once.
+func (p *Sender) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome {
+	l := wire.EmailWithLink(*j.Job.Letter, j.Realm, j.Site, p.c.Tools)
+	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Job.ID, j.Job.At, j.Site.Host))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = p.deliver(ctx, m)
 		cancel()
 	}
 	if err == nil {
-		p.log.Debug("mail sent", "subject", l.Subject, "attempts", j.Attempt)
+		p.log.Debug("mail sent", "subject", l.Subject, "attempts", j.Number)
 		return courier.Outcome{}
 	}
-	if final(err) || j.Attempt > len(p.c.Pauses) || time.Since(time.Unix(j.Errand.At, 0)) > stale {
-		p.log.Error("mail given up", "to", l.To, "subject", l.Subject, "attempts", j.Attempt, "error", err)
+	if isPermanent(err) || j.Number > len(p.c.RetryPauses) || time.Since(time.Unix(j.Job.At, 0)) > maxAge {
+		p.log.Error("mail given up", "to", l.To, "subject", l.Subject, "attempts", j.Number, "error", err)
 		return courier.Outcome{}
 	}
-	pause := p.c.Pauses[j.Attempt-1]
-	p.log.Warn("mail is tried again", "to", l.To, "in", pause.String(), "attempts", j.Attempt, "error", err)
-	return courier.Outcome{Again: pause}
+	pause := p.c.RetryPauses[j.Number-1]
+	p.log.Warn("mail is tried again", "to", l.To, "in", pause.String(), "attempts", j.Number, "error", err)
+	return courier.Outcome{RetryAfter: pause}
 }
 
-// final errors will not go away: the server refused the letter, or it is none.
-func final(err error) bool {
+// isPermanent errors will not go away: the server refused the letter, or it is none.
+func isPermanent(err error) bool {
 	var e *mail.SendError
 	if errors.As(err, &e) {
 		return !e.IsTemp() && e.ErrorCode() >= 500
 	}
-	return errors.Is(err, errLetter)
+	return errors.Is(err, errBadEmail)
 }
 
-var errLetter = errors.New("letter cannot be written")
+var errBadEmail = errors.New("letter cannot be written")
 
 // message is a letter as the mail system knows it. Its id follows from its errand, so that whoever gets it twice can tell.
-func (p *Post) message(l wire.Letter, errand string) (*mail.Msg, error) {
+func (p *Sender) message(l wire.Email, errand string) (*mail.Msg, error) {
 	m := mail.NewMsg()
 	if err := m.From(p.c.From); err != nil {
-		return nil, fmt.Errorf("%w: %w", errLetter, err)
+		return nil, fmt.Errorf("%w: %w", errBadEmail, err)
 	}
 	if err := m.To(l.To); err != nil {
-		return nil, fmt.Errorf("%w: %w", errLetter, err)
+		return nil, fmt.Errorf("%w: %w", errBadEmail, err)
 	}
 	m.Subject(strings.Join(strings.Fields(l.Subject), " "))
 	m.SetDate()
@@ -148,12 +148,12 @@ func (p *Post) message(l wire.Letter, errand string) (*mail.Msg, error) {
 	_, host, _ := strings.Cut(strings.TrimSuffix(p.c.From, ">"), "@")
 	m.SetMessageIDWithValue(hex.EncodeToString(id[:16]) + "@" + host)
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	m.SetBodyString(mail.TypeTextPlain, wire.LetterText(l))
-	m.AddAlternativeString(mail.TypeTextHTML, wire.LetterHTML(l))
+	m.SetBodyString(mail.TypeTextPlain, wire.EmailText(l))
+	m.AddAlternativeString(mail.TypeTextHTML, wire.EmailHTML(l))
 	return m, nil
 }
 
-func (p *Post) smtp(ctx context.Context, m *mail.Msg) error {
+func (p *Sender) smtp(ctx context.Context, m *mail.Msg) error {
 	o := []mail.Option{mail.WithPort(p.c.Port), mail.WithTimeout(sendTimeout)}
 	switch p.c.Security {
 	case StartTLS:
@@ -176,13 +176,13 @@ func (p *Post) smtp(ctx context.Context, m *mail.Msg) error {
 	return client.DialAndSendWithContext(ctx, m)
 }
 
-// keep writes a letter to the outbox folder, under a name that sorts by time; the oldest go beyond maxKept.
-func (p *Post) keep(_ context.Context, m *mail.Msg) error {
+// saveToFolder writes a letter to the outbox folder, under a name that sorts by time; the oldest go beyond maxFolderFiles.
+func (p *Sender) saveToFolder(_ context.Context, m *mail.Msg) error {
 	p.mu.Lock()
 	p.count++
 	name := fmt.Sprintf("%s-%06d.eml", time.Now().UTC().Format("20060102-150405.000000"), p.count)
 	p.mu.Unlock()
-	f, err := os.OpenFile(filepath.Join(p.c.Outbox, name+".new"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(p.c.Folder, name+".new"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -193,10 +193,10 @@ func (p *Post) keep(_ context.Context, m *mail.Msg) error {
 	if err := os.Rename(f.Name(), strings.TrimSuffix(f.Name(), ".new")); err != nil {
 		return err
 	}
-	list, err := os.ReadDir(p.c.Outbox) // in the order of their names, which is that of their times
+	list, err := os.ReadDir(p.c.Folder) // in the order of their names, which is that of their times
 	list = slices.DeleteFunc(list, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".eml") })
-	for _, old := range list[:max(0, len(list)-maxKept)] {
-		if err := os.Remove(filepath.Join(p.c.Outbox, old.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, old := range list[:max(0, len(list)-maxFolderFiles)] {
+		if err := os.Remove(filepath.Join(p.c.Folder, old.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

@@ -115,52 +115,52 @@ func certificate(t *testing.T) (server, client *tls.Config) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
 }
 
-// logbook is a log a test reads.
-type logbook struct {
+// logBuffer is a log a test reads.
+type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *logbook) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
-func (l *logbook) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
 }
 
-var hello = wire.Letter{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com", Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"}}
+var hello = wire.Email{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com", Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"}}
 
-func post(t *testing.T, c Config) (*Post, *logbook) {
-	book := &logbook{}
+func newTestSender(t *testing.T, c Config) (*Sender, *logBuffer) {
+	book := &logBuffer{}
 	c.From, c.Tools = "Parley <noreply@example.com>", &wire.Tools{LinkToken: func(realm.ID, int64) string { return "abc" }}
-	p, err := NewPost(c, slog.New(slog.NewTextHandler(book, nil)))
+	p, err := NewSender(c, slog.New(slog.NewTextHandler(book, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p, book
 }
 
-// carry has a letter sent as a courier does, until it is done with.
-func carry(p *Post, l wire.Letter, errand int64) (attempts int) {
-	for j := (&courier.Job{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}, Errand: realm.Errand{ID: errand, At: time.Now().Unix(), Letter: &l}}); ; {
-		j.Attempt++
-		if p.Carry(context.Background(), j).Again == 0 {
-			return j.Attempt
+// sendEmail has a letter sent as a courier does, until it is done with.
+func sendEmail(p *Sender, l wire.Email, errand int64) (attempts int) {
+	for j := (&courier.Attempt{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}, Job: realm.OutboxJob{ID: errand, At: time.Now().Unix(), Letter: &l}}); ; {
+		j.Number++
+		if p.Handle(context.Background(), j).RetryAfter == 0 {
+			return j.Number
 		}
 	}
 }
 
-func TestLettersArriveAlthoughTheServerIsBusyAtFirst(t *testing.T) {
+func TestRetryAfterTemporaryFailure(t *testing.T) {
 	secure, trusting := certificate(t)
 	busy := &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "busy"}
 	s := startServer(t, secure, busy, busy)
-	p, book := post(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting, Pauses: []time.Duration{time.Millisecond, time.Millisecond}})
-	if n := carry(p, hello, 7); n != 3 {
+	p, book := newTestSender(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}})
+	if n := sendEmail(p, hello, 7); n != 3 {
 		t.Errorf("%d attempts", n)
 	}
 	select {
@@ -175,34 +175,34 @@ func TestLettersArriveAlthoughTheServerIsBusyAtFirst(t *testing.T) {
 	}
 }
 
-func TestRefusedLettersAreGivenUpAndLogged(t *testing.T) {
+func TestPermanentFailure(t *testing.T) {
 	secure, trusting := certificate(t)
 	s := startServer(t, secure, &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"})
-	p, book := post(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting})
-	carry(p, hello, 7)
+	p, book := newTestSender(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting})
+	sendEmail(p, hello, 7)
 	if s.tried != 1 || !strings.Contains(book.String(), "mail given up") || !strings.Contains(book.String(), "bo@example.com") {
 		t.Errorf("tried %d times; log:\n%s", s.tried, book)
 	}
 }
 
-func TestLettersDoNotGoWithoutTheirSecurity(t *testing.T) {
+func TestTLSIsRequired(t *testing.T) {
 	s := startServer(t, nil) // offers no TLS
-	p, book := post(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, Pauses: []time.Duration{}})
-	carry(p, hello, 7)
+	p, book := newTestSender(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, RetryPauses: []time.Duration{}})
+	sendEmail(p, hello, 7)
 	if s.tried != 0 || !strings.Contains(book.String(), "mail given up") {
 		t.Errorf("tried %d times; log:\n%s", s.tried, book)
 	}
 }
 
-func TestWithoutAServerLettersLieInTheOutbox(t *testing.T) {
+func TestFolderWithoutSMTPServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "outbox")
-	p, _ := post(t, Config{Security: StartTLS, Outbox: dir})
+	p, _ := newTestSender(t, Config{Security: StartTLS, Folder: dir})
 	invitation := hello
-	invitation.Paragraphs, invitation.Link = []string{"Olive <3 invites you.", realm.LinkHere}, -5
+	invitation.Paragraphs, invitation.Link = []string{"Olive <3 invites you.", realm.LinkPlaceholder}, -5
 	for i := range 3 {
-		carry(p, invitation, int64(i))
+		sendEmail(p, invitation, int64(i))
 	}
-	carry(p, invitation, 2)
+	sendEmail(p, invitation, 2)
 	list, _ := filepath.Glob(filepath.Join(dir, "*"))
 	if len(list) != 4 {
 		t.Fatalf("the outbox holds %v", list)
@@ -223,7 +223,7 @@ func TestWithoutAServerLettersLieInTheOutbox(t *testing.T) {
 	}
 }
 
-func TestConfigurationsAreChecked(t *testing.T) {
+func TestConfigCheck(t *testing.T) {
 	for _, c := range []Config{{From: "a@example.com", Security: "maybe"}, {From: "nobody", Security: TLS}, {Security: TLS}} {
 		if c.Check() == nil {
 			t.Errorf("%+v was accepted", c)

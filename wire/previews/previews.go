@@ -14,35 +14,35 @@ import (
 	"parley/wire/markdown"
 )
 
-// Fetchers is how many people's messages are waited for at a time.
-const Fetchers = 32
+// MaxFetching is how many people's messages are waited for at a time.
+const MaxFetching = 32
 
 // Where the organization is too busy, a message is looked at again after a pause, so many times.
 const (
-	pause    = time.Second
-	attempts = 60
+	retryPause  = time.Second
+	maxAttempts = 60
 )
 
-// Carrier fetches pages and shows them.
-type Carrier struct {
-	House wire.House
+// Fetcher fetches pages and shows them.
+type Fetcher struct {
+	House wire.Server
 	Tools *wire.Tools
 }
 
-// Carry fetches the pages of one message and has it rendered anew. A page that does not come is not tried again.
-func (p *Carrier) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
-	c := &wire.Call{House: p.House, Tools: p.Tools, Realm: j.Realm, Site: j.Site, Caller: realm.Caller{User: j.Errand.User}}
-	pages, _ := j.Left.(map[string]markdown.Preview)
+// Handle fetches the pages of one message and has it rendered anew. A page that does not come is not tried again.
+func (p *Fetcher) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome {
+	c := &wire.Call{Server: p.House, Tools: p.Tools, Realm: j.Realm, Site: j.Site, Caller: realm.Caller{User: j.Job.User}}
+	pages, _ := j.State.(map[string]markdown.Preview)
 	var err error
 	if pages == nil {
-		pages, err = wire.LinkedPages(ctx, c, &j.Errand)
+		pages, err = wire.FetchLinkedPages(ctx, c, &j.Job)
 	}
 	done := false
 	if len(pages) > 0 && ctx.Err() == nil { // else what did not come in time may yet come
-		done, err = wire.ShowPages(c, &j.Errand, pages)
+		done, err = wire.RenderLinkedPages(c, &j.Job, pages)
 	}
-	if err != nil && j.Attempt < attempts {
-		return courier.Outcome{Again: pause, Left: pages}
+	if err != nil && j.Number < maxAttempts {
+		return courier.Outcome{RetryAfter: retryPause, State: pages}
 	}
-	return courier.Outcome{Settled: done}
+	return courier.Outcome{Finished: done}
 }

@@ -16,9 +16,9 @@ import (
 
 const then = 1_700_000_000
 
-// stand is a realm without actors or disk; every turn is done at once.
-type stand struct {
-	wire.House
+// fakeServer is a realm without actors or disk; every turn is done at once.
+type fakeServer struct {
+	wire.Server
 	t           *testing.T
 	mu          sync.Mutex
 	r           *realm.Realm
@@ -26,10 +26,10 @@ type stand struct {
 	here, heard bool // where everybody is
 }
 
-func (s *stand) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, facts, _, err := realm.Play(s.r, c, realm.Moment{Now: then, Pushes: true, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u-u" },
+	a, facts, _, err := realm.RunTurn(s.r, c, realm.TurnEnv{Now: then, PushEnabled: true, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u-u" },
 		Hash: func(string) (h [32]byte) { return h }}, decide)
 	for _, f := range facts {
 		if m, ok := f.(*realm.MessageSent); ok {
@@ -39,38 +39,40 @@ func (s *stand) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, 
 	return a, err
 }
 
-func (s *stand) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return look(s.r.ViewAs(c, then))
 }
 
-func (s *stand) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	b, ok := s.texts[ref]
 	return b, ok
 }
 
-func (s *stand) Reached(realm.ID, realm.UserID, realm.Seq) (here, heard bool) { return s.here, s.heard }
+func (s *fakeServer) DeliveryState(realm.ID, realm.UserID, realm.Seq) (here, heard bool) {
+	return s.here, s.heard
+}
 
 // service is a push service that answers with errors, one after the other, the last over and over.
 type service struct {
 	wire.Pusher
 	errs []error
-	sent chan wire.PushNotice
+	sent chan wire.PushNotification
 }
 
-func (p *service) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGone, err error) {
+func (p *service) Send(n wire.PushNotification) (left wire.PushNotification, gone wire.UnregisteredDevices, err error) {
 	if err = p.errs[0]; len(p.errs) > 1 {
 		p.errs = p.errs[1:]
 	}
 	p.sent <- n
-	if errors.Is(err, wire.ErrNoDevice) {
-		return left, wire.PushGone{Tokens: n.Tokens}, nil
+	if errors.Is(err, wire.ErrDeviceUnknown) {
+		return left, wire.UnregisteredDevices{Tokens: n.Tokens}, nil
 	}
 	return n, gone, err
 }
 
-func play[A any](s *stand, c realm.Caller, cmd realm.Command[A]) A {
+func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
 	s.t.Helper()
 	a, err := s.Turn(1, c, func(t *realm.Turn) (any, error) {
 		a, err := cmd.Decide(t)
@@ -83,33 +85,33 @@ func play[A any](s *stand, c realm.Caller, cmd realm.Command[A]) A {
 	return v
 }
 
-// newStand has Ann write to Bo, who has a phone.
-func newStand(t *testing.T) (s *stand, bo realm.UserID) {
-	s = &stand{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}}
+// newFakeServer has Ann write to Bo, who has a phone.
+func newFakeServer(t *testing.T) (s *fakeServer, bo realm.UserID) {
+	s = &fakeServer{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}}
 	system := realm.Caller{System: true}
-	play(s, system, realm.FoundRealm{Name: "Acme"})
-	ann := play(s, system, realm.JoinUser{Name: "Ann", Email: "ann@example.org"})
-	bo = play(s, system, realm.JoinUser{Name: "Bo", Email: "bo@example.org"})
-	play(s, realm.Caller{User: bo, Client: "t"}, realm.AddPushToken{Kind: realm.PushFCM, Token: "phone"})
-	play(s, realm.Caller{User: ann, Client: "t"}, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
+	runCommand(s, system, realm.FoundRealm{Name: "Acme"})
+	ann := runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"})
+	bo = runCommand(s, system, realm.CreateUser{Name: "Bo", Email: "bo@example.org"})
+	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.AddPushToken{Kind: realm.PushFCM, Token: "phone"})
+	runCommand(s, realm.Caller{User: ann, Client: "t"}, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
 	return s, bo
 }
 
-func (s *stand) waiting() int {
+func (s *fakeServer) outboxLength() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.r.ViewAs(realm.Caller{System: true}, then).Errands())
+	return len(s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs())
 }
 
-func (s *stand) carrier(p *service) *Carrier {
-	return &Carrier{Means{Push: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, Pauses: []time.Duration{time.Millisecond, time.Millisecond}}}
+func (s *fakeServer) notifier(p *service) *Notifier {
+	return &Notifier{Options{Pusher: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
 }
 
-func (s *stand) job() *courier.Job {
-	return &courier.Job{Realm: 1, Attempt: 1, Errand: s.r.ViewAs(realm.Caller{System: true}, then).Errands()[0]}
+func (s *fakeServer) job() *courier.Attempt {
+	return &courier.Attempt{Realm: 1, Number: 1, Job: s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()[0]}
 }
 
-func TestACourierNotifiesUntilItIsDone(t *testing.T) {
+func TestNotifierRetries(t *testing.T) {
 	down := errors.New("down")
 	for name, x := range map[string]struct {
 		errs   []error
@@ -120,12 +122,12 @@ func TestACourierNotifiesUntilItIsDone(t *testing.T) {
 		"at last":     {[]error{down, down, nil}, 3, 1},
 		"never":       {[]error{down}, 3, 1},
 		"refused":     {[]error{wire.ErrPushRefused}, 1, 1},
-		"dead device": {[]error{wire.ErrNoDevice}, 1, 0},
+		"dead device": {[]error{wire.ErrDeviceUnknown}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, bo := newStand(t)
-			p := &service{errs: x.errs, sent: make(chan wire.PushNotice, 100)}
-			c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.PushErrand: s.carrier(p)}})
+			s, bo := newFakeServer(t)
+			p := &service{errs: x.errs, sent: make(chan wire.PushNotification, 100)}
+			c := courier.New(courier.Options{House: s, Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxPush: s.notifier(p)}})
 			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
@@ -137,50 +139,50 @@ func TestACourierNotifiesUntilItIsDone(t *testing.T) {
 					t.Fatal("nothing more was sent")
 				}
 			}
-			for end := time.Now().Add(10 * time.Second); s.waiting() > 0 && time.Now().Before(end); {
+			for end := time.Now().Add(10 * time.Second); s.outboxLength() > 0 && time.Now().Before(end); {
 				time.Sleep(time.Millisecond) // the errand is settled behind the last attempt
 			}
 			c.Close(context.Background())
-			if len(p.sent) != 0 || s.waiting() != 0 || len(s.r.PushTokensOf(bo)) != x.tokens {
-				t.Errorf("%d sent too often, %d errands left, %d devices", len(p.sent), s.waiting(), len(s.r.PushTokensOf(bo)))
+			if len(p.sent) != 0 || s.outboxLength() != 0 || len(s.r.PushTokensOf(bo)) != x.tokens {
+				t.Errorf("%d sent too often, %d errands left, %d devices", len(p.sent), s.outboxLength(), len(s.r.PushTokensOf(bo)))
 			}
 		})
 	}
 }
 
-func TestWhoSitsAtAClientIsNotifiedOnlyIfItMissesTheMessage(t *testing.T) {
-	s, bo := newStand(t)
-	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotice, 10)}
-	c := s.carrier(p)
-	play(s, realm.Caller{User: bo, Client: "t"}, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
+func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
+	s, bo := newFakeServer(t)
+	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotification, 10)}
+	c := s.notifier(p)
+	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
 	s.here = true
-	if out := c.Carry(context.Background(), s.job()); out.Again == 0 || len(p.sent) != 0 {
+	if out := c.Handle(context.Background(), s.job()); out.RetryAfter == 0 || len(p.sent) != 0 {
 		t.Errorf("before his client has taken it: %+v, %d sent", out, len(p.sent))
 	}
 	s.heard = true
-	if out := c.Carry(context.Background(), s.job()); out != (courier.Outcome{}) || len(p.sent) != 0 {
+	if out := c.Handle(context.Background(), s.job()); out != (courier.Outcome{}) || len(p.sent) != 0 {
 		t.Errorf("when it has: %+v, %d sent", out, len(p.sent))
 	}
 	s.here, s.heard = false, false
-	if out := c.Carry(context.Background(), s.job()); !out.Shown || len(p.sent) != 1 {
+	if out := c.Handle(context.Background(), s.job()); !out.Shown || len(p.sent) != 1 {
 		t.Errorf("when he has gone: %+v, %d sent", out, len(p.sent))
 	}
 	old := s.job()
-	old.Errand.At -= 2 * 24 * 3600
-	if out := c.Carry(context.Background(), old); out != (courier.Outcome{}) || len(p.sent) != 1 {
+	old.Job.At -= 2 * 24 * 3600
+	if out := c.Handle(context.Background(), old); out != (courier.Outcome{}) || len(p.sent) != 1 {
 		t.Errorf("two days later: %+v, %d sent", out, len(p.sent))
 	}
 }
 
-func TestNewErrandsGoBehindThoseLeft(t *testing.T) {
-	s, bo := newStand(t)
+func TestLeftoverJobsRunFirst(t *testing.T) {
+	s, bo := newFakeServer(t)
 	ann := realm.Caller{User: bo - 1, Client: "t"}
-	play(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
-	all := s.r.ViewAs(realm.Caller{System: true}, then).Errands()
-	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotice, 100)}
-	c := courier.New(courier.Options{House: s, Carriers: map[realm.ErrandKind]courier.Carrier{realm.PushErrand: s.carrier(p)}})
+	runCommand(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
+	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
+	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotification, 100)}
+	c := courier.New(courier.Options{House: s, Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxPush: s.notifier(p)}})
 	defer c.Close(context.Background())
-	c.Errands(1, wire.Site{}, &realm.ErrandsAdded{List: all[1:]})
+	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
 	c.Begin(0, map[realm.ID]wire.Site{1: {}})
 	for _, want := range []string{"hi", "again"} {
 		select {

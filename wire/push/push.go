@@ -35,12 +35,12 @@ const (
 
 // Config of push notifications; nothing set is none.
 type Config struct {
-	APNsKey    string // file, .p8
+	APNsKey    string // writeFile, .p8
 	APNsKeyID  string
 	APNsTeam   string
 	APNsServer string // "": Apple's
 
-	FCMAccount string // file of a service account's credentials
+	FCMAccount string // writeFile of a service account's credentials
 	FCMServer  string // "": Google's
 
 	Bouncer    string // URL
@@ -112,7 +112,7 @@ func (p *Pusher) openFCM() error {
 }
 
 // Test shows a test notification on a device.
-func (p *Pusher) Test(n wire.PushNote, d realm.PushToken) error {
+func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
 	var err error
 	switch {
 	case p.c.Bouncer != "":
@@ -130,14 +130,14 @@ func (p *Pusher) Test(n wire.PushNote, d realm.PushToken) error {
 	return err
 }
 
-func (p *Pusher) testByAPNs(n wire.PushNote, d realm.PushToken) error {
+func (p *Pusher) testByAPNs(n wire.PushOrigin, d realm.PushToken) error {
 	data := map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}
-	return p.apple(&apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
+	return p.sendAPNs(&apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
 		Payload: payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default").Custom("zulip", data)})
 }
 
-// apple sends one notification to one device.
-func (p *Pusher) apple(n *apns2.Notification) error {
+// sendAPNs sends one notification to one device.
+func (p *Pusher) sendAPNs(n *apns2.Notification) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	answer, err := p.apns.PushWithContext(ctx, n)
@@ -147,23 +147,23 @@ func (p *Pusher) apple(n *apns2.Notification) error {
 	case answer.Sent():
 		return nil
 	case answer.StatusCode == http.StatusGone, answer.Reason == apns2.ReasonBadDeviceToken, answer.Reason == apns2.ReasonDeviceTokenNotForTopic, answer.Reason == apns2.ReasonUnregistered:
-		return wire.ErrNoDevice
+		return wire.ErrDeviceUnknown
 	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= 500:
 		return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushFailed, answer.StatusCode, answer.Reason)
 	}
 	return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushRefused, answer.StatusCode, answer.Reason)
 }
 
-func testText(n wire.PushNote) string {
+func testText(n wire.PushOrigin) string {
 	return "This is a test notification from " + n.RealmName + " (" + n.RealmURL + ")."
 }
 
-func (p *Pusher) testByFCM(n wire.PushNote, d realm.PushToken) error {
-	return p.google(d.Token, "high", map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User, "time": time.Now().Unix()})
+func (p *Pusher) testByFCM(n wire.PushOrigin, d realm.PushToken) error {
+	return p.sendFCM(d.Token, "high", map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User, "time": time.Now().Unix()})
 }
 
-// google sends one notification to one device. All its values are strings there.
-func (p *Pusher) google(token, priority string, data map[string]any) error {
+// sendFCM sends one notification to one device. All its values are strings there.
+func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 	texts := map[string]string{}
 	for k, v := range data {
 		texts[k] = fmt.Sprint(v)
@@ -185,7 +185,7 @@ func (p *Pusher) google(token, priority string, data map[string]any) error {
 	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
 	for _, d := range failure.Error.Details {
 		if d.ErrorCode == "UNREGISTERED" || d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
-			return wire.ErrNoDevice
+			return wire.ErrDeviceUnknown
 		}
 	}
 	if status == http.StatusTooManyRequests || status >= 500 {
@@ -219,23 +219,23 @@ func (p *Pusher) send(client *http.Client, address, kind string, text []byte, si
 	return answer.StatusCode, text, err
 }
 
-// askBouncer sends JSON to the bouncer and returns the code of its refusal, or "".
-func (p *Pusher) askBouncer(path string, body any) (code string, err error) {
-	_, code, err = p.bouncer(path, body)
+// bouncerCode sends JSON to the bouncer and returns the code of its refusal, or "".
+func (p *Pusher) bouncerCode(path string, body any) (code string, err error) {
+	_, code, err = p.sendJSONToBouncer(path, body)
 	return code, err
 }
 
-// bouncer is askBouncer with what it answered.
-func (p *Pusher) bouncer(path string, body any) (answer []byte, code string, err error) {
+// sendJSONToBouncer is askBouncer with what it answered.
+func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code string, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return nil, "", err
 	}
-	return p.ask(path, "application/json", text)
+	return p.sendToBouncer(path, "application/json", text)
 }
 
-// ask is bouncer with a body of any kind.
-func (p *Pusher) ask(path, kind string, body []byte) (answer []byte, code string, err error) {
+// sendToBouncer is bouncer with a body of any kind.
+func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, code string, err error) {
 	status, answer, err := p.send(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, kind, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
 	if err != nil {
 		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
@@ -254,19 +254,19 @@ func (p *Pusher) ask(path, kind string, body []byte) (answer []byte, code string
 	return nil, failure.Code, nil
 }
 
-func (p *Pusher) testByBouncer(n wire.PushNote, d realm.PushToken) error {
+func (p *Pusher) testByBouncer(n wire.PushOrigin, d realm.PushToken) error {
 	body := map[string]any{"realm_uuid": n.RealmUUID, "realm_name": n.RealmName, "user_id": n.User, "token": d.Token, "token_kind": d.Kind,
 		"base_payload": map[string]any{"realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}}
 	if d.Kind == realm.PushAPNs {
 		body["ios_app_id"] = d.App
 	}
-	switch code, err := p.askBouncer("test_notification", body); {
+	switch code, err := p.bouncerCode("test_notification", body); {
 	case err != nil:
 		return err
 	case code == "":
 		return nil
 	case code == "INVALID_PUSH_DEVICE_TOKEN":
-		return wire.ErrNoRemote
+		return wire.ErrDeviceUnknownToBouncer
 	default:
 		return fmt.Errorf("push bouncer refused: %s", code)
 	}
@@ -275,7 +275,7 @@ func (p *Pusher) testByBouncer(n wire.PushNote, d realm.PushToken) error {
 // Register tells the bouncer of a device. It takes these in forms, unlike notifications.
 func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
 	if p.c.Bouncer == "" {
-		return "", wire.ErrNoPush
+		return "", wire.ErrPushNotConfigured
 	}
 	say := url.Values{"realm_uuid": {r.RealmUUID}}
 	path := "e2ee/register"
@@ -301,6 +301,6 @@ func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
 			say.Set("ios_app_id", r.Token.App)
 		}
 	}
-	_, code, err = p.ask(path, "application/x-www-form-urlencoded", []byte(say.Encode()))
+	_, code, err = p.sendToBouncer(path, "application/x-www-form-urlencoded", []byte(say.Encode()))
 	return code, err
 }

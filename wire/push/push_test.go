@@ -22,9 +22,9 @@ import (
 	"parley/wire"
 )
 
-var note = wire.PushNote{RealmUUID: "u-u", RealmName: "Acme", RealmURL: "https://chat.example.com", User: 9}
+var note = wire.PushOrigin{RealmUUID: "u-u", RealmName: "Acme", RealmURL: "https://chat.example.com", User: 9}
 
-func file(t *testing.T, name string, text []byte) string {
+func writeFile(t *testing.T, name string, text []byte) string {
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func file(t *testing.T, name string, text []byte) string {
 	return path
 }
 
-func open(t *testing.T, c Config) *Pusher {
+func newPusher(t *testing.T, c Config) *Pusher {
 	p, err := New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func pkcs8(t *testing.T, key any) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-func TestApplesServiceIsAsked(t *testing.T) {
+func TestAPNsTestNotification(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -63,17 +63,17 @@ func TestApplesServiceIsAsked(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := open(t, Config{APNsKey: file(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
+	p := newPusher(t, Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example.App"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "BAD0", App: "org.example.App"}); !errors.Is(err, wire.ErrNoDevice) {
+	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "BAD0", App: "org.example.App"}); !errors.Is(err, wire.ErrDeviceUnknown) {
 		t.Errorf("an unknown device: %v", err)
 	}
 }
 
-func TestGooglesServiceIsAsked(t *testing.T) {
+func TestFCMTestNotification(t *testing.T) {
 	key, _ := rsa.GenerateKey(rand.Reader, 2048)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
@@ -92,16 +92,16 @@ func TestGooglesServiceIsAsked(t *testing.T) {
 	}))
 	defer s.Close()
 	account, _ := json.Marshal(map[string]string{"type": "service_account", "project_id": "acme", "client_email": "x@example.com", "private_key": string(pkcs8(t, key)), "token_uri": s.URL + "/token"})
-	p := open(t, Config{FCMAccount: file(t, "account.json", account), FCMServer: s.URL})
+	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "here"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "gone"}); !errors.Is(err, wire.ErrNoDevice) {
+	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "gone"}); !errors.Is(err, wire.ErrDeviceUnknown) {
 		t.Errorf("an unknown device: %v", err)
 	}
 }
 
-func TestTheBouncerIsAsked(t *testing.T) {
+func TestBouncerTestNotification(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := map[string]any{}
 		if strings.HasSuffix(r.URL.Path, "register") {
@@ -126,25 +126,25 @@ func TestTheBouncerIsAsked(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	p := open(t, Config{Bouncer: s.URL + "/", BouncerOrg: "org", BouncerKey: "key"})
+	p := newPusher(t, Config{Bouncer: s.URL + "/", BouncerOrg: "org", BouncerKey: "key"})
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "known"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"}); !errors.Is(err, wire.ErrNoRemote) {
+	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"}); !errors.Is(err, wire.ErrDeviceUnknownToBouncer) {
 		t.Errorf("an unknown device: %v", err)
 	}
 	for id, want := range map[string]string{"fine": "", "late": "INVALID_BOUNCER_PUBLIC_KEY"} {
-		if code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", Registration: realm.Registration{Device: 1, TokenID: id}}); err != nil || code != want {
+		if code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: id}}); err != nil || code != want {
 			t.Errorf("registering %s: %q, %v, want %q", id, code, err, want)
 		}
 	}
-	if _, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", Registration: realm.Registration{Device: 1, TokenID: "broken"}}); !errors.Is(err, wire.ErrPushFailed) {
+	if _, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: "broken"}}); !errors.Is(err, wire.ErrPushFailed) {
 		t.Errorf("a bouncer that fails: %v", err)
 	}
 }
 
-// TestTheBouncerHearsOfTokens: in forms, as a bouncer takes registrations.
-func TestTheBouncerHearsOfTokens(t *testing.T) {
+// TestBouncerRegistration: in forms, as a bouncer takes registrations.
+func TestBouncerRegistration(t *testing.T) {
 	var heard []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if org, key, _ := r.BasicAuth(); org != "org" || key != "key" {
@@ -158,30 +158,30 @@ func TestTheBouncerHearsOfTokens(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	p := open(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
+	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
 	for _, c := range []struct {
-		r    realm.Registration
+		r    realm.DeviceRegistration
 		want string
 		code string
 	}{
-		{realm.Registration{Token: realm.PushToken{Kind: realm.PushFCM, Token: "a b"}}, "register realm_uuid=u-u&token=a+b&token_kind=2&user_id=9", ""},
-		{realm.Registration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}}, "register ios_app_id=org.example&realm_uuid=u-u&token=c0ffee&token_kind=1&user_id=9", ""},
-		{realm.Registration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "strange"}, Gone: true}, "unregister realm_uuid=u-u&token=strange&token_kind=1&user_id=9", "BAD_REQUEST"},
-		{realm.Registration{Gone: true}, "unregister/all realm_uuid=u-u&user_id=9", ""},
-		{realm.Registration{Device: 3, TokenID: "t", Encrypted: "e", PublicKey: "k"}, "e2ee/register bouncer_public_key=k&encrypted_push_registration=e&realm_uuid=u-u&token_id=t", ""},
+		{realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushFCM, Token: "a b"}}, "register realm_uuid=u-u&token=a+b&token_kind=2&user_id=9", ""},
+		{realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}}, "register ios_app_id=org.example&realm_uuid=u-u&token=c0ffee&token_kind=1&user_id=9", ""},
+		{realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "strange"}, Gone: true}, "unregister realm_uuid=u-u&token=strange&token_kind=1&user_id=9", "BAD_REQUEST"},
+		{realm.DeviceRegistration{Gone: true}, "unregister/all realm_uuid=u-u&user_id=9", ""},
+		{realm.DeviceRegistration{Device: 3, TokenID: "t", Encrypted: "e", PublicKey: "k"}, "e2ee/register bouncer_public_key=k&encrypted_push_registration=e&realm_uuid=u-u&token_id=t", ""},
 	} {
 		heard = nil
-		code, err := p.Register(wire.PushRegistration{Registration: c.r, RealmUUID: "u-u", User: 9})
+		code, err := p.Register(wire.PushRegistration{DeviceRegistration: c.r, RealmUUID: "u-u", User: 9})
 		if want := "POST /api/v1/remotes/push/" + c.want; err != nil || code != c.code || len(heard) != 1 || heard[0] != want {
 			t.Errorf("%+v: %q %v, heard %q, want %q", c.r, code, err, heard, want)
 		}
 	}
-	if _, err := open(t, Config{FCMServer: "x", APNsServer: "y", Bouncer: "http://127.0.0.1:1"}).Register(wire.PushRegistration{}); err == nil {
+	if _, err := newPusher(t, Config{FCMServer: "x", APNsServer: "y", Bouncer: "http://127.0.0.1:1"}).Register(wire.PushRegistration{}); err == nil {
 		t.Error("a bouncer that is not there has taken a token")
 	}
 }
 
-func TestNothingConfiguredIsNoPusher(t *testing.T) {
+func TestNewWithoutConfig(t *testing.T) {
 	if p, err := New(Config{}, nil); p != nil || err != nil {
 		t.Errorf("%v %v", p, err)
 	}

@@ -21,20 +21,20 @@ import (
 
 // Send notifies devices of one thing. What has failed for now is left over, with the error of one of them; what is
 // refused for good is logged, and not tried again.
-func (p *Pusher) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGone, err error) {
+func (p *Pusher) Send(n wire.PushNotification) (left wire.PushNotification, gone wire.UnregisteredDevices, err error) {
 	left = n
 	left.Tokens, left.Devices = nil, nil
 	sent := false
 	if p.c.Bouncer != "" {
 		sent = true
 		if len(n.Tokens) > 0 {
-			dead, e := p.notify(n)
+			dead, e := p.notifyByBouncer(n)
 			if gone.Tokens = dead; e != nil {
 				left.Tokens, err = n.Tokens, e
 			}
 		}
 		if len(n.Devices) > 0 {
-			dead, e := p.notifyEncrypted(n)
+			dead, e := p.notifyEncryptedByBouncer(n)
 			if gone.Devices = dead; e != nil {
 				left.Devices, err = n.Devices, e
 			}
@@ -44,14 +44,14 @@ func (p *Pusher) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGo
 			var e error
 			switch {
 			case d.Kind == realm.PushAPNs && p.apns != nil:
-				e = p.apple(appleNotice(n, d))
+				e = p.sendAPNs(apnsNotification(n, d))
 			case d.Kind == realm.PushFCM && p.fcm != nil:
-				e = p.google(d.Token, priority(n), n.FCM)
+				e = p.sendFCM(d.Token, priority(n), n.FCM)
 			default:
 				continue
 			}
 			sent = true
-			if errors.Is(e, wire.ErrNoDevice) {
+			if errors.Is(e, wire.ErrDeviceUnknown) {
 				gone.Tokens = append(gone.Tokens, d)
 			} else if e != nil {
 				left.Tokens, err = append(left.Tokens, d), e
@@ -59,7 +59,7 @@ func (p *Pusher) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGo
 		}
 	}
 	if !sent {
-		return left, gone, wire.ErrNoPush
+		return left, gone, wire.ErrPushNotConfigured
 	}
 	if err != nil {
 		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "devices", len(left.Tokens)+len(left.Devices), "error", err)
@@ -68,16 +68,16 @@ func (p *Pusher) Send(n wire.PushNotice) (left wire.PushNotice, gone wire.PushGo
 }
 
 // priority: what takes notifications back must not wake a device.
-func priority(n wire.PushNotice) string {
+func priority(n wire.PushNotification) string {
 	if n.Remove {
 		return "normal"
 	}
 	return "high"
 }
 
-// appleNotice is a notification for one of Apple's devices. Its id follows from what it tells and to whom, so a second
+// apnsNotification is a notification for one of Apple's devices. Its id follows from what it tells and to whom, so a second
 // attempt of what arrived already shows nothing new.
-func appleNotice(n wire.PushNotice, d realm.PushToken) *apns2.Notification {
+func apnsNotification(n wire.PushNotification, d realm.PushToken) *apns2.Notification {
 	key := sha256.Sum256([]byte(n.Key + " " + d.Token))
 	id, _ := uuid.FromBytes(key[:16]) // sixteen bytes are always one
 	out := &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App, ApnsID: id.String(), CollapseID: id.String(), Expiration: time.Now().Add(24 * time.Hour)}
@@ -90,8 +90,8 @@ func appleNotice(n wire.PushNotice, d realm.PushToken) *apns2.Notification {
 	return out
 }
 
-// notify has the bouncer notify devices whose tokens it knows; it says which of them are dead.
-func (p *Pusher) notify(n wire.PushNotice) (gone []realm.PushToken, err error) {
+// notifyByBouncer has the bouncer notifyByBouncer devices whose tokens it knows; it says which of them are dead.
+func (p *Pusher) notifyByBouncer(n wire.PushNotification) (gone []realm.PushToken, err error) {
 	android, apple := []string{}, []string{}
 	for _, d := range n.Tokens {
 		if d.Kind == realm.PushAPNs {
@@ -111,7 +111,7 @@ func (p *Pusher) notify(n wire.PushNotice) (gone []realm.PushToken, err error) {
 	if len(android) > 0 {
 		forAndroid = n.FCM
 	}
-	answer, code, err := p.bouncer("notify", map[string]any{"realm_uuid": n.RealmUUID, "user_id": n.User, "apns_payload": forApple, "gcm_payload": forAndroid,
+	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{"realm_uuid": n.RealmUUID, "user_id": n.User, "apns_payload": forApple, "gcm_payload": forAndroid,
 		"gcm_options": map[string]string{"priority": priority(n)}, "android_devices": android, "apple_devices": apple})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
@@ -140,8 +140,8 @@ func (p *Pusher) notify(n wire.PushNotice) (gone []realm.PushToken, err error) {
 	return gone, nil
 }
 
-// notifyEncrypted has the bouncer pass on what it cannot read.
-func (p *Pusher) notifyEncrypted(n wire.PushNotice) (gone []realm.Device, err error) {
+// notifyEncryptedByBouncer has the bouncer pass on what it cannot read.
+func (p *Pusher) notifyEncryptedByBouncer(n wire.PushNotification) (gone []realm.Device, err error) {
 	requests := []any{}
 	for _, d := range n.Devices {
 		sealed, err := seal(d.Key, n.Secret)
@@ -165,7 +165,7 @@ func (p *Pusher) notifyEncrypted(n wire.PushNotice) (gone []realm.Device, err er
 	if len(requests) == 0 {
 		return nil, nil
 	}
-	answer, code, err := p.bouncer("e2ee/notify", map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
+	answer, code, err := p.sendJSONToBouncer("e2ee/notify", map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
@@ -186,15 +186,15 @@ func (p *Pusher) notifyEncrypted(n wire.PushNotice) (gone []realm.Device, err er
 	return gone, nil
 }
 
-// secretBox is the first byte of a device's key: what follows is a key of libsodium's secretbox (protocol).
-const secretBox = 0x31
+// secretBoxKind is the first byte of a device's key: what follows is a key of libsodium's secretbox (protocol).
+const secretBoxKind = 0x31
 
-var errKey = errors.New("the device's key is of no kind we know")
+var errUnknownKeyKind = errors.New("the device's key is of no kind we know")
 
 // seal encrypts a notification for a device: a fresh nonce, then the box, in base64.
 func seal(key, text []byte) (string, error) {
-	if len(key) != 33 || key[0] != secretBox {
-		return "", errKey
+	if len(key) != 33 || key[0] != secretBoxKind {
+		return "", errUnknownKeyKind
 	}
 	var nonce [24]byte
 	if _, err := rand.Read(nonce[:]); err != nil {

@@ -21,12 +21,12 @@ import (
 	"parley/wire"
 )
 
-func notice(remove bool, tokens ...realm.PushToken) wire.PushNotice {
-	return wire.PushNotice{PushNote: note, Key: "u-u-7", Remove: remove, Tokens: tokens, Alert: wire.PushAlert{Title: "#dev > x", Subtitle: "Ann:", Body: "hi"},
+func notice(remove bool, tokens ...realm.PushToken) wire.PushNotification {
+	return wire.PushNotification{PushOrigin: note, Key: "u-u-7", Remove: remove, Tokens: tokens, Alert: wire.PushAlert{Title: "#dev > x", Subtitle: "Ann:", Body: "hi"},
 		APNs: map[string]any{"event": "message", "message_ids": []int{5}}, FCM: map[string]any{"event": "message", "zulip_message_id": 5, "content": "hi"}, Secret: []byte(`{"type":"message"}`)}
 }
 
-func TestApplesDevicesAreNotifiedAndForgotten(t *testing.T) {
+func TestAPNsNotification(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	var mu sync.Mutex
 	ids := map[string]bool{}
@@ -58,7 +58,7 @@ func TestApplesDevicesAreNotifiedAndForgotten(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := open(t, Config{APNsKey: file(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
+	p := newPusher(t, Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	apple := func(token string) realm.PushToken {
 		return realm.PushToken{Kind: realm.PushAPNs, Token: token, App: "org.example.App"}
@@ -74,7 +74,7 @@ func TestApplesDevicesAreNotifiedAndForgotten(t *testing.T) {
 	}
 }
 
-func TestGooglesDevicesAreNotified(t *testing.T) {
+func TestFCMNotification(t *testing.T) {
 	key, _ := rsa.GenerateKey(rand.Reader, 2048)
 	var told []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +97,7 @@ func TestGooglesDevicesAreNotified(t *testing.T) {
 	}))
 	defer s.Close()
 	account, _ := json.Marshal(map[string]string{"type": "service_account", "project_id": "acme", "client_email": "x@example.com", "private_key": string(pkcs8(t, key)), "token_uri": s.URL + "/token"})
-	p := open(t, Config{FCMAccount: file(t, "account.json", account), FCMServer: s.URL})
+	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	for _, remove := range []bool{false, true} {
 		if _, _, err := p.Send(notice(remove, realm.PushToken{Kind: realm.PushFCM, Token: "phone"})); err != nil {
 			t.Error(err)
@@ -106,13 +106,13 @@ func TestGooglesDevicesAreNotified(t *testing.T) {
 	if got := strings.Join(told, ", "); got != "phone high message 5, phone normal message 5" {
 		t.Errorf("told %s", got)
 	}
-	if _, _, err := p.Send(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})); !errors.Is(err, wire.ErrNoPush) {
+	if _, _, err := p.Send(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})); !errors.Is(err, wire.ErrPushNotConfigured) {
 		t.Errorf("without Apple's service: %v", err)
 	}
 }
 
-func TestTheBouncerPassesOnWhatItCannotRead(t *testing.T) {
-	secret := append([]byte{secretBox}, make([]byte, 32)...)
+func TestBouncerEncryptedNotification(t *testing.T) {
+	secret := append([]byte{secretBoxKind}, make([]byte, 32)...)
 	rand.Read(secret[1:])
 	keyID, token := int64(2408), "AAECAwQFBgc="
 	var asked []string
@@ -158,7 +158,7 @@ func TestTheBouncerPassesOnWhatItCannotRead(t *testing.T) {
 		io.WriteString(w, `{"result":"success","delete_token_ids":["AAECAwQFBgc="]}`)
 	}))
 	defer s.Close()
-	p := open(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
+	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
 	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"}, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
 	n.Devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
 	left, gone, err := p.Send(n)

@@ -40,10 +40,10 @@ func (fs Findings) Err() error {
 	return fs
 }
 
-var places = regexp.MustCompile(`\[[0-9]+\]|\[[^]]*\]`)
+var indexPattern = regexp.MustCompile(`\[[0-9]+\]|\[[^]]*\]`)
 
-// General is the path with array places and map keys left out, as the deviations table writes it.
-func (f Finding) General() string { return places.ReplaceAllString(f.Path, "[]") }
+// GeneralPath is the path with array places and map keys left out, as the deviations table writes it.
+func (f Finding) GeneralPath() string { return indexPattern.ReplaceAllString(f.Path, "[]") }
 
 // Check compares a decoded value (numbers as json.Number) with a shape.
 func (s *Shape) Check(where, path string, v any) Findings {
@@ -51,13 +51,13 @@ func (s *Shape) Check(where, path string, v any) Findings {
 		return Findings{{where, path, what, fmt.Sprintf(format, args...)}}
 	}
 	if v == nil {
-		if s.Nullable || s.anything() || slices.ContainsFunc(s.Either, func(e *Shape) bool { return len(e.Check(where, path, v)) == 0 }) {
+		if s.Nullable || s.acceptsAnything() || slices.ContainsFunc(s.AnyOf, func(e *Shape) bool { return len(e.Check(where, path, v)) == 0 }) {
 			return nil
 		}
 		return found("type", "null, want %s", s)
 	}
-	if len(s.Either) > 0 {
-		if fs := s.nearest(where, path, v); len(fs) > 0 {
+	if len(s.AnyOf) > 0 {
+		if fs := s.nearestAlternative(where, path, v); len(fs) > 0 {
 			return fs
 		}
 	}
@@ -86,18 +86,18 @@ func (s *Shape) Check(where, path string, v any) Findings {
 
 func (s *Shape) checkFields(where, path string, v map[string]any) Findings {
 	var out Findings
-	for _, name := range sorted(v) {
+	for _, name := range sortedKeys(v) {
 		below := strings.TrimPrefix(path+"."+name, ".")
 		switch f, known := s.Fields[name]; {
 		case known:
 			out = append(out, f.Shape.Check(where, below, v[name])...)
-		case s.Others != nil:
-			out = append(out, s.Others.Check(where, fmt.Sprintf("%s[%s]", path, name), v[name])...)
+		case s.OtherValues != nil:
+			out = append(out, s.OtherValues.Check(where, fmt.Sprintf("%s[%s]", path, name), v[name])...)
 		case s.Closed:
 			out = append(out, Finding{where, below, "unknown", fmt.Sprintf("unknown field (%s)", Sample(v[name]))})
 		}
 	}
-	for _, name := range sorted(s.Fields) {
+	for _, name := range sortedKeys(s.Fields) {
 		if _, there := v[name]; !there && s.Fields[name].Required() {
 			out = append(out, Finding{where, strings.TrimPrefix(path+"."+name, "."), "missing", "missing"})
 		}
@@ -105,11 +105,11 @@ func (s *Shape) checkFields(where, path string, v map[string]any) Findings {
 	return out
 }
 
-// nearest returns nothing when an alternative fits, else the findings of the one that came closest.
-func (s *Shape) nearest(where, path string, v any) Findings {
+// nearestAlternative returns nothing when an alternative fits, else the findings of the one that came closest.
+func (s *Shape) nearestAlternative(where, path string, v any) Findings {
 	var best Findings
 	sameKind := false
-	for i, e := range s.Either {
+	for i, e := range s.AnyOf {
 		fs := e.Check(where, path, v)
 		if len(fs) == 0 {
 			return nil
@@ -145,9 +145,9 @@ func Fits(kind string, v any) bool {
 func (s *Shape) String() string {
 	var text string
 	switch {
-	case len(s.Either) > 0:
-		parts := make([]string, len(s.Either))
-		for i, e := range s.Either {
+	case len(s.AnyOf) > 0:
+		parts := make([]string, len(s.AnyOf))
+		for i, e := range s.AnyOf {
 			parts[i] = e.String()
 		}
 		text = strings.Join(parts, " or ")
@@ -177,7 +177,7 @@ func Sample(v any) string {
 	return string(raw)
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {
 		names = append(names, name)

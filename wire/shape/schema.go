@@ -5,7 +5,7 @@ import "slices"
 // Schema is the shape in JSON Schema's words. A named one is pointed at below prefix; seen is told of it.
 func (s *Shape) Schema(prefix string, seen func(*Shape)) map[string]any {
 	if s.Name == "" {
-		return s.Body(prefix, seen)
+		return s.SchemaBody(prefix, seen)
 	}
 	plain := *s // what the name stands for is never null: a question mark behind it is
 	plain.Nullable = false
@@ -17,14 +17,14 @@ func (s *Shape) Schema(prefix string, seen func(*Shape)) map[string]any {
 	return ref
 }
 
-// Body is Schema without the name of the shape itself.
-func (s *Shape) Body(prefix string, seen func(*Shape)) map[string]any {
-	if len(s.Either) > 0 {
+// SchemaBody is Schema without the name of the shape itself.
+func (s *Shape) SchemaBody(prefix string, seen func(*Shape)) map[string]any {
+	if len(s.AnyOf) > 0 {
 		var branches []any
-		for _, e := range s.Either {
+		for _, e := range s.AnyOf {
 			branches = append(branches, e.Schema(prefix, seen))
 		}
-		if s.Nullable && !slices.ContainsFunc(s.Either, func(e *Shape) bool { return e.Nullable }) {
+		if s.Nullable && !slices.ContainsFunc(s.AnyOf, func(e *Shape) bool { return e.Nullable }) {
 			branches = append(branches, map[string]any{"type": "null"})
 		}
 		return map[string]any{"anyOf": branches}
@@ -71,8 +71,8 @@ func (s *Shape) Body(prefix string, seen func(*Shape)) map[string]any {
 		out["required"] = required
 	}
 	switch {
-	case s.Others != nil:
-		out["additionalProperties"] = s.Others.Schema(prefix, seen)
+	case s.OtherValues != nil:
+		out["additionalProperties"] = s.OtherValues.Schema(prefix, seen)
 	case s.Closed:
 		out["additionalProperties"] = false
 	}

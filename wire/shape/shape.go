@@ -11,31 +11,31 @@ import (
 
 // A Shape is the type of one JSON value, every name in it resolved.
 type Shape struct {
-	Name     string // under which a description lists it; usually none
-	Kind     string // object, array, string, integer, number, boolean; "" is anything
-	Nullable bool
-	Enum     []string // the only strings allowed, when not empty
-	Fields   map[string]Field
-	Closed   bool   // fields not named here are findings
-	Others   *Shape // what the values of fields not named here look like
-	Items    *Shape
-	Empty    bool     // an array that never holds anything
-	Either   []*Shape // one of these must fit
+	Name        string // under which a description lists it; usually none
+	Kind        string // object, array, string, integer, number, boolean; "" is anything
+	Nullable    bool
+	Enum        []string // the only strings allowed, when not empty
+	Fields      map[string]Field
+	Closed      bool   // fields not named here are findings
+	OtherValues *Shape // what the values of fields not named here look like
+	Items       *Shape
+	Empty       bool     // an array that never holds anything
+	AnyOf       []*Shape // one of these must fit
 }
 
 // A Field is one of an object's. Only one that is Optional and not Listed may be absent.
 type Field struct {
-	Shape    *Shape
-	Listed   bool // the description lists it as required
-	Optional bool // the description's words say it may be absent
+	Shape          *Shape
+	ListedRequired bool // the description lists it as required
+	Optional       bool // the description's words say it may be absent
 }
 
 // Required reports a field that has to be there.
-func (f Field) Required() bool { return f.Listed || !f.Optional }
+func (f Field) Required() bool { return f.ListedRequired || !f.Optional }
 
-// anything reports whether the shape says nothing: the `{}` with which the description repeats inherited fields.
-func (s *Shape) anything() bool {
-	return s.Kind == "" && len(s.Either) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.Others == nil && s.Items == nil
+// acceptsAnything reports whether the shape says nothing: the `{}` with which the description repeats inherited fields.
+func (s *Shape) acceptsAnything() bool {
+	return s.Kind == "" && len(s.AnyOf) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.OtherValues == nil && s.Items == nil
 }
 
 // Merge joins the branches of an allOf: what both say narrows, what one says counts.
@@ -49,13 +49,13 @@ func Merge(a, b *Shape) *Shape {
 	if len(b.Enum) > 0 {
 		out.Enum = b.Enum
 	}
-	if b.Others != nil {
-		out.Others = b.Others
+	if b.OtherValues != nil {
+		out.OtherValues = b.OtherValues
 	}
 	if b.Items != nil {
 		out.Items = b.Items
 	}
-	out.Either = append(slices.Clone(a.Either), b.Either...)
+	out.AnyOf = append(slices.Clone(a.AnyOf), b.AnyOf...)
 	if b.Fields != nil {
 		out.Fields = maps.Clone(a.Fields)
 		if out.Fields == nil {
@@ -63,7 +63,7 @@ func Merge(a, b *Shape) *Shape {
 		}
 		for name, f := range b.Fields {
 			if g, ok := out.Fields[name]; ok {
-				f = Field{Merge(g.Shape, f.Shape), f.Listed || g.Listed, f.Optional || g.Optional}
+				f = Field{Merge(g.Shape, f.Shape), f.ListedRequired || g.ListedRequired, f.Optional || g.Optional}
 			}
 			out.Fields[name] = f
 		}
@@ -74,8 +74,8 @@ func Merge(a, b *Shape) *Shape {
 // Find walks a path like `members[].profile_data*` down from s.
 func (s *Shape) Find(path string) (*Shape, error) { return s.walk(path, false) }
 
-// Own is Find for changing what is found: the shapes on the way become s's own, for schemas are shared by all who name them.
-func (s *Shape) Own(path string) (*Shape, error) { return s.walk(path, true) }
+// FindMutable is Find for changing what is found: the shapes on the way become s's own, for schemas are shared by all who name them.
+func (s *Shape) FindMutable(path string) (*Shape, error) { return s.walk(path, true) }
 
 func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 	at := s
@@ -87,7 +87,7 @@ func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 		case strings.HasPrefix(path, "[]"):
 			path, next, put = path[2:], at.Items, func(c *Shape) { here.Items = c }
 		case path[0] == '*':
-			path, next, put = path[1:], at.Others, func(c *Shape) { here.Others = c }
+			path, next, put = path[1:], at.OtherValues, func(c *Shape) { here.OtherValues = c }
 		default:
 			path = strings.TrimPrefix(path, ".")
 			end := strings.IndexAny(path, ".[*")
@@ -140,34 +140,34 @@ func Parse(text string, name func(string) (*Shape, error)) (s *Shape, err error)
 		}
 	}()
 	s = n.union()
-	if n.skip(); n.pos < len(n.text) {
+	if n.skipSpace(); n.pos < len(n.text) {
 		panic("trailing text")
 	}
 	return s, nil
 }
 
-func (n *notation) skip() {
+func (n *notation) skipSpace() {
 	for n.pos < len(n.text) && (n.text[n.pos] == ' ' || n.text[n.pos] == '\n' || n.text[n.pos] == '\t') {
 		n.pos++
 	}
 }
 
-func (n *notation) eat(c byte) bool {
-	if n.skip(); n.pos < len(n.text) && n.text[n.pos] == c {
+func (n *notation) accept(c byte) bool {
+	if n.skipSpace(); n.pos < len(n.text) && n.text[n.pos] == c {
 		n.pos++
 		return true
 	}
 	return false
 }
 
-func (n *notation) must(c byte) {
-	if !n.eat(c) {
+func (n *notation) expect(c byte) {
+	if !n.accept(c) {
 		panic(fmt.Sprintf("expected %q", c))
 	}
 }
 
 func (n *notation) word() string {
-	n.skip()
+	n.skipSpace()
 	start := n.pos
 	for n.pos < len(n.text) {
 		c := n.text[n.pos]
@@ -184,7 +184,7 @@ func (n *notation) word() string {
 
 // key is the name of a field, quoted if it is not a word.
 func (n *notation) key() string {
-	if n.eat('\'') {
+	if n.accept('\'') {
 		return n.quoted()
 	}
 	return n.word()
@@ -199,14 +199,14 @@ func (n *notation) quoted() string {
 }
 
 func (n *notation) union() *Shape {
-	parts := []*Shape{n.one()}
-	for n.eat('|') {
-		parts = append(parts, n.one())
+	parts := []*Shape{n.nullable()}
+	for n.accept('|') {
+		parts = append(parts, n.nullable())
 	}
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	out := &Shape{Either: parts}
+	out := &Shape{AnyOf: parts}
 	var enum []string
 	for _, p := range parts {
 		out.Nullable = out.Nullable || p.Nullable
@@ -218,9 +218,9 @@ func (n *notation) union() *Shape {
 	return &Shape{Kind: "string", Enum: enum, Nullable: out.Nullable}
 }
 
-func (n *notation) one() *Shape {
-	s := n.plain()
-	if n.eat('?') {
+func (n *notation) nullable() *Shape {
+	s := n.primary()
+	if n.accept('?') {
 		c := *s
 		c.Nullable = true
 		return &c
@@ -228,35 +228,35 @@ func (n *notation) one() *Shape {
 	return s
 }
 
-func (n *notation) plain() *Shape {
+func (n *notation) primary() *Shape {
 	switch {
-	case n.eat('['):
-		if n.eat(']') {
+	case n.accept('['):
+		if n.accept(']') {
 			return &Shape{Kind: "array", Empty: true}
 		}
 		items := n.union()
-		n.must(']')
+		n.expect(']')
 		return &Shape{Kind: "array", Items: items}
-	case n.eat('{'):
+	case n.accept('{'):
 		out := &Shape{Kind: "object", Closed: true, Fields: map[string]Field{}}
 		loose := false
-		for !n.eat('}') {
-			if n.eat('~') {
+		for !n.accept('}') {
+			if n.accept('~') {
 				loose = true
 			}
-			if n.eat('*') {
-				n.must(':')
-				out.Others = n.union()
+			if n.accept('*') {
+				n.expect(':')
+				out.OtherValues = n.union()
 			} else {
 				key := n.key()
-				optional := n.eat('?') || loose
-				n.must(':')
-				out.Fields[key] = Field{Shape: n.union(), Listed: !optional, Optional: optional}
+				optional := n.accept('?') || loose
+				n.expect(':')
+				out.Fields[key] = Field{Shape: n.union(), ListedRequired: !optional, Optional: optional}
 			}
-			n.eat(',')
+			n.accept(',')
 		}
 		return out
-	case n.eat('\''):
+	case n.accept('\''):
 		return &Shape{Kind: "string", Enum: []string{n.quoted()}}
 	}
 	switch w := n.word(); w {

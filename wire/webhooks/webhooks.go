@@ -29,19 +29,19 @@ import (
 
 // Limits, each against one service taking the server's memory or time.
 const (
-	callTimeout  = 10 * time.Second // one attempt
-	attempts     = 3                // before a service counts as down
-	firstPause   = time.Second      // before the second attempt; the third waits twice as long
-	stale        = 24 * time.Hour   // after which nobody waits for an answer any more
-	maxAnswer    = 64 << 10         // bytes of a service's answer
-	reasonLength = 200              // bytes of an answer that its owner is shown
+	callTimeout     = 10 * time.Second // one attempt
+	maxAttempts     = 3                // before a service counts as down
+	firstRetryPause = time.Second      // before the second attempt; the third waits twice as long
+	maxAge          = 24 * time.Hour   // after which nobody waits for an answer any more
+	maxAnswer       = 64 << 10         // bytes of a service's answer
+	maxQuotedAnswer = 200              // bytes of an answer that its owner is shown
 )
 
-// Running is how many bots' services are called at a time.
-const Running = 16
+// MaxCalling is how many bots' services are called at a time.
+const MaxCalling = 16
 
 // House is what the calls need of the running server.
-type House = wire.House
+type House = wire.Server
 
 // Options of a caller.
 type Options struct {
@@ -49,40 +49,40 @@ type Options struct {
 	Tools *wire.Tools
 	Log   *slog.Logger
 	// Allow are networks inside that may be called nevertheless.
-	Allow []netip.Prefix
-	Pause time.Duration    // before the second attempt; 0: a second
-	Now   func() time.Time // nil: the clock
+	Allow      []netip.Prefix
+	RetryPause time.Duration    // before the second attempt; 0: a second
+	Now        func() time.Time // nil: the clock
 }
 
-// Caller calls services.
-type Caller struct {
+// Client calls services.
+type Client struct {
 	o      Options
 	client *http.Client
 }
 
 // New returns a caller.
-func New(o Options) *Caller {
+func New(o Options) *Client {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Pause == 0 {
-		o.Pause = firstPause
+	if o.RetryPause == 0 {
+		o.RetryPause = firstRetryPause
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Caller{o: o}
-	dialer := &net.Dialer{Timeout: callTimeout, Control: func(_, address string, _ syscall.RawConn) error { return c.check(address) }}
+	c := &Client{o: o}
+	dialer := &net.Dialer{Timeout: callTimeout, Control: func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) }}
 	c.client = &http.Client{Timeout: callTimeout,
 		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c
 }
 
-// Carry calls a service about one message and lets the bot answer.
-func (c *Caller) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
-	if c.o.Now().Sub(time.Unix(j.Errand.At, 0)) > stale {
-		c.o.Log.Warn("service not called: the message is too old", "realm", j.Realm, "bot", int64(j.Errand.User))
+// Handle calls a service about one message and lets the bot answer.
+func (c *Client) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome {
+	if c.o.Now().Sub(time.Unix(j.Job.At, 0)) > maxAge {
+		c.o.Log.Warn("service not called: the message is too old", "realm", j.Realm, "bot", int64(j.Job.User))
 		return courier.Outcome{}
 	}
 	type found struct {
@@ -90,46 +90,46 @@ func (c *Caller) Carry(ctx context.Context, j *courier.Job) courier.Outcome {
 		id string
 	}
 	v, err := c.o.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		e, _ := v.ServiceCall(&j.Errand)
-		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Errand.ID, 10)}, nil
+		e, _ := v.ServiceCall(&j.Job)
+		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Job.ID, 10)}, nil
 	})
 	if err != nil {
-		return courier.Outcome{Again: c.o.Pause}
+		return courier.Outcome{RetryAfter: c.o.RetryPause}
 	}
 	f := v.(found)
 	if f.e == nil {
 		return courier.Outcome{} // the message, or the bot, is gone
 	}
-	kind, body, ok := wire.ServiceRequest(f.e, wire.Context{Realm: j.Realm, Site: j.Site, Texts: c.o.House})
+	kind, body, ok := wire.BuildServiceRequest(f.e, wire.RenderContext{Realm: j.Realm, Site: j.Site, Texts: c.o.House})
 	if !ok {
 		return courier.Outcome{} // erased before anybody was told
 	}
 	answer, err := c.post(ctx, f.e.Service.URL, kind, f.id, body)
-	request := &wire.Call{House: c.o.House, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
+	request := &wire.Call{Server: c.o.House, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
 	if err == nil {
-		text, widget, understood := wire.ServiceAnswer(f.e, answer)
+		text, widget, understood := wire.ParseServiceResponse(f.e, answer)
 		if !understood {
-			err = &unavailable{why: "The service's answer is not JSON: " + cut(answer)}
+			err = &serviceError{why: "The service's answer is not JSON: " + quote(answer)}
 		} else if text == "" {
 			return courier.Outcome{}
-		} else if err = wire.ServiceReply(request, f.e, text, widget, j.Errand.ID); err == nil {
-			return courier.Outcome{Settled: true}
+		} else if err = wire.SendServiceReply(request, f.e, text, widget, j.Job.ID); err == nil {
+			return courier.Outcome{Finished: true}
 		} else {
-			err = &unavailable{why: "The service's answer could not be sent: " + err.Error()}
+			err = &serviceError{why: "The service's answer could not be sent: " + err.Error()}
 		}
 	}
 	if ctx.Err() != nil {
-		return courier.Outcome{Again: c.o.Pause}
+		return courier.Outcome{RetryAfter: c.o.RetryPause}
 	}
-	c.failed(request, f.e, err)
+	c.reportFailure(request, f.e, err)
 	return courier.Outcome{}
 }
 
-// failed has the bot say that its service is down, and tells its owner why.
-func (c *Caller) failed(request *wire.Call, e *realm.ServiceTriggered, err error) {
+// reportFailure has the bot say that its service is down, and tells its owner why.
+func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, err error) {
 	bot := int64(e.Bot.ID)
 	cause := err
-	var down *unavailable
+	var down *serviceError
 	if errors.As(err, &down) && down.cause != nil {
 		cause = down.cause
 	}
@@ -138,29 +138,29 @@ func (c *Caller) failed(request *wire.Call, e *realm.ServiceTriggered, err error
 	if down != nil && down.status != 0 {
 		say = fmt.Sprintf("Failure! The webhook got a response with status code *%d*.", down.status)
 	}
-	if sayErr := wire.ServiceReply(request, e, say, "", 0); sayErr != nil {
+	if sayErr := wire.SendServiceReply(request, e, say, "", 0); sayErr != nil {
 		c.o.Log.Info("bot may not say that its service failed", "realm", request.Realm, "bot", bot, "error", sayErr)
 	}
-	if tellErr := wire.ServiceFailed(request, e, err.Error()); tellErr != nil {
+	if tellErr := wire.ReportServiceFailure(request, e, err.Error()); tellErr != nil {
 		c.o.Log.Warn("bot's owner not told of a failure", "realm", request.Realm, "bot", bot, "error", tellErr)
 	}
 }
 
-// unavailable is a service that did not answer as it should; the status is 0 if it did not answer at all.
-type unavailable struct {
+// serviceError is a service that did not answer as it should; the status is 0 if it did not answer at all.
+type serviceError struct {
 	status int
 	why    string // is shown to the bot's owner
 	cause  error  // for the operator's eyes only; nil: why says all
 }
 
-func (e *unavailable) Error() string { return e.why }
+func (e *serviceError) Error() string { return e.why }
 
 // post sends a request until it is answered, refused for good, or tried often enough.
-func (c *Caller) post(ctx context.Context, address, kind, id string, body []byte) (answer []byte, err error) {
-	pause := c.o.Pause
+func (c *Client) post(ctx context.Context, address, kind, id string, body []byte) (answer []byte, err error) {
+	pause := c.o.RetryPause
 	for n := 1; ; n++ {
 		var again bool
-		if answer, again, err = c.once(ctx, address, kind, id, body); err == nil || !again || n == attempts {
+		if answer, again, err = c.postOnce(ctx, address, kind, id, body); err == nil || !again || n == maxAttempts {
 			return answer, err
 		}
 		select {
@@ -172,12 +172,12 @@ func (c *Caller) post(ctx context.Context, address, kind, id string, body []byte
 	}
 }
 
-// once is one attempt; again reports whether another may fare better. The id is the same whenever the same message is
+// postOnce is one attempt; again reports whether another may fare better. The id is the same whenever the same message is
 // passed on, so that a service can tell one that comes twice.
-func (c *Caller) once(ctx context.Context, address, kind, id string, body []byte) (answer []byte, again bool, err error) {
+func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []byte) (answer []byte, again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, false, &unavailable{why: "The address of the service is no good: " + err.Error()}
+		return nil, false, &serviceError{why: "The address of the service is no good: " + err.Error()}
 	}
 	r.Header.Set("Content-Type", kind)
 	r.Header.Set("Idempotency-Key", id)
@@ -185,28 +185,28 @@ func (c *Caller) once(ctx context.Context, address, kind, id string, body []byte
 	res, err := c.client.Do(r)
 	if err != nil {
 		// An address inside is tried as often as one that is not there: how long it takes says nothing either.
-		return nil, true, &unavailable{why: "The service at " + r.URL.Redacted() + " did not answer: " + reason(err), cause: err}
+		return nil, true, &serviceError{why: "The service at " + r.URL.Redacted() + " did not answer: " + publicReason(err), cause: err}
 	}
 	defer res.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, true, &unavailable{why: "The service's answer broke off: " + reason(err), cause: err}
+		return nil, true, &serviceError{why: "The service's answer broke off: " + publicReason(err), cause: err}
 	case res.StatusCode >= 500:
-		return nil, true, &unavailable{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, cut(answer))}
+		return nil, true, &serviceError{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer))}
 	case res.StatusCode < 200 || res.StatusCode >= 300:
-		return nil, false, &unavailable{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, cut(answer))}
+		return nil, false, &serviceError{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer))}
 	case len(answer) > maxAnswer:
-		return nil, false, &unavailable{why: fmt.Sprintf("The service's answer is longer than %d bytes.", maxAnswer)}
+		return nil, false, &serviceError{why: fmt.Sprintf("The service's answer is longer than %d bytes.", maxAnswer)}
 	}
 	return answer, false, nil
 }
 
-// reason is why a connection failed, without the addresses that Go's errors name: the one a name stands for, the server's
+// publicReason is why a connection failed, without the addresses that Go's errors name: the one a name stands for, the server's
 // own, and that of its name server are the operator's business. A name that stands for an address inside reads as one that
 // stands for nothing, so that nobody finds out by asking which names there are inside.
-func reason(err error) string {
-	var inside *insideError
+func publicReason(err error) string {
+	var inside *internalAddressError
 	var name *net.DNSError
 	var op *net.OpError
 	var timeout net.Error
@@ -224,23 +224,23 @@ func reason(err error) string {
 	return err.Error()
 }
 
-func cut(b []byte) string {
-	return string(bytes.ToValidUTF8(b[:min(len(b), reasonLength)], nil))
+func quote(b []byte) string {
+	return string(bytes.ToValidUTF8(b[:min(len(b), maxQuotedAnswer)], nil))
 }
 
-// insideError refuses an address within the server's own network.
-type insideError struct{ address string }
+// internalAddressError refuses an address within the server's own network.
+type internalAddressError struct{ address string }
 
-func (e *insideError) Error() string { return e.address + " may not be called" }
+func (e *internalAddressError) Error() string { return e.address + " may not be called" }
 
-// check refuses to connect to anything that is not plainly outside.
-func (c *Caller) check(address string) error {
+// checkAddress refuses to connect to anything that is not plainly outside.
+func (c *Client) checkAddress(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return &insideError{address}
+		return &internalAddressError{address}
 	}
 	if !preview.Reachable(at.Addr(), c.o.Allow) {
-		return &insideError{at.Addr().Unmap().String()}
+		return &internalAddressError{at.Addr().Unmap().String()}
 	}
 	return nil
 }

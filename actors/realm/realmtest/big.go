@@ -11,56 +11,56 @@ import (
 // The large organization of the benchmarks, whatever the number of messages: the goals of the specification are for
 // a million of them.
 const (
-	BigUsers    = 10_000
-	BigChannels = 1_000
-	BigTopics   = 20 // in each channel
-	BigUnread   = 50_000
+	LargeUsers    = 10_000
+	LargeChannels = 1_000
+	LargeTopics   = 20 // in each channel
+	LargeUnread   = 50_000
 )
 
-// Big is a large organization: who is who in it.
-type Big struct {
-	Realm *realm.Realm
-	First realm.UserID // the other users follow
-	All   realm.UserID // an owner, in all channels, who has half the history unread
-	Guest realm.UserID
-	Few   realm.UserID // in twenty channels or so
-	Once  realm.UserID // wrote one message, long ago
-	// Behind is in all channels, too, and has about BigUnread messages unread.
-	Behind realm.UserID
+// LargeRealm is a large organization: who is who in it.
+type LargeRealm struct {
+	Realm         *realm.Realm
+	First         realm.UserID // the other users follow
+	InAllChannels realm.UserID // an owner, in all channels, who has half the history unread
+	Guest         realm.UserID
+	InFewChannels realm.UserID // in twenty channels or so
+	OneMessage    realm.UserID // wrote one message, long ago
+	// Behind is in all channels, too, and has about LargeUnread messages unread.
+	ManyUnread realm.UserID
 
-	random *rand.Rand
-	talks  map[string]realm.TalkID
-	topics map[realm.TopicID]bool
-	last   realm.MessageID
+	random        *rand.Rand
+	conversations map[string]realm.DirectConversationID
+	topics        map[realm.TopicID]bool
+	last          realm.MessageID
 }
 
-// FillBig puts the people and channels of a large organization into an empty one, by facts, and no message yet. It is the
+// FillLargeRealm puts the people and channels of a large organization into an empty one, by facts, and no message yet. It is the
 // same every time.
-func FillBig(r *realm.Realm) *Big {
-	b := &Big{Realm: r, random: rand.New(rand.NewSource(1)), talks: map[string]realm.TalkID{}, topics: map[realm.TopicID]bool{}}
+func FillLargeRealm(r *realm.Realm) *LargeRealm {
+	b := &LargeRealm{Realm: r, random: rand.New(rand.NewSource(1)), conversations: map[string]realm.DirectConversationID{}, topics: map[realm.TopicID]bool{}}
 	r.Replay(&realm.Founded{Name: "Big", At: 1_700_000_000})
 	b.First = r.Org().NextUser
-	b.All, b.Guest, b.Few, b.Once, b.Behind = b.First+1, b.First+2, b.First+5, b.First+7, b.First+8
-	for i := range BigUsers {
+	b.InAllChannels, b.Guest, b.InFewChannels, b.OneMessage, b.ManyUnread = b.First+1, b.First+2, b.First+5, b.First+7, b.First+8
+	for i := range LargeUsers {
 		id, role := b.First+realm.UserID(i), realm.Member
 		switch id {
 		case b.Guest:
 			role = realm.Guest
-		case b.All:
+		case b.InAllChannels:
 			role = realm.Owner
 		}
 		r.Replay(&realm.UserJoined{User: realm.User{ID: id, Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("user%d@example.com", i), Role: role, Active: true, Settings: map[string]any{}}})
 	}
-	for c := realm.ChannelID(1); c <= BigChannels; c++ {
-		r.Replay(&realm.ChannelCreated{Channel: realm.Channel{ID: c, Name: fmt.Sprint("channel ", c), Private: c%10 == 0, History: c%20 != 0, TopicsPolicy: "inherit", Creator: b.All}})
+	for c := realm.ChannelID(1); c <= LargeChannels; c++ {
+		r.Replay(&realm.ChannelCreated{Channel: realm.Channel{ID: c, Name: fmt.Sprint("channel ", c), Private: c%10 == 0, History: c%20 != 0, TopicsPolicy: "inherit", Creator: b.InAllChannels}})
 		var members realm.Set
-		members.Add(int64(b.All))
-		members.Add(int64(b.Behind))
+		members.Add(int64(b.InAllChannels))
+		members.Add(int64(b.ManyUnread))
 		for range 200 {
-			members.Add(int64(b.user()))
+			members.Add(int64(b.randomUser()))
 		}
 		if c <= 3 {
-			members.AddRange(int64(b.First), int64(b.First)+BigUsers-1)
+			members.AddRange(int64(b.First), int64(b.First)+LargeUsers-1)
 		}
 		users := realm.IDs[realm.UserID](members)
 		r.Replay(&realm.Subscribed{Channel: c, From: 1, Users: users, Colors: make([]string, len(users))})
@@ -68,55 +68,57 @@ func FillBig(r *realm.Realm) *Big {
 	return b
 }
 
-func (b *Big) user() realm.UserID { return b.First + realm.UserID(b.random.Intn(BigUsers)) }
+func (b *LargeRealm) randomUser() realm.UserID {
+	return b.First + realm.UserID(b.random.Intn(LargeUsers))
+}
 
-// Write adds so many messages: one of twenty is direct, the others lie in channels of very different sizes.
-func (b *Big) Write(messages int) {
-	channels := rand.NewZipf(b.random, 1.2, 10, BigChannels-1)
+// WriteMessages adds so many messages: one of twenty is direct, the others lie in channels of very different sizes.
+func (b *LargeRealm) WriteMessages(messages int) {
+	channels := rand.NewZipf(b.random, 1.2, 10, LargeChannels-1)
 	for range messages {
 		b.last++
-		f := &realm.MessageSent{ID: b.last, Sender: b.user(), At: 1_700_000_000 + int64(b.last), Client: "website", ClientID: 1}
+		f := &realm.MessageSent{ID: b.last, Sender: b.randomUser(), At: 1_700_000_000 + int64(b.last), Client: "website", ClientID: 1}
 		switch {
 		case b.last == 1000:
-			f.Sender = b.Once
-		case f.Sender == b.Once:
+			f.Sender = b.OneMessage
+		case f.Sender == b.OneMessage:
 			f.Sender++
 		}
 		if b.random.Intn(20) == 0 && b.last != 1000 {
-			other := b.user()
+			other := b.randomUser()
 			if b.random.Intn(20) == 0 {
-				other = b.All
+				other = b.InAllChannels
 			}
 			f.People = slices.Compact([]realm.UserID{min(f.Sender, other), max(f.Sender, other)})
 			key := fmt.Sprint(f.People)
-			if f.Talk = b.talks[key]; f.Talk == 0 {
-				f.Talk, f.NewTalk = realm.TalkID(len(b.talks)+1), true
-				b.talks[key] = f.Talk
+			if f.Talk = b.conversations[key]; f.Talk == 0 {
+				f.Talk, f.NewTalk = realm.DirectConversationID(len(b.conversations)+1), true
+				b.conversations[key] = f.Talk
 			}
 		} else {
 			f.Channel = realm.ChannelID(1 + channels.Uint64())
-			f.Topic = realm.TopicID(f.Channel-1)*BigTopics + realm.TopicID(b.random.Intn(BigTopics)) + 1
-			f.TopicName, f.NewTopic = fmt.Sprint("topic ", f.Topic%BigTopics), !b.topics[f.Topic]
+			f.Topic = realm.TopicID(f.Channel-1)*LargeTopics + realm.TopicID(b.random.Intn(LargeTopics)) + 1
+			f.TopicName, f.NewTopic = fmt.Sprint("topic ", f.Topic%LargeTopics), !b.topics[f.Topic]
 			b.topics[f.Topic] = true
 			f.Content.Link = b.random.Intn(10) == 0
 			f.Content.Image = b.random.Intn(1000) == 0
 			if b.random.Intn(50) == 0 {
-				f.Mentioned = []realm.UserID{b.All}
+				f.Mentioned = []realm.UserID{b.InAllChannels}
 			}
 			if b.random.Intn(50_000) == 0 {
-				f.Alerted = []realm.UserID{b.All}
+				f.Alerted = []realm.UserID{b.InAllChannels}
 			}
 		}
 		b.Realm.Replay(f)
 	}
 }
 
-// Live has the people read and star, mute and follow a little.
-func (b *Big) Live() {
+// AddActivity has the people read and star, mute and follow a little.
+func (b *LargeRealm) AddActivity() {
 	r, n := b.Realm, int64(b.last)
-	r.Replay(&realm.AllRead{User: b.Few, Upto: realm.MessageID(n * 9 / 10)})
-	r.Replay(&realm.AllRead{User: b.All, Upto: realm.MessageID(n / 2)})
-	r.Replay(&realm.AllRead{User: b.Behind, Upto: realm.MessageID(max(1, n-BigUnread*20/19))})
+	r.Replay(&realm.AllRead{User: b.InFewChannels, Upto: realm.MessageID(n * 9 / 10)})
+	r.Replay(&realm.AllRead{User: b.InAllChannels, Upto: realm.MessageID(n / 2)})
+	r.Replay(&realm.AllRead{User: b.ManyUnread, Upto: realm.MessageID(max(1, n-LargeUnread*20/19))})
 	for i := range 2000 { // most people read what is old, and a little here and there
 		u := b.First + 10 + realm.UserID(i)
 		r.Replay(&realm.AllRead{User: u, Upto: realm.MessageID(max(1, n-1000))})
@@ -125,5 +127,5 @@ func (b *Big) Live() {
 	for range 200 {
 		stars.Add(1 + int64(b.random.Intn(int(n))))
 	}
-	r.Replay(&realm.FlagsChanged{User: b.All, Flag: realm.FlagStarred, Add: true, IDs: stars})
+	r.Replay(&realm.FlagsChanged{User: b.InAllChannels, Flag: realm.FlagStarred, Add: true, IDs: stars})
 }

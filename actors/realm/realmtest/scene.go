@@ -15,8 +15,8 @@ import (
 	"parley/snapshot/codec"
 )
 
-// Began is the time a scene starts at.
-const Began = 1_700_000_000
+// StartTime is the time a scene starts at.
+const StartTime = 1_700_000_000
 
 // System is the server itself, as somebody who asks.
 const System realm.UserID = 0
@@ -33,79 +33,79 @@ type Scene struct {
 	// Mails: missed messages are told by mail.
 	Mails bool
 
-	played []played
-	told   []realm.Told // of the last Do or Refused
-	tokens int
+	recorded []recordedFact
+	told     []realm.Told // of the last Do or ExpectRefusal
+	tokens   int
 }
 
-// played is one encoded fact, when it was played, and what it told.
-type played struct {
-	at    int64
-	fact  []byte
-	texts map[realm.BodyRef]*realm.Body
-	told  []any
+// recordedFact is one encoded fact, when it was recordedFact, and what it told.
+type recordedFact struct {
+	at      int64
+	fact    []byte
+	texts   map[realm.BodyRef]*realm.Body
+	notices []any
 }
 
 // New founds an organization; the scene checks itself when the test ends.
 func New(t testing.TB) *Scene {
-	s := &Scene{T: t, Realm: realm.New(1), Now: Began}
+	s := &Scene{T: t, Realm: realm.New(1), Now: StartTime}
 	Do(s, System, realm.FoundRealm{Name: "Scene"})
 	t.Cleanup(func() {
 		if !t.Failed() {
-			s.replay()
+			s.checkRecovery()
 		}
 	})
 	return s
 }
 
-// Later lets time pass.
-func (s *Scene) Later(seconds int64) { s.Now += seconds }
+// Advance lets time pass.
+func (s *Scene) Advance(seconds int64) { s.Now += seconds }
 
 // Join makes an account that listens; without a role it is a member.
 func (s *Scene) Join(name string, role ...realm.Role) realm.UserID {
 	s.T.Helper()
-	c := realm.JoinUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "@example.com"}
+	c := realm.CreateUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "@example.com"}
 	if len(role) > 0 {
 		c.Role = role[0]
 	}
 	u := Do(s, System, c)
-	s.Listen(u)
+	s.OpenQueue(u)
 	return u
 }
 
 // JoinBot makes a generic bot of somebody's that listens.
 func (s *Scene) JoinBot(name string, owner realm.UserID) realm.UserID {
 	s.T.Helper()
-	u := Do(s, System, realm.JoinUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "-bot@example.com", Role: realm.Member, Bot: realm.GenericBot, BotOwner: owner})
-	s.Listen(u)
+	u := Do(s, System, realm.CreateUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "-bot@example.com", Role: realm.Member, Bot: realm.GenericBot, BotOwner: owner})
+	s.OpenQueue(u)
 	return u
 }
 
-// Listen opens a queue that takes everything.
-func (s *Scene) Listen(u realm.UserID) realm.QueueID {
+// OpenQueue opens a queue that takes everything.
+func (s *Scene) OpenQueue(u realm.UserID) realm.QueueID {
 	s.T.Helper()
 	r := Do(s, u, realm.Register{Queue: realm.Queue{Caps: 1<<12 - 1, Subscribers: "true"}, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	return r.Queue.ID
 }
 
-// View is the organization as somebody sees it.
-func (s *Scene) View(u realm.UserID) realm.View {
-	s.Realm.Clock(s.Now)
-	return s.Realm.ViewAs(caller(u), s.Now)
+// ViewAs is the organization as somebody sees it.
+func (s *Scene) ViewAs(u realm.UserID) realm.View {
+	s.Realm.SetClock(s.Now)
+	return s.Realm.ViewAs(callerOf(u), s.Now)
 }
 
-func caller(u realm.UserID) realm.Caller {
+func callerOf(u realm.UserID) realm.Caller {
 	return realm.Caller{User: u, Client: "scene", System: u == System}
 }
 
-func (s *Scene) moment() realm.Moment {
-	return realm.Moment{Now: s.Now, Pushes: s.Pushes, Bouncer: s.Bouncer, Mails: s.Mails, Token: func(n int) string {
+func (s *Scene) turnEnv() realm.TurnEnv {
+	return realm.TurnEnv{Now: s.Now, PushEnabled: s.Pushes, PushBouncer: s.Bouncer, EmailEnabled: s.Mails, Token: func(n int) string {
 		s.tokens++
 		return fmt.Sprintf("%0*d", n, s.tokens)
 	}, UUID: func() string {
 		s.tokens++
 		return fmt.Sprintf("00000000-0000-4000-8000-%012d", s.tokens)
-	}, Key: func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) }, LinkToken: func(id int64) string { return fmt.Sprintf("link-%d", id) }, Hash: func(secret string) (h [32]byte) {
+	}, APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) }, InviteLinkToken: func(id int64) string { return fmt.Sprintf("link-%d", id) }, Hash: func(secret string) (h [32]byte) {
 		copy(h[:], secret)
 		return h
 	}}
@@ -113,27 +113,27 @@ func (s *Scene) moment() realm.Moment {
 
 // Try gives a command its turn and returns what came of it.
 func Try[A any](s *Scene, u realm.UserID, c realm.Command[A]) (A, error) {
-	return Turn(s, u, c.Decide)
+	return RunTurn(s, u, c.Decide)
 }
 
-// Turn is Try for what is not a command.
-func Turn[A any](s *Scene, u realm.UserID, decide func(*realm.Turn) (A, error)) (A, error) {
-	s.Realm.Clock(s.Now)
+// RunTurn is Try for what is not a command.
+func RunTurn[A any](s *Scene, u realm.UserID, decide func(*realm.Turn) (A, error)) (A, error) {
+	s.Realm.SetClock(s.Now)
 	before := s.Realm.Seq()
-	a, facts, told, err := realm.Play(s.Realm, caller(u), s.moment(), decide)
+	a, facts, told, err := realm.RunTurn(s.Realm, callerOf(u), s.turnEnv(), decide)
 	s.told = told
 	at := map[realm.Seq][]any{}
 	for _, x := range told {
 		if !x.Ephemeral {
-			at[x.Seq] = notices(x)
+			at[x.Seq] = encodeNotices(x)
 		}
 	}
 	for i, f := range facts {
-		p := played{at: s.Now, fact: codec.Fact(f), told: at[before+realm.Seq(i)+1]}
-		if w, ok := f.(realm.Writer); ok {
+		p := recordedFact{at: s.Now, fact: codec.EncodeFact(f), notices: at[before+realm.Seq(i)+1]}
+		if w, ok := f.(realm.TextWriter); ok {
 			p.texts = maps.Collect(w.Bodies())
 		}
-		s.played = append(s.played, p)
+		s.recorded = append(s.recorded, p)
 	}
 	return a, err
 }
@@ -148,8 +148,8 @@ func Do[A any](s *Scene, u realm.UserID, c realm.Command[A]) A {
 	return a
 }
 
-// Refused plays a command that must be refused with that text or code, and change nothing.
-func Refused[A any](s *Scene, u realm.UserID, c realm.Command[A], want string) {
+// ExpectRefusal plays a command that must be refused with that text or code, and change nothing.
+func ExpectRefusal[A any](s *Scene, u realm.UserID, c realm.Command[A], want string) {
 	s.T.Helper()
 	before := s.Realm.Seq()
 	_, err := Try(s, u, c)
@@ -165,8 +165,8 @@ func Refused[A any](s *Scene, u realm.UserID, c realm.Command[A], want string) {
 	}
 }
 
-// Heard is the events a user was told by the last command, in order.
-func (s *Scene) Heard(u realm.UserID) []realm.Event {
+// ListEvents is the events a user was told by the last command, in order.
+func (s *Scene) ListEvents(u realm.UserID) []realm.Event {
 	var out []realm.Event
 	for _, t := range s.told {
 		for _, n := range t.Notices {
@@ -180,10 +180,10 @@ func (s *Scene) Heard(u realm.UserID) []realm.Event {
 	return out
 }
 
-// HeardOf is the events of one Go type that a user was told by the last command.
-func HeardOf[E realm.Event](s *Scene, u realm.UserID) []E {
+// ListEventsOf is the events of one Go type that a user was told by the last command.
+func ListEventsOf[E realm.Event](s *Scene, u realm.UserID) []E {
 	var out []E
-	for _, e := range s.Heard(u) {
+	for _, e := range s.ListEvents(u) {
 		if x, ok := e.(E); ok {
 			out = append(out, x)
 		}
@@ -191,11 +191,11 @@ func HeardOf[E realm.Event](s *Scene, u realm.UserID) []E {
 	return out
 }
 
-// Hears requires that the last command told a user exactly these types of events, in this order: "stream", "message".
-func (s *Scene) Hears(u realm.UserID, types ...string) {
+// ExpectEvents requires that the last command told a user exactly these types of events, in this order: "stream", "message".
+func (s *Scene) ExpectEvents(u realm.UserID, types ...string) {
 	s.T.Helper()
 	got := []string{}
-	for _, e := range s.Heard(u) {
+	for _, e := range s.ListEvents(u) {
 		got = append(got, e.EventType())
 	}
 	if strings.Join(got, " ") != strings.Join(types, " ") {
@@ -203,35 +203,35 @@ func (s *Scene) Hears(u realm.UserID, types ...string) {
 	}
 }
 
-// HearsNothing requires that the last command told these users nothing.
-func (s *Scene) HearsNothing(users ...realm.UserID) {
+// ExpectNoEvents requires that the last command told these users nothing.
+func (s *Scene) ExpectNoEvents(users ...realm.UserID) {
 	s.T.Helper()
 	for _, u := range users {
-		s.Hears(u)
+		s.ExpectEvents(u)
 	}
 }
 
-// replay plays the encoded facts into a fresh organization, and loads the rows into another.
-func (s *Scene) replay() {
+// checkRecovery plays the encoded facts into a fresh organization, and loads the rows into another.
+func (s *Scene) checkRecovery() {
 	s.T.Helper()
 	twin := realm.New(1)
-	for i, p := range s.played {
+	for i, p := range s.recorded {
 		f, err := codec.DecodeFact(p.fact)
 		if err != nil {
 			s.T.Fatalf("fact %d: %v", i+1, err)
 		}
-		twin.Clock(p.at)
+		twin.SetClock(p.at)
 		told := twin.Replay(f)
 		var got []any
 		if len(told.Notices) > 0 {
-			got = notices(told)
+			got = encodeNotices(told)
 		}
-		if !reflect.DeepEqual(got, p.told) {
-			s.T.Fatalf("fact %d (%T) tells something else when replayed:\n  then %v\n  now  %v", i+1, f, p.told, got)
+		if !reflect.DeepEqual(got, p.notices) {
+			s.T.Fatalf("fact %d (%T) tells something else when replayed:\n  then %v\n  now  %v", i+1, f, p.notices, got)
 		}
 	}
-	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": s.loaded()} {
-		want, got := rows(s.Realm), rows(other)
+	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": s.loadRows()} {
+		want, got := encodeRows(s.Realm), encodeRows(other)
 		for k, v := range want {
 			if !reflect.DeepEqual(got[k], v) {
 				s.T.Errorf("%s: row %s differs:\n  then %v\n  now  %v", name, k, v, got[k])
@@ -259,40 +259,42 @@ func (s *Scene) replay() {
 }
 
 // Restart goes on with what the organization's rows say.
-func (s *Scene) Restart() { s.Realm = s.loaded() }
+func (s *Scene) Restart() { s.Realm = s.loadRows() }
 
-// loaded is the organization made anew from its rows.
-func (s *Scene) loaded() *realm.Realm {
+// loadRows is the organization made anew from its rows.
+func (s *Scene) loadRows() *realm.Realm {
 	s.T.Helper()
 	r := realm.New(1)
-	r.Clock(s.Now)
-	s.Realm.Each(func(table uint16, key, row any) {
-		if err := r.Load(table, codec.Into(codec.Key(key)), codec.Into(codec.Row(row))); err != nil {
+	r.SetClock(s.Now)
+	s.Realm.EachRow(func(table uint16, key, row any) {
+		if err := r.LoadRow(table, codec.Decoder(codec.EncodeKey(key)), codec.Decoder(codec.EncodeRow(row))); err != nil {
 			s.T.Fatalf("load row %v of table %d: %v", key, table, err)
 		}
 	})
-	r.Stand(s.Realm.Seq(), realm.InTurn)
+	r.SetSeq(s.Realm.Seq(), realm.RunSequentially)
 	return r
 }
 
-func rows(r *realm.Realm) map[string]any {
+func encodeRows(r *realm.Realm) map[string]any {
 	out := map[string]any{}
-	r.Each(func(table uint16, key, row any) { out[fmt.Sprintf("%d/%v", table, key)] = plain(codec.Row(row)) })
+	r.EachRow(func(table uint16, key, row any) {
+		out[fmt.Sprintf("%d/%v", table, key)] = decodePlain(codec.EncodeRow(row))
+	})
 	return out
 }
 
-// notices is what a fact told, comparable.
-func notices(t realm.Told) (out []any) {
+// encodeNotices is what a fact told, comparable.
+func encodeNotices(t realm.Told) (out []any) {
 	for _, n := range t.Notices {
-		out = append(out, n.To, n.PublicOnly, realm.NumberOf(n.Event), plain(codec.Fact(n.Event)[2:]))
+		out = append(out, n.To, n.PublicOnly, realm.NumberOf(n.Event), decodePlain(codec.EncodeFact(n.Event)[2:]))
 	}
 	return out
 }
 
-// plain is encoded data without the order maps happened to be written in.
-func plain(encoded []byte) any {
+// decodePlain is encoded data without the order maps happened to be written in.
+func decodePlain(encoded []byte) any {
 	var x any
-	if err := codec.Into(encoded)(&x); err != nil {
+	if err := codec.Decoder(encoded)(&x); err != nil {
 		slices.Sort(encoded) // a map whose keys are no texts: compared without order, which still finds lost or new bytes
 		return encoded
 	}

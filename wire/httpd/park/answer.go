@@ -12,15 +12,15 @@ import (
 // Parked is one request taken out of its handler. It may be kept as long as one likes: once answered or gone it
 // refers to no later request of its connection.
 type Parked struct {
-	link  link
-	gone  Gone
-	extra []byte // header lines the handler had set, shared
-	close bool   // the client asked for no further requests, or the server drained
-	head  bool   // the client wants no body
-	held  bool   // answered in a moment, whether or not its client still sends
-	late  bool   // parked when the server drained already, so no owner will be told to answer
-	known bool   // its connection's memo is this request
-	alive bool   // an HTTP/1.0 client must be told that it may go on
+	conn        connection
+	gone        Gone
+	headerLines []byte // header lines the handler had set, shared
+	closeAfter  bool   // the client asked for no further requests, or the server drained
+	headOnly    bool   // the client wants no body
+	brief       bool   // answered in a moment, whether or not its client still sends
+	afterDrain  bool   // parked when the server drained already, so no owner will be told to answer
+	remembered  bool   // its connection's memo is this request
+	keepAlive   bool   // an HTTP/1.0 client must be told that it may go on
 }
 
 // Park takes the request out of its handler. Call it at most once a request, in the handler's goroutine, and return at
@@ -37,21 +37,21 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 	}
 	close := ctx.Request.Header.ConnectionClose() || ctx.Response.Header.ConnectionClose()
 	p := &Parked{
-		link:  r.link,
-		extra: s.extraLines(&ctx.Response.Header),
-		close: close,
-		head:  ctx.IsHead(),
-		late:  s.draining.Load(),
-		alive: !close && !ctx.Request.Header.IsHTTP11(),
+		conn:        r.conn,
+		headerLines: s.extraLines(&ctx.Response.Header),
+		closeAfter:  close,
+		headOnly:    ctx.IsHead(),
+		afterDrain:  s.draining.Load(),
+		keepAlive:   !close && !ctx.Request.Header.IsHTTP11(),
 	}
 	if gone != nil {
 		p.gone = goneFunc(gone)
 	}
 	r.parked = p
-	r.mute = true
+	r.discard = true
 	s.parks.Add(1)
 	s.parked.Add(1)
-	r.link.park(p)
+	r.conn.park(p)
 	return p
 }
 
@@ -59,25 +59,25 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 // false, and sends nothing, if the request was answered before or its client is gone. It may be called before the
 // handler that parked the request has returned. The parts are not kept.
 func (p *Parked) Answer(status int, parts ...[]byte) bool {
-	return p.link.answer(p, status, parts)
+	return p.conn.answer(p, status, parts)
 }
 
-// uncount is for a request that was answered, or whose connection is closed.
-func (s *Server) uncount(p *Parked) {
-	if p.held {
+// countEnded is for a request that was answered, or whose connection is closed.
+func (s *Server) countEnded(p *Parked) {
+	if p.brief {
 		s.active.Add(-1)
 	} else {
 		s.parked.Add(-1)
 	}
 }
 
-// dropped tells whether a drain gives p up as soon as its handler has returned.
-func (s *Server) dropped(p *Parked) bool {
-	return s.draining.Load() && (p.late && !s.cfg.Late || s.cfg.OnDrain == nil)
+// dropsParked tells whether a drain gives p up as soon as its handler has returned.
+func (s *Server) dropsParked(p *Parked) bool {
+	return s.draining.Load() && (p.afterDrain && !s.cfg.AnswersLatePolls || s.cfg.OnDrain == nil)
 }
 
-// link is a connection as requests and their answers see it.
-type link interface {
+// connection is a connection as requests and their answers see it.
+type connection interface {
 	// recv and send wait until bytes moved, within the request's allowance. They belong to the serving goroutine.
 	recv(p []byte) (int, error)
 	send(p []byte) (int, error)
@@ -85,9 +85,9 @@ type link interface {
 	park(p *Parked)
 	answer(p *Parked, status int, parts [][]byte) bool
 	abandon(p *Parked) bool // forget p without calling gone; false if it was answered or is gone
-	near() uint32           // see Parked.Near
-	remote() net.Addr
-	local() net.Addr
+	prefetch() uint32       // see Parked.Near
+	remoteAddr() net.Addr
+	localAddr() net.Addr
 }
 
 // extraLines renders the header lines a handler set. Nearly all handlers set the same, so the last rendering is shared.
@@ -107,11 +107,11 @@ func (s *Server) extraLines(h *fasthttp.ResponseHeader) []byte {
 	if len(b.b) == 0 {
 		return nil
 	}
-	if last := s.extra.Load(); last != nil && bytes.Equal(*last, b.b) {
+	if last := s.lastExtra.Load(); last != nil && bytes.Equal(*last, b.b) {
 		return *last
 	}
 	lines := bytes.Clone(b.b)
-	s.extra.Store(&lines)
+	s.lastExtra.Store(&lines)
 	return lines
 }
 
@@ -122,20 +122,20 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 	for _, part := range parts {
 		size += len(part)
 	}
-	always := s.cfg.WaitedHeader
-	if p.held {
-		always = s.cfg.ParkedHeader
+	always := s.cfg.PollHeader
+	if p.brief {
+		always = s.cfg.AnswerHeader
 	}
 	b = s.appendHead(b, status, size, always)
-	b = append(b, p.extra...)
+	b = append(b, p.headerLines...)
 	switch {
 	case last:
 		b = append(b, "Connection: close\r\n"...)
-	case p.alive:
+	case p.keepAlive:
 		b = append(b, "Connection: keep-alive\r\n"...)
 	}
 	b = append(b, "\r\n"...)
-	if p.head {
+	if p.headOnly {
 		return b
 	}
 	for _, part := range parts {
@@ -172,20 +172,20 @@ type refusal struct {
 func (r *refusal) Error() string { return r.msg }
 
 var (
-	refuseMalformed  = &refusal{400, reasonMalformed, "Malformed HTTP request", "BAD_REQUEST"}
-	refuseVersion    = &refusal{505, reasonVersion, "HTTP version not supported", "BAD_REQUEST"}
-	refuseHeaderSize = &refusal{431, reasonHeaderSize, "Request header fields too large", "BAD_REQUEST"}
-	refuseBodySize   = &refusal{413, reasonBodySize, "Request body too large", "BAD_REQUEST"}
-	refuseEncoding   = &refusal{415, reasonEncoding, "Encoded request bodies are not supported", "BAD_REQUEST"}
-	refuseCoding     = &refusal{501, reasonTransferCoding, "Unsupported transfer encoding", "BAD_REQUEST"}
-	refuseExpect     = &refusal{417, reasonExpectation, "Expectation failed", "BAD_REQUEST"}
-	refuseSlow       = &refusal{408, reasonSlow, "Request timeout", "BAD_REQUEST"}
-	refuseConns      = &refusal{503, reasonConns, "Too many connections", ""}
-	refuseConnsPerIP = &refusal{429, reasonConnsPerIP, "Too many connections from your address", "RATE_LIMIT_HIT"}
-	refuseActive     = &refusal{503, reasonActive, "Server is busy", ""}
-	refuseBodies     = &refusal{503, reasonBodies, "Server is busy", ""}
-	refuseStreams    = &refusal{503, reasonStreams, "Server is busy", ""}
-	refuseSlowers    = &refusal{503, reasonSlowClients, "Server is busy", ""}
+	refuseMalformed   = &refusal{400, reasonMalformed, "Malformed HTTP request", "BAD_REQUEST"}
+	refuseVersion     = &refusal{505, reasonVersion, "HTTP version not supported", "BAD_REQUEST"}
+	refuseHeaderSize  = &refusal{431, reasonHeaderSize, "Request header fields too large", "BAD_REQUEST"}
+	refuseBodySize    = &refusal{413, reasonBodySize, "Request body too large", "BAD_REQUEST"}
+	refuseEncoding    = &refusal{415, reasonEncoding, "Encoded request bodies are not supported", "BAD_REQUEST"}
+	refuseCoding      = &refusal{501, reasonTransferCoding, "Unsupported transfer encoding", "BAD_REQUEST"}
+	refuseExpect      = &refusal{417, reasonExpectation, "Expectation failed", "BAD_REQUEST"}
+	refuseSlow        = &refusal{408, reasonSlow, "Request timeout", "BAD_REQUEST"}
+	refuseConns       = &refusal{503, reasonConns, "Too many connections", ""}
+	refuseConnsPerIP  = &refusal{429, reasonConnsPerIP, "Too many connections from your address", "RATE_LIMIT_HIT"}
+	refuseActive      = &refusal{503, reasonActive, "Server is busy", ""}
+	refuseBodies      = &refusal{503, reasonBodies, "Server is busy", ""}
+	refuseStreams     = &refusal{503, reasonStreams, "Server is busy", ""}
+	refuseSlowClients = &refusal{503, reasonSlowClients, "Server is busy", ""}
 )
 
 func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
@@ -197,7 +197,7 @@ func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
 		body += `,"retry-after":1`
 	}
 	body += "}\n"
-	b = s.appendHead(b, r.status, len(body), s.cfg.ParkedHeader)
+	b = s.appendHead(b, r.status, len(body), s.cfg.AnswerHeader)
 	if r.status == 503 || r.status == 429 {
 		b = append(b, "Retry-After: 1\r\n"...)
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// parker is this package as floor measures it: a handler that parks, an owner that answers.
-type parker struct {
+// parkServer is this package as floor measures it: a handler that parks, an owner that answers.
+type parkServer struct {
 	*Server
 	mu    sync.Mutex
 	polls []*Parked
 }
 
 func newParker() floor.Server {
-	p := &parker{}
+	p := &parkServer{}
 	p.Server = New(Config{Name: "Parley", Handler: func(ctx *fasthttp.RequestCtx) {
 		q := p.Park(ctx, nil)
 		p.mu.Lock()
@@ -30,15 +30,15 @@ func newParker() floor.Server {
 	return p
 }
 
-func (p *parker) Serve(ln net.Listener) error { return p.Server.Serve(ln) }
+func (p *parkServer) Serve(ln net.Listener) error { return p.Server.Serve(ln) }
 
-func (p *parker) Waiting() int {
+func (p *parkServer) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.polls)
 }
 
-func (p *parker) Publish(body []byte) (n int) {
+func (p *parkServer) Publish(body []byte) (n int) {
 	p.mu.Lock()
 	polls := p.polls
 	p.polls = make([]*Parked, 0, len(polls))
@@ -52,9 +52,9 @@ func (p *parker) Publish(body []byte) (n int) {
 }
 
 func TestMain(m *testing.M) {
-	playHeir()
+	runSuccessor()
 	floor.Servers["park"] = newParker
-	floor.Play()
+	floor.RunRole()
 	os.Exit(m.Run())
 }
 
@@ -80,7 +80,7 @@ func BenchmarkPolls(b *testing.B) {
 			b.ReportMetric(r.CPU, "us-cpu/delivery")
 			b.ReportMetric(r.Rate, "deliveries/s")
 			b.ReportMetric(r.Allocs, "allocs/delivery")
-			b.ReportMetric(r.Parked, "B-parked")
+			b.ReportMetric(r.FirstPark, "B-parked")
 			b.ReportMetric(r.Steady, "B-steady")
 			b.ReportMetric(r.Heap, "B-heap")
 			b.ReportMetric(r.Stack, "B-stack")
@@ -89,8 +89,8 @@ func BenchmarkPolls(b *testing.B) {
 	}
 }
 
-// TestMeasure keeps the measure itself working, and the claim that parked polls hold no goroutines.
-func TestMeasure(t *testing.T) {
+// TestMeasureWorks keeps the measure itself working, and the claim that parked polls hold no goroutines.
+func TestMeasureWorks(t *testing.T) {
 	if !canEvent {
 		t.Skip("measurements need Linux")
 	}
@@ -100,7 +100,7 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Log(r)
-		if r.Lost > 0 || r.CPU <= 0 || r.Parked <= 0 {
+		if r.Lost > 0 || r.CPU <= 0 || r.FirstPark <= 0 {
 			t.Errorf("%+v", r)
 		}
 		if many := r.Goroutines > 100; many != (kind == "blocked") {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// blockConn is a connection with a goroutine of its own, for TLS and for whatever has no epoll. While a request is
+// goroutineConn is a connection with a goroutine of its own, for TLS and for whatever has no epoll. While a request is
 // parked the goroutine reads ahead, to see the client leave.
-type blockConn struct {
+type goroutineConn struct {
 	s        *Server
 	conn     net.Conn
 	tls      *tls.ConnectionState
@@ -21,16 +21,16 @@ type blockConn struct {
 	admitted bool
 	req      *request // of the serving goroutine
 
-	mu      sync.Mutex
-	parked  *Parked
-	writing chan struct{} // closed when the answer being written is out
-	resting bool          // its goroutine reads for the next request
-	idle    bool          // and has nothing of it, nor an answer due
-	ahead   bool          // holds bytes of the next request while it waits for this one's answer
-	sending bool          // an answer is being written
-	woken   bool          // the read is to end because that answer is out
-	closed  bool
-	late    bool // a shutdown wants it closed
+	mu            sync.Mutex
+	parked        *Parked
+	writing       chan struct{} // closed when the answer being written is out
+	reading       bool          // its goroutine reads for the next request
+	idle          bool          // and has nothing of it, nor an answer due
+	readAhead     bool          // holds bytes of the next request while it waits for this one's answer
+	sending       bool          // an answer is being written
+	interrupted   bool          // the read is to end because that answer is out
+	closed        bool
+	closeWhenIdle bool // a shutdown wants it closed
 }
 
 func (s *Server) acceptBlocking(ln net.Listener) error {
@@ -44,25 +44,25 @@ func (s *Server) acceptBlocking(ln net.Listener) error {
 			continue
 		}
 		pause = 0
-		s.adoptBlocking(conn)
+		s.serveBlocking(conn)
 	}
 }
 
-// adoptBlocking begins to serve an accepted connection, or tells its client why not.
-func (s *Server) adoptBlocking(conn net.Conn) {
+// serveBlocking begins to serve an accepted connection, or tells its client why not.
+func (s *Server) serveBlocking(conn net.Conn) {
 	s.accepted.Add(1)
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
 	}
-	c := &blockConn{s: s, conn: conn, idle: true}
+	c := &goroutineConn{s: s, conn: conn, idle: true}
 	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
 		c.ip = a.Addr()
 	}
-	ref := s.admit(c.ip)
+	ref := s.admitConn(c.ip)
 	c.admitted = ref == nil
 	if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) {
 		s.refused[ref.reason].Add(1)
-		s.leave(c.ip, c.admitted)
+		s.releaseConn(c.ip, c.admitted)
 		conn.Close()
 		return
 	}
@@ -73,7 +73,7 @@ func (s *Server) adoptBlocking(conn net.Conn) {
 }
 
 // run serves the connection from beginning to end.
-func (c *blockConn) run(ref *refusal) {
+func (c *goroutineConn) run(ref *refusal) {
 	defer c.close()
 	s := c.s
 	c.conn.SetDeadline(time.Now().Add(s.cfg.ReadTimeout))
@@ -99,24 +99,24 @@ func (c *blockConn) run(ref *refusal) {
 	}
 	c.req = takeRequest(c)
 	defer func() { c.req.release() }()
-	for fresh := true; c.collect(fresh) && c.serve(); fresh = false {
+	for fresh := true; c.readHead(fresh) && c.serve(); fresh = false {
 	}
 }
 
-// collect reads until a whole head is there and the answer before it is out. It reports false when the connection is
+// readHead reads until a whole head is there and the answer before it is out. It reports false when the connection is
 // done with.
-func (c *blockConn) collect(fresh bool) bool {
+func (c *goroutineConn) readHead(fresh bool) bool {
 	s, r := c.s, c.req
 	for {
 		parked := c.isParked()
 		if r.buffered() > 0 && !parked {
-			if !c.settle() {
+			if !c.awaitAnswer() {
 				return false
 			}
-			if r.born == 0 {
-				r.born = s.now()
+			if r.startedAt == 0 {
+				r.startedAt = s.now()
 			}
-			ok, ref := r.arrived(&s.cfg)
+			ok, ref := r.headComplete(&s.cfg)
 			if ref != nil {
 				return c.refuse(ref)
 			}
@@ -124,22 +124,22 @@ func (c *blockConn) collect(fresh bool) bool {
 				return true
 			}
 		}
-		wait, isHead := s.cfg.IdleTimeout, r.born != 0
+		wait, isHead := s.cfg.IdleTimeout, r.startedAt != 0
 		if fresh {
 			wait = s.cfg.ReadTimeout
 		}
 		if isHead {
-			wait = time.Duration(r.born+s.allowance(s.cfg.ReadTimeout, 0)-s.now()) * time.Millisecond
+			wait = time.Duration(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, 0)-s.now()) * time.Millisecond
 		}
 		b := r.space(s.cfg.MaxHeader)
 		if b == nil { // a parked request with much behind it: its client's end shows when it is answered
-			if !c.settle() {
+			if !c.awaitAnswer() {
 				return false
 			}
 			continue
 		}
 		c.mu.Lock()
-		if c.closed || c.late && !isHead && c.parked == nil && c.writing == nil {
+		if c.closed || c.closeWhenIdle && !isHead && c.parked == nil && c.writing == nil {
 			c.mu.Unlock()
 			return false
 		}
@@ -147,14 +147,14 @@ func (c *blockConn) collect(fresh bool) bool {
 			c.mu.Unlock()
 			continue
 		}
-		c.rest(wait, !isHead)
+		c.setReadDeadline(wait, !isHead)
 		c.mu.Unlock()
 		n, err := c.conn.Read(b)
-		r.grew(n)
+		r.extend(n)
 		s.bytesIn.Add(int64(n))
 		c.mu.Lock()
-		closed, woken := c.closed, c.woken
-		c.resting, c.idle, c.ahead, c.woken = false, false, false, false
+		closed, woken := c.closed, c.interrupted
+		c.reading, c.idle, c.readAhead, c.interrupted = false, false, false, false
 		c.mu.Unlock()
 		if n == 0 && err != nil {
 			if !closed && woken && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -168,18 +168,18 @@ func (c *blockConn) collect(fresh bool) bool {
 	}
 }
 
-func (c *blockConn) isParked() bool {
+func (c *goroutineConn) isParked() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.parked != nil
 }
 
-// rest prepares for a read: without a deadline while a request is parked or its answer is being written, which then
+// setReadDeadline prepares for a read: without a deadline while a request is parked or its answer is being written, which then
 // sets its own. mu is held.
-func (c *blockConn) rest(wait time.Duration, idle bool) {
-	c.resting = true
+func (c *goroutineConn) setReadDeadline(wait time.Duration, idle bool) {
+	c.reading = true
 	if c.parked != nil || c.writing != nil {
-		c.ahead = c.req.buffered() > 0
+		c.readAhead = c.req.buffered() > 0
 		c.conn.SetReadDeadline(time.Time{})
 		return
 	}
@@ -187,8 +187,8 @@ func (c *blockConn) rest(wait time.Duration, idle bool) {
 	c.conn.SetReadDeadline(time.Now().Add(wait))
 }
 
-// settle waits until no answer is due or being written. It reports whether the connection is still of use.
-func (c *blockConn) settle() bool {
+// awaitAnswer waits until no answer is due or being written. It reports whether the connection is still of use.
+func (c *goroutineConn) awaitAnswer() bool {
 	for {
 		c.mu.Lock()
 		p, w, closed := c.parked, c.writing, c.closed
@@ -205,7 +205,7 @@ func (c *blockConn) settle() bool {
 }
 
 // serve lets fasthttp handle the request that is there. It reports false when the connection is done with.
-func (c *blockConn) serve() bool {
+func (c *goroutineConn) serve() bool {
 	s, r := c.s, c.req
 	var conn net.Conn = r
 	if c.tls != nil {
@@ -214,9 +214,9 @@ func (c *blockConn) serve() bool {
 	if ref := s.serveRequest(conn, r); ref != nil {
 		return c.refuse(ref)
 	}
-	keep := r.again
+	keep := r.keepOpen
 	if r.parked != nil {
-		keep = true // until answered, which closes if it must
+		keep = true // waitUntil answered, which closes if it must
 	}
 	unread := r.unread() || r.buffered() > 0
 	r.next()
@@ -226,13 +226,13 @@ func (c *blockConn) serve() bool {
 	c.mu.Lock()
 	p := c.parked
 	c.mu.Unlock()
-	if p != nil && s.dropped(p) {
+	if p != nil && s.dropsParked(p) {
 		c.dropParked()
 	}
 	return keep
 }
 
-func (c *blockConn) refuse(ref *refusal) bool {
+func (c *goroutineConn) refuse(ref *refusal) bool {
 	c.s.refused[ref.reason].Add(1)
 	c.conn.SetWriteDeadline(time.Now().Add(c.s.cfg.WriteTimeout))
 	n, _ := c.conn.Write(c.s.appendRefusal(nil, ref)) // the connection ends either way
@@ -242,7 +242,7 @@ func (c *blockConn) refuse(ref *refusal) bool {
 }
 
 // linger lets the client read the last answer before the connection closes over what it still sends.
-func (c *blockConn) linger() {
+func (c *goroutineConn) linger() {
 	if w, ok := c.conn.(interface{ CloseWrite() error }); ok {
 		w.CloseWrite()
 	}
@@ -251,7 +251,7 @@ func (c *blockConn) linger() {
 }
 
 // close ends the connection for its own goroutine, and tells the owner of a request still parked.
-func (c *blockConn) close() {
+func (c *goroutineConn) close() {
 	c.mu.Lock()
 	p, w := c.parked, c.writing
 	c.parked, c.closed = nil, true
@@ -267,18 +267,18 @@ func (c *blockConn) close() {
 	delete(c.s.blocking, c)
 	c.s.mu.Unlock()
 	if p != nil {
-		c.s.callGone([]*Parked{p})
+		c.s.notifyGone([]*Parked{p})
 	}
-	c.s.leave(c.ip, c.admitted)
+	c.s.releaseConn(c.ip, c.admitted)
 }
 
 // recv waits for bytes of the request's body.
-func (c *blockConn) recv(p []byte) (int, error) {
+func (c *goroutineConn) recv(p []byte) (int, error) {
 	s, r := c.s, c.req
 	wait := s.bodyDeadline(r) - s.now()
 	c.conn.SetReadDeadline(time.Now().Add(time.Duration(wait) * time.Millisecond))
 	n, err := c.conn.Read(p)
-	r.moved += int64(n)
+	r.bodyReceived += int64(n)
 	s.bytesIn.Add(int64(n))
 	if n > 0 {
 		return n, nil
@@ -290,24 +290,24 @@ func (c *blockConn) recv(p []byte) (int, error) {
 }
 
 // send waits until the client took all of p, in pieces small enough to see it move.
-func (c *blockConn) send(p []byte) (int, error) {
+func (c *goroutineConn) send(p []byte) (int, error) {
 	return c.write(p, time.Now())
 }
 
-func (c *blockConn) write(p []byte, began time.Time) (int, error) {
+func (c *goroutineConn) write(p []byte, began time.Time) (int, error) {
 	const piece = 64 << 10
 	s, done := c.s, 0
-	c.setSending(true)
-	defer c.setSending(false)
+	c.markSending(true)
+	defer c.markSending(false)
 	for done < len(p) {
-		wait := time.Duration(s.allowance(s.cfg.WriteTimeout, int64(done))) * time.Millisecond
+		wait := time.Duration(s.allowedMillis(s.cfg.WriteTimeout, int64(done))) * time.Millisecond
 		c.conn.SetWriteDeadline(began.Add(wait))
 		n, err := c.conn.Write(p[done:min(len(p), done+piece)])
 		done += n
 		s.bytesOut.Add(int64(n))
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				s.stuck.Add(1)
+				s.writeTimeouts.Add(1)
 			}
 			return done, err
 		}
@@ -315,19 +315,19 @@ func (c *blockConn) write(p []byte, began time.Time) (int, error) {
 	return done, nil
 }
 
-func (c *blockConn) setSending(sending bool) {
+func (c *goroutineConn) markSending(sending bool) {
 	c.mu.Lock()
 	c.sending = sending
 	c.mu.Unlock()
 }
 
-func (c *blockConn) park(p *Parked) {
+func (c *goroutineConn) park(p *Parked) {
 	c.mu.Lock()
 	c.parked = p
 	c.mu.Unlock()
 }
 
-func (c *blockConn) abandon(p *Parked) bool {
+func (c *goroutineConn) abandon(p *Parked) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.parked != p {
@@ -335,12 +335,12 @@ func (c *blockConn) abandon(p *Parked) bool {
 	}
 	c.parked = nil
 	c.s.parked.Add(-1)
-	c.done()
+	c.answerDone()
 	return true
 }
 
-// done lets settle go on. mu is held.
-func (c *blockConn) done() {
+// answerDone lets settle go on. mu is held.
+func (c *goroutineConn) answerDone() {
 	if c.writing != nil {
 		close(c.writing)
 		c.writing = nil
@@ -348,9 +348,9 @@ func (c *blockConn) done() {
 }
 
 // answer hands the writing to a goroutine: a write here may block.
-func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
+func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.s
-	last := p.close || s.closes(c)
+	last := p.closeAfter || s.closesAfterAnswer(c)
 	b := s.compose(nil, p, last, status, parts)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,7 +362,7 @@ func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
 	if s.pending.Add(int64(len(b))) > int64(s.cfg.MaxPending) {
 		s.pending.Add(-int64(len(b)))
 		s.refused[reasonPending].Add(1)
-		c.done()
+		c.answerDone()
 		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: its goroutine does that
 		return false
 	}
@@ -376,29 +376,29 @@ func (c *blockConn) answer(p *Parked, status int, parts [][]byte) bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
-		case err != nil || last || c.late:
+		case err != nil || last || c.closeWhenIdle:
 			c.closed = true
 			c.conn.SetReadDeadline(time.Unix(1, 0))
-		case c.ahead:
-			c.woken = true
+		case c.readAhead:
+			c.interrupted = true
 			c.conn.SetReadDeadline(time.Unix(1, 0))
-		case c.resting:
+		case c.reading:
 			c.idle = true
 			c.conn.SetReadDeadline(time.Now().Add(s.cfg.IdleTimeout))
 		}
-		c.done()
+		c.answerDone()
 	}()
 	return true
 }
 
-func (c *blockConn) near() uint32 { return 0 }
+func (c *goroutineConn) prefetch() uint32 { return 0 }
 
-func (c *blockConn) remote() net.Addr { return c.conn.RemoteAddr() }
-func (c *blockConn) local() net.Addr  { return c.conn.LocalAddr() }
+func (c *goroutineConn) remoteAddr() net.Addr { return c.conn.RemoteAddr() }
+func (c *goroutineConn) localAddr() net.Addr  { return c.conn.LocalAddr() }
 
-func (s *Server) eachBlocking(f func(*blockConn)) {
+func (s *Server) eachBlocking(f func(*goroutineConn)) {
 	s.mu.Lock()
-	all := make([]*blockConn, 0, len(s.blocking))
+	all := make([]*goroutineConn, 0, len(s.blocking))
 	for c := range s.blocking {
 		all = append(all, c)
 	}
@@ -408,31 +408,31 @@ func (s *Server) eachBlocking(f func(*blockConn)) {
 	}
 }
 
-func (c *blockConn) closeIdle() {
+func (c *goroutineConn) closeIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.late = true
+	c.closeWhenIdle = true
 	if c.idle && c.parked == nil && c.writing == nil {
 		c.conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
-func (c *blockConn) dropParked() {
+func (c *goroutineConn) dropParked() {
 	c.mu.Lock()
 	p := c.parked
 	if p != nil {
 		c.parked, c.closed = nil, true
 		c.conn.SetDeadline(time.Unix(1, 0))
-		c.done()
+		c.answerDone()
 	}
 	c.mu.Unlock()
 	if p != nil {
-		c.s.callGone([]*Parked{p})
+		c.s.notifyGone([]*Parked{p})
 	}
 }
 
-// cut closes the socket under whoever reads or writes; its goroutine does the rest.
-func (c *blockConn) cut() {
+// abort closes the socket under whoever reads or writes; its goroutine does the rest.
+func (c *goroutineConn) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
@@ -441,5 +441,5 @@ func (c *blockConn) cut() {
 	} else {
 		c.conn.Close()
 	}
-	c.done()
+	c.answerDone()
 }

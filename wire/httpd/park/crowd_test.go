@@ -15,16 +15,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestCrowd lets clients do all at once what the other tests do one by one: they poll, post, pipeline, cut their
+// TestConcurrentClients lets clients do all at once what the other tests do one by one: they poll, post, pipeline, cut their
 // requests anywhere, and leave at any moment, while owners answer early, late or never. Every client that stays hears
 // its answers in order, and every parked request ends in exactly one way.
-func TestCrowd(t *testing.T) {
+func TestConcurrentClients(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	onEachKind(t, func(t *testing.T, kind string) {
 		var answered, refused, left, parked atomic.Int64
 		var owners sync.WaitGroup
-		o := serve(t, kind, Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			text := append([]byte(nil), ctx.QueryArgs().Peek("say")...)
 			how := string(ctx.QueryArgs().Peek("how"))
 			if how == "plain" {
@@ -70,7 +70,7 @@ func TestCrowd(t *testing.T) {
 			crowd.Go(func() {
 				r := rand.New(rand.NewPCG(seed, uint64(id)))
 				for range 4 {
-					if err := visit(o, r, id); err != nil {
+					if err := runClient(o, r, id); err != nil {
 						t.Errorf("client %d: %v", id, err)
 						return
 					}
@@ -78,9 +78,9 @@ func TestCrowd(t *testing.T) {
 			})
 		}
 		crowd.Wait()
-		until(t, "every parked request to end", func() bool { return o.Stats().Open == 0 && o.Stats().Parked == 0 })
+		waitUntil(t, "every parked request to end", func() bool { return o.Stats().Open == 0 && o.Stats().Parked == 0 })
 		owners.Wait() // only now: until then handlers may have started more
-		until(t, "all gone calls", func() bool { return left.Load() == o.Stats().Gone })
+		waitUntil(t, "all gone calls", func() bool { return left.Load() == o.Stats().Gone })
 		if st := o.Stats(); st.Parks != parked.Load() || st.Answers != answered.Load() || st.Active != 0 || st.Bodies != 0 || st.Pending != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -88,8 +88,8 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// visit is one connection's life.
-func visit(o *owner, r *rand.Rand, id int) error {
+// runClient is one connection's life.
+func runClient(o *pollOwner, r *rand.Rand, id int) error {
 	c := o.dial()
 	defer c.Close()
 	for round := range 30 {

@@ -16,53 +16,53 @@ import (
 type eventConn struct {
 	mu       sync.Mutex
 	parked   *Parked
-	memo     *Memo // the last request that Quick asked to remember; the loop's while it reads
+	memo     *Memo // the last request that FastPath asked to remember; the loop's while it reads
 	l        *loop
 	deadline atomic.Int64 // by the server's clock; 0 is none. Enforced by the sweep.
 	fd       int32        // -1 when closed; changes under mu only, and not behind the back of a running goroutine
 	gen      uint32
 
-	running   bool // a goroutine serves the connection
-	waiting   bool // and waits for the socket
-	sending   bool // to have room
-	readable  bool // there may be something to read: set by events, cleared before reading
-	writable  bool
-	hup       bool // the client's side is shut down, or all of it
-	watchOut  bool // the epoll watches for room to write, too: once it was ever needed
-	fresh     bool // no request yet
-	admitted  bool
-	ending    bool // no request follows; the connection closes when what is written has left
-	lingering bool // and what still comes is thrown away until the client has seen the answer
-	port      uint16
+	running         bool // a goroutine serves the connection
+	waiting         bool // and waits for the socket
+	sending         bool // to have room
+	readable        bool // there may be something to read: set by events, cleared before reading
+	writable        bool
+	peerClosed      bool // the client's side is shut down, or all of it
+	watchesWritable bool // the epoll watches for room to write, too: once it was ever needed
+	fresh           bool // no request yet
+	admitted        bool
+	ending          bool // no request follows; the connection closes when what is written has left
+	lingering       bool // and what still comes is thrown away until the client has seen the answer
+	port            uint16
 
-	broken error         // why the running goroutine must give up
-	out    *rest         // an answer's end that the socket did not take yet
-	req    *request      // of the running goroutine; while resting, what was read beyond the last request
-	wake   chan struct{} // for waiting; made when first needed
-	ip     netip.Addr
+	failure error         // why the running goroutine must give up
+	unsent  *unsentAnswer // an answer's end that the socket did not take yet
+	req     *request      // of the running goroutine; while resting, what was read beyond the last request
+	wake    chan struct{} // for waiting; made when first needed
+	ip      netip.Addr
 }
 
-// rest is what is left to write of a parked answer.
-type rest struct {
+// unsentAnswer is what is left to write of a parked answer.
+type unsentAnswer struct {
 	b     []byte
 	size  int64 // what the server's pending count was raised by
 	close bool  // the connection ends behind it
 }
 
-// event takes note of what the epoll saw and sees to it that somebody acts. It returns the parked request that lost
+// handleEvents takes note of what the epoll saw and sees to it that somebody acts. It returns the parked request that lost
 // its client.
-func (c *eventConn) event(ev uint32) *Parked {
+func (c *eventConn) handleEvents(ev uint32) *Parked {
 	c.mu.Lock()
-	quick, lost := c.note(ev)
+	quick, lost := c.noteEvents(ev)
 	c.mu.Unlock()
-	if quick && !c.l.quickly(c) {
-		c.l.s.run(c)
+	if quick && !c.l.readFast(c) {
+		c.l.s.runWorker(c)
 	}
 	return lost
 }
 
-// note is event under mu. quick says that the connection is marked as running and the loop shall read its request.
-func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
+// noteEvents is event under mu. quick says that the connection is marked as running and the loop shall read its request.
+func (c *eventConn) noteEvents(ev uint32) (quick bool, lost *Parked) {
 	if c.fd < 0 {
 		return false, nil
 	}
@@ -73,26 +73,26 @@ func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
 		c.writable = true
 	}
 	if ev&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
-		c.hup = true
+		c.peerClosed = true
 	}
 	switch {
 	case c.running:
-		c.stir()
+		c.wakeWorker()
 	case c.parked != nil:
-		if c.hup && !c.parked.held {
+		if c.peerClosed && !c.parked.brief {
 			p := c.parked
 			c.closeLocked()
 			return false, p
 		}
-	case c.out != nil:
+	case c.unsent != nil:
 		if c.writable {
 			c.start()
 		}
 	case c.readable:
-		if c.pass() { // its owner ends; the successor reads it
+		if c.handOff() { // its owner ends; the successor reads it
 			return false, nil
 		}
-		if c.l.quick != nil && c.req == nil && !c.hup && !c.ending && c.broken == nil {
+		if c.l.fastPath != nil && c.req == nil && !c.peerClosed && !c.ending && c.failure == nil {
 			c.running, c.readable = true, false
 			return true, nil
 		}
@@ -104,11 +104,11 @@ func (c *eventConn) note(ev uint32) (quick bool, lost *Parked) {
 // start sets a goroutine to serve the connection. mu is held.
 func (c *eventConn) start() {
 	c.running = true
-	c.l.s.run(c)
+	c.l.s.runWorker(c)
 }
 
-// stir wakes the serving goroutine if it waits for the socket. mu is held.
-func (c *eventConn) stir() {
+// wakeWorker wakes the serving goroutine if it waits for the socket. mu is held.
+func (c *eventConn) wakeWorker() {
 	if c.waiting {
 		c.waiting = false
 		c.wake <- struct{}{} // has room for the one a wait can get
@@ -117,37 +117,37 @@ func (c *eventConn) stir() {
 
 // run serves the connection until it can rest or is closed.
 func (c *eventConn) run() {
-	for c.flush() && c.finish() && c.collect() && c.serve() {
+	for c.flushAnswer() && c.finishLast() && c.readHead() && c.serve() {
 	}
 }
 
-// pause lets the connection rest and releases mu, under which the caller has seen that there is nothing to do.
-func (c *eventConn) pause() {
+// rest lets the connection rest and releases mu, under which the caller has seen that there is nothing to do.
+func (c *eventConn) rest() {
 	c.running = false
 	c.mu.Unlock()
 }
 
-// flush writes the end of a parked answer. It reports whether to go on.
-func (c *eventConn) flush() bool {
-	for c.out != nil {
+// flushAnswer writes the end of a parked answer. It reports whether to go on.
+func (c *eventConn) flushAnswer() bool {
+	for c.unsent != nil {
 		c.mu.Lock()
 		c.writable = false
 		c.mu.Unlock()
-		n, err := write(c.fd, c.out.b)
+		n, err := write(c.fd, c.unsent.b)
 		c.l.s.bytesOut.Add(int64(n))
-		c.out.b = c.out.b[n:]
+		c.unsent.b = c.unsent.b[n:]
 		if err != nil && err != unix.EAGAIN {
 			return c.close()
 		}
 		c.mu.Lock()
 		switch {
-		case len(c.out.b) == 0:
-			c.l.s.pending.Add(-c.out.size)
-			c.ending = c.ending || c.out.close
-			c.out = nil
+		case len(c.unsent.b) == 0:
+			c.l.s.pending.Add(-c.unsent.size)
+			c.ending = c.ending || c.unsent.close
+			c.unsent = nil
 			c.deadline.Store(0)
 		case err == unix.EAGAIN && !c.writable:
-			c.pause()
+			c.rest()
 			return false
 		}
 		c.mu.Unlock()
@@ -155,27 +155,27 @@ func (c *eventConn) flush() bool {
 	return true
 }
 
-// collect reads until a whole head is there. It reports false when the connection rests or is closed.
-func (c *eventConn) collect() bool {
+// readHead reads until a whole head is there. It reports false when the connection rests or is closed.
+func (c *eventConn) readHead() bool {
 	s := c.l.s
 	if c.req == nil {
 		c.req = takeRequest(c)
 	}
 	r := c.req
 	for {
-		if s.passing() != nil {
+		if s.handoffTarget() != nil {
 			c.mu.Lock()
-			passed := c.pass()
+			passed := c.handOff()
 			c.mu.Unlock()
 			if passed {
 				return false
 			}
 		}
 		if r.buffered() > 0 {
-			if r.born == 0 {
-				r.born = s.now()
+			if r.startedAt == 0 {
+				r.startedAt = s.now()
 			}
-			ok, ref := r.arrived(&s.cfg)
+			ok, ref := r.headComplete(&s.cfg)
 			if ref != nil {
 				return c.refuse(ref)
 			}
@@ -184,18 +184,18 @@ func (c *eventConn) collect() bool {
 			}
 		}
 		c.mu.Lock()
-		if !c.readable && !c.hup {
+		if !c.readable && !c.peerClosed {
 			switch {
 			case r.buffered() > 0:
-				c.deadline.Store(r.born + s.allowance(s.cfg.ReadTimeout, 0))
+				c.deadline.Store(r.startedAt + s.allowedMillis(s.cfg.ReadTimeout, 0))
 			case !c.fresh:
-				c.deadline.Store(s.now() + s.allowance(s.cfg.IdleTimeout, 0))
+				c.deadline.Store(s.now() + s.allowedMillis(s.cfg.IdleTimeout, 0))
 			}
 			if r.buffered() == 0 {
 				r.release()
 				c.req = nil
 			}
-			c.pause()
+			c.rest()
 			return false
 		}
 		c.readable = false
@@ -204,7 +204,7 @@ func (c *eventConn) collect() bool {
 		n, err := read(c.fd, b)
 		switch {
 		case n > 0:
-			r.grew(n)
+			r.extend(n)
 			s.bytesIn.Add(int64(n))
 			if n == len(b) {
 				c.mu.Lock()
@@ -213,16 +213,16 @@ func (c *eventConn) collect() bool {
 			}
 		case err != unix.EAGAIN: // the end: nobody is there to answer, or half a request
 			return c.close()
-		case c.hung():
+		case c.peerGone():
 			return c.close()
 		}
 	}
 }
 
-func (c *eventConn) hung() bool {
+func (c *eventConn) peerGone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.hup && !c.readable
+	return c.peerClosed && !c.readable
 }
 
 // serve lets fasthttp handle the request that is there. It reports false when the connection rests or is closed.
@@ -233,35 +233,35 @@ func (c *eventConn) serve() bool {
 	if ref := s.serveRequest(r, r); ref != nil {
 		return c.refuse(ref)
 	}
-	keep := r.again
+	keep := r.keepOpen
 	if r.parked != nil {
-		keep = !r.parked.close
+		keep = !r.parked.closeAfter
 	}
 	unread := r.unread()
 	c.mu.Lock()
 	if p := c.parked; p != nil {
-		if c.hup || c.broken != nil || s.dropped(p) {
+		if c.peerClosed || c.failure != nil || s.dropsParked(p) {
 			c.closeLocked()
 			c.mu.Unlock()
-			s.callGone([]*Parked{p})
+			s.notifyGone([]*Parked{p})
 			return false
 		}
 		if r.next(); r.buffered() == 0 {
 			r.release()
 			c.req = nil
 		}
-		c.pause()
+		c.rest()
 		return false
 	}
-	if c.broken != nil {
-		if !c.passPart() {
+	if c.failure != nil {
+		if !c.handOffPartialBody() {
 			c.closeLocked()
 		}
 		c.mu.Unlock()
 		return false
 	}
-	if c.out != nil {
-		c.out.close = !keep
+	if c.unsent != nil {
+		c.unsent.close = !keep
 	} else if !keep {
 		c.ending = true
 		if unread || r.buffered() > r.ready {
@@ -284,9 +284,9 @@ func (c *eventConn) refuse(ref *refusal) bool {
 	return true
 }
 
-// finish closes a connection whose last answer is out; at once if the client sent no more, else when it has had the
+// finishLast closes a connection whose last answer is out; at once if the client sent no more, else when it has had the
 // time to read that answer: closing over unread bytes resets the connection, and the answer with it.
-func (c *eventConn) finish() bool {
+func (c *eventConn) finishLast() bool {
 	if !c.ending {
 		return true
 	}
@@ -305,7 +305,7 @@ func (c *eventConn) finish() bool {
 	if !c.lingering {
 		c.lingering = true
 		unix.Shutdown(int(c.fd), unix.SHUT_WR)
-		c.deadline.Store(s.now() + s.allowance(s.cfg.LingerTimeout, 0))
+		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.LingerTimeout, 0))
 	}
 	b := takeBuffer()
 	defer b.release()
@@ -323,7 +323,7 @@ func (c *eventConn) finish() bool {
 		if err == unix.EAGAIN {
 			c.mu.Lock()
 			if !c.readable {
-				c.pause()
+				c.rest()
 				return false
 			}
 			c.mu.Unlock()
@@ -347,20 +347,20 @@ func (c *eventConn) closeLocked() {
 	c.l.conns.remove(int(c.fd)) // before the kernel may give the number to another
 	unix.Close(int(c.fd))
 	c.fd = -1
-	if c.parked != nil && c.parked.held { // of the others callGone keeps count
-		c.l.s.uncount(c.parked)
+	if c.parked != nil && c.parked.brief { // of the others callGone keeps count
+		c.l.s.countEnded(c.parked)
 	}
 	c.parked = nil
 	c.deadline.Store(0)
-	if c.out != nil {
-		c.l.s.pending.Add(-c.out.size)
-		c.out = nil
+	if c.unsent != nil {
+		c.l.s.pending.Add(-c.unsent.size)
+		c.unsent = nil
 	}
 	if c.req != nil {
 		c.req.release()
 		c.req = nil
 	}
-	c.l.s.leave(c.ip, c.admitted)
+	c.l.s.releaseConn(c.ip, c.admitted)
 }
 
 // expire enforces a deadline that has passed.
@@ -373,17 +373,17 @@ func (c *eventConn) expire(now int64) {
 	switch {
 	case c.running:
 		if c.waiting {
-			c.broken = refuseSlow
-			c.stir()
+			c.failure = refuseSlow
+			c.wakeWorker()
 		}
-	case c.out != nil:
-		c.l.s.stuck.Add(1)
+	case c.unsent != nil:
+		c.l.s.writeTimeouts.Add(1)
 		c.closeLocked()
 	case c.req != nil && !c.ending: // half a head
 		c.l.s.refused[reasonSlow].Add(1)
 		write(c.fd, c.l.s.appendRefusal(nil, refuseSlow))
 		c.closeLocked()
-	case !c.ending && arrived(c.fd): // in time: it is this process that was late
+	case !c.ending && hasInput(c.fd): // in time: it is this process that was late
 		c.readable = true
 		c.start()
 	default:
@@ -411,7 +411,7 @@ func (c *eventConn) abandon(p *Parked) bool {
 // answer writes what the socket takes at once, under mu: a write that cannot block is short.
 func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.l.s
-	last := p.close || s.closes(c)
+	last := p.closeAfter || s.closesAfterAnswer(c)
 	b := takeBuffer()
 	b.b = s.compose(b.b, p, last, status, parts)
 	c.mu.Lock()
@@ -421,26 +421,26 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 		return false
 	}
 	c.parked = nil
-	s.uncount(p)
+	s.countEnded(p)
 	c.writable = false
 	n, err := write(c.fd, b.b)
 	s.bytesOut.Add(int64(n))
 	if left := len(b.b) - n; left > 0 {
 		if err != nil && err != unix.EAGAIN {
 			b.release()
-			c.giveUp(err)
+			c.fail(err)
 			return false
 		}
 		if s.pending.Add(int64(left)) > int64(s.cfg.MaxPending) {
 			s.pending.Add(-int64(left))
 			s.refused[reasonPending].Add(1)
-			c.giveUp(errDropped)
+			c.fail(errConnDropped)
 			return false
 		}
 		// The buffer goes along and is left to the collector.
-		c.out = &rest{b: b.b[n:], size: int64(left), close: last}
-		c.deadline.Store(s.now() + s.allowance(s.cfg.WriteTimeout, int64(left)))
-		c.watchRoom()
+		c.unsent = &unsentAnswer{b: b.b[n:], size: int64(left), close: last}
+		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.WriteTimeout, int64(left)))
+		c.watchWritable()
 		s.answers.Add(1)
 		return true
 	}
@@ -458,24 +458,24 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	case c.readable || c.req != nil:
 		c.start()
 	default:
-		c.deadline.Store(s.tick.Load() + s.allowance(s.cfg.IdleTimeout, 0))
+		c.deadline.Store(s.coarseNow.Load() + s.allowedMillis(s.cfg.IdleTimeout, 0))
 	}
 	return true
 }
 
-// giveUp ends a connection an answer could not be written to. mu is held.
-func (c *eventConn) giveUp(err error) {
+// fail ends a connection an answer could not be written to. mu is held.
+func (c *eventConn) fail(err error) {
 	if c.running {
-		c.broken = err
-		c.stir()
+		c.failure = err
+		c.wakeWorker()
 		return
 	}
 	c.closeLocked()
 }
 
-func (c *eventConn) remote() net.Addr { return tcpAddr(c.ip, c.port) }
+func (c *eventConn) remoteAddr() net.Addr { return tcpAddr(c.ip, c.port) }
 
-func (c *eventConn) local() net.Addr {
+func (c *eventConn) localAddr() net.Addr {
 	sa, err := unix.Getsockname(int(c.fd))
 	if err != nil {
 		return &net.TCPAddr{}
@@ -487,21 +487,21 @@ func (c *eventConn) local() net.Addr {
 // closeIdleEvented closes evented connections that wait for a request, for a shutdown that cannot pass them. One whose request has arrived but
 // was not noticed yet gets its answer: closing it would reset it under the client's feet.
 func (s *Server) closeIdleEvented() {
-	if s.passing().open() {
+	if s.handoffTarget().open() {
 		return
 	}
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
-		spared := c.fresh && s.now() < s.spared.Load()
-		if c.fd >= 0 && !c.running && c.parked == nil && c.out == nil && c.req == nil && !c.ending && !c.readable && !spared && !arrived(c.fd) {
+		spared := c.fresh && s.now() < s.graceUntil.Load()
+		if c.fd >= 0 && !c.running && c.parked == nil && c.unsent == nil && c.req == nil && !c.ending && !c.readable && !spared && !hasInput(c.fd) {
 			c.closeLocked()
 		}
 		c.mu.Unlock()
 	})
 }
 
-// arrived reports whether a socket has bytes to read.
-func arrived(fd int32) bool {
+// hasInput reports whether a socket has bytes to read.
+func hasInput(fd int32) bool {
 	n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return err == nil && n > 0
 }
@@ -511,23 +511,23 @@ func (s *Server) dropParkedEvented() {
 	var left []*Parked
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
-		if p := c.parked; p != nil && !p.held && !c.running {
+		if p := c.parked; p != nil && !p.brief && !c.running {
 			c.closeLocked()
 			left = append(left, p)
 		}
 		c.mu.Unlock()
 	})
-	s.callGone(left)
+	s.notifyGone(left)
 }
 
-// cutEvented ends every connection, whatever it does.
-func (s *Server) cutEvented() {
+// abortEvented ends every connection, whatever it does.
+func (s *Server) abortEvented() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		if c.fd >= 0 && c.running {
-			c.broken = errDropped
+			c.failure = errConnDropped
 			unix.Shutdown(int(c.fd), unix.SHUT_RDWR)
-			c.stir()
+			c.wakeWorker()
 		} else {
 			c.closeLocked()
 		}

@@ -17,7 +17,7 @@ func (c *eventConn) recv(p []byte) (int, error) {
 		switch {
 		case n > 0:
 			c.l.s.bytesIn.Add(int64(n))
-			c.req.moved += int64(n)
+			c.req.bodyReceived += int64(n)
 			if n == len(p) {
 				c.mu.Lock()
 				c.readable = true
@@ -55,41 +55,41 @@ func (c *eventConn) send(p []byte) (int, error) {
 		if err != unix.EAGAIN {
 			return done, err
 		}
-		if c.req.heldUp == 0 {
-			c.req.heldUp = c.l.s.now()
+		if c.req.blockedSince == 0 {
+			c.req.blockedSince = c.l.s.now()
 		}
 		c.mu.Lock()
-		c.watchRoom()
+		c.watchWritable()
 		c.mu.Unlock()
-		if err := c.wait(&c.writable, c.req.heldUp+c.l.s.allowance(c.l.s.cfg.WriteTimeout, c.req.sent)); err != nil {
-			c.l.s.stuck.Add(1)
+		if err := c.wait(&c.writable, c.req.blockedSince+c.l.s.allowedMillis(c.l.s.cfg.WriteTimeout, c.req.sent)); err != nil {
+			c.l.s.writeTimeouts.Add(1)
 			return done, err
 		}
 	}
 }
 
-// watchRoom makes the epoll tell when there is room to write. mu is held.
-func (c *eventConn) watchRoom() {
-	if c.watchOut {
+// watchWritable makes the epoll tell when there is room to write. mu is held.
+func (c *eventConn) watchWritable() {
+	if c.watchesWritable {
 		return
 	}
-	c.watchOut = true
-	ev := unix.EpollEvent{Events: watch | unix.EPOLLOUT, Fd: c.fd, Pad: int32(c.gen)}
+	c.watchesWritable = true
+	ev := unix.EpollEvent{Events: watchedEvents | unix.EPOLLOUT, Fd: c.fd, Pad: int32(c.gen)}
 	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev); err != nil {
-		c.broken = err
+		c.failure = err
 	}
 }
 
-// wait blocks the serving goroutine until flag is set, the deadline passes or the connection is given up.
+// receive blocks the serving goroutine until flag is set, the deadline passes or the connection is given up.
 func (c *eventConn) wait(flag *bool, deadline int64) error {
 	s := c.l.s
 	if s.slow.Add(1) > int64(s.cfg.MaxSlow) {
 		s.slow.Add(-1)
-		return refuseSlowers
+		return refuseSlowClients
 	}
 	defer s.slow.Add(-1)
 	c.mu.Lock()
-	for !*flag && c.broken == nil {
+	for !*flag && c.failure == nil {
 		if c.wake == nil {
 			c.wake = make(chan struct{}, 1)
 		}
@@ -102,7 +102,7 @@ func (c *eventConn) wait(flag *bool, deadline int64) error {
 		c.mu.Lock()
 		c.deadline.Store(0)
 	}
-	err := c.broken
+	err := c.failure
 	c.mu.Unlock()
 	return err
 }
@@ -110,15 +110,15 @@ func (c *eventConn) wait(flag *bool, deadline int64) error {
 // A socket that does not block is read and written without telling the Go runtime: it would look after such a call as
 // after one that waits, and on a busy machine hand the goroutine's processor to another thread in the middle of it.
 // What may take longer than some 20 microseconds, by its size, is told.
-const untold = 16 << 10 // bytes
+const maxRawCallBytes = 16 << 10 // bytes
 
 func read(fd int32, p []byte) (int, error) {
 	for {
 		n, err := 0, error(nil)
-		if len(p) == 0 || len(p) > untold {
+		if len(p) == 0 || len(p) > maxRawCallBytes {
 			n, err = unix.Read(int(fd), p)
 		} else {
-			n, err = direct(unix.SYS_READ, fd, p)
+			n, err = rawCall(unix.SYS_READ, fd, p)
 		}
 		if err != unix.EINTR {
 			return max(n, 0), err
@@ -129,10 +129,10 @@ func read(fd int32, p []byte) (int, error) {
 func write(fd int32, p []byte) (int, error) {
 	for {
 		n, err := 0, error(nil)
-		if len(p) == 0 || len(p) > untold {
+		if len(p) == 0 || len(p) > maxRawCallBytes {
 			n, err = unix.Write(int(fd), p)
 		} else {
-			n, err = direct(unix.SYS_WRITE, fd, p)
+			n, err = rawCall(unix.SYS_WRITE, fd, p)
 		}
 		if err != unix.EINTR {
 			return max(n, 0), err
@@ -140,7 +140,7 @@ func write(fd int32, p []byte) (int, error) {
 	}
 }
 
-func direct(call uintptr, fd int32, p []byte) (int, error) {
+func rawCall(call uintptr, fd int32, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 	switch errno {
 	case 0:

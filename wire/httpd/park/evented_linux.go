@@ -18,27 +18,27 @@ const canEvent = true
 
 // evented is the part of a server that watches sockets through epoll.
 type evented struct {
-	loops []*loop         // made by the first evented listener, under the server's mu
-	warm  chan *eventConn // takes a connection if one of the goroutines that stay is idle
+	loops   []*loop         // made by the first evented listener, under the server's mu
+	workers chan *eventConn // takes a connection if one of the goroutines that stay is idle
 }
 
-// warmWorkers is how many goroutines stay, up to 32 KB of stack each: one made anew for each request spent a tenth of
+// pooledWorkers is how many goroutines stay, up to 32 KB of stack each: one made anew for each request spent a tenth of
 // the request on growing its stack.
-const warmWorkers = 32
+const pooledWorkers = 32
 
-// run serves a connection in a goroutine.
-func (s *Server) run(c *eventConn) {
+// runWorker serves a connection in a goroutine.
+func (s *Server) runWorker(c *eventConn) {
 	select {
-	case s.warm <- c:
+	case s.workers <- c:
 	default:
 		go c.run()
 	}
 }
 
-func (s *Server) stayWarm() {
+func (s *Server) poolWorker() {
 	for {
 		select {
-		case c := <-s.warm:
+		case c := <-s.workers:
 			c.run()
 		case <-s.stop:
 			return
@@ -55,43 +55,43 @@ type loop struct {
 	s     *Server
 	epoll int
 	wake  int // an eventfd that ends the loop
-	conns table
+	conns connTable
 	ended chan struct{}
 
-	events  [256]unix.EpollEvent
-	quick   Quick // nil without Config.NewQuick
-	buf     []byte
-	request QuickRequest
-	touched uint32
+	events     [256]unix.EpollEvent
+	fastPath   FastPath // nil without Config.NewQuick
+	buf        []byte
+	request    FastRequest
+	prefetched uint32
 
-	in, taken, parks int64 // bytes and requests of this batch; see count
-	burst            burst
+	bytesIn, handled, parks int64 // bytes and requests of this batch; see count
+	burst                   pollBurst
 }
 
-// burst is what came since the loop last thought of resting.
-type burst struct {
+// pollBurst is what came since the loop last thought of resting.
+type pollBurst struct {
 	since         time.Time
 	events, parks int64
 }
 
 // Polls that come back after a message to thousands would each wake the loop, in the time of whoever sends them and of
-// who writes the answers. Nobody waits for them, so when many came, one in pollEvery at least, the loop looks for more only
+// who writes the answers. Nobody waits for them, so when many came, one in maxPollGap at least, the loop looks for more only
 // after a nap. Whatever else is asked then waits with them, but if one in so many events is something else, it does not nap.
 const (
-	burstPolls = 20
-	pollEvery  = 50 * time.Microsecond
-	nap        = time.Millisecond
-	oneIn      = 8
+	minBurstEvents = 20
+	maxPollGap     = 50 * time.Microsecond
+	burstPause     = time.Millisecond
+	otherShare     = 8
 )
 
-// over begins anew, and reports whether there has been nothing but polls, and many.
-func (b *burst) over() bool {
-	if b.events < burstPolls {
+// drained begins anew, and reports whether there has been nothing but polls, and many.
+func (b *pollBurst) drained() bool {
+	if b.events < minBurstEvents {
 		return false
 	}
 	now := time.Now()
-	is := now.Sub(b.since) < time.Duration(b.events)*pollEvery && (b.events-b.parks)*oneIn <= b.events
-	*b = burst{since: now}
+	is := now.Sub(b.since) < time.Duration(b.events)*maxPollGap && (b.events-b.parks)*otherShare <= b.events
+	*b = pollBurst{since: now}
 	return is
 }
 
@@ -101,9 +101,9 @@ func (s *Server) startLoops() error {
 	if s.loops != nil {
 		return nil
 	}
-	s.warm = make(chan *eventConn)
-	for range warmWorkers {
-		go s.stayWarm()
+	s.workers = make(chan *eventConn)
+	for range pooledWorkers {
+		go s.poolWorker()
 	}
 	for range 1 + runtime.GOMAXPROCS(0)/processorsPerLoop {
 		l, err := newLoop(s)
@@ -127,8 +127,8 @@ func newLoop(s *Server) (*loop, error) {
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
 	l := &loop{s: s, epoll: epoll, wake: wake, ended: make(chan struct{})}
-	if s.cfg.NewQuick != nil {
-		l.quick, l.buf = s.cfg.NewQuick(), make([]byte, quickBuffer)
+	if s.cfg.NewFastPath != nil {
+		l.fastPath, l.buf = s.cfg.NewFastPath(), make([]byte, fastPathBuffer)
 	}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
@@ -145,11 +145,11 @@ func (l *loop) run() {
 	var left []*Parked
 	wait := true
 	for {
-		if wait && l.burst.over() {
-			time.Sleep(nap)
+		if wait && l.burst.drained() {
+			time.Sleep(burstPause)
 			wait = false
 		}
-		n, err := l.look(wait)
+		n, err := l.poll(wait)
 		if err == unix.EINTR {
 			continue
 		}
@@ -157,27 +157,27 @@ func (l *loop) run() {
 			panic(fmt.Sprintf("BUG: epoll_wait: %v", err))
 		}
 		for i := range l.events[:n] {
-			if i%nearby == 0 {
-				l.reach(l.events[i:min(i+nearby, n)])
+			if i%prefetchBatch == 0 {
+				l.prefetch(l.events[i:min(i+prefetchBatch, n)])
 			}
 			ev := &l.events[i]
 			if ev.Fd == int32(l.wake) {
 				return
 			}
 			if c := l.conns.get(int(ev.Fd)); c != nil && c.gen == uint32(ev.Pad) {
-				if p := c.event(ev.Events); p != nil {
+				if p := c.handleEvents(ev.Events); p != nil {
 					left = append(left, p)
 				}
 			}
 		}
-		if n > 0 && l.quick != nil {
-			l.quick.Flush()
+		if n > 0 && l.fastPath != nil {
+			l.fastPath.Flush()
 			l.burst.events += int64(n)
 			l.burst.parks += l.parks
-			l.count()
+			l.flushCounters()
 		}
 		if len(left) > 0 {
-			l.s.callGone(left)
+			l.s.notifyGone(left)
 			left = nil
 		}
 		if wait = n == 0; !wait {
@@ -186,8 +186,8 @@ func (l *loop) run() {
 	}
 }
 
-// look asks the epoll what there is. Only if it may have to wait is the runtime told; see untold.
-func (l *loop) look(wait bool) (int, error) {
+// poll asks the epoll what there is. Only if it may have to wait is the runtime told; see untold.
+func (l *loop) poll(wait bool) (int, error) {
 	if wait {
 		return unix.EpollWait(l.epoll, l.events[:], -1)
 	}
@@ -198,30 +198,30 @@ func (l *loop) look(wait bool) (int, error) {
 	return int(n), nil
 }
 
-// nearby is how many connections are reached for at once. One that rested for a while is in no cache: to touch sixteen in
+// prefetchBatch is how many connections are reached for at once. One that rested for a while is in no cache: to touch sixteen in
 // a row, nothing in between depending on them, takes hardly longer than to wait for one.
-const nearby = 16
+const prefetchBatch = 16
 
-// reach touches what reading from these connections is going to need.
-func (l *loop) reach(events []unix.EpollEvent) {
-	var conns [nearby]*eventConn
+// prefetch touches what reading from these connections is going to need.
+func (l *loop) prefetch(events []unix.EpollEvent) {
+	var conns [prefetchBatch]*eventConn
 	sum := uint32(0)
 	for i := range events {
 		if c := l.conns.get(int(events[i].Fd)); c != nil {
 			conns[i] = c
-			sum += c.near()
+			sum += c.prefetch()
 		}
 	}
 	for _, c := range conns {
 		if c != nil && c.memo != nil {
-			sum += c.memo.near()
+			sum += c.memo.prefetch()
 		}
 	}
-	l.touched = sum
+	l.prefetched = sum
 }
 
-// near reads a word of each line of the connection, none of which ever changes.
-func (c *eventConn) near() uint32 {
+// prefetch reads a word of each line of the connection, none of which ever changes.
+func (c *eventConn) prefetch() uint32 {
 	n := c.gen
 	if c.ip.Is4() {
 		n++
@@ -229,14 +229,14 @@ func (c *eventConn) near() uint32 {
 	return n
 }
 
-// count adds up what the batch came to: counters that two processors write to in turn cost more than what they count.
-func (l *loop) count() {
+// flushCounters adds up what the batch came to: counters that two processors write to in turn cost more than what they flushCounters.
+func (l *loop) flushCounters() {
 	s := l.s
-	s.bytesIn.Add(l.in)
-	s.requests.Add(l.taken)
-	s.counters.quickly.Add(l.taken)
+	s.bytesIn.Add(l.bytesIn)
+	s.requests.Add(l.handled)
+	s.counters.fastPath.Add(l.handled)
 	s.parks.Add(l.parks)
-	l.in, l.taken, l.parks = 0, 0, 0
+	l.bytesIn, l.handled, l.parks = 0, 0, 0
 }
 
 func (s *Server) closeEvented() {
@@ -260,7 +260,7 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 	if err != nil {
 		return err
 	}
-	defer s.listening(file)()
+	defer s.trackListener(file)()
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err
@@ -286,7 +286,7 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 		pause = 0
 		s.accepted.Add(1)
 		s.setOptions(fd)
-		s.adopt(arrival{fd: fd, from: from})
+		s.adopt(acceptedConn{fd: fd, from: from})
 	}
 }
 
@@ -302,7 +302,7 @@ func (s *Server) setOptions(fd int) {
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4)
 }
 
-func temporary(err error) bool {
+func isTemporary(err error) bool {
 	var e syscall.Errno
 	if !errors.As(err, &e) {
 		return false
@@ -316,18 +316,18 @@ func temporary(err error) bool {
 }
 
 // adopt begins to watch an accepted socket, or tells its client why not.
-func (s *Server) adopt(a arrival) {
+func (s *Server) adopt(a acceptedConn) {
 	fd := a.fd
-	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.about != passUsed && a.about != passWaits}
+	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle && a.state != handoffParked}
 	c.ip, c.port = addressOf(a.from)
-	ref := s.admit(c.ip)
+	ref := s.admitConn(c.ip)
 	c.admitted = ref == nil
 	timeout := s.cfg.ReadTimeout
 	if !c.fresh {
 		timeout = s.cfg.IdleTimeout
 	}
 	switch {
-	case a.about == passLinger:
+	case a.state == handoffLingering:
 		c.ending, c.lingering = true, true
 		timeout = s.cfg.LingerTimeout
 	case ref != nil:
@@ -340,20 +340,20 @@ func (s *Server) adopt(a arrival) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) || !c.l.conns.put(fd, c) {
-		s.leave(c.ip, c.admitted)
+		s.releaseConn(c.ip, c.admitted)
 		unix.Close(fd)
 		return
 	}
-	c.deadline.Store(s.now() + s.allowance(timeout, 0))
-	ev := unix.EpollEvent{Events: watch, Fd: c.fd, Pad: int32(c.gen)}
+	c.deadline.Store(s.now() + s.allowedMillis(timeout, 0))
+	ev := unix.EpollEvent{Events: watchedEvents, Fd: c.fd, Pad: int32(c.gen)}
 	if err := unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		s.cfg.Log.Error("cannot watch connection", "err", err)
 		c.closeLocked()
 		return
 	}
-	if len(a.read) > 0 && !c.ending {
+	if len(a.received) > 0 && !c.ending {
 		c.req = takeRequest(c)
-		c.req.copyIn(a.read)
+		c.req.copyIn(a.received)
 		c.readable = true
 		c.start()
 	}
@@ -373,12 +373,12 @@ func tcpAddr(ip netip.Addr, port uint16) net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, port))
 }
 
-// watch is what the epoll reports of every connection: bytes and the client's end, each once.
-const watch = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
+// watchedEvents is what the epoll reports of every connection: bytes and the client's end, each once.
+const watchedEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
-// table finds connections by file descriptor without a lock. A descriptor is in use once at a time; gen tells a
+// connTable finds connections by file descriptor without a lock. A descriptor is in use once at a time; gen tells a
 // late event of its former owner.
-type table struct {
+type connTable struct {
 	pages [tablePages]atomic.Pointer[page]
 	gen   atomic.Uint32
 }
@@ -390,14 +390,14 @@ const (
 
 type page [pageSize]atomic.Pointer[eventConn]
 
-func (t *table) get(fd int) *eventConn {
+func (t *connTable) get(fd int) *eventConn {
 	if p := t.pages[fd/pageSize].Load(); p != nil {
 		return p[fd%pageSize].Load()
 	}
 	return nil
 }
 
-func (t *table) put(fd int, c *eventConn) bool {
+func (t *connTable) put(fd int, c *eventConn) bool {
 	if fd >= pageSize*tablePages {
 		return false
 	}
@@ -412,9 +412,9 @@ func (t *table) put(fd int, c *eventConn) bool {
 	return true
 }
 
-func (t *table) remove(fd int) { t.pages[fd/pageSize].Load()[fd%pageSize].Store(nil) }
+func (t *connTable) remove(fd int) { t.pages[fd/pageSize].Load()[fd%pageSize].Store(nil) }
 
-func (t *table) each(f func(*eventConn)) {
+func (t *connTable) each(f func(*eventConn)) {
 	for i := range t.pages {
 		p := t.pages[i].Load()
 		if p == nil {
@@ -445,7 +445,7 @@ func (s *Server) sweepEvented(now int64) {
 	})
 }
 
-func fileLimit() int {
+func openFileLimit() int {
 	var lim unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil || lim.Cur > pageSize*tablePages {
 		return pageSize * tablePages

@@ -26,7 +26,7 @@ func testSocketOptions(t *testing.T, multipath bool) {
 	c := o.dial()
 	c.get("/")
 	go o.Serve(ln)
-	c.expect("hello /")
+	c.expectBody("hello /")
 	seen := 0
 	o.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
@@ -62,8 +62,8 @@ func TestIPv6(t *testing.T) {
 	go o.Serve(ln)
 	c := o.dial()
 	c.get("/")
-	c.expect("hello /")
-	if a := o.dial().hear(); a.StatusCode != 429 {
+	c.expectBody("hello /")
+	if a := o.dial().readAnswer(); a.StatusCode != 429 {
 		t.Error(a.StatusCode)
 	}
 	seen := 0
@@ -72,8 +72,8 @@ func TestIPv6(t *testing.T) {
 		defer ec.mu.Unlock()
 		if ec.admitted {
 			seen++
-			if ec.remote().String() != c.LocalAddr().String() || ec.local().String() != c.RemoteAddr().String() {
-				t.Error(ec.remote(), ec.local())
+			if ec.remoteAddr().String() != c.LocalAddr().String() || ec.localAddr().String() != c.RemoteAddr().String() {
+				t.Error(ec.remoteAddr(), ec.localAddr())
 			}
 		}
 	})

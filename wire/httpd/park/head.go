@@ -14,9 +14,9 @@ type head struct {
 	target  []byte
 	encoded bool // a Content-Encoding other than identity
 
-	host, authorization []byte
-	kind, agent         []byte // Content-Type and User-Agent
-	plain               bool   // HTTP/1.1, no Expect, and one at most of the headers that are kept here
+	host, authorization    []byte
+	contentType, userAgent []byte // Content-Type and User-Agent
+	fastPath               bool   // HTTP/1.1, no Expect, and one at most of the headers that are kept here
 }
 
 // tokenByte and hostByte tell the bytes that may stand in a name (RFC 9110, 5.6.2) and in a Host.
@@ -57,8 +57,8 @@ func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
 	}
 }
 
-// seen counts the header fields of a head that may stand there once at most.
-type seen struct{ hosts, lengths, codings, expects, authorizations, kinds, agents int }
+// fieldCounts counts the header fields of a head that may stand there once at most.
+type fieldCounts struct{ hosts, lengths, codings, expects, authorizations, contentTypes, userAgents int }
 
 // parseHead reads a complete head. Every line of it ends with CRLF.
 func parseHead(b []byte) (h head, ref *refusal) {
@@ -68,7 +68,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if ref != nil {
 		return h, ref
 	}
-	var n seen
+	var n fieldCounts
 	for {
 		line, rest = nextLine(rest)
 		if len(line) == 0 {
@@ -85,7 +85,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if n.hosts > 1 || n.lengths > 1 || n.codings > 1 || n.lengths+n.codings > 1 || n.hosts == 0 && http11 {
 		return h, refuseMalformed
 	}
-	h.plain = http11 && n.expects == 0 && max(n.authorizations, n.kinds, n.agents) <= 1
+	h.fastPath = http11 && n.expects == 0 && max(n.authorizations, n.contentTypes, n.userAgents) <= 1
 	if n.codings == 1 {
 		h.length = -1
 	}
@@ -96,41 +96,41 @@ func parseHead(b []byte) (h head, ref *refusal) {
 }
 
 // field takes what one header field says.
-func (h *head) field(n *seen, name, value []byte, http11 bool) *refusal {
+func (h *head) field(n *fieldCounts, name, value []byte, http11 bool) *refusal {
 	switch len(name) { // no name of interest shares its length with many others
 	case len("Host"):
-		if is(name, "host") {
+		if equalLower(name, "host") {
 			n.hosts++
 			h.host = value
-			if len(value) == 0 || !all(value, &hostByte) {
+			if len(value) == 0 || !allIn(value, &hostByte) {
 				return refuseMalformed
 			}
 		}
 	case len("Expect"):
-		if is(name, "expect") {
-			if n.expects++; !is(value, "100-continue") {
+		if equalLower(name, "expect") {
+			if n.expects++; !equalLower(value, "100-continue") {
 				return refuseExpect
 			}
 		}
 	case len("Connection"): // and of User-Agent
-		if is(name, "connection") {
-			h.close = h.close || lists(value, "close")
-		} else if is(name, "user-agent") {
-			n.agents++
-			h.agent = value
+		if equalLower(name, "connection") {
+			h.close = h.close || listContains(value, "close")
+		} else if equalLower(name, "user-agent") {
+			n.userAgents++
+			h.userAgent = value
 		}
 	case len("Content-Type"):
-		if is(name, "content-type") {
-			n.kinds++
-			h.kind = value
+		if equalLower(name, "content-type") {
+			n.contentTypes++
+			h.contentType = value
 		}
 	case len("Authorization"):
-		if is(name, "authorization") {
+		if equalLower(name, "authorization") {
 			n.authorizations++
 			h.authorization = value
 		}
 	case len("Content-Length"):
-		if is(name, "content-length") {
+		if equalLower(name, "content-length") {
 			n.lengths++
 			length, ok := parseLength(value)
 			if !ok {
@@ -139,16 +139,16 @@ func (h *head) field(n *seen, name, value []byte, http11 bool) *refusal {
 			h.length = length
 		}
 	case len("Content-Encoding"):
-		if is(name, "content-encoding") && len(value) > 0 && !is(value, "identity") {
+		if equalLower(name, "content-encoding") && len(value) > 0 && !equalLower(value, "identity") {
 			h.encoded = true
 		}
 	case len("Transfer-Encoding"):
-		if is(name, "transfer-encoding") {
+		if equalLower(name, "transfer-encoding") {
 			n.codings++
 			if !http11 {
 				return refuseMalformed
 			}
-			if !is(value, "chunked") {
+			if !equalLower(value, "chunked") {
 				return refuseCoding
 			}
 		}
@@ -163,7 +163,7 @@ func (h *head) requestLine(line []byte) (http11 bool, ref *refusal) {
 	}
 	h.method, line = line[:sp], line[sp+1:]
 	sp = bytes.IndexByte(line, ' ')
-	if sp <= 0 || !all(h.method, &tokenByte) {
+	if sp <= 0 || !allIn(h.method, &tokenByte) {
 		return false, refuseMalformed
 	}
 	h.target, line = line[:sp], line[sp+1:]
@@ -184,7 +184,7 @@ func (h *head) requestLine(line []byte) (http11 bool, ref *refusal) {
 		return true, nil
 	case string(line) == "HTTP/1.0":
 		return false, nil
-	case len(line) == 8 && string(line[:5]) == "HTTP/" && digit(line[5]) && line[6] == '.' && digit(line[7]):
+	case len(line) == 8 && string(line[:5]) == "HTTP/" && isDigit(line[5]) && line[6] == '.' && isDigit(line[7]):
 		return false, refuseVersion
 	}
 	return false, refuseMalformed
@@ -199,7 +199,7 @@ func nextLine(b []byte) (line, rest []byte) {
 // splitField cuts a header line. It refuses folded lines, blanks before the colon and control characters.
 func splitField(line []byte) (name, value []byte, ok bool) {
 	n := bytes.IndexByte(line, ':')
-	if n <= 0 || !all(line[:n], &tokenByte) {
+	if n <= 0 || !allIn(line[:n], &tokenByte) {
 		return nil, nil, false
 	}
 	name, value = line[:n], line[n+1:]
@@ -217,7 +217,7 @@ func parseLength(b []byte) (n int64, ok bool) {
 		return 0, false
 	}
 	for _, c := range b {
-		if !digit(c) {
+		if !isDigit(c) {
 			return 0, false
 		}
 		n = n*10 + int64(c-'0')
@@ -225,9 +225,9 @@ func parseLength(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-func digit(c byte) bool { return '0' <= c && c <= '9' }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func all(b []byte, set *[256]bool) bool {
+func allIn(b []byte, set *[256]bool) bool {
 	for _, c := range b {
 		if !set[c] {
 			return false
@@ -236,8 +236,8 @@ func all(b []byte, set *[256]bool) bool {
 	return true
 }
 
-// is compares without regard to ASCII case; want is lower-case.
-func is(b []byte, want string) bool {
+// equalLower compares without regard to ASCII case; want equalLower lower-case.
+func equalLower(b []byte, want string) bool {
 	if len(b) != len(want) {
 		return false
 	}
@@ -252,10 +252,12 @@ func is(b []byte, want string) bool {
 	return true
 }
 
-func hasPrefixFold(b []byte, want string) bool { return len(b) >= len(want) && is(b[:len(want)], want) }
+func hasPrefixFold(b []byte, want string) bool {
+	return len(b) >= len(want) && equalLower(b[:len(want)], want)
+}
 
-// lists tells whether a comma-separated value names want.
-func lists(value []byte, want string) bool {
+// listContains tells whether a comma-separated value names want.
+func listContains(value []byte, want string) bool {
 	for len(value) > 0 {
 		item := value
 		if n := bytes.IndexByte(value, ','); n >= 0 {
@@ -263,16 +265,16 @@ func lists(value []byte, want string) bool {
 		} else {
 			value = nil
 		}
-		if is(bytes.Trim(item, " \t"), want) {
+		if equalLower(bytes.Trim(item, " \t"), want) {
 			return true
 		}
 	}
 	return false
 }
 
-// chunks follows a chunked body byte by byte and finds its end. Extensions are let through up to a length, as servers
+// chunkReader follows a chunked body byte by byte and finds its end. Extensions are let through up to a length, as servers
 // must ignore them; trailers are refused: a parser that merges them changes the head after it was judged.
-type chunks struct {
+type chunkReader struct {
 	state  chunkState
 	digits int
 	line   int   // bytes of extension
@@ -299,8 +301,8 @@ const (
 	maxChunkExtension = 128
 )
 
-// take consumes what of b belongs to the body and returns how many bytes that is.
-func (c *chunks) take(b []byte, limit int64) (n int, ref *refusal) {
+// consume consumes what of b belongs to the body and returns how many bytes that is.
+func (c *chunkReader) consume(b []byte, limit int64) (n int, ref *refusal) {
 	for n < len(b) && c.state != chunkDone {
 		ch := b[n]
 		switch c.state {
@@ -369,7 +371,7 @@ func (c *chunks) take(b []byte, limit int64) (n int, ref *refusal) {
 
 func hexValue(c byte) int {
 	switch {
-	case digit(c):
+	case isDigit(c):
 		return int(c - '0')
 	case 'a' <= c && c <= 'f':
 		return int(c-'a') + 10

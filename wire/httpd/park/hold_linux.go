@@ -9,31 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room takes connections before there is a server for them. While a process loads its data, the clients of its
+// Backlog takes connections before there is a server for them. While a process loads its data, the clients of its
 // predecessor, who all come at once, would fill the socket's backlog (the kernel's 4,096), and whoever finds it full
 // tries again only after a second, then three. In a room each costs a file descriptor and nothing else, and what it has
-// sent waits in the kernel. Make one with Hold, and hand it to Admit.
-type Room struct {
+// sent waits in the kernel. Make one with CollectBacklog, and hand it to Admit.
+type Backlog struct {
 	max     int
 	files   []*os.File // the listeners, once more
-	waiting sync.WaitGroup
+	running sync.WaitGroup
 
-	mu   sync.Mutex
-	held []arrival
+	mu    sync.Mutex
+	conns []acceptedConn
 }
 
-type arrival struct {
-	fd    int
-	from  unix.Sockaddr
-	about byte   // what a predecessor said of it, 0 without one
-	read  []byte // by a predecessor
+type acceptedConn struct {
+	fd       int
+	from     unix.Sockaddr
+	state    byte   // what a predecessor said of it, 0 without one
+	received []byte // by a predecessor
 }
 
-// Hold takes the connections of listeners, those that are TCP, up to max (0: the process's file limit less 1/16); the
+// CollectBacklog takes the connections of listeners, those that are TCP, up to max (0: the process's file limit less 1/16); the
 // others wait in the backlog.
-func Hold(max int, listeners ...net.Listener) (*Room, error) {
+func CollectBacklog(max int, listeners ...net.Listener) (*Backlog, error) {
 	c := Config{MaxConns: max}.WithDefaults()
-	r := &Room{max: c.MaxConns}
+	r := &Backlog{max: c.MaxConns}
 	for _, ln := range listeners {
 		tcp, ok := ln.(*net.TCPListener)
 		if !ok {
@@ -45,14 +45,14 @@ func Hold(max int, listeners ...net.Listener) (*Room, error) {
 			return nil, err
 		}
 		r.files = append(r.files, f)
-		r.waiting.Add(1)
-		go r.take(f)
+		r.running.Add(1)
+		go r.acceptAll(f)
 	}
 	return r, nil
 }
 
-func (r *Room) take(f *os.File) {
-	defer r.waiting.Done()
+func (r *Backlog) acceptAll(f *os.File) {
+	defer r.running.Done()
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return // they wait in the backlog
@@ -65,72 +65,72 @@ func (r *Room) take(f *os.File) {
 			fd, from, failed = unix.Accept4(int(lfd), unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 			return failed != unix.EAGAIN
 		})
-		if err != nil || failed != nil && !temporary(failed) {
+		if err != nil || failed != nil && !isTemporary(failed) {
 			return
 		}
 		if failed != nil {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		if !r.keep(arrival{fd: fd, from: from}) {
+		if !r.add(acceptedConn{fd: fd, from: from}) {
 			return
 		}
 	}
 }
 
-func (r *Room) keep(a arrival) (more bool) {
+func (r *Backlog) add(a acceptedConn) (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held = append(r.held, a)
-	return len(r.held) < r.max
+	r.conns = append(r.conns, a)
+	return len(r.conns) < r.max
 }
 
-// Receive takes what a predecessor passes too, until it closes its end of the passage or ends, for which Admit waits: it
+// ReceiveHandoff takes what a predecessor passes too, until it closes its end of the passage or ends, for which Admit waits: it
 // comes before the predecessor lets go of what its successor needs.
-func (r *Room) Receive(p *Passage) {
+func (r *Backlog) ReceiveHandoff(p *Handoff) {
 	if p == nil {
 		return
 	}
-	r.waiting.Add(1)
+	r.running.Add(1)
 	go func() {
-		defer r.waiting.Done()
+		defer r.running.Done()
 		defer p.Close()
-		p.take(func(a arrival) { r.keep(a) }) // beyond the room's bound too: it was the predecessor's
+		p.receive(func(a acceptedConn) { r.add(a) }) // beyond the room's bound too: it was the predecessor's
 	}()
 }
 
 // close ends the taking and returns who is there.
-func (r *Room) close() []arrival {
+func (r *Backlog) close() []acceptedConn {
 	if r == nil {
 		return nil
 	}
 	for _, f := range r.files {
 		f.SetReadDeadline(time.Unix(1, 0))
 	}
-	r.waiting.Wait()
+	r.running.Wait()
 	for _, f := range r.files {
 		f.Close()
 	}
 	r.files = nil
-	held := r.held
-	r.held = nil
+	held := r.conns
+	r.conns = nil
 	return held
 }
 
-// Held is how many connections wait.
-func (r *Room) Held() int {
+// Len is how many connections wait.
+func (r *Backlog) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.held)
+	return len(r.conns)
 }
 
-// admitAtOnce is how many requests may be in handlers while those who waited are let in: enough for every processor,
+// maxBacklogActive is how many requests may be in handlers while those who waited are let in: enough for every processor,
 // few enough that each of them is answered soon after it was let in.
-const admitAtOnce = 256
+const maxBacklogActive = 256
 
-// Admit serves who waits in a room, in the order of their arrival and at the server's own pace. It returns when all are
+// ServeBacklog serves who waits in a room, in the order of their arrival and at the server's own pace. It returns when all are
 // in but those who are going to wait anyway, who follow; connections of the listeners are for Serve.
-func (s *Server) Admit(r *Room) error {
+func (s *Server) ServeBacklog(r *Backlog) error {
 	held := r.close()
 	if s.cfg.TLS != nil {
 		for _, a := range held {
@@ -138,7 +138,7 @@ func (s *Server) Admit(r *Room) error {
 			conn, err := net.FileConn(f)
 			f.Close()
 			if err == nil {
-				s.adoptBlocking(conn)
+				s.serveBlocking(conn)
 			}
 		}
 		return nil
@@ -146,21 +146,21 @@ func (s *Server) Admit(r *Room) error {
 	if err := s.startLoops(); err != nil {
 		return err
 	}
-	s.adoptAll(held, func(a arrival) bool { return a.about != passWaits })
+	s.adoptAll(held, func(a acceptedConn) bool { return a.state != handoffParked })
 	s.accepting.Add(1) // a Shutdown waits until they are all in
 	go func() {
 		defer s.accepting.Add(-1)
-		s.adoptAll(held, func(a arrival) bool { return a.about == passWaits })
+		s.adoptAll(held, func(a acceptedConn) bool { return a.state == handoffParked })
 	}()
 	return nil
 }
 
-func (s *Server) adoptAll(held []arrival, these func(arrival) bool) {
+func (s *Server) adoptAll(held []acceptedConn, these func(acceptedConn) bool) {
 	for _, a := range held {
 		if !these(a) {
 			continue
 		}
-		for s.active.Load() > admitAtOnce && !s.draining.Load() {
+		for s.active.Load() > maxBacklogActive && !s.draining.Load() {
 			time.Sleep(time.Millisecond)
 		}
 		s.accepted.Add(1)

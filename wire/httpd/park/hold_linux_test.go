@@ -10,7 +10,7 @@ import (
 )
 
 // Who comes before the server is there is taken in at once, however many, and served in his turn.
-func TestHold(t *testing.T) {
+func TestBacklog(t *testing.T) {
 	for _, kind := range []string{"epoll", "tls"} {
 		t.Run(kind, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -22,11 +22,11 @@ func TestHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			raw.Control(func(fd uintptr) { unix.Listen(int(fd), 4) }) // a backlog that is full at once
-			room, err := Hold(0, ln)
+			room, err := CollectBacklog(0, ln)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := &owner{t: t, ln: ln}
+			o := &pollOwner{t: t, ln: ln}
 			const n = 500
 			early := make([]*client, n)
 			for i := range early {
@@ -35,10 +35,10 @@ func TestHold(t *testing.T) {
 					early[i].get("/early")
 				}
 			}
-			until(t, "everybody to be taken in", func() bool { return room.Held() == n })
+			waitUntil(t, "everybody to be taken in", func() bool { return room.Len() == n })
 			early[0].Close()                                           // one has not waited
 			o = serveOn(t, kind, Config{ReadTimeout: time.Minute}, ln) // for the handshakes, one after the other
-			if err := o.Admit(room); err != nil {
+			if err := o.ServeBacklog(room); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range early[1:] {
@@ -47,43 +47,43 @@ func TestHold(t *testing.T) {
 					c.r.Reset(c.Conn)
 					c.get("/early")
 				}
-				c.expect("hello /early")
+				c.expectBody("hello /early")
 			}
 			late := o.dial()
 			late.get("/late")
-			late.expect("hello /late")
+			late.expectBody("hello /late")
 			if kind == "epoll" {
 				early[1].get("/again")
-				early[1].expect("hello /again")
+				early[1].expectBody("hello /again")
 			}
-			until(t, "the one who left to be noticed", func() bool { return o.Stats().Open == n })
+			waitUntil(t, "the one who left to be noticed", func() bool { return o.Stats().Open == n })
 		})
 	}
 }
 
 // A room holds no more than it may; the rest is served when there is a server.
-func TestHoldIsBounded(t *testing.T) {
+func TestBacklogIsBounded(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := Hold(3, ln)
+	room, err := CollectBacklog(3, ln)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &owner{t: t, ln: ln}
+	o := &pollOwner{t: t, ln: ln}
 	var early []*client
 	for range 5 {
 		c := o.dial()
 		c.get("/")
 		early = append(early, c)
 	}
-	until(t, "a full room", func() bool { return room.Held() == 3 })
+	waitUntil(t, "a full room", func() bool { return room.Len() == 3 })
 	o = serveOn(t, "epoll", Config{}, ln)
-	if err := o.Admit(room); err != nil {
+	if err := o.ServeBacklog(room); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range early {
-		c.expect("hello /")
+		c.expectBody("hello /")
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// playHeir is the successor in TestHandover and the service in TestSocketActivation: this test binary again. It
+// runSuccessor is the successor in TestStartSuccessor and the service in TestSocketActivation: this test binary again. It
 // serves what it inherited once the named pipe PARK_HEIR has a byte, until the pipe ends.
-func playHeir() {
+func runSuccessor() {
 	pipe := os.Getenv("PARK_HEIR")
 	if pipe == "" {
 		return
@@ -27,12 +27,12 @@ func playHeir() {
 		os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 		os.Setenv("LISTEN_FDS", pid)
 	}
-	lns, err := Inherit()
+	lns, err := InheritListeners()
 	if err != nil || len(lns) != 1 {
 		fmt.Fprintln(os.Stderr, "heir:", lns, err)
 		os.Exit(1)
 	}
-	if again, err := Inherit(); again != nil || err != nil || os.Getenv("LISTEN_FDS") != "" {
+	if again, err := InheritListeners(); again != nil || err != nil || os.Getenv("LISTEN_FDS") != "" {
 		fmt.Fprintln(os.Stderr, "heir: inherits twice")
 		os.Exit(1)
 	}
@@ -48,8 +48,8 @@ func playHeir() {
 	os.Exit(0)
 }
 
-func TestHandover(t *testing.T) {
-	o := serve(t, "epoll", Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+func TestStartSuccessor(t *testing.T) {
+	o := serve(t, "epoll", Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 		if string(ctx.Path()) == "/poll" {
 			o.handle(ctx)
 			return
@@ -58,15 +58,15 @@ func TestHandover(t *testing.T) {
 	})
 	before := o.dial()
 	before.get("/")
-	before.expect("old")
+	before.expectBody("old")
 	before.get("/poll")
-	p := o.poll()
+	p := o.nextPoll()
 
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	heir, passage, err := Handover(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_HEIR="+pipe, "LISTEN_FDS=7"), o.ln)
+	heir, passage, err := StartSuccessor(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_HEIR="+pipe, "LISTEN_FDS=7"), o.ln)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,22 +78,22 @@ func TestHandover(t *testing.T) {
 	}
 	c := o.dial() // both could take it; the heir does not serve yet
 	c.get("/")
-	c.expect("old")
+	c.expectBody("old")
 	c.Close()
 
 	down := make(chan error)
-	go func() { down <- o.Shutdown(patiently(t)) }()
-	wait(t, o.gone, "the poll to be dropped")
+	go func() { down <- o.Shutdown(timeoutContext(t)) }()
+	receive(t, o.goneCalls, "the poll to be dropped")
 	if p.Answer(200, nil) {
 		t.Error("answered after gone")
 	}
-	if err := wait(t, down, "Shutdown"); err != nil {
+	if err := receive(t, down, "Shutdown"); err != nil {
 		t.Fatal(err)
 	}
 	waiting := o.dial() // nobody serves, but nobody refuses
 	waiting.get("/")
 	tell.Write([]byte{1})
-	waiting.expect("new")
+	waiting.expectBody("new")
 	tell.Close()
 	if state, err := heir.Wait(); err != nil || !state.Success() {
 		t.Error("heir:", state, err)
@@ -128,41 +128,41 @@ func TestSocketActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	tell.Write([]byte{1})
-	c := (&owner{t: t, ln: ln}).dial()
+	c := (&pollOwner{t: t, ln: ln}).dial()
 	c.get("/")
-	c.expect("new")
+	c.expectBody("new")
 	tell.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestInheritNothing(t *testing.T) {
+func TestInheritListenersWithout(t *testing.T) {
 	for name, env := range map[string][2]string{"nothing": {"", ""}, "another's": {"1", "3"}} {
 		t.Setenv("LISTEN_PID", env[0])
 		t.Setenv("LISTEN_FDS", env[1])
-		if lns, err := Inherit(); lns != nil || err != nil {
+		if lns, err := InheritListeners(); lns != nil || err != nil {
 			t.Errorf("%s: %v %v", name, lns, err)
 		}
 	}
 	for _, count := range []string{"x", "-1", "1000"} {
-		t.Setenv(heirCount, count)
-		if lns, err := Inherit(); lns != nil || err == nil {
+		t.Setenv(listenersEnv, count)
+		if lns, err := InheritListeners(); lns != nil || err == nil {
 			t.Errorf("%q: %v %v", count, lns, err)
 		}
 	}
 }
 
-func TestHandoverRefuses(t *testing.T) {
+func TestStartSuccessorErrors(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	if _, _, err := Handover("/bin/true", []string{"true"}, nil, plainListener{ln}); err == nil {
+	if _, _, err := StartSuccessor("/bin/true", []string{"true"}, nil, plainListener{ln}); err == nil {
 		t.Error("a listener without a file was handed over")
 	}
-	if _, _, err := Handover("/no/such/program", []string{"none"}, nil, ln); err == nil {
+	if _, _, err := StartSuccessor("/no/such/program", []string{"none"}, nil, ln); err == nil {
 		t.Error("a program that is not there was started")
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// refused expects one of the server's own error answers and the end of the connection.
-func (c *client) refused(status int, code string) {
+// expectRefusal expects one of the server's own error answers and the end of the connection.
+func (c *client) expectRefusal(status int, code string) {
 	c.t.Helper()
-	a := c.hear()
+	a := c.readAnswer()
 	var e struct{ Result, Msg, Code string }
 	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.StatusCode != status || e.Result != "error" || e.Msg == "" || e.Code != code {
 		c.t.Fatalf("answer %d %q, want %d %s", a.StatusCode, a.body, status, code)
@@ -25,7 +25,7 @@ func (c *client) refused(status int, code string) {
 	if a.Header.Get("Content-Type") != "application/json" || !a.Close || a.Header.Get("Via") != "test" {
 		c.t.Errorf("headers %v", a.Header)
 	}
-	c.ended()
+	c.expectClosed()
 }
 
 var viaTest = []byte("Via: test\r\n")
@@ -35,14 +35,14 @@ func TestBodyLimit(t *testing.T) {
 		handled := make(chan string, 10)
 		o := serve(t, kind, Config{
 			MaxBody:      1000,
-			ParkedHeader: viaTest,
+			AnswerHeader: viaTest,
 			BodyLimit: func(method, target []byte) int {
 				if string(method) == "POST" && string(target) == "/upload?x" {
 					return 1 << 20
 				}
 				return 1000
 			},
-		}, func(_ *owner, ctx *fasthttp.RequestCtx) { handled <- fmt.Sprint(len(ctx.PostBody())) })
+		}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) { handled <- fmt.Sprint(len(ctx.PostBody())) })
 		for _, head := range []string{
 			"Content-Length: 1001\r\n\r\n", // and not a byte of it is sent
 			"Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n",
@@ -51,14 +51,14 @@ func TestBodyLimit(t *testing.T) {
 			"Content-Length: 5000000\r\n\r\n" + strings.Repeat("x", 100_000), // sent unasked; the answer survives it
 		} {
 			c := o.dial()
-			c.say("POST / HTTP/1.1\r\nHost: x\r\n%s", head)
-			c.refused(413, "BAD_REQUEST")
+			c.write("POST / HTTP/1.1\r\nHost: x\r\n%s", head)
+			c.expectRefusal(413, "BAD_REQUEST")
 		}
 		c := o.dial()
-		c.say("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
-		c.hear()
-		c.say("POST /upload?x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1_000_000))
-		c.hear()
+		c.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
+		c.readAnswer()
+		c.write("POST /upload?x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1_000_000))
+		c.readAnswer()
 		if a, b := <-handled, <-handled; a != "1000" || b != "1000000" || len(handled) > 0 {
 			t.Error("handled", a, b)
 		}
@@ -70,16 +70,16 @@ func TestBodyLimit(t *testing.T) {
 
 func TestHeaderLimit(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{MaxHeader: 4000, ParkedHeader: viaTest})
+		o := serve(t, kind, Config{MaxHeader: 4000, AnswerHeader: viaTest})
 		c := o.dial()
 		const frame = len("GET / HTTP/1.1\r\nHost: x\r\nA: \r\n\r\n")
-		c.say("GET / HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 4000-frame))
-		c.expect("hello /")
-		c.say("GET / HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 4001-frame))
-		c.refused(431, "BAD_REQUEST")
+		c.write("GET / HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 4000-frame))
+		c.expectBody("hello /")
+		c.write("GET / HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 4001-frame))
+		c.expectRefusal(431, "BAD_REQUEST")
 		c = o.dial()
-		c.say("GET /%s", strings.Repeat("a", 8000)) // no end in sight
-		c.refused(431, "BAD_REQUEST")
+		c.write("GET /%s", strings.Repeat("a", 8000)) // no end in sight
+		c.expectRefusal(431, "BAD_REQUEST")
 	})
 }
 
@@ -88,28 +88,28 @@ func TestIdleTimeout(t *testing.T) {
 		o := serve(t, kind, Config{IdleTimeout: 50 * time.Millisecond})
 		parked := o.dial()
 		parked.get("/poll")
-		p := o.poll()
+		p := o.nextPoll()
 		c := o.dial()
 		c.get("/")
-		c.expect("hello /")
-		c.ended()
-		until(t, "it to be counted out", func() bool { return o.Stats().Open == 1 })
-		o.answer(p, "parked connections are not idle") // ended() has waited longer than the timeout
-		parked.expect("parked connections are not idle")
-		parked.ended()
+		c.expectBody("hello /")
+		c.expectClosed()
+		waitUntil(t, "it to be counted out", func() bool { return o.Stats().Open == 1 })
+		o.mustAnswer(p, "parked connections are not idle") // ended() has waited longer than the timeout
+		parked.expectBody("parked connections are not idle")
+		parked.expectClosed()
 	})
 }
 
 func TestSlowSenders(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{ReadTimeout: 300 * time.Millisecond, MinRate: 1 << 20, ParkedHeader: viaTest})
+		o := serve(t, kind, Config{ReadTimeout: 300 * time.Millisecond, MinRate: 1 << 20, AnswerHeader: viaTest})
 		c := o.dial() // says nothing, ever
 		if kind != "tls" {
-			c.ended()
+			c.expectClosed()
 		}
 		c = o.dial()
 		c.get("/")
-		c.expect("hello /")
+		c.expectBody("hello /")
 		drip := time.NewTicker(20 * time.Millisecond)
 		defer drip.Stop()
 		for n := 0; ; n++ { // a byte now and then does not buy time
@@ -121,10 +121,10 @@ func TestSlowSenders(t *testing.T) {
 			}
 			<-drip.C
 		}
-		c.refused(408, "BAD_REQUEST")
+		c.expectRefusal(408, "BAD_REQUEST")
 
 		c = o.dial()
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
 		for n := 0; ; n++ {
 			if _, err := io.WriteString(c, "x"); err != nil || o.Stats().Refused["slow"] == 2 {
 				break
@@ -134,24 +134,24 @@ func TestSlowSenders(t *testing.T) {
 			}
 			<-drip.C
 		}
-		c.refused(408, "BAD_REQUEST")
-		until(t, "no slow clients", func() bool { st := o.Stats(); return st.Slow == 0 && st.Active == 0 })
+		c.expectRefusal(408, "BAD_REQUEST")
+		waitUntil(t, "no slow clients", func() bool { st := o.Stats(); return st.Slow == 0 && st.Active == 0 })
 	})
 }
 
-// TestSlowButSteady: a body that keeps up the least rate may take longer than the base time.
-func TestSlowButSteady(t *testing.T) {
+// TestSlowButSteadyBody: a body that keeps up the least rate may take longer than the base time.
+func TestSlowButSteadyBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{ReadTimeout: 250 * time.Millisecond, MinRate: 10_000})
 		c := o.dial()
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n")
 		tick := time.NewTicker(20 * time.Millisecond) // 50 kB/s
 		defer tick.Stop()
 		for range 30 {
-			c.say("%s", strings.Repeat("x", 1000))
+			c.write("%s", strings.Repeat("x", 1000))
 			<-tick.C
 		}
-		c.expect(strings.Repeat("x", 30_000))
+		c.expectBody(strings.Repeat("x", 30_000))
 	})
 }
 
@@ -163,8 +163,8 @@ func TestStalledBody(t *testing.T) {
 				io.Copy(io.Discard, body)
 			})
 			c := o.dial()
-			c.say("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", path, strings.Repeat("x", 20_000)) // by the rate alone, 200 s
-			c.refused(408, "BAD_REQUEST")
+			c.write("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", path, strings.Repeat("x", 20_000)) // by the rate alone, 200 s
+			c.expectRefusal(408, "BAD_REQUEST")
 		}
 	})
 }
@@ -172,37 +172,37 @@ func TestStalledBody(t *testing.T) {
 // TestStuckDownload: an ordinary answer nobody reads ends too.
 func TestStuckDownload(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{WriteTimeout: 100 * time.Millisecond, MinRate: 1 << 30}, func(_ *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{WriteTimeout: 100 * time.Millisecond, MinRate: 1 << 30}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
 			ctx.SetBody(make([]byte, 32<<20))
 		})
 		c := o.dial()
 		c.get("/")
-		until(t, "the connection to be dropped", func() bool { st := o.Stats(); return st.Open == 0 && st.Stuck == 1 && st.Active == 0 })
+		waitUntil(t, "the connection to be dropped", func() bool { st := o.Stats(); return st.Open == 0 && st.WriteTimeouts == 1 && st.Active == 0 })
 	})
 }
 
 func TestMaxConns(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind, func(t *testing.T) {
-			o := serve(t, kind, Config{MaxConns: 3, ParkedHeader: viaTest})
+			o := serve(t, kind, Config{MaxConns: 3, AnswerHeader: viaTest})
 			var in []*client
 			for range 3 {
 				c := o.dial()
 				c.get("/")
-				c.expect("hello /")
+				c.expectBody("hello /")
 				in = append(in, c)
 			}
 			c := o.dial()
 			c.get("/")
-			c.refused(503, "")
+			c.expectRefusal(503, "")
 			c.Close()
 			in[0].Close()
-			until(t, "room", func() bool { return o.Stats().Open == 2 })
+			waitUntil(t, "room", func() bool { return o.Stats().Open == 2 })
 			c = o.dial()
 			c.get("/")
-			c.expect("hello /")
+			c.expectBody("hello /")
 			in[1].get("/")
-			in[1].expect("hello /")
+			in[1].expectBody("hello /")
 		})
 	}
 }
@@ -210,14 +210,14 @@ func TestMaxConns(t *testing.T) {
 func TestMaxConnsPerIP(t *testing.T) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind, func(t *testing.T) {
-			o := serve(t, kind, Config{MaxConnsPerIP: 1, ParkedHeader: viaTest})
+			o := serve(t, kind, Config{MaxConnsPerIP: 1, AnswerHeader: viaTest})
 			first := o.dial()
 			first.get("/")
-			first.expect("hello /")
+			first.expectBody("hello /")
 			c := o.dial()
-			c.refused(429, "RATE_LIMIT_HIT")
+			c.expectRefusal(429, "RATE_LIMIT_HIT")
 			c.Close()
-			until(t, "the refused to be gone", func() bool { return o.Stats().Open == 1 })
+			waitUntil(t, "the refused to be gone", func() bool { return o.Stats().Open == 1 })
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 			other, err := d.Dial("tcp", o.ln.Addr().String())
 			if err != nil {
@@ -229,17 +229,17 @@ func TestMaxConnsPerIP(t *testing.T) {
 				t.Errorf("%q %v", b, err)
 			}
 			first.Close()
-			until(t, "room", func() bool { return o.Stats().Open == 0 })
+			waitUntil(t, "room", func() bool { return o.Stats().Open == 0 })
 			c = o.dial()
 			c.get("/")
-			c.expect("hello /")
+			c.expectBody("hello /")
 		})
 	}
 }
 
-func TestHousehold(t *testing.T) {
+func TestClientNetwork(t *testing.T) {
 	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"} {
-		if got := Household(mustAddr(in)).String(); got != want {
+		if got := ClientNetwork(mustAddr(in)).String(); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
@@ -248,7 +248,7 @@ func TestHousehold(t *testing.T) {
 func TestMaxActive(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let := make(chan bool, 9), make(chan bool)
-		o := serve(t, kind, Config{MaxActive: 2, ParkedHeader: viaTest}, func(_ *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{MaxActive: 2, AnswerHeader: viaTest}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
 			entered <- true
 			<-let
 			ctx.WriteString("ok")
@@ -256,13 +256,13 @@ func TestMaxActive(t *testing.T) {
 		a, b, c := o.dial(), o.dial(), o.dial()
 		a.get("/")
 		b.get("/")
-		wait(t, entered, "a handler")
-		wait(t, entered, "a handler")
+		receive(t, entered, "a handler")
+		receive(t, entered, "a handler")
 		c.get("/")
-		c.refused(503, "")
+		c.expectRefusal(503, "")
 		close(let)
-		a.expect("ok")
-		b.expect("ok")
+		a.expectBody("ok")
+		b.expectBody("ok")
 	})
 }
 
@@ -270,21 +270,21 @@ func TestMaxSlow(t *testing.T) {
 	if !canEvent {
 		t.Skip("without epoll slow clients count as active")
 	}
-	o := serve(t, "epoll", Config{MaxSlow: 1, ParkedHeader: viaTest})
+	o := serve(t, "epoll", Config{MaxSlow: 1, AnswerHeader: viaTest})
 	a, b := o.dial(), o.dial()
-	a.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
-	until(t, "a slow sender", func() bool { return o.Stats().Slow == 1 })
-	b.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nb")
-	b.refused(503, "")
-	a.say("a")
-	a.expect("aa")
+	a.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
+	waitUntil(t, "a slow sender", func() bool { return o.Stats().Slow == 1 })
+	b.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nb")
+	b.expectRefusal(503, "")
+	a.write("a")
+	a.expectBody("aa")
 }
 
 func TestShutdown(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let := make(chan bool), make(chan bool)
 		drained := make(chan bool, 1)
-		o := serve(t, kind, Config{OnDrain: func() { drained <- true }}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{OnDrain: func() { drained <- true }}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			if string(ctx.Path()) == "/busy" {
 				entered <- true
 				<-let
@@ -293,36 +293,36 @@ func TestShutdown(t *testing.T) {
 		})
 		idle, parked, busy := o.dial(), o.dial(), o.dial()
 		idle.get("/")
-		idle.expect("hello /")
+		idle.expectBody("hello /")
 		parked.get("/poll")
-		p := o.poll()
+		p := o.nextPoll()
 		busy.get("/busy")
-		wait(t, entered, "the handler")
+		receive(t, entered, "the handler")
 
 		done := make(chan error)
-		go func() { done <- o.Shutdown(patiently(t)) }()
-		wait(t, drained, "OnDrain")
-		if err := wait(t, o.served, "Serve to return"); err != nil {
+		go func() { done <- o.Shutdown(timeoutContext(t)) }()
+		receive(t, drained, "OnDrain")
+		if err := receive(t, o.served, "Serve to return"); err != nil {
 			t.Error("Serve:", err)
 		}
-		idle.ended()
+		idle.expectClosed()
 		if _, err := net.Dial("tcp", o.ln.Addr().String()); err == nil {
 			t.Error("still listening")
 		}
-		o.answer(p, "bye")
-		if a := parked.hear(); a.body != "bye" || !a.Close {
+		o.mustAnswer(p, "bye")
+		if a := parked.readAnswer(); a.body != "bye" || !a.Close {
 			t.Errorf("%q, close %v", a.body, a.Close)
 		}
-		parked.ended()
+		parked.expectClosed()
 		close(let)
-		if a := busy.hear(); a.body != "hello /busy" {
+		if a := busy.readAnswer(); a.body != "hello /busy" {
 			t.Errorf("%q", a.body)
 		}
-		busy.ended()
-		if err := wait(t, done, "Shutdown"); err != nil {
+		busy.expectClosed()
+		if err := receive(t, done, "Shutdown"); err != nil {
 			t.Error(err)
 		}
-		if len(o.gone) > 0 {
+		if len(o.goneCalls) > 0 {
 			t.Error("gone was called for an answered poll")
 		}
 	})
@@ -332,7 +332,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownDrops(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let := make(chan bool), make(chan bool)
-		o := serve(t, kind, Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			if string(ctx.QueryArgs().Peek("late")) != "" {
 				entered <- true
 				<-let
@@ -341,29 +341,29 @@ func TestShutdownDrops(t *testing.T) {
 		})
 		early, late := o.dial(), o.dial()
 		early.get("/poll")
-		p := o.poll()
+		p := o.nextPoll()
 		late.get("/poll?late=1")
-		wait(t, entered, "the handler")
+		receive(t, entered, "the handler")
 		done := make(chan error)
-		go func() { done <- o.Shutdown(patiently(t)) }()
-		wait(t, o.gone, "gone")
+		go func() { done <- o.Shutdown(timeoutContext(t)) }()
+		receive(t, o.goneCalls, "gone")
 		if p.Answer(200, []byte("x")) {
 			t.Error("answered after gone")
 		}
-		early.ended()
+		early.expectClosed()
 		close(let)
-		wait(t, o.gone, "gone of the late one")
-		late.ended()
-		if err := wait(t, done, "Shutdown"); err != nil {
+		receive(t, o.goneCalls, "gone of the late one")
+		late.expectClosed()
+		if err := receive(t, done, "Shutdown"); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestShutdownGivesUp(t *testing.T) {
+func TestShutdownTimeout(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let := make(chan bool), make(chan bool)
-		o := serve(t, kind, Config{OnDrain: func() {}}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{OnDrain: func() {}}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			if string(ctx.Path()) == "/busy" {
 				entered <- true
 				<-let
@@ -372,70 +372,70 @@ func TestShutdownGivesUp(t *testing.T) {
 		})
 		parked, half, busy := o.dial(), o.dial(), o.dial()
 		parked.get("/poll")
-		o.poll()
-		half.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx")
+		o.nextPoll()
+		half.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx")
 		busy.get("/busy")
-		wait(t, entered, "the handler")
+		receive(t, entered, "the handler")
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		go func() {
 			<-ctx.Done()
-			busy.ended()
+			busy.expectClosed()
 			close(let)
 		}()
 		if err := o.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		wait(t, o.gone, "gone")
-		parked.ended()
-		until(t, "all to be closed", func() bool { return o.Stats().Open == 0 })
+		receive(t, o.goneCalls, "gone")
+		parked.expectClosed()
+		waitUntil(t, "all to be closed", func() bool { return o.Stats().Open == 0 })
 	})
 }
 
 func TestMaxBodies(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{MaxBody: 1000, MaxBodies: 2500, ParkedHeader: viaTest})
+		o := serve(t, kind, Config{MaxBody: 1000, MaxBodies: 2500, AnswerHeader: viaTest})
 		a, b := o.dial(), o.dial()
-		a.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
-		b.say("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n")
-		until(t, "two bodies under way", func() bool { return o.Stats().Bodies == 2000 })
+		a.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
+		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n")
+		waitUntil(t, "two bodies under way", func() bool { return o.Stats().Bodies == 2000 })
 		c := o.dial()
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
-		c.refused(503, "")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+		c.expectRefusal(503, "")
 		c = o.dial()
 		c.get("/") // what has no body is served still
-		c.expect("hello /")
-		b.say("b\r\n0\r\n\r\n")
-		b.expect("b")
-		until(t, "room", func() bool { return o.Stats().Bodies == 1000 })
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
-		c.expect(strings.Repeat("x", 1000))
-		until(t, "room again", func() bool { return o.Stats().Bodies == 1000 }) // it is counted until its answer is out
+		c.expectBody("hello /")
+		b.write("b\r\n0\r\n\r\n")
+		b.expectBody("b")
+		waitUntil(t, "room", func() bool { return o.Stats().Bodies == 1000 })
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
+		c.expectBody(strings.Repeat("x", 1000))
+		waitUntil(t, "room again", func() bool { return o.Stats().Bodies == 1000 }) // it is counted until its answer is out
 		// A multipart body is there twice when it is taken apart.
-		b.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: Multipart/form-data; boundary=b\r\nContent-Length: 700\r\n\r\nx")
-		until(t, "a body in parts under way", func() bool { return o.Stats().Bodies == 1000+2*700 })
+		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: Multipart/form-data; boundary=b\r\nContent-Length: 700\r\n\r\nx")
+		waitUntil(t, "a body in parts under way", func() bool { return o.Stats().Bodies == 1000+2*700 })
 	})
 }
 
-// TestParkedTooLate: what parks after the owner was told to answer everything is given up.
-func TestParkedTooLate(t *testing.T) {
+// TestParkedAfterDrain: what parks after the owner was told to answer everything is given up.
+func TestParkedAfterDrain(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let, drained := make(chan bool), make(chan bool), make(chan bool)
-		o := serve(t, kind, Config{OnDrain: func() { close(drained) }}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{OnDrain: func() { close(drained) }}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			entered <- true
 			<-let
 			o.handle(ctx)
 		})
 		c := o.dial()
 		c.get("/poll")
-		wait(t, entered, "the handler")
+		receive(t, entered, "the handler")
 		done := make(chan error)
-		go func() { done <- o.Shutdown(patiently(t)) }()
-		wait(t, drained, "OnDrain")
+		go func() { done <- o.Shutdown(timeoutContext(t)) }()
+		receive(t, drained, "OnDrain")
 		close(let)
-		wait(t, o.gone, "gone")
-		c.ended()
-		if err := wait(t, done, "Shutdown"); err != nil {
+		receive(t, o.goneCalls, "gone")
+		c.expectClosed()
+		if err := receive(t, done, "Shutdown"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -51,27 +51,27 @@ type Config struct {
 	// ParkedHeader is spliced into every parked answer and every refusal: complete lines, each ended by CRLF. Put
 	// here what the handler's own answers carry always (CORS, caching). What a handler has set on its response before
 	// Park is kept and sent too, so a line belongs in one place or the other.
-	ParkedHeader []byte
+	AnswerHeader []byte
 	// WaitedHeader takes its place in the answers to requests that were parked, not held; nil: the same.
-	WaitedHeader []byte
+	PollHeader []byte
 
 	// OnDrain is called once when Shutdown begins, after the listeners closed. The owner of parked requests should
 	// answer them now, also those that only now reach it; what is parked later is dropped and its gone function
 	// called. Without OnDrain all are dropped.
 	OnDrain func()
 	// Late says that the owner also answers, at once, what is parked after OnDrain; otherwise that is dropped.
-	Late bool
+	AnswersLatePolls bool
 
 	// BodyLimit may allow a request more (or less) body than MaxBody, by method and target (path and query as sent).
 	BodyLimit func(method, target []byte) int
 
 	// Streams tells which requests' handlers read the body themselves. Such a handler must not ask for PostBody, nor park.
-	Streams func(method, target []byte) bool
+	StreamsBody func(method, target []byte) bool
 
 	// NewQuick makes what is offered requests that begin with one of QuickTargets (method, path and query as sent) before
 	// the Handler is. Only connections in an epoll have it.
-	NewQuick     func() Quick
-	QuickTargets []string
+	NewFastPath     func() FastPath
+	FastPathTargets []string
 
 	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, uploads ask for more through BodyLimit
 	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in a URL, with cookies, fits twice
@@ -107,8 +107,8 @@ func (c *Config) defaults() {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	if c.WaitedHeader == nil {
-		c.WaitedHeader = c.ParkedHeader
+	if c.PollHeader == nil {
+		c.PollHeader = c.AnswerHeader
 	}
 	def(&c.MaxBody, 1<<20)
 	def(&c.MaxHeader, 16<<10)
@@ -119,7 +119,7 @@ func (c *Config) defaults() {
 	dur(&c.KeepAlive, time.Minute)
 	dur(&c.Sweep, 500*time.Millisecond)
 	def(&c.MinRate, 8<<10)
-	limit := fileLimit()
+	limit := openFileLimit()
 	def(&c.MaxConns, limit-max(64, limit/16))
 	def(&c.MaxActive, 8192)
 	def(&c.MaxSlow, 1024)
@@ -133,31 +133,31 @@ const (
 	maxLinger      = 256 << 10            // bytes read and thrown away behind a refusal
 	maxRefusedOpen = 64                   // connections above MaxConns kept open just long enough to be told 503
 	maxReadAhead   = 64 << 10             // bytes a pooled buffer may have grown to and still be kept
-	drainTick      = 2 * time.Millisecond // between two looks of a shutdown at what is open
+	drainInterval  = 2 * time.Millisecond // between two looks of a shutdown at what is open
 	firstReadAhead = 2 << 10              // bytes a request's buffer starts with: most requests fit whole
 )
 
 // Server serves listeners. Make one with New.
 type Server struct {
-	cfg   Config
-	fast  *fasthttp.Server
-	flow  *fasthttp.Server // for requests whose handlers read the body
-	began time.Time
-	date  atomic.Pointer[string] // of this second, as HTTP writes it
-	tick  atomic.Int64           // now a tenth of a second ago at most, or more on a machine that is late
-	extra atomic.Pointer[[]byte] // the header lines handlers set before Park last time; most set the same
+	cfg       Config
+	buffering *fasthttp.Server
+	streaming *fasthttp.Server // for requests whose handlers read the body
+	began     time.Time
+	date      atomic.Pointer[string] // of this second, as HTTP writes it
+	coarseNow atomic.Int64           // now a tenth of a second ago at most, or more on a machine that is late
+	lastExtra atomic.Pointer[[]byte] // the header lines handlers set before Park last time; most set the same
 
-	mu        sync.Mutex
-	listeners map[io.Closer]struct{}
-	blocking  map[*blockConn]struct{}
-	perIP     map[netip.Addr]int
-	retiring  atomic.Bool
-	passage   atomic.Pointer[Passage] // where a shutdown puts connections at rest
-	accepting atomic.Int64            // calls of Serve
-	spared    atomic.Int64            // by the server's clock: until then a shutdown leaves new connections their first request
-	draining  atomic.Bool
-	stop      chan struct{} // closed when the background work may end
-	stopped   sync.Once
+	mu               sync.Mutex
+	listeners        map[io.Closer]struct{}
+	blocking         map[*goroutineConn]struct{}
+	perIP            map[netip.Addr]int
+	closeAfterAnswer atomic.Bool
+	handoff          atomic.Pointer[Handoff] // where a shutdown puts connections at rest
+	accepting        atomic.Int64            // calls of Serve
+	graceUntil       atomic.Int64            // by the server's clock: until then a shutdown leaves new connections their first request
+	draining         atomic.Bool
+	stop             chan struct{} // closed when the background work may end
+	stopped          sync.Once
 
 	evented
 	counters
@@ -179,18 +179,18 @@ func New(cfg Config) *Server {
 		cfg:       cfg,
 		began:     time.Now(),
 		listeners: map[io.Closer]struct{}{},
-		blocking:  map[*blockConn]struct{}{},
+		blocking:  map[*goroutineConn]struct{}{},
 		perIP:     map[netip.Addr]int{},
 		stop:      make(chan struct{}),
 	}
-	s.fast, s.flow = s.parser(false), s.parser(true)
+	s.buffering, s.streaming = s.newParser(false), s.newParser(true)
 	s.setDate(s.began)
-	s.tick.Store(s.now())
+	s.coarseNow.Store(s.now())
 	go s.sweep()
 	return s
 }
 
-func (s *Server) parser(streams bool) *fasthttp.Server {
+func (s *Server) newParser(streams bool) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      s.handle,
 		ErrorHandler:                 s.handleError,
@@ -202,7 +202,7 @@ func (s *Server) parser(streams bool) *fasthttp.Server {
 		DisablePreParseMultipartForm: true,
 		StreamRequestBody:            streams,
 		ReduceMemoryUsage:            true,
-		Logger:                       quiet{},
+		Logger:                       discardLog{},
 	}
 }
 
@@ -215,15 +215,15 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// quiet keeps fasthttp's own lines out of the log: what they tell of clients is counted in Stats.
-type quiet struct{}
+// discardLog keeps fasthttp's own lines out of the log: what they tell of clients is counted in Stats.
+type discardLog struct{}
 
-func (quiet) Printf(string, ...any) {}
+func (discardLog) Printf(string, ...any) {}
 
 // Serve accepts connections until the listener fails or Shutdown closes it; the latter returns nil. It may be called
 // for several listeners at once, and closes them.
 func (s *Server) Serve(ln net.Listener) error {
-	defer s.listening(ln)()
+	defer s.trackListener(ln)()
 	// Counted, so that a shutdown does not take a connection just accepted for none.
 	s.accepting.Add(1)
 	defer s.accepting.Add(-1)
@@ -239,8 +239,8 @@ func (s *Server) Serve(ln net.Listener) error {
 	return fmt.Errorf("accept connections: %w", err)
 }
 
-// listening has Shutdown close ln. The function it returns closes ln before that.
-func (s *Server) listening(ln io.Closer) (end func()) {
+// trackListener has Shutdown close ln. The function it returns closes ln before that.
+func (s *Server) trackListener(ln io.Closer) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners[ln] = struct{}{}
@@ -258,7 +258,7 @@ func (s *Server) listening(ln io.Closer) (end func()) {
 // acceptPause waits out an error that passes (too many files, an aborted connection), longer each time.
 // It reports false when the error is final or the server drains.
 func (s *Server) acceptPause(err error, pause *time.Duration) bool {
-	if s.draining.Load() || errors.Is(err, net.ErrClosed) || !temporary(err) {
+	if s.draining.Load() || errors.Is(err, net.ErrClosed) || !isTemporary(err) {
 		return false
 	}
 	if *pause == 0 {
@@ -273,31 +273,31 @@ func (s *Server) acceptPause(err error, pause *time.Duration) bool {
 	}
 }
 
-// firstRequest is how long a shutdown after Retire waits for the first request of a connection that is new.
-const firstRequest = 500 * time.Millisecond
+// firstRequestGrace is how long a shutdown after Retire waits for the first request of a connection that is new.
+const firstRequestGrace = 500 * time.Millisecond
 
-// Retire prepares a Shutdown that clients do not notice. With a passage, Shutdown gives connections at rest to the
+// PrepareShutdown prepares a Shutdown that clients do not notice. With a passage, Shutdown gives connections at rest to the
 // successor, with what was read of their next requests. Those that cannot be given (TLS, no epoll, no passage) are
 // asked to end: from now on every answer on them ends its connection, while new ones are still taken, and after a pause
 // the only idle ones left are such as nobody uses, so that Shutdown, which must close them, hardly ever meets a request
 // that is on its way. pause says that there may be such connections.
-func (s *Server) Retire(p *Passage) (pause bool) {
-	s.passage.Store(p)
+func (s *Server) PrepareShutdown(p *Handoff) (pause bool) {
+	s.handoff.Store(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p == nil || s.cfg.TLS != nil || !canEvent || len(s.blocking) > 0 {
-		s.retiring.Store(true)
+		s.closeAfterAnswer.Store(true)
 	}
-	return s.retiring.Load()
+	return s.closeAfterAnswer.Load()
 }
 
-// closes reports whether an answer ends its connection.
-func (s *Server) closes(l link) bool {
-	if !s.retiring.Load() && !s.draining.Load() {
+// closesAfterAnswer reports whether an answer ends its connection.
+func (s *Server) closesAfterAnswer(l connection) bool {
+	if !s.closeAfterAnswer.Load() && !s.draining.Load() {
 		return false
 	}
 	_, evented := any(l).(*eventConn) // which is no link where there is no epoll
-	return !evented || !s.passage.Load().open()
+	return !evented || !s.handoff.Load().open()
 }
 
 // Shutdown closes the listeners, tells the owner to answer what is parked (OnDrain), closes idle connections, and
@@ -305,12 +305,12 @@ func (s *Server) closes(l link) bool {
 // Either way every gone function that was still due has been called or is on its way. After Retire with a passage it
 // does not wait for clients that are slow to take their answers: nobody else is needed for those, and Finish waits.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if s.cfg.Late { // the owner's next process is one that is asked anew
-		s.passWaiting()
+	if s.cfg.AnswersLatePolls { // the owner's next process is one that is asked anew
+		s.handOffParked()
 	}
 	s.mu.Lock()
-	if s.retiring.Load() {
-		s.spared.CompareAndSwap(0, s.now()+int64(firstRequest/time.Millisecond))
+	if s.closeAfterAnswer.Load() {
+		s.graceUntil.CompareAndSwap(0, s.now()+int64(firstRequestGrace/time.Millisecond))
 	}
 	first := !s.draining.Swap(true)
 	for ln := range s.listeners {
@@ -324,26 +324,26 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			s.dropParked()
 		}
 	}
-	if p := s.passage.Load(); p != nil {
+	if p := s.handoff.Load(); p != nil {
 		defer p.Close()
 	}
-	if err := s.wait(ctx, func() bool { return s.passing() != nil && s.owes() }); err != nil || s.open.Load() == 0 {
-		return s.end(err)
+	if err := s.wait(ctx, func() bool { return s.handoffTarget() != nil && s.onlyUnsentAnswers() }); err != nil || s.open.Load() == 0 {
+		return s.endShutdown(err)
 	}
 	return nil
 }
 
-// Finish waits, after Shutdown, for clients that still take their answers. When ctx ends first they are cut off.
-func (s *Server) Finish(ctx context.Context) error {
-	return s.end(s.wait(ctx, func() bool { return false }))
+// FinishAnswers waits, after Shutdown, for clients that still take their answers. When ctx ends first they are cut off.
+func (s *Server) FinishAnswers(ctx context.Context) error {
+	return s.endShutdown(s.wait(ctx, func() bool { return false }))
 }
 
-// wait waits until nothing is open any more, or enough says that it need not.
+// receive waits until nothing is open any more, or enough says that it need not.
 func (s *Server) wait(ctx context.Context, enough func() bool) error {
-	tick := time.NewTicker(drainTick)
+	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
 	for {
-		s.passIdle()
+		s.handOffIdle()
 		s.closeIdle()
 		if s.accepting.Load() == 0 && (s.open.Load() == 0 || enough()) {
 			return nil
@@ -356,13 +356,13 @@ func (s *Server) wait(ctx context.Context, enough func() bool) error {
 	}
 }
 
-// end cuts off what a wait that failed has left, and stops the background work.
-func (s *Server) end(err error) error {
+// endShutdown cuts off what a wait that failed has left, and stops the background work.
+func (s *Server) endShutdown(err error) error {
 	if err != nil {
 		s.dropParked()
-		s.cutAll()
+		s.abortAll()
 		for end := time.Now().Add(time.Second); s.open.Load() > 0 && time.Now().Before(end); {
-			time.Sleep(drainTick) // handlers that are still running keep theirs; the process is about to end
+			time.Sleep(drainInterval) // handlers that are still running keep theirs; the process is about to end
 		}
 	}
 	s.stopped.Do(func() {
@@ -375,16 +375,16 @@ func (s *Server) end(err error) error {
 }
 
 // closeIdle, dropParked and cutAll do to all connections what their names say.
-func (s *Server) closeIdle()  { s.closeIdleEvented(); s.eachBlocking((*blockConn).closeIdle) }
-func (s *Server) dropParked() { s.dropParkedEvented(); s.eachBlocking((*blockConn).dropParked) }
-func (s *Server) cutAll()     { s.cutEvented(); s.eachBlocking((*blockConn).cut) }
+func (s *Server) closeIdle()  { s.closeIdleEvented(); s.eachBlocking((*goroutineConn).closeIdle) }
+func (s *Server) dropParked() { s.dropParkedEvented(); s.eachBlocking((*goroutineConn).dropParked) }
+func (s *Server) abortAll()   { s.abortEvented(); s.eachBlocking((*goroutineConn).abort) }
 
-// callGone tells the owners, in a goroutine of its own: their code is not ours, and we may hold things up.
-func (s *Server) callGone(ps []*Parked) {
+// notifyGone tells the owners, in a goroutine of its own: their code is not ours, and we may hold things up.
+func (s *Server) notifyGone(ps []*Parked) {
 	if len(ps) == 0 {
 		return
 	}
-	s.departed.Add(int64(len(ps)))
+	s.clientsGone.Add(int64(len(ps)))
 	s.parked.Add(-int64(len(ps)))
 	go func() {
 		for _, p := range ps {
@@ -398,34 +398,34 @@ func (s *Server) callGone(ps []*Parked) {
 // now is the server's own coarse clock: milliseconds since it began, never 0.
 func (s *Server) now() int64 { return int64(time.Since(s.began)/time.Millisecond) + 1 }
 
-// allowance is the time in milliseconds a client has to move n bytes when base is given for the first of them.
-func (s *Server) allowance(base time.Duration, n int64) int64 {
+// allowedMillis is the time in milliseconds a client has to move n bytes when base is given for the first of them.
+func (s *Server) allowedMillis(base time.Duration, n int64) int64 {
 	return int64(base/time.Millisecond) + n*1000/int64(s.cfg.MinRate)
 }
 
 // bodyDeadline is when, on the clock of now, more of a request's body must have come. On the whole a body comes at MinRate at
 // least; but whoever sent much at once does not gain hours of silence by that, in which he holds a place and what he writes to.
 func (s *Server) bodyDeadline(r *request) int64 {
-	return min(r.born+s.allowance(s.cfg.ReadTimeout, r.moved), s.now()+s.allowance(bodyPause*s.cfg.ReadTimeout, 0))
+	return min(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, r.bodyReceived), s.now()+s.allowedMillis(maxBodyPause*s.cfg.ReadTimeout, 0))
 }
 
-// bodyPause is how long a body may pause, in ReadTimeouts.
-const bodyPause = 2
+// maxBodyPause is how long a body may pause, in ReadTimeouts.
+const maxBodyPause = 2
 
-// dateEvery is by how much the date that answers carry may be late. A server that nobody asks does little else than look.
-const dateEvery = 250 * time.Millisecond
+// dateInterval is by how much the date that answers carry may be late. A server that nobody asks does little else than look.
+const dateInterval = 250 * time.Millisecond
 
 // sweep keeps the deadlines of all evented connections, and the date.
 func (s *Server) sweep() {
 	tick := time.NewTicker(s.cfg.Sweep)
 	defer tick.Stop()
-	dates := time.NewTicker(dateEvery)
+	dates := time.NewTicker(dateInterval)
 	defer dates.Stop()
 	for {
 		select {
 		case t := <-dates.C:
 			s.setDate(t)
-			s.tick.Store(s.now())
+			s.coarseNow.Store(s.now())
 		case <-tick.C:
 			s.sweepEvented(s.now())
 		case <-s.stop:
@@ -441,15 +441,15 @@ func (s *Server) setDate(t time.Time) {
 	}
 }
 
-// admit counts a new connection in, or says why not.
-func (s *Server) admit(ip netip.Addr) *refusal {
+// admitConn counts a new connection in, or says why not.
+func (s *Server) admitConn(ip netip.Addr) *refusal {
 	if n := s.open.Add(1); n > int64(s.cfg.MaxConns) {
 		return refuseConns
 	}
 	if s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
 		return nil
 	}
-	ip = Household(ip)
+	ip = ClientNetwork(ip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.perIP[ip] >= s.cfg.MaxConnsPerIP {
@@ -459,13 +459,13 @@ func (s *Server) admit(ip netip.Addr) *refusal {
 	return nil
 }
 
-// leave undoes admit; admitted says whether it let the connection in.
-func (s *Server) leave(ip netip.Addr, admitted bool) {
+// releaseConn undoes admit; admitted says whether it let the connection in.
+func (s *Server) releaseConn(ip netip.Addr, admitted bool) {
 	s.open.Add(-1)
 	if !admitted || s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
 		return
 	}
-	ip = Household(ip)
+	ip = ClientNetwork(ip)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.perIP[ip]--; s.perIP[ip] <= 0 {
@@ -473,8 +473,8 @@ func (s *Server) leave(ip netip.Addr, admitted bool) {
 	}
 }
 
-// Household is whom callers from an address are counted as: one IPv4 address, or the /64 that one IPv6 customer has at least.
-func Household(ip netip.Addr) netip.Addr {
+// ClientNetwork is whom callers from an address are counted as: one IPv4 address, or the /64 that one IPv6 customer has at least.
+func ClientNetwork(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap()
 	if ip.Is4() {
 		return ip
@@ -489,14 +489,14 @@ func Household(ip netip.Addr) netip.Addr {
 // serveRequest lets fasthttp handle the request that is there, unless the server has its hands full.
 func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	active, bodies, streams, long := int64(1), r.head.length, int64(0), int64(0)
-	if r.stream || bodies < 0 || bodies > passBytes {
+	if r.stream || bodies < 0 || bodies > maxHandoffBytes {
 		long = 1
 	}
-	s.long.Add(long)
+	s.longRequests.Add(long)
 	if bodies < 0 {
 		bodies = r.limit // chunked: as much as it may become
 	}
-	if r.parts {
+	if r.multipart {
 		bodies *= 2 // its parts are copies
 	}
 	if r.stream {
@@ -506,7 +506,7 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 		s.active.Add(-active)
 		s.bodies.Add(-bodies)
 		s.streams.Add(-streams)
-		s.long.Add(-long)
+		s.longRequests.Add(-long)
 	}()
 	if s.streams.Add(streams) > int64(s.cfg.MaxStreams) && r.stream {
 		return refuseStreams
@@ -518,26 +518,26 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 		return refuseBodies
 	}
 	if r.stream {
-		s.flow.ServeConn(conn)
+		s.streaming.ServeConn(conn)
 		return nil
 	}
-	s.fast.ServeConn(conn) // its error is the connection's end, which request tells better
+	s.buffering.ServeConn(conn) // its error is the connection's end, which request tells better
 	return nil
 }
 
-// endStream sees to it that nothing of a body its handler left unread is taken for the next request.
-func (s *Server) endStream(ctx *fasthttp.RequestCtx, r *request) {
+// finishStreamedBody sees to it that nothing of a body its handler left unread is taken for the next request.
+func (s *Server) finishStreamedBody(ctx *fasthttp.RequestCtx, r *request) {
 	var fault *refusal
 	if errors.As(r.fault, &fault) { // what the client did wrong in the middle of it; the handler only saw it end
 		s.refused[fault.reason].Add(1)
-		r.link.send(s.appendRefusal(nil, fault))
-		r.mute = true
+		r.conn.send(s.appendRefusal(nil, fault))
+		r.discard = true
 	}
 	body := ctx.RequestBodyStream()
 	if body == nil {
 		return
 	}
-	if !r.unread() { // all of it is in fasthttp's buffer, so this does not wait
+	if !r.unread() { // allIn of it is in fasthttp's buffer, so this does not wait
 		if _, err := io.Copy(io.Discard, body); err == nil {
 			return
 		}
@@ -549,7 +549,7 @@ func (s *Server) endStream(ctx *fasthttp.RequestCtx, r *request) {
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := requestOf(ctx)
 	s.requests.Add(1)
-	if r.head.close || s.closes(r.link) {
+	if r.head.close || s.closesAfterAnswer(r.conn) {
 		ctx.Request.Header.SetConnectionClose()
 		ctx.SetConnectionClose()
 	}
@@ -559,10 +559,10 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),
 				"path", string(ctx.Path()), "stack", string(debug.Stack()))
 			s.panics.Add(1)
-			if r.parked != nil && !r.link.abandon(r.parked) {
+			if r.parked != nil && !r.conn.abandon(r.parked) {
 				return // it has its answer, or nobody waits for one
 			}
-			r.parked, r.mute = nil, false
+			r.parked, r.discard = nil, false
 			ctx.Response.Reset()
 			ctx.Response.Header.SetContentType("application/json")
 			ctx.SetStatusCode(fasthttp.StatusInternalServerError)
@@ -572,15 +572,15 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}()
 	s.cfg.Handler(ctx)
 	if r.stream {
-		s.endStream(ctx, r)
+		s.finishStreamedBody(ctx, r)
 	}
 }
 
 // handleError answers what went wrong before the handler: the gate's refusals of a body, slow senders, broken ends.
 func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 	r := requestOf(ctx)
-	if r.fault == errPassed {
-		r.mute = true
+	if r.fault == errHandedOff {
+		r.discard = true
 		return
 	}
 	ref := refuseMalformed
@@ -589,6 +589,6 @@ func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 		ref = fault
 	}
 	s.refused[ref.reason].Add(1)
-	r.link.send(s.appendRefusal(nil, ref)) // an error here is found again when the connection is closed
-	r.mute = true                          // what fasthttp would say
+	r.conn.send(s.appendRefusal(nil, ref)) // an error here is found again when the connection is closed
+	r.discard = true                       // what fasthttp would say
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-func TestRounds(t *testing.T) {
+func TestManyPolls(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
 		for i := range 500 {
 			c.get("/poll")
-			p := o.poll()
-			o.answer(p, fmt.Sprint("round ", i))
+			p := o.nextPoll()
+			o.mustAnswer(p, fmt.Sprint("round ", i))
 			if p.Answer(200, []byte("twice")) {
 				t.Fatal("a second Answer succeeded")
 			}
-			c.expect(fmt.Sprint("round ", i))
+			c.expectBody(fmt.Sprint("round ", i))
 			switch i % 3 {
 			case 0:
 				c.get("/other")
-				c.expect("hello /other")
+				c.expectBody("hello /other")
 			case 1:
 				c.get("/now")
-				c.expect("now")
+				c.expectBody("now")
 			}
 		}
-		until(t, "everything to be counted as answered", func() bool {
+		waitUntil(t, "everything to be counted as answered", func() bool {
 			st := o.Stats()
 			return st.Parked == 0 && st.Parks == st.Answers && st.Open == 1
 		})
@@ -45,16 +45,16 @@ func TestStaleAnswer(t *testing.T) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
 		c.get("/poll")
-		old := o.poll()
-		o.answer(old, "first")
-		c.expect("first")
+		old := o.nextPoll()
+		o.mustAnswer(old, "first")
+		c.expectBody("first")
 		c.get("/poll")
-		p := o.poll()
+		p := o.nextPoll()
 		if old.Answer(200, []byte("stale")) {
 			t.Fatal("an old Parked answered a later request")
 		}
-		o.answer(p, "second")
-		c.expect("second")
+		o.mustAnswer(p, "second")
+		c.expectBody("second")
 	})
 }
 
@@ -63,13 +63,13 @@ func TestClientLeaves(t *testing.T) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
 		c.get("/poll")
-		p := o.poll()
+		p := o.nextPoll()
 		c.Close()
-		wait(t, o.gone, "gone")
+		receive(t, o.goneCalls, "gone")
 		if p.Answer(200, []byte("x")) {
 			t.Fatal("Answer succeeded after gone")
 		}
-		until(t, "the connection to be closed", func() bool { return o.Stats().Open == 0 })
+		waitUntil(t, "the connection to be closed", func() bool { return o.Stats().Open == 0 })
 		if st := o.Stats(); st.Gone != 1 || st.Parked != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -80,10 +80,10 @@ func TestClientResets(t *testing.T) {
 	o := serve(t, "epoll", Config{})
 	c := o.dial()
 	c.get("/poll")
-	o.poll()
+	o.nextPoll()
 	c.Conn.(*net.TCPConn).SetLinger(0)
 	c.Close()
-	wait(t, o.gone, "gone")
+	receive(t, o.goneCalls, "gone")
 }
 
 // TestLeavingAndAnswering races the two: exactly one of them may win.
@@ -95,18 +95,18 @@ func TestLeavingAndAnswering(t *testing.T) {
 		for range rounds {
 			c := o.dial()
 			c.get("/poll")
-			p := o.poll()
+			p := o.nextPoll()
 			go c.Close()
 			if p.Answer(200, []byte("x")) {
 				won++
 			}
 		}
-		until(t, "all to be closed", func() bool { return o.Stats().Open == 0 })
+		waitUntil(t, "all to be closed", func() bool { return o.Stats().Open == 0 })
 		st := o.Stats()
 		if st.Answers != int64(won) || st.Parked != 0 || st.Gone+st.Answers > rounds {
 			t.Errorf("%d won: %+v", won, st)
 		}
-		until(t, "gone calls", func() bool { return int64(len(o.gone)) == st.Gone })
+		waitUntil(t, "gone calls", func() bool { return int64(len(o.goneCalls)) == st.Gone })
 	})
 }
 
@@ -117,20 +117,20 @@ func TestHalfClose(t *testing.T) {
 		c := o.dial()
 		c.get("/other") // an ordinary request is answered still
 		c.Conn.(closer).CloseWrite()
-		c.expect("hello /other")
-		c.ended()
+		c.expectBody("hello /other")
+		c.expectClosed()
 
 		c = o.dial()
 		c.get("/now") // so is a parked one when the answer is there at once
 		c.Conn.(closer).CloseWrite()
-		c.expect("now")
+		c.expectBody("now")
 
 		c = o.dial()
 		c.get("/poll") // a parked one is given up
-		o.poll()
+		o.nextPoll()
 		c.Conn.(closer).CloseWrite()
-		wait(t, o.gone, "gone")
-		c.ended()
+		receive(t, o.goneCalls, "gone")
+		c.expectClosed()
 	})
 }
 
@@ -138,19 +138,19 @@ func TestPipelining(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
-		c.say("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n" +
+		c.write("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n" +
 			"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET /now HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
-		c.expect("hello /a")
-		o.answer(o.poll(), "one")
-		c.expect("one")
-		c.expect("body")
-		c.expect("now")
-		p := o.poll()
-		c.say("GET /b HTTP/1.1\r\nHo") // more comes while parked, and not whole
-		o.answer(p, "two")
-		c.expect("two")
-		c.say("st: x\r\n\r\n")
-		c.expect("hello /b")
+		c.expectBody("hello /a")
+		o.mustAnswer(o.nextPoll(), "one")
+		c.expectBody("one")
+		c.expectBody("body")
+		c.expectBody("now")
+		p := o.nextPoll()
+		c.write("GET /b HTTP/1.1\r\nHo") // more comes while parked, and not whole
+		o.mustAnswer(p, "two")
+		c.expectBody("two")
+		c.write("st: x\r\n\r\n")
+		c.expectBody("hello /b")
 	})
 }
 
@@ -161,25 +161,25 @@ func TestSplitRequests(t *testing.T) {
 		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello") {
 			c.Write([]byte{b})
 		}
-		c.expect("hello")
+		c.expectBody("hello")
 		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n") {
 			c.Write([]byte{b})
 		}
-		c.expect("abc0123456789")
+		c.expectBody("abc0123456789")
 		big := strings.Repeat("x", 900_000)
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
-		c.expect(big)
-		c.expect("hello /n")
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
-		c.expect(big)
-		c.expect("hello /n")
-		c.say("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.expectBody(big)
+		c.expectBody("hello /n")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.expectBody(big)
+		c.expectBody("hello /n")
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
 		if line, err := c.r.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 			t.Fatal(line, err)
 		}
 		c.r.ReadString('\n')
-		c.say("ok")
-		c.expect("ok")
+		c.write("ok")
+		c.expectBody("ok")
 	})
 }
 
@@ -197,28 +197,28 @@ func TestClosingPolls(t *testing.T) {
 				if path == "/now" && test.connection == "close" {
 					c = o.dial()
 				}
-				c.say("GET %s %s\r\n\r\n", path, test.head)
+				c.write("GET %s %s\r\n\r\n", path, test.head)
 				if path == "/poll" {
-					o.answer(o.poll(), "now")
+					o.mustAnswer(o.nextPoll(), "now")
 				}
-				a := c.hear()
+				a := c.readAnswer()
 				if a.body != "now" || a.Header.Get("Connection") != test.connection && !(a.Close && test.connection == "close") {
 					t.Errorf("%q: %q %v", test.head, a.body, a.Header)
 				}
 				if test.connection == "close" {
-					c.ended()
+					c.expectClosed()
 				}
 			}
 		}
 	})
 }
 
-func TestSameHeaders(t *testing.T) {
+func TestParkedAnswerHeaders(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{
 			Name:         "Parley",
-			ParkedHeader: []byte("Access-Control-Allow-Origin: *\r\n"),
-		}, func(o *owner, ctx *fasthttp.RequestCtx) {
+			AnswerHeader: []byte("Access-Control-Allow-Origin: *\r\n"),
+		}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			ctx.SetContentType("application/json")
 			ctx.Response.Header.Set("X-Ratelimit-Remaining", "17")
 			if string(ctx.Path()) == "/poll" {
@@ -230,10 +230,10 @@ func TestSameHeaders(t *testing.T) {
 		})
 		c := o.dial()
 		c.get("/")
-		plain := c.hear()
+		plain := c.readAnswer()
 		c.get("/poll")
-		o.poll().Answer(200, []byte("{"), nil, []byte("}"))
-		parked := c.hear()
+		o.nextPoll().Answer(200, []byte("{"), nil, []byte("}"))
+		parked := c.readAnswer()
 		for _, a := range []*answer{plain, parked} {
 			if _, err := http.ParseTime(a.Header.Get("Date")); err != nil {
 				t.Error(err)
@@ -244,8 +244,8 @@ func TestSameHeaders(t *testing.T) {
 			t.Errorf("ordinary %v %q\nparked   %v %q", plain.Header, plain.body, parked.Header, parked.body)
 		}
 		c.get("/poll")
-		o.poll().Answer(400, []byte("{}"))
-		if a := c.hear(); a.Status != "400 Bad Request" {
+		o.nextPoll().Answer(400, []byte("{}"))
+		if a := c.readAnswer(); a.Status != "400 Bad Request" {
 			t.Error(a.Status)
 		}
 	})
@@ -258,14 +258,14 @@ func TestStuckReader(t *testing.T) {
 		stuck, other := o.dial(), o.dial()
 		big := bytes.Repeat([]byte("x"), 16<<20)
 		stuck.get("/poll")
-		o.poll().Answer(200, big)
+		o.nextPoll().Answer(200, big)
 		if st := o.Stats(); st.Pending == 0 {
 			t.Errorf("nothing is pending: %+v", st)
 		}
 		other.get("/poll")
-		o.answer(o.poll(), "quick")
-		other.expect("quick")
-		until(t, "the stuck connection to be dropped", func() bool { st := o.Stats(); return st.Stuck == 1 && st.Open == 1 })
+		o.mustAnswer(o.nextPoll(), "quick")
+		other.expectBody("quick")
+		waitUntil(t, "the stuck connection to be dropped", func() bool { st := o.Stats(); return st.WriteTimeouts == 1 && st.Open == 1 })
 		if st := o.Stats(); st.Pending != 0 {
 			t.Errorf("still pending: %+v", st)
 		}
@@ -279,14 +279,14 @@ func TestSlowReader(t *testing.T) {
 		c := o.dial()
 		big := strings.Repeat("0123456789abcdef", 1<<20)
 		c.get("/poll")
-		o.answer(o.poll(), big)
+		o.mustAnswer(o.nextPoll(), big)
 		c.get("/next") // pipelined behind an answer still being written
-		c.expect(big)
-		c.expect("hello /next")
-		c.say("GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		o.answer(o.poll(), big)
-		c.expect(big)
-		c.ended()
+		c.expectBody(big)
+		c.expectBody("hello /next")
+		c.write("GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		o.mustAnswer(o.nextPoll(), big)
+		c.expectBody(big)
+		c.expectClosed()
 	})
 }
 
@@ -295,10 +295,10 @@ func TestPendingLimit(t *testing.T) {
 		o := serve(t, kind, Config{MaxPending: 1 << 20})
 		c := o.dial()
 		c.get("/poll")
-		if o.poll().Answer(200, make([]byte, 32<<20)) {
+		if o.nextPoll().Answer(200, make([]byte, 32<<20)) {
 			t.Error("an answer beyond MaxPending was taken")
 		}
-		until(t, "the connection to be dropped", func() bool { return o.Stats().Open == 0 })
+		waitUntil(t, "the connection to be dropped", func() bool { return o.Stats().Open == 0 })
 		if st := o.Stats(); st.Pending != 0 || st.Refused["pending"] != 1 {
 			t.Errorf("%+v", st)
 		}
@@ -310,21 +310,21 @@ func TestHead(t *testing.T) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
 		for range 2 {
-			c.say("HEAD /poll HTTP/1.1\r\nHost: x\r\n\r\n")
-			o.answer(o.poll(), "nobody sees this")
+			c.write("HEAD /poll HTTP/1.1\r\nHost: x\r\n\r\n")
+			o.mustAnswer(o.nextPoll(), "nobody sees this")
 			resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})
 			if err != nil || resp.ContentLength != 16 {
 				t.Fatal(err, resp)
 			}
 		}
 		c.get("/")
-		c.expect("hello /")
+		c.expectBody("hello /")
 	})
 }
 
 func TestPanic(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 			if string(ctx.Path()) == "/parked" {
 				o.Park(ctx, func() { t.Error("gone called") })
 			}
@@ -333,10 +333,10 @@ func TestPanic(t *testing.T) {
 		for _, path := range []string{"/", "/parked"} {
 			c := o.dial()
 			c.get(path)
-			if a := c.hear(); a.StatusCode != 500 || a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
+			if a := c.readAnswer(); a.StatusCode != 500 || a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
 				t.Error(a.StatusCode, a.body)
 			}
-			c.ended()
+			c.expectClosed()
 		}
 		if st := o.Stats(); st.Panics != 2 || st.Parked != 0 {
 			t.Errorf("%+v", st)
@@ -346,11 +346,11 @@ func TestPanic(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{}, func(_ *owner, ctx *fasthttp.RequestCtx) {
+		o := serve(t, kind, Config{}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
 			fmt.Fprint(ctx, ctx.RemoteAddr(), " ", ctx.LocalAddr(), " ", ctx.IsTLS())
 		})
 		c := o.dial()
 		c.get("/")
-		c.expect(fmt.Sprint(c.LocalAddr(), " ", c.RemoteAddr(), " ", kind == "tls"))
+		c.expectBody(fmt.Sprint(c.LocalAddr(), " ", c.RemoteAddr(), " ", kind == "tls"))
 	})
 }

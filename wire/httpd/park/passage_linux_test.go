@@ -21,19 +21,19 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// reign is one server in a line of successors on one listener.
-type reign struct {
+// successionServer is one server in a line of successors on one listener.
+type successionServer struct {
 	*Server
 	served chan error
 
-	mu    sync.Mutex
-	polls []*Parked
-	over  bool // a poll that comes is answered at once
+	mu     sync.Mutex
+	polls  []*Parked
+	ending bool // a poll that comes is answered at once
 }
 
-func crown(t *testing.T, ln net.Listener, room *Room) *reign {
+func startSuccession(t *testing.T, ln net.Listener, room *Backlog) *successionServer {
 	t.Helper()
-	r := &reign{served: make(chan error, 1)}
+	r := &successionServer{served: make(chan error, 1)}
 	r.Server = New(Config{
 		Handler: func(ctx *fasthttp.RequestCtx) {
 			if string(ctx.Path()) == "/poll" {
@@ -42,68 +42,68 @@ func crown(t *testing.T, ln net.Listener, room *Room) *reign {
 			}
 			ctx.WriteString("hello " + string(ctx.Path()) + string(ctx.PostBody()))
 		},
-		OnDrain: r.end,
-		Late:    true,
-		Log:     slog.New(slog.NewTextHandler(io.Discard, nil)),
+		OnDrain:          r.answerPolls,
+		AnswersLatePolls: true,
+		Log:              slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	if err := r.Admit(room); err != nil {
+	if err := r.ServeBacklog(room); err != nil {
 		t.Fatal(err)
 	}
 	go func() { r.served <- r.Serve(ln) }()
 	return r
 }
 
-func (r *reign) poll(p *Parked) {
+func (r *successionServer) poll(p *Parked) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.ending {
 		p.Answer(200, []byte("poll"))
 		return
 	}
 	r.polls = append(r.polls, p)
 }
 
-// end answers the polls there are, and those that come.
-func (r *reign) end() {
+// answerPolls answers the polls there are, and those that come.
+func (r *successionServer) answerPolls() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over = true
+	r.ending = true
 	for _, p := range r.polls {
 		p.Answer(200, []byte("poll"))
 	}
 	r.polls = nil
 }
 
-// succeedBy lets a successor take over everything.
-func (r *reign) succeedBy(t *testing.T, next net.Listener) *reign {
+// handOffTo lets a successor take over everything.
+func (r *successionServer) handOffTo(t *testing.T, next net.Listener) *successionServer {
 	t.Helper()
-	passage, end, err := newPassage()
+	passage, end, err := newHandoff()
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := Hold(0, next)
+	room, err := CollectBacklog(0, next)
 	if err != nil {
 		t.Fatal(err)
 	}
-	room.Receive(&Passage{fd: end})
-	if r.Retire(passage) {
+	room.ReceiveHandoff(&Handoff{fd: end})
+	if r.PrepareShutdown(passage) {
 		t.Error("connections that cannot be given")
 	}
-	if err := r.Shutdown(patiently(t)); err != nil {
+	if err := r.Shutdown(timeoutContext(t)); err != nil {
 		t.Error("shutdown:", err)
 	}
-	if err := wait(t, r.served, "Serve"); err != nil {
+	if err := receive(t, r.served, "Serve"); err != nil {
 		t.Error("serve:", err)
 	}
-	if err := r.Finish(patiently(t)); err != nil {
+	if err := r.FinishAnswers(timeoutContext(t)); err != nil {
 		t.Error("finish:", err)
 	}
-	return crown(t, next, room)
+	return startSuccession(t, next, room)
 }
 
 // Clients that try nothing twice ask on one connection each, some with requests in pieces and some that poll, while
 // server after server takes over: none loses an answer, nor its connection. TAKEOVERS sets how many.
-func TestNoRequestIsLostBetweenServers(t *testing.T) {
+func TestHandoffLosesNoRequest(t *testing.T) {
 	takeovers := 60
 	if n, err := strconv.Atoi(os.Getenv("TAKEOVERS")); err == nil {
 		takeovers = n
@@ -114,7 +114,7 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 	}
 	at := ln.Addr().String()
 	defer ln.Close()
-	now := crown(t, copyOf(t, ln), nil)
+	now := startSuccession(t, duplicateListener(t, ln), nil)
 	var answers atomic.Int64
 	var asking sync.WaitGroup
 	stop := make(chan struct{})
@@ -135,7 +135,7 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 					return
 				default:
 				}
-				c.SetDeadline(time.Now().Add(3 * patience)) // an answer that never comes is a failure, not a wait for ever
+				c.SetDeadline(time.Now().Add(3 * testTimeout)) // an answer that never comes is a failure, not a wait for ever
 				if err := once(c, r, dice, n); err != nil {
 					t.Errorf("client %d, connection %d, request %d: %v", seed, d, n, err)
 					c.Close()
@@ -187,28 +187,28 @@ func TestNoRequestIsLostBetweenServers(t *testing.T) {
 	}
 	for range takeovers {
 		before := answers.Load()
-		now = now.succeedBy(t, copyOf(t, ln))
-		until(t, "answers of the new server", func() bool { return answers.Load() > before+100 || t.Failed() })
+		now = now.handOffTo(t, duplicateListener(t, ln))
+		waitUntil(t, "answers of the new server", func() bool { return answers.Load() > before+100 || t.Failed() })
 		if t.Failed() {
 			break
 		}
 	}
 	close(stop)
-	now.end()
+	now.answerPolls()
 	asking.Wait()
-	now.Shutdown(patiently(t))
+	now.Shutdown(timeoutContext(t))
 	t.Logf("%d answers across %d takeovers", answers.Load(), takeovers)
 }
 
 // A client that takes its answer slowly, or was refused and still sends, does not hold up a succession; both get what
 // they were owed.
-func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
+func TestHandoffDoesNotWaitForSlowClients(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	big := strings.Repeat("x", 32<<20)
-	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {}, Late: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	c, err := net.Dial("tcp", ln.Addr().String())
@@ -217,7 +217,7 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 	}
 	defer c.Close()
 	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	until(t, "an answer its client does not take", func() bool { return s.Stats().Slow == 1 })
+	waitUntil(t, "an answer its client does not take", func() bool { return s.Stats().Slow == 1 })
 	refused, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -228,24 +228,24 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 	if a, err := http.ReadResponse(r, nil); err != nil || a.StatusCode != 400 {
 		t.Fatal(a, err)
 	}
-	passage, end, err := newPassage()
+	passage, end, err := newHandoff()
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := new(Room)
-	room.Receive(&Passage{fd: end})
-	s.Retire(passage)
-	if err := s.Shutdown(patiently(t)); err != nil {
+	room := new(Backlog)
+	room.ReceiveHandoff(&Handoff{fd: end})
+	s.PrepareShutdown(passage)
+	if err := s.Shutdown(timeoutContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	if open := s.Stats().Open; open != 1 {
 		t.Errorf("%d connections are left to finish", open)
 	}
-	if held := room.close(); len(held) != 1 || held[0].about != passLinger {
+	if held := room.close(); len(held) != 1 || held[0].state != handoffLingering {
 		t.Errorf("passed: %+v", held)
 	}
 	finished := make(chan error, 1)
-	go func() { finished <- s.Finish(patiently(t)) }()
+	go func() { finished <- s.FinishAnswers(timeoutContext(t)) }()
 	a, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -254,19 +254,19 @@ func TestSlowClientsDoNotHoldUpASuccession(t *testing.T) {
 		t.Errorf("%d of %d bytes: %v", len(body), len(big), err)
 	}
 	c.Close()
-	if err := wait(t, finished, "Finish"); err != nil {
+	if err := receive(t, finished, "Finish"); err != nil {
 		t.Error(err)
 	}
 }
 
 // A body that comes slowly does not hold up a succession: the successor goes on with what its predecessor has read of it.
-func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
+func TestHandoffOfPartialBody(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	now := crown(t, copyOf(t, ln), nil)
+	now := startSuccession(t, duplicateListener(t, ln), nil)
 	long := strings.Repeat("x", 100<<10)
 	var clients []net.Conn
 	bodies := [][3]string{ // what comes at once, after a while, and after the succession
@@ -282,12 +282,12 @@ func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
 		defer c.Close()
 		clients = append(clients, c)
 		io.WriteString(c, b[0])
-		until(t, "a request without its body", func() bool { return now.Stats().Slow == i+1 })
+		waitUntil(t, "a request without its body", func() bool { return now.Stats().Slow == i+1 })
 		read := now.Stats().BytesIn
 		io.WriteString(c, b[1])
-		until(t, "more of its body", func() bool { return now.Stats().BytesIn >= read+int64(len(b[1])) })
+		waitUntil(t, "more of its body", func() bool { return now.Stats().BytesIn >= read+int64(len(b[1])) })
 	}
-	now = now.succeedBy(t, copyOf(t, ln)) // waits for nobody
+	now = now.handOffTo(t, duplicateListener(t, ln)) // waits for nobody
 	for i, c := range clients {
 		io.WriteString(c, bodies[i][2])
 		r := bufio.NewReader(c)
@@ -302,13 +302,13 @@ func TestHalfABodyGoesToTheSuccessor(t *testing.T) {
 			}
 		}
 	}
-	now.Shutdown(patiently(t))
+	now.Shutdown(timeoutContext(t))
 }
 
-// minder remembers polls and parks them.
-type minder struct{ parked chan *Parked }
+// rememberingFastPath remembers polls and parks them.
+type rememberingFastPath struct{ parked chan *Parked }
 
-func (k minder) Take(q *QuickRequest) bool {
+func (k rememberingFastPath) Handle(q *FastRequest) bool {
 	at := bytes.IndexByte(q.Target, '=') + 1
 	q.Remember(new(Memo), at, len(q.Target))
 	p := new(Parked)
@@ -317,26 +317,26 @@ func (k minder) Take(q *QuickRequest) bool {
 	return true
 }
 
-func (k minder) Again(q *QuickRequest, _ *Memo, _ []byte) bool {
+func (k rememberingFastPath) HandleRepeated(q *FastRequest, _ *Memo, _ []byte) bool {
 	p := new(Parked)
 	q.Park(p, goneFunc(func() {}), nil)
 	k.parked <- p
 	return true
 }
 
-func (k minder) Flush() {}
+func (k rememberingFastPath) Flush() {}
 
 // A request that waits goes to the successor as it is: its client hears one answer, the successor's, to what it asked last,
 // and its predecessor none that it could send.
-func TestWhoWaitsGoesAlong(t *testing.T) {
+func TestHandoffOfParkedPoll(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
 	parked := make(chan *Parked, 10)
-	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {}, Late: true, Log: slog.New(slog.DiscardHandler),
-		NewQuick: func() Quick { return minder{parked} }, QuickTargets: []string{"GET /poll"}})
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler),
+		NewFastPath: func() FastPath { return rememberingFastPath{parked} }, FastPathTargets: []string{"GET /poll"}})
 	served := make(chan error, 1)
 	fd, err := duplicate(ln)
 	if err != nil {
@@ -378,22 +378,22 @@ func TestWhoWaitsGoesAlong(t *testing.T) {
 	}
 	ask(1234)
 	waits := <-parked
-	until(t, "the request to wait", func() bool { return s.Stats().Parked == 1 })
+	waitUntil(t, "the request to wait", func() bool { return s.Stats().Parked == 1 })
 
-	passage, end, err := newPassage()
+	passage, end, err := newHandoff()
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := Hold(0, ln)
+	room, err := CollectBacklog(0, ln)
 	if err != nil {
 		t.Fatal(err)
 	}
-	room.Receive(&Passage{fd: end})
-	s.Retire(passage)
-	if err := s.Shutdown(patiently(t)); err != nil {
+	room.ReceiveHandoff(&Handoff{fd: end})
+	s.PrepareShutdown(passage)
+	if err := s.Shutdown(timeoutContext(t)); err != nil {
 		t.Error(err)
 	}
-	if err := wait(t, served, "Serve"); err != nil {
+	if err := receive(t, served, "Serve"); err != nil {
 		t.Error(err)
 	}
 	if waits.Answer(200, []byte("from the grave")) {
@@ -404,8 +404,8 @@ func TestWhoWaitsGoesAlong(t *testing.T) {
 	next = New(Config{Handler: func(ctx *fasthttp.RequestCtx) {
 		asked <- string(ctx.RequestURI())
 		next.Park(ctx, nil).Answer(200, []byte("second"))
-	}, OnDrain: func() {}, Late: true, Log: slog.New(slog.DiscardHandler)})
-	if err := next.Admit(room); err != nil {
+	}, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler)})
+	if err := next.ServeBacklog(room); err != nil {
 		t.Fatal(err)
 	}
 	if got := hear(); got != "second" {
@@ -421,13 +421,13 @@ func TestWhoWaitsGoesAlong(t *testing.T) {
 	if n := s.Stats().Parked; n != 0 {
 		t.Errorf("%d still wait at the predecessor", n)
 	}
-	if err := errors.Join(s.Finish(patiently(t)), next.Shutdown(patiently(t))); err != nil {
+	if err := errors.Join(s.FinishAnswers(timeoutContext(t)), next.Shutdown(timeoutContext(t))); err != nil {
 		t.Error(err)
 	}
 }
 
-// copyOf is another listener on the same socket: each server closes its own.
-func copyOf(t *testing.T, ln net.Listener) net.Listener {
+// duplicateListener is another listener on the same socket: each server closes its own.
+func duplicateListener(t *testing.T, ln net.Listener) net.Listener {
 	t.Helper()
 	fd, err := duplicate(ln)
 	if err != nil {

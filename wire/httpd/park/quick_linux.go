@@ -6,24 +6,24 @@ import (
 )
 
 // Park is Server.Park for a quick request. p is the caller's memory, extra complete header lines for the answer.
-func (q *QuickRequest) Park(p *Parked, gone Gone, extra []byte) {
-	q.take(p, Parked{link: q.c, gone: gone, extra: extra})
+func (q *FastRequest) Park(p *Parked, gone Gone, extra []byte) {
+	q.parkAs(p, Parked{conn: q.c, gone: gone, headerLines: extra})
 }
 
-// Hold is Park for a request whose answer comes in a moment, whatever its client does meanwhile: it is carried out also
+// ParkBriefly is Park for a request whose answer comes in a moment, whatever its client does meanwhile: it is carried out also
 // for one that has left, and a client that only sends no more gets its answer. It does not count as waiting.
-func (q *QuickRequest) Hold(p *Parked, extra []byte) {
-	q.take(p, Parked{link: q.c, extra: extra, held: true})
+func (q *FastRequest) ParkBriefly(p *Parked, extra []byte) {
+	q.parkAs(p, Parked{conn: q.c, headerLines: extra, brief: true})
 }
 
-func (q *QuickRequest) take(p *Parked, as Parked) {
+func (q *FastRequest) parkAs(p *Parked, as Parked) {
 	c, s := q.c, q.c.l.s
 	*p = as
-	p.late = s.draining.Load()
-	p.known = q.known
+	p.afterDrain = s.draining.Load()
+	p.remembered = q.remembered
 	q.taken = true
-	c.l.taken++
-	if p.held {
+	c.l.handled++
+	if p.brief {
 		s.active.Add(1)
 	} else {
 		c.l.parks++
@@ -33,15 +33,15 @@ func (q *QuickRequest) take(p *Parked, as Parked) {
 	defer c.mu.Unlock()
 	c.fresh, c.running = false, false
 	c.deadline.Store(0)
-	if p.held {
-		if c.parked = p; c.broken != nil {
+	if p.brief {
+		if c.parked = p; c.failure != nil {
 			c.closeLocked()
 		}
 		return
 	}
-	if c.broken != nil || s.dropped(p) {
+	if c.failure != nil || s.dropsParked(p) {
 		c.closeLocked()
-		s.callGone([]*Parked{p})
+		s.notifyGone([]*Parked{p})
 		return
 	}
 	c.parked = p
@@ -49,29 +49,29 @@ func (q *QuickRequest) take(p *Parked, as Parked) {
 
 // Remember keeps the request in m, but for the number that stands in Target between two places. Call it before Park, and
 // only for one without a body.
-func (q *QuickRequest) Remember(m *Memo, from, to int) {
-	if len(q.head) > maxMemo {
+func (q *FastRequest) Remember(m *Memo, from, to int) {
+	if len(q.head) > maxMemoBytes {
 		return
 	}
 	from, to = from+len(q.Method)+1, to+len(q.Method)+1
-	m.around = append(append(make([]byte, 0, len(q.head)-(to-from)), q.head[:from]...), q.head[to:]...)
-	m.before = from
-	m.came(q.head[from:to])
+	m.template = append(append(make([]byte, 0, len(q.head)-(to-from)), q.head[:from]...), q.head[to:]...)
+	m.numberAt = from
+	m.setNumber(q.head[from:to])
 	q.c.memo = m
-	q.known = true
+	q.remembered = true
 }
 
-// quickBuffer is how much of a request a loop reads for Quick, in bytes: a poll or a message of a page, with cookies and a
+// fastPathBuffer is how much of a request a loop reads for FastPath, in bytes: a poll or a message of a page, with cookies and a
 // proxy's lines, fits; what is longer goes the usual way.
-const quickBuffer = 4 << 10
+const fastPathBuffer = 4 << 10
 
-// quickly reads what came on a resting connection, which is marked as running, and offers it to Quick. It reports
+// readFast reads what came on a resting connection, which is marked as running, and offers it to FastPath. It reports
 // whether that took it; otherwise what was read is in c.req, for the goroutine that has to go on.
-func (l *loop) quickly(c *eventConn) bool {
+func (l *loop) readFast(c *eventConn) bool {
 	n, _ := read(c.fd, l.buf)
 	if n > 0 {
-		l.in += int64(n)
-		if n < len(l.buf) && (l.repeat(c, l.buf[:n]) || l.offer(c, l.buf[:n])) {
+		l.bytesIn += int64(n)
+		if n < len(l.buf) && (l.tryRepeated(c, l.buf[:n]) || l.tryFastPath(c, l.buf[:n])) {
 			return true
 		}
 		c.req = takeRequest(c)
@@ -85,10 +85,10 @@ func (l *loop) quickly(c *eventConn) bool {
 	return false
 }
 
-// offer reports whether Quick took the request, or the connection is at its end.
-func (l *loop) offer(c *eventConn, b []byte) (taken bool) {
+// tryFastPath reports whether FastPath took the request, or the connection is at its end.
+func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	s := l.s
-	if !s.quickTarget(b) || s.closes(c) {
+	if !s.isFastPathTarget(b) || s.closesAfterAnswer(c) {
 		return false
 	}
 	size, _, ref := endOfHead(b, 0)
@@ -96,38 +96,38 @@ func (l *loop) offer(c *eventConn, b []byte) (taken bool) {
 		return false
 	}
 	h, ref := parseHead(b[:size])
-	if ref != nil || h.length != int64(len(b)-size) || h.close || !h.plain {
+	if ref != nil || h.length != int64(len(b)-size) || h.close || !h.fastPath {
 		return false
 	}
 	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) { // to be refused the usual way
 		return false
 	}
-	l.request = QuickRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization, ContentType: h.kind, UserAgent: h.agent,
+	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization, ContentType: h.contentType, UserAgent: h.userAgent,
 		Body: b[size:], Address: c.ip, c: c, head: b[:size]}
-	defer l.survive()
+	defer l.recoverPanic()
 	taken = true // if it panics
-	return l.quick.Take(&l.request)
+	return l.fastPath.Handle(&l.request)
 }
 
-// repeat reports whether the request was the one remembered, and Quick took it. The head was found good when it was
-// remembered, and a number in its target makes it no worse: Quick sees to it that it is one.
-func (l *loop) repeat(c *eventConn, b []byte) (taken bool) {
-	if c.memo == nil || l.s.closes(c) {
+// tryRepeated reports whether the request was the one remembered, and FastPath took it. The head was found good when it was
+// remembered, and a number in its target makes it no worse: FastPath sees to it that it is one.
+func (l *loop) tryRepeated(c *eventConn, b []byte) (taken bool) {
+	if c.memo == nil || l.s.closesAfterAnswer(c) {
 		return false
 	}
-	number := c.memo.number(b)
+	number := c.memo.matchNumber(b)
 	if number == nil {
 		return false
 	}
-	c.memo.came(number)
-	l.request = QuickRequest{Address: c.ip, c: c, known: true}
-	defer l.survive()
+	c.memo.setNumber(number)
+	l.request = FastRequest{Address: c.ip, c: c, remembered: true}
+	defer l.recoverPanic()
 	taken = true
-	return l.quick.Again(&l.request, c.memo, number)
+	return l.fastPath.HandleRepeated(&l.request, c.memo, number)
 }
 
-// survive makes a panic cost one connection.
-func (l *loop) survive() {
+// recoverPanic makes a panic cost one connection.
+func (l *loop) recoverPanic() {
 	x := recover()
 	if x == nil {
 		return
@@ -142,9 +142,9 @@ func (l *loop) survive() {
 	}
 }
 
-// quickTarget tells whether a request is worth offering.
-func (s *Server) quickTarget(b []byte) bool {
-	for _, t := range s.cfg.QuickTargets {
+// isFastPathTarget tells whether a request is worth offering.
+func (s *Server) isFastPathTarget(b []byte) bool {
+	for _, t := range s.cfg.FastPathTargets {
 		if len(b) >= len(t) && string(b[:len(t)]) == t {
 			return true
 		}

@@ -14,34 +14,34 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// picky takes what its function takes, and counts what it is offered.
-type picky struct {
-	take    func(*QuickRequest) bool
+// recordingFastPath takes what its function takes, and counts what it is offered.
+type recordingFastPath struct {
+	take    func(*FastRequest) bool
 	offered chan string
 }
 
-func (k picky) Take(q *QuickRequest) bool {
+func (k recordingFastPath) Handle(q *FastRequest) bool {
 	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) + " " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
 	return k.take(q)
 }
 
-func (k picky) Again(_ *QuickRequest, _ *Memo, number []byte) bool {
+func (k recordingFastPath) HandleRepeated(_ *FastRequest, _ *Memo, number []byte) bool {
 	k.offered <- "again " + string(number)
 	return false
 }
 
-func (k picky) Flush() {}
+func (k recordingFastPath) Flush() {}
 
-func pickyServer(t *testing.T, take func(*QuickRequest) bool) (*owner, chan string) {
+func serveRecording(t *testing.T, take func(*FastRequest) bool) (*pollOwner, chan string) {
 	offered := make(chan string, 100)
-	o := serve(t, "epoll", Config{NewQuick: func() Quick { return picky{take, offered} }, QuickTargets: []string{"GET /poll", "POST /send "}},
-		func(o *owner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
+	o := serve(t, "epoll", Config{NewFastPath: func() FastPath { return recordingFastPath{take, offered} }, FastPathTargets: []string{"GET /poll", "POST /send "}},
+		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	return o, offered
 }
 
 // Only a request that is whole, alone and ordinary is offered; all others reach the handler unharmed.
-func TestQuickIsOfferedOrdinaryRequestsOnly(t *testing.T) {
-	o, offered := pickyServer(t, func(*QuickRequest) bool { return false })
+func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
+	o, offered := serveRecording(t, func(*FastRequest) bool { return false })
 	for _, c := range []struct {
 		name    string
 		packets []string
@@ -64,7 +64,7 @@ func TestQuickIsOfferedOrdinaryRequestsOnly(t *testing.T) {
 		{"last of its connection", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, 1, nil},
 		{"old", []string{"GET /poll HTTP/1.0\r\nHost: x\r\n\r\n"}, 1, nil},
 		{"two credentials", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"}, 1, nil},
-		{"long", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nCookie: " + strings.Repeat("c", 2*quickBuffer) + "\r\n\r\n"}, 1, nil},
+		{"long", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nCookie: " + strings.Repeat("c", 2*fastPathBuffer) + "\r\n\r\n"}, 1, nil},
 		{"without a host", []string{"GET /poll HTTP/1.1\r\n\r\n"}, 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestQuickIsOfferedOrdinaryRequestsOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i < len(c.packets)-1 {
-					until(t, "the first packet to be read", func() bool { return o.Stats().BytesIn == before+int64(len(p)) })
+					waitUntil(t, "the first packet to be read", func() bool { return o.Stats().BytesIn == before+int64(len(p)) })
 				}
 			}
 			for range c.answers {
@@ -112,8 +112,8 @@ func TestQuickIsOfferedOrdinaryRequestsOnly(t *testing.T) {
 }
 
 // A panic costs one connection.
-func TestQuickPanics(t *testing.T) {
-	o, _ := pickyServer(t, func(*QuickRequest) bool { panic("no") })
+func TestFastPathPanic(t *testing.T) {
+	o, _ := serveRecording(t, func(*FastRequest) bool { panic("no") })
 	for range 2 {
 		conn, err := net.Dial("tcp", o.ln.Addr().String())
 		if err != nil {
@@ -130,15 +130,15 @@ func TestQuickPanics(t *testing.T) {
 	if st := o.Stats(); st.Panics != 2 {
 		t.Errorf("%d panics counted, want 2", st.Panics)
 	}
-	until(t, "both connections to be forgotten", func() bool { return o.Stats().Open == 0 })
+	waitUntil(t, "both connections to be forgotten", func() bool { return o.Stats().Open == 0 })
 }
 
 // A request that is held is answered though its client has said that it will send no more, and counts as active.
-func TestHeldIsAnsweredToAClientThatSendsNoMore(t *testing.T) {
+func TestBriefParkSurvivesHalfClose(t *testing.T) {
 	held := make(chan *Parked, 1)
-	o, _ := pickyServer(t, func(q *QuickRequest) bool {
+	o, _ := serveRecording(t, func(q *FastRequest) bool {
 		p := new(Parked)
-		q.Hold(p, []byte("X-Extra: 1\r\n"))
+		q.ParkBriefly(p, []byte("X-Extra: 1\r\n"))
 		held <- p
 		return true
 	})
@@ -154,8 +154,8 @@ func TestHeldIsAnsweredToAClientThatSendsNoMore(t *testing.T) {
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	c := p.link.(*eventConn)
-	until(t, "the server to notice", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.hup })
+	c := p.conn.(*eventConn)
+	waitUntil(t, "the server to notice", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.peerClosed })
 	if st := o.Stats(); st.Active != 1 || st.Parked != 0 || st.Gone != 0 {
 		t.Errorf("%d active, %d parked, %d gone; want 1, 0, 0", st.Active, st.Parked, st.Gone)
 	}
@@ -166,15 +166,15 @@ func TestHeldIsAnsweredToAClientThatSendsNoMore(t *testing.T) {
 	if err != nil || res.StatusCode != 200 || res.Header.Get("X-Extra") != "1" {
 		t.Errorf("read %v, %v", res, err)
 	}
-	until(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
+	waitUntil(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
 }
 
 // A held request whose connection is reset is no longer active, and its answer goes nowhere.
-func TestHeldLosesItsConnection(t *testing.T) {
+func TestBriefParkLosesItsConnection(t *testing.T) {
 	held := make(chan *Parked, 1)
-	o, _ := pickyServer(t, func(q *QuickRequest) bool {
+	o, _ := serveRecording(t, func(q *FastRequest) bool {
 		p := new(Parked)
-		q.Hold(p, nil)
+		q.ParkBriefly(p, nil)
 		held <- p
 		return true
 	})
@@ -188,19 +188,19 @@ func TestHeldLosesItsConnection(t *testing.T) {
 	p := <-held
 	conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()
-	c := p.link.(*eventConn)
-	until(t, "the server to notice", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.hup })
+	c := p.conn.(*eventConn)
+	waitUntil(t, "the server to notice", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.peerClosed })
 	if p.Answer(200, []byte("{}")) {
 		t.Error("an answer was written to a connection that was reset")
 	}
-	until(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
+	waitUntil(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
 }
 
-// A request is offered as one that was there before only if all its bytes but the number are the same, and what Quick
+// A request is offered as one that was there before only if all its bytes but the number are the same, and what FastPath
 // does not take then goes the way of any other.
-func TestQuickRemembersRequests(t *testing.T) {
+func TestFastPathRemembersRequests(t *testing.T) {
 	var memo Memo
-	o, offered := pickyServer(t, func(q *QuickRequest) bool {
+	o, offered := serveRecording(t, func(q *FastRequest) bool {
 		if string(q.Target) == "/poll?n=5&x" && string(q.Authorization) == "Basic a" {
 			q.Remember(&memo, len("/poll?n="), len("/poll?n=5"))
 			p := new(Parked)
@@ -228,11 +228,11 @@ func TestQuickRemembersRequests(t *testing.T) {
 		{"GET /poll?n=&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=&x of x by Basic a", "handled"},
 		{"POST /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "", "handled"},
 		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\nContent-Length: 0\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"},
-		// What is no number is for Quick to find out: two requests that begin and end as the one remembered are two.
+		// What is no number is for FastPath to find out: two requests that begin and end as the one remembered are two.
 		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
 			"again 7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7", "handled handled"},
 	} {
-		until(t, "the connection to rest", func() (rests bool) { // else the goroutine that answered reads on
+		waitUntil(t, "the connection to rest", func() (rests bool) { // else the goroutine that answered reads on
 			rests = true
 			o.eachEvented(func(c *eventConn) { c.mu.Lock(); rests = rests && !c.running; c.mu.Unlock() })
 			return rests
@@ -260,69 +260,69 @@ func TestQuickRemembersRequests(t *testing.T) {
 	}
 }
 
-// keen parks every poll in the memory of the one before.
-type keen struct {
-	o     atomic.Pointer[owner]
+// repeatingFastPath parks every poll in the memory of the one before.
+type repeatingFastPath struct {
+	o     atomic.Pointer[pollOwner]
 	again chan bool
 }
 
-type keenPoll struct {
+type repeatedPoll struct {
 	Parked
 	Memo
 }
 
-func (k *keen) Take(q *QuickRequest) bool {
-	p := new(keenPoll)
+func (k *repeatingFastPath) Handle(q *FastRequest) bool {
+	p := new(repeatedPoll)
 	p.Owner = p
 	q.Remember(&p.Memo, len("/poll?"), len(q.Target))
-	q.Park(&p.Parked, told{k.o.Load()}, nil)
+	q.Park(&p.Parked, goneReporter{k.o.Load()}, nil)
 	k.again <- false
 	k.o.Load().polls <- &p.Parked
 	return true
 }
 
-func (k *keen) Again(q *QuickRequest, m *Memo, _ []byte) bool {
-	p := m.Owner.(*keenPoll)
-	q.Park(&p.Parked, told{k.o.Load()}, nil)
+func (k *repeatingFastPath) HandleRepeated(q *FastRequest, m *Memo, _ []byte) bool {
+	p := m.Owner.(*repeatedPoll)
+	q.Park(&p.Parked, goneReporter{k.o.Load()}, nil)
 	k.again <- true
 	k.o.Load().polls <- &p.Parked
 	return true
 }
 
-func (*keen) Flush() {}
+func (*repeatingFastPath) Flush() {}
 
 // A poll that is the one before but for its number waits as long as it must; its connection rests no longer than others
 // afterwards, and its client's leaving is noticed.
-func TestRepeatedPollsHaveTheirTimes(t *testing.T) {
-	k := &keen{again: make(chan bool, 100)}
-	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewQuick: func() Quick { return k }, QuickTargets: []string{"GET /poll"}},
-		func(o *owner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
+func TestRepeatedPollTimeouts(t *testing.T) {
+	k := &repeatingFastPath{again: make(chan bool, 100)}
+	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewFastPath: func() FastPath { return k }, FastPathTargets: []string{"GET /poll"}},
+		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	k.o.Store(o)
 	c := o.dial()
 	for n := range 3 {
 		c.get(fmt.Sprintf("/poll?%d", n))
-		p := o.poll()
+		p := o.nextPoll()
 		if again := <-k.again; again != (n > 0) {
 			t.Fatalf("poll %d: repeated is %v", n, again)
 		}
 		other := o.dial() // rests for as long as it may, while the poll waits
 		other.get("/")
-		other.expect("handled")
-		other.ended()
-		o.answer(p, fmt.Sprint("answer ", n))
-		c.expect(fmt.Sprint("answer ", n))
+		other.expectBody("handled")
+		other.expectClosed()
+		o.mustAnswer(p, fmt.Sprint("answer ", n))
+		c.expectBody(fmt.Sprint("answer ", n))
 	}
-	c.ended()
+	c.expectClosed()
 	l := o.dial()
 	l.get("/poll?1")
-	o.answer(o.poll(), "answer")
-	l.expect("answer")
+	o.mustAnswer(o.nextPoll(), "answer")
+	l.expectBody("answer")
 	l.get("/poll?2")
-	o.poll()
+	o.nextPoll()
 	if <-k.again || !<-k.again {
 		t.Fatal("the second poll is not the first one again")
 	}
 	l.Close()
-	wait(t, o.gone, "the client to be missed")
-	until(t, "both to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Parked == 0 })
+	receive(t, o.goneCalls, "the client to be missed")
+	waitUntil(t, "both to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Parked == 0 })
 }

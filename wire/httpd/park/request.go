@@ -15,30 +15,30 @@ import (
 // request is the connection fasthttp is given: it holds one request and then ends. It also keeps what was read
 // beyond that request, for the next. It is attached to a real connection only while there is something to keep.
 type request struct {
-	link link
-	buf  []byte // what was read and not yet used is buf[at:]
-	at   int
-	scan int   // how much of buf[at:] was searched for the end of the head
-	born int64 // when its first byte came, by the server's clock
+	conn      connection
+	buf       []byte // what was read and not yet used is buf[at:]
+	offset    int
+	scanned   int   // how much of buf[at:] was searched for the end of the head
+	startedAt int64 // when its first byte came, by the server's clock
 
-	moved  int64 // body bytes that had to be waited for
-	sent   int64 // bytes of the answer
-	heldUp int64 // when the client first did not take them at once
+	bodyReceived int64 // body bytes that had to be waited for
+	sent         int64 // bytes of the answer
+	blockedSince int64 // when the client first did not take them at once
 
-	head   head
-	limit  int64 // bytes its body may have
-	stream bool  // its handler reads the body
-	parts  bool  // the body is multipart
-	ready  int   // bytes of buf[at:] fasthttp may read
-	left   int64 // body bytes still to come from the link, when the length is known
-	chunks chunks
-	fault  error  // why the body ended early
-	first  int    // where in buf the request begins
-	whole  []byte // all that was read of it, once its body has to be waited for; see remember
+	head      head
+	limit     int64 // bytes its body may have
+	stream    bool  // its handler reads the body
+	multipart bool  // the body is multipart
+	ready     int   // bytes of buf[at:] fasthttp may read
+	left      int64 // body bytes still to come from the link, when the length is known
+	chunks    chunkReader
+	fault     error  // why the body ended early
+	start     int    // where in buf the request begins
+	received  []byte // allIn that was read of it, once its body has to be waited for; see remember
 
-	again  bool // fasthttp asked for another request: the connection is kept
-	mute   bool // what fasthttp writes from now on is not for the client
-	parked *Parked
+	keepOpen bool // fasthttp asked for another request: the connection is kept
+	discard  bool // what fasthttp writes from now on is not for the client
+	parked   *Parked
 }
 
 // secureRequest is a request that came through TLS, as RequestCtx.IsTLS wants to see it.
@@ -62,9 +62,9 @@ func requestOf(ctx *fasthttp.RequestCtx) *request {
 
 var requests = sync.Pool{New: func() any { return &request{buf: make([]byte, 0, firstReadAhead)} }}
 
-func takeRequest(l link) *request {
+func takeRequest(l connection) *request {
 	r := requests.Get().(*request)
-	r.link = l
+	r.conn = l
 	return r
 }
 
@@ -77,13 +77,13 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-func (r *request) buffered() int { return len(r.buf) - r.at }
+func (r *request) buffered() int { return len(r.buf) - r.offset }
 
 // space returns room to read more into, nil if the buffer holds limit unused bytes.
 func (r *request) space(limit int) []byte {
-	if r.at > 0 {
-		r.buf = r.buf[:copy(r.buf, r.buf[r.at:])]
-		r.at = 0
+	if r.offset > 0 {
+		r.buf = r.buf[:copy(r.buf, r.buf[r.offset:])]
+		r.offset = 0
 	}
 	if len(r.buf) >= limit {
 		return nil
@@ -99,13 +99,13 @@ func (r *request) space(limit int) []byte {
 // copyIn puts b behind what is there.
 func (r *request) copyIn(b []byte) { r.buf = append(r.buf, b...) }
 
-func (r *request) grew(n int) { r.buf = r.buf[:len(r.buf)+n] }
+func (r *request) extend(n int) { r.buf = r.buf[:len(r.buf)+n] }
 
-// arrived tells whether a whole head is there, and judges it.
-func (r *request) arrived(cfg *Config) (bool, *refusal) {
-	b := r.buf[r.at:]
-	size, next, ref := endOfHead(b, r.scan)
-	r.scan = next
+// headComplete tells whether a whole head is there, and judges it.
+func (r *request) headComplete(cfg *Config) (bool, *refusal) {
+	b := r.buf[r.offset:]
+	size, next, ref := endOfHead(b, r.scanned)
+	r.scanned = next
 	if ref != nil {
 		return false, ref
 	}
@@ -125,27 +125,27 @@ func (r *request) arrived(cfg *Config) (bool, *refusal) {
 	if cfg.BodyLimit != nil {
 		r.limit = int64(cfg.BodyLimit(r.head.method, r.head.target))
 	}
-	r.parts = bytes.HasPrefix(bytes.ToLower(r.head.kind), []byte("multipart/"))
-	r.stream = cfg.Streams != nil && r.head.length != 0 && cfg.Streams(r.head.method, r.head.target)
-	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.kind, r.head.agent = nil, nil, nil, nil, nil, nil // they point into buf, which moves
+	r.multipart = bytes.HasPrefix(bytes.ToLower(r.head.contentType), []byte("multipart/"))
+	r.stream = cfg.StreamsBody != nil && r.head.length != 0 && cfg.StreamsBody(r.head.method, r.head.target)
+	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.contentType, r.head.userAgent = nil, nil, nil, nil, nil, nil // they point into buf, which moves
 	if r.head.length > r.limit {
 		return false, refuseBodySize
 	}
-	r.ready, r.first = size, r.at
+	r.ready, r.start = size, r.offset
 	rest := b[size:]
 	if r.head.length >= 0 {
 		n := min(r.head.length, int64(len(rest)))
 		r.ready += int(n)
 		r.left = r.head.length - n
 	} else {
-		r.takeChunks(rest)
+		r.readChunks(rest)
 	}
 	return true, nil
 }
 
-// takeChunks lets through what of the newly read bytes belongs to a chunked body.
-func (r *request) takeChunks(b []byte) {
-	n, ref := r.chunks.take(b, r.limit)
+// readChunks lets through what of the newly read bytes belongs to a chunked body.
+func (r *request) readChunks(b []byte) {
+	n, ref := r.chunks.consume(b, r.limit)
 	r.ready += n
 	if ref != nil {
 		r.fault = ref
@@ -160,7 +160,7 @@ func (r *request) unread() bool {
 // next forgets the request and keeps what was read beyond it.
 func (r *request) next() {
 	r.spoilUsed()
-	*r = request{link: r.link, buf: r.buf, at: r.at}
+	*r = request{conn: r.conn, buf: r.buf, offset: r.offset}
 }
 
 // Read gives fasthttp the request's bytes, head first, and EOF behind them.
@@ -168,50 +168,50 @@ func (r *request) Read(p []byte) (int, error) {
 	for {
 		switch {
 		case r.ready > 0:
-			n := copy(p, r.buf[r.at:r.at+r.ready])
-			r.at += n
+			n := copy(p, r.buf[r.offset:r.offset+r.ready])
+			r.offset += n
 			r.ready -= n
 			return n, nil
 		case r.fault != nil:
 			return 0, r.fault
 		case r.left > 0:
-			r.remember(nil)
-			n, err := r.link.recv(p[:min(r.left, int64(len(p)))])
-			r.remember(p[:n])
+			r.recordForHandoff(nil)
+			n, err := r.conn.recv(p[:min(r.left, int64(len(p)))])
+			r.recordForHandoff(p[:n])
 			r.left -= int64(n)
-			r.fault = cut(err)
+			r.fault = unexpectedEOF(err)
 			return n, r.fault
 		case r.head.length < 0 && r.chunks.state != chunkDone:
-			r.remember(nil)
+			r.recordForHandoff(nil)
 			b := r.space(firstReadAhead)
-			n, err := r.link.recv(b)
-			r.remember(b[:n])
-			r.grew(n)
-			r.fault = cut(err)
-			r.takeChunks(b[:n])
+			n, err := r.conn.recv(b)
+			r.recordForHandoff(b[:n])
+			r.extend(n)
+			r.fault = unexpectedEOF(err)
+			r.readChunks(b[:n])
 		default:
-			r.again = true
+			r.keepOpen = true
 			return 0, io.EOF
 		}
 	}
 }
 
-// remember keeps what comes of a request whose body has to be waited for, so that its connection can be passed to a
+// recordForHandoff keeps what comes of a request whose body has to be waited for, so that its connection can be passed to a
 // successor: nobody waits for a client that is slow. A body that a handler reads, or a longer one, is waited for.
-func (r *request) remember(b []byte) {
-	if r.first < 0 {
+func (r *request) recordForHandoff(b []byte) {
+	if r.start < 0 {
 		return
 	}
-	if r.whole == nil {
-		r.whole = append(r.whole, r.buf[r.first:]...)
+	if r.received == nil {
+		r.received = append(r.received, r.buf[r.start:]...)
 	}
-	if r.whole = append(r.whole, b...); r.stream || len(r.whole) > passBytes {
-		r.whole, r.first = nil, -1
+	if r.received = append(r.received, b...); r.stream || len(r.received) > maxHandoffBytes {
+		r.received, r.start = nil, -1
 	}
 }
 
-// cut renames the end of the stream: inside a body it is an error.
-func cut(err error) error {
+// unexpectedEOF renames the end of the stream: inside a body it is an error.
+func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
@@ -219,14 +219,14 @@ func cut(err error) error {
 }
 
 func (r *request) Write(p []byte) (int, error) {
-	if r.mute {
+	if r.discard {
 		return len(p), nil
 	}
-	return r.link.send(p)
+	return r.conn.send(p)
 }
 
-func (r *request) LocalAddr() net.Addr  { return r.link.local() }
-func (r *request) RemoteAddr() net.Addr { return r.link.remote() }
+func (r *request) LocalAddr() net.Addr  { return r.conn.localAddr() }
+func (r *request) RemoteAddr() net.Addr { return r.conn.remoteAddr() }
 
 // Close and the deadlines are fasthttp's wishes; the connection below has its own.
 func (r *request) Close() error                     { return nil }
@@ -234,11 +234,11 @@ func (r *request) SetDeadline(time.Time) error      { return nil }
 func (r *request) SetReadDeadline(time.Time) error  { return nil }
 func (r *request) SetWriteDeadline(time.Time) error { return nil }
 
-// errDropped ends a request whose connection was cut off from outside (shutdown).
-var errDropped = errors.New("connection dropped")
+// errConnDropped ends a request whose connection was cut off from outside (shutdown).
+var errConnDropped = errors.New("connection dropped")
 
-// errPassed ends a request whose connection goes to the successor, which reads it anew.
-var errPassed = errors.New("connection passed")
+// errHandedOff ends a request whose connection goes to the successor, which reads it anew.
+var errHandedOff = errors.New("connection passed")
 
-// passBytes is how much of a request may go with its connection: what a head may have, and what was read behind it.
-const passBytes = 128 << 10
+// maxHandoffBytes is how much of a request may go with its connection: what a head may have, and what was read behind it.
+const maxHandoffBytes = 128 << 10

@@ -25,36 +25,36 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// patience is how long a test waits for what must happen; it is no measure of speed.
-const patience = 20 * time.Second
+// testTimeout is how long a test waits for what must happen; it is no measure of speed.
+const testTimeout = 20 * time.Second
 
-// owner parks GET /poll and keeps what was parked, as a queue's owner would.
-type owner struct {
+// pollOwner parks GET /poll and keeps what was parked, as a queue's pollOwner would.
+type pollOwner struct {
 	*Server
-	t      testing.TB
-	ln     net.Listener
-	kind   string
-	polls  chan *Parked
-	gone   chan struct{}
-	served chan error
+	t         testing.TB
+	ln        net.Listener
+	kind      string
+	polls     chan *Parked
+	goneCalls chan struct{}
+	served    chan error
 }
 
 // kinds are the ways a connection can be served; most tests run on each.
 var kinds = []string{"epoll", "goroutine", "tls", "quick"}
 
-// quickOwner parks GET /poll on the loop; of two, one is left to the handler, as either may come.
-type quickOwner struct {
-	o       *owner
+// fastPollOwner parks GET /poll on the loop; of two, one is left to the handler, as either may come.
+type fastPollOwner struct {
+	o       *pollOwner
 	offered int
-	put     []*Parked
+	parked  []*Parked
 }
 
-// told hands a client's leaving to the owner.
-type told struct{ o *owner }
+// goneReporter hands a client's leaving to the owner.
+type goneReporter struct{ o *pollOwner }
 
-func (g told) Gone() { g.o.gone <- struct{}{} }
+func (g goneReporter) Gone() { g.o.goneCalls <- struct{}{} }
 
-func (k *quickOwner) Take(q *QuickRequest) bool {
+func (k *fastPollOwner) Handle(q *FastRequest) bool {
 	if k.offered++; string(q.Target) != "/poll" || k.offered%3 == 0 {
 		return false
 	}
@@ -63,8 +63,8 @@ func (k *quickOwner) Take(q *QuickRequest) bool {
 	return true
 }
 
-// Again takes a request whose last letter need not have been the same.
-func (k *quickOwner) Again(q *QuickRequest, _ *Memo, letter []byte) bool {
+// HandleRepeated takes a request whose last letter need not have been the same.
+func (k *fastPollOwner) HandleRepeated(q *FastRequest, _ *Memo, letter []byte) bool {
 	if k.offered++; string(letter) != "l" || k.offered%3 == 0 {
 		return false
 	}
@@ -72,17 +72,17 @@ func (k *quickOwner) Again(q *QuickRequest, _ *Memo, letter []byte) bool {
 	return true
 }
 
-func (k *quickOwner) park(q *QuickRequest) {
+func (k *fastPollOwner) park(q *FastRequest) {
 	p := new(Parked)
-	q.Park(p, told{k.o}, nil)
-	k.put = append(k.put, p)
+	q.Park(p, goneReporter{k.o}, nil)
+	k.parked = append(k.parked, p)
 }
 
-func (k *quickOwner) Flush() {
-	for _, p := range k.put {
+func (k *fastPollOwner) Flush() {
+	for _, p := range k.parked {
 		k.o.polls <- p
 	}
-	k.put = nil
+	k.parked = nil
 }
 
 func onEachKind(t *testing.T, f func(t *testing.T, kind string)) {
@@ -95,7 +95,7 @@ func onEachKind(t *testing.T, f func(t *testing.T, kind string)) {
 type plainListener struct{ net.Listener }
 
 // serve starts a server whose handler is the owner's own, or the one given.
-func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
+func serve(t testing.TB, kind string, cfg Config, handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,9 +104,9 @@ func serve(t testing.TB, kind string, cfg Config, handler ...func(*owner, *fasth
 	return serveOn(t, kind, cfg, ln, handler...)
 }
 
-func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...func(*owner, *fasthttp.RequestCtx)) *owner {
+func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
 	t.Helper()
-	o := &owner{t: t, kind: kind, polls: make(chan *Parked, 10_000), gone: make(chan struct{}, 10_000), served: make(chan error, 1)}
+	o := &pollOwner{t: t, kind: kind, polls: make(chan *Parked, 10_000), goneCalls: make(chan struct{}, 10_000), served: make(chan error, 1)}
 	cfg.Handler = o.handle
 	if len(handler) > 0 {
 		cfg.Handler = func(ctx *fasthttp.RequestCtx) { handler[0](o, ctx) }
@@ -118,7 +118,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
 	}
 	if kind == "quick" && len(handler) == 0 {
-		cfg.NewQuick, cfg.QuickTargets = func() Quick { return &quickOwner{o: o} }, []string{"GET /poll"}
+		cfg.NewFastPath, cfg.FastPathTargets = func() FastPath { return &fastPollOwner{o: o} }, []string{"GET /poll"}
 	}
 	if cfg.Sweep == 0 {
 		cfg.Sweep = 5 * time.Millisecond
@@ -139,10 +139,10 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...
 	return o
 }
 
-func (o *owner) handle(ctx *fasthttp.RequestCtx) {
+func (o *pollOwner) handle(ctx *fasthttp.RequestCtx) {
 	switch string(ctx.Path()) {
 	case "/poll":
-		o.polls <- o.Park(ctx, func() { o.gone <- struct{}{} })
+		o.polls <- o.Park(ctx, func() { o.goneCalls <- struct{}{} })
 	case "/now": // answered before the handler returns
 		if !o.Park(ctx, nil).Answer(200, []byte("now")) {
 			o.t.Error("Answer in the handler failed")
@@ -154,33 +154,33 @@ func (o *owner) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func (o *owner) poll() *Parked {
+func (o *pollOwner) nextPoll() *Parked {
 	o.t.Helper()
-	return wait(o.t, o.polls, "a parked poll")
+	return receive(o.t, o.polls, "a parked poll")
 }
 
-func wait[T any](t testing.TB, c <-chan T, what string) T {
+func receive[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("waited in vain for %s", what)
 		panic("unreachable")
 	}
 }
 
-// patiently is for what must end: if it does not, the test fails and says where.
-func patiently(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// timeoutContext is for what must end: if it does not, the test fails and says where.
+func timeoutContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// until waits for a state that is reached in the background.
-func until(t testing.TB, what string, f func() bool) {
+// waitUntil waits for a state that is reached in the background.
+func waitUntil(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !f(); {
+	for end := time.Now().Add(testTimeout); !f(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -194,7 +194,7 @@ type client struct {
 	r *bufio.Reader
 }
 
-func (o *owner) dial() *client {
+func (o *pollOwner) dial() *client {
 	o.t.Helper()
 	c, err := net.Dial("tcp", o.ln.Addr().String())
 	if err != nil {
@@ -204,20 +204,20 @@ func (o *owner) dial() *client {
 	if o.kind == "tls" {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testTimeout))
 	return &client{c, o.t, bufio.NewReader(c)}
 }
 
-func (c *client) say(format string, args ...any) {
+func (c *client) write(format string, args ...any) {
 	c.t.Helper()
 	if _, err := fmt.Fprintf(c, format, args...); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *client) get(path string) { c.t.Helper(); c.say("GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path) }
+func (c *client) get(path string) { c.t.Helper(); c.write("GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path) }
 
-func (c *client) hear() *answer {
+func (c *client) readAnswer() *answer {
 	c.t.Helper()
 	resp, err := http.ReadResponse(c.r, nil)
 	if err != nil {
@@ -235,15 +235,15 @@ type answer struct {
 	body string
 }
 
-func (c *client) expect(body string) {
+func (c *client) expectBody(body string) {
 	c.t.Helper()
-	if a := c.hear(); a.StatusCode != 200 || a.body != body {
+	if a := c.readAnswer(); a.StatusCode != 200 || a.body != body {
 		c.t.Fatalf("answer %d %q, want 200 %q", a.StatusCode, a.body, body)
 	}
 }
 
-// ended expects the server to close the connection, without a further byte.
-func (c *client) ended() {
+// expectClosed expects the server to close the connection, without a further byte.
+func (c *client) expectClosed() {
 	c.t.Helper()
 	if b, err := c.r.Peek(1); err != io.EOF && !errors.Is(err, net.ErrClosed) && !reset(err) {
 		c.t.Fatalf("connection not closed: %q, %v", b, err)
@@ -254,7 +254,7 @@ func reset(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "reset") || strings.Contains(err.Error(), "broken pipe"))
 }
 
-func (o *owner) answer(p *Parked, text string) {
+func (o *pollOwner) mustAnswer(p *Parked, text string) {
 	o.t.Helper()
 	if !p.Answer(200, []byte(text)) {
 		o.t.Fatal("Answer failed")

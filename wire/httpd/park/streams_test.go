@@ -11,10 +11,10 @@ import (
 )
 
 // streaming is a server whose handler reads bodies sent to /stream itself.
-func streaming(t *testing.T, kind string, cfg Config, read func(ctx *fasthttp.RequestCtx, body io.Reader)) *owner {
-	cfg.Streams = func(_, target []byte) bool { return strings.HasPrefix(string(target), "/stream") }
-	cfg.ParkedHeader = viaTest
-	return serve(t, kind, cfg, func(_ *owner, ctx *fasthttp.RequestCtx) {
+func streaming(t *testing.T, kind string, cfg Config, read func(ctx *fasthttp.RequestCtx, body io.Reader)) *pollOwner {
+	cfg.StreamsBody = func(_, target []byte) bool { return strings.HasPrefix(string(target), "/stream") }
+	cfg.AnswerHeader = viaTest
+	return serve(t, kind, cfg, func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
 		if body := ctx.RequestBodyStream(); body != nil {
 			read(ctx, body)
 			return
@@ -37,15 +37,15 @@ func TestStreamedBody(t *testing.T) {
 			ctx.SetBodyString(fmt.Sprint(seen, " ", err))
 		})
 		c := o.dial()
-		c.say("POST /stream/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nfirst%s", strings.Repeat("x", 20_000))
+		c.write("POST /stream/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nfirst%s", strings.Repeat("x", 20_000))
 		if got := <-first; got != "first" { // while most of the body was not sent yet
 			t.Fatal(got)
 		}
-		c.say("%s", strings.Repeat("x", 100_000-20_005))
-		c.expect("100000 <nil>")
-		c.say("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("x", 20_000))
-		c.expect("20000 <nil>")
-		c.expect("hello /next")
+		c.write("%s", strings.Repeat("x", 100_000-20_005))
+		c.expectBody("100000 <nil>")
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("x", 20_000))
+		c.expectBody("20000 <nil>")
+		c.expectBody("hello /next")
 		if st := o.Stats(); st.Streams != 0 || st.Bodies != 0 {
 			t.Errorf("%+v", st)
 		}
@@ -62,16 +62,16 @@ func TestStreamLeftUnread(t *testing.T) {
 		const inner = "GET /inner HTTP/1.1\r\nHost: x\r\n\r\n"
 		small := strings.Repeat("x", 10) + inner
 		c := o.dial()
-		c.say("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /next HTTP/1.1\r\nHost: x\r\n\r\n", len(small), small)
-		c.expect("enough")
-		c.expect("hello /next") // what was there already is thrown away, and the connection goes on
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /next HTTP/1.1\r\nHost: x\r\n\r\n", len(small), small)
+		c.expectBody("enough")
+		c.expectBody("hello /next") // what was there already is thrown away, and the connection goes on
 		large := strings.Repeat("x", 10) + strings.Repeat(inner, 20_000)
 		c = o.dial()
-		c.say("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(large), large[:100_000])
-		if a := c.hear(); a.body != "enough" || !a.Close {
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(large), large[:100_000])
+		if a := c.readAnswer(); a.body != "enough" || !a.Close {
 			t.Errorf("%v, close %v", a.body, a.Close)
 		}
-		c.ended()
+		c.expectClosed()
 	})
 }
 
@@ -84,29 +84,29 @@ func TestStreamFaults(t *testing.T) {
 			ctx.SetBodyString("read")
 		})
 		c := o.dial()
-		c.say("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n", strings.Repeat("x", 20_000))
-		until(t, "the stream to be counted", func() bool { return o.Stats().Streams == 1 })
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n", strings.Repeat("x", 20_000))
+		waitUntil(t, "the stream to be counted", func() bool { return o.Stats().Streams == 1 })
 		other := o.dial()
-		other.say("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n")
-		other.refused(503, "")
-		c.say("4e20\r\n%s\r\n4e20\r\n", strings.Repeat("x", 20_000))
-		c.refused(413, "BAD_REQUEST")
+		other.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n")
+		other.expectRefusal(503, "")
+		c.write("4e20\r\n%s\r\n4e20\r\n", strings.Repeat("x", 20_000))
+		c.expectRefusal(413, "BAD_REQUEST")
 		if err := <-ends; err == nil {
 			t.Error("a body that is too large ended well")
 		}
 		c = o.dial()
-		c.say("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
-		c.refused(408, "BAD_REQUEST") // the rest never comes
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
+		c.expectRefusal(408, "BAD_REQUEST") // the rest never comes
 		if err := <-ends; err == nil {
 			t.Error("a body that did not come ended well")
 		}
 		c = o.dial()
-		c.say("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
-		until(t, "the stream to be counted", func() bool { return o.Stats().Streams == 1 })
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
+		waitUntil(t, "the stream to be counted", func() bool { return o.Stats().Streams == 1 })
 		c.Close()
 		if err := <-ends; err == nil {
 			t.Error("a body whose client left ended well")
 		}
-		until(t, "the stream to end", func() bool { return o.Stats().Streams == 0 })
+		waitUntil(t, "the stream to end", func() bool { return o.Stats().Streams == 0 })
 	})
 }

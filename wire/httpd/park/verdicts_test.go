@@ -98,7 +98,7 @@ func TestVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := &fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}, Logger: quiet{}}
+	raw := &fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}, Logger: discardLog{}}
 	go raw.Serve(rawLn)
 	defer raw.Shutdown()
 
@@ -131,7 +131,7 @@ func statuses(t *testing.T, addr, request string) (list, bodies string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testTimeout))
 	io.WriteString(c, request)
 	c.(*net.TCPConn).CloseWrite()
 	r := bufio.NewReader(c)
@@ -182,14 +182,14 @@ func FuzzFraming(f *testing.F) {
 func bodiesByGate(cfg *Config, stream []byte) (list []string) {
 	r := &request{buf: bytes.Clone(stream)}
 	for {
-		ok, ref := r.arrived(cfg)
+		ok, ref := r.headComplete(cfg)
 		if !ok || ref != nil || r.fault != nil || r.left > 0 || r.head.length < 0 && r.chunks.state != chunkDone {
 			return list
 		}
-		framed := r.buf[r.at : r.at+r.ready]
+		framed := r.buf[r.offset : r.offset+r.ready]
 		line, _, _ := strings.Cut(string(framed), " HTTP/")
 		list = append(list, line+": "+string(fasthttpBody(framed)))
-		r.at += r.ready
+		r.offset += r.ready
 		r.next()
 	}
 }

@@ -3,7 +3,7 @@
 // ordinary way, a fasthttp handler that blocks until there is an answer.
 //
 // A measurement runs the server and its crowd of clients in a process each, so that the server's memory and
-// processor time are its own. They are the same binary started again: call Play first thing in main or TestMain.
+// processor time are its own. They are the same binary started again: call RunRole first thing in main or TestMain.
 // Compare only figures of one batch, taken in turns on one machine.
 package floor
 
@@ -34,11 +34,11 @@ type Server interface {
 	Publish(body []byte) (n int) // answers all of them and says how many took it
 }
 
-// Servers are the kinds Measure knows. Whoever has another to compare adds it before Play.
+// Servers are the kinds Measure knows. Whoever has another to compare adds it before RunRole.
 var Servers = map[string]func() Server{
-	"floor":        newBare,
-	"blocked":      func() Server { return newBlocked(false) },
-	"blocked-lean": func() Server { return newBlocked(true) },
+	"floor":        newEpollServer,
+	"blocked":      func() Server { return newBlockingServer(false) },
+	"blocked-lean": func() Server { return newBlockingServer(true) },
 }
 
 // Plan is one measurement.
@@ -53,7 +53,7 @@ type Plan struct {
 type Report struct {
 	Plan       Plan
 	Goroutines int     // while N polls are parked
-	Parked     float64 // bytes of resident memory a parked poll, first park, no collection forced
+	FirstPark  float64 // bytes of resident memory a parked poll, first park, no collection forced
 	Steady     float64 // the same after all rounds, collected and given back to the system
 	Heap       float64 // bytes of heap in use a parked poll, of Steady
 	Stack      float64 // bytes of stacks a parked poll, of Steady
@@ -65,23 +65,23 @@ type Report struct {
 
 func (r Report) String() string {
 	return fmt.Sprintf("%-12s N=%d: %.2f kB/poll parked, %.2f steady (heap %.2f, stack %.2f), %d goroutines; "+
-		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.Parked/1000, r.Steady/1000, r.Heap/1000,
+		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.FirstPark/1000, r.Steady/1000, r.Heap/1000,
 		r.Stack/1000, r.Goroutines, r.CPU, r.Rate, r.Allocs)
 }
 
-const role = "PARLEY_FLOOR_ROLE"
+const roleEnv = "PARLEY_FLOOR_ROLE"
 
-// Play makes this process a part of somebody's measurement if that is what it was started for; then it does not
+// RunRole makes this process a part of somebody's measurement if that is what it was started for; then it does not
 // return.
-func Play() {
+func RunRole() {
 	var err error
-	switch part, arg, _ := strings.Cut(os.Getenv(role), " "); part {
+	switch part, arg, _ := strings.Cut(os.Getenv(roleEnv), " "); part {
 	case "":
 		return
 	case "server":
-		err = playServer(arg)
+		err = runServer(arg)
 	case "crowd":
-		err = playCrowd(arg)
+		err = runCrowd(arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -101,7 +101,7 @@ func Measure(p Plan) (r Report, err error) {
 		return r, err
 	}
 	server := exec.Command(self)
-	server.Env = append(os.Environ(), role+"=server "+string(plan))
+	server.Env = append(os.Environ(), roleEnv+"=server "+string(plan))
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -122,7 +122,7 @@ func Measure(p Plan) (r Report, err error) {
 		return r, fmt.Errorf("measure %s: server: %w", p.Kind, err)
 	}
 	crowd := exec.Command(self)
-	crowd.Env = append(os.Environ(), role+"=crowd "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
+	crowd.Env = append(os.Environ(), roleEnv+"=crowd "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
 	crowd.Stderr = os.Stderr
 	if err := crowd.Start(); err != nil {
 		return r, err
@@ -135,8 +135,8 @@ func Measure(p Plan) (r Report, err error) {
 	return r, nil
 }
 
-// playServer serves, publishes and reports.
-func playServer(arg string) error {
+// runServer serves, publishes and reports.
+func runServer(arg string) error {
 	var p Plan
 	if err := json.Unmarshal([]byte(arg), &p); err != nil {
 		return err
@@ -161,21 +161,21 @@ func playServer(arg string) error {
 	fmt.Println(ln.Addr())
 
 	r, n := Report{Plan: p}, float64(p.N)
-	settle(s, p.N)
-	r.Parked = float64(resident()-before) / n
+	waitParked(s, p.N)
+	r.FirstPark = float64(resident()-before) / n
 	r.Goroutines = runtime.NumGoroutine()
 	body := append([]byte(`{"result":"success","msg":"","events":["`), bytes.Repeat([]byte("x"), max(0, p.Body-45))...)
 	body = append(body, "\"]}\n"...)
 	for range 2 { // warm
 		s.Publish(body)
-		settle(s, p.N)
+		waitParked(s, p.N)
 	}
 	var m0, m1 runtime.MemStats
 	runtime.ReadMemStats(&m0)
 	cpu, began := processorTime(), time.Now()
 	for range p.Rounds {
 		r.Lost += p.N - s.Publish(body)
-		settle(s, p.N)
+		waitParked(s, p.N)
 	}
 	deliveries := float64(p.N * p.Rounds)
 	r.CPU = float64((processorTime()-cpu)/time.Nanosecond) / 1000 / deliveries
@@ -193,8 +193,8 @@ func playServer(arg string) error {
 	select {} // until the crowd is gone; see above
 }
 
-// settle waits until n polls are parked. It looks seldom enough to cost nothing worth counting.
-func settle(s Server, n int) {
+// waitParked waits until n polls are parked. It looks seldom enough to cost nothing worth counting.
+func waitParked(s Server, n int) {
 	for s.Waiting() < n {
 		time.Sleep(500 * time.Microsecond)
 	}
@@ -211,22 +211,22 @@ func resident() int64 {
 	return rss * int64(os.Getpagesize())
 }
 
-// blocked is the ordinary way: each poll holds its handler.
-type blocked struct {
+// blockingServer is the ordinary way: each poll holds its handler.
+type blockingServer struct {
 	fasthttp.Server
 	waiting atomic.Int64
 	mu      sync.Mutex
 	waiters []chan []byte
 }
 
-func newBlocked(lean bool) Server {
-	s := &blocked{}
+func newBlockingServer(lean bool) Server {
+	s := &blockingServer{}
 	s.Server.Handler = s.handle
 	s.Server.ReduceMemoryUsage = lean
 	return s
 }
 
-func (s *blocked) handle(ctx *fasthttp.RequestCtx) {
+func (s *blockingServer) handle(ctx *fasthttp.RequestCtx) {
 	c := make(chan []byte, 1)
 	s.mu.Lock()
 	s.waiters = append(s.waiters, c)
@@ -237,9 +237,9 @@ func (s *blocked) handle(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(body)
 }
 
-func (s *blocked) Waiting() int { return int(s.waiting.Load()) }
+func (s *blockingServer) Waiting() int { return int(s.waiting.Load()) }
 
-func (s *blocked) Publish(body []byte) int {
+func (s *blockingServer) Publish(body []byte) int {
 	s.mu.Lock()
 	waiters := s.waiters
 	s.waiters = nil

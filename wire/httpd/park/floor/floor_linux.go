@@ -19,15 +19,15 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bare is the floor: one goroutine accepts and reads; Publish writes.
-type bare struct {
+// epollServer is the floor: one goroutine accepts and reads; Publish writes.
+type epollServer struct {
 	mu      sync.Mutex
 	waiting []int32 // sockets
 }
 
-func newBare() Server { return &bare{} }
+func newEpollServer() Server { return &epollServer{} }
 
-func (s *bare) Serve(ln net.Listener) error {
+func (s *epollServer) Serve(ln net.Listener) error {
 	file, err := ln.(*net.TCPListener).File()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *bare) Serve(ln net.Listener) error {
 	}
 }
 
-func (s *bare) loop(epoll int) {
+func (s *epollServer) loop(epoll int) {
 	events := make([]unix.EpollEvent, 256)
 	buf := make([]byte, 16<<10)
 	for {
@@ -89,13 +89,13 @@ func (s *bare) loop(epoll int) {
 	}
 }
 
-func (s *bare) Waiting() int {
+func (s *epollServer) Waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.waiting)
 }
 
-func (s *bare) Publish(body []byte) (n int) {
+func (s *epollServer) Publish(body []byte) (n int) {
 	s.mu.Lock()
 	waiting := s.waiting
 	s.waiting = make([]int32, 0, len(waiting))
@@ -110,12 +110,12 @@ func (s *bare) Publish(body []byte) (n int) {
 	return n
 }
 
-// poll is what a client of the crowd sends: about what a real one does.
-const poll = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 HTTP/1.1\r\nHost: chat.example.com\r\n" +
+// pollRequest is what a client of the crowd sends: about what a real one does.
+const pollRequest = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 HTTP/1.1\r\nHost: chat.example.com\r\n" +
 	"User-Agent: ZulipMobile/27.1 (Android 12)\r\nAccept: */*\r\nAuthorization: Basic aW9nb0BleGFtcGxlLmNvbTphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejEyMzQ1Ng==\r\n\r\n"
 
-// playCrowd opens connections and polls on each, for ever, with one thread.
-func playCrowd(arg string) error {
+// runCrowd opens connections and polls on each, for ever, with one thread.
+func runCrowd(arg string) error {
 	var n int
 	var addr string
 	if _, err := fmt.Sscan(arg, &n, &addr); err != nil {
@@ -143,7 +143,7 @@ func playCrowd(arg string) error {
 		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 			return fmt.Errorf("crowd: %w", err)
 		}
-		if _, err := unix.Write(fd, []byte(poll)); err != nil {
+		if _, err := unix.Write(fd, []byte(pollRequest)); err != nil {
 			return fmt.Errorf("crowd: poll: %w", err)
 		}
 	}
@@ -172,7 +172,7 @@ func playCrowd(arg string) error {
 			}
 			due[ev.Fd] = left
 			if left == 0 {
-				if _, err := unix.Write(int(ev.Fd), []byte(poll)); err != nil {
+				if _, err := unix.Write(int(ev.Fd), []byte(pollRequest)); err != nil {
 					return fmt.Errorf("crowd: poll: %w", err)
 				}
 			}
