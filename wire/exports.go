@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 )
 
 var exportEndpoints = []Endpoint{
@@ -91,7 +92,7 @@ func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error
 	c := &Call{Server: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
-	var places []func(realm.View) realm.Set
+	var places []func(realm.View) ids.Set
 	newest := realm.MessageID(0)
 	parts, err := Read(c, func(v realm.View) ([]func(realm.View) []obj, error) {
 		places, newest = v.ExportSources(kind), v.LastMessageID()
@@ -111,15 +112,15 @@ func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error
 			}
 		}
 	}
-	var ids realm.Set
+	var idSet ids.Set
 	for _, place := range places {
-		part, err := Read(c, func(v realm.View) (realm.Set, error) { return place(v), nil })
+		part, err := Read(c, func(v realm.View) (ids.Set, error) { return place(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
-		ids.Union(part)
+		idSet.Union(part)
 	}
-	all := realm.IDs[realm.MessageID](ids.Between(0, int64(newest)))
+	all := ids.IDs[realm.MessageID](idSet.Between(0, int64(newest)))
 	for len(all) > 0 {
 		n := min(len(all), exportMessagesPerView)
 		part, err := Read(c, func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil })

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/wire/form"
 )
 
@@ -133,7 +134,7 @@ func flagsChanged(e *realm.FlagsTold, to *Recipient) any {
 	if e.Add {
 		op = "add"
 	}
-	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0], "messages": realm.IDs[int64](e.IDs), "all": e.All}
+	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0], "messages": ids.IDs[int64](e.IDs), "all": e.All}
 	if e.Flag == realm.FlagRead && !e.Add {
 		details := obj{}
 		for _, d := range e.Details() {

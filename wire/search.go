@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/wire/form"
 	"parley/wire/markdown"
 )
@@ -151,9 +152,9 @@ func (s *narrowSearch) messagesAmong(c *Call, terms []realm.Term, ids []int64) (
 }
 
 // filterIDs is the messages of a list that select takes and the texts confirm.
-func (s *narrowSearch) filterIDs(c *Call, terms []realm.Term, ids []int64, choose func(realm.View, []realm.Term, realm.SearchHits, realm.Set) (realm.NarrowResult, error)) ([]realm.MessageID, error) {
-	var set realm.Set
-	for _, id := range ids {
+func (s *narrowSearch) filterIDs(c *Call, terms []realm.Term, idList []int64, choose func(realm.View, []realm.Term, realm.SearchHits, ids.Set) (realm.NarrowResult, error)) ([]realm.MessageID, error) {
+	var set ids.Set
+	for _, id := range idList {
 		if id > 0 && id <= realm.MaxMessageID {
 			set.Add(id)
 		}

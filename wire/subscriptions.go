@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/wire/form"
 )
 
@@ -48,7 +49,7 @@ var subscriptionEvents = []EventKind{
 		return out
 	}),
 	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // a megabyte of numbers, maybe
-		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": realm.IDs[realm.MessageID](e.Messages)}
+		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": ids.IDs[realm.MessageID](e.Messages)}
 	}),
 }
 
@@ -67,10 +68,10 @@ func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
 }
 
 // partialSubscribers is the partial list of the members of a channel that an event tells of; all of here belong to it.
-func partialSubscribers(members, here realm.Set, to *Recipient) []realm.UserID {
+func partialSubscribers(members, here ids.Set, to *Recipient) []realm.UserID {
 	out := []realm.UserID{}
-	rest := realm.IDs[realm.UserID](here)
-	for _, u := range realm.IDs[realm.UserID](members) {
+	rest := ids.IDs[realm.UserID](here)
+	for _, u := range ids.IDs[realm.UserID](members) {
 		if len(rest) > 0 && rest[0] == u {
 			out, rest = append(out, u), rest[1:]
 		} else if to.SeenRecently != nil && to.SeenRecently(u) {
@@ -89,9 +90,9 @@ func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
 		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID { return partialSubscribers(s.Members, s.Here, to) })
 	case to.Subscribers == form.NoSubscribers:
 	case s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID { return realm.IDs[realm.UserID](s.Members) })
+		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID { return ids.IDs[realm.UserID](s.Members) })
 	default:
-		o["subscribers"] = realm.IDs[realm.UserID](s.Members)
+		o["subscribers"] = ids.IDs[realm.UserID](s.Members)
 	}
 	return o
 }

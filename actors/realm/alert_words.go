@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // AlertWords is the row of the words one user wants to be alerted of, as first written, in the order they were added.
@@ -107,14 +109,14 @@ func (r *Realm) allAlertWords() []string {
 
 // alertedUsers is whose alert words occur in a message, of those who will have a row of it.
 func (t *Turn) alertedUsers(f *MessageSent) []UserID {
-	var s Set
+	var s ids.Set
 	for _, w := range f.Content.AlertWords {
 		if users := t.index.usersByAlertWord[fold(w)]; users != nil {
 			s.Union(*users)
 		}
 	}
 	var out []UserID
-	for _, u := range IDs[UserID](s) {
+	for _, u := range ids.IDs[UserID](s) {
 		if x := t.Find(u); x != nil && x.Active && t.isRecipient(f, u) {
 			out = append(out, u)
 		}

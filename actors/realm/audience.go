@@ -1,9 +1,11 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // The audiences of events: users that are meant and have a queue at that moment.
 
 // everyoneAudience is every listening user.
-func (r *Realm) everyoneAudience() []UserID { return IDs[UserID](r.index.usersWithQueues) }
+func (r *Realm) everyoneAudience() []UserID { return ids.IDs[UserID](r.index.usersWithQueues) }
 
 // usersAudience is the user alone, if listening.
 func (r *Realm) usersAudience(ids ...UserID) []UserID {

@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // Whom a channel's events are for. They are many and go to many, so they are put together from sets instead of asking
 // every listening user.
@@ -8,7 +12,7 @@ import "slices"
 // connectedUsers is who listens, by role; it is kept until somebody begins or ceases to listen, or gets another role.
 type connectedUsers struct {
 	valid                   bool
-	members, admins, guests Set // not guests; administrators and owners
+	members, admins, guests ids.Set // not guests; administrators and owners
 
 	memberIDs  []UserID // the members
 	lastExcept []UserID // whom they were asked for without, last; nil: not yet
@@ -30,7 +34,7 @@ func (r *Realm) connectedUsers() *connectedUsers {
 			}
 			return true
 		})
-		l.memberIDs = IDs[UserID](l.members)
+		l.memberIDs = ids.IDs[UserID](l.members)
 	}
 	return l
 }
@@ -48,7 +52,7 @@ func (r *Realm) channelAudience(c *Channel) []UserID {
 	if r.onlyMembersCanSee(c) {
 		return r.connectedUsers().memberIDs
 	}
-	return IDs[UserID](r.channelAudienceSet(c))
+	return ids.IDs[UserID](r.channelAudienceSet(c))
 }
 
 // subscriberChangeAudience is every listening user who hears of others joining and leaving the channel, except some. They are those who may
@@ -62,7 +66,7 @@ func (r *Realm) subscriberChangeAudience(c *Channel, except []UserID) []UserID {
 	if r.onlyMembersCanSee(c) {
 		return members
 	}
-	guests := withoutUsers(IDs[UserID](Intersection(l.guests, r.index.channels[c.ID].subscribers)), except)
+	guests := withoutUsers(ids.IDs[UserID](ids.Intersection(l.guests, r.index.channels[c.ID].subscribers)), except)
 	out := make([]UserID, 0, len(members)+len(guests))
 	rest := members
 	for _, g := range guests { // few among many
@@ -78,34 +82,34 @@ func (r *Realm) onlyMembersCanSee(c *Channel) bool {
 }
 
 // channelAudienceSet is every listening user who may know the channel. It must not be changed.
-func (r *Realm) channelAudienceSet(c *Channel) Set {
+func (r *Realm) channelAudienceSet(c *Channel) ids.Set {
 	if c.WebPublic {
 		return r.index.usersWithQueues
 	}
 	if r.onlyMembersCanSee(c) {
 		return r.connectedUsers().members
 	}
-	in := Intersection(r.index.channels[c.ID].subscribers, r.index.usersWithQueues)
+	in := ids.Intersection(r.index.channels[c.ID].subscribers, r.index.usersWithQueues)
 	if !c.Private {
-		return Union(r.connectedUsers().members, in)
+		return ids.Union(r.connectedUsers().members, in)
 	}
-	sets := []Set{in, r.connectedUsers().admins}
+	sets := []ids.Set{in, r.connectedUsers().admins}
 	for _, s := range channelVisibilitySettings {
 		sets = append(sets, r.connectedMembersIn(r.ChannelSetting(c, s)))
 	}
-	return Union(sets...)
+	return ids.Union(sets...)
 }
 
 // connectedMembersIn is the listening users, guests left out, that a permission setting means.
-func (r *Realm) connectedMembersIn(v GroupValue) Set {
+func (r *Realm) connectedMembersIn(v GroupValue) ids.Set {
 	if v.Group == groupNobody {
-		return Set{}
+		return ids.Set{}
 	}
 	l := r.connectedUsers()
 	if v.Group == groupMembers || v.Group == groupEveryone {
 		return l.members
 	}
-	var out Set
+	var out ids.Set
 	if v.Group == 0 && len(v.Subgroups) == 0 {
 		for _, u := range v.Members {
 			if l.members.Has(int64(u)) {

@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // EditChannel asks to change a channel. What is nil or not set stays.
@@ -321,10 +323,10 @@ func (t *Turn) recordChannelChange(c *Channel, f Fact) {
 			f.Was = t.ChannelSetting(c, f.Property)
 		}
 		if c.Private && slices.Contains(channelVisibilitySettings, f.Property) {
-			f.Narrowed, f.Before = true, SetOf(t.channelAudience(c)...)
+			f.Narrowed, f.Before = true, ids.SetOf(t.channelAudience(c)...)
 		}
 	case *ChannelPrivacySet:
-		f.Name, f.Before = c.Name, SetOf(t.channelAudience(c)...)
+		f.Name, f.Before = c.Name, ids.SetOf(t.channelAudience(c)...)
 	case *ChannelUnarchived:
 		f.Name = c.Name
 	}
@@ -342,7 +344,7 @@ type ChannelChanged struct {
 	Number   *int64 // message_retention_days, folder_id; nil is null
 	Group    GroupValue
 	Narrowed bool       // the change may have shown or hidden the channel; Before says from whom
-	Before   Set        // listening users that knew the channel before
+	Before   ids.Set    // listening users that knew the channel before
 	Archived bool       // filled in when told
 	Was      GroupValue // Group before, of can_send_message_group
 }
@@ -379,7 +381,7 @@ func (f *ChannelChanged) apply(r *Realm) {
 func (f *ChannelChanged) tell(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
 	e := *f
-	e.Before, e.Archived, e.Group = Set{}, c.Archived, r.WithoutDeactivated(f.Group)
+	e.Before, e.Archived, e.Group = ids.Set{}, c.Archived, r.WithoutDeactivated(f.Group)
 	if !f.Narrowed {
 		return []Notice{{To: r.channelAudience(c), Event: &e}}
 	}
@@ -391,8 +393,8 @@ type ChannelPrivacySet struct {
 	Channel                     ChannelID
 	Name                        string
 	Private, WebPublic, History bool
-	Before                      Set  // listening users that knew the channel before
-	Archived                    bool // filled in when told
+	Before                      ids.Set // listening users that knew the channel before
+	Archived                    bool    // filled in when told
 }
 
 func (*ChannelPrivacySet) EventType() string { return "stream" }
@@ -405,6 +407,6 @@ func (f *ChannelPrivacySet) apply(r *Realm) {
 
 func (f *ChannelPrivacySet) tell(r *Realm) []Notice {
 	e := *f
-	e.Before, e.Archived = Set{}, r.channels.must(f.Channel).Archived
+	e.Before, e.Archived = ids.Set{}, r.channels.must(f.Channel).Archived
 	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, &e)
 }

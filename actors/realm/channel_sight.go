@@ -1,22 +1,26 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // channelVisibilitySettings let people know a private channel.
 var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
 
 // channelVisibilityNotices tells the ones who knew a channel of its change, if there is one, and the others that it came into
 // sight or went out of it.
-func (r *Realm) channelVisibilityNotices(c *Channel, before Set, change Event) []Notice {
-	after := SetOf(r.channelAudience(c)...)
+func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Event) []Notice {
+	after := ids.SetOf(r.channelAudience(c)...)
 	var out []Notice
-	if gained := IDs[UserID](Difference(after, before)); len(gained) > 0 {
+	if gained := ids.IDs[UserID](ids.Difference(after, before)); len(gained) > 0 {
 		out = append(out, r.channelsAppearedNotices(gained, []ChannelID{c.ID})...)
 	}
-	if stayed := IDs[UserID](Intersection(after, before)); change != nil && len(stayed) > 0 {
+	if stayed := ids.IDs[UserID](ids.Intersection(after, before)); change != nil && len(stayed) > 0 {
 		out = append(out, Notice{To: stayed, Event: change})
 	}
-	if lost := r.usersAudience(IDs[UserID](Difference(before, after))...); len(lost) > 0 {
+	if lost := r.usersAudience(ids.IDs[UserID](ids.Difference(before, after))...); len(lost) > 0 {
 		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}})
 	}
 	return out
@@ -52,17 +56,17 @@ func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
 // trackChannelVisibility runs a change of group memberships, and then tells people of the private channels that it showed to them or
 // hid from them. Only channels that name a group of the organization's own, or full members, can be among those.
 func (t *Turn) trackChannelVisibility(change func()) {
-	before := map[ChannelID]Set{}
-	var ids []ChannelID
+	before := map[ChannelID]ids.Set{}
+	var idList []ChannelID
 	t.EachChannel(func(c *Channel) {
 		if c.Private && slices.ContainsFunc(channelVisibilitySettings, func(s string) bool { return t.ChannelSetting(c, s).hasVariableMembers() }) {
-			ids = append(ids, c.ID)
+			idList = append(idList, c.ID)
 			before[c.ID] = t.channelAudienceSet(c).Clone()
 		}
 	})
 	change()
-	for _, id := range ids {
-		if after := t.channelAudienceSet(t.channels.must(id)); !Difference(after, before[id]).Empty() || !Difference(before[id], after).Empty() {
+	for _, id := range idList {
+		if after := t.channelAudienceSet(t.channels.must(id)); !ids.Difference(after, before[id]).Empty() || !ids.Difference(before[id], after).Empty() {
 			t.Record(&ChannelVisibilityChanged{id, before[id]})
 		}
 	}
@@ -79,7 +83,7 @@ func (v GroupValue) hasVariableMembers() bool {
 // itself.
 type ChannelVisibilityChanged struct {
 	Channel ChannelID
-	Before  Set // listening users that knew the channel before
+	Before  ids.Set // listening users that knew the channel before
 }
 
 func (*ChannelVisibilityChanged) keepsMarkdownConfig() {}

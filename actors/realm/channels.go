@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // Channel is the row of one channel.
@@ -43,14 +45,14 @@ var ChannelRules = []GroupSettingRule{
 
 // channelIndex is what is derived about one channel.
 type channelIndex struct {
-	subscribers               Set                    // users with an active subscription, deactivated accounts included
-	active                    Set                    // those of them whose account is active
-	everSubscribed            Set                    // users who are or were subscribed, and maybe some who only set what they want of it
-	receiving                 Set                    // users who receive what is sent to the channel: their last span is open
+	subscribers               ids.Set                // users with an active subscription, deactivated accounts included
+	active                    ids.Set                // those of them whose account is active
+	everSubscribed            ids.Set                // users who are or were subscribed, and maybe some who only set what they want of it
+	receiving                 ids.Set                // users who receive what is sent to the channel: their last span is open
 	openings                  []openSpan             // since when, ascending; some have been closed again since
-	wantsEmail                Set                    // users who asked for mails of this channel, be they subscribed now or not
-	ids                       Set                    // messages that are in the channel now
-	sent                      Set                    // messages that were sent to it, wherever they are now
+	wantsEmail                ids.Set                // users who asked for mails of this channel, be they subscribed now or not
+	ids                       ids.Set                // messages that are in the channel now
+	sent                      ids.Set                // messages that were sent to it, wherever they are now
 	topics                    map[string]*topicIndex // by folded name
 	topicList                 []*topicIndex          // the same, one behind the other: who wants all of very many need not look each up
 	connectedSubscribers      []UserID               // cached: subscribers that have a queue
@@ -114,7 +116,7 @@ func (r *Realm) Subscribed(u UserID, c ChannelID) bool {
 }
 
 // Subscribers is every user with an active subscription and an active account.
-func (r *Realm) Subscribers(c ChannelID) []UserID { return IDs[UserID](r.index.channels[c].active) }
+func (r *Realm) Subscribers(c ChannelID) []UserID { return ids.IDs[UserID](r.index.channels[c].active) }
 
 // SubscriberCount is how many Subscribers there are.
 func (r *Realm) SubscriberCount(c ChannelID) int { return r.index.channels[c].active.Len() }

@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // A message to a group of ten thousand mentions each of them. Which messages mention somebody is kept by user, but for
 // messages that mention very many at once: those are kept by crowd, once for all messages that mention the same people, as
@@ -9,7 +13,7 @@ import "slices"
 // bulkMention is people that messages mention, all of them together.
 type bulkMention struct {
 	users    []UserID // sortUnique; shared with the messages' rows
-	messages Set
+	messages ids.Set
 }
 
 // bulkMentionSize is from how many people on a list of mentions is a crowd.
@@ -68,8 +72,8 @@ func (x *indexes) unindexMentions(users []UserID, id MessageID) {
 
 // messagesMentioning is the messages that mention somebody, by name, by group or as one who took part in a topic. It must not be
 // changed.
-func (x *indexes) messagesMentioning(u UserID) Set {
-	sets := []Set{findSet(x.mentioned, u)}
+func (x *indexes) messagesMentioning(u UserID) ids.Set {
+	sets := []ids.Set{findSet(x.mentioned, u)}
 	for _, list := range x.crowds {
 		for _, c := range list {
 			if containsSorted(c.users, u) {
@@ -80,5 +84,5 @@ func (x *indexes) messagesMentioning(u UserID) Set {
 	if len(sets) == 1 {
 		return sets[0]
 	}
-	return Union(sets...)
+	return ids.Union(sets...)
 }

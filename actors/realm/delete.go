@@ -3,6 +3,8 @@ package realm
 import (
 	"maps"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // DeleteMessage asks to delete one message.
@@ -72,21 +74,21 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	if ix == nil {
 		return 0, nil
 	}
-	ids := ix.ids
+	idSet := ix.ids
 	if t.hasProtectedHistory(ch) {
-		ids = t.rowsWithin(me.ID, &ids)
+		idSet = t.rowsWithin(me.ID, &idSet)
 	}
-	switch n := ids.Len(); {
+	switch n := idSet.Len(); {
 	case n == 0:
 		return 0, nil
 	case n <= maxDeletedPerTurn:
-		t.deleteMessages(IDs[MessageID](ids), me.ID)
+		t.deleteMessages(ids.IDs[MessageID](idSet), me.ID)
 		return 0, nil
 	}
 	if err := t.checkJobLimit(); err != nil {
 		return 0, err
 	}
-	work = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: ids.Clone()})
+	work = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: idSet.Clone()})
 	t.stepJob(work) // there was little to check
 	return work, nil
 }
@@ -130,7 +132,7 @@ func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
 	if f.Channel == 0 {
 		to = r.messageAudience(f.IDs[0], r.message(f.IDs[0]))
 	} else {
-		to = r.messageChangeAudience(r.channels.must(f.Channel), SetOf(f.IDs...))
+		to = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
 	}
 	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
 		to = sortUnique(append(slices.Clone(to), f.By))
@@ -167,7 +169,7 @@ func (f *MessagesDeleted) Erased() []BodyRef {
 
 func (f *MessagesDeleted) apply(r *Realm) {
 	f.audience = r.deletionAudience(f)
-	gone := SetOf(f.IDs...)
+	gone := ids.SetOf(f.IDs...)
 	for _, id := range f.IDs {
 		m := r.changeMessage(id)
 		r.unindexMessage(id, m)
@@ -188,7 +190,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		f.stars.add(r, u, gone, f.audience)
 		rd = r.marks.change(u)
-		for _, s := range []*Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost, &rd.Given} {
+		for _, s := range []*ids.Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost, &rd.Given} {
 			s.Subtract(gone)
 		}
 	}
@@ -204,14 +206,14 @@ func (f *MessagesDeleted) tell(r *Realm) []Notice {
 
 // removedStars are messages that go away and had been starred by users who hear nothing of that, since they could not read
 // them any more: they hear that the stars are gone.
-type removedStars map[UserID]Set
+type removedStars map[UserID]ids.Set
 
-func (l *removedStars) add(r *Realm, u UserID, gone Set, hear []UserID) {
+func (l *removedStars) add(r *Realm, u UserID, gone ids.Set, hear []UserID) {
 	rd := r.marks.find(u)
 	if rd == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(hear, u) {
 		return
 	}
-	if stars := Intersection(rd.Starred, gone); !stars.Empty() {
+	if stars := ids.Intersection(rd.Starred, gone); !stars.Empty() {
 		if *l == nil {
 			*l = removedStars{}
 		}

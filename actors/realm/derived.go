@@ -3,15 +3,17 @@ package realm
 import (
 	"fmt"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // Derived is what the realm derived from its rows, in a form that two realms with the same rows must agree on. It is
 // for tests and checks: whatever apply does to an index, index must rebuild.
 func (r *Realm) Derived() map[string]any {
 	out := map[string]any{}
-	set := func(name string, s Set) {
+	set := func(name string, s ids.Set) {
 		if !s.Empty() {
-			out[name] = IDs[int64](s)
+			out[name] = ids.IDs[int64](s)
 		}
 	}
 	for id, ix := range r.index.channels {
@@ -28,7 +30,7 @@ func (r *Realm) Derived() map[string]any {
 		}
 	}
 	for name, list := range r.index.topicsByName {
-		var channels Set
+		var channels ids.Set
 		for _, t := range list {
 			channels.Add(int64(t.channel))
 		}
@@ -47,12 +49,12 @@ func (r *Realm) Derived() map[string]any {
 		slices.Sort(l)
 		out[fmt.Sprintf("talks of %d", u)] = l
 	}
-	for name, m := range map[string]map[UserID]*Set{"sent": r.index.bySender, "direct": r.index.directMessages, "mentioned": r.index.mentioned, "alerted": r.index.alerted} {
+	for name, m := range map[string]map[UserID]*ids.Set{"sent": r.index.bySender, "direct": r.index.directMessages, "mentioned": r.index.mentioned, "alerted": r.index.alerted} {
 		for u, s := range m {
 			set(fmt.Sprintf("%s %d", name, u), *s)
 		}
 	}
-	for name, s := range map[string]Set{"wildcard": r.index.channelWildcards, "links": r.index.links, "images": r.index.images, "attachments": r.index.attachments, "reacted": r.index.reacted, "listening": r.index.usersWithQueues, "bots": r.index.bots, "mailed": r.index.emailsAllChannels, "away": r.index.presenceHidden, "reads resolved": r.index.autoReadsResolved, "reads unfollowed": r.index.autoReadsUnfollowed} {
+	for name, s := range map[string]ids.Set{"wildcard": r.index.channelWildcards, "links": r.index.links, "images": r.index.images, "attachments": r.index.attachments, "reacted": r.index.reacted, "listening": r.index.usersWithQueues, "bots": r.index.bots, "mailed": r.index.emailsAllChannels, "away": r.index.presenceHidden, "reads resolved": r.index.autoReadsResolved, "reads unfollowed": r.index.autoReadsUnfollowed} {
 		set(name, s)
 	}
 	for u, l := range r.subscriptions.all() {

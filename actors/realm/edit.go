@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // editGraceSeconds is how much longer than its limit an edit may take: the client's clock and the way here are not the user's
@@ -75,7 +77,7 @@ type messageEdit struct {
 	newTopic      string   // where to, if Topic is not nil
 	targetChannel *Channel // where to; the message's own channel if that stays
 	resolveToggle bool     // keySet the topic as resolved or not, and nothing else
-	ids           Set      // what moves
+	ids           ids.Set  // what moves
 }
 
 // check refuses in the protocol's order.
@@ -256,7 +258,7 @@ func (p *messageEdit) selectMessages(t *Turn) error {
 	all := t.index.channels[p.info.Channel].topics[fold(p.info.Topic)].ids
 	switch p.Mode {
 	case MoveOne:
-		p.ids = SetOf(p.Message)
+		p.ids = ids.SetOf(p.Message)
 		return nil
 	case MoveLater:
 		p.ids = all.Between(int64(p.Message), MaxMessageID)

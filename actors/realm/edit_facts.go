@@ -3,6 +3,8 @@ package realm
 import (
 	"iter"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // record records what was checked.
@@ -41,9 +43,9 @@ func (p *messageEdit) record(t *Turn) Edited {
 	if m.From != m.To {
 		t.hideMovedMessages(m)
 		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers // closed accounts too, which may be opened again
-		m.Strangers, m.Job = Difference(from, to), t.nextID("leaving")
+		m.Strangers, m.Job = ids.Difference(from, to), t.nextID("leaving")
 		if t.hasProtectedHistory(p.targetChannel) {
-			m.Give = IDs[UserID](to)
+			m.Give = ids.IDs[UserID](to)
 		}
 	}
 	f.Move = m
@@ -99,7 +101,7 @@ type ContentEdit struct {
 
 // MessageMove is messages that change their topic or channel together.
 type MessageMove struct {
-	IDs          Set
+	IDs          ids.Set
 	From, To     ChannelID
 	FromTopic    string // as the asked-for message spells it
 	Topic        TopicID
@@ -110,7 +112,7 @@ type MessageMove struct {
 	Mode         string
 	Links        []TopicLink
 	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
-	Strangers    Set      // receive the channel the messages come from, not the one they go to: there they count as read,
+	Strangers    ids.Set  // receive the channel the messages come from, not the one they go to: there they count as read,
 	Job          int64    // which this job marks them; see leaving.go
 	Respelled    bool     // they were not all spelled as they are now: in facts of before Spellings were kept
 	Spellings    []Spelling
@@ -433,7 +435,7 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	case f.Move != nil:
 		to = r.moveAudience(f.Move)
 	case m.channel != 0:
-		to = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), SetOf(f.Message))
+		to = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), ids.SetOf(f.Message))
 	default:
 		to = r.messageAudience(f.Message, m)
 	}
@@ -448,7 +450,7 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 		}
 	}
 	if v := f.Move; v != nil {
-		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, IDs[MessageID](v.IDs), v.From, v.To, v.Mode
+		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, ids.IDs[MessageID](v.IDs), v.From, v.To, v.Mode
 		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged || v.Respelled, v.Links
 	}
 	if e.Channel != 0 {
@@ -467,14 +469,14 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 // movedNotices tells of messages that went to another channel. Who left the old one, if it is private, and sees the
 // messages again where they are now is not told what it is called today.
 func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
-	know, all := r.channelAudienceSet(r.channels.must(e.Channel)), SetOf(to...)
+	know, all := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
 	nameless := *e
 	nameless.ChannelName = ""
 	for _, part := range []struct {
-		to    Set
+		to    ids.Set
 		event *MessageUpdate
-	}{{Intersection(all, know), e}, {Difference(all, know), &nameless}} {
-		if ids := IDs[UserID](part.to); len(ids) > 0 {
+	}{{ids.Intersection(all, know), e}, {ids.Difference(all, know), &nameless}} {
+		if ids := ids.IDs[UserID](part.to); len(ids) > 0 {
 			part.event.Flags = r.groupByFlags(ids, id, m)
 			out = append(out, Notice{To: ids, Event: part.event})
 		}
@@ -489,20 +491,20 @@ func (r *Realm) moveAudience(v *MessageMove) []UserID {
 	if v.From == v.To {
 		return r.messageChangeAudience(to, v.IDs)
 	}
-	audience, holds := SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
-	was := Union(SetOf(r.subscribersAudience(v.From)...), SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
-	for _, u := range IDs[UserID](Difference(was, audience)) {
+	audience, holds := ids.SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
+	was := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...), ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
+	for _, u := range ids.IDs[UserID](ids.Difference(was, audience)) {
 		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || holds(u)) {
 			audience.Add(int64(u))
 		}
 	}
-	return IDs[UserID](audience)
+	return ids.IDs[UserID](audience)
 }
 
 // FlagGroups is who has which flags of one message: most people have the same.
 type FlagGroups []struct {
 	Flags Flags
-	Users Set
+	Users ids.Set
 }
 
 // Of is somebody's flags.
@@ -554,7 +556,7 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 	}
 	g := make(FlagGroups, len(kinds))
 	for i, f := range kinds {
-		g[i].Flags, g[i].Users = f, SetOfUnsorted(users[i])
+		g[i].Flags, g[i].Users = f, ids.SetOfUnsorted(users[i])
 	}
 	return g
 }

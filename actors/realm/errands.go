@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // What leaves the server (letters, calls of bots' services, notifications of phones) is an errand: a row that a fact of
 // the same turn makes and that another fact removes when it is done or given up. So nothing that was promised is lost
@@ -240,9 +244,9 @@ const maxNotifiedPerTurn = 250
 // the turns that follow. There is no more of it than would be dropped anyway once it is done.
 func (t *Turn) addMessageOutboxJobs(f *MessageSent) {
 	calls := slices.Concat(t.serviceJobs(f), t.previewJobs(f.ID, 0, t.users.must(f.Sender), f.Content))
-	who := Union(t.pushCandidates(f), t.missedEmailCandidates(f))
+	who := ids.Union(t.pushCandidates(f), t.missedEmailCandidates(f))
 	if who.Len() <= maxNotifiedPerTurn {
-		t.addOutboxJobs(slices.Concat(calls, t.notificationJobs(f, t.seq, IDs[UserID](who))))
+		t.addOutboxJobs(slices.Concat(calls, t.notificationJobs(f, t.seq, ids.IDs[UserID](who))))
 		return
 	}
 	t.addOutboxJobs(calls)
@@ -277,7 +281,7 @@ func (t *Turn) notificationJobs(f *MessageSent, told Seq, users []UserID) (out [
 }
 
 // stepNotify records the errands of some of those whom a message is to be told; who has read it since is told no more.
-func (t *Turn) stepNotify(w *Job) Set {
+func (t *Turn) stepNotify(w *Job) ids.Set {
 	users := w.nextUsers()
 	m := t.message(w.Message)
 	if m == nil {
@@ -295,5 +299,5 @@ func (t *Turn) stepNotify(w *Job) Set {
 		}
 	}
 	t.addOutboxJobs(t.notificationJobs(f, w.Told, users))
-	return SetOf(users...)
+	return ids.SetOf(users...)
 }

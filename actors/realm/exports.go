@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // Export is the row of one data export.
 type Export struct {
@@ -167,17 +171,17 @@ func (u *User) Consented() bool { return u.BoolSetting("allow_private_data_expor
 
 // ExportSources says where to look, one place after the other, for what an export of that kind contains of messages: in public
 // channels; with consent also in what people received who consented. Each place takes as long to look at as one view may.
-func (v View) ExportSources(kind string) (places []func(View) Set) {
+func (v View) ExportSources(kind string) (places []func(View) ids.Set) {
 	if kind == CompleteExport {
 		newest := int64(v.LastMessageID())
-		return append(places, func(View) (ids Set) { // also what has been deleted: MessagesAt leaves it out
+		return append(places, func(View) (ids ids.Set) { // also what has been deleted: MessagesAt leaves it out
 			ids.AddRange(1, newest)
 			return ids
 		})
 	}
 	for _, id := range v.channels.keys() {
 		if !v.channels.must(id).Private {
-			places = append(places, func(v View) (ids Set) {
+			places = append(places, func(v View) (ids ids.Set) {
 				if !v.channels.must(id).Private { // still
 					ids = v.index.channels[id].ids.Clone()
 				}
@@ -188,7 +192,7 @@ func (v View) ExportSources(kind string) (places []func(View) Set) {
 	if kind == ConsentExport {
 		for _, u := range v.activeHumans() {
 			if u.Consented() {
-				places = append(places, func(v View) Set { return v.rowsOf(u.ID) })
+				places = append(places, func(v View) ids.Set { return v.rowsOf(u.ID) })
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // MaxFlagged is how many messages one change of flags by narrow may touch (protocol), and one turn of a change that names
 // more: it bounds the turn.
@@ -120,9 +124,9 @@ func (t *Turn) recordFlags(me *User, x flaggableMessages, flag Flags, add bool) 
 	a := Flagged{Ignored: []ChannelID{}}
 	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
 	have := t.flaggedMessages(me.ID, flag)
-	f.IDs, f.Rows = SetOf(x.received...), SetOf(x.unreceived...)
+	f.IDs, f.Rows = ids.SetOf(x.received...), ids.SetOf(x.unreceived...)
 	if add {
-		f.IDs = Difference(f.IDs, have)
+		f.IDs = ids.Difference(f.IDs, have)
 		f.IDs.Union(f.Rows)
 	} else {
 		f.IDs.Intersect(have)
@@ -138,7 +142,7 @@ func (t *Turn) recordFlags(me *User, x flaggableMessages, flag Flags, add bool) 
 }
 
 // flaggedMessages is the messages that carry one of the reader's own flags.
-func (r *Realm) flaggedMessages(u UserID, flag Flags) Set {
+func (r *Realm) flaggedMessages(u UserID, flag Flags) ids.Set {
 	rd := r.marks.find(u)
 	switch {
 	case rd == nil:
@@ -149,7 +153,7 @@ func (r *Realm) flaggedMessages(u UserID, flag Flags) Set {
 	case flag == FlagCollapsed:
 		return rd.Collapsed
 	}
-	return Set{}
+	return ids.Set{}
 }
 
 // FlagsChanged says a reader has put a flag on messages, or taken it off.
@@ -157,8 +161,8 @@ type FlagsChanged struct {
 	User UserID
 	Flag Flags
 	Add  bool
-	IDs  Set // only messages whose state changes
-	Rows Set // of them, those the reader had no row of until now: they come to him as read
+	IDs  ids.Set // only messages whose state changes
+	Rows ids.Set // of them, those the reader had no row of until now: they come to him as read
 }
 
 func (f *FlagsChanged) apply(r *Realm) {
@@ -208,13 +212,13 @@ type FlagsTold struct {
 	Flag   Flags
 	Add    bool
 	All    bool // everything is read now; IDs is empty
-	IDs    Set
+	IDs    ids.Set
 	Unread []UnreadDetail // in events of before Places
 	// Of messages that became unread: where they are, in At the place of each, in the order of their ids, and which mention
 	// the reader. Tens of thousands may, in as many places as there are topics; Details spells it out, outside the realm.
 	Places   []UnreadPlace
 	At       []uint32
-	Mentions Set
+	Mentions ids.Set
 }
 
 // Details is what a client must know of the messages that became unread, in the order of their ids.
@@ -223,7 +227,7 @@ func (e *FlagsTold) Details() []UnreadDetail {
 		return e.Unread
 	}
 	out := make([]UnreadDetail, 0, len(e.At))
-	for i, id := range IDs[MessageID](e.IDs) {
+	for i, id := range ids.IDs[MessageID](e.IDs) {
 		p := &e.Places[e.At[i]]
 		out = append(out, UnreadDetail{id, e.Mentions.Has(int64(id)), p.Channel, p.Topic, p.Unmuted, p.People})
 	}
@@ -371,14 +375,14 @@ func (ReadAll) Decide(t *Turn) (Done, error) {
 
 // hasUnread reports whether a user hasKey an unread message at all.
 func (r *Realm) hasUnread(u UserID) bool {
-	var unread Set
+	var unread ids.Set
 	unread.AddRange(1, int64(r.LastMessageID()))
 	if rd := r.marks.find(u); rd != nil {
 		unread.Subtract(r.readSet(rd))
-		unread.Subtract(Difference(rd.Lost, rd.Rows))
+		unread.Subtract(ids.Difference(rd.Lost, rd.Rows))
 	}
 	found := false
-	r.eachRowSet(u, func(rows Set) bool {
+	r.eachRowSet(u, func(rows ids.Set) bool {
 		found = rows.Intersects(unread)
 		return !found
 	})
@@ -440,14 +444,14 @@ func (c ReadTopic) Decide(t *Turn) (Done, error) {
 }
 
 // markRead records that a user has read what is unread of a set.
-func (t *Turn) markRead(u UserID, s Set) {
+func (t *Turn) markRead(u UserID, s ids.Set) {
 	if ids := t.unreadWithin(u, s); !ids.Empty() {
 		t.Record(&FlagsChanged{User: u, Flag: FlagRead, Add: true, IDs: ids})
 	}
 }
 
 // unreadWithin is what of a set a user has a row of and has not read. The set it returns is the caller's own.
-func (r *Realm) unreadWithin(u UserID, s Set) Set {
-	s = Difference(s, r.readSet(r.marks.find(u)))
+func (r *Realm) unreadWithin(u UserID, s ids.Set) ids.Set {
+	s = ids.Difference(s, r.readSet(r.marks.find(u)))
 	return r.rowsWithin(u, &s)
 }

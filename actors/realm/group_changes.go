@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // maxGroupName is in code points (protocol).
@@ -507,13 +509,13 @@ func (*MembersChanged) EventType() string { return "user_group" }
 
 // AllMembers is everyone in a group, also through subgroups, ascending.
 func (r *Realm) AllMembers(g *Group) []UserID {
-	var s Set
+	var s ids.Set
 	r.collectMembers(g, &s, 0)
-	return IDs[UserID](s)
+	return ids.IDs[UserID](s)
 }
 
-func (r *Realm) collectMembers(g *Group, s *Set, depth int) {
-	s.Union(SetOf(r.DirectMembers(g)...))
+func (r *Realm) collectMembers(g *Group, s *ids.Set, depth int) {
+	s.Union(ids.SetOf(r.DirectMembers(g)...))
 	for _, id := range g.Subgroups {
 		if sub := r.groups.find(id); sub != nil && depth < maxGroupDepth {
 			r.collectMembers(sub, s, depth+1)
@@ -523,7 +525,7 @@ func (r *Realm) collectMembers(g *Group, s *Set, depth int) {
 
 // AllSubgroups is every group below a group, ascending.
 func (r *Realm) AllSubgroups(g *Group) []GroupID {
-	var s Set
+	var s ids.Set
 	var walk func(*Group, int)
 	walk = func(g *Group, depth int) {
 		for _, id := range g.Subgroups {
@@ -533,5 +535,5 @@ func (r *Realm) AllSubgroups(g *Group) []GroupID {
 		}
 	}
 	walk(g, 0)
-	return IDs[GroupID](s)
+	return ids.IDs[GroupID](s)
 }

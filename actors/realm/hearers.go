@@ -3,6 +3,8 @@ package realm
 import (
 	"math"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // messageAudience is every listening user who hears of what happens to a message after it was sent: the participants of a
@@ -16,12 +18,12 @@ func (r *Realm) messageAudience(id MessageID, m *message) []UserID {
 	if c.Private && !r.hasProtectedHistory(c) {
 		return r.subscribersAudience(c.ID)
 	}
-	return r.channelMessagesAudience(c, SetOf(id))
+	return r.channelMessagesAudience(c, ids.SetOf(id))
 }
 
 // messageChangeAudience is hearers for deletion, edits and moves: with the guests who once received the messages of a channel that
 // everybody may read, in it or not.
-func (r *Realm) messageChangeAudience(c *Channel, ids Set) []UserID {
+func (r *Realm) messageChangeAudience(c *Channel, ids ids.Set) []UserID {
 	to := r.channelMessagesAudience(c, ids)
 	if !c.WebPublic {
 		return to
@@ -35,17 +37,17 @@ func (r *Realm) messageChangeAudience(c *Channel, ids Set) []UserID {
 }
 
 // channelMessagesAudience is hearers for several messages of a channel: whoever hears of one of them.
-func (r *Realm) channelMessagesAudience(c *Channel, ids Set) []UserID {
+func (r *Realm) channelMessagesAudience(c *Channel, idSet ids.Set) []UserID {
 	heard := r.subscribersAudience(c.ID)
 	if c.Private && !r.hasProtectedHistory(c) {
 		return heard
 	}
-	holds := r.hasRowIn(ids)
+	holds := r.hasRowIn(idSet)
 	if r.hasProtectedHistory(c) {
 		return slices.DeleteFunc(slices.Clone(heard), func(u UserID) bool { return !holds(u) })
 	}
 	var further []UserID
-	for _, u := range IDs[UserID](Difference(r.connectedUsers().members, r.index.channels[c.ID].subscribers)) {
+	for _, u := range ids.IDs[UserID](ids.Difference(r.connectedUsers().members, r.index.channels[c.ID].subscribers)) {
 		if holds(u) {
 			further = append(further, u)
 		}
@@ -59,37 +61,37 @@ func (r *Realm) channelMessagesAudience(c *Channel, ids Set) []UserID {
 // originPart is messages that were sent to a channel, wherever they are now.
 type originPart struct {
 	channel ChannelID
-	ids     Set
+	ids     ids.Set
 }
 
 // messageOrigins is the channels to which messages of a channel were sent, at most so many, and which of the messages are left.
-func (r *Realm) messageOrigins(ids Set, most int) (out []originPart, rest Set) {
-	for rest = ids; !rest.Empty() && len(out) < most; {
+func (r *Realm) messageOrigins(idSet ids.Set, most int) (out []originPart, rest ids.Set) {
+	for rest = idSet; !rest.Empty() && len(out) < most; {
 		first, _ := rest.Min()
 		c := r.origin(MessageID(first), r.message(MessageID(first)))
 		sent := r.index.channels[c].sent
-		out = append(out, originPart{c, Intersection(rest, sent)})
-		rest = Difference(rest, sent)
+		out = append(out, originPart{c, ids.Intersection(rest, sent)})
+		rest = ids.Difference(rest, sent)
 	}
 	return out, rest
 }
 
 // hasRowIn tells of users whether they have a row of one of some messages of a channel. What can be settled once for all
 // users is.
-func (r *Realm) hasRowIn(ids Set) func(UserID) bool {
+func (r *Realm) hasRowIn(idSet ids.Set) func(UserID) bool {
 	type sent struct {
 		originPart
-		all Set // who received the first of them and, as they came after it, the others
+		all ids.Set // who received the first of them and, as they came after it, the others
 	}
 	var all []sent
-	parts, _ := r.messageOrigins(ids, math.MaxInt)
+	parts, _ := r.messageOrigins(idSet, math.MaxInt)
 	for _, x := range parts {
 		first, _ := x.ids.Min()
 		all = append(all, sent{x, r.index.channels[x.channel].recipients(MessageID(first))})
 	}
 	return func(u UserID) bool {
 		rd := r.marks.find(u)
-		if rd != nil && rd.Rows.Intersects(ids) {
+		if rd != nil && rd.Rows.Intersects(idSet) {
 			return true
 		}
 		for _, x := range all {
@@ -100,7 +102,7 @@ func (r *Realm) hasRowIn(ids Set) func(UserID) bool {
 				continue
 			}
 			for _, p := range r.SubscriptionOf(u, x.channel).Spans {
-				if part := p.messagesWithin(x.ids); !part.Empty() && (rd == nil || rd.Lost.Empty() || !Difference(part, rd.Lost).Empty()) {
+				if part := p.messagesWithin(x.ids); !part.Empty() && (rd == nil || rd.Lost.Empty() || !ids.Difference(part, rd.Lost).Empty()) {
 					return true
 				}
 			}

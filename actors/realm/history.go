@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"parley/actors/realm/ids"
 )
 
 // Anchor is the place in a narrow that a fetch is about.
@@ -48,7 +50,7 @@ type BatchFilter func([]MessageID) []bool
 // ResolvedAnchor is where an anchor is: at an id, or at the first match of a set.
 type ResolvedAnchor struct {
 	id         int64
-	candidates Set
+	candidates ids.Set
 }
 
 // ResolveAnchor settles what of an anchor the realm alone knows. It is the caller's own and outlives the view.
@@ -70,7 +72,7 @@ func (v View) ResolveAnchor(n *NarrowResult, a Anchor) ResolvedAnchor {
 
 // ID is the anchor's id.
 func (s ResolvedAnchor) ID(match BatchFilter) int64 {
-	if first := s.candidates.firstMatchesAbove(0, 1, match); len(first) > 0 {
+	if first := firstMatchesAbove(s.candidates, 0, 1, match); len(first) > 0 {
 		return int64(first[0])
 	}
 	return s.id
@@ -79,11 +81,11 @@ func (s ResolvedAnchor) ID(match BatchFilter) int64 {
 // firstUnreadAnchor is the caller's oldest unread message of a narrow that counts here: not in muted topics, and not in muted
 // channels unless the narrow is about a channel.
 func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
-	ids := Difference(n.ids, v.readSet(v.marks.find(v.User)))
+	idSet := ids.Difference(n.ids, v.readSet(v.marks.find(v.User)))
 	named := slices.ContainsFunc(n.terms, func(t Term) bool { return t.Operator == "channel" })
 	muted := v.muteSettingsOf(v.User)
 	if named {
-		muted.channels = Set{}
+		muted.channels = ids.Set{}
 	}
 	p := readerAccess{View: v, reader: v.Me()}
 	wanted := func(id MessageID, m *message) bool {
@@ -91,9 +93,9 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 	}
 	if len(n.Unverified) == 0 {
 		near := *n
-		near.ids, near.view, near.tests = ids, v, append(slices.Clone(n.tests), wanted)
+		near.ids, near.view, near.tests = idSet, v, append(slices.Clone(n.tests), wanted)
 		match, gaveUp := near.limitedFilter()
-		first := ids.firstMatchesAbove(0, 1, match)
+		first := firstMatchesAbove(idSet, 0, 1, match)
 		switch {
 		case len(first) > 0:
 			return ResolvedAnchor{id: int64(first[0])}
@@ -101,7 +103,7 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 			return ResolvedAnchor{id: NewestAnchor}
 		}
 	}
-	s := v.readableRows(v.Me(), Intersection(n.wholeSet(), ids))
+	s := v.readableRows(v.Me(), ids.Intersection(n.wholeSet(), idSet))
 	s.Subtract(v.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 	if !named {
 		s.Subtract(v.messagesInMutedChannels())
@@ -114,7 +116,7 @@ func (v View) firstAnchorFrom(n *NarrowResult, from int64) ResolvedAnchor {
 	last, _ := n.ids.Max()
 	if len(n.Unverified) == 0 && n.tests != nil {
 		match, gaveUp := n.limitedFilter()
-		if first := n.ids.firstMatchesAbove(from-1, 1, match); len(first) > 0 {
+		if first := firstMatchesAbove(n.ids, from-1, 1, match); len(first) > 0 {
 			return ResolvedAnchor{id: int64(first[0])}
 		} else if !*gaveUp {
 			return ResolvedAnchor{id: NewestAnchor}
@@ -154,15 +156,15 @@ func (n *NarrowResult) Page(anchor int64, r PageRange, match BatchFilter) Page {
 
 func (n *NarrowResult) pageAround(anchor int64, r PageRange, match BatchFilter) Page {
 	p := Page{Anchor: anchor}
-	p.IDs = n.ids.lastMatchesBelow(anchor, r.Before, match)
+	p.IDs = lastMatchesBelow(n.ids, anchor, r.Before, match)
 	slices.Reverse(p.IDs)
 	before := len(p.IDs)
 	if !r.Exclude && n.ids.Has(anchor) {
-		if here := n.ids.firstMatchesAbove(anchor-1, 1, match); len(here) > 0 && int64(here[0]) == anchor {
+		if here := firstMatchesAbove(n.ids, anchor-1, 1, match); len(here) > 0 && int64(here[0]) == anchor {
 			p.IDs, p.Found = append(p.IDs, here[0]), true
 		}
 	}
-	after := n.ids.firstMatchesAbove(anchor, r.After, match)
+	after := firstMatchesAbove(n.ids, anchor, r.After, match)
 	p.IDs = append(p.IDs, after...)
 	p.Oldest = anchor == 0 || before < r.Before
 	p.Newest = anchor >= NewestAnchor || len(after) < r.After
@@ -170,7 +172,7 @@ func (n *NarrowResult) pageAround(anchor int64, r PageRange, match BatchFilter) 
 }
 
 // lastMatchesBelow is the last n matching ids below an id, newest first.
-func (s Set) lastMatchesBelow(below int64, n int, match BatchFilter) []MessageID {
+func lastMatchesBelow(s ids.Set, below int64, n int, match BatchFilter) []MessageID {
 	var out []MessageID
 	for hi := s.Rank(below - 1); hi > 0 && len(out) < n; {
 		size := n - len(out)
@@ -178,7 +180,7 @@ func (s Set) lastMatchesBelow(below int64, n int, match BatchFilter) []MessageID
 			size = filterBatchSize
 		}
 		lo := max(0, hi-size)
-		part, more := s.filterSlice(lo, hi, match)
+		part, more := filterSlice(s, lo, hi, match)
 		slices.Reverse(part)
 		out = append(out, part[:min(len(part), n-len(out))]...)
 		if hi = lo; !more {
@@ -189,7 +191,7 @@ func (s Set) lastMatchesBelow(below int64, n int, match BatchFilter) []MessageID
 }
 
 // firstMatchesAbove is the first n matching ids above an id, oldest first.
-func (s Set) firstMatchesAbove(above int64, n int, match BatchFilter) []MessageID {
+func firstMatchesAbove(s ids.Set, above int64, n int, match BatchFilter) []MessageID {
 	var out []MessageID
 	size := s.Len()
 	for lo := s.Rank(above); lo < size && len(out) < n; {
@@ -198,7 +200,7 @@ func (s Set) firstMatchesAbove(above int64, n int, match BatchFilter) []MessageI
 			step = filterBatchSize
 		}
 		hi := min(size, lo+step)
-		part, more := s.filterSlice(lo, hi, match)
+		part, more := filterSlice(s, lo, hi, match)
 		out = append(out, part[:min(len(part), n-len(out))]...)
 		if lo = hi; !more {
 			break
@@ -208,7 +210,7 @@ func (s Set) firstMatchesAbove(above int64, n int, match BatchFilter) []MessageI
 }
 
 // filterSlice is the filterSlice ids from the lo-th up to, not including, the hi-th; more is false when the looking is over.
-func (s Set) filterSlice(lo, hi int, match BatchFilter) (out []MessageID, more bool) {
+func filterSlice(s ids.Set, lo, hi int, match BatchFilter) (out []MessageID, more bool) {
 	ids := s.Slice(lo, hi)
 	if match == nil {
 		return ids, true
@@ -226,7 +228,7 @@ func (s Set) filterSlice(lo, hi int, match BatchFilter) (out []MessageID, more b
 // AllIDs is every matching id of the narrow, ascending.
 func (n *NarrowResult) AllIDs(match BatchFilter) []MessageID {
 	s := n.wholeSet()
-	return s.firstMatchesAbove(0, s.Len(), match)
+	return firstMatchesAbove(s, 0, s.Len(), match)
 }
 
 // BodyRefs is the current versions of messages' texts; 0 stands for a message that is gone.

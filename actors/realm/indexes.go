@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // indexes is everything derived from rows.
@@ -21,28 +23,28 @@ type indexes struct {
 	conversations                       map[DirectConversationID]*conversationIndex
 	conversationByMembers               map[string]DirectConversationID
 	conversationsOf                     map[UserID][]DirectConversationID
-	directMessages                      map[UserID]*Set // everybody's direct messages
+	directMessages                      map[UserID]*ids.Set // everybody's direct messages
 	clientIDs                           map[string]ClientID
-	bySender                            map[UserID]*Set
-	mentioned                           map[UserID]*Set
+	bySender                            map[UserID]*ids.Set
+	mentioned                           map[UserID]*ids.Set
 	crowds                              bulkMentions // of messages that mention very many, who stand in none of mentioned for it
-	alerted                             map[UserID]*Set
-	channelWildcards                    Set // messages with a channel wildcard
-	links, images, attachments, reacted Set
-	usersWithQueues                     Set              // users with a queue
-	bots                                Set              // accounts that are bots, but the system's
-	emailsAllChannels                   Set              // users whose settings ask for mails of all their channels
-	presenceHidden                      Set              // users who do not show when they are here
-	autoReadsResolved                   Set              // users for whom notices of resolved topics count as read,
-	autoReadsUnfollowed                 Set              // and those for whom they do in topics they do not follow
-	queueCount                          map[UserID]int   // how many each
-	uploadByPath                        map[string]int64 // uploads by path
-	uploadsWithHash                     map[string]int   // how many have a content, by its hash
-	messagesWithFile                    map[string]*Set  // messages by the path of a file they use
+	alerted                             map[UserID]*ids.Set
+	channelWildcards                    ids.Set // messages with a channel wildcard
+	links, images, attachments, reacted ids.Set
+	usersWithQueues                     ids.Set             // users with a queue
+	bots                                ids.Set             // accounts that are bots, but the system's
+	emailsAllChannels                   ids.Set             // users whose settings ask for mails of all their channels
+	presenceHidden                      ids.Set             // users who do not show when they are here
+	autoReadsResolved                   ids.Set             // users for whom notices of resolved topics count as read,
+	autoReadsUnfollowed                 ids.Set             // and those for whom they do in topics they do not follow
+	queueCount                          map[UserID]int      // how many each
+	uploadByPath                        map[string]int64    // uploads by path
+	uploadsWithHash                     map[string]int      // how many have a content, by its hash
+	messagesWithFile                    map[string]*ids.Set // messages by the path of a file they use
 	uploadBytes                         int64
-	usersByAlertWord                    map[string]*Set // users by folded alert word
-	mutersOf                            map[UserID]*Set // who muted each
-	allPublicQueues                     map[UserID]int  // queues that take messages beyond what was received
+	usersByAlertWord                    map[string]*ids.Set // users by folded alert word
+	mutersOf                            map[UserID]*ids.Set // who muted each
+	allPublicQueues                     map[UserID]int      // queues that take messages beyond what was received
 	topicPreferences                    map[topicKey]*usersByTopicPolicy
 	mailTokens                          map[mailKey]string
 	queueAudiences                      connectedUsers
@@ -53,9 +55,9 @@ type indexes struct {
 
 func (x *indexes) init() {
 	*x = indexes{clock: x.clock, markdownConfigSeq: x.markdownConfigSeq, userByEmail: map[string]UserID{}, usersByName: map[string][]UserID{}, channelByName: map[string]ChannelID{}, channels: map[ChannelID]*channelIndex{},
-		topicIDs: map[ChannelID]map[string]TopicID{}, topicsByName: map[string][]*topicIndex{}, conversations: map[DirectConversationID]*conversationIndex{}, conversationByMembers: map[string]DirectConversationID{}, conversationsOf: map[UserID][]DirectConversationID{}, directMessages: map[UserID]*Set{},
-		clientIDs: map[string]ClientID{}, bySender: map[UserID]*Set{}, mentioned: map[UserID]*Set{}, crowds: bulkMentions{}, alerted: map[UserID]*Set{},
-		queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{}, uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{}, messagesWithFile: map[string]*Set{}, usersByAlertWord: map[string]*Set{}, mutersOf: map[UserID]*Set{},
+		topicIDs: map[ChannelID]map[string]TopicID{}, topicsByName: map[string][]*topicIndex{}, conversations: map[DirectConversationID]*conversationIndex{}, conversationByMembers: map[string]DirectConversationID{}, conversationsOf: map[UserID][]DirectConversationID{}, directMessages: map[UserID]*ids.Set{},
+		clientIDs: map[string]ClientID{}, bySender: map[UserID]*ids.Set{}, mentioned: map[UserID]*ids.Set{}, crowds: bulkMentions{}, alerted: map[UserID]*ids.Set{},
+		queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{}, uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{}, messagesWithFile: map[string]*ids.Set{}, usersByAlertWord: map[string]*ids.Set{}, mutersOf: map[UserID]*ids.Set{},
 		topicPreferences: map[topicKey]*usersByTopicPolicy{}, mailTokens: map[mailKey]string{}}
 }
 
@@ -146,19 +148,19 @@ type bulkIndexing struct {
 	topics       []*topicIndex       // by id of a spelling; nil before its first message
 	participants []map[uint32]uint32 // who takes part, by id of a spelling; nil before its first message
 	// What was sent by each user and to each channel, by id, apart from the sets that are built at the same time.
-	bySender, byChannel []Set
+	bySender, byChannel []ids.Set
 }
 
 // growTo is a set of a list that grows as far as it is used.
-func growTo(list *[]Set, id uint32) *Set {
+func growTo(list *[]ids.Set, id uint32) *ids.Set {
 	if n := int(id) + 1 - len(*list); n > 0 {
-		*list = append(*list, make([]Set, n)...)
+		*list = append(*list, make([]ids.Set, n)...)
 	}
 	return &(*list)[id]
 }
 
 // senderSet is what somebody has sent.
-func (x *indexes) senderSet(u UserID) *Set {
+func (x *indexes) senderSet(u UserID) *ids.Set {
 	if x.bulk != nil {
 		return growTo(&x.bulk.bySender, uint32(u))
 	}
@@ -166,7 +168,7 @@ func (x *indexes) senderSet(u UserID) *Set {
 }
 
 // channelSentSet is what was sent to a channel.
-func (x *indexes) channelSentSet(c ChannelID) *Set {
+func (x *indexes) channelSentSet(c ChannelID) *ids.Set {
 	if x.bulk != nil {
 		return growTo(&x.bulk.byChannel, uint32(c))
 	}
@@ -174,7 +176,7 @@ func (x *indexes) channelSentSet(c ChannelID) *Set {
 }
 
 // addMessage adds a message to a set of the indexes.
-func (x *indexes) addMessage(s *Set, id MessageID) {
+func (x *indexes) addMessage(s *ids.Set, id MessageID) {
 	if x.bulk != nil {
 		s.AppendSorted(int64(id))
 	} else {
@@ -234,7 +236,7 @@ func (x *indexes) finishSent() {
 			x.bySender[UserID(id)] = &s
 		}
 	}
-	for _, m := range []map[UserID]*Set{x.mentioned, x.alerted} {
+	for _, m := range []map[UserID]*ids.Set{x.mentioned, x.alerted} {
 		for _, s := range m {
 			s.FinishAppending()
 		}
@@ -242,7 +244,7 @@ func (x *indexes) finishSent() {
 	for _, s := range x.messagesWithFile {
 		s.FinishAppending()
 	}
-	for _, s := range []*Set{&x.channelWildcards, &x.links, &x.images, &x.attachments, &x.reacted} {
+	for _, s := range []*ids.Set{&x.channelWildcards, &x.links, &x.images, &x.attachments, &x.reacted} {
 		s.FinishAppending()
 	}
 }
@@ -266,21 +268,21 @@ func (x *indexes) addConversation(id DirectConversationID, t *DirectConversation
 	}
 }
 
-func openSet[K comparable](m map[K]*Set, k K) *Set {
+func openSet[K comparable](m map[K]*ids.Set, k K) *ids.Set {
 	s := m[k]
 	if s == nil {
-		s = &Set{}
+		s = &ids.Set{}
 		m[k] = s
 	}
 	return s
 }
 
 // findSet is the set of an index, if there is one.
-func findSet[K comparable](m map[K]*Set, k K) Set {
+func findSet[K comparable](m map[K]*ids.Set, k K) ids.Set {
 	if s := m[k]; s != nil {
 		return *s
 	}
-	return Set{}
+	return ids.Set{}
 }
 
 func (r *Realm) topicIndexOf(m *message) *topicIndex {
@@ -430,7 +432,7 @@ func (r *Realm) indexContent(id MessageID, m *message) {
 	}
 	for _, s := range []struct {
 		bit uint16
-		set *Set
+		set *ids.Set
 	}{{bitLink, &r.index.links}, {bitImage, &r.index.images}, {bitAttachment, &r.index.attachments}, {bitChannelWildcard, &r.index.channelWildcards}} {
 		if m.bits&s.bit != 0 {
 			r.index.addMessage(s.set, id)
@@ -468,7 +470,7 @@ func (r *Realm) unindexMessage(id MessageID, m *message) {
 
 func (r *Realm) unindexContent(id MessageID, m *message) {
 	n := int64(id)
-	for _, s := range []*Set{&r.index.links, &r.index.images, &r.index.attachments, &r.index.channelWildcards} {
+	for _, s := range []*ids.Set{&r.index.links, &r.index.images, &r.index.attachments, &r.index.channelWildcards} {
 		s.Remove(n)
 	}
 	if e := r.extra(id, m); e != nil {

@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // InviteInfo is what somebody with an invitation's link may know before joining.
@@ -104,7 +106,7 @@ func (t *Turn) sendWelcomeMessages(id UserID, i *Invite) {
 		welcome = *i.Welcome
 	}
 	first := t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: pick a channel and read on, or start a topic of your own.\n\n" + welcomeHint, Kind: welcomeHintKind})
-	t.Record(&FlagsChanged{User: id, Flag: FlagStarred, Add: true, IDs: SetOf(first)})
+	t.Record(&FlagsChanged{User: id, Flag: FlagStarred, Add: true, IDs: ids.SetOf(first)})
 	if strings.TrimSpace(welcome) != "" {
 		t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: welcome})
 	}

@@ -3,6 +3,8 @@ package realm
 import (
 	"cmp"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // When people leave a channel, or it is archived, its messages count as read for them: not at once, since they can be
@@ -12,7 +14,7 @@ import (
 // Leaving is the row of one job.
 type Leaving struct {
 	Channel ChannelID
-	Users   Set
+	Users   ids.Set
 	Last    MessageID // newestIDs message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
 	Backlog int64     // the newest that a step made; 0: none. It may be gone
 }
@@ -21,8 +23,8 @@ type Leaving struct {
 // for a million messages, so it is kept once, and who had much of it unread refers to it. That it may have messages he did
 // not receive makes no difference: what he comes by later comes as read.
 type Backlog struct {
-	Messages Set // never changes
-	Readers  int // who refer to it; without them it goes away
+	Messages ids.Set // never changes
+	Readers  int     // who refer to it; without them it goes away
 }
 
 // When a backlog is worth it.
@@ -47,7 +49,7 @@ const (
 )
 
 // startLeaving opens a job; a fact calls it with the next id of "leaving".
-func (r *Realm) startLeaving(job int64, c ChannelID, users Set) {
+func (r *Realm) startLeaving(job int64, c ChannelID, users ids.Set) {
 	if users.Empty() {
 		return
 	}
@@ -64,9 +66,9 @@ func (t *Turn) stepLeaving(job int64) {
 	c := t.channels.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
 	x := leavingScan{Turn: t, channel: l.Channel, overlaps: map[int64]bool{}, all: t.index.channels[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
-	x.sentHere, x.fromOtherChannels = x.all, Difference(x.all, t.index.channels[l.Channel].sent)
+	x.sentHere, x.fromOtherChannels = x.all, ids.Difference(x.all, t.index.channels[l.Channel].sent)
 	if !x.fromOtherChannels.Empty() {
-		x.sentHere = Difference(x.all, x.fromOtherChannels)
+		x.sentHere = ids.Difference(x.all, x.fromOtherChannels)
 		x.origins, x.fromOtherChannels = t.messageOrigins(x.fromOtherChannels, maxLeavingOrigins)
 	}
 	worth, cost := false, 0
@@ -109,34 +111,34 @@ func (t *Turn) stepLeaving(job int64) {
 type leavingScan struct {
 	*Turn
 	channel ChannelID
-	all     Set // its messages
+	all     ids.Set // its messages
 	// here is those that were sent to it: his relation to it says whether somebody received them; to origins, the same of
 	// those that were sent there. What came from yet other channels is elsewhere.
-	sentHere          Set
+	sentHere          ids.Set
 	origins           []originPart
-	fromOtherChannels Set
+	fromOtherChannels ids.Set
 	overlaps          map[int64]bool // whether backlogs have some of all
 	bytesRead         int            // bytes of sets the last one took
 }
 
 // unread is what of all messages a user has a row of and has not read. It must not be changed: mostly it is all or here.
-func (x *leavingScan) unread(u UserID) Set {
+func (x *leavingScan) unread(u UserID) ids.Set {
 	rd := x.marks.find(u)
 	all, read := x.all, false
 	x.bytesRead = 0
 	if x.hasReadAny(rd) {
-		ids := x.readSet(rd)
-		x.bytesRead += ids.SizeBytes()
+		idSet := x.readSet(rd)
+		x.bytesRead += idSet.SizeBytes()
 		first, _ := all.Min()
-		all = all.Between(ids.FirstMissing(first), MaxMessageID) // mostly he has read everything up to some message
+		all = all.Between(idSet.FirstMissing(first), MaxMessageID) // mostly he has read everything up to some message
 		x.bytesRead += all.SizeBytes()
-		if all = Difference(all, ids); all.Empty() {
+		if all = ids.Difference(all, idSet); all.Empty() {
 			return all
 		}
 		read = true
 	}
 	// left is what of some of the messages he has not read.
-	left := func(some Set) Set {
+	left := func(some ids.Set) ids.Set {
 		switch {
 		case !read:
 			return some
@@ -144,16 +146,16 @@ func (x *leavingScan) unread(u UserID) Set {
 			return all
 		}
 		x.bytesRead += some.SizeBytes()
-		return Intersection(some, all)
+		return ids.Intersection(some, all)
 	}
-	var parts []Set // which have no message in common
+	var parts []ids.Set // which have no message in common
 	n := 0
-	add := func(s Set) {
+	add := func(s ids.Set) {
 		if !s.Empty() {
 			parts, n = append(parts, s), n+s.Len()
 		}
 	}
-	received := func(c ChannelID, ids Set) {
+	received := func(c ChannelID, ids ids.Set) {
 		if s := x.SubscriptionOf(u, c); s != nil && len(s.Spans) > 0 {
 			ids = left(ids)
 			for _, p := range s.Spans {
@@ -177,11 +179,11 @@ func (x *leavingScan) unread(u UserID) Set {
 			return parts[0]
 		}
 		x.bytesRead += all.SizeBytes()
-		return Union(parts...)
+		return ids.Union(parts...)
 	}
 	x.bytesRead += all.SizeBytes()
-	unread := Union(append(parts, Intersection(rd.Rows, all))...)
-	unread.Subtract(Difference(rd.Lost, rd.Rows))
+	unread := ids.Union(append(parts, ids.Intersection(rd.Rows, all))...)
+	unread.Subtract(ids.Difference(rd.Lost, rd.Rows))
 	return unread
 }
 
@@ -208,11 +210,11 @@ func (x *leavingScan) hasReadAny(rd *MessageMarks) bool {
 type LeftBehind struct {
 	Job     int64
 	Channel ChannelID
-	Users   []UserID // looked at
-	Readers []UserID // of those, in facts of before Together, who had unread messages
-	Read    []Set    // which; one each
-	Whole   []UserID // likewise, who had not read any of All
-	All     Set      // all messages, if Backlog is made of them
+	Users   []UserID  // looked at
+	Readers []UserID  // of those, in facts of before Together, who had unread messages
+	Read    []ids.Set // which; one each
+	Whole   []UserID  // likewise, who had not read any of All
+	All     ids.Set   // all messages, if Backlog is made of them
 	// Together is those who had unread messages, by which.
 	Together []ReadTogether
 	Backlog  int64 // to which those refer who had many; 0: nobody
@@ -221,7 +223,7 @@ type LeftBehind struct {
 // ReadTogether is messages that are read for some users.
 type ReadTogether struct {
 	Users    []UserID
-	Messages Set
+	Messages ids.Set
 }
 
 // readGroups is Together, whenever the fact was written.
@@ -298,6 +300,6 @@ func (f *LeftBehind) tell(r *Realm) []Notice {
 }
 
 // MessagesReadAfterLeaving is the event update_message_flags of messages in a channel that was left.
-type MessagesReadAfterLeaving struct{ Messages Set }
+type MessagesReadAfterLeaving struct{ Messages ids.Set }
 
 func (*MessagesReadAfterLeaving) EventType() string { return "update_message_flags" }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	. "parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/actors/realm/realmtest"
 )
 
@@ -128,7 +129,7 @@ func (s *crowdScene) runLeavingJobs() (told map[UserID][]MessageID, steps int) {
 		}
 		for _, u := range s.users {
 			for _, e := range realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u) {
-				told[u] = append(told[u], IDs[MessageID](e.Messages)...)
+				told[u] = append(told[u], ids.IDs[MessageID](e.Messages)...)
 			}
 		}
 		s.Restart()

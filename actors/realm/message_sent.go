@@ -3,6 +3,8 @@ package realm
 import (
 	"iter"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // MessageSent says a message exists. One fact, whatever the audience: who received it follows from subscriptions and
@@ -185,7 +187,7 @@ func (*ChannelActivityChanged) EventType() string { return "stream" }
 func (r *Realm) subscribersAudience(c ChannelID) []UserID {
 	ix := r.index.channels[c]
 	if !ix.connectedSubscribersValid {
-		ix.connectedSubscribers, ix.connectedSubscribersValid = IDs[UserID](Intersection(ix.subscribers, r.index.usersWithQueues)), true
+		ix.connectedSubscribers, ix.connectedSubscribersValid = ids.IDs[UserID](ids.Intersection(ix.subscribers, r.index.usersWithQueues)), true
 	}
 	return ix.connectedSubscribers
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // message is what is kept in memory of every message: 24 bytes. Its text lives on disk and in a cache.
@@ -298,14 +300,14 @@ type topicSpelling struct{ name, folded string }
 type topicIndex struct {
 	channel      uint32
 	position     uint32 // where in the channel's list
-	ids          Set
+	ids          ids.Set
 	participants map[uint32]uint32 // how often each user sent or reacted, for topic wildcards and receipts; narrow, as there are very many
 }
 
 // DirectConversation is the row of a set of people who talk directly, themselves included, ascending.
 type DirectConversation struct{ Members []UserID }
 
-type conversationIndex struct{ ids Set }
+type conversationIndex struct{ ids ids.Set }
 
 func conversationKey(members []UserID) string {
 	b := make([]byte, 0, 4*len(members))

@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // Mails of missed messages. Who writes to somebody directly, or mentions him, or writes where he wants mails of
 // everything, is heard by mail where he neither reads the message nor sits at a client within the time his settings give
@@ -13,19 +17,19 @@ func (t *Turn) sendsMissedEmails(f *MessageSent) bool {
 
 // missedEmailCandidates is everybody a message might be mailed to, as their settings say. Subscribers who want no mails are not looked
 // growTo, unless all are mentioned.
-func (t *Turn) missedEmailCandidates(f *MessageSent) Set {
+func (t *Turn) missedEmailCandidates(f *MessageSent) ids.Set {
 	if !t.sendsMissedEmails(f) {
-		return Set{}
+		return ids.Set{}
 	}
 	if f.Channel == 0 {
-		return SetOf(f.People...)
+		return ids.SetOf(f.People...)
 	}
 	ix := t.index.channels[f.Channel]
 	if f.Content.ChannelWildcard {
 		return ix.active
 	}
-	meant := SetOf(slices.Concat(f.Mentioned, f.GroupMentioned, f.TopicMentioned, t.TopicPolicyUsers(f.Channel, f.TopicName, TopicFollowed))...)
-	return Union(meant, Intersection(ix.active, t.index.emailsAllChannels), Intersection(ix.active, ix.wantsEmail))
+	meant := ids.SetOf(slices.Concat(f.Mentioned, f.GroupMentioned, f.TopicMentioned, t.TopicPolicyUsers(f.Channel, f.TopicName, TopicFollowed))...)
+	return ids.Union(meant, ids.Intersection(ix.active, t.index.emailsAllChannels), ids.Intersection(ix.active, ix.wantsEmail))
 }
 
 // MissedMessageJobs is the errands of messages that a user may have missed, oldest first.

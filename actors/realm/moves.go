@@ -3,6 +3,8 @@ package realm
 import (
 	"fmt"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // maxHiddenPerFact is how many messages one fact takes out of somebody's sight: old clients hear one event for each, and a
@@ -14,9 +16,9 @@ func (t *Turn) hideMovedMessages(m *MessageMove) {
 	to := t.channels.must(m.To)
 	var lose []UserID
 	holds := t.hasRowIn(m.IDs)
-	hide := func(ids Set, users ...UserID) {
-		for part := range slices.Chunk(IDs[MessageID](ids), maxHiddenPerFact) {
-			t.Record(&MessagesHidden{IDs: SetOf(part...), Users: users, Channel: m.From, Topic: m.FromTopic})
+	hide := func(idSet ids.Set, users ...UserID) {
+		for part := range slices.Chunk(ids.IDs[MessageID](idSet), maxHiddenPerFact) {
+			t.Record(&MessagesHidden{IDs: ids.SetOf(part...), Users: users, Channel: m.From, Topic: m.FromTopic})
 		}
 	}
 	for _, u := range t.users.keys() {
@@ -26,7 +28,7 @@ func (t *Turn) hideMovedMessages(m *MessageMove) {
 		}
 		// Who may enter a channel with protected history, but is not in it, sees there only what he has rows of.
 		if content {
-			if ids := Difference(m.IDs, t.rowsWithin(u, &m.IDs)); ids.Len() < m.IDs.Len() {
+			if ids := ids.Difference(m.IDs, t.rowsWithin(u, &m.IDs)); ids.Len() < m.IDs.Len() {
 				hide(ids, u)
 				continue
 			}
@@ -40,7 +42,7 @@ func (t *Turn) hideMovedMessages(m *MessageMove) {
 
 // MessagesHidden says people have no row of messages any more that go where they cannot follow.
 type MessagesHidden struct {
-	IDs     Set
+	IDs     ids.Set
 	Users   []UserID // sortUnique
 	Channel ChannelID
 	Topic   string
@@ -71,7 +73,7 @@ func (f *MessagesHidden) apply(r *Realm) {
 func (f *MessagesHidden) tell(r *Realm) []Notice {
 	var out []Notice
 	if len(f.to) > 0 {
-		out = append(out, Notice{To: f.to, Event: &MessagesVanished{IDs: IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}})
+		out = append(out, Notice{To: f.to, Event: &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}})
 	}
 	return append(out, f.stars.tell()...)
 }
@@ -190,6 +192,6 @@ func (t *Turn) lastResolveNotice(c ChannelID, topic string) MessageID {
 // resolveNoticeReaders is whose settings take such notices for read at once.
 func (t *Turn) resolveNoticeReaders(m *MessageMove) []UserID {
 	active := t.index.channels[m.To].active
-	unfollowed := Difference(Intersection(active, t.index.autoReadsUnfollowed), t.policyUsers(m.To, m.TopicName, TopicFollowed))
-	return IDs[UserID](Union(Intersection(active, t.index.autoReadsResolved), unfollowed))
+	unfollowed := ids.Difference(ids.Intersection(active, t.index.autoReadsUnfollowed), t.policyUsers(m.To, m.TopicName, TopicFollowed))
+	return ids.IDs[UserID](ids.Union(ids.Intersection(active, t.index.autoReadsResolved), unfollowed))
 }

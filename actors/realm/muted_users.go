@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // MutedUsers is the row of whom one user does not want to hear, in the order they were muted.
 type MutedUsers struct{ List []MutedUser }
@@ -92,7 +96,7 @@ func (t *Turn) mutersOf(f *MessageSent) []UserID {
 		return nil
 	}
 	var out []UserID
-	for _, u := range IDs[UserID](*s) {
+	for _, u := range ids.IDs[UserID](*s) {
 		if t.isRecipient(f, u) {
 			out = append(out, u)
 		}

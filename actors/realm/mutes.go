@@ -1,5 +1,7 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // A user's preferences for a topic; the numbers are the protocol's.
 const (
 	TopicMuted    = 1
@@ -9,7 +11,7 @@ const (
 
 // muteSettings is what one user has muted, prepared for many questions.
 type muteSettings struct {
-	channels Set
+	channels ids.Set
 	policies map[topicKey]int
 }
 
@@ -45,8 +47,8 @@ func (m muteSettings) isMuted(c ChannelID, topic string) bool {
 }
 
 // messagesWithPolicy is the messages of the caller's topics whose policy is wanted.
-func (v View) messagesWithPolicy(wanted func(policy int) bool) Set {
-	var sets []Set
+func (v View) messagesWithPolicy(wanted func(policy int) bool) ids.Set {
+	var sets []ids.Set
 	if l := v.topicPolicies.find(v.User); l != nil {
 		for _, p := range l.List {
 			if ix := v.index.channels[p.Channel]; ix != nil && wanted(p.Policy) {
@@ -56,11 +58,11 @@ func (v View) messagesWithPolicy(wanted func(policy int) bool) Set {
 			}
 		}
 	}
-	return Union(sets...)
+	return ids.Union(sets...)
 }
 
-func (v View) messagesInMutedChannels() Set {
-	var sets []Set
+func (v View) messagesInMutedChannels() ids.Set {
+	var sets []ids.Set
 	if l := v.subscriptions.find(v.User); l != nil {
 		for _, s := range l.List {
 			if s.Active && s.Muted {
@@ -68,7 +70,7 @@ func (v View) messagesInMutedChannels() Set {
 			}
 		}
 	}
-	s := Union(sets...)
+	s := ids.Union(sets...)
 	s.Subtract(v.messagesWithPolicy(func(p int) bool { return p == TopicUnmuted || p == TopicFollowed }))
 	return s
 }

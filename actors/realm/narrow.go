@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // Term is one condition of a narrow.
@@ -56,8 +58,8 @@ func errNotLoggedIn() *Refusal {
 // condition is one term: as a set that is there already, or as one that would have to be put together; test tells it of
 // one message.
 type condition struct {
-	set      *Set
-	buildSet func() Set
+	set      *ids.Set
+	buildSet func() ids.Set
 	test     func(MessageID, *message) bool
 	negated  bool
 }
@@ -74,7 +76,7 @@ type narrowQuery struct {
 	namedChannel   *Channel // the one channel of the first channel term, so that a topic is looked for there alone
 	hits           SearchHits
 	unverified     []TextCondition
-	within         *Set // only of these, each of which the caller may read or not by itself
+	within         *ids.Set // only of these, each of which the caller may read or not by itself
 	access         readerAccess
 }
 
@@ -85,17 +87,17 @@ func (v View) Narrow(terms []Term, hits SearchHits) (NarrowResult, error) {
 }
 
 // NarrowAmong is which of some messages the caller may read and a narrow lets through.
-func (v View) NarrowAmong(terms []Term, hits SearchHits, ids Set) (NarrowResult, error) {
+func (v View) NarrowAmong(terms []Term, hits SearchHits, ids ids.Set) (NarrowResult, error) {
 	return v.narrow(terms, hits, &ids)
 }
 
 // NarrowReceived is which of some messages the caller has a row of and a narrow lets through.
-func (v View) NarrowReceived(terms []Term, hits SearchHits, ids Set) (NarrowResult, error) {
+func (v View) NarrowReceived(terms []Term, hits SearchHits, ids ids.Set) (NarrowResult, error) {
 	ids = v.rowsWithin(v.User, &ids)
 	return v.narrow(terms, hits, &ids)
 }
 
-func (v View) narrow(terms []Term, hits SearchHits, within *Set) (NarrowResult, error) {
+func (v View) narrow(terms []Term, hits SearchHits, within *ids.Set) (NarrowResult, error) {
 	n := &narrowQuery{View: v, me: v.Me(), hits: hits, within: within}
 	n.access = readerAccess{View: v, reader: n.me}
 	if n.me == nil {
@@ -220,12 +222,12 @@ func (o Operand) messageID() (int64, bool) {
 }
 
 // addSet notes a condition whose set is there already.
-func (n *narrowQuery) addSet(s Set, negated bool) {
+func (n *narrowQuery) addSet(s ids.Set, negated bool) {
 	n.conditions = append(n.conditions, condition{set: &s, test: func(id MessageID, _ *message) bool { return s.Has(int64(id)) }, negated: negated})
 }
 
 // addLazy notes a condition whose set would have to be put together.
-func (n *narrowQuery) addLazy(whole func() Set, test func(MessageID, *message) bool, negated bool) {
+func (n *narrowQuery) addLazy(whole func() ids.Set, test func(MessageID, *message) bool, negated bool) {
 	n.conditions = append(n.conditions, condition{buildSet: whole, test: test, negated: negated})
 }
 
@@ -295,7 +297,7 @@ func (n *narrowQuery) addTerm(t *Term) error {
 		if !ok {
 			return badNarrow("Invalid message ID")
 		}
-		n.addSet(SetOf(id), t.Negated)
+		n.addSet(ids.SetOf(id), t.Negated)
 	case "near":
 	default:
 		return badNarrow("unknown operator " + t.SentOperator)
@@ -341,7 +343,7 @@ func (n *narrowQuery) addChannelsTerm(t *Term) error {
 	if t.Operand.Text == "archived" && !t.Negated { // seldom many, and what public means later terms decide, too
 		n.addSet(n.messagesInChannels(in), false)
 	} else {
-		n.addLazy(func() Set { return n.messagesInChannels(in) }, func(_ MessageID, m *message) bool {
+		n.addLazy(func() ids.Set { return n.messagesInChannels(in) }, func(_ MessageID, m *message) bool {
 			return m.channel != 0 && in(n.channels.must(ChannelID(m.channel)))
 		}, t.Negated)
 	}
@@ -352,14 +354,14 @@ func (n *narrowQuery) addChannelsTerm(t *Term) error {
 }
 
 // messagesInChannels is the messages of the channels for which in holds.
-func (n *narrowQuery) messagesInChannels(in func(*Channel) bool) Set {
-	var sets []Set
+func (n *narrowQuery) messagesInChannels(in func(*Channel) bool) ids.Set {
+	var sets []ids.Set
 	for id, c := range n.channels.all() { // a union does not depend on the order
 		if in(c) {
 			sets = append(sets, n.index.channels[id].ids)
 		}
 	}
-	return Union(sets...)
+	return ids.Union(sets...)
 }
 
 // addTopicTerm is every topic of that name, whatever the channel.
@@ -369,7 +371,7 @@ func (n *narrowQuery) addTopicTerm(t *Term) {
 		name = ""
 	}
 	if n.namedChannel != nil && !t.Negated {
-		var ids Set
+		var ids ids.Set
 		if topic := n.index.channels[n.namedChannel.ID].topics[name]; topic != nil {
 			ids = topic.ids
 		}
@@ -400,12 +402,12 @@ func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string)
 	for _, topic := range topics {
 		size += topic.ids.Len()
 	}
-	whole := func() Set {
-		sets := make([]Set, len(topics))
+	whole := func() ids.Set {
+		sets := make([]ids.Set, len(topics))
 		for i, topic := range topics {
 			sets[i] = topic.ids
 		}
-		return Union(sets...)
+		return ids.Union(sets...)
 	}
 	if size <= maxTestedMessages {
 		n.addSet(whole(), negated)
@@ -454,7 +456,7 @@ func (n *narrowQuery) addDMTerm(t *Term) error {
 		}
 		members = append(members, UserID(id))
 	}
-	var ids Set
+	var ids ids.Set
 	slices.Sort(members)
 	if talk := n.FindDirectConversation(slices.Compact(members)); len(list) > 0 && talk != 0 {
 		ids = n.index.conversations[talk].ids
@@ -465,20 +467,20 @@ func (n *narrowQuery) addDMTerm(t *Term) error {
 
 // addDMIncludingTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
 func (n *narrowQuery) addDMIncludingTerm(u UserID, groups, negated bool) {
-	ids := findSet(n.index.directMessages, n.me.ID)
+	idSet := findSet(n.index.directMessages, n.me.ID)
 	if u != n.me.ID {
-		ids = Intersection(ids, findSet(n.index.directMessages, u))
+		idSet = ids.Intersection(idSet, findSet(n.index.directMessages, u))
 	}
 	if !groups {
-		n.addSet(ids, negated)
+		n.addSet(idSet, negated)
 		return
 	}
 	group := func(id MessageID, m *message) bool {
-		return m.channel == 0 && ids.Has(int64(id)) && len(n.conversations.must(m.conversation).Members) > 2
+		return m.channel == 0 && idSet.Has(int64(id)) && len(n.conversations.must(m.conversation).Members) > 2
 	}
-	n.addLazy(func() Set { return n.filterByTests(ids, []func(MessageID, *message) bool{group}) }, group, negated)
+	n.addLazy(func() ids.Set { return n.filterByTests(idSet, []func(MessageID, *message) bool{group}) }, group, negated)
 	if !negated {
-		n.addSet(ids, false)
+		n.addSet(idSet, false)
 	}
 }
 
@@ -507,7 +509,7 @@ func (n *narrowQuery) addIsTerm(t *Term) error {
 	case "alerted":
 		n.addSet(findSet(n.index.alerted, n.me.ID), t.Negated)
 	case "mentioned":
-		n.addSet(Union(n.index.messagesMentioning(n.me.ID), Difference(n.index.channelWildcards, rd.Rows)), t.Negated)
+		n.addSet(ids.Union(n.index.messagesMentioning(n.me.ID), ids.Difference(n.index.channelWildcards, rd.Rows)), t.Negated)
 	case "followed":
 		n.restrictKind(false, t.Negated)
 		n.addSet(n.messagesWithPolicy(func(p int) bool { return p == TopicFollowed }), t.Negated)
@@ -534,7 +536,7 @@ func (n *narrowQuery) resolvedTopics(all bool) (found []*topicIndex) {
 // valueOr followed in them.
 func (n *narrowQuery) addMutedTerm(negated bool) {
 	muted := n.muteSettingsOf(n.User)
-	whole := func() Set {
+	whole := func() ids.Set {
 		s := n.messagesInMutedChannels()
 		s.Union(n.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 		return s
@@ -554,8 +556,8 @@ func (n *narrowQuery) addMentionsTerm(u UserID, negated bool) {
 		e := n.extra(id, m)
 		return e != nil && slices.Contains(e.Mentioned, u)
 	}
-	n.addLazy(func() Set {
-		var named Set
+	n.addLazy(func() ids.Set {
+		var named ids.Set
 		n.index.messagesMentioning(u).Each(func(id int64) bool {
 			if names(MessageID(id), n.message(MessageID(id))) {
 				named.Add(id)

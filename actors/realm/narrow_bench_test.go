@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/actors/realm/realmtest"
 )
 
@@ -193,7 +194,7 @@ func BenchmarkUnread(b *testing.B) {
 
 // markAllUnread takes a user's marks away again.
 func markAllUnread(x *realmtest.LargeRealm, u UserID) {
-	var all Set
+	var all ids.Set
 	all.AddRange(1, int64(x.Realm.LastMessageID()))
 	x.Realm.Replay(&FlagsChanged{User: u, Flag: FlagRead, IDs: all})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/actors/realm/ids"
 )
 
 // fuzzRealms are organizations the fuzzer asks; each process makes them once, the same every time.
@@ -87,7 +89,7 @@ func FuzzNarrow(f *testing.F) {
 		a := Anchor{Kind: AnchorKind(kind % 5), ID: at, Time: w.now - at}
 		g := PageRange{Anchor: a, Before: int(size & 15), After: int(size >> 4), Exclude: how&4 != 0}
 		w.compareNarrow(t, u, terms, g)
-		w.compareAmong(t, u, terms, SetOf(max(at, 0)%500, int64(size), int64(how), 33, 34, 35, 36, 37))
+		w.compareAmong(t, u, terms, ids.SetOf(max(at, 0)%500, int64(size), int64(how), 33, 34, 35, 36, 37))
 	})
 }
 
@@ -114,15 +116,15 @@ func (w *randomRealm) compareNarrow(t *testing.T, u UserID, terms []Term, g Page
 }
 
 // compareAmong compares which of some messages match a narrow with deciding each.
-func (w *randomRealm) compareAmong(t *testing.T, u UserID, terms []Term, ids Set) {
-	n, err := w.realm.ViewAs(Caller{User: u}, w.now).NarrowAmong(terms, nil, ids)
+func (w *randomRealm) compareAmong(t *testing.T, u UserID, terms []Term, idSet ids.Set) {
+	n, err := w.realm.ViewAs(Caller{User: u}, w.now).NarrowAmong(terms, nil, idSet)
 	if err != nil {
 		return
 	}
 	terms = w.expandWith(u, terms)
 	personal := slices.ContainsFunc(terms, func(t Term) bool { return t.Operator == "is" && t.Operand.Text != "resolved" })
 	want := []MessageID{}
-	ids.Each(func(x int64) bool {
+	idSet.Each(func(x int64) bool {
 		id := MessageID(x)
 		if m := w.realm.message(id); m != nil && w.mayRead(u, id, m) && (!personal || w.realm.hasRow(u, id, m)) && w.matchesTerms(u, terms, id, m) {
 			want = append(want, id)
@@ -130,7 +132,7 @@ func (w *randomRealm) compareAmong(t *testing.T, u UserID, terms []Term, ids Set
 		return true
 	})
 	if got := n.AllIDs(nil); !slices.Equal(got, want) {
-		t.Fatalf("among %v user %d, %+v:\n got %v\nwant %v", IDs[int64](ids), u, terms, got, want)
+		t.Fatalf("among %v user %d, %+v:\n got %v\nwant %v", ids.IDs[int64](idSet), u, terms, got, want)
 	}
 }
 

@@ -1,5 +1,7 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // SearchHits is what the search index proposes for the words and phrases a narrow searches for. A message matches when each is
 // in its text or in the name of its topic.
 type SearchHits []SearchHit
@@ -9,7 +11,7 @@ type Highlighter func(text string) (words, phrases []string)
 
 // SearchHit is the places of one word, or where one phrase may be.
 type SearchHit struct {
-	Messages  Set
+	Messages  ids.Set
 	Topics    []TopicID  // whose name has it
 	Unbounded bool       // the index cannot narrow this phrase down: every text may have it
 	Phrase    string     // not "": which of Messages have it is for the texts to say
@@ -29,9 +31,9 @@ func (h SearchHits) NeedTexts() bool {
 // TextCondition is a phrase that the texts must be compared with, except in messages whose topic has it.
 type TextCondition struct {
 	Phrase       string
-	TopicMatches Set
+	TopicMatches ids.Set
 	Not          []TextCondition // not nil: phrases instead, of which a message of Maybe must not have all
-	Candidates   Set
+	Candidates   ids.Set
 }
 
 // addSearch adds the messages in which every word occurs, and every phrase may, and leaves out what must not be found.
@@ -45,14 +47,14 @@ func (n *narrowQuery) addSearch() {
 			}
 			continue
 		}
-		var all Set
+		var all ids.Set
 		all.AddRange(1, int64(n.LastMessageID()))
 		var doubts []TextCondition
 		for _, h := range h.Not {
 			set, d := n.resolveHit(h)
 			doubts = append(doubts, d...)
 			if set != nil {
-				all = Intersection(all, *set)
+				all = ids.Intersection(all, *set)
 			}
 		}
 		if doubts == nil {
@@ -64,8 +66,8 @@ func (n *narrowQuery) addSearch() {
 }
 
 // resolveHit is the messages in which a word occurs or a phrase may, nil if that may be all, and what is in doubt then.
-func (n *narrowQuery) resolveHit(h SearchHit) (*Set, []TextCondition) {
-	var sets []Set
+func (n *narrowQuery) resolveHit(h SearchHit) (*ids.Set, []TextCondition) {
+	var sets []ids.Set
 	for _, id := range h.Topics {
 		if t := n.Realm.topics.find(id); t != nil {
 			if ix := n.index.channels[t.Channel].topics[fold(t.Name)]; ix != nil {
@@ -75,12 +77,12 @@ func (n *narrowQuery) resolveHit(h SearchHit) (*Set, []TextCondition) {
 	}
 	var doubts []TextCondition
 	if h.Phrase != "" {
-		named := Union(sets...)
-		doubts, sets = []TextCondition{{Phrase: h.Phrase, TopicMatches: named}}, []Set{named}
+		named := ids.Union(sets...)
+		doubts, sets = []TextCondition{{Phrase: h.Phrase, TopicMatches: named}}, []ids.Set{named}
 	}
 	if h.Unbounded {
 		return nil, doubts
 	}
-	set := Union(append(sets, h.Messages)...)
+	set := ids.Union(append(sets, h.Messages)...)
 	return &set, doubts
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/actors/realm/ids"
 )
 
 // randomRealm is a random organization and what it is made of.
@@ -425,7 +427,7 @@ func TestNarrowMatchesMessageByMessage(t *testing.T) {
 			if w.Intn(8) == 0 { // a visitor
 				u, terms = 0, append(terms, term("channels", "web-public"))
 			}
-			w.compareAmong(t, u, terms, SetOf(w.randomMessageID(), w.randomMessageID(), w.randomMessageID(), w.randomMessageID(), w.randomMessageID(), w.randomMessageID()))
+			w.compareAmong(t, u, terms, ids.SetOf(w.randomMessageID(), w.randomMessageID(), w.randomMessageID(), w.randomMessageID(), w.randomMessageID(), w.randomMessageID()))
 			v := w.realm.ViewAs(Caller{User: u}, w.now)
 			n, err := v.Narrow(terms, nil)
 			if err != nil {

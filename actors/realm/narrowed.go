@@ -1,22 +1,26 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // NarrowResult is the messages a narrow lets a caller see: candidates, and tests that each must pass. Most of it is worked
 // out only when asked for: a page of a narrow that lets much through is found by testing a few hundred messages, and
 // one that lets little through by the algebra of whole sets. Frozen makes a result that outlives its view.
 type NarrowResult struct {
-	ids        Set // candidates; with tests nil, the result
+	ids        ids.Set // candidates; with tests nil, the result
 	tests      []func(MessageID, *message) bool
-	evaluate   func(Set) Set // does at once what the tests do one by one
-	sharesIDs  bool          // ids is the realm's own
+	evaluate   func(ids.Set) ids.Set // does at once what the tests do one by one
+	sharesIDs  bool                  // ids is the realm's own
 	view       View
 	terms      []Term
 	Unverified []TextCondition
 }
 
 // wholeSet is the result as a whole.
-func (n *NarrowResult) wholeSet() Set {
+func (n *NarrowResult) wholeSet() ids.Set {
 	if n.tests != nil {
 		n.ids, n.sharesIDs, n.tests = n.evaluate(n.ids), false, nil
 	}
@@ -66,7 +70,7 @@ func (n *NarrowResult) limitedFilter() (match BatchFilter, gaveUp *bool) {
 // result puts the conditions together: sets that are there already make the candidates, the rest become tests.
 func (n *narrowQuery) result(terms []Term) NarrowResult {
 	out := NarrowResult{view: n.View, terms: terms, Unverified: n.unverified}
-	var sets, without []Set
+	var sets, without []ids.Set
 	var later []condition
 	for _, c := range n.conditions {
 		switch {
@@ -82,7 +86,7 @@ func (n *narrowQuery) result(terms []Term) NarrowResult {
 	if row && len(later) > 0 && n.countSources(n.me.ID) <= fewConversations {
 		sets = append(sets, n.rowsOf(n.me.ID)) // soon worked out, and most other messages are not his
 	}
-	slices.SortStableFunc(sets, func(a, b Set) int { return a.Len() - b.Len() })
+	slices.SortStableFunc(sets, func(a, b ids.Set) int { return a.Len() - b.Len() })
 	switch {
 	case n.within != nil:
 		out.ids, out.sharesIDs = *n.within, true
@@ -92,17 +96,19 @@ func (n *narrowQuery) result(terms []Term) NarrowResult {
 		out.ids.AddRange(1, int64(n.LastMessageID()))
 	}
 	for _, s := range sets {
-		out.ids, out.sharesIDs = Intersection(out.ids, s), false
+		out.ids, out.sharesIDs = ids.Intersection(out.ids, s), false
 	}
 	for _, s := range without {
 		if !s.Empty() {
-			out.ids, out.sharesIDs = Difference(out.ids, s), false
+			out.ids, out.sharesIDs = ids.Difference(out.ids, s), false
 		}
 	}
 	base := condition{test: n.access.canRead}
 	switch {
 	case n.me == nil:
-		base.buildSet = func() Set { return n.messagesInChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived }) }
+		base.buildSet = func() ids.Set {
+			return n.messagesInChannels(func(c *Channel) bool { return c.WebPublic && !c.Archived })
+		}
 	case row:
 		base.test = n.access.hasReadableRow
 	case n.within != nil:
@@ -121,39 +127,39 @@ func (n *narrowQuery) result(terms []Term) NarrowResult {
 		}
 		out.tests = append(out.tests, test)
 	}
-	out.evaluate = func(ids Set) Set { return n.evaluateWithSets(ids, later, base, out.tests) }
+	out.evaluate = func(ids ids.Set) ids.Set { return n.evaluateWithSets(ids, later, base, out.tests) }
 	return out
 }
 
 // evaluateWithSets is the tests done at once, with sets; few candidates are tested one by one all the same.
-func (n *narrowQuery) evaluateWithSets(ids Set, later []condition, base condition, tests []func(MessageID, *message) bool) Set {
-	if ids.Len() <= maxTestedMessages {
-		return n.filterByTests(ids, tests)
+func (n *narrowQuery) evaluateWithSets(idSet ids.Set, later []condition, base condition, tests []func(MessageID, *message) bool) ids.Set {
+	if idSet.Len() <= maxTestedMessages {
+		return n.filterByTests(idSet, tests)
 	}
 	for _, c := range later {
 		if c.negated {
-			ids = Difference(ids, c.buildSet())
+			idSet = ids.Difference(idSet, c.buildSet())
 		} else {
-			ids = Intersection(ids, c.buildSet())
+			idSet = ids.Intersection(idSet, c.buildSet())
 		}
 	}
 	switch {
 	case base.test == nil:
-		return ids
-	case ids.Len() <= maxTestedMessages:
-		return n.filterByTests(ids, []func(MessageID, *message) bool{base.test})
+		return idSet
+	case idSet.Len() <= maxTestedMessages:
+		return n.filterByTests(idSet, []func(MessageID, *message) bool{base.test})
 	case n.me == nil:
-		return Intersection(ids, base.buildSet())
+		return ids.Intersection(idSet, base.buildSet())
 	case n.within != nil && !n.rowsOnly:
-		return n.readableAmong(ids)
+		return n.readableAmong(idSet)
 	}
-	return n.readableRows(n.me, ids)
+	return n.readableRows(n.me, idSet)
 }
 
 // filterByTests is what of a set passes every test.
-func (n *narrowQuery) filterByTests(ids Set, tests []func(MessageID, *message) bool) Set {
-	var out Set
-	ids.Each(func(id int64) bool {
+func (n *narrowQuery) filterByTests(idSet ids.Set, tests []func(MessageID, *message) bool) ids.Set {
+	var out ids.Set
+	idSet.Each(func(id int64) bool {
 		m := n.message(MessageID(id))
 		if m != nil && !slices.ContainsFunc(tests, func(t func(MessageID, *message) bool) bool { return !t(MessageID(id), m) }) {
 			out.Add(id)
@@ -164,10 +170,10 @@ func (n *narrowQuery) filterByTests(ids Set, tests []func(MessageID, *message) b
 }
 
 // readableAmong is what of a few messages the caller may read.
-func (v View) readableAmong(ids Set) Set {
-	var out Set
+func (v View) readableAmong(idSet ids.Set) ids.Set {
+	var out ids.Set
 	p := readerAccess{View: v, reader: v.Me()}
-	ids.Each(func(id int64) bool {
+	idSet.Each(func(id int64) bool {
 		if m := v.message(MessageID(id)); m != nil && p.canRead(MessageID(id), m) {
 			out.Add(id)
 		}
@@ -178,9 +184,9 @@ func (v View) readableAmong(ids Set) Set {
 
 // readableRows is what of a set a user has a row of and may still read: whoever lost access to a channel keeps the rows
 // but does not see them.
-func (v View) readableRows(u *User, within Set) Set {
+func (v View) readableRows(u *User, within ids.Set) ids.Set {
 	rows := v.rowsWithin(u.ID, &within)
-	var strange Set // rows of messages that are elsewhere now, or that came otherwise than by a subscription
+	var strange ids.Set // rows of messages that are elsewhere now, or that came otherwise than by a subscription
 	if l := v.subscriptions.find(u.ID); l != nil {
 		for _, s := range l.List {
 			ix := v.index.channels[s.Channel]
@@ -188,7 +194,7 @@ func (v View) readableRows(u *User, within Set) Set {
 				rows.Subtract(ix.ids)
 			}
 			if ix.sent.Len() != ix.sent.IntersectionSize(ix.ids) {
-				strange.Union(Difference(ix.sent, ix.ids))
+				strange.Union(ids.Difference(ix.sent, ix.ids))
 			}
 		}
 	}
@@ -196,7 +202,7 @@ func (v View) readableRows(u *User, within Set) Set {
 		strange.Union(rd.Rows)
 	}
 	p := readerAccess{View: v, reader: u}
-	Intersection(rows, strange).Each(func(id int64) bool {
+	ids.Intersection(rows, strange).Each(func(id int64) bool {
 		if m := v.message(MessageID(id)); m == nil || !p.hasReadableRow(MessageID(id), m) {
 			rows.Remove(id)
 		}

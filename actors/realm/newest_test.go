@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"testing"
+
+	"parley/actors/realm/ids"
 )
 
 // What a registration tells of messages is what looking at every message for itself gives: in worlds with moved messages,
@@ -50,7 +52,7 @@ func TestRegistrationMatchesMessageByMessage(t *testing.T) {
 			// A walk that was cut short says so, that whole sets are worked out instead.
 			f := UnreadMessages{conversations: map[DirectConversationID][]UserID{}}
 			p := readerAccess{View: v, reader: v.Me()}
-			var all Set
+			var all ids.Set
 			all.AddRange(1, int64(w.realm.LastMessageID()))
 			if f.scan(&p, &all, 3) {
 				t.Errorf("seed %d: three messages are enough of %d", seed, all.Len())

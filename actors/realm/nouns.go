@@ -1,5 +1,7 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // smallTables are the tables of the smaller nouns; each is declared in its noun's file and numbered here once, for ever.
 type smallTables struct {
 	// 20-29 people
@@ -39,7 +41,7 @@ type smallTables struct {
 	pushTokens         table[UserID, PushTokens]
 	devices            table[int64, Device]
 	devicesOf          map[UserID][]int64
-	pushReachable      Set                     // users with a device that could be notified
+	pushReachable      ids.Set                 // users with a device that could be notified
 	outboxJobs         table[int64, OutboxJob] // 74
 	outboxCount        outboxCount
 	shownNotifications table[UserID, ShownNotifications] // 75
@@ -136,7 +138,7 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	}
 	for u, l := range r.topicPolicies.all() {
 		for _, p := range l.List {
-			r.index.setTopicPolicy(topicKey{p.Channel, fold(p.Topic)}, SetOf(u), p.Policy)
+			r.index.setTopicPolicy(topicKey{p.Channel, fold(p.Topic)}, ids.SetOf(u), p.Policy)
 		}
 	}
 

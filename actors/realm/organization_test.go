@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 	. "parley/actors/realm/realmtest"
 )
 
@@ -100,7 +101,7 @@ func TestExportContents(t *testing.T) {
 	private := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "to Bo"}}).ID
 	has := func(kind string, id realm.MessageID) bool {
 		v := s.ViewAs(System)
-		return slices.ContainsFunc(v.ExportSources(kind), func(place func(realm.View) realm.Set) bool { return place(v).Has(int64(id)) })
+		return slices.ContainsFunc(v.ExportSources(kind), func(place func(realm.View) ids.Set) bool { return place(v).Has(int64(id)) })
 	}
 	if !has(realm.PublicExport, said) || has(realm.PublicExport, private) || has(realm.ConsentExport, private) || !has(realm.CompleteExport, private) {
 		t.Error("an export contains what it must not, or lacks what it must have")

@@ -1,22 +1,24 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // ownedTable is a table of things that belong to one user each, with who has which.
 type ownedTable[V any, P interface {
 	*V
 	owner() UserID
 }] struct {
 	table[int64, V]
-	byOwner map[UserID]*Set
+	byOwner map[UserID]*ids.Set
 }
 
 func (o *ownedTable[V, P]) init(r *Realm, number uint16) {
 	o.table.init(r, number)
-	o.byOwner = map[UserID]*Set{}
+	o.byOwner = map[UserID]*ids.Set{}
 }
 
 // rebuildIndex rebuilds who has which, after rows were loaded.
 func (o *ownedTable[V, P]) rebuildIndex() {
-	o.byOwner = map[UserID]*Set{}
+	o.byOwner = map[UserID]*ids.Set{}
 	for id, v := range o.all() {
 		openSet(o.byOwner, P(v).owner()).Add(id)
 	}

@@ -1,11 +1,13 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // readerAccess remembers what a reader may do where, for questions about many messages.
 type readerAccess struct {
 	View
 	reader          *User
 	accessByChannel []channelAccess // by id
-	directMessages  Set             // his direct messages
+	directMessages  ids.Set         // his direct messages
 	readerMarks     *MessageMarks
 	hasRowChanges   bool // he has rows of messages he did not receive, or none of some he did
 	ready           bool
@@ -21,7 +23,7 @@ type channelAccess struct {
 }
 
 func (p *readerAccess) load() {
-	p.ready, p.accessByChannel, p.directMessages = true, make([]channelAccess, p.Org().NextChannel), Set{}
+	p.ready, p.accessByChannel, p.directMessages = true, make([]channelAccess, p.Org().NextChannel), ids.Set{}
 	if p.reader != nil {
 		p.readerMarks = p.marks.find(p.reader.ID)
 		p.hasRowChanges = p.readerMarks != nil && !(p.readerMarks.Rows.Empty() && p.readerMarks.Lost.Empty())

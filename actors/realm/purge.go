@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // Whoever deactivates an account may have what it wrote deleted too. That can be a great many messages, so they go in
 // steps of the server's own. A purge is what remains to be done.
@@ -82,7 +86,7 @@ func (t *Turn) stepPurge(id int64) {
 	var order []place
 	found := map[place][]MessageID{}
 	below, n := p.Below, 0
-	var sent Set
+	var sent ids.Set
 	if s := t.index.bySender[p.User]; s != nil {
 		sent = *s
 	}

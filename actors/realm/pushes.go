@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // Notifications of phones. Who is to be notified of a message is settled when it is sent, from everybody's settings;
 // whether he sits at a client just now is looked at when the notification is about to leave.
@@ -18,7 +22,7 @@ const (
 )
 
 // ShownNotifications is the row of the messages that somebody's devices show notifications of.
-type ShownNotifications struct{ Messages Set }
+type ShownNotifications struct{ Messages ids.Set }
 
 // HasPushDevice reports whether a user has a device that could be notified.
 func (r *Realm) HasPushDevice(u UserID) bool { return r.small.pushReachable.Has(int64(u)) }
@@ -38,14 +42,14 @@ func (r *Realm) updatePushReachable(u UserID) {
 }
 
 // pushCandidates is everybody whose devices might show a message.
-func (t *Turn) pushCandidates(f *MessageSent) Set {
+func (t *Turn) pushCandidates(f *MessageSent) ids.Set {
 	switch {
 	case !t.env.PushEnabled || t.small.pushReachable.Empty():
-		return Set{}
+		return ids.Set{}
 	case f.Channel != 0:
-		return Intersection(t.index.channels[f.Channel].active, t.small.pushReachable)
+		return ids.Intersection(t.index.channels[f.Channel].active, t.small.pushReachable)
 	}
-	return Intersection(SetOf(f.People...), t.small.pushReachable)
+	return ids.Intersection(ids.SetOf(f.People...), t.small.pushReachable)
 }
 
 // notificationSettings is a way to tell somebody of a message who may not be here: the names of the settings that say of what.
@@ -180,7 +184,7 @@ func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 			if u == nil || s == nil {
 				continue
 			}
-			var gone Set
+			var gone ids.Set
 			s.Messages.Each(func(m int64) bool {
 				if !u.Active || !t.stillUnread(u, MessageID(m)) {
 					gone.Add(m)
@@ -191,7 +195,7 @@ func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 				continue
 			}
 			f.Users, f.Messages = append(f.Users, id), append(f.Messages, gone)
-			if ids := IDs[MessageID](gone); t.env.PushEnabled && t.HasPushDevice(id) {
+			if ids := ids.IDs[MessageID](gone); t.env.PushEnabled && t.HasPushDevice(id) {
 				list = append(list, OutboxJob{Kind: OutboxPushRemoval, User: id, Gone: ids[max(0, len(ids)-maxPushRemovals):]})
 			}
 		}
@@ -206,7 +210,7 @@ func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 // ShownCleared says devices are to show some messages no longer.
 type ShownCleared struct {
 	Users    []UserID
-	Messages []Set // one for each
+	Messages []ids.Set // one for each
 }
 
 func (f *ShownCleared) apply(r *Realm) {

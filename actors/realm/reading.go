@@ -1,16 +1,20 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // MessageMarks is the row of one user's marks on messages. What was received follows from subscriptions and conversations;
 // here stands only what the user, or somebody for him, changed.
 type MessageMarks struct {
-	Read      Set
-	Starred   Set
-	Collapsed Set
-	Rows      Set // hasKey a row although not received: starred, reacted to, or given by a move
-	Lost      Set // received, but the row was taken away again by a move
-	Given     Set // of Rows, those a move gave: they are read, and not historical
+	Read      ids.Set
+	Starred   ids.Set
+	Collapsed ids.Set
+	Rows      ids.Set // hasKey a row although not received: starred, reacted to, or given by a move
+	Lost      ids.Set // received, but the row was taken away again by a move
+	Given     ids.Set // of Rows, those a move gave: they are read, and not historical
 	// Behind is the backlogs whose messages are read, too.
 	Behind []int64
 }
@@ -22,18 +26,18 @@ func (r *Realm) hasRead(rd *MessageMarks, id int64) bool {
 
 // readSet is what the user whose marks these are, nil for none, has read, or more: also messages he has no row of. It must
 // not be changed.
-func (r *Realm) readSet(rd *MessageMarks) Set {
+func (r *Realm) readSet(rd *MessageMarks) ids.Set {
 	switch {
 	case rd == nil:
-		return Set{}
+		return ids.Set{}
 	case len(rd.Behind) == 0:
 		return rd.Read
 	}
-	sets := []Set{rd.Read}
+	sets := []ids.Set{rd.Read}
 	for _, b := range rd.Behind {
 		sets = append(sets, r.small.backlogs.must(b).Messages)
 	}
-	return Union(sets...)
+	return ids.Union(sets...)
 }
 
 // hasRow reports whether a user has his own row of a message: flags, and a place in his unread counts.
@@ -72,32 +76,32 @@ func (r *Realm) inConversation(u UserID, t DirectConversationID) bool {
 const maxScanPerSource = 8
 
 // rowsOf is every message a user has a row of. The set is the caller's own.
-func (r *Realm) rowsOf(u UserID) Set { return r.rowsWithin(u, nil) }
+func (r *Realm) rowsOf(u UserID) ids.Set { return r.rowsWithin(u, nil) }
 
 // rowsWithin is what of a set (nil: everything) a user has a row of. The set it returns is the caller's own.
-func (r *Realm) rowsWithin(u UserID, within *Set) Set {
+func (r *Realm) rowsWithin(u UserID, within *ids.Set) ids.Set {
 	if within != nil && within.Len() <= maxScanPerSource*r.countSources(u) {
-		var ids []MessageID
+		var idList []MessageID
 		near := messageLookup{Realm: r}
 		within.Each(func(n int64) bool {
 			if m := near.message(MessageID(n)); m != nil && r.hasRow(u, MessageID(n), m) {
-				ids = append(ids, MessageID(n))
+				idList = append(idList, MessageID(n))
 			}
 			return true
 		})
-		return SetOf(ids...)
+		return ids.SetOf(idList...)
 	}
-	var sets []Set
-	r.eachRowSet(u, func(s Set) bool {
+	var sets []ids.Set
+	r.eachRowSet(u, func(s ids.Set) bool {
 		if within != nil {
-			s = Intersection(s, *within)
+			s = ids.Intersection(s, *within)
 		}
 		sets = append(sets, s)
 		return true
 	})
-	all := Union(sets...)
+	all := ids.Union(sets...)
 	if rd := r.marks.find(u); rd != nil && !rd.Lost.Empty() {
-		all.Subtract(Difference(rd.Lost, rd.Rows))
+		all.Subtract(ids.Difference(rd.Lost, rd.Rows))
 	}
 	return all
 }
@@ -113,7 +117,7 @@ func (r *Realm) countSources(u UserID) int {
 
 // eachRowSet calls fn with sets that together are what a user has a row of, as long as it returns true; what was taken
 // away again is still in them. fn must not change them.
-func (r *Realm) eachRowSet(u UserID, fn func(Set) bool) {
+func (r *Realm) eachRowSet(u UserID, fn func(ids.Set) bool) {
 	if l := r.subscriptions.find(u); l != nil {
 		for _, s := range l.List {
 			sent := r.index.channels[s.Channel].sent
@@ -136,7 +140,7 @@ func (r *Realm) eachRowSet(u UserID, fn func(Set) bool) {
 }
 
 // messagesWithin is what messagesWithin some messages lies within the stretch; it may be the set itself.
-func (p Span) messagesWithin(ids Set) Set {
+func (p Span) messagesWithin(ids ids.Set) ids.Set {
 	to := int64(p.To)
 	if to == 0 {
 		if first, _ := ids.Min(); int64(p.From) <= first {
@@ -341,7 +345,7 @@ func (e *MessageExtra) mentionFlags(u UserID) Flags {
 
 // NewestReceived is the newest message a user has a row of, 0 for none.
 func (r *Realm) NewestReceived(u UserID) MessageID {
-	var newest Set // nearly everybody has one among these
+	var newest ids.Set // nearly everybody has one among these
 	last := int64(r.LastMessageID())
 	newest.AddRange(max(1, last-newUserHistory), last)
 	if ids, _ := r.ViewAs(Caller{User: u}, r.index.clock).newestWithRows(newest, 1, newUserHistory); len(ids) > 0 {

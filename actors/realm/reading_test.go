@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/actors/realm/realmtest"
 )
 
@@ -230,7 +231,7 @@ func TestMarkAllRead(t *testing.T) {
 	s.post(s.ann, s.private, "a", "3")
 	do(s, s.ann, directMessage("4", s.bo))
 	do(s, s.bo, ReadTopic{s.public, "A"})
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !slices.Equal(IDs[MessageID](e[0].IDs), []MessageID{one}) {
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !slices.Equal(ids.IDs[MessageID](e[0].IDs), []MessageID{one}) {
 		t.Errorf("bo heard %+v", e)
 	}
 	refused(s, s.bo, ReadTopic{s.public, "nothing"}, "No such topic 'nothing'")

@@ -3,6 +3,8 @@ package realm
 import (
 	"cmp"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // Who received a message follows from everybody's spans of the channel it was sent to. Where ten thousand are asked about
@@ -44,7 +46,7 @@ func (ix *channelIndex) countOpenSpans(id MessageID) int {
 
 // recipients is users who received a message that was sent to the channel, unless a move took it from them. Others may have,
 // too: those who have left since, and who came back after it.
-func (ix *channelIndex) recipients(id MessageID) Set {
+func (ix *channelIndex) recipients(id MessageID) ids.Set {
 	n := ix.countOpenSpans(id)
 	late := make([]uint32, 0, len(ix.openings)-n)
 	for _, o := range ix.openings[n:] {
@@ -53,7 +55,7 @@ func (ix *channelIndex) recipients(id MessageID) Set {
 	if len(late) == 0 {
 		return ix.receiving
 	}
-	return Difference(ix.receiving, SetOfUnsorted(late))
+	return ids.Difference(ix.receiving, ids.SetOfUnsorted(late))
 }
 
 // receivedFunc is receivedAs for very many users and one message.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // maxScheduledPerUser is how many messages one user may have waiting: each keeps its text in memory.
@@ -71,7 +73,7 @@ func errNoScheduled() *Refusal { return Missing("Scheduled message does not exis
 
 // SentScheduledMessages is the row of a user's scheduled messages that were sent, for those who would still change one. A run of ids
 // takes a few bytes.
-type SentScheduledMessages struct{ IDs Set }
+type SentScheduledMessages struct{ IDs ids.Set }
 
 // changeableScheduled is one of the caller's waiting messages; whoever is too late is told so.
 func (v View) changeableScheduled(id int64) (*ScheduledMessage, error) {

@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // Who knows of whom: everybody of everybody, unless guests are limited to people they share a channel or a direct
 // conversation with. What a limited guest sees follows from rows; the events about it do not, so the turn that moves
@@ -51,7 +55,7 @@ func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
 }
 
 // visibleUsers is the people somebody sees, and perhaps bots, whom everybody sees.
-func (r *Realm) visibleUsers(me *User) (s Set) {
+func (r *Realm) visibleUsers(me *User) (s ids.Set) {
 	if !me.IsGuest() || !r.GuestsLimited() {
 		r.EachUser(func(u *User) {
 			if !u.IsBot() {
@@ -92,16 +96,16 @@ func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 
 // userVisibilityAudience is the listening people whose sight of others a fact may change, each once.
 func (r *Realm) userVisibilityAudience(f Fact) []UserID {
-	var near Set // the guests among them
+	var near ids.Set // the guests among them
 	switch f := f.(type) {
 	case *Subscribed:
-		near = Union(r.index.channels[f.Channel].subscribers, SetOf(f.Users...))
+		near = ids.Union(r.index.channels[f.Channel].subscribers, ids.SetOf(f.Users...))
 	case *Unsubscribed:
 		near = r.index.channels[f.Channel].subscribers
 	case *JoinedChannels:
 		for i := range f.Each {
 			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
-			near.Union(SetOf(f.Each[i].Users...))
+			near.Union(ids.SetOf(f.Each[i].Users...))
 		}
 	case *LeftChannels:
 		for i := range f.Each {
@@ -112,14 +116,14 @@ func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 	case *UserReactivated:
 		near = r.activeSubscribersOf(f.Channels)
 	case *MessageSent:
-		near = SetOf(f.People...)
+		near = ids.SetOf(f.People...)
 	case *MessagesDeleted:
-		near = SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
+		near = ids.SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
 	case *UserChanged:
 		return r.usersAudience(f.ID)
 	}
 	var out []UserID
-	Intersection(near, r.index.usersWithQueues).Each(func(u int64) bool {
+	ids.Intersection(near, r.index.usersWithQueues).Each(func(u int64) bool {
 		if r.users.must(UserID(u)).IsGuest() {
 			out = append(out, UserID(u))
 		}
@@ -129,7 +133,7 @@ func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 }
 
 // activeSubscribersOf is everybody in any of some channels.
-func (r *Realm) activeSubscribersOf(channels []ChannelID) (s Set) {
+func (r *Realm) activeSubscribersOf(channels []ChannelID) (s ids.Set) {
 	for _, c := range channels {
 		s.Union(r.index.channels[c].active)
 	}
@@ -148,7 +152,7 @@ const (
 // visibleBefore is what onlookers saw before a fact.
 type visibleBefore struct {
 	viewer UserID
-	users  Set
+	users  ids.Set
 }
 
 func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
@@ -166,8 +170,8 @@ func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
 	for i := range was {
 		h := &was[i]
-		coming := Union(h.users, t.usersShownBy(f, h.viewer))
-		more := t.withoutBots(Difference(coming, h.users))
+		coming := ids.Union(h.users, t.usersShownBy(f, h.viewer))
+		more := t.withoutBots(ids.Difference(coming, h.users))
 		if len(more) > maxVisibilityEvents {
 			continue
 		}
@@ -179,9 +183,9 @@ func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
 }
 
 // usersShownBy is whom a fact says that an onlooker will see.
-func (r *Realm) usersShownBy(f Fact, viewer UserID) (s Set) {
+func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 	join := func(f *Subscribed) {
-		if in := Union(r.index.channels[f.Channel].active, SetOf(f.Users...)); in.Has(int64(viewer)) {
+		if in := ids.Union(r.index.channels[f.Channel].active, ids.SetOf(f.Users...)); in.Has(int64(viewer)) {
 			s.Union(in)
 		}
 	}
@@ -193,9 +197,9 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s Set) {
 			join(&f.Each[i])
 		}
 	case *UserReactivated: // onlookers share a channel with him
-		s = SetOf(f.ID)
+		s = ids.SetOf(f.ID)
 	case *MessageSent:
-		s = SetOf(f.People...)
+		s = ids.SetOf(f.People...)
 	}
 	return s
 }
@@ -204,7 +208,7 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s Set) {
 func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
 	for _, h := range was {
 		now := t.visibleUsers(t.users.must(h.viewer))
-		more, less := t.withoutBots(Difference(now, h.users)), t.withoutBots(Difference(h.users, now))
+		more, less := t.withoutBots(ids.Difference(now, h.users)), t.withoutBots(ids.Difference(h.users, now))
 		if len(more)+len(less) > maxVisibilityEvents {
 			t.closeQueuesOf(h.viewer)
 			continue
@@ -225,7 +229,7 @@ func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
 }
 
 // withoutBots leaves out whom everybody sees anyway.
-func (r *Realm) withoutBots(s Set) (out []UserID) {
+func (r *Realm) withoutBots(s ids.Set) (out []UserID) {
 	s.Each(func(id int64) bool {
 		if u := r.users.must(UserID(id)); !u.IsBot() {
 			out = append(out, u.ID)

@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // Subscribe asks to join channels, creating the ones that do not exist, for oneself or for others.
@@ -61,7 +63,7 @@ func (v View) findPrincipals(list []Principal) ([]*User, error) {
 		return []*User{v.Me()}, nil
 	}
 	out := make([]*User, 0, len(list))
-	var seen Set
+	var seen ids.Set
 	for _, p := range list {
 		u := v.Find(p.ID)
 		if p.ID == 0 {
@@ -92,7 +94,7 @@ type subscribePlan struct {
 	users    []*User
 	others   bool // somebody else than the caller is meant
 	joins    []channelJoin
-	existing Set // the channels of joins that exist
+	existing ids.Set // the channels of joins that exist
 	denied   []string
 }
 
@@ -116,7 +118,7 @@ func (c Subscribe) Decide(t *Turn) (SubscribeResult, error) {
 		w := c.newJob(j, a.Created)
 		a.Joiners = t.channelJoiners(j, w.Rest)
 		if a.Notified {
-			w.Invited = make([]Set, len(j.joins))
+			w.Invited = make([]ids.Set, len(j.joins))
 			for i, x := range a.Joiners {
 				if j.joins[i].plan == nil {
 					w.Invited[i] = x.Joins
@@ -149,21 +151,21 @@ func (c Subscribe) newJob(j *subscribePlan, created []ChannelID) Job {
 }
 
 // channelJoiners is who will have joined the channels, and who is in them already.
-func (t *Turn) channelJoiners(j *subscribePlan, users Set) (out []ChannelJoiners) {
+func (t *Turn) channelJoiners(j *subscribePlan, users ids.Set) (out []ChannelJoiners) {
 	for _, x := range j.joins {
 		ch := x.existing
 		in := t.index.channels[ch.ID].subscribers
-		out = append(out, ChannelJoiners{ch.Name, Difference(users, in), Intersection(users, in)})
+		out = append(out, ChannelJoiners{ch.Name, ids.Difference(users, in), ids.Intersection(users, in)})
 	}
 	return out
 }
 
-func (j *subscribePlan) userSet() Set {
-	ids := make([]uint32, len(j.users))
+func (j *subscribePlan) userSet() ids.Set {
+	idList := make([]uint32, len(j.users))
 	for i, u := range j.users {
-		ids[i] = uint32(u.ID)
+		idList[i] = uint32(u.ID)
 	}
-	return SetOfUnsorted(ids)
+	return ids.SetOfUnsorted(idList)
 }
 
 // postCreationNotices has the notification bot write what begins a channel.
@@ -375,7 +377,7 @@ func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 		return UnsubscribeResult{}, err
 	}
 	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
-	w := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: SetOf(users...)}
+	w := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: ids.SetOf(users...)}
 	for _, ch := range channels {
 		w.Channels = append(w.Channels, ch.ID)
 		if t.index.channels[ch.ID].subscribers.Intersects(w.Rest) {
@@ -403,7 +405,7 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 	return a
 }
 
-func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err error) {
+func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err error) {
 	me := t.Me()
 	if me == nil {
 		return nil, nil, errNotMember()
@@ -419,7 +421,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 		return nil, nil, err
 	}
 	var unknown []string
-	var known Set
+	var known ids.Set
 	for _, n := range c.Names {
 		ch := t.FindChannelByName(n)
 		if ch == nil || !t.hasMetadataAccess(me, ch) {
@@ -433,7 +435,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 	}
 	others := false
 	for _, u := range users {
-		ids = append(ids, u.ID)
+		idList = append(idList, u.ID)
 		others = others || u.ID != me.ID && u.BotOwner != me.ID
 	}
 	for _, ch := range channels {
@@ -441,7 +443,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, ids []UserID, err erro
 			return nil, nil, errPermission()
 		}
 	}
-	return channels, ids, nil
+	return channels, idList, nil
 }
 
 // mayRemoveSubscribers: who may unsubscribe others from a channel he may know.

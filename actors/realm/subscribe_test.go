@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	. "parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/actors/realm/realmtest"
 )
 
@@ -39,7 +40,7 @@ func TestSubscribe(t *testing.T) {
 		t.Errorf("the guest heard %+v", e)
 	}
 	own := realmtest.ListEventsOf[*SubscriptionsAdded](s.Scene, s.cy)[0].For(s.cy)
-	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public || !slices.Equal(IDs[UserID](x.Members), []UserID{s.ann, s.bo, s.cy, s.guest}) {
+	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public || !slices.Equal(ids.IDs[UserID](x.Members), []UserID{s.ann, s.bo, s.cy, s.guest}) {
 		t.Errorf("cy is told %+v", x)
 	}
 	do(s, s.mod, Subscribe{Channels: channelsToJoin("public")})
@@ -141,8 +142,8 @@ func TestUnsubscribe(t *testing.T) {
 	}
 	s.runDue()
 	s.ExpectEvents(s.bo, "update_message_flags")
-	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(IDs[MessageID](e.Messages), []MessageID{before}) {
-		t.Errorf("read behind: %v", IDs[MessageID](e.Messages))
+	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(ids.IDs[MessageID](e.Messages), []MessageID{before}) {
+		t.Errorf("read behind: %v", ids.IDs[MessageID](e.Messages))
 	}
 	s.leave(s.guest, s.public) // a guest loses sight of the channel
 	s.ExpectEvents(s.guest, "subscription", "stream")
@@ -175,8 +176,8 @@ func TestRejoinedUserHasReadOldMessages(t *testing.T) {
 	s.join(s.bo, s.public)
 	after := s.post(s.ann, s.public, "t", "two")
 	s.runDue()
-	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(IDs[MessageID](e.Messages), []MessageID{before}) {
-		t.Errorf("read behind: %v", IDs[MessageID](e.Messages))
+	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(ids.IDs[MessageID](e.Messages), []MessageID{before}) {
+		t.Errorf("read behind: %v", ids.IDs[MessageID](e.Messages))
 	}
 	if v := s.ViewAs(s.bo); v.FlagsOf(before)&FlagRead == 0 || v.FlagsOf(after)&FlagRead != 0 {
 		t.Errorf("flags of the message before: %v, of the one after: %v", v.FlagsOf(before), v.FlagsOf(after))

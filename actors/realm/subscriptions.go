@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // Subscriptions is the row of everything one user is, or was, subscribed to, by ascending channel.
@@ -104,8 +106,8 @@ func (r *Realm) SubscriptionOf(u UserID, c ChannelID) *Subscription {
 }
 
 // subscribedChannelSet is the channels a user is subscribed to.
-func (r *Realm) subscribedChannelSet(u UserID) Set {
-	var s Set
+func (r *Realm) subscribedChannelSet(u UserID) ids.Set {
+	var s ids.Set
 	if l := r.subscriptions.find(u); l != nil {
 		for _, x := range l.List {
 			if x.Active {
@@ -266,7 +268,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 		ix.subscribers.Remove(int64(u))
 		ix.active.Remove(int64(u))
 	}
-	r.startLeaving(f.Job, f.Channel, SetOf(f.Users...))
+	r.startLeaving(f.Job, f.Channel, ids.SetOf(f.Users...))
 	ix.connectedSubscribersValid = false
 	ix.activeChanges++
 }
@@ -300,8 +302,8 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 type SubscriptionInfo struct {
 	ChannelInfo
 	Subscription
-	Members      Set // subscribers, if they may be known
-	Here         Set // see Present of SubscriptionAdded
+	Members      ids.Set // subscribers, if they may be known
+	Here         ids.Set // see Present of SubscriptionAdded
 	KnowsMembers bool
 	Inherited    ChannelNotifications // what the subscription's own settings are while unset
 }
@@ -351,9 +353,9 @@ type SubscriptionAdded struct {
 	// Back: the channel was archived. Only queues without archived_channels had lost it.
 	Back   bool
 	Here   []UserID // those of Members as in Present
-	Roster Set      // subscribers
+	Roster ids.Set  // subscribers
 	// Present is those of Roster who are bots or have a queue, where there are so many that a client may be told of a part.
-	Present Set
+	Present ids.Set
 }
 
 // FullSubscriberListLimit is below how many subscribers everybody who wants to know them is told all (protocol).
@@ -382,9 +384,9 @@ func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) S
 		}
 	}
 	active := r.index.channels[c.ID].active
-	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(&x.ids), Own: x.own.alloc(len(users)), Knows: x.knows.alloc(len(users)), Inherited: x.inherited}
+	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(x.ids.alloc), Own: x.own.alloc(len(users)), Knows: x.knows.alloc(len(users)), Inherited: x.inherited}
 	if active.Len() >= FullSubscriberListLimit {
-		e.Present = Union(Intersection(active, r.index.bots), Intersection(active, r.index.usersWithQueues))
+		e.Present = ids.Union(ids.Intersection(active, r.index.bots), ids.Intersection(active, r.index.usersWithQueues))
 	}
 	for i, u := range users {
 		e.Own[i] = *r.SubscriptionOf(u, c.ID)
@@ -404,7 +406,7 @@ func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 	if e.Knows[i] {
 		s.Members, s.Here = e.Roster, e.Present
 		if len(e.Members) > 0 {
-			s.Members, s.Here = SetOf(e.Members...), SetOf(e.Here...)
+			s.Members, s.Here = ids.SetOf(e.Members...), ids.SetOf(e.Here...)
 		}
 	}
 	return s
@@ -484,13 +486,13 @@ const (
 )
 
 // joinFirstChannels subscribes a new account to its first channels, and gives it the newest part of their history.
-func (t *Turn) joinFirstChannels(u *User, ids []ChannelID) {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
+func (t *Turn) joinFirstChannels(u *User, idList []ChannelID) {
+	idList = slices.Clone(idList)
+	slices.Sort(idList)
 	var joined []*Channel
 	var facts []Subscribed
 	used := map[UserID]uint64{}
-	for _, id := range slices.Compact(ids) {
+	for _, id := range slices.Compact(idList) {
 		if c := t.channels.find(id); c != nil && !c.Archived {
 			if f := t.planJoin(c, []*User{u}, "", used); f != nil {
 				facts = append(facts, *f)
@@ -502,19 +504,19 @@ func (t *Turn) joinFirstChannels(u *User, ids []ChannelID) {
 	if u.IsBot() {
 		return
 	}
-	var recent []Set
+	var recent []ids.Set
 	for _, c := range joined {
 		if c.History {
 			recent = append(recent, newestIDs(t.index.channels[c.ID].ids, newUserHistory))
 		}
 	}
-	if rows := newestIDs(Union(recent...), newUserHistory); !rows.Empty() {
-		t.Record(&HistoryGiven{User: u.ID, Rows: rows, Read: Difference(rows, newestIDs(rows, newUserUnread))})
+	if rows := newestIDs(ids.Union(recent...), newUserHistory); !rows.Empty() {
+		t.Record(&HistoryGiven{User: u.ID, Rows: rows, Read: ids.Difference(rows, newestIDs(rows, newUserUnread))})
 	}
 }
 
 // newestIDs is the n highest ids of a set.
-func newestIDs(s Set, n int) Set {
+func newestIDs(s ids.Set, n int) ids.Set {
 	if s.Len() <= n {
 		return s.Clone()
 	}
@@ -524,8 +526,8 @@ func newestIDs(s Set, n int) Set {
 // HistoryGiven says a user has rows of messages sent before he came.
 type HistoryGiven struct {
 	User UserID
-	Rows Set
-	Read Set // those of them that count as read
+	Rows ids.Set
+	Read ids.Set // those of them that count as read
 }
 
 func (f *HistoryGiven) apply(r *Realm) {

@@ -1,6 +1,10 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
 
 // When people take part in a topic, their settings may have them follow it, or hear of it in a muted channel.
 
@@ -85,10 +89,10 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 	if there == nil {
 		there = &usersByTopicPolicy{}
 	}
-	leavers := IDs[UserID](Union(before[:]...))
+	leavers := ids.IDs[UserID](ids.Union(before[:]...))
 	target := t.channels.must(to)
 	var become [TopicFollowed + 1][]UserID
-	for _, u := range IDs[UserID](Union(append(before[:], there[:]...)...)) {
+	for _, u := range ids.IDs[UserID](ids.Union(append(before[:], there[:]...)...)) {
 		was, is := before.of(u), there.of(u)
 		want := was
 		if !empty {

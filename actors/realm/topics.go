@@ -1,5 +1,7 @@
 package realm
 
+import "parley/actors/realm/ids"
+
 // TopicInfo is a topic as it is listed: named as its newest message spells it.
 type TopicInfo struct {
 	Name string
@@ -8,7 +10,7 @@ type TopicInfo struct {
 
 // Topics is the topics of a channel with messages the caller may read, in any order: there may be very many to sort.
 func (v View) Topics(c *Channel) []TopicInfo {
-	var own Set
+	var own ids.Set
 	limited := !c.History && !c.WebPublic && !v.System // protected history shows what was received only
 	if limited {
 		own = v.rowsOf(v.User)
@@ -16,11 +18,11 @@ func (v View) Topics(c *Channel) []TopicInfo {
 	topics := v.index.channels[c.ID].topicList
 	out := make([]TopicInfo, 0, len(topics))
 	for _, t := range topics {
-		ids := t.ids
+		idSet := t.ids
 		if limited {
-			ids = Intersection(ids, own)
+			idSet = ids.Intersection(idSet, own)
 		}
-		if last, ok := ids.Max(); ok {
+		if last, ok := idSet.Max(); ok {
 			out = append(out, TopicInfo{v.index.topicSpellings[v.message(MessageID(last)).topic].name, MessageID(last)})
 		}
 	}

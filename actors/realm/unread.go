@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // MaxUnread is how many unread messages a client is told of when it registers, newest first (protocol).
@@ -72,7 +74,7 @@ type mention struct {
 func (v View) Unread() UnreadMessages {
 	f := UnreadMessages{me: v.User, topics: v.index.topicSpellings, conversations: map[DirectConversationID][]UserID{}, mutes: v.muteSettingsOf(v.User)}
 	p := readerAccess{View: v, reader: v.Me()}
-	var all Set
+	var all ids.Set
 	all.AddRange(1, int64(v.LastMessageID()))
 	all.Subtract(v.readSet(v.marks.find(v.User)))
 	if v.countSources(v.User) <= fewConversations {
@@ -99,7 +101,7 @@ func (v View) Unread() UnreadMessages {
 }
 
 // scan looks at no more messages of a set than it may, from the last to the first, and reports whether that was enough.
-func (f *UnreadMessages) scan(p *readerAccess, among *Set, limit int) bool {
+func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
 	near := messageLookup{Realm: p.Realm}
 	end := among.Len()
 	for lo, hi := 0, end; hi > 0; hi = lo {
@@ -126,9 +128,9 @@ func (f *UnreadMessages) scan(p *readerAccess, among *Set, limit int) bool {
 }
 
 // mentionsIn is which of a set's messages mention the caller.
-func (v View) mentionsIn(ids Set) (out []mention) {
-	reached := Intersection(v.index.messagesMentioning(v.User), ids)
-	wild := Intersection(v.index.channelWildcards, ids)
+func (v View) mentionsIn(idSet ids.Set) (out []mention) {
+	reached := ids.Intersection(v.index.messagesMentioning(v.User), idSet)
+	wild := ids.Intersection(v.index.channelWildcards, idSet)
 	if rd := v.marks.find(v.User); rd != nil {
 		wild.Subtract(rd.Rows)
 	}
@@ -310,7 +312,7 @@ func (v View) Starred() []MessageID {
 
 // newestWithRows is the n newestIDs messages of a set that the caller has rows of, ascending. It looks at no more than limit,
 // and reports whether that was enough.
-func (v View) newestWithRows(among Set, n, limit int) (ids []MessageID, enough bool) {
+func (v View) newestWithRows(among ids.Set, n, limit int) (ids []MessageID, enough bool) {
 	p := readerAccess{View: v, reader: v.Me()}
 	p.load()
 	near := messageLookup{Realm: v.Realm}

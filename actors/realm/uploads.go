@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/actors/realm/ids"
 )
 
 // Upload is the row of one uploaded file. The bytes lie outside, under the hash of their content.
@@ -166,7 +168,7 @@ func (r *Realm) uploadNotices(owner UserID, e Event) []Notice {
 func (r *Realm) attachmentInfo(u *Upload) DetachedUpload {
 	d := DetachedUpload{ID: u.ID, Name: u.Name, Path: u.Path, Size: u.Size, Created: u.Created, Messages: []MessageID{}}
 	if s := r.index.messagesWithFile[u.Path]; s != nil {
-		d.Messages = IDs[MessageID](*s)
+		d.Messages = ids.IDs[MessageID](*s)
 	}
 	return d
 }
@@ -258,7 +260,7 @@ func (v View) TextsUsing(path string, most int) (out []BodyRef) {
 	if s == nil {
 		return nil
 	}
-	ids := IDs[MessageID](*s)
+	ids := ids.IDs[MessageID](*s)
 	for _, id := range ids[max(0, len(ids)-most):] {
 		if v.message(id) != nil {
 			out = append(out, v.NewestText(id))

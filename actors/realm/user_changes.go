@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // EditUser asks to change another account: administrators, with owners' own rules for the owner role.
@@ -266,7 +268,7 @@ func (t *Turn) deactivate(u *User) {
 	}
 	t.revokeInvitesOf(u.ID)
 	t.removeAllDevices(u.ID)
-	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
 	t.recordValuesShown(u.ID)
 }
 
@@ -336,7 +338,7 @@ func (r *Realm) peerNotices(channels []ChannelID, users []UserID, back bool) (ou
 		case !ch.Private:
 			open = append(open, c)
 			if l.guests.Intersects(ix.subscribers) {
-				some.add(c, Intersection(l.guests, ix.subscribers))
+				some.add(c, ids.Intersection(l.guests, ix.subscribers))
 			}
 		default:
 			some.add(c, r.channelAudienceSet(ch))
@@ -345,7 +347,7 @@ func (r *Realm) peerNotices(channels []ChannelID, users []UserID, back bool) (ou
 	if len(open) > 0 {
 		tell(l.membersExcept(users), open)
 	}
-	some.each(func(to Set, of []ChannelID) { tell(withoutUsers(IDs[UserID](to), users), of) })
+	some.each(func(to ids.Set, of []ChannelID) { tell(withoutUsers(ids.IDs[UserID](to), users), of) })
 	return out
 }
 
@@ -364,7 +366,7 @@ type sharedChannel struct {
 }
 
 // add says that users share a channel, too.
-func (x *sharedChannels) add(c ChannelID, users Set) {
+func (x *sharedChannels) add(c ChannelID, users ids.Set) {
 	last, _ := users.Max()
 	if n := int(last) + 1 - len(x.of); n > 0 {
 		x.of = append(x.of, make([]int32, n)...)
@@ -385,7 +387,7 @@ func (x *sharedChannels) add(c ChannelID, users Set) {
 	})
 }
 
-func (x *sharedChannels) each(fn func(users Set, channels []ChannelID)) {
+func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
 	number, n := make([]int32, len(x.list)+1), int32(0) // of the places where somebody stands at last, from 1
 	for _, at := range x.of {
 		number[at] = 1
@@ -397,7 +399,7 @@ func (x *sharedChannels) each(fn func(users Set, channels []ChannelID)) {
 			number[at] = n
 		}
 	}
-	users := make([]Set, n+1)
+	users := make([]ids.Set, n+1)
 	for u, at := range x.of {
 		if at != 0 {
 			users[number[at]].AppendSorted(int64(u))
@@ -455,7 +457,7 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
 	t.recordValuesShown(u.ID)
 	return Done{}, nil
 }

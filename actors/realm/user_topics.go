@@ -2,6 +2,8 @@ package realm
 
 import (
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // TopicPolicies is the row of one user's topic preferences.
@@ -36,19 +38,19 @@ func (r *Realm) TopicPoliciesOf(u UserID) []TopicPolicy {
 
 // TopicPolicyUsers is who has that policy for a topic, ascending.
 func (r *Realm) TopicPolicyUsers(c ChannelID, topic string, policy int) []UserID {
-	return IDs[UserID](r.policyUsers(c, topic, policy))
+	return ids.IDs[UserID](r.policyUsers(c, topic, policy))
 }
 
 // policyUsers is TopicPolicyUsers as a set that must not be changed.
-func (r *Realm) policyUsers(c ChannelID, topic string, policy int) Set {
+func (r *Realm) policyUsers(c ChannelID, topic string, policy int) ids.Set {
 	if x := r.index.topicPreferences[topicKey{c, fold(topic)}]; x != nil {
 		return x[policy]
 	}
-	return Set{}
+	return ids.Set{}
 }
 
 // usersByTopicPolicy is who has which policy for a topic. Nobody stands under TopicInherits.
-type usersByTopicPolicy [TopicFollowed + 1]Set
+type usersByTopicPolicy [TopicFollowed + 1]ids.Set
 
 // of is somebody's policy.
 func (x *usersByTopicPolicy) of(u UserID) int {
@@ -87,11 +89,11 @@ func (r *Realm) setTopicPolicies(users []UserID, c ChannelID, topic string, poli
 			l.List = append(l.List, TopicPolicy{c, topic, policy, at})
 		}
 	}
-	r.index.setTopicPolicy(k, SetOf(users...), policy)
+	r.index.setTopicPolicy(k, ids.SetOf(users...), policy)
 }
 
 // setTopicPolicy notes that users have a policy for a topic now.
-func (x *indexes) setTopicPolicy(k topicKey, users Set, policy int) {
+func (x *indexes) setTopicPolicy(k topicKey, users ids.Set, policy int) {
 	p := x.topicPreferences[k]
 	if p == nil {
 		p = &usersByTopicPolicy{}

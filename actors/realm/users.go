@@ -3,6 +3,8 @@ package realm
 import (
 	"slices"
 	"strings"
+
+	"parley/actors/realm/ids"
 )
 
 // Role of a user; smaller numbers may more. The numbers are the protocol's.
@@ -73,7 +75,7 @@ func (r *Realm) addUser(u *User) {
 // indexUserSettings notes whether somebody wants mails of what is sent to his channels, whether he shows when he is here, and
 // whether notices of resolved topics count as read for him.
 func (x *indexes) indexUserSettings(u *User) {
-	note := func(s *Set, in bool) {
+	note := func(s *ids.Set, in bool) {
 		if in {
 			s.Add(int64(u.ID))
 		} else {
@@ -216,7 +218,7 @@ func (r *Realm) maySeeUser(me, u *User) bool {
 	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
 	}
-	if u.Active && !Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() { // who is gone is in no channel
+	if u.Active && !ids.Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() { // who is gone is in no channel
 		return true
 	}
 	return findSet(r.index.directMessages, me.ID).Intersects(findSet(r.index.directMessages, u.ID))

@@ -3,6 +3,8 @@ package realm
 import (
 	"cmp"
 	"slices"
+
+	"parley/actors/realm/ids"
 )
 
 // What one request asks for may be too much for one turn: very many people join or leave channels, or somebody many channels,
@@ -27,7 +29,7 @@ type Job struct {
 	By     UserID // who asked
 	AtOnce int    // subscriptions a turn makes or ends, or people it looks at
 	// Rest is the users who are still to join or leave or to be told, or the messages still to be deleted.
-	Rest     Set
+	Rest     ids.Set
 	Channels []ChannelID
 	Colors   []string    // of new subscriptions as asked for, one for each channel
 	Created  []ChannelID // of Channels, those the first turn created: everybody is in them before the first message
@@ -39,7 +41,7 @@ type Job struct {
 	// Next is how many of Channels, in the order in which they are taken, the users of the next step have joined or left. Who
 	// is to be told that he was subscribed is told in a step of its own, behind all of them.
 	Next     int
-	Invited  []Set             // for each of Channels, who is told that he was subscribed to it; nil: nobody
+	Invited  []ids.Set         // for each of Channels, who is told that he was subscribed to it; nil: nobody
 	Settings []SubscriptionSet // to be set; Rest is which of them, counted from 0
 }
 
@@ -128,7 +130,7 @@ func (t *Turn) stepJob(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
 	w := *t.small.jobs.must(id)
 	t.Caller.User, t.Caller.System = w.By, w.By == 0
-	var done Set
+	var done ids.Set
 	next := 0
 	switch w.Kind {
 	case JoinJob:
@@ -182,7 +184,7 @@ func (w *Job) channelOrder() []int {
 	return out
 }
 
-func (t *Turn) stepJoin(w *Job) (done Set, next int) {
+func (t *Turn) stepJoin(w *Job) (done ids.Set, next int) {
 	users := w.nextUsers()
 	j := &subscribePlan{}
 	for _, id := range users {
@@ -192,7 +194,7 @@ func (t *Turn) stepJoin(w *Job) (done Set, next int) {
 	}
 	if w.Next > 0 && w.Next == len(w.Channels) {
 		t.notifySubscribed(w.invitedChannels(t, users), j.users)
-		return SetOf(users...), 0
+		return ids.SetOf(users...), 0
 	}
 	places := w.channelOrder()
 	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) }) // as join takes them
@@ -204,9 +206,9 @@ func (t *Turn) stepJoin(w *Job) (done Set, next int) {
 	}
 	t.recordJoins(j)
 	if next < len(w.Channels) || w.Invited != nil {
-		return Set{}, next
+		return ids.Set{}, next
 	}
-	return SetOf(users...), 0
+	return ids.SetOf(users...), 0
 }
 
 // invitedChannels is which channels some of the users are told of.
@@ -222,7 +224,7 @@ func (w *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	return out
 }
 
-func (t *Turn) stepLeave(w *Job) (done Set, next int) {
+func (t *Turn) stepLeave(w *Job) (done ids.Set, next int) {
 	users := w.nextUsers()
 	places, next := w.nextChannels(w.channelOrder())
 	var channels []*Channel
@@ -231,13 +233,13 @@ func (t *Turn) stepLeave(w *Job) (done Set, next int) {
 	}
 	t.leaveChannels(channels, users)
 	if next < len(w.Channels) {
-		return Set{}, next
+		return ids.Set{}, next
 	}
-	return SetOf(users...), 0
+	return ids.SetOf(users...), 0
 }
 
 // stepSet makes the next of the settings, but for those of channels that have been left since.
-func (t *Turn) stepSet(w *Job) (done Set) {
+func (t *Turn) stepSet(w *Job) (done ids.Set) {
 	var changes []SubscriptionSet
 	w.Rest.Each(func(i int64) bool {
 		if x := w.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
@@ -252,12 +254,12 @@ func (t *Turn) stepSet(w *Job) (done Set) {
 
 // stepDelete deletes the newest messages that are left, but for those that have been moved away, and returns all of the
 // work that needs no more looking at.
-func (t *Turn) stepDelete(w *Job) Set {
+func (t *Turn) stepDelete(w *Job) ids.Set {
 	ix := t.index.channels[w.Channels[0]].topics[fold(w.Topic)]
 	if ix == nil {
 		return w.Rest.Clone()
 	}
-	ids := IDs[MessageID](Intersection(w.Rest, ix.ids))
+	ids := ids.IDs[MessageID](ids.Intersection(w.Rest, ix.ids))
 	ids = ids[max(0, len(ids)-maxDeletedPerTurn):]
 	if len(ids) == 0 {
 		return w.Rest.Clone()
@@ -286,7 +288,7 @@ func (*JobStarted) keepsMarkdownConfig() {}
 // JobAdvanced says for whom work is done, or of which messages.
 type JobAdvanced struct {
 	ID   int64
-	Done Set
+	Done ids.Set
 	Next int // see Job
 }
 
@@ -304,14 +306,14 @@ func (*JobAdvanced) keepsMarkdownConfig() {}
 // ChannelJoiners is who joins one channel, where there are too many to name each of them inside a turn.
 type ChannelJoiners struct {
 	Name           string
-	Joins, Already Set
+	Joins, Already ids.Set
 }
 
 // AddJoiners names everybody of the crowds in the answer.
 func (a *SubscribeResult) AddJoiners() {
 	for _, x := range a.Joiners {
 		for _, part := range []struct {
-			users Set
+			users ids.Set
 			named map[UserID][]string
 		}{{x.Joins, a.Subscribed}, {x.Already, a.Already}} {
 			part.users.Each(func(u int64) bool {

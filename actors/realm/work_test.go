@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	. "parley/actors/realm"
+	"parley/actors/realm/ids"
 	"parley/actors/realm/realmtest"
 )
 
@@ -37,7 +38,7 @@ func TestJoinJob(t *testing.T) {
 	if a.AddJoiners(); len(a.Subscribed) != 130 || len(a.Already) != 0 {
 		t.Errorf("%d are told to join, %d to be there already", len(a.Subscribed), len(a.Already))
 	}
-	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
+	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(ids.IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
 		t.Errorf("the last of the first hears %+v", e)
 	}
 	s.ListEvents(crowd[0])
@@ -50,7 +51,7 @@ func TestJoinJob(t *testing.T) {
 	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
 		t.Errorf("the first hears of the next %+v", e)
 	}
-	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
+	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(ids.IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
 		t.Errorf("the next hears %+v", e)
 	}
 	if s.runDueTurns(1); s.Realm.JobRemains(a.Job) {
@@ -126,7 +127,7 @@ func TestJobsEqualSingleTurn(t *testing.T) {
 					switch e := e.(type) {
 					case *SubscriptionsAdded:
 						for _, i := range e.For(u) {
-							i.Members, i.Here, i.ChannelInfo.Subscribers = Set{}, Set{}, 0 // one may join behind the other
+							i.Members, i.Here, i.ChannelInfo.Subscribers = ids.Set{}, ids.Set{}, 0 // one may join behind the other
 							out.added[u] = append(out.added[u], i)
 						}
 					case *MessageArrived:

@@ -19,6 +19,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 )
 
 var update = flag.Bool("update", false, "pin the bytes of facts, events and rows that are not pinned yet")
@@ -106,8 +107,8 @@ func covers(now, once any) bool {
 // fillFields is a value of a type in which every field says something, and neighbours say different things.
 func fillFields(x reflect.Type, n int) reflect.Value {
 	v := reflect.New(x).Elem()
-	if s, ok := v.Addr().Interface().(*realm.Set); ok {
-		*s = realm.SetOf(int64(n+1), int64(n+3))
+	if s, ok := v.Addr().Interface().(*ids.Set); ok {
+		*s = ids.SetOf(int64(n+1), int64(n+3))
 		return v
 	}
 	if _, ok := v.Addr().Interface().(encoding.BinaryUnmarshaler); ok {

@@ -13,6 +13,7 @@ import (
 	scorchseg "github.com/blevesearch/scorch_segment_api/v2"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 )
 
 // segment is what searching needs of one piece of the index, which never changes: the message behind each document, and
@@ -50,7 +51,7 @@ func (x *Index) Find(q Query) (words, phrases []Candidates, err error) {
 
 // Candidates is candidates.
 type Candidates struct {
-	Messages realm.Set
+	Messages ids.Set
 	All      bool // every message is one
 }
 
@@ -318,12 +319,12 @@ func (p segmentView) termsContaining(token string, begins, ends bool) (terms [][
 }
 
 // messagesOf is the messages behind the documents that fn finds in each segment.
-func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (realm.Set, error) {
+func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (ids.Set, error) {
 	found, n, last := make([]docSet, len(parts)), 0, uint32(0)
 	for i, p := range parts {
 		var err error
 		if found[i], err = fn(p); err != nil {
-			return realm.Set{}, err
+			return ids.Set{}, err
 		}
 		if found[i] != nil {
 			n, last = n+found[i].count(), max(last, p.maxMessage)
@@ -338,12 +339,12 @@ func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (real
 	if n > int(last)/1024 {
 		messages := make(docSet, last/64+1)
 		each(messages.add)
-		return realm.SetFromBitmap(roaring.FromDense(messages, false)), nil
+		return ids.SetFromBitmap(roaring.FromDense(messages, false)), nil
 	}
-	ids := make([]uint32, 0, n)
-	each(func(id uint32) { ids = append(ids, id) })
-	slices.Sort(ids)
-	return realm.SetFromBitmap(roaring.BitmapOf(ids...)), nil
+	idList := make([]uint32, 0, n)
+	each(func(id uint32) { idList = append(idList, id) })
+	slices.Sort(idList)
+	return ids.SetFromBitmap(roaring.BitmapOf(idList...)), nil
 }
 
 // Versions is which version of each message's text is in the index.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 )
 
 // fakeDisk is texts in memory, and a journal that may have been taken over by rows.
@@ -107,7 +108,7 @@ func expectHits(t *testing.T, l *Service, upto realm.Seq, words string, want ...
 	if err != nil || !ready || len(hits) != 1 {
 		t.Fatalf("%q: %v, ready %v, %v", words, hits, ready, err)
 	}
-	if got := realm.IDs[int64](hits[0].Messages); !slices.Equal(got, append([]int64{}, want...)) {
+	if got := ids.IDs[int64](hits[0].Messages); !slices.Equal(got, append([]int64{}, want...)) {
 		t.Fatalf("%q finds %v, want %v", words, got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/actors/realm"
+	"parley/actors/realm/ids"
 )
 
 // The large organization of the benchmarks, whatever the number of messages: the goals of the specification are for
@@ -53,7 +54,7 @@ func FillLargeRealm(r *realm.Realm) *LargeRealm {
 	}
 	for c := realm.ChannelID(1); c <= LargeChannels; c++ {
 		r.Replay(&realm.ChannelCreated{Channel: realm.Channel{ID: c, Name: fmt.Sprint("channel ", c), Private: c%10 == 0, History: c%20 != 0, TopicsPolicy: "inherit", Creator: b.InAllChannels}})
-		var members realm.Set
+		var members ids.Set
 		members.Add(int64(b.InAllChannels))
 		members.Add(int64(b.ManyUnread))
 		for range 200 {
@@ -62,7 +63,7 @@ func FillLargeRealm(r *realm.Realm) *LargeRealm {
 		if c <= 3 {
 			members.AddRange(int64(b.First), int64(b.First)+LargeUsers-1)
 		}
-		users := realm.IDs[realm.UserID](members)
+		users := ids.IDs[realm.UserID](members)
 		r.Replay(&realm.Subscribed{Channel: c, From: 1, Users: users, Colors: make([]string, len(users))})
 	}
 	return b
@@ -123,7 +124,7 @@ func (b *LargeRealm) AddActivity() {
 		u := b.First + 10 + realm.UserID(i)
 		r.Replay(&realm.AllRead{User: u, Upto: realm.MessageID(max(1, n-1000))})
 	}
-	var stars realm.Set
+	var stars ids.Set
 	for range 200 {
 		stars.Add(1 + int64(b.random.Intn(int(n))))
 	}

@@ -1,4 +1,4 @@
-package realm
+package ids
 
 import (
 	"maps"

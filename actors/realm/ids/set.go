@@ -1,4 +1,4 @@
-package realm
+package ids
 
 import (
 	"cmp"
@@ -353,12 +353,12 @@ func (s Set) Clone() Set {
 	return Set{list: slices.Clone(s.list)}
 }
 
-// CloneInto is Clone with the memory from where other sets have theirs.
-func (s Set) CloneInto(ids *slab[uint32]) Set {
+// CloneInto is Clone for a set of few ids in memory that take hands out: take returns a list of n ids of its own.
+func (s Set) CloneInto(take func(n int) []uint32) Set {
 	if s.bitmap != nil || len(s.list) == 0 {
 		return s.Clone()
 	}
-	few := ids.alloc(len(s.list))
+	few := take(len(s.list))
 	copy(few, s.list)
 	return Set{list: few}
 }
