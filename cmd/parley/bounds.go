@@ -10,7 +10,7 @@ import (
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/search"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
@@ -25,7 +25,7 @@ type metricsCollector struct {
 	library    *search.Service
 	passwords  *httpd.Passwords
 	exports    *exporter
-	dispatcher *courier.Dispatcher
+	dispatcher *dispatch.Dispatcher
 	files      *files.Store
 	log        *messageCounts
 }

@@ -26,7 +26,7 @@ import (
 	"parley/snapshot/files"
 	"parley/snapshot/search"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
 	"parley/wire/mail"
@@ -136,7 +136,7 @@ type service struct {
 	files      *files.Store
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
-	dispatcher *courier.Dispatcher
+	dispatcher *dispatch.Dispatcher
 	exports    *exporter
 	sweeper    *sweeper
 	server     *httpd.Server
@@ -332,9 +332,9 @@ func (s *service) finish() error {
 }
 
 // newDispatcher is what does the newDispatcher of organizations, each kind by its carrier.
-func newDispatcher(house *actors.Server, tools *wire.Tools, post *mail.Sender, pusher *push.Pusher, services *webhooks.Client, log *slog.Logger) *courier.Dispatcher {
-	o := courier.Options{House: house, Log: log,
-		Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxEmail: post, realm.OutboxWebhook: services, realm.OutboxMissedMessage: &mail.MissedMessages{House: house, Now: time.Now, HasOtherAccount: house.HasAccountElsewhere},
+func newDispatcher(house *actors.Server, tools *wire.Tools, post *mail.Sender, pusher *push.Pusher, services *webhooks.Client, log *slog.Logger) *dispatch.Dispatcher {
+	o := dispatch.Options{House: house, Log: log,
+		Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxEmail: post, realm.OutboxWebhook: services, realm.OutboxMissedMessage: &mail.MissedMessages{House: house, Now: time.Now, HasOtherAccount: house.HasAccountElsewhere},
 			realm.OutboxPreview: &previews.Fetcher{House: house, Tools: tools}},
 		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxEmail: mail.MaxSending, realm.OutboxWebhook: webhooks.MaxCalling, realm.OutboxPush: push.MaxNotifying, realm.OutboxPushRemoval: push.MaxNotifying, realm.OutboxRegistration: push.MaxRegistering, realm.OutboxMissedMessage: mail.MaxChecking,
 			realm.OutboxPreview: previews.MaxFetching}}
@@ -344,7 +344,7 @@ func newDispatcher(house *actors.Server, tools *wire.Tools, post *mail.Sender, p
 		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = carrier, carrier
 		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: means}
 	}
-	return courier.New(o)
+	return dispatch.New(o)
 }
 
 // waitForStop returns when the server is to stop: somebody said so, its successor is ready, or it cannot accept.

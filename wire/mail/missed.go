@@ -6,7 +6,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 // MaxChecking is how many users' missed messages are looked at a time: it takes a look, some texts and a turn.
@@ -35,13 +35,13 @@ var system = realm.Caller{System: true, Client: "Internal"}
 
 // Handle waits until the oldest message somebody may have missed has waited as long as he wants them gathered, and has
 // letters sent of all that are unread then. Who sits at a client that has taken them needs none.
-func (c *MissedMessages) Handle(_ context.Context, j *courier.Attempt) courier.Outcome {
+func (c *MissedMessages) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	w, err := c.readMissed(j)
 	if err != nil {
-		return courier.Outcome{RetryAfter: recheckPause}
+		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
 	if len(w.list) == 0 {
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
 	cmd := realm.SendMissedEmails{}
 	for _, e := range w.list {
@@ -49,24 +49,24 @@ func (c *MissedMessages) Handle(_ context.Context, j *courier.Attempt) courier.O
 	}
 	if len(w.refs) > 0 {
 		if left := w.list[0].At + w.period - c.Now().Unix(); left > 0 {
-			return courier.Outcome{RetryAfter: time.Duration(left) * time.Second}
+			return dispatch.Outcome{RetryAfter: time.Duration(left) * time.Second}
 		}
 		switch here, heard := c.House.DeliveryState(j.Realm, j.Job.User, w.list[len(w.list)-1].Told); {
 		case here && !heard:
-			return courier.Outcome{RetryAfter: recheckPause}
+			return dispatch.Outcome{RetryAfter: recheckPause}
 		case !here:
 			if cmd.Emails, err = c.compose(j, w); err != nil {
-				return courier.Outcome{RetryAfter: recheckPause}
+				return dispatch.Outcome{RetryAfter: recheckPause}
 			}
 		}
 	}
 	if _, err := c.House.Turn(j.Realm, system, func(t *realm.Turn) (any, error) { return cmd.Decide(t) }); err != nil {
-		return courier.Outcome{RetryAfter: recheckPause}
+		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
-	return courier.Outcome{Finished: true}
+	return dispatch.Outcome{Finished: true}
 }
 
-func (c *MissedMessages) readMissed(j *courier.Attempt) (w missedState, err error) {
+func (c *MissedMessages) readMissed(j *dispatch.Attempt) (w missedState, err error) {
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
 		w = missedState{list: v.MissedMessageJobs(j.Job.User)}
 		if u := v.Find(j.Job.User); u != nil {
@@ -83,7 +83,7 @@ func (c *MissedMessages) readMissed(j *courier.Attempt) (w missedState, err erro
 }
 
 // compose writes the letters.
-func (c *MissedMessages) compose(j *courier.Attempt, w missedState) (letters []wire.Email, err error) {
+func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (letters []wire.Email, err error) {
 	text := wire.PrefetchTexts(c.House, j.Realm, w.refs)
 	elsewhere := c.HasOtherAccount(j.Realm, w.email)
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {

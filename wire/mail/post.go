@@ -22,7 +22,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 // Limits of outgoing mail.
@@ -101,7 +101,7 @@ func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 }
 
 // Handle tries to send an errand's letter once.
-func (p *Sender) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome {
+func (p *Sender) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	l := wire.EmailWithLink(*j.Job.Letter, j.Realm, j.Site, p.c.Tools)
 	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Job.ID, j.Job.At, j.Site.Host))
 	if err == nil {
@@ -111,15 +111,15 @@ func (p *Sender) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome
 	}
 	if err == nil {
 		p.log.Debug("mail sent", "subject", l.Subject, "attempts", j.Number)
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
 	if isPermanent(err) || j.Number > len(p.c.RetryPauses) || time.Since(time.Unix(j.Job.At, 0)) > maxAge {
 		p.log.Error("mail given up", "to", l.To, "subject", l.Subject, "attempts", j.Number, "error", err)
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
 	pause := p.c.RetryPauses[j.Number-1]
 	p.log.Warn("mail is tried again", "to", l.To, "in", pause.String(), "attempts", j.Number, "error", err)
-	return courier.Outcome{RetryAfter: pause}
+	return dispatch.Outcome{RetryAfter: pause}
 }
 
 // isPermanent errors will not go away: the server refused the letter, or it is none.

@@ -25,7 +25,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 // server is a real SMTP server that refuses the first attempts.
@@ -147,7 +147,7 @@ func newTestSender(t *testing.T, c Config) (*Sender, *logBuffer) {
 
 // sendEmail has a letter sent as a courier does, until it is done with.
 func sendEmail(p *Sender, l wire.Email, errand int64) (attempts int) {
-	for j := (&courier.Attempt{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}, Job: realm.OutboxJob{ID: errand, At: time.Now().Unix(), Letter: &l}}); ; {
+	for j := (&dispatch.Attempt{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}, Job: realm.OutboxJob{ID: errand, At: time.Now().Unix(), Letter: &l}}); ; {
 		j.Number++
 		if p.Handle(context.Background(), j).RetryAfter == 0 {
 			return j.Number

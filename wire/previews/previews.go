@@ -10,7 +10,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 	"parley/wire/markdown"
 )
 
@@ -30,7 +30,7 @@ type Fetcher struct {
 }
 
 // Handle fetches the pages of one message and has it rendered anew. A page that does not come is not tried again.
-func (p *Fetcher) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome {
+func (p *Fetcher) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	c := &wire.Call{Server: p.House, Tools: p.Tools, Realm: j.Realm, Site: j.Site, Caller: realm.Caller{User: j.Job.User}}
 	pages, _ := j.State.(map[string]markdown.Preview)
 	var err error
@@ -42,7 +42,7 @@ func (p *Fetcher) Handle(ctx context.Context, j *courier.Attempt) courier.Outcom
 		done, err = wire.RenderLinkedPages(c, &j.Job, pages)
 	}
 	if err != nil && j.Number < maxAttempts {
-		return courier.Outcome{RetryAfter: retryPause, State: pages}
+		return dispatch.Outcome{RetryAfter: retryPause, State: pages}
 	}
-	return courier.Outcome{Finished: done}
+	return dispatch.Outcome{Finished: done}
 }

@@ -8,7 +8,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 // MaxNotifying is how many users' devices are notified at a time: each waits for a service.
@@ -52,36 +52,36 @@ type Notifier struct{ Options }
 
 // Handle notifies the devices of an errand's user, unless he has the message already: he read it, or he sits at a client
 // and one of them has taken it.
-func (c *Notifier) Handle(_ context.Context, j *courier.Attempt) courier.Outcome {
+func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	e := &j.Job
 	if c.isTooOld(e) {
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
 	n, left := j.State.(wire.PushNotification)
 	if e.Kind == realm.OutboxPush {
 		online, wanted := c.wantsNotification(j)
 		if !wanted {
-			return courier.Outcome{Shown: left} // a part of the devices may show it
+			return dispatch.Outcome{Shown: left} // a part of the devices may show it
 		}
 		if here, heard := c.House.DeliveryState(j.Realm, e.User, e.Told); here && !online {
 			if heard {
-				return courier.Outcome{}
+				return dispatch.Outcome{}
 			}
-			return courier.Outcome{RetryAfter: recheckPause}
+			return dispatch.Outcome{RetryAfter: recheckPause}
 		}
 	}
 	if !left {
 		var err error
 		if n, left, err = c.compose(j); err != nil {
-			return courier.Outcome{RetryAfter: recheckPause}
+			return dispatch.Outcome{RetryAfter: recheckPause}
 		}
 		if !left {
-			return courier.Outcome{}
+			return dispatch.Outcome{}
 		}
 	}
 	rest, gone, err := c.Pusher.Send(n)
 	wire.RemoveUnregisteredDevices(c.House, j.Realm, e.User, gone)
-	shown := courier.Outcome{Shown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
+	shown := dispatch.Outcome{Shown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
 	if err == nil || errors.Is(err, wire.ErrPushNotConfigured) || errors.Is(err, wire.ErrPushRefused) {
 		return shown
 	}
@@ -90,11 +90,11 @@ func (c *Notifier) Handle(_ context.Context, j *courier.Attempt) courier.Outcome
 		c.Log.Error("push notification given up", "realm", j.Realm, "user", e.User.String(), "attempts", j.Number, "error", err)
 		return shown
 	}
-	return courier.Outcome{RetryAfter: waits[j.Number-1], State: rest}
+	return dispatch.Outcome{RetryAfter: waits[j.Number-1], State: rest}
 }
 
 // compose writes the notification; false if there is nothing to notify of any more.
-func (c *Notifier) compose(j *courier.Attempt) (n wire.PushNotification, ok bool, err error) {
+func (c *Notifier) compose(j *dispatch.Attempt) (n wire.PushNotification, ok bool, err error) {
 	system := realm.Caller{System: true}
 	var refs []realm.BodyRef
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
@@ -115,7 +115,7 @@ func (c *Notifier) compose(j *courier.Attempt) (n wire.PushNotification, ok bool
 }
 
 // wantsNotification reports whether a user still wants to be notified, and whether even while he sits at a client.
-func (c *Notifier) wantsNotification(j *courier.Attempt) (online, ok bool) {
+func (c *Notifier) wantsNotification(j *dispatch.Attempt) (online, ok bool) {
 	type answer struct{ online, ok bool }
 	v, err := c.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		u := v.Find(j.Job.User)

@@ -11,7 +11,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 const then = 1_700_000_000
@@ -107,8 +107,8 @@ func (s *fakeServer) notifier(p *service) *Notifier {
 	return &Notifier{Options{Pusher: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
 }
 
-func (s *fakeServer) job() *courier.Attempt {
-	return &courier.Attempt{Realm: 1, Number: 1, Job: s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()[0]}
+func (s *fakeServer) job() *dispatch.Attempt {
+	return &dispatch.Attempt{Realm: 1, Number: 1, Job: s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()[0]}
 }
 
 func TestNotifierRetries(t *testing.T) {
@@ -127,7 +127,7 @@ func TestNotifierRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, bo := newFakeServer(t)
 			p := &service{errs: x.errs, sent: make(chan wire.PushNotification, 100)}
-			c := courier.New(courier.Options{House: s, Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxPush: s.notifier(p)}})
+			c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
 			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
@@ -160,7 +160,7 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 		t.Errorf("before his client has taken it: %+v, %d sent", out, len(p.sent))
 	}
 	s.heard = true
-	if out := c.Handle(context.Background(), s.job()); out != (courier.Outcome{}) || len(p.sent) != 0 {
+	if out := c.Handle(context.Background(), s.job()); out != (dispatch.Outcome{}) || len(p.sent) != 0 {
 		t.Errorf("when it has: %+v, %d sent", out, len(p.sent))
 	}
 	s.here, s.heard = false, false
@@ -169,7 +169,7 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 	}
 	old := s.job()
 	old.Job.At -= 2 * 24 * 3600
-	if out := c.Handle(context.Background(), old); out != (courier.Outcome{}) || len(p.sent) != 1 {
+	if out := c.Handle(context.Background(), old); out != (dispatch.Outcome{}) || len(p.sent) != 1 {
 		t.Errorf("two days later: %+v, %d sent", out, len(p.sent))
 	}
 }
@@ -180,7 +180,7 @@ func TestLeftoverJobsRunFirst(t *testing.T) {
 	runCommand(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
 	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
 	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotification, 100)}
-	c := courier.New(courier.Options{House: s, Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxPush: s.notifier(p)}})
+	c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
 	defer c.Close(context.Background())
 	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
 	c.Begin(0, map[realm.ID]wire.Site{1: {}})

@@ -6,7 +6,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 // MaxRegistering is how many users' devices the bouncer is told of at a time.
@@ -18,11 +18,11 @@ type Registrar struct{ Options }
 
 // Handle tries until the bouncer has answered; after a day the token is taken for too old (protocol: for how long an
 // encrypted one is good).
-func (c *Registrar) Handle(_ context.Context, j *courier.Attempt) courier.Outcome {
+func (c *Registrar) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	x := j.Job.Registration
 	uuid, err := c.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Org().UUID, nil })
 	if err != nil {
-		return courier.Outcome{RetryAfter: recheckPause}
+		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
 	code := ""
 	if c.isTooOld(&j.Job) {
@@ -34,14 +34,14 @@ func (c *Registrar) Handle(_ context.Context, j *courier.Attempt) courier.Outcom
 			code = "REQUEST_EXPIRED"
 		case err != nil:
 			waits := c.retryPauses()
-			return courier.Outcome{RetryAfter: waits[min(j.Number, len(waits))-1]}
+			return dispatch.Outcome{RetryAfter: waits[min(j.Number, len(waits))-1]}
 		}
 	}
 	if code != "" {
 		c.Log.Warn("push registration failed", "realm", j.Realm, "user", j.Job.User.String(), "code", code, "error", err)
 	}
 	if x.Device == 0 {
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
 	settle := realm.FinishDeviceRegistration{ID: x.Device, Token: x.TokenID, Failure: code}
 	_, err = c.House.Turn(j.Realm, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
@@ -54,9 +54,9 @@ func (c *Registrar) Handle(_ context.Context, j *courier.Attempt) courier.Outcom
 	var overtaken *realm.Refusal
 	switch {
 	case err == nil:
-		return courier.Outcome{Finished: true}
+		return dispatch.Outcome{Finished: true}
 	case errors.As(err, &overtaken) && overtaken.Kind == realm.Invalid: // by another registration, or removed
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
-	return courier.Outcome{RetryAfter: recheckPause}
+	return dispatch.Outcome{RetryAfter: recheckPause}
 }

@@ -23,7 +23,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 	"parley/wire/markdown/preview"
 )
 
@@ -80,10 +80,10 @@ func New(o Options) *Client {
 }
 
 // Handle calls a service about one message and lets the bot answer.
-func (c *Client) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome {
+func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	if c.o.Now().Sub(time.Unix(j.Job.At, 0)) > maxAge {
 		c.o.Log.Warn("service not called: the message is too old", "realm", j.Realm, "bot", int64(j.Job.User))
-		return courier.Outcome{}
+		return dispatch.Outcome{}
 	}
 	type found struct {
 		e  *realm.ServiceTriggered
@@ -94,15 +94,15 @@ func (c *Client) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome
 		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Job.ID, 10)}, nil
 	})
 	if err != nil {
-		return courier.Outcome{RetryAfter: c.o.RetryPause}
+		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
 	}
 	f := v.(found)
 	if f.e == nil {
-		return courier.Outcome{} // the message, or the bot, is gone
+		return dispatch.Outcome{} // the message, or the bot, is gone
 	}
 	kind, body, ok := wire.BuildServiceRequest(f.e, wire.RenderContext{Realm: j.Realm, Site: j.Site, Texts: c.o.House})
 	if !ok {
-		return courier.Outcome{} // erased before anybody was told
+		return dispatch.Outcome{} // erased before anybody was told
 	}
 	answer, err := c.post(ctx, f.e.Service.URL, kind, f.id, body)
 	request := &wire.Call{Server: c.o.House, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
@@ -111,18 +111,18 @@ func (c *Client) Handle(ctx context.Context, j *courier.Attempt) courier.Outcome
 		if !understood {
 			err = &serviceError{why: "The service's answer is not JSON: " + quote(answer)}
 		} else if text == "" {
-			return courier.Outcome{}
+			return dispatch.Outcome{}
 		} else if err = wire.SendServiceReply(request, f.e, text, widget, j.Job.ID); err == nil {
-			return courier.Outcome{Finished: true}
+			return dispatch.Outcome{Finished: true}
 		} else {
 			err = &serviceError{why: "The service's answer could not be sent: " + err.Error()}
 		}
 	}
 	if ctx.Err() != nil {
-		return courier.Outcome{RetryAfter: c.o.RetryPause}
+		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
 	}
 	c.reportFailure(request, f.e, err)
-	return courier.Outcome{}
+	return dispatch.Outcome{}
 }
 
 // reportFailure has the bot say that its service is down, and tells its owner why.

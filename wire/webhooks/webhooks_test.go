@@ -22,7 +22,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
-	"parley/wire/courier"
+	"parley/wire/dispatch"
 )
 
 // fakeServer is a realm without actors or disk, as the calls see the server: every turn is done at once.
@@ -122,8 +122,8 @@ func (s *fakeServer) client(allow ...string) *Client {
 }
 
 // startDispatcher has the services called that wait.
-func (s *fakeServer) startDispatcher(allow ...string) *courier.Dispatcher {
-	c := courier.New(courier.Options{House: s, Handlers: map[realm.OutboxJobKind]courier.Handler{realm.OutboxWebhook: s.client(allow...)}, Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling}})
+func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
+	c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)}, Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling}})
 	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c

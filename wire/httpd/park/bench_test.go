@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley/wire/httpd/park/floor"
+	"parley/wire/httpd/park/pollbench"
 
 	"github.com/valyala/fasthttp"
 )
@@ -19,7 +19,7 @@ type parkServer struct {
 	polls []*Parked
 }
 
-func newParker() floor.Server {
+func newParker() pollbench.Server {
 	p := &parkServer{}
 	p.Server = New(Config{Name: "Parley", Handler: func(ctx *fasthttp.RequestCtx) {
 		q := p.Park(ctx, nil)
@@ -53,8 +53,8 @@ func (p *parkServer) Publish(body []byte) (n int) {
 
 func TestMain(m *testing.M) {
 	runSuccessor()
-	floor.Servers["park"] = newParker
-	floor.RunRole()
+	pollbench.Servers["park"] = newParker
+	pollbench.RunRole()
 	os.Exit(m.Run())
 }
 
@@ -69,7 +69,7 @@ func BenchmarkPolls(b *testing.B) {
 	}
 	for _, kind := range []string{"floor", "park", "blocked", "blocked-lean"} {
 		b.Run(kind, func(b *testing.B) {
-			r, err := floor.Measure(floor.Plan{Kind: kind, N: n, Rounds: max(1, b.N/n), Body: 1000})
+			r, err := pollbench.Measure(pollbench.Plan{Kind: kind, N: n, Rounds: max(1, b.N/n), Body: 1000})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestMeasureWorks(t *testing.T) {
 		t.Skip("measurements need Linux")
 	}
 	for _, kind := range []string{"floor", "park", "blocked"} {
-		r, err := floor.Measure(floor.Plan{Kind: kind, N: 200, Rounds: 3, Body: 1000})
+		r, err := pollbench.Measure(pollbench.Plan{Kind: kind, N: 200, Rounds: 3, Body: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

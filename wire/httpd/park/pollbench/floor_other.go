@@ -1,6 +1,6 @@
 //go:build !linux
 
-package floor
+package pollbench
 
 import (
 	"errors"

@@ -4,7 +4,7 @@
 // after the other, so what is later never overtakes; lanes do not wait for each other but for a slot of their kind. What
 // fails for now is tried again after a pause that its carrier chooses, and what is done, or given up, is settled in the
 // organization. The next process begins with whatever was not.
-package courier
+package dispatch
 
 import (
 	"context"
@@ -43,7 +43,7 @@ type Handler interface {
 	Handle(ctx context.Context, j *Attempt) Outcome
 }
 
-// Options of a courier.
+// Options of a dispatch.
 type Options struct {
 	House       wire.Server
 	Log         *slog.Logger

@@ -1,11 +1,11 @@
-// Package floor holds what a long-poll server is measured against, and the measure. The floor is a bare epoll loop
+// Package pollbench holds what a long-poll server is measured against, and the measure. The floor is a bare epoll loop
 // that knows of HTTP only where a request ends: nothing that speaks HTTP over TCP can cost less. The ceiling is the
 // ordinary way, a fasthttp handler that blocks until there is an answer.
 //
 // A measurement runs the server and its crowd of clients in a process each, so that the server's memory and
 // processor time are its own. They are the same binary started again: call RunRole first thing in main or TestMain.
 // Compare only figures of one batch, taken in turns on one machine.
-package floor
+package pollbench
 
 import (
 	"bufio"
