@@ -36,8 +36,8 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
 upgrades: ## replace a loaded server UPGRADES times (100) by its successor, as it is and with poison; no request may fail
-	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestUpgradeIsNotNoticed$$' -count=1 -v -timeout 60m
-	UPGRADES=$${UPGRADES:-100} $(GO) test -tags poison ./cmd/parley -run '^TestUpgradeIsNotNoticed$$' -count=1 -v -timeout 60m
+	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
+	UPGRADES=$${UPGRADES:-100} $(GO) test -tags poison ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
 
 sim: ## N seeded stories (20000) of the house on one thread: crashes, slow disks, clocks that jump; SEED picks the first
 	N=$${N:-20000} $(GO) test ./actors -run '^TestSeeds$$' -count=1 -v -timeout 600m
