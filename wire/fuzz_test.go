@@ -72,7 +72,7 @@ func FuzzParameters(f *testing.F) {
 	tools := &Tools{HashPassword: func(string) (string, error) { return "", nil }, CheckPassword: func(string, string) (bool, error) { return false, nil },
 		HashKey: func(string) [32]byte { return [32]byte{} }, Token: func(int) string { return "token" }, Sign: func(string) string { return "" },
 		VerifySignature: func(string, string) bool { return false }, SubdomainTaken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
-		MailEnabled: true, Renderer: &Renderer{}, Files: noFiles{}}
+		Emails: emptyEmails{}, Renderer: &Renderer{}, Files: noFiles{}}
 	f.Fuzz(func(t *testing.T, endpoint uint16, p1 uint8, v1 string, p2 uint8, v2 string) {
 		e := all[int(endpoint)%len(all)]
 		params := e.Params()
@@ -109,3 +109,13 @@ func FuzzParameters(f *testing.F) {
 		}
 	})
 }
+
+// emptyEmails is an EmailComposer whose emails have no text.
+type emptyEmails struct{}
+
+func (emptyEmails) Invitation(realm.InviteEmail) realm.Email { return realm.Email{} }
+func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
+func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }

@@ -15,7 +15,7 @@ const maxMissedMessageText = 2000
 // MissedMessageEmails is the mails that tell somebody of messages he has not read, one for each conversation. What he has read
 // meanwhile, or may no longer read, is left out. elsewhere says that he has accounts in other organizations, which makes
 // it worth naming this one.
-func MissedMessageEmails(v realm.View, u *realm.User, list []realm.OutboxJob, s Site, elsewhere bool, text func(realm.BodyRef) (realm.Body, bool)) (out []Email) {
+func MissedMessageEmails(v realm.View, u *realm.User, list []realm.OutboxJob, s Site, elsewhere bool, text func(realm.BodyRef) (realm.Body, bool)) (out []realm.Email) {
 	shown := v.OrgBool("message_content_allowed_in_email_notifications") && u.BoolSetting("message_content_in_email_notifications")
 	type conversation struct {
 		talk    realm.DirectConversationID
@@ -37,7 +37,7 @@ func MissedMessageEmails(v realm.View, u *realm.User, list []realm.OutboxJob, s 
 		if !known {
 			n = len(out)
 			at[k] = n
-			out = append(out, Email{To: u.Email, Subject: missedMessageSubject(v, u, m, shown, elsewhere)})
+			out = append(out, realm.Email{To: u.Email, Subject: missedMessageSubject(v, u, m, shown, elsewhere)})
 			if !shown {
 				out[n].Paragraphs = []string{"There are messages for you that you have not read. Mails do not show what they say, as your settings or those of the organization ask."}
 			}

@@ -226,7 +226,7 @@ func (s *service) buildTools() error {
 	t := &wire.Tools{Files: fileStore{s.files}, Sign: newSigner(s.secret), VerifySignature: newSignatureChecker(s.secret), UploadQuota: int64(s.UploadQuota) << 20,
 		HashPassword: s.passwords.Hash, CheckPassword: s.passwords.Check, HashKey: actors.HashKey, Token: actors.Token, LinkToken: house.LinkToken, JWTKeys: s.issuers,
 		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.previewNetworks...).Fetch, Dev: s.Demo || s.DemoCrowd != "",
-		ChannelMailPattern: "%s@" + s.mailHost(host), MailEnabled: true, DailyInvites: s.DailyInvites}
+		ChannelMailPattern: "%s@" + s.mailHost(host), Emails: mail.Composer{}, DailyInvites: s.DailyInvites}
 	s.tools = t
 	post, err := s.newMailer(host, t, s.log)
 	if err != nil {

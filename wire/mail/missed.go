@@ -83,7 +83,7 @@ func (c *MissedMessages) readMissed(j *dispatch.Attempt) (w missedState, err err
 }
 
 // compose writes the letters.
-func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (letters []wire.Email, err error) {
+func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (letters []realm.Email, err error) {
 	text := wire.PrefetchTexts(c.House, j.Realm, w.refs)
 	elsewhere := c.HasOtherAccount(j.Realm, w.email)
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
