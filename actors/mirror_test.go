@@ -279,6 +279,8 @@ func (s *mirrorRun) createOrganization() {
 		s.t.Fatal(err)
 	}
 	s.askers = crowd.NewAskers(s.seed, people, full)
+	_, named := mirrorSeeds[s.seed]
+	s.askers.WithOrders = !named
 }
 
 func caps(names []string, p params) params {
