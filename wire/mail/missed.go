@@ -83,12 +83,13 @@ func (c *MissedMessages) readMissed(j *dispatch.Attempt) (w missedState, err err
 }
 
 // compose writes the letters.
-func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (letters []realm.Email, err error) {
+func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (emails []realm.Email, err error) {
 	text := wire.PrefetchTexts(c.House, j.Realm, w.refs)
-	elsewhere := c.HasOtherAccount(j.Realm, w.email)
+	r := missedReader{site: j.Site, hasOtherAccount: c.HasOtherAccount(j.Realm, w.email)}
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		letters = wire.MissedMessageEmails(v, v.Find(j.Job.User), w.list, j.Site, elsewhere, text)
+		r.User = v.Find(j.Job.User)
+		emails = composeMissed(v, r, w.list, text)
 		return nil, nil
 	})
-	return letters, err
+	return emails, err
 }
