@@ -25,9 +25,18 @@ const (
 // defaultRetryPauses before each further attempt; after the last one a notification is given up. Together about an hour.
 var defaultRetryPauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
 
+// Service sends notifications and registrations. Pusher is one; tests have another.
+type Service interface {
+	// notify sends one notification. left is the notification for the devices where that failed for now. gone are the
+	// devices that their service does not know any more. err is one of the failures.
+	notify(n notification) (left notification, gone wire.UnregisteredDevices, err error)
+	// Register is wire.Pusher's.
+	Register(wire.PushRegistration) (code string, err error)
+}
+
 // Options is what it takes to reach a service on behalf of a house.
 type Options struct {
-	Pusher      wire.Pusher
+	Pusher      Service
 	House       wire.Server
 	Log         *slog.Logger
 	Now         func() time.Time
@@ -57,7 +66,7 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 	if c.isTooOld(e) {
 		return dispatch.Outcome{}
 	}
-	n, left := j.State.(wire.PushNotification)
+	n, left := j.State.(notification)
 	if e.Kind == realm.OutboxPush {
 		online, wanted := c.wantsNotification(j)
 		if !wanted {
@@ -79,7 +88,7 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 			return dispatch.Outcome{}
 		}
 	}
-	rest, gone, err := c.Pusher.Send(n)
+	rest, gone, err := c.Pusher.notify(n)
 	wire.RemoveUnregisteredDevices(c.House, j.Realm, e.User, gone)
 	shown := dispatch.Outcome{Shown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
 	if err == nil || errors.Is(err, wire.ErrPushNotConfigured) || errors.Is(err, wire.ErrPushRefused) {
@@ -94,7 +103,7 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 }
 
 // compose writes the notification; false if there is nothing to notify of any more.
-func (c *Notifier) compose(j *dispatch.Attempt) (n wire.PushNotification, ok bool, err error) {
+func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err error) {
 	system := realm.Caller{System: true}
 	var refs []realm.BodyRef
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
@@ -108,7 +117,7 @@ func (c *Notifier) compose(j *dispatch.Attempt) (n wire.PushNotification, ok boo
 	}
 	text := wire.PrefetchTexts(c.House, j.Realm, refs)
 	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		n, ok = wire.PushNotificationFor(v, &j.Job, j.Site, text)
+		n, ok = newNotification(v, &j.Job, j.Site, text)
 		return nil, nil
 	})
 	return n, ok, err
