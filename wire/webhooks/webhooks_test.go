@@ -214,7 +214,7 @@ func TestLegacyAnswers(t *testing.T) {
 		t.Errorf("said %q", x)
 	}
 	for _, nothing := range []string{`""`, "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
-		if text, _, ok := wire.ParseServiceResponse(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
+		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
 			t.Errorf("%q says %q, understood: %v", nothing, text, ok)
 		}
 	}
