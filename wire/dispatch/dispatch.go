@@ -34,7 +34,7 @@ type Attempt struct {
 type Outcome struct {
 	RetryAfter time.Duration // after which to try again; 0: done with
 	State      any           // what the next attempt needs to know
-	Shown      bool          // a notification is on its user's devices now
+	NotificationShown      bool          // a notification is on its user's devices now
 	Finished   bool          // the carrier has settled the errand itself
 }
 
@@ -45,7 +45,7 @@ type Handler interface {
 
 // Options of a dispatch.
 type Options struct {
-	House       wire.Server
+	Server       wire.Server
 	Log         *slog.Logger
 	Handlers    map[realm.OutboxJobKind]Handler // realmJobs without one are dropped
 	Concurrency map[realm.OutboxJobKind]int     // attempts at a time
@@ -129,7 +129,7 @@ func (c *Dispatcher) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
 func (c *Dispatcher) begin(sites map[realm.ID]wire.Site) error {
 	var left []realmJobs
 	for id, site := range sites {
-		list, err := c.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.OutboxJobs(), nil })
+		list, err := c.o.Server.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.OutboxJobs(), nil })
 		if err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (c *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
 			return Outcome{}
 		}
 	}
-	v, err := c.o.House.View(k.realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	v, err := c.o.Server.View(k.realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		if e := v.OutboxJob(id); e != nil {
 			return *e, nil
 		}
@@ -276,7 +276,7 @@ func (c *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
 		out = carrier.Handle(c.ctx, &Attempt{Realm: k.realm, Site: q.site, Job: e, Number: q.attempt, State: q.state})
 	}
 	if out.RetryAfter == 0 && !out.Finished && c.ctx.Err() == nil {
-		c.finish(k.realm, id, out.Shown)
+		c.finish(k.realm, id, out.NotificationShown)
 	}
 	return out
 }
@@ -288,7 +288,7 @@ func (c *Dispatcher) finish(id realm.ID, errand int64, shown bool) {
 		cmd.Shown = cmd.IDs
 	}
 	for {
-		_, err := c.o.House.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+		_, err := c.o.Server.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 		if err == nil {
 			return
 		}

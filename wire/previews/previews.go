@@ -27,7 +27,7 @@ const (
 
 // Fetcher is the dispatch.Handler of link previews.
 type Fetcher struct {
-	House wire.Server
+	Server wire.Server
 	Tools *wire.Tools
 }
 
@@ -35,7 +35,7 @@ type Fetcher struct {
 // cannot be fetched is not tried again. Fetched pages are the state that the next attempt gets.
 func (f *Fetcher) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
 	author := realm.Caller{User: a.Job.User}
-	c := &wire.Call{Server: f.House, Tools: f.Tools, Realm: a.Realm, Site: a.Site, Caller: author}
+	c := &wire.Call{Server: f.Server, Tools: f.Tools, Realm: a.Realm, Site: a.Site, Caller: author}
 	pages, _ := a.State.(map[string]markdown.Preview)
 	var err error
 	if pages == nil {

@@ -37,7 +37,7 @@ type Service interface {
 // Options is what it takes to reach a service on behalf of a house.
 type Options struct {
 	Pusher      Service
-	House       wire.Server
+	Server       wire.Server
 	Log         *slog.Logger
 	Now         func() time.Time
 	RetryPauses []time.Duration // nil: the usual ones
@@ -70,9 +70,9 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 	if e.Kind == realm.OutboxPush {
 		online, wanted := c.wantsNotification(j)
 		if !wanted {
-			return dispatch.Outcome{Shown: left} // a part of the devices may show it
+			return dispatch.Outcome{NotificationShown: left} // a part of the devices may show it
 		}
-		if here, heard := c.House.DeliveryState(j.Realm, e.User, e.Told); here && !online {
+		if here, heard := c.Server.DeliveryState(j.Realm, e.User, e.Told); here && !online {
 			if heard {
 				return dispatch.Outcome{}
 			}
@@ -89,8 +89,8 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 		}
 	}
 	rest, gone, err := c.Pusher.notify(n)
-	wire.RemoveUnregisteredDevices(c.House, j.Realm, e.User, gone)
-	shown := dispatch.Outcome{Shown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
+	wire.RemoveUnregisteredDevices(c.Server, j.Realm, e.User, gone)
+	shown := dispatch.Outcome{NotificationShown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
 	if err == nil || errors.Is(err, wire.ErrPushNotConfigured) || errors.Is(err, wire.ErrPushRefused) {
 		return shown
 	}
@@ -106,7 +106,7 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err error) {
 	system := realm.Caller{System: true}
 	var refs []realm.BodyRef
-	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
+	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
 		if m, unread := v.PushMessage(&j.Job); unread {
 			refs = append(refs, m.Ref)
 		}
@@ -115,8 +115,8 @@ func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err er
 	if err != nil {
 		return n, false, err
 	}
-	text := wire.PrefetchTexts(c.House, j.Realm, refs)
-	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
+	text := wire.PrefetchTexts(c.Server, j.Realm, refs)
+	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
 		n, ok = newNotification(v, &j.Job, j.Site, text)
 		return nil, nil
 	})
@@ -126,7 +126,7 @@ func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err er
 // wantsNotification reports whether a user still wants to be notified, and whether even while he sits at a client.
 func (c *Notifier) wantsNotification(j *dispatch.Attempt) (online, ok bool) {
 	type answer struct{ online, ok bool }
-	v, err := c.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	v, err := c.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		u := v.Find(j.Job.User)
 		if u == nil {
 			return answer{}, nil

@@ -104,7 +104,7 @@ func (s *fakeServer) outboxLength() int {
 }
 
 func (s *fakeServer) notifier(p *service) *Notifier {
-	return &Notifier{Options{Pusher: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
+	return &Notifier{Options{Pusher: p, Server: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
 }
 
 func (s *fakeServer) job() *dispatch.Attempt {
@@ -127,7 +127,7 @@ func TestNotifierRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, bo := newFakeServer(t)
 			p := &service{errs: x.errs, sent: make(chan notification, 100)}
-			c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+			c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
 			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
@@ -164,7 +164,7 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 		t.Errorf("when it has: %+v, %d sent", out, len(p.sent))
 	}
 	s.here, s.heard = false, false
-	if out := c.Handle(context.Background(), s.job()); !out.Shown || len(p.sent) != 1 {
+	if out := c.Handle(context.Background(), s.job()); !out.NotificationShown || len(p.sent) != 1 {
 		t.Errorf("when he has gone: %+v, %d sent", out, len(p.sent))
 	}
 	old := s.job()
@@ -180,7 +180,7 @@ func TestLeftoverJobsRunFirst(t *testing.T) {
 	runCommand(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
 	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
 	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
-	c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
 	defer c.Close(context.Background())
 	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
 	c.Begin(0, map[realm.ID]wire.Site{1: {}})

@@ -40,12 +40,12 @@ const (
 // MaxCalling is how many bots' services are called at a time.
 const MaxCalling = 16
 
-// House is what the calls need of the running server.
-type House = wire.Server
+// Server is what the calls need of the running server.
+type Server = wire.Server
 
 // Options of a caller.
 type Options struct {
-	House House
+	Server Server
 	Tools *wire.Tools
 	Log   *slog.Logger
 	// Allow are networks inside that may be called nevertheless.
@@ -89,7 +89,7 @@ func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outco
 		e  *realm.ServiceTriggered
 		id string
 	}
-	v, err := c.o.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	v, err := c.o.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		e, _ := v.ServiceCall(&j.Job)
 		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Job.ID, 10)}, nil
 	})
@@ -105,13 +105,13 @@ func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outco
 		text = *f.e.Message.Body
 	} else {
 		var ok bool
-		if text, ok = c.o.House.Text(j.Realm, f.e.Message.Ref); !ok {
+		if text, ok = c.o.Server.Text(j.Realm, f.e.Message.Ref); !ok {
 			return dispatch.Outcome{} // erased meanwhile
 		}
 	}
 	kind, body := buildRequest(f.e, text, j.Realm, j.Site)
 	answer, err := c.post(ctx, f.e.Service.URL, kind, f.id, body)
-	request := &wire.Call{Server: c.o.House, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
+	request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
 	if err == nil {
 		text, widget, understood := parseAnswer(f.e, answer)
 		if !understood {
