@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"parley/wire"
 )
 
 // runSynctest runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
@@ -18,7 +20,7 @@ func runSynctest(t *testing.T, test func(t *testing.T)) {
 
 func openServer(t testing.TB, d Disk) *Server {
 	t.Helper()
-	h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	h, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
-	"parley/wire"
 )
 
 // ask is one command or view on its way to a realm. Exactly one of decide, look and order is set.
@@ -18,7 +17,7 @@ type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
 	look   func(realm.View) (any, error)
-	async  wire.CommandWithCallback // nobody waits for it
+	async  realm.CommandWithCallback // nobody waits for it
 	reply  chan answer
 }
 
@@ -96,7 +95,7 @@ const (
 type pendingOutput struct {
 	seq               realm.Seq
 	reply             chan answer
-	async             wire.CommandWithCallback
+	async             realm.CommandWithCallback
 	answer            answer
 	told              []realm.Told
 	accounts          []realm.UserID
@@ -214,7 +213,7 @@ func (h *Server) startRealm(a *realmActor, book *presence.Table) {
 	a.handle.pid = h.spawn(a)
 	handle := a.handle
 	handle.recentlyActive = func(u realm.UserID) bool {
-		return handle.lastSeen.since(u, h.now().Unix()-wire.PartialSubscriberDays*86400)
+		return handle.lastSeen.since(u, h.now().Unix()-presence.PartialSubscriberDays*86400)
 	}
 	for _, row := range book.ChangedSince(0, math.MinInt64) {
 		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
