@@ -98,6 +98,7 @@ type pendingOutput struct {
 	async             realm.CommandWithCallback
 	answer            answer
 	told              []realm.Told
+	jobs              []*realm.OutboxJobsAdded // for the outbox
 	accounts          []realm.UserID
 	markdownConfigSeq realm.Seq
 	closed            bool
@@ -352,9 +353,12 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	}
 	a.limitUnacked()
 	for i, f := range facts {
-		if o, ok := f.(*realm.QueueOpened); ok { // from here on the shard owes an acknowledgement
-			k, n := shardOf(o.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
+		switch f := f.(type) {
+		case *realm.QueueOpened: // from here on the shard owes an acknowledgement
+			k, n := shardOf(f.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
+		case *realm.OutboxJobsAdded:
+			p.jobs = append(p.jobs, f)
 		}
 	}
 	return p
@@ -409,6 +413,7 @@ func (a *realmActor) release(seq realm.Seq) {
 			a.handle.inFlight.Add(-1)
 			p.async.Done(p.answer.v, p.answer.err)
 		}
+		a.h.addOutboxJobs(a.handle, p.jobs)
 	}
 	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
 		copy(a.pending, rest)

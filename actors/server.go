@@ -69,6 +69,16 @@ func (h *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
 	h.outbox.Store(&o)
 }
 
+// addOutboxJobs hands jobs that are on disk to the outbox. Before SetOutbox nothing is lost: when the outbox starts it
+// reads every job that waits from the realm.
+func (h *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
+	if o := h.outbox.Load(); o != nil {
+		for _, f := range list {
+			(*o).AddJobs(r.id, r.site, f)
+		}
+	}
+}
+
 // Limits of the house; each protects the process from one busy part.
 const (
 	// Shards is how many session actors there are: enough that two cores never wait for one, few enough that a

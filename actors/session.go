@@ -237,11 +237,6 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 		return
 	case *realm.Ticked:
 		return // only the number matters
-	case *realm.OutboxJobsAdded:
-		if o := s.h.outbox.Load(); o != nil && t.Seq > r.handle.replayedThrough { // those it finds when it begins
-			(*o).AddJobs(r.handle.id, r.handle.site, e)
-		}
-		return
 	}
 	shaped := s.h.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, SeenRecently: r.handle.recentlyActive})
 	for i, u := range n.To {
