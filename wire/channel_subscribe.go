@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/realm/ids"
 	"parley/wire/form"
@@ -53,17 +54,14 @@ var subscriptionEvents = []EventKind{
 	}),
 }
 
-// PartialSubscriberDays is how long ago a user in a partial list was here at last (protocol).
-const PartialSubscriberDays = 14
-
 // presenceReader is the part of a house that tells who was here lately.
 type presenceReader interface {
 	ActiveSince(realm.ID, int64) func(realm.UserID) bool
 }
 
-// recentUsers is who belongs into partial lists: bots, people who are here, and people who were here in the last PartialSubscriberDays.
+// recentUsers is who belongs into partial lists: bots, people who are here, and people who were here in the last presence.PartialSubscriberDays.
 func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
-	seen := h.ActiveSince(v.ID(), v.Now-PartialSubscriberDays*86400)
+	seen := h.ActiveSince(v.ID(), v.Now-presence.PartialSubscriberDays*86400)
 	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/session"
 	"parley/wire/form"
 )
 
@@ -234,19 +235,8 @@ func (to *Recipient) subscriberList(c realm.ChannelID, partial bool, list func()
 	return l
 }
 
-// TextReader finds message texts.
-type TextReader interface {
-	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
-}
-
 // RenderContext is what rendering needs beside the event.
-type RenderContext struct {
-	Realm realm.ID
-	Site  Site
-	Texts TextReader
-	// Seen tells whether a user was here in the last PartialSubscriberDays days; nil: nobody was.
-	SeenRecently func(realm.UserID) bool
-}
+type RenderContext = session.RenderContext
 
 // EventKind renders one Go type of event.
 type EventKind struct {
@@ -425,8 +415,10 @@ func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
 	return s
 }
 
-// EventsFor is the events the notice means for one queue, encoded up to their id. k is its kind.
-func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
+// EventsFor returns the events that the notice means for one queue of a user, encoded up to their ids. The options are
+// the queue's *QueueOptions.
+func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event {
+	k := options.(*QueueOptions)
 	if k != s.options {
 		s.options, s.wanted = k, k.Wants(s.notice.Event.EventType())
 		if _, old := s.notice.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {
