@@ -5,21 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
-	"parley/snapshot/files"
 )
-
-// backupFolders is what of a data directory is in a backup besides the store. The search index is made anew, the secret
-// stays where it is.
-var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
 
 // parseMixed parses flags that may stand before, between and behind the other arguments, which it returns.
 func parseMixed(fs *flag.FlagSet, args []string) (rest []string, err error) {
@@ -46,7 +40,7 @@ func runBackup(args []string, out io.Writer) error {
 		return errors.New("usage: parley backup FILE [--data DIR]; - is standard output")
 	}
 	if files[0] == "-" {
-		return writeBackup(*data, out)
+		return server.WriteBackup(*data, out)
 	}
 	size, err := backupTo(*data, files[0])
 	if err != nil {
@@ -62,7 +56,7 @@ func backupTo(data, name string) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = writeBackup(data, f)
+	err = server.WriteBackup(data, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -86,39 +80,6 @@ func syncDirectory(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func writeBackup(data string, w io.Writer) error {
-	r, err := controlClient(data, 0).Post("http://parley/backup", "application/json", strings.NewReader("{}"))
-	if err == nil {
-		defer r.Body.Close()
-		if r.StatusCode != http.StatusOK {
-			text, _ := io.ReadAll(io.LimitReader(r.Body, maxCommandBytes))
-			return fmt.Errorf("backup: the server answered %s", text)
-		}
-		if _, err := io.Copy(w, r.Body); err != nil {
-			return fmt.Errorf("backup: %w (if the server broke off, its log says why)", err)
-		}
-		return nil
-	}
-	store, err := snapshot.Open(data, snapshot.Options{})
-	if err != nil {
-		return startFailure(data, err)
-	}
-	return errors.Join(store.Backup(w, backupFolders...), store.Close())
-}
-
-// serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one; why it
-// failed is only in this server's log.
-func serveBackup(store *snapshot.Store, kept *files.Store, log *slog.Logger) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		defer kept.PauseRemoval()()
-		w.Header().Set("Content-Type", "application/x-tar")
-		if err := store.Backup(w, backupFolders...); err != nil {
-			log.Error("backup broke off", "error", err)
-			panic(http.ErrAbortHandler)
-		}
-	}
-}
-
 // runRestore is `parley runRestore FILE DIR [--upto N]`.
 func runRestore(args []string, in io.Reader, out io.Writer) error {
 	fs := flag.NewFlagSet("restore", flag.ContinueOnError)
@@ -140,8 +101,8 @@ func runRestore(args []string, in io.Reader, out io.Writer) error {
 	if err := replayJournal(journalRange{dir: names[1]}, out); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(names[1], secretFile)); errors.Is(err, os.ErrNotExist) {
-		_, err = fmt.Fprintf(out, restoreNotice, filepath.Join(names[1], secretFile))
+	if _, err := os.Stat(filepath.Join(names[1], server.SecretFile)); errors.Is(err, os.ErrNotExist) {
+		_, err = fmt.Fprintf(out, restoreNotice, filepath.Join(names[1], server.SecretFile))
 		return err
 	}
 	return nil

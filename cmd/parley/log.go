@@ -11,6 +11,7 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
 )
 
@@ -51,7 +52,7 @@ type journalRange struct {
 func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
 	store, err := snapshot.OpenReadOnly(r.dir, snapshot.Options{})
 	if err != nil {
-		return startFailure(r.dir, err)
+		return server.StartError(r.dir, err)
 	}
 	d := snapshot.Disk{Store: store}
 	ids, err := d.Realms()

@@ -41,7 +41,7 @@ func run(args []string) error {
 	}
 	switch args[0] {
 	case "serve":
-		return serve(args[1:])
+		return serve(args[1:], os.Stdout)
 	case "realm", "user":
 		return runOperator(args[0], args[1:], os.Stdin, os.Stdout)
 	case "backup":

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,221 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"parley/actors"
-	"parley/actors/realm"
-	"parley/snapshot"
+	"parley/cmd/internal/server"
 )
 
-// operatorCommands is every command of the operator, by name.
-var operatorCommands = map[string]operatorCommand{
-	"realm-create":  realmCreate,
-	"realm-list":    realmList,
-	"realm-close":   realmClose,
-	"realm-reopen":  realmReopen,
-	"realm-digest":  realmDigest,
-	"realm-slowest": realmSlowest,
-	"server-info":   serverInfoCommand,
-	"upgrade":       upgradeCommand,
-	"user-create":   userCreate,
-	"user-list":     userList,
-	"user-api-key":  userKey,
-	"user-password": userPassword,
-	"user-grant":    userGrant,
-}
-
-func (o *operator) realm(args map[string]string) (realm.ID, error) {
-	id, _, ok := o.house.RealmByName(args["realm"])
-	if !ok {
-		return 0, fmt.Errorf("no organization %q; parley realm list shows them", args["realm"])
-	}
-	return id, nil
-}
-
-var systemCaller = realm.Caller{System: true, Client: "Internal"}
-
-func realmCreate(o *operator, args map[string]string) (any, error) {
-	name := args["name"]
-	if name == "" {
-		return nil, fmt.Errorf("an organization needs a --name")
-	}
-	if !validSubdomain(args["realm"]) {
-		return nil, fmt.Errorf("%q is not a subdomain: letters, digits and dashes, at most 40", args["realm"])
-	}
-	id, err := o.house.CreateRealm(args["realm"], name)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := execute(o.house, id, systemCaller, realm.CreateFirstChannels{}); err != nil {
-		return nil, err
-	}
-	return map[string]any{"id": id, "url": o.sites.site(args["realm"]).URL}, nil
-}
-
-func validSubdomain(s string) bool {
-	if len(s) > 40 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") || s == "www" {
-		return false
-	}
-	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-}
-
-func realmClose(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.CloseRealm{})
-	return map[string]any{"id": id}, err
-}
-
-func realmReopen(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.ReopenRealm{})
-	return map[string]any{"id": id}, err
-}
-
-func realmList(o *operator, args map[string]string) (any, error) {
-	list := []any{}
-	realms := o.house.Realms()
-	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.house.View(realms[name], systemCaller, func(v realm.View) (any, error) {
-			people := 0
-			v.EachUser(func(u *realm.User) {
-				if u.Active && !u.IsBot() && !u.System {
-					people++
-				}
-			})
-			return map[string]any{"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(), "facts": v.Seq(), "url": o.sites.site(name).URL}, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, x)
-	}
-	return map[string]any{"realms": list}, nil
-}
-
-// realmDigest is the digest of every organization's state; it holds each one while it reads all its rows.
-func realmDigest(o *operator, args map[string]string) (any, error) {
-	list := []any{}
-	realms := o.house.Realms()
-	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.house.View(realms[name], systemCaller, func(v realm.View) (any, error) { return snapshot.StateDigest(v.Realm).String(), nil })
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, map[string]any{"state": x})
-	}
-	return map[string]any{"digests": list}, nil
-}
-
-// slowestShown is how many kinds of work realm slowest names.
-const slowestShown = 10
-
-// realmSlowest names what held an organization longest since the server began, one line a kind of work.
-func realmSlowest(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	list := []any{}
-	for i, k := range o.house.SlowestTurns(id, slowestShown) {
-		list = append(list, map[string]any{"rank": i + 1, "kind": k.Kind, "ms": inMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339), "user": k.MaxUser, "times": k.Count,
-			"mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)), fmt.Sprintf("over_%dms", actors.MaxTurnLatency.Milliseconds()): k.Slow})
-	}
-	return map[string]any{"slowest": list}, nil
-}
-
-func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-var roles = map[string]realm.Role{"owner": realm.Owner, "administrator": realm.Administrator, "moderator": realm.Moderator, "member": realm.Member, "guest": realm.Guest}
-
-func userCreate(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	role, ok := roles[args["role"]]
-	if !ok {
-		return nil, fmt.Errorf("--role is owner, administrator, moderator, member or guest")
-	}
-	cmd := realm.CreateUser{Email: args["email"], Name: args["name"], Role: role}
-	if p := args["password"]; p != "" {
-		if cmd.Password, err = o.passwords.Hash(p); err != nil {
-			return nil, err
-		}
-	}
-	u, err := execute(o.house, id, systemCaller, cmd)
-	if err != nil {
-		return nil, err
-	}
-	key, err := execute(o.house, id, systemCaller, realm.IssueAPIKey{User: u})
-	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
-}
-
-func userList(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	return o.house.View(id, systemCaller, func(v realm.View) (any, error) {
-		list := []any{}
-		v.EachUser(func(u *realm.User) {
-			if !u.System {
-				list = append(list, map[string]any{"user_id": u.ID, "email": u.Email, "name": u.Name, "role": u.Role, "bot": u.IsBot(), "active": u.Active})
-			}
-		})
-		return map[string]any{"users": list}, nil
-	})
-}
-
-func (o *operator) user(args map[string]string) (realm.ID, realm.UserID, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return 0, 0, err
-	}
-	a, ok := o.house.AccountByEmail(id, args["email"])
-	if !ok {
-		return 0, 0, fmt.Errorf("no user %q", args["email"])
-	}
-	return id, a.User, nil
-}
-
-func userKey(o *operator, args map[string]string) (any, error) {
-	id, u, err := o.user(args)
-	if err != nil {
-		return nil, err
-	}
-	key, err := execute(o.house, id, systemCaller, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
-	return map[string]any{"email": args["email"], "api_key": key}, err
-}
-
-func userPassword(o *operator, args map[string]string) (any, error) {
-	id, u, err := o.user(args)
-	if err != nil {
-		return nil, err
-	}
-	if args["password"] == "" {
-		return nil, fmt.Errorf("an empty password")
-	}
-	hash, err := o.passwords.Hash(args["password"])
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.SetPassword{User: u, Hash: hash})
-	return map[string]any{"email": args["email"]}, err
-}
-
-func userGrant(o *operator, args map[string]string) (any, error) {
-	id, u, err := o.user(args)
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.Grant{User: u, CreateUsers: args["create-users"] == "true", ChangeEmails: args["change-emails"] == "true"})
-	return map[string]any{"email": args["email"]}, err
-}
+// upgradeTimeout is how long `parley upgrade` waits for the successor to serve.
+const upgradeTimeout = 2 * time.Minute
 
 // runOperator is `parley realm …` and `parley user …`.
 func runOperator(noun string, args []string, in io.Reader, out io.Writer) error {
@@ -274,7 +65,7 @@ func runOperator(noun string, args []string, in io.Reader, out io.Writer) error 
 		}
 		send["password"] = strings.TrimRight(line, "\r\n")
 	}
-	answer, err := runOnData(*data, noun+"-"+args[0], send)
+	answer, err := server.Command(*data, noun+"-"+args[0], send)
 	if err != nil {
 		return err
 	}
@@ -283,7 +74,7 @@ func runOperator(noun string, args []string, in io.Reader, out io.Writer) error 
 }
 
 func environmentOr(name, otherwise string) string {
-	if v := os.Getenv(environmentPrefix + name); v != "" {
+	if v := os.Getenv(server.EnvironmentPrefix + name); v != "" {
 		return v
 	}
 	return otherwise
@@ -306,4 +97,33 @@ func printAnswer(out io.Writer, answer map[string]any) {
 			fmt.Fprintln(out, strings.Join(fields, "  "))
 		}
 	}
+}
+
+// runUpgrade is `parley runUpgrade`: it returns when the successor serves.
+func runUpgrade(args []string, out io.Writer) error {
+	fs := flag.NewFlagSet("upgrade", flag.ContinueOnError)
+	data := fs.String("data", environmentOr("DATA", "./data"), "data directory of a running server")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	began := time.Now()
+	answer, ran, err := server.RemoteCommand(*data, "upgrade", nil)
+	if !ran {
+		return fmt.Errorf("no server runs in %s", *data)
+	}
+	if err != nil {
+		return err
+	}
+	for time.Since(began) < upgradeTimeout {
+		info, ran, err := server.RemoteCommand(*data, "server-info", nil)
+		if ran && err == nil && info["pid"] == answer["pid"] {
+			fmt.Fprintf(out, "process %v, version %v, serves since %.2f s after the order\n", info["pid"], info["version"], time.Since(began).Seconds())
+			return nil
+		}
+		if ran && err == nil && info["successor"] == false {
+			return errors.New("the successor ended before it took over; the server's log has the reason, and it continues")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("process %v did not take over within %v", answer["pid"], upgradeTimeout)
 }

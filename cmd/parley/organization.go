@@ -13,6 +13,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/files"
 )
@@ -32,7 +33,7 @@ func runExport(args []string, out io.Writer) (err error) {
 		return errors.New("usage: parley export FILE [--realm NAME] [--data DIR]; - is standard output")
 	}
 	dir := *data
-	if _, running, _ := runOnServer(dir, "realm-list", nil); running {
+	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(*temp, "parley-export-")
 		if err != nil {
 			return err
@@ -79,7 +80,7 @@ func copyRunning(data, file, dir string) error {
 func exportFrom(dir, name string, out io.Writer) (digest snapshot.Digest, err error) {
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
-		return digest, startFailure(dir, err)
+		return digest, server.StartError(dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
@@ -185,8 +186,10 @@ func runImport(args []string, in io.Reader, out io.Writer) error {
 	if len(names) != 1 {
 		return errors.New("usage: parley import FILE [--realm NAME] [--data DIR]; - is standard input")
 	}
-	if n := *name; n != "" && n != "." && !validSubdomain(n) {
-		return fmt.Errorf("%q is not a subdomain: letters, digits and dashes, at most 40", n)
+	if n := *name; n != "." {
+		if err := server.CheckSubdomain(n); err != nil {
+			return err
+		}
 	}
 	f, done, err := seekable(names[0], in)
 	if err != nil {
@@ -199,7 +202,7 @@ func runImport(args []string, in io.Reader, out io.Writer) error {
 	}
 	store, err := snapshot.Open(*data, snapshot.Options{})
 	if err != nil {
-		return startFailure(*data, err)
+		return server.StartError(*data, err)
 	}
 	i := importer{d: snapshot.Disk{Store: store}, dir: *data, name: *name, newKeys: *newKeys}
 	digest, err := i.run(f)
@@ -359,7 +362,7 @@ func (i *importer) applyOptions(x *snapshot.Imported) {
 // addLinkTokens makes the links that lists of invitations show good here: what a link ends in follows from the server's secret.
 // The links that were sent go on.
 func (i *importer) addLinkTokens(x *snapshot.Imported, id realm.ID) error {
-	secret, err := readSecret(i.dir)
+	secret, err := server.LoadSecret(i.dir)
 	if err != nil {
 		return err
 	}

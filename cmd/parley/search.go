@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/search"
 	"parley/wire"
@@ -35,7 +36,7 @@ func runSearchRebuild(args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		count, err := search.Rebuild(searchDir(r.dir), d, wire.SearchText, slog.New(slog.DiscardHandler), id, last)
+		count, err := search.Rebuild(server.SearchDir(r.dir), d, wire.SearchText, slog.New(slog.DiscardHandler), id, last)
 		if err != nil {
 			return fmt.Errorf("realm %d: %w", id, err)
 		}
