@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/BurntSushi/toml"
 
@@ -51,13 +53,14 @@ func readFile(s *server.Settings, file string, given map[string]bool) error {
 		if !ok {
 			continue
 		}
+		delete(values, x.Name)
 		if err := meta.PrimitiveDecode(value, x.Field(s)); err != nil {
 			return fmt.Errorf("read configuration: %s: %s: %w", file, x.Name, err)
 		}
 		given[x.Name] = true
 	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return fmt.Errorf("%s: unknown setting %q", file, unknown[0].String())
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		return fmt.Errorf("%s: unknown setting %q", file, name)
 	}
 	return nil
 }

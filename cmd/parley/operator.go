@@ -3,84 +3,121 @@ package main
 import (
 	"bufio"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"parley/cmd/internal/server"
 )
 
-// upgradeTimeout is how long `parley upgrade` waits for the successor to serve.
-const upgradeTimeout = 2 * time.Minute
+// operatorFlag is a flag of an operator's command. Its value is an argument of the command that the server executes.
+type operatorFlag struct {
+	Name    string
+	Default string
+	Meaning string
+	Switch  bool // true or false without a value
+}
 
-// runOperator is `parley realm …` and `parley user …`.
-func runOperator(noun string, args []string, in io.Reader, out io.Writer) error {
-	if len(args) == 0 {
-		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest|slowest|close|reopen", "user": "create|list|api-key|password|grant"}[noun])
-	}
-	fs := flag.NewFlagSet(noun+" "+args[0], flag.ContinueOnError)
-	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
-	values := map[string]*string{}
-	add := func(name, value, help string) { values[name] = fs.String(name, value, help) }
-	add("realm", "", "subdomain of the organization; empty is the root organization")
-	only := new(bool)
-	switch noun + "-" + args[0] {
-	case "realm-create":
-		add("name", "", "name of the organization")
-	case "user-create":
-		add("email", "", "address")
-		add("name", "", "full name")
-		add("role", "member", "owner, administrator, moderator, member or guest")
-		add("password", "", "password; - reads it from standard input")
-	case "user-api-key":
-		add("email", "", "address")
-		fs.BoolVar(only, "only", false, "take back every other key of the account")
-	case "user-password":
-		add("email", "", "address")
-		add("password", "-", "password; - reads it from standard input")
-	case "user-grant":
-		add("email", "", "address")
-		add("create-users", "false", "may create users through the API")
-		add("change-emails", "false", "may change addresses of others")
-	case "realm-list", "realm-close", "realm-reopen", "realm-digest", "realm-slowest", "user-list":
-	default:
-		return fmt.Errorf("unknown command %q", noun+" "+args[0])
-	}
-	if err := fs.Parse(args[1:]); err != nil {
-		return err
-	}
-	send := map[string]string{"only": fmt.Sprint(*only)}
-	for k, v := range values {
-		send[k] = *v
-	}
-	if send["password"] == "-" {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil && line == "" {
-			return fmt.Errorf("read the password from standard input: %w", err)
+// operatorCommand is a command that a running server executes, or this process on the directory of a stopped one.
+type operatorCommand struct {
+	Group   string // realm or user
+	Name    string
+	Meaning string
+	Flags   []operatorFlag
+}
+
+// Flags of several commands.
+var (
+	realmFlag = operatorFlag{Name: "realm", Meaning: "subdomain of the organization; empty: the root organization"}
+	emailFlag = operatorFlag{Name: "email", Meaning: "email address of the user"}
+)
+
+// operatorCommands lists the commands below `parley realm` and `parley user`.
+var operatorCommands = []operatorCommand{
+	{Group: "realm", Name: "create", Meaning: "Create an organization with two channels", Flags: []operatorFlag{
+		{Name: "name", Meaning: "name of the organization"},
+	}},
+	{Group: "realm", Name: "list", Meaning: "List the organizations"},
+	{Group: "realm", Name: "digest", Meaning: "Print digests of the whole state, to compare servers"},
+	{Group: "realm", Name: "slowest", Meaning: "List the ten kinds of work that blocked the organization longest"},
+	{Group: "realm", Name: "close", Meaning: "Deactivate the organization: no user can log in any more"},
+	{Group: "realm", Name: "reopen", Meaning: "Reactivate the organization"},
+	{Group: "user", Name: "create", Meaning: "Create a user and print an API key", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "name", Meaning: "full name"},
+		{Name: "role", Default: "member", Meaning: "owner, administrator, moderator, member or guest"},
+		{Name: "password", Meaning: "password; - reads it from standard input"},
+	}},
+	{Group: "user", Name: "list", Meaning: "List the users"},
+	{Group: "user", Name: "api-key", Meaning: "Print a new API key of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "only", Meaning: "revoke every other key of the user", Switch: true},
+	}},
+	{Group: "user", Name: "password", Meaning: "Set the password of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "password", Default: "-", Meaning: "password; - reads it from standard input"},
+	}},
+	{Group: "user", Name: "grant", Meaning: "Set the special rights of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "create-users", Default: "false", Meaning: "true: may create users through the API"},
+		{Name: "change-emails", Default: "false", Meaning: "true: may change email addresses of other users"},
+	}},
+}
+
+// newOperatorGroup returns `parley realm` or `parley user`.
+func newOperatorGroup(group string) *cobra.Command {
+	var subcommands []*cobra.Command
+	for i := range operatorCommands {
+		if x := &operatorCommands[i]; x.Group == group {
+			subcommands = append(subcommands, x.command())
 		}
-		send["password"] = strings.TrimRight(line, "\r\n")
 	}
-	answer, err := server.Command(*data, noun+"-"+args[0], send)
-	if err != nil {
-		return err
+	short := map[string]string{
+		"realm": "Create, list and close organizations",
+		"user":  "Create users, and set passwords, keys and rights",
 	}
-	printAnswer(out, answer)
-	return nil
+	return newGroupCommand(group, short[group], subcommands...)
 }
 
-func environmentOr(name, otherwise string) string {
-	if v := os.Getenv(server.EnvironmentPrefix + name); v != "" {
-		return v
+// command returns the command line of an operator's command.
+func (x *operatorCommand) command() *cobra.Command {
+	c := &cobra.Command{Use: x.Name, Short: x.Meaning, Args: noArgs}
+	data := dataFlag(c, anyServer)
+	for _, f := range append([]operatorFlag{realmFlag}, x.Flags...) {
+		if f.Switch {
+			c.Flags().Bool(f.Name, false, f.Meaning)
+		} else {
+			c.Flags().String(f.Name, f.Default, f.Meaning)
+		}
 	}
-	return otherwise
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		args := map[string]string{}
+		for _, f := range append([]operatorFlag{realmFlag}, x.Flags...) {
+			args[f.Name] = c.Flags().Lookup(f.Name).Value.String()
+		}
+		if args["password"] == "-" {
+			line, err := bufio.NewReader(c.InOrStdin()).ReadString('\n')
+			if err != nil && line == "" {
+				return fmt.Errorf("read the password from standard input: %w", err)
+			}
+			args["password"] = strings.TrimRight(line, "\r\n")
+		}
+		answer, err := server.Command(data(), x.Group+"-"+x.Name, args)
+		if err != nil {
+			return err
+		}
+		printAnswer(c.OutOrStdout(), answer)
+		return nil
+	}
+	return c
 }
 
-// printAnswer prints an answer: a list as a line each, otherwise a line a field.
+// printAnswer prints the answer to an operator's command: a line for each element of a list, else a line for each field.
 func printAnswer(out io.Writer, answer map[string]any) {
 	for _, k := range slices.Sorted(maps.Keys(answer)) {
 		list, ok := answer[k].([]any)
@@ -99,29 +136,39 @@ func printAnswer(out io.Writer, answer map[string]any) {
 	}
 }
 
-// runUpgrade is `parley runUpgrade`: it returns when the successor serves.
-func runUpgrade(args []string, out io.Writer) error {
-	fs := flag.NewFlagSet("upgrade", flag.ContinueOnError)
-	data := fs.String("data", environmentOr("DATA", "./data"), "data directory of a running server")
-	if err := fs.Parse(args); err != nil {
-		return err
+// upgradeTimeout is how long `parley upgrade` waits for the successor to serve.
+const upgradeTimeout = 2 * time.Minute
+
+func newUpgradeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Replace a running server by the current program file, without interrupting clients",
+		Args:  noArgs,
 	}
+	data := dataFlag(c, "data directory of a running server")
+	c.RunE = func(c *cobra.Command, _ []string) error { return upgrade(data(), c.OutOrStdout()) }
+	return c
+}
+
+// upgrade starts a successor of the server that runs in a data directory, and returns when the successor serves.
+func upgrade(data string, out io.Writer) error {
 	began := time.Now()
-	answer, ran, err := server.RemoteCommand(*data, "upgrade", nil)
+	answer, ran, err := server.RemoteCommand(data, "upgrade", nil)
 	if !ran {
-		return fmt.Errorf("no server runs in %s", *data)
+		return fmt.Errorf("no server is running in %s", data)
 	}
 	if err != nil {
 		return err
 	}
 	for time.Since(began) < upgradeTimeout {
-		info, ran, err := server.RemoteCommand(*data, "server-info", nil)
+		info, ran, err := server.RemoteCommand(data, "server-info", nil)
 		if ran && err == nil && info["pid"] == answer["pid"] {
-			fmt.Fprintf(out, "process %v, version %v, serves since %.2f s after the order\n", info["pid"], info["version"], time.Since(began).Seconds())
-			return nil
+			_, err := fmt.Fprintf(out, "process %v, version %v, serves %.2f s after the command\n",
+				info["pid"], info["version"], time.Since(began).Seconds())
+			return err
 		}
 		if ran && err == nil && info["successor"] == false {
-			return errors.New("the successor ended before it took over; the server's log has the reason, and it continues")
+			return errors.New("the successor ended before it took over; the old server continues, and its log has the reason")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,16 +15,97 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"parley/cmd/internal/server"
 )
 
+func newServeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a server",
+		Long: "Run a server. Settings come from defaults, then from the TOML file of --config, then from environment variables\n(" +
+			server.EnvironmentPrefix + " and the name in capitals, _ for -), then from flags; the last one that is set counts.",
+		Args: noArgs,
+	}
+	file := c.Flags().String("config", "", "configuration file (TOML)")
+	c.MarkFlagFilename("config", "toml")
+	flags := map[string]string{}
+	for i := range server.AllSettings {
+		x := &server.AllSettings[i]
+		f := c.Flags().VarPF(&settingFlag{setting: x, values: flags}, x.Name, "", x.Meaning)
+		if x.Type == server.Switch {
+			f.NoOptDefVal = "true"
+		}
+	}
+	c.SetUsageFunc(func(c *cobra.Command) error { return serveUsage(c, c.OutOrStderr()) })
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		path := *file
+		if !c.Flags().Changed("config") {
+			path = os.Getenv(server.EnvironmentPrefix + "CONFIG")
+		}
+		settings, err := readSettings(path, flags)
+		if err != nil {
+			return err
+		}
+		return serve(settings, c.OutOrStdout())
+	}
+	return c
+}
+
+// settingFlag is the flag of a setting. It only stores the text: readSettings parses values in the order of the sources.
+type settingFlag struct {
+	setting *server.Setting
+	values  map[string]string // by the name of the setting; shared by all flags
+}
+
+// String returns the default value.
+func (f *settingFlag) String() string { return f.setting.Default }
+
+// Set stores the text that was given on the command line.
+func (f *settingFlag) Set(text string) error {
+	f.values[f.setting.Name] = text
+	return nil
+}
+
+// Type returns the type as the help text shows it.
+func (f *settingFlag) Type() string {
+	if f.setting.Type == server.Switch {
+		return "bool"
+	}
+	return string(f.setting.Type)
+}
+
+// serveUsage prints the flags of serve in the groups of the settings.
+func serveUsage(c *cobra.Command, out io.Writer) error {
+	const width = 120
+	groups := map[string]*pflag.FlagSet{}
+	for _, g := range server.SettingGroups() {
+		groups[g] = pflag.NewFlagSet(g, pflag.ContinueOnError)
+		groups[g].SortFlags = false
+	}
+	for i := range server.AllSettings {
+		x := &server.AllSettings[i]
+		groups[x.Group].AddFlag(c.Flags().Lookup(x.Name))
+	}
+	other := pflag.NewFlagSet("other", pflag.ContinueOnError)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, isSetting := f.Value.(*settingFlag); !isSetting {
+			other.AddFlag(f)
+		}
+	})
+	text := "Usage:\n  " + c.UseLine() + "\n\nFlags:\n" + other.FlagUsagesWrapped(width)
+	for _, g := range server.SettingGroups() {
+		text += "\n" + g + ":\n" + groups[g].FlagUsagesWrapped(width)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
 // serve runs a server until a signal or a successor stops it. SIGHUP starts a successor; SIGINT and SIGTERM stop the
 // server.
-func serve(args []string, out io.Writer) (err error) {
-	settings, err := parseServe(args)
-	if err != nil {
-		return err
-	}
+func serve(settings server.Settings, out io.Writer) (err error) {
 	log, err := server.NewLog(&settings, os.Stderr)
 	if err != nil {
 		return err
@@ -126,30 +206,4 @@ func notifySystemd(state string) {
 	}
 	defer c.Close()
 	c.Write([]byte(state))
-}
-
-// parseServe reads the settings of `parley serve` with the flags in args.
-func parseServe(args []string) (server.Settings, error) {
-	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
-	file := fs.String("config", os.Getenv(server.EnvironmentPrefix+"CONFIG"), "configuration file (TOML)")
-	flags := map[string]string{}
-	for i := range server.AllSettings {
-		x := &server.AllSettings[i]
-		note := func(text string) error {
-			flags[x.Name] = text
-			return nil
-		}
-		if x.Type == server.Switch {
-			fs.BoolFunc(x.Name, x.Meaning, note)
-		} else {
-			fs.Func(x.Name, x.Meaning, note)
-		}
-	}
-	if err := fs.Parse(args); err != nil {
-		return server.Settings{}, err
-	}
-	if fs.NArg() > 0 {
-		return server.Settings{}, fmt.Errorf("unexpected argument %q", fs.Arg(0))
-	}
-	return readSettings(*file, flags)
 }

@@ -436,3 +436,26 @@ func sendMap[K comparable](send func(*labeledMetric, float64, ...string), m *lab
 		send(m, float64(v), fmt.Sprint(k))
 	}
 }
+
+// MetricDescription describes a metric for the reference page.
+type MetricDescription struct {
+	Name    string
+	Type    string // counter, gauge or histogram
+	Label   string // empty if it has none
+	Meaning string
+}
+
+// AllMetrics describes every metric of a server except those of Go and of the process.
+func AllMetrics() (list []MetricDescription) {
+	for _, m := range allMetrics {
+		kind := "gauge"
+		if m.kind == prometheus.CounterValue {
+			kind = "counter"
+		}
+		list = append(list, MetricDescription{Name: m.name, Type: kind, Meaning: m.meaning})
+	}
+	for _, m := range labeledMetrics() {
+		list = append(list, MetricDescription{m.name, m.kind, m.label, m.meaning})
+	}
+	return list
+}
