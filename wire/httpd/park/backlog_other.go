@@ -4,17 +4,17 @@ package park
 
 import "net"
 
-// Room takes connections before there is a server for them; here they wait in the socket's backlog.
-type Room struct{}
+// Backlog takes connections before there is a server for them; here they wait in the socket's backlog.
+type Backlog struct{}
 
 // Hold takes nothing.
-func Hold(int, ...net.Listener) (*Room, error) { return &Room{}, nil }
+func CollectBacklog(int, ...net.Listener) (*Backlog, error) { return &Backlog{}, nil }
 
 // Receive has nobody to take.
-func (r *Room) Receive(*Passage) {}
+func (r *Backlog) ReceiveHandoff(*Handoff) {}
 
 // Held is how many connections wait.
-func (r *Room) Held() int { return 0 }
+func (r *Backlog) Len() int { return 0 }
 
 // Admit has nobody to serve.
-func (s *Server) Admit(*Room) error { return nil }
+func (s *Server) ServeBacklog(*Backlog) error { return nil }

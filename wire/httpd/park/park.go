@@ -553,7 +553,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.Request.Header.SetConnectionClose()
 		ctx.SetConnectionClose()
 	}
-	defer spoilRequest(ctx)
+	defer poisonRequest(ctx)
 	defer func() {
 		if x := recover(); x != nil {
 			s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),

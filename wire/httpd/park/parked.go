@@ -213,7 +213,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 func takeBuffer() *buffer { return buffers.Get().(*buffer) }
 
 func (b *buffer) release() {
-	spoil(b.b)
+	poisonBuffer(b.b)
 	if cap(b.b) > maxReadAhead {
 		return
 	}

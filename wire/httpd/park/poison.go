@@ -12,16 +12,16 @@ import "github.com/valyala/fasthttp"
 const poison = 0xFE
 
 // spoil overwrites b to the end of its capacity: what is beyond its length was somebody's a moment ago.
-func spoil(b []byte) {
+func poisonBuffer(b []byte) {
 	b = b[:cap(b)]
 	for i := range b {
 		b[i] = poison
 	}
 }
 
-// spoilRequest overwrites everything a handler can have got from its request but the method, from which fasthttp still
+// poisonRequest overwrites everything a handler can have got from its request but the method, from which fasthttp still
 // tells whether the answer has a body.
-func spoilRequest(ctx *fasthttp.RequestCtx) {
+func poisonRequest(ctx *fasthttp.RequestCtx) {
 	method := string(ctx.Method())
 	pieces := [][]byte{ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(), ctx.Request.Header.ContentType()}
 	if !ctx.Request.IsBodyStream() { // to look at a stream would read it
@@ -56,5 +56,5 @@ func spoilRequest(ctx *fasthttp.RequestCtx) {
 	ctx.Request.Header.SetMethod(method)
 }
 
-// spoilUsed overwrites what was read of a request that is done with.
-func (r *request) spoilUsed() { spoil(r.buf[:r.at:r.at]) }
+// poisonUsed overwrites what was read of a request that is done with.
+func (r *request) poisonUsed() { poisonBuffer(r.buf[:r.offset:r.offset]) }

@@ -17,7 +17,7 @@ func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 		before map[string]string
 	}
 	got := make(chan kept, 1)
-	o := serve(t, "epoll", Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+	o := serve(t, "epoll", Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 		k := kept{pieces: map[string][]byte{
 			"body": ctx.PostBody(), "path": ctx.Path(), "target": ctx.RequestURI(), "query": ctx.QueryArgs().Peek("q"), "form": ctx.PostArgs().Peek("f"),
 			"header": ctx.Request.Header.Peek("X-Kept"), "host": ctx.Host(), "agent": ctx.UserAgent()}, before: map[string]string{}}
@@ -31,11 +31,11 @@ func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 	})
 	c := o.dial()
 	for _, path := range []string{"/plain", "/poll"} {
-		c.say("POST %s?q=query HTTP/1.1\r\nHost: some.host\r\nUser-Agent: agent\r\nX-Kept: header\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\nf=form", path)
+		c.write("POST %s?q=query HTTP/1.1\r\nHost: some.host\r\nUser-Agent: agent\r\nX-Kept: header\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\nf=form", path)
 		if path == "/poll" {
-			o.answer(o.poll(), "late")
+			o.mustAnswer(o.nextPoll(), "late")
 		}
-		c.hear()
+		c.readAnswer()
 		k := <-got
 		for name, b := range k.pieces {
 			if len(b) == 0 || bytes.Count(b, []byte{poison}) != len(b) {

@@ -69,7 +69,7 @@ func takeRequest(l connection) *request {
 }
 
 func (r *request) release() {
-	spoil(r.buf)
+	poisonBuffer(r.buf)
 	if cap(r.buf) > maxReadAhead {
 		return
 	}
@@ -159,7 +159,7 @@ func (r *request) unread() bool {
 
 // next forgets the request and keeps what was read beyond it.
 func (r *request) next() {
-	r.spoilUsed()
+	r.poisonUsed()
 	*r = request{conn: r.conn, buf: r.buf, offset: r.offset}
 }
 

@@ -12,12 +12,12 @@ var errLinux = errors.New("measurements need Linux: they read /proc and drive cl
 
 func processorTime() time.Duration { return 0 }
 
-func playCrowd(string) error { return errLinux }
+func runCrowd(string) error { return errLinux }
 
-type nothing struct{}
+type unsupported struct{}
 
-func newBare() Server { return nothing{} }
+func newEpollServer() Server { return unsupported{} }
 
-func (nothing) Serve(net.Listener) error { return errLinux }
-func (nothing) Waiting() int             { return 0 }
-func (nothing) Publish([]byte) int       { return 0 }
+func (unsupported) Serve(net.Listener) error { return errLinux }
+func (unsupported) Waiting() int             { return 0 }
+func (unsupported) Publish([]byte) int       { return 0 }
