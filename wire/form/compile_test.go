@@ -13,7 +13,7 @@ func TestDeclarationPanics(t *testing.T) {
 	type private struct {
 		a int `form:"a"`
 	}
-	_ = private{}.a // only to be tagged
+	_ = private{}.a // silences "unused field"
 	for why, declare := range map[string]func(){
 		"not a struct":  func() { Of[int]() },
 		"has no tag":    func() { Of[struct{ A int }]() },
@@ -54,7 +54,7 @@ func TestDeclarationPanics(t *testing.T) {
 				A bool `form:"a,default=yes"`
 			}]()
 		},
-		"a default where": func() {
+		"a default is impossible": func() {
 			Of[struct {
 				A *bool `form:"a,default=true"`
 			}]()
@@ -64,7 +64,7 @@ func TestDeclarationPanics(t *testing.T) {
 				A int `form:"a,min=1,min=2"`
 			}]()
 		},
-		"it cannot be json": func() {
+		"json and raw contradict": func() {
 			Of[struct {
 				A int `form:"a,raw"`
 			}]()
@@ -79,7 +79,7 @@ func TestDeclarationPanics(t *testing.T) {
 				A self `form:"a"`
 			}]()
 		},
-		"the keys of JSON": func() {
+		"map keys must": func() {
 			Of[struct {
 				A map[int]int `form:"a"`
 			}]()
@@ -89,12 +89,12 @@ func TestDeclarationPanics(t *testing.T) {
 				A []Anchor `form:"a"`
 			}]()
 		},
-		"do not go into": func() {
+		"cannot be nested": func() {
 			Of[struct {
 				A Opt[Null[int]] `form:"a"`
 			}]()
 		},
-		"no JSON of it": func() {
+		"no JSON form": func() {
 			Of[struct {
 				A Null[Anchor] `form:"a"`
 			}]()
@@ -104,12 +104,12 @@ func TestDeclarationPanics(t *testing.T) {
 				A int `path:"a,required"`
 			}]()
 		},
-		"always there, and": func() {
+		"always present, and": func() {
 			Of[struct {
 				A string `path:"a,json"`
 			}]()
 		},
-		"a piece of the path is": func() {
+		"a path parameter must be": func() {
 			Of[struct {
 				A bool `path:"a"`
 			}]()
@@ -124,7 +124,7 @@ func TestDeclarationPanics(t *testing.T) {
 			defer func() {
 				r := recover()
 				if s, ok := r.(string); !ok || !strings.HasPrefix(s, "BUG: ") || !strings.Contains(s, why) {
-					t.Errorf("want a BUG saying %q, got %v", why, r)
+					t.Errorf("want a BUG with %q, got %v", why, r)
 				}
 			}()
 			declare()

@@ -7,7 +7,7 @@ import (
 	"parley/wire/form"
 )
 
-// color is a JSON string with a rule of its own; such types live beside the endpoints that need them.
+// color is a JSON string with a rule of its own. Such types belong beside the endpoints that need them.
 type color string
 
 func (c *color) DecodeValue(v form.Value) *form.Error {
@@ -19,7 +19,7 @@ func (c *color) DecodeValue(v form.Value) *form.Error {
 	return err
 }
 
-// window is a plain text with a syntax of its own.
+// window is plain text with its own syntax.
 type window struct{ from, to int64 }
 
 func (w *window) DecodeParam(raw, name string) *form.Error {

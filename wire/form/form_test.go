@@ -100,8 +100,8 @@ func decodeAllFields(t *testing.T, pairs ...string) allFields {
 	return f
 }
 
-// As many values as there may be are taken, also behind each other in lists of their own; one more is refused before any
-// is taken apart.
+// The largest number of values is accepted, as numbers and as empty lists. One more is refused before anything is
+// parsed.
 func TestManyValues(t *testing.T) {
 	for _, list := range []string{"[" + strings.Repeat("1,", MaxJSONValues-2) + "1]", "[" + strings.Repeat("[], ", MaxJSONValues-2) + "[]]"} {
 		if v, ok := JSON(list); !ok || len(v.list) != MaxJSONValues-1 {
@@ -109,10 +109,10 @@ func TestManyValues(t *testing.T) {
 		}
 		more := "[1," + list[1:]
 		if _, ok := JSON(more); ok {
-			t.Errorf("%.10s...: one more is taken", more)
+			t.Errorf("%.10s...: one more value is accepted", more)
 		}
 		if n := testing.AllocsPerRun(1, func() { JSON(more) }); n > 0 {
-			t.Errorf("%.10s...: to refuse it takes %v pieces of memory", more, n)
+			t.Errorf("%.10s...: refusing it takes %v allocations", more, n)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func TestErrorMessages(t *testing.T) {
 			c.value = c.value[:60]
 		}
 		if err == nil {
-			t.Errorf("%s=%s is taken; want: %s", c.name, c.value, c.msg)
+			t.Errorf("%s=%s is accepted; want: %s", c.name, c.value, c.msg)
 			continue
 		}
 		if err.Msg != c.msg || err.Code != "BAD_REQUEST" || err.Fields != nil || err.RouteMiss {
@@ -367,7 +367,7 @@ func TestDefaults(t *testing.T) {
 	a.IDs[0] = 9
 	form.Decode(&Values{}, &b)
 	if !slices.Equal(b.IDs, []int{1, 2}) {
-		t.Errorf("a default is shared by two requests: %v", b.IDs)
+		t.Errorf("two requests share a default: %v", b.IDs)
 	}
 }
 
@@ -387,7 +387,7 @@ func TestLongList(t *testing.T) {
 		}
 	}
 	if last := f.Items[n-1]; last.Name != "z" || last.Many != nil {
-		t.Errorf("the last is %+v", last)
+		t.Errorf("the last item is %+v", last)
 	}
 }
 
@@ -412,7 +412,7 @@ func TestPath(t *testing.T) {
 			t.Errorf("path %q: %+v %v", c.id, got, err)
 		}
 		if ignored := form.Ignored(v); !slices.Equal(ignored, []string{"id"}) {
-			t.Errorf("a query parameter named like a piece of the path: ignored %v", ignored)
+			t.Errorf("a query parameter with the name of a path parameter: ignored %v", ignored)
 		}
 	}
 }
@@ -492,11 +492,11 @@ func TestTooManyParameters(t *testing.T) {
 func TestInvalidUTF8IsReplaced(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"a\xffb", "a\ufffdb"},
-		{"\xe2\x82", "\ufffd"},                   // the beginning of a character, once
-		{"\xe2\x82x", "\ufffdx"},                 //
-		{"\xf0\x9f\x98\xf0\x9f", "\ufffd\ufffd"}, //
-		{"\xed\xa0\x80", "\ufffd\ufffd\ufffd"},   // a surrogate is no beginning of anything
-		{"\xc0\xaf", "\ufffd\ufffd"},             // overlong
+		{"\xe2\x82", "\ufffd"}, // an incomplete character becomes one replacement
+		{"\xe2\x82x", "\ufffdx"},
+		{"\xf0\x9f\x98\xf0\x9f", "\ufffd\ufffd"},
+		{"\xed\xa0\x80", "\ufffd\ufffd\ufffd"}, // a surrogate begins no character
+		{"\xc0\xaf", "\ufffd\ufffd"},           // overlong
 		{"é\x80\ufffd", "é\ufffd\ufffd"},
 	} {
 		f := decodeAllFields(t, "text", c.in)

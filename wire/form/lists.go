@@ -1,12 +1,12 @@
 package form
 
-// StringList is a JSON list of strings. Options about texts hold for each.
+// StringList is a JSON list of strings. Options about texts apply to each element.
 type StringList []string
 
-// IntList is a JSON list of integers. Options about numbers hold for each.
+// IntList is a JSON list of integers. Options about numbers apply to each element.
 type IntList []int64
 
-// JSONText is any valid JSON, kept as it was sent.
+// JSONText is any valid JSON, as it was sent.
 type JSONText string
 
 func (t *JSONText) DecodeParam(raw, _ string) *Error {

@@ -1,7 +1,7 @@
 package form
 
-// NumberOrWord is a setting that is a JSON integer, or a JSON string for what no number says ("unlimited"). Which
-// numbers and words are good is for the setting, which refuses others with BadValue.
+// NumberOrWord is a setting that is a JSON integer, or a JSON string such as "unlimited". The endpoint checks the
+// value, and refuses a wrong one with BadValue.
 type NumberOrWord struct {
 	Number int64
 	Word   string

@@ -1,7 +1,7 @@
 package form
 
-// Principals are the users a request acts on for somebody else: a JSON list of IDs or one of e-mail addresses. The first
-// element decides which.
+// Principals are the users on whose behalf a request is made: a JSON list of user IDs or of email addresses. The
+// type of the first element decides.
 type Principals struct {
 	UserRefs
 	Set bool

@@ -12,8 +12,8 @@ func TestRecipients(t *testing.T) {
 	const mixed = "Recipient lists may contain emails or user IDs, but not both."
 	for _, c := range []struct {
 		to      string
-		channel any // ChannelTarget or message
-		people  any // UserRefs or message
+		channel any // ChannelTarget, or the error message
+		people  any // UserRefs, or the error message
 	}{
 		{"Verona", ChannelTarget{Name: "Verona"}, UserRefs{Emails: []string{"Verona"}}},
 		{`"Verona"`, ChannelTarget{Name: "Verona"}, UserRefs{Emails: []string{"Verona"}}},
@@ -39,7 +39,7 @@ func TestRecipients(t *testing.T) {
 	} {
 		to := decodeAllFields(t, "to", c.to).To
 		if !to.IsSet() {
-			t.Errorf("to=%s is not given", c.to)
+			t.Errorf("to=%s is not set", c.to)
 		}
 		channel, err := to.Channel()
 		if got := valueOrMsg(channel, err); !reflect.DeepEqual(got, c.channel) {
@@ -51,7 +51,7 @@ func TestRecipients(t *testing.T) {
 		}
 	}
 	if decodeAllFields(t).To.IsSet() {
-		t.Error("an absent `to` is given")
+		t.Error("an absent `to` is set")
 	}
 }
 
