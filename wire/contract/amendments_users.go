@@ -1,10 +1,10 @@
 package contract
 
-// userAmendments are about users, bots, devices, settings and the organization.
+// userAmendments concern users, bots, devices, settings and the organization.
 var userAmendments = []amendment{
-	// Users and their state.
+	// Users and their status.
 	{407, answer, "POST /users/{user_id}/status", "", "{}"},
-	{419, event, "event presence", "", "{presences: {*: ModernPresenceFormat}}"}, // simplified_presence_events
+	{419, event, "event presence", "", "{presences: {*: ModernPresenceFormat}}"}, // with simplified_presence_events
 	{433, add, "UserBase", "is_imported_stub", "bool"},
 	{433, add, "GET /users/me", "is_imported_stub", "bool"},
 	{0, add, "GET /users/me", "bot_type?", "int?"},     // of bots
@@ -22,7 +22,8 @@ var userAmendments = []amendment{
 	{474, drop, "Bot", "api_key avatar_url full_name owner_id email bot_type is_active", ""},
 	{474, drop, "BasicBot", "api_key avatar_url full_name owner_id is_active", ""},
 	{474, loosen, "event realm_bot/update bot", "", ""},
-	{403, add, "POST /register realm_incoming_webhook_bots[]", "url_options", "[{key: str, label: str, input_type: str}]"}, // named validator before 485
+	// its items were named "validator" before level 485
+	{403, add, "POST /register realm_incoming_webhook_bots[]", "url_options", "[{key: str, label: str, input_type: str}]"},
 
 	// Devices.
 	{468, define, "Device", "", "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, push_token_last_updated_timestamp: int?, push_registration_error_code: str?}"},

@@ -16,8 +16,8 @@ const channelKeys = `stream_id name is_archived description date_created creator
 		can_move_messages_within_channel_group can_send_message_group can_subscribe_group can_resolve_topics_group
 		can_create_topic_group`
 
-// strictKeys are all a client that decodes with unknown keys forbidden knows of an object: one more fails the whole
-// answer there. So the contract must not allow more than these.
+// strictKeys are all keys of an object that strict clients know. One more key makes such a client reject the
+// whole answer, so the contract must not allow any other.
 var strictKeys = map[string]string{
 	"GET /streams/{stream_id} stream": channelKeys,
 	"POST /register realm_user_groups[]": `description id date_created creator_id members direct_subgroup_ids name is_system_group deactivated
@@ -25,7 +25,8 @@ var strictKeys = map[string]string{
 	"GET /streams streams[]": channelKeys,
 	"GET /messages/{message_id}/history message_history[]": `topic prev_topic stream prev_stream content rendered_content
 		prev_content prev_rendered_content user_id content_html_diff timestamp`,
-	"event message":                     `id type message flags local_message_id`, // the last only where a local_id was sent
+	// local_message_id only if a local_id was sent
+	"event message":                     `id type message flags local_message_id`,
 	"event reaction/add":                `id type op emoji_name emoji_code reaction_type user_id message_id user`,
 	"event reaction/remove":             `id type op emoji_name emoji_code reaction_type user_id message_id user`,
 	"event delete_message":              `id type message_ids message_id message_type stream_id topic`,
@@ -50,7 +51,7 @@ func TestStrictClientsKnowEveryKey(t *testing.T) {
 	}
 }
 
-// at finds a shape as the amendments table names its places.
+// at returns the shape at a place, written as in the amendments.
 func (c *Contract) at(t *testing.T, where string) *shape.Shape {
 	t.Helper()
 	words := strings.Fields(where)
@@ -66,6 +67,6 @@ func (c *Contract) at(t *testing.T, where string) *shape.Shape {
 	if words[0] == "event" && len(c.events[words[1]]) > 0 {
 		return c.events[words[1]][0]
 	}
-	t.Fatalf("%s: nothing there", where)
+	t.Fatalf("%s: no such place", where)
 	return nil
 }
