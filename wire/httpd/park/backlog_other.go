@@ -4,17 +4,18 @@ package park
 
 import "net"
 
-// Backlog takes connections before there is a server for them; here they wait in the socket's backlog.
+// Backlog would accept connections before there is a server for them. Without epoll they wait in the kernel
+// instead.
 type Backlog struct{}
 
-// Hold takes nothing.
+// CollectBacklog accepts nothing.
 func CollectBacklog(int, ...net.Listener) (*Backlog, error) { return &Backlog{}, nil }
 
-// Receive has nobody to take.
-func (r *Backlog) ReceiveHandoff(*Handoff) {}
+// ReceiveHandoff does nothing.
+func (b *Backlog) ReceiveHandoff(*Handoff) {}
 
-// Held is how many connections wait.
-func (r *Backlog) Len() int { return 0 }
+// Len returns 0.
+func (b *Backlog) Len() int { return 0 }
 
-// Admit has nobody to serve.
+// ServeBacklog does nothing.
 func (s *Server) ServeBacklog(*Backlog) error { return nil }

@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// parkServer is this package as floor measures it: a handler that parks, an owner that answers.
+// parkServer is this package as the benchmark runs it: a handler that parks, and an owner that answers.
 type parkServer struct {
 	*Server
 	mu    sync.Mutex
@@ -58,8 +58,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkPolls measures parked polls and deliveries against floor and ceiling, in turns. One operation is one
-// delivery; PARK_N sets how many clients.
+// BenchmarkPolls measures parked polls and deliveries, alternating with the bare epoll loop and the blocking
+// handlers. One operation is one delivery. The environment variable PARK_N sets the number of clients.
 //
 //	go test -run - -bench Polls -benchtime 50000x -count 3 ./wire/httpd/park
 func BenchmarkPolls(b *testing.B) {
@@ -89,7 +89,7 @@ func BenchmarkPolls(b *testing.B) {
 	}
 }
 
-// TestMeasureWorks keeps the measure itself working, and the claim that parked polls hold no goroutines.
+// TestMeasureWorks keeps the measurement itself working, and checks that parked polls hold no goroutines.
 func TestMeasureWorks(t *testing.T) {
 	if !canEvent {
 		t.Skip("measurements need Linux")

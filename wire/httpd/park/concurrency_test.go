@@ -15,9 +15,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestConcurrentClients lets clients do all at once what the other tests do one by one: they poll, post, pipeline, cut their
-// requests anywhere, and leave at any moment, while owners answer early, late or never. Every client that stays hears
-// its answers in order, and every parked request ends in exactly one way.
+// TestConcurrentClients combines the scenes of the other tests, all at the same time. Clients poll, post,
+// pipeline, split their requests anywhere and leave at any moment, while owners answer early, late or never.
+// Every client that stays gets its answers in order, and every parked request ends in exactly one way.
 func TestConcurrentClients(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -34,11 +34,11 @@ func TestConcurrentClients(t *testing.T) {
 			}
 			text = append(text, ctx.PostBody()...)
 			parked.Add(1)
-			over := new(atomic.Int32) // how often it ended
+			over := new(atomic.Int32) // number of ends
 			p := o.Park(ctx, func() {
 				left.Add(1)
 				if over.Add(1) > 1 {
-					t.Error("gone after another end")
+					t.Error("gone was called after another end")
 				}
 			})
 			answer := func() {
@@ -79,7 +79,7 @@ func TestConcurrentClients(t *testing.T) {
 		}
 		crowd.Wait()
 		waitUntil(t, "every parked request to end", func() bool { return o.Stats().Open == 0 && o.Stats().Parked == 0 })
-		owners.Wait() // only now: until then handlers may have started more
+		owners.Wait() // only now: handlers may have added more until then
 		waitUntil(t, "all gone calls", func() bool { return left.Load() == o.Stats().Gone })
 		if st := o.Stats(); st.Parks != parked.Load() || st.Answers != answered.Load() || st.Active != 0 || st.Bodies != 0 || st.Pending != 0 {
 			t.Errorf("%+v", st)
@@ -88,12 +88,12 @@ func TestConcurrentClients(t *testing.T) {
 	})
 }
 
-// runClient is one connection's life.
+// runClient runs one connection from beginning to end.
 func runClient(o *pollOwner, r *rand.Rand, id int) error {
 	c := o.dial()
 	defer c.Close()
 	for round := range 30 {
-		if r.IntN(40) == 0 { // leaves with an answer outstanding
+		if r.IntN(40) == 0 { // leave with an answer outstanding
 			c.Write([]byte("GET /?how=" + []string{"never", "soon", "late"}[r.IntN(3)] + "&say=x HTTP/1.1\r\nHost: x\r\n\r\n"))
 			return nil
 		}
@@ -143,7 +143,7 @@ func runClient(o *pollOwner, r *rand.Rand, id int) error {
 				return err
 			}
 			if string(got) != text {
-				return fmt.Errorf("round %d: heard %.40q, want %.40q", round, got, text)
+				return fmt.Errorf("round %d: received %.40q, want %.40q", round, got, text)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSocketOptions: every connection has them, also those that were waiting before Serve.
+// TestSocketOptions checks that every connection has the options, also those that were waiting before Serve.
 func TestSocketOptions(t *testing.T) {
 	for _, multipath := range []bool{false, true} {
 		testSocketOptions(t, multipath)

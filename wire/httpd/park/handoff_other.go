@@ -2,13 +2,13 @@
 
 package park
 
-// Handoff would give connections to a successor; here they end with their answers instead.
+// Handoff would send connections to a successor. Without epoll connections end with their answers instead.
 type Handoff struct{}
 
-// InheritHandoff finds none.
+// InheritHandoff returns nil.
 func InheritHandoff() *Handoff { return nil }
 
-// Close has nothing to end.
+// Close does nothing.
 func (p *Handoff) Close() {}
 
 func (p *Handoff) open() bool { return false }
@@ -16,6 +16,6 @@ func (p *Handoff) open() bool { return false }
 func newHandoff() (*Handoff, int, error) { return nil, 0, nil }
 
 func (s *Server) handoffTarget() *Handoff { return nil }
-func (s *Server) handOffIdle()         {}
-func (s *Server) handOffParked()      {}
-func (s *Server) onlyUnsentAnswers() bool        { return false }
+func (s *Server) handOffIdle()            {}
+func (s *Server) handOffParked()          {}
+func (s *Server) onlyUnsentAnswers() bool { return false }

@@ -115,18 +115,18 @@ func TestHalfClose(t *testing.T) {
 		type closer interface{ CloseWrite() error }
 		o := serve(t, kind, Config{})
 		c := o.dial()
-		c.get("/other") // an ordinary request is answered still
+		c.get("/other") // an ordinary request is still answered
 		c.Conn.(closer).CloseWrite()
 		c.expectBody("hello /other")
 		c.expectClosed()
 
 		c = o.dial()
-		c.get("/now") // so is a parked one when the answer is there at once
+		c.get("/now") // so is a parked one if its answer is there at once
 		c.Conn.(closer).CloseWrite()
 		c.expectBody("now")
 
 		c = o.dial()
-		c.get("/poll") // a parked one is given up
+		c.get("/poll") // otherwise a parked request is dropped
 		o.nextPoll()
 		c.Conn.(closer).CloseWrite()
 		receive(t, o.goneCalls, "gone")
@@ -146,7 +146,7 @@ func TestPipelining(t *testing.T) {
 		c.expectBody("body")
 		c.expectBody("now")
 		p := o.nextPoll()
-		c.write("GET /b HTTP/1.1\r\nHo") // more comes while parked, and not whole
+		c.write("GET /b HTTP/1.1\r\nHo") // more arrives while parked, but not a complete request
 		o.mustAnswer(p, "two")
 		c.expectBody("two")
 		c.write("st: x\r\n\r\n")
@@ -251,7 +251,8 @@ func TestParkedAnswerHeaders(t *testing.T) {
 	})
 }
 
-// TestStuckReader: answers to a client that reads nothing do not hold up their owner, and end with the connection.
+// TestStuckReader checks that answers to a client that reads nothing do not delay their owner, and end with the
+// connection.
 func TestStuckReader(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{WriteTimeout: 300 * time.Millisecond, MinRate: 1 << 30})
@@ -272,7 +273,8 @@ func TestStuckReader(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a big answer arrives whole at a client that reads late, and the connection goes on.
+// TestSlowReader checks that a big answer arrives complete at a client that reads late, and that the connection
+// stays usable.
 func TestSlowReader(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{})
@@ -280,7 +282,7 @@ func TestSlowReader(t *testing.T) {
 		big := strings.Repeat("0123456789abcdef", 1<<20)
 		c.get("/poll")
 		o.mustAnswer(o.nextPoll(), big)
-		c.get("/next") // pipelined behind an answer still being written
+		c.get("/next") // pipelined behind an answer that is still being written
 		c.expectBody(big)
 		c.expectBody("hello /next")
 		c.write("GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -296,7 +298,7 @@ func TestPendingLimit(t *testing.T) {
 		c := o.dial()
 		c.get("/poll")
 		if o.nextPoll().Answer(200, make([]byte, 32<<20)) {
-			t.Error("an answer beyond MaxPending was taken")
+			t.Error("an answer beyond MaxPending was accepted")
 		}
 		waitUntil(t, "the connection to be dropped", func() bool { return o.Stats().Open == 0 })
 		if st := o.Stats(); st.Pending != 0 || st.Refused["pending"] != 1 {
@@ -311,7 +313,7 @@ func TestHead(t *testing.T) {
 		c := o.dial()
 		for range 2 {
 			c.write("HEAD /poll HTTP/1.1\r\nHost: x\r\n\r\n")
-			o.mustAnswer(o.nextPoll(), "nobody sees this")
+			o.mustAnswer(o.nextPoll(), "unseen by all")
 			resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})
 			if err != nil || resp.ContentLength != 16 {
 				t.Fatal(err, resp)

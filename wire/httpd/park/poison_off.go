@@ -6,6 +6,6 @@ import "github.com/valyala/fasthttp"
 
 // See poison.go.
 
-func poisonBuffer([]byte)                      {}
+func poisonBuffer([]byte)                {}
 func poisonRequest(*fasthttp.RequestCtx) {}
 func (r *request) poisonUsed()           {}

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The poison reaches every piece of a request that a handler can keep, parked or not; otherwise a whole run of the tests
-// under it would say nothing.
+// Poison reaches every piece of a request that a handler can keep, parked or not. Otherwise a run of all tests
+// with the tag would prove nothing.
 func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 	type kept struct {
 		pieces map[string][]byte

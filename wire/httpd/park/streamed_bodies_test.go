@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// streaming is a server whose handler reads bodies sent to /stream itself.
+// streaming starts a server whose handler reads the bodies of requests to /stream itself.
 func streaming(t *testing.T, kind string, cfg Config, read func(ctx *fasthttp.RequestCtx, body io.Reader)) *pollOwner {
 	cfg.StreamsBody = func(_, target []byte) bool { return strings.HasPrefix(string(target), "/stream") }
 	cfg.AnswerHeader = viaTest
@@ -27,7 +27,7 @@ func TestStreamedBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		first, seen := make(chan string), 0
 		o := streaming(t, kind, Config{MaxBody: 1 << 20, MaxBodies: 1}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
-			b := make([]byte, 8<<10) // fasthttp has so much before it calls
+			b := make([]byte, 8<<10) // fasthttp reads this much before it calls the handler
 			io.ReadFull(body, b)
 			if string(ctx.Path()) == "/stream/slow" {
 				first <- string(b[:5])
@@ -38,7 +38,7 @@ func TestStreamedBody(t *testing.T) {
 		})
 		c := o.dial()
 		c.write("POST /stream/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nfirst%s", strings.Repeat("x", 20_000))
-		if got := <-first; got != "first" { // while most of the body was not sent yet
+		if got := <-first; got != "first" { // before most of the body was sent
 			t.Fatal(got)
 		}
 		c.write("%s", strings.Repeat("x", 100_000-20_005))
@@ -52,7 +52,7 @@ func TestStreamedBody(t *testing.T) {
 	})
 }
 
-// A body its handler does not read to the end is not taken for a request.
+// The unread rest of a body is not taken for a request.
 func TestStreamLeftUnread(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := streaming(t, kind, Config{MaxBody: 1 << 20}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
@@ -64,7 +64,7 @@ func TestStreamLeftUnread(t *testing.T) {
 		c := o.dial()
 		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /next HTTP/1.1\r\nHost: x\r\n\r\n", len(small), small)
 		c.expectBody("enough")
-		c.expectBody("hello /next") // what was there already is thrown away, and the connection goes on
+		c.expectBody("hello /next") // bytes that had arrived are discarded, and the connection stays open
 		large := strings.Repeat("x", 10) + strings.Repeat(inner, 20_000)
 		c = o.dial()
 		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(large), large[:100_000])
@@ -92,20 +92,20 @@ func TestStreamFaults(t *testing.T) {
 		c.write("4e20\r\n%s\r\n4e20\r\n", strings.Repeat("x", 20_000))
 		c.expectRefusal(413, "BAD_REQUEST")
 		if err := <-ends; err == nil {
-			t.Error("a body that is too large ended well")
+			t.Error("a body above the limit ended without error")
 		}
 		c = o.dial()
 		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
-		c.expectRefusal(408, "BAD_REQUEST") // the rest never comes
+		c.expectRefusal(408, "BAD_REQUEST") // the rest never arrives
 		if err := <-ends; err == nil {
-			t.Error("a body that did not come ended well")
+			t.Error("a body that never arrived ended without error")
 		}
 		c = o.dial()
 		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", strings.Repeat("x", 20_000))
 		waitUntil(t, "the stream to be counted", func() bool { return o.Stats().Streams == 1 })
 		c.Close()
 		if err := <-ends; err == nil {
-			t.Error("a body whose client left ended well")
+			t.Error("a body whose client left ended without error")
 		}
 		waitUntil(t, "the stream to end", func() bool { return o.Stats().Streams == 0 })
 	})

@@ -19,7 +19,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// epollServer is the floor: one goroutine accepts and reads; Publish writes.
+// epollServer is the lower bound: one goroutine accepts and reads; Publish writes.
 type epollServer struct {
 	mu      sync.Mutex
 	waiting []int32 // sockets
@@ -110,11 +110,11 @@ func (s *epollServer) Publish(body []byte) (n int) {
 	return n
 }
 
-// pollRequest is what a client of the crowd sends: about what a real one does.
+// pollRequest is the request of every client, similar to a real one.
 const pollRequest = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 HTTP/1.1\r\nHost: chat.example.com\r\n" +
 	"User-Agent: ZulipMobile/27.1 (Android 12)\r\nAccept: */*\r\nAuthorization: Basic aW9nb0BleGFtcGxlLmNvbTphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejEyMzQ1Ng==\r\n\r\n"
 
-// runCrowd opens connections and polls on each, for ever, with one thread.
+// runCrowd opens connections and polls on each forever, in one thread.
 func runCrowd(arg string) error {
 	var n int
 	var addr string
@@ -129,7 +129,7 @@ func runCrowd(arg string) error {
 	if err != nil {
 		return err
 	}
-	due := make(map[int32]int, n) // bytes of the answer still to come
+	due := make(map[int32]int, n) // bytes of the answer that are missing
 	for range n {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -180,7 +180,7 @@ func runCrowd(arg string) error {
 	}
 }
 
-// remaining is how much of an answer is missing, given its beginning with the whole head.
+// remaining returns how many bytes of an answer are missing, given its beginning with the complete head.
 func remaining(b []byte) (int, error) {
 	head, body, ok := bytes.Cut(b, []byte("\r\n\r\n"))
 	_, value, found := bytes.Cut(head, []byte("Content-Length: "))

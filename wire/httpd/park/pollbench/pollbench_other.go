@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errLinux = errors.New("measurements need Linux: they read /proc and drive clients by epoll")
+var errLinux = errors.New("measurements need Linux: they use /proc and epoll")
 
 func processorTime() time.Duration { return 0 }
 
