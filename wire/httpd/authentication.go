@@ -13,15 +13,20 @@ import (
 
 func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", msg) }
 
-// deactivatedMsg is what everybody hears of an organization that is deactivatedMsg; see authenticate for who gets no code of its own.
+// deactivatedMsg is the text of every refusal by a deactivated organization. The code differs: see authenticate,
+// where all failures of HTTP Basic share one code.
 const deactivatedMsg = "This organization has been deactivated"
 
 func errDeactivated() error {
 	return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", deactivatedMsg)
 }
 
-// authenticate finds out who calls: HTTP Basic with address and API key. In the Basic path every failure has the code
-// UNAUTHORIZED; only the message tells the cause (protocol).
+// authenticate identifies the caller by HTTP Basic credentials: email address and API key. It sets c.Account and
+// the user of c.Caller. A request without credentials passes only where e allows logged-out visitors and the
+// organization is open to them.
+//
+// Every failure of HTTP Basic has the code UNAUTHORIZED; only the message tells the cause (protocol). The order
+// of the checks is part of the protocol, too.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
 	if e.APIKeyInQuery {
 		return s.queryKey(c)
@@ -75,7 +80,8 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 	return nil
 }
 
-// queryKey finds out who calls by the parameter api_key. Here each failure has a code of its own (protocol).
+// queryKey identifies the caller by the parameter api_key. Unlike in authenticate, each failure has a code of its
+// own (protocol).
 func (s *Server) queryKey(c *wire.Call) error {
 	key, sent := c.Params.Get("api_key")
 	key = strings.TrimSpace(key)
@@ -98,7 +104,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 	return nil
 }
 
-// keyLength is how long an API key is (protocol).
+// keyLength is the length of an API key in characters (protocol).
 const keyLength = 32
 
 func wellFormedKey(k string) bool {

@@ -14,50 +14,54 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// fastPathTargets are what fastPath is offered: asking for events, sending and reporting presence, as every client writes it.
+// fastPathTargets are the requests offered to the fast path, as every client writes them: event polls, messages
+// and presence reports.
 var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ", "POST /json/messages ",
 	"POST /api/v1/users/me/presence ", "POST /json/users/me/presence "}
 
-// fastPath answers requests for events, and carries out sends and reports, on the loop that read them. It takes what is ordinary in
-// every respect; anything else, and everything that is to be refused before the organization has its say, goes the usual
-// way, so that no rule stands here only.
+// fastPath handles event polls, messages and presence reports on the loop that read them. It takes only requests
+// that are ordinary in every respect. All other requests, and every request that must be refused before the
+// organization is asked, go to the ordinary path: so no rule exists here only.
+//
+// Each loop has its own fastPath, so nothing here needs a lock.
 type fastPath struct {
 	server      *Server
-	polls       []*wire.PollRequest // put off until Flush
+	polls       []*wire.PollRequest // collected until Flush
 	commands    []wire.AsyncCommand // likewise
 	credentials [maxCredentialBytes]byte
 
-	// What the reading of a form needs and does not keep.
+	// Scratch memory for reading a form.
 	args   fasthttp.Args
 	values form.Values
-	agent  string // the last one
-	client string // the program's name in it
+	agent  string // User-Agent of the last request
+	client string // client name derived from it
 }
 
-// maxCredentialBytes is how long credentials may be that are taken quickly, in bytes: an address of 200 and a key.
+// maxCredentialBytes is the longest credentials the fast path decodes: an email address of 200 bytes and a key.
 const maxCredentialBytes = 256
 
-// maxBatchedPolls is how many polls are put off before they are handed on though more are at hand: a fifth of a millisecond's.
+// maxBatchedPolls is the number of polls collected before they are passed on: a fifth of a millisecond of
+// reading.
 const maxBatchedPolls = 256
 
-// parkedPoll is a waiting request for events: one piece of memory for connection and session. A client that asks the same
-// again on the same connection gets the same piece: whoever answers a poll forgets it before.
+// parkedPoll is a waiting event poll: one allocation for connection and session. When a client repeats the poll
+// on the same connection, the same memory is used again: by then nothing refers to the answered poll.
 type parkedPoll struct {
 	park.Parked
 	park.Memo
-	poll        wire.PollRequest // its Reply is this
+	poll        wire.PollRequest // its Reply is this parkedPoll
 	server      wire.Server
-	authVersion uint64 // what the house's directory was when the credentials were good
-	limitKey    string // the account as the limiter knows it, "" without one
-	limitLines  []byte // what that says of the budget
+	authVersion uint64 // AuthVersion when the credentials were checked
+	limitKey    string // the account's key in the limiter, "" without a limit
+	limitLines  []byte // rate limit headers of the answer
 }
 
 // Gone tells the session that the client has left.
 func (p *parkedPoll) Gone() { p.server.CancelPoll(p.poll) }
 
-func (k *fastPath) Handle(q *park.FastRequest) bool {
+func (f *fastPath) Handle(q *park.FastRequest) bool {
 	if string(q.Method) == "POST" {
-		return k.handleCommand(q)
+		return f.handleCommand(q)
 	}
 	if len(q.Body) > 0 {
 		return false
@@ -66,57 +70,59 @@ func (k *fastPath) Handle(q *park.FastRequest) bool {
 	if !ok {
 		return false
 	}
-	vouched := k.server.options.Server.AuthVersion() // before anything is looked up: what changes meanwhile is looked up again
-	a, _, ok := k.authenticate(q)
+	// read before any lookup: a later change makes the poll look up again
+	version := f.server.options.Server.AuthVersion()
+	a, _, ok := f.authenticate(q)
 	if !ok {
 		return false
 	}
-	w := &parkedPoll{server: k.server.options.Server, poll: p, authVersion: vouched, limitKey: k.limitKey(a)}
+	w := &parkedPoll{server: f.server.options.Server, poll: p, authVersion: version, limitKey: f.limitKey(a)}
 	w.poll.Realm, w.poll.User, w.poll.Reply = a.Realm, a.User, w
-	if w.limitLines, ok = k.countRequest(w.limitKey, nil); !ok {
+	if w.limitLines, ok = f.countRequest(w.limitKey, nil); !ok {
 		return false
 	}
 	w.Owner = w
 	q.Remember(&w.Memo, at.from, at.to)
-	k.parkPoll(q, w)
+	f.parkPoll(q, w)
 	return true
 }
 
-// HandleRepeated takes a poll that is the one before but for last_event_id: whose it is, and that he may, is known as long as no
-// account and no organization has changed. Which queue there is, and whether it may be asked, its session decides anew.
-func (k *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
+// HandleRepeated handles a poll that equals the previous one of its connection except for last_event_id. The
+// checks of the credentials stay valid as long as no account and no organization has changed. The session checks
+// the queue again.
+func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
 	if !ok || w.authVersion != w.server.AuthVersion() {
 		return false
 	}
-	if w.limitLines, ok = k.countRequest(w.limitKey, w.limitLines); !ok {
+	if w.limitLines, ok = f.countRequest(w.limitKey, w.limitLines); !ok {
 		return false
 	}
 	w.poll.Last = last
-	k.parkPoll(q, w)
+	f.parkPoll(q, w)
 	return true
 }
 
-func (k *fastPath) parkPoll(q *park.FastRequest, w *parkedPoll) {
+func (f *fastPath) parkPoll(q *park.FastRequest, w *parkedPoll) {
 	q.Park(&w.Parked, w, w.limitLines)
-	if k.polls = append(k.polls, &w.poll); len(k.polls) >= maxBatchedPolls {
-		k.Flush()
+	if f.polls = append(f.polls, &w.poll); len(f.polls) >= maxBatchedPolls {
+		f.Flush()
 	}
 }
 
-// limitKey is what spend knows an account by.
-func (k *fastPath) limitKey(a *wire.Account) string {
-	if k.server.users == nil {
+// limitKey returns the key of an account in the limiter, "" without a limit.
+func (f *fastPath) limitKey(a *wire.Account) string {
+	if f.server.users == nil {
 		return ""
 	}
 	return limitKey(a)
 }
 
-// countRequest counts a caller's request, and returns the header lines that say what is left, in the memory of lines. It reports
-// false, and has spent nothing, where there were too many.
-func (k *fastPath) countRequest(caller string, lines []byte) ([]byte, bool) {
-	l := k.server.users
+// countRequest counts a request of a caller. It returns the rate limit header lines, in the memory of lines. It
+// reports false, without counting, if the budget is exhausted.
+func (f *fastPath) countRequest(caller string, lines []byte) ([]byte, bool) {
+	l := f.server.users
 	if l == nil {
 		return nil, true
 	}
@@ -124,25 +130,25 @@ func (k *fastPath) countRequest(caller string, lines []byte) ([]byte, bool) {
 	return v.appendHeaderLines(lines[:0]), v.retry <= 0
 }
 
-// Flush hands sends and reports to their organizations and polls to their sessions.
-func (k *fastPath) Flush() {
-	if len(k.commands) > 0 {
-		k.server.options.Server.RunAsync(k.commands)
-		clear(k.commands)
-		k.commands = k.commands[:0]
+// Flush passes the collected messages and reports to their organizations, and the polls to their sessions.
+func (f *fastPath) Flush() {
+	if len(f.commands) > 0 {
+		f.server.options.Server.RunAsync(f.commands)
+		clear(f.commands)
+		f.commands = f.commands[:0]
 	}
-	if len(k.polls) > 0 {
-		k.server.options.Server.PollAll(k.polls)
-		clear(k.polls)
-		k.polls = k.polls[:0]
+	if len(f.polls) > 0 {
+		f.server.options.Server.PollAll(f.polls)
+		clear(f.polls)
+		f.polls = f.polls[:0]
 	}
 }
 
-// span is where something stands in a target.
+// span is a range of bytes in the target of a request.
 type span struct{ from, to int }
 
-// parsePoll reads the query of a request for events, if it has just the usual parameters, plainly written. at is where
-// last_event_id stands.
+// parsePoll parses the query of an event poll that has only the usual parameters, without escapes. at is the
+// position of last_event_id in target. Any other query reports false.
 func parsePoll(target []byte) (p wire.PollRequest, at span, ok bool) {
 	_, query, _ := bytes.Cut(target, []byte("?"))
 	queue, last := false, false
@@ -176,7 +182,7 @@ func parsePoll(target []byte) (p wire.PollRequest, at span, ok bool) {
 	return p, at, queue && last
 }
 
-// isPlain tells whether a value means itself: nothing in it is written in another way in a query.
+// isPlain reports whether a value is free of escapes: all its bytes mean themselves in a query.
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != ':' && c != '_' && c != '.' {
@@ -186,7 +192,7 @@ func isPlain(b []byte) bool {
 	return true
 }
 
-// parseEventID reads an event's number as clients write it: -1, or digits.
+// parseEventID parses an event ID as clients write it: -1, or digits without leading zeros.
 func parseEventID(b []byte) (n int64, ok bool) {
 	if string(b) == "-1" {
 		return -1, true
@@ -203,33 +209,34 @@ func parseEventID(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// authenticate is who asks, if the credentials are good and nothing speaks against the account; see authenticate.
-func (k *fastPath) authenticate(q *park.FastRequest) (a *wire.Account, site wire.Site, ok bool) {
+// authenticate returns the account and the site of a request with good credentials. It reports false in every
+// other case; Server.authenticate then finds the right refusal.
+func (f *fastPath) authenticate(q *park.FastRequest) (a *wire.Account, site wire.Site, ok bool) {
 	const basic = "Basic "
 	h := q.Authorization
-	if len(h) < len(basic) || string(h[:len(basic)]) != basic || base64.StdEncoding.DecodedLen(len(h)-len(basic)) > len(k.credentials) {
+	if len(h) < len(basic) || string(h[:len(basic)]) != basic || base64.StdEncoding.DecodedLen(len(h)-len(basic)) > len(f.credentials) {
 		return nil, site, false
 	}
-	n, err := base64.StdEncoding.Decode(k.credentials[:], h[len(basic):])
+	n, err := base64.StdEncoding.Decode(f.credentials[:], h[len(basic):])
 	if err != nil {
 		return nil, site, false
 	}
-	email, key, ok := bytes.Cut(k.credentials[:n], []byte(":"))
+	email, key, ok := bytes.Cut(f.credentials[:n], []byte(":"))
 	if !ok || len(key) != keyLength {
 		return nil, site, false
 	}
-	a, ok = k.server.options.Server.AccountByKeyHash(k.server.options.Tools.HashKey(string(key)))
+	a, ok = f.server.options.Server.AccountByKeyHash(f.server.options.Tools.HashKey(string(key)))
 	if !ok || !a.Active || a.Bot == realm.IncomingWebhook || a.Email != string(email) {
 		return nil, site, false
 	}
-	id, site := k.server.options.Realms.ByHost(strings.ToLower(string(q.Host)))
+	id, site := f.server.options.Realms.ByHost(strings.ToLower(string(q.Host)))
 	if a.Realm != id || site.Deactivated {
 		return nil, site, false
 	}
 	return a, site, true
 }
 
-// appendHeaderLines writes the header lines that say what is left of a budget.
+// appendHeaderLines appends the header lines that tell the rest of the budget.
 func (v verdict) appendHeaderLines(b []byte) []byte {
 	b = append(append(b, headerLimit...), ": "...)
 	b = strconv.AppendInt(b, int64(v.limit), 10)

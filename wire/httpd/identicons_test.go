@@ -15,55 +15,55 @@ func identiconKeyOf(n int) identiconKey {
 }
 
 func TestIdenticonCacheIsBounded(t *testing.T) {
-	g := newIdenticonCache()
-	a, _ := g.image(identiconKeyOf(0))
-	b, _ := g.image(identiconKeyOf(0))
+	c := newIdenticonCache()
+	a, _ := c.image(identiconKeyOf(0))
+	b, _ := c.image(identiconKeyOf(0))
 	if &a[0] != &b[0] {
-		t.Error("a picture that is kept was drawn again")
+		t.Error("a cached identicon was drawn again")
 	}
 	img, err := png.Decode(bytes.NewReader(a))
 	if err != nil || img.Bounds().Dx() != smallIdenticon {
-		t.Fatalf("drawn was %v: %v", img, err)
+		t.Fatalf("the identicon is %v: %v", img, err)
 	}
 	for i := range MaxIdenticonsCached + 10 {
-		if _, ok := g.image(identiconKeyOf(i)); !ok {
-			t.Fatalf("picture %d was not drawn", i)
+		if _, ok := c.image(identiconKeyOf(i)); !ok {
+			t.Fatalf("identicon %d was not drawn", i)
 		}
-		if n := len(g.images); n > MaxIdenticonsCached {
-			t.Fatalf("%d pictures are kept", n)
+		if n := len(c.images); n > MaxIdenticonsCached {
+			t.Fatalf("%d identicons are cached", n)
 		}
 	}
-	if again, ok := g.image(identiconKeyOf(0)); !ok || !bytes.Equal(a, again) {
-		t.Error("a picture that was forgotten is another one now")
+	if again, ok := c.image(identiconKeyOf(0)); !ok || !bytes.Equal(a, again) {
+		t.Error("an evicted identicon was drawn differently")
 	}
 }
 
 func TestPendingIdenticonsAreBounded(t *testing.T) {
-	g := newIdenticonCache()
-	if _, ok := g.image(identiconKeyOf(0)); !ok {
-		t.Fatal("nothing is drawn")
+	c := newIdenticonCache()
+	if _, ok := c.image(identiconKeyOf(0)); !ok {
+		t.Fatal("the first identicon was refused")
 	}
-	g.drawing.Lock() // somebody draws
+	c.drawing.Lock() // as if another request were drawing
 	var all sync.WaitGroup
 	for i := range MaxIdenticonsPending {
 		all.Go(func() {
-			if _, ok := g.image(identiconKeyOf(1 + i)); !ok {
-				t.Errorf("picture %d was not drawn, though few waited", i)
+			if _, ok := c.image(identiconKeyOf(1 + i)); !ok {
+				t.Errorf("identicon %d was refused below the bound", i)
 			}
 		})
 	}
-	for g.waiting.Load() < MaxIdenticonsPending {
+	for c.waiting.Load() < MaxIdenticonsPending {
 		runtime.Gosched()
 	}
-	if _, ok := g.image(identiconKeyOf(MaxIdenticonsPending + 1)); ok {
-		t.Error("one more waited")
+	if _, ok := c.image(identiconKeyOf(MaxIdenticonsPending + 1)); ok {
+		t.Error("a request beyond MaxIdenticonsPending was accepted")
 	}
-	if _, ok := g.image(identiconKeyOf(0)); !ok {
-		t.Error("what is kept had to wait")
+	if _, ok := c.image(identiconKeyOf(0)); !ok {
+		t.Error("a cached identicon had to wait")
 	}
-	g.drawing.Unlock()
+	c.drawing.Unlock()
 	all.Wait()
-	if _, ok := g.image(identiconKeyOf(MaxIdenticonsPending + 1)); !ok || g.waiting.Load() != 0 {
-		t.Errorf("drawn: %v; %d wait when all have theirs", ok, g.waiting.Load())
+	if _, ok := c.image(identiconKeyOf(MaxIdenticonsPending + 1)); !ok || c.waiting.Load() != 0 {
+		t.Errorf("drawn: %v; %d requests still count as waiting", ok, c.waiting.Load())
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"parley/wire/form"
 )
 
-// pageTemplate is where the links of invitations lead: it makes the account. It works without scripts.
+// pageTemplate renders all pages: the form of an invitation link, which creates the account, and pages with text
+// only. It works without scripts.
 var pageTemplate = template.Must(template.New("join").Parse(`<!doctype html>
 <html lang="en">
 <head>
@@ -52,7 +53,7 @@ type pageData struct {
 	Email, Name        string
 }
 
-// addPageRoutes adds the pages people open in a browser.
+// addPageRoutes adds the routes of pages that people open in a browser.
 func (s *Server) addPageRoutes() {
 	s.router.GET(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
@@ -62,23 +63,23 @@ func (s *Server) addPageRoutes() {
 	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 }
 
-// loginPath is where browsers without a login are sent (protocol).
+// loginPath is the page to which browsers without a login are redirected (protocol).
 const loginPath = "/login/"
 
-// fromBrowser reports whether somebody without any credentials looks at an endpoint in a browser.
+// fromBrowser reports whether the request comes from a browser and has no credentials.
 func fromBrowser(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Request.Header
 	return len(h.Peek("Authorization")) == 0 && bytes.Contains(h.Peek("Accept"), []byte("text/html"))
 }
 
-// redirectToLogin answers with the login page. What the query says stays here: it may be nobody's business there.
+// redirectToLogin redirects to the login page. The query is left out: it may contain secrets.
 func redirectToLogin(ctx *fasthttp.RequestCtx) {
 	setCommonHeaders(ctx)
 	ctx.Response.Header.Set("Location", loginPath+"?next="+url.QueryEscape(string(ctx.URI().PathOriginal())))
 	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
-// serveLogin tells who came with a browser what the organization is used with; there is nothing to log in to here.
+// serveLogin tells the user of a browser which clients to use. There is no login form in this server.
 func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
@@ -102,7 +103,7 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 	s.writePage(ctx, nil, v)
 }
 
-// linkCall is the call of somebody who followed a letter's link, and what the link ends in.
+// linkCall returns the call of a link from an email, and the token at the end of the link.
 func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
@@ -111,7 +112,7 @@ func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
 	return c, token
 }
 
-// serveAddressConfirmation is where the link leads by which a new address is confirmed: opening it is enough.
+// serveAddressConfirmation confirms a new email address. Opening the link is enough.
 func (s *Server) serveAddressConfirmation(ctx *fasthttp.RequestCtx) {
 	c, token := s.linkCall(ctx)
 	v := pageData{Title: "New address"}
@@ -158,7 +159,7 @@ func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
 	s.writePage(ctx, err, v)
 }
 
-// errorText is what a person may read of an error.
+// errorText returns the message that a page may show for an error.
 func (s *Server) errorText(err error) string {
 	var r *realm.Refusal
 	if errors.As(err, &r) {
@@ -168,11 +169,12 @@ func (s *Server) errorText(err error) string {
 	return "Something went wrong. Please try again later."
 }
 
-// writePage writes a writePage that loads nothing, is shown in no frame, and keeps its address, which is a secret, to itself.
+// writePage writes a page that loads nothing, is not shown in frames, and does not leak its address, which is a
+// secret.
 func (s *Server) writePage(ctx *fasthttp.RequestCtx, err error, v pageData) {
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, v); err != nil {
-		panic("BUG: page: " + err.Error())
+		panic("BUG: render page: " + err.Error())
 	}
 	status := fasthttp.StatusOK
 	if err != nil {

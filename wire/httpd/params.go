@@ -11,13 +11,13 @@ import (
 	"parley/wire/form"
 )
 
-// maxFormPartBytes is how large one ordinary part of a multipart body may be, in bytes; files go through their own handlers.
+// maxFormPartBytes is the largest size of one ordinary part of a multipart body. Files have limits of their own.
 const maxFormPartBytes = 1 << 20
 
 var errTooManyParams = form.TooManyParams()
 
-// tooManyParams tells whether url-encoded text has more parameters than a request may have, before each costs memory: a
-// megabyte of them would take thirty.
+// tooManyParams reports whether url-encoded text has more than form.MaxParams parameters. It runs before the
+// parameters take memory: a megabyte of them would take thirty.
 func tooManyParams(b []byte) bool {
 	for range form.MaxParams {
 		n := bytes.IndexByte(b, '&')
@@ -29,19 +29,21 @@ func tooManyParams(b []byte) bool {
 	return len(b) > 0
 }
 
-// readParams splits query and body into parameters. Strings are copied: fasthttp reuses its buffers.
+// readParams adds the parameters of query and body to v. Strings are copied, because fasthttp reuses its buffers.
+// The parameters of a streamed body are not read yet: see streamedFiles.
 func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 	if tooManyParams(ctx.URI().QueryString()) {
 		return errTooManyParams
 	}
 	readQuery(ctx, v)
 	kind := ctx.Request.Header.ContentType()
-	if i := bytes.IndexAny(kind, ";ABCDEFGHIJKLMNOPQRSTUVWXYZ"); i >= 0 && kind[i] != ';' { // a media type may be written in capitals
+	// media types are case-insensitive
+	if i := bytes.IndexAny(kind, ";ABCDEFGHIJKLMNOPQRSTUVWXYZ"); i >= 0 && kind[i] != ';' {
 		name, _, _ := bytes.Cut(kind, []byte(";"))
 		kind = append(bytes.ToLower(name), kind[len(name):]...)
 		ctx.Request.Header.SetContentTypeBytes(kind)
 	}
-	if ctx.Request.IsBodyStream() { // its parameters are read when it is known who sends it
+	if ctx.Request.IsBodyStream() { // read after authentication
 		return nil
 	}
 	if len(ctx.PostBody()) == 0 {

@@ -16,14 +16,14 @@ import (
 	"parley/wire/form"
 )
 
-// bodyResult is what a body says: the parameters of some names, and its files' names and bytes.
+// bodyResult is the result of reading a body: the parameters of some names, and its files.
 type bodyResult struct {
 	params map[string]string
 	files  map[string]string
 	err    error
 }
 
-// readBody reads a body, as a whole or as it comes.
+// readBody reads a body, buffered or streamed.
 func readBody(t *testing.T, kind string, body []byte, streams bool) bodyResult {
 	var ctx fasthttp.RequestCtx
 	ctx.Init(&fasthttp.Request{}, nil, nil)
@@ -68,13 +68,13 @@ func readBody(t *testing.T, kind string, body []byte, streams bool) bodyResult {
 	var refused *realm.Refusal
 	var misread *form.Error
 	if x.err != nil && !errors.As(x.err, &refused) && !errors.As(x.err, &misread) {
-		t.Fatalf("refused with %v", x.err)
+		t.Fatalf("unexpected error %v", x.err)
 	}
 	return x
 }
 
-// Whatever a body's type and parts are, it is read or refused; the parts of one that streams are those of one that was
-// read as a whole.
+// Whatever its type and parts, a body is read or refused, and a streamed body has the same parts as a buffered
+// one.
 func FuzzBodies(f *testing.F) {
 	part := func(head, text string) string {
 		return "--x\r\nContent-Disposition: form-data; " + head + "\r\n\r\n" + text + "\r\n"
@@ -106,7 +106,7 @@ func FuzzBodies(f *testing.F) {
 			return
 		}
 		if !reflect.DeepEqual(whole, stream) {
-			t.Errorf("as a whole %q, %q; as a stream %q, %q", whole.params, whole.files, stream.params, stream.files)
+			t.Errorf("buffered %q, %q; streamed %q, %q", whole.params, whole.files, stream.params, stream.files)
 		}
 	})
 }
