@@ -6,15 +6,28 @@ import (
 	"testing"
 )
 
-func TestDeclarationPanics(t *testing.T) {
-	type self struct {
-		Again []*self `form:"again"`
+// panicsWith checks that each declaration panics with a BUG that contains its key.
+func panicsWith(t *testing.T, declarations map[string]func()) {
+	t.Helper()
+	for why, declare := range declarations {
+		func() {
+			defer func() {
+				r := recover()
+				if s, ok := r.(string); !ok || !strings.HasPrefix(s, "BUG: ") || !strings.Contains(s, why) {
+					t.Errorf("want a BUG with %q, got %v", why, r)
+				}
+			}()
+			declare()
+		}()
 	}
+}
+
+func TestFieldDeclarationPanics(t *testing.T) {
 	type private struct {
 		a int `form:"a"`
 	}
 	_ = private{}.a // silences "unused field"
-	for why, declare := range map[string]func(){
+	panicsWith(t, map[string]func(){
 		"not a struct":  func() { Of[int]() },
 		"has no tag":    func() { Of[struct{ A int }]() },
 		"has a tag but": func() { Of[private]() },
@@ -29,6 +42,11 @@ func TestDeclarationPanics(t *testing.T) {
 				B int `form:"b,alias=a"`
 			}]()
 		},
+	})
+}
+
+func TestOptionDeclarationPanics(t *testing.T) {
+	panicsWith(t, map[string]func(){
 		"option maxlen": func() {
 			Of[struct {
 				A int `form:"a,maxlen=3"`
@@ -69,6 +87,14 @@ func TestDeclarationPanics(t *testing.T) {
 				A int `form:"a,raw"`
 			}]()
 		},
+	})
+}
+
+func TestTypeDeclarationPanics(t *testing.T) {
+	type self struct {
+		Again []*self `form:"again"`
+	}
+	panicsWith(t, map[string]func(){
 		"nothing decodes": func() {
 			Of[struct {
 				A chan int `form:"a"`
@@ -99,6 +125,11 @@ func TestDeclarationPanics(t *testing.T) {
 				A Null[Anchor] `form:"a"`
 			}]()
 		},
+	})
+}
+
+func TestPathDeclarationPanics(t *testing.T) {
+	panicsWith(t, map[string]func(){
 		"plain, always": func() {
 			Of[struct {
 				A int `path:"a,required"`
@@ -119,17 +150,7 @@ func TestDeclarationPanics(t *testing.T) {
 				A int `path:"a,max=4"`
 			}]()
 		},
-	} {
-		func() {
-			defer func() {
-				r := recover()
-				if s, ok := r.(string); !ok || !strings.HasPrefix(s, "BUG: ") || !strings.Contains(s, why) {
-					t.Errorf("want a BUG with %q, got %v", why, r)
-				}
-			}()
-			declare()
-		}()
-	}
+	})
 }
 
 func TestDescribe(t *testing.T) {
