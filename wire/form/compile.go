@@ -95,7 +95,8 @@ func of(t reflect.Type) *Form {
 	c := &compiler{}
 	for _, d := range declared(t, nil) {
 		o := parse(t, d.StructField, true)
-		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
+		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases,
+			slot: len(f.slots)}
 		o.rejectUnused()
 		if p.path {
 			if p.required || p.setDefault != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {
@@ -106,7 +107,8 @@ func of(t reflect.Type) *Form {
 				o.panicf("declared twice")
 			}
 		} else if p.header {
-			if p.aliases != nil || slices.ContainsFunc(f.params, func(q param) bool { return q.header && q.name == p.name }) {
+			if p.aliases != nil || slices.ContainsFunc(f.params,
+				func(q param) bool { return q.header && q.name == p.name }) {
 				o.panicf("a header has one name and one field")
 			}
 		} else {
@@ -158,7 +160,8 @@ func declared(t reflect.Type, to []int) []declaration {
 // field compiles one declaration. The caller must call o.rejectUnused afterwards.
 func (c *compiler) field(d declaration, o *options) field {
 	k := c.compile(d.Type, o)
-	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, kind: k.kind, value: k.value}
+	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, kind: k.kind,
+		value: k.value}
 	f.isJSON = k.raw == nil || k.nullable
 	asJSON, asText := o.has("json"), o.has("raw")
 	switch {

@@ -159,14 +159,23 @@ func TestDescribe(t *testing.T) {
 		byName[p.Name] = p
 	}
 	for name, want := range map[string]string{
-		"message_id": `{"Name":"message_id","Aliases":null,"Where":"path","JSON":false,"Schema":{"type":"integer"},"Required":true,"Hidden":false}`,
-		"topic":      `{"Name":"topic","Aliases":["subject"],"Where":"form","JSON":false,"Schema":{"maxLength":10,"type":"string"},"Required":false,"Hidden":false}`,
-		"flag":       `{"Name":"flag","Aliases":null,"Where":"form","JSON":true,"Schema":{"default":true,"type":"boolean"},"Required":false,"Hidden":false}`,
-		"null_s":     `{"Name":"null_s","Aliases":null,"Where":"form","JSON":true,"Schema":{"nullable":true,"type":"string"},"Required":false,"Hidden":false}`,
-		"policy":     `{"Name":"policy","Aliases":null,"Where":"form","JSON":true,"Schema":{"enum":[1,2,3],"type":"integer"},"Required":false,"Hidden":false}`,
-		"num_before": `{"Name":"num_before","Aliases":null,"Where":"form","JSON":true,"Schema":{"maximum":5000,"minimum":0,"type":"integer"},"Required":false,"Hidden":false}`,
-		"lax":        `{"Name":"lax","Aliases":null,"Where":"form","JSON":true,"Schema":{"additionalProperties":true,"nullable":true,"properties":{"a":{"type":"integer"}},"required":["a"],"type":"object"},"Required":false,"Hidden":false}`,
-		"members":    `{"Name":"members","Aliases":null,"Where":"form","JSON":false,"Schema":{"enum":["true","false","partial"],"type":"string"},"Required":false,"Hidden":false}`,
+		"message_id": `{"Name":"message_id","Aliases":null,"Where":"path","JSON":false,` +
+			`"Schema":{"type":"integer"},"Required":true,"Hidden":false}`,
+		"topic": `{"Name":"topic","Aliases":["subject"],"Where":"form","JSON":false,"Schema":{"maxLength":10,` +
+			`"type":"string"},"Required":false,"Hidden":false}`,
+		"flag": `{"Name":"flag","Aliases":null,"Where":"form","JSON":true,"Schema":{"default":true,` +
+			`"type":"boolean"},"Required":false,"Hidden":false}`,
+		"null_s": `{"Name":"null_s","Aliases":null,"Where":"form","JSON":true,"Schema":{"nullable":true,` +
+			`"type":"string"},"Required":false,"Hidden":false}`,
+		"policy": `{"Name":"policy","Aliases":null,"Where":"form","JSON":true,"Schema":{"enum":[1,2,3],` +
+			`"type":"integer"},"Required":false,"Hidden":false}`,
+		"num_before": `{"Name":"num_before","Aliases":null,"Where":"form","JSON":true,"Schema":{"maximum":5000,` +
+			`"minimum":0,"type":"integer"},"Required":false,"Hidden":false}`,
+		"lax": `{"Name":"lax","Aliases":null,"Where":"form","JSON":true,` +
+			`"Schema":{"additionalProperties":true,"nullable":true,"properties":{"a":{"type":"integer"}},` +
+			`"required":["a"],"type":"object"},"Required":false,"Hidden":false}`,
+		"members": `{"Name":"members","Aliases":null,"Where":"form","JSON":false,"Schema":{"enum":["true",` +
+			`"false","partial"],"type":"string"},"Required":false,"Hidden":false}`,
 	} {
 		got, err := json.Marshal(byName[name])
 		if err != nil || string(got) != want {

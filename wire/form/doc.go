@@ -23,10 +23,10 @@
 //
 // # Tags
 //
-// `path:"name"` declares a path parameter, `header:"Name,option,…"` a request header, and `form:"name,option,…"` a query
-// or body parameter. In a nested struct, form declares a key, and `json:"name"` may name it as well. Fields of an
-// embedded struct belong to the form itself. `form:"-"` and unexported fields without a tag are skipped. Commas inside
-// brackets do not separate options.
+// `path:"name"` declares a path parameter, `header:"Name,option,…"` a request header, and `form:"name,option,…"` a
+// query or body parameter. In a nested struct, form declares a key, and `json:"name"` may name it as well. Fields of
+// an embedded struct belong to the form itself. `form:"-"` and unexported fields without a tag are skipped. Commas
+// inside brackets do not separate options.
 //
 //	required      absent is an error; without this option an absent parameter leaves the zero value
 //	default=x     value if absent, written as a client would send it; Opt.Set stays false

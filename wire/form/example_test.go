@@ -62,7 +62,8 @@ func Example() {
 			fmt.Println(err.Code, err.Msg)
 			continue
 		}
-		fmt.Printf("%d %+v %v %v ignored %v\n", f.Channel, f.Subscriptions, f.Folder.IsNull, f.Window, subscribe.Ignored(v))
+		fmt.Printf("%d %+v %v %v ignored %v\n", f.Channel, f.Subscriptions, f.Folder.IsNull, f.Window,
+			subscribe.Ignored(v))
 	}
 	v := &form.Values{}
 	v.Add(form.Path, "stream_id", "12")

@@ -40,7 +40,8 @@ func FuzzDecode(f *testing.F) {
 // FuzzJSON compares JSON with encoding/json. The latter also accepts invalid UTF-8, which Values.Add removes, and
 // lone surrogates.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\"", `[[],{}, [[1,"a,[\"],"] ,{"b":{"c":[]},"d":2}],3]`, `{"a":1 , "b":[ ]}`} {
+	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\"",
+		`[[],{}, [[1,"a,[\"],"] ,{"b":{"c":[]},"d":2}],3]`, `{"a":1 , "b":[ ]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -51,7 +52,8 @@ func FuzzJSON(f *testing.F) {
 		switch valid := json.Valid([]byte(s)); {
 		case ok && !valid:
 			t.Fatalf("%q is accepted, though it is not valid JSON", s)
-		case !ok && valid && !strings.Contains(strings.ToLower(s), `\ud`) && strings.Count(s, "[")+strings.Count(s, "{") < MaxJSONDepth:
+		case !ok && valid && !strings.Contains(strings.ToLower(s), `\ud`) &&
+			strings.Count(s, "[")+strings.Count(s, "{") < MaxJSONDepth:
 			t.Fatalf("%q is refused", s)
 		}
 		if !ok {
