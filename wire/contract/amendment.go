@@ -36,7 +36,8 @@ type amendment struct {
 }
 
 func (a amendment) String() string {
-	text := fmt.Sprintf("FL %d: %s %s", a.Level, [...]string{"define", "add", "drop", "variant", "loosen", "answer", "event", "retire"}[a.change], a.At)
+	text := fmt.Sprintf("FL %d: %s %s", a.Level, [...]string{"define", "add", "drop", "variant", "loosen", "answer",
+		"event", "retire"}[a.change], a.At)
 	if a.Field != "" {
 		text += ": " + a.Field
 	}

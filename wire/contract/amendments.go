@@ -2,7 +2,8 @@ package contract
 
 // amendments lead from the description (feature level 372) to level 494. They describe answers and events only,
 // not requests.
-var amendments = append(append(append(undocumentedAmendments[:], messageAmendments...), channelAmendments...), userAmendments...)
+var amendments = append(append(append(undocumentedAmendments[:], messageAmendments...), channelAmendments...),
+	userAmendments...)
 
 // undocumentedAmendments describe answers that servers of every level send but the description omits.
 var undocumentedAmendments = []amendment{
@@ -32,10 +33,18 @@ var undocumentedAmendments = []amendment{
 	{0, answer, "DELETE /realm/logo", "", "{}"},
 	{0, answer, "PATCH /realm/profile_fields/{field_id}", "", "{}"},
 	{0, answer, "DELETE /realm/profile_fields/{field_id}", "", "{}"},
-	{0, define, "OwnBot", "", "{username: str, full_name: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, user_id?: int, bot_type?: int, services?: [any]}"},
+	{0, define, "OwnBot", "",
+		"{username: str, full_name: str, api_key: str, avatar_url: str, default_sending_stream: str?, " +
+			"default_events_register_stream: str?, default_all_public_streams: bool, user_id?: int, bot_type?: int, " +
+			"services?: [any]}"},
 	{0, answer, "GET /bots", "", "{bots: [OwnBot]}"},
-	{0, answer, "POST /bots", "", "{user_id: int, email?: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}"},
-	{0, answer, "PATCH /bots/{bot_id}", "", "{full_name: str, avatar_url: str, service_interface?: any, service_payload_url?: any, config_data?: any, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, bot_owner?: str}"},
+	{0, answer, "POST /bots", "",
+		"{user_id: int, email?: str, api_key: str, avatar_url: str, default_sending_stream: str?, " +
+			"default_events_register_stream: str?, default_all_public_streams: bool}"},
+	{0, answer, "PATCH /bots/{bot_id}", "",
+		"{full_name: str, avatar_url: str, service_interface?: any, service_payload_url?: any, config_data?: any, " +
+			"default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, " +
+			"bot_owner?: str}"},
 	{0, answer, "DELETE /bots/{bot_id}", "", "{}"},
 	{0, answer, "POST /submessage", "", "{}"},
 	{0, answer, "POST /zcommand", "", "{msg: str, *: any}"}, // msg describes the result
@@ -95,7 +104,9 @@ var undocumentedAmendments = []amendment{
 var messageAmendments = []amendment{
 	{381, answer, "POST /reminders", "", "{reminder_id: int}"},
 	{382, answer, "POST /messages/{message_id}/report", "", "{}"},
-	{399, define, "Reminder", "", "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}"},
+	{399, define, "Reminder", "",
+		"{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, " +
+			"scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}"},
 	{399, answer, "GET /reminders", "", "{reminders: [Reminder]}"},
 	{399, answer, "DELETE /reminders/{reminder_id}", "", "{}"},
 	{399, event, "event reminders/add", "", "{reminders: [Reminder]}"},
@@ -123,13 +134,17 @@ var messageAmendments = []amendment{
 
 // channelAmendments concern channels, channel folders and navigation views.
 var channelAmendments = []amendment{
-	{389, define, "ChannelFolder", "", "{id: int, name: str, description: str, rendered_description: str, creator_id: int?, date_created: int?, is_archived: bool, order: int}"},
+	{389, define, "ChannelFolder", "",
+		"{id: int, name: str, description: str, rendered_description: str, creator_id: int?, date_created: int?, " +
+			"is_archived: bool, order: int}"},
 	{389, answer, "POST /channel_folders/create", "", "{channel_folder_id: int}"},
 	{389, answer, "GET /channel_folders", "", "{channel_folders: [ChannelFolder]}"},
 	{389, answer, "PATCH /channel_folders/{channel_folder_id}", "", "{}"},
 	{414, answer, "PATCH /channel_folders", "", "{}"},
 	{389, event, "event channel_folder/add", "", "{channel_folder: ChannelFolder}"},
-	{389, event, "event channel_folder/update", "", "{channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, is_archived?: bool}}"},
+	{389, event, "event channel_folder/update", "",
+		"{channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, is_archived?: " +
+			"bool}}"},
 	{418, event, "event channel_folder/reorder", "", "{order: [int]}"},
 	{389, add, "POST /register", "channel_folders?", "[ChannelFolder]"},
 	{410, add, "POST /register", "max_channel_folder_name_length? max_channel_folder_description_length?", "int"},
@@ -145,8 +160,10 @@ var channelAmendments = []amendment{
 	{392, add, "event realm/update_dict data", "can_set_topics_policy_group?", "GroupSettingValue"},
 	{394, add, "BasicChannelBase", "subscriber_count", "num"},
 	{394, add, "Subscription", "subscriber_count", "num"},
-	{396, add, "BasicChannelBase", "can_move_messages_out_of_channel_group can_move_messages_within_channel_group", "GroupSettingValue"},
-	{396, add, "Subscription", "can_move_messages_out_of_channel_group can_move_messages_within_channel_group", "GroupSettingValue"},
+	{396, add, "BasicChannelBase", "can_move_messages_out_of_channel_group can_move_messages_within_channel_group",
+		"GroupSettingValue"},
+	{396, add, "Subscription", "can_move_messages_out_of_channel_group can_move_messages_within_channel_group",
+		"GroupSettingValue"},
 	{397, add, "POST /users/me/subscriptions", "new_subscription_messages_sent?", "bool"},
 	{397, add, "PATCH /users/me/subscriptions", "new_subscription_messages_sent?", "bool"},
 	{397, add, "POST /register", "max_bulk_new_subscription_messages?", "int"},

@@ -21,7 +21,8 @@ import (
 const FeatureLevel = 494
 
 // ErrNoDescription says that the description is not on this machine. Tests are skipped then.
-var ErrNoDescription = errors.New("the protocol's description is missing: set PARLEY_SHARED or put it beside the repository as ../shared")
+var ErrNoDescription = errors.New("the protocol's description is missing: set PARLEY_SHARED or put it beside the " +
+	"repository as ../shared")
 
 // A Contract is the amended description. It is safe for concurrent use.
 type Contract struct {
@@ -142,7 +143,8 @@ func (c *Contract) add(method, path string, answer *shape.Shape) {
 			return
 		}
 	}
-	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own, nil})
+	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own,
+		nil})
 }
 
 // addEvent stores the shape of an event under its type and op, each of which has one allowed value.

@@ -26,7 +26,8 @@ var nonProtocolFields = []string{"can_create_topics_group"}
 
 // absentPattern matches sentences in which the file says that a field may be absent. The file seldom uses
 // `required`.
-var absentPattern = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only included|included only|this field is optional`)
+var absentPattern = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only ` +
+	`included|included only|this field is optional`)
 
 func readDescription(path string, amendments []amendment) (*description, error) {
 	raw, err := os.ReadFile(path)

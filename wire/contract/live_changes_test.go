@@ -34,7 +34,8 @@ func (lt *liveTest) register(name, who string, pairs ...any) *liveQueue {
 	lt.Helper()
 	got := lt.mustCall(who, "POST", "/register", pairs...)
 	last, _ := got["last_event_id"].(json.Number)
-	return &liveQueue{name: name, who: lt.users[who], allCapabilities: slices.Contains(pairs, any("client_capabilities")), queue: text(got["queue_id"]), last: last, kinds: map[string]int{}}
+	return &liveQueue{name: name, who: lt.users[who], allCapabilities: slices.Contains(pairs,
+		any("client_capabilities")), queue: text(got["queue_id"]), last: last, kinds: map[string]int{}}
 }
 
 // fetchEvents gets the available events of a queue and checks each one.
@@ -84,7 +85,8 @@ func (lt *liveTest) waitForMessage(l *liveQueue, message int) bool {
 func TestLiveChanges(t *testing.T) {
 	lt := newLiveTest(t)
 	lt.populate()
-	full := []any{"client_capabilities", everyCapability, "apply_markdown", true, "slim_presence", true, "include_subscribers", "partial", "idle_queue_timeout", 3600}
+	full := []any{"client_capabilities", everyCapability, "apply_markdown", true, "slim_presence", true,
+		"include_subscribers", "partial", "idle_queue_timeout", 3600}
 	old := []any{"client_gravatar", true, "include_subscribers", "true"}
 	queues := []*liveQueue{
 		lt.register("owner, everything", "owner", full...),
@@ -95,7 +97,8 @@ func TestLiveChanges(t *testing.T) {
 		lt.register("guest, nothing", "guest", old...),
 	}
 	for _, part := range []func(){
-		lt.changeMessages, lt.changeDrafts, lt.changeChannels, lt.changeOwnUser, lt.changeGroups, lt.changeOrganization, lt.changeBots, lt.changeUsers,
+		lt.changeMessages, lt.changeDrafts, lt.changeChannels, lt.changeOwnUser, lt.changeGroups,
+		lt.changeOrganization, lt.changeBots, lt.changeUsers,
 	} {
 		part()
 		for _, l := range queues {
@@ -119,7 +122,8 @@ func TestLiveChanges(t *testing.T) {
 	slices.Sort(silent)
 	t.Logf("%d of %d forms of events were received", len(kinds), len(lt.contract.events))
 	if len(silent) > 0 {
-		t.Errorf("%d forms were not received, though their changes were made:\n  %s", len(silent), strings.Join(silent, "\n  "))
+		t.Errorf("%d forms were not received, though their changes were made:\n  %s", len(silent),
+			strings.Join(silent, "\n  "))
 	}
 
 	// A new key ends the queues of the old one, so this is the last change.
@@ -152,7 +156,8 @@ var unreachableEvents = []string{
 // waitForLastMessage checks that each queue receives all events, up to one last message.
 func (lt *liveTest) waitForLastMessage(queues []*liveQueue) {
 	lt.Helper()
-	id := lt.mustCall("owner", "POST", "/messages", "type", "private", "to", []int{lt.savedID("member"), lt.savedID("guest")}, "content", "the end")["id"]
+	id := lt.mustCall("owner", "POST", "/messages", "type", "private", "to",
+		[]int{lt.savedID("member"), lt.savedID("guest")}, "content", "the end")["id"]
 	if id == nil {
 		return
 	}
@@ -187,32 +192,39 @@ func (lt *liveTest) changeMessages() {
 	lt.mustCall("owner", "PATCH", "/messages/{direct}", "content", "edited directly")
 	lt.mustCall("owner", "PATCH", "/messages/{second}", "topic", "moved", "propagate_mode", "change_all")
 	lt.mustCall("owner", "PATCH", "/messages/{second}", "topic", "✔ moved", "propagate_mode", "change_all")
-	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "elsewhere"}}, "principals", []int{lt.savedID("owner"), lt.savedID("member")})
+	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions",
+		[]any{map[string]any{"name": "elsewhere"}}, "principals", []int{lt.savedID("owner"), lt.savedID("member")})
 	lt.saveChannel("elsewhere", "owner", "elsewhere")
-	lt.mustCall("owner", "PATCH", "/messages/{second}", "stream_id", lt.savedID("elsewhere"), "propagate_mode", "change_all")
+	lt.mustCall("owner", "PATCH", "/messages/{second}", "stream_id", lt.savedID("elsewhere"), "propagate_mode",
+		"change_all")
 	lt.mustCall("member", "GET", "/messages/{second}/history")
 	lt.mustCall("member", "GET", "/messages/{first}/read_receipts")
 	for _, flag := range []string{"starred", "read"} {
 		lt.mustCall("member", "POST", "/messages/flags", "messages", []int{first, direct}, "op", "add", "flag", flag)
 		lt.mustCall("member", "POST", "/messages/flags", "messages", []int{first, direct}, "op", "remove", "flag", flag)
 	}
-	lt.mustCall("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 50, "num_after", 0, "op", "add", "flag", "read", "narrow", "[]")
-	lt.mustCall("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 1, "num_after", 0, "op", "remove", "flag", "read", "narrow", "[]")
+	lt.mustCall("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 50, "num_after", 0, "op",
+		"add", "flag", "read", "narrow", "[]")
+	lt.mustCall("guest", "POST", "/messages/flags/narrow", "anchor", "newest", "num_before", 1, "num_after", 0, "op",
+		"remove", "flag", "read", "narrow", "[]")
 	lt.mustCall("guest", "POST", "/mark_stream_as_read", "stream_id", lt.savedID("stream_id"))
 	lt.mustCall("guest", "POST", "/mark_topic_as_read", "stream_id", lt.savedID("stream_id"), "topic_name", "reading")
 	lt.mustCall("guest", "POST", "/mark_all_as_read")
 	for _, op := range []string{"start", "stop"} {
 		lt.mustCall("owner", "POST", "/typing", "op", op, "type", "direct", "to", []int{lt.savedID("member")})
-		lt.mustCall("owner", "POST", "/typing", "op", op, "type", "stream", "stream_id", lt.savedID("stream_id"), "topic", "")
+		lt.mustCall("owner", "POST", "/typing", "op", op, "type", "stream", "stream_id", lt.savedID("stream_id"),
+			"topic", "")
 		lt.mustCall("owner", "POST", "/messages/{first}/typing", "op", op)
 		lt.mustCall("owner", "POST", "/messages/{direct}/typing", "op", op)
 	}
 	lt.mustCall("member", "POST", "/messages/render", "content", "*a* :tada: @**all** <time:2030-01-01T00:00:00Z>")
 	poll := send("owner", "type", "stream", "to", "conform", "topic", "poll", "content", "/poll Which?\nThis\nThat")
-	lt.mustCall("member", "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`)
+	lt.mustCall("member", "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content",
+		`{"type":"vote","key":"canned,0","vote":1}`)
 	got := lt.mustUpload("owner", "/user_uploads", "c.png", pixel)
 	if link := text(got["url"]); link != "" {
-		file := send("owner", "type", "stream", "to", "conform", "topic", "files", "content", "["+text(got["filename"])+"]("+link+")")
+		file := send("owner", "type", "stream", "to", "conform", "topic", "files", "content",
+			"["+text(got["filename"])+"]("+link+")")
 		put("file", file)
 		lt.mustCall("owner", "PATCH", "/messages/{file}", "content", "no file any more")
 		for _, a := range list(lt.mustCall("owner", "GET", "/attachments")["attachments"]) {
@@ -231,7 +243,8 @@ func (lt *liveTest) changeMessages() {
 }
 
 func (lt *liveTest) changeDrafts() {
-	draft := map[string]any{"type": "stream", "to": []int{lt.savedID("stream_id")}, "topic": "t", "content": "c", "timestamp": 1700000000}
+	draft := map[string]any{"type": "stream", "to": []int{lt.savedID("stream_id")}, "topic": "t", "content": "c",
+		"timestamp": 1700000000}
 	if ids := list(lt.mustCall("member", "POST", "/drafts", "drafts", []any{draft})["ids"]); len(ids) == 1 {
 		lt.save("draft", ids[0])
 		draft["content"] = "more"
@@ -239,15 +252,19 @@ func (lt *liveTest) changeDrafts() {
 		lt.mustCall("member", "DELETE", "/drafts/{draft}")
 		lt.call(lt.users["member"], "DELETE", lt.path("/drafts/{draft}")) // a 404 with a code
 	}
-	if lt.save("snippet", lt.mustCall("member", "POST", "/saved_snippets", "title", "t", "content", "c")["saved_snippet_id"]) {
+	if lt.save("snippet", lt.mustCall("member", "POST", "/saved_snippets", "title", "t", "content",
+		"c")["saved_snippet_id"]) {
 		lt.mustCall("member", "PATCH", "/saved_snippets/{snippet}", "title", "u")
 		lt.mustCall("member", "DELETE", "/saved_snippets/{snippet}")
 	}
-	if lt.save("scheduled", lt.mustCall("member", "POST", "/scheduled_messages", "type", "channel", "to", lt.savedID("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp", farFuture)["scheduled_message_id"]) {
+	if lt.save("scheduled", lt.mustCall("member", "POST", "/scheduled_messages", "type", "channel", "to",
+		lt.savedID("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp",
+		farFuture)["scheduled_message_id"]) {
 		lt.mustCall("member", "PATCH", "/scheduled_messages/{scheduled}", "content", "even later")
 		lt.mustCall("member", "DELETE", "/scheduled_messages/{scheduled}")
 	}
-	if lt.save("reminder", lt.mustCall("member", "POST", "/reminders", "message_id", lt.savedID("message_id"), "scheduled_delivery_timestamp", farFuture)["reminder_id"]) {
+	if lt.save("reminder", lt.mustCall("member", "POST", "/reminders", "message_id", lt.savedID("message_id"),
+		"scheduled_delivery_timestamp", farFuture)["reminder_id"]) {
 		lt.mustCall("member", "DELETE", "/reminders/{reminder}")
 	}
 	lt.mustCall("member", "POST", "/navigation_views", "fragment", "inbox", "is_pinned", true)
@@ -263,49 +280,67 @@ func (lt *liveTest) changeChannels() {
 	named := func(name string) []any { return []any{map[string]any{"name": name, "description": "of " + name}} }
 	members := []int{lt.savedID("owner"), lt.savedID("member")}
 	lt.mustCall("member", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "announce", true)
-	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("private"), "invite_only", true, "principals", members)
-	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("for guests"), "principals", append(members, lt.savedID("guest")))
+	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("private"), "invite_only", true,
+		"principals", members)
+	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("for guests"), "principals",
+		append(members, lt.savedID("guest")))
 	lt.saveChannel("public", "member", "public")
 	lt.saveChannel("private", "owner", "private")
-	lt.save("created", lt.mustCall("owner", "POST", "/channels/create", "name", "created", "subscribers", members)["id"])
-	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "principals", []int{lt.savedID("other"), lt.savedID("guest")})
+	lt.save("created", lt.mustCall("owner", "POST", "/channels/create", "name", "created", "subscribers",
+		members)["id"])
+	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", named("public"), "principals",
+		[]int{lt.savedID("other"), lt.savedID("guest")})
 	lt.mustCall("other", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"public"})
-	lt.mustCall("owner", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"private"}, "principals", []int{lt.savedID("member")})
+	lt.mustCall("owner", "DELETE", "/users/me/subscriptions", "subscriptions", []string{"private"}, "principals",
+		[]int{lt.savedID("member")})
 	lt.mustCall("member", "PATCH", "/users/me/subscriptions", "delete", []string{"public"})
 	lt.mustCall("member", "PATCH", "/users/me/subscriptions", "add", named("public"))
 
 	for _, p := range []struct {
 		name  string
 		value any
-	}{{"color", "#c2c2c2"}, {"is_muted", true}, {"is_muted", false}, {"in_home_view", false}, {"pin_to_top", true}, {"desktop_notifications", true}, {"audible_notifications", false}, {"push_notifications", true}, {"email_notifications", true}, {"wildcard_mentions_notify", false}} {
-		lt.mustCall("member", "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": lt.savedID("public"), "property": p.name, "value": p.value}})
+	}{{"color", "#c2c2c2"}, {"is_muted", true}, {"is_muted", false}, {"in_home_view", false}, {"pin_to_top", true},
+		{"desktop_notifications", true}, {"audible_notifications", false}, {"push_notifications", true},
+		{"email_notifications", true}, {"wildcard_mentions_notify", false}} {
+		lt.mustCall("member", "POST", "/users/me/subscriptions/properties", "subscription_data",
+			[]any{map[string]any{"stream_id": lt.savedID("public"), "property": p.name, "value": p.value}})
 	}
 	lt.mustCall("member", "PATCH", "/users/me/subscriptions/{public}", "property", "color", "value", `"#76ce90"`)
 	for _, policy := range []int{1, 2, 3, 0} {
-		lt.mustCall("member", "POST", "/user_topics", "stream_id", lt.savedID("public"), "topic", "t", "visibility_policy", policy)
+		lt.mustCall("member", "POST", "/user_topics", "stream_id", lt.savedID("public"), "topic", "t",
+			"visibility_policy", policy)
 	}
-	lt.mustCall("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", lt.savedID("public"), "topic", "legacy", "op", "add")
-	lt.mustCall("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", lt.savedID("public"), "topic", "legacy", "op", "remove")
+	lt.mustCall("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", lt.savedID("public"), "topic",
+		"legacy", "op", "add")
+	lt.mustCall("member", "PATCH", "/users/me/subscriptions/muted_topics", "stream_id", lt.savedID("public"), "topic",
+		"legacy", "op", "remove")
 
 	lt.mustCall("owner", "PATCH", "/streams/{public}", "description", "a *new* description")
 	lt.mustCall("owner", "PATCH", "/streams/{public}", "new_name", "renamed")
 	lt.mustCall("owner", "PATCH", "/streams/{public}", "message_retention_days", 30)
 	lt.mustCall("owner", "PATCH", "/streams/{public}", "topics_policy", "disable_empty_topic")
-	for _, setting := range []string{"can_add_subscribers_group", "can_remove_subscribers_group", "can_administer_channel_group", "can_send_message_group", "can_subscribe_group", "can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group", "can_resolve_topics_group"} {
-		lt.mustCall("owner", "PATCH", "/streams/{public}", setting, map[string]any{"new": map[string]any{"direct_members": members, "direct_subgroups": []int{}}})
+	for _, setting := range []string{"can_add_subscribers_group", "can_remove_subscribers_group",
+		"can_administer_channel_group", "can_send_message_group", "can_subscribe_group", "can_create_topic_group",
+		"can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group",
+		"can_move_messages_within_channel_group", "can_resolve_topics_group"} {
+		lt.mustCall("owner", "PATCH", "/streams/{public}", setting,
+			map[string]any{"new": map[string]any{"direct_members": members, "direct_subgroups": []int{}}})
 	}
 	lt.mustCall("owner", "PATCH", "/streams/{public}", "is_private", true, "history_public_to_subscribers", true)
 	lt.mustCall("owner", "PATCH", "/streams/{public}", "is_private", false, "history_public_to_subscribers", true)
 
 	lt.mustCall("owner", "POST", "/default_streams", "stream_id", lt.savedID("created"))
 	lt.mustCall("owner", "DELETE", "/default_streams", "stream_id", lt.savedID("created"))
-	lt.mustCall("owner", "POST", "/default_stream_groups/create", "group_name", "pack", "description", "several", "stream_names", []string{"created"})
-	if lt.save("folder", lt.mustCall("owner", "POST", "/channel_folders/create", "name", "Second", "description", "*folder*")["channel_folder_id"]) {
+	lt.mustCall("owner", "POST", "/default_stream_groups/create", "group_name", "pack", "description", "several",
+		"stream_names", []string{"created"})
+	if lt.save("folder", lt.mustCall("owner", "POST", "/channel_folders/create", "name", "Second", "description",
+		"*folder*")["channel_folder_id"]) {
 		lt.mustCall("owner", "PATCH", "/channel_folders/{folder}", "name", "Drawer", "description", "renamed")
 		lt.mustCall("owner", "PATCH", "/streams/{created}", "folder_id", lt.savedID("folder"))
 		lt.mustCall("owner", "PATCH", "/streams/{created}", "folder_id", "null")
 		var order []any
-		for _, f := range list(lt.mustCall("owner", "GET", "/channel_folders", "include_archived", true)["channel_folders"]) {
+		for _, f := range list(lt.mustCall("owner", "GET", "/channel_folders", "include_archived",
+			true)["channel_folders"]) {
 			order = append([]any{f.(map[string]any)["id"]}, order...)
 		}
 		lt.mustCall("owner", "PATCH", "/channel_folders", "order", order)

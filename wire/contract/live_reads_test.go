@@ -71,7 +71,8 @@ func TestLiveRoutes(t *testing.T) {
 			missing = append(missing, e.Method+" "+e.Path+note)
 		}
 	}
-	t.Logf("%d of %d endpoints are routed; %d are missing:\n  %s", len(lt.contract.Endpoints())-len(missing), len(lt.contract.Endpoints()),
+	t.Logf("%d of %d endpoints are routed; %d are missing:\n  %s", len(lt.contract.Endpoints())-len(missing),
+		len(lt.contract.Endpoints()),
 		len(missing), strings.Join(missing, "\n  "))
 	if len(missing) == len(lt.contract.Endpoints()) {
 		t.Error("OPTIONS names no methods at all")
@@ -101,10 +102,14 @@ func TestLiveReads(t *testing.T) {
 		if lt.users[who] == nil {
 			continue
 		}
-		lt.mustCall(who, "GET", "/messages", "anchor", "first_unread", "num_before", 5, "num_after", 5, "narrow", "[]", "apply_markdown", false, "client_gravatar", false)
-		lt.mustCall(who, "GET", "/messages", "anchor", "oldest", "num_before", 0, "num_after", 50, "narrow", `[{"operator":"search","operand":"hello"}]`)
-		lt.mustCall(who, "GET", "/messages", "anchor", "date", "anchor_date", "2020-01-01", "num_before", 0, "num_after", 5)
-		lt.mustCall(who, "GET", "/messages", "message_ids", []int{lt.savedID("message_id")}, "allow_empty_topic_name", true)
+		lt.mustCall(who, "GET", "/messages", "anchor", "first_unread", "num_before", 5, "num_after", 5, "narrow",
+			"[]", "apply_markdown", false, "client_gravatar", false)
+		lt.mustCall(who, "GET", "/messages", "anchor", "oldest", "num_before", 0, "num_after", 50, "narrow",
+			`[{"operator":"search","operand":"hello"}]`)
+		lt.mustCall(who, "GET", "/messages", "anchor", "date", "anchor_date", "2020-01-01", "num_before", 0,
+			"num_after", 5)
+		lt.mustCall(who, "GET", "/messages", "message_ids", []int{lt.savedID("message_id")}, "allow_empty_topic_name",
+			true)
 		lt.mustCall(who, "GET", "/users", "client_gravatar", false)
 		lt.mustCall(who, "GET", "/users", "user_ids", []int{lt.savedID("owner")})
 		lt.mustCall(who, "GET", "/users/me/subscriptions", "include_subscribers", "partial")
@@ -163,39 +168,52 @@ func (lt *liveTest) readAs(who, path string) {
 func (lt *liveTest) populate() {
 	lt.Helper()
 	everyone := []int{lt.savedID("owner"), lt.savedID("member"), lt.savedID("other"), lt.savedID("guest")}
-	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform", "description": "about *it*"}}, "principals", everyone)
+	lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions",
+		[]any{map[string]any{"name": "conform", "description": "about *it*"}}, "principals", everyone)
 	lt.saveChannel("stream_id", "owner", "conform")
 	bot := lt.mustCall("owner", "POST", "/bots", "full_name", "Crawler", "short_name", "crawler")
 	if lt.save("bot_id", bot["user_id"]) {
 		mine := lt.mustCall("owner", "GET", "/users/{bot_id}")
 		user, _ := mine["user"].(map[string]any)
 		lt.users["bot"] = &liveUser{email: text(user["email"]), key: text(bot["api_key"]), id: lt.savedID("bot_id")}
-		lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]any{"name": "conform"}}, "principals", []int{lt.savedID("bot_id")})
+		lt.mustCall("owner", "POST", "/users/me/subscriptions", "subscriptions",
+			[]any{map[string]any{"name": "conform"}}, "principals", []int{lt.savedID("bot_id")})
 	}
-	lt.save("message_id", lt.mustCall("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "reading", "content", "hello **world** https://example.com/")["id"])
+	lt.save("message_id", lt.mustCall("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic",
+		"reading", "content", "hello **world** https://example.com/")["id"])
 	lt.mustCall("member", "POST", "/messages/{message_id}/reactions", "emoji_name", "tada")
-	lt.mustCall("member", "POST", "/messages/flags", "messages", []int{lt.savedID("message_id")}, "op", "add", "flag", "read")
+	lt.mustCall("member", "POST", "/messages/flags", "messages", []int{lt.savedID("message_id")}, "op", "add", "flag",
+		"read")
 	lt.mustCall("owner", "PATCH", "/messages/{message_id}", "content", "hello again, @**all** https://example.com/")
-	lt.mustCall("owner", "POST", "/messages", "type", "private", "to", []int{lt.savedID("member")}, "content", "a *direct* word")
+	lt.mustCall("owner", "POST", "/messages", "type", "private", "to", []int{lt.savedID("member")}, "content",
+		"a *direct* word")
 	lt.mustCall("owner", "POST", "/messages", "type", "private", "to", everyone[1:], "content", "to many")
 	lt.mustCall("owner", "POST", "/users/me/presence", "status", "active")
 	lt.mustCall("owner", "POST", "/users/me/status", "status_text", "crawling", "emoji_name", "car")
 	lt.mustCall("member", "POST", "/users/me/alert_words", "alert_words", []string{"crawl"})
-	lt.mustCall("member", "POST", "/drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int{lt.savedID("stream_id")}, "topic": "t", "content": "c"}})
+	lt.mustCall("member", "POST", "/drafts", "drafts",
+		[]any{map[string]any{"type": "stream", "to": []int{lt.savedID("stream_id")}, "topic": "t", "content": "c"}})
 	lt.mustCall("member", "POST", "/saved_snippets", "title", "t", "content", "c")
-	lt.mustCall("member", "POST", "/scheduled_messages", "type", "channel", "to", lt.savedID("stream_id"), "topic", "t", "content", "later", "scheduled_delivery_timestamp", farFuture)
-	lt.mustCall("member", "POST", "/scheduled_messages", "type", "direct", "to", []int{lt.savedID("owner")}, "content", "later", "scheduled_delivery_timestamp", farFuture)
-	lt.mustCall("member", "POST", "/reminders", "message_id", lt.savedID("message_id"), "scheduled_delivery_timestamp", farFuture, "note", "read this")
-	lt.mustCall("member", "POST", "/navigation_views", "fragment", "narrow/is/alerted", "is_pinned", true, "name", "Alerts")
+	lt.mustCall("member", "POST", "/scheduled_messages", "type", "channel", "to", lt.savedID("stream_id"), "topic",
+		"t", "content", "later", "scheduled_delivery_timestamp", farFuture)
+	lt.mustCall("member", "POST", "/scheduled_messages", "type", "direct", "to", []int{lt.savedID("owner")},
+		"content", "later", "scheduled_delivery_timestamp", farFuture)
+	lt.mustCall("member", "POST", "/reminders", "message_id", lt.savedID("message_id"),
+		"scheduled_delivery_timestamp", farFuture, "note", "read this")
+	lt.mustCall("member", "POST", "/navigation_views", "fragment", "narrow/is/alerted", "is_pinned", true, "name",
+		"Alerts")
 	lt.mustCall("owner", "POST", "/channel_folders/create", "name", "Folder", "description", "of *channels*")
-	lt.mustCall("owner", "POST", "/user_groups/create", "name", "crawlers", "description", "who crawl", "members", []int{lt.savedID("owner"), lt.savedID("member")})
+	lt.mustCall("owner", "POST", "/user_groups/create", "name", "crawlers", "description", "who crawl", "members",
+		[]int{lt.savedID("owner"), lt.savedID("member")})
 	for _, g := range list(lt.mustCall("owner", "GET", "/user_groups")["user_groups"]) {
 		if group := g.(map[string]any); group["name"] == "crawlers" {
 			lt.save("user_group_id", group["id"])
 		}
 	}
-	lt.mustCall("owner", "POST", "/realm/filters", "pattern", "#(?P<id>[0-9]+)", "url_template", "https://example.com/{id}")
-	lt.mustCall("owner", "POST", "/realm/playgrounds", "name", "Go", "pygments_language", "Go", "url_template", "https://example.com/{code}")
+	lt.mustCall("owner", "POST", "/realm/filters", "pattern", "#(?P<id>[0-9]+)", "url_template",
+		"https://example.com/{id}")
+	lt.mustCall("owner", "POST", "/realm/playgrounds", "name", "Go", "pygments_language", "Go", "url_template",
+		"https://example.com/{code}")
 	lt.mustCall("owner", "POST", "/realm/domains", "domain", "example.org", "allow_subdomains", true)
 	lt.mustCall("owner", "POST", "/realm/profile_fields", "name", "Phone", "hint", "with area code", "field_type", 1)
 	lt.mustCall("owner", "POST", "/invites", "invitee_emails", "new@example.net", "stream_ids", []int{})
@@ -204,7 +222,8 @@ func (lt *liveTest) populate() {
 	got := lt.mustUpload("owner", "/user_uploads", "a b.txt", []byte("upload"))
 	if path, ok := strings.CutPrefix(text(got["url"]), "/user_uploads/"); ok {
 		lt.saved["path_id"] = path
-		lt.mustCall("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "files", "content", fmt.Sprintf("[a b.txt](/user_uploads/%s)", path))
+		lt.mustCall("owner", "POST", "/messages", "type", "stream", "to", "conform", "topic", "files", "content",
+			fmt.Sprintf("[a b.txt](/user_uploads/%s)", path))
 	}
 	if lt.users["bot"] != nil {
 		lt.mustCall("bot", "PUT", "/bot_storage", "storage", map[string]string{"k": "v"})

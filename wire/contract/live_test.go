@@ -61,7 +61,8 @@ func newLiveTest(t *testing.T) *liveTest {
 	if binary == "" {
 		t.Skip("PARLEY_LIVE does not name a server to start; make conform sets it")
 	}
-	lt := &liveTest{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second}, users: map[string]*liveUser{}, saved: map[string]string{}}
+	lt := &liveTest{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second},
+		users: map[string]*liveUser{}, saved: map[string]string{}}
 	lt.start(binary)
 	lt.openRecording()
 	lt.logInUsers()
@@ -290,7 +291,8 @@ func (lt *liveTest) mustCall(who, method, path string, pairs ...any) map[string]
 	status, body := lt.send(lt.users[who], method, path, nil, pairs...)
 	answer := lt.checkAnswer(method, path, status, body, pairs)
 	if status != http.StatusOK && !notRouted(status, body) {
-		lt.refused = append(lt.refused, fmt.Sprintf("%s %s as %s: %d %v %v", method, path, who, status, answer["code"], answer["msg"]))
+		lt.refused = append(lt.refused, fmt.Sprintf("%s %s as %s: %d %v %v", method, path, who, status,
+			answer["code"], answer["msg"]))
 	}
 	return answer
 }
@@ -301,7 +303,8 @@ func (lt *liveTest) mustUpload(who, path, name string, content []byte, pairs ...
 	status, body := lt.send(lt.users[who], "POST", path, &file{name, content}, pairs...)
 	answer := lt.checkAnswer("POST", path, status, body, pairs)
 	if status != http.StatusOK && !notRouted(status, body) {
-		lt.refused = append(lt.refused, fmt.Sprintf("POST %s as %s: %d %v %v", path, who, status, answer["code"], answer["msg"]))
+		lt.refused = append(lt.refused, fmt.Sprintf("POST %s as %s: %d %v %v", path, who, status, answer["code"],
+			answer["msg"]))
 	}
 	return answer
 }
@@ -345,7 +348,8 @@ func (lt *liveTest) reportFindings() {
 		lt.Logf("%d endpoints are missing:\n  %s", len(missing), strings.Join(missing, "\n  "))
 	}
 	if slices.Sort(lt.skipped); len(lt.skipped) > 0 {
-		lt.Logf("%d calls were skipped because an earlier call failed to create an object:\n  %s", len(lt.skipped), strings.Join(slices.Compact(slices.Clone(lt.skipped)), "\n  "))
+		lt.Logf("%d calls were skipped because an earlier call failed to create an object:\n  %s", len(lt.skipped),
+			strings.Join(slices.Compact(slices.Clone(lt.skipped)), "\n  "))
 	}
 	for _, line := range lt.report.Distinct() {
 		lt.Errorf("contract: %s", line)

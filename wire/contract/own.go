@@ -12,7 +12,8 @@ import (
 var ownRoutes = sync.OnceValue(func() (out []route) {
 	for _, e := range wire.Endpoints() {
 		path := strings.ReplaceAll(e.Path, ":*", "")
-		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.SuccessShape(), &e})
+		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path,
+			e.SuccessShape(), &e})
 	}
 	return out
 })

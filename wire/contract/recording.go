@@ -154,7 +154,8 @@ func (r *Report) Distinct() []string {
 		out = append(out, fmt.Sprintf("%s (%d times)", first[key], counts[key]))
 	}
 	for _, where := range slices.Sorted(maps.Keys(missing)) {
-		out = append(out, fmt.Sprintf("%s: %d fields missing: %s", where, len(missing[where]), strings.Join(missing[where], " ")))
+		out = append(out, fmt.Sprintf("%s: %d fields missing: %s", where, len(missing[where]),
+			strings.Join(missing[where], " ")))
 	}
 	return out
 }

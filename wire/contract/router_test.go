@@ -29,7 +29,8 @@ func TestRouterAgainstTheList(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d listed endpoints are missing, %d of them defined by the specification:\n  %s", len(missing), len(c.Endpoints()),
+	t.Logf("%d of %d listed endpoints are missing, %d of them defined by the specification:\n  %s", len(missing),
+		len(c.Endpoints()),
 		len(defined), strings.Join(missing, "\n  "))
 	for s := range served {
 		if !listed[s] && !slices.Contains(aliases, s) {

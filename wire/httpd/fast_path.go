@@ -16,7 +16,8 @@ import (
 
 // fastPathTargets are the requests offered to the fast path, as every client writes them: event polls, messages
 // and presence reports.
-var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ", "POST /json/messages ",
+var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ",
+	"POST /json/messages ",
 	"POST /api/v1/users/me/presence ", "POST /json/users/me/presence "}
 
 // fastPath handles event polls, messages and presence reports on the loop that read them. It takes only requests
@@ -185,7 +186,8 @@ func parsePoll(target []byte) (p wire.PollRequest, at span, ok bool) {
 // isPlain reports whether a value is free of escapes: all its bytes mean themselves in a query.
 func isPlain(b []byte) bool {
 	for _, c := range b {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != ':' && c != '_' && c != '.' {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != ':' && c != '_' &&
+			c != '.' {
 			return false
 		}
 	}
@@ -214,7 +216,8 @@ func parseEventID(b []byte) (n int64, ok bool) {
 func (f *fastPath) authenticate(q *park.FastRequest) (a *wire.Account, site wire.Site, ok bool) {
 	const basic = "Basic "
 	h := q.Authorization
-	if len(h) < len(basic) || string(h[:len(basic)]) != basic || base64.StdEncoding.DecodedLen(len(h)-len(basic)) > len(f.credentials) {
+	if len(h) < len(basic) || string(h[:len(basic)]) != basic ||
+		base64.StdEncoding.DecodedLen(len(h)-len(basic)) > len(f.credentials) {
 		return nil, site, false
 	}
 	n, err := base64.StdEncoding.Decode(f.credentials[:], h[len(basic):])

@@ -57,7 +57,8 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 		return false
 	}
 	q.ParkBriefly(parked, extra)
-	if f.commands = append(f.commands, wire.AsyncCommand{Realm: c.Realm, Caller: c.Caller, CommandWithCallback: command}); len(f.commands) >= maxBatchedCommands {
+	if f.commands = append(f.commands, wire.AsyncCommand{Realm: c.Realm, Caller: c.Caller,
+		CommandWithCallback: command}); len(f.commands) >= maxBatchedCommands {
 		f.Flush()
 	}
 	return true
@@ -79,7 +80,8 @@ func (s *Server) answerCommand(p *park.Parked, path string, status int, body []b
 // must be refused.
 func (f *fastPath) call(q *park.FastRequest) (c wire.Call, ok bool) {
 	kind := q.ContentType
-	if len(q.Body) == 0 || len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) || tooManyParams(q.Body) {
+	if len(q.Body) == 0 || len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) ||
+		tooManyParams(q.Body) {
 		return c, false
 	}
 	a, site, ok := f.authenticate(q)
@@ -95,7 +97,8 @@ func (f *fastPath) call(q *park.FastRequest) (c wire.Call, ok bool) {
 		}
 		f.values.Add(form.Body, n, string(value))
 	}
-	c = wire.Call{Server: f.server.options.Server, Tools: f.server.options.Tools, Realm: a.Realm, Site: site, Account: a, Params: &f.values}
+	c = wire.Call{Server: f.server.options.Server, Tools: f.server.options.Tools, Realm: a.Realm, Site: site,
+		Account: a, Params: &f.values}
 	c.Caller = realm.Caller{User: a.User, Client: f.clientName(q.UserAgent)}
 	return c, true
 }

@@ -35,8 +35,10 @@ func (s *Server) addFileRoutes() {
 		"/user_uploads/{realm}/{path:*}":           func(ctx *fasthttp.RequestCtx) { s.serveUpload(ctx, false) },
 		"/user_avatars/{realm}/{path:*}":           s.servePicture,
 		"/avatar/{who}":                            func(ctx *fasthttp.RequestCtx) { s.redirectToAvatar(ctx, "") },
-		"/avatar/{who}/medium":                     func(ctx *fasthttp.RequestCtx) { s.redirectToAvatar(ctx, "-medium") },
-		"/static/images/{path:*}":                  s.serveStaticImage,
+		"/avatar/{who}/medium": func(ctx *fasthttp.RequestCtx) {
+			s.redirectToAvatar(ctx, "-medium")
+		},
+		"/static/images/{path:*}": s.serveStaticImage,
 	}
 	for _, f := range wire.FileRoutes {
 		s.router.ANY(f.Path, s.readOnly(serve[f.Path]))
@@ -168,7 +170,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 func setUploadHeaders(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
 	h.Set("Cache-Control", "private, immutable")
 }
 
@@ -194,8 +197,22 @@ func (s *Server) serveTemporaryFile(ctx *fasthttp.RequestCtx) {
 
 // inlineTypes are the content types that a browser may display in place. Every other upload is sent as an
 // attachment, so that nothing uploaded runs on this origin.
-var inlineTypes = map[string]bool{"text/plain; charset=utf-8": true, "image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
-	"video/mp4": true, "video/webm": true, "audio/mpeg": true, "audio/wave": true, "audio/aiff": true, "application/ogg": true, "audio/basic": true}
+var inlineTypes = map[string]bool{
+	"text/plain; charset=utf-8": true,
+	"image/png":                 true,
+	"image/jpeg":                true,
+	"image/gif":                 true,
+	"image/webp":                true,
+	"image/bmp":                 true,
+	"application/pdf":           true,
+	"video/mp4":                 true,
+	"video/webm":                true,
+	"audio/mpeg":                true,
+	"audio/wave":                true,
+	"audio/aiff":                true,
+	"application/ogg":           true,
+	"audio/basic":               true,
+}
 
 func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download bool) {
 	h := &ctx.Response.Header
@@ -281,7 +298,8 @@ func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 	}
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // a new picture has a new address
 	if rest, ok := strings.CutPrefix(path, "generated/"); ok {
-		s.sendIdenticon(ctx, pathParam(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))
+		name := strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium")
+		s.sendIdenticon(ctx, pathParam(ctx, "realm")+"/"+name, strings.HasSuffix(rest, "-medium.png"))
 		return
 	}
 	if name, ok := strings.CutPrefix(path, wire.EmojiPath); ok {
@@ -301,7 +319,9 @@ func (s *Server) redirectToAvatar(ctx *fasthttp.RequestCtx, suffix string) {
 	if !ok {
 		return
 	}
-	url, err := wire.Read(c, func(v realm.View) (string, error) { return wire.FindAvatarURL(v, pathParam(ctx, "who"), c.Site), nil })
+	url, err := wire.Read(c, func(v realm.View) (string, error) {
+		return wire.FindAvatarURL(v, pathParam(ctx, "who"), c.Site), nil
+	})
 	if err != nil || url == "" {
 		s.writeError(ctx, 404, "No such user")
 		return
@@ -324,14 +344,18 @@ func (s *Server) serveStaticImage(ctx *fasthttp.RequestCtx) {
 			ink = "#eee"
 		}
 		ctx.SetContentType("image/svg+xml")
-		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)
+		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" ` +
+			`font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)
 	case strings.HasPrefix(path, "loading/loader-"): // the suffix is "black" or "white"
 		ink, _, _ := strings.Cut(strings.TrimPrefix(path, "loading/loader-"), ".")
 		if ink != "white" {
 			ink = "black"
 		}
 		ctx.SetContentType("image/svg+xml")
-		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="15" fill="none" stroke="` + ink + `" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
+		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" ` +
+			`r="15" fill="none" stroke="` + ink +
+			`" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" ` +
+			`type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
 	case path == "unknown-user-avatar.png", path == "unknown-user-avatar-medium.png":
 		s.sendIdenticon(ctx, "unknown user", strings.HasSuffix(path, "-medium.png"))
 	default:
@@ -351,7 +375,8 @@ func multipartFiles(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
 	var out []wire.File
 	for _, list := range f.File {
 		for _, h := range list {
-			out = append(out, wire.File{Name: h.Filename, Size: h.Size, Open: func() (io.ReadCloser, error) { return h.Open() }})
+			out = append(out, wire.File{Name: h.Filename, Size: h.Size,
+				Open: func() (io.ReadCloser, error) { return h.Open() }})
 		}
 	}
 	return out, nil

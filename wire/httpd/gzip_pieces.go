@@ -121,7 +121,8 @@ func (p *pieceCompressor) remember(key weak.Pointer[byte], piece []byte, x *comp
 
 // compressedBehind returns the compressed form of lead and a short piece at a position. before is the plain
 // predecessor, nil if there is none.
-func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead string, piece []byte, key weak.Pointer[byte]) *compressedPiece {
+func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead string, piece []byte,
+	key weak.Pointer[byte]) *compressedPiece {
 	p.mu.Lock()
 	x := p.pieces[key]
 	if x == nil || x.byPosition == nil {

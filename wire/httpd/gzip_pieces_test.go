@@ -29,8 +29,10 @@ func randomPieces(r *rand.Rand, sizes ...int) (p wire.Fragments) {
 // An assembled answer unpacks to its pieces, with the right checksum and length, in any order and number of uses.
 func TestGzippedPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	all := randomPieces(r, 0, 1, 100, minChainBytes, 900, 1000, minPieceBytes-1, minPieceBytes, minPieceBytes+1, 70_000, 3, 300_000)
-	for _, between := range []string{objectSeparator, objectSeparator, objectSeparator, ",", strings.Repeat("own", maxChainGap/3+1)} {
+	all := randomPieces(r, 0, 1, 100, minChainBytes, 900, 1000, minPieceBytes-1, minPieceBytes, minPieceBytes+1,
+		70_000, 3, 300_000)
+	for _, between := range []string{objectSeparator, objectSeparator, objectSeparator, ",",
+		strings.Repeat("own", maxChainGap/3+1)} {
 		all = append(all, wire.Fragment{JSON: []byte(between)})
 	}
 	some := func(most int) (p wire.Fragments) {
@@ -65,7 +67,8 @@ func TestCombineCRC(t *testing.T) {
 	for range 100 {
 		p := randomPieces(r, r.IntN(1000), r.IntN(5000))
 		a, b := p[0].JSON, p[1].JSON
-		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)), crc32.ChecksumIEEE(append(a, b...)); got != want {
+		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)),
+			crc32.ChecksumIEEE(append(a, b...)); got != want {
 			t.Fatalf("%08x, want %08x", got, want)
 		}
 	}
@@ -153,7 +156,8 @@ func TestChainedBytesAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are cached, %d counted, at most %d", n, p.chainedBytes, most)
 	}
 	p.chainedBytes += MaxChainedBytes // as if other pieces used the whole bound
-	p.compressedBehind(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0], weak.Make(&pieces[0][0]))
+	p.compressedBehind(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0],
+		weak.Make(&pieces[0][0]))
 	if n := count(); p.chainedBytes != MaxChainedBytes+n || n > 200+chainOverhead {
 		t.Errorf("beyond the bound %d bytes are cached, %d counted", n, p.chainedBytes-MaxChainedBytes)
 	}

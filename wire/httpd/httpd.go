@@ -67,7 +67,8 @@ type route struct {
 
 // New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
-	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies), identicons: newIdenticonCache()}
+	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
+		identicons: newIdenticonCache()}
 	if s.options.Log == nil {
 		s.options.Log = slog.Default()
 	}
@@ -75,7 +76,8 @@ func New(o Options) *Server {
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
 		s.users = newLimiter(n, requestWindow)
-		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour), newLimiter(addressChangesPerDay, 24*time.Hour)}
+		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
+			newLimiter(addressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
@@ -102,7 +104,8 @@ func New(o Options) *Server {
 		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
 	// The OpenAPI description is the same for every organization.
-	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
+	s.router.GET("/api/openapi.json",
+		func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
 	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
 	s.addFileRoutes()
 	s.addPageRoutes()
@@ -134,7 +137,8 @@ func routes(dev bool) (all []*route) {
 			shapes[shape] = r
 			all = append(all, r)
 		}
-		r.endpoints, r.pathNames, r.headerNames = append(r.endpoints, &e), append(r.pathNames, names), append(r.headerNames, headersOf(&e))
+		r.endpoints, r.pathNames, r.headerNames = append(r.endpoints, &e), append(r.pathNames, names),
+			append(r.headerNames, headersOf(&e))
 		r.resumable = r.resumable || e.Resumable()
 		if !slices.Contains(r.methods, e.Method) {
 			r.methods = append(r.methods, e.Method)
@@ -174,7 +178,8 @@ func shapeOf(path string) (shape string, names []string) {
 		if strings.HasPrefix(p, "{") {
 			name := strings.Trim(p, "{}")
 			names = append(names, strings.TrimSuffix(name, ":*"))
-			parts[i] = "{p" + string(rune('0'+len(names))) + strings.TrimPrefix(strings.TrimSuffix(p, "}"), "{"+strings.TrimSuffix(name, ":*")) + "}"
+			parts[i] = "{p" + string(rune('0'+len(names))) +
+				strings.TrimPrefix(strings.TrimSuffix(p, "}"), "{"+strings.TrimSuffix(name, ":*")) + "}"
 		}
 	}
 	return strings.Join(parts, "/"), names
@@ -251,7 +256,8 @@ func commonHeaderLines(methods string) []string {
 	return []string{
 		"Cache-Control: max-age=0, no-cache, no-store, must-revalidate, private",
 		"Vary: Accept-Language", "Content-Language: en",
-		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", allowMethodsHeader + ": " + methods,
+		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", allowMethodsHeader + ": " +
+			methods,
 	}
 }
 

@@ -36,7 +36,8 @@ button { font: inherit; padding: .5rem 1rem; }
 {{with .Wrong}}<p class="wrong" role="alert">{{.}}</p>{{end}}
 {{if .Form}}<form method="post">
 <label>Email address
-<input type="email" name="email" required autocomplete="email" value="{{.Email}}"{{if not .Multi}} readonly{{end}}></label>
+<input type="email" name="email" required autocomplete="email" value="{{.Email}}"
+{{- if not .Multi}} readonly{{end}}></label>
 <label>Full name
 <input name="full_name" required maxlength="100" autocomplete="name" value="{{.Name}}"></label>
 <label>Password
@@ -88,7 +89,8 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if c.Realm == 0 {
-		s.writePage(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"), pageData{Title: "Log in", Error: "There is no organization here."})
+		s.writePage(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"),
+			pageData{Title: "Log in", Error: "There is no organization here."})
 		return
 	}
 	name, err := wire.Read(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
@@ -96,7 +98,8 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 		s.writePage(ctx, err, pageData{Title: "Log in", Error: s.errorText(err)})
 		return
 	}
-	v := pageData{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " + c.Site.URL + "."}
+	v := pageData{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " +
+		c.Site.URL + "."}
 	if c.Site.Deactivated {
 		v.Text = "This organization has been deactivated."
 	}
@@ -105,7 +108,8 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 
 // linkCall returns the call of a link from an email, and the token at the end of the link.
 func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
-	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}, Agent: string(ctx.UserAgent())}
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{},
+		Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = "website"
 	token, _ := ctx.UserValue("token").(string)
@@ -151,7 +155,8 @@ func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
 		}
 		err = wire.JoinByInvite(c, token, v.Email, v.Name, string(args.Peek("password")))
 		if err == nil {
-			v = pageData{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL + " as " + v.Email + "."}
+			v = pageData{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL +
+				" as " + v.Email + "."}
 		} else {
 			v.Error = s.errorText(err)
 		}
@@ -182,7 +187,8 @@ func (s *Server) writePage(ctx *fasthttp.RequestCtx, err error, v pageData) {
 		setRetryAfter(ctx, err)
 	}
 	setCommonHeaders(ctx)
-	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	ctx.Response.Header.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	ctx.Response.Header.Del("Access-Control-Allow-Origin")

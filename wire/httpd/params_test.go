@@ -79,12 +79,18 @@ func FuzzBodies(f *testing.F) {
 	part := func(head, text string) string {
 		return "--x\r\nContent-Disposition: form-data; " + head + "\r\n\r\n" + text + "\r\n"
 	}
-	for _, kind := range []string{"", "application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8", "APPLICATION/X-WWW-FORM-URLENCODED", "application/json", "text/plain", "a", ";", "multipart/form-data"} {
-		for _, body := range []string{"", "a=1&b=2", "a=%ff%00&b=%zz&=&&a", `{"a":[[[[1]]]]}`, strings.Repeat("a=1&", 1100)} {
+	for _, kind := range []string{"", "application/x-www-form-urlencoded",
+		"application/x-www-form-urlencoded; charset=utf-8", "APPLICATION/X-WWW-FORM-URLENCODED", "application/json",
+		"text/plain", "a", ";", "multipart/form-data"} {
+		for _, body := range []string{"", "a=1&b=2", "a=%ff%00&b=%zz&=&&a", `{"a":[[[[1]]]]}`,
+			strings.Repeat("a=1&", 1100)} {
 			f.Add(kind, []byte(body))
 		}
 	}
-	for _, kind := range []string{"multipart/form-data; boundary=x", `Multipart/Form-Data; charset=utf-8; boundary="x"`, "multipart/form-data; boundary=", "multipart/form-data;boundary=x;boundary=y", "multipart/mixed; boundary=x", "multipart/form-data ; boundary=x"} {
+	for _, kind := range []string{"multipart/form-data; boundary=x",
+		`Multipart/Form-Data; charset=utf-8; boundary="x"`, "multipart/form-data; boundary=",
+		"multipart/form-data;boundary=x;boundary=y", "multipart/mixed; boundary=x",
+		"multipart/form-data ; boundary=x"} {
 		for _, body := range []string{
 			"--x--\r\n", "--x\r\n", "\r\n--x--", "no parts",
 			part(`name="a"`, "1") + part(`name="b"`, "\xff") + "--x--\r\n",
@@ -112,7 +118,8 @@ func FuzzBodies(f *testing.F) {
 }
 
 func TestMediaTypeIgnoresCase(t *testing.T) {
-	if x := readBody(t, "Application/X-WWW-Form-URLEncoded; Charset=UTF-8", []byte("a=1"), false); x.params["a"] != "1" {
+	if x := readBody(t, "Application/X-WWW-Form-URLEncoded; Charset=UTF-8", []byte("a=1"),
+		false); x.params["a"] != "1" {
 		t.Errorf("read %+v", x)
 	}
 	body := []byte("--X\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--X--\r\n")

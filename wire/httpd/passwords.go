@@ -69,7 +69,8 @@ func (p *Passwords) Hash(password string) (string, error) {
 		return "", fmt.Errorf("read random bytes: %w", err)
 	}
 	sum := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
+		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
 var errMalformedHash = errors.New("stored password hash is malformed")

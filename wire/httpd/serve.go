@@ -95,7 +95,9 @@ func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
 // writeMethodNotAllowed answers 405 with the methods of the path.
 func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []string) {
 	ctx.Response.Header.Set("Allow", strings.Join(methods, ", "))
-	s.writeJSON(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods, `","`)+`"]}`+"\n"))
+	s.writeJSON(ctx, 405,
+		[]byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods,
+			`","`)+`"]}`+"\n"))
 }
 
 // call returns the call of a request, without account and body.
@@ -103,7 +105,8 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
-	c.CountPasswordAttempt, c.ForgetPasswordAttempts, c.CountAddressChange = s.logins.countAttempt, s.logins.reset, s.countAddressChange
+	c.CountPasswordAttempt, c.ForgetPasswordAttempts, c.CountAddressChange = s.logins.countAttempt, s.logins.reset,
+		s.countAddressChange
 	return c
 }
 

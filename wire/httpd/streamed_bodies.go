@@ -22,7 +22,8 @@ func streamsBody(method, target []byte) bool {
 	for _, prefix := range []string{"/api/v1", "/json"} {
 		if rest, ok := strings.CutPrefix(string(path), prefix); ok {
 			post := string(method) == "POST"
-			return post && strings.TrimSuffix(rest, "/") == "/user_uploads" || post && rest == "/tus" || (post || string(method) == "PATCH") && strings.HasPrefix(rest, "/tus/")
+			return post && strings.TrimSuffix(rest, "/") == "/user_uploads" || post && rest == "/tus" ||
+				(post || string(method) == "PATCH") && strings.HasPrefix(rest, "/tus/")
 		}
 	}
 	return false
@@ -79,7 +80,10 @@ func streamedFiles(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.Fil
 	}
 	name := strings.Clone(file.FileName())
 	return func() ([]wire.File, error) {
-		return []wire.File{{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return &streamedFile{b, file}, nil }}}, nil
+		return []wire.File{{Name: name, Size: -1, Open: func() (io.ReadCloser, error) {
+			return &streamedFile{b, file},
+				nil
+		}}}, nil
 	}, nil
 }
 

@@ -81,10 +81,12 @@ func TestConcurrentClients(t *testing.T) {
 		waitUntil(t, "every parked request to end", func() bool { return o.Stats().Open == 0 && o.Stats().Parked == 0 })
 		owners.Wait() // only now: handlers may have added more until then
 		waitUntil(t, "all gone calls", func() bool { return left.Load() == o.Stats().Gone })
-		if st := o.Stats(); st.Parks != parked.Load() || st.Answers != answered.Load() || st.Active != 0 || st.Bodies != 0 || st.Pending != 0 {
+		if st := o.Stats(); st.Parks != parked.Load() || st.Answers != answered.Load() || st.Active != 0 ||
+			st.Bodies != 0 || st.Pending != 0 {
 			t.Errorf("%+v", st)
 		}
-		t.Logf("%d parked, %d answered, %d refused, %d gone", parked.Load(), answered.Load(), refused.Load(), left.Load())
+		t.Logf("%d parked, %d answered, %d refused, %d gone", parked.Load(), answered.Load(), refused.Load(),
+			left.Load())
 	})
 }
 
@@ -94,7 +96,8 @@ func runClient(o *pollOwner, r *rand.Rand, id int) error {
 	defer c.Close()
 	for round := range 30 {
 		if r.IntN(40) == 0 { // leave with an answer outstanding
-			c.Write([]byte("GET /?how=" + []string{"never", "soon", "late"}[r.IntN(3)] + "&say=x HTTP/1.1\r\nHost: x\r\n\r\n"))
+			c.Write([]byte("GET /?how=" + []string{"never", "soon", "late"}[r.IntN(3)] +
+				"&say=x HTTP/1.1\r\nHost: x\r\n\r\n"))
 			return nil
 		}
 		var out strings.Builder
@@ -108,9 +111,11 @@ func runClient(o *pollOwner, r *rand.Rand, id int) error {
 				fmt.Fprintf(&out, "GET /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\n\r\n", how, say)
 				body = ""
 			case 1:
-				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", how, say, len(body), body)
+				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", how,
+					say, len(body), body)
 			case 2:
-				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", how, say)
+				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+					how, say)
 				for rest := body; rest != ""; {
 					n := 1 + r.IntN(len(rest))
 					fmt.Fprintf(&out, "%x\r\n%s\r\n", n, rest[:n])

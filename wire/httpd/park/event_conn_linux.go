@@ -19,7 +19,7 @@ type eventConn struct {
 	memo     *Memo // the last request that FastPath asked to remember; used by the loop while it reads
 	l        *loop
 	deadline atomic.Int64 // by the server's clock, 0 for none; enforced by the sweep
-	fd       int32        // -1 when closed; changes under mu only, and never while a goroutine other than the caller's runs
+	fd       int32        // -1 when closed; changed under mu, by the running goroutine if there is one
 	gen      uint32
 
 	running         bool // a goroutine serves the connection
@@ -497,7 +497,8 @@ func (s *Server) closeIdleEvented() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		spared := c.fresh && s.now() < s.graceUntil.Load()
-		if c.fd >= 0 && !c.running && c.parked == nil && c.unsent == nil && c.req == nil && !c.ending && !c.readable && !spared && !hasInput(c.fd) {
+		if c.fd >= 0 && !c.running && c.parked == nil && c.unsent == nil && c.req == nil && !c.ending &&
+			!c.readable && !spared && !hasInput(c.fd) {
 			c.closeLocked()
 		}
 		c.mu.Unlock()

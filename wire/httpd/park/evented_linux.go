@@ -131,7 +131,8 @@ func newLoop(s *Server) (*loop, error) {
 	if s.cfg.NewFastPath != nil {
 		l.fastPath, l.buf = s.cfg.NewFastPath(), make([]byte, fastPathBuffer)
 	}
-	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
 		return nil, fmt.Errorf("watch eventfd: %w", err)
@@ -192,7 +193,8 @@ func (l *loop) poll(wait bool) (int, error) {
 	if wait {
 		return unix.EpollWait(l.epoll, l.events[:], -1)
 	}
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)), uintptr(len(l.events)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)),
+		uintptr(len(l.events)), 0, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -321,7 +323,8 @@ func isTemporary(err error) bool {
 // adopt begins to watch an accepted socket, or refuses it.
 func (s *Server) adopt(a acceptedConn) {
 	fd := a.fd
-	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle && a.state != handoffParked}
+	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle &&
+		a.state != handoffParked}
 	c.ip, c.port = addressOf(a.from)
 	ref := s.admitConn(c.ip)
 	c.admitted = ref == nil

@@ -78,7 +78,8 @@ const maxMemoBytes = 768
 // matchNumber returns the bytes of b in the place of the number, or nil if b is not the remembered request.
 func (m *Memo) matchNumber(b []byte) []byte {
 	n := len(b) - len(m.template)
-	if n <= 0 || string(b[:m.numberAt]) != string(m.template[:m.numberAt]) || string(b[m.numberAt+n:]) != string(m.template[m.numberAt:]) {
+	if n <= 0 || string(b[:m.numberAt]) != string(m.template[:m.numberAt]) ||
+		string(b[m.numberAt+n:]) != string(m.template[m.numberAt:]) {
 		return nil
 	}
 	return b[m.numberAt : m.numberAt+n]

@@ -105,7 +105,8 @@ func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) {
 		return false
 	}
-	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization, ContentType: h.contentType, UserAgent: h.userAgent,
+	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
+		ContentType: h.contentType, UserAgent: h.userAgent,
 		Body: b[size:], Address: c.ip, c: c, head: b[:size]}
 	defer l.recoverPanic()
 	taken = true // in case of a panic
@@ -136,7 +137,8 @@ func (l *loop) recoverPanic() {
 	if x == nil {
 		return
 	}
-	l.s.cfg.Log.Error("BUG: fast path panicked", "panic", fmt.Sprint(x), "target", string(l.request.Target), "stack", string(debug.Stack()))
+	l.s.cfg.Log.Error("BUG: fast path panicked", "panic", fmt.Sprint(x), "target", string(l.request.Target), "stack",
+		string(debug.Stack()))
 	l.s.panics.Add(1)
 	if !l.request.taken {
 		c := l.request.c

@@ -21,7 +21,8 @@ type recordingFastPath struct {
 }
 
 func (k recordingFastPath) Handle(q *FastRequest) bool {
-	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) + " " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
+	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) +
+		" " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
 	return k.take(q)
 }
 
@@ -34,7 +35,8 @@ func (k recordingFastPath) Flush() {}
 
 func serveRecording(t *testing.T, take func(*FastRequest) bool) (*pollOwner, chan string) {
 	offered := make(chan string, 100)
-	o := serve(t, "epoll", Config{NewFastPath: func() FastPath { return recordingFastPath{take, offered} }, FastPathTargets: []string{"GET /poll", "POST /send "}},
+	o := serve(t, "epoll", Config{NewFastPath: func() FastPath { return recordingFastPath{take, offered} },
+		FastPathTargets: []string{"GET /poll", "POST /send "}},
 		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	return o, offered
 }
@@ -48,23 +50,35 @@ func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
 		answers int
 		offered []string
 	}{
-		{"ordinary", []string{"GET /poll?a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n"}, 1, []string{"/poll?a of x by Basic b"}},
+		{"ordinary", []string{"GET /poll?a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n"}, 1,
+			[]string{"/poll?a of x by Basic b"}},
 		{"another target", []string{"GET /other HTTP/1.1\r\nHost: x\r\n\r\n"}, 1, nil},
 		{"another method", []string{"POST /poll HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"}, 1, nil},
 		{"in two packets", []string{"GET /poll HTTP/1.1\r\nHos", "t: x\r\n\r\n"}, 1, nil},
-		{"two pipelined requests", []string{"GET /poll HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n"}, 2, nil},
-		{"with a body", []string{"POST /send HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\nContent-Type: text/plain\r\nUser-Agent: ua/1\r\nContent-Length: 2\r\n\r\nab"}, 1,
+		{"two pipelined requests",
+			[]string{"GET /poll HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n"}, 2, nil},
+		{"with a body", []string{"POST /send HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\nContent-Type: " +
+			"text/plain\r\nUser-Agent: ua/1\r\nContent-Length: 2\r\n\r\nab"}, 1,
 			[]string{"/send of x by Basic b text/plain ua/1 ab"}},
-		{"body in another packet", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n", "ab"}, 1, nil},
-		{"with half a request behind it", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nabPO"}, 1, nil},
-		{"chunked", []string{"POST /send HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"}, 1, nil},
-		{"with Expect", []string{"POST /send HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
-		{"two content types", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Type: a\r\nContent-Type: b\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
-		{"two user agents", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n"}, 1, nil},
+		{"body in another packet", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n", "ab"}, 1,
+			nil},
+		{"with half a request behind it", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nabPO"},
+			1, nil},
+		{"chunked", []string{"POST /send HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n" +
+			"\r\n"}, 1, nil},
+		{"with Expect", []string{"POST /send HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n" +
+			"\r\nab"}, 1, nil},
+		{"two content types",
+			[]string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Type: a\r\nContent-Type: b\r\nContent-Length: " +
+				"2\r\n\r\nab"}, 1, nil},
+		{"two user agents", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n"}, 1,
+			nil},
 		{"with Connection: close", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, 1, nil},
 		{"HTTP/1.0", []string{"GET /poll HTTP/1.0\r\nHost: x\r\n\r\n"}, 1, nil},
-		{"two credentials", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"}, 1, nil},
-		{"long", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nCookie: " + strings.Repeat("c", 2*fastPathBuffer) + "\r\n\r\n"}, 1, nil},
+		{"two credentials", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"},
+			1, nil},
+		{"long", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nCookie: " + strings.Repeat("c", 2*fastPathBuffer) +
+			"\r\n\r\n"}, 1, nil},
 		{"without a host", []string{"GET /poll HTTP/1.1\r\n\r\n"}, 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +94,8 @@ func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i < len(c.packets)-1 {
-					waitUntil(t, "the first packet to be read", func() bool { return o.Stats().BytesIn == before+int64(len(p)) })
+					waitUntil(t, "the first packet to be read",
+						func() bool { return o.Stats().BytesIn == before+int64(len(p)) })
 				}
 			}
 			for range c.answers {
@@ -218,19 +233,30 @@ func TestFastPathRemembersRequests(t *testing.T) {
 	r := bufio.NewReader(conn)
 	for _, c := range []struct{ request, offered, answer string }{
 		// before Remember
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"},
-		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=5&x of x by Basic a", "parked"},
-		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "again 5,/poll?n=5&x of x by Basic a", "parked"},
-		{"GET /poll?n=1234&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "again 1234,/poll?n=1234&x of x by Basic a", "handled"},
-		{"GET /poll?n=6&y HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&y of x by Basic a", "handled"},
-		{"GET /poll?m=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?m=6&x of x by Basic a", "handled"},
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n", "/poll?n=6&x of x by Basic b", "handled"},
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: y\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of y by Basic a", "handled"},
-		{"GET /poll?n=&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=&x of x by Basic a", "handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of x by Basic a",
+			"handled"},
+		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=5&x of x by Basic a",
+			"parked"},
+		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+			"again 5,/poll?n=5&x of x by Basic a", "parked"},
+		{"GET /poll?n=1234&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+			"again 1234,/poll?n=1234&x of x by Basic a", "handled"},
+		{"GET /poll?n=6&y HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&y of x by Basic a",
+			"handled"},
+		{"GET /poll?m=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?m=6&x of x by Basic a",
+			"handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n", "/poll?n=6&x of x by Basic b",
+			"handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: y\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of y by Basic a",
+			"handled"},
+		{"GET /poll?n=&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=&x of x by Basic a",
+			"handled"},
 		{"POST /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "", "handled"},
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\nContent-Length: 0\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\nContent-Length: 0\r\n\r\n",
+			"/poll?n=6&x of x by Basic a", "handled"},
 		// FastPath must check that the number is one: here two requests begin and end like the remembered one.
-		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: " +
+			"x\r\nAuthorization: Basic a\r\n\r\n",
 			"again 7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7", "handled handled"},
 	} {
 		// else the goroutine that answered reads the request
@@ -297,7 +323,8 @@ func (*repeatingFastPath) Flush() {}
 // client's leaving is noticed.
 func TestRepeatedPollTimeouts(t *testing.T) {
 	k := &repeatingFastPath{again: make(chan bool, 100)}
-	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewFastPath: func() FastPath { return k }, FastPathTargets: []string{"GET /poll"}},
+	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewFastPath: func() FastPath { return k },
+		FastPathTargets: []string{"GET /poll"}},
 		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	k.o.Store(o)
 	c := o.dial()
@@ -326,5 +353,9 @@ func TestRepeatedPollTimeouts(t *testing.T) {
 	}
 	l.Close()
 	receive(t, o.goneCalls, "gone")
-	waitUntil(t, "both connections to be closed", func() bool { st := o.Stats(); return st.Open == 0 && st.Parked == 0 })
+	waitUntil(t, "both connections to be closed", func() bool {
+		st := o.Stats()
+		return st.Open == 0 &&
+			st.Parked == 0
+	})
 }

@@ -52,7 +52,8 @@ func (s *Server) acceptBlocking(ln net.Listener) error {
 func (s *Server) serveBlocking(conn net.Conn) {
 	s.accepted.Add(1)
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4,
+			Count: 4})
 	}
 	c := &goroutineConn{s: s, conn: conn, idle: true}
 	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {

@@ -44,7 +44,8 @@ func newHandoff() (*Handoff, int, error) {
 		return nil, 0, fmt.Errorf("create handoff socket: %w", err)
 	}
 	wait := unix.NsecToTimeval(int64(handoffTimeout))
-	err = errors.Join(unix.SetsockoptTimeval(ends[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait), unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 2*maxHandoffBytes))
+	err = errors.Join(unix.SetsockoptTimeval(ends[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait),
+		unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 2*maxHandoffBytes))
 	if err != nil {
 		unix.Close(ends[0])
 		unix.Close(ends[1])
@@ -201,7 +202,8 @@ func (s *Server) handOffParked() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil || c.unsent != nil || c.peerClosed || c.ending || c.failure != nil {
+		if c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil ||
+			c.unsent != nil || c.peerClosed || c.ending || c.failure != nil {
 			return
 		}
 		var known bool

@@ -164,7 +164,8 @@ func TestHandoffLosesNoRequest(t *testing.T) {
 		return answer(r, fmt.Sprintf("hello /%dabc", n))
 	}
 	pieces := func(c net.Conn, r *bufio.Reader, dice *rand.Rand, n int) error {
-		whole := fmt.Sprintf("POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: a\r\n\r\n", n)
+		whole := fmt.Sprintf("POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n"+
+			"Host: a\r\n\r\n", n)
 		for len(whole) > 0 {
 			k := 1 + dice.IntN(len(whole))
 			io.WriteString(c, whole[:k])
@@ -209,7 +210,8 @@ func TestHandoffDoesNotWaitForSlowClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	big := strings.Repeat("x", 32<<20)
-	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {},
+		AnswersLatePolls: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	c, err := net.Dial("tcp", ln.Addr().String())
@@ -272,8 +274,10 @@ func TestHandoffOfPartialBody(t *testing.T) {
 	var clients []net.Conn
 	bodies := [][3]string{ // the pieces sent at once, after a while, and after the handoff
 		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n", "ab", "cdefGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r", "\nab\r\n4\r\nc", "def\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 102404\r\n\r\nab", long, "cdGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+		{"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r", "\nab\r\n4\r\nc",
+			"def\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 102404\r\n\r\nab", long,
+			"cdGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
 	}
 	for i, b := range bodies {
 		c, err := net.Dial("tcp", ln.Addr().String())
@@ -299,7 +303,8 @@ func TestHandoffOfPartialBody(t *testing.T) {
 			}
 			body, err := io.ReadAll(a.Body)
 			if err != nil || a.StatusCode != 200 || string(body) != want {
-				t.Errorf("client %d: %v, status %d, %d bytes %.20q instead of %d", i, err, a.StatusCode, len(body), body, len(want))
+				t.Errorf("client %d: %v, status %d, %d bytes %.20q instead of %d", i, err, a.StatusCode, len(body),
+					body, len(want))
 			}
 		}
 	}
@@ -336,7 +341,8 @@ func TestHandoffOfParkedPoll(t *testing.T) {
 	}
 	defer ln.Close()
 	parked := make(chan *Parked, 10)
-	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler),
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {},
+		AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler),
 		NewFastPath: func() FastPath { return rememberingFastPath{parked} }, FastPathTargets: []string{"GET /poll"}})
 	served := make(chan error, 1)
 	fd, err := duplicate(ln)

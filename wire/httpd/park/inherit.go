@@ -80,7 +80,8 @@ func StartSuccessor(path string, argv, env []string, lns ...net.Listener) (*os.P
 		files = append(files, uintptr(fd))
 	}
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, "LISTEN_") || strings.HasPrefix(v, listenersEnv+"=") || strings.HasPrefix(v, handoffEnv+"=")
+		return strings.HasPrefix(v, "LISTEN_") || strings.HasPrefix(v, listenersEnv+"=") ||
+			strings.HasPrefix(v, handoffEnv+"=")
 	})
 	env = append(env, listenersEnv+"="+strconv.Itoa(len(lns)))
 	handoff, end, err := newHandoff()

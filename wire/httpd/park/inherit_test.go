@@ -67,7 +67,8 @@ func TestStartSuccessor(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	successor, handoff, err := StartSuccessor(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_SUCCESSOR="+pipe, "LISTEN_FDS=7"), o.ln)
+	successor, handoff, err := StartSuccessor(os.Args[0], os.Args[:1],
+		append(os.Environ(), "PARK_SUCCESSOR="+pipe, "LISTEN_FDS=7"), o.ln)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ func (c *client) expectRefusal(status int, code string) {
 	c.t.Helper()
 	a := c.readAnswer()
 	var e struct{ Result, Msg, Code string }
-	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.StatusCode != status || e.Result != "error" || e.Msg == "" || e.Code != code {
+	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.StatusCode != status || e.Result != "error" ||
+		e.Msg == "" || e.Code != code {
 		c.t.Fatalf("answer %d %q, want %d %s", a.StatusCode, a.body, status, code)
 	}
 	if a.Header.Get("Content-Type") != "application/json" || !a.Close || a.Header.Get("Via") != "test" {
@@ -58,7 +59,8 @@ func TestBodyLimit(t *testing.T) {
 		c := o.dial()
 		c.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
 		c.readAnswer()
-		c.write("POST /upload?x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1_000_000))
+		c.write("POST /upload?x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s",
+			strings.Repeat("x", 1_000_000))
 		c.readAnswer()
 		if a, b := <-handled, <-handled; a != "1000" || b != "1000000" || len(handled) > 0 {
 			t.Error("handled", a, b)
@@ -113,8 +115,9 @@ func TestSlowSenders(t *testing.T) {
 		c.expectBody("hello /")
 		drip := time.NewTicker(20 * time.Millisecond)
 		defer drip.Stop()
+		head := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 60)
 		for n := 0; ; n++ { // a byte from time to time does not extend the time
-			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nX: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"[n:n+1]); err != nil || o.Stats().Refused["slow"] == 1 {
+			if _, err := io.WriteString(c, head[n:n+1]); err != nil || o.Stats().Refused["slow"] == 1 {
 				break
 			}
 			if n == 60 {
@@ -160,7 +163,8 @@ func TestSlowButSteadyBody(t *testing.T) {
 func TestStalledBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		for _, path := range []string{"/echo", "/stream"} {
-			o := streaming(t, kind, Config{ReadTimeout: 50 * time.Millisecond, MinRate: 100, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
+			o := streaming(t, kind, Config{ReadTimeout: 50 * time.Millisecond, MinRate: 100,
+				Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
 				io.Copy(io.Discard, body)
 			})
 			c := o.dial()
@@ -174,12 +178,17 @@ func TestStalledBody(t *testing.T) {
 // TestStuckDownload checks that an ordinary answer ends, too, if its client reads nothing.
 func TestStuckDownload(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{WriteTimeout: 100 * time.Millisecond, MinRate: 1 << 30}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
-			ctx.SetBody(make([]byte, 32<<20))
-		})
+		o := serve(t, kind, Config{WriteTimeout: 100 * time.Millisecond, MinRate: 1 << 30},
+			func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
+				ctx.SetBody(make([]byte, 32<<20))
+			})
 		c := o.dial()
 		c.get("/")
-		waitUntil(t, "the connection to be dropped", func() bool { st := o.Stats(); return st.Open == 0 && st.WriteTimeouts == 1 && st.Active == 0 })
+		waitUntil(t, "the connection to be dropped", func() bool {
+			st := o.Stats()
+			return st.Open == 0 &&
+				st.WriteTimeouts == 1 && st.Active == 0
+		})
 	})
 }
 
@@ -240,7 +249,8 @@ func TestMaxConnsPerIP(t *testing.T) {
 }
 
 func TestClientNetwork(t *testing.T) {
-	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"} {
+	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"} {
 		if got := ClientNetwork(mustAddr(in)).String(); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
@@ -416,7 +426,8 @@ func TestMaxBodies(t *testing.T) {
 		// it counts until its answer is sent
 		waitUntil(t, "a free place again", func() bool { return o.Stats().Bodies == 1000 })
 		// A multipart body counts twice, because its parts are copies.
-		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: Multipart/form-data; boundary=b\r\nContent-Length: 700\r\n\r\nx")
+		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: Multipart/form-data; boundary=b\r\n" +
+			"Content-Length: 700\r\n\r\nx")
 		waitUntil(t, "a multipart body to be counted", func() bool { return o.Stats().Bodies == 1000+2*700 })
 	})
 }

@@ -65,7 +65,7 @@ type Config struct {
 	// interval of TCP probes, which find clients that vanished silently, parked ones included; 60 s
 	KeepAlive time.Duration
 	Sweep     time.Duration // resolution of these times: one pass over all connections per tick; 500 ms
-	MinRate   int           // bytes/s that a slow body or reader must keep up after the base time; 8 KiB/s: a poor 2G link
+	MinRate   int           // bytes/s of a slow body or reader after the base time; 8 KiB/s: a poor 2G link
 
 	MaxConns int // open connections; the process's file limit less 1/16 (at least 64) for other files
 	// open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one address
@@ -320,7 +320,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if p := s.handoff.Load(); p != nil {
 		defer p.Close()
 	}
-	if err := s.wait(ctx, func() bool { return s.handoffTarget() != nil && s.onlyUnsentAnswers() }); err != nil || s.open.Load() == 0 {
+	if err := s.wait(ctx, func() bool { return s.handoffTarget() != nil && s.onlyUnsentAnswers() }); err != nil ||
+		s.open.Load() == 0 {
 		return s.endShutdown(err)
 	}
 	return nil
@@ -403,7 +404,8 @@ func (s *Server) allowedMillis(base time.Duration, n int64) int64 {
 // body must keep up MinRate. But a client that sent much at once must not gain hours of silence by that, because
 // it occupies a place and possibly a file.
 func (s *Server) bodyDeadline(r *request) int64 {
-	return min(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, r.bodyReceived), s.now()+s.allowedMillis(maxBodyPause*s.cfg.ReadTimeout, 0))
+	return min(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, r.bodyReceived),
+		s.now()+s.allowedMillis(maxBodyPause*s.cfg.ReadTimeout, 0))
 }
 
 // maxBodyPause is the longest pause within a body, in ReadTimeouts.

@@ -139,7 +139,8 @@ func TestPipelining(t *testing.T) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
 		c.write("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n" +
-			"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET /now HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
+			"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET /now HTTP/1.1\r\nHost: x\r\n\r\n" +
+			"GET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
 		c.expectBody("hello /a")
 		o.mustAnswer(o.nextPoll(), "one")
 		c.expectBody("one")
@@ -162,15 +163,18 @@ func TestSplitRequests(t *testing.T) {
 			c.Write([]byte{b})
 		}
 		c.expectBody("hello")
-		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n") {
+		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\n" +
+			"abc\r\n00a\r\n0123456789\r\n0\r\n\r\n") {
 			c.Write([]byte{b})
 		}
 		c.expectBody("abc0123456789")
 		big := strings.Repeat("x", 900_000)
-		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n",
+			len(big), big)
 		c.expectBody(big)
 		c.expectBody("hello /n")
-		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n "+
+			"HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
 		c.expectBody(big)
 		c.expectBody("hello /n")
 		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
@@ -202,7 +206,8 @@ func TestClosingPolls(t *testing.T) {
 					o.mustAnswer(o.nextPoll(), "now")
 				}
 				a := c.readAnswer()
-				if a.body != "now" || a.Header.Get("Connection") != test.connection && !(a.Close && test.connection == "close") {
+				if a.body != "now" || a.Header.Get("Connection") != test.connection &&
+					!(a.Close && test.connection == "close") {
 					t.Errorf("%q: %q %v", test.head, a.body, a.Header)
 				}
 				if test.connection == "close" {
@@ -266,7 +271,8 @@ func TestStuckReader(t *testing.T) {
 		other.get("/poll")
 		o.mustAnswer(o.nextPoll(), "quick")
 		other.expectBody("quick")
-		waitUntil(t, "the stuck connection to be dropped", func() bool { st := o.Stats(); return st.WriteTimeouts == 1 && st.Open == 1 })
+		waitUntil(t, "the stuck connection to be dropped",
+			func() bool { st := o.Stats(); return st.WriteTimeouts == 1 && st.Open == 1 })
 		if st := o.Stats(); st.Pending != 0 {
 			t.Errorf("still pending: %+v", st)
 		}
@@ -313,7 +319,7 @@ func TestHead(t *testing.T) {
 		c := o.dial()
 		for range 2 {
 			c.write("HEAD /poll HTTP/1.1\r\nHost: x\r\n\r\n")
-			o.mustAnswer(o.nextPoll(), "unseen by all")
+			o.mustAnswer(o.nextPoll(), "not sent to HEAD")
 			resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})
 			if err != nil || resp.ContentLength != 16 {
 				t.Fatal(err, resp)
@@ -335,7 +341,8 @@ func TestPanic(t *testing.T) {
 		for _, path := range []string{"/", "/parked"} {
 			c := o.dial()
 			c.get(path)
-			if a := c.readAnswer(); a.StatusCode != 500 || a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
+			if a := c.readAnswer(); a.StatusCode != 500 ||
+				a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
 				t.Error(a.StatusCode, a.body)
 			}
 			c.expectClosed()

@@ -23,7 +23,8 @@ func poisonBuffer(b []byte) {
 // fasthttp still needs it to tell whether the answer has a body.
 func poisonRequest(ctx *fasthttp.RequestCtx) {
 	method := string(ctx.Method())
-	pieces := [][]byte{ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(), ctx.Request.Header.ContentType()}
+	pieces := [][]byte{ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(),
+		ctx.Request.Header.ContentType()}
 	if !ctx.Request.IsBodyStream() { // looking at a stream would read it
 		pieces = append(pieces, ctx.Request.Body())
 	}

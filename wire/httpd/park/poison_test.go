@@ -19,8 +19,10 @@ func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 	got := make(chan kept, 1)
 	o := serve(t, "epoll", Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 		k := kept{pieces: map[string][]byte{
-			"body": ctx.PostBody(), "path": ctx.Path(), "target": ctx.RequestURI(), "query": ctx.QueryArgs().Peek("q"), "form": ctx.PostArgs().Peek("f"),
-			"header": ctx.Request.Header.Peek("X-Kept"), "host": ctx.Host(), "agent": ctx.UserAgent()}, before: map[string]string{}}
+			"body": ctx.PostBody(), "path": ctx.Path(), "target": ctx.RequestURI(),
+			"query": ctx.QueryArgs().Peek("q"), "form": ctx.PostArgs().Peek("f"),
+			"header": ctx.Request.Header.Peek("X-Kept"), "host": ctx.Host(), "agent": ctx.UserAgent()},
+			before: map[string]string{}}
 		for name, b := range k.pieces {
 			k.before[name] = string(b)
 		}
@@ -31,7 +33,8 @@ func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 	})
 	c := o.dial()
 	for _, path := range []string{"/plain", "/poll"} {
-		c.write("POST %s?q=query HTTP/1.1\r\nHost: some.host\r\nUser-Agent: agent\r\nX-Kept: header\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\nf=form", path)
+		c.write("POST %s?q=query HTTP/1.1\r\nHost: some.host\r\nUser-Agent: agent\r\nX-Kept: header\r\n"+
+			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\nf=form", path)
 		if path == "/poll" {
 			o.mustAnswer(o.nextPoll(), "late")
 		}

@@ -128,7 +128,8 @@ func (r *request) headComplete(cfg *Config) (bool, *refusal) {
 	r.multipart = bytes.HasPrefix(bytes.ToLower(r.head.contentType), []byte("multipart/"))
 	r.stream = cfg.StreamsBody != nil && r.head.length != 0 && cfg.StreamsBody(r.head.method, r.head.target)
 	// they point into buf, which moves
-	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.contentType, r.head.userAgent = nil, nil, nil, nil, nil, nil
+	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.contentType, r.head.userAgent = nil, nil,
+		nil, nil, nil, nil
 	if r.head.length > r.limit {
 		return false, refuseBodySize
 	}

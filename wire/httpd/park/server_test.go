@@ -104,9 +104,11 @@ func serve(t testing.TB, kind string, cfg Config, handler ...func(*pollOwner, *f
 	return serveOn(t, kind, cfg, ln, handler...)
 }
 
-func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
+func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
+	handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
 	t.Helper()
-	o := &pollOwner{t: t, kind: kind, polls: make(chan *Parked, 10_000), goneCalls: make(chan struct{}, 10_000), served: make(chan error, 1)}
+	o := &pollOwner{t: t, kind: kind, polls: make(chan *Parked, 10_000), goneCalls: make(chan struct{}, 10_000),
+		served: make(chan error, 1)}
 	cfg.Handler = o.handle
 	if len(handler) > 0 {
 		cfg.Handler = func(ctx *fasthttp.RequestCtx) { handler[0](o, ctx) }

@@ -24,7 +24,8 @@ const (
 )
 
 var reasonNames = [reasonCount]string{"malformed", "http_version", "header_size", "body_size", "content_encoding",
-	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending", "streams"}
+	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending",
+	"streams"}
 
 type counters struct {
 	open, parked, active, slow, bodies, pending        atomic.Int64

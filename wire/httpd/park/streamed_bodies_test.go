@@ -37,13 +37,15 @@ func TestStreamedBody(t *testing.T) {
 			ctx.SetBodyString(fmt.Sprint(seen, " ", err))
 		})
 		c := o.dial()
-		c.write("POST /stream/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nfirst%s", strings.Repeat("x", 20_000))
+		c.write("POST /stream/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nfirst%s",
+			strings.Repeat("x", 20_000))
 		if got := <-first; got != "first" { // before most of the body was sent
 			t.Fatal(got)
 		}
 		c.write("%s", strings.Repeat("x", 100_000-20_005))
 		c.expectBody("100000 <nil>")
-		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("x", 20_000))
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n0\r\n\r\nGET "+
+			"/next HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("x", 20_000))
 		c.expectBody("20000 <nil>")
 		c.expectBody("hello /next")
 		if st := o.Stats(); st.Streams != 0 || st.Bodies != 0 {
@@ -62,7 +64,8 @@ func TestStreamLeftUnread(t *testing.T) {
 		const inner = "GET /inner HTTP/1.1\r\nHost: x\r\n\r\n"
 		small := strings.Repeat("x", 10) + inner
 		c := o.dial()
-		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /next HTTP/1.1\r\nHost: x\r\n\r\n", len(small), small)
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /next HTTP/1.1\r\nHost: x\r\n"+
+			"\r\n", len(small), small)
 		c.expectBody("enough")
 		c.expectBody("hello /next") // bytes that had arrived are discarded, and the connection stays open
 		large := strings.Repeat("x", 10) + strings.Repeat(inner, 20_000)
@@ -78,13 +81,15 @@ func TestStreamLeftUnread(t *testing.T) {
 func TestStreamFaults(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		ends := make(chan error, 10)
-		o := streaming(t, kind, Config{MaxBody: 50_000, MaxStreams: 1, ReadTimeout: 300 * time.Millisecond, MinRate: 1 << 20, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
+		o := streaming(t, kind, Config{MaxBody: 50_000, MaxStreams: 1, ReadTimeout: 300 * time.Millisecond,
+			MinRate: 1 << 20, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
 			_, err := io.Copy(io.Discard, body)
 			ends <- err
 			ctx.SetBodyString("read")
 		})
 		c := o.dial()
-		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n", strings.Repeat("x", 20_000))
+		c.write("POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n%s\r\n",
+			strings.Repeat("x", 20_000))
 		waitUntil(t, "the stream to be counted", func() bool { return o.Stats().Streams == 1 })
 		other := o.dial()
 		other.write("POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\n\r\n")

@@ -27,24 +27,35 @@ var verdicts = []struct {
 }{
 	{"plain", "GET / HTTP/1.1\r\nHost: x\r\n\r\n{GET}", "200 200", "200 200", "200 200"},
 	{"length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc{GET}", "200 200", "200 200", "200 200"},
-	{"chunked", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n{GET}", "200 200", "200 200", "200 200"},
-	{"GET with a body", "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc{GET}", "200 200", "200 200", "200 200"},
+	{"chunked", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n{GET}",
+		"200 200", "200 200", "200 200"},
+	{"GET with a body", "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc{GET}", "200 200", "200 200",
+		"200 200"},
 	{"HTTP/1.0 without Host", "GET / HTTP/1.0\r\n\r\n", "200", "200", "200"},
 	{"absolute target", "GET http://y/ HTTP/1.1\r\nHost: x\r\n\r\n", "200", "200", "200"},
-	{"chunk extension", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n{GET}", "200 200", "200 200", "200 200"},
+	{"chunk extension", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n" +
+		"{GET}", "200 200", "200 200", "200 200"},
 
-	{"two framings", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{GET}", "400", "200 200", "200 200"},
-	{"two lengths that differ", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc{GET}", "400", "400", "400"},
-	{"two equal lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc{GET}", "400", "200 200", "400"},
+	{"two framings", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"0\r\n\r\n{GET}", "400", "200 200", "200 200"},
+	{"two lengths that differ",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc{GET}", "400", "400", "400"},
+	{"two equal lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc{GET}",
+		"400", "200 200", "400"},
 	{"list of lengths", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3, 3\r\n\r\nabc", "400", "400", "400"},
 	{"signed length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +3\r\n\r\nabc", "400", "400", "400"},
 	{"empty length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \r\n\r\n", "400", "400", "400"},
 	{"huge length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", "400", "400", "400"},
-	{"chunked in HTTP/1.0", "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", "200", "400"},
-	{"chunked twice", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", "501", "400"},
-	{"identity coding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n{GET}", "501", "501", "200 200"},
-	{"gzip coding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501", "501", "400"},
-	{"coding with a vertical tab", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \vchunked\r\n\r\n0\r\n\r\n", "400", "400", "400"},
+	{"chunked in HTTP/1.0", "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400", "200",
+		"400"},
+	{"chunked twice", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n" +
+		"\r\n0\r\n\r\n", "400", "501", "400"},
+	{"identity coding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n{GET}", "501", "501",
+		"200 200"},
+	{"gzip coding", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "501", "501",
+		"400"},
+	{"coding with a vertical tab", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \vchunked\r\n\r\n0\r\n\r\n",
+		"400", "400", "400"},
 	{"space before the colon", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\nabc", "400", "400", "400"},
 	{"name with a space", "GET / HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n", "400", "400", "200"},
 	{"no colon", "GET / HTTP/1.1\r\nHost: x\r\nnonsense\r\n\r\n", "400", "400", "400"},
@@ -70,17 +81,30 @@ var verdicts = []struct {
 	{"HTTP/2.0", "GET / HTTP/2.0\r\nHost: x\r\n\r\n", "505", "505", "200"},
 	{"lower-case version", "GET / http/1.1\r\nHost: x\r\n\r\n", "400", "400", "400"},
 	{"TLS to a plain port", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "400", "400", "400"},
-	{"unknown expectation", "POST / HTTP/1.1\r\nHost: x\r\nExpect: miracle\r\nContent-Length: 1\r\n\r\na", "417", "417", "200"},
-	{"gzip body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\na", "415", "200", "200"},
+	{"unknown expectation", "POST / HTTP/1.1\r\nHost: x\r\nExpect: miracle\r\nContent-Length: 1\r\n\r\na", "417",
+		"417", "200"},
+	{"gzip body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 1\r\n\r\na", "415", "200",
+		"200"},
 
-	{"chunk size with 0x", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0x1\r\na\r\n0\r\n\r\n", "400", "400", "400"},
-	{"chunk size with a space", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\na\r\n0\r\n\r\n{GET}", "400", "200 200", "200 200"},
-	{"chunk size too long", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000001\r\na\r\n0\r\n\r\n", "400", "400", "400"},
-	{"chunk with bare LF", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\na\n0\n\n", "400", "400", "400"},
-	{"chunk longer than its size", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", "400", "400", "400"},
-	{"LF in an extension", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;\na\r\n0\r\n\r\n", "400", "400", "400"},
-	{"trailer", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: b\r\n\r\n{GET}", "400", "200 200", "200 200"},
-	{"trailer with a length", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nContent-Length: 9\r\n\r\n{GET}", "400", "200 200", "400"},
+	{"chunk size with 0x", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0x1\r\na\r\n0\r\n\r\n",
+		"400", "400", "400"},
+	{"chunk size with a space",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1 \r\na\r\n0\r\n\r\n{GET}", "400", "200 200",
+		"200 200"},
+	{"chunk size too long",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000001\r\na\r\n0\r\n\r\n", "400",
+		"400", "400"},
+	{"chunk with bare LF", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\na\n0\n\n", "400",
+		"400", "400"},
+	{"chunk longer than its size",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", "400", "400", "400"},
+	{"LF in an extension", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;\na\r\n0\r\n\r\n",
+		"400", "400", "400"},
+	{"trailer", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: b\r\n\r\n{GET}",
+		"400", "200 200", "200 200"},
+	{"trailer with a length",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nContent-Length: 9\r\n\r\n" +
+			"{GET}", "400", "200 200", "400"},
 }
 
 func TestVerdicts(t *testing.T) {
@@ -108,14 +132,18 @@ func TestVerdicts(t *testing.T) {
 	}
 	for _, v := range verdicts {
 		t.Run(v.name, func(t *testing.T) {
-			for server, want := range map[string]string{"epoll": v.park, "goroutine": v.park, "net/http": v.nethttp, "fasthttp": v.raw} {
-				got, bodies := statuses(t, servers[server], strings.ReplaceAll(v.request, "{GET}", "GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"))
+			for server, want := range map[string]string{"epoll": v.park, "goroutine": v.park, "net/http": v.nethttp,
+				"fasthttp": v.raw} {
+				got, bodies := statuses(t, servers[server],
+					strings.ReplaceAll(v.request, "{GET}", "GET /2 HTTP/1.1\r\nHost: x\r\n\r\n"))
 				if got != want {
-					t.Errorf("%s answers %q, the table says %q (after an upgrade of Go or fasthttp: does the head check still hold?)", server, got, want)
+					t.Errorf("%s answers %q, the table says %q (after an upgrade of Go or fasthttp: does the head "+
+						"check still hold?)", server, got, want)
 				}
 				if want == v.park && got >= "4" && server != "net/http" && server != "fasthttp" {
 					var e struct{ Result, Msg, Code string }
-					if err := json.Unmarshal([]byte(bodies), &e); err != nil || e.Result != "error" || e.Msg == "" || e.Code != "BAD_REQUEST" {
+					if err := json.Unmarshal([]byte(bodies), &e); err != nil || e.Result != "error" || e.Msg == "" ||
+						e.Code != "BAD_REQUEST" {
 						t.Errorf("%s: body %q: %v", server, bodies, err)
 					}
 				}

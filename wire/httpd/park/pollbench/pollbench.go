@@ -58,7 +58,8 @@ type Report struct {
 
 func (r Report) String() string {
 	return fmt.Sprintf("%-12s N=%d: %.2f kB/poll parked, %.2f steady (heap %.2f, stack %.2f), %d goroutines; "+
-		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.FirstPark/1000, r.Steady/1000, r.Heap/1000,
+		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.FirstPark/1000,
+		r.Steady/1000, r.Heap/1000,
 		r.Stack/1000, r.Goroutines, r.CPU, r.Rate, r.Allocs)
 }
 

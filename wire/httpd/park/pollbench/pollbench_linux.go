@@ -111,8 +111,10 @@ func (s *epollServer) Publish(body []byte) (n int) {
 }
 
 // pollRequest is the request of every client, similar to a real one.
-const pollRequest = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 HTTP/1.1\r\nHost: chat.example.com\r\n" +
-	"User-Agent: ZulipMobile/27.1 (Android 12)\r\nAccept: */*\r\nAuthorization: Basic aW9nb0BleGFtcGxlLmNvbTphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejEyMzQ1Ng==\r\n\r\n"
+const pollRequest = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 " +
+	"HTTP/1.1\r\nHost: chat.example.com\r\n" +
+	"User-Agent: ZulipMobile/27.1 (Android 12)\r\nAccept: */*\r\nAuthorization: Basic " +
+	"aW9nb0BleGFtcGxlLmNvbTphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejEyMzQ1Ng==\r\n\r\n"
 
 // runCrowd opens connections and polls on each forever, in one thread.
 func runCrowd(arg string) error {
