@@ -8,19 +8,19 @@ import (
 	"parley/wire/form"
 )
 
-// Sending is the fast path of POST /messages, for callers that must not block, such as the loop that reads
+// FastSend is the fast path of POST /messages, for callers that must not block, such as the loop that reads
 // requests.
 type FastSend struct {
 	command realm.SendMessage
 	ignored []string
 }
 
-// sendsQuickly is the name of the endpoint in metrics.
+// fastSendName is the name of the endpoint in metrics.
 const fastSendName = "POST /messages"
 
 var sendingForm = form.Of[sendForm]()
 
-// longSending is the longest text, in bytes, that is rendered while other requests wait: about 50 µs.
+// maxFastSendBytes is the longest text, in bytes, that is rendered while other requests wait: about 50 µs.
 const maxFastSendBytes = 2 << 10
 
 // Prepare decodes and renders a message. It reports false, without side effects, if it would block or take long,
@@ -34,7 +34,8 @@ func (s *FastSend) Prepare(c *Call) bool {
 	if err := sendingForm.Decode(c.Params, &f); err != nil {
 		return false
 	}
-	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") || strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
+	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") ||
+		strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
 		return false
 	}
 	cmd, text, err := f.commandWithoutBody(c)
@@ -52,7 +53,7 @@ func (s *FastSend) Prepare(c *Call) bool {
 // Decide runs the command in its turn.
 func (s *FastSend) Decide(t *realm.Turn) (any, error) { return s.command.Decide(t) }
 
-// Outcome returns the status and body of the answer.
+// Response returns the status and body of the answer.
 func (s *FastSend) Response(v any, err error) (status int, body []byte) {
 	if err != nil {
 		return Failure(err)

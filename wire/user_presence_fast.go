@@ -8,8 +8,9 @@ import (
 	"parley/wire/form"
 )
 
-// FastPresenceReport is a report of presence that nobody waits for: POST /users/me/presence that asks for nobody else's, for the
-// loop that reads requests. A large organization's clients send it more often than anything else but polls.
+// FastPresenceReport is the fast path of POST /users/me/presence with ping_only, for callers that must not block,
+// such as the loop that reads requests. The clients of a large organization send it more often than anything else
+// but polls.
 type FastPresenceReport struct {
 	house   Server
 	realm   realm.ID
@@ -20,13 +21,14 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName names what it does like the endpoint.
+// fastReportName is the name of the endpoint in metrics.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare reads a report; reply is told its answer, once. It reports false, and has done nothing, where anything is out of
-// the ordinary: then the endpoint is to be asked, which knows all rules.
+// Prepare decodes a report. reply is called once, with the answer. Prepare reports false, without side effects,
+// if the report is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
+// rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -42,13 +44,13 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 	return true
 }
 
-// Decide asks the organization what to do with it.
+// Decide returns the organization's policy for presence reports.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
 	gate, err := t.PresencePolicy()
 	return gate, err
 }
 
-// Done passes it on to who keeps presence.
+// Done stores the report, unless the policy forbids it.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
@@ -83,7 +85,7 @@ func (r *FastPresenceReport) answer(err error) {
 	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
 }
 
-// presenceAnnouncement lets the others hear before the report is answered.
+// presenceAnnouncement sends the presence event to other users before the report is answered.
 type presenceAnnouncement struct {
 	realm.AnnouncePresence
 	report *FastPresenceReport
