@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"strconv"
 	"strings"
 
 	"parley/actors/realm"
@@ -58,17 +57,5 @@ func (s *FastSend) Response(v any, err error) (status int, body []byte) {
 	if err != nil {
 		return Failure(err)
 	}
-	x := v.(realm.SendResult)
-	if len(s.ignored) > 0 {
-		return 200, Success(sendAnswer(x), s.ignored)
-	}
-	b := make([]byte, 0, 80)
-	b = append(b, '{')
-	if x.Policy != 0 {
-		b = append(b, `"automatic_new_visibility_policy":`...)
-		b = append(strconv.AppendInt(b, int64(x.Policy), 10), ',')
-	}
-	b = append(b, `"id":`...)
-	b = strconv.AppendInt(b, int64(x.ID), 10)
-	return 200, append(b, `,"msg":"","result":"success"}`+"\n"...)
+	return 200, Success(sendAnswer(v.(realm.SendResult)), s.ignored)
 }

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"strconv"
-
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -76,13 +74,7 @@ func (r *FastPresenceReport) answer(err error) {
 		r.reply(status, body, err)
 		return
 	}
-	if len(r.ignored) > 0 {
-		r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
-		return
-	}
-	b := append(make([]byte, 0, 80), `{"msg":"","presence_last_update_id":`...)
-	b = strconv.AppendInt(b, r.last, 10)
-	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
+	r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
 }
 
 // presenceAnnouncement sends the presence event to other users before the report is answered.

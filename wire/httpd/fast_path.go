@@ -2,13 +2,10 @@ package httpd
 
 import (
 	"bytes"
-	"encoding/base64"
-	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
-	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/form"
 	"parley/wire/httpd/park"
@@ -26,10 +23,9 @@ var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST
 //
 // Each loop has its own fastPath, so nothing here needs a lock.
 type fastPath struct {
-	server      *Server
-	polls       []*wire.PollRequest // collected until Flush
-	commands    []wire.AsyncCommand // likewise
-	credentials [maxCredentialBytes]byte
+	server   *Server
+	polls    []*wire.PollRequest // collected until Flush
+	commands []wire.AsyncCommand // likewise
 
 	// Scratch memory for reading a form.
 	args   fasthttp.Args
@@ -37,9 +33,6 @@ type fastPath struct {
 	agent  string // User-Agent of the last request
 	client string // client name derived from it
 }
-
-// maxCredentialBytes is the longest credentials the fast path decodes: an email address of 200 bytes and a key.
-const maxCredentialBytes = 256
 
 // maxBatchedPolls is the number of polls collected before they are passed on: a fifth of a millisecond of
 // reading.
@@ -60,32 +53,55 @@ type parkedPoll struct {
 // Gone tells the session that the client has left.
 func (p *parkedPoll) Gone() { p.server.CancelPoll(p.poll) }
 
+// Handle is offered a request that begins with one of fastPathTargets.
 func (f *fastPath) Handle(q *park.FastRequest) bool {
 	if string(q.Method) == "POST" {
 		return f.handleCommand(q)
 	}
-	if len(q.Body) > 0 {
-		return false
-	}
-	p, at, ok := parsePoll(q.Target)
-	if !ok {
-		return false
-	}
-	// read before any lookup: a later change makes the poll look up again
+	return len(q.Body) == 0 && f.handlePoll(q)
+}
+
+func (f *fastPath) handlePoll(q *park.FastRequest) bool {
+	// Read before any lookup: a later change makes the next poll look up again.
 	version := f.server.options.Server.AuthVersion()
-	a, _, ok := f.authenticate(q)
+	_, query, _ := bytes.Cut(q.Target, []byte("?"))
+	c, ok := f.call(q, form.Query, query)
 	if !ok {
 		return false
 	}
-	w := &parkedPoll{server: f.server.options.Server, poll: p, authVersion: version, limitKey: f.limitKey(a)}
-	w.poll.Realm, w.poll.User, w.poll.Reply = a.Realm, a.User, w
+	p, ok := wire.PreparePoll(&c)
+	if !ok {
+		return false
+	}
+	w := &parkedPoll{poll: p, server: c.Server, authVersion: version, limitKey: f.limitKey(c.Account)}
+	w.poll.Reply = w
 	if w.limitLines, ok = f.countRequest(w.limitKey, nil); !ok {
 		return false
 	}
 	w.Owner = w
-	q.Remember(&w.Memo, at.from, at.to)
+	if at, ok := lastEventSpan(q.Target, p.Last); ok {
+		q.Remember(&w.Memo, at.from, at.to)
+	}
 	f.parkPoll(q, w)
 	return true
+}
+
+// call returns the call of a request with its url-encoded parameters. It uses the parser and the checks of the
+// ordinary path. It reports false if the ordinary path would refuse the request. The parameters are valid until the
+// next call.
+func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte) (c wire.Call, ok bool) {
+	if len(encoded) == 0 || tooManyParams(encoded) {
+		return c, false
+	}
+	f.values.Reset()
+	f.args.ParseBytes(encoded)
+	addArgs(&f.values, source, &f.args)
+	c = wire.Call{Server: f.server.options.Server, Tools: f.server.options.Tools, Params: &f.values}
+	c.Realm, c.Site = f.server.options.Realms.ByHost(strings.ToLower(string(q.Host)))
+	if len(q.Authorization) == 0 || f.server.checkCredentials(&c, q.Authorization, false) != nil {
+		return c, false
+	}
+	return c, true
 }
 
 // HandleRepeated handles a poll that equals the previous one of its connection except for last_event_id. The
@@ -148,53 +164,25 @@ func (f *fastPath) Flush() {
 // span is a range of bytes in the target of a request.
 type span struct{ from, to int }
 
-// parsePoll parses the query of an event poll that has only the usual parameters, without escapes. at is the
-// position of last_event_id in target. Any other query reports false.
-func parsePoll(target []byte) (p wire.PollRequest, at span, ok bool) {
-	_, query, _ := bytes.Cut(target, []byte("?"))
-	queue, last := false, false
-	for len(query) > 0 {
-		var pair []byte
-		end := len(target) - len(query)
-		pair, query, _ = bytes.Cut(query, []byte("&"))
-		end += len(pair)
-		name, value, _ := bytes.Cut(pair, []byte("="))
-		switch string(name) {
-		case "queue_id":
-			if queue || len(value) == 0 || !isPlain(value) {
-				return p, at, false
-			}
-			p.Queue, queue = realm.QueueID(value), true
-		case "last_event_id":
-			n, ok := parseEventID(value)
-			if last || !ok {
-				return p, at, false
-			}
-			p.Last, last = n, true
-			at = span{end - len(value), end}
-		case "dont_block":
-			if string(value) != "false" {
-				return p, at, false
-			}
-		default:
-			return p, at, false
-		}
+// lastEventSpan returns the position of the value of last_event_id in a target. It reports false if the target does
+// not show plainly that this value is last: then the next poll is not recognized by comparing bytes.
+func lastEventSpan(target []byte, last int64) (at span, ok bool) {
+	const name = "last_event_id="
+	if bytes.ContainsAny(target, "%+") || bytes.Count(target, []byte(name)) != 1 {
+		return at, false
 	}
-	return p, at, queue && last
+	at.from = bytes.Index(target, []byte(name)) + len(name)
+	at.to = len(target)
+	if n := bytes.IndexByte(target[at.from:], '&'); n >= 0 {
+		at.to = at.from + n
+	}
+	before := target[at.from-len(name)-1]
+	n, ok := parseEventID(target[at.from:at.to])
+	return at, ok && n == last && (before == '?' || before == '&')
 }
 
-// isPlain reports whether a value is free of escapes: all its bytes mean themselves in a query.
-func isPlain(b []byte) bool {
-	for _, c := range b {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != ':' && c != '_' &&
-			c != '.' {
-			return false
-		}
-	}
-	return true
-}
-
-// parseEventID parses an event ID as clients write it: -1, or digits without leading zeros.
+// parseEventID parses an event ID as clients write it: -1, or digits without leading zeros. HandleRepeated uses it in
+// place of the form, which would cost more than the rest of a repeated poll. It accepts fewer texts than the form does.
 func parseEventID(b []byte) (n int64, ok bool) {
 	if string(b) == "-1" {
 		return -1, true
@@ -209,43 +197,4 @@ func parseEventID(b []byte) (n int64, ok bool) {
 		n = n*10 + int64(c-'0')
 	}
 	return n, true
-}
-
-// authenticate returns the account and the site of a request with good credentials. It reports false in every
-// other case; Server.authenticate then finds the right refusal.
-func (f *fastPath) authenticate(q *park.FastRequest) (a *wire.Account, site wire.Site, ok bool) {
-	const basic = "Basic "
-	h := q.Authorization
-	if len(h) < len(basic) || string(h[:len(basic)]) != basic ||
-		base64.StdEncoding.DecodedLen(len(h)-len(basic)) > len(f.credentials) {
-		return nil, site, false
-	}
-	n, err := base64.StdEncoding.Decode(f.credentials[:], h[len(basic):])
-	if err != nil {
-		return nil, site, false
-	}
-	email, key, ok := bytes.Cut(f.credentials[:n], []byte(":"))
-	if !ok || len(key) != keyLength {
-		return nil, site, false
-	}
-	a, ok = f.server.options.Server.AccountByKeyHash(f.server.options.Tools.HashKey(string(key)))
-	if !ok || !a.Active || a.Bot == realm.IncomingWebhook || a.Email != string(email) {
-		return nil, site, false
-	}
-	id, site := f.server.options.Realms.ByHost(strings.ToLower(string(q.Host)))
-	if a.Realm != id || site.Deactivated {
-		return nil, site, false
-	}
-	return a, site, true
-}
-
-// appendHeaderLines appends the header lines that tell the rest of the budget.
-func (v verdict) appendHeaderLines(b []byte) []byte {
-	b = append(append(b, headerLimit...), ": "...)
-	b = strconv.AppendInt(b, int64(v.limit), 10)
-	b = append(append(append(b, "\r\n"...), headerRemaining...), ": "...)
-	b = strconv.AppendInt(b, int64(v.remaining), 10)
-	b = append(append(append(b, "\r\n"...), headerReset...), ": "...)
-	b = strconv.AppendInt(b, v.reset.Unix(), 10)
-	return append(b, "\r\n"...)
 }

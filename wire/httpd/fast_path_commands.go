@@ -3,7 +3,6 @@ package httpd
 import (
 	"bytes"
 
-	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/form"
 	"parley/wire/httpd/park"
@@ -34,10 +33,18 @@ type parkedPresence struct {
 
 // handleCommand handles a message or a presence report whose parameters are a form in the body.
 func (f *fastPath) handleCommand(q *park.FastRequest) bool {
-	c, ok := f.call(q)
+	kind := q.ContentType
+	if len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) {
+		return false
+	}
+	c, ok := f.call(q, form.Body, q.Body)
 	if !ok {
 		return false
 	}
+	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint
+		return false
+	}
+	c.Caller.Client = f.clientName(q.UserAgent)
 	var parked *park.Parked
 	var command wire.CommandWithCallback
 	if bytes.HasSuffix(q.Target, []byte("/presence")) {
@@ -74,65 +81,6 @@ func (s *Server) answerCommand(p *park.Parked, path string, status int, body []b
 		s.options.Log.Error("request failed", "method", "POST", "path", path, "error", err)
 	}
 	p.Answer(status, body)
-}
-
-// call returns the call of a request with its form. It reports false if the request is out of the ordinary or
-// must be refused.
-func (f *fastPath) call(q *park.FastRequest) (c wire.Call, ok bool) {
-	kind := q.ContentType
-	if len(q.Body) == 0 || len(kind) > 0 && !bytes.HasPrefix(kind, []byte("application/x-www-form-urlencoded")) ||
-		tooManyParams(q.Body) {
-		return c, false
-	}
-	a, site, ok := f.authenticate(q)
-	if !ok {
-		return c, false
-	}
-	f.values.Reset()
-	f.args.ParseBytes(q.Body)
-	for name, value := range f.args.All() {
-		n := internParam(name)
-		if n == "method" { // the form field overrides the method of the request
-			return c, false
-		}
-		f.values.Add(form.Body, n, string(value))
-	}
-	c = wire.Call{Server: f.server.options.Server, Tools: f.server.options.Tools, Realm: a.Realm, Site: site,
-		Account: a, Params: &f.values}
-	c.Caller = realm.Caller{User: a.User, Client: f.clientName(q.UserAgent)}
-	return c, true
-}
-
-// internParam returns a parameter name without allocating, for the names that clients send with messages and
-// reports.
-func internParam(b []byte) string {
-	switch string(b) {
-	case "type":
-		return "type"
-	case "to":
-		return "to"
-	case "topic":
-		return "topic"
-	case "subject":
-		return "subject"
-	case "content":
-		return "content"
-	case "queue_id":
-		return "queue_id"
-	case "local_id":
-		return "local_id"
-	case "read_by_sender":
-		return "read_by_sender"
-	case "status":
-		return "status"
-	case "ping_only":
-		return "ping_only"
-	case "new_user_input":
-		return "new_user_input"
-	case "last_update_id":
-		return "last_update_id"
-	}
-	return string(b)
 }
 
 // clientName returns the client name of the request. The name of the last User-Agent is cached.

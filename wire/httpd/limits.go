@@ -125,6 +125,22 @@ const (
 	headerReset     = "X-RateLimit-Reset"
 )
 
+// eachHeader calls f with the name and value of each rate limit header, in the order in which they are sent.
+func (v verdict) eachHeader(f func(name string, value int64)) {
+	f(headerLimit, int64(v.limit))
+	f(headerRemaining, int64(v.remaining))
+	f(headerReset, v.reset.Unix())
+}
+
+// appendHeaderLines appends the rate limit header lines, for answers that are written without fasthttp.
+func (v verdict) appendHeaderLines(b []byte) []byte {
+	v.eachHeader(func(name string, value int64) {
+		b = append(append(b, name...), ": "...)
+		b = append(strconv.AppendInt(b, value, 10), "\r\n"...)
+	})
+	return b
+}
+
 // limitRequest counts a request, sets the rate limit headers, and returns a refusal if the budget is exhausted.
 func limitRequest(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	if l == nil {
@@ -132,9 +148,7 @@ func limitRequest(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	}
 	v := l.count(key)
 	h := &ctx.Response.Header
-	h.Set(headerLimit, strconv.Itoa(v.limit))
-	h.Set(headerRemaining, strconv.Itoa(v.remaining))
-	h.Set(headerReset, strconv.FormatInt(v.reset.Unix(), 10))
+	v.eachHeader(func(name string, value int64) { h.Set(name, strconv.FormatInt(value, 10)) })
 	if v.retry <= 0 {
 		return nil
 	}

@@ -35,7 +35,7 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 	if tooManyParams(ctx.URI().QueryString()) {
 		return errTooManyParams
 	}
-	readQuery(ctx, v)
+	addArgs(v, form.Query, ctx.QueryArgs())
 	kind := ctx.Request.Header.ContentType()
 	// media types are case-insensitive
 	if i := bytes.IndexAny(kind, ";ABCDEFGHIJKLMNOPQRSTUVWXYZ"); i >= 0 && kind[i] != ';' {
@@ -69,17 +69,52 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 		}
 		var args fasthttp.Args
 		args.ParseBytes(ctx.PostBody())
-		for k, val := range args.All() {
-			v.Add(form.Body, string(k), string(val))
-		}
+		addArgs(v, form.Body, &args)
 	}
 	return nil
 }
 
-func readQuery(ctx *fasthttp.RequestCtx, v *form.Values) {
-	for k, val := range ctx.QueryArgs().All() {
-		v.Add(form.Query, string(k), string(val))
+// addArgs adds url-encoded parameters to v. It is the only place, for both paths, that turns them into strings.
+func addArgs(v *form.Values, source form.Source, args *fasthttp.Args) {
+	for name, value := range args.All() {
+		v.Add(source, internParam(name), string(value))
 	}
+}
+
+// internParam returns a parameter name without allocating, for the names in event polls, messages and presence
+// reports, which are nearly all requests.
+func internParam(b []byte) string {
+	switch string(b) {
+	case "queue_id":
+		return "queue_id"
+	case "last_event_id":
+		return "last_event_id"
+	case "dont_block":
+		return "dont_block"
+	case "type":
+		return "type"
+	case "to":
+		return "to"
+	case "topic":
+		return "topic"
+	case "subject":
+		return "subject"
+	case "content":
+		return "content"
+	case "local_id":
+		return "local_id"
+	case "read_by_sender":
+		return "read_by_sender"
+	case "status":
+		return "status"
+	case "ping_only":
+		return "ping_only"
+	case "new_user_input":
+		return "new_user_input"
+	case "last_update_id":
+		return "last_update_id"
+	}
+	return string(b)
 }
 
 func unescape(s string) string {
