@@ -52,6 +52,7 @@ func (a *Anchor) DecodeParam(raw, _ string) *Error {
 // MissingAnchor returns the error of a fetch that needs an anchor and has none.
 func MissingAnchor() *Error { return Bad("Missing 'anchor' argument.") }
 
+// ParamSchema returns the JSON schema for the API description.
 func (a *Anchor) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "string", "enum": []string{"newest", "oldest", "first_unread", "date"}},
@@ -71,6 +72,7 @@ var instantLayouts = []string{
 	"2006-01-02 15:04:05Z07:00", time.DateTime,
 }
 
+// DecodeParam accepts the formats of ISO 8601 that clients send.
 func (t *Instant) DecodeParam(raw, _ string) *Error {
 	for _, layout := range instantLayouts {
 		if at, err := time.Parse(layout, strings.TrimSpace(raw)); err == nil {
@@ -81,4 +83,5 @@ func (t *Instant) DecodeParam(raw, _ string) *Error {
 	return isNot("a date")
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (t *Instant) ParamSchema() map[string]any { return map[string]any{"type": "string"} }

@@ -29,6 +29,7 @@ type Error struct {
 	before, at, after string
 }
 
+// Error returns the message for the client.
 func (e *Error) Error() string { return e.Msg }
 
 // Bad returns an error with a complete message.

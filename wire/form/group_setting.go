@@ -14,6 +14,7 @@ type GroupSettingUpdate struct {
 	Old *GroupSetting `form:"old"`
 }
 
+// DecodeValue accepts the ID of a group, or an object with members and subgroups.
 func (g *GroupSetting) DecodeValue(v Value) (err *Error) {
 	if v.kind != KindObject {
 		g.Group, err = v.ID()
@@ -40,6 +41,7 @@ func (g *GroupSetting) DecodeValue(v Value) (err *Error) {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (g *GroupSetting) ParamSchema() map[string]any {
 	ids := map[string]any{"type": "array", "items": map[string]any{"type": "integer"}}
 	return oneOf(

@@ -25,6 +25,7 @@ func (t *IdleTimeout) DecodeParam(raw, _ string) (err *Error) {
 	return err
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (t *IdleTimeout) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "integer", "minimum": 0},

@@ -27,6 +27,7 @@ func (s *IncludeSubscribers) DecodeParam(raw, _ string) *Error {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (s *IncludeSubscribers) ParamSchema() map[string]any {
 	return map[string]any{"type": "string", "enum": []string{"true", "false", "partial"}}
 }

@@ -9,6 +9,7 @@ type IntList []int64
 // JSONText is any valid JSON, as it was sent.
 type JSONText string
 
+// DecodeParam accepts any valid JSON.
 func (t *JSONText) DecodeParam(raw, _ string) *Error {
 	if _, ok := JSON(raw); !ok {
 		return notJSON()
@@ -17,4 +18,5 @@ func (t *JSONText) DecodeParam(raw, _ string) *Error {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (t *JSONText) ParamSchema() map[string]any { return map[string]any{} }

@@ -51,6 +51,7 @@ func (t Term) Canonical() string {
 // idOperators are the operators whose operand may be an ID. The operand of dm may be a list of IDs.
 var idOperators = []string{"channel", "id", "sender", "group-pm-with", "dm-including", "with", "mentions"}
 
+// DecodeValue accepts at most MaxNarrowTerms terms.
 func (n *Narrow) DecodeValue(v Value) *Error {
 	list, err := v.List()
 	if err != nil {
@@ -151,6 +152,7 @@ func (o *Operand) decode(operator string, v Value) *Error {
 
 func (v Value) isNotInt() bool { return v.kind != KindInt }
 
+// ParamSchema returns the JSON schema for the API description.
 func (n *Narrow) ParamSchema() map[string]any {
 	text := map[string]any{"type": "string"}
 	operand := oneOf(text, map[string]any{"type": "integer"},

@@ -7,6 +7,7 @@ type Principals struct {
 	Set bool
 }
 
+// DecodeValue accepts a list of user IDs, or a list of email addresses.
 func (p *Principals) DecodeValue(v Value) (err *Error) {
 	list, err := v.List()
 	if err != nil {
@@ -26,6 +27,7 @@ func (p *Principals) DecodeValue(v Value) (err *Error) {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (p *Principals) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "array", "items": map[string]any{"type": "string"}},

@@ -138,6 +138,7 @@ func addresses(list []string) []string {
 	return kept
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (r *Recipients) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "string"},

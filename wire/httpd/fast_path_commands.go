@@ -78,7 +78,7 @@ const (
 
 func (s *Server) answerCommand(p *park.Parked, path string, status int, body []byte, err error) {
 	if status == 500 {
-		s.options.Log.Error("request failed", "method", "POST", "path", path, "error", err)
+		s.options.Log.Error("request failed", "method", "POST", "path", path, "err", err)
 	}
 	p.Answer(status, body)
 }

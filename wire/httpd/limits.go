@@ -24,6 +24,7 @@ type Limits struct {
 	Proxies []netip.Prefix // proxies whose X-Forwarded-For is trusted
 }
 
+// Default limits (protocol), and the windows they apply to.
 const (
 	DefaultUserLimit    = 200
 	DefaultVisitorLimit = 100

@@ -170,7 +170,7 @@ func (s *Server) errorText(err error) string {
 	if errors.As(err, &r) {
 		return r.Msg
 	}
-	s.options.Log.Error("page failed", "error", err)
+	s.options.Log.Error("page request failed", "err", err)
 	return "Something went wrong. Please try again later."
 }
 

@@ -37,6 +37,7 @@ func parseRange(header string, size int) (p byteRange, whole, ok bool) {
 	return byteRange{int(from), int(to-from) + 1}, false, true
 }
 
+// String returns the range as in a Content-Range header: first and last byte.
 func (p byteRange) String() string {
 	return strconv.Itoa(p.from) + "-" + strconv.Itoa(p.from+p.bytes-1)
 }

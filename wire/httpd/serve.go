@@ -179,7 +179,7 @@ func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err er
 	setRetryAfter(ctx, err)
 	status, body := e.Failure(err)
 	if status == 500 {
-		s.options.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "error", err)
+		s.options.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "err", err)
 	}
 	s.writeJSON(ctx, status, body)
 }

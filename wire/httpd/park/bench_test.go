@@ -67,7 +67,7 @@ func BenchmarkPolls(b *testing.B) {
 	if v, err := strconv.Atoi(os.Getenv("PARK_N")); err == nil {
 		n = v
 	}
-	for _, kind := range []string{"floor", "park", "blocked", "blocked-lean"} {
+	for _, kind := range []string{"epoll", "park", "blocking", "blocking-lean"} {
 		b.Run(kind, func(b *testing.B) {
 			r, err := pollbench.Measure(pollbench.Plan{Kind: kind, N: n, Rounds: max(1, b.N/n), Body: 1000})
 			if err != nil {
@@ -94,7 +94,7 @@ func TestMeasureWorks(t *testing.T) {
 	if !canEvent {
 		t.Skip("measurements need Linux")
 	}
-	for _, kind := range []string{"floor", "park", "blocked"} {
+	for _, kind := range []string{"epoll", "park", "blocking"} {
 		r, err := pollbench.Measure(pollbench.Plan{Kind: kind, N: 200, Rounds: 3, Body: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestMeasureWorks(t *testing.T) {
 		if r.Lost > 0 || r.CPU <= 0 || r.FirstPark <= 0 {
 			t.Errorf("%+v", r)
 		}
-		if many := r.Goroutines > 100; many != (kind == "blocked") {
+		if many := r.Goroutines > 100; many != (kind == "blocking") {
 			t.Errorf("%s: %d goroutines for 200 parked polls", kind, r.Goroutines)
 		}
 	}

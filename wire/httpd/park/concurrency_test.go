@@ -65,9 +65,9 @@ func TestConcurrentClients(t *testing.T) {
 				})
 			}
 		})
-		var crowd sync.WaitGroup
+		var clients sync.WaitGroup
 		for id := range 40 {
-			crowd.Go(func() {
+			clients.Go(func() {
 				r := rand.New(rand.NewPCG(seed, uint64(id)))
 				for range 4 {
 					if err := runClient(o, r, id); err != nil {
@@ -77,7 +77,7 @@ func TestConcurrentClients(t *testing.T) {
 				}
 			})
 		}
-		crowd.Wait()
+		clients.Wait()
 		waitUntil(t, "every parked request to end", func() bool { return o.Stats().Open == 0 && o.Stats().Parked == 0 })
 		owners.Wait() // only now: handlers may have added more until then
 		waitUntil(t, "all gone calls", func() bool { return left.Load() == o.Stats().Gone })

@@ -1,7 +1,7 @@
 // Package park is the connection layer of the HTTP server. fasthttp parses requests and writes ordinary answers. This
 // package owns the connections, so that a request can be parked: its handler returns, and the answer follows later
 // from any goroutine. In between the connection holds no goroutine, no stack and no buffers, only a few hundred bytes.
-// Idle keep-alive connections rest in the same way. The owner of a parked request is told when its client leaves.
+// Idle keep-alive connections rest in the same way. The owner of a parked request is notified when its client leaves.
 //
 // The life of a connection in an epoll:
 //

@@ -38,14 +38,14 @@ func runSuccessor() {
 		os.Exit(1)
 	}
 	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("new") }})
-	told, err := os.Open(pipe)
+	start, err := os.Open(pipe)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "successor:", err)
 		os.Exit(1)
 	}
-	told.Read(make([]byte, 1))
+	start.Read(make([]byte, 1))
 	go s.Serve(lns[0])
-	io.Copy(io.Discard, told)
+	io.Copy(io.Discard, start)
 	os.Exit(0)
 }
 
@@ -74,7 +74,7 @@ func TestStartSuccessor(t *testing.T) {
 	}
 	defer successor.Kill()
 	handoff.Close()                                // this successor takes no connections
-	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the successor opens it
+	start, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the successor opens it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,9 +94,9 @@ func TestStartSuccessor(t *testing.T) {
 	}
 	waiting := o.dial() // no process serves, but the connection is not refused
 	waiting.get("/")
-	tell.Write([]byte{1})
+	start.Write([]byte{1})
 	waiting.expectBody("new")
-	tell.Close()
+	start.Close()
 	if state, err := successor.Wait(); err != nil || !state.Success() {
 		t.Error("successor:", state, err)
 	}
@@ -125,15 +125,15 @@ func TestSocketActivation(t *testing.T) {
 	defer cmd.Process.Kill()
 	f.Close()
 	ln.Close()
-	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	start, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell.Write([]byte{1})
+	start.Write([]byte{1})
 	c := (&pollOwner{t: t, ln: ln}).dial()
 	c.get("/")
 	c.expectBody("new")
-	tell.Close()
+	start.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

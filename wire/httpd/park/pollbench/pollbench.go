@@ -29,9 +29,9 @@ type Server interface {
 
 // Servers are the kinds that Measure knows. Add others before RunRole.
 var Servers = map[string]func() Server{
-	"floor":        newEpollServer,
-	"blocked":      func() Server { return newBlockingServer(false) },
-	"blocked-lean": func() Server { return newBlockingServer(true) },
+	"epoll":        newEpollServer,
+	"blocking":      func() Server { return newBlockingServer(false) },
+	"blocking-lean": func() Server { return newBlockingServer(true) },
 }
 
 // Plan is one measurement.
@@ -56,6 +56,7 @@ type Report struct {
 	Lost       int     // answers that could not be delivered
 }
 
+// String returns the report as one line of text.
 func (r Report) String() string {
 	return fmt.Sprintf("%-12s N=%d: %.2f kB/poll parked, %.2f steady (heap %.2f, stack %.2f), %d goroutines; "+
 		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.FirstPark/1000,
@@ -74,8 +75,8 @@ func RunRole() {
 		return
 	case "server":
 		err = runServer(arg)
-	case "crowd":
-		err = runCrowd(arg)
+	case "clients":
+		err = runClients(arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -115,14 +116,14 @@ func Measure(p Plan) (r Report, err error) {
 	if err != nil {
 		return r, fmt.Errorf("measure %s: server: %w", p.Kind, err)
 	}
-	crowd := exec.Command(self)
-	crowd.Env = append(os.Environ(), roleEnv+"=crowd "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
-	crowd.Stderr = os.Stderr
-	if err := crowd.Start(); err != nil {
+	clients := exec.Command(self)
+	clients.Env = append(os.Environ(), roleEnv+"=clients "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
+	clients.Stderr = os.Stderr
+	if err := clients.Start(); err != nil {
 		return r, err
 	}
-	defer crowd.Wait()
-	defer crowd.Process.Kill()
+	defer clients.Wait()
+	defer clients.Process.Kill()
 	if err := json.NewDecoder(lines).Decode(&r); err != nil {
 		return r, fmt.Errorf("measure %s: report: %w", p.Kind, err)
 	}

@@ -12,7 +12,7 @@ var errLinux = errors.New("measurements need Linux: they use /proc and epoll")
 
 func processorTime() time.Duration { return 0 }
 
-func runCrowd(string) error { return errLinux }
+func runClients(string) error { return errLinux }
 
 type unsupported struct{}
 
