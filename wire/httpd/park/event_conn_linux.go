@@ -53,17 +53,17 @@ type unsentAnswer struct {
 // the parked request whose client has left, if any.
 func (c *eventConn) handleEvents(ev uint32) *Parked {
 	c.mu.Lock()
-	quick, lost := c.noteEvents(ev)
+	fast, lost := c.noteEvents(ev)
 	c.mu.Unlock()
-	if quick && !c.l.readFast(c) {
+	if fast && !c.l.readFast(c) {
 		c.l.s.runWorker(c)
 	}
 	return lost
 }
 
-// noteEvents does this under mu. quick says that the connection is marked as running and the loop must read its
+// noteEvents does this under mu. fast says that the connection is marked as running and the loop must read its
 // request.
-func (c *eventConn) noteEvents(ev uint32) (quick bool, lost *Parked) {
+func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 	if c.fd < 0 {
 		return false, nil
 	}

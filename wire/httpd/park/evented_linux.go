@@ -85,8 +85,8 @@ const (
 	otherShare     = 8
 )
 
-// drained resets the counts. It reports whether nearly all events since then were polls, and there were many.
-func (b *pollBurst) drained() bool {
+// shouldPause resets the counts and reports whether nearly all events since then were polls, and there were many.
+func (b *pollBurst) shouldPause() bool {
 	if b.events < minBurstEvents {
 		return false
 	}
@@ -147,7 +147,7 @@ func (l *loop) run() {
 	var left []*Parked
 	wait := true
 	for {
-		if wait && l.burst.drained() {
+		if wait && l.burst.shouldPause() {
 			time.Sleep(burstPause)
 			wait = false
 		}

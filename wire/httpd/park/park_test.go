@@ -269,8 +269,8 @@ func TestStuckReader(t *testing.T) {
 			t.Errorf("nothing is pending: %+v", st)
 		}
 		other.get("/poll")
-		o.mustAnswer(o.nextPoll(), "quick")
-		other.expectBody("quick")
+		o.mustAnswer(o.nextPoll(), "at once")
+		other.expectBody("at once")
 		waitUntil(t, "the stuck connection to be dropped",
 			func() bool { st := o.Stats(); return st.WriteTimeouts == 1 && st.Open == 1 })
 		if st := o.Stats(); st.Pending != 0 {

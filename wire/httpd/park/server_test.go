@@ -40,7 +40,7 @@ type pollOwner struct {
 }
 
 // kinds are the ways in which a connection can be served. Most tests run with each.
-var kinds = []string{"epoll", "goroutine", "tls", "quick"}
+var kinds = []string{"epoll", "goroutine", "tls", "fast"}
 
 // fastPollOwner parks two of three GET /poll on the loop and leaves the third to the handler.
 type fastPollOwner struct {
@@ -119,7 +119,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
 	if kind == "tls" {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
 	}
-	if kind == "quick" && len(handler) == 0 {
+	if kind == "fast" && len(handler) == 0 {
 		cfg.NewFastPath, cfg.FastPathTargets = func() FastPath { return &fastPollOwner{o: o} }, []string{"GET /poll"}
 	}
 	if cfg.Sweep == 0 {

@@ -29,7 +29,7 @@ type Server interface {
 
 // Servers are the kinds that Measure knows. Add others before RunRole.
 var Servers = map[string]func() Server{
-	"epoll":        newEpollServer,
+	"epoll":         newEpollServer,
 	"blocking":      func() Server { return newBlockingServer(false) },
 	"blocking-lean": func() Server { return newBlockingServer(true) },
 }
