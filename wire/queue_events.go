@@ -42,7 +42,7 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	if !f.Queue.Set {
 		return openQueue(c)
 	}
-	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
+	p := f.request(c)
 	// The request is compared, not its content: gone must name the poll it was made for.
 	house := c.Server
 	w := &pollReply{ignored: ignoredByPolls(c)}

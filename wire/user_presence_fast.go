@@ -1,15 +1,14 @@
 package wire
 
 import (
-	"strconv"
-
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
-// FastPresenceReport is a report of presence that nobody waits for: POST /users/me/presence that asks for nobody else's, for the
-// loop that reads requests. A large organization's clients send it more often than anything else but polls.
+// FastPresenceReport is the fast path of POST /users/me/presence with ping_only, for callers that must not block,
+// such as the loop that reads requests. The clients of a large organization send it more often than anything else
+// but polls.
 type FastPresenceReport struct {
 	house   Server
 	realm   realm.ID
@@ -20,33 +19,36 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName names what it does like the endpoint.
+// fastReportName is the name of the endpoint in metrics.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare reads a report; reply is told its answer, once. It reports false, and has done nothing, where anything is out of
-// the ordinary: then the endpoint is to be asked, which knows all rules.
+// Prepare decodes a report. reply is called once, with the answer. Prepare reports false, without side effects,
+// if the report is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
+// rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
 	}
 	var f postPresenceForm
-	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" && f.Status != "idle" {
+	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" &&
+		f.Status != "idle" {
 		return false
 	}
 	c.Caller.Operation = fastReportName
-	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active", last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
+	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
+		last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
 	return true
 }
 
-// Decide asks the organization what to do with it.
+// Decide returns the organization's policy for presence reports.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
 	gate, err := t.PresencePolicy()
 	return gate, err
 }
 
-// Done passes it on to who keeps presence.
+// Done stores the report, unless the policy forbids it.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
@@ -62,7 +64,8 @@ func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 		r.answer(nil)
 		return
 	}
-	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller, CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
+	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
+		CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
 }
 
 func (r *FastPresenceReport) answer(err error) {
@@ -71,16 +74,10 @@ func (r *FastPresenceReport) answer(err error) {
 		r.reply(status, body, err)
 		return
 	}
-	if len(r.ignored) > 0 {
-		r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
-		return
-	}
-	b := append(make([]byte, 0, 80), `{"msg":"","presence_last_update_id":`...)
-	b = strconv.AppendInt(b, r.last, 10)
-	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
+	r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
 }
 
-// presenceAnnouncement lets the others hear before the report is answered.
+// presenceAnnouncement sends the presence event to other users before the report is answered.
 type presenceAnnouncement struct {
 	realm.AnnouncePresence
 	report *FastPresenceReport

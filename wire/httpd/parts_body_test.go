@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// countingWriter counts writes, and fails from the one numbered failing on, if that is not 0.
+// countingWriter counts writes. If failing is not 0, the write of that number and all later ones fail.
 type countingWriter struct {
 	bytes.Buffer
 	writes, failing int
@@ -20,7 +20,8 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 }
 
 func TestPartsBodyCombinesWrites(t *testing.T) {
-	for _, sizes := range [][]int{{}, {0, 0}, {1}, {300, 200, 100}, {writeBufferBytes}, {writeBufferBytes - 1, 1}, {writeBufferBytes - 1, 2}, {10, 3*writeBufferBytes + 5, 7}} {
+	for _, sizes := range [][]int{{}, {0, 0}, {1}, {300, 200, 100}, {writeBufferBytes}, {writeBufferBytes - 1, 1},
+		{writeBufferBytes - 1, 2}, {10, 3*writeBufferBytes + 5, 7}} {
 		var parts [][]byte
 		size := 0
 		for i, n := range sizes {
@@ -29,7 +30,8 @@ func TestPartsBodyCombinesWrites(t *testing.T) {
 		var w countingWriter
 		n, err := (&partsBody{parts: parts}).WriteTo(&w)
 		if whole := bytes.Join(parts, nil); err != nil || n != int64(size) || !bytes.Equal(w.Bytes(), whole) {
-			t.Errorf("parts of %v: %d written, %v; %d bytes came, of %d", sizes, n, err, w.Len(), len(whole))
+			t.Errorf("parts of %v: WriteTo returned %d, %v; %d bytes written, want %d", sizes, n, err, w.Len(),
+				len(whole))
 		}
 		if most := size/writeBufferBytes + 1; w.writes > most {
 			t.Errorf("parts of %v: %d writes", sizes, w.writes)

@@ -1,10 +1,3 @@
-// Package pollbench holds what a long-poll server is measured against, and the measure. The floor is a bare epoll loop
-// that knows of HTTP only where a request ends: nothing that speaks HTTP over TCP can cost less. The ceiling is the
-// ordinary way, a fasthttp handler that blocks until there is an answer.
-//
-// A measurement runs the server and its crowd of clients in a process each, so that the server's memory and
-// processor time are its own. They are the same binary started again: call RunRole first thing in main or TestMain.
-// Compare only figures of one batch, taken in turns on one machine.
 package pollbench
 
 import (
@@ -27,52 +20,54 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Server parks every GET it gets until Publish answers them all.
+// Server parks every GET request until Publish answers them all.
 type Server interface {
 	Serve(net.Listener) error
 	Waiting() int                // requests parked now
-	Publish(body []byte) (n int) // answers all of them and says how many took it
+	Publish(body []byte) (n int) // answers all of them and returns how many clients took it
 }
 
-// Servers are the kinds Measure knows. Whoever has another to compare adds it before RunRole.
+// Servers are the kinds that Measure knows. Add others before RunRole.
 var Servers = map[string]func() Server{
-	"floor":        newEpollServer,
-	"blocked":      func() Server { return newBlockingServer(false) },
-	"blocked-lean": func() Server { return newBlockingServer(true) },
+	"epoll":         newEpollServer,
+	"blocking":      func() Server { return newBlockingServer(false) },
+	"blocking-lean": func() Server { return newBlockingServer(true) },
 }
 
 // Plan is one measurement.
 type Plan struct {
 	Kind   string
-	N      int // connections, each with one poll; two files each over the two processes
-	Rounds int // events published; each goes to all N once all have polled again
+	N      int // connections, each with one poll; each takes one file in both processes
+	Rounds int // events published; each one goes to all N polls, after all have polled again
 	Body   int // bytes of an answer's body
 }
 
-// Report is what was measured, in the server's process alone.
+// Report is the result of a measurement. It covers the server's process alone.
 type Report struct {
 	Plan       Plan
 	Goroutines int     // while N polls are parked
-	FirstPark  float64 // bytes of resident memory a parked poll, first park, no collection forced
-	Steady     float64 // the same after all rounds, collected and given back to the system
-	Heap       float64 // bytes of heap in use a parked poll, of Steady
-	Stack      float64 // bytes of stacks a parked poll, of Steady
-	CPU        float64 // microseconds of processor time a delivery, the client's next request included
-	Rate       float64 // deliveries a second
-	Allocs     float64 // objects allocated a delivery
-	Lost       int     // answers the server could not give
+	FirstPark  float64 // bytes of resident memory per poll after the first park, without a forced collection
+	Steady     float64 // the same after all rounds, collected and returned to the system
+	Heap       float64 // bytes of heap per parked poll, part of Steady
+	Stack      float64 // bytes of stacks per parked poll, part of Steady
+	CPU        float64 // microseconds of processor time per delivery, including the client's next request
+	Rate       float64 // deliveries per second
+	Allocs     float64 // objects allocated per delivery
+	Lost       int     // answers that could not be delivered
 }
 
+// String returns the report as one line of text.
 func (r Report) String() string {
 	return fmt.Sprintf("%-12s N=%d: %.2f kB/poll parked, %.2f steady (heap %.2f, stack %.2f), %d goroutines; "+
-		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.FirstPark/1000, r.Steady/1000, r.Heap/1000,
+		"%.1f us CPU/delivery, %.0f deliveries/s, %.1f allocs", r.Plan.Kind, r.Plan.N, r.FirstPark/1000,
+		r.Steady/1000, r.Heap/1000,
 		r.Stack/1000, r.Goroutines, r.CPU, r.Rate, r.Allocs)
 }
 
 const roleEnv = "PARLEY_FLOOR_ROLE"
 
-// RunRole makes this process a part of somebody's measurement if that is what it was started for; then it does not
-// return.
+// RunRole runs the server or the clients of a measurement if this process was started for that; then it does not
+// return. Otherwise it does nothing.
 func RunRole() {
 	var err error
 	switch part, arg, _ := strings.Cut(os.Getenv(roleEnv), " "); part {
@@ -80,8 +75,8 @@ func RunRole() {
 		return
 	case "server":
 		err = runServer(arg)
-	case "crowd":
-		err = runCrowd(arg)
+	case "clients":
+		err = runClients(arg)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -107,7 +102,7 @@ func Measure(p Plan) (r Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	in, err := server.StdinPipe() // its end ends the server
+	in, err := server.StdinPipe() // closing it ends the server
 	if err != nil {
 		return r, err
 	}
@@ -121,14 +116,14 @@ func Measure(p Plan) (r Report, err error) {
 	if err != nil {
 		return r, fmt.Errorf("measure %s: server: %w", p.Kind, err)
 	}
-	crowd := exec.Command(self)
-	crowd.Env = append(os.Environ(), roleEnv+"=crowd "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
-	crowd.Stderr = os.Stderr
-	if err := crowd.Start(); err != nil {
+	clients := exec.Command(self)
+	clients.Env = append(os.Environ(), roleEnv+"=clients "+strconv.Itoa(p.N)+" "+strings.TrimSpace(addr))
+	clients.Stderr = os.Stderr
+	if err := clients.Start(); err != nil {
 		return r, err
 	}
-	defer crowd.Wait()
-	defer crowd.Process.Kill()
+	defer clients.Wait()
+	defer clients.Process.Kill()
 	if err := json.NewDecoder(lines).Decode(&r); err != nil {
 		return r, fmt.Errorf("measure %s: report: %w", p.Kind, err)
 	}
@@ -143,7 +138,7 @@ func runServer(arg string) error {
 	}
 	make, ok := Servers[p.Kind]
 	if !ok {
-		return fmt.Errorf("no server %q", p.Kind)
+		return fmt.Errorf("unknown server kind %q", p.Kind)
 	}
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -166,7 +161,7 @@ func runServer(arg string) error {
 	r.Goroutines = runtime.NumGoroutine()
 	body := append([]byte(`{"result":"success","msg":"","events":["`), bytes.Repeat([]byte("x"), max(0, p.Body-45))...)
 	body = append(body, "\"]}\n"...)
-	for range 2 { // warm
+	for range 2 { // warm up
 		s.Publish(body)
 		waitParked(s, p.N)
 	}
@@ -190,17 +185,17 @@ func runServer(arg string) error {
 	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
 		return err
 	}
-	select {} // until the crowd is gone; see above
+	select {} // until the clients are gone; see above
 }
 
-// waitParked waits until n polls are parked. It looks seldom enough to cost nothing worth counting.
+// waitParked waits until n polls are parked. It checks seldom, so that the cost does not count.
 func waitParked(s Server, n int) {
 	for s.Waiting() < n {
 		time.Sleep(500 * time.Microsecond)
 	}
 }
 
-// resident is this process's memory, in bytes.
+// resident returns the resident memory of this process in bytes.
 func resident() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -211,7 +206,7 @@ func resident() int64 {
 	return rss * int64(os.Getpagesize())
 }
 
-// blockingServer is the ordinary way: each poll holds its handler.
+// blockingServer is the ordinary way: a poll blocks its handler.
 type blockingServer struct {
 	fasthttp.Server
 	waiting atomic.Int64

@@ -9,27 +9,28 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Parked is one request taken out of its handler. It may be kept as long as one likes: once answered or gone it
-// refers to no later request of its connection.
+// Parked is one request taken out of its handler. Its holder may keep it for any time: once answered or gone it
+// never affects a later request of its connection.
 type Parked struct {
 	conn        connection
 	gone        Gone
-	headerLines []byte // header lines the handler had set, shared
-	closeAfter  bool   // the client asked for no further requests, or the server drained
-	headOnly    bool   // the client wants no body
-	brief       bool   // answered in a moment, whether or not its client still sends
-	afterDrain  bool   // parked when the server drained already, so no owner will be told to answer
-	remembered  bool   // its connection's memo is this request
-	keepAlive   bool   // an HTTP/1.0 client must be told that it may go on
+	headerLines []byte // header lines that the handler set; shared and read-only
+	closeAfter  bool   // the answer ends the connection: the client asked for it, or the server drains
+	headOnly    bool   // a HEAD request: the answer has no body
+	brief       bool   // made by ParkBriefly: answered soon, even if its client shuts down its sending side
+	afterDrain  bool   // parked while the server drained, so OnDrain does not cover it
+	remembered  bool   // the connection's memo holds this request
+	keepAlive   bool   // an HTTP/1.0 client must be told that the connection stays open
 }
 
-// Park takes the request out of its handler. Call it at most once a request, in the handler's goroutine, and return at
-// once afterwards: what is done to ctx's response later is not sent. Header lines set on ctx's response before are
-// kept for the answer, except Content-Type (always application/json), Content-Length and Connection.
+// Park takes the request out of its handler. Call it at most once for a request, in the handler's goroutine, and
+// return immediately afterwards: later changes of ctx's response are not sent. Header lines set on ctx's response
+// before Park are kept for the answer, except Content-Type (always application/json), Content-Length and
+// Connection.
 //
-// gone is called at most once, from any goroutine, when the client left (or the server drains) before Answer; never
-// after Answer returned true. It should be short and must not wait for other parked requests. It may come before Park
-// has returned, so what it touches must be in place by then.
+// gone is called at most once, from any goroutine, when the client leaves (or the server drains) before Answer.
+// It is never called after Answer returned true. It must be short and must not wait for other parked requests. It
+// may be called before Park has returned, so everything it uses must be ready before Park.
 func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 	r := requestOf(ctx)
 	if r.parked != nil {
@@ -55,14 +56,14 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 	return p
 }
 
-// Answer sends a response with the joined parts as its JSON body, exactly once, without ever blocking. It reports
-// false, and sends nothing, if the request was answered before or its client is gone. It may be called before the
-// handler that parked the request has returned. The parts are not kept.
+// Answer sends a response with the joined parts as its JSON body. It never blocks and does not keep the parts. It
+// reports false, and sends nothing, if the request was answered before or its client is gone. It may be called
+// before the handler that parked the request has returned.
 func (p *Parked) Answer(status int, parts ...[]byte) bool {
 	return p.conn.answer(p, status, parts)
 }
 
-// countEnded is for a request that was answered, or whose connection is closed.
+// countEnded updates the counters for a parked request that was answered or whose connection is closed.
 func (s *Server) countEnded(p *Parked) {
 	if p.brief {
 		s.active.Add(-1)
@@ -71,26 +72,28 @@ func (s *Server) countEnded(p *Parked) {
 	}
 }
 
-// dropsParked tells whether a drain gives p up as soon as its handler has returned.
+// dropsParked reports whether a drain drops p as soon as its handler has returned.
 func (s *Server) dropsParked(p *Parked) bool {
 	return s.draining.Load() && (p.afterDrain && !s.cfg.AnswersLatePolls || s.cfg.OnDrain == nil)
 }
 
-// connection is a connection as requests and their answers see it.
+// connection is a connection as requests and their answers see it: eventConn or goroutineConn.
 type connection interface {
-	// recv and send wait until bytes moved, within the request's allowance. They belong to the serving goroutine.
+	// recv and send wait until bytes moved, within the time allowed for the request. Only the serving goroutine
+	// calls them.
 	recv(p []byte) (int, error)
 	send(p []byte) (int, error)
 
 	park(p *Parked)
 	answer(p *Parked, status int, parts [][]byte) bool
-	abandon(p *Parked) bool // forget p without calling gone; false if it was answered or is gone
+	abandon(p *Parked) bool // forgets p without calling gone; false if p was answered or is gone
 	prefetch() uint32       // see Parked.Near
 	remoteAddr() net.Addr
 	localAddr() net.Addr
 }
 
-// extraLines renders the header lines a handler set. Nearly all handlers set the same, so the last rendering is shared.
+// extraLines renders the header lines that a handler set. Nearly all handlers set the same lines, so the last
+// result is shared.
 func (s *Server) extraLines(h *fasthttp.ResponseHeader) []byte {
 	b := takeBuffer()
 	defer b.release()
@@ -115,8 +118,8 @@ func (s *Server) extraLines(h *fasthttp.ResponseHeader) []byte {
 	return lines
 }
 
-// compose renders the whole answer into b: the lines fasthttp writes for an ordinary one, in its order. last says
-// that the connection ends with it.
+// compose appends the whole answer to b, with the header lines that fasthttp writes for an ordinary answer, in
+// the same order. last says that the connection ends with it.
 func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]byte) []byte {
 	size := 0
 	for _, part := range parts {
@@ -161,12 +164,12 @@ func (s *Server) appendHead(b []byte, status, size int, always []byte) []byte {
 	return append(b, always...)
 }
 
-// refusal is an answer the connection layer gives by itself. The connection closes after it.
+// refusal is an answer of the connection layer itself, without a handler. The connection closes after it.
 type refusal struct {
 	status int
 	reason reason
 	msg    string
-	code   string // empty leaves the field out
+	code   string // empty: the answer has no code
 }
 
 func (r *refusal) Error() string { return r.msg }
@@ -213,7 +216,7 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 func takeBuffer() *buffer { return buffers.Get().(*buffer) }
 
 func (b *buffer) release() {
-	spoil(b.b)
+	poisonBuffer(b.b)
 	if cap(b.b) > maxReadAhead {
 		return
 	}

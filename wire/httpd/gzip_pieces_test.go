@@ -26,12 +26,13 @@ func randomPieces(r *rand.Rand, sizes ...int) (p wire.Fragments) {
 	return p
 }
 
-// What was put together from compressed pieces unpacks, checksum and length included, to the pieces; also when they come
-// again in another order.
+// An assembled answer unpacks to its pieces, with the right checksum and length, in any order and number of uses.
 func TestGzippedPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
-	all := randomPieces(r, 0, 1, 100, minChainBytes, 900, 1000, minPieceBytes-1, minPieceBytes, minPieceBytes+1, 70_000, 3, 300_000)
-	for _, between := range []string{objectSeparator, objectSeparator, objectSeparator, ",", strings.Repeat("own", maxChainGap/3+1)} {
+	all := randomPieces(r, 0, 1, 100, minChainBytes, 900, 1000, minPieceBytes-1, minPieceBytes, minPieceBytes+1,
+		70_000, 3, 300_000)
+	for _, between := range []string{objectSeparator, objectSeparator, objectSeparator, ",",
+		strings.Repeat("own", maxChainGap/3+1)} {
 		all = append(all, wire.Fragment{JSON: []byte(between)})
 	}
 	some := func(most int) (p wire.Fragments) {
@@ -56,7 +57,7 @@ func TestGzippedPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, p.Bytes()) {
-			t.Fatalf("%d bytes come out of %d, or others", len(got), p.Len())
+			t.Fatalf("%d bytes unpacked, want %d, or the bytes differ", len(got), p.Len())
 		}
 	}
 }
@@ -66,13 +67,14 @@ func TestCombineCRC(t *testing.T) {
 	for range 100 {
 		p := randomPieces(r, r.IntN(1000), r.IntN(5000))
 		a, b := p[0].JSON, p[1].JSON
-		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)), crc32.ChecksumIEEE(append(a, b...)); got != want {
+		if got, want := combineCRC(crc32.ChecksumIEEE(a), crc32.ChecksumIEEE(b), len(b)),
+			crc32.ChecksumIEEE(append(a, b...)); got != want {
 			t.Fatalf("%08x, want %08x", got, want)
 		}
 	}
 }
 
-// A compressed piece is forgotten with the piece.
+// The compressed form of a piece is freed together with the piece.
 func TestCompressedPiecesAreForgotten(t *testing.T) {
 	p := newPieceCompressor()
 	r := rand.New(rand.NewPCG(3, 3))
@@ -94,12 +96,12 @@ func TestCompressedPiecesAreForgotten(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.pieces) != 1 {
-		t.Errorf("%d compressed pieces are remembered, want the one that is still there", len(p.pieces))
+		t.Errorf("%d compressed pieces are cached, want only the one in use", len(p.pieces))
 	}
 	runtime.KeepAlive(kept)
 }
 
-// Short pieces of one kind take little behind each other, also with something between that is the answer's own.
+// Short pieces of one kind compress well with each other, also across bytes that belong to one answer only.
 func TestShortPiecesCompressTogether(t *testing.T) {
 	var p wire.Fragments
 	words := randomPieces(rand.New(rand.NewPCG(5, 5)), 800)[0].JSON
@@ -114,11 +116,12 @@ func TestShortPiecesCompressTogether(t *testing.T) {
 		n += len(b)
 	}
 	if n > 5000 {
-		t.Errorf("%d bytes were made %d", p.Len(), n)
+		t.Errorf("%d bytes were compressed to %d", p.Len(), n)
 	}
 }
 
-// However many short pieces there are, each behind ever others: what is remembered of them has a bound, and is counted right.
+// The memory of compressed short pieces is bounded and counted correctly, even if every piece has ever new
+// predecessors.
 func TestChainedBytesAreBounded(t *testing.T) {
 	p := newPieceCompressor()
 	words := randomPieces(rand.New(rand.NewPCG(6, 6)), 1500)[0].JSON
@@ -126,14 +129,14 @@ func TestChainedBytesAreBounded(t *testing.T) {
 	for i := range pieces {
 		pieces[i] = fmt.Appendf(nil, "%d%s", i, words)
 	}
-	spots, most := 0, 0
-	for gap := 0; spots < 3*maxChainPositions; gap++ {
-		spots++
+	positions, most := 0, 0
+	for gap := 0; positions < 3*maxChainPositions; gap++ {
+		positions++
 		for i, b := range pieces {
 			before := pieces[(i+1)%len(pieces)]
 			at := chainPosition{weak.Make(&before[0]), gap}
 			if x := p.compressedBehind(before, at, "", b, weak.Make(&b[0])); x.size != len(b) {
-				t.Fatalf("a piece of %d bytes is one of %d", len(b), x.size)
+				t.Fatalf("a piece has size %d, want %d", len(b), x.size)
 			}
 			most = max(most, p.chainedBytes)
 		}
@@ -141,7 +144,7 @@ func TestChainedBytesAreBounded(t *testing.T) {
 	count := func() (n int) {
 		for _, x := range p.pieces {
 			if len(x.byPosition) > maxChainPositions {
-				t.Errorf("a piece is remembered at %d spots", len(x.byPosition))
+				t.Errorf("a piece has %d compressed forms", len(x.byPosition))
 			}
 			for _, b := range x.byPosition {
 				n += b.memory()
@@ -150,18 +153,20 @@ func TestChainedBytesAreBounded(t *testing.T) {
 		return n
 	}
 	if n := count(); n != p.chainedBytes || n == 0 || most > maxChainPositions*len(pieces)*(200+chainOverhead) {
-		t.Errorf("%d bytes are remembered, %d counted, %d once", n, p.chainedBytes, most)
+		t.Errorf("%d bytes are cached, %d counted, at most %d", n, p.chainedBytes, most)
 	}
-	p.chainedBytes += MaxChainedBytes // as much as there may be, of others
-	p.compressedBehind(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0], weak.Make(&pieces[0][0]))
+	p.chainedBytes += MaxChainedBytes // as if other pieces used the whole bound
+	p.compressedBehind(pieces[1], chainPosition{weak.Make(&pieces[1][0]), 1000}, "", pieces[0],
+		weak.Make(&pieces[0][0]))
 	if n := count(); p.chainedBytes != MaxChainedBytes+n || n > 200+chainOverhead {
-		t.Errorf("beyond the bound %d bytes are remembered, %d counted", n, p.chainedBytes-MaxChainedBytes)
+		t.Errorf("beyond the bound %d bytes are cached, %d counted", n, p.chainedBytes-MaxChainedBytes)
 	}
 	runtime.KeepAlive(pieces)
 }
 
-// BenchmarkRegisterAnswer compresses a large answer of which only a little is its own:
-// go test ./wire/httpd -run XXX -bench RegisterAnswer
+// BenchmarkRegisterAnswer compresses a large answer that shares nearly all bytes with others:
+//
+//	go test ./wire/httpd -run XXX -bench RegisterAnswer
 func BenchmarkRegisterAnswer(b *testing.B) {
 	r := rand.New(rand.NewPCG(4, 4))
 	sizes := make([]int, 200)

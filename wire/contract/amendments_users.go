@@ -1,17 +1,18 @@
 package contract
 
-// userAmendments are about users, bots, devices, settings and the organization.
+// userAmendments concern users, bots, devices, settings and the organization.
 var userAmendments = []amendment{
-	// Users and their state.
+	// Users and their status.
 	{407, answer, "POST /users/{user_id}/status", "", "{}"},
-	{419, event, "event presence", "", "{presences: {*: ModernPresenceFormat}}"}, // simplified_presence_events
+	{419, event, "event presence", "", "{presences: {*: ModernPresenceFormat}}"}, // with simplified_presence_events
 	{433, add, "UserBase", "is_imported_stub", "bool"},
 	{433, add, "GET /users/me", "is_imported_stub", "bool"},
 	{0, add, "GET /users/me", "bot_type?", "int?"},     // of bots
 	{0, add, "GET /users/me", "bot_owner_id?", "int?"}, // of bots
 	{433, variant, "event realm_user/update", "person", "{user_id: int, is_imported_stub: bool}"},
 	{475, variant, "event realm_user/update", "person", "{user_id: int, date_joined: str}"},
-	{487, add, "GET /users/{user_id_or_email}/presence", "presence", "{active_timestamp: int, idle_timestamp: int, aggregated?: StatusAt, website?: StatusAt}"},
+	{487, add, "GET /users/{user_id_or_email}/presence", "presence",
+		"{active_timestamp: int, idle_timestamp: int, aggregated?: StatusAt, website?: StatusAt}"},
 	{487, define, "StatusAt", "", "{status: str, timestamp: int, client?: str, pushable?: bool}"},
 	{497, add, "GET /users/{user_id_or_email}/presence", "server_timestamp?", "num"},
 	{490, add, "UserBase", "is_deleted?", "bool"},
@@ -22,23 +23,39 @@ var userAmendments = []amendment{
 	{474, drop, "Bot", "api_key avatar_url full_name owner_id email bot_type is_active", ""},
 	{474, drop, "BasicBot", "api_key avatar_url full_name owner_id is_active", ""},
 	{474, loosen, "event realm_bot/update bot", "", ""},
-	{403, add, "POST /register realm_incoming_webhook_bots[]", "url_options", "[{key: str, label: str, input_type: str}]"}, // named validator before 485
+	// its items were named "validator" before level 485
+	{403, add, "POST /register realm_incoming_webhook_bots[]", "url_options",
+		"[{key: str, label: str, input_type: str}]"},
 
 	// Devices.
-	{468, define, "Device", "", "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, push_token_last_updated_timestamp: int?, push_registration_error_code: str?}"},
+	{468, define, "Device", "",
+		"{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, push_token_last_updated_timestamp: " +
+			"int?, push_registration_error_code: str?}"},
 	{468, answer, "POST /register_client_device", "", "{device_id: int}"},
 	{470, answer, "POST /remove_client_device", "", "{}"},
 	{406, answer, "POST /mobile_push/register", "", "{}"},
 	{420, answer, "POST /mobile_push/e2ee/test_notification", "", "{}"},
 	{406, answer, "POST /remotes/push/e2ee/register", "", "{*: any}"},
 	{468, event, "event device/add", "", "{device_id: int}"},
-	{468, event, "event device/update", "", "{device_id: int, push_key_id?: int?, push_token_id?: str?, pending_push_token_id?: str?, push_token_last_updated_timestamp?: int?, push_registration_error_code?: str?}"},
+	{468, event, "event device/update", "",
+		"{device_id: int, push_key_id?: int?, push_token_id?: str?, pending_push_token_id?: str?, " +
+			"push_token_last_updated_timestamp?: int?, push_registration_error_code?: str?}"},
 	{468, event, "event device/remove", "", "{device_id: int}"},
 	{468, add, "POST /register", "devices?", "{*: Device}"},
 
 	// Registration.
 	{481, add, "POST /register", "idle_queue_timeout_secs", "int"},
-	{439, drop, "POST /register", "enable_desktop_notifications enable_digest_emails enable_login_emails enable_marketing_emails email_notifications_batching_period_seconds enable_offline_email_notifications enable_offline_push_notifications enable_online_push_notifications enable_sounds enable_stream_desktop_notifications enable_stream_email_notifications enable_stream_push_notifications enable_stream_audible_notifications wildcard_mentions_notify message_content_in_email_notifications notification_sound pm_content_in_desktop_notifications desktop_icon_count_display realm_name_in_email_notifications_policy presence_enabled available_notification_sounds color_scheme default_language demote_inactive_streams emojiset enable_drafts_synchronization fluid_layout_width web_home_view high_contrast_mode left_side_userlist starred_message_counts timezone translate_emoticons twenty_four_hour_time enter_sends emojiset_choices", ""},
+	{439, drop, "POST /register",
+		"enable_desktop_notifications enable_digest_emails enable_login_emails enable_marketing_emails " +
+			"email_notifications_batching_period_seconds enable_offline_email_notifications " +
+			"enable_offline_push_notifications enable_online_push_notifications enable_sounds " +
+			"enable_stream_desktop_notifications enable_stream_email_notifications enable_stream_push_notifications " +
+			"enable_stream_audible_notifications wildcard_mentions_notify message_content_in_email_notifications " +
+			"notification_sound pm_content_in_desktop_notifications desktop_icon_count_display " +
+			"realm_name_in_email_notifications_policy presence_enabled available_notification_sounds color_scheme " +
+			"default_language demote_inactive_streams emojiset enable_drafts_synchronization fluid_layout_width " +
+			"web_home_view high_contrast_mode left_side_userlist starred_message_counts timezone translate_emoticons " +
+			"twenty_four_hour_time enter_sends emojiset_choices", ""},
 	{439, retire, "event update_display_settings", "", ""},
 	{439, retire, "event update_global_notifications", "", ""},
 

@@ -13,7 +13,7 @@ import (
 	"parley/actors/realm"
 )
 
-// Argon2id costs: OWASP's second choice, 19 MiB and two passes, about 20 ms a login.
+// Costs of Argon2id: the second choice of OWASP, 19 MiB and two passes, about 20 ms for a login.
 const (
 	argonMemory  = 19 << 10 // KiB
 	argonTime    = 2
@@ -21,21 +21,22 @@ const (
 	argonKey     = 32
 )
 
-// maxPasswordsHashing is how many passwords are hashed at once: 19 MiB each. maxPasswordsWaiting is how many more may wait.
+// maxPasswordsHashing is the number of passwords hashed at a time, 19 MiB each. maxPasswordsWaiting is the number
+// of requests that may wait for it.
 const (
 	maxPasswordsHashing = 2
 	maxPasswordsWaiting = 64
-	// MaxPasswords is both together.
+	// MaxPasswords is the sum of both.
 	MaxPasswords = maxPasswordsHashing + maxPasswordsWaiting
 )
 
-// Passwords hashes and checks passwords, a bounded number at a time.
+// Passwords hashes and checks passwords, a bounded number at a time. It is safe for concurrent use.
 type Passwords struct {
 	hashing chan struct{}
 	waiting chan struct{}
 }
 
-// NewPasswords returns a hasher.
+// NewPasswords returns a Passwords with free places.
 func NewPasswords() *Passwords {
 	return &Passwords{hashing: make(chan struct{}, maxPasswordsHashing), waiting: make(chan struct{}, MaxPasswords)}
 }
@@ -50,14 +51,14 @@ func (p *Passwords) acquire() error {
 	return nil
 }
 
-// Waiting is how many passwords are being hashed or wait for it.
+// Waiting returns the number of passwords that are being hashed or wait for it.
 func (p *Passwords) Waiting() int64 { return int64(len(p.waiting)) }
 
 func (p *Passwords) release() { <-p.hashing; <-p.waiting }
 
 var b64 = base64.RawStdEncoding
 
-// Hash is a password's Argon2id hash in PHC form.
+// Hash returns the Argon2id hash of a password in PHC form. It returns a refusal if too many passwords wait.
 func (p *Passwords) Hash(password string) (string, error) {
 	if err := p.acquire(); err != nil {
 		return "", err
@@ -65,16 +66,17 @@ func (p *Passwords) Hash(password string) (string, error) {
 	defer p.release()
 	salt := make([]byte, 16)
 	if _, err := rand.Read(salt); err != nil {
-		return "", fmt.Errorf("read randomness: %w", err)
+		return "", fmt.Errorf("read random bytes: %w", err)
 	}
 	sum := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads, b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
+		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
 }
 
 var errMalformedHash = errors.New("stored password hash is malformed")
 
-// Check compares a password with a hash. An empty hash is checked against a fixed one, so that the time does not tell
-// whether the account exists.
+// Check reports whether a password matches a hash. An empty hash, for an account without password or an unknown
+// one, is checked against a fixed hash, so that the response time does not tell whether the account exists.
 func (p *Passwords) Check(password, hash string) (bool, error) {
 	if err := p.acquire(); err != nil {
 		return false, err

@@ -19,7 +19,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// epollServer is the floor: one goroutine accepts and reads; Publish writes.
+// epollServer is the lower bound: one goroutine accepts and reads; Publish writes.
 type epollServer struct {
 	mu      sync.Mutex
 	waiting []int32 // sockets
@@ -100,7 +100,7 @@ func (s *epollServer) Publish(body []byte) (n int) {
 	waiting := s.waiting
 	s.waiting = make([]int32, 0, len(waiting))
 	s.mu.Unlock()
-	b := append([]byte("HTTP/1.1 200 OK\r\nServer: floor\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\n"+
+	b := append([]byte("HTTP/1.1 200 OK\r\nServer: epoll\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\n"+
 		"Content-Type: application/json\r\nContent-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
 	for _, fd := range waiting {
 		if k, _ := unix.Write(int(fd), b); k == len(b) {
@@ -110,12 +110,14 @@ func (s *epollServer) Publish(body []byte) (n int) {
 	return n
 }
 
-// pollRequest is what a client of the crowd sends: about what a real one does.
-const pollRequest = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 HTTP/1.1\r\nHost: chat.example.com\r\n" +
-	"User-Agent: ZulipMobile/27.1 (Android 12)\r\nAccept: */*\r\nAuthorization: Basic aW9nb0BleGFtcGxlLmNvbTphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejEyMzQ1Ng==\r\n\r\n"
+// pollRequest is the request of every client, similar to a real one.
+const pollRequest = "GET /api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234 " +
+	"HTTP/1.1\r\nHost: chat.example.com\r\n" +
+	"User-Agent: ZulipMobile/27.1 (Android 12)\r\nAccept: */*\r\nAuthorization: Basic " +
+	"aW9nb0BleGFtcGxlLmNvbTphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejEyMzQ1Ng==\r\n\r\n"
 
-// runCrowd opens connections and polls on each, for ever, with one thread.
-func runCrowd(arg string) error {
+// runClients opens connections and polls on each forever, in one thread.
+func runClients(arg string) error {
 	var n int
 	var addr string
 	if _, err := fmt.Sscan(arg, &n, &addr); err != nil {
@@ -129,22 +131,22 @@ func runCrowd(arg string) error {
 	if err != nil {
 		return err
 	}
-	due := make(map[int32]int, n) // bytes of the answer still to come
+	due := make(map[int32]int, n) // bytes of the answer that are missing
 	for range n {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
-			return fmt.Errorf("crowd: %w", err)
+			return fmt.Errorf("clients: %w", err)
 		}
 		if err := unix.Connect(fd, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte(to.IP.To4())}); err != nil {
-			return fmt.Errorf("crowd: connect: %w", err)
+			return fmt.Errorf("clients: connect: %w", err)
 		}
 		unix.SetNonblock(fd, true)
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
-			return fmt.Errorf("crowd: %w", err)
+			return fmt.Errorf("clients: %w", err)
 		}
 		if _, err := unix.Write(fd, []byte(pollRequest)); err != nil {
-			return fmt.Errorf("crowd: poll: %w", err)
+			return fmt.Errorf("clients: poll: %w", err)
 		}
 	}
 	events, buf := make([]unix.EpollEvent, 256), make([]byte, 64<<10)
@@ -154,7 +156,7 @@ func runCrowd(arg string) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("crowd: %w", err)
+			return fmt.Errorf("clients: %w", err)
 		}
 		for _, ev := range events[:k] {
 			m, err := unix.Read(int(ev.Fd), buf)
@@ -162,7 +164,7 @@ func runCrowd(arg string) error {
 				continue
 			}
 			if m <= 0 {
-				return fmt.Errorf("crowd: connection lost: %v", err)
+				return fmt.Errorf("clients: connection lost: %v", err)
 			}
 			left := due[ev.Fd] - m
 			if due[ev.Fd] == 0 {
@@ -173,21 +175,21 @@ func runCrowd(arg string) error {
 			due[ev.Fd] = left
 			if left == 0 {
 				if _, err := unix.Write(int(ev.Fd), []byte(pollRequest)); err != nil {
-					return fmt.Errorf("crowd: poll: %w", err)
+					return fmt.Errorf("clients: poll: %w", err)
 				}
 			}
 		}
 	}
 }
 
-// remaining is how much of an answer is missing, given its beginning with the whole head.
+// remaining returns how many bytes of an answer are missing, given its beginning with the complete head.
 func remaining(b []byte) (int, error) {
 	head, body, ok := bytes.Cut(b, []byte("\r\n\r\n"))
 	_, value, found := bytes.Cut(head, []byte("Content-Length: "))
 	value, _, _ = bytes.Cut(value, []byte("\r\n"))
 	n, err := strconv.Atoi(string(value))
 	if !ok || !found || err != nil || !bytes.HasPrefix(b, []byte("HTTP/1.1 200 ")) || len(body) > n {
-		return 0, fmt.Errorf("crowd: unexpected answer %q", b)
+		return 0, fmt.Errorf("clients: unexpected answer %q", b)
 	}
 	return n - len(body), nil
 }

@@ -14,20 +14,22 @@ import (
 	"parley/wire/form"
 )
 
-// streamsBody tells which bodies are read as they come: those of uploads. Such a request holds about 150 kB whatever its size:
-// fasthttp's buffers (28 kB), the multipart reader's (4 kB), the copy to disk (64 kB) and its stack.
+// streamsBody reports whether the body of a request is streamed to its handler: those of uploads are. Such a
+// request takes about 150 kB whatever its size: buffers of fasthttp (28 kB) and of the multipart reader (4 kB),
+// the copy to disk (64 kB) and its stack.
 func streamsBody(method, target []byte) bool {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	for _, prefix := range []string{"/api/v1", "/json"} {
 		if rest, ok := strings.CutPrefix(string(path), prefix); ok {
 			post := string(method) == "POST"
-			return post && strings.TrimSuffix(rest, "/") == "/user_uploads" || post && rest == "/tus" || (post || string(method) == "PATCH") && strings.HasPrefix(rest, "/tus/")
+			return post && strings.TrimSuffix(rest, "/") == "/user_uploads" || post && rest == "/tus" ||
+				(post || string(method) == "PATCH") && strings.HasPrefix(rest, "/tus/")
 		}
 	}
 	return false
 }
 
-// tusPiece is a body that is a fileSection of a file, nil if it is none. An empty one has no stream.
+// tusPiece returns the body of a resumable upload, nil for other requests. An empty body is never a stream.
 func tusPiece(ctx *fasthttp.RequestCtx) *wire.Piece {
 	switch {
 	case string(ctx.Request.Header.ContentType()) != wire.PieceType:
@@ -38,12 +40,12 @@ func tusPiece(ctx *fasthttp.RequestCtx) *wire.Piece {
 	return &wire.Piece{Reader: ctx.RequestBodyStream(), Size: max(-1, int64(ctx.Request.Header.ContentLength()))}
 }
 
-// writeBare answers as another protocol has it.
+// writeBare writes the answer of an endpoint that speaks another protocol (tus).
 func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.RawAnswer) {
 	setCommonHeaders(ctx)
 	ctx.SetStatusCode(b.Status)
 	for _, h := range b.Headers {
-		if h[0] == "Location" { // below the prefix the request came by
+		if h[0] == "Location" { // relative to the prefix of the request
 			prefix, _, _ := bytes.Cut(ctx.Path(), []byte("/tus"))
 			h[1] = string(prefix) + h[1]
 		}
@@ -55,7 +57,7 @@ func (s *Server) writeBare(ctx *fasthttp.RequestCtx, b wire.RawAnswer) {
 	}
 }
 
-// Limits of what stands around a file in a streamed body, in bytes: all ordinary parts together, and the head of one part.
+// Limits around a file in a streamed body, in bytes: all ordinary parts together, and the header of one part.
 const (
 	maxStreamedParamBytes = maxFormPartBytes
 	maxPartHeaderBytes    = 64 << 10
@@ -63,7 +65,7 @@ const (
 
 var errMultipart = realm.BadRequest("Malformed multipart body")
 
-// streamedFiles reads a multipart body up to its first file, whose bytes are read when it is opened.
+// streamedFiles reads a multipart body up to its first file. The bytes of the file are read when it is opened.
 func streamedFiles(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.File, error), error) {
 	none := func() ([]wire.File, error) { return nil, nil }
 	boundary := ctx.Request.Header.MultipartFormBoundary()
@@ -78,11 +80,14 @@ func streamedFiles(ctx *fasthttp.RequestCtx, v *form.Values) (func() ([]wire.Fil
 	}
 	name := strings.Clone(file.FileName())
 	return func() ([]wire.File, error) {
-		return []wire.File{{Name: name, Size: -1, Open: func() (io.ReadCloser, error) { return &streamedFile{b, file}, nil }}}, nil
+		return []wire.File{{Name: name, Size: -1, Open: func() (io.ReadCloser, error) {
+			return &streamedFile{b, file},
+				nil
+		}}}, nil
 	}, nil
 }
 
-// multipartStream is a multipart body on its way in.
+// multipartStream is a multipart body being received.
 type multipartStream struct {
 	parts      *multipart.Reader
 	input      *limitedReader
@@ -90,7 +95,7 @@ type multipartStream struct {
 	paramBytes int // bytes of ordinary parts so far
 }
 
-// next reads ordinary parts until a file, which it returns, or the end.
+// next reads ordinary parts up to the next file, which it returns. It returns nil at the end of the body.
 func (b *multipartStream) next() (*multipart.Part, error) {
 	for {
 		b.input.left = maxPartHeaderBytes
@@ -101,7 +106,7 @@ func (b *multipartStream) next() (*multipart.Part, error) {
 		if err != nil {
 			return nil, errMultipart
 		}
-		if p.FormName() == "" { // is passed over, as in bodies that are read as a whole
+		if p.FormName() == "" { // skipped, as in buffered bodies
 			continue
 		}
 		b.input.left = -1
@@ -119,7 +124,7 @@ func (b *multipartStream) next() (*multipart.Part, error) {
 	}
 }
 
-// end reads what may stand behind the last part, so that the connection can go on.
+// end reads the rest after the last part, so that the connection can be used again.
 func (b *multipartStream) end() error {
 	b.input.left = maxPartHeaderBytes
 	if _, err := io.Copy(io.Discard, b.input); err != nil {
@@ -128,7 +133,8 @@ func (b *multipartStream) end() error {
 	return nil
 }
 
-// streamedFile is a file of such a body. It ends well only if nothing but ordinary parts follows it.
+// streamedFile is a file of a streamed body. Read returns io.EOF only if nothing but ordinary parts follow the
+// file.
 type streamedFile struct {
 	b    *multipartStream
 	part *multipart.Part
@@ -153,13 +159,13 @@ func (f *streamedFile) Read(p []byte) (int, error) {
 
 func (f *streamedFile) Close() error { return nil }
 
-// limitedReader reads until it is used up; below 0 it has no end.
+// limitedReader reads until left reaches 0. A negative left is no limit.
 type limitedReader struct {
 	r    io.Reader
 	left int
 }
 
-var errPartHeaderTooLarge = errors.New("too much around a file")
+var errPartHeaderTooLarge = errors.New("part header too large")
 
 func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left == 0 {

@@ -11,10 +11,10 @@ import (
 	"parley/wire/markdown/emoji"
 )
 
-// emojiNamesPath is where clients fetch which names an emoji has; a registration tells them.
+// emojiNamesPath is the address of the table of emoji names. The answer to a registration contains it.
 const emojiNamesPath = "/static/generated/emoji/emoji_api.json"
 
-// emojiNames is the table as clients read it, the canonical name of each code first, and its version.
+// emojiNames returns the table as JSON, with the canonical name of each code first, and its entity tag.
 var emojiNames = sync.OnceValues(func() (body []byte, version string) {
 	body, err := json.Marshal(map[string]any{"code_to_names": emoji.NamesByCode()})
 	if err != nil {
@@ -25,8 +25,8 @@ var emojiNames = sync.OnceValues(func() (body []byte, version string) {
 	return append(body, '\n'), fmt.Sprintf(`"%x"`, hash.Sum64())
 })
 
-// serveEmojiNames needs no login. The table changes only with the server, so a client may keep it for a day and then ask
-// whether it is still the same.
+// serveEmojiNames serves the table of emoji names. It needs no login. The table changes only with the program, so
+// a client may cache it for a day and then revalidate it by its entity tag.
 func (s *Server) serveEmojiNames(ctx *fasthttp.RequestCtx) {
 	body, version := emojiNames()
 	ctx.Response.SkipBody = ctx.IsHead()

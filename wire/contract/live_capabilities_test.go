@@ -2,8 +2,8 @@ package contract
 
 import "strings"
 
-// capabilityError says what is wrong with an event for a client that understands everything, or nothing: the contract allows
-// both forms of an event, a client only the one it asked for.
+// capabilityError returns an error text if an event has the wrong form for a client with all capabilities, or
+// with none. The contract allows both forms of an event, but each client only the one it asked for.
 func capabilityError(kind string, event map[string]any, modern bool) string {
 	has := func(name string) bool { _, ok := event[name]; return ok }
 	empty := func(v any) bool { s, ok := v.(string); return ok && s == "" }
