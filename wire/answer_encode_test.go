@@ -9,7 +9,7 @@ import (
 	"parley/actors/realm"
 )
 
-// encodeWithLibrary is what encoding/json writes.
+// encodeWithLibrary returns the output of encoding/json without HTML escapes.
 func encodeWithLibrary(t testing.TB, v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -37,7 +37,7 @@ func FuzzStringsMatchEncodingJSON(f *testing.F) {
 	})
 }
 
-// Random values of all the types that are written here, nested, and some that are not.
+// TestValuesMatchEncodingJSON encodes random nested values of all types that appendJSON handles, and of some others.
 func TestValuesMatchEncodingJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n, s := int64(7), "x"
@@ -77,7 +77,7 @@ func TestValuesMatchEncodingJSON(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode is one message's event, beside the library's way.
+// BenchmarkEncode encodes one message event, beside the library.
 func BenchmarkEncode(b *testing.B) {
 	o := obj{"type": "message", "flags": []string{"read"}, "message": obj{"id": realm.MessageID(123456), "sender_id": realm.UserID(12), "content": "<p>Some words of a message that is about as long as most are, I would say.</p>",
 		"recipient_id": int64(77), "timestamp": int64(1700000000), "client": "website", "subject": "a topic", "topic_links": []any{}, "is_me_message": false, "reactions": []any{}, "submessages": []any{},

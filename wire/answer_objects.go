@@ -9,8 +9,8 @@ import (
 	"parley/wire/shape"
 )
 
-// objectNotations are what answers are made of, by the name under which descriptions list them, in the notation of package
-// shape. What follows from a table of the realm is made from it.
+// objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
+// shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
 	"Attachment": "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
 	"BotService": "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
@@ -80,7 +80,7 @@ var channelFields = "stream_id: int, name: str, description: str, rendered_descr
 	"topics_policy: 'inherit' | 'allow_empty_topic' | 'disable_empty_topic' | 'empty_topic_only', is_recently_active: bool, stream_weekly_traffic: int?, subscriber_count: int, " +
 	ruleFields(realm.ChannelRules)
 
-// ruleFields is a table of permission settings.
+// ruleFields returns the fields of a table of permission settings.
 func ruleFields(rules []realm.GroupSettingRule) string {
 	var out []string
 	for _, r := range rules {
@@ -89,7 +89,7 @@ func ruleFields(rules []realm.GroupSettingRule) string {
 	return strings.Join(out, ", ")
 }
 
-// settingFields is a table of settings, each with a prefix before its name.
+// settingFields returns the fields of a table of settings, with a prefix before each name.
 func settingFields(prefix string, table []realm.Setting) string {
 	var out []string
 	for _, s := range table {
@@ -108,13 +108,13 @@ func settingFields(prefix string, table []realm.Setting) string {
 	return strings.Join(out, ", ")
 }
 
-// parsedShapes is the shapes of objects, parsed once.
+// parsedShapes caches the parsed shapes of objects.
 var parsedShapes = struct {
 	sync.Mutex
 	shapes map[string]*shape.Shape
 }{shapes: map[string]*shape.Shape{}}
 
-// mustParseShape parses what an endpoint says.
+// mustParseShape parses a declared shape. It panics on a wrong notation, which is a programming error.
 func mustParseShape(text string) *shape.Shape {
 	parsedShapes.Lock()
 	defer parsedShapes.Unlock()
@@ -125,7 +125,7 @@ func mustParseShape(text string) *shape.Shape {
 	return s
 }
 
-// objectShape is one of objects; its caller holds known.
+// objectShape returns the shape of a named object. The caller holds the lock of parsedShapes.
 func objectShape(name string) (*shape.Shape, error) {
 	if s, ok := parsedShapes.shapes[name]; ok {
 		return s, nil
@@ -144,7 +144,8 @@ func objectShape(name string) (*shape.Shape, error) {
 	return &named, nil
 }
 
-// SuccessShape is the shape of an endpoint's whole success, envelope and all; nil if there is none, or none in JSON.
+// SuccessShape returns the shape of an endpoint's whole success, including result and msg. It returns nil if the
+// endpoint never succeeds, redirects, or has no JSON answer.
 func (e *Endpoint) SuccessShape() *shape.Shape {
 	if e.alwaysFails || e.redirects || e.tus != nil {
 		return nil
@@ -156,10 +157,10 @@ func (e *Endpoint) SuccessShape() *shape.Shape {
 	said := mustParseShape(text)
 	around := mustParseShape(envelope)
 	if _, ok := said.Fields["msg"]; ok {
-		delete(around.Fields, "msg") // it says it itself
+		delete(around.Fields, "msg") // the endpoint declares its own
 	}
 	return shape.Merge(around, said)
 }
 
-// envelope is on every success.
+// envelope is the fields that every success has.
 const envelope = "{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}"

@@ -17,7 +17,8 @@ import (
 var refusalKinds = map[string]realm.RefusalKind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
 	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge, "BadGateway": realm.BadGateway}
 
-// TestEveryRefusalIsDescribed looks through the sources for refusals: each has a code of the table, with its status.
+// TestEveryRefusalIsDescribed searches the source code for refusals. Each must have its code and status in
+// errorCodes.
 func TestEveryRefusalIsDescribed(t *testing.T) {
 	found := map[string]bool{}
 	for _, dir := range []string{".", "form", "httpd", "webhooks", "push", "mail", "../actors", "../actors/realm", "../cmd/parley"} {

@@ -58,6 +58,7 @@ type storageKeysForm struct {
 	Keys form.Opt[[]string] `form:"keys"`
 }
 
+// keys returns the requested keys, or nil for all of them.
 func (f storageKeysForm) keys() []string {
 	if !f.Keys.Set {
 		return nil
@@ -69,7 +70,7 @@ type botIDForm struct {
 	Bot realm.UserID `path:"bot_id"`
 }
 
-// nameOrNull is a name, or null for none.
+// nameOrNull returns the name, or nil (JSON null) if it is empty.
 func nameOrNull(name string) any {
 	if name == "" {
 		return nil
@@ -77,7 +78,8 @@ func nameOrNull(name string) any {
 	return name
 }
 
-// botObject is a bot's details as owner and administrators know them.
+// botObject returns the details of a bot that its owner and administrators can see. names returns the name of a
+// channel, or nil if it must not be shown.
 func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) any) obj {
 	channel := func(c realm.ChannelID) any {
 		if c == 0 || names == nil {
@@ -88,7 +90,7 @@ func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) 
 	services := []any{}
 	for _, s := range d.Services {
 		o := obj{"base_url": s.URL, "interface": s.Interface, "token": s.Token}
-		if s.URL == "" { // sectionFor an embedded bot
+		if s.URL == "" { // an embedded bot
 			o = obj{"service_name": s.Name, "config_data": s.Config}
 		}
 		services = append(services, o)
@@ -96,7 +98,7 @@ func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) 
 	return obj{"user_id": id, "default_sending_stream": channel(d.Sending), "default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic, "services": services}
 }
 
-// botObjects is the bots the caller hears of: his own, and for administrators all.
+// botObjects returns the bots whose details the caller can see: administrators see all bots, other users their own.
 func botObjects(v realm.View) []any {
 	list := []any{}
 	me := v.Me()
@@ -111,6 +113,7 @@ func botObjects(v realm.View) []any {
 	return list
 }
 
+// channelNameLookup returns a function from a channel id to its name, nil for an unknown channel.
 func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	return func(id realm.ChannelID) any {
 		if c := v.FindChannel(id); c != nil {
@@ -120,7 +123,7 @@ func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	}
 }
 
-// getBots lists the caller's own bots, with their keys.
+// getBots lists the caller's own active bots with their API keys.
 func getBots(c *Call, _ noParameters) (Answer, error) {
 	list, err := Read(c, func(v realm.View) ([]obj, error) {
 		me, err := v.RequireHuman()
@@ -189,8 +192,8 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	})
 }
 
-// withBotAvatar does something with the picture that came for a bot, or with "" if none did. Whether the caller may is
-// checked before the picture is read, which costs.
+// withBotAvatar calls do with the stored avatar of the request, or with "" if the request has none. It checks the
+// permission first, because decoding a picture is expensive.
 func withBotAvatar[A any](c *Call, may func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
 	if _, err := Read(c, may); err != nil {
 		return a, err
@@ -205,7 +208,7 @@ func withBotAvatar[A any](c *Call, may func(realm.View) (any, error), do func(fi
 	return withSavedAvatar(c, missingFile, tooManyFiles, do)
 }
 
-// botEmail is the address of a bot: its short name at the organization's host.
+// botEmail returns the email address of a bot: its short name at the organization's host.
 func botEmail(short string, s Site) string { return short + "-bot@" + s.Host }
 
 type editBotForm struct {
@@ -235,7 +238,7 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 	return cmd, nil
 }
 
-// changeBot is editBot, with an answer that shows the bot as it is now.
+// changeBot runs editBot and answers with the bot as it is after the change.
 func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
@@ -264,6 +267,7 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 	})
 }
 
+// botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
 func botAPIKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {
 	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ var folderEvents = []EventKind{
 	}),
 }
 
-// folderObject is a folder as clients know it.
+// folderObject returns a channel folder as JSON.
 func folderObject(f realm.Folder) obj {
 	o := obj{"id": f.ID, "name": f.Name, "description": f.Description, "rendered_description": f.DescriptionHTML, "date_created": f.Created,
 		"creator_id": nil, "is_archived": f.Archived, "order": f.Order}

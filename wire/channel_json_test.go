@@ -11,7 +11,8 @@ import (
 	"parley/wire/form"
 )
 
-// What is put together from bytes reads as what is made of objects, and follows every change.
+// TestChannelJSONFollowsChanges checks that JSON joined from cached bytes equals JSON made from objects, after every
+// kind of change.
 func TestChannelJSONFollowsChanges(t *testing.T) {
 	s := realmtest.New(t)
 	ann, bo := s.Join("Ann", realm.Owner), s.Join("Bo")

@@ -38,7 +38,8 @@ var channelEvents = []EventKind{
 	}),
 }
 
-// groupValue is a permission setting on the wire: a group's id, or its members.
+// groupValue returns the JSON of a permission setting: the id of a group, or the lists of direct members and
+// subgroups.
 func groupValue(g realm.GroupValue) any {
 	if g.Group != 0 {
 		return g.Group
@@ -46,6 +47,7 @@ func groupValue(g realm.GroupValue) any {
 	return obj{"direct_members": nonNil(g.Members), "direct_subgroups": nonNil(g.Subgroups)}
 }
 
+// nonNil returns an empty list instead of nil, so that JSON has [] and not null.
 func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -53,7 +55,7 @@ func nonNil[T any](s []T) []T {
 	return s
 }
 
-// legacyPostPolicy is the old number that stands for a channel's posting group.
+// legacyPostPolicy returns the number that older clients use for the posting permission of a channel.
 func legacyPostPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 3:
@@ -66,7 +68,7 @@ func legacyPostPolicy(g realm.GroupValue) int {
 	return 1
 }
 
-// channelObject is a channel as clients know it.
+// channelObject returns a channel as JSON. It has the fields that are the same for all users.
 func channelObject(c realm.ChannelInfo) obj {
 	post := legacyPostPolicy(c.Groups["can_send_message_group"])
 	o := obj{
@@ -120,7 +122,7 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	}
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
-		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) // a bot may send there
+		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) // a bot can send to its owner's channels
 		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
 			found = append(found, ch)
 		}
@@ -137,7 +139,7 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	return Answer{"streams": list}, nil
 }
 
-// includes decides whether the caller asked for a channel; any one of the conditions is enough.
+// includes reports whether the request asked for a channel. One matching condition is enough.
 func (f *getChannelsForm) includes(v realm.View, me *realm.User, ch *realm.Channel) bool {
 	return f.All || f.AllActive ||
 		f.Public && !ch.Private && !me.IsGuest() ||
@@ -147,7 +149,7 @@ func (f *getChannelsForm) includes(v realm.View, me *realm.User, ch *realm.Chann
 		f.Content && v.MayReadChannel(ch)
 }
 
-// sortByName sorts channels as people look for them.
+// sortByName sorts channels by name, ignoring case.
 func sortByName(list []*realm.Channel) {
 	slices.SortStableFunc(list, func(a, b *realm.Channel) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
@@ -189,7 +191,7 @@ type userChannelsForm struct {
 	User realm.UserID `path:"user_id"`
 }
 
-// visibleUser is a user the caller may know.
+// visibleUser returns a user that the caller is allowed to see.
 func visibleUser(v realm.View, id realm.UserID) (*realm.User, error) {
 	u := v.Find(id)
 	if u == nil || u.System || !v.MaySeeUser(u) {

@@ -48,26 +48,28 @@ var subscriptionEvents = []EventKind{
 		}
 		return out
 	}),
-	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // a megabyte of numbers, maybe
+	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // can be a megabyte of numbers
 		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": ids.IDs[realm.MessageID](e.Messages)}
 	}),
 }
 
-// PartialSubscriberDays is how long ago a user in a partial list was here at last (protocol).
+// PartialSubscriberDays is how recently a user in a partial subscriber list was online, in days (protocol).
 const PartialSubscriberDays = 14
 
-// presenceReader is the part of a house that tells who was here lately.
+// presenceReader is the part of a Server that reports which users were online recently.
 type presenceReader interface {
 	ActiveSince(realm.ID, int64) func(realm.UserID) bool
 }
 
-// recentUsers is who belongs into partial lists: bots, people who are here, and people who were here in the last PartialSubscriberDays.
+// recentUsers returns the predicate of partial subscriber lists: bots, users with an event queue, and users that were
+// online in the last PartialSubscriberDays days.
 func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
 	seen := h.ActiveSince(v.ID(), v.Now-PartialSubscriberDays*86400)
 	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 
-// partialSubscribers is the partial list of the members of a channel that an event tells of; all of here belong to it.
+// partialSubscribers returns the partial list of a channel's members in an event. here is the members that are
+// connected; all of them are in the list.
 func partialSubscribers(members, here ids.Set, to *Recipient) []realm.UserID {
 	out := []realm.UserID{}
 	rest := ids.IDs[realm.UserID](here)
@@ -81,7 +83,7 @@ func partialSubscribers(members, here ids.Set, to *Recipient) []realm.UserID {
 	return out
 }
 
-// subscriptionObject is a channel with one user's settings for it, as an event tells it.
+// subscriptionObject returns a channel with one user's settings for it, as in events.
 func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
 	o := channelObject(s.ChannelInfo)
 	addPersonalSettings(o, s, to.Client)
@@ -97,7 +99,7 @@ func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
 	return o
 }
 
-// channelNotification is one channelNotification setting of a channel: the user's own, or what it inherits.
+// channelNotification is one notification setting of a channel: the user's own value, or the inherited one.
 type channelNotification struct {
 	name      string
 	own       *bool
@@ -109,7 +111,7 @@ func channelNotifications(s realm.SubscriptionInfo) [5]channelNotification {
 		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
 }
 
-// addPersonalSettings puts a user's own settings of a channel into an object.
+// addPersonalSettings adds a user's own settings of a channel to an object.
 func addPersonalSettings(o obj, s realm.SubscriptionInfo, to Client) {
 	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
 	for _, x := range channelNotifications(s) {
@@ -200,7 +202,7 @@ type subscribeForm struct {
 	newChannelForm
 }
 
-// channelsToJoin are the channels to join; where is the parameter's name, for what is wrong with a colour.
+// channelsToJoin converts the channels to join. where is the parameter's name, for the error about an invalid color.
 func channelsToJoin(list []channelToJoinForm, where string) (out []realm.ChannelToJoin, err error) {
 	for i, s := range list {
 		color, ok := realm.NormalizeColor(s.Color)
@@ -212,7 +214,7 @@ func channelsToJoin(list []channelToJoinForm, where string) (out []realm.Channel
 	return out, nil
 }
 
-// subscribeInTurns subscribes as many people as are asked for, in as many turns as it takes.
+// subscribeInTurns subscribes users to channels, in as many turns as that needs.
 func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
 	cmd, err := subscribeCommand(c, f)
 	if err != nil {
@@ -241,7 +243,7 @@ func principals(p form.Principals) []realm.Principal {
 	var out []realm.Principal
 	for _, id := range p.IDs {
 		if id <= 0 {
-			id = -1 // nobody's; 0 would mean the address
+			id = -1 // an id that no user has; 0 would select the email address
 		}
 		out = append(out, realm.Principal{ID: realm.UserID(id)})
 	}
@@ -275,7 +277,7 @@ type unsubscribeForm struct {
 	Principals form.Principals `form:"principals"`
 }
 
-// unsubscribeInTurns unsubscribes as many people as are asked for, in as many turns as it takes.
+// unsubscribeInTurns unsubscribes users from channels, in as many turns as that needs.
 func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
 	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), MaxPerTurn: realm.MaxSubscriptionsPerTurn})
 	if err != nil {
@@ -304,7 +306,7 @@ func (f *resubscribeForm) Check() *form.Error {
 }
 
 func resubscribe(f resubscribeForm) realm.Resubscribe {
-	list, _ := channelsToJoin(f.Add, "add") // Check has looked at the colours
+	list, _ := channelsToJoin(f.Add, "add") // Check has validated the colors
 	return realm.Resubscribe{Add: list, Delete: f.Delete}
 }
 
@@ -322,7 +324,7 @@ type setPropertiesForm struct {
 	Data []propertyForm `form:"subscription_data,required"`
 }
 
-// setProperties sets as many as are asked for, in as many turns as it takes.
+// setProperties changes subscription settings, in as many turns as that needs.
 func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
 	cmd := realm.SetSubscriptionProperties{MaxPerTurn: realm.MaxPropertiesPerTurn}
 	for _, p := range f.Data {
@@ -346,7 +348,7 @@ func propertyChange(id realm.ChannelID, property string, v form.Value) realm.Pro
 	return c
 }
 
-// The value is JSON, or a text as it is: colours come both ways.
+// setPropertyForm accepts the value as JSON or as plain text, because clients send colors both ways.
 type setPropertyForm struct {
 	Channel  realm.ChannelID `path:"stream_id"`
 	Property string          `form:"property,required"`

@@ -22,16 +22,16 @@ type emojiForm struct {
 	Name string `path:"emoji_name"`
 }
 
-// MaxEmojiBytes is how large an emoji's image may be, in bytes; register tells it in MiB.
+// MaxEmojiBytes is the maximum size of the image of an emoji; registrations tell clients in MiB.
 const MaxEmojiBytes = 5 << 20
 
-// maxEmojiPixels keeps the memory that showing a still of a moving emoji takes below some megabytes.
+// maxEmojiPixels bounds the memory for decoding an animated emoji to some megabytes.
 const maxEmojiPixels = 4 << 20
 
 func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	name := realm.EmojiName(f.Name)
 	_, builtIn := emoji.CodeOf(name)
-	// Whether the caller may is checked before the image is kept.
+	// The permission is checked before the image is stored.
 	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayAddEmoji(name, builtIn) })
 	if err != nil {
 		return nil, err
@@ -59,7 +59,8 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	return Answer{}, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
 
-// checkEmojiImage refuses what cannot be shown as an emoji. The head of a file tells little of the rest: a smaller picture is made.
+// checkEmojiImage refuses images that cannot be shown as an emoji. The header of a file does not prove that the rest
+// decodes, so the check makes a thumbnail.
 func checkEmojiImage(c *Call, x SavedFile) error {
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, x.Type) || x.Width <= 0 || x.Height <= 0 {
 		return refusalOfFile(ErrNotAnImage, 0)
@@ -71,7 +72,7 @@ func checkEmojiImage(c *Call, x SavedFile) error {
 	return refusalOfFile(err, 0)
 }
 
-// EmojiPath is where an organization's emoji are, behind its pictures.
+// EmojiPath is the part of the path of custom emoji images that follows the organization.
 const EmojiPath = "emoji/images/"
 
 func emojiObject(e realm.CustomEmoji, s Site) obj {
@@ -91,8 +92,8 @@ func emojiObjects(list []realm.CustomEmoji, s Site) obj {
 	return o
 }
 
-// emojiChanged reads as one change, or as the whole map. The end of an emoji is told under both names it goes by: the
-// protocol's text says edit, the clients there are listen for update_one.
+// emojiChanged renders one changed emoji, or the map of all emoji for older clients. A deactivation is sent as two
+// events: the protocol documents "edit", but existing clients expect "update_one".
 func emojiChanged(e *realm.EmojiChanged, to *Recipient) []any {
 	if !to.Has(realm.CapIndividualEmoji) {
 		return []any{obj{"type": "realm_emoji", "op": "update", "realm_emoji": emojiObjects(e.All, to.Site)}}

@@ -11,9 +11,9 @@ import (
 	"parley/wire/shape"
 )
 
-// OpenAPI describes every endpoint this server answers as an OpenAPI 3.1 document. Requests are
-// made from the same table and forms that decode them; answers from what endpoints say of them in that table, which tests
-// hold every real answer against.
+// OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
+// forms that decode them. Answers are described from the declarations in the endpoint tables, which tests check
+// against every real answer.
 func OpenAPI() []byte {
 	doc, err := json.MarshalIndent(describe(endpoints), "", " ")
 	if err != nil {
@@ -22,11 +22,11 @@ func OpenAPI() []byte {
 	return append(doc, '\n')
 }
 
-// apiPrefix is before every path of the protocol.
+// apiPrefix precedes every path of the protocol.
 const apiPrefix = "/api/v1"
 
-// operation is one method of one shape of path. Endpoints that differ only in how they name a piece of the path, by id
-// or by address, are one operation to a reader of URLs.
+// operation is one method of one path pattern. Endpoints that differ only in how they identify the resource, by id or
+// by email address, are one operation.
 type operation struct {
 	method    string
 	path      string
@@ -57,7 +57,7 @@ func describe(endpoints []Endpoint) obj {
 		}
 		item[strings.ToLower(o.method)] = o.describe(schemas)
 	}
-	if e, ok := schemas["Event"].(obj); ok { // no event is of two forms; type alone does not tell them apart, so there is no discriminator
+	if e, ok := schemas["Event"].(obj); ok { // an event matches exactly one shape; type alone does not identify it, so there is no discriminator
 		e["oneOf"] = e["anyOf"]
 		delete(e, "anyOf")
 	}
@@ -79,19 +79,19 @@ func describe(endpoints []Endpoint) obj {
 
 const schemaRefPrefix = "#/components/schemas/"
 
-// addSchema is a shape as a schema; the objects it names are put into schemas.
+// addSchema returns the schema of a shape and adds the schemas of the objects it names.
 func addSchema(schemas obj, s *shape.Shape) obj {
 	var list func(*shape.Shape)
 	list = func(s *shape.Shape) {
 		if _, ok := schemas[s.Name]; !ok {
-			schemas[s.Name] = obj{} // it is being made
+			schemas[s.Name] = obj{} // placeholder against endless recursion
 			schemas[s.Name] = s.SchemaBody(schemaRefPrefix, list)
 		}
 	}
 	return s.Schema(schemaRefPrefix, list)
 }
 
-// statusDescriptions is what each status of an error tells.
+// statusDescriptions describes each error status.
 var statusDescriptions = map[int]string{
 	400: "Refused; nothing was changed.",
 	401: "The credentials are missing, wrong or no longer good.",
@@ -109,7 +109,7 @@ var statusDescriptions = map[int]string{
 	505: "Not a version of HTTP this server speaks.",
 }
 
-// errorResponses is the errors of each status, by code.
+// errorResponses returns the response objects of all error statuses.
 func errorResponses() obj {
 	out := obj{}
 	for status, words := range statusDescriptions {
@@ -120,7 +120,7 @@ func errorResponses() obj {
 
 func responseName(status int) string { return "Error" + strconv.Itoa(status) }
 
-// tusStatusDescriptions is what those statuses tell that only uploads in pieces have, or have with more codes.
+// tusStatusDescriptions describes the statuses that only resumable uploads use, or use with more codes.
 var tusStatusDescriptions = map[int]string{
 	409: "The upload stands elsewhere; ask for its offset.",
 	412: "Not a version of tus this server speaks.",
@@ -130,7 +130,8 @@ var tusStatusDescriptions = map[int]string{
 	429: "Too many requests, or too many unfinished uploads.",
 }
 
-// tusResponses is the errors of uploads in pieces. What is refused before anybody looks at the endpoint has no message.
+// tusResponses returns the errors of resumable uploads. Requests that are refused before the endpoint runs have no
+// field message.
 func tusResponses() obj {
 	out := obj{}
 	words := maps.Clone(statusDescriptions)
@@ -150,7 +151,7 @@ func tusResponses() obj {
 	return out
 }
 
-// errorSchema is one object for all codes that say nothing more, and one for each that does.
+// errorSchema has one object for all codes without further fields, and one for each code that has some.
 func errorSchema(status int) any {
 	if s := ErrorShape(status, ""); s != nil {
 		return s.SchemaBody(schemaRefPrefix, nil)
@@ -177,7 +178,7 @@ func errorSchema(status int) any {
 	return obj{"anyOf": list}
 }
 
-// responses is what an operation may answer.
+// responses returns the responses of an operation, by status.
 func (o *operation) responses(schemas obj) obj {
 	if tus := o.endpoints[0].tus; tus != nil {
 		return tus.responses(schemas)
@@ -205,7 +206,7 @@ func (o *operation) responses(schemas obj) obj {
 	return out
 }
 
-// responses is what a step of an upload in pieces may answer.
+// responses returns the responses of one request of a resumable upload.
 func (r *tusDescription) responses(schemas obj) obj {
 	out := tusResponses()
 	for _, s := range r.successes {
@@ -228,7 +229,7 @@ func (o *operation) open() bool {
 
 var redirectResponse = obj{"description": "It is at another address.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
 
-// describe is a path's only operation, outside the protocol's prefix.
+// describe returns the path item of a file route. Its path is outside the API prefix.
 func (f FileRoute) describe() obj {
 	path := strings.ReplaceAll(f.Path, ":*", "")
 	parameters := []any{}
@@ -253,6 +254,7 @@ func (f FileRoute) describe() obj {
 	return obj{"get": d}
 }
 
+// describe returns the operation object.
 func (o *operation) describe(schemas obj) obj {
 	var path, fields []form.Param
 	var file *fileField
@@ -330,7 +332,7 @@ func (o *operation) describe(schemas obj) obj {
 	return d
 }
 
-// requestBody is the parameters of a request that is not a GET: form fields, some of them JSON, and a file.
+// requestBody describes the parameters of a request other than GET: form fields, some of them JSON, and a file.
 func requestBody(fields []form.Param, file *fileField) obj {
 	properties, encoding, required := obj{}, obj{}, []string{}
 	for _, p := range fields {
@@ -363,7 +365,7 @@ func requestBody(fields []form.Param, file *fileField) obj {
 	return obj{"required": len(required) > 0, "content": obj{kind: content}}
 }
 
-// Params is what an endpoint takes, in the order of its form; what clients need not know of is left out.
+// Params returns the parameters of an endpoint in the order of its form. Hidden parameters are left out.
 func (e *Endpoint) Params() (out []form.Param) {
 	for _, f := range []*form.Form{e.Form, e.Settings} {
 		if f == nil {
@@ -378,7 +380,7 @@ func (e *Endpoint) Params() (out []form.Param) {
 	return out
 }
 
-// toSchema31 says in JSON Schema's words of today what forms say with "nullable".
+// toSchema31 replaces "nullable", which forms use, by the null type of JSON Schema 2020-12.
 func toSchema31(x any) any {
 	switch x := x.(type) {
 	case map[string]any:
@@ -412,7 +414,7 @@ func toSchema31(x any) any {
 	return x
 }
 
-// pathPattern is a path without the names of its pieces.
+// pathPattern returns a path without the names of its parameters.
 func pathPattern(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -423,7 +425,7 @@ func pathPattern(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// pathParameters is the names of a path's variable pathParameters.
+// pathParameters returns the names of the parameters in a path.
 func pathParameters(path string) (out []string) {
 	for _, p := range strings.Split(path, "/") {
 		if strings.HasPrefix(p, "{") {
@@ -434,7 +436,8 @@ func pathParameters(path string) (out []string) {
 	return out
 }
 
-// pathParameterNames is one name for every variable piece of a shape: user_id_or_email where endpoints name it differently.
+// pathParameterNames returns one name for each parameter of a path pattern. Different names are joined:
+// user_id_or_email.
 func pathParameterNames(endpoints []Endpoint) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range endpoints {
@@ -454,7 +457,7 @@ func pathParameterNames(endpoints []Endpoint) map[string][]string {
 	return out
 }
 
-// documentedPath is a path with the names its shape has.
+// documentedPath returns a path with the joined parameter names of its pattern.
 func documentedPath(path string, names map[string][]string) string {
 	parts, n := strings.Split(path, "/"), 0
 	for i, p := range parts {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOpenAPICoversEveryEndpoint reads the document back and looks for every endpoint and every parameter in it.
+// TestOpenAPICoversEveryEndpoint parses the document and looks for every endpoint and every parameter.
 func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 	var doc struct {
 		OpenAPI    string

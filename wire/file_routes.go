@@ -1,15 +1,15 @@
 package wire
 
-// A FileRoute is a path outside the protocol's prefix from which clients fetch files and pictures.
+// FileRoute is a path outside the prefix of the API from which clients load files and pictures.
 type FileRoute struct {
 	Path        string
 	Description string
-	Types       string // content types it answers with
-	Private     bool   // it wants credentials, or an api_key in the query
-	Redirects   bool   // it answers with another address
+	Types       string // content types of the answer
+	Private     bool   // needs credentials, or an api_key in the query
+	Redirects   bool   // answers with a redirect
 }
 
-// FileRoutes is every such path.
+// FileRoutes lists all such paths. The descriptions are part of the OpenAPI document.
 var FileRoutes = []FileRoute{
 	{Path: "/user_uploads/temporary/{token}/{name}", Description: "An upload, to whoever holds an address that is good for a minute.", Types: "*/*"},
 	{Path: "/user_uploads/thumbnail/{realm}/{path:*}", Description: "A smaller picture of an uploaded image.", Types: "image/*", Private: true},

@@ -8,7 +8,7 @@ import (
 	"parley/wire/form"
 )
 
-// closedServer refuses every turn and look: what a request meets before the realm is what it meets here.
+// closedServer refuses every turn and view. It tests the part of a request before the realm.
 type closedServer struct{ Server }
 
 var errServerClosed = realm.BadRequest("the house is closed")
@@ -39,7 +39,7 @@ func (closedServer) HidePresence(realm.ID, realm.UserID) presence.Row           
 func (closedServer) PresenceSince(realm.ID, int64, int64) []presence.Row                        { return nil }
 func (closedServer) PresenceOf(realm.ID, realm.UserID) *presence.Row                            { return nil }
 
-// noFiles has none.
+// noFiles is a file store without files.
 type noFiles struct{ Files }
 
 func (noFiles) Announced(realm.ID) int64 { return 0 }
@@ -51,8 +51,8 @@ type discardReply struct{}
 
 func (discardReply) Answer(int, ...[]byte) bool { return true }
 
-// FuzzParameters puts anything into two parameters of any endpoint, each JSON parameter among its seeds, and carries it
-// out up to the realm: an error is one a client may read.
+// FuzzParameters puts any text into two parameters of any endpoint and runs the request up to the realm. The seeds
+// contain each JSON parameter. An error must be a refusal that a client can read.
 func FuzzParameters(f *testing.F) {
 	all := Endpoints()
 	seeds := []string{"1", `"x"`, `[1]`, `["x"]`, `[["channel","x"]]`, `[{"operator":"is","operand":"dm"}]`, `{"new":{"direct_members":[1],"direct_subgroups":[]},"old":1}`,
@@ -81,7 +81,7 @@ func FuzzParameters(f *testing.F) {
 		}
 		values := &form.Values{}
 		for i, p := range params {
-			sent, value := false, "1" // a route always has its pieces
+			sent, value := false, "1" // path parameters are always present
 			switch i {
 			case int(p1) % len(params):
 				sent, value = true, v1

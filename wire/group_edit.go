@@ -22,7 +22,7 @@ var groupEndpoints = []Endpoint{
 var groupEvents = []EventKind{
 	Event(func(e *realm.GroupAppeared, to *Recipient) any {
 		if e.Back && to.Has(realm.CapDeactivatedGroups) {
-			return nil // told as an update
+			return nil // this client gets an update instead
 		}
 		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
 	}),
@@ -39,7 +39,7 @@ var groupEvents = []EventKind{
 	}),
 }
 
-// groupObject is a user group as clients know it.
+// groupObject returns a user group as JSON.
 func groupObject(g realm.GroupInfo) obj {
 	o := obj{"id": g.ID, "name": g.Name, "description": g.Description, "date_created": g.Created, "creator_id": nil, "members": nonNil(g.Members),
 		"direct_subgroup_ids": nonNil(g.Subgroups), "is_system_group": g.System, "deactivated": g.Deactivated}
@@ -52,14 +52,15 @@ func groupObject(g realm.GroupInfo) obj {
 	return o
 }
 
-// groupChanged is an update, or for queues that are not told of deactivated groups a removal.
+// groupChanged renders a changed group. Clients that do not know deactivated groups get a removal instead of a
+// deactivation.
 func groupChanged(e *realm.GroupChanged, to *Recipient) any {
 	all := to.Has(realm.CapDeactivatedGroups)
 	if e.Deactivated != nil && !all {
 		if *e.Deactivated {
 			return obj{"type": "user_group", "op": "remove", "group_id": e.ID}
 		}
-		return nil // it comes back as an added one
+		return nil // the client gets an "add" event instead
 	}
 	if e.WasDeactivated && !all {
 		return nil
@@ -164,6 +165,7 @@ type membersForm struct {
 	Direct bool          `form:"direct_member_only"`
 }
 
+// findGroup returns a group for callers that are allowed to see groups: members, not guests.
 func findGroup(v realm.View, id realm.GroupID) (*realm.Group, error) {
 	if _, err := v.MemberOnly(); err != nil {
 		return nil, err

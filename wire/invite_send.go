@@ -24,7 +24,7 @@ type inviteIDForm struct {
 	ID int64 `path:"invite_id"`
 }
 
-// inviteOptions is what both kinds of invitation take.
+// inviteOptions is the parameters that email invitations and invitation links share.
 type inviteOptions struct {
 	Minutes  form.Null[int64] `form:"invite_expires_in_minutes"`
 	Role     int64            `form:"invite_as,default=400,in=100|200|300|400|600"`
@@ -70,7 +70,7 @@ func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
 	return Answer{}, err
 }
 
-// inviteComposer writes invitations, where letters are sent at all.
+// inviteComposer returns the function that writes invitation emails. It returns nil if the server sends no email.
 func (c *Call) inviteComposer() func(realm.InviteEmail) Email {
 	if !c.Tools.MailEnabled {
 		return nil
@@ -78,12 +78,13 @@ func (c *Call) inviteComposer() func(realm.InviteEmail) Email {
 	return invitationEmail
 }
 
-// joinURL is where a link's owner joins.
+// joinURL returns the address of the page where the holder of a link joins.
 func (c *Call) joinURL(token string) string { return c.Site.URL + JoinPath + token }
 
-// JoinPath is where invitations lead; the token follows.
+// JoinPath is the path of invitation links; the token follows it.
 const JoinPath = "/join/"
 
+// invitationEmail writes the email of an invitation. The link is filled in when the email is sent.
 func invitationEmail(l realm.InviteEmail) Email {
 	who := l.Inviter
 	if who == "" {
@@ -131,14 +132,14 @@ func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	return Answer{"invites": out}, nil
 }
 
-// FindInvite looks up what a link stands for, for the page it leads to.
+// FindInvite returns the invitation of a link, for the page that the link opens.
 func FindInvite(c *Call, token string) (realm.InviteInfo, error) {
 	return Read(c, func(v realm.View) (realm.InviteInfo, error) { return v.FindInvite(c.Tools.HashKey(token)) })
 }
 
-// JoinByInvite makes the account of somebody who followed a link and filled in the page.
+// JoinByInvite creates the account of a person who followed an invitation link and filled in the form.
 func JoinByInvite(c *Call, token, email, name, password string) error {
-	if _, err := FindInvite(c, token); err != nil { // before the password is hashed, which costs
+	if _, err := FindInvite(c, token); err != nil { // before hashing the password, which is expensive
 		return err
 	}
 	if !validPasswordLength(password) {

@@ -45,7 +45,7 @@ func iconURL(o *realm.Organization, s Site) string {
 	return pictureURL(realm.Icon, o.PictureOf(realm.Icon), s)
 }
 
-// realmPath is how an organization appears in the paths of its files.
+// realmPath is the name of an organization in the paths of its files.
 func realmPath(s Site) string {
 	if s.Name == "" {
 		return "root"
@@ -73,7 +73,7 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 		return nil, errInvalidLoginEmail()
 	}
 	a, ok := c.Server.AccountByEmail(c.Realm, f.Username)
-	hash := "" // the check below costs the same either way, so that timing does not tell who exists
+	hash := "" // checking "" takes the same time, so that timing does not reveal which accounts exist
 	if ok && a.Bot == realm.Human {
 		hash = a.Password
 	}
@@ -89,7 +89,8 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 
 func errInvalidLoginEmail() error { return realm.BadRequest("Enter a valid email address.") }
 
-// checkPassword checks the password of somebody whose hash that is, unless he was asked for it too often.
+// checkPassword checks a password against a hash. It refuses after too many attempts for that account. The hash ""
+// never matches and takes as long as a real one.
 func (c *Call) checkPassword(email, password, hash string) (bool, error) {
 	who := strconv.Itoa(int(c.Realm)) + "/" + realm.FoldEmail(email)
 	if err := c.CountPasswordAttempt(who); err != nil {
@@ -102,7 +103,7 @@ func (c *Call) checkPassword(email, password, hash string) (bool, error) {
 	return right, err
 }
 
-// issueKey gives the account its key to log in with.
+// issueKey returns the API key of an account and records the login.
 func issueKey(c *Call, a *Account) (Answer, error) {
 	if c.Site.Deactivated {
 		return nil, errRealmDeactivated()
@@ -158,11 +159,11 @@ func regenerateKey(c *Call, _ noParameters) (realm.IssueAPIKey, error) {
 	return realm.IssueAPIKey{User: c.Caller.User, Only: true}, nil
 }
 
-// maxClientName is how long a client's name may be, in characters (protocol).
+// maxClientName is the maximum length of a client name in characters (protocol).
 const maxClientName = 30
 
-// ClientName is the program's name in a User-Agent header: what comes before the first slash or space, and what follows
-// that is neither digit, slash nor bracket.
+// ClientName returns the program name of a User-Agent header: the text before the first slash, digit or bracket,
+// without spaces at its ends.
 func ClientName(agent string) string {
 	if agent == "" {
 		return "Unspecified"

@@ -2,8 +2,8 @@ package wire
 
 import "parley/actors/realm"
 
-// Calls on services that have to be set up for the server. This server knows Jitsi only, whose addresses clients make
-// themselves, so that each of these answers what an unconfigured service does.
+// callEndpoints are the call providers that need server configuration. This server supports Jitsi only, and clients
+// build Jitsi addresses themselves. Each endpoint therefore answers as an unconfigured provider does.
 var callEndpoints = []Endpoint{
 	Custom("GET", "/calls/bigbluebutton/create", func(*Call, meetingForm) (Answer, error) {
 		return nil, realm.BadRequest("BigBlueButton is not configured.")
@@ -31,7 +31,8 @@ type zoomForm struct {
 	Video bool `form:"is_video_call,default=true"`
 }
 
-// personalCallNotConfigured is for services people log in to themselves: bots cannot.
+// personalCallNotConfigured refuses a provider that each user logs in to. Bots get the refusal for bots instead,
+// because they cannot log in there.
 func personalCallNotConfigured(c *Call, service string) (Answer, error) {
 	_, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireHuman(); return nil, err })
 	if err != nil {

@@ -34,7 +34,7 @@ type draftForm struct {
 	Topic     string          `form:"topic,required"`
 	Content   string          `form:"content,required"`
 	Timestamp form.Opt[int64] `form:"timestamp"`
-	ID        form.Opt[int64] `form:"id"` // clients send back what they were told; the path decides
+	ID        form.Opt[int64] `form:"id"` // ignored: clients repeat the id, but the path decides
 }
 
 func (f *draftForm) draft() realm.Draft {
@@ -74,7 +74,7 @@ func getDrafts(_ *Call, v realm.View, _ noParameters) (Answer, error) {
 	return Answer{"count": len(list), "drafts": draftObjects(list, asStored)}, nil
 }
 
-// draftsSection is a registration's drafts, newest edit first.
+// draftsSection adds the caller's drafts to a registration, newest edit first.
 func draftsSection(s *initialState) {
 	list := []any{}
 	if _, err := s.DraftSyncUser(); err == nil {

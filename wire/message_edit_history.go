@@ -14,7 +14,7 @@ type messageHistoryForm struct {
 	EmptyTopic bool            `form:"allow_empty_topic_name,default=false"`
 }
 
-// getMessageHistory answers what a message was at each time, the original first.
+// getMessageHistory answers all versions of a message, the original first.
 func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 	s, err := readHistory(c, f.Message)
 	if err != nil {
@@ -22,7 +22,7 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 	}
 	text := func(version uint16) (realm.Body, error) {
 		if s.movesOnly {
-			version = s.info.Ref.Version // earlier texts are nobody's business
+			version = s.info.Ref.Version // only moves are visible, so earlier texts are not shown
 		}
 		b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: f.Message, Version: version})
 		if !ok {
@@ -74,12 +74,14 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 	return Answer{"message_history": list}, nil
 }
 
-// messageHistory is a message with its history; where only moves may be seen, its texts are not.
+// messageHistory is a message with its history. movesOnly is set where the organization shows moves but no earlier
+// texts.
 type messageHistory struct {
 	info      realm.MessageInfo
 	movesOnly bool
 }
 
+// readHistory returns the history of a message that the caller can read, within the organization's visibility policy.
 func readHistory(c *Call, id realm.MessageID) (messageHistory, error) {
 	return Read(c, func(v realm.View) (messageHistory, error) {
 		policy := v.OrgText("message_edit_history_visibility_policy")
@@ -91,7 +93,7 @@ func readHistory(c *Call, id realm.MessageID) (messageHistory, error) {
 	})
 }
 
-// originalTopicAndVersion is the topic a message was sent to, and the version of its first text.
+// originalTopicAndVersion returns the topic the message was sent to and the version of its first text.
 func originalTopicAndVersion(i *realm.MessageInfo) (topic string, version uint16) {
 	topic, version = i.Topic, i.Ref.Version
 	for _, r := range slices.Backward(i.History) {
@@ -105,7 +107,7 @@ func originalTopicAndVersion(i *realm.MessageInfo) (topic string, version uint16
 	return topic, version
 }
 
-// versionAfter is the text's version that entry n of the history made.
+// versionAfter returns the version of the text that entry n of the history created.
 func versionAfter(i *realm.MessageInfo, n int) uint16 {
 	for _, r := range i.History[n+1:] {
 		if r.Content {
@@ -115,11 +117,11 @@ func versionAfter(i *realm.MessageInfo, n int) uint16 {
 	return i.Ref.Version
 }
 
-// maxDiffTokens bounds how much is compared: beyond it the whole text counts as changed.
+// maxDiffTokens bounds the comparison of two texts. A larger text is shown as replaced completely.
 const maxDiffTokens = 20000
 
-// htmlDiff shows what changed between two renderings: the new one's elements, with inserted words and, before them,
-// deleted ones marked. Elements stay balanced, because marks enclose only text.
+// htmlDiff returns the new HTML with inserted words marked, and deleted words marked before them. Marks enclose only
+// text, so that elements stay balanced.
 func htmlDiff(before, after string) string {
 	a, b := htmlTokens(before), htmlTokens(after)
 	var out strings.Builder
@@ -138,7 +140,8 @@ func htmlDiff(before, after string) string {
 	return out.String()
 }
 
-// tokenDiff compares token by token: each different token is one character of what the library sees.
+// tokenDiff compares two lists of tokens. The library compares characters, so each distinct token is mapped to one
+// character.
 func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 	if len(a)+len(b) > maxDiffTokens {
 		return []diffmatchpatch.Diff{{Type: diffmatchpatch.DiffDelete, Text: strings.Join(a, "")}, {Type: diffmatchpatch.DiffInsert, Text: strings.Join(b, "")}}
@@ -152,7 +155,7 @@ func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 			if !ok {
 				n = rune(len(tokens) + 1)
 				if n >= 0xd800 {
-					n += 0x800 // these are no characters
+					n += 0x800 // skips the surrogate range, which has no characters
 				}
 				number[t] = n
 				tokens = append(tokens, t)
@@ -175,7 +178,7 @@ func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 	return diffs
 }
 
-// htmlTokens cuts HTML into elements' tags, words, and what is between words.
+// htmlTokens splits HTML into tags, words and white space.
 func htmlTokens(s string) []string {
 	var out []string
 	for len(s) > 0 {
@@ -200,7 +203,8 @@ func htmlTokens(s string) []string {
 	return out
 }
 
-// writeMarked writes the text of a changed stretch inside spans; its tags are written as they are, or left out.
+// writeMarked writes a changed part with its text inside spans. Tags are written unchanged if tags is set, else left
+// out.
 func writeMarked(out *strings.Builder, html, class string, tags bool) {
 	open := false
 	end := func() {

@@ -6,7 +6,8 @@ import (
 	"parley/actors/realm"
 )
 
-// A message event written directly is the same bytes as one made of the message's object.
+// TestMessageEventsMatchObjects checks that a message event written directly has the same bytes as one made from the
+// object.
 func TestMessageEventsMatchObjects(t *testing.T) {
 	sender := realm.UserInfo{ID: 8, Name: `A "quoted" <name>`, Email: "a@example.org"}
 	seen := sender

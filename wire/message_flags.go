@@ -26,7 +26,7 @@ var flagEvents = []EventKind{
 }
 
 type setFlagsForm struct {
-	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the turns it takes
+	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the number of turns
 	Op       string  `form:"op,required"`
 	Flag     string  `form:"flag,required"`
 }
@@ -45,8 +45,8 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	return a, nil
 }
 
-// changeFlagsInParts gives a change of very many flags several turns, so that nobody else waits for all of it, and returns the
-// channels whose messages stayed as they were. What it refuses is refused as a whole.
+// changeFlagsInParts changes the flags of many messages in several turns, so that other requests run in between. It
+// returns the channels whose messages were not changed. A refusal applies to the whole request.
 func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	parts := slices.Collect(slices.Chunk(cmd.Messages, realm.MaxFlagged))
 	if len(parts) <= 1 {
@@ -73,7 +73,8 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	return slices.Compact(left), nil
 }
 
-// addIgnoredChannels adds the channels whose messages stayed as they were; only marking unread knows such.
+// addIgnoredChannels adds the channels whose messages were not changed. Only marking messages as unread has such
+// channels.
 func addIgnoredChannels(a Answer, op, flag string, channels []realm.ChannelID) {
 	if op == "remove" && flag == "read" {
 		a["ignored_because_not_subscribed_channels"] = channels
@@ -101,7 +102,7 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	const many = 1 << 30 // more than any narrow has, and sums of two do not overflow
+	const many = 1 << 30 // larger than any narrow, and the sum of two does not overflow
 	cmd := realm.FlagNarrow{Terms: terms, Hits: s.found.Hits, Op: f.Op, Flag: f.Flag,
 		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
 	if err := s.fixPage(c, &cmd); err != nil {

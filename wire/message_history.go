@@ -15,10 +15,10 @@ var historyEndpoints = []Endpoint{
 
 var historyEvents []EventKind
 
-// maxMessagesPerRequest is how many messages one request may ask for (protocol).
+// maxMessagesPerRequest is how many messages one request can ask for (protocol).
 const maxMessagesPerRequest = 5000
 
-// messagesPerView is how many messages one look at the realm copies: well under 5 ms.
+// messagesPerView is how many messages one view copies: well under 5 ms.
 const messagesPerView = 500
 
 type getMessagesForm struct {
@@ -57,7 +57,8 @@ func (f *getMessagesForm) Check() *form.Error {
 	return nil
 }
 
-// requestClient is how a request wants to forEachMessage messages.
+// requestClient returns the client capabilities that the parameters of a request express. Logged-out visitors always
+// get avatar URLs.
 func requestClient(c *Call, markdown, gravatar, emptyTopic bool) Client {
 	r := Client{Markdown: markdown, Gravatar: gravatar && c.Account != nil}
 	if emptyTopic {
@@ -104,8 +105,8 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	return out, nil
 }
 
-// forEachMessage hands out messages with their texts, in slices short enough that nobody waits for them. A message that went away
-// meanwhile is left out.
+// forEachMessage calls fn for each message with its text. It reads the messages in short views, so that other
+// requests do not wait. Messages that were deleted meanwhile are left out.
 func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body)) error {
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), messagesPerView)]
@@ -123,7 +124,7 @@ func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessag
 	return nil
 }
 
-// messageObjectForReader is a message as its reader sees it: with flags and what may be shown of its past.
+// messageObjectForReader returns a message with the reader's flags and the visible part of its edit history.
 func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) obj {
 	if m.Channel != 0 {
 		m.Links = topicLinksOf(c, m.Topic)
@@ -136,7 +137,7 @@ func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r
 	return o
 }
 
-// revisionObjects is a message's past, newest first.
+// revisionObjects returns the edit history of a message, newest first.
 func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 	out := make([]any, 0, len(m.History))
 	for i := len(m.History) - 1; i >= 0; i-- {

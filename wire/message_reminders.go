@@ -53,7 +53,7 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
 
-// readText is a message the caller may forEachMessage, with its source.
+// readText returns a message that the caller can read, and its Markdown source.
 func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
 	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"parley/wire/markdown"
 )
 
-// Renderer turns texts into HTML as each organization's dialect has it. The zero value is ready; any number of
-// goroutines may use it. What a text refers to is looked up in one view of the realm; rendering happens outside it.
+// Renderer renders Markdown to HTML with each organization's configuration. The zero value is ready to use. It is
+// safe for concurrent use. References in a text are resolved in one view of the realm; rendering itself runs outside
+// the realm.
 type Renderer struct {
 	configs sync.Map // realm.ID -> *dialect
 }
 
-// markdownConfig is an organization's markdownConfig, prepared: immutable.
+// markdownConfig is the compiled Markdown configuration of an organization. It is immutable.
 type markdownConfig struct {
 	version    realm.Seq
 	options    markdown.Options
@@ -34,7 +35,7 @@ func (r *Renderer) cachedConfig(id realm.ID) *markdownConfig {
 	return &markdownConfig{}
 }
 
-// configInView is the markdownConfig as it stands in a view.
+// configInView returns the configuration at the time of a view.
 func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
 	old := r.cachedConfig(v.Realm.ID())
 	if old.version == v.MarkdownConfigVersion() && old.version != 0 {
@@ -43,7 +44,7 @@ func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
 	return r.compile(v.Realm.ID(), v.MarkdownConfig(), site)
 }
 
-// currentConfig is the markdownConfig as it stands now; only a changed one asks the realm.
+// currentConfig returns the current configuration. It reads the realm only if the configuration has changed.
 func (r *Renderer) currentConfig(c *Call) (*markdownConfig, error) {
 	if old := r.cachedConfig(c.Realm); old.version != 0 && old.version >= c.Server.MarkdownConfigSeq(c.Realm) {
 		return old, nil
@@ -55,6 +56,7 @@ func (r *Renderer) currentConfig(c *Call) (*markdownConfig, error) {
 	return r.compile(c.Realm, d, c.Site), nil
 }
 
+// compile compiles a configuration, reusing compiled linkifiers, and caches it unless a newer one is cached.
 func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *markdownConfig {
 	old := r.cachedConfig(id)
 	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons, compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
@@ -65,7 +67,7 @@ func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *mark
 		if !ok {
 			var err error
 			if l, err = markdown.CompileLinkifier(rule.Pattern, rule.Template); err != nil {
-				continue // it was checked when it was added; one that no longer compiles links nothing
+				continue // checked when it was added; if it no longer compiles it is skipped
 			}
 		}
 		n.compiled[rule] = l
@@ -81,7 +83,8 @@ func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *mark
 	return n
 }
 
-// render turns the text of a message into its body and finds out what it does, with the caller's permissions.
+// render renders the text of a message with the caller's permissions. It returns the body and the mentions, links and
+// other content of the text.
 func render(c *Call, text string) (realm.Body, realm.ContentInfo, error) {
 	return c.Tools.Renderer.renderMessage(c, text, c.Caller.User)
 }
@@ -101,10 +104,11 @@ func (r *Renderer) renderMessage(c *Call, text string, author realm.UserID) (rea
 	return d.render(text, known, author)
 }
 
-// errMustWait: the realm would have to be asked.
+// errMustWait means that rendering needs to read the realm.
 var errMustWait = errors.New("not to be rendered at once")
 
-// renderWithoutWaiting is message for who must not wait: it renders what refers to nothing, in a dialect that is prepared.
+// renderWithoutWaiting is renderMessage for callers that must not wait. It renders texts without references if the
+// configuration is cached, else it returns errMustWait.
 func (r *Renderer) renderWithoutWaiting(c *Call, text string) (realm.Body, realm.ContentInfo, error) {
 	d := r.cachedConfig(c.Realm)
 	if d.version == 0 || d.version < c.Server.MarkdownConfigSeq(c.Realm) {
@@ -135,7 +139,7 @@ func (d *markdownConfig) content(text string, x markdown.Result) realm.ContentIn
 	return c
 }
 
-// describe renders what is no message: it mentions nobody and shows no previews.
+// describe renders text that is not a message: it mentions no users and shows no previews.
 func (d *markdownConfig) describe(text string, known *references) string {
 	o := d.options
 	o.Silent, o.NoPreviews = true, true
@@ -146,7 +150,8 @@ func (d *markdownConfig) describe(text string, known *references) string {
 	return x.HTML
 }
 
-// RenderInTurn renders within a turn, for what the server itself says: it may name everything; math would take too long there.
+// RenderInTurn renders a message of the server itself within a turn, with access to all references. It renders no
+// math, which would take too long in a turn.
 func (r *Renderer) RenderInTurn(text string, v realm.View, site Site) (realm.Body, realm.ContentInfo) {
 	v.Caller = realm.Caller{System: true}
 	d := r.configInView(v, site)
@@ -165,12 +170,12 @@ func (r *Renderer) RenderDescription(text string, v realm.View, site Site) strin
 	return d.describe(text, resolveReferences(v, markdown.Scan(text), d))
 }
 
-// TopicLinks is the links of a topic as the dialect stands in a view.
+// TopicLinks returns the links of a topic with the configuration at the time of a view.
 func (r *Renderer) TopicLinks(topic string, v realm.View, site Site) []realm.TopicLink {
 	return r.configInView(v, site).links(topic)
 }
 
-// topicLinksOf is the links of a topic as the dialect stands now; none if the realm is too busy to say.
+// topicLinksOf returns the links of a topic with the current configuration; none if the realm is too busy to answer.
 func topicLinksOf(c *Call, topic string) []realm.TopicLink {
 	d, err := c.Tools.Renderer.currentConfig(c)
 	if err != nil || topic == "" {
@@ -187,7 +192,7 @@ func (d *markdownConfig) links(topic string) []realm.TopicLink {
 	return out
 }
 
-// references is what a text refers to, as the realm answered. It is a markdown.Lookup.
+// references holds the resolved references of a text. It implements markdown.Lookup.
 type references struct {
 	*markdownConfig
 	byName   map[string]markdown.User
@@ -203,13 +208,13 @@ type topicRef struct {
 	topic   string // folded
 }
 
-// maxReferences is how many users, groups, channels or files of one text are looked up: the realm is not to be held by
-// one message made of mentions. Later ones stay text.
+// maxReferences is how many users, groups, channels or files of one text are looked up, so that one message full of
+// mentions cannot block the realm. Later references stay plain text.
 const maxReferences = 1000
 
 func firstReferences[T any](list []T) []T { return list[:min(len(list), maxReferences)] }
 
-// resolveReferences answers a text's references with the permissions of the view's caller.
+// resolveReferences looks up the references of a text with the permissions of the view's caller.
 func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *references {
 	k := &references{markdownConfig: d, byName: map[string]markdown.User{}, byID: map[int64]markdown.User{}, groups: map[string]markdown.Group{},
 		channels: map[string]markdown.Channel{}, topics: map[topicRef]int64{}, uploads: map[string]markdown.UploadMeta{}}

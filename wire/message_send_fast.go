@@ -8,24 +8,22 @@ import (
 	"parley/wire/form"
 )
 
-// FastSend is a message on its way that nobody waits for: POST /messages for who must not wait for anything, such as the
-// loop that reads requests.
+// FastSend is POST /messages for callers that must not wait, such as the loop that reads requests.
 type FastSend struct {
 	command realm.SendMessage
 	ignored []string
 }
 
-// fastSendName names what it does like the endpoint.
+// fastSendName is the endpoint's name, so that metrics count both together.
 const fastSendName = "POST /messages"
 
 var sendingForm = form.Of[sendForm]()
 
-// maxFastSendBytes is how long a text may be that is rendered where others wait for it, in bytes: some 50 µs.
+// maxFastSendBytes is the longest text that is rendered while other requests wait: about 50 µs.
 const maxFastSendBytes = 2 << 10
 
-// Prepare reads and renders a message. It reports false, and has done nothing, where something would have to be waited
-// for or takes long, and where anything is out of the ordinary or to be refused: then the endpoint is to be asked, which
-// knows all rules.
+// Prepare decodes and renders a message. It returns false and does nothing if it would have to wait or take long, or
+// if the request is unusual or would be refused. Then the endpoint handles the request, which implements all rules.
 func (s *FastSend) Prepare(c *Call) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -49,10 +47,10 @@ func (s *FastSend) Prepare(c *Call) bool {
 	return true
 }
 
-// Decide is the turn.
+// Decide runs the command in its turn.
 func (s *FastSend) Decide(t *realm.Turn) (any, error) { return s.command.Decide(t) }
 
-// Response is the answer's status and body.
+// Response returns the status and body of the answer.
 func (s *FastSend) Response(v any, err error) (status int, body []byte) {
 	if err != nil {
 		return Failure(err)

@@ -26,7 +26,7 @@ var linkifierEndpoints = []Endpoint{
 var linkifierEvents = []EventKind{
 	Event(func(e *realm.LinkifiersChanged, to *Recipient) any {
 		if !to.Has(realm.CapLinkifierURLTemplate) {
-			return nil // it would not know what a template is
+			return nil // this client does not know URL templates
 		}
 		return obj{"type": "realm_linkifiers", "realm_linkifiers": linkifierObjects(e.List)}
 	}),
@@ -53,7 +53,8 @@ type editLinkifierForm struct {
 	linkifierForm
 }
 
-// applyTo is a linkifier with what was sent; an empty text takes an optional field away, an absent one leaves it.
+// applyTo returns the linkifier with the sent fields. An empty text removes an optional field, an absent parameter
+// leaves it unchanged.
 func (f linkifierForm) applyTo(l realm.Linkifier) realm.Linkifier {
 	l.Pattern, l.Template = strings.TrimSpace(f.Pattern), strings.TrimSpace(f.Template)
 	for _, x := range []struct {
@@ -94,7 +95,7 @@ func saveLinkifierCommand(l realm.Linkifier) realm.SaveLinkifier {
 	return realm.SaveLinkifier{Linkifier: l, Fault: linkifierFault(l)}
 }
 
-// linkifierFault is what is wrong with a linkifier's pattern and templates.
+// linkifierFault returns the first error in the pattern and templates of a linkifier, or nil.
 func linkifierFault(l realm.Linkifier) error {
 	for i, template := range append([]string{l.Template}, l.Alternatives...) {
 		field := "url_template"
@@ -115,7 +116,7 @@ func linkifierFault(l realm.Linkifier) error {
 			}
 		}
 	}
-	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // it compiled a moment ago
+	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // CompileLinkifier has checked the pattern
 	if l.Example != nil && !match.MatchString(*l.Example) {
 		return realm.ErrBadField("__all__", "Example input does not match the linkifier pattern.")
 	}

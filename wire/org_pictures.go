@@ -28,7 +28,7 @@ var pictureEvents = []EventKind{
 	}),
 }
 
-// logoForm says which of the two logos is meant.
+// logoForm selects the logo for the light or the dark theme.
 type logoForm struct {
 	Night bool `form:"night,required"`
 }
@@ -40,10 +40,11 @@ func (f logoForm) kind() string {
 	return realm.Logo
 }
 
-// pictureFields are the names of a picture's source and address, behind realm_ in a registration and in events.
+// pictureFields returns the field names of a picture's source and URL. Registrations prefix them with realm_.
 func pictureFields(kind string) (source, url string) { return kind + "_source", kind + "_url" }
 
-// pictureURL is where one of the organization's pictures is; its address changes with it.
+// pictureURL returns the URL of one of the organization's pictures. The version in it changes with the picture, so
+// clients can cache it.
 func pictureURL(kind string, p realm.Picture, s Site) string {
 	version := ".png?version=" + strconv.Itoa(p.Version)
 	switch {
@@ -57,7 +58,7 @@ func pictureURL(kind string, p realm.Picture, s Site) string {
 	return "/static/images/logo/logo.svg?version=" + strconv.Itoa(p.Version)
 }
 
-// picturesSection is the organization's pictures in a registration.
+// picturesSection adds the organization's pictures to a registration.
 func picturesSection(s *initialState) {
 	for _, kind := range []string{realm.Icon, realm.Logo, realm.NightLogo} {
 		source, url := pictureFields(kind)
@@ -66,7 +67,7 @@ func picturesSection(s *initialState) {
 	}
 }
 
-// pictureRedirect leads to a picture.
+// pictureRedirect answers with a redirect to a picture.
 func pictureRedirect(c *Call, kind string) (Answer, error) {
 	url, err := Read(c, func(v realm.View) (string, error) { return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil })
 	if err != nil {
@@ -75,13 +76,13 @@ func pictureRedirect(c *Call, kind string) (Answer, error) {
 	return nil, Redirect{url}
 }
 
-// Redirect is returned as an error by endpoints that answer with another address.
+// Redirect is the error of an endpoint that answers with a redirect.
 type Redirect struct{ URL string }
 
 func (r Redirect) Error() string { return "the answer is at " + r.URL }
 
 func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, error)) (Answer, error) {
-	// Whether the caller may is checked before the picture is read, which costs.
+	// The permission is checked first, because decoding a picture is expensive.
 	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireAdmin(); return nil, err }); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func removePicture(c *Call, kind string) (Answer, error) {
 	return pictureAnswer(c, kind, p), err
 }
 
-// pictureAnswer shows the icon's new address; of logos only the event tells.
+// pictureAnswer returns the new URL of the icon. For logos the protocol sends the URL only in the event.
 func pictureAnswer(c *Call, kind string, p realm.Picture) Answer {
 	if kind != realm.Icon {
 		return Answer{}

@@ -34,7 +34,7 @@ type addPlaygroundForm struct {
 	Template string `form:"url_template,required"`
 }
 
-// playgroundFault is what is wrong with the template of a playground's address.
+// playgroundFault returns the first error in the URL template of a playground, or nil.
 func playgroundFault(text string) error {
 	t, err := uritemplate.New(text)
 	if err != nil || text == "" {
@@ -50,7 +50,7 @@ func playgroundFault(text string) error {
 	return nil
 }
 
-// playgroundObjects name the language twice: clients older than its present name read the other key.
+// playgroundObjects sends the language under two keys, because older clients read the older key.
 func playgroundObjects(list []realm.Playground) []any {
 	out := make([]any, len(list))
 	for i, p := range list {

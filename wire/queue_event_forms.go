@@ -10,12 +10,13 @@ import (
 	"parley/wire/shape"
 )
 
-// eventShape is one form an event may have: what it holds beside id, type and op, in the notation of package shape.
-// Where kinds of clients hear the same event differently, each hears a form of its own.
+// eventShape is one shape of an event: its fields besides id, type and op, in the notation of package shape. An event
+// that kinds of clients get in different formats has several shapes.
 type eventShape struct{ kind, op, fields string }
 
-// eventShapes is every form this server sends. Tests hold each event they hear against it, and it against the types that
-// are rendered. A description lists each as an object; every one is told by its type, op and fields from all others.
+// eventShapes is every shape of event that this server sends. Tests check each received event against this table, and
+// the table against the types that have a renderer. The OpenAPI document lists each shape as an object. Type, op and
+// fields distinguish each shape from all others.
 var eventShapes = slices.Concat([]eventShape{
 	{"alert_words", "", "alert_words: [str]"},
 	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
@@ -114,7 +115,7 @@ var eventShapes = slices.Concat([]eventShape{
 	{"typing", "stop", typingSenderFields + "message_type: 'stream', stream_id: int, topic: str"},
 	{"typing_edit_message", "start", editTypingFields},
 	{"typing_edit_message", "stop", editTypingFields},
-	// What an edit did is told by which fields there are: some do not go without others, which the notation cannot say.
+	// The present fields depend on the kind of edit. Some fields require others, which the notation cannot express.
 	{"update_message", "", "user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], flags: [str], stream_id?: int, stream_name?: str, " +
 		"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
 		"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
@@ -135,7 +136,7 @@ var eventShapes = slices.Concat([]eventShape{
 	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}, {"user_settings", "update", "property: 'timezone', value: str"}},
 	settingEventShapes("realm_user_settings_defaults", "update", realm.UserSettings),
 	settingEventShapes("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
-	// The settings of an organization that are told together come with those that follow from them.
+	// update_dict sends a setting of the organization together with older fields that are derived from it.
 	[]eventShape{
 		{"realm", "update_dict", "property: 'default', data: {" + optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
 			", description?: str, rendered_description?: str, allow_edit_history?: bool, mandatory_topics?: bool}"},
@@ -151,12 +152,12 @@ const (
 	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
 )
 
-// channelUpdateFields is a changed property of a channel.
+// channelUpdateFields is the fields of an event for one changed channel property.
 func channelUpdateFields(property, value string) string {
 	return "stream_id: int, name: str, property: '" + property + "', value: " + value
 }
 
-// organizationSettings is the organization's settings that realm/update_dict tells, or realm/update.
+// organizationSettings returns the settings that events realm/update_dict contain (dict), or those of realm/update.
 func organizationSettings(dict bool) []realm.Setting {
 	bundled := []string{"topics_policy", "message_edit_history_visibility_policy"} // see organizationChanged
 	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
@@ -164,7 +165,7 @@ func organizationSettings(dict bool) []realm.Setting {
 	})
 }
 
-// settingEventShapes is a changed setting, one form for all of a type.
+// settingEventShapes returns the shapes of setting changes, one for all settings of a type.
 func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShape) {
 	byType := map[string][]string{}
 	for _, s := range table {
@@ -179,6 +180,7 @@ func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShap
 	return out
 }
 
+// ruleNames returns the names of permission settings.
 func ruleNames(rules []realm.GroupSettingRule) (out []string) {
 	for _, r := range rules {
 		out = append(out, r.Name)
@@ -186,12 +188,13 @@ func ruleNames(rules []realm.GroupSettingRule) (out []string) {
 	return out
 }
 
+// enumNotation is the notation for one of some strings.
 func enumNotation(names []string) string { return "'" + strings.Join(names, "' | '") + "'" }
 
-// optionalFields is fields that may be absent.
+// optionalFields marks all fields as optional.
 func optionalFields(fields string) string { return strings.ReplaceAll(fields, ": ", "?: ") }
 
-// name is under what a description lists the form; nth tells forms of one type and op apart.
+// name is the name of the shape in the OpenAPI document. nth numbers the shapes of one type and op.
 func (f eventShape) name(nth int) string {
 	var b strings.Builder
 	b.WriteString("Event")
@@ -206,6 +209,7 @@ func (f eventShape) name(nth int) string {
 	return b.String()
 }
 
+// notation is the notation of the whole event.
 func (f eventShape) notation() string {
 	s := "{id: int, type: '" + f.kind + "'"
 	if f.op != "" {
@@ -217,7 +221,7 @@ func (f eventShape) notation() string {
 	return s + "}"
 }
 
-// Events are objects of descriptions like all others.
+// init adds the shapes of events to the objects of the OpenAPI document.
 func init() {
 	seen, names := map[string]int{}, []string{}
 	for _, f := range eventShapes {
@@ -229,13 +233,13 @@ func init() {
 	objectNotations["Event"] = strings.Join(names, " | ")
 }
 
-// CheckEvent holds an event against the forms this server says it sends.
+// CheckEvent checks an encoded event against the declared shapes.
 func CheckEvent(event []byte) shape.Findings { return SeenEventShapes{}.Check(event) }
 
-// SeenEventShapes counts events by their forms, as descriptions show them.
+// SeenEventShapes counts checked events by shape.
 type SeenEventShapes map[string]int
 
-// Check holds an event against the forms this server says it sends, and counts it.
+// Check checks an encoded event against the declared shapes and counts it.
 func (h SeenEventShapes) Check(event []byte) shape.Findings {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(event)))
@@ -265,7 +269,7 @@ func (h SeenEventShapes) Check(event []byte) shape.Findings {
 	return (&shape.Shape{AnyOf: forms}).Check(where, "", v)
 }
 
-// Unseen are the forms nobody has heard.
+// Unseen returns the shapes without any event.
 func (h SeenEventShapes) Unseen() (out []string) {
 	for _, f := range eventShapes {
 		if h[f.notation()] == 0 {

@@ -11,7 +11,7 @@ import (
 	"parley/actors/realm"
 )
 
-// Every event a realm may tell must read as something to clients: what was forgotten is named here.
+// TestEveryEventIsRendered checks that each event type of the realm has a renderer, and names the missing ones.
 func TestEveryEventIsRendered(t *testing.T) {
 	for n, typ := range realm.TypesByNumber() {
 		x := reflect.New(typ).Interface()
@@ -25,7 +25,7 @@ func TestEveryEventIsRendered(t *testing.T) {
 	}
 }
 
-// recordedReply keeps what it is answered.
+// recordedReply records the body of an answer.
 type recordedReply struct{ body []byte }
 
 func (s *recordedReply) Answer(_ int, parts ...[]byte) bool {
@@ -33,7 +33,8 @@ func (s *recordedReply) Answer(_ int, parts ...[]byte) bool {
 	return true
 }
 
-// Who is far behind is told in pieces, in order and without a gap.
+// TestLongPollAnswersAreSplit checks that a client that is far behind gets its events in several answers, in order
+// and without gaps.
 func TestLongPollAnswersAreSplit(t *testing.T) {
 	var held []queue.UnackedEvent
 	for id := range int64(5000) {
@@ -62,7 +63,7 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 	}
 }
 
-// Queues share a kind if, and only if, they are alike in everything that is in it.
+// TestQueueOptionsAreShared checks that queues share options if, and only if, all their options are equal.
 func TestQueueOptionsAreShared(t *testing.T) {
 	var k QueueOptionsCache
 	like := func() []realm.Queue {

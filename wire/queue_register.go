@@ -20,7 +20,7 @@ type registerForm struct {
 	FetchTypes  form.Opt[[]string] `form:"fetch_event_types,maxitems=1000"`
 }
 
-// queueForm is what a queue is to hold.
+// queueForm is the parameters that describe an event queue.
 type queueForm struct {
 	Markdown    bool                    `form:"apply_markdown"`
 	Gravatar    form.Opt[bool]          `form:"client_extavatar,alias=client_gravatar"`
@@ -33,7 +33,7 @@ type queueForm struct {
 	Idle        form.IdleTimeout        `form:"idle_queue_timeout,alias=queue_lifespan_secs"`
 }
 
-// capsForm is what a client says it understands; keys nobody knows are ignored.
+// capsForm is the capabilities that a client declares. Unknown keys are ignored.
 type capsForm struct {
 	_                  struct{} `form:",extra"`
 	NotificationNull   bool     `form:"notification_settings_null"`
@@ -50,6 +50,7 @@ type capsForm struct {
 	IndividualEmoji    bool     `form:"individual_emoji_changes"`
 }
 
+// caps returns the capabilities as bits. The order of the list is the order of the constants in the realm.
 func (f *capsForm) caps() (c realm.Caps) {
 	if f == nil {
 		return 0
@@ -106,7 +107,7 @@ func register(c *Call, f registerForm) (Answer, error) {
 	return a, nil
 }
 
-// build makes every section that is wanted.
+// build adds all requested sections to the answer.
 func (s *initialState) build() {
 	var same [][]byte
 	for _, x := range sections {
@@ -127,7 +128,7 @@ func (s *initialState) build() {
 	}
 }
 
-// constants is all sections that always say the same, in one.
+// constants is the encoded fields of all sections that never change.
 var constants = func() (c struct {
 	n   int
 	all []byte
@@ -142,7 +143,7 @@ var constants = func() (c struct {
 	return c
 }()
 
-// queue is the registration a form asks for.
+// queue returns the queue that the form describes. It refuses parameters that logged-out visitors cannot use.
 func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
 	if c.Account == nil {
@@ -189,7 +190,7 @@ func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 	return q, nil
 }
 
-// initialState is a registration's answer while it is being built, inside one turn.
+// initialState is the answer to a registration while it is built, inside one turn.
 type initialState struct {
 	realm.View
 	Client
@@ -197,17 +198,17 @@ type initialState struct {
 	queue            *realm.Queue
 	answer           Answer
 	presence         []presence.Row
-	fetchTypesNamed  bool // the fetch types were named
+	fetchTypesNamed  bool // the request named fetch or event types
 	wants            func(string) bool
-	channels         []visibleChannel // once they are gathered
+	channels         []visibleChannel // valid if channelsGathered
 	channelsGathered bool
-	deferred         []func() // what is left to do when the turn is over
+	deferred         []func() // run after the turn
 }
 
-// afterTurn has something done when the turn is over, with what was copied out of the realm.
+// afterTurn schedules work with data that is already copied out of the realm, to keep the turn short.
 func (s *initialState) afterTurn(fn func()) { s.deferred = append(s.deferred, fn) }
 
-// finish is the answer, when the turn is over.
+// finish runs the scheduled work and returns the answer. Call it after the turn.
 func (s *initialState) finish() Answer {
 	for _, fn := range s.deferred {
 		fn()
@@ -215,12 +216,12 @@ func (s *initialState) finish() Answer {
 	return s.answer
 }
 
-// section is a part of the initial state and the fetch types that ask for it: all of them are needed.
+// section is a part of the initial state. The client gets it if it requested all of its fetch types.
 type section struct {
 	types        []string
 	build        func(*initialState)
-	constantJSON []byte // instead of build: name and value, the same in every answer
-	fields       string // what it puts into the answer, in the notation of package shape; each may be absent
+	constantJSON []byte // instead of build: encoded name and value that never change
+	fields       string // its fields in the notation of package shape; each is optional
 }
 
 func (x section) wanted(wants func(string) bool) bool {
@@ -236,11 +237,11 @@ func sectionFor(types string, build func(*initialState)) section {
 	return section{types: strings.Fields(types), build: build}
 }
 
-// returns is of and what its part of the answer looks like.
+// returns declares the fields of the section.
 func (x section) returns(fields string) section { x.fields = fields; return x }
 
-// registrationNotation is what the answer of a registrationNotation looks like: every section's part may be absent, for it may not have
-// been asked for.
+// registrationNotation returns the notation of a registration's answer. Every section's fields are optional, because
+// the client may not have requested them.
 func registrationNotation() string {
 	fields := make([]string, len(sections))
 	for i, x := range sections {
@@ -249,7 +250,7 @@ func registrationNotation() string {
 	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
-// constantSection is a section that always says the same.
+// constantSection is a section that never changes.
 func constantSection(fetch, key string, value any) section {
 	x := sectionFor(fetch, nil)
 	b := encode(obj{key: value})
@@ -299,8 +300,6 @@ var sections = []section{
 		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], old_unreads_missing: bool}"),
 	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
 	sectionFor("recent_private_conversations", recentDirectConversationsSection).returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
-
-	// Each line below gives way to its noun's own section.
 
 	sectionFor("alert_words", func(s *initialState) { s.answer["alert_words"] = s.AlertWordsOf(s.User) }).returns("alert_words: [str]"),
 
@@ -353,7 +352,8 @@ func profileFieldTypes() any {
 	return o
 }
 
-// settingsJSON is an account's preferences as one object, their names in order; a visitor's are the defaults.
+// settingsJSON returns the preferences of an account as one object with sorted names. A logged-out visitor gets the
+// defaults. own includes the time zone.
 func settingsJSON(u *realm.User, own bool) []byte {
 	if u == nil {
 		u = &realm.User{Settings: map[string]any{"web_home_view": "recent"}}
@@ -381,7 +381,7 @@ func settingsJSON(u *realm.User, own bool) []byte {
 
 var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"}, obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
 
-// settingNames is every member of settingsJSON.
+// settingNames is the sorted names of the fields of settingsJSON.
 var settingNames = func() []string {
 	names := []string{"timezone", "emojiset_choices", "available_notification_sounds"}
 	for _, s := range realm.UserSettings {
@@ -391,14 +391,14 @@ var settingNames = func() []string {
 	return names
 }()
 
-// preferenceFields is what settingsJSON makes for an organization's defaults.
+// preferenceFields is the fields of settingsJSON without the time zone.
 var preferenceFields = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
 
 const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
 	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, can_create_streams: bool, can_create_web_public_streams: bool, " +
 	"can_invite_others_to_realm: bool"
 
-// ownUserSection is what the caller is told of himself.
+// ownUserSection adds the caller's own account. A logged-out visitor gets the values of an anonymous user.
 func ownUserSection(s *initialState) {
 	a, me := s.answer, s.Me()
 	if me == nil {

@@ -6,7 +6,7 @@ import (
 	"parley/actors/realm"
 )
 
-// realmFields is what realmSection tells.
+// realmFields is the fields that realmSection adds.
 var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFields() + ", realm_name: str, realm_description: str, realm_date_created: int, realm_uuid: str, " +
 	"realm_uri: str, realm_url: str, realm_bot_domain: str, realm_icon_source: str, realm_icon_url: str, realm_logo_source: str, realm_logo_url: str, " +
 	"realm_night_logo_source: str, realm_night_logo_url: str, realm_authentication_methods: {*: {enabled: bool, available: bool}}, " +
@@ -24,7 +24,7 @@ func orgGroupFields() string {
 	return strings.Join(out, ", ")
 }
 
-// orgCacheKey is everything beside the organization itself that orgSection depends on.
+// orgCacheKey is everything besides the organization itself that orgSection depends on.
 type orgCacheKey struct {
 	part       string
 	site       Site
@@ -39,7 +39,8 @@ func (s *initialState) orgCacheKey(part string) orgCacheKey {
 	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil}
 }
 
-// orgSection is what the organization and the server are like, the same for everybody.
+// orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
+// are cached.
 func orgSection(s *initialState) {
 	s.answer["realm"] = EncodedFields{sharedFragment(s.OrgJSON(s.orgCacheKey("realm"), func() []byte {
 		x := *s
@@ -51,14 +52,14 @@ func orgSection(s *initialState) {
 	}))}
 }
 
-// defaultsSection is the preferences that new accounts begin with.
+// defaultsSection adds the default preferences of new accounts.
 func defaultsSection(s *initialState) {
 	s.answer["realm_user_settings_defaults"] = Fragments{sharedFragment(s.OrgJSON(s.orgCacheKey("defaults"), func() []byte {
 		return settingsJSON(&realm.User{Settings: s.Org().UserDefaults}, false)
 	}))}
 }
 
-// realmSection is every setting of the organization, as realm_<name>.
+// realmSection adds every setting of the organization, as realm_<name>.
 func realmSection(s *initialState) {
 	a, o := s.answer, s.Org()
 	for _, x := range realm.OrgSettings {
@@ -91,10 +92,11 @@ func realmSection(s *initialState) {
 	}
 }
 
-// registeredGroupSetting is a permission setting's name in a registration.
+// registeredGroupSetting returns the name of a permission setting in a registration.
 func registeredGroupSetting(name string) string { return "realm_" + name }
 
-// legacyPolicyNumber is the old number of a channel-creation setting; otherwise is what has none.
+// legacyPolicyNumber returns the older number of a permission to create channels. otherwise is returned for groups
+// without one.
 func legacyPolicyNumber(g realm.GroupValue, otherwise int) int {
 	switch g.Group {
 	case 1:
@@ -113,6 +115,7 @@ func legacyPolicyNumber(g realm.GroupValue, otherwise int) int {
 	return otherwise
 }
 
+// legacyWildcardPolicy returns the older number of the permission to use wildcard mentions.
 func legacyWildcardPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 7, 8:
@@ -129,7 +132,7 @@ func legacyWildcardPolicy(g realm.GroupValue) int {
 	return 5
 }
 
-// serverFields is what serverSection tells.
+// serverFields is the fields that serverSection adds.
 const serverFields = "development_environment: bool, event_queue_longpoll_timeout_seconds: int, gif_rating_policy_options: {*: {id: int, name: str}}, jitsi_server_url: str?, " +
 	"max_avatar_file_size_mib: int, max_bulk_new_subscription_messages: int, max_channel_folder_description_length: int, max_channel_folder_name_length: int, " +
 	"max_file_upload_size_mib: int, max_icon_file_size_mib: int, max_logo_file_size_mib: int, max_message_length: int, max_reminder_note_length: int, " +
@@ -142,7 +145,7 @@ const serverFields = "development_environment: bool, event_queue_longpoll_timeou
 	"server_typing_stopped_wait_period_milliseconds: int, server_web_public_streams_enabled: bool, settings_send_digest_emails: bool, upgrade_text_for_wide_organization_logo: str, " +
 	"zulip_plan_is_not_limited: bool"
 
-// serverSection is the constants and limits of the server.
+// serverSection adds the constants and limits of the server.
 func serverSection(s *initialState) {
 	a := s.answer
 	for k, v := range (obj{
@@ -165,7 +168,7 @@ func serverSection(s *initialState) {
 	}
 }
 
-// What is the same for everybody for as long as the server runs is encoded once.
+// Values that never change while the server runs are encoded once.
 var (
 	gifRatingsJSON = rawJSON(encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
 		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}}))
@@ -174,7 +177,7 @@ var (
 	supportedSettingsJSON = rawJSON(encode(supportedSettings))
 )
 
-// supportedSettings is the table of every permission setting there is.
+// supportedSettings is the table of all permission settings.
 var supportedSettings = func() obj {
 	of := func(rules []realm.GroupSettingRule, system any) obj {
 		o := obj{}

@@ -56,7 +56,7 @@ func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID
 	return h, ids
 }
 
-// newInitialState is a registration of somebody's, before anything is built.
+// newInitialState returns the initial state for a registering user, before any section is built.
 func (h *testRealm) newInitialState(u realm.UserID, caps realm.Caps) *initialState {
 	q := realm.Queue{Gravatar: u%2 == 0, Caps: caps, Subscribers: "partial"}
 	c := &Call{Server: closedServer{}, Site: testSite, Tools: &Tools{}}
@@ -65,7 +65,7 @@ func (h *testRealm) newInitialState(u realm.UserID, caps realm.Caps) *initialSta
 
 const allCapabilities = realm.Caps(1<<12 - 1)
 
-// throughJSON is a value as a client decodes it.
+// throughJSON returns a value as a client decodes it.
 func throughJSON(t testing.TB, v any) any {
 	t.Helper()
 	var x any
@@ -75,7 +75,7 @@ func throughJSON(t testing.TB, v any) any {
 	return x
 }
 
-// buildUncached is the sections that others share, built without anything kept.
+// buildUncached builds the sections that use cached JSON, without the cache.
 func buildUncached(s *initialState) Answer {
 	fresh := *s
 	fresh.answer = Answer{}
@@ -91,8 +91,8 @@ func buildUncached(s *initialState) Answer {
 	return fresh.answer
 }
 
-// TestSharedSectionsEqualUncachedOnes changes accounts at random and compares what viewers of every kind are shown from
-// sharedFragment pieces with what is built for them alone.
+// TestSharedSectionsEqualUncachedOnes changes accounts at random. For viewers of every kind it compares the sections
+// built from cached JSON with sections built for them alone.
 func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -114,7 +114,7 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 				}
 				for name, want := range buildUncached(s) {
 					if name == "streams" && u == 0 {
-						continue // visitors do not get it
+						continue // logged-out visitors do not get the section
 					}
 					if want := throughJSON(t, want); !reflect.DeepEqual(got[name], want) {
 						t.Fatalf("seed %d, %s: user %d is shown other %s:\n  shared %v\n  anew   %v", seed, what, u, name, got[name], want)
@@ -167,7 +167,7 @@ const registerAllocation = 2 << 20
 func BenchmarkRegister(b *testing.B) {
 	h, ids := newTestRealm(b, 10_000, 1_000)
 	b.Run("shared", func(b *testing.B) {
-		first := h.newInitialState(ids[4], allCapabilities) // what is shared is made once for a kind of viewers
+		first := h.newInitialState(ids[4], allCapabilities) // fills the caches, which all viewers of a kind share
 		first.build()
 		first = h.newInitialState(ids[5], allCapabilities)
 		first.build()
@@ -198,7 +198,7 @@ func BenchmarkRegister(b *testing.B) {
 	})
 }
 
-// TestRegisterAllocationLimit measures a smaller organization, where the shared part must already not count.
+// TestRegisterAllocationLimit measures a smaller organization, where the cached part must already cost nothing.
 func TestRegisterAllocationLimit(t *testing.T) {
 	h, ids := newTestRealm(t, 2_000, 200)
 	register := func() {
@@ -206,7 +206,7 @@ func TestRegisterAllocationLimit(t *testing.T) {
 		s.build()
 		SuccessFragments(s.finish(), nil)
 	}
-	register() // what is shared is made once
+	register() // fills the caches
 	r := testing.Benchmark(func(b *testing.B) {
 		for range b.N {
 			register()
@@ -218,7 +218,8 @@ func TestRegisterAllocationLimit(t *testing.T) {
 	t.Logf("%v and %d bytes a registration", r.NsPerOp(), r.AllocedBytesPerOp())
 }
 
-// Channels are encoded ahead of the turn, some at a time, and again only where something has changed.
+// TestChannelsAreEncodedAhead checks that channels are encoded before the turn, some per view, and again only after a
+// change.
 func TestChannelsAreEncodedAhead(t *testing.T) {
 	h, ids := newTestRealm(t, 50, 900)
 	warm := func() (looks, faces, lists int) {
@@ -248,8 +249,8 @@ func TestChannelsAreEncodedAhead(t *testing.T) {
 	}
 }
 
-// What is encoded ahead, a little at a time, is what the registration shows; and accounts in slices are all of them,
-// each once.
+// TestUsersEncodedInChunks checks that accounts encoded ahead are those of the registration, and that reading
+// accounts in slices returns each once.
 func TestUsersEncodedInChunks(t *testing.T) {
 	h, ids := newTestRealm(t, 300, 1)
 	warm := func(max int) (looks int) {

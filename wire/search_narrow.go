@@ -5,13 +5,13 @@ import (
 	"parley/wire/form"
 )
 
-// searchQuery is what a narrow searches for: several search terms are one, negated ones are one each.
+// searchQuery is the search terms of a narrow. Several positive terms are joined, each negated term is separate.
 type searchQuery struct {
 	words    string
 	excluded []string
 }
 
-// narrowTerms is a narrow in the realm's terms, and what it searches for.
+// narrowTerms converts a narrow to the terms of the realm and its search query.
 func narrowTerms(n form.Narrow) ([]realm.Term, searchQuery) {
 	var q searchQuery
 	terms := make([]realm.Term, len(n))
@@ -31,7 +31,7 @@ func narrowTerms(n form.Narrow) ([]realm.Term, searchQuery) {
 	return terms, q
 }
 
-// realmAnchor is an anchor in the realm's terms. The date is looked at only if it is the anchor.
+// realmAnchor converts an anchor. The date is parsed only if the anchor is a date.
 func realmAnchor(a form.Anchor, date form.Opt[string]) (realm.Anchor, error) {
 	switch a.Kind {
 	case form.AnchorNewest:

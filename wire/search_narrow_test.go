@@ -8,7 +8,8 @@ import (
 	"parley/wire/form"
 )
 
-// newSmallRealm is an organization with two people who talked, in a public, a private and a direct conversation.
+// newSmallRealm returns an organization with two users and messages in a public channel, a private channel and a
+// direct conversation.
 func newSmallRealm(t testing.TB) *realm.Realm {
 	r := realm.New(1)
 	r.SetClock(1_700_000_000)
@@ -49,8 +50,8 @@ func newSmallRealm(t testing.TB) *realm.Realm {
 	return r
 }
 
-// FuzzNarrow reads whatever a client may send as a narrow and runs it: it is refused with a reason, or answered with
-// messages that the caller may read, and asking again gives the same.
+// FuzzNarrow decodes any text as a narrow and runs it. It must be refused with a reason, or return messages that the
+// caller can read. A second run must return the same.
 func FuzzNarrow(f *testing.F) {
 	for _, seed := range []string{`[]`, `[["is","dm"]]`, `[{"operator":"channel","operand":1,"negated":true}]`, `[["channel","open"],["topic","tea"]]`,
 		`[{"operator":"dm","operand":[8,9]}]`, `[["with","1"],["near","2"]]`, `[["id","99999999999999999999"]]`, `[["sender","user8@example.com"]]`,
@@ -88,7 +89,7 @@ func FuzzNarrow(f *testing.F) {
 			for kind := realm.AnchorMessage; kind <= realm.AnchorDate; kind++ {
 				p := n.Page(v.ResolveAnchor(&n, realm.Anchor{Kind: kind, ID: anchor}).ID(nil), g, nil)
 				if len(v.VisibleMessages(p.IDs)) != len(p.IDs) {
-					t.Fatalf("user %d: %v has what he may not read", u, p.IDs)
+					t.Fatalf("user %d: %v has messages that the user is not allowed to read", u, p.IDs)
 				}
 			}
 			whole := n.Frozen()

@@ -15,17 +15,17 @@ import (
 	"parley/actors/realm"
 )
 
-// specificationPath is the contract, where it lies beside the sources.
+// specificationPath is the protocol contract, if it is stored next to the repository.
 const specificationPath = "../../shared/specification.md"
 
-// proof says which tests show a part of the contract: every name in names, under a heading of it.
+// proof names the tests that cover a part of the contract: every name in names, under one heading.
 type proof struct {
-	heading string // its beginning
-	names   string // sectionFor parameters, fields, resources: separated by spaces, or by semicolons where names have spaces
-	by      string // tests
+	heading string // the beginning of the heading
+	names   string // parameters, fields or resources, separated by spaces, or by semicolons if names contain spaces
+	by      string // names of tests
 }
 
-// proofs is the contract, row by row. An endpoint's heading alone, without names, stands for its path and its answer.
+// proofs covers the contract row by row. A heading of an endpoint without names covers its path and answer.
 var proofs = []proof{
 	{"Role codes", "100 200 300 400 600", "TestOwnersRulesForTheOwnerRole TestSpecifiedFields"},
 	{"User object", "user_id email full_name is_active is_owner is_admin is_guest is_bot bot_type bot_owner_id role timezone avatar_version is_imported_stub", "TestSpecifiedFields TestLiveReads"},
@@ -87,7 +87,7 @@ type contractRow struct{ heading, name string }
 
 var endpointHeading = regexp.MustCompile(`^(GET|POST|PUT|PATCH|DELETE) /`)
 
-// readSpecification lists the contract's rows and its endpoints.
+// readSpecification returns the rows and endpoints of the contract.
 func readSpecification(t *testing.T) (parts []contractRow) {
 	t.Helper()
 	f, err := os.Open(specificationPath)
@@ -136,7 +136,7 @@ func readSpecification(t *testing.T) (parts []contractRow) {
 	return parts
 }
 
-// testNames is every test of the repository.
+// testNames returns the names of all tests of the repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -167,8 +167,8 @@ func (p proof) list() []string {
 	return strings.Fields(p.names)
 }
 
-// TestEveryContractRowHasATest fails when the contract says something that no test shows, or a row names a test
-// or a part that does not exist.
+// TestEveryContractRowHasATest fails if a row of the contract has no test, or if a proof names a test or row that
+// does not exist.
 func TestEveryContractRowHasATest(t *testing.T) {
 	parts, tests := readSpecification(t), testNames(t)
 	shown := map[contractRow]bool{}
@@ -181,7 +181,7 @@ func TestEveryContractRowHasATest(t *testing.T) {
 		for _, name := range p.list() {
 			known := false
 			for _, x := range parts {
-				// An endpoint's path may begin like another one's.
+				// Headings of endpoints must match exactly, because one path can be the beginning of another.
 				same := x.heading == p.heading || !endpointHeading.MatchString(p.heading) && strings.HasPrefix(x.heading, p.heading)
 				if same && (x.name == name || x.name == "") {
 					shown[x], known = true, known || x.name == name
@@ -200,9 +200,9 @@ func TestEveryContractRowHasATest(t *testing.T) {
 	t.Logf("%d rows of the contract", len(parts))
 }
 
-// TestSpecifiedEndpointsTakeTheirParameters holds the endpoints against the contract's headings and tables.
+// TestSpecifiedEndpointsTakeTheirParameters checks the endpoints against the headings and tables of the contract.
 func TestSpecifiedEndpointsTakeTheirParameters(t *testing.T) {
-	further := map[string]string{ // told in sentences, not in tables
+	further := map[string]string{ // the contract has these in prose, not in tables
 		"GET /users/{email}": "email client_extavatar include_custom_profile_fields", "POST /messages/render": "content", "POST /messages/{message_id}/typing": "message_id op",
 		"PATCH /drafts/{draft_id}": "draft_id draft", "POST /realm/playgrounds": "name highlighter_language url_template", "POST /realm/domains": "domain allow_subdomains",
 		"GET /streams/{stream_id}/email_address": "stream_id sender_id", "PUT /bot_storage": "storage", "POST /mobile_push/test_notification": "token",
@@ -241,7 +241,7 @@ func TestSpecifiedEndpointsTakeTheirParameters(t *testing.T) {
 	}
 }
 
-// TestSpecifiedFields holds what is sent against the contract's tables of fields.
+// TestSpecifiedFields checks the objects in answers against the tables of fields in the contract.
 func TestSpecifiedFields(t *testing.T) {
 	h, ids := newTestRealm(t, 10, 1)
 	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)

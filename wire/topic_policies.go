@@ -44,7 +44,7 @@ type muteTopicForm struct {
 	Op      string                    `form:"op,required,enum=add|remove"`
 }
 
-// Check wants exactly one way to name the channel.
+// Check requires exactly one of the two ways to name the channel.
 func (f *muteTopicForm) Check() *form.Error {
 	switch {
 	case f.Channel.Set && f.Name.Set:

@@ -23,11 +23,11 @@ func TestTemporaryURLsExpire(t *testing.T) {
 		}
 	}
 	if _, _, ok := VerifyUploadToken(own, token, now.Add(temporaryURLValidity+time.Second)); ok {
-		t.Error("it opens a file after its time")
+		t.Error("an expired token gives access to a file")
 	}
 	for _, wrong := range []string{"", ".", token[:len(token)-1], "x" + token, SignUploadToken(other, 7, "7/ab/a b.png", now.Add(temporaryURLValidity))} {
 		if _, _, ok := VerifyUploadToken(own, wrong, now); ok {
-			t.Errorf("%q opens a file", wrong)
+			t.Errorf("%q gives access to a file", wrong)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"parley/wire/form"
 )
 
-// userAdminEndpoints are what administrators do with accounts; they are listed with the users.
+// userAdminEndpoints are the endpoints with which administrators manage accounts.
 var userAdminEndpoints = []Endpoint{
 	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }).Returns("{user_id: int}"),
 	Get("/users/{user_id}", getUser).Returns("{user: User}"),
@@ -43,7 +43,7 @@ func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 	return cmd, nil
 }
 
-// deactivationEmail tells somebody that his account is closed.
+// deactivationEmail tells users that their account was deactivated.
 func deactivationEmail(u *realm.User, org, comment string, s Site) Email {
 	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host + ") has been deactivated, and you can no longer log in there."}
 	if comment = strings.TrimSpace(comment); comment != "" {
@@ -59,7 +59,7 @@ type createUserForm struct {
 }
 
 func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
-	// What is wrong with the account is told before what is wrong with its password, which costs time to hash.
+	// Name and address are checked before the password, which is expensive to hash.
 	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckNewUser(f.Email, f.Name) })
 	if err != nil {
 		return realm.CreateUser{}, err
@@ -71,7 +71,7 @@ func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
 	return realm.CreateUser{Email: f.Email, Name: f.Name, Password: hash}, err
 }
 
-// Password lengths in characters; register tells them to clients.
+// Limits of passwords in characters; registrations tell them to clients.
 const (
 	minPassword = 6
 	maxPassword = 100
@@ -163,7 +163,7 @@ func (f editUserFields) command(id realm.UserID, email string) (realm.EditUser, 
 	return cmd, err
 }
 
-// profileValues reads values that may be a text, null, or a list of people.
+// profileValues converts values that can be a text, null or a list of user ids.
 func profileValues(name string, items []profileItem) (out []realm.ProfileValue, err error) {
 	for n, item := range items {
 		v := realm.ProfileValue{Field: item.ID}

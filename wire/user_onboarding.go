@@ -7,7 +7,7 @@ var onboardingEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.SendTestWelcome { return realm.SendTestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Returns("{message_id: int}"),
 }
 
-// welcomeForm: too long a text is refused by the command, in the words that settings use.
+// welcomeForm has no length limit: the command checks the length, with the same error text as for the setting.
 type welcomeForm struct {
 	Text string `form:"welcome_message_custom_text,required"`
 }

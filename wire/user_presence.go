@@ -47,7 +47,7 @@ func postPresence(c *Call, f postPresenceForm) (Answer, error) {
 	return presences(c, f.since(), f.History, f.Last.Set || f.Slim)
 }
 
-// since is the update id after which the client knows nothing.
+// since returns the newest update id that the client has, -1 if it has none.
 func (f *postPresenceForm) since() int64 {
 	if !f.Last.Set {
 		return -1
@@ -61,10 +61,10 @@ func announcePresence(row presence.Row) realm.AnnouncePresence {
 	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience}
 }
 
-// nowWithFraction is the server's time with a fraction, as the protocol wants it beside presence.
+// nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence.
 func nowWithFraction() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
 
-// presences is everybody's presence the caller may know, modern or legacy.
+// presences returns the presence of all users that the caller can see, in the modern or the legacy format.
 func presences(c *Call, last, days int64, modern bool) (Answer, error) {
 	rows := presenceRows(c, last, days)
 	return Read(c, func(v realm.View) (Answer, error) {
@@ -73,6 +73,8 @@ func presences(c *Call, last, days int64, modern bool) (Answer, error) {
 	})
 }
 
+// presenceRows returns the rows changed after an update id within a number of days. A request for zero days without
+// an update id gets none.
 func presenceRows(c *Call, last, days int64) []presence.Row {
 	if days == 0 && last <= 0 {
 		return nil
@@ -80,8 +82,9 @@ func presenceRows(c *Call, last, days int64) []presence.Row {
 	return c.Server.PresenceSince(c.Realm, last, time.Now().Unix()-days*86400)
 }
 
-// presenceMap formats rows: by user id in the modern format, by address in the old one. Bots, deactivated accounts and
-// directRecipients the caller may not know are left out.
+// presenceMap formats presence rows: by user id in the modern format, by email address in the legacy one. Bots,
+// deactivated accounts and users that the caller cannot see are left out. newest is the largest update id, -1 for
+// none.
 func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out obj, newest int64) {
 	out, newest = obj{}, -1
 	if v.OrgBool("presence_disabled") {
@@ -106,7 +109,7 @@ func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out ob
 	return out, newest
 }
 
-// legacyPresence is the old format: one client called website, and the same again as aggregated.
+// legacyPresence returns the legacy format: one client named website, repeated as aggregated.
 func legacyPresence(active, connected int64) obj {
 	status, at := legacyStatus(active, connected)
 	return obj{
@@ -171,7 +174,8 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active, "idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
 }
 
-// findByPath is the user a path piece names: by id, real address if the caller may see it, or stand-in address.
+// findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by
+// placeholder address.
 func findByPath(v realm.View, who string, s Site) *realm.User {
 	if id, err := strconv.ParseInt(who, 10, 64); err == nil {
 		return v.Find(realm.UserID(id))

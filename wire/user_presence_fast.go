@@ -8,8 +8,8 @@ import (
 	"parley/wire/form"
 )
 
-// FastPresenceReport is a report of presence that nobody waits for: POST /users/me/presence that asks for nobody else's, for the
-// loop that reads requests. A large organization's clients send it more often than anything else but polls.
+// FastPresenceReport is POST /users/me/presence with ping_only, for the loop that reads requests and must not wait.
+// Except for polls, it is the most frequent request in large organizations.
 type FastPresenceReport struct {
 	house   Server
 	realm   realm.ID
@@ -20,13 +20,13 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName names what it does like the endpoint.
+// fastReportName is the endpoint's name, so that metrics count both together.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare reads a report; reply is told its answer, once. It reports false, and has done nothing, where anything is out of
-// the ordinary: then the endpoint is to be asked, which knows all rules.
+// Prepare decodes a report. reply receives the answer, exactly once. Prepare returns false and does nothing if the
+// request is unusual; then the endpoint handles it, which implements all rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -40,13 +40,13 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 	return true
 }
 
-// Decide asks the organization what to do with it.
+// Decide reads in a turn whether presence is enabled for the organization and the user.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
 	gate, err := t.PresencePolicy()
 	return gate, err
 }
 
-// Done passes it on to who keeps presence.
+// Done passes the report to the presence store.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
@@ -57,6 +57,7 @@ func (r *FastPresenceReport) Done(v any, err error) {
 	}
 }
 
+// onPresenceStored answers, after it has announced the presence to other users if that is due.
 func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 	if !tell {
 		r.answer(nil)
@@ -80,7 +81,7 @@ func (r *FastPresenceReport) answer(err error) {
 	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
 }
 
-// presenceAnnouncement lets the others hear before the report is answered.
+// presenceAnnouncement sends the presence event to other users before the report is answered.
 type presenceAnnouncement struct {
 	realm.AnnouncePresence
 	report *FastPresenceReport

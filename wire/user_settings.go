@@ -46,7 +46,8 @@ var settingEvents = []EventKind{
 	}),
 }
 
-// settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, beside a fixed form.
+// settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, in addition to a fixed
+// form.
 func settingsTableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
 	fixed, rows := form.Of[F](), newSettingsTableForm(table)
 	return Endpoint{Method: method, Path: path, Form: fixed, Settings: rows.form, name: method + " " + path, run: func(c *Call) (any, error) {
@@ -68,7 +69,7 @@ func settingsTableEndpoint[F any](method, path string, table []realm.Setting, ru
 	}}
 }
 
-// settingsTableForm is a form made from a settings table: an optional parameter a row.
+// settingsTableForm is a form made from a settings table, with one optional parameter per row.
 type settingsTableForm struct {
 	table      []realm.Setting
 	structType reflect.Type
@@ -121,7 +122,7 @@ func paramTag(s realm.Setting) string {
 	return tag
 }
 
-// decodeForm is the rows that were sent, in the table's order.
+// decode returns the settings that were sent, in the order of the table.
 func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error) {
 	into := reflect.New(r.structType)
 	if err := r.form.Decode(v, into.Interface()); err != nil {
@@ -138,7 +139,7 @@ func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error)
 			value, sent = x.Value, x.Set
 		case form.Opt[string]:
 			value, sent = x.Value, x.Set
-			if s.Null { // as JSON, or, from older clients, as it is
+			if s.Null { // JSON, or plain text from older clients
 				text := x.Value
 				_ = json.Unmarshal([]byte(x.Value), &text)
 				if value = text; text == "" || text == "default" || x.Value == "null" {
@@ -153,7 +154,7 @@ func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error)
 		case form.NumberOrWord:
 			sent = x.Set
 			switch {
-			case x.Set && !x.IsWord && !s.Null && x.Number < 1: // days of retention; what stands for no end there is not its number
+			case x.Set && !x.IsWord && !s.Null && x.Number < 1: // retention in days; -1 is stored for unlimited but clients must send the word
 				return nil, form.BadValue(s.Name, x.Number)
 			case !x.IsWord:
 				value = x.Number
@@ -179,14 +180,15 @@ type settingsForm struct {
 	Target      *targetUsersForm `form:"target_users"`
 }
 
-// targetUsersForm says whose preferences an administrator changes.
+// targetUsersForm selects the users whose preferences an administrator changes.
 type targetUsersForm struct {
 	Users      []realm.UserID  `form:"user_ids"`
 	Groups     []realm.GroupID `form:"group_ids"`
 	SkipEdited bool            `form:"skip_if_already_edited"`
 }
 
-// changeOthers is PATCH /settings for others: only preferences, and not those that are their owner's alone.
+// changeOthers changes preferences of other users. Other parameters, and preferences that only their owner can
+// change, are refused.
 func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
 	refuse := func(name string) error {
 		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters", "target_users, "+name)
@@ -222,7 +224,7 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	if f.Target != nil {
 		return changeOthers(c, f, values)
 	}
-	if err := realm.CheckUserSettings(values); err != nil { // before the password, which takes time
+	if err := realm.CheckUserSettings(values); err != nil { // before checking the password, which is expensive
 		return nil, err
 	}
 	cmd := realm.ChangeSettings{Values: values}
@@ -255,7 +257,7 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	return Answer{}, updatePresence(c, a)
 }
 
-// hashNewPassword checks the old password and hashes the new one, outside the realm: both take their time.
+// hashNewPassword checks the old password and hashes the new one. Both are slow, so they run outside the realm.
 func hashNewPassword(c *Call, old, fresh string) (string, error) {
 	right, err := c.checkPassword(c.Account.Email, old, c.Account.Password)
 	if err != nil {
@@ -270,7 +272,7 @@ func hashNewPassword(c *Call, old, fresh string) (string, error) {
 	return c.Tools.HashPassword(fresh)
 }
 
-// updatePresence shows or hides somebody who just switched his presence on or off, and tells the others.
+// updatePresence shows or hides the presence of a user who just changed the presence setting, and announces it.
 func updatePresence(c *Call, a realm.ChangeSettingsResult) error {
 	if !a.PresenceOff && !a.PresenceOn {
 		return nil

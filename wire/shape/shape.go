@@ -9,36 +9,37 @@ import (
 	"strings"
 )
 
-// A Shape is the type of one JSON value, every name in it resolved.
+// Shape is the type of one JSON value. All names in it are resolved.
 type Shape struct {
-	Name        string // under which a description lists it; usually none
+	Name        string // name in the OpenAPI document; usually none
 	Kind        string // object, array, string, integer, number, boolean; "" is anything
 	Nullable    bool
-	Enum        []string // the only strings allowed, when not empty
+	Enum        []string // if not empty, the only allowed strings
 	Fields      map[string]Field
-	Closed      bool   // fields not named here are findings
-	OtherValues *Shape // what the values of fields not named here look like
+	Closed      bool   // further fields are findings
+	OtherValues *Shape // shape of the values of further fields
 	Items       *Shape
-	Empty       bool     // an array that never holds anything
-	AnyOf       []*Shape // one of these must fit
+	Empty       bool     // an array that is always empty
+	AnyOf       []*Shape // at least one must fit
 }
 
-// A Field is one of an object's. Only one that is Optional and not Listed may be absent.
+// Field is a field of an object. It can be absent only if it is Optional and not listed as required.
 type Field struct {
 	Shape          *Shape
 	ListedRequired bool // the description lists it as required
-	Optional       bool // the description's words say it may be absent
+	Optional       bool // the description's text says that it can be absent
 }
 
-// Required reports a field that has to be there.
+// Required reports whether the field must be present.
 func (f Field) Required() bool { return f.ListedRequired || !f.Optional }
 
-// acceptsAnything reports whether the shape says nothing: the `{}` with which the description repeats inherited fields.
+// acceptsAnything reports whether the shape has no constraint: the `{}` with which the description repeats inherited
+// fields.
 func (s *Shape) acceptsAnything() bool {
 	return s.Kind == "" && len(s.AnyOf) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.OtherValues == nil && s.Items == nil
 }
 
-// Merge joins the branches of an allOf: what both say narrows, what one says counts.
+// Merge joins two shapes as allOf does: constraints of either apply, and constraints of both apply together.
 func Merge(a, b *Shape) *Shape {
 	out := *a
 	if b.Kind != "" {
@@ -71,10 +72,11 @@ func Merge(a, b *Shape) *Shape {
 	return &out
 }
 
-// Find walks a path like `members[].profile_data*` down from s.
+// Find returns the shape at a path such as `members[].profile_data*`.
 func (s *Shape) Find(path string) (*Shape, error) { return s.walk(path, false) }
 
-// FindMutable is Find for changing what is found: the shapes on the way become s's own, for schemas are shared by all who name them.
+// FindMutable is Find for changing the result. The shapes on the path are copied first, because named shapes are
+// shared.
 func (s *Shape) FindMutable(path string) (*Shape, error) { return s.walk(path, true) }
 
 func (s *Shape) walk(path string, copying bool) (*Shape, error) {
@@ -116,22 +118,22 @@ func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 	return at, nil
 }
 
-// A notation writes shapes in one line, for the tables of this package:
+// notation is a parser for shapes on one line:
 //
 //	int num str bool any    the plain types
 //	[T] [] {a: T, b?: T}    array; array that is always empty; object with exactly these fields, b may be absent
 //	{*: T}  {a: T, *: T}    object whose other fields hold T
 //	{a: T, ~b: T, c: T}     b and everything after it may be absent
 //	A | B   T?              one of; or null
-//	'x'                     exactly this string; before a colon a name that is no word
-//	Name                    a schema of the description, or one defined by an amendment
+//	'x'                     exactly this string; before a colon, a field name that is not a word
+//	Name                    a named shape, which the caller of Parse resolves
 type notation struct {
 	text string
 	pos  int
 	name func(string) (*Shape, error)
 }
 
-// Parse reads the notation; name resolves the names in it.
+// Parse reads the notation. name resolves the names in it.
 func Parse(text string, name func(string) (*Shape, error)) (s *Shape, err error) {
 	n := &notation{text: text, name: name}
 	defer func() {
@@ -182,7 +184,7 @@ func (n *notation) word() string {
 	return n.text[start:n.pos]
 }
 
-// key is the name of a field, quoted if it is not a word.
+// key parses the name of a field, which is quoted if it is not a word.
 func (n *notation) key() string {
 	if n.accept('\'') {
 		return n.quoted()
@@ -190,7 +192,7 @@ func (n *notation) key() string {
 	return n.word()
 }
 
-// quoted is what stands up to the closing quote.
+// quoted parses the text up to the closing quote.
 func (n *notation) quoted() string {
 	end := strings.IndexByte(n.text[n.pos:], '\'')
 	word := n.text[n.pos : n.pos+end]
