@@ -23,7 +23,7 @@ func encodeWithLibrary(t testing.TB, v any) string {
 func checkSameBytes(t *testing.T, v any) {
 	t.Helper()
 	if got, want := string(encode(v)), encodeWithLibrary(t, v); got != want {
-		t.Errorf("%#v is %s, the library writes %s", v, got, want)
+		t.Errorf("%#v is %s, encoding/json writes %s", v, got, want)
 	}
 }
 
@@ -83,7 +83,7 @@ func BenchmarkEncode(b *testing.B) {
 		"recipient_id": int64(77), "timestamp": int64(1700000000), "client": "website", "subject": "a topic", "topic_links": []any{}, "is_me_message": false, "reactions": []any{}, "submessages": []any{},
 		"sender_full_name": "Ann Lee", "sender_email": "user12@chat.example", "sender_realm_str": "", "display_recipient": "general", "type": "stream", "stream_id": realm.ChannelID(4),
 		"avatar_url": nil, "content_type": "text/html"}}
-	b.Run("here", func(b *testing.B) {
+	b.Run("parley", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
 			encode(o)

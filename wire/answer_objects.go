@@ -154,12 +154,12 @@ func (e *Endpoint) SuccessShape() *shape.Shape {
 	if text == "" {
 		text = "{}"
 	}
-	said := mustParseShape(text)
-	around := mustParseShape(envelope)
-	if _, ok := said.Fields["msg"]; ok {
-		delete(around.Fields, "msg") // the endpoint declares its own
+	success := mustParseShape(text)
+	common := mustParseShape(envelope)
+	if _, ok := success.Fields["msg"]; ok {
+		delete(common.Fields, "msg") // the endpoint declares its own
 	}
-	return shape.Merge(around, said)
+	return shape.Merge(common, success)
 }
 
 // envelope is the fields that every success has.

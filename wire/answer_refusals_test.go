@@ -46,7 +46,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 				code, ok := call.Args[1].(*ast.BasicLit)
 				kind, known := refusalKinds[calledName(call.Args[0])]
 				if !ok || !known {
-					t.Errorf("%s: a refusal whose kind or code is not written out", name)
+					t.Errorf("%s: a refusal must have a literal kind and code", name)
 					return true
 				}
 				c, err := strconv.Unquote(code.Value)
@@ -55,7 +55,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 				}
 				found[c] = true
 				if ErrorShape(statusOfKind[kind], c) == nil {
-					t.Errorf("%s: %s with status %d is not among codes", name, c, statusOfKind[kind])
+					t.Errorf("%s: %s with status %d is not in errorCodes", name, c, statusOfKind[kind])
 				}
 				return true
 			})
@@ -64,7 +64,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 	form := []string{"REQUEST_VARIABLE_MISSING", "REQUEST_VARIABLE_INVALID", "REQUEST_CONFUSING_VAR"}
 	for _, c := range errorCodes {
 		if !found[c.name] && !slices.Contains(form, c.name) {
-			t.Errorf("%s is described, and nothing refuses so", c.name)
+			t.Errorf("%s is in errorCodes, but no refusal uses it", c.name)
 		}
 	}
 }

@@ -175,8 +175,8 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	}
 	cmd := realm.CreateBot{Name: f.Name, ShortName: f.ShortName, Email: botEmail(f.ShortName, c.Site), Type: f.Type, URL: f.URL, ServiceName: f.ServiceName, Interface: f.Interface, Config: f.Config,
 		Sending: f.Sending, Register: f.Register, AllPublic: f.AllPublic}
-	may := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
-	b, err := withBotAvatar(c, may, func(file string) (realm.BotMade, error) {
+	permitted := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
+	b, err := withBotAvatar(c, permitted, func(file string) (realm.BotMade, error) {
 		cmd.Avatar = file
 		return Execute(c, cmd)
 	})
@@ -194,8 +194,8 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 
 // withBotAvatar calls do with the stored avatar of the request, or with "" if the request has none. It checks the
 // permission first, because decoding a picture is expensive.
-func withBotAvatar[A any](c *Call, may func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
-	if _, err := Read(c, may); err != nil {
+func withBotAvatar[A any](c *Call, permitted func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
+	if _, err := Read(c, permitted); err != nil {
 		return a, err
 	}
 	files, err := c.Files()
@@ -242,8 +242,8 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
-		may := func(v realm.View) (any, error) { return v.ManagedBot(f.Bot) }
-		_, err = withBotAvatar(c, may, func(file string) (realm.Done, error) {
+		permitted := func(v realm.View) (any, error) { return v.ManagedBot(f.Bot) }
+		_, err = withBotAvatar(c, permitted, func(file string) (realm.Done, error) {
 			cmd.Avatar = file
 			return Execute(c, cmd)
 		})
@@ -268,11 +268,11 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 }
 
 // botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
-func botAPIKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {
+func botAPIKey(c *Call, bot realm.UserID, renew bool) (Answer, error) {
 	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
 		return nil, err
 	}
 	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
-	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: anew})
+	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: renew})
 	return Answer{"api_key": key}, err
 }

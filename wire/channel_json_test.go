@@ -41,7 +41,7 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !reflect.DeepEqual(a, b) {
-					t.Errorf("after %s, user %d is shown\n%v\nwant\n%v", after, u, a, b)
+					t.Errorf("after %s, user %d gets\n%v\nwant\n%v", after, u, a, b)
 				}
 			}
 		}
@@ -110,6 +110,6 @@ func TestPartialSubscribers(t *testing.T) {
 		t.Errorf("below %d subscribers the list must be full: %+v", realm.FullSubscriberListLimit, o)
 	}
 	if o := show("large"); o.Subscribers != nil || o.Partial == nil || !reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
-		t.Errorf("the partial list must hold bots and the people of the last 14 days: %v", o.Partial)
+		t.Errorf("the partial list must have bots and the users that were online in the last 14 days: %v", o.Partial)
 	}
 }

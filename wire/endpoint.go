@@ -15,23 +15,26 @@ import (
 // Answer is the JSON body of a success without the fields result and msg.
 type Answer = map[string]any
 
-// Endpoint is one method of one path of the protocol.
+// Endpoint is one method of one path of the protocol. The methods of Endpoint that return an Endpoint declare a property
+// and are chained in the tables of endpoints.
 type Endpoint struct {
 	Method, Path string
 	Form         *form.Form
-	Settings     *form.Form // further parameters that come from a settings table; may be nil
-	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
-	Open, Visitors         bool
-	Dev                    bool   // developmentOnly only
-	APIKeyInQuery          bool   // the key is a parameter, as services that know no login send it
-	AllowWebhookBots       bool   // receiveWebhook-webhook bots may call it
-	LongPoll               bool   // a long poll: it does not count against the time a request may take
-	name                   string // method and path
-	answer                 string
-	file                   *fileField
-	redirects, alwaysFails bool
-	tus                    *tusDescription // for resumable uploads
-	run                    func(*Call) (any, error)
+	Settings     *form.Form // further parameters from a settings table; nil if there are none
+	Open         bool       // needs no credentials
+	Visitors     bool       // logged-out visitors are accepted where the organization allows them
+	Dev          bool       // exists only on development servers
+
+	APIKeyInQuery    bool // the API key is a parameter, for services that cannot send a login
+	AllowWebhookBots bool // incoming-webhook bots are accepted
+
+	name        string // method and path
+	answer      string // fields of a success, see Returns
+	file        *fileField
+	redirects   bool
+	alwaysFails bool
+	tus         *tusDescription // for resumable uploads
+	run         func(*Call) (any, error)
 }
 
 // Parked is the result of an endpoint that answers later through a Reply.
@@ -42,6 +45,18 @@ func (e *Endpoint) Run(c *Call) (any, error) {
 	c.Caller.Operation = e.name
 	return e.run(c)
 }
+
+// withoutLogin accepts requests without credentials.
+func (e Endpoint) withoutLogin() Endpoint { e.Open = true; return e }
+
+// developmentOnly is withoutLogin for endpoints that exist only on development servers.
+func (e Endpoint) developmentOnly() Endpoint { e.Open, e.Dev = true, true; return e }
+
+// allowWebhookBots accepts incoming-webhook bots, which other endpoints refuse.
+func (e Endpoint) allowWebhookBots() Endpoint { e.AllowWebhookBots = true; return e }
+
+// apiKeyInQuery accepts the API key as a parameter instead of a login.
+func (e Endpoint) apiKeyInQuery() Endpoint { e.APIKeyInQuery = true; return e }
 
 // AllowVisitors accepts logged-out visitors if the organization allows them.
 func (e Endpoint) AllowVisitors() Endpoint { e.Visitors = true; return e }
@@ -173,99 +188,52 @@ type noParameters struct{}
 // endpoints is every endpoint. Each file adds its own list here.
 var endpoints = slices.Concat(
 	alertWordEndpoints,
-
 	botEndpoints,
-
 	callEndpoints,
-
 	channelEndpoints,
-
 	deactivationEndpoints,
-
 	defaultChannelEndpoints,
-
 	domainEndpoints,
-
 	draftEndpoints,
-
 	editEndpoints,
-
 	emojiEndpoints,
-
 	eventEndpoints,
-
 	exportEndpoints,
-
 	profileFieldEndpoints,
-
 	flagEndpoints,
-
 	folderEndpoints,
-
 	groupEndpoints,
-
 	historyEndpoints,
-
 	incomingEndpoints,
-
 	inviteEndpoints,
-
 	jwtEndpoints,
-
 	linkifierEndpoints,
-
 	loginEndpoints,
-
 	messageEndpoints,
-
 	muteEndpoints,
-
 	navigationEndpoints,
-
 	onboardingEndpoints,
-
 	pictureEndpoints,
-
 	playgroundEndpoints,
-
 	presenceEndpoints,
-
 	profileEndpoints,
-
 	pushEndpoints,
-
 	reactionEndpoints,
-
 	realmEndpoints,
-
 	registerEndpoints,
-
 	reminderEndpoints,
-
 	resumableEndpoints,
-
 	scheduledEndpoints,
-
 	searchEndpoints,
-
 	settingEndpoints,
-
 	snippetEndpoints,
-
 	statusEndpoints,
-
 	storageEndpoints,
-
 	submessageEndpoints,
-
 	subscriptionEndpoints,
-
 	typingEndpoints,
-
 	uploadEndpoints,
-
 	userEndpoints,
-
 	userTopicEndpoints,
 )
 

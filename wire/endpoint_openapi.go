@@ -17,7 +17,7 @@ import (
 func OpenAPI() []byte {
 	doc, err := json.MarshalIndent(describe(endpoints), "", " ")
 	if err != nil {
-		panic("BUG: the description does not encode: " + err.Error())
+		panic("BUG: encode the OpenAPI document: " + err.Error())
 	}
 	return append(doc, '\n')
 }
@@ -93,27 +93,27 @@ func addSchema(schemas obj, s *shape.Shape) obj {
 
 // statusDescriptions describes each error status.
 var statusDescriptions = map[int]string{
-	400: "Refused; nothing was changed.",
-	401: "The credentials are missing, wrong or no longer good.",
-	403: "Not for this kind of account.",
-	404: "There is nothing of that name.",
-	405: "The path takes other methods.",
+	400: "The request was refused; nothing was changed.",
+	401: "The credentials are missing, wrong or no longer valid.",
+	403: "This kind of account is not allowed to use the endpoint.",
+	404: "The resource does not exist.",
+	405: "The path supports other methods.",
 	413: "The request is too large.",
-	417: "The request expects what this server does not do.",
-	429: "Too many requests; retry-after says when to try again, in seconds.",
-	431: "The address or the headers are too long.",
-	500: "The server failed.",
-	501: "The body comes in a coding this server does not know.",
-	502: "A service this server passes things on to failed.",
-	503: "Not now, or not on this server.",
-	505: "Not a version of HTTP this server speaks.",
+	417: "The server does not support the Expect header of the request.",
+	429: "Too many requests; retry-after is the number of seconds to wait.",
+	431: "The URL or the headers are too long.",
+	500: "Internal server error.",
+	501: "The server does not support the encoding of the body.",
+	502: "A service that this server depends on failed.",
+	503: "The server is busy, or the feature is not configured.",
+	505: "The server does not support this version of HTTP.",
 }
 
 // errorResponses returns the response objects of all error statuses.
 func errorResponses() obj {
 	out := obj{}
-	for status, words := range statusDescriptions {
-		out[responseName(status)] = obj{"description": words, "content": obj{"application/json": obj{"schema": errorSchema(status)}}}
+	for status, text := range statusDescriptions {
+		out[responseName(status)] = obj{"description": text, "content": obj{"application/json": obj{"schema": errorSchema(status)}}}
 	}
 	return out
 }
@@ -122,10 +122,10 @@ func responseName(status int) string { return "Error" + strconv.Itoa(status) }
 
 // tusStatusDescriptions describes the statuses that only resumable uploads use, or use with more codes.
 var tusStatusDescriptions = map[int]string{
-	409: "The upload stands elsewhere; ask for its offset.",
-	412: "Not a version of tus this server speaks.",
-	413: "The file is, or all files of the organization would be, too large.",
-	415: "The body is not a piece.",
+	409: "The upload has another offset; request it with HEAD.",
+	412: "The server does not support this version of tus.",
+	413: "The file is too large, or exceeds the quota of the organization.",
+	415: "The content type is not that of a piece.",
 	423: "Another request is writing to the upload.",
 	429: "Too many requests, or too many unfinished uploads.",
 }
@@ -134,9 +134,9 @@ var tusStatusDescriptions = map[int]string{
 // field message.
 func tusResponses() obj {
 	out := obj{}
-	words := maps.Clone(statusDescriptions)
-	maps.Copy(words, tusStatusDescriptions)
-	for status, text := range words {
+	descriptions := maps.Clone(statusDescriptions)
+	maps.Copy(descriptions, tusStatusDescriptions)
+	for status, text := range descriptions {
 		var list []any
 		for _, c := range slices.Concat(errorCodes, tusErrorCodes) {
 			if slices.Contains(c.statuses, status) {
@@ -227,7 +227,7 @@ func (o *operation) open() bool {
 	return !slices.ContainsFunc(o.endpoints, func(e *Endpoint) bool { return !e.Open })
 }
 
-var redirectResponse = obj{"description": "It is at another address.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
+var redirectResponse = obj{"description": "Redirect to the resource.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
 
 // describe returns the path item of a file route. Its path is outside the API prefix.
 func (f FileRoute) describe() obj {
@@ -244,7 +244,7 @@ func (f FileRoute) describe() obj {
 		refs["302"] = redirectResponse
 	} else {
 		file := obj{"description": f.Description, "content": obj{f.Types: obj{}}}
-		refs["200"], refs["206"], refs["416"] = file, file, obj{"description": "The range is not of the file.", "content": obj{"application/json": obj{}}}
+		refs["200"], refs["206"], refs["416"] = file, file, obj{"description": "The range is outside of the file.", "content": obj{"application/json": obj{}}}
 	}
 	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters, "responses": refs, "security": []any{}}
 	if f.Private {

@@ -11,7 +11,7 @@ import (
 // closedServer refuses every turn and view. It tests the part of a request before the realm.
 type closedServer struct{ Server }
 
-var errServerClosed = realm.BadRequest("the house is closed")
+var errServerClosed = realm.BadRequest("the server is closed")
 
 func (closedServer) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error) {
 	return nil, errServerClosed

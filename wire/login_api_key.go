@@ -8,15 +8,12 @@ import (
 )
 
 var loginEndpoints = []Endpoint{
-	withoutLogin(Custom("GET", "/server_settings", serverSettings).Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, require_email_format_usernames: bool, external_authentication_methods: [], authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}")),
-	withoutLogin(Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}")),
-	developmentOnly(Custom("POST", "/dev_fetch_api_key", devFetchKey).Returns("{api_key: str, email: str, user_id: int}")),
-	developmentOnly(Custom("GET", "/dev_list_users", devListUsers).Returns("{direct_admins: [DevUser], direct_users: [DevUser]}")),
+	Custom("GET", "/server_settings", serverSettings).Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, require_email_format_usernames: bool, external_authentication_methods: [], authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}").withoutLogin(),
+	Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}").withoutLogin(),
+	Custom("POST", "/dev_fetch_api_key", devFetchKey).Returns("{api_key: str, email: str, user_id: int}").developmentOnly(),
+	Custom("GET", "/dev_list_users", devListUsers).Returns("{direct_admins: [DevUser], direct_users: [DevUser]}").developmentOnly(),
 	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer { return Answer{"api_key": key} }).Returns("{api_key: str}"),
 }
-
-func withoutLogin(e Endpoint) Endpoint    { e.Open = true; return e }
-func developmentOnly(e Endpoint) Endpoint { e.Open, e.Dev = true, true; return e }
 
 func serverSettings(c *Call, _ noParameters) (Answer, error) {
 	a := Answer{
@@ -92,13 +89,13 @@ func errInvalidLoginEmail() error { return realm.BadRequest("Enter a valid email
 // checkPassword checks a password against a hash. It refuses after too many attempts for that account. The hash ""
 // never matches and takes as long as a real one.
 func (c *Call) checkPassword(email, password, hash string) (bool, error) {
-	who := strconv.Itoa(int(c.Realm)) + "/" + realm.FoldEmail(email)
-	if err := c.CountPasswordAttempt(who); err != nil {
+	key := strconv.Itoa(int(c.Realm)) + "/" + realm.FoldEmail(email)
+	if err := c.CountPasswordAttempt(key); err != nil {
 		return false, err
 	}
 	right, err := c.Tools.CheckPassword(password, hash)
 	if right {
-		c.ForgetPasswordAttempts(who)
+		c.ForgetPasswordAttempts(key)
 	}
 	return right, err
 }

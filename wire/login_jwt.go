@@ -10,7 +10,7 @@ import (
 	"parley/actors/realm"
 )
 
-var jwtEndpoints = []Endpoint{withoutLogin(Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).Returns("{api_key: str, email: str, user_id: int, user?: User}"))}
+var jwtEndpoints = []Endpoint{Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).Returns("{api_key: str, email: str, user_id: int, user?: User}").withoutLogin()}
 
 type jwtForm struct {
 	Token   string `form:"json_web_token,maxlen=8192"`

@@ -13,8 +13,6 @@ var historyEndpoints = []Endpoint{
 	Get("/messages/{message_id}/read_receipts", getReadReceipts).Returns("{user_ids: [int]}"),
 }
 
-var historyEvents []EventKind
-
 // maxMessagesPerRequest is how many messages one request can ask for (protocol).
 const maxMessagesPerRequest = 5000
 

@@ -105,7 +105,7 @@ func (r *Renderer) renderMessage(c *Call, text string, author realm.UserID) (rea
 }
 
 // errMustWait means that rendering needs to read the realm.
-var errMustWait = errors.New("not to be rendered at once")
+var errMustWait = errors.New("rendering must wait for the realm")
 
 // renderWithoutWaiting is renderMessage for callers that must not wait. It renders texts without references if the
 // configuration is cached, else it returns errMustWait.

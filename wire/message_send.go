@@ -11,16 +11,12 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	allowWebhookBots(Custom("POST", "/messages", sendMessage).Returns("{id: int, automatic_new_visibility_policy?: int}")),
+	Custom("POST", "/messages", sendMessage).Returns("{id: int, automatic_new_visibility_policy?: int}").allowWebhookBots(),
 	Custom("POST", "/messages/render", renderMessage).Returns("{rendered: str}"),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
 	Custom("POST", "/zcommand", zcommand).Returns("{msg: str}"),
 	Custom("GET", "/messages/summary", summarize).AlwaysFails(),
 }
-
-func allowWebhookBots(e Endpoint) Endpoint { e.AllowWebhookBots = true; return e }
-
-var messageEvents = []EventKind{}
 
 type sendForm struct {
 	Type    string           `form:"type,required,enum=direct|private|stream|channel"`

@@ -8,7 +8,7 @@ import (
 
 var deactivationEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm { return realm.CloseRealm{} }, emptyAnswer),
-	withoutLogin(Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}")),
+	Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}").withoutLogin(),
 }
 
 var deactivationEvents = []EventKind{

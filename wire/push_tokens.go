@@ -22,7 +22,7 @@ var pushEndpoints = []Endpoint{
 	CommandFromForm("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, emptyAnswer),
 	Custom("POST", "/mobile_push/register", registerDevice),
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
-	withoutLogin(Custom("POST", "/remotes/push/e2ee/register", registerRemote)).AlwaysFails(),
+	Custom("POST", "/remotes/push/e2ee/register", registerRemote).withoutLogin().AlwaysFails(),
 }
 
 var pushEvents = []EventKind{

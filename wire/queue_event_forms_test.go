@@ -11,18 +11,18 @@ import (
 // TestEventShapesMatchRenderers checks the declared shapes against the event types of the realm: each type has a
 // shape, and each shape has a type.
 func TestEventShapesMatchRenderers(t *testing.T) {
-	told := []string{"heartbeat", "message"}
+	types := []string{"heartbeat", "message"}
 	for typ := range eventKinds {
 		e := reflect.New(typ.Elem()).Interface().(interface{ EventType() string })
-		told = append(told, e.EventType())
+		types = append(types, e.EventType())
 	}
 	for _, f := range eventShapes {
-		if !slices.Contains(told, f.kind) {
+		if !slices.Contains(types, f.kind) {
 			t.Errorf("%s/%s has a shape, but no event type is rendered as it", f.kind, f.op)
 		}
 		mustParseShape(f.notation()) // panics where the notation is wrong
 	}
-	for _, kind := range told {
+	for _, kind := range types {
 		if kind != "" && !slices.ContainsFunc(eventShapes, func(f eventShape) bool { return f.kind == kind }) {
 			t.Errorf("%s is sent, but has no shape in eventShapes", kind)
 		}

@@ -297,93 +297,45 @@ var eventKinds = func() map[reflect.Type]EventKind {
 	m := map[reflect.Type]EventKind{}
 	for _, k := range slices.Concat(
 		alertWordEvents,
-
 		botEvents,
-
-		callEvents,
-
 		channelEvents,
-
 		deactivationEvents,
-
 		defaultChannelEvents,
-
 		domainEvents,
-
 		draftEvents,
-
 		editEvents,
-
 		emojiEvents,
-
 		exportEvents,
-
 		profileFieldEvents,
-
 		flagEvents,
-
 		folderEvents,
-
 		groupEvents,
-
-		historyEvents,
-
 		inviteEvents,
-
 		linkifierEvents,
-
-		messageEvents,
-
 		muteEvents,
-
 		navigationEvents,
-
 		onboardingEvents,
-
 		pictureEvents,
-
 		playgroundEvents,
-
 		presenceEvents,
-
-		profileEvents,
-
 		pushEvents,
-
 		reactionEvents,
-
 		realmEvents,
-
 		reminderEvents,
-
 		scheduledEvents,
-
-		searchEvents,
-
 		serverEvents,
-
 		settingEvents,
-
 		snippetEvents,
-
 		statusEvents,
-
-		storageEvents,
-
 		submessageEvents,
-
 		subscriptionEvents,
-
 		typingEvents,
-
 		uploadEvents,
-
 		userEvents,
-
 		userTopicEvents,
 	) {
 		if _, twice := m[k.goType]; twice {
-			panic("BUG: two renderings of " + k.goType.String())
+			panic("BUG: two renderers for " + k.goType.String())
 		}
 		m[k.goType] = k
 	}
@@ -426,7 +378,7 @@ func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
 	}
 	k, ok := eventKinds[reflect.TypeOf(n.Event)]
 	if !ok {
-		panic("BUG: nothing renders " + reflect.TypeOf(n.Event).String())
+		panic("BUG: no renderer for " + reflect.TypeOf(n.Event).String())
 	}
 	s.eventKind = k
 	return s

@@ -20,7 +20,7 @@ func TestEveryEventIsRendered(t *testing.T) {
 			continue
 		}
 		if !HasRenderer(reflect.TypeOf(x)) {
-			t.Errorf("nothing renders %v (number %d): add it to its noun's events in wire", typ, n)
+			t.Errorf("no renderer for %v (number %d): add it to the list of events in its file in wire", typ, n)
 		}
 	}
 }
@@ -65,29 +65,29 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 
 // TestQueueOptionsAreShared checks that queues share options if, and only if, all their options are equal.
 func TestQueueOptionsAreShared(t *testing.T) {
-	var k QueueOptionsCache
-	like := func() []realm.Queue {
+	var cache QueueOptionsCache
+	queues := func() []realm.Queue {
 		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}}, {EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true}, {Gravatar: true},
 			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}}, {Narrow: [][2]string{{"is", "starred"}}}}
 	}
-	kinds := map[*QueueOptions]bool{}
-	for i := range like() {
-		kinds[k.Of(&like()[i])] = true
-		for j := range like() {
-			if one, other := k.Of(&like()[i]), k.Of(&like()[j]); (one == other) != (i == j) {
-				t.Errorf("queues %d and %d share a kind: %t", i, j, one == other)
+	options := map[*QueueOptions]bool{}
+	for i := range queues() {
+		options[cache.Of(&queues()[i])] = true
+		for j := range queues() {
+			if one, other := cache.Of(&queues()[i]), cache.Of(&queues()[j]); (one == other) != (i == j) {
+				t.Errorf("queues %d and %d share options: %t", i, j, one == other)
 			}
 		}
 	}
-	if len(kinds) != len(like()) {
-		t.Errorf("%d kinds of %d", len(kinds), len(like()))
+	if len(options) != len(queues()) {
+		t.Errorf("%d options for %d different queues", len(options), len(queues()))
 	}
 }
 
 func BenchmarkQueueOptionsCache(b *testing.B) {
-	var k QueueOptionsCache
+	var cache QueueOptionsCache
 	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true, Caps: realm.CapEmptyTopicName}
 	for b.Loop() {
-		k.Of(&q)
+		cache.Of(&q)
 	}
 }

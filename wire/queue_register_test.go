@@ -45,7 +45,7 @@ func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID
 		ids = append(ids, execute(t, h, 0, c))
 	}
 	for i := range channels {
-		execute(t, h, ids[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: fmt.Sprintf("channel %d", i), Description: "What is said here"}}, AllOrNothing: true})
+		execute(t, h, ids[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: fmt.Sprintf("channel %d", i), Description: "A channel"}}, AllOrNothing: true})
 		for k := 0; k < 20 && users > 100; k += 10 {
 			u := ids[5+(i*7+k)%(users-5)]
 			if !h.r.Subscribed(u, realm.ChannelID(i+1)) {
@@ -77,18 +77,18 @@ func throughJSON(t testing.TB, v any) any {
 
 // buildUncached builds the sections that use cached JSON, without the cache.
 func buildUncached(s *initialState) Answer {
-	fresh := *s
-	fresh.answer = Answer{}
-	usersSectionUncached(&fresh)
-	realmSection(&fresh)
-	serverSection(&fresh)
-	fresh.answer["realm_user_groups"] = allGroupObjects(s.View, s.Has(realm.CapDeactivatedGroups))
+	uncached := *s
+	uncached.answer = Answer{}
+	usersSectionUncached(&uncached)
+	realmSection(&uncached)
+	serverSection(&uncached)
+	uncached.answer["realm_user_groups"] = allGroupObjects(s.View, s.Has(realm.CapDeactivatedGroups))
 	list := []any{}
 	for _, c := range s.visibleChannels() {
 		list = append(list, channelObject(s.ChannelInfo(c.Channel)))
 	}
-	fresh.answer["streams"] = list
-	return fresh.answer
+	uncached.answer["streams"] = list
+	return uncached.answer
 }
 
 // TestSharedSectionsEqualUncachedOnes changes accounts at random. For viewers of every kind it compares the sections
@@ -117,20 +117,20 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 						continue // logged-out visitors do not get the section
 					}
 					if want := throughJSON(t, want); !reflect.DeepEqual(got[name], want) {
-						t.Fatalf("seed %d, %s: user %d is shown other %s:\n  shared %v\n  anew   %v", seed, what, u, name, got[name], want)
+						t.Fatalf("seed %d, %s: user %d gets a different %s:\n  cached   %v\n  uncached %v", seed, what, u, name, got[name], want)
 					}
 				}
 			}
 		}
 	}
 	execute(t, h, ids[0], realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: true}}})
-	compare("at first")
+	compare("initially")
 	for i := range 40 {
 		u := ids[1+d.IntN(len(ids)-1)]
 		var what string
 		switch d.IntN(6) {
 		case 0:
-			name := fmt.Sprintf("Somebody %d", i)
+			name := fmt.Sprintf("Renamed %d", i)
 			what = "renamed"
 			execute(t, h, ids[0], realm.EditUser{User: u, Name: &name})
 		case 1:
@@ -152,7 +152,7 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 			what = "joined"
 			ids = append(ids, execute(t, h, 0, realm.CreateUser{Name: fmt.Sprintf("New %d", i), Email: fmt.Sprintf("new%d@hall.example", i)}))
 		case 5:
-			what = "limits of guests"
+			what = "guest visibility"
 			to := []string{"role:members", "role:everyone"}[d.IntN(2)]
 			execute(t, h, ids[0], realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: h.r.SystemGroup(to)}}}})
 		}
@@ -166,7 +166,7 @@ const registerAllocation = 2 << 20
 
 func BenchmarkRegister(b *testing.B) {
 	h, ids := newTestRealm(b, 10_000, 1_000)
-	b.Run("shared", func(b *testing.B) {
+	b.Run("cached", func(b *testing.B) {
 		first := h.newInitialState(ids[4], allCapabilities) // fills the caches, which all viewers of a kind share
 		first.build()
 		first = h.newInitialState(ids[5], allCapabilities)
@@ -181,7 +181,7 @@ func BenchmarkRegister(b *testing.B) {
 		}
 		b.ReportMetric(float64(size), "bytes")
 	})
-	b.Run("anew", func(b *testing.B) {
+	b.Run("uncached", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := range b.N {
 			s := h.newInitialState(ids[4+i%1000], allCapabilities)
@@ -222,30 +222,30 @@ func TestRegisterAllocationLimit(t *testing.T) {
 // change.
 func TestChannelsAreEncodedAhead(t *testing.T) {
 	h, ids := newTestRealm(t, 50, 900)
-	warm := func() (looks, faces, lists int) {
+	warm := func() (views, channels, lists int) {
 		v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
-		for next := realm.ChannelID(0); next >= 0; looks++ {
-			next = v.WarmChannelJSON(next, func(c realm.ChannelInfo) []byte { faces++; return channelFieldsJSON(c) }, func(ids []realm.UserID) []byte { lists++; return subscribersJSON(ids) })
+		for next := realm.ChannelID(0); next >= 0; views++ {
+			next = v.WarmChannelJSON(next, func(c realm.ChannelInfo) []byte { channels++; return channelFieldsJSON(c) }, func(ids []realm.UserID) []byte { lists++; return subscribersJSON(ids) })
 		}
-		return looks, faces, lists
+		return views, channels, lists
 	}
-	if looks, faces, lists := warm(); looks < 3 || faces < 900 || faces != lists {
-		t.Errorf("%d channels and %d lists were encoded in %d looks", faces, lists, looks)
+	if views, channels, lists := warm(); views < 3 || channels < 900 || channels != lists {
+		t.Errorf("%d channels and %d lists were encoded in %d views", channels, lists, views)
 	}
-	if _, faces, lists := warm(); faces != 0 || lists != 0 {
-		t.Errorf("%d channels and %d lists were encoded again", faces, lists)
+	if _, channels, lists := warm(); channels != 0 || lists != 0 {
+		t.Errorf("%d channels and %d lists were encoded again", channels, lists)
 	}
 	name := "channel of another name"
 	var one realm.ChannelID
 	h.r.EachChannel(func(c *realm.Channel) { one = c.ID })
 	execute(t, h, ids[0], realm.EditChannel{Channel: one, Name: &name})
-	if _, faces, lists := warm(); faces != 1 || lists != 0 {
-		t.Errorf("one channel has another name: %d channels and %d lists were encoded again", faces, lists)
+	if _, channels, lists := warm(); channels != 1 || lists != 0 {
+		t.Errorf("after one channel was renamed, %d channels and %d lists were encoded again", channels, lists)
 	}
 	s := h.newInitialState(ids[0], allCapabilities)
 	s.build()
 	if shown := fmt.Sprint(throughJSON(t, s.finish()["streams"])); !strings.Contains(shown, name) {
-		t.Error("the new name is not shown")
+		t.Error("the registration has the old name")
 	}
 }
 
@@ -253,30 +253,30 @@ func TestChannelsAreEncodedAhead(t *testing.T) {
 // accounts in slices returns each once.
 func TestUsersEncodedInChunks(t *testing.T) {
 	h, ids := newTestRealm(t, 300, 1)
-	warm := func(max int) (looks int) {
+	warm := func(max int) (views int) {
 		s := h.newInitialState(ids[3], allCapabilities)
-		kind, anybody := s.userListKey()
-		for looks = 1; !s.WarmUserListJSON(kind, s.userChunkEncoder(anybody), max); looks++ {
+		kind, viewer := s.userListKey()
+		for views = 1; !s.WarmUserListJSON(kind, s.userChunkEncoder(viewer), max); views++ {
 		}
-		return looks
+		return views
 	}
 	if n := warm(1); n < 5 {
-		t.Errorf("300 accounts were encoded in %d looks", n)
+		t.Errorf("300 accounts were encoded in %d views", n)
 	}
 	name := "Another Name"
 	execute(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
 	if n := warm(1); n > 2 {
-		t.Errorf("one account changed, and it took %d looks", n)
+		t.Errorf("encoding one changed account took %d views", n)
 	}
 	s := h.newInitialState(ids[3], allCapabilities)
 	s.UserListJSON(userListCacheKey{realm.Guest, s.Gravatar, testSite}, func([]*realm.User) [][]byte {
-		t.Error("what was encoded ahead was encoded again")
+		t.Error("accounts that were encoded ahead were encoded again")
 		return nil
 	}, 0, nil, joinUserChunks)
 	s.build()
 	shown := throughJSON(t, s.finish()["realm_users"]).([]any)
 	if len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
-		t.Errorf("%d accounts are shown", len(shown))
+		t.Errorf("the registration has %d accounts", len(shown))
 	}
 
 	name = "Yet Another Name"
@@ -284,7 +284,7 @@ func TestUsersEncodedInChunks(t *testing.T) {
 	s = h.newInitialState(ids[3], allCapabilities)
 	s.build()
 	if shown = throughJSON(t, s.finish()["realm_users"]).([]any); len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
-		t.Errorf("%d accounts are shown when one changed", len(shown))
+		t.Errorf("after one change the registration has %d accounts", len(shown))
 	}
 
 	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)

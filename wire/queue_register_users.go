@@ -45,12 +45,12 @@ func usersSection(s *initialState) {
 		usersSectionUncached(s)
 		return
 	}
-	kind, anybody := s.userListKey()
+	kind, viewer := s.userListKey()
 	var own realm.UserID
-	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(anybody, me) {
+	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(viewer, me) {
 		own = me.ID
 	}
-	lists := s.UserListJSON(kind, s.userChunkEncoder(anybody), own, s.userChunkEncoder(me), joinUserChunks).([3]Fragments)
+	lists := s.UserListJSON(kind, s.userChunkEncoder(viewer), own, s.userChunkEncoder(me), joinUserChunks).([3]Fragments)
 	for i, name := range userLists {
 		s.answer[name] = lists[i]
 	}
@@ -214,8 +214,8 @@ func encodeUsersAhead(c *Call, q *realm.Queue) error {
 			if s.isLimitedGuest() {
 				return true, nil
 			}
-			kind, anybody := s.userListKey()
-			return s.WarmUserListJSON(kind, s.userChunkEncoder(anybody), userChunksPerView), nil
+			kind, viewer := s.userListKey()
+			return s.WarmUserListJSON(kind, s.userChunkEncoder(viewer), userChunksPerView), nil
 		})
 		if done || err != nil {
 			return err

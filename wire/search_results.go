@@ -14,8 +14,6 @@ var searchEndpoints = []Endpoint{
 	Custom("GET", "/messages/matches_narrow", matchesNarrow).Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
 }
 
-var searchEvents []EventKind
-
 // SearchResult is the answer of the search index to the words of a search.
 type SearchResult struct {
 	Hits  realm.SearchHits

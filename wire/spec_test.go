@@ -92,7 +92,7 @@ func readSpecification(t *testing.T) (parts []contractRow) {
 	t.Helper()
 	f, err := os.Open(specificationPath)
 	if err != nil {
-		t.Skipf("the specification does not lie beside the sources: %v", err)
+		t.Skipf("no specification next to the repository: %v", err)
 	}
 	defer f.Close()
 	var chapter, section string
@@ -131,7 +131,7 @@ func readSpecification(t *testing.T) (parts []contractRow) {
 		}
 	}
 	if len(parts) < 200 {
-		t.Fatalf("only %d rows: the specification is written in another way than this test reads", len(parts))
+		t.Fatalf("only %d rows: the format of the specification has changed", len(parts))
 	}
 	return parts
 }
@@ -171,7 +171,7 @@ func (p proof) list() []string {
 // does not exist.
 func TestEveryContractRowHasATest(t *testing.T) {
 	parts, tests := readSpecification(t), testNames(t)
-	shown := map[contractRow]bool{}
+	covered := map[contractRow]bool{}
 	for _, p := range proofs {
 		for _, name := range strings.Fields(p.by) {
 			if !tests[name] {
@@ -184,7 +184,7 @@ func TestEveryContractRowHasATest(t *testing.T) {
 				// Headings of endpoints must match exactly, because one path can be the beginning of another.
 				same := x.heading == p.heading || !endpointHeading.MatchString(p.heading) && strings.HasPrefix(x.heading, p.heading)
 				if same && (x.name == name || x.name == "") {
-					shown[x], known = true, known || x.name == name
+					covered[x], known = true, known || x.name == name
 				}
 			}
 			if !known {
@@ -193,8 +193,8 @@ func TestEveryContractRowHasATest(t *testing.T) {
 		}
 	}
 	for _, x := range parts {
-		if !shown[x] {
-			t.Errorf("%s: nothing shows %q", x.heading, x.name)
+		if !covered[x] {
+			t.Errorf("%s: no test covers %q", x.heading, x.name)
 		}
 	}
 	t.Logf("%d rows of the contract", len(parts))
@@ -202,7 +202,7 @@ func TestEveryContractRowHasATest(t *testing.T) {
 
 // TestSpecifiedEndpointsTakeTheirParameters checks the endpoints against the headings and tables of the contract.
 func TestSpecifiedEndpointsTakeTheirParameters(t *testing.T) {
-	further := map[string]string{ // the contract has these in prose, not in tables
+	inProse := map[string]string{ // the contract has these in prose, not in tables
 		"GET /users/{email}": "email client_extavatar include_custom_profile_fields", "POST /messages/render": "content", "POST /messages/{message_id}/typing": "message_id op",
 		"PATCH /drafts/{draft_id}": "draft_id draft", "POST /realm/playgrounds": "name highlighter_language url_template", "POST /realm/domains": "domain allow_subdomains",
 		"GET /streams/{stream_id}/email_address": "stream_id sender_id", "PUT /bot_storage": "storage", "POST /mobile_push/test_notification": "token",
@@ -231,7 +231,7 @@ func TestSpecifiedEndpointsTakeTheirParameters(t *testing.T) {
 		}
 		wanted := []string{x.name}
 		if x.name == "" {
-			wanted = strings.Fields(further[x.heading])
+			wanted = strings.Fields(inProse[x.heading])
 		}
 		for _, name := range wanted {
 			if !names[name] {
@@ -279,9 +279,9 @@ func TestSpecifiedFields(t *testing.T) {
 	deleted := *h.r.Find(ids[4])
 	deleted.Deleted = true
 	if o := userObject(v, &deleted, testSite, true, false); o["is_deleted"] != true || o["profile_data"] != nil {
-		t.Errorf("a deleted user is shown as %v", o)
+		t.Errorf("a deleted user has the fields %v", o)
 	}
 	if o := userObject(v, h.r.Find(ids[4]), testSite, false, false); o["avatar_url"] == nil || o["role"] == nil {
-		t.Errorf("for clients that do not make pictures themselves: %v", o)
+		t.Errorf("for clients that do not compute avatar URLs: %v", o)
 	}
 }

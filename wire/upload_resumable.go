@@ -25,15 +25,15 @@ const (
 )
 
 var resumableEndpoints = []Endpoint{
-	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
-	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne, tusSuccess{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
-	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201, "The upload has begun. One that is whole already tells where the file is.",
-		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).takesPiece("A piece, or the whole, of the file."),
-	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset, tusSuccess{200, "How far the upload has come.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
-	resumableEndpoint("GET", "/tus/{upload}", getUploadResult, tusSuccess{200, "The answer of a finished upload, once more.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}),
-	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload, tusSuccess{204, "The piece is kept, more is to come.", []string{"Upload-Offset", "Upload-Expires"}, ""},
-		tusSuccess{200, "The file is whole.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).takesPiece("A piece of the file."),
-	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload is forgotten.", nil, ""}),
+	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne, tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201, "The upload was created. If it is complete, the answer has the URL of the file.",
+		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).takesPiece("The file or its first piece."),
+	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset, tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
+	resumableEndpoint("GET", "/tus/{upload}", getUploadResult, tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}),
+	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload, tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"}, ""},
+		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).takesPiece("A piece of the file."),
+	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, ""}),
 }
 
 // RawAnswer is a success of another protocol: a status, headers, and JSON that can be empty.
@@ -73,8 +73,6 @@ func resumableEndpoint[F any](method, path string, run func(*Call, F) (RawAnswer
 		return run(c, in)
 	}}
 }
-
-func (e Endpoint) withoutLogin() Endpoint { e.Open = true; return e }
 
 func (e Endpoint) takesPiece(what string) Endpoint { e.tus.body = what; return e }
 
@@ -135,12 +133,12 @@ type UnfinishedUpload struct {
 // The errors of Files and of requests about unfinished uploads.
 var (
 	ErrNoUpload       = errors.New("no such upload")
-	ErrUploadOffset   = errors.New("upload stands elsewhere")
+	ErrUploadOffset   = errors.New("upload has another offset")
 	ErrUploadBusy     = errors.New("upload is being written to")
 	ErrTooManyUploads = errors.New("too many unfinished uploads")
 
-	errTusVersion = errors.New("another version of tus")
-	errPieceType  = errors.New("not a piece")
+	errTusVersion = errors.New("unsupported version of tus")
+	errPieceType  = errors.New("content type is not that of a piece")
 )
 
 // resumableFailure returns the status and body for a failed request of a resumable upload. tus uses other statuses
@@ -235,11 +233,11 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 			return RawAnswer{}, err
 		}
 	}
-	said := u.Answer
-	if said == "" {
-		said = string(Success(nil, nil))
+	answer := u.Answer
+	if answer == "" {
+		answer = string(Success(nil, nil))
 	}
-	return RawAnswer{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.headers()...), said}, nil
+	return RawAnswer{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.headers()...), answer}, nil
 }
 
 // fileNameFromMetadata reads the file name from Upload-Metadata: comma-separated pairs of a key and a base64 value.

@@ -225,7 +225,7 @@ func userChanged(e *realm.UserChanged, to *Recipient) any {
 	case e.Owner != nil:
 		p["bot_owner_id"] = *e.Owner
 	default:
-		panic(fmt.Sprintf("BUG: nothing changed in %+v", *e))
+		panic(fmt.Sprintf("BUG: UserChanged without a change: %+v", *e))
 	}
 	return obj{"type": "realm_user", "op": "update", "person": p}
 }
@@ -233,9 +233,9 @@ func userChanged(e *realm.UserChanged, to *Recipient) any {
 // FindAvatarURL returns the URL of a user's picture, by id or address, "" if there is none. For users that the caller
 // is not allowed to see it returns the placeholder picture for ids, and "" for addresses. So an address does not
 // reveal whether it belongs to an account.
-func FindAvatarURL(v realm.View, who string, s Site) string {
-	u := findByPath(v, who, s)
-	_, err := strconv.ParseInt(who, 10, 64)
+func FindAvatarURL(v realm.View, idOrEmail string, s Site) string {
+	u := findByPath(v, idOrEmail, s)
+	_, err := strconv.ParseInt(idOrEmail, 10, 64)
 	switch {
 	case u == nil || err != nil && v.Me() == nil:
 		return ""

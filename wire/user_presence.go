@@ -27,14 +27,14 @@ type postPresenceForm struct {
 }
 
 func postPresence(c *Call, f postPresenceForm) (Answer, error) {
-	gate, err := Read(c, func(v realm.View) (realm.PresencePolicy, error) { return v.PresencePolicy() })
+	policy, err := Read(c, func(v realm.View) (realm.PresencePolicy, error) { return v.PresencePolicy() })
 	if err != nil {
 		return nil, err
 	}
 	if f.Status != "active" && f.Status != "idle" {
 		return nil, realm.BadRequest("Invalid status: %s", f.Status)
 	}
-	if !gate.Disabled && !gate.Hidden {
+	if !policy.Disabled && !policy.Hidden {
 		if row, tell := c.Server.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
 			if _, err := Execute(c, announcePresence(row)); err != nil {
 				return nil, err
@@ -135,7 +135,7 @@ func realmPresence(c *Call, _ noParameters) (Answer, error) {
 }
 
 type userPresenceForm struct {
-	Who string `path:"user_id_or_email"`
+	User string `path:"user_id_or_email"`
 }
 
 func userPresence(c *Call, f userPresenceForm) (Answer, error) {
@@ -143,28 +143,28 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 		id     realm.UserID
 		joined int64
 	}
-	who, err := Read(c, func(v realm.View) (target, error) {
-		u := findByPath(v, f.Who, c.Site)
+	user, err := Read(c, func(v realm.View) (target, error) {
+		u := findByPath(v, f.User, c.Site)
 		switch {
 		case u == nil || !u.Active || !v.MaySeeUser(u):
 			return target{}, realm.BadRequest("No such user")
 		case u.IsBot():
 			return target{}, realm.BadRequest("Presence is not supported for bot users.")
 		case v.OrgBool("presence_disabled"):
-			return target{}, realm.BadRequest("No presence data for %s", f.Who)
+			return target{}, realm.BadRequest("No presence data for %s", f.User)
 		}
 		return target{u.ID, u.Joined}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	r := c.Server.PresenceOf(c.Realm, who.id)
+	r := c.Server.PresenceOf(c.Realm, user.id)
 	if r == nil {
-		return nil, realm.BadRequest("No presence data for %s", f.Who)
+		return nil, realm.BadRequest("No presence data for %s", f.User)
 	}
 	active := r.Active
 	if active == 0 {
-		active = who.joined
+		active = user.joined
 	}
 	status, at := legacyStatus(active, r.Connected)
 	if time.Now().Unix()-at > presence.OfflineAfter {
@@ -176,11 +176,11 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 
 // findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by
 // placeholder address.
-func findByPath(v realm.View, who string, s Site) *realm.User {
-	if id, err := strconv.ParseInt(who, 10, 64); err == nil {
+func findByPath(v realm.View, idOrEmail string, s Site) *realm.User {
+	if id, err := strconv.ParseInt(idOrEmail, 10, 64); err == nil {
 		return v.Find(realm.UserID(id))
 	}
-	return findByAddress(v, who, s)
+	return findByAddress(v, idOrEmail, s)
 }
 
 func cameOnline(e *realm.CameOnline, to *Recipient) any {

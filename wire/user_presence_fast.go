@@ -42,15 +42,15 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 
 // Decide reads in a turn whether presence is enabled for the organization and the user.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
-	gate, err := t.PresencePolicy()
-	return gate, err
+	policy, err := t.PresencePolicy()
+	return policy, err
 }
 
 // Done passes the report to the presence store.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
-	} else if gate := v.(realm.PresencePolicy); gate.Disabled || gate.Hidden {
+	} else if policy := v.(realm.PresencePolicy); policy.Disabled || policy.Hidden {
 		r.answer(nil)
 	} else {
 		r.house.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)

@@ -258,7 +258,7 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 }
 
 // hashNewPassword checks the old password and hashes the new one. Both are slow, so they run outside the realm.
-func hashNewPassword(c *Call, old, fresh string) (string, error) {
+func hashNewPassword(c *Call, old, password string) (string, error) {
 	right, err := c.checkPassword(c.Account.Email, old, c.Account.Password)
 	if err != nil {
 		return "", err
@@ -266,10 +266,10 @@ func hashNewPassword(c *Call, old, fresh string) (string, error) {
 	if !right {
 		return "", realm.BadRequest("Wrong password!")
 	}
-	if !validPasswordLength(fresh) {
+	if !validPasswordLength(password) {
 		return "", realm.BadRequest("New password is too weak!")
 	}
-	return c.Tools.HashPassword(fresh)
+	return c.Tools.HashPassword(password)
 }
 
 // updatePresence shows or hides the presence of a user who just changed the presence setting, and announces it.

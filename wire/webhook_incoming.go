@@ -17,10 +17,8 @@ import (
 // incomingEndpoints receive the requests that other services send to an incoming-webhook bot. The address contains
 // the bot's API key and the destination of its messages.
 var incomingEndpoints = []Endpoint{
-	apiKeyInQuery(allowWebhookBots(Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool}"))),
+	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool}").allowWebhookBots().apiKeyInQuery(),
 }
-
-func apiKeyInQuery(e Endpoint) Endpoint { e.APIKeyInQuery = true; return e }
 
 // integration turns the request of a service into a message: a topic, which the address can override, and a text. No
 // message is sent if the text is empty. answer holds fields that the service expects besides those of the protocol.

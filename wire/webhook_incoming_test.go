@@ -22,7 +22,7 @@ func TestParseSlackPayload(t *testing.T) {
 	} {
 		topic, text, err := parseSlackPayload(nil, incomingWebhookForm{Payload: form.Opt[string]{Value: x.in, Set: true}})
 		if err != nil || topic != x.topic || text != x.text {
-			t.Errorf("%s reads as %q, %q, %v", x.in, topic, text, err)
+			t.Errorf("%s was parsed as %q, %q, %v", x.in, topic, text, err)
 		}
 	}
 	for in, code := range map[string]string{"{": "INVALID_JSON", "": "INVALID_JSON", "[]": "ANOMALOUS_WEBHOOK_PAYLOAD", `{"text": 5}`: "ANOMALOUS_WEBHOOK_PAYLOAD"} {
@@ -38,6 +38,6 @@ func TestParseJSONPayload(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _, _, err := parseJSONPayload(&Call{Body: func() []byte { return nil }}, incomingWebhookForm{}); err == nil {
-		t.Error("nothing is JSON")
+		t.Error("an empty body was accepted as JSON")
 	}
 }

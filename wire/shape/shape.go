@@ -106,7 +106,7 @@ func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 			}
 		}
 		if next == nil {
-			return nil, fmt.Errorf("nothing at %q before %q", s, path)
+			return nil, fmt.Errorf("shape %s has no child for the path before %q", s, path)
 		}
 		if copying {
 			c := *next
