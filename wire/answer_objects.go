@@ -17,44 +17,61 @@ var objectNotations = map[string]string{
 	"Bot":        "{" + botFields + "}",
 	"Channel":    "{" + channelFields + "}",
 	"DevUser":    "{email: str, realm_url: str, realm_uri: str}",
-	"Device":     "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
-	"Domain":     "{domain: str, allow_subdomains: bool}",
-	"Draft":      "{id: int, type: '' | 'stream' | 'private', to: [int], topic: str, content: str, timestamp: int}",
-	"Emoji":      "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
-	"Export": "{id: int, acting_user_id: int, export_time: int, export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
+	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
+		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
+	"Domain": "{domain: str, allow_subdomains: bool}",
+	"Draft":  "{id: int, type: '' | 'stream' | 'private', to: [int], topic: str, content: str, timestamp: int}",
+	"Emoji":  "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
+	"Export": "{id: int, acting_user_id: int, export_time: int, " +
+		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"Folder":       "{id: int, name: str, description: str, rendered_description: str, date_created: int, creator_id: int?, is_archived: bool, order: int}",
+	"Folder": "{id: int, name: str, description: str, rendered_description: str, date_created: int, " +
+		"creator_id: int?, is_archived: bool, order: int}",
 	"FoundMessage": "{" + messageFields + ", match_content?: str, match_subject?: str}",
-	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
+	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], " +
+		"direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
 		ruleFields(realm.GroupRules) + "}",
-	"GroupValue":  "int | {direct_members: [int], direct_subgroups: [int]}",
-	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
-	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, is_multiuse: bool, notify_referrer_on_join: bool, " +
+	"GroupValue": "int | {direct_members: [int], direct_subgroups: [int]}",
+	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, " +
+		"validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
+	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, " +
+		"is_multiuse: bool, notify_referrer_on_join: bool, " +
 		"email?: str, link_url?: str}",
-	"Linkifier":     "{id: int, pattern: str, url_template: str, example_input: str?, reverse_template: str?, alternative_url_templates: [str]}",
+	"Linkifier": "{id: int, pattern: str, url_template: str, example_input: str?, reverse_template: str?, " +
+		"alternative_url_templates: [str]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"Message":       "{" + messageFields + "}",
-	"OldPresence":   "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, status: 'active' | 'idle', timestamp: int, pushable: bool}}",
-	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
-	"OwnUser":       "{" + personFields + ", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, bot_owner_id?: int?}",
-	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
+	"OldPresence": "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, " +
+		"status: 'active' | 'idle', timestamp: int, pushable: bool}}",
+	"OwnBot": "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
+	"OwnUser": "{" + personFields +
+		", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, " +
+		"bot_owner_id?: int?}",
+	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
+		"prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_stream?: int, stream?: int, content_html_diff?: str}",
 	"OtherChannel": "{" + channelFields + ", " + subscriberListFields + "}",
 	"Person":       "{id: int, email: str, full_name: str, is_mirror_dummy: bool}",
-	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, allow_everyone_group: bool, default_group_name: str, " +
+	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
+		"allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Playground":     "{id: int, name: str, highlighter_language: str, pygments_language: str, url_template: str}",
-	"Presence":       "{active_timestamp: int, idle_timestamp: int}",
-	"ProfileField":   "{id: int, type: int, name: str, hint: str, field_data: str, order: int, required: bool, editable_by_user: bool, display_in_profile_summary?: bool, use_for_user_matching?: bool}",
+	"Playground": "{id: int, name: str, highlighter_language: str, pygments_language: str, url_template: str}",
+	"Presence":   "{active_timestamp: int, idle_timestamp: int}",
+	"ProfileField": "{id: int, type: int, name: str, hint: str, field_data: str, order: int, required: bool, " +
+		"editable_by_user: bool, display_in_profile_summary?: bool, use_for_user_matching?: bool}",
 	"Reaction":       "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
 	"ReactionType":   "'unicode_emoji' | 'realm_emoji' | 'zulip_extra_emoji'",
 	"RegisteredUser": "{" + userFields + ", bot_type: int?, bot_owner_id: int?}",
-	"Reminder":       "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
-	"Revision":       "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
-	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, content: str, rendered_content: str, " +
+	"Reminder": "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, " +
+		"scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
+	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
+		"prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
+	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, " +
+		"content: str, rendered_content: str, " +
 		"scheduled_delivery_timestamp: int, failed: bool}",
-	"Snippet":      "{id: int, title: str, content: str, date_created: int}",
-	"Status":       "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType}",
+	"Snippet": "{id: int, title: str, content: str, date_created: int}",
+	"Status": "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
+		"reaction_type?: ReactionType}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
 	"SystemBot":    "{" + userFields + ", bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
@@ -63,21 +80,31 @@ var objectNotations = map[string]string{
 }
 
 const (
-	botFields     = "user_id: int, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, services: [BotService]"
-	messageFields = "id: int, type: 'stream' | 'private', sender_id: int, sender_email: str, sender_full_name: str, sender_realm_str: str, avatar_url: str?, client: str, timestamp: int, " +
-		"recipient_id: int, display_recipient: str | [Person], stream_id?: int, subject: str, topic_links: [{text: str, url: str}], is_me_message: bool, content: str, " +
-		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
-	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
+	botFields = "user_id: int, default_sending_stream: str?, default_events_register_stream: str?, " +
+		"default_all_public_streams: bool, services: [BotService]"
+	messageFields = "id: int, type: 'stream' | 'private', sender_id: int, sender_email: str, sender_full_name: str, " +
+		"sender_realm_str: str, avatar_url: str?, client: str, timestamp: int, " +
+		"recipient_id: int, display_recipient: str | [Person], stream_id?: int, subject: str, " +
+		"topic_links: [{text: str, url: str}], is_me_message: bool, content: str, " +
+		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], " +
+		"flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
+	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, " +
+		"desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
 		"email_notifications: bool?, wildcard_mentions_notify: bool?"
 	subscriberListFields = "subscribers?: [int], partial_subscribers?: [int]"
-	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
-		"timezone: str, avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, rendered_value?: str}}"
+	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, " +
+		"is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
+		"timezone: str, avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, " +
+		"rendered_value?: str}}"
 	userFields = personFields + ", delivery_email: str?, avatar_url: str?, is_deleted?: bool"
 )
 
-var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, creator_id: int?, invite_only: bool, is_web_public: bool, " +
-	"history_public_to_subscribers: bool, is_archived: bool, is_announcement_only: bool, stream_post_policy: int, message_retention_days: int?, first_message_id: int?, folder_id: int?, " +
-	"topics_policy: 'inherit' | 'allow_empty_topic' | 'disable_empty_topic' | 'empty_topic_only', is_recently_active: bool, stream_weekly_traffic: int?, subscriber_count: int, " +
+var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, " +
+	"creator_id: int?, invite_only: bool, is_web_public: bool, " +
+	"history_public_to_subscribers: bool, is_archived: bool, is_announcement_only: bool, stream_post_policy: int, " +
+	"message_retention_days: int?, first_message_id: int?, folder_id: int?, " +
+	"topics_policy: 'inherit' | 'allow_empty_topic' | 'disable_empty_topic' | 'empty_topic_only', " +
+	"is_recently_active: bool, stream_weekly_traffic: int?, subscriber_count: int, " +
 	ruleFields(realm.ChannelRules)
 
 // ruleFields returns the fields of a table of permission settings.

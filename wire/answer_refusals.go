@@ -32,8 +32,10 @@ var errorCodes = []errorCode{
 	{"INVALID_JSON", []int{400}, "{}"},
 	{"INVALID_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
 	{"INVALID_REMOTE_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
-	{"INVITATION_FAILED", []int{400}, "{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
-	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400}, "{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
+	{"INVITATION_FAILED", []int{400},
+		"{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
+	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400},
+		"{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
 	{"NO_ACTIVE_PUSH_DEVICE", []int{400}, "{}"},
 	{"NONEXISTENT_SUBDOMAIN", []int{404}, "{}"},
 	{"PERMISSION_DENIED", []int{403}, "{}"},
@@ -67,7 +69,9 @@ func (e *Endpoint) ErrorShape(status int, name string) *shape.Shape {
 	if e.tus == nil {
 		return s
 	}
-	i := slices.IndexFunc(tusErrorCodes, func(c errorCode) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	i := slices.IndexFunc(tusErrorCodes, func(c errorCode) bool {
+		return c.name == name && slices.Contains(c.statuses, status)
+	})
 	if s == nil && i >= 0 {
 		s = shape.Merge(errorShapeWithCode(name), mustParseShape(tusErrorCodes[i].fields))
 	}
@@ -96,7 +100,9 @@ func ErrorShape(status int, name string) *shape.Shape {
 	case status == 500 && name == "":
 		return mustParseShape("{result: 'error', msg: str}")
 	}
-	i := slices.IndexFunc(errorCodes, func(c errorCode) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	i := slices.IndexFunc(errorCodes, func(c errorCode) bool {
+		return c.name == name && slices.Contains(c.statuses, status)
+	})
 	if i < 0 {
 		return nil
 	}

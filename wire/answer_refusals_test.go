@@ -14,14 +14,23 @@ import (
 	"parley/actors/realm"
 )
 
-var refusalKinds = map[string]realm.RefusalKind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
-	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge, "BadGateway": realm.BadGateway}
+var refusalKinds = map[string]realm.RefusalKind{
+	"Invalid":         realm.Invalid,
+	"Unauthenticated": realm.Unauthenticated,
+	"Forbidden":       realm.Forbidden,
+	"NotFound":        realm.NotFound,
+	"TooMany":         realm.TooMany,
+	"Busy":            realm.Busy,
+	"TooLarge":        realm.TooLarge,
+	"BadGateway":      realm.BadGateway,
+}
 
 // TestEveryRefusalIsDescribed searches the source code for refusals. Each must have its code and status in
 // errorCodes.
 func TestEveryRefusalIsDescribed(t *testing.T) {
 	found := map[string]bool{}
-	for _, dir := range []string{".", "form", "httpd", "webhooks", "push", "mail", "../actors", "../actors/realm", "../cmd/parley"} {
+	for _, dir := range []string{".", "form", "httpd", "webhooks", "push", "mail", "../actors", "../actors/realm",
+		"../cmd/parley"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no sources in %s: %v", dir, err)

@@ -10,11 +10,23 @@ import (
 
 var botEndpoints = []Endpoint{
 	Custom("GET", "/bots", getBots).Returns("{bots: [OwnBot]}"),
-	Custom("POST", "/bots", createBot).Returns("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	Custom("PATCH", "/bots/{bot_id}", changeBot).Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, emptyAnswer),
-	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botAPIKey(c, f.Bot, false) }).Returns("{api_key: str}"),
-	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botAPIKey(c, f.Bot, true) }).Returns("{api_key: str}"),
+	Custom("POST", "/bots", createBot).
+		Returns("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, " +
+			"default_events_register_stream: str?, default_all_public_streams: bool}").
+		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("PATCH", "/bots/{bot_id}", changeBot).
+		Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, " +
+			"default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, " +
+			"service_payload_url?: str, config_data?: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser {
+		return realm.DeactivateUser{User: f.Bot, Bot: true}
+	}, emptyAnswer),
+	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) {
+		return botAPIKey(c, f.Bot, false)
+	}).Returns("{api_key: str}"),
+	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) {
+		return botAPIKey(c, f.Bot, true)
+	}).Returns("{api_key: str}"),
 }
 
 var botEvents = []EventKind{
@@ -44,7 +56,9 @@ var storageEndpoints = []Endpoint{
 		s, err := v.BotStorageValues(f.keys())
 		return Answer{"storage": s}, err
 	}).Returns("{storage: {*: str}}"),
-	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage { return realm.ChangeBotStorage{Values: f.Storage} }, emptyAnswer),
+	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage {
+		return realm.ChangeBotStorage{Values: f.Storage}
+	}, emptyAnswer),
 	CommandFromForm("DELETE", "/bot_storage", func(f storageKeysForm) realm.ChangeBotStorage {
 		return realm.ChangeBotStorage{Forget: true, Keys: f.keys()}
 	}, emptyAnswer),
@@ -95,7 +109,9 @@ func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) 
 		}
 		services = append(services, o)
 	}
-	return obj{"user_id": id, "default_sending_stream": channel(d.Sending), "default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic, "services": services}
+	return obj{"user_id": id, "default_sending_stream": channel(d.Sending),
+		"default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic,
+		"services": services}
 }
 
 // botObjects returns the bots whose details the caller can see: administrators see all bots, other users their own.
@@ -137,7 +153,8 @@ func getBots(c *Call, _ noParameters) (Answer, error) {
 		v.EachBot(func(u *realm.User) {
 			if u.Active && u.BotOwner == me.ID {
 				o := botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v))
-				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.UserInfo(u.ID), c.Site, false)
+				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name,
+					avatarURL(v.UserInfo(u.ID), c.Site, false)
 				list = append(list, o)
 			}
 		})
@@ -173,8 +190,19 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 	if f.Type == realm.OutgoingWebhook && !validURL(f.URL) {
 		return nil, form.Invalid("Not a URL").Named("payload_url")
 	}
-	cmd := realm.CreateBot{Name: f.Name, ShortName: f.ShortName, Email: botEmail(f.ShortName, c.Site), Type: f.Type, URL: f.URL, ServiceName: f.ServiceName, Interface: f.Interface, Config: f.Config,
-		Sending: f.Sending, Register: f.Register, AllPublic: f.AllPublic}
+	cmd := realm.CreateBot{
+		Name:        f.Name,
+		ShortName:   f.ShortName,
+		Email:       botEmail(f.ShortName, c.Site),
+		Type:        f.Type,
+		URL:         f.URL,
+		ServiceName: f.ServiceName,
+		Interface:   f.Interface,
+		Config:      f.Config,
+		Sending:     f.Sending,
+		Register:    f.Register,
+		AllPublic:   f.AllPublic,
+	}
 	permitted := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
 	b, err := withBotAvatar(c, permitted, func(file string) (realm.BotMade, error) {
 		cmd.Avatar = file
@@ -187,14 +215,17 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 		d := v.BotOf(b.ID)
 		a := Answer(botObject(b.ID, d, channelNameLookup(v)))
 		delete(a, "services")
-		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email, avatarURL(v.UserInfo(b.ID), c.Site, false)
+		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email,
+			avatarURL(v.UserInfo(b.ID), c.Site, false)
 		return a, nil
 	})
 }
 
 // withBotAvatar calls do with the stored avatar of the request, or with "" if the request has none. It checks the
 // permission first, because decoding a picture is expensive.
-func withBotAvatar[A any](c *Call, permitted func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
+func withBotAvatar[A any](
+	c *Call, permitted func(realm.View) (any, error), do func(file string) (A, error),
+) (a A, err error) {
 	if _, err := Read(c, permitted); err != nil {
 		return a, err
 	}
@@ -226,8 +257,18 @@ type editBotForm struct {
 }
 
 func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
-	cmd := realm.EditBot{Bot: f.Bot, Config: f.Config, Name: pointerIfSet(f.Name), Owner: pointerIfSet(f.Owner), Role: pointerIfSet(f.Role), URL: pointerIfSet(f.URL), Interface: pointerIfSet(f.Interface),
-		Sending: pointerIfSet(f.Sending), Register: pointerIfSet(f.Register), AllPublic: pointerIfSet(f.AllPublic)}
+	cmd := realm.EditBot{
+		Bot:       f.Bot,
+		Config:    f.Config,
+		Name:      pointerIfSet(f.Name),
+		Owner:     pointerIfSet(f.Owner),
+		Role:      pointerIfSet(f.Role),
+		URL:       pointerIfSet(f.URL),
+		Interface: pointerIfSet(f.Interface),
+		Sending:   pointerIfSet(f.Sending),
+		Register:  pointerIfSet(f.Register),
+		AllPublic: pointerIfSet(f.AllPublic),
+	}
 	if f.URL.Set && !validURL(f.URL.Value) {
 		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
 	}
@@ -261,7 +302,8 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 			a["bot_owner"] = apiEmail(v.UserInfo(o.ID), c.Site)
 		}
 		if len(d.Services) > 0 {
-			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface, d.Services[0].URL, d.Services[0].Config
+			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface,
+				d.Services[0].URL, d.Services[0].Config
 		}
 		return a, nil
 	})

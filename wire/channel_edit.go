@@ -27,7 +27,8 @@ type channelGroups[T any] struct {
 // changes returns the settings that were sent, in the order of realm.ChannelRules. The list below must have that
 // order.
 func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []realm.GroupChange) {
-	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut, g.MoveWithin, g.RemoveSubscribers,
+	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut,
+		g.MoveWithin, g.RemoveSubscribers,
 		g.ResolveTopics, g.SendMessage, g.Subscribe} {
 		if o.Set {
 			x := change(o.Value)
@@ -120,8 +121,19 @@ func pointerIfSet[T any](o form.Opt[T]) *T {
 }
 
 func editChannel(c *Call, f editChannelForm) (cmd realm.EditChannel, err error) {
-	cmd = realm.EditChannel{Channel: f.Channel, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description), Private: pointerIfSet(f.Private), WebPublic: pointerIfSet(f.WebPublic),
-		History: pointerIfSet(f.History), Default: pointerIfSet(f.Default), SetRetention: f.Retention.Set, SetFolder: f.Folder.Set, Folder: f.Folder.Value, Groups: f.changes(groupSettingChange)}
+	cmd = realm.EditChannel{
+		Channel:      f.Channel,
+		Name:         pointerIfSet(f.Name),
+		Description:  pointerIfSet(f.Description),
+		Private:      pointerIfSet(f.Private),
+		WebPublic:    pointerIfSet(f.WebPublic),
+		History:      pointerIfSet(f.History),
+		Default:      pointerIfSet(f.Default),
+		SetRetention: f.Retention.Set,
+		SetFolder:    f.Folder.Set,
+		Folder:       f.Folder.Value,
+		Groups:       f.changes(groupSettingChange),
+	}
 	if f.Archived.Set {
 		if f.Archived.Value {
 			return cmd, realm.BadRequest("Invalid is_archived")
@@ -145,7 +157,8 @@ type newChannelForm struct {
 }
 
 func (f *newChannelForm) channel() (n realm.NewChannel, err error) {
-	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default, History: pointerIfSet(f.History), Folder: f.Folder.Value, Groups: f.changes(newGroupSetting)}
+	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default,
+		History: pointerIfSet(f.History), Folder: f.Folder.Value, Groups: f.changes(newGroupSetting)}
 	n.Retention, n.TopicsPolicy, err = f.values()
 	return n, err
 }

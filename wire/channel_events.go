@@ -36,7 +36,9 @@ func withoutHiddenArchived(channels, archived []realm.ChannelID, to *Recipient) 
 	if len(archived) == 0 || to.Has(realm.CapArchivedChannels) {
 		return channels
 	}
-	return slices.DeleteFunc(slices.Clone(channels), func(c realm.ChannelID) bool { return slices.Contains(archived, c) })
+	return slices.DeleteFunc(slices.Clone(channels), func(c realm.ChannelID) bool {
+		return slices.Contains(archived, c)
+	})
 }
 
 // channelsDeleted returns the event that removes channels from a client's list.
@@ -69,7 +71,8 @@ func channelChanged(e *realm.ChannelChanged, to *Recipient) []any {
 		return []any{update(e.Property, e.Number)}
 	case "can_send_message_group":
 		out := []any{update(e.Property, groupValue(e.Group))}
-		if post := legacyPostPolicy(e.Group); post != legacyPostPolicy(e.Was) { // most groups have the same older number
+		// most groups have the same older number
+		if post := legacyPostPolicy(e.Group); post != legacyPostPolicy(e.Was) {
 			out = append(out, update("stream_post_policy", post), update("is_announcement_only", post == 2))
 		}
 		return out

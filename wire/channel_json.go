@@ -49,7 +49,9 @@ func userIDsField(key string, ids []realm.UserID) []byte {
 
 // subscriberListJSON returns the field with the subscribers of a channel that the client asked for: none, all, or
 // only recently active ones. Callers that are not allowed to see the subscribers get an empty list.
-func subscriberListJSON(v realm.View, c *realm.Channel, wanted form.IncludeSubscribers, recent func(realm.UserID) bool) []byte {
+func subscriberListJSON(
+	v realm.View, c *realm.Channel, wanted form.IncludeSubscribers, recent func(realm.UserID) bool,
+) []byte {
 	switch {
 	case wanted == form.NoSubscribers:
 		return nil

@@ -14,14 +14,17 @@ var channelEndpoints = []Endpoint{
 	Get("/streams", getChannels).Returns("{streams: [ListedChannel]}"),
 	Get("/streams/{stream_id}", getChannel).Returns("{stream: Channel}"),
 	CommandFromCall("PATCH", "/streams/{stream_id}", editChannel, emptyAnswer),
-	CommandFromForm("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel { return realm.ArchiveChannel{Channel: f.Channel} }, emptyAnswer),
+	CommandFromForm("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel {
+		return realm.ArchiveChannel{Channel: f.Channel}
+	}, emptyAnswer),
 	Get("/streams/{stream_id}/members", getSubscribers).Returns("{subscribers: [int]}"),
 	Custom("GET", "/streams/{stream_id}/email_address", getChannelEmail).Returns("{email: str}"),
 	Get("/get_stream_id", getChannelID).Returns("{stream_id: int}"),
 	Custom("POST", "/channels/create", createChannelInTurns).Returns("{id: int}"),
 	Get("/users/{user_id}/channels", getUserChannels).Returns("{subscribed_channel_ids: [int]}"),
 	Get("/users/{user_id}/subscriptions/{stream_id}", isSubscribed).Returns("{is_subscribed: bool}"),
-	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Returns("{topics: [{name: str, max_id: int}]}").AllowVisitors(),
+	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Returns("{topics: [{name: str, max_id: int}]}").
+		AllowVisitors(),
 }
 
 var channelEvents = []EventKind{
@@ -72,11 +75,25 @@ func legacyPostPolicy(g realm.GroupValue) int {
 func channelObject(c realm.ChannelInfo) obj {
 	post := legacyPostPolicy(c.Groups["can_send_message_group"])
 	o := obj{
-		"stream_id": c.ID, "name": c.Name, "description": c.Description, "rendered_description": c.DescriptionHTML, "date_created": c.Created,
-		"creator_id": nil, "invite_only": c.Private, "is_web_public": c.WebPublic, "history_public_to_subscribers": c.History,
-		"is_archived": c.Archived, "is_announcement_only": post == 2, "stream_post_policy": post, "message_retention_days": nil,
-		"first_message_id": nil, "folder_id": nil, "topics_policy": c.TopicsPolicy, "is_recently_active": c.RecentlyActive,
-		"stream_weekly_traffic": nil, "subscriber_count": c.Subscribers,
+		"stream_id":                     c.ID,
+		"name":                          c.Name,
+		"description":                   c.Description,
+		"rendered_description":          c.DescriptionHTML,
+		"date_created":                  c.Created,
+		"creator_id":                    nil,
+		"invite_only":                   c.Private,
+		"is_web_public":                 c.WebPublic,
+		"history_public_to_subscribers": c.History,
+		"is_archived":                   c.Archived,
+		"is_announcement_only":          post == 2,
+		"stream_post_policy":            post,
+		"message_retention_days":        nil,
+		"first_message_id":              nil,
+		"folder_id":                     nil,
+		"topics_policy":                 c.TopicsPolicy,
+		"is_recently_active":            c.RecentlyActive,
+		"stream_weekly_traffic":         nil,
+		"subscriber_count":              c.Subscribers,
 	}
 	if c.Creator != 0 {
 		o["creator_id"] = c.Creator
@@ -122,7 +139,8 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	}
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
-		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) // a bot can send to its owner's channels
+		// a bot can send to its owner's channels
+		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID)
 		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
 			found = append(found, ch)
 		}
@@ -286,10 +304,12 @@ func channelActivityChanged(e *realm.ChannelActivityChanged, to *Recipient) []an
 		if e.First != 0 {
 			first = e.First
 		}
-		out = append(out, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first, "stream_id": e.Channel, "name": e.Name})
+		out = append(out, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first,
+			"stream_id": e.Channel, "name": e.Name})
 	}
 	if e.Active {
-		out = append(out, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true, "stream_id": e.Channel, "name": e.Name})
+		out = append(out, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true,
+			"stream_id": e.Channel, "name": e.Name})
 	}
 	return out
 }

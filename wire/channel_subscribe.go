@@ -11,11 +11,17 @@ import (
 
 var subscriptionEndpoints = []Endpoint{
 	Custom("GET", "/users/me/subscriptions", getSubscriptions).Returns("{subscriptions: [Subscription]}"),
-	Custom("POST", "/users/me/subscriptions", subscribeInTurns).Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
+	Custom("POST", "/users/me/subscriptions", subscribeInTurns).
+		Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], " +
+			"new_subscription_messages_sent?: bool}"),
 	Custom("DELETE", "/users/me/subscriptions", unsubscribeInTurns).Returns("{removed: [str], not_removed: [str]}"),
-	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, resubscribeAnswer).Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
+	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, resubscribeAnswer).
+		Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], " +
+			"new_subscription_messages_sent?: bool}"),
 	Custom("POST", "/users/me/subscriptions/properties", setProperties),
-	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer { return Answer{} }),
+	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer {
+		return Answer{}
+	}),
 }
 
 var subscriptionEvents = []EventKind{
@@ -25,7 +31,9 @@ var subscriptionEvents = []EventKind{
 		}
 		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
 	}).Personal(),
-	Event(func(e *realm.SubscriptionsAdded, to *Recipient) any { return subscriptionsAdded(e.For(to.User), to) }).Personal(),
+	Event(func(e *realm.SubscriptionsAdded, to *Recipient) any {
+		return subscriptionsAdded(e.For(to.User), to)
+	}).Personal(),
 	Event(func(e *realm.SubscriptionRemoved, to *Recipient) any {
 		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e}, to)
 	}),
@@ -49,7 +57,8 @@ var subscriptionEvents = []EventKind{
 		return out
 	}),
 	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // can be a megabyte of numbers
-		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": ids.IDs[realm.MessageID](e.Messages)}
+		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false,
+			"messages": ids.IDs[realm.MessageID](e.Messages)}
 	}),
 }
 
@@ -89,10 +98,14 @@ func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
 	addPersonalSettings(o, s, to.Client)
 	switch {
 	case to.Subscribers == form.PartialSubscribers && s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID { return partialSubscribers(s.Members, s.Here, to) })
+		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID {
+			return partialSubscribers(s.Members, s.Here, to)
+		})
 	case to.Subscribers == form.NoSubscribers:
 	case s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID { return ids.IDs[realm.UserID](s.Members) })
+		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID {
+			return ids.IDs[realm.UserID](s.Members)
+		})
 	default:
 		o["subscribers"] = ids.IDs[realm.UserID](s.Members)
 	}
@@ -107,8 +120,10 @@ type channelNotification struct {
 }
 
 func channelNotifications(s realm.SubscriptionInfo) [5]channelNotification {
-	return [5]channelNotification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible},
-		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
+	return [5]channelNotification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop},
+		{"audible_notifications", s.Audible, s.Inherited.Audible},
+		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email},
+		{"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
 }
 
 // addPersonalSettings adds a user's own settings of a channel to an object.
@@ -183,7 +198,8 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 		sortByName(found)
 		list, recent := []json.RawMessage{}, recentUsers(v, c.Server)
 		for _, ch := range found {
-			list = append(list, subscriptionJSON(v, ch, Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
+			list = append(list, subscriptionJSON(v, ch,
+				Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
 		}
 		return Answer{"subscriptions": list}, nil
 	})
@@ -207,7 +223,8 @@ func channelsToJoin(list []channelToJoinForm, where string) (out []realm.Channel
 	for i, s := range list {
 		color, ok := realm.NormalizeColor(s.Color)
 		if s.Color != "" && !ok {
-			return nil, realm.BadRequest("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where, i, where)
+			return nil, realm.BadRequest("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where,
+				i, where)
 		}
 		out = append(out, realm.ChannelToJoin{Name: s.Name, Color: color, Description: s.Description})
 	}
@@ -236,7 +253,8 @@ func subscribeCommand(c *Call, f subscribeForm) (realm.Subscribe, error) {
 		return realm.Subscribe{}, err
 	}
 	list, err := channelsToJoin(f.Subscriptions, "subscriptions")
-	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, AllOrNothing: f.Fatal, Announce: f.Announce, Notify: f.Notify}, err
+	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, AllOrNothing: f.Fatal,
+		Announce: f.Announce, Notify: f.Notify}, err
 }
 
 func principals(p form.Principals) []realm.Principal {
@@ -279,7 +297,8 @@ type unsubscribeForm struct {
 
 // unsubscribeInTurns unsubscribes users from channels, in as many turns as that needs.
 func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
-	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), MaxPerTurn: realm.MaxSubscriptionsPerTurn})
+	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals),
+		MaxPerTurn: realm.MaxSubscriptionsPerTurn})
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +318,8 @@ type resubscribeForm struct {
 func (f *resubscribeForm) Check() *form.Error {
 	for i, s := range f.Add {
 		if _, ok := realm.NormalizeColor(s.Color); s.Color != "" && !ok {
-			return form.Bad("Invalid add[" + strconv.Itoa(i) + "]: Value error, add.color is not a valid hex color code")
+			return form.Bad("Invalid add[" + strconv.Itoa(i) +
+				"]: Value error, add.color is not a valid hex color code")
 		}
 	}
 	return nil
@@ -311,7 +331,8 @@ func resubscribe(f resubscribeForm) realm.Resubscribe {
 }
 
 func resubscribeAnswer(r realm.ResubscribeResult) Answer {
-	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already), "removed": r.Removed, "not_removed": r.NotRemoved}
+	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already),
+		"removed": r.Removed, "not_removed": r.NotRemoved}
 }
 
 type propertyForm struct {

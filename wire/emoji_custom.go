@@ -13,7 +13,9 @@ var emojiEndpoints = []Endpoint{
 		return Answer{"emoji": emojiObjects(v.CustomEmojis(), c.Site)}, nil
 	}).Returns("{emoji: {*: Emoji}}"),
 	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji).TakesFile(fileField{imageTypes, MaxEmojiBytes}),
-	CommandFromForm("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji { return realm.RemoveEmoji{Name: f.Name} }, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji {
+		return realm.RemoveEmoji{Name: f.Name}
+	}, emptyAnswer),
 }
 
 var emojiEvents = []EventKind{Events(emojiChanged)}
@@ -54,7 +56,8 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	}
 	err = checkEmojiImage(c, x)
 	if err == nil {
-		_, err = Execute(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Animated})
+		_, err = Execute(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type,
+			Animated: x.Animated})
 	}
 	return Answer{}, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
@@ -77,7 +80,8 @@ const EmojiPath = "emoji/images/"
 
 func emojiObject(e realm.CustomEmoji, s Site) obj {
 	base := "/user_avatars/" + realmPath(s) + "/" + EmojiPath
-	o := obj{"id": realm.UserID(e.ID).String(), "name": e.Name, "source_url": base + e.File(), "still_url": nil, "deactivated": e.Deactivated, "author_id": e.Author}
+	o := obj{"id": realm.UserID(e.ID).String(), "name": e.Name, "source_url": base + e.File(), "still_url": nil,
+		"deactivated": e.Deactivated, "author_id": e.Author}
 	if e.Animated {
 		o["still_url"] = base + "still/" + e.File() + ".png"
 	}

@@ -15,8 +15,8 @@ import (
 // Answer is the JSON body of a success without the fields result and msg.
 type Answer = map[string]any
 
-// Endpoint is one method of one path of the protocol. The methods of Endpoint that return an Endpoint declare a property
-// and are chained in the tables of endpoints.
+// Endpoint is one method of one path of the protocol. The methods that return an Endpoint declare a property; they are
+// chained in the tables of endpoints.
 type Endpoint struct {
 	Method, Path string
 	Form         *form.Form
@@ -93,13 +93,15 @@ func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 
 // CommandFromForm is an endpoint that runs one command. command makes it from the form, answer turns its result into
 // the body.
-func CommandFromForm[F any, C realm.Command[A], A any](method, path string, command func(F) C, answer func(A) Answer) Endpoint {
+func CommandFromForm[F any, C realm.Command[A], A any](method, path string, command func(F) C,
+	answer func(A) Answer) Endpoint {
 	return CommandFromCall(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
 }
 
 // CommandFromCall is CommandFromForm for commands that need more than the form, such as rendered text, a password
 // hash or the caller's client.
-func CommandFromCall[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error), answer func(A) Answer) Endpoint {
+func CommandFromCall[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error),
+	answer func(A) Answer) Endpoint {
 	return Custom(method, path, func(c *Call, f F) (Answer, error) {
 		cmd, err := command(c, f)
 		if err != nil {
@@ -164,17 +166,23 @@ func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) En
 // realm.
 func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endpoint {
 	f := form.Of[F]()
-	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, run: func(c *Call) (any, error) {
-		in, err := decodeForm[F](c, f)
-		if err != nil {
-			return nil, err
-		}
-		a, err := run(c, in)
-		if errors.Is(err, errParked) {
-			return Parked{}, nil
-		}
-		return a, err
-	}}
+	return Endpoint{
+		Method: method,
+		Path:   path,
+		Form:   f,
+		name:   method + " " + path,
+		run: func(c *Call) (any, error) {
+			in, err := decodeForm[F](c, f)
+			if err != nil {
+				return nil, err
+			}
+			a, err := run(c, in)
+			if errors.Is(err, errParked) {
+				return Parked{}, nil
+			}
+			return a, err
+		},
+	}
 }
 
 var errParked = errors.New("parked")

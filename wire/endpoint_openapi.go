@@ -57,7 +57,8 @@ func describe(endpoints []Endpoint) obj {
 		}
 		item[strings.ToLower(o.method)] = o.describe(schemas)
 	}
-	if e, ok := schemas["Event"].(obj); ok { // an event matches exactly one shape; type alone does not identify it, so there is no discriminator
+	// an event matches exactly one shape; type alone does not identify it, so there is no discriminator
+	if e, ok := schemas["Event"].(obj); ok {
 		e["oneOf"] = e["anyOf"]
 		delete(e, "anyOf")
 	}
@@ -66,13 +67,15 @@ func describe(endpoints []Endpoint) obj {
 	}
 	return obj{
 		"openapi": "3.1.0",
-		"info":    obj{"title": "Parley", "version": Version, "description": "Team chat over the Zulip API.", "x-feature-level": FeatureLevel},
+		"info": obj{"title": "Parley", "version": Version, "description": "Team chat over the Zulip API.",
+			"x-feature-level": FeatureLevel},
 		"servers": []any{obj{"url": "/"}},
 		"paths":   paths,
 		"components": obj{
-			"securitySchemes": obj{"basic": obj{"type": "http", "scheme": "basic", "description": "The account's email address and its API key."}},
-			"schemas":         schemas,
-			"responses":       errorResponses(),
+			"securitySchemes": obj{"basic": obj{"type": "http", "scheme": "basic",
+				"description": "The account's email address and its API key."}},
+			"schemas":   schemas,
+			"responses": errorResponses(),
 		},
 	}
 }
@@ -113,7 +116,8 @@ var statusDescriptions = map[int]string{
 func errorResponses() obj {
 	out := obj{}
 	for status, text := range statusDescriptions {
-		out[responseName(status)] = obj{"description": text, "content": obj{"application/json": obj{"schema": errorSchema(status)}}}
+		out[responseName(status)] = obj{"description": text,
+			"content": obj{"application/json": obj{"schema": errorSchema(status)}}}
 	}
 	return out
 }
@@ -140,13 +144,15 @@ func tusResponses() obj {
 		var list []any
 		for _, c := range slices.Concat(errorCodes, tusErrorCodes) {
 			if slices.Contains(c.statuses, status) {
-				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name), mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
+				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name),
+					mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
 			}
 		}
 		if s := ErrorShape(status, ""); s != nil {
 			list = append(list, withMessage(s).SchemaBody(schemaRefPrefix, nil))
 		}
-		out[strconv.Itoa(status)] = obj{"description": text, "content": obj{"application/json": obj{"schema": obj{"anyOf": list}}}}
+		out[strconv.Itoa(status)] = obj{"description": text,
+			"content": obj{"application/json": obj{"schema": obj{"anyOf": list}}}}
 	}
 	return out
 }
@@ -192,7 +198,9 @@ func (o *operation) responses(schemas obj) obj {
 		if e.redirects {
 			out["302"] = redirectResponse
 		}
-		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool { return x != e && x.answer == e.answer && len(answers) > 0 }) {
+		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool {
+			return x != e && x.answer == e.answer && len(answers) > 0
+		}) {
 			answers = append(answers, addSchema(schemas, s))
 		}
 	}
@@ -201,7 +209,8 @@ func (o *operation) responses(schemas obj) obj {
 	case 1:
 		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": answers[0]}}}
 	default:
-		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": obj{"anyOf": answers}}}}
+		out["200"] = obj{"description": "Done.",
+			"content": obj{"application/json": obj{"schema": obj{"anyOf": answers}}}}
 	}
 	return out
 }
@@ -216,7 +225,8 @@ func (r *tusDescription) responses(schemas obj) obj {
 		}
 		answer := obj{"description": s.description, "headers": headers}
 		if s.body != "" {
-			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas, shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
+			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas,
+				shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
 		}
 		out[strconv.Itoa(s.status)] = answer
 	}
@@ -227,14 +237,16 @@ func (o *operation) open() bool {
 	return !slices.ContainsFunc(o.endpoints, func(e *Endpoint) bool { return !e.Open })
 }
 
-var redirectResponse = obj{"description": "Redirect to the resource.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
+var redirectResponse = obj{"description": "Redirect to the resource.",
+	"headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
 
 // describe returns the path item of a file route. Its path is outside the API prefix.
 func (f FileRoute) describe() obj {
 	path := strings.ReplaceAll(f.Path, ":*", "")
 	parameters := []any{}
 	for _, name := range pathParameters(path) {
-		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": obj{"type": "string"}})
+		parameters = append(parameters, obj{"name": name, "in": "path", "required": true,
+			"schema": obj{"type": "string"}})
 	}
 	refs := obj{}
 	for _, status := range []int{401, 403, 404, 503} {
@@ -244,11 +256,14 @@ func (f FileRoute) describe() obj {
 		refs["302"] = redirectResponse
 	} else {
 		file := obj{"description": f.Description, "content": obj{f.Types: obj{}}}
-		refs["200"], refs["206"], refs["416"] = file, file, obj{"description": "The range is outside of the file.", "content": obj{"application/json": obj{}}}
+		refs["200"], refs["206"], refs["416"] = file, file,
+			obj{"description": "The range is outside of the file.", "content": obj{"application/json": obj{}}}
 	}
-	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters, "responses": refs, "security": []any{}}
+	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters,
+		"responses": refs, "security": []any{}}
 	if f.Private {
-		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false, "schema": obj{"type": "string"}})
+		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false,
+			"schema": obj{"type": "string"}})
 		d["parameters"], d["security"] = parameters, []any{obj{"basic": []string{}}, obj{}}
 	}
 	return obj{"get": d}
@@ -280,7 +295,8 @@ func (o *operation) describe(schemas obj) obj {
 			if n := pathParameters(o.endpoints[0].Path); len(o.endpoints) == 1 && p.Name != n[i] {
 				continue
 			}
-			if s := toSchema31(p.Schema); len(o.endpoints) == 1 || slices.Contains(strings.Split(name, "_or_"), p.Name) || p.Name == name {
+			if s := toSchema31(p.Schema); len(o.endpoints) == 1 ||
+				slices.Contains(strings.Split(name, "_or_"), p.Name) || p.Name == name {
 				schemas = append(schemas, s)
 			}
 		}
@@ -303,7 +319,8 @@ func (o *operation) describe(schemas obj) obj {
 	}
 	fields = slices.DeleteFunc(fields, func(p form.Param) bool {
 		if p.Where == "header" {
-			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required, "schema": toSchema31(p.Schema)})
+			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required,
+				"schema": toSchema31(p.Schema)})
 		}
 		return p.Where == "header"
 	})
@@ -324,7 +341,8 @@ func (o *operation) describe(schemas obj) obj {
 		d["requestBody"] = requestBody(fields, file)
 	}
 	if tus := o.endpoints[0].tus; tus != nil && tus.body != "" {
-		d["requestBody"] = obj{"description": tus.body, "content": obj{PieceType: obj{"schema": obj{"type": "string", "format": "binary"}}}}
+		d["requestBody"] = obj{"description": tus.body,
+			"content": obj{PieceType: obj{"schema": obj{"type": "string", "format": "binary"}}}}
 	}
 	if len(parameters) > 0 {
 		d["parameters"] = parameters
@@ -351,7 +369,8 @@ func requestBody(fields []form.Param, file *fileField) obj {
 	kind := "application/x-www-form-urlencoded"
 	if file != nil {
 		kind = "multipart/form-data"
-		properties["file"], encoding["file"] = obj{"type": "string", "format": "binary", "x-max-bytes": file.max}, obj{"contentType": file.types}
+		properties["file"], encoding["file"] = obj{"type": "string", "format": "binary", "x-max-bytes": file.max},
+			obj{"contentType": file.types}
 		required = append(required, "file")
 	}
 	schema := obj{"type": "object", "properties": properties}

@@ -54,7 +54,8 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 				t.Errorf("%s %s: operation %q is not unique", method, path, op.OperationID)
 			}
 			ids[op.OperationID] = true
-			if op.Responses["200"] == nil && op.Responses["302"] == nil && op.Responses["400"] == nil || op.Responses["404"] == nil {
+			if op.Responses["200"] == nil && op.Responses["302"] == nil && op.Responses["400"] == nil ||
+				op.Responses["404"] == nil {
 				t.Errorf("%s %s has no responses", method, path)
 			}
 			var named []string
@@ -77,7 +78,8 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 			events++
 		}
 	}
-	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventShapes) || events != len(eventShapes) {
+	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventShapes) ||
+		events != len(eventShapes) {
 		t.Errorf("%d alternatives of Event, %d objects, %d in the table", len(one), events, len(eventShapes))
 	}
 	names, params := pathParameterNames(endpoints), 0
@@ -97,7 +99,8 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 			params++
 			found := false
 			for _, q := range op.Parameters {
-				found = found || q.Name == p.Name && (q.In == "path") == (p.Where == "path") || p.Where == "path" && slices.Contains(strings.Split(q.Name, "_or_"), p.Name)
+				found = found || q.Name == p.Name && (q.In == "path") == (p.Where == "path") || p.Where == "path" &&
+					slices.Contains(strings.Split(q.Name, "_or_"), p.Name)
 				if q.Name == p.Name && q.In == "query" && (q.Required != p.Required || (q.Content != nil) != p.JSON) {
 					t.Errorf("%s %s: %s is described as %+v", e.Method, e.Path, p.Name, q)
 				}
@@ -108,7 +111,8 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 			}
 			if body.Schema.Properties[p.Name] != nil {
 				found = true
-				if slices.Contains(body.Schema.Required, p.Name) != p.Required || (body.Encoding[p.Name] != nil) != p.JSON {
+				if slices.Contains(body.Schema.Required, p.Name) != p.Required ||
+					(body.Encoding[p.Name] != nil) != p.JSON {
 					t.Errorf("%s %s: %s is not described as it is decoded", e.Method, e.Path, p.Name)
 				}
 			}

@@ -9,9 +9,13 @@ import (
 
 var groupEndpoints = []Endpoint{
 	Get("/user_groups", getGroups).Returns("{user_groups: [Group]}"),
-	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }).Returns("{group_id: int}"),
+	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer {
+		return Answer{"group_id": id}
+	}).Returns("{group_id: int}"),
 	CommandFromCall("PATCH", "/user_groups/{user_group_id}", editGroup, emptyAnswer),
-	CommandFromForm("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup { return realm.DeactivateGroup{Group: f.Group} }, emptyAnswer),
+	CommandFromForm("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup {
+		return realm.DeactivateGroup{Group: f.Group}
+	}, emptyAnswer),
 	Get("/user_groups/{user_group_id}/members", getMembers).Returns("{members: [int]}"),
 	CommandFromForm("POST", "/user_groups/{user_group_id}/members", changeMembers, emptyAnswer),
 	Get("/user_groups/{user_group_id}/members/{user_id}", getIsMember).Returns("{is_user_group_member: bool}"),
@@ -41,8 +45,17 @@ var groupEvents = []EventKind{
 
 // groupObject returns a user group as JSON.
 func groupObject(g realm.GroupInfo) obj {
-	o := obj{"id": g.ID, "name": g.Name, "description": g.Description, "date_created": g.Created, "creator_id": nil, "members": nonNil(g.Members),
-		"direct_subgroup_ids": nonNil(g.Subgroups), "is_system_group": g.System, "deactivated": g.Deactivated}
+	o := obj{
+		"id":                  g.ID,
+		"name":                g.Name,
+		"description":         g.Description,
+		"date_created":        g.Created,
+		"creator_id":          nil,
+		"members":             nonNil(g.Members),
+		"direct_subgroup_ids": nonNil(g.Subgroups),
+		"is_system_group":     g.System,
+		"deactivated":         g.Deactivated,
+	}
 	if g.Creator != 0 {
 		o["creator_id"] = g.Creator
 	}
@@ -119,7 +132,8 @@ func createGroup(c *Call, f createGroupForm) (realm.CreateGroup, error) {
 	cmd := realm.CreateGroup{Name: f.Name, Description: f.Description, Members: f.Members, Subgroups: f.Subgroups}
 	for i, g := range []*form.GroupSetting{f.AddMembers, f.Join, f.Leave, f.Manage, f.Mention, f.Remove} {
 		if g != nil {
-			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupValueFromForm(*g)})
+			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name,
+				New: groupValueFromForm(*g)})
 		}
 	}
 	return cmd, nil
@@ -233,7 +247,8 @@ type changeMembersForm struct {
 }
 
 func changeMembers(f changeMembersForm) realm.ChangeMembers {
-	return realm.ChangeMembers{Group: f.Group, Add: f.Add, Remove: f.Delete, AddSubgroups: f.AddSubgroups, RemoveGroups: f.DeleteSubgroups}
+	return realm.ChangeMembers{Group: f.Group, Add: f.Add, Remove: f.Delete, AddSubgroups: f.AddSubgroups,
+		RemoveGroups: f.DeleteSubgroups}
 }
 
 type changeSubgroupsForm struct {

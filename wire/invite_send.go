@@ -11,8 +11,12 @@ var inviteEndpoints = []Endpoint{
 	Get("/invites", getInvites).Returns("{invites: [Invite]}"),
 	Custom("POST", "/invites", inviteByMail),
 	Custom("POST", "/invites/multiuse", makeInviteLink).Returns("{invite_link: str}"),
-	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID, Multi: true} }, emptyAnswer),
-	CommandFromForm("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {
+		return realm.RevokeInvite{ID: f.ID, Multi: true}
+	}, emptyAnswer),
+	CommandFromForm("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {
+		return realm.RevokeInvite{ID: f.ID}
+	}, emptyAnswer),
 	Custom("POST", "/invites/{invite_id}/resend", resendInvite),
 }
 
@@ -34,7 +38,8 @@ type inviteOptions struct {
 }
 
 func (f inviteOptions) invitation(channels []realm.ChannelID) realm.InviteOptions {
-	i := realm.InviteOptions{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults, Notify: true, Welcome: f.Welcome}
+	i := realm.InviteOptions{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults,
+		Notify: true, Welcome: f.Welcome}
 	minutes := int64(realm.InviteValidity)
 	switch {
 	case !f.Minutes.Set:
@@ -90,9 +95,11 @@ func invitationEmail(l realm.InviteEmail) Email {
 	if who == "" {
 		who = "Somebody"
 	}
-	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", realm.LinkPlaceholder}
+	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:",
+		realm.LinkPlaceholder}
 	if l.Invite.Expires != 0 {
-		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires, 0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
+		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires,
+			0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
 	}
 	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
 	return Email{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p, Link: l.Link}
@@ -118,7 +125,8 @@ func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	}
 	out := []any{}
 	for _, i := range list {
-		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role, "is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
+		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role,
+			"is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
 		if i.Expires != 0 {
 			o["expiry_date"] = i.Expires
 		}

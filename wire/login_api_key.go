@@ -8,21 +8,47 @@ import (
 )
 
 var loginEndpoints = []Endpoint{
-	Custom("GET", "/server_settings", serverSettings).Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, require_email_format_usernames: bool, external_authentication_methods: [], authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}").withoutLogin(),
-	Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}").withoutLogin(),
-	Custom("POST", "/dev_fetch_api_key", devFetchKey).Returns("{api_key: str, email: str, user_id: int}").developmentOnly(),
-	Custom("GET", "/dev_list_users", devListUsers).Returns("{direct_admins: [DevUser], direct_users: [DevUser]}").developmentOnly(),
-	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer { return Answer{"api_key": key} }).Returns("{api_key: str}"),
+	Custom("GET", "/server_settings", serverSettings).
+		Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, " +
+			"push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, " +
+			"require_email_format_usernames: bool, external_authentication_methods: [], " +
+			"authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, " +
+			"realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}").withoutLogin(),
+	Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}").
+		withoutLogin(),
+	Custom("POST", "/dev_fetch_api_key", devFetchKey).
+		Returns("{api_key: str, email: str, user_id: int}").developmentOnly(),
+	Custom("GET", "/dev_list_users", devListUsers).
+		Returns("{direct_admins: [DevUser], direct_users: [DevUser]}").developmentOnly(),
+	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer {
+		return Answer{"api_key": key}
+	}).Returns("{api_key: str}"),
 }
 
 func serverSettings(c *Call, _ noParameters) (Answer, error) {
 	a := Answer{
-		"zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel,
-		"push_notifications_enabled": c.Tools.Push != nil, "is_incompatible": ClientName(c.Agent) == "ZulipInvalid",
-		"email_auth_enabled": true, "require_email_format_usernames": true,
+		"zulip_version":                   Version,
+		"zulip_merge_base":                Version,
+		"zulip_feature_level":             FeatureLevel,
+		"push_notifications_enabled":      c.Tools.Push != nil,
+		"is_incompatible":                 ClientName(c.Agent) == "ZulipInvalid",
+		"email_auth_enabled":              true,
+		"require_email_format_usernames":  true,
 		"external_authentication_methods": []any{},
-		"authentication_methods": obj{"password": true, "dev": c.Tools.Dev, "email": true, "ldap": false, "remoteuser": false, "github": false,
-			"azuread": false, "gitlab": false, "google": false, "apple": false, "saml": false, "openid connect": false},
+		"authentication_methods": obj{
+			"password":       true,
+			"dev":            c.Tools.Dev,
+			"email":          true,
+			"ldap":           false,
+			"remoteuser":     false,
+			"github":         false,
+			"azuread":        false,
+			"gitlab":         false,
+			"google":         false,
+			"apple":          false,
+			"saml":           false,
+			"openid connect": false,
+		},
 	}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
@@ -32,7 +58,8 @@ func serverSettings(c *Call, _ noParameters) (Answer, error) {
 	}
 	return Read(c, func(v realm.View) (Answer, error) {
 		o := v.Org()
-		a["realm_url"], a["realm_uri"], a["realm_name"], a["realm_icon"] = c.Site.URL, c.Site.URL, o.Name, iconURL(o, c.Site)
+		a["realm_url"], a["realm_uri"], a["realm_name"], a["realm_icon"] = c.Site.URL, c.Site.URL, o.Name,
+			iconURL(o, c.Site)
 		a["realm_description"], a["realm_web_public_access_enabled"] = o.DescriptionHTML, v.SpectatorsAllowed()
 		return a, nil
 	})
@@ -108,10 +135,12 @@ func issueKey(c *Call, a *Account) (Answer, error) {
 	if !a.Active {
 		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
-	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}}, realm.LogIn{User: a.User}); err != nil {
+	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
+		realm.LogIn{User: a.User}); err != nil {
 		return nil, err
 	}
-	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}}, realm.IssueAPIKey{User: a.User})
+	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
+		realm.IssueAPIKey{User: a.User})
 	if err != nil {
 		return nil, err
 	}

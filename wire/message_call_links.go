@@ -14,8 +14,12 @@ var callEndpoints = []Endpoint{
 	Custom("POST", "/calls/nextcloud_talk/create", func(*Call, roomForm) (Answer, error) {
 		return nil, realm.BadRequest("Nextcloud Talk is not configured.")
 	}).AlwaysFails(),
-	Custom("POST", "/calls/webex/create", func(c *Call, _ noParameters) (Answer, error) { return personalCallNotConfigured(c, "Webex") }).AlwaysFails(),
-	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) { return personalCallNotConfigured(c, "Zoom") }).AlwaysFails(),
+	Custom("POST", "/calls/webex/create", func(c *Call, _ noParameters) (Answer, error) {
+		return personalCallNotConfigured(c, "Webex")
+	}).AlwaysFails(),
+	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) {
+		return personalCallNotConfigured(c, "Zoom")
+	}).AlwaysFails(),
 }
 
 type meetingForm struct {

@@ -9,8 +9,16 @@ import (
 
 // contentFromResult converts the findings of a rendering to the types of the realm.
 func contentFromResult(r markdown.Result) realm.ContentInfo {
-	x := realm.ContentInfo{ChannelWildcard: r.ChannelWildcard, TopicWildcard: r.TopicWildcard, Link: r.HasLink, Image: r.HasImage,
-		Attachment: r.HasAttachment, Me: r.IsMe, Attachments: r.Attachments, Previews: r.PreviewURLs}
+	x := realm.ContentInfo{
+		ChannelWildcard: r.ChannelWildcard,
+		TopicWildcard:   r.TopicWildcard,
+		Link:            r.HasLink,
+		Image:           r.HasImage,
+		Attachment:      r.HasAttachment,
+		Me:              r.IsMe,
+		Attachments:     r.Attachments,
+		Previews:        r.PreviewURLs,
+	}
 	for _, u := range r.MentionedUsers {
 		x.Users = append(x.Users, realm.UserID(u))
 	}

@@ -7,9 +7,13 @@ import (
 
 var draftEndpoints = []Endpoint{
 	Get("/drafts", getDrafts).Returns("{count: int, drafts: [Draft]}"),
-	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Returns("{ids: [int]}"),
+	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) Answer {
+		return Answer{"ids": ids}
+	}).Returns("{ids: [int]}"),
 	CommandFromForm("PATCH", "/drafts/{draft_id}", changeDraft, emptyAnswer),
-	CommandFromForm("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft {
+		return realm.RemoveDraft{ID: f.ID}
+	}, emptyAnswer),
 }
 
 var draftEvents = []EventKind{
@@ -99,5 +103,6 @@ func draftObject(d realm.Draft, c Client) obj {
 	if d.Type == "stream" {
 		topic = c.Topic(topic)
 	}
-	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": topic, "content": d.Content, "timestamp": d.Edited}
+	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": topic, "content": d.Content,
+		"timestamp": d.Edited}
 }

@@ -63,7 +63,8 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 		}
 		uploads := []any{}
 		for _, d := range e.Detached {
-			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)})
+			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size,
+				"create_time": d.Created, "message_ids": nonNil(d.Messages)})
 		}
 		return Answer{"detached_uploads": uploads}, nil
 	}
@@ -89,7 +90,8 @@ func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(old.Text))
-	n := &realm.NewContent{OldVersion: i.Ref.Version, OldSum: hex.EncodeToString(sum[:]), WantSum: strings.TrimSpace(f.Sum)}
+	n := &realm.NewContent{OldVersion: i.Ref.Version, OldSum: hex.EncodeToString(sum[:]),
+		WantSum: strings.TrimSpace(f.Sum)}
 	if i.Sender.ID != c.Caller.User {
 		return n, nil // the command refuses it, so rendering is not needed
 	}
@@ -124,7 +126,8 @@ func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
-	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At, "message_id": e.Message,
+	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At,
+		"message_id":  e.Message,
 		"message_ids": e.IDs, "flags": flagNames(to.Flags)}
 	if e.User == 0 {
 		o["user_id"] = nil

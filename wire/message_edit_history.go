@@ -47,7 +47,8 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 		}
 		return topic(t)
 	}
-	list := []any{obj{"topic": shown(now), "content": body.Text, "rendered_content": body.HTML, "timestamp": s.info.Time, "user_id": s.info.Sender.ID}}
+	list := []any{obj{"topic": shown(now), "content": body.Text, "rendered_content": body.HTML,
+		"timestamp": s.info.Time, "user_id": s.info.Sender.ID}}
 	for n, r := range s.info.History {
 		o := obj{"timestamp": r.At, "user_id": r.User}
 		edited := r.Content && !s.movesOnly
@@ -66,7 +67,8 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 			if body, err = text(versionAfter(&s.info, n)); err != nil {
 				return nil, err
 			}
-			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML, htmlDiff(before.HTML, body.HTML)
+			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML,
+				htmlDiff(before.HTML, body.HTML)
 		}
 		o["topic"], o["content"], o["rendered_content"] = shown(now), body.Text, body.HTML
 		list = append(list, o)
@@ -144,7 +146,8 @@ func htmlDiff(before, after string) string {
 // character.
 func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 	if len(a)+len(b) > maxDiffTokens {
-		return []diffmatchpatch.Diff{{Type: diffmatchpatch.DiffDelete, Text: strings.Join(a, "")}, {Type: diffmatchpatch.DiffInsert, Text: strings.Join(b, "")}}
+		return []diffmatchpatch.Diff{{Type: diffmatchpatch.DiffDelete, Text: strings.Join(a, "")},
+			{Type: diffmatchpatch.DiffInsert, Text: strings.Join(b, "")}}
 	}
 	number := map[string]rune{}
 	var tokens []string

@@ -10,9 +10,14 @@ import (
 )
 
 var flagEndpoints = []Endpoint{
-	Custom("POST", "/messages/flags", setFlags).Returns("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
-	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
-	CommandFromForm("POST", "/mark_all_as_read", func(noParameters) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }).Returns("{complete: bool}"),
+	Custom("POST", "/messages/flags", setFlags).
+		Returns("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
+	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).
+		Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, " +
+			"found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
+	CommandFromForm("POST", "/mark_all_as_read", func(noParameters) realm.ReadAll {
+		return realm.ReadAll{}
+	}, func(realm.Done) Answer { return Answer{"complete": true} }).Returns("{complete: bool}"),
 	CommandFromForm("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
 		return realm.ReadChannel{Channel: realm.ChannelID(f.Channel)}
 	}, emptyAnswer),
@@ -103,8 +108,14 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 		return nil, err
 	}
 	const many = 1 << 30 // larger than any narrow, and the sum of two does not overflow
-	cmd := realm.FlagNarrow{Terms: terms, Hits: s.found.Hits, Op: f.Op, Flag: f.Flag,
-		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
+	cmd := realm.FlagNarrow{
+		Terms: terms,
+		Hits:  s.found.Hits,
+		Op:    f.Op,
+		Flag:  f.Flag,
+		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)),
+			Exclude: !f.IncludeAnchor},
+	}
 	if err := s.fixPage(c, &cmd); err != nil {
 		return nil, err
 	}
@@ -112,8 +123,9 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil, "last_processed_id": nil,
-		"found_oldest": d.Page.Oldest, "found_newest": d.Page.Newest}
+	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil,
+		"last_processed_id": nil,
+		"found_oldest":      d.Page.Oldest, "found_newest": d.Page.Newest}
 	if n := len(d.Page.IDs); n > 0 {
 		a["first_processed_id"], a["last_processed_id"] = d.Page.IDs[0], d.Page.IDs[n-1]
 	}
@@ -135,7 +147,8 @@ func flagsChanged(e *realm.FlagsTold, to *Recipient) any {
 	if e.Add {
 		op = "add"
 	}
-	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0], "messages": ids.IDs[int64](e.IDs), "all": e.All}
+	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0],
+		"messages": ids.IDs[int64](e.IDs), "all": e.All}
 	if e.Flag == realm.FlagRead && !e.Add {
 		details := obj{}
 		for _, d := range e.Details() {
@@ -152,7 +165,8 @@ func unreadDetail(d realm.UnreadDetail, c Client) obj {
 		o["mentioned"] = true
 	}
 	if d.Channel != 0 {
-		o["type"], o["stream_id"], o["topic"], o["unmuted_stream_msg"] = "stream", d.Channel, c.Topic(d.Topic), d.Unmuted
+		o["type"], o["stream_id"], o["topic"], o["unmuted_stream_msg"] = "stream", d.Channel, c.Topic(d.Topic),
+			d.Unmuted
 	} else {
 		o["user_ids"] = nonNil(d.People)
 	}

@@ -8,7 +8,9 @@ import (
 )
 
 var historyEndpoints = []Endpoint{
-	Custom("GET", "/messages", getMessages).Returns("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, found_newest: bool, history_limited: bool}").AllowVisitors(),
+	Custom("GET", "/messages", getMessages).
+		Returns("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, " +
+			"found_newest: bool, history_limited: bool}").AllowVisitors(),
 	Custom("GET", "/messages/{message_id}", getMessage).Returns("{message: Message, raw_content: str}").AllowVisitors(),
 	Get("/messages/{message_id}/read_receipts", getReadReceipts).Returns("{user_ids: [int]}"),
 }
@@ -35,8 +37,10 @@ type getMessagesForm struct {
 
 func (f *getMessagesForm) Check() *form.Error {
 	if f.IDs.Set {
-		if f.Anchor.Kind != form.AnchorAbsent || f.IncludeAnchor.Set || f.Before.Set || f.After.Set || f.FirstUnread.Set {
-			return form.Unsupported("num_before", "num_after", "anchor", "message_ids", "include_anchor", "use_first_unread_anchor")
+		if f.Anchor.Kind != form.AnchorAbsent || f.IncludeAnchor.Set || f.Before.Set || f.After.Set ||
+			f.FirstUnread.Set {
+			return form.Unsupported("num_before", "num_after", "anchor", "message_ids", "include_anchor",
+				"use_first_unread_anchor")
 		}
 		return nil
 	}
@@ -46,7 +50,8 @@ func (f *getMessagesForm) Check() *form.Error {
 	if f.Anchor.Kind == form.AnchorAbsent {
 		return form.MissingAnchor()
 	}
-	if f.Before.Value > maxMessagesPerRequest || f.After.Value > maxMessagesPerRequest || f.Before.Value+f.After.Value > maxMessagesPerRequest {
+	if f.Before.Value > maxMessagesPerRequest || f.After.Value > maxMessagesPerRequest ||
+		f.Before.Value+f.After.Value > maxMessagesPerRequest {
 		return form.Bad("Too many messages requested (maximum " + strconv.Itoa(maxMessagesPerRequest) + ").")
 	}
 	if f.Before.Value > 0 && f.After.Value > 0 && f.IncludeAnchor.Set && !f.IncludeAnchor.Value {
@@ -79,7 +84,8 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 		if a, err = realmAnchor(f.Anchor, f.Date); err != nil {
 			return nil, err
 		}
-		page, err = s.page(c, terms, realm.PageRange{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value), Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
+		page, err = s.page(c, terms, realm.PageRange{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value),
+			Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
 	}
 	if err != nil {
 		return nil, err
@@ -96,7 +102,8 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := Answer{"messages": messages, "found_anchor": page.Found, "found_oldest": page.Oldest, "found_newest": page.Newest, "history_limited": false}
+	out := Answer{"messages": messages, "found_anchor": page.Found, "found_oldest": page.Oldest,
+		"found_newest": page.Newest, "history_limited": false}
 	if !f.IDs.Set {
 		out["anchor"] = page.Anchor
 	}
@@ -164,7 +171,9 @@ type getMessageForm struct {
 }
 
 func getMessage(c *Call, f getMessageForm) (Answer, error) {
-	m, err := Read(c, func(v realm.View) (realm.VisibleMessage, error) { return v.VisibleMessage(realm.MessageID(f.Message)) })
+	m, err := Read(c, func(v realm.View) (realm.VisibleMessage, error) {
+		return v.VisibleMessage(realm.MessageID(f.Message))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +181,8 @@ func getMessage(c *Call, f getMessageForm) (Answer, error) {
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)), "raw_content": body.Text}, nil
+	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)),
+		"raw_content": body.Text}, nil
 }
 
 type readReceiptsForm struct {

@@ -41,7 +41,8 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, err := Execute(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text, Version: i.Ref.Version})
+		id, err := Execute(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text,
+			Version: i.Ref.Version})
 		if errors.Is(err, realm.ErrStale) {
 			continue
 		}
@@ -75,6 +76,14 @@ func reminderObjects(list []realm.Reminder) []any {
 }
 
 func reminderObject(r realm.Reminder) obj {
-	return obj{"reminder_id": r.ID, "type": "private", "to": []realm.UserID{r.User}, "content": r.Body.Text, "rendered_content": r.Body.HTML,
-		"scheduled_delivery_timestamp": r.At, "failed": false, "reminder_target_message_id": r.Message}
+	return obj{
+		"reminder_id":                  r.ID,
+		"type":                         "private",
+		"to":                           []realm.UserID{r.User},
+		"content":                      r.Body.Text,
+		"rendered_content":             r.Body.HTML,
+		"scheduled_delivery_timestamp": r.At,
+		"failed":                       false,
+		"reminder_target_message_id":   r.Message,
+	}
 }

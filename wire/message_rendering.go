@@ -59,9 +59,11 @@ func (r *Renderer) currentConfig(c *Call) (*markdownConfig, error) {
 // compile compiles a configuration, reusing compiled linkifiers, and caches it unless a newer one is cached.
 func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *markdownConfig {
 	old := r.cachedConfig(id)
-	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons, compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
-	n.options = markdown.Options{RealmURL: site.URL, RealmID: realmPath(site), EmptyTopicName: realm.EmptyTopicName, DefaultCodeLanguage: d.CodeLanguage,
-		InlineImages: d.InlineImages, LinkPreviews: d.LinkPreviews}
+	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons,
+		compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
+	n.options = markdown.Options{RealmURL: site.URL, RealmID: realmPath(site), EmptyTopicName: realm.EmptyTopicName,
+		DefaultCodeLanguage: d.CodeLanguage,
+		InlineImages:        d.InlineImages, LinkPreviews: d.LinkPreviews}
 	for _, rule := range d.Linkifiers {
 		l, ok := old.compiled[rule]
 		if !ok {
@@ -97,7 +99,9 @@ func (r *Renderer) renderMessage(c *Call, text string, author realm.UserID) (rea
 	refs := markdown.Scan(text)
 	known := &references{markdownConfig: d}
 	if len(refs.Users)+len(refs.Groups)+len(refs.Channels)+len(refs.Uploads) > 0 {
-		if known, err = Read(c, func(v realm.View) (*references, error) { return resolveReferences(v, refs, d), nil }); err != nil {
+		if known, err = Read(c, func(v realm.View) (*references, error) {
+			return resolveReferences(v, refs, d), nil
+		}); err != nil {
 			return realm.Body{}, realm.ContentInfo{}, err
 		}
 	}
@@ -120,7 +124,9 @@ func (r *Renderer) renderWithoutWaiting(c *Call, text string) (realm.Body, realm
 	return d.render(text, &references{markdownConfig: d}, c.Caller.User)
 }
 
-func (d *markdownConfig) render(text string, known *references, author realm.UserID) (realm.Body, realm.ContentInfo, error) {
+func (d *markdownConfig) render(
+	text string, known *references, author realm.UserID,
+) (realm.Body, realm.ContentInfo, error) {
 	o := d.options
 	o.Emoticons = d.emoticons[author]
 	o.Now = time.Now()
@@ -216,8 +222,15 @@ func firstReferences[T any](list []T) []T { return list[:min(len(list), maxRefer
 
 // resolveReferences looks up the references of a text with the permissions of the view's caller.
 func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *references {
-	k := &references{markdownConfig: d, byName: map[string]markdown.User{}, byID: map[int64]markdown.User{}, groups: map[string]markdown.Group{},
-		channels: map[string]markdown.Channel{}, topics: map[topicRef]int64{}, uploads: map[string]markdown.UploadMeta{}}
+	k := &references{
+		markdownConfig: d,
+		byName:         map[string]markdown.User{},
+		byID:           map[int64]markdown.User{},
+		groups:         map[string]markdown.Group{},
+		channels:       map[string]markdown.Channel{},
+		topics:         map[topicRef]int64{},
+		uploads:        map[string]markdown.UploadMeta{},
+	}
 	for _, ref := range firstReferences(refs.Users) {
 		if u := v.Find(realm.UserID(ref.ID)); u != nil && v.MaySeeUser(u) {
 			k.byID[int64(u.ID)] = markdown.User{ID: int64(u.ID), FullName: u.Name, Active: u.Active}
@@ -228,7 +241,8 @@ func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *ref
 	}
 	for _, name := range firstReferences(refs.Groups) {
 		if g := v.FindGroupByName(name); g != nil {
-			k.groups[fold(name)] = markdown.Group{ID: int64(g.ID), Name: g.Name, DisplayName: realm.GroupDisplayName(g), Active: !g.Deactivated, System: g.System}
+			k.groups[fold(name)] = markdown.Group{ID: int64(g.ID), Name: g.Name, DisplayName: realm.GroupDisplayName(g),
+				Active: !g.Deactivated, System: g.System}
 		}
 	}
 	for _, ref := range firstReferences(refs.Channels) {
@@ -245,7 +259,8 @@ func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *ref
 	}
 	for _, path := range firstReferences(refs.Uploads) {
 		if u, ok := v.RenderableUpload(path); ok {
-			k.uploads[path] = markdown.UploadMeta{ContentType: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnailed, Animated: u.Animated}
+			k.uploads[path] = markdown.UploadMeta{ContentType: u.Type, Width: u.Width, Height: u.Height,
+				Thumbnailed: u.Thumbnailed, Animated: u.Animated}
 		}
 	}
 	return k

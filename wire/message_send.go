@@ -11,7 +11,8 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	Custom("POST", "/messages", sendMessage).Returns("{id: int, automatic_new_visibility_policy?: int}").allowWebhookBots(),
+	Custom("POST", "/messages", sendMessage).
+		Returns("{id: int, automatic_new_visibility_policy?: int}").allowWebhookBots(),
 	Custom("POST", "/messages/render", renderMessage).Returns("{rendered: str}"),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
 	Custom("POST", "/zcommand", zcommand).Returns("{msg: str}"),
@@ -33,8 +34,19 @@ type sendForm struct {
 }
 
 // clientsReadingOwnMessages are the programs that mark the messages their user sends as read (protocol).
-var clientsReadingOwnMessages = map[string]bool{"zulipandroid": true, "zulipios": true, "zulipdesktop": true, "zulipmobile": true, "zulipelectron": true,
-	"zulipterminal": true, "snipe": true, "website": true, "ios": true, "android": true, "zulipflutter": true}
+var clientsReadingOwnMessages = map[string]bool{
+	"zulipandroid":  true,
+	"zulipios":      true,
+	"zulipdesktop":  true,
+	"zulipmobile":   true,
+	"zulipelectron": true,
+	"zulipterminal": true,
+	"snipe":         true,
+	"website":       true,
+	"ios":           true,
+	"android":       true,
+	"zulipflutter":  true,
+}
 
 // sendMessage sends a message. If a bot sends to a channel that does not exist, its owner gets a warning.
 func sendMessage(c *Call, f sendForm) (Answer, error) {
@@ -89,7 +101,8 @@ func (f *sendForm) commandWithoutBody(c *Call) (cmd realm.SendMessage, text stri
 	case f.Sender.Set:
 		return cmd, "", realm.BadRequest("Invalid mirrored message")
 	}
-	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwnMessages(c))}
+	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID,
+		ReadBySender: f.Read.Or(readsOwnMessages(c))}
 	if f.Type == "stream" || f.Type == "channel" {
 		if err := f.setChannel(c, &cmd); err != nil {
 			return cmd, "", err
@@ -125,7 +138,9 @@ func (f *sendForm) setChannel(c *Call, cmd *realm.SendMessage) error {
 			return realm.BadRequest("Missing channel")
 		}
 		var err error
-		if cmd.Channel, err = Read(c, func(v realm.View) (realm.ChannelID, error) { return v.BotOf(v.User).Sending, nil }); err != nil {
+		if cmd.Channel, err = Read(c, func(v realm.View) (realm.ChannelID, error) {
+			return v.BotOf(v.User).Sending, nil
+		}); err != nil {
 			return err
 		}
 		if cmd.Channel == 0 {
@@ -196,9 +211,19 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, unknownAvatar
 	}
 	o := obj{
-		"id": m.ID, "sender_id": m.Sender.ID, "sender_email": sender, "sender_full_name": name, "sender_realm_str": s.Name, "avatar_url": avatar,
-		"client": m.Client, "timestamp": m.Time, "subject": c.Topic(m.Topic), "topic_links": topicLinks(m.Links), "is_me_message": m.Me,
-		"reactions": reactionObjects(m.Reactions), "submessages": submessageObjects(m),
+		"id":               m.ID,
+		"sender_id":        m.Sender.ID,
+		"sender_email":     sender,
+		"sender_full_name": name,
+		"sender_realm_str": s.Name,
+		"avatar_url":       avatar,
+		"client":           m.Client,
+		"timestamp":        m.Time,
+		"subject":          c.Topic(m.Topic),
+		"topic_links":      topicLinks(m.Links),
+		"is_me_message":    m.Me,
+		"reactions":        reactionObjects(m.Reactions),
+		"submessages":      submessageObjects(m),
 	}
 	if c.Markdown {
 		o["content"], o["content_type"] = body.HTML, "text/html"
@@ -206,9 +231,11 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		o["content"], o["content_type"] = body.Text, "text/x-markdown"
 	}
 	if m.Channel != 0 {
-		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel, m.Channel.Recipient()
+		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel,
+			m.Channel.Recipient()
 	} else {
-		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", personObjects(m.People, s), int64(m.Talk)*2, ""
+		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", personObjects(m.People, s),
+			int64(m.Talk)*2, ""
 	}
 	if m.Edited != 0 {
 		o["last_edit_timestamp"] = m.Edited
@@ -246,7 +273,8 @@ func reactionObjects(list []realm.Reaction) []any {
 func submessageObjects(m *realm.MessageInfo) []any {
 	out := []any{}
 	for _, s := range m.Submessages {
-		out = append(out, obj{"id": s.ID, "message_id": m.ID, "sender_id": s.Sender, "msg_type": s.Type, "content": s.Content})
+		out = append(out, obj{"id": s.ID, "message_id": m.ID, "sender_id": s.Sender, "msg_type": s.Type,
+			"content": s.Content})
 	}
 	return out
 }
@@ -254,7 +282,8 @@ func submessageObjects(m *realm.MessageInfo) []any {
 // flagNames returns the names of flags. The older name wildcard_mentioned follows from the two newer ones.
 func flagNames(f realm.Flags) []string {
 	out := []string{}
-	for i, n := range []string{"read", "starred", "collapsed", "mentioned", "stream_wildcard_mentioned", "topic_wildcard_mentioned", "has_alert_word", "historical"} {
+	for i, n := range []string{"read", "starred", "collapsed", "mentioned", "stream_wildcard_mentioned",
+		"topic_wildcard_mentioned", "has_alert_word", "historical"} {
 		if f&(1<<i) != 0 {
 			out = append(out, n)
 		}

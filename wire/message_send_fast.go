@@ -32,7 +32,8 @@ func (s *FastSend) Prepare(c *Call) bool {
 	if err := sendingForm.Decode(c.Params, &f); err != nil {
 		return false
 	}
-	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") || strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
+	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") ||
+		strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
 		return false
 	}
 	cmd, text, err := f.commandWithoutBody(c)

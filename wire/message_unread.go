@@ -26,7 +26,8 @@ func unreadObject(u realm.Unread, to Client) obj {
 	for _, t := range u.Groups {
 		huddles = append(huddles, obj{"user_ids_string": userList(t.Members), "unread_message_ids": t.IDs})
 	}
-	return obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions), "old_unreads_missing": u.Missing}
+	return obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions),
+		"old_unreads_missing": u.Missing}
 }
 
 // userList joins ids with commas in their given order, which is ascending.

@@ -7,7 +7,9 @@ import (
 )
 
 var deactivationEndpoints = []Endpoint{
-	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm { return realm.CloseRealm{} }, emptyAnswer),
+	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm {
+		return realm.CloseRealm{}
+	}, emptyAnswer),
 	Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}").withoutLogin(),
 }
 

@@ -21,7 +21,8 @@ var exportEndpoints = []Endpoint{
 		people, err := v.Consents()
 		out := []any{}
 		for _, u := range people {
-			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(), "email_address_visibility": u.IntSetting("email_address_visibility")})
+			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(),
+				"email_address_visibility": u.IntSetting("email_address_visibility")})
 		}
 		return Answer{"export_consents": out}, err
 	}).Returns("{export_consents: [{user_id: int, consented: bool, email_address_visibility: int}]}"),
@@ -39,7 +40,8 @@ var exportEvents = []EventKind{
 func exportObjects(list []realm.Export, s Site) []any {
 	out := []any{}
 	for _, e := range list {
-		o := obj{"id": e.ID, "acting_user_id": e.By, "export_time": e.Started, "export_type": e.Kind, "pending": e.Pending(),
+		o := obj{"id": e.ID, "acting_user_id": e.By, "export_time": e.Started, "export_type": e.Kind,
+			"pending":           e.Pending(),
 			"deleted_timestamp": nil, "failed_timestamp": nil, "export_url": nil}
 		switch {
 		case e.Deleted != 0:
@@ -174,7 +176,8 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 		if c.Private && kind == realm.PublicExport {
 			return nil // became private meanwhile
 		}
-		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(id))}
+		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)),
+			"subscribers": nonNil(v.Subscribers(id))}
 	})...)
 	return append(parts, exportSmallTables)
 }
@@ -203,14 +206,16 @@ func exportOrganization(v realm.View, kind string) []obj {
 	for _, x := range realm.OrgGroupSettings {
 		settings[x.Name] = groupValue(v.OrgGroup(x.Name))
 	}
-	return []obj{{"kind": "organization", "export_type": kind, "organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
-		"description": o.Description, "date_created": o.Created, "settings": settings}}}
+	return []obj{{"kind": "organization", "export_type": kind,
+		"organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
+			"description": o.Description, "date_created": o.Created, "settings": settings}}}
 }
 
 // exportSmallTables returns the rows of profile fields, domains, linkifiers and playgrounds.
 func exportSmallTables(v realm.View) (rows []obj) {
 	for _, e := range v.ProfileFields() {
-		rows = append(rows, obj{"kind": "profile_field", "profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
+		rows = append(rows, obj{"kind": "profile_field",
+			"profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
 	}
 	for _, d := range domainObjects(v.Domains()) {
 		rows = append(rows, obj{"kind": "domain", "domain": d})

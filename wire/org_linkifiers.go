@@ -16,11 +16,17 @@ var linkifierEndpoints = []Endpoint{
 	Get("/realm/linkifiers", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"linkifiers": linkifierObjects(v.Linkifiers())}, nil
 	}).Returns("{linkifiers: [Linkifier]}"),
-	CommandFromForm("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers { return realm.OrderLinkifiers{IDs: f.IDs} }, emptyAnswer),
-	CommandFromForm("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier { return saveLinkifierCommand(f.applyTo(realm.Linkifier{})) },
+	CommandFromForm("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers {
+		return realm.OrderLinkifiers{IDs: f.IDs}
+	}, emptyAnswer),
+	CommandFromForm("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier {
+		return saveLinkifierCommand(f.applyTo(realm.Linkifier{}))
+	},
 		func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
 	CommandFromCall("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
-	CommandFromForm("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier { return realm.RemoveLinkifier{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier {
+		return realm.RemoveLinkifier{ID: f.ID}
+	}, emptyAnswer),
 }
 
 var linkifierEvents = []EventKind{
@@ -132,7 +138,8 @@ func linkifierFault(l realm.Linkifier) error {
 	}
 	for _, name := range t.Varnames() {
 		if !slices.Contains(match.SubexpNames(), name) {
-			return realm.ErrBadField("__all__", "Group '"+name+"' in reverse template is not present in linkifier pattern.")
+			return realm.ErrBadField("__all__",
+				"Group '"+name+"' in reverse template is not present in linkifier pattern.")
 		}
 	}
 	return nil
@@ -141,7 +148,8 @@ func linkifierFault(l realm.Linkifier) error {
 func linkifierObjects(list []realm.Linkifier) []any {
 	out := make([]any, len(list))
 	for i, l := range list {
-		out[i] = obj{"id": l.ID, "pattern": l.Pattern, "url_template": l.Template, "example_input": l.Example, "reverse_template": l.Reverse,
+		out[i] = obj{"id": l.ID, "pattern": l.Pattern, "url_template": l.Template, "example_input": l.Example,
+			"reverse_template":          l.Reverse,
 			"alternative_url_templates": nonNil(slices.Clone(l.Alternatives))}
 	}
 	return out

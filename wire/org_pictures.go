@@ -9,12 +9,18 @@ import (
 )
 
 var pictureEndpoints = []Endpoint{
-	Custom("GET", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) { return pictureRedirect(c, realm.Icon) }).Redirects(),
+	Custom("GET", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
+		return pictureRedirect(c, realm.Icon)
+	}).Redirects(),
 	Custom("POST", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
 		return setPicture(c, realm.Icon, "You must upload exactly one icon.", c.Tools.Files.SaveAvatar)
 	}).Returns("{icon_url: str}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	Custom("DELETE", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) { return removePicture(c, realm.Icon) }).Returns("{icon_url: str}"),
-	Custom("GET", "/realm/logo", func(c *Call, f logoForm) (Answer, error) { return pictureRedirect(c, f.kind()) }).Redirects(),
+	Custom("DELETE", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
+		return removePicture(c, realm.Icon)
+	}).Returns("{icon_url: str}"),
+	Custom("GET", "/realm/logo", func(c *Call, f logoForm) (Answer, error) {
+		return pictureRedirect(c, f.kind())
+	}).Redirects(),
 	Custom("POST", "/realm/logo", func(c *Call, f logoForm) (Answer, error) {
 		return setPicture(c, f.kind(), "You must upload exactly one logo.", c.Tools.Files.SaveLogo)
 	}).TakesFile(fileField{imageTypes, MaxAvatarBytes}),
@@ -24,7 +30,8 @@ var pictureEndpoints = []Endpoint{
 var pictureEvents = []EventKind{
 	Event(func(e *realm.PictureChanged, to *Recipient) any {
 		source, url := pictureFields(e.Kind)
-		return obj{"type": "realm", "op": "update_dict", "property": e.Kind, "data": obj{source: e.Picture.Source, url: pictureURL(e.Kind, e.Picture, to.Site)}}
+		return obj{"type": "realm", "op": "update_dict", "property": e.Kind,
+			"data": obj{source: e.Picture.Source, url: pictureURL(e.Kind, e.Picture, to.Site)}}
 	}),
 }
 
@@ -69,7 +76,9 @@ func picturesSection(s *initialState) {
 
 // pictureRedirect answers with a redirect to a picture.
 func pictureRedirect(c *Call, kind string) (Answer, error) {
-	url, err := Read(c, func(v realm.View) (string, error) { return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil })
+	url, err := Read(c, func(v realm.View) (string, error) {
+		return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil
+	})
 	if err != nil {
 		return nil, err
 	}

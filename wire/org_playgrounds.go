@@ -11,7 +11,8 @@ import (
 
 var playgroundEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
-		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template, Fault: playgroundFault(strings.TrimSpace(f.Template))}
+		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template,
+			Fault: playgroundFault(strings.TrimSpace(f.Template))}
 	}, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
 	CommandFromForm("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
 		return realm.RemovePlayground{ID: f.ID}
@@ -54,7 +55,8 @@ func playgroundFault(text string) error {
 func playgroundObjects(list []realm.Playground) []any {
 	out := make([]any, len(list))
 	for i, p := range list {
-		out[i] = obj{"id": p.ID, "name": p.Name, "highlighter_language": p.Language, "pygments_language": p.Language, "url_template": p.Template}
+		out[i] = obj{"id": p.ID, "name": p.Name, "highlighter_language": p.Language, "pygments_language": p.Language,
+			"url_template": p.Template}
 	}
 	return out
 }

@@ -31,7 +31,8 @@ func groupSettingsForm(rules []realm.GroupSettingRule) *form.Form {
 func groupSettingsFormType(rules []realm.GroupSettingRule) reflect.Type {
 	var fields []reflect.StructField
 	for i, r := range rules {
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i), Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i),
+			Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
 	}
 	return reflect.StructOf(fields)
 }

@@ -23,7 +23,9 @@ var eventShapes = slices.Concat([]eventShape{
 	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
 	{"channel_folder", "add", "channel_folder: Folder"},
-	{"channel_folder", "update", "channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, is_archived?: bool}"},
+	{"channel_folder", "update",
+		"channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, " +
+			"is_archived?: bool}"},
 	{"channel_folder", "reorder", "order: [int]"},
 	{"custom_profile_fields", "", "fields: [ProfileField]"},
 	{"default_stream_groups", "", "default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"},
@@ -33,14 +35,17 @@ var eventShapes = slices.Concat([]eventShape{
 	{"delete_message", "", "message_type: 'stream', message_ids: [int], stream_id: int, topic: str"},
 	{"delete_message", "", "message_type: 'stream', message_id: int, stream_id: int, topic: str"},
 	{"device", "add", "device_id: int"},
-	{"device", "update", "device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
+	{"device", "update",
+		"device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, " +
+			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
 	{"device", "remove", "device_id: int"},
 	{"drafts", "add", "drafts: [Draft]"},
 	{"drafts", "update", "draft: Draft"},
 	{"drafts", "remove", "draft_id: int"},
 	{"heartbeat", "", ""},
 	{"invites_changed", "", ""},
-	{"message", "", "message: {" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}, flags: [str], local_message_id?: str"},
+	{"message", "", "message: {" + strings.Replace(messageFields, ", flags: [str]", "", 1) +
+		"}, flags: [str], local_message_id?: str"},
 	{"muted_topics", "", "muted_topics: [[str | int]]"},
 	{"muted_users", "", "muted_users: [{id: int, timestamp: int}]"},
 	{"navigation_view", "add", "navigation_view: View"},
@@ -48,12 +53,16 @@ var eventShapes = slices.Concat([]eventShape{
 	{"navigation_view", "remove", "fragment: str"},
 	{"onboarding_steps", "", "onboarding_steps: [{type: str, name: str}]"},
 	{"presence", "", "presences: {*: Presence}"},
-	{"presence", "", "user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
+	{"presence", "",
+		"user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, " +
+			"status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
 	{"reaction", "add", "message_id: int, " + reactionFields},
 	{"reaction", "remove", "message_id: int, " + reactionFields},
 	{"realm", "deactivated", "realm_id: int"},
 	{"realm_bot", "add", "bot: Bot"},
-	{"realm_bot", "update", "bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, default_all_public_streams?: bool, services?: [BotService]}"},
+	{"realm_bot", "update",
+		"bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, " +
+			"default_all_public_streams?: bool, services?: [BotService]}"},
 	{"realm_bot", "delete", "bot: {user_id: int}"},
 	{"realm_domains", "add", "realm_domain: Domain"},
 	{"realm_domains", "change", "realm_domain: Domain"},
@@ -76,8 +85,10 @@ var eventShapes = slices.Concat([]eventShape{
 	{"realm_user", "update", "person: {user_id: int, date_joined: str}"},
 	{"realm_user", "update", "person: {user_id: int, delivery_email: str?}"},
 	{"realm_user", "update", "person: {user_id: int, new_email: str}"},
-	{"realm_user", "update", "person: {user_id: int, custom_profile_field: {id: int, value: str?, rendered_value?: str}}"},
-	{"realm_user", "update", "person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
+	{"realm_user", "update",
+		"person: {user_id: int, custom_profile_field: {id: int, value: str?, rendered_value?: str}}"},
+	{"realm_user", "update",
+		"person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
 	{"reminders", "add", "reminders: [Reminder]"},
 	{"reminders", "remove", "reminder_id: int"},
 	{"restart", "", "zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, server_generation: int"},
@@ -99,14 +110,19 @@ var eventShapes = slices.Concat([]eventShape{
 	{"stream", "update", channelUpdateFields("is_announcement_only", "bool")},
 	{"stream", "update", channelUpdateFields("is_recently_active", "bool")},
 	{"stream", "update", channelUpdateFields("is_archived", "bool")},
-	{"stream", "update", channelUpdateFields("invite_only", "bool") + ", history_public_to_subscribers: bool, is_web_public: bool"},
-	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) + ", value: GroupValue"},
+	{"stream", "update", channelUpdateFields("invite_only", "bool") +
+		", history_public_to_subscribers: bool, is_web_public: bool"},
+	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) +
+		", value: GroupValue"},
 	{"submessage", "", "message_id: int, submessage_id: int, sender_id: int, msg_type: str, content: str"},
 	{"subscription", "add", "subscriptions: [Subscription]"},
 	{"subscription", "remove", "subscriptions: [{stream_id: int, name: str}]"},
 	{"subscription", "update", "stream_id: int, property: 'color', value: str"},
 	{"subscription", "update", "stream_id: int, property: 'in_home_view' | 'is_muted' | 'pin_to_top', value: bool"},
-	{"subscription", "update", "stream_id: int, property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | 'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
+	{"subscription", "update",
+		"stream_id: int, " +
+			"property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | " +
+			"'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
 	{"subscription", "peer_add", "stream_ids: [int], user_ids: [int]"},
 	{"subscription", "peer_remove", "stream_ids: [int], user_ids: [int]"},
 	{"typing", "start", typingSenderFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
@@ -116,29 +132,41 @@ var eventShapes = slices.Concat([]eventShape{
 	{"typing_edit_message", "start", editTypingFields},
 	{"typing_edit_message", "stop", editTypingFields},
 	// The present fields depend on the kind of edit. Some fields require others, which the notation cannot express.
-	{"update_message", "", "user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], flags: [str], stream_id?: int, stream_name?: str, " +
-		"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
-		"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
+	{"update_message", "",
+		"user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], " +
+			"flags: [str], stream_id?: int, stream_name?: str, " +
+			"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, " +
+			"orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
+			"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
 	{"update_message_flags", "add", "operation: 'add', flag: str, messages: [int], all: bool"},
-	{"update_message_flags", "remove", "operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
-		"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, unmuted_stream_msg: bool, mentioned?: bool}}"},
+	{"update_message_flags", "remove",
+		"operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
+			"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, " +
+			"unmuted_stream_msg: bool, mentioned?: bool}}"},
 	{"user_group", "add", "group: Group"},
-	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " + optionalFields(ruleFields(realm.GroupRules)) + "}"},
+	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " +
+		optionalFields(ruleFields(realm.GroupRules)) + "}"},
 	{"user_group", "add_members", "group_id: int, user_ids: [int]"},
 	{"user_group", "remove_members", "group_id: int, user_ids: [int]"},
 	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove", "group_id: int"},
-	{"user_status", "", "user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType | ''"},
+	{"user_status", "",
+		"user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
+			"reaction_type?: ReactionType | ''"},
 	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
 },
-	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),
-	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}, {"user_settings", "update", "property: 'timezone', value: str"}},
+	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings),
+		func(s realm.Setting) bool { return s.Name == "default_language" })),
+	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"},
+		{"user_settings", "update", "property: 'timezone', value: str"}},
 	settingEventShapes("realm_user_settings_defaults", "update", realm.UserSettings),
-	settingEventShapes("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
+	settingEventShapes("realm", "update", append(organizationSettings(false),
+		realm.Setting{Name: "name", Default: ""})),
 	// update_dict sends a setting of the organization together with older fields that are derived from it.
 	[]eventShape{
-		{"realm", "update_dict", "property: 'default', data: {" + optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
+		{"realm", "update_dict", "property: 'default', data: {" +
+			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
 			", description?: str, rendered_description?: str, allow_edit_history?: bool, mandatory_topics?: bool}"},
 		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
 		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
@@ -149,7 +177,8 @@ var eventShapes = slices.Concat([]eventShape{
 const (
 	reactionFields     = "user_id: int, emoji_name: str, emoji_code: str, reaction_type: ReactionType"
 	typingSenderFields = "sender: {user_id: int, email: str}, "
-	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
+	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', " +
+		"user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
 )
 
 // channelUpdateFields is the fields of an event for one changed channel property.

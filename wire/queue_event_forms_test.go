@@ -38,7 +38,8 @@ func TestEventsMatchOneShape(t *testing.T) {
 			if !ok && x.Required() {
 				return false
 			}
-			if ok && len(x.Shape.Enum) > 0 && len(y.Shape.Enum) > 0 && !slices.ContainsFunc(x.Shape.Enum, func(v string) bool { return slices.Contains(y.Shape.Enum, v) }) {
+			if ok && len(x.Shape.Enum) > 0 && len(y.Shape.Enum) > 0 &&
+				!slices.ContainsFunc(x.Shape.Enum, func(v string) bool { return slices.Contains(y.Shape.Enum, v) }) {
 				return false
 			}
 		}

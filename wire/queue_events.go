@@ -41,7 +41,8 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	if !f.Queue.Set {
 		return openQueue(c)
 	}
-	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
+	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value,
+		DontBlock: f.DontBlock}
 	// Polls are compared by the identity of their Reply, so CancelPoll must pass the same one.
 	house := c.Server
 	w := &pollReply{ignored: ignoredByPolls(c)}
@@ -73,7 +74,8 @@ func openQueue(c *Call) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
+		State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +150,8 @@ func QueueOptionsOf(q *realm.Queue) *QueueOptions {
 }
 
 func (k *QueueOptions) matches(q *realm.Queue) bool {
-	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) && slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
+	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) &&
+		slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
 }
 
 // Wants reports whether a queue with these options gets events of a type.
@@ -274,7 +277,9 @@ func Event[E realm.Event](render func(E, *Recipient) any) EventKind {
 // Events is Event for types that become several events for some clients. The number must depend only on the event and
 // the client.
 func Events[E realm.Event](render func(E, *Recipient) []any) EventKind {
-	return EventKind{goType: reflect.TypeFor[E](), render: func(e realm.Event, to *Recipient) []any { return render(e.(E), to) }}
+	return EventKind{goType: reflect.TypeFor[E](), render: func(e realm.Event, to *Recipient) []any {
+		return render(e.(E), to)
+	}}
 }
 
 // LazyEvent is Event for events that are joined with message texts on delivery. A nil result means that the text was
@@ -347,14 +352,15 @@ func HasRenderer(t reflect.Type) bool { _, ok := eventKinds[t]; return ok }
 
 // NoticeRenderer turns one notice into encoded events, once for each kind of client. It belongs to one session shard.
 type NoticeRenderer struct {
-	notice          *realm.Notice
-	eventKind       EventKind
-	ctx             RenderContext
-	message         *realm.MessageArrived
-	hasLast         bool // last and lastEvents are set
-	last            variant
-	lastEvents      []*queue.Event
-	cache           map[variant][]*queue.Event           // all variants; nil while there is only one, as for most notices
+	notice     *realm.Notice
+	eventKind  EventKind
+	ctx        RenderContext
+	message    *realm.MessageArrived
+	hasLast    bool // last and lastEvents are set
+	last       variant
+	lastEvents []*queue.Event
+	// all variants; nil while there is only one, as for most notices
+	cache           map[variant][]*queue.Event
 	options         *QueueOptions                        // of the last queue
 	wanted          bool                                 // the last queue gets this type of event
 	subscriberLists map[subscriberListKey][]realm.UserID // see Recipient.subscriberList
@@ -480,7 +486,8 @@ func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]strin
 		case "channel", "stream":
 			ok = m.Channel != 0 && strings.EqualFold(m.ChannelName, t[1])
 		case "topic":
-			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" && strings.EqualFold(realm.EmptyTopicName, t[1]))
+			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" &&
+				strings.EqualFold(realm.EmptyTopicName, t[1]))
 		case "sender":
 			ok = strings.EqualFold(apiEmail(m.Sender, site), t[1])
 		case "mentions":
@@ -508,6 +515,7 @@ func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]strin
 
 var serverEvents = []EventKind{
 	Event(func(e *realm.ServerRestarted, to *Recipient) any {
-		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
+		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version,
+			"zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
 	}),
 }

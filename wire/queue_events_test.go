@@ -38,7 +38,8 @@ func (s *recordedReply) Answer(_ int, parts ...[]byte) bool {
 func TestLongPollAnswersAreSplit(t *testing.T) {
 	var held []queue.UnackedEvent
 	for id := range int64(5000) {
-		held = append(held, queue.UnackedEvent{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` + strings.Repeat("a", 1000) + `"`)}})
+		held = append(held, queue.UnackedEvent{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` +
+			strings.Repeat("a", 1000) + `"`)}})
 	}
 	next, answers := int64(0), 0
 	for ; next < 5000; answers++ {
@@ -67,8 +68,11 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 func TestQueueOptionsAreShared(t *testing.T) {
 	var cache QueueOptionsCache
 	queues := func() []realm.Queue {
-		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}}, {EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true}, {Gravatar: true},
-			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}}, {Narrow: [][2]string{{"is", "starred"}}}}
+		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}},
+			{EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true},
+			{Gravatar: true},
+			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}},
+			{Narrow: [][2]string{{"is", "starred"}}}}
 	}
 	options := map[*QueueOptions]bool{}
 	for i := range queues() {
@@ -86,7 +90,8 @@ func TestQueueOptionsAreShared(t *testing.T) {
 
 func BenchmarkQueueOptionsCache(b *testing.B) {
 	var cache QueueOptionsCache
-	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true, Caps: realm.CapEmptyTopicName}
+	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true,
+		Caps: realm.CapEmptyTopicName}
 	for b.Loop() {
 		cache.Of(&q)
 	}

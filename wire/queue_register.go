@@ -55,8 +55,10 @@ func (f *capsForm) caps() (c realm.Caps) {
 	if f == nil {
 		return 0
 	}
-	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject, f.LinkifierTemplate,
-		f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic, f.SimplifiedPresence, f.IndividualEmoji} {
+	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject,
+		f.LinkifierTemplate,
+		f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic, f.SimplifiedPresence,
+		f.IndividualEmoji} {
 		if is {
 			c |= 1 << i
 		}
@@ -88,11 +90,13 @@ func register(c *Call, f registerForm) (Answer, error) {
 			return nil, err
 		}
 	}
-	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set, State: func(v realm.View, _ *realm.Queue) (any, error) {
-		s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows, fetchTypesNamed: fetch.Set, wants: wants}
-		s.build()
-		return s, nil
-	}})
+	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
+		State: func(v realm.View, _ *realm.Queue) (any, error) {
+			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows,
+				fetchTypesNamed: fetch.Set, wants: wants}
+			s.build()
+			return s, nil
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +149,8 @@ var constants = func() (c struct {
 
 // queue returns the queue that the form describes. It refuses parameters that logged-out visitors cannot use.
 func (f *queueForm) queue(c *Call) (realm.Queue, error) {
-	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
+	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil,
+		Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
 	if c.Account == nil {
 		if f.Gravatar.Value {
 			return q, realm.BadRequest("Invalid 'client_gravatar' parameter for anonymous request")
@@ -247,7 +252,8 @@ func registrationNotation() string {
 	for i, x := range sections {
 		fields[i] = x.fields
 	}
-	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
+	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, " +
+		"idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
 // constantSection is a section that never changes.
@@ -267,49 +273,74 @@ var sections = []section{
 		}
 	}).returns("max_message_id: int"),
 	sectionFor("realm", orgSection).returns(realmFields + ", " + serverFields),
-	sectionFor("realm_user", usersSection).returns("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], cross_realm_bots: [SystemBot]"),
+	sectionFor("realm_user", usersSection).
+		returns("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], " +
+			"cross_realm_bots: [SystemBot]"),
 	sectionFor("realm_user", ownUserSection).returns(ownUserFields),
 	sectionFor("realm_user_groups", groupsSection).returns("realm_user_groups: [Group]"),
 	sectionFor("presence", func(s *initialState) {
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
 		out, newest := presenceMap(s.View, s.presence, s.call.Site, modern)
-		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest, nowWithFraction()
+		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest,
+			nowWithFraction()
 	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
-	sectionFor("user_settings", func(s *initialState) { s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true)) }).returns("user_settings: {" + preferenceFields + ", timezone: str}"),
-	sectionFor("realm_user_settings_defaults", defaultsSection).returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
+	sectionFor("user_settings", func(s *initialState) {
+		s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true))
+	}).returns("user_settings: {" + preferenceFields + ", timezone: str}"),
+	sectionFor("realm_user_settings_defaults", defaultsSection).
+		returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
 	sectionFor("stream", streamsSection).returns("streams: [Channel]"),
-	sectionFor("subscription", subscriptionsSection).returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
+	sectionFor("subscription", subscriptionsSection).
+		returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
 	sectionFor("default_streams", defaultStreamsSection).returns("realm_default_streams: [int]"),
-	sectionFor("default_stream_groups", defaultStreamGroupsSection).returns("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
+	sectionFor("default_stream_groups", defaultStreamGroupsSection).
+		returns("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
 	sectionFor("channel_folders", channelFoldersSection).returns("channel_folders: [Folder]"),
-	sectionFor("user_topic", userTopicsSection).returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
+	sectionFor("user_topic", userTopicsSection).
+		returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
 	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
 	constantSection("giphy", "giphy_api_key", "").returns("giphy_api_key: str"),
 	constantSection("tenor", "tenor_api_key", "").returns("tenor_api_key: str"),
-	constantSection("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).returns("realm_billing: {has_pending_sponsorship_request: bool}"),
+	constantSection("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).
+		returns("realm_billing: {has_pending_sponsorship_request: bool}"),
 	constantSection("realm_embedded_bots", "realm_embedded_bots", []any{}).returns("realm_embedded_bots: []"),
 	constantSection("realm_filters", "realm_filters", []any{}).returns("realm_filters: []"),
 	constantSection("stop_words", "stop_words", []any{}).returns("stop_words: []"),
 	constantSection("video_calls", "has_zoom_token", false).returns("has_zoom_token: bool"),
 	constantSection("video_calls", "has_webex_token", false).returns("has_webex_token: bool"),
-	sectionFor("onboarding_steps", func(s *initialState) { s.answer["onboarding_steps"] = stepObjects(s.OnboardingStepsLeft(s.User)) }).returns("onboarding_steps: [{type: str, name: str}]"),
+	sectionFor("onboarding_steps", func(s *initialState) {
+		s.answer["onboarding_steps"] = stepObjects(s.OnboardingStepsLeft(s.User))
+	}).returns("onboarding_steps: [{type: str, name: str}]"),
 	constantSection("onboarding_steps", "navigation_tour_video_url", nil).returns("navigation_tour_video_url: str?"),
-	constantSection("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).returns("custom_profile_field_types: {*: {id: int, name: str}}"),
+	constantSection("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).
+		returns("custom_profile_field_types: {*: {id: int, name: str}}"),
 
-	sectionFor("message update_message_flags", unreadSection).returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
-		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], old_unreads_missing: bool}"),
+	sectionFor("message update_message_flags", unreadSection).
+		returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
+			"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
+			"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
+			"old_unreads_missing: bool}"),
 	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
-	sectionFor("recent_private_conversations", recentDirectConversationsSection).returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
+	sectionFor("recent_private_conversations", recentDirectConversationsSection).
+		returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
 
-	sectionFor("alert_words", func(s *initialState) { s.answer["alert_words"] = s.AlertWordsOf(s.User) }).returns("alert_words: [str]"),
+	sectionFor("alert_words", func(s *initialState) {
+		s.answer["alert_words"] = s.AlertWordsOf(s.User)
+	}).returns("alert_words: [str]"),
 
-	sectionFor("muted_users", func(s *initialState) { s.answer["muted_users"] = mutedObjects(s.MutedBy(s.User)) }).returns("muted_users: [{id: int, timestamp: int}]"),
+	sectionFor("muted_users", func(s *initialState) {
+		s.answer["muted_users"] = mutedObjects(s.MutedBy(s.User))
+	}).returns("muted_users: [{id: int, timestamp: int}]"),
 
 	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),
 
-	sectionFor("custom_profile_fields", func(s *initialState) { s.answer["custom_profile_fields"] = profileFieldObjects(s.ProfileFields()) }).returns("custom_profile_fields: [ProfileField]"),
+	sectionFor("custom_profile_fields", func(s *initialState) {
+		s.answer["custom_profile_fields"] = profileFieldObjects(s.ProfileFields())
+	}).returns("custom_profile_fields: [ProfileField]"),
 
-	sectionFor("realm_bot", func(s *initialState) { s.answer["realm_bots"] = botObjects(s.View) }).returns("realm_bots: [Bot]"),
+	sectionFor("realm_bot", func(s *initialState) {
+		s.answer["realm_bots"] = botObjects(s.View)
+	}).returns("realm_bots: [Bot]"),
 
 	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
 
@@ -317,17 +348,25 @@ var sections = []section{
 		s.answer["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User), s.Client)
 	}).returns("scheduled_messages: [ScheduledMessage]"),
 
-	sectionFor("reminders", func(s *initialState) { s.answer["reminders"] = reminderObjects(s.RemindersOf(s.User)) }).returns("reminders: [Reminder]"),
+	sectionFor("reminders", func(s *initialState) {
+		s.answer["reminders"] = reminderObjects(s.RemindersOf(s.User))
+	}).returns("reminders: [Reminder]"),
 
-	sectionFor("saved_snippets", func(s *initialState) { s.answer["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }).returns("saved_snippets: [Snippet]"),
+	sectionFor("saved_snippets", func(s *initialState) {
+		s.answer["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User))
+	}).returns("saved_snippets: [Snippet]"),
 
 	sectionFor("navigation_views", func(s *initialState) {
 		s.answer["navigation_views"] = navigationViewObjects(s.NavigationViewsOf(s.User))
 	}).returns("navigation_views: [View]"),
 
-	sectionFor("realm_domains", func(s *initialState) { s.answer["realm_domains"] = domainObjects(s.Domains()) }).returns("realm_domains: [Domain]"),
+	sectionFor("realm_domains", func(s *initialState) {
+		s.answer["realm_domains"] = domainObjects(s.Domains())
+	}).returns("realm_domains: [Domain]"),
 
-	sectionFor("realm_playgrounds", func(s *initialState) { s.answer["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }).returns("realm_playgrounds: [Playground]"),
+	sectionFor("realm_playgrounds", func(s *initialState) {
+		s.answer["realm_playgrounds"] = playgroundObjects(s.Playgrounds())
+	}).returns("realm_playgrounds: [Playground]"),
 
 	sectionFor("realm_linkifiers", func(s *initialState) {
 		s.answer["realm_linkifiers"] = []any{}
@@ -336,16 +375,23 @@ var sections = []section{
 		}
 	}).returns("realm_linkifiers: [Linkifier]"),
 
-	sectionFor("realm_emoji", func(s *initialState) { s.answer["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.call.Site) }).returns("realm_emoji: {*: Emoji}"),
+	sectionFor("realm_emoji", func(s *initialState) {
+		s.answer["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.call.Site)
+	}).returns("realm_emoji: {*: Emoji}"),
 
-	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).returns("realm_incoming_webhook_bots: [Integration]"),
+	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).
+		returns("realm_incoming_webhook_bots: [Integration]"),
 
-	sectionFor("device", func(s *initialState) { s.answer["devices"] = deviceObjects(s.DevicesOf(s.User)) }).returns("devices: {*: Device}"),
+	sectionFor("device", func(s *initialState) {
+		s.answer["devices"] = deviceObjects(s.DevicesOf(s.User))
+	}).returns("devices: {*: Device}"),
 }
 
 func profileFieldTypes() any {
 	o := obj{}
-	for i, t := range []struct{ key, name string }{{"SHORT_TEXT", "Text (short)"}, {"LONG_TEXT", "Text (long)"}, {"SELECT", "List of options"}, {"DATE", "Date"},
+	for i, t := range []struct {
+		key, name string
+	}{{"SHORT_TEXT", "Text (short)"}, {"LONG_TEXT", "Text (long)"}, {"SELECT", "List of options"}, {"DATE", "Date"},
 		{"URL", "Link"}, {"USER", "Users"}, {"EXTERNAL_ACCOUNT", "External account"}, {"PRONOUNS", "Pronouns"}} {
 		o[t.key] = obj{"id": i + 1, "name": t.name}
 	}
@@ -379,7 +425,8 @@ func settingsJSON(u *realm.User, own bool) []byte {
 	return append(b, '}')
 }
 
-var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"}, obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
+var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"},
+	obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
 
 // settingNames is the sorted names of the fields of settingsJSON.
 var settingNames = func() []string {
@@ -392,30 +439,53 @@ var settingNames = func() []string {
 }()
 
 // preferenceFields is the fields of settingsJSON without the time zone.
-var preferenceFields = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
+var preferenceFields = settingFields("", realm.UserSettings) +
+	", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
 
-const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
-	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, can_create_streams: bool, can_create_web_public_streams: bool, " +
+const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, " +
+	"email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
+	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, " +
+	"can_create_streams: bool, can_create_web_public_streams: bool, " +
 	"can_invite_others_to_realm: bool"
 
 // ownUserSection adds the caller's own account. A logged-out visitor gets the values of an anonymous user.
 func ownUserSection(s *initialState) {
 	a, me := s.answer, s.Me()
 	if me == nil {
-		for k, v := range (obj{"avatar_source": "J", "avatar_url": "", "avatar_url_medium": "", "delivery_email": "", "email": "", "full_name": "Anonymous User", "user_id": 0,
-			"is_admin": false, "is_owner": false, "is_moderator": false, "is_guest": true, "can_create_private_streams": false, "can_create_public_streams": false,
-			"can_create_streams": false, "can_create_web_public_streams": false, "can_invite_others_to_realm": false}) {
+		for k, v := range (obj{
+			"avatar_source":                 "J",
+			"avatar_url":                    "",
+			"avatar_url_medium":             "",
+			"delivery_email":                "",
+			"email":                         "",
+			"full_name":                     "Anonymous User",
+			"user_id":                       0,
+			"is_admin":                      false,
+			"is_owner":                      false,
+			"is_moderator":                  false,
+			"is_guest":                      true,
+			"can_create_private_streams":    false,
+			"can_create_public_streams":     false,
+			"can_create_streams":            false,
+			"can_create_web_public_streams": false,
+			"can_invite_others_to_realm":    false,
+		}) {
 			a[k] = v
 		}
 		return
 	}
 	p := s.UserInfo(me.ID)
 	url := avatarURL(p, s.call.Site, false).(string)
-	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url, strings.Replace(url, ".png", "-medium.png", 1)
+	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url,
+		strings.Replace(url, ".png", "-medium.png", 1)
 	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.call.Site), me.Name, me.ID
-	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner, me.IsModerator(), me.IsGuest()
-	private, public := s.HasPermission(me, "can_create_private_channel_group"), s.HasPermission(me, "can_create_public_channel_group")
+	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner,
+		me.IsModerator(), me.IsGuest()
+	private, public := s.HasPermission(me, "can_create_private_channel_group"),
+		s.HasPermission(me, "can_create_public_channel_group")
 	web := s.SpectatorsAllowed() && s.HasPermission(me, "can_create_web_public_channel_group")
-	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private, public, web
-	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web, s.HasPermission(me, "can_invite_users_group")
+	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private,
+		public, web
+	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web,
+		s.HasPermission(me, "can_invite_users_group")
 }

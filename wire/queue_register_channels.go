@@ -77,7 +77,8 @@ func subscriptionsSection(s *initialState) {
 		if x != nil {
 			e.own = *x
 		}
-		e.roster = Fragment{JSON: subscriberListJSON(s.View, c.Channel, s.Subscribers, recent), Shared: s.Subscribers == form.AllSubscribers}
+		e.roster = Fragment{JSON: subscriberListJSON(s.View, c.Channel, s.Subscribers, recent),
+			Shared: s.Subscribers == form.AllSubscribers}
 		entries = append(entries, e)
 		counts[e.list]++
 	}
@@ -95,7 +96,8 @@ func subscriptionsSection(s *initialState) {
 			}
 			lists[e.list].add(e.face, ownFragment(settings), e.roster)
 		}
-		s.answer["subscriptions"], s.answer["unsubscribed"], s.answer["never_subscribed"] = lists[now].end(), lists[before].end(), lists[never].end()
+		s.answer["subscriptions"], s.answer["unsubscribed"], s.answer["never_subscribed"] = lists[now].end(),
+			lists[before].end(), lists[never].end()
 	})
 }
 
@@ -121,7 +123,8 @@ func channelFoldersSection(s *initialState) { s.answer["channel_folders"] = fold
 func userTopicsSection(s *initialState) {
 	list := []any{}
 	for _, p := range s.TopicPoliciesOf(s.User) {
-		list = append(list, obj{"stream_id": p.Channel, "topic_name": s.Topic(p.Topic), "last_updated": p.Since, "visibility_policy": p.Policy})
+		list = append(list, obj{"stream_id": p.Channel, "topic_name": s.Topic(p.Topic), "last_updated": p.Since,
+			"visibility_policy": p.Policy})
 	}
 	s.answer["user_topics"] = list
 }

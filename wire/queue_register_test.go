@@ -22,7 +22,9 @@ var testSite = Site{URL: "http://hall.example", Host: "hall.example", Name: "hal
 func execute[A any](t testing.TB, h *testRealm, u realm.UserID, c realm.Command[A]) A {
 	t.Helper()
 	token := func(n int) string { h.tokens++; return fmt.Sprintf("%0*d", n, h.tokens) }
-	m := realm.TurnEnv{Now: 1_700_000_000, Token: token, UUID: func() string { return token(36) }, Hash: func(string) (x [32]byte) { return x },
+	m := realm.TurnEnv{Now: 1_700_000_000, Token: token, UUID: func() string {
+		return token(36)
+	}, Hash: func(string) (x [32]byte) { return x },
 		APIKey: func(u realm.UserID, epoch int64) string { return "" }}
 	h.r.SetClock(m.Now)
 	a, _, _, err := realm.RunTurn(h.r, realm.Caller{User: u, System: u == 0, Client: "test"}, m, c.Decide)
@@ -38,14 +40,16 @@ func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID
 	var ids []realm.UserID
 	for i := range users {
 		role := []realm.Role{realm.Owner, realm.Administrator, realm.Moderator, realm.Guest}
-		c := realm.CreateUser{Name: fmt.Sprintf("Person %d", i), Email: fmt.Sprintf("person%d@hall.example", i), Role: realm.Member, First: true}
+		c := realm.CreateUser{Name: fmt.Sprintf("Person %d", i), Email: fmt.Sprintf("person%d@hall.example", i),
+			Role: realm.Member, First: true}
 		if i < len(role) {
 			c.Role = role[i]
 		}
 		ids = append(ids, execute(t, h, 0, c))
 	}
 	for i := range channels {
-		execute(t, h, ids[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: fmt.Sprintf("channel %d", i), Description: "A channel"}}, AllOrNothing: true})
+		execute(t, h, ids[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: fmt.Sprintf("channel %d", i),
+			Description: "A channel"}}, AllOrNothing: true})
 		for k := 0; k < 20 && users > 100; k += 10 {
 			u := ids[5+(i*7+k)%(users-5)]
 			if !h.r.Subscribed(u, realm.ChannelID(i+1)) {
@@ -60,7 +64,8 @@ func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID
 func (h *testRealm) newInitialState(u realm.UserID, caps realm.Caps) *initialState {
 	q := realm.Queue{Gravatar: u%2 == 0, Caps: caps, Subscribers: "partial"}
 	c := &Call{Server: closedServer{}, Site: testSite, Tools: &Tools{}}
-	return &initialState{call: c, View: h.r.ViewAs(realm.Caller{User: u}, 1_700_000_000), queue: &q, Client: ClientOf(&q), answer: Answer{}, wants: func(string) bool { return true }}
+	return &initialState{call: c, View: h.r.ViewAs(realm.Caller{User: u}, 1_700_000_000), queue: &q,
+		Client: ClientOf(&q), answer: Answer{}, wants: func(string) bool { return true }}
 }
 
 const allCapabilities = realm.Caps(1<<12 - 1)
@@ -117,13 +122,15 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 						continue // logged-out visitors do not get the section
 					}
 					if want := throughJSON(t, want); !reflect.DeepEqual(got[name], want) {
-						t.Fatalf("seed %d, %s: user %d gets a different %s:\n  cached   %v\n  uncached %v", seed, what, u, name, got[name], want)
+						t.Fatalf("seed %d, %s: user %d gets a different %s:\n  cached   %v\n  uncached %v", seed, what,
+							u, name, got[name], want)
 					}
 				}
 			}
 		}
 	}
-	execute(t, h, ids[0], realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: true}}})
+	execute(t, h, ids[0], realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access",
+		Value: true}}})
 	compare("initially")
 	for i := range 40 {
 		u := ids[1+d.IntN(len(ids)-1)]
@@ -136,7 +143,8 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 		case 1:
 			what = "address visibility"
 			if h.r.Find(u).Active {
-				execute(t, h, u, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_address_visibility", Value: int64(1 + d.IntN(5))}}})
+				execute(t, h, u, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_address_visibility",
+					Value: int64(1 + d.IntN(5))}}})
 			}
 		case 2:
 			what = "deactivated"
@@ -150,11 +158,14 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 			}
 		case 4:
 			what = "joined"
-			ids = append(ids, execute(t, h, 0, realm.CreateUser{Name: fmt.Sprintf("New %d", i), Email: fmt.Sprintf("new%d@hall.example", i)}))
+			ids = append(ids, execute(t, h, 0, realm.CreateUser{Name: fmt.Sprintf("New %d", i),
+				Email: fmt.Sprintf("new%d@hall.example", i)}))
 		case 5:
 			what = "guest visibility"
 			to := []string{"role:members", "role:everyone"}[d.IntN(2)]
-			execute(t, h, ids[0], realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: h.r.SystemGroup(to)}}}})
+			execute(t, h, ids[0],
+				realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group",
+					New: realm.GroupValue{Group: h.r.SystemGroup(to)}}}})
 		}
 		compare(what)
 	}
@@ -225,7 +236,10 @@ func TestChannelsAreEncodedAhead(t *testing.T) {
 	warm := func() (views, channels, lists int) {
 		v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
 		for next := realm.ChannelID(0); next >= 0; views++ {
-			next = v.WarmChannelJSON(next, func(c realm.ChannelInfo) []byte { channels++; return channelFieldsJSON(c) }, func(ids []realm.UserID) []byte { lists++; return subscribersJSON(ids) })
+			next = v.WarmChannelJSON(next, func(c realm.ChannelInfo) []byte {
+				channels++
+				return channelFieldsJSON(c)
+			}, func(ids []realm.UserID) []byte { lists++; return subscribersJSON(ids) })
 		}
 		return views, channels, lists
 	}
@@ -283,7 +297,8 @@ func TestUsersEncodedInChunks(t *testing.T) {
 	execute(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
 	s = h.newInitialState(ids[3], allCapabilities)
 	s.build()
-	if shown = throughJSON(t, s.finish()["realm_users"]).([]any); len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
+	if shown = throughJSON(t, s.finish()["realm_users"]).([]any); len(shown) != 300 ||
+		!strings.Contains(fmt.Sprint(shown), name) {
 		t.Errorf("after one change the registration has %d accounts", len(shown))
 	}
 

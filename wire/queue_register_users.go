@@ -50,7 +50,8 @@ func usersSection(s *initialState) {
 	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(viewer, me) {
 		own = me.ID
 	}
-	lists := s.UserListJSON(kind, s.userChunkEncoder(viewer), own, s.userChunkEncoder(me), joinUserChunks).([3]Fragments)
+	lists := s.UserListJSON(kind, s.userChunkEncoder(viewer), own, s.userChunkEncoder(me),
+		joinUserChunks).([3]Fragments)
 	for i, name := range userLists {
 		s.answer[name] = lists[i]
 	}
@@ -153,7 +154,9 @@ func (l *objectList) end() Fragments {
 // groupsSection adds the user groups, the same for all users.
 func groupsSection(s *initialState) {
 	all := s.Has(realm.CapDeactivatedGroups)
-	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte { return encode(allGroupObjects(s.View, all)) }))}
+	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte {
+		return encode(allGroupObjects(s.View, all))
+	}))}
 }
 
 func allGroupObjects(v realm.View, all bool) []any {

@@ -16,8 +16,14 @@ func narrowTerms(n form.Narrow) ([]realm.Term, searchQuery) {
 	var q searchQuery
 	terms := make([]realm.Term, len(n))
 	for i, t := range n {
-		terms[i] = realm.Term{Operator: t.Canonical(), SentOperator: t.Operator, Negated: t.Negated, Operand: realm.Operand{
-			Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID, IsList: t.Operand.Kind == form.OperandIDs}}
+		terms[i] = realm.Term{
+			Operator:     t.Canonical(),
+			SentOperator: t.Operator,
+			Negated:      t.Negated,
+			Operand: realm.Operand{
+				Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID,
+				IsList: t.Operand.Kind == form.OperandIDs},
+		}
 		switch {
 		case terms[i].Operator != "search":
 		case t.Negated:

@@ -15,8 +15,11 @@ func newSmallRealm(t testing.TB) *realm.Realm {
 	r.SetClock(1_700_000_000)
 	play := func(u realm.UserID, fn func(*realm.Turn) error) {
 		t.Helper()
-		_, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"}, realm.TurnEnv{Now: 1_700_000_000,
-			Token: func(n int) string { return "0123456789abcdef"[:n] }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }},
+		_, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"},
+			realm.TurnEnv{Now: 1_700_000_000,
+				Token: func(n int) string {
+					return "0123456789abcdef"[:n]
+				}, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }},
 			func(t *realm.Turn) (realm.Done, error) { return realm.Done{}, fn(t) })
 		if err != nil {
 			t.Fatal(err)
@@ -35,11 +38,13 @@ func newSmallRealm(t testing.TB) *realm.Realm {
 		private bool
 	}{{"open", false}, {"closed", true}} {
 		play(ann, func(t *realm.Turn) error {
-			_, err := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.name}}, New: realm.NewChannel{Private: c.private}}.Decide(t)
+			_, err := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.name}},
+				New: realm.NewChannel{Private: c.private}}.Decide(t)
 			return err
 		})
 		play(ann, func(t *realm.Turn) error {
-			_, err := realm.SendMessage{ToChannel: true, ChannelName: c.name, Topic: "tea", Body: realm.Body{Text: "hi"}}.Decide(t)
+			_, err := realm.SendMessage{ToChannel: true, ChannelName: c.name, Topic: "tea",
+				Body: realm.Body{Text: "hi"}}.Decide(t)
 			return err
 		})
 	}
@@ -53,10 +58,14 @@ func newSmallRealm(t testing.TB) *realm.Realm {
 // FuzzNarrow decodes any text as a narrow and runs it. It must be refused with a reason, or return messages that the
 // caller can read. A second run must return the same.
 func FuzzNarrow(f *testing.F) {
-	for _, seed := range []string{`[]`, `[["is","dm"]]`, `[{"operator":"channel","operand":1,"negated":true}]`, `[["channel","open"],["topic","tea"]]`,
-		`[{"operator":"dm","operand":[8,9]}]`, `[["with","1"],["near","2"]]`, `[["id","99999999999999999999"]]`, `[["sender","user8@example.com"]]`,
-		`[{"operator":"with","operand":-1}]`, `[["stream","closed"],["is","unread"]]`, `[["channels","public"],["has","link"]]`, `[{"operator":"id","operand":4294967297}]`,
-		`[["in","home"],["is","muted"]]`, `[["pm_with","bo@example.com, ,x"]]`, `[["search","tea"]]`, `[["topic","general chat"],["dm-including","8"]]`} {
+	for _, seed := range []string{`[]`, `[["is","dm"]]`, `[{"operator":"channel","operand":1,"negated":true}]`,
+		`[["channel","open"],["topic","tea"]]`,
+		`[{"operator":"dm","operand":[8,9]}]`, `[["with","1"],["near","2"]]`, `[["id","99999999999999999999"]]`,
+		`[["sender","user8@example.com"]]`,
+		`[{"operator":"with","operand":-1}]`, `[["stream","closed"],["is","unread"]]`,
+		`[["channels","public"],["has","link"]]`, `[{"operator":"id","operand":4294967297}]`,
+		`[["in","home"],["is","muted"]]`, `[["pm_with","bo@example.com, ,x"]]`, `[["search","tea"]]`,
+		`[["topic","general chat"],["dm-including","8"]]`} {
 		f.Add(seed, int64(2), 1, 1)
 	}
 	type narrowForm struct {

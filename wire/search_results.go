@@ -11,7 +11,8 @@ import (
 )
 
 var searchEndpoints = []Endpoint{
-	Custom("GET", "/messages/matches_narrow", matchesNarrow).Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
+	Custom("GET", "/messages/matches_narrow", matchesNarrow).
+		Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
 }
 
 // SearchResult is the answer of the search index to the words of a search.
@@ -99,7 +100,8 @@ func (s *narrowSearch) textMatcher(doubts []realm.TextCondition) realm.BatchFilt
 		out := make([]bool, len(ids))
 		if s.compared += len(ids); s.err != nil || s.compared > maxTextsCompared {
 			if s.err == nil {
-				s.err = realm.Refuse(realm.Busy, "BAD_REQUEST", "This search would have to read too many messages; add a word or a channel to it.")
+				s.err = realm.Refuse(realm.Busy, "BAD_REQUEST",
+					"This search would have to read too many messages; add a word or a channel to it.")
 			}
 			return out
 		}
@@ -151,7 +153,10 @@ func (s *narrowSearch) messagesAmong(c *Call, terms []realm.Term, ids []int64) (
 }
 
 // filterIDs returns the messages of a list that choose selects and the texts confirm.
-func (s *narrowSearch) filterIDs(c *Call, terms []realm.Term, idList []int64, choose func(realm.View, []realm.Term, realm.SearchHits, ids.Set) (realm.NarrowResult, error)) ([]realm.MessageID, error) {
+func (s *narrowSearch) filterIDs(
+	c *Call, terms []realm.Term, idList []int64, choose func(realm.View, []realm.Term, realm.SearchHits,
+		ids.Set) (realm.NarrowResult, error),
+) ([]realm.MessageID, error) {
 	var set ids.Set
 	for _, id := range idList {
 		if id > 0 && id <= realm.MaxMessageID {

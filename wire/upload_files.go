@@ -20,7 +20,8 @@ var uploadEndpoints = []Endpoint{
 	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Returns("{has_thumbnail: bool}"),
 	Get("/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
-	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").
+		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
 	CommandFromCall("DELETE", "/users/me/avatar", func(c *Call, _ noParameters) (setAvatarCommand, error) {
 		return setAvatarCommand{realm.SetAvatar{}, c.Site}, nil
 	}, func(a Answer) Answer { return a }).Returns("{avatar_url: str}"),
@@ -35,7 +36,8 @@ var uploadEvents = []EventKind{
 		if e.New {
 			op = "add"
 		}
-		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment), "upload_space_used": e.Used}
+		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment),
+			"upload_space_used": e.Used}
 	}),
 	Event(func(e *realm.AttachmentGone, to *Recipient) any {
 		return obj{"type": "attachment", "op": "remove", "attachment": obj{"id": e.ID}, "upload_space_used": e.Used}
@@ -47,7 +49,7 @@ var uploadEvents = []EventKind{
 	}),
 }
 
-// Size limits of files in bytes; registrations tell clients in MiB. Uploads are written to disk while they are received.
+// Size limits of files in bytes; registrations tell clients in MiB. Uploads are written to disk while they arrive.
 // Avatars and emoji images are held in memory twice: in the request body and in the parsed form. The server bounds
 // all bodies together (all_body_bytes). Saving a picture makes no further copy.
 const (
@@ -193,7 +195,8 @@ func recordUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
 
 // saveUploadCommand returns the command that creates the row of a stored file.
 func saveUploadCommand(c *Call, name string, x SavedFile) realm.SaveUpload {
-	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Animated, Quota: c.Tools.UploadQuota}
+	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height,
+		Animated: x.Animated, Quota: c.Tools.UploadQuota}
 }
 
 // releaseUpload ends the protection that SaveUpload began. If no row refers to the content, it is deleted.
@@ -267,7 +270,8 @@ func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (Answer, error) {
 }
 
 func attachmentObject(d realm.DetachedUpload) obj {
-	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)}
+	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created,
+		"message_ids": nonNil(d.Messages)}
 }
 
 func attachments(c *Call, v realm.View, _ noParameters) (Answer, error) {
@@ -308,12 +312,16 @@ func (a setAvatarCommand) Decide(t *realm.Turn) (Answer, error) {
 // avatarObject returns the picture of a user as in events.
 func avatarObject(p realm.UserInfo, s Site) obj {
 	url := avatarURL(p, s, false).(string)
-	return obj{"avatar_source": p.Avatar, "avatar_url": url, "avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
+	return obj{"avatar_source": p.Avatar, "avatar_url": url,
+		"avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
 }
 
 func setAvatar(c *Call, _ noParameters) (Answer, error) {
 	// The permission is checked first, because decoding a picture is expensive.
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.MayChangeAvatar(); return nil, err }); err != nil {
+	if _, err := Read(c, func(v realm.View) (any, error) {
+		_, err := v.MayChangeAvatar()
+		return nil, err
+	}); err != nil {
 		return nil, err
 	}
 	const one = "You must upload exactly one avatar."

@@ -25,14 +25,25 @@ const (
 )
 
 var resumableEndpoints = []Endpoint{
-	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
-	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne, tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
-	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201, "The upload was created. If it is complete, the answer has the URL of the file.",
-		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).takesPiece("The file or its first piece."),
-	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset, tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
-	resumableEndpoint("GET", "/tus/{upload}", getUploadResult, tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}),
-	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload, tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"}, ""},
-		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).takesPiece("A piece of the file."),
+	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "The capabilities of the server.",
+		[]string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne,
+		tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"},
+			""}).withoutLogin(),
+	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201,
+		"The upload was created. If it is complete, the answer has the URL of the file.",
+		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).
+		takesPiece("The file or its first piece."),
+	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset,
+		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
+	resumableEndpoint("GET", "/tus/{upload}", getUploadResult,
+		tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"},
+			uploadAnswerFields}),
+	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload,
+		tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"},
+			""},
+		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).
+		takesPiece("A piece of the file."),
 	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, ""}),
 }
 
@@ -59,19 +70,28 @@ type tusDescription struct {
 }
 
 // resumableEndpoint is an endpoint of resumable uploads. Its parameters are headers.
-func resumableEndpoint[F any](method, path string, run func(*Call, F) (RawAnswer, error), successes ...tusSuccess) Endpoint {
+func resumableEndpoint[F any](
+	method, path string, run func(*Call, F) (RawAnswer, error), successes ...tusSuccess,
+) Endpoint {
 	f := form.Of[F]()
 	versioned := slices.ContainsFunc(f.Describe(), func(p form.Param) bool { return p.Name == tusHeader })
-	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, tus: &tusDescription{successes: successes}, run: func(c *Call) (any, error) {
-		if v, _ := c.Params.Header(tusHeader); versioned && v != tusVersion {
-			return nil, errTusVersion
-		}
-		in, err := decodeForm[F](c, f)
-		if err != nil {
-			return nil, err
-		}
-		return run(c, in)
-	}}
+	return Endpoint{
+		Method: method,
+		Path:   path,
+		Form:   f,
+		name:   method + " " + path,
+		tus:    &tusDescription{successes: successes},
+		run: func(c *Call) (any, error) {
+			if v, _ := c.Params.Header(tusHeader); versioned && v != tusVersion {
+				return nil, errTusVersion
+			}
+			in, err := decodeForm[F](c, f)
+			if err != nil {
+				return nil, err
+			}
+			return run(c, in)
+		},
+	}
 }
 
 func (e Endpoint) takesPiece(what string) Endpoint { e.tus.body = what; return e }
@@ -110,8 +130,12 @@ const tusHeader = "Tus-Resumable"
 
 // TusHeaders are the headers of every answer of resumable uploads. They allow requests from pages of any site.
 var TusHeaders = [][2]string{
-	{"Access-Control-Allow-Headers", "Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-HTTP-Method-Override, X-Requested-With"},
-	{"Access-Control-Expose-Headers", "Location, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset"},
+	{"Access-Control-Allow-Headers",
+		"Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, " +
+			"X-HTTP-Method-Override, X-Requested-With"},
+	{"Access-Control-Expose-Headers",
+		"Location, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, " +
+			"Upload-Metadata, Upload-Offset"},
 	{tusHeader, tusVersion},
 	{"Tus-Version", tusVersion}, // for clients that use another version
 	{"X-Content-Type-Options", "nosniff"},
@@ -213,20 +237,25 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 	case c.Piece != nil && c.Piece.Size > f.Size:
 		return RawAnswer{}, ErrFileTooLarge
 	case f.Size > MaxUploadBytes:
-		return RawAnswer{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
+		return RawAnswer{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST",
+			"File is larger than this server's configured maximum upload size (100 MiB).")
 	}
 	announced := c.Tools.Files.Announced(c.Realm)
-	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota) })
+	_, err := Read(c, func(v realm.View) (any, error) {
+		return nil, v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota)
+	})
 	if err != nil {
 		return RawAnswer{}, err
 	}
-	u, err := c.Tools.Files.Begin(c.Realm, UnfinishedUpload{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name, Metadata: f.Note, Size: f.Size})
+	u, err := c.Tools.Files.Begin(c.Realm, UnfinishedUpload{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name,
+		Metadata: f.Note, Size: f.Size})
 	if err != nil {
 		return RawAnswer{}, err
 	}
 	if p := c.Piece; p != nil && p.Size != 0 {
 		id := u.ID
-		if u, err = writePiece(c, u, 0, p); err != nil { // the client does not know the upload's address, so it cannot be continued
+		// the client does not know the upload's address, so it cannot be continued
+		if u, err = writePiece(c, u, 0, p); err != nil {
 			if gone := c.Tools.Files.Abandon(id); !errors.Is(gone, ErrNoUpload) {
 				err = errors.Join(err, gone)
 			}
@@ -363,5 +392,6 @@ func unfinishedUpload(c *Call, id string) (UnfinishedUpload, error) {
 
 // headers returns the offset and expiry of an upload.
 func (u UnfinishedUpload) headers() [][2]string {
-	return [][2]string{{"Upload-Offset", strconv.FormatInt(u.Offset, 10)}, {"Upload-Expires", time.Unix(u.Expires, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")}}
+	return [][2]string{{"Upload-Offset", strconv.FormatInt(u.Offset, 10)},
+		{"Upload-Expires", time.Unix(u.Expires, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")}}
 }

@@ -10,14 +10,20 @@ import (
 
 // userAdminEndpoints are the endpoints with which administrators manage accounts.
 var userAdminEndpoints = []Endpoint{
-	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }).Returns("{user_id: int}"),
+	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer {
+		return Answer{"user_id": id}
+	}).Returns("{user_id: int}"),
 	Get("/users/{user_id}", getUser).Returns("{user: User}"),
 	Get("/users/{email}", getUserByEmail).Returns("{user: User}"),
 	CommandFromCall("PATCH", "/users/{user_id}", editUser, emptyAnswer),
 	CommandFromCall("PATCH", "/users/{email}", editUserByEmail, emptyAnswer),
 	CommandFromCall("DELETE", "/users/{user_id}", deactivate, emptyAnswer),
-	CommandFromForm("DELETE", "/users/me", func(noParameters) realm.DeactivateUser { return realm.DeactivateUser{Self: true} }, emptyAnswer),
-	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser { return realm.ReactivateUser{User: f.User} }, emptyAnswer),
+	CommandFromForm("DELETE", "/users/me", func(noParameters) realm.DeactivateUser {
+		return realm.DeactivateUser{Self: true}
+	}, emptyAnswer),
+	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser {
+		return realm.ReactivateUser{User: f.User}
+	}, emptyAnswer),
 }
 
 type userIDForm struct {
@@ -38,14 +44,17 @@ type deactivateForm struct {
 func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 	cmd := realm.DeactivateUser{User: f.User, Actions: realm.DeactivationActions(f.Actions)}
 	if f.Comment.Set && c.Tools.MailEnabled {
-		cmd.FarewellEmail = func(u *realm.User, org string) Email { return deactivationEmail(u, org, f.Comment.Value, c.Site) }
+		cmd.FarewellEmail = func(u *realm.User, org string) Email {
+			return deactivationEmail(u, org, f.Comment.Value, c.Site)
+		}
 	}
 	return cmd, nil
 }
 
 // deactivationEmail tells users that their account was deactivated.
 func deactivationEmail(u *realm.User, org, comment string, s Site) Email {
-	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host + ") has been deactivated, and you can no longer log in there."}
+	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host +
+		") has been deactivated, and you can no longer log in there."}
 	if comment = strings.TrimSpace(comment); comment != "" {
 		p = append(p, "An administrator adds:", comment)
 	}

@@ -19,10 +19,17 @@ func (c *Call) addressConfirmation() func(realm.EmailChange, string) Email {
 		return nil
 	}
 	return func(a realm.EmailChange, org string) Email {
-		return Email{To: a.To, Subject: "Confirm your new address for " + org, Address: &a, Paragraphs: []string{
-			"Somebody, we hope it was you, asked that the account of " + a.From + " in " + org + " get this address.",
-			"To confirm that, follow this link:", realm.LinkPlaceholder,
-			"It is good until " + time.Unix(a.Until, 0).UTC().Format("15:04 on January 2, 2006") + " (UTC). If you did not expect this, you may ignore it: nothing changes then."}}
+		return Email{
+			To:      a.To,
+			Subject: "Confirm your new address for " + org,
+			Address: &a,
+			Paragraphs: []string{
+				"Somebody, we hope it was you, asked that the account of " + a.From + " in " + org +
+					" get this address.",
+				"To confirm that, follow this link:", realm.LinkPlaceholder,
+				"It is good until " + time.Unix(a.Until, 0).UTC().Format("15:04 on January 2, 2006") +
+					" (UTC). If you did not expect this, you may ignore it: nothing changes then."},
+		}
 	}
 }
 

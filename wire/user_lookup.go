@@ -61,7 +61,8 @@ func avatarURL(p realm.UserInfo, s Site, computed bool) any {
 		return nil
 	case p.Avatar == "G":
 		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))
-		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" + strconv.Itoa(p.AvatarVersion)
+		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" +
+			strconv.Itoa(p.AvatarVersion)
 	}
 	return "/user_avatars/" + realmPath(s) + "/generated/" + p.ID.String() + ".png?v=" + strconv.Itoa(p.AvatarVersion)
 }
@@ -79,10 +80,23 @@ func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj
 // personObject returns an account. sees reports whether the viewer can see the real email address.
 func personObject(u *realm.User, p realm.UserInfo, s Site, sees, gravatar, profile bool) obj {
 	o := obj{
-		"user_id": u.ID, "email": apiEmail(p, s), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
-		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
-		"bot_type": nil, "bot_owner_id": nil, "role": u.Role, "timezone": u.Timezone,
-		"avatar_url": avatarURL(p, s, gravatar && sees), "avatar_version": u.AvatarVersion, "is_imported_stub": u.ImportedStub,
+		"user_id":          u.ID,
+		"email":            apiEmail(p, s),
+		"delivery_email":   nil,
+		"full_name":        u.Name,
+		"date_joined":      isoMinutes(u.Joined),
+		"is_active":        u.Active,
+		"is_owner":         u.Role == realm.Owner,
+		"is_admin":         u.IsAdmin(),
+		"is_guest":         u.IsGuest(),
+		"is_bot":           u.IsBot(),
+		"bot_type":         nil,
+		"bot_owner_id":     nil,
+		"role":             u.Role,
+		"timezone":         u.Timezone,
+		"avatar_url":       avatarURL(p, s, gravatar && sees),
+		"avatar_version":   u.AvatarVersion,
+		"is_imported_stub": u.ImportedStub,
 	}
 	if sees {
 		o["delivery_email"] = u.Email
@@ -140,7 +154,9 @@ func getUsers(c *Call, f getUsersForm) (Answer, error) {
 
 // appendUsersAfter appends the requested accounts that the caller can see, starting after an id. It returns the last
 // id read and whether more follow.
-func appendUsersAfter(c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any) (last realm.UserID, more bool) {
+func appendUsersAfter(
+	c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any,
+) (last realm.UserID, more bool) {
 	if f.IDs.Set {
 		max = math.MaxInt // skipping an account is cheap, and few are requested
 	}
@@ -183,7 +199,8 @@ func userAppeared(e *realm.UserAppeared, to *Recipient) any {
 		return obj{"type": "realm_user", "op": "add", "person": unknownUser(e.User.ID, to.Site)}
 	}
 	u := &e.User
-	p := realm.UserInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
+	p := realm.UserInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar,
+		AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
 	return obj{"type": "realm_user", "op": "add", "person": personObject(u, p, to.Site, e.Sees, to.Gravatar, true)}
 }
 
@@ -205,9 +222,24 @@ const (
 // object for every id.
 func unknownUser(id realm.UserID, s Site) obj {
 	return obj{
-		"user_id": id, "email": dummyEmail(id, s), "delivery_email": nil, "full_name": unknownName, "date_joined": isoMinutes(0), "is_active": true,
-		"is_owner": false, "is_admin": false, "is_guest": false, "is_bot": false, "bot_type": nil, "bot_owner_id": nil, "role": realm.Member, "timezone": "",
-		"avatar_url": unknownAvatar, "avatar_version": 1, "is_imported_stub": false, "profile_data": obj{},
+		"user_id":          id,
+		"email":            dummyEmail(id, s),
+		"delivery_email":   nil,
+		"full_name":        unknownName,
+		"date_joined":      isoMinutes(0),
+		"is_active":        true,
+		"is_owner":         false,
+		"is_admin":         false,
+		"is_guest":         false,
+		"is_bot":           false,
+		"bot_type":         nil,
+		"bot_owner_id":     nil,
+		"role":             realm.Member,
+		"timezone":         "",
+		"avatar_url":       unknownAvatar,
+		"avatar_version":   1,
+		"is_imported_stub": false,
+		"profile_data":     obj{},
 	}
 }
 

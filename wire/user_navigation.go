@@ -47,7 +47,8 @@ type addNavigationViewForm struct {
 }
 
 func addNavigationView(f addNavigationViewForm) realm.AddNavigationView {
-	return realm.AddNavigationView{View: realm.NavigationView{Fragment: f.Fragment, Pinned: f.Pinned, Name: navigationViewName(f.Name)}, Named: f.Name.Set && f.Name.Value != "null"}
+	return realm.AddNavigationView{View: realm.NavigationView{Fragment: f.Fragment, Pinned: f.Pinned,
+		Name: navigationViewName(f.Name)}, Named: f.Name.Set && f.Name.Value != "null"}
 }
 
 // navigationViewName reads a name; the word null means none.

@@ -10,9 +10,12 @@ import (
 )
 
 var presenceEndpoints = []Endpoint{
-	Custom("POST", "/users/me/presence", postPresence).Returns("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
+	Custom("POST", "/users/me/presence", postPresence).
+		Returns("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
 	Custom("GET", "/realm/presence", realmPresence).Returns("{presences: {*: OldPresence}, server_timestamp: num}"),
-	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).Returns("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
+	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).
+		Returns("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, " +
+			"active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
 }
 
 var presenceEvents = []EventKind{Event(cameOnline)}
@@ -58,7 +61,8 @@ func (f *postPresenceForm) since() int64 {
 func pingAnswer(last int64) Answer { return Answer{"presence_last_update_id": last} }
 
 func announcePresence(row presence.Row) realm.AnnouncePresence {
-	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience}
+	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected,
+		Max: presence.MaxAudience}
 }
 
 // nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence.
@@ -69,7 +73,8 @@ func presences(c *Call, last, days int64, modern bool) (Answer, error) {
 	rows := presenceRows(c, last, days)
 	return Read(c, func(v realm.View) (Answer, error) {
 		out, newest := presenceMap(v, rows, c.Site, modern)
-		return Answer{"presences": out, "presence_last_update_id": max(newest, last), "server_timestamp": nowWithFraction()}, nil
+		return Answer{"presences": out, "presence_last_update_id": max(newest, last),
+			"server_timestamp": nowWithFraction()}, nil
 	})
 }
 
@@ -171,7 +176,8 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 		status = "offline"
 	}
 	short := obj{"status": status, "timestamp": at}
-	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active, "idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
+	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active,
+		"idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
 }
 
 // findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by
@@ -186,7 +192,8 @@ func findByPath(v realm.View, idOrEmail string, s Site) *realm.User {
 func cameOnline(e *realm.CameOnline, to *Recipient) any {
 	active := e.Active
 	if to.Has(realm.CapSimplifiedPresence) {
-		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active, "idle_timestamp": e.Connected}}}
+		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active,
+			"idle_timestamp": e.Connected}}}
 	}
 	status, at := legacyStatus(active, e.Connected)
 	o := obj{"type": "presence", "user_id": e.User.ID, "server_timestamp": float64(e.At),

@@ -32,11 +32,13 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 		return false
 	}
 	var f postPresenceForm
-	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" && f.Status != "idle" {
+	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" &&
+		f.Status != "idle" {
 		return false
 	}
 	c.Caller.Operation = fastReportName
-	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active", last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
+	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
+		last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
 	return true
 }
 
@@ -63,7 +65,8 @@ func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 		r.answer(nil)
 		return
 	}
-	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller, CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
+	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
+		CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
 }
 
 func (r *FastPresenceReport) answer(err error) {

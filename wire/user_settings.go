@@ -17,10 +17,11 @@ var settingEndpoints = []Endpoint{
 	settingsEndpoint("/settings"),
 	settingsEndpoint("/settings/display"),
 	settingsEndpoint("/settings/notifications"),
-	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
-		_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
-		return Answer{}, err
-	}),
+	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings,
+		func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
+			_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
+			return Answer{}, err
+		}),
 }
 
 var settingEvents = []EventKind{
@@ -42,31 +43,41 @@ var settingEvents = []EventKind{
 		return obj{"type": "realm_user", "op": "update", "person": p}
 	}),
 	Event(func(e *realm.ShownEmailChanged, to *Recipient) any {
-		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
+		return obj{"type": "realm_user", "op": "update",
+			"person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
 	}),
 }
 
 // settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, in addition to a fixed
 // form.
-func settingsTableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
+func settingsTableEndpoint[F any](
+	method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error),
+) Endpoint {
 	fixed, rows := form.Of[F](), newSettingsTableForm(table)
-	return Endpoint{Method: method, Path: path, Form: fixed, Settings: rows.form, name: method + " " + path, run: func(c *Call) (any, error) {
-		var in F
-		if err := fixed.Decode(c.Params, &in); err != nil {
-			return nil, err
-		}
-		values, err := rows.decode(c.Params)
-		if err != nil {
-			return nil, err
-		}
-		known := rows.form.Ignored(c.Params)
-		for _, name := range fixed.Ignored(c.Params) {
-			if slices.Contains(known, name) {
-				c.ignored = append(c.ignored, name)
+	return Endpoint{
+		Method:   method,
+		Path:     path,
+		Form:     fixed,
+		Settings: rows.form,
+		name:     method + " " + path,
+		run: func(c *Call) (any, error) {
+			var in F
+			if err := fixed.Decode(c.Params, &in); err != nil {
+				return nil, err
 			}
-		}
-		return run(c, in, values)
-	}}
+			values, err := rows.decode(c.Params)
+			if err != nil {
+				return nil, err
+			}
+			known := rows.form.Ignored(c.Params)
+			for _, name := range fixed.Ignored(c.Params) {
+				if slices.Contains(known, name) {
+					c.ignored = append(c.ignored, name)
+				}
+			}
+			return run(c, in, values)
+		},
+	}
 }
 
 // settingsTableForm is a form made from a settings table, with one optional parameter per row.
@@ -83,7 +94,8 @@ func newSettingsTableForm(table []realm.Setting) *settingsTableForm {
 		if s.Hidden {
 			continue
 		}
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s), Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s),
+			Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
 		r.table = append(r.table, s)
 	}
 	r.structType = reflect.StructOf(fields)
@@ -154,7 +166,8 @@ func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error)
 		case form.NumberOrWord:
 			sent = x.Set
 			switch {
-			case x.Set && !x.IsWord && !s.Null && x.Number < 1: // retention in days; -1 is stored for unlimited but clients must send the word
+			// retention in days; -1 is stored for unlimited but clients must send the word
+			case x.Set && !x.IsWord && !s.Null && x.Number < 1:
 				return nil, form.BadValue(s.Name, x.Number)
 			case !x.IsWord:
 				value = x.Number
@@ -191,12 +204,14 @@ type targetUsersForm struct {
 // change, are refused.
 func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
 	refuse := func(name string) error {
-		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters", "target_users, "+name)
+		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters",
+			"target_users, "+name)
 	}
 	for _, x := range []struct {
 		name string
 		set  bool
-	}{{"full_name", f.Name.Set}, {"email", f.Email.Set}, {"old_password", f.OldPassword != ""}, {"new_password", f.NewPassword != ""}, {"timezone", f.Timezone.Set}} {
+	}{{"full_name", f.Name.Set}, {"email", f.Email.Set}, {"old_password", f.OldPassword != ""},
+		{"new_password", f.NewPassword != ""}, {"timezone", f.Timezone.Set}} {
 		if x.set {
 			return nil, refuse(x.name)
 		}
@@ -209,7 +224,8 @@ func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer,
 	if f.Target.Users == nil == (f.Target.Groups == nil) {
 		return nil, realm.BadRequest("target_users needs either user_ids or group_ids")
 	}
-	_, err := Execute(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups, SkipEdited: f.Target.SkipEdited, Values: values})
+	_, err := Execute(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups,
+		SkipEdited: f.Target.SkipEdited, Values: values})
 	return Answer{}, err
 }
 
@@ -283,6 +299,7 @@ func updatePresence(c *Call, a realm.ChangeSettingsResult) error {
 	} else {
 		row = c.Server.HidePresence(c.Realm, c.Caller.User)
 	}
-	_, err := Execute(c, realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience})
+	_, err := Execute(c, realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected,
+		Max: presence.MaxAudience})
 	return err
 }

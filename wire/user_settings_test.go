@@ -10,7 +10,8 @@ import (
 // TestUnlimitedSettingValues checks that limits and retention accept the word "unlimited", but not the stored number.
 func TestUnlimitedSettingValues(t *testing.T) {
 	rows := newSettingsTableForm(realm.OrgSettings)
-	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil, "message_retention_days": int64(-1)} {
+	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil,
+		"message_retention_days": int64(-1)} {
 		v := &form.Values{}
 		v.Add(form.Body, name, `"unlimited"`)
 		got, err := rows.decode(v)

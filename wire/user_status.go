@@ -44,7 +44,8 @@ func (f *statusForm) command(c *Call) (realm.SetStatus, error) {
 		cmd.Emoji = &realm.Reaction{}
 		if f.EmojiName.Value != "" {
 			r, err := Read(c, func(v realm.View) (realm.Reaction, error) {
-				return v.ResolveEmoji(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value, Type: f.EmojiType.Value}))
+				return v.ResolveEmoji(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value,
+					Type: f.EmojiType.Value}))
 			})
 			if err != nil {
 				return cmd, err
@@ -61,7 +62,8 @@ func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
 		return nil, err
 	}
 	if f.Away != nil { // the older way to disable and enable presence
-		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: !*f.Away}}})
+		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled",
+			Value: !*f.Away}}})
 		if err != nil {
 			return nil, err
 		}

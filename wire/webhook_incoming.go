@@ -38,8 +38,14 @@ var integrations = []integration{
 func integrationObjects() any {
 	out := []any{}
 	for _, i := range integrations {
-		out = append(out, obj{"name": i.name, "display_name": i.display, "all_event_types": nil, "config_options": []any{},
-			"url_options": []any{obj{"key": "stream", "label": "Channel", "input_type": "text"}, obj{"key": "topic", "label": "Topic", "input_type": "text"}}})
+		out = append(out, obj{
+			"name":            i.name,
+			"display_name":    i.display,
+			"all_event_types": nil,
+			"config_options":  []any{},
+			"url_options": []any{obj{"key": "stream", "label": "Channel", "input_type": "text"},
+				obj{"key": "topic", "label": "Topic", "input_type": "text"}},
+		})
 	}
 	return out
 }
@@ -164,7 +170,8 @@ func parseSlackPayload(c *Call, f incomingWebhookForm) (topic, text string, err 
 	case !json.Valid(raw):
 		return "", "", realm.Refuse(realm.Invalid, "INVALID_JSON", "Malformed JSON")
 	case json.Unmarshal(raw, &m) != nil:
-		return "", "", realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD", "Unable to parse request: Did SlackIncoming generate this event?").With("webhook_name", "SlackIncoming")
+		return "", "", realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD",
+			"Unable to parse request: Did SlackIncoming generate this event?").With("webhook_name", "SlackIncoming")
 	}
 	var parts []string
 	add := func(s string) {

@@ -52,7 +52,9 @@ func (s *Shape) Check(where, path string, v any) Findings {
 		return Findings{{where, path, what, fmt.Sprintf(format, args...)}}
 	}
 	if v == nil {
-		if s.Nullable || s.acceptsAnything() || slices.ContainsFunc(s.AnyOf, func(e *Shape) bool { return len(e.Check(where, path, v)) == 0 }) {
+		if s.Nullable || s.acceptsAnything() || slices.ContainsFunc(s.AnyOf, func(e *Shape) bool {
+			return len(e.Check(where, path, v)) == 0
+		}) {
 			return nil
 		}
 		return found("type", "null, want %s", s)

@@ -36,7 +36,8 @@ func (f Field) Required() bool { return f.ListedRequired || !f.Optional }
 // acceptsAnything reports whether the shape has no constraint: the `{}` with which the description repeats inherited
 // fields.
 func (s *Shape) acceptsAnything() bool {
-	return s.Kind == "" && len(s.AnyOf) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.OtherValues == nil && s.Items == nil
+	return s.Kind == "" && len(s.AnyOf) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.OtherValues == nil &&
+		s.Items == nil
 }
 
 // Merge joins two shapes as allOf does: constraints of either apply, and constraints of both apply together.
