@@ -226,7 +226,7 @@ func TestProofsNameExistingTests(t *testing.T) {
 	}
 }
 
-// TestEveryContractRowHasATest fails if a row of the contract has no test, or if a proof names a row that does not exist.
+// TestEveryContractRowHasATest fails if a row of the contract has no test, or if a proof names an unknown row.
 func TestEveryContractRowHasATest(t *testing.T) {
 	parts := readSpecification(t)
 	covered := map[contractRow]bool{}

@@ -27,7 +27,7 @@ var allowedImports = map[string][]string{
 	"wire":                   {"actors/realm", "actors/queue", "actors/presence", "wire/form", "wire/shape", "wire/markdown", "wire/markdown/*", "wire/contract"},
 	"wire/httpd":             {"wire", "wire/*", "actors/realm", "actors/presence"},
 	"wire/httpd/park":        {"wire/httpd/park/*"},
-	"wire/dispatch":           {"wire", "actors/realm"},
+	"wire/dispatch":          {"wire", "actors/realm"},
 	"wire/mail":              {"wire", "wire/dispatch", "actors/realm"},
 	"wire/webhooks":          {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},
 	"wire/push":              {"wire", "wire/dispatch", "actors/realm"},
@@ -53,6 +53,7 @@ var libraryHomes = map[string][]string{
 	"github.com/emersion/go-smtp":         {"wire/mail"},
 	"github.com/RoaringBitmap/roaring/v2": {"actors/realm", "snapshot/search"},
 	"github.com/blevesearch":              {"snapshot/search"},
+	"github.com/golang-jwt/jwt/v5":        {"wire"},
 	"golang.org/x/crypto/acme":            {"cmd/parley"},
 	"github.com/klauspost/compress":       {"wire/httpd"},
 }
