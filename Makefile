@@ -2,9 +2,12 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build run test race poison check bench conform kill upgrades sim sim-actors crash mirror
+.PHONY: help hooks build run test race poison check bench conform kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+hooks: ## install the commit-msg hook that checks commit subjects
+	git config core.hooksPath .github/hooks
 
 build: ## build bin/parley
 	$(GO) build -trimpath -o bin/parley ./cmd/parley

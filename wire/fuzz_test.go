@@ -83,7 +83,7 @@ func FuzzParameters(f *testing.F) {
 		SubdomainTaken:  func(string) bool { return false },
 		Dev:             true,
 		LinkToken:       func(realm.ID, int64) string { return "" },
-		MailEnabled:     true,
+		Emails:          emptyEmails{},
 		Renderer:        &Renderer{},
 		Files:           noFiles{},
 	}
@@ -134,3 +134,13 @@ func FuzzParameters(f *testing.F) {
 		}
 	})
 }
+
+// emptyEmails is an EmailComposer whose emails have no text.
+type emptyEmails struct{}
+
+func (emptyEmails) Invitation(realm.InviteEmail) realm.Email { return realm.Email{} }
+func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
+func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"time"
-
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -76,11 +74,11 @@ func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
 }
 
 // inviteComposer returns the function that writes invitation emails. It returns nil if the server sends no email.
-func (c *Call) inviteComposer() func(realm.InviteEmail) Email {
-	if !c.Tools.MailEnabled {
+func (c *Call) inviteComposer() func(realm.InviteEmail) realm.Email {
+	if c.Tools.Emails == nil {
 		return nil
 	}
-	return invitationEmail
+	return c.Tools.Emails.Invitation
 }
 
 // joinURL returns the address of the page where the holder of a link joins.
@@ -88,22 +86,6 @@ func (c *Call) joinURL(token string) string { return c.Site.URL + JoinPath + tok
 
 // JoinPath is the path of invitation links; the token follows it.
 const JoinPath = "/join/"
-
-// invitationEmail writes the email of an invitation. The link is filled in when the email is sent.
-func invitationEmail(l realm.InviteEmail) Email {
-	who := l.Inviter
-	if who == "" {
-		who = "Somebody"
-	}
-	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:",
-		realm.LinkPlaceholder}
-	if l.Invite.Expires != 0 {
-		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires,
-			0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
-	}
-	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
-	return Email{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p, Link: l.Link}
-}
 
 type inviteLinkForm struct {
 	Channels []realm.ChannelID `form:"stream_ids,maxitems=10000"`

@@ -40,9 +40,9 @@ type Pusher interface {
 	// Test shows a test notification. The error is ErrDeviceUnknown if the service does not know the device, ErrDeviceUnknownToBouncer if
 	// the service that passes notifications on for us does not.
 	Test(PushOrigin, realm.PushToken) error
-	// Send notifies devices of one thing. What has failed for now is left over, to be tried again; gone is what its service
-	// does not know any more.
-	Send(PushNotification) (left PushNotification, gone UnregisteredDevices, err error)
+	// TestEncrypted shows a test notification on devices that are notified end-to-end encrypted; now is in Unix seconds.
+	// gone are the devices whose service does not know them any more.
+	TestEncrypted(origin PushOrigin, devices []realm.Device, now int64) (gone UnregisteredDevices, err error)
 	// Register tells the service that passes notifications on for us of a device. code is the protocol's if the service
 	// refused, or ""; the error says that it could not be asked. It is ErrPushNotConfigured if there is no such service.
 	Register(PushRegistration) (code string, err error)
@@ -54,6 +54,13 @@ type PushOrigin struct {
 	User                           realm.UserID
 	RealmID                        realm.ID
 	Host                           string
+}
+
+// PushOriginOf returns the origin of notifications to a user.
+func PushOriginOf(v realm.View, u realm.UserID, s Site) PushOrigin {
+	return PushOrigin{
+		RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: s.URL, RealmID: v.ID(), Host: s.Host, User: u,
+	}
 }
 
 // UnregisteredDevices are devices that cannot be notified any more.
@@ -145,7 +152,7 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 		if err != nil {
 			return target{}, err
 		}
-		t := target{note: pushOriginOf(v, me.ID, c.Site)}
+		t := target{note: PushOriginOf(v, me.ID, c.Site)}
 		for _, d := range v.PushTokensOf(me.ID) {
 			if !f.Token.Set || d.Token == f.Token.Value {
 				t.devices = append(t.devices, d)
@@ -187,33 +194,35 @@ type testEncryptedNotificationForm struct {
 
 // testEncryptedNotification shows a test notification on the caller's devices that are notified end-to-end encrypted.
 func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer, error) {
-	n, err := Read(c, func(v realm.View) (PushNotification, error) {
+	type target struct {
+		origin  PushOrigin
+		devices []realm.Device
+		now     int64
+	}
+	to, err := Read(c, func(v realm.View) (target, error) {
 		me, err := v.RequireHuman()
 		if err != nil {
-			return PushNotification{}, err
+			return target{}, err
 		}
 		if c.Tools.Push == nil {
-			return PushNotification{}, errPushNotConfigured()
+			return target{}, errPushNotConfigured()
 		}
-		n := PushNotification{PushOrigin: pushOriginOf(v, me.ID, c.Site)}
+		t := target{origin: PushOriginOf(v, me.ID, c.Site), now: v.Now}
 		for _, d := range v.DevicesOf(me.ID) {
 			if d.TokenID != nil && d.KeyID != nil && (!f.Device.Set || d.ID == f.Device.Value) {
-				n.Devices = append(n.Devices, d)
+				t.devices = append(t.devices, d)
 			}
 		}
-		if len(n.Devices) == 0 {
-			return n, errNoActiveDevice()
+		if len(t.devices) == 0 {
+			return t, errNoActiveDevice()
 		}
-		secret := n.SecretFields("test")
-		secret["time"] = v.Now
-		n.setSecret(secret)
-		return n, nil
+		return t, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	_, gone, err := c.Tools.Push.Send(n)
-	RemoveUnregisteredDevices(c.Server, c.Realm, n.User, gone)
+	gone, err := c.Tools.Push.TestEncrypted(to.origin, to.devices, to.now)
+	RemoveUnregisteredDevices(c.Server, c.Realm, to.origin.User, gone)
 	switch {
 	case errors.Is(err, ErrPushNotConfigured):
 		return nil, errPushNotConfigured()
@@ -223,7 +232,7 @@ func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer
 		return nil, realm.Refuse(realm.BadGateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER", "Internal server error on push notification service, retry later.")
 	case err != nil:
 		return nil, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER", "Network error while connecting to push notification service.")
-	case len(gone.Devices) == len(n.Devices):
+	case len(gone.Devices) == len(to.devices):
 		return nil, errNoActiveDevice()
 	}
 	return Answer{}, nil

@@ -120,8 +120,8 @@ type Tools struct {
 	Renderer   *Renderer
 	// FetchPreview reads what a page says of itself; nil if pages are not to be fetched.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
-	// IncomingMail: letters are sent; the organization's errands hold them until they are.
-	MailEnabled bool
+	// Emails writes the emails that requests cause; nil where the server sends no email.
+	Emails EmailComposer
 	// Push reaches mobile devices; nil where no push service is configured.
 	Push Pusher
 	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"parley/actors/realm"
@@ -43,22 +42,12 @@ type deactivateForm struct {
 
 func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 	cmd := realm.DeactivateUser{User: f.User, Actions: realm.DeactivationActions(f.Actions)}
-	if f.Comment.Set && c.Tools.MailEnabled {
-		cmd.FarewellEmail = func(u *realm.User, org string) Email {
-			return deactivationEmail(u, org, f.Comment.Value, c.Site)
+	if f.Comment.Set && c.Tools.Emails != nil {
+		cmd.FarewellEmail = func(u *realm.User, organization string) realm.Email {
+			return c.Tools.Emails.AccountDeactivated(u, organization, f.Comment.Value, c.Site)
 		}
 	}
 	return cmd, nil
-}
-
-// deactivationEmail tells users that their account was deactivated.
-func deactivationEmail(u *realm.User, org, comment string, s Site) Email {
-	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host +
-		") has been deactivated, and you can no longer log in there."}
-	if comment = strings.TrimSpace(comment); comment != "" {
-		p = append(p, "An administrator adds:", comment)
-	}
-	return Email{To: u.Email, Subject: "Your account in " + org + " has been deactivated", Paragraphs: p}
 }
 
 type createUserForm struct {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
-	"time"
 
 	"parley/actors/realm"
 )
@@ -14,30 +13,11 @@ const ConfirmAddressPath = "/accounts/confirm_new_email/"
 
 // addressConfirmation returns the function that writes the email asking to confirm a new address. It returns nil if
 // the server sends no email.
-func (c *Call) addressConfirmation() func(realm.EmailChange, string) Email {
-	if !c.Tools.MailEnabled {
+func (c *Call) addressConfirmation() func(realm.EmailChange, string) realm.Email {
+	if c.Tools.Emails == nil {
 		return nil
 	}
-	return func(a realm.EmailChange, org string) Email {
-		return Email{
-			To:      a.To,
-			Subject: "Confirm your new address for " + org,
-			Address: &a,
-			Paragraphs: []string{
-				"Somebody, we hope it was you, asked that the account of " + a.From + " in " + org +
-					" get this address.",
-				"To confirm that, follow this link:", realm.LinkPlaceholder,
-				"It is good until " + time.Unix(a.Until, 0).UTC().Format("15:04 on January 2, 2006") +
-					" (UTC). If you did not expect this, you may ignore it: nothing changes then."},
-		}
-	}
-}
-
-// addressChangedEmail tells the old address that the account has a new one.
-func addressChangedEmail(a realm.EmailChange, org string) Email {
-	return Email{To: a.From, Subject: "Your address for " + org + " was changed", Paragraphs: []string{
-		"The address of your account in " + org + " is " + a.To + " now.",
-		"If it was not you who changed it, please tell an administrator of the organization at once."}}
+	return c.Tools.Emails.ConfirmAddress
 }
 
 // addressToken returns the last part of the link that confirms a change. The old address is only part of the signed
@@ -78,6 +58,10 @@ func ConfirmAddress(c *Call, token string) (string, error) {
 	if !c.Tools.VerifySignature(addressSignatureText(c.Realm, a), mark) {
 		return "", invalid
 	}
-	_, err = Execute(c, realm.ConfirmEmailChange{EmailChange: a, Notice: addressChangedEmail})
+	cmd := realm.ConfirmEmailChange{EmailChange: a}
+	if c.Tools.Emails != nil {
+		cmd.Notice = c.Tools.Emails.AddressChanged
+	}
+	_, err = Execute(c, cmd)
 	return a.To, err
 }

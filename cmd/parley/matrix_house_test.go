@@ -25,6 +25,7 @@ import (
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
+	"parley/wire/mail"
 )
 
 // The matrix of permissions asks the whole server, from the request's bytes to the answer's, without a socket: who may do
@@ -86,7 +87,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	}
 	passwords := httpd.NewPasswords()
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
-		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, ChannelMailPattern: "%s@mail.example", MailEnabled: true, LinkToken: c.house.LinkToken,
+		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, ChannelMailPattern: "%s@mail.example", Emails: mail.Composer{}, LinkToken: c.house.LinkToken,
 		StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
 	tools.Thumbnails = wire.NewThumbnails(c.house, tools.Files, quiet, nil)
 	c.server = httpd.New(httpd.Options{Server: c.house, Tools: tools, Realms: sites, Log: quiet, Files: kept})

@@ -26,6 +26,7 @@ import (
 	"parley/wire"
 	"parley/wire/form"
 	"parley/wire/httpd"
+	"parley/wire/mail"
 )
 
 // requestTester is the whole server in this process, so that its state can be looked at between two requests.
@@ -75,7 +76,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
 		CheckPassword: func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
-		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, ChannelMailPattern: "%s@example.org", MailEnabled: true,
+		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, ChannelMailPattern: "%s@example.org", Emails: mail.Composer{},
 		LinkToken: house.LinkToken, StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
 	var said bytes.Buffer
 	if err := createDemo(house, sites.site("").URL, &said); err != nil {

@@ -226,7 +226,7 @@ func (s *service) buildTools() error {
 	t := &wire.Tools{Files: fileStore{s.files}, Sign: newSigner(s.secret), VerifySignature: newSignatureChecker(s.secret), UploadQuota: int64(s.UploadQuota) << 20,
 		HashPassword: s.passwords.Hash, CheckPassword: s.passwords.Check, HashKey: actors.HashKey, Token: actors.Token, LinkToken: house.LinkToken, JWTKeys: s.issuers,
 		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.previewNetworks...).Fetch, Dev: s.Demo || s.DemoCrowd != "",
-		ChannelMailPattern: "%s@" + s.mailHost(host), MailEnabled: true, DailyInvites: s.DailyInvites}
+		ChannelMailPattern: "%s@" + s.mailHost(host), Emails: mail.Composer{}, DailyInvites: s.DailyInvites}
 	s.tools = t
 	post, err := s.newMailer(host, t, s.log)
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *service) buildTools() error {
 	if pusher != nil {
 		t.Push = pusher
 	}
-	s.dispatcher = newDispatcher(house, t, post, pusher, webhooks.New(webhooks.Options{House: house, Tools: t, Log: s.log, Allow: s.webhookNetworks}), s.log)
+	s.dispatcher = newDispatcher(house, t, post, pusher, webhooks.New(webhooks.Options{Server: house, Tools: t, Log: s.log, Allow: s.webhookNetworks}), s.log)
 	house.SetOutbox(s.dispatcher, pusher != nil, s.Bouncer != "")
 	s.exports = newExporter(house, s.sites, s.files, s.log)
 	s.sweeper = newSweeper(house, s.files, s.log)
@@ -333,13 +333,13 @@ func (s *service) finish() error {
 
 // newDispatcher is what does the newDispatcher of organizations, each kind by its carrier.
 func newDispatcher(house *actors.Server, tools *wire.Tools, post *mail.Sender, pusher *push.Pusher, services *webhooks.Client, log *slog.Logger) *dispatch.Dispatcher {
-	o := dispatch.Options{House: house, Log: log,
-		Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxEmail: post, realm.OutboxWebhook: services, realm.OutboxMissedMessage: &mail.MissedMessages{House: house, Now: time.Now, HasOtherAccount: house.HasAccountElsewhere},
-			realm.OutboxPreview: &previews.Fetcher{House: house, Tools: tools}},
+	o := dispatch.Options{Server: house, Log: log,
+		Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxEmail: post, realm.OutboxWebhook: services, realm.OutboxMissedMessage: &mail.MissedMessages{Server: house, Now: time.Now, HasOtherAccount: house.HasAccountElsewhere},
+			realm.OutboxPreview: &previews.Fetcher{Server: house, Tools: tools}},
 		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxEmail: mail.MaxSending, realm.OutboxWebhook: webhooks.MaxCalling, realm.OutboxPush: push.MaxNotifying, realm.OutboxPushRemoval: push.MaxNotifying, realm.OutboxRegistration: push.MaxRegistering, realm.OutboxMissedMessage: mail.MaxChecking,
 			realm.OutboxPreview: previews.MaxFetching}}
 	if pusher != nil {
-		means := push.Options{Pusher: pusher, House: house, Log: log, Now: time.Now}
+		means := push.Options{Pusher: pusher, Server: house, Log: log, Now: time.Now}
 		carrier := &push.Notifier{Options: means}
 		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = carrier, carrier
 		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: means}

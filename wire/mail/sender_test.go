@@ -133,7 +133,7 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-var hello = wire.Email{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com", Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"}}
+var hello = realm.Email{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com", Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"}}
 
 func newTestSender(t *testing.T, c Config) (*Sender, *logBuffer) {
 	book := &logBuffer{}
@@ -146,7 +146,7 @@ func newTestSender(t *testing.T, c Config) (*Sender, *logBuffer) {
 }
 
 // sendEmail has a letter sent as a courier does, until it is done with.
-func sendEmail(p *Sender, l wire.Email, errand int64) (attempts int) {
+func sendEmail(p *Sender, l realm.Email, errand int64) (attempts int) {
 	for j := (&dispatch.Attempt{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}, Job: realm.OutboxJob{ID: errand, At: time.Now().Unix(), Letter: &l}}); ; {
 		j.Number++
 		if p.Handle(context.Background(), j).RetryAfter == 0 {

@@ -21,9 +21,14 @@ import (
 	"parley/wire"
 )
 
-func notice(remove bool, tokens ...realm.PushToken) wire.PushNotification {
-	return wire.PushNotification{PushOrigin: note, Key: "u-u-7", Remove: remove, Tokens: tokens, Alert: wire.PushAlert{Title: "#dev > x", Subtitle: "Ann:", Body: "hi"},
-		APNs: map[string]any{"event": "message", "message_ids": []int{5}}, FCM: map[string]any{"event": "message", "zulip_message_id": 5, "content": "hi"}, Secret: []byte(`{"type":"message"}`)}
+func notice(remove bool, tokens ...realm.PushToken) notification {
+	return notification{
+		PushOrigin: note, key: "u-u-7", removal: remove, tokens: tokens,
+		alert:  alert{title: "#dev > x", subtitle: "Ann:", body: "hi"},
+		apns:   map[string]any{"event": "message", "message_ids": []int{5}},
+		fcm:    map[string]any{"event": "message", "zulip_message_id": 5, "content": "hi"},
+		secret: []byte(`{"type":"message"}`),
+	}
 }
 
 func TestAPNsNotification(t *testing.T) {
@@ -64,11 +69,11 @@ func TestAPNsNotification(t *testing.T) {
 		return realm.PushToken{Kind: realm.PushAPNs, Token: token, App: "org.example.App"}
 	}
 	n := notice(false, apple("f00d"), apple("dead"), apple("b15e"))
-	left, gone, err := p.Send(n)
-	if !errors.Is(err, wire.ErrPushFailed) || len(left.Tokens) != 1 || left.Tokens[0].Token != "b15e" || len(gone.Tokens) != 1 || gone.Tokens[0].Token != "dead" {
-		t.Errorf("left %v, gone %v: %v", left.Tokens, gone.Tokens, err)
+	left, gone, err := p.notify(n)
+	if !errors.Is(err, wire.ErrPushFailed) || len(left.tokens) != 1 || left.tokens[0].Token != "b15e" || len(gone.Tokens) != 1 || gone.Tokens[0].Token != "dead" {
+		t.Errorf("left %v, gone %v: %v", left.tokens, gone.Tokens, err)
 	}
-	p.Send(left)
+	p.notify(left)
 	if len(ids) != 3 {
 		t.Errorf("three devices got notifications named %v", ids)
 	}
@@ -99,14 +104,14 @@ func TestFCMNotification(t *testing.T) {
 	account, _ := json.Marshal(map[string]string{"type": "service_account", "project_id": "acme", "client_email": "x@example.com", "private_key": string(pkcs8(t, key)), "token_uri": s.URL + "/token"})
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	for _, remove := range []bool{false, true} {
-		if _, _, err := p.Send(notice(remove, realm.PushToken{Kind: realm.PushFCM, Token: "phone"})); err != nil {
+		if _, _, err := p.notify(notice(remove, realm.PushToken{Kind: realm.PushFCM, Token: "phone"})); err != nil {
 			t.Error(err)
 		}
 	}
 	if got := strings.Join(told, ", "); got != "phone high message 5, phone normal message 5" {
 		t.Errorf("told %s", got)
 	}
-	if _, _, err := p.Send(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})); !errors.Is(err, wire.ErrPushNotConfigured) {
+	if _, _, err := p.notify(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})); !errors.Is(err, wire.ErrPushNotConfigured) {
 		t.Errorf("without Apple's service: %v", err)
 	}
 }
@@ -160,16 +165,16 @@ func TestBouncerEncryptedNotification(t *testing.T) {
 	defer s.Close()
 	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
 	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"}, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
-	n.Devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
-	left, gone, err := p.Send(n)
-	if err != nil || len(left.Tokens)+len(left.Devices) != 0 || len(gone.Tokens) != 1 || gone.Tokens[0].Token != "old" || len(gone.Devices) != 1 {
-		t.Errorf("left %v %v, gone %v: %v", left.Tokens, left.Devices, gone, err)
+	n.devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
+	left, gone, err := p.notify(n)
+	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(gone.Tokens) != 1 || gone.Tokens[0].Token != "old" || len(gone.Devices) != 1 {
+		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, gone, err)
 	}
 	if len(asked) != 2 {
 		t.Errorf("asked %v", asked)
 	}
 	s.Close()
-	if left, _, err := p.Send(n); err == nil || len(left.Tokens) != 2 || len(left.Devices) != 1 {
-		t.Errorf("without the bouncer %d and %d are left: %v", len(left.Tokens), len(left.Devices), err)
+	if left, _, err := p.notify(n); err == nil || len(left.tokens) != 2 || len(left.devices) != 1 {
+		t.Errorf("without the bouncer %d and %d are left: %v", len(left.tokens), len(left.devices), err)
 	}
 }

@@ -20,7 +20,7 @@ type Registrar struct{ Options }
 // encrypted one is good).
 func (c *Registrar) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	x := j.Job.Registration
-	uuid, err := c.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Org().UUID, nil })
+	uuid, err := c.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Org().UUID, nil })
 	if err != nil {
 		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
@@ -44,7 +44,7 @@ func (c *Registrar) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outc
 		return dispatch.Outcome{}
 	}
 	settle := realm.FinishDeviceRegistration{ID: x.Device, Token: x.TokenID, Failure: code}
-	_, err = c.House.Turn(j.Realm, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+	_, err = c.Server.Turn(j.Realm, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		done, err := settle.Decide(t)
 		if err == nil {
 			t.FinishOutboxJobs([]int64{j.Job.ID})

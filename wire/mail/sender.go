@@ -21,6 +21,7 @@ import (
 
 	"github.com/wneessen/go-mail"
 
+	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/dispatch"
 )
@@ -102,7 +103,7 @@ func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 
 // Handle tries to send an errand's letter once.
 func (p *Sender) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
-	l := wire.EmailWithLink(*j.Job.Letter, j.Realm, j.Site, p.c.Tools)
+	l := withLink(*j.Job.Letter, j.Realm, j.Site, p.c.Tools)
 	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Job.ID, j.Job.At, j.Site.Host))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
@@ -134,7 +135,7 @@ func isPermanent(err error) bool {
 var errBadEmail = errors.New("letter cannot be written")
 
 // message is a letter as the mail system knows it. Its id follows from its errand, so that whoever gets it twice can tell.
-func (p *Sender) message(l wire.Email, errand string) (*mail.Msg, error) {
+func (p *Sender) message(l realm.Email, errand string) (*mail.Msg, error) {
 	m := mail.NewMsg()
 	if err := m.From(p.c.From); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadEmail, err)
@@ -148,8 +149,8 @@ func (p *Sender) message(l wire.Email, errand string) (*mail.Msg, error) {
 	_, host, _ := strings.Cut(strings.TrimSuffix(p.c.From, ">"), "@")
 	m.SetMessageIDWithValue(hex.EncodeToString(id[:16]) + "@" + host)
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	m.SetBodyString(mail.TypeTextPlain, wire.EmailText(l))
-	m.AddAlternativeString(mail.TypeTextHTML, wire.EmailHTML(l))
+	m.SetBodyString(mail.TypeTextPlain, plainText(l))
+	m.AddAlternativeString(mail.TypeTextHTML, htmlText(l))
 	return m, nil
 }
 

@@ -19,34 +19,34 @@ import (
 	"parley/wire"
 )
 
-// Send notifies devices of one thing. What has failed for now is left over, with the error of one of them; what is
+// notify notifies devices of one thing. What has failed for now is left over, with the error of one of them; what is
 // refused for good is logged, and not tried again.
-func (p *Pusher) Send(n wire.PushNotification) (left wire.PushNotification, gone wire.UnregisteredDevices, err error) {
+func (p *Pusher) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
 	left = n
-	left.Tokens, left.Devices = nil, nil
+	left.tokens, left.devices = nil, nil
 	sent := false
 	if p.c.Bouncer != "" {
 		sent = true
-		if len(n.Tokens) > 0 {
+		if len(n.tokens) > 0 {
 			dead, e := p.notifyByBouncer(n)
 			if gone.Tokens = dead; e != nil {
-				left.Tokens, err = n.Tokens, e
+				left.tokens, err = n.tokens, e
 			}
 		}
-		if len(n.Devices) > 0 {
+		if len(n.devices) > 0 {
 			dead, e := p.notifyEncryptedByBouncer(n)
 			if gone.Devices = dead; e != nil {
-				left.Devices, err = n.Devices, e
+				left.devices, err = n.devices, e
 			}
 		}
 	} else {
-		for _, d := range n.Tokens {
+		for _, d := range n.tokens {
 			var e error
 			switch {
 			case d.Kind == realm.PushAPNs && p.apns != nil:
 				e = p.sendAPNs(apnsNotification(n, d))
 			case d.Kind == realm.PushFCM && p.fcm != nil:
-				e = p.sendFCM(d.Token, priority(n), n.FCM)
+				e = p.sendFCM(d.Token, priority(n), n.fcm)
 			default:
 				continue
 			}
@@ -54,7 +54,7 @@ func (p *Pusher) Send(n wire.PushNotification) (left wire.PushNotification, gone
 			if errors.Is(e, wire.ErrDeviceUnknown) {
 				gone.Tokens = append(gone.Tokens, d)
 			} else if e != nil {
-				left.Tokens, err = append(left.Tokens, d), e
+				left.tokens, err = append(left.tokens, d), e
 			}
 		}
 	}
@@ -62,14 +62,22 @@ func (p *Pusher) Send(n wire.PushNotification) (left wire.PushNotification, gone
 		return left, gone, wire.ErrPushNotConfigured
 	}
 	if err != nil {
-		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "devices", len(left.Tokens)+len(left.Devices), "error", err)
+		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "devices", len(left.tokens)+len(left.devices), "error", err)
 	}
 	return left, gone, err
 }
 
+// TestEncrypted shows a test notification on devices that are notified end-to-end encrypted.
+func (p *Pusher) TestEncrypted(
+	origin wire.PushOrigin, devices []realm.Device, now int64,
+) (gone wire.UnregisteredDevices, err error) {
+	_, gone, err = p.notify(newTestNotification(origin, devices, now))
+	return gone, err
+}
+
 // priority: what takes notifications back must not wake a device.
-func priority(n wire.PushNotification) string {
-	if n.Remove {
+func priority(n notification) string {
+	if n.removal {
 		return "normal"
 	}
 	return "high"
@@ -77,23 +85,23 @@ func priority(n wire.PushNotification) string {
 
 // apnsNotification is a notification for one of Apple's devices. Its id follows from what it tells and to whom, so a second
 // attempt of what arrived already shows nothing new.
-func apnsNotification(n wire.PushNotification, d realm.PushToken) *apns2.Notification {
-	key := sha256.Sum256([]byte(n.Key + " " + d.Token))
+func apnsNotification(n notification, d realm.PushToken) *apns2.Notification {
+	key := sha256.Sum256([]byte(n.key + " " + d.Token))
 	id, _ := uuid.FromBytes(key[:16]) // sixteen bytes are always one
 	out := &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App, ApnsID: id.String(), CollapseID: id.String(), Expiration: time.Now().Add(24 * time.Hour)}
-	load := payload.NewPayload().Custom("zulip", n.APNs)
-	if n.Remove {
+	load := payload.NewPayload().Custom("zulip", n.apns)
+	if n.removal {
 		out.Payload = load.Badge(0)
 		return out
 	}
-	out.Payload = load.AlertTitle(n.Alert.Title).AlertSubtitle(n.Alert.Subtitle).AlertBody(n.Alert.Body).Sound("default").Badge(0)
+	out.Payload = load.AlertTitle(n.alert.title).AlertSubtitle(n.alert.subtitle).AlertBody(n.alert.body).Sound("default").Badge(0)
 	return out
 }
 
 // notifyByBouncer has the bouncer notifyByBouncer devices whose tokens it knows; it says which of them are dead.
-func (p *Pusher) notifyByBouncer(n wire.PushNotification) (gone []realm.PushToken, err error) {
+func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err error) {
 	android, apple := []string{}, []string{}
-	for _, d := range n.Tokens {
+	for _, d := range n.tokens {
 		if d.Kind == realm.PushAPNs {
 			apple = append(apple, d.Token)
 		} else {
@@ -102,14 +110,14 @@ func (p *Pusher) notifyByBouncer(n wire.PushNotification) (gone []realm.PushToke
 	}
 	forApple, forAndroid := map[string]any{}, map[string]any{}
 	if len(apple) > 0 {
-		forApple = map[string]any{"badge": 0, "custom": map[string]any{"zulip": n.APNs}}
-		if !n.Remove {
-			forApple["alert"] = map[string]string{"title": n.Alert.Title, "subtitle": n.Alert.Subtitle, "body": n.Alert.Body}
+		forApple = map[string]any{"badge": 0, "custom": map[string]any{"zulip": n.apns}}
+		if !n.removal {
+			forApple["alert"] = map[string]string{"title": n.alert.title, "subtitle": n.alert.subtitle, "body": n.alert.body}
 			forApple["sound"] = "default"
 		}
 	}
 	if len(android) > 0 {
-		forAndroid = n.FCM
+		forAndroid = n.fcm
 	}
 	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{"realm_uuid": n.RealmUUID, "user_id": n.User, "apns_payload": forApple, "gcm_payload": forAndroid,
 		"gcm_options": map[string]string{"priority": priority(n)}, "android_devices": android, "apple_devices": apple})
@@ -128,7 +136,7 @@ func (p *Pusher) notifyByBouncer(n wire.PushNotification) (gone []realm.PushToke
 	if json.Unmarshal(answer, &said) != nil {
 		return nil, nil // it took them; that it says nothing we understand of the dead is no failure
 	}
-	for _, d := range n.Tokens {
+	for _, d := range n.tokens {
 		dead := said.Deleted.Android
 		if d.Kind == realm.PushAPNs {
 			dead = said.Deleted.Apple
@@ -141,10 +149,10 @@ func (p *Pusher) notifyByBouncer(n wire.PushNotification) (gone []realm.PushToke
 }
 
 // notifyEncryptedByBouncer has the bouncer pass on what it cannot read.
-func (p *Pusher) notifyEncryptedByBouncer(n wire.PushNotification) (gone []realm.Device, err error) {
+func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, err error) {
 	requests := []any{}
-	for _, d := range n.Devices {
-		sealed, err := seal(d.Key, n.Secret)
+	for _, d := range n.devices {
+		sealed, err := seal(d.Key, n.secret)
 		if err != nil {
 			p.log.Warn("device cannot be notified", "user", n.User.String(), "device", d.ID, "error", err)
 			continue
@@ -154,7 +162,7 @@ func (p *Pusher) notifyEncryptedByBouncer(n wire.PushNotification) (gone []realm
 		if d.TokenKind == "apns" {
 			load["aps"] = map[string]any{"mutable-content": 1, "alert": map[string]string{"title": "New notification"}}
 			r["http_headers"] = map[string]any{"apns_priority": 10, "apns_push_type": "alert"}
-			if n.Remove {
+			if n.removal {
 				r["http_headers"] = map[string]any{"apns_priority": 5, "apns_push_type": "background"}
 			}
 		} else {
@@ -178,7 +186,7 @@ func (p *Pusher) notifyEncryptedByBouncer(n wire.PushNotification) (gone []realm
 	if json.Unmarshal(answer, &said) != nil {
 		return nil, nil
 	}
-	for _, d := range n.Devices {
+	for _, d := range n.devices {
 		if slices.Contains(said.Dead, *d.TokenID) {
 			gone = append(gone, d)
 		}

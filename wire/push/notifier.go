@@ -25,10 +25,19 @@ const (
 // defaultRetryPauses before each further attempt; after the last one a notification is given up. Together about an hour.
 var defaultRetryPauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
 
+// Service sends notifications and registrations. Pusher is one; tests have another.
+type Service interface {
+	// notify sends one notification. left is the notification for the devices where that failed for now. gone are the
+	// devices that their service does not know any more. err is one of the failures.
+	notify(n notification) (left notification, gone wire.UnregisteredDevices, err error)
+	// Register is wire.Pusher's.
+	Register(wire.PushRegistration) (code string, err error)
+}
+
 // Options is what it takes to reach a service on behalf of a house.
 type Options struct {
-	Pusher      wire.Pusher
-	House       wire.Server
+	Pusher      Service
+	Server       wire.Server
 	Log         *slog.Logger
 	Now         func() time.Time
 	RetryPauses []time.Duration // nil: the usual ones
@@ -57,13 +66,13 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 	if c.isTooOld(e) {
 		return dispatch.Outcome{}
 	}
-	n, left := j.State.(wire.PushNotification)
+	n, left := j.State.(notification)
 	if e.Kind == realm.OutboxPush {
 		online, wanted := c.wantsNotification(j)
 		if !wanted {
-			return dispatch.Outcome{Shown: left} // a part of the devices may show it
+			return dispatch.Outcome{NotificationShown: left} // a part of the devices may show it
 		}
-		if here, heard := c.House.DeliveryState(j.Realm, e.User, e.Told); here && !online {
+		if here, heard := c.Server.DeliveryState(j.Realm, e.User, e.Told); here && !online {
 			if heard {
 				return dispatch.Outcome{}
 			}
@@ -79,9 +88,9 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 			return dispatch.Outcome{}
 		}
 	}
-	rest, gone, err := c.Pusher.Send(n)
-	wire.RemoveUnregisteredDevices(c.House, j.Realm, e.User, gone)
-	shown := dispatch.Outcome{Shown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
+	rest, gone, err := c.Pusher.notify(n)
+	wire.RemoveUnregisteredDevices(c.Server, j.Realm, e.User, gone)
+	shown := dispatch.Outcome{NotificationShown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
 	if err == nil || errors.Is(err, wire.ErrPushNotConfigured) || errors.Is(err, wire.ErrPushRefused) {
 		return shown
 	}
@@ -94,10 +103,10 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 }
 
 // compose writes the notification; false if there is nothing to notify of any more.
-func (c *Notifier) compose(j *dispatch.Attempt) (n wire.PushNotification, ok bool, err error) {
+func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err error) {
 	system := realm.Caller{System: true}
 	var refs []realm.BodyRef
-	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
+	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
 		if m, unread := v.PushMessage(&j.Job); unread {
 			refs = append(refs, m.Ref)
 		}
@@ -106,9 +115,9 @@ func (c *Notifier) compose(j *dispatch.Attempt) (n wire.PushNotification, ok boo
 	if err != nil {
 		return n, false, err
 	}
-	text := wire.PrefetchTexts(c.House, j.Realm, refs)
-	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		n, ok = wire.PushNotificationFor(v, &j.Job, j.Site, text)
+	text := wire.PrefetchTexts(c.Server, j.Realm, refs)
+	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
+		n, ok = newNotification(v, &j.Job, j.Site, text)
 		return nil, nil
 	})
 	return n, ok, err
@@ -117,7 +126,7 @@ func (c *Notifier) compose(j *dispatch.Attempt) (n wire.PushNotification, ok boo
 // wantsNotification reports whether a user still wants to be notified, and whether even while he sits at a client.
 func (c *Notifier) wantsNotification(j *dispatch.Attempt) (online, ok bool) {
 	type answer struct{ online, ok bool }
-	v, err := c.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	v, err := c.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		u := v.Find(j.Job.User)
 		if u == nil {
 			return answer{}, nil

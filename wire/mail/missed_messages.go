@@ -17,7 +17,7 @@ const recheckPause = 10 * time.Second
 
 // MissedMessages has mails written about messages that nobody read in time. The letters are errands like others then.
 type MissedMessages struct {
-	House wire.Server
+	Server wire.Server
 	Now   func() time.Time
 	// Elsewhere reports whether the address has an account in another organization of this server.
 	HasOtherAccount func(id realm.ID, email string) bool
@@ -51,7 +51,7 @@ func (c *MissedMessages) Handle(_ context.Context, j *dispatch.Attempt) dispatch
 		if left := w.list[0].At + w.period - c.Now().Unix(); left > 0 {
 			return dispatch.Outcome{RetryAfter: time.Duration(left) * time.Second}
 		}
-		switch here, heard := c.House.DeliveryState(j.Realm, j.Job.User, w.list[len(w.list)-1].Told); {
+		switch here, heard := c.Server.DeliveryState(j.Realm, j.Job.User, w.list[len(w.list)-1].Told); {
 		case here && !heard:
 			return dispatch.Outcome{RetryAfter: recheckPause}
 		case !here:
@@ -60,14 +60,14 @@ func (c *MissedMessages) Handle(_ context.Context, j *dispatch.Attempt) dispatch
 			}
 		}
 	}
-	if _, err := c.House.Turn(j.Realm, system, func(t *realm.Turn) (any, error) { return cmd.Decide(t) }); err != nil {
+	if _, err := c.Server.Turn(j.Realm, system, func(t *realm.Turn) (any, error) { return cmd.Decide(t) }); err != nil {
 		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
 	return dispatch.Outcome{Finished: true}
 }
 
 func (c *MissedMessages) readMissed(j *dispatch.Attempt) (w missedState, err error) {
-	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
+	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
 		w = missedState{list: v.MissedMessageJobs(j.Job.User)}
 		if u := v.Find(j.Job.User); u != nil {
 			w.email, w.period = u.Email, u.IntSetting("email_notifications_batching_period_seconds")
@@ -83,12 +83,13 @@ func (c *MissedMessages) readMissed(j *dispatch.Attempt) (w missedState, err err
 }
 
 // compose writes the letters.
-func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (letters []wire.Email, err error) {
-	text := wire.PrefetchTexts(c.House, j.Realm, w.refs)
-	elsewhere := c.HasOtherAccount(j.Realm, w.email)
-	_, err = c.House.View(j.Realm, system, func(v realm.View) (any, error) {
-		letters = wire.MissedMessageEmails(v, v.Find(j.Job.User), w.list, j.Site, elsewhere, text)
+func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (emails []realm.Email, err error) {
+	text := wire.PrefetchTexts(c.Server, j.Realm, w.refs)
+	r := missedReader{site: j.Site, hasOtherAccount: c.HasOtherAccount(j.Realm, w.email)}
+	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
+		r.User = v.Find(j.Job.User)
+		emails = composeMissed(v, r, w.list, text)
 		return nil, nil
 	})
-	return letters, err
+	return emails, err
 }

@@ -56,18 +56,18 @@ func (s *fakeServer) DeliveryState(realm.ID, realm.UserID, realm.Seq) (here, hea
 
 // service is a push service that answers with errors, one after the other, the last over and over.
 type service struct {
-	wire.Pusher
+	Service
 	errs []error
-	sent chan wire.PushNotification
+	sent chan notification
 }
 
-func (p *service) Send(n wire.PushNotification) (left wire.PushNotification, gone wire.UnregisteredDevices, err error) {
+func (p *service) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
 	if err = p.errs[0]; len(p.errs) > 1 {
 		p.errs = p.errs[1:]
 	}
 	p.sent <- n
 	if errors.Is(err, wire.ErrDeviceUnknown) {
-		return left, wire.UnregisteredDevices{Tokens: n.Tokens}, nil
+		return left, wire.UnregisteredDevices{Tokens: n.tokens}, nil
 	}
 	return n, gone, err
 }
@@ -104,7 +104,7 @@ func (s *fakeServer) outboxLength() int {
 }
 
 func (s *fakeServer) notifier(p *service) *Notifier {
-	return &Notifier{Options{Pusher: p, House: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
+	return &Notifier{Options{Pusher: p, Server: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
 }
 
 func (s *fakeServer) job() *dispatch.Attempt {
@@ -126,14 +126,14 @@ func TestNotifierRetries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, bo := newFakeServer(t)
-			p := &service{errs: x.errs, sent: make(chan wire.PushNotification, 100)}
-			c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+			p := &service{errs: x.errs, sent: make(chan notification, 100)}
+			c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
 			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
 				case n := <-p.sent:
-					if n.FCM["content"] != "hi" || n.FCM["realm_url"] != "https://chat.example.org" || n.Key != "u-u-1" {
-						t.Errorf("told %v as %s", n.FCM, n.Key)
+					if n.fcm["content"] != "hi" || n.fcm["realm_url"] != "https://chat.example.org" || n.key != "u-u-1" {
+						t.Errorf("told %v as %s", n.fcm, n.key)
 					}
 				case <-time.After(10 * time.Second):
 					t.Fatal("nothing more was sent")
@@ -152,7 +152,7 @@ func TestNotifierRetries(t *testing.T) {
 
 func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 	s, bo := newFakeServer(t)
-	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotification, 10)}
+	p := &service{errs: []error{nil}, sent: make(chan notification, 10)}
 	c := s.notifier(p)
 	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
 	s.here = true
@@ -164,7 +164,7 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 		t.Errorf("when it has: %+v, %d sent", out, len(p.sent))
 	}
 	s.here, s.heard = false, false
-	if out := c.Handle(context.Background(), s.job()); !out.Shown || len(p.sent) != 1 {
+	if out := c.Handle(context.Background(), s.job()); !out.NotificationShown || len(p.sent) != 1 {
 		t.Errorf("when he has gone: %+v, %d sent", out, len(p.sent))
 	}
 	old := s.job()
@@ -179,16 +179,16 @@ func TestLeftoverJobsRunFirst(t *testing.T) {
 	ann := realm.Caller{User: bo - 1, Client: "t"}
 	runCommand(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
 	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
-	p := &service{errs: []error{nil}, sent: make(chan wire.PushNotification, 100)}
-	c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
+	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
 	defer c.Close(context.Background())
 	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
 	c.Begin(0, map[realm.ID]wire.Site{1: {}})
 	for _, want := range []string{"hi", "again"} {
 		select {
 		case n := <-p.sent:
-			if n.FCM["content"] != want {
-				t.Errorf("told %v, want %q", n.FCM["content"], want)
+			if n.fcm["content"] != want {
+				t.Errorf("told %v, want %q", n.fcm["content"], want)
 			}
 		case <-time.After(10 * time.Second):
 			t.Fatal("nothing more was sent")
