@@ -18,7 +18,7 @@ type jwtForm struct {
 	Profile bool   `form:"include_profile"`
 }
 
-// fetchKeyByJWT returns the API key of the user that a token names. The token must be signed with HS256 and with the key
+// fetchKeyByJWT returns the API key of the user that a token names. The token must be signed with HS256, using the key
 // that the server's configuration has for the organization.
 func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	if c.Realm == 0 {
@@ -50,7 +50,9 @@ func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 		return answer, err
 	}
 	me := &Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{User: a.User}}
-	answer["user"], err = Read(me, func(v realm.View) (any, error) { return userObject(v, v.Me(), c.Site, true, true), nil })
+	answer["user"], err = Read(me, func(v realm.View) (any, error) {
+		return userObject(v, v.Me(), c.Site, true, true), nil
+	})
 	return answer, err
 }
 
