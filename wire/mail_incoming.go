@@ -40,7 +40,7 @@ func PostIncomingMail(c *Call, token string, m IncomingMail) (err error) {
 	}
 	posted, err := Execute(c, cmd)
 	for _, u := range posted.Files {
-		c.Tools.Thumbnails.enqueue(c.Realm, u)
+		c.requestThumbnail(u)
 	}
 	return err
 }

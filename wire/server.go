@@ -103,8 +103,8 @@ type Tools struct {
 	HashKey       func(secret string) [32]byte
 	Token         func(length int) string
 	Files         Files
-	Thumbnails    *Thumbnails // nil: none are made
-	UploadQuota   int64       // bytes of one organization's files; 0: none
+	Thumbnails    ThumbnailQueue // nil: thumbnails are made only on request
+	UploadQuota   int64          // bytes of one organization's files; 0: none
 	// Sign makes a mark that only this server can make; Signed checks it.
 	Sign            func(text string) string
 	VerifySignature func(text, mark string) bool

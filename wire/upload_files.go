@@ -188,7 +188,7 @@ func uploadAnswer(u realm.Upload) Answer {
 func recordUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
 	u, err := Execute(c, saveUploadCommand(c, name, x))
 	if err == nil {
-		c.Tools.Thumbnails.enqueue(c.Realm, u)
+		c.requestThumbnail(u)
 	}
 	return u, errors.Join(err, c.releaseUpload(x.Hash, err))
 }

@@ -32,6 +32,7 @@ var allowedImports = map[string][]string{
 	"wire/webhooks":          {"wire", "wire/dispatch", "actors/realm", "wire/markdown/preview"},
 	"wire/push":              {"wire", "wire/dispatch", "actors/realm"},
 	"wire/previews":          {"wire", "wire/dispatch", "wire/markdown", "actors/realm"},
+	"wire/thumbnails":        {"wire", "actors/realm"},
 	"wire/contract":          {"wire", "wire/*"},
 	"snapshot/codec":         {"actors/realm", "actors/presence"},
 	"snapshot/search":        {"actors/realm"},

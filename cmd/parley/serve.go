@@ -33,6 +33,7 @@ import (
 	"parley/wire/markdown/preview"
 	"parley/wire/previews"
 	"parley/wire/push"
+	"parley/wire/thumbnails"
 	"parley/wire/webhooks"
 )
 
@@ -245,11 +246,12 @@ func (s *service) buildTools() error {
 	s.sweeper = newSweeper(house, s.files, s.log)
 	t.StartExport = s.exports.add
 	t.SubdomainTaken = func(name string) bool { _, _, taken := house.RealmByName(name); return taken }
-	t.Thumbnails = wire.NewThumbnails(house, t.Files, s.log, slices.Collect(maps.Values(house.Realms())))
+	thumbnailWorker := thumbnails.Start(house, t.Files, s.log, slices.Collect(maps.Values(house.Realms())))
+	t.Thumbnails = thumbnailWorker
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.sweeper.Close()
-		t.Thumbnails.Close()
+		thumbnailWorker.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
