@@ -36,7 +36,7 @@ var outsideCrowds = map[string]string{
 	"POST /users/me/android_gcm_reg_id":           "push tokens are in no event and no register",
 	"DELETE /users/me/android_gcm_reg_id":         "push tokens are in no event and no register",
 	"POST /mobile_push/test_notification":         "sends a push notification, changes nothing",
-	"POST /mobile_push/register":                  "crowds have no push service; POST /register_client_device is in crowds",
+	"POST /mobile_push/register":                  "crowds have no push service; register_client_device is in crowds",
 	"POST /mobile_push/e2ee/test_notification":    "sends a push notification, changes nothing",
 	"POST /remotes/push/e2ee/register":            "crowds have no push service",
 	"POST /tus":                                   testedAlone + "; plain uploads are in crowds",
