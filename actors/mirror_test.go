@@ -208,7 +208,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 func (s *mirrorRun) open() {
 	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}, uuids: s.runtime.uuids}}
 	s.disk = &slowDisk{diskContents: s.platter}
-	h, err := Open(s.disk, Options{runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
+	h, err := Open(s.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
 		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-seededStart) * time.Second },
 		Fatal: func(err error) { s.fail("fatal: %v", err) }})
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *mirrorRun) open() {
 	if s.tools != nil {
 		files = s.tools.Files.(*fakeFiles)
 	}
-	s.tools = &wire.Tools{Renderer: &h.Renderer, Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, Emails: mail.Composer{},
+	s.tools = &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, Emails: mail.Composer{},
 		Sign: func(string) string { return "signed" }, VerifySignature: func(string, string) bool { return true }, DailyInvites: 1000,
 		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
 		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}

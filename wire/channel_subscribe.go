@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/realm/ids"
 	"parley/wire/form"
@@ -62,18 +63,15 @@ var subscriptionEvents = []EventKind{
 	}),
 }
 
-// PartialSubscriberDays is how recently a user in a partial subscriber list was online, in days (protocol).
-const PartialSubscriberDays = 14
-
 // presenceReader is the part of a Server that reports which users were online recently.
 type presenceReader interface {
 	ActiveSince(realm.ID, int64) func(realm.UserID) bool
 }
 
 // recentUsers returns the predicate of partial subscriber lists: bots, users with an event queue, and users that were
-// online in the last PartialSubscriberDays days.
+// online in the last presence.PartialSubscriberDays days.
 func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
-	seen := h.ActiveSince(v.ID(), v.Now-PartialSubscriberDays*86400)
+	seen := h.ActiveSince(v.ID(), v.Now-presence.PartialSubscriberDays*86400)
 	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 

@@ -24,8 +24,8 @@ func (closedServer) ActiveSince(realm.ID, int64) func(realm.UserID) bool {
 }
 func (closedServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
 func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq            { return 0 }
-func (closedServer) Search(realm.ID, string) (SearchResult, error) {
-	return SearchResult{}, errServerClosed
+func (closedServer) Search(realm.ID, string) (realm.SearchHits, realm.Highlighter, error) {
+	return nil, nil, errServerClosed
 }
 func (closedServer) Poll(p PollRequest)                               { p.Reply.Answer(200) }
 func (closedServer) CancelPoll(PollRequest)                           {}

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/session"
 	"parley/wire/form"
 )
 
@@ -239,19 +240,8 @@ func (to *Recipient) subscriberList(c realm.ChannelID, partial bool, list func()
 	return l
 }
 
-// TextReader reads the texts of messages.
-type TextReader interface {
-	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
-}
-
 // RenderContext is the data besides the event that renderers need.
-type RenderContext struct {
-	Realm realm.ID
-	Site  Site
-	Texts TextReader
-	// SeenRecently reports whether a user was online in the last PartialSubscriberDays days; nil means no user was.
-	SeenRecently func(realm.UserID) bool
-}
+type RenderContext = session.RenderContext
 
 // EventKind renders one Go type of event.
 type EventKind struct {
@@ -390,8 +380,10 @@ func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
 	return s
 }
 
-// EventsFor returns the events of the notice for one queue, encoded without the id. options are the queue's options.
-func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
+// EventsFor returns the events of the notice for one queue of a user, encoded without the id. options are the queue's
+// *QueueOptions.
+func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event {
+	k := options.(*QueueOptions)
 	if k != s.options {
 		s.options, s.wanted = k, k.Wants(s.notice.Event.EventType())
 		if _, old := s.notice.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {

@@ -15,8 +15,8 @@ var searchEndpoints = []Endpoint{
 		Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
 }
 
-// SearchResult is the answer of the search index to the words of a search.
-type SearchResult struct {
+// searchResult is the answer of the search index to the words of a search.
+type searchResult struct {
 	Hits  realm.SearchHits
 	Marks realm.Highlighter // nil if all search terms are negated
 }
@@ -35,7 +35,7 @@ func SearchText(b realm.Body) string {
 type narrowSearch struct {
 	c        *Call
 	wanted   bool // the narrow has a search term
-	found    SearchResult
+	found    searchResult
 	compared int
 	err      error // of comparing texts
 }
@@ -49,16 +49,16 @@ func newNarrowSearch(c *Call, q searchQuery) (*narrowSearch, error) {
 	s := &narrowSearch{c: c, wanted: q.words != "" || q.excluded != nil}
 	var err error
 	if q.words != "" {
-		if s.found, err = c.Server.Search(c.Realm, q.words); err != nil {
+		if s.found.Hits, s.found.Marks, err = c.Server.Search(c.Realm, q.words); err != nil {
 			return nil, err
 		}
 	}
 	for _, words := range q.excluded {
-		not, err := c.Server.Search(c.Realm, words)
+		hits, _, err := c.Server.Search(c.Realm, words)
 		if err != nil {
 			return nil, err
 		}
-		s.found.Hits = append(s.found.Hits, realm.SearchHit{Not: not.Hits})
+		s.found.Hits = append(s.found.Hits, realm.SearchHit{Not: hits})
 	}
 	return s, nil
 }

@@ -21,7 +21,7 @@ type Server interface {
 	// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
 	MarkdownConfigSeq(realm.ID) realm.Seq
 	// Search looks words up in the full-text index, which is as new as what the caller can have seen.
-	Search(id realm.ID, words string) (SearchResult, error)
+	Search(id realm.ID, words string) (realm.SearchHits, realm.Highlighter, error)
 	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
 	Poll(PollRequest)
 	PollAll([]*PollRequest) // keeps each until it is answered, but not the slice
@@ -61,40 +61,15 @@ func PrefetchTexts(h Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyR
 	}
 }
 
-// AsyncCommand is a command that nobody waits for.
-type AsyncCommand struct {
-	Realm  realm.ID
-	Caller realm.Caller
-	CommandWithCallback
-}
-
-// CommandWithCallback is what an order asks. Done is told, once, what came of it: when the facts it rests on are on disk. It must not
-// block, because the organization's next answers wait behind it.
-type CommandWithCallback interface {
-	Decide(*realm.Turn) (any, error)
-	Done(v any, err error)
-}
-
-// Account is what login needs to know of a user.
-type Account struct {
-	Realm    realm.ID
-	User     realm.UserID
-	Email    string
-	Keys     [][32]byte
-	Password string // Argon2id in PHC form
-	Active   bool
-	Bot      realm.BotType
-	Role     realm.Role
-}
-
-// Site is where an organization is reached from outside.
-type Site struct {
-	URL  string // scheme and host, no slash at the end
-	Host string // sectionFor the organization: shown in its users' stand-in addresses
-	Name string // string id
-	// Closed: the organization is deactivated. It follows from facts on disk.
-	Deactivated bool
-}
+// Plain types that the server and its endpoints share, under the names that endpoints use.
+type (
+	Account             = realm.Account
+	Site                = realm.Site
+	AsyncCommand        = realm.AsyncCommand
+	CommandWithCallback = realm.CommandWithCallback
+	PollRequest         = queue.PollRequest
+	Reply               = queue.Reply
+)
 
 // Tools is what endpoints need of the world outside the realm.
 type Tools struct {
@@ -164,23 +139,6 @@ type Call struct {
 
 // Ignored is the parameters that were sent and mean nothing to the endpoint.
 func (c *Call) Ignored() []string { return c.ignored }
-
-// Reply answers a parked request, once; it never blocks.
-type Reply interface {
-	Answer(status int, parts ...[]byte) bool
-}
-
-// PollRequest asks a session for a queue's events.
-type PollRequest struct {
-	Realm     realm.ID
-	User      realm.UserID
-	Queue     realm.QueueID
-	Last      int64
-	DontBlock bool
-	Reply     Reply
-	// At is the session's: where the poll before found its queue, when the same request comes again in the same memory.
-	At *queue.Queue
-}
 
 // markConsumed takes a name off the ignored parameters: a nested form took it.
 func (c *Call) markConsumed(name string) {

@@ -166,7 +166,8 @@ func (t *Turn) addOutboxJobs(list []OutboxJob) {
 	t.Record(f)
 }
 
-// OutboxJobsAdded says something is to leave the server. No client hears of it.
+// OutboxJobsAdded records jobs that leave the server: emails, push notifications, webhooks. No client gets an event: the
+// realm actor hands the jobs to the outbox when the fact is on disk.
 type OutboxJobsAdded struct {
 	List    []OutboxJob
 	Dropped int // how many more there was no room for
@@ -180,10 +181,8 @@ func (f *OutboxJobsAdded) apply(r *Realm) {
 	}
 }
 
-// tell is for the server alone; no session has a user 0.
-func (f *OutboxJobsAdded) tell(*Realm) []Notice { return []Notice{{To: []UserID{0}, Event: f}} }
-func (*OutboxJobsAdded) EventType() string      { return "" }
-func (*OutboxJobsAdded) keepsMarkdownConfig()   {}
+func (*OutboxJobsAdded) tell(*Realm) []Notice { return nil }
+func (*OutboxJobsAdded) keepsMarkdownConfig() {}
 
 // FinishOutboxJobs is the server's: these are done, or given up. Of the pushes among them, ShownNotifications are on devices now.
 type FinishOutboxJobs struct{ IDs, Shown []int64 }

@@ -17,6 +17,7 @@ import (
 	"parley/actors"
 	"parley/snapshot"
 	"parley/snapshot/files"
+	"parley/wire"
 	"parley/wire/httpd"
 )
 
@@ -106,7 +107,7 @@ func runOnData(dir, name string, args map[string]string) (map[string]any, error)
 	}
 	c := defaults()
 	sites := newSiteTable("http://" + c.Listen)
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: slog.New(slog.DiscardHandler), Site: sites.site})
+	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Secret: secret, Log: slog.New(slog.DiscardHandler), Site: sites.site})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

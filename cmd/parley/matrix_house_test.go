@@ -76,8 +76,9 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	sites := newSiteTable("http://" + ourHost)
 	disk := snapshot.Disk{Store: store}
 	library := search.OpenService(filepath.Join(dir, "search"), disk, wire.SearchText, quiet)
+	renderer := &wire.Renderer{}
 	secret := []byte("a secret of thirty-two characters")
-	c.house, err = actors.Open(disk, actors.Options{Secret: secret, Log: quiet, Site: sites.site, Search: library, Now: func() time.Time { return time.Unix(c.now.Load(), 0) }, Fatal: func(err error) { panic(err) }})
+	c.house, err = actors.Open(disk, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: renderer, Secret: secret, Log: quiet, Site: sites.site, Search: library, Now: func() time.Time { return time.Unix(c.now.Load(), 0) }, Fatal: func(err error) { panic(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	}
 	passwords := httpd.NewPasswords()
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
-		Token: actors.Token, Version: wire.Version, Renderer: &c.house.Renderer, ChannelMailPattern: "%s@mail.example", Emails: mail.Composer{}, LinkToken: c.house.LinkToken,
+		Token: actors.Token, Version: wire.Version, Renderer: renderer, ChannelMailPattern: "%s@mail.example", Emails: mail.Composer{}, LinkToken: c.house.LinkToken,
 		StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
 	thumbnailWorker := thumbnails.Start(c.house, tools.Files, quiet, nil)
 	tools.Thumbnails = thumbnailWorker

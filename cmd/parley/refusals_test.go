@@ -62,8 +62,8 @@ func newRequestTester(t testing.TB) *requestTester {
 	}
 	sites := newSiteTable("http://" + l.Addr().String())
 	// Time stands still, or a queue that nobody asks would end between a request and the look at what it did.
-	began := time.Now()
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: quiet, Fatal: func(err error) { panic(err) }, Site: sites.site,
+	began, renderer := time.Now(), &wire.Renderer{}
+	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: renderer, Secret: secret, Log: quiet, Fatal: func(err error) { panic(err) }, Site: sites.site,
 		Now: func() time.Time { return began }, Elapsed: func() time.Duration { return 0 }})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
 		CheckPassword: func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
-		Version:       wire.Version, Generation: 1, Renderer: &house.Renderer, Dev: true, ChannelMailPattern: "%s@example.org", Emails: mail.Composer{},
+		Version:       wire.Version, Generation: 1, Renderer: renderer, Dev: true, ChannelMailPattern: "%s@example.org", Emails: mail.Composer{},
 		LinkToken: house.LinkToken, StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
 	var said bytes.Buffer
 	if err := createDemo(house, sites.site("").URL, &said); err != nil {

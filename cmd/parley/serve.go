@@ -134,6 +134,7 @@ type service struct {
 	sites      *siteTable
 	library    *search.Service
 	house      *actors.Server
+	renderer   wire.Renderer // shared by the realms and the endpoints: each organization's Markdown configuration is prepared once
 	files      *files.Store
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
@@ -212,7 +213,7 @@ func (s *service) open(heir bool, preloaded *actors.Preloaded) (err error) {
 	}
 	disk := snapshot.Disk{Store: s.store}
 	s.library = search.OpenService(searchDir(s.Data), disk, wire.SearchText, s.log)
-	if s.house, err = actors.Open(disk, actors.Options{Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.site, Search: s.library, Preloaded: preloaded}); err != nil {
+	if s.house, err = actors.Open(disk, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: &s.renderer, Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.site, Search: s.library, Preloaded: preloaded}); err != nil {
 		return startFailure(s.Data, err)
 	}
 	s.sites.house = s.house
@@ -226,7 +227,7 @@ func (s *service) buildTools() error {
 	s.passwords = httpd.NewPasswords()
 	t := &wire.Tools{Files: fileStore{s.files}, Sign: newSigner(s.secret), VerifySignature: newSignatureChecker(s.secret), UploadQuota: int64(s.UploadQuota) << 20,
 		HashPassword: s.passwords.Hash, CheckPassword: s.passwords.Check, HashKey: actors.HashKey, Token: actors.Token, LinkToken: house.LinkToken, JWTKeys: s.issuers,
-		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &house.Renderer, FetchPreview: preview.New(s.previewNetworks...).Fetch, Dev: s.Demo || s.DemoCrowd != "",
+		Version: wire.Version, Generation: time.Now().Unix(), Renderer: &s.renderer, FetchPreview: preview.New(s.previewNetworks...).Fetch, Dev: s.Demo || s.DemoCrowd != "",
 		ChannelMailPattern: "%s@" + s.mailHost(host), Emails: mail.Composer{}, DailyInvites: s.DailyInvites}
 	s.tools = t
 	post, err := s.newMailer(host, t, s.log)
