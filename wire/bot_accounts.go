@@ -187,7 +187,7 @@ type createBotForm struct {
 }
 
 func createBot(c *Call, f createBotForm) (Answer, error) {
-	if f.Type == realm.OutgoingWebhook && !validURL(f.URL) {
+	if f.Type == realm.OutgoingWebhook && !realm.IsServiceURL(f.URL) {
 		return nil, form.Invalid("Not a URL").Named("payload_url")
 	}
 	cmd := realm.CreateBot{
@@ -269,7 +269,7 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 		Register:  pointerIfSet(f.Register),
 		AllPublic: pointerIfSet(f.AllPublic),
 	}
-	if f.URL.Set && !validURL(f.URL.Value) {
+	if f.URL.Set && !realm.IsServiceURL(f.URL.Value) {
 		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
 	}
 	if f.ShortName.Set {
