@@ -1,5 +1,3 @@
-// Package wire is what clients see: forms, answers and events, one file a noun. It says how a request becomes a command
-// or a look at the realm, and how what comes back reads as JSON. It knows nothing of HTTP: httpd serves its endpoints.
 package wire
 
 import (
