@@ -1,5 +1,3 @@
-// Package shape says what JSON looks like, in one line of a notation, and holds values against it: answers against what
-// an endpoint says of itself, and against the protocol's description.
 package shape
 
 import (
@@ -40,7 +38,8 @@ func (s *Shape) acceptsAnything() bool {
 		s.Items == nil
 }
 
-// Merge joins two shapes as allOf does: constraints of either apply, and constraints of both apply together.
+// Merge returns the shape of an allOf: it has the constraints of a and of b. If both constrain Kind, Enum, Items or
+// OtherValues, those of b are used. Common fields are merged.
 func Merge(a, b *Shape) *Shape {
 	out := *a
 	if b.Kind != "" {
@@ -119,15 +118,8 @@ func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 	return at, nil
 }
 
-// notation is a parser for shapes on one line:
-//
-//	int num str bool any    the plain types
-//	[T] [] {a: T, b?: T}    array; array that is always empty; object with exactly these fields, b may be absent
-//	{*: T}  {a: T, *: T}    object whose other fields hold T
-//	{a: T, ~b: T, c: T}     b and everything after it may be absent
-//	A | B   T?              one of; or null
-//	'x'                     exactly this string; before a colon, a field name that is not a word
-//	Name                    a named shape, which the caller of Parse resolves
+// notation is a recursive-descent parser for the notation in the package comment. It panics on errors, which Parse
+// recovers.
 type notation struct {
 	text string
 	pos  int
@@ -155,6 +147,7 @@ func (n *notation) skipSpace() {
 	}
 }
 
+// accept skips the next character if it is c.
 func (n *notation) accept(c byte) bool {
 	if n.skipSpace(); n.pos < len(n.text) && n.text[n.pos] == c {
 		n.pos++
@@ -201,6 +194,7 @@ func (n *notation) quoted() string {
 	return word
 }
 
+// union parses alternatives separated by |. Strings become one enumeration.
 func (n *notation) union() *Shape {
 	parts := []*Shape{n.nullable()}
 	for n.accept('|') {
@@ -221,6 +215,7 @@ func (n *notation) union() *Shape {
 	return &Shape{Kind: "string", Enum: enum, Nullable: out.Nullable}
 }
 
+// nullable parses a type with an optional question mark.
 func (n *notation) nullable() *Shape {
 	s := n.primary()
 	if n.accept('?') {
@@ -231,6 +226,7 @@ func (n *notation) nullable() *Shape {
 	return s
 }
 
+// primary parses an array, an object, a constant or a name.
 func (n *notation) primary() *Shape {
 	switch {
 	case n.accept('['):
