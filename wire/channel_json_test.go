@@ -84,7 +84,7 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 	}
 }
 
-// fakePresence knows when people were here at last.
+// fakePresence holds the time when users were last online.
 type fakePresence struct{ last map[realm.UserID]int64 }
 
 func (h fakePresence) ActiveSince(_ realm.ID, oldest int64) func(realm.UserID) bool {

@@ -14,7 +14,7 @@ import (
 // safe for concurrent use. References in a text are resolved in one view of the realm; rendering itself runs outside
 // the realm.
 type Renderer struct {
-	configs sync.Map // realm.ID -> *dialect
+	configs sync.Map // realm.ID -> *markdownConfig
 }
 
 // markdownConfig is the compiled Markdown configuration of an organization. It is immutable.
@@ -23,7 +23,7 @@ type markdownConfig struct {
 	options    markdown.Options
 	emoji      map[string]markdown.CustomEmoji
 	emoticons  map[realm.UserID]bool
-	alertWords []string // anybody is to be alerted of
+	alertWords []string // alert words of all users
 	alerts     *markdown.AlertMatcher
 	compiled   map[realm.LinkifierRule]markdown.Linkifier
 }
@@ -211,7 +211,7 @@ type references struct {
 
 type topicRef struct {
 	channel int64
-	topic   string // folded
+	topic   string // in lower case
 }
 
 // maxReferences is how many users, groups, channels or files of one text are looked up, so that one message full of

@@ -20,7 +20,7 @@ func TestEventShapesMatchRenderers(t *testing.T) {
 		if !slices.Contains(types, f.kind) {
 			t.Errorf("%s/%s has a shape, but no event type is rendered as it", f.kind, f.op)
 		}
-		mustParseShape(f.notation()) // panics where the notation is wrong
+		mustParseShape(f.notation()) // panics if the notation is wrong
 	}
 	for _, kind := range types {
 		if kind != "" && !slices.ContainsFunc(eventShapes, func(f eventShape) bool { return f.kind == kind }) {

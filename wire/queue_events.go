@@ -211,7 +211,7 @@ type Recipient struct {
 	Client
 	RenderContext
 	User realm.UserID // only for event kinds marked with Personal
-	// Flags are the reader's, where the event knows them.
+	// Flags are the recipient's message flags, if the event has them.
 	Flags    realm.Flags
 	renderer *NoticeRenderer // the notice being rendered; nil outside of sessions
 }
