@@ -219,12 +219,12 @@ const maxPooledParts = 64
 
 // AnswerPoll answers a poll with events: shared event bytes, each followed by the queue's own event id.
 func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
-	x := pollAnswerPool.Get().(*pollAnswerBuffer)
-	parts, own := append(x.parts[:0], eventsHead), x.own[:0]
+	buffer := pollAnswerPool.Get().(*pollAnswerBuffer)
+	parts, own := append(buffer.parts[:0], eventsHead), buffer.own[:0]
 	size := 0
-	for _, h := range events {
-		j := h.Event.Bytes()
-		if j == nil {
+	for _, unacked := range events {
+		json := unacked.Event.Bytes()
+		if json == nil {
 			continue // the message was erased before delivery
 		}
 		if size > 0 {
@@ -232,10 +232,10 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
 		}
 		from := len(own)
 		own = append(own, `,"id":`...)
-		own = strconv.AppendInt(own, h.ID, 10)
+		own = strconv.AppendInt(own, unacked.ID, 10)
 		own = append(own, '}')
-		parts = append(parts, j, own[from:]) // stays valid when own is reallocated, because old bytes do not change
-		if size += len(j) + 32; size >= maxPollAnswerBytes {
+		parts = append(parts, json, own[from:]) // stays valid when own is reallocated, because old bytes do not change
+		if size += len(json) + 32; size >= maxPollAnswerBytes {
 			break
 		}
 	}
@@ -247,8 +247,8 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
 	r.Answer(200, parts...)
 	if cap(parts) <= maxPooledParts {
 		clear(parts)
-		x.parts, x.own = parts, own
-		pollAnswerPool.Put(x)
+		buffer.parts, buffer.own = parts, own
+		pollAnswerPool.Put(buffer)
 	}
 }
 

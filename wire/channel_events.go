@@ -23,11 +23,11 @@ func channelVanished(e *realm.ChannelVanished, to *Recipient) any {
 	if e.Archived && to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
-	gone := withoutHiddenArchived(e.Channels, e.Shut, to)
-	if len(gone) == 0 {
+	visible := withoutHiddenArchived(e.Channels, e.Shut, to)
+	if len(visible) == 0 {
 		return nil
 	}
-	return channelsDeleted(gone...)
+	return channelsDeleted(visible...)
 }
 
 // withoutHiddenArchived returns channels without the archived ones, if this kind of client is not told of archived

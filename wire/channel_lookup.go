@@ -140,8 +140,8 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
 		// a bot can send to its owner's channels
-		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID)
-		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
+		botMaySend := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID)
+		if (!f.ExcludeArchived || !ch.Archived) && (botMaySend || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
 			found = append(found, ch)
 		}
 	})

@@ -70,19 +70,19 @@ type presenceReader interface {
 
 // recentUsers returns the predicate of partial subscriber lists: bots, users with an event queue, and users that were
 // online in the last presence.PartialSubscriberDays days.
-func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
-	seen := h.ActiveSince(v.ID(), v.Now-presence.PartialSubscriberDays*86400)
+func recentUsers(v realm.View, server presenceReader) func(realm.UserID) bool {
+	seen := server.ActiveSince(v.ID(), v.Now-presence.PartialSubscriberDays*86400)
 	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 
 // partialSubscribers returns the partial list of a channel's members in an event. here is the members that are
 // connected; all of them are in the list.
-func partialSubscribers(members, here ids.Set, to *Recipient) []realm.UserID {
+func partialSubscribers(members, connected ids.Set, to *Recipient) []realm.UserID {
 	out := []realm.UserID{}
-	rest := ids.IDs[realm.UserID](here)
+	next := ids.IDs[realm.UserID](connected)
 	for _, u := range ids.IDs[realm.UserID](members) {
-		if len(rest) > 0 && rest[0] == u {
-			out, rest = append(out, u), rest[1:]
+		if len(next) > 0 && next[0] == u {
+			out, next = append(out, u), next[1:]
 		} else if to.SeenRecently != nil && to.SeenRecently(u) {
 			out = append(out, u)
 		}

@@ -16,13 +16,13 @@ type messageHistoryForm struct {
 
 // getMessageHistory answers all versions of a message, the original first.
 func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
-	s, err := readHistory(c, f.Message)
+	past, err := readHistory(c, f.Message)
 	if err != nil {
 		return nil, err
 	}
 	text := func(version uint16) (realm.Body, error) {
-		if s.movesOnly {
-			version = s.info.Ref.Version // only moves are visible, so earlier texts are not shown
+		if past.movesOnly {
+			version = past.info.Ref.Version // only moves are visible, so earlier texts are not shown
 		}
 		b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: f.Message, Version: version})
 		if !ok {
@@ -36,41 +36,41 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 		}
 		return t
 	}
-	now, version := originalTopicAndVersion(&s.info)
+	current, version := originalTopicAndVersion(&past.info)
 	body, err := text(version)
 	if err != nil {
 		return nil, err
 	}
-	shown := func(t string) any {
-		if s.info.Channel == 0 {
+	topicOrEmpty := func(t string) any {
+		if past.info.Channel == 0 {
 			return ""
 		}
 		return topic(t)
 	}
-	list := []any{obj{"topic": shown(now), "content": body.Text, "rendered_content": body.HTML,
-		"timestamp": s.info.Time, "user_id": s.info.Sender.ID}}
-	for n, r := range s.info.History {
+	list := []any{obj{"topic": topicOrEmpty(current), "content": body.Text, "rendered_content": body.HTML,
+		"timestamp": past.info.Time, "user_id": past.info.Sender.ID}}
+	for n, r := range past.info.History {
 		o := obj{"timestamp": r.At, "user_id": r.User}
-		edited := r.Content && !s.movesOnly
+		edited := r.Content && !past.movesOnly
 		if r.TopicBefore == nil && r.ChannelBefore == 0 && !edited {
 			continue
 		}
 		if r.TopicBefore != nil {
-			now = *r.TopicAfter
-			o["prev_topic"] = shown(*r.TopicBefore)
+			current = *r.TopicAfter
+			o["prev_topic"] = topicOrEmpty(*r.TopicBefore)
 		}
 		if r.ChannelBefore != 0 {
 			o["prev_stream"], o["stream"] = r.ChannelBefore, r.ChannelAfter
 		}
 		if edited {
 			before := body
-			if body, err = text(versionAfter(&s.info, n)); err != nil {
+			if body, err = text(versionAfter(&past.info, n)); err != nil {
 				return nil, err
 			}
 			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML,
 				htmlDiff(before.HTML, body.HTML)
 		}
-		o["topic"], o["content"], o["rendered_content"] = shown(now), body.Text, body.HTML
+		o["topic"], o["content"], o["rendered_content"] = topicOrEmpty(current), body.Text, body.HTML
 		list = append(list, o)
 	}
 	return Answer{"message_history": list}, nil

@@ -27,8 +27,8 @@ func RenderPreviews(c *Call, job *realm.OutboxJob, pages map[string]markdown.Pre
 	system := *c
 	system.Caller = realm.Caller{System: true, Client: "Internal"}
 	return rerender(&system, ref, job.ID, func(b realm.Body) (realm.Body, error) {
-		shown, _, err := renderWithPreviews(c, b.Text, pages)
-		return shown, err
+		rendered, _, err := renderWithPreviews(c, b.Text, pages)
+		return rendered, err
 	})
 }
 

@@ -90,8 +90,8 @@ const (
 
 // WriteExport writes an organization's data as lines of JSON. Each line has a kind. The small tables come first, then
 // the messages in order, each as it is when it is read. Messages newer than the start of the export are left out.
-func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error {
-	c := &Call{Server: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
+func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) error {
+	c := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
 	var places []func(realm.View) ids.Set
@@ -130,7 +130,7 @@ func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error
 			return fmt.Errorf("export: %w", err)
 		}
 		for i := range part {
-			body, ok := h.Text(id, part[i].Ref)
+			body, ok := server.Text(id, part[i].Ref)
 			if !ok {
 				continue // deleted after its id was read
 			}

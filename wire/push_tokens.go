@@ -230,8 +230,8 @@ func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer
 	if err != nil {
 		return nil, err
 	}
-	gone, err := c.Tools.Push.TestEncrypted(to.origin, to.devices, to.now)
-	RemoveUnregisteredDevices(c.Server, c.Realm, to.origin.User, gone)
+	unregistered, err := c.Tools.Push.TestEncrypted(to.origin, to.devices, to.now)
+	RemoveUnregisteredDevices(c.Server, c.Realm, to.origin.User, unregistered)
 	switch {
 	case errors.Is(err, ErrPushNotConfigured):
 		return nil, errPushNotConfigured()
@@ -244,7 +244,7 @@ func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer
 	case err != nil:
 		return nil, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER",
 			"Network error while connecting to push notification service.")
-	case len(gone.Devices) == len(to.devices):
+	case len(unregistered.Devices) == len(to.devices):
 		return nil, errNoActiveDevice()
 	}
 	return Answer{}, nil
@@ -261,14 +261,14 @@ func errPushNotConfigured() error {
 
 // RemoveUnregisteredDevices removes devices that a push service no longer knows. A device that is already removed is
 // no error.
-func RemoveUnregisteredDevices(h Server, id realm.ID, u realm.UserID, gone UnregisteredDevices) {
-	for _, d := range gone.Tokens {
+func RemoveUnregisteredDevices(server Server, id realm.ID, u realm.UserID, devices UnregisteredDevices) {
+	for _, d := range devices.Tokens {
 		cmd := realm.RemovePushToken{User: u, Kind: d.Kind, Token: d.Token}
-		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+		server.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
-	for _, d := range gone.Devices {
+	for _, d := range devices.Devices {
 		cmd := realm.RemoveDeviceToken{ID: d.ID, Token: *d.TokenID}
-		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+		server.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
 }
 

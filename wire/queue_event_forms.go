@@ -269,7 +269,7 @@ func CheckEvent(event []byte) shape.Findings { return SeenEventShapes{}.Check(ev
 type SeenEventShapes map[string]int
 
 // Check checks an encoded event against the declared shapes and counts it.
-func (h SeenEventShapes) Check(event []byte) shape.Findings {
+func (seen SeenEventShapes) Check(event []byte) shape.Findings {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(event)))
 	d.UseNumber()
@@ -287,7 +287,7 @@ func (h SeenEventShapes) Check(event []byte) shape.Findings {
 		}
 		s := mustParseShape(f.notation())
 		if len(s.Check(where, "", v)) == 0 {
-			h[f.notation()]++
+			seen[f.notation()]++
 			return nil
 		}
 		forms = append(forms, s)
@@ -299,9 +299,9 @@ func (h SeenEventShapes) Check(event []byte) shape.Findings {
 }
 
 // Unseen returns the shapes without any event.
-func (h SeenEventShapes) Unseen() (out []string) {
+func (seen SeenEventShapes) Unseen() (out []string) {
 	for _, f := range eventShapes {
-		if h[f.notation()] == 0 {
+		if seen[f.notation()] == 0 {
 			out = append(out, f.notation())
 		}
 	}

@@ -45,15 +45,15 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value,
 		DontBlock: f.DontBlock}
 	// Polls are compared by the identity of their Reply, so CancelPoll must pass the same one.
-	house := c.Server
+	server := c.Server
 	w := &pollReply{ignored: ignoredByPolls(c)}
 	w.Reply = c.Park(func() {
 		p := p
 		p.Reply = w
-		house.CancelPoll(p)
+		server.CancelPoll(p)
 	})
 	p.Reply = w
-	house.Poll(p)
+	server.Poll(p)
 	return nil, errParked
 }
 

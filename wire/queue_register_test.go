@@ -17,7 +17,7 @@ type testRealm struct {
 	tokens int
 }
 
-var testSite = Site{URL: "http://hall.example", Host: "hall.example", Name: "hall"}
+var testSite = Site{URL: "http://test.example", Host: "test.example", Name: "test"}
 
 func execute[A any](t testing.TB, h *testRealm, u realm.UserID, c realm.Command[A]) A {
 	t.Helper()
@@ -36,11 +36,11 @@ func execute[A any](t testing.TB, h *testRealm, u realm.UserID, c realm.Command[
 
 func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID) {
 	h := &testRealm{r: realm.New(1)}
-	execute(t, h, 0, realm.FoundRealm{StringID: "hall", Name: "Hall"})
+	execute(t, h, 0, realm.FoundRealm{StringID: "test", Name: "Test"})
 	var ids []realm.UserID
 	for i := range users {
 		role := []realm.Role{realm.Owner, realm.Administrator, realm.Moderator, realm.Guest}
-		c := realm.CreateUser{Name: fmt.Sprintf("Person %d", i), Email: fmt.Sprintf("person%d@hall.example", i),
+		c := realm.CreateUser{Name: fmt.Sprintf("Person %d", i), Email: fmt.Sprintf("person%d@test.example", i),
 			Role: realm.Member, First: true}
 		if i < len(role) {
 			c.Role = role[i]
@@ -159,7 +159,7 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 		case 4:
 			what = "joined"
 			ids = append(ids, execute(t, h, 0, realm.CreateUser{Name: fmt.Sprintf("New %d", i),
-				Email: fmt.Sprintf("new%d@hall.example", i)}))
+				Email: fmt.Sprintf("new%d@test.example", i)}))
 		case 5:
 			what = "guest visibility"
 			to := []string{"role:members", "role:everyone"}[d.IntN(2)]

@@ -58,7 +58,7 @@ func usersSection(s *initialState) {
 }
 
 // joinUserChunks joins chunks of accounts to the three lists.
-func joinUserChunks(chunks [][][]byte, kept bool) any {
+func joinUserChunks(chunks [][][]byte, cached bool) any {
 	var lists [3]fragmentList
 	lists[activeUsers].p = make(Fragments, 0, 2*len(chunks)+1)
 	for _, chunk := range chunks {
@@ -69,7 +69,7 @@ func joinUserChunks(chunks [][][]byte, kept bool) any {
 	var out [3]Fragments
 	for i := range out {
 		out[i] = lists[i].end()
-		if kept {
+		if cached {
 			out[i] = Fragments{{Run: NewSharedFragments(out[i])}}
 		}
 	}

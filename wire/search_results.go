@@ -23,11 +23,11 @@ type searchResult struct {
 
 // SearchText returns the searchable text of a message: its Markdown source and its rendered text.
 func SearchText(b realm.Body) string {
-	shown := markdown.SearchText(b.HTML)
-	if shown == b.Text {
-		return shown
+	rendered := markdown.SearchText(b.HTML)
+	if rendered == b.Text {
+		return rendered
 	}
-	return b.Text + "\n" + shown
+	return b.Text + "\n" + rendered
 }
 
 // narrowSearch is the search part of a narrow: the candidates of the index, and the comparison with message texts

@@ -58,10 +58,10 @@ type Server interface {
 
 // PrefetchTexts reads texts before a view that needs them, because they can be on disk. The returned function returns
 // them; it reads any other text when it is called, such as that of a message edited meanwhile.
-func PrefetchTexts(h Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
+func PrefetchTexts(server Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
 	texts := map[realm.BodyRef]realm.Body{}
 	for _, ref := range refs {
-		if b, ok := h.Text(id, ref); ok {
+		if b, ok := server.Text(id, ref); ok {
 			texts[ref] = b
 		}
 	}
@@ -69,7 +69,7 @@ func PrefetchTexts(h Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyR
 		if b, ok := texts[ref]; ok {
 			return b, true
 		}
-		return h.Text(id, ref)
+		return server.Text(id, ref)
 	}
 }
 

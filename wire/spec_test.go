@@ -313,7 +313,7 @@ func TestSpecifiedFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := getUserByEmail(c, v, getUserByEmailForm{Email: "user" + ids[4].String() + "@hall.example"})
+	one, err := getUserByEmail(c, v, getUserByEmailForm{Email: "user" + ids[4].String() + "@test.example"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -256,8 +256,8 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 		id := u.ID
 		// the client does not know the upload's address, so it cannot be continued
 		if u, err = writePiece(c, u, 0, p); err != nil {
-			if gone := c.Tools.Files.Abandon(id); !errors.Is(gone, ErrNoUpload) {
-				err = errors.Join(err, gone)
+			if abandonErr := c.Tools.Files.Abandon(id); !errors.Is(abandonErr, ErrNoUpload) {
+				err = errors.Join(err, abandonErr)
 			}
 			return RawAnswer{}, err
 		}
@@ -355,11 +355,11 @@ func getUploadOffset(c *Call, f uploadForm) (RawAnswer, error) {
 	if err != nil {
 		return RawAnswer{}, err
 	}
-	h := append(u.headers(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
+	headers := append(u.headers(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
 	if u.Metadata != "" {
-		h = append(h, [2]string{"Upload-Metadata", u.Metadata})
+		headers = append(headers, [2]string{"Upload-Metadata", u.Metadata})
 	}
-	return RawAnswer{200, h, ""}, nil
+	return RawAnswer{200, headers, ""}, nil
 }
 
 // getUploadResult repeats the answer of a finished upload.

@@ -77,11 +77,11 @@ func rerender(
 		if !ok {
 			return false, nil
 		}
-		shown, err := change(old)
-		if err != nil || shown.HTML == old.HTML {
+		changed, err := change(old)
+		if err != nil || changed.HTML == old.HTML {
 			return false, err
 		}
-		done, err := Execute(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: shown, Errand: job})
+		done, err := Execute(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: changed, Errand: job})
 		if done || err != nil { // the only refusal is a busy server
 			return done, err
 		}

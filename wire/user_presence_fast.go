@@ -11,7 +11,7 @@ import (
 // FastPresenceReport is POST /users/me/presence with ping_only, for the loop that reads requests and must not wait.
 // Except for polls, it is the most frequent request in large organizations.
 type FastPresenceReport struct {
-	house   Server
+	server  Server
 	realm   realm.ID
 	caller  realm.Caller
 	active  bool
@@ -37,7 +37,7 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 		return false
 	}
 	c.Caller.Operation = fastReportName
-	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
+	*r = FastPresenceReport{server: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
 		last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
 	return true
 }
@@ -55,7 +55,7 @@ func (r *FastPresenceReport) Done(v any, err error) {
 	} else if policy := v.(realm.PresencePolicy); policy.Disabled || policy.Hidden {
 		r.answer(nil)
 	} else {
-		r.house.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
+		r.server.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
 	}
 }
 
@@ -65,7 +65,7 @@ func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 		r.answer(nil)
 		return
 	}
-	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
+	r.server.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
 		CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
 }
 
