@@ -203,7 +203,7 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 		Register:    f.Register,
 		AllPublic:   f.AllPublic,
 	}
-	permitted := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
+	permitted := func(v realm.View) error { return v.MayCreateBot(f.Type) }
 	b, err := withBotAvatar(c, permitted, func(file string) (realm.BotMade, error) {
 		cmd.Avatar = file
 		return Execute(c, cmd)
@@ -224,9 +224,9 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 // withBotAvatar calls do with the stored avatar of the request, or with "" if the request has none. It checks the
 // permission first, because decoding a picture is expensive.
 func withBotAvatar[A any](
-	c *Call, permitted func(realm.View) (any, error), do func(file string) (A, error),
+	c *Call, permitted func(realm.View) error, do func(file string) (A, error),
 ) (a A, err error) {
-	if _, err := Read(c, permitted); err != nil {
+	if err := checkPermission(c, permitted); err != nil {
 		return a, err
 	}
 	files, err := c.Files()
@@ -283,7 +283,10 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
-		permitted := func(v realm.View) (any, error) { return v.ManagedBot(f.Bot) }
+		permitted := func(v realm.View) error {
+			_, err := v.ManagedBot(f.Bot)
+			return err
+		}
 		_, err = withBotAvatar(c, permitted, func(file string) (realm.Done, error) {
 			cmd.Avatar = file
 			return Execute(c, cmd)
@@ -311,7 +314,11 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 
 // botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
 func botAPIKey(c *Call, bot realm.UserID, renew bool) (Answer, error) {
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.ManagedBot(bot)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}

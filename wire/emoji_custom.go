@@ -33,8 +33,7 @@ const maxEmojiPixels = 4 << 20
 func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	name := realm.EmojiName(f.Name)
 	_, builtIn := emoji.CodeOf(name)
-	// The permission is checked before the image is stored.
-	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayAddEmoji(name, builtIn) })
+	err := checkPermission(c, func(v realm.View) error { return v.MayAddEmoji(name, builtIn) })
 	if err != nil {
 		return nil, err
 	}

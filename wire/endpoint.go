@@ -153,6 +153,13 @@ func Read[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
 	return a, err
 }
 
+// checkPermission runs a check in a view of the realm, before work that is expensive or has to be undone. The command
+// checks again, because the realm can change in between.
+func checkPermission(c *Call, check func(realm.View) error) error {
+	_, err := Read(c, func(v realm.View) (any, error) { return nil, check(v) })
+	return err
+}
+
 // Get is an endpoint that only reads. It builds its whole answer inside one view.
 func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) Endpoint {
 	return Custom("GET", path, func(c *Call, f F) (Answer, error) {

@@ -38,7 +38,10 @@ type zoomForm struct {
 // personalCallNotConfigured refuses a provider that each user logs in to. Bots get the refusal for bots instead,
 // because they cannot log in there.
 func personalCallNotConfigured(c *Call, service string) (Answer, error) {
-	_, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireHuman(); return nil, err })
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireHuman()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

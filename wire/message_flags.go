@@ -60,7 +60,7 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	}
 	for _, part := range parts {
 		cmd.Messages = part
-		if _, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayFlag(cmd) }); err != nil {
+		if err := checkPermission(c, func(v realm.View) error { return v.MayFlag(cmd) }); err != nil {
 			return nil, err
 		}
 	}

@@ -17,7 +17,11 @@ func reportMessage(c *Call, f reportForm) (Answer, error) {
 	if f.Type == "other" && f.Description == "" {
 		return nil, realm.BadRequest("An explanation is required.")
 	}
-	if _, err := Read(c, func(v realm.View) (any, error) { return v.ModerationChannel() }); err != nil {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.ModerationChannel()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	_, text, err := readText(c, f.Message)

@@ -92,7 +92,11 @@ func (r Redirect) Error() string { return "the answer is at " + r.URL }
 
 func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, error)) (Answer, error) {
 	// The permission is checked first, because decoding a picture is expensive.
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireAdmin(); return nil, err }); err != nil {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireAdmin()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	_, r, err := openSingleFile(c, one, one)

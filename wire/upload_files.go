@@ -318,10 +318,11 @@ func avatarObject(p realm.UserInfo, s Site) obj {
 
 func setAvatar(c *Call, _ noParameters) (Answer, error) {
 	// The permission is checked first, because decoding a picture is expensive.
-	if _, err := Read(c, func(v realm.View) (any, error) {
+	err := checkPermission(c, func(v realm.View) error {
 		_, err := v.MayChangeAvatar()
-		return nil, err
-	}); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	const one = "You must upload exactly one avatar."

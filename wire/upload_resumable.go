@@ -241,8 +241,8 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 			"File is larger than this server's configured maximum upload size (100 MiB).")
 	}
 	announced := c.Tools.Files.Announced(c.Realm)
-	_, err := Read(c, func(v realm.View) (any, error) {
-		return nil, v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota)
+	err := checkPermission(c, func(v realm.View) error {
+		return v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota)
 	})
 	if err != nil {
 		return RawAnswer{}, err

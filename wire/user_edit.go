@@ -58,7 +58,7 @@ type createUserForm struct {
 
 func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
 	// Name and address are checked before the password, which is expensive to hash.
-	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckNewUser(f.Email, f.Name) })
+	err := checkPermission(c, func(v realm.View) error { return v.CheckNewUser(f.Email, f.Name) })
 	if err != nil {
 		return realm.CreateUser{}, err
 	}

@@ -234,7 +234,11 @@ func settingsEndpoint(path string) Endpoint {
 }
 
 func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireHuman(); return nil, err }); err != nil {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireHuman()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if f.Target != nil {
