@@ -3,7 +3,7 @@ package wire
 import "parley/actors/realm"
 
 // EmailComposer writes the emails that requests cause. Package mail implements it. The realm stores each composed email
-// in its outbox until it has been sent.
+// in its outbox until it is sent.
 type EmailComposer interface {
 	// Invitation invites a person to an organization.
 	Invitation(realm.InviteEmail) realm.Email
@@ -16,7 +16,7 @@ type EmailComposer interface {
 }
 
 // EmailLink returns the URL that replaces realm.LinkPlaceholder in an email, or "" if the email has no link. The URL
-// holds a secret token, so it is made when the email is sent and is never stored.
+// contains a secret token, so it is made when the email is sent and never stored.
 func EmailLink(email realm.Email, id realm.ID, s Site, t *Tools) string {
 	switch {
 	case email.Link != 0:

@@ -5,8 +5,8 @@ import (
 	"parley/wire/markdown"
 )
 
-// PreviewLinks returns the addresses in the message of an outbox job that are to be previewed, in their order. There are
-// none if the message was deleted or edited meanwhile. The caller of c is the message's author.
+// PreviewLinks returns the URLs in the message of an outbox job that need a preview, in their order. It returns none
+// if the message was deleted or edited meanwhile. The caller of c is the author of the message.
 func PreviewLinks(c *Call, job *realm.OutboxJob) ([]string, error) {
 	ref, err := previewTarget(c, job)
 	if err != nil || ref.Message == 0 {
@@ -17,8 +17,8 @@ func PreviewLinks(c *Call, job *realm.OutboxJob) ([]string, error) {
 	return links, err
 }
 
-// RenderPreviews renders the message of an outbox job again, with previews of the pages. It reports whether that finished
-// the job.
+// RenderPreviews renders the message of an outbox job again, with previews of the pages. It reports whether that
+// finished the job.
 func RenderPreviews(c *Call, job *realm.OutboxJob, pages map[string]markdown.Preview) (bool, error) {
 	ref, err := previewTarget(c, job)
 	if err != nil || ref.Message == 0 {
@@ -27,11 +27,12 @@ func RenderPreviews(c *Call, job *realm.OutboxJob, pages map[string]markdown.Pre
 	system := *c
 	system.Caller = realm.Caller{System: true, Client: "Internal"}
 	return rerender(&system, ref, job.ID, func(b realm.Body) (realm.Body, error) {
-		shown, _, err := renderWithPreviews(c, b.Text, pages)
-		return shown, err
+		rendered, _, err := renderWithPreviews(c, b.Text, pages)
+		return rendered, err
 	})
 }
 
+// previewTarget returns the text that the job is for, or a zero reference if the job is obsolete.
 func previewTarget(c *Call, job *realm.OutboxJob) (realm.BodyRef, error) {
 	return Read(c, func(v realm.View) (realm.BodyRef, error) {
 		ref, _ := v.PreviewTarget(job)
@@ -39,14 +40,16 @@ func previewTarget(c *Call, job *realm.OutboxJob) (realm.BodyRef, error) {
 	})
 }
 
-// renderWithPreviews renders a text as its author sees it, with previews of pages, and returns the addresses of the
-// previews that are missing.
+// renderWithPreviews renders a text with the permissions of its author and previews of pages. It returns the URLs of
+// the missing previews.
 func renderWithPreviews(c *Call, text string, pages map[string]markdown.Preview) (realm.Body, []string, error) {
 	d, err := c.Tools.Renderer.currentConfig(c)
 	if err != nil {
 		return realm.Body{}, nil, err
 	}
-	known, err := Read(c, func(v realm.View) (*references, error) { return resolveReferences(v, markdown.Scan(text), d), nil })
+	known, err := Read(c, func(v realm.View) (*references, error) {
+		return resolveReferences(v, markdown.Scan(text), d), nil
+	})
 	if err != nil {
 		return realm.Body{}, nil, err
 	}

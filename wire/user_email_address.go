@@ -8,10 +8,11 @@ import (
 	"parley/actors/realm"
 )
 
-// ConfirmAddressPath is where somebody confirms that a new address is his; the token follows (protocol).
+// ConfirmAddressPath is the path of the page that confirms a new email address; the token follows it (protocol).
 const ConfirmAddressPath = "/accounts/confirm_new_email/"
 
-// addressConfirmation returns the function that writes to new addresses; nil if the server sends no email.
+// addressConfirmation returns the function that writes the email asking to confirm a new address. It returns nil if
+// the server sends no email.
 func (c *Call) addressConfirmation() func(realm.EmailChange, string) realm.Email {
 	if c.Tools.Emails == nil {
 		return nil
@@ -19,18 +20,20 @@ func (c *Call) addressConfirmation() func(realm.EmailChange, string) realm.Email
 	return c.Tools.Emails.ConfirmAddress
 }
 
-// addressToken ends the link that confirms a change. The old address is in the mark only: who gets the new one by mistake
-// need not learn it.
+// addressToken returns the last part of the link that confirms a change. The old address is only part of the signed
+// text: if the link reaches the wrong person, it does not reveal that address.
 func addressToken(t *Tools, id realm.ID, a realm.EmailChange) string {
 	text := fmt.Sprintf("%d %d %s", a.User, a.Until, a.To)
 	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(addressSignatureText(id, a))
 }
 
+// addressSignatureText returns the text that the signature of the link covers.
 func addressSignatureText(id realm.ID, a realm.EmailChange) string {
 	return fmt.Sprintf("address of %d %d from %q to %q until %d", id, a.User, a.From, a.To, a.Until)
 }
 
-// ConfirmAddress gives the owner of a link his new address, and says which it is.
+// ConfirmAddress applies the address change that a confirmation link describes and returns the new address. An
+// invalid or expired link is a refusal with status 404.
 func ConfirmAddress(c *Call, token string) (string, error) {
 	invalid := realm.Missing("This link is not valid, or not any longer.")
 	body, mark, _ := strings.Cut(token, ".")

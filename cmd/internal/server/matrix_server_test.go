@@ -26,6 +26,7 @@ import (
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/mail"
+	"parley/wire/thumbnails"
 )
 
 // The matrix of permissions asks the whole server, from the request's bytes to the answer's, without a socket: who may do
@@ -90,10 +91,11 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
 		Token: actors.Token, Version: wire.Version, Renderer: renderer, ChannelMailPattern: "%s@mail.example", Emails: mail.Composer{}, LinkToken: c.house.LinkToken,
 		StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
-	tools.Thumbnails = wire.NewThumbnails(c.house, tools.Files, quiet, nil)
+	thumbnailWorker := thumbnails.Start(c.house, tools.Files, quiet, nil)
+	tools.Thumbnails = thumbnailWorker
 	c.server = httpd.New(httpd.Options{Server: c.house, Tools: tools, Realms: sites, Log: quiet, Files: kept})
 	t.Cleanup(func() {
-		tools.Thumbnails.Close()
+		thumbnailWorker.Close()
 		withShutdownTimeout(c.house.Close)
 		library.Close()
 		store.Close()

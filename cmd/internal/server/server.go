@@ -41,6 +41,7 @@ import (
 	"parley/wire/markdown/preview"
 	"parley/wire/previews"
 	"parley/wire/push"
+	"parley/wire/thumbnails"
 	"parley/wire/webhooks"
 )
 
@@ -314,11 +315,12 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	s.tools.Thumbnails = wire.NewThumbnails(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	s.tools.Thumbnails = thumbnailWorker
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.sweeper.Close()
-		s.tools.Thumbnails.Close()
+		thumbnailWorker.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
