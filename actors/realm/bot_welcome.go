@@ -2,7 +2,7 @@ package realm
 
 import "strings"
 
-// welcomeAnswers is what the welcome bot says to one word of somebody who writes to it, by the words that ask for it.
+// welcomeAnswers is the welcome bot's answers to single words, with the words that trigger each.
 var welcomeAnswers = []struct {
 	words []string
 	say   string
@@ -16,13 +16,13 @@ var welcomeAnswers = []struct {
 	{[]string{"format", "formatting", "message formatting"}, "Messages are written in Markdown: `**bold**`, `*italic*`, lists, quotes, code in back-ticks, and `@` to mention somebody."},
 }
 
-// welcomeHint is what the bot says once to whom it does not understand, and whenever it is asked for help.
+// welcomeHint is sent to a user once if the bot does not understand, and always on "help".
 const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and `formatting`. Write me one of them, or `help` to read this again."
 
-// welcomeHintKind is the kind of notice that marks the hint.
+// welcomeHintKind is the message kind of the hint.
 const welcomeHintKind = "welcome hint"
 
-// answerAsWelcomeBot has the welcome bot answer somebody who wrote to it alone.
+// answerAsWelcomeBot lets the welcome bot answer a direct message to it alone.
 func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
 	if f.Channel != 0 || me.IsBot() || len(f.People) != 2 || !containsSorted(f.People, WelcomeBot) {
 		return
@@ -41,8 +41,8 @@ func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
 	}
 }
 
-// maxHintScan is how many of a conversation's messages are looked through for the hint: who wrote so many since may well
-// get it once more.
+// maxHintScan is how many messages of the conversation are searched for the hint. After so many messages, a second hint
+// does no harm.
 const maxHintScan = 100
 
 func (t *Turn) welcomeHintSent(talk DirectConversationID) bool {

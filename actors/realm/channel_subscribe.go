@@ -7,49 +7,49 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Subscribe asks to join channels, creating the ones that do not exist, for oneself or for others.
+// Subscribe asks to subscribe the caller or other users to channels. It creates the channels that do not exist.
 type Subscribe struct {
 	Channels     []ChannelToJoin
 	Principals   []Principal // empty: the caller
-	New          NewChannel  // what channels that do not exist are created with; the name comes from Channels
-	AllOrNothing bool        // refuse everything when one channel may not be joined
+	New          NewChannel  // the settings of channels to create; their names come from Channels
+	AllOrNothing bool        // refuse everything if the caller may not join one of the channels
 	Announce     bool
-	Notify       bool // tell people who were subscribed by somebody else
-	MaxPerTurn   int  // how many subscriptions one turn may make, 0: all; see SubscribeResult.Job
+	Notify       bool // notify users who were subscribed by someone else
+	MaxPerTurn   int  // subscriptions made per turn, 0: no limit; see SubscribeResult.Job
 }
 
-// ChannelToJoin is one channel to join.
+// ChannelToJoin is one channel to join or create.
 type ChannelToJoin struct {
 	Name, Color                  string
 	Description, DescriptionHTML string
 }
 
-// Principal is a user named by id or address.
+// Principal is a user given by id or by email address.
 type Principal struct {
 	ID    UserID
 	Email string
-	RawID string // the id as it was written, where nobody can have it
+	RawID string // the id as the client wrote it, if no user can have it
 }
 
 // SubscribeResult answers Subscribe.
 type SubscribeResult struct {
 	Subscribed, Already       map[UserID][]string
 	Unauthorized              []string
-	AllOrNothing, NotifyAsked bool // as the request was: one refusal refuses all; people were to be told
+	AllOrNothing, NotifyAsked bool // copied from the request
 	Notified                  bool
 	Created                   []ChannelID
-	Joiners                   []ChannelJoiners // who joins, instead of Subscribed and Already, if it takes several turns
-	Job                       int64            // what remains of it, 0: nothing
+	Joiners                   []ChannelJoiners // replaces Subscribed and Already if the request takes several turns
+	Job                       int64            // the job that does the rest, 0: everything is done
 }
 
-// maxChannelsPerRequest is how many channels one request may join or leave: each is a fact and its events.
+// maxChannelsPerRequest is how many channels one request may join or leave: each causes a fact and its events.
 const maxChannelsPerRequest = 1000
 
-// MaxSubscriptionsPerRequest is how many subscriptions one request may make or end, users times channels: at a millisecond a
-// thousand a fifth of a second of the organization's turns, spread among those of others.
+// MaxSubscriptionsPerRequest is how many subscriptions one request may make or end: users times channels. At 1 ms per
+// thousand, the maximum takes 0.2 s of the organization's turns, interleaved with other requests.
 const MaxSubscriptionsPerRequest = 200_000
 
-// checkSubscriptionCount refuses requests for more subscriptions than one may make or end.
+// checkSubscriptionCount refuses requests with more than MaxSubscriptionsPerRequest subscriptions.
 func checkSubscriptionCount(users, channels int) error {
 	if users*channels > MaxSubscriptionsPerRequest {
 		return BadRequest("Too many subscriptions in one request (limit: %d)", MaxSubscriptionsPerRequest)
@@ -57,7 +57,8 @@ func checkSubscriptionCount(users, channels int) error {
 	return nil
 }
 
-// findPrincipals are the users a request acts for. Each must exist, be known to the caller and be active.
+// findPrincipals returns the users that a request acts for, each once. Each must exist, be visible to the caller and be
+// active.
 func (v View) findPrincipals(list []Principal) ([]*User, error) {
 	if len(list) == 0 {
 		return []*User{v.Me()}, nil
@@ -82,19 +83,19 @@ func (v View) findPrincipals(list []Principal) ([]*User, error) {
 	return out, nil
 }
 
-// channelJoin is one channel of a request: there already, or about to be created.
+// channelJoin is one channel of a request. It exists, or plan is the channel to create.
 type channelJoin struct {
 	existing, plan *Channel
 	color          string
 }
 
-// subscribePlan is a Subscribe being checked.
+// subscribePlan is a checked Subscribe.
 type subscribePlan struct {
 	me       *User
 	users    []*User
-	others   bool // somebody else than the caller is meant
+	others   bool // users contains someone other than the caller
 	joins    []channelJoin
-	existing ids.Set // the channels of joins that exist
+	existing ids.Set // ids of the channels in joins that exist
 	denied   []string
 }
 
@@ -136,12 +137,12 @@ func (c Subscribe) Decide(t *Turn) (SubscribeResult, error) {
 	return a, nil
 }
 
-// needsSeveralTurns reports whether each turn takes a part of what is asked for.
+// needsSeveralTurns reports whether the request must be split over several turns.
 func (c Subscribe) needsSeveralTurns(j *subscribePlan) bool {
 	return needsSeveralTurns(len(j.users), len(j.joins), c.MaxPerTurn)
 }
 
-// newJob is a joining of channels that are all there.
+// newJob returns the job that does the rest of the request. All its channels exist by now.
 func (c Subscribe) newJob(j *subscribePlan, created []ChannelID) Job {
 	w := Job{Kind: JoinJob, AtOnce: c.MaxPerTurn, Rest: j.userSet(), Created: created, Announce: c.Announce}
 	for _, x := range j.joins {
@@ -150,7 +151,7 @@ func (c Subscribe) newJob(j *subscribePlan, created []ChannelID) Job {
 	return w
 }
 
-// channelJoiners is who will have joined the channels, and who is in them already.
+// channelJoiners returns, for each channel, the users that will be subscribed and those that already are.
 func (t *Turn) channelJoiners(j *subscribePlan, users ids.Set) (out []ChannelJoiners) {
 	for _, x := range j.joins {
 		ch := x.existing
@@ -168,7 +169,8 @@ func (j *subscribePlan) userSet() ids.Set {
 	return ids.SetOfUnsorted(idList)
 }
 
-// postCreationNotices has the notification bot write what begins a channel.
+// postCreationNotices lets the notification bot write the first message of new channels and, with announce, announce
+// them.
 func (t *Turn) postCreationNotices(created []*Channel, announce bool) {
 	for _, ch := range created {
 		t.postChannelCreated(ch)
@@ -178,8 +180,8 @@ func (t *Turn) postCreationNotices(created []*Channel, announce bool) {
 	}
 }
 
-// recordJoins records that the users recordJoins the channels, by ascending channel, in whose order colours are given out, and says who
-// was not in which before.
+// recordJoins records that the users join the channels, and returns the new subscribers of each channel. It takes the
+// channels in ascending order, because that is the order in which colors are assigned.
 func (t *Turn) recordJoins(j *subscribePlan) map[ChannelID][]UserID {
 	joins := slices.Clone(j.joins)
 	slices.SortFunc(joins, func(a, b channelJoin) int { return int(a.existing.ID - b.existing.ID) })
@@ -199,8 +201,8 @@ func (t *Turn) recordJoins(j *subscribePlan) map[ChannelID][]UserID {
 	return came
 }
 
-// addJoins names who came to which channels in the answer, and who was there already. It says who came to which of the
-// channels that were there before.
+// addJoins fills in Subscribed and Already. It returns, for each new subscriber, the channels that existed before the
+// request, if users are to be notified.
 func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID) map[UserID][]*Channel {
 	invited := map[UserID][]*Channel{}
 	for _, x := range j.joins {
@@ -219,7 +221,7 @@ func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID
 	return invited
 }
 
-// check refuses, or says what to record.
+// check returns a refusal or the plan of what to record.
 func (c Subscribe) check(t *Turn) (j *subscribePlan, err error) {
 	j = &subscribePlan{me: t.Me(), denied: []string{}}
 	if j.me == nil {
@@ -296,24 +298,24 @@ func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) erro
 	return nil
 }
 
-// mayAddSubscribers: who may subscribe others to a channel he can access.
+// mayAddSubscribers reports whether u may subscribe other users to a channel that u can access.
 func (r *Realm) mayAddSubscribers(u *User, c *Channel) bool {
 	return !u.IsGuest() && (u.IsAdmin() || r.HasPermission(u, "can_add_subscribers_group") || r.mayAdminister(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
 }
 
-// CreateChannel asks for one new channel with its first subscribers.
+// CreateChannel asks to create one channel with its first subscribers.
 type CreateChannel struct {
 	New         NewChannel
 	Subscribers []Principal
 	Announce    bool
 	Notify      bool
-	MaxPerTurn  int // as in Subscribe
+	MaxPerTurn  int // see Subscribe
 }
 
 // CreateChannelResult answers CreateChannel.
 type CreateChannelResult struct {
 	ID  ChannelID
-	Job int64 // who is still to be subscribed, 0: nobody
+	Job int64 // the job that subscribes the users, 0: all are subscribed
 }
 
 func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
@@ -339,7 +341,7 @@ func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
 	return CreateChannelResult{a.Created[0], a.Job}, nil
 }
 
-// createEmpty creates a channel nobody is subscribed to yet.
+// createEmpty creates a channel without subscribers.
 func (c CreateChannel) createEmpty(t *Turn) (ChannelID, error) {
 	ch, err := t.newChannel(c.New)
 	if err != nil {
@@ -352,17 +354,17 @@ func (c CreateChannel) createEmpty(t *Turn) (ChannelID, error) {
 	return ch.ID, nil
 }
 
-// Unsubscribe asks that oneself or others leave channels.
+// Unsubscribe asks to unsubscribe the caller or other users from channels.
 type Unsubscribe struct {
 	Names      []string
 	Principals []Principal
-	MaxPerTurn int // how many subscriptions one turn may end, 0: all; see UnsubscribeResult.Job
+	MaxPerTurn int // subscriptions ended per turn, 0: no limit; see UnsubscribeResult.Job
 }
 
-// UnsubscribeResult answers Unsubscribe. A channel counts as removed that anybody has left.
+// UnsubscribeResult answers Unsubscribe. A channel is in Removed if at least one user left it.
 type UnsubscribeResult struct {
 	Removed, NotRemoved []string
-	Job                 int64 // what remains to be done, 0: nothing
+	Job                 int64 // the job that does the rest, 0: everything is done
 }
 
 func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
@@ -446,12 +448,12 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err e
 	return channels, idList, nil
 }
 
-// mayRemoveSubscribers: who may unsubscribe others from a channel he may know.
+// mayRemoveSubscribers reports whether u may unsubscribe other users from a channel that u may know of.
 func (r *Realm) mayRemoveSubscribers(u *User, c *Channel) bool {
 	return r.mayAdminister(u, c) || r.channelAllows(u, c, "can_remove_subscribers_group")
 }
 
-// Resubscribe asks to leave some channels and join others at once, for oneself.
+// Resubscribe asks to leave some channels and join others in one step, for the caller.
 type Resubscribe struct {
 	Add    []ChannelToJoin
 	Delete []string
@@ -470,7 +472,7 @@ func (c Resubscribe) Decide(t *Turn) (ResubscribeResult, error) {
 	a := ResubscribeResult{SubscribeResult: SubscribeResult{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}}, UnsubscribeResult: UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}}
 	channels, ids, err := Unsubscribe{Names: c.Delete}.check(t)
 	if err == nil && len(c.Add) > 0 {
-		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t) // refuses, if it does, before its first fact
+		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t) // a refusal comes before its first fact
 	}
 	if err != nil {
 		return a, err

@@ -2,26 +2,27 @@ package realm
 
 import "slices"
 
-// Permission settings and groups are shown without accounts that are closed, so what they read changes with those.
+// Permission settings and groups are shown without deactivated accounts. Their shown value therefore changes when a
+// member is deactivated or reactivated.
 
-// ValuesShown says permission settings and groups that name somebody read otherwise, for his account is closed, or open
-// again. It changes nothing by itself.
+// ValuesShown says that permission settings and groups that name a user are shown differently now, because the account
+// was deactivated or reactivated. It changes no row.
 type ValuesShown struct {
 	User     UserID
 	Channels []ChannelID
 	Groups   []GroupID
 	Settings []string  // the organization's
-	Members  []GroupID // that he belongs to
+	Members  []GroupID // groups the user belongs to
 }
 
-// maxValuesPerFact bounds the channels and groups of one fact: each channel may be a dozen events, and a fact has places for
-// some two hundred.
+// maxValuesPerFact bounds the channels and groups of one fact: each channel may cause a dozen events, and one fact can
+// have about two hundred.
 const maxValuesPerFact = 15
 
 func (*ValuesShown) keepsMarkdownConfig() {}
 func (*ValuesShown) apply(*Realm)         {}
 
-// recordValuesShown records which settings read otherwise now.
+// recordValuesShown records which settings and groups are shown differently now.
 func (t *Turn) recordValuesShown(u UserID) {
 	var channels []ChannelID
 	t.EachChannel(func(c *Channel) {
@@ -61,7 +62,7 @@ func (t *Turn) recordValuesShown(u UserID) {
 func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 	all, u := r.everyoneAudience(), r.users.must(f.User)
 	if !u.Active {
-		all = r.cannotSeeUserAudience(u) // who knows him hears that his account is closed, and leaves him out himself
+		all = r.cannotSeeUserAudience(u) // other clients get the deactivation of the account and remove it themselves
 	}
 	if len(all) == 0 {
 		return nil

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// maxSubmessages is how many submessages one message may collect: its row is written whole, so a poll must not grow
-// excludeUsers end. Far more than any poll in use has votes.
+// maxSubmessages is how many submessages one message may have. Its row is written as a whole, so a poll must not grow
+// without limit. No poll in use has nearly as many votes.
 const maxSubmessages = 5000
 
-// AddSubmessage asks to attach data to a message that carries a widget.
+// AddSubmessage asks to attach data to a message that has a widget.
 type AddSubmessage struct {
 	Message       MessageID
 	Type, Content string
@@ -53,7 +53,7 @@ func (c AddSubmessage) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// extraOrEmpty is a message's further row for reading; an empty one if it has none.
+// extraOrEmpty returns a message's extra row for reading, or an empty one if it has none.
 func (r *Realm) extraOrEmpty(id MessageID) *MessageExtra {
 	if m := r.message(id); m != nil {
 		if e := r.extra(id, m); e != nil {
@@ -63,7 +63,7 @@ func (r *Realm) extraOrEmpty(id MessageID) *MessageExtra {
 	return &MessageExtra{}
 }
 
-// maxWidgetKey bounds the numbers widgets give to what people add to them (protocol).
+// maxWidgetKey is the largest number that a widget may give to an option or task (protocol).
 const maxWidgetKey = 1000
 
 func checkPoll(data map[string]any, author bool) (vote bool, err error) {
@@ -149,7 +149,7 @@ func wholeNumber(v any) (int, bool) {
 	return int(f), ok && f == math.Trunc(f) && math.Abs(f) < 1<<31
 }
 
-// SubmessageAdded says a message carries one more submessage.
+// SubmessageAdded says that a submessage was attached to a message.
 type SubmessageAdded struct {
 	Message    MessageID
 	Submessage Submessage

@@ -2,10 +2,10 @@ package realm
 
 import "slices"
 
-// maxTypingAudience is from how many subscribers on a channel hears nothing of typing (protocol).
+// maxTypingAudience is the largest number of subscribers for which typing in a channel is sent (protocol).
 const maxTypingAudience = 100
 
-// SendTyping tells others that the caller began or stopped to write a message.
+// SendTyping asks to tell others that the caller starts or stops writing a message.
 type SendTyping struct {
 	Stop      bool
 	ToChannel bool
@@ -55,8 +55,8 @@ func (c SendTyping) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// sendTyping tells those of an audience who want to see others type. Limited guests are told the addresses of people
-// they know only.
+// sendTyping sends the event to those users that want typing notifications. Limited guests get email addresses only of
+// users they may see.
 func (t *Turn) sendTyping(to []UserID, e *Typing) {
 	veiled := *e
 	veiled.Sender.EmailPublic, veiled.People = false, slices.Clone(e.People)
@@ -78,23 +78,23 @@ func (t *Turn) sendTyping(to []UserID, e *Typing) {
 	}
 }
 
-// typingAudience is those of an audience who want to see others type.
+// typingAudience returns those of the users that want typing notifications.
 func (r *Realm) typingAudience(to []UserID) []UserID {
 	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool { return !r.users.must(u).BoolSetting("receives_typing_notifications") })
 }
 
-// Typing is the event that somebody writes, or no longer does.
+// Typing is the event that a user starts or stops writing a message.
 type Typing struct {
 	Stop    bool
 	Sender  UserInfo
-	Channel ChannelID // 0: direct
+	Channel ChannelID // 0: direct message
 	Topic   string
-	People  []UserInfo // the sender included
+	People  []UserInfo // including the sender
 }
 
 func (*Typing) EventType() string { return "typing" }
 
-// SendEditTyping tells others that the caller began or stopped to edit a message.
+// SendEditTyping asks to tell others that the caller starts or stops editing a message.
 type SendEditTyping struct {
 	Message MessageID
 	Stop    bool
@@ -127,12 +127,12 @@ func (c SendEditTyping) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// TypingEdit is the event that somebody edits a message, or no longer does.
+// TypingEdit is the event that a user starts or stops editing a message.
 type TypingEdit struct {
 	Stop    bool
 	Sender  UserID
 	Message MessageID
-	Channel ChannelID // 0: direct
+	Channel ChannelID // 0: direct message
 	Topic   string
 	People  []UserID
 }

@@ -1,12 +1,12 @@
 package realm
 
-// Setting is one row of a settings table: the rows drive form, fact, event and test.
+// Setting is one row of a settings table. The rows drive the form, the fact, the event and the test of each setting.
 type Setting struct {
 	Name       string
 	Default    any   // bool, int64, string or nil: the stored types
 	Null       bool  // nil is allowed
-	Allowed    []any // allowed values, or nil for any of the type
-	MaxLength  int   // most code points of a text, 0 for no limit
+	Allowed    []any // the allowed values; nil allows every value of the type
+	MaxLength  int   // maximum length of a text in code points, 0 for no limit
 	OwnerOnly  bool  // only owners may change it
 	Hidden     bool  // not settable through the settings endpoint
 	UpdateDict bool  // its event is update_dict
@@ -20,7 +20,7 @@ func intRange(from, to int64) []any {
 	return out
 }
 
-// UserSettings are the personal preferences; new accounts start from the organization's defaults for them.
+// UserSettings are the personal settings. New accounts start with the organization's defaults for them.
 var UserSettings = []Setting{
 	{Name: "allow_private_data_export", Default: false},
 	{Name: "automatically_follow_topics_policy", Default: int64(3), Allowed: intRange(1, 4)},
@@ -87,7 +87,7 @@ var UserSettings = []Setting{
 	{Name: "wildcard_mentions_notify", Default: true},
 }
 
-// OrgSettings are the organization's settings that are not permission groups, as realm_<name> in a registration.
+// OrgSettings are the organization's settings that are not permission groups. Registrations show them as realm_<name>.
 var OrgSettings = []Setting{
 	{Name: "allow_message_editing", Default: true, UpdateDict: true},
 	{Name: "avatar_changes_disabled", Default: false},
@@ -135,15 +135,16 @@ var OrgSettings = []Setting{
 	{Name: "zulip_update_announcements_stream_id", Default: int64(-1)},
 }
 
-// GroupSettingRule is one permission setting: who has it by default and which system groups it refuses.
+// GroupSettingRule describes one permission setting: the group that has the permission by default, and the system
+// groups it accepts.
 type GroupSettingRule struct {
 	Name             string
-	Default          string // system group
+	Default          string // a system group
 	NobodyOK         bool
 	EveryoneOK       bool
 	SystemOnly       bool
-	Allowed          []string // system groups allowed, or nil for all the columns above allow
-	AdminManagedOnly bool     // of other groups only those that none but administrators manage
+	Allowed          []string // the system groups that are allowed; nil: all that the fields above allow
+	AdminManagedOnly bool     // accepts other groups only if no one except administrators manages them
 }
 
 // OrgGroupSettings are the organization's permission settings.
@@ -215,13 +216,13 @@ func settingValue(have map[string]any, index map[string]*Setting, name string) a
 	return s.Default
 }
 
-// Setting is the user's value of a preference: bool, int64, string or nil.
+// Setting returns the user's value of a setting: bool, int64, string or nil.
 func (u *User) Setting(name string) any        { return settingValue(u.Settings, userSettingsByName, name) }
 func (u *User) BoolSetting(name string) bool   { b, _ := u.Setting(name).(bool); return b }
 func (u *User) IntSetting(name string) int64   { n, _ := u.Setting(name).(int64); return n }
 func (u *User) TextSetting(name string) string { s, _ := u.Setting(name).(string); return s }
 
-// OrgSetting is the organization's value of a setting: bool, int64, string or nil.
+// OrgSetting returns the organization's value of a setting: bool, int64, string or nil.
 func (r *Realm) OrgSetting(name string) any {
 	return settingValue(r.Org().Settings, orgSettingsByName, name)
 }
@@ -229,7 +230,7 @@ func (r *Realm) OrgBool(name string) bool   { b, _ := r.OrgSetting(name).(bool);
 func (r *Realm) OrgInt(name string) int64   { n, _ := r.OrgSetting(name).(int64); return n }
 func (r *Realm) OrgText(name string) string { s, _ := r.OrgSetting(name).(string); return s }
 
-// OrgGroup is the organization's value of a permission setting.
+// OrgGroup returns the organization's value of a permission setting.
 func (r *Realm) OrgGroup(name string) GroupValue {
 	if v, ok := r.Org().GroupSettings[name]; ok {
 		return v
@@ -246,19 +247,20 @@ func (r *Realm) HasPermission(u *User, name string) bool {
 	return r.allowed(u, r.OrgGroup(name), orgGroupRulesByName[name].EveryoneOK)
 }
 
-// SpectatorsAllowed reports whether anonymous visitors may read web-public channels.
+// SpectatorsAllowed reports whether logged-out visitors may read web-public channels.
 func (r *Realm) SpectatorsAllowed() bool {
 	return r.OrgBool("enable_spectator_access") && !r.Org().Deactivated
 }
 
-// Maps that are kept have named types: the codec writes them in order of their keys, so that equal rows are equal bytes.
+// Stored maps have named types. The codec writes their entries in order of the keys, so that equal rows have equal
+// bytes.
 type (
 	GroupValues map[string]GroupValue
 	Counters    map[string]int64
 	Profile     map[int64]string
 )
 
-// normalizeNumber brings a value that comes back from the disk into the types settings have: whole numbers are int64.
+// normalizeNumber returns a value read from disk in one of the types that settings have: whole numbers become int64.
 func normalizeNumber(v any) any {
 	if n, ok := v.(uint64); ok {
 		return int64(n)
@@ -266,5 +268,5 @@ func normalizeNumber(v any) any {
 	return v
 }
 
-// UsesUpdateDict reports whether a setting's change is told as realm/update_dict.
+// UsesUpdateDict reports whether a change of the setting is sent as the event realm/update_dict.
 func UsesUpdateDict(name string) bool { s := orgSettingsByName[name]; return s != nil && s.UpdateDict }

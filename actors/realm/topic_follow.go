@@ -6,18 +6,19 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// When people take part in a topic, their settings may have them follow it, or hear of it in a muted channel.
+// When users take part in a topic, their settings may make them follow the topic, or unmute it in a muted channel.
 
-// The values of automatically_follow_topics_policy and automatically_unmute_topics_in_muted_streams_policy: from
-// which degree of taking part on.
+// Values of automatically_follow_topics_policy and automatically_unmute_topics_in_muted_streams_policy: the lowest
+// degree of participation that triggers the policy.
 const (
 	onParticipation = 1
 	onSending       = 2
 	onInitiation    = 3
 )
 
-// participationPolicy is the policy a topic gets for a user who takes part in it, or 0 for no change. at is how he does:
-// onParticipation for reactions and votes, onSending for a message, onInitiation for a topic's first message.
+// participationPolicy returns the new topic policy of a user who takes part in a topic, or 0 for no change. at is the
+// degree of participation: onParticipation for reactions and votes, onSending for a message, onInitiation for the first
+// message.
 func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int64) int {
 	now := r.TopicPolicyOf(me.ID, c, topic)
 	if me.IsBot() || now == TopicFollowed {
@@ -33,9 +34,9 @@ func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int6
 	return 0
 }
 
-// followOnSend follows or unmutes a topic because the sender's settings say so, and for people who are mentioned
-// because theirs do; it runs before the message is recorded, so its events come first. It returns the sender's new
-// policy, 0 for no change.
+// followOnSend records topic policies because of a new message: for the sender, and for mentioned users, according to
+// their settings. It runs before the message is recorded, so its events come first. It returns the sender's new policy,
+// 0 for no change.
 func (t *Turn) followOnSend(me *User, f *MessageSent) int {
 	if f.Channel == 0 {
 		return 0
@@ -52,7 +53,8 @@ func (t *Turn) followOnSend(me *User, f *MessageSent) int {
 	return policy
 }
 
-// followOnMention follows a topic for the people its new message mentions by name or group who have no policy there.
+// followOnMention follows the topic for users whom the new message mentions by name or group and who have no policy for
+// it.
 func (t *Turn) followOnMention(f *MessageSent) {
 	all := slices.Concat(f.Mentioned, f.GroupMentioned)
 	slices.Sort(all)
@@ -68,16 +70,16 @@ func (t *Turn) followOnMention(f *MessageSent) {
 	}
 }
 
-// followOnParticipation follows or unmutes a topic because its user reacted or voted there.
+// followOnParticipation records a topic policy for a user who reacted or voted.
 func (t *Turn) followOnParticipation(me *User, c ChannelID, topic string) {
 	if policy := t.participationPolicy(me, c, topic, onParticipation); policy != 0 {
 		t.recordTopicPolicy(me.ID, c, topic, policy)
 	}
 }
 
-// moveTopicPolicies brings topic policies along when a whole topic has moved: call it after the move, when no message is left
-// in the old topic. empty says that the new one had no messages before: a policy of it is left over from others that are
-// gone. Who may not see the new channel just loses his policy.
+// moveTopicPolicies moves topic policies when a whole topic was moved. Call it after the move, when no message is left
+// in the old topic. empty says that the new topic had no messages before: policies for it are left over from deleted or
+// moved messages, and are replaced. Users who may not see the new channel lose their policy.
 func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic string, empty bool) {
 	if from == to && fold(old) == fold(topic) {
 		return
@@ -115,7 +117,7 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 	}
 }
 
-// mergedPolicy is what two topics' policies become when the topics become one.
+// mergedPolicy returns the policy of a topic that was merged from topics with policies a and b.
 func mergedPolicy(a, b int) int {
 	switch {
 	case a == b:

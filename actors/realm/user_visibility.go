@@ -6,27 +6,27 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Who knows of whom: everybody of everybody, unless guests are limited to people they share a channel or a direct
-// conversation with. What a limited guest sees follows from rows; the events about it do not, so the turn that moves
-// the horizon tells.
+// Every user may see every other user, unless guests are limited. A limited guest sees only users that share a channel
+// or a direct conversation with the guest. The rows say who sees whom, but the guest's client must be told when that
+// changes.
 
-// UserAppeared is the event realm_user/add of an account, for one kind of listener.
+// UserAppeared is the event realm_user/add, for connected users that see the same fields of the account.
 type UserAppeared struct {
-	User    User // excludeUsers what only the server may know
-	Public  bool // everyone is shown the real address
-	Sees    bool // these listeners may know it
-	Unknown bool // these listeners may not know the account: a stand-in for clients that need one
+	User    User // without fields that only the server may know
+	Public  bool // all users see the real email address
+	Sees    bool // these users may see the email address
+	Unknown bool // these users may not see the account; clients that need it get a placeholder
 }
 
 func (*UserAppeared) EventType() string { return "realm_user" }
 
-// UserVanished is the event realm_user/remove: a guest may not know an account any more.
+// UserVanished is the event realm_user/remove: a guest may no longer see an account.
 type UserVanished struct{ User UserID }
 
 func (*UserVanished) EventType() string { return "realm_user" }
 
-// announceUser tells listeners of an account, each as much of it as he may know. With met they may all know it, even where
-// the rows do not say so yet: what they are about to be told makes them acquainted.
+// announceUser sends u to each of the connected users in to, limited to the fields that user may see. With met, all of
+// them may see the account, even if the rows do not say so yet: the fact that follows makes it visible.
 func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
 	var see, blind, strangers []UserID
 	for _, id := range to {
@@ -54,7 +54,7 @@ func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
 	return out
 }
 
-// visibleUsers is the people somebody sees, and perhaps bots, whom everybody sees.
+// visibleUsers returns the users that me may see. It may omit bots, which everyone sees.
 func (r *Realm) visibleUsers(me *User) (s ids.Set) {
 	if !me.IsGuest() || !r.GuestsLimited() {
 		r.EachUser(func(u *User) {
@@ -79,12 +79,13 @@ func (r *Realm) visibleUsers(me *User) (s ids.Set) {
 	return s
 }
 
-// mayChangeUserVisibility reports a fact that may change whom somebody sees; nearly all do not.
+// mayChangeUserVisibility reports whether a fact may change which users a limited guest sees. For nearly all facts it
+// does not.
 func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 	switch f := f.(type) {
 	case *Subscribed, *Unsubscribed, *JoinedChannels, *LeftChannels, *UserDeactivated, *UserReactivated:
 		return true
-	case *MessageSent: // the first of a conversation, or the first since all of it was deleted
+	case *MessageSent: // the first of a conversation, or the first since all of them were deleted
 		return f.Channel == 0 && (f.NewTalk || r.index.conversations[f.Talk].ids.Empty())
 	case *MessagesDeleted: // the last ones of a conversation
 		return f.Channel == 0 && r.index.conversations[DirectConversationID(r.message(f.IDs[0]).conversation)].ids.Len() == len(f.IDs)
@@ -94,9 +95,9 @@ func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 	return false
 }
 
-// userVisibilityAudience is the listening people whose sight of others a fact may change, each once.
+// userVisibilityAudience returns the connected users for whom a fact may change which users they see, each once.
 func (r *Realm) userVisibilityAudience(f Fact) []UserID {
-	var near ids.Set // the guests among them
+	var near ids.Set // its guests are affected
 	switch f := f.(type) {
 	case *Subscribed:
 		near = ids.Union(r.index.channels[f.Channel].subscribers, ids.SetOf(f.Users...))
@@ -132,7 +133,7 @@ func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 	return out
 }
 
-// activeSubscribersOf is everybody in any of some channels.
+// activeSubscribersOf returns the active subscribers of any of the channels.
 func (r *Realm) activeSubscribersOf(channels []ChannelID) (s ids.Set) {
 	for _, c := range channels {
 		s.Union(r.index.channels[c].active)
@@ -140,16 +141,16 @@ func (r *Realm) activeSubscribersOf(channels []ChannelID) (s ids.Set) {
 	return s
 }
 
-// Limits of telling a listener who came into sight and who went out of it.
+// Limits of the facts and events about users that a guest starts or stops seeing.
 const (
-	// maxUsersPerVisibilityFact is how many accounts one fact tells of: a fact may not tell a queue more than 128 events.
+	// maxUsersPerVisibilityFact is how many accounts one fact contains: one fact may send a queue at most 128 events.
 	maxUsersPerVisibilityFact = 100
-	// maxVisibilityEvents is above how many accounts a listener's queues end instead, so that he registers anew: one
-	// answer of the whole list is cheaper than so many events.
+	// maxVisibilityEvents is the maximum number of accounts sent as events. Above it the guest's queues are closed, so
+	// that the clients register again: one answer with the whole list is cheaper.
 	maxVisibilityEvents = 1000
 )
 
-// visibleBefore is what onlookers saw before a fact.
+// visibleBefore is the before-set of a guest: the users that the guest saw before a fact.
 type visibleBefore struct {
 	viewer UserID
 	users  ids.Set
@@ -165,8 +166,8 @@ func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 	return out
 }
 
-// announceNewUsers tells onlookers whom they will see by a fact, before they hear of those people: some clients drop what they are
-// told of people they do not know.
+// announceNewUsers records PeopleSeen for the users that guests will see after the fact f. Their clients must get these
+// users before the events of f: some clients ignore events about unknown users.
 func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
 	for i := range was {
 		h := &was[i]
@@ -182,7 +183,7 @@ func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
 	}
 }
 
-// usersShownBy is whom a fact says that an onlooker will see.
+// usersShownBy returns the users that viewer will see because of the fact, as far as the fact itself says so.
 func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 	join := func(f *Subscribed) {
 		if in := ids.Union(r.index.channels[f.Channel].active, ids.SetOf(f.Users...)); in.Has(int64(viewer)) {
@@ -196,7 +197,7 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 		for i := range f.Each {
 			join(&f.Each[i])
 		}
-	case *UserReactivated: // onlookers share a channel with him
+	case *UserReactivated: // the audience shares a channel with that user
 		s = ids.SetOf(f.ID)
 	case *MessageSent:
 		s = ids.SetOf(f.People...)
@@ -204,7 +205,8 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 	return s
 }
 
-// recordVisibilityChanges tells onlookers whom else they see since a fact, and whom no more.
+// recordVisibilityChanges records PeopleSeen for the other users that guests see since the fact f, and for those they
+// no longer see.
 func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
 	for _, h := range was {
 		now := t.visibleUsers(t.users.must(h.viewer))
@@ -221,14 +223,14 @@ func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
 		}
 	}
 	if o, ok := f.(*OrganizationChanged); ok && o.Setting == "can_access_all_users_group" {
-		// Everything guests know of people may be wrong now.
+		// Every guest's list of users may be wrong now.
 		for _, id := range t.matchingAudience((*User).IsGuest) {
 			t.closeQueuesOf(id)
 		}
 	}
 }
 
-// withoutBots leaves out whom everybody sees anyway.
+// withoutBots returns the ids of s that are not bots. Everyone sees bots anyway.
 func (r *Realm) withoutBots(s ids.Set) (out []UserID) {
 	s.Each(func(id int64) bool {
 		if u := r.users.must(UserID(id)); !u.IsBot() {
@@ -239,7 +241,7 @@ func (r *Realm) withoutBots(s ids.Set) (out []UserID) {
 	return out
 }
 
-// closeQueuesOf makes somebody's clients register anew.
+// closeQueuesOf closes all queues of a user, so that the user's clients register again.
 func (t *Turn) closeQueuesOf(u UserID) {
 	var ends []QueueID
 	t.EachQueue(func(q *Queue) {
@@ -252,8 +254,8 @@ func (t *Turn) closeQueuesOf(u UserID) {
 	}
 }
 
-// PeopleSeen says whom a guest sees now, and whom no more. It changes nothing: it follows from the fact before it, or from
-// the one after it, which tells him of people he did not know.
+// PeopleSeen says which users a guest sees now and which no longer. It changes no row. It is recorded
+// directly before or after the fact that is the reason.
 type PeopleSeen struct {
 	Viewer             UserID
 	Appeared, Vanished []UserID
@@ -276,7 +278,7 @@ func (f *PeopleSeen) tell(r *Realm) (out []Notice) {
 	return out
 }
 
-// LogIn notes that somebody logged in.
+// LogIn records that a user logged in.
 type LogIn struct{ User UserID }
 
 func (c LogIn) Decide(t *Turn) (Done, error) {
@@ -293,11 +295,12 @@ func (c LogIn) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// UserLoggedIn says that somebody used an account that others had made for him: he joined now.
+// UserLoggedIn says that a user logged in for the first time to an account made by someone else. The user joined at
+// this time.
 type UserLoggedIn struct {
 	ID    UserID
 	At    int64
-	Waits bool // is no full member any more: his waiting period begins now
+	Waits bool // no longer a full member: the waiting period begins now
 }
 
 func (f *UserLoggedIn) apply(r *Realm) {

@@ -1,0 +1,29 @@
+// Package realm holds one organization as plain data: its rows, its rules, and the events that clients get.
+//
+// A client's request becomes a command. The realm runs each command in a turn, with exclusive access:
+//
+//	form (wire)
+//	    |
+//	    v
+//	command.Decide --> refusal to the caller, nothing recorded
+//	    |
+//	    v  Turn.Record
+//	facts, numbered --> journal (on disk before anything is sent)
+//	    |
+//	    +-- apply: changes rows and indexes
+//	    +-- tell:  notices = events with their audiences --> event queues --> clients
+//
+// The contract:
+//
+//   - Decide first checks everything, then records facts. A refusal after the first fact is a bug.
+//   - Only apply changes the realm. It runs at once, so the rest of the turn sees the change. It does not fail.
+//   - tell runs right after apply and resolves the audience at that moment.
+//   - Facts are stored, commands are not. Recovery loads the rows of the last snapshot and replays the facts after it
+//     with Replay, which uses the same apply and tell.
+//   - The package starts no goroutine, holds no lock, reads no clock, draws no random numbers and does no I/O. The time
+//     and random tokens of a turn come from TurnEnv. A Realm belongs to one goroutine at a time.
+//   - Rows belong to the realm. A View copies everything that it hands out of the turn.
+//
+// The terms used here (realm, turn, view, command, fact, notice, form, refusal, journal, row, seq, caps) are defined in
+// the glossary of package actors.
+package realm
