@@ -55,9 +55,9 @@ func (t *Turn) recordSubscribed(facts []Subscribed) {
 	for len(facts) > 0 {
 		n := factsPerBatch(facts, func(f Subscribed) []UserID { return f.Users })
 		if n == 1 {
-			t.Record(&facts[0])
+			t.recordWithVisibility(&facts[0])
 		} else {
-			t.Record(&JoinedChannels{facts[:n]})
+			t.recordWithVisibility(&JoinedChannels{facts[:n]})
 		}
 		facts = facts[n:]
 	}
@@ -69,9 +69,9 @@ func (t *Turn) recordUnsubscribed(facts []Unsubscribed) {
 	for len(facts) > 0 {
 		n := factsPerBatch(facts, func(f Unsubscribed) []UserID { return f.Users })
 		if n == 1 {
-			t.Record(&facts[0])
+			t.recordWithVisibility(&facts[0])
 		} else {
-			t.Record(&LeftChannels{facts[:n]})
+			t.recordWithVisibility(&LeftChannels{facts[:n]})
 		}
 		facts = facts[n:]
 	}

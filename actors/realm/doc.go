@@ -7,7 +7,7 @@
 //	    v
 //	command.Decide --> refusal to the caller, nothing recorded
 //	    |
-//	    v  Turn.Record
+//	    v  Turn.Record, Turn.recordWithVisibility
 //	facts, numbered --> journal (on disk before anything is sent)
 //	    |
 //	    +-- apply: changes rows and indexes
@@ -23,6 +23,17 @@
 //   - The package starts no goroutine, holds no lock, reads no clock, draws no random numbers and does no I/O. The time
 //     and random tokens of a turn come from TurnEnv. A Realm belongs to one goroutine at a time.
 //   - Rows belong to the realm. A View copies everything that it hands out of the turn.
+//
+// # Visibility
+//
+// A fact may change what other users can see without being about them. Such changes are facts, too, and they are
+// recorded in two places only:
+//
+//   - Users: if guests are limited, a guest sees only users that share a channel or a direct conversation. A command
+//     records facts that may change this with Turn.recordWithVisibility. That step also records PeopleSeen: users that
+//     the guest will see before the fact, all other differences after it. Record rejects such facts.
+//   - Channels: a change of group members may show or hide private channels. The command makes it inside
+//     Turn.trackChannelVisibility, which then records ChannelVisibilityChanged for the channels concerned.
 //
 // The terms used here (realm, turn, view, command, fact, notice, form, refusal, journal, row, seq, caps) are defined in
 // the glossary of package actors.

@@ -113,7 +113,7 @@ func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
 func (t *Turn) send(me *User, f *MessageSent) SendResult {
 	t.completeMessage(f)
 	policy := t.followOnSend(me, f)
-	t.Record(f)
+	t.recordWithVisibility(f)
 	t.addMessageOutboxJobs(f)
 	t.answerAsWelcomeBot(me, f)
 	if me.IsBot() && f.Channel != 0 && t.SubscriberCount(f.Channel) == 0 {

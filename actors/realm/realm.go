@@ -1,5 +1,7 @@
 package realm
 
+import "fmt"
+
 // Realm is one organization: its rows, the indexes derived from them and cached JSON. It has no lock: only one
 // goroutine may use it at a time.
 type Realm struct {
@@ -116,7 +118,8 @@ type Done struct{}
 
 // Command is a request to change the realm; A is the type of its answer.
 // Decide checks the request, then returns a refusal or records facts with Turn.Record. All refusals come before the
-// first Record.
+// first Record. A fact that may change which users a limited guest sees is recorded with Turn.recordWithVisibility
+// instead. That step also records PeopleSeen facts for the guests, directly before and after it.
 type Command[A any] interface {
 	Decide(t *Turn) (A, error)
 }
@@ -201,10 +204,16 @@ func RunTurn[A any](r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error)
 // trusted.
 type IncompleteTurn struct{ Cause any }
 
-// Record applies a fact, gives it the next number, and collects its notices.
+// Record applies a fact, gives it the next number, and collects its notices. It panics on a fact that needs
+// recordWithVisibility.
 func (t *Turn) Record(f Fact) {
-	was := t.usersVisibleBefore(f)
-	t.announceNewUsers(f, was)
+	if t.mayChangeUserVisibility(f) && t.GuestsLimited() {
+		panic(fmt.Sprintf("BUG: %T may change which users guests see: record it with recordWithVisibility", f))
+	}
+	t.record(f)
+}
+
+func (t *Turn) record(f Fact) {
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)
@@ -212,7 +221,6 @@ func (t *Turn) Record(f Fact) {
 	if n := f.tell(t.Realm); len(n) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
 	}
-	t.recordVisibilityChanges(f, was)
 }
 
 // Tell sends an event without a fact, for example presence and typing. A crash may lose it.

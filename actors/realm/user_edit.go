@@ -75,7 +75,7 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	for _, f := range append(facts, values...) {
-		t.Record(f)
+		t.recordWithVisibility(f)
 	}
 	return Done{}, nil
 }
@@ -269,7 +269,7 @@ func (t *Turn) deactivate(u *User) {
 	}
 	t.revokeInvitesOf(u.ID)
 	t.removeAllDevices(u.ID)
-	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	t.recordWithVisibility(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
 	t.recordValuesShown(u.ID)
 }
 
@@ -460,7 +460,7 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	t.recordWithVisibility(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
 	t.recordValuesShown(u.ID)
 	return Done{}, nil
 }

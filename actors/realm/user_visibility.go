@@ -8,7 +8,7 @@ import (
 
 // Every user may see every other user, unless guests are limited. A limited guest sees only users that share a channel
 // or a direct conversation with the guest. The rows say who sees whom, but the guest's client must be told when that
-// changes.
+// changes. Facts that can change it are therefore recorded with recordWithVisibility.
 
 // UserAppeared is the event realm_user/add, for connected users that see the same fields of the account.
 type UserAppeared struct {
@@ -150,12 +150,24 @@ const (
 	maxVisibilityEvents = 1000
 )
 
+// recordWithVisibility records a fact that may change which users limited guests see. For each connected guest
+// concerned it also records PeopleSeen: first the users that the guest will see because of f, then f, then all other
+// users that the guest sees now, and those no longer seen. For facts that change nothing of that, and where guests are
+// not limited, it is the same as Record.
+func (t *Turn) recordWithVisibility(f Fact) {
+	before := t.usersVisibleBefore(f)
+	t.announceNewUsers(f, before)
+	t.record(f)
+	t.recordVisibilityChanges(before)
+}
+
 // visibleBefore is the before-set of a guest: the users that the guest saw before a fact.
 type visibleBefore struct {
 	viewer UserID
 	users  ids.Set
 }
 
+// usersVisibleBefore returns the before-sets of the guests for whom f may change which users they see.
 func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 	if !t.mayChangeUserVisibility(f) || !t.GuestsLimited() {
 		return nil
@@ -168,18 +180,18 @@ func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 
 // announceNewUsers records PeopleSeen for the users that guests will see after the fact f. Their clients must get these
 // users before the events of f: some clients ignore events about unknown users.
-func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
-	for i := range was {
-		h := &was[i]
-		coming := ids.Union(h.users, t.usersShownBy(f, h.viewer))
-		more := t.withoutBots(ids.Difference(coming, h.users))
-		if len(more) > maxVisibilityEvents {
-			continue
+func (t *Turn) announceNewUsers(f Fact, before []visibleBefore) {
+	for i := range before {
+		h := &before[i]
+		visible := ids.Union(h.users, t.usersShownBy(f, h.viewer))
+		appeared := t.withoutBots(ids.Difference(visible, h.users))
+		if len(appeared) > maxVisibilityEvents {
+			continue // recordVisibilityChanges closes the queues instead
 		}
-		for ids := range slices.Chunk(more, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
+		for part := range slices.Chunk(appeared, maxUsersPerVisibilityFact) {
+			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: part})
 		}
-		h.users = coming
+		h.users = visible
 	}
 }
 
@@ -205,28 +217,31 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 	return s
 }
 
-// recordVisibilityChanges records PeopleSeen for the other users that guests see since the fact f, and for those they
-// no longer see.
-func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
-	for _, h := range was {
+// recordVisibilityChanges records PeopleSeen for the users that guests see now, but did not see before, and for those
+// they no longer see.
+func (t *Turn) recordVisibilityChanges(before []visibleBefore) {
+	for _, h := range before {
 		now := t.visibleUsers(t.users.must(h.viewer))
-		more, less := t.withoutBots(ids.Difference(now, h.users)), t.withoutBots(ids.Difference(h.users, now))
-		if len(more)+len(less) > maxVisibilityEvents {
+		appeared := t.withoutBots(ids.Difference(now, h.users))
+		vanished := t.withoutBots(ids.Difference(h.users, now))
+		if len(appeared)+len(vanished) > maxVisibilityEvents {
 			t.closeQueuesOf(h.viewer)
 			continue
 		}
-		for ids := range slices.Chunk(more, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
+		for part := range slices.Chunk(appeared, maxUsersPerVisibilityFact) {
+			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: part})
 		}
-		for ids := range slices.Chunk(less, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: ids})
+		for part := range slices.Chunk(vanished, maxUsersPerVisibilityFact) {
+			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: part})
 		}
 	}
-	if o, ok := f.(*OrganizationChanged); ok && o.Setting == "can_access_all_users_group" {
-		// Every guest's list of users may be wrong now.
-		for _, id := range t.matchingAudience((*User).IsGuest) {
-			t.closeQueuesOf(id)
-		}
+}
+
+// closeGuestQueues closes the queues of all guests, so that their clients register again. Call it after a change of
+// can_access_all_users_group: every guest's list of users may be wrong then.
+func (t *Turn) closeGuestQueues() {
+	for _, id := range t.matchingAudience((*User).IsGuest) {
+		t.closeQueuesOf(id)
 	}
 }
 
@@ -254,7 +269,7 @@ func (t *Turn) closeQueuesOf(u UserID) {
 	}
 }
 
-// PeopleSeen says which users a guest sees now and which no longer. It changes no row. It is recorded
+// PeopleSeen says which users a guest sees now and which no longer. It changes no row. recordWithVisibility records it
 // directly before or after the fact that is the reason.
 type PeopleSeen struct {
 	Viewer             UserID

@@ -227,3 +227,18 @@ func TestRoleChangeShowsChannelSubscribers(t *testing.T) {
 		t.Errorf("seen: %v, want %v", people, want)
 	}
 }
+
+// TestRecordRejectsVisibilityFacts: a fact that may show or hide users must not bypass recordWithVisibility.
+func TestRecordRejectsVisibilityFacts(t *testing.T) {
+	s, _, _, _, guest := newLimitedGuestScene(t)
+	role := Member
+	defer func() {
+		if recover() == nil {
+			t.Error("Record accepted a change of role where guests are limited")
+		}
+	}()
+	RunTurn(s.Realm, Caller{System: true}, TurnEnv{}, func(t *Turn) (Done, error) {
+		t.Record(&UserChanged{ID: guest, Role: &role})
+		return Done{}, nil
+	})
+}
