@@ -57,6 +57,7 @@ func (c ReportServiceFailure) Decide(t *Turn) (Done, error) {
 	if owner == nil || !owner.Active || err != nil {
 		return Done{}, err
 	}
-	t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+" could not be passed on to its service:\n\n"+QuoteBlock(c.Why), owner.ID)
+	t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+
+		" could not be passed on to its service:\n\n"+QuoteBlock(c.Why), owner.ID)
 	return Done{}, nil
 }

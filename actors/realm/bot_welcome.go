@@ -7,17 +7,43 @@ var welcomeAnswers = []struct {
 	words []string
 	say   string
 }{
-	{[]string{"app", "apps"}, "There are apps for phones and for the desktop. Log in there with the address of this organization; what you have read is kept the same everywhere."},
-	{[]string{"profile", "edit profile"}, "In your settings you can change your name, upload a picture, and fill in what others should know of you."},
-	{[]string{"theme", "themes"}, "In your settings, under preferences, you can choose a light or a dark theme, or have it follow your system."},
-	{[]string{"channel", "channels", "stream", "streams"}, "Channels decide who gets a message. You get what is said in the channels you are subscribed to; browse the others to find what interests you."},
-	{[]string{"topic", "topics"}, "Every message in a channel has a topic, like the subject of a mail. Topics let you follow some conversations closely and skip others."},
-	{[]string{"shortcut", "shortcuts", "keyboard shortcuts"}, "Most things can be done from the keyboard: press `?` outside the text box to see all shortcuts."},
-	{[]string{"format", "formatting", "message formatting"}, "Messages are written in Markdown: `**bold**`, `*italic*`, lists, quotes, code in back-ticks, and `@` to mention somebody."},
+	{
+		[]string{"app", "apps"},
+		"There are apps for phones and for the desktop. Log in there with the address of this " +
+			"organization; what you have read is kept the same everywhere.",
+	},
+	{
+		[]string{"profile", "edit profile"},
+		"In your settings you can change your name, upload a picture, and fill in what others should know of you.",
+	},
+	{
+		[]string{"theme", "themes"},
+		"In your settings, under preferences, you can choose a light or a dark theme, or have it follow your system.",
+	},
+	{
+		[]string{"channel", "channels", "stream", "streams"},
+		"Channels decide who gets a message. You get what is said in the channels you are " +
+			"subscribed to; browse the others to find what interests you.",
+	},
+	{
+		[]string{"topic", "topics"},
+		"Every message in a channel has a topic, like the subject of a mail. Topics let you " +
+			"follow some conversations closely and skip others.",
+	},
+	{
+		[]string{"shortcut", "shortcuts", "keyboard shortcuts"},
+		"Most things can be done from the keyboard: press `?` outside the text box to see all shortcuts.",
+	},
+	{
+		[]string{"format", "formatting", "message formatting"},
+		"Messages are written in Markdown: `**bold**`, `*italic*`, lists, quotes, code in " +
+			"back-ticks, and `@` to mention somebody.",
+	},
 }
 
 // welcomeHint is sent to a user once if the bot does not understand, and always on "help".
-const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and `formatting`. Write me one of them, or `help` to read this again."
+const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and " +
+	"`formatting`. Write me one of them, or `help` to read this again."
 
 // welcomeHintKind is the message kind of the hint.
 const welcomeHintKind = "welcome hint"

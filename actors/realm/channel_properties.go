@@ -14,7 +14,10 @@ type PropertyChange struct {
 }
 
 // boolProperties are the personal settings of a channel that are booleans. in_home_view is the opposite of is_muted.
-var boolProperties = []string{"is_muted", "in_home_view", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify", "pin_to_top"}
+var boolProperties = []string{
+	"is_muted", "in_home_view", "desktop_notifications", "audible_notifications", "push_notifications",
+	"email_notifications", "wildcard_mentions_notify", "pin_to_top",
+}
 
 // SetSubscriptionProperties asks to change the caller's personal settings of channels.
 type SetSubscriptionProperties struct {

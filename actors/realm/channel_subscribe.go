@@ -104,7 +104,10 @@ func (c Subscribe) Decide(t *Turn) (SubscribeResult, error) {
 	if err != nil {
 		return SubscribeResult{}, err
 	}
-	a := SubscribeResult{Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied, AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify}
+	a := SubscribeResult{
+		Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied,
+		AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify,
+	}
 	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
 	var created []*Channel
 	for i, x := range j.joins {
@@ -280,7 +283,9 @@ func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) erro
 		}
 		return nil
 	}
-	if slices.ContainsFunc(j.joins, func(o channelJoin) bool { return o.plan != nil && fold(o.plan.Name) == fold(name) }) {
+	if slices.ContainsFunc(j.joins, func(o channelJoin) bool {
+		return o.plan != nil && fold(o.plan.Name) == fold(name)
+	}) {
 		return nil // the same new name twice is one channel
 	}
 	n := c.New
@@ -300,7 +305,9 @@ func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) erro
 
 // mayAddSubscribers reports whether u may subscribe other users to a channel that u can access.
 func (r *Realm) mayAddSubscribers(u *User, c *Channel) bool {
-	return !u.IsGuest() && (u.IsAdmin() || r.HasPermission(u, "can_add_subscribers_group") || r.mayAdminister(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
+	const setting = "can_add_subscribers_group" // the organization and channels have it
+	return !u.IsGuest() && (u.IsAdmin() || r.HasPermission(u, setting) || r.mayAdminister(u, c) ||
+		r.channelAllows(u, c, setting))
 }
 
 // CreateChannel asks to create one channel with its first subscribers.
@@ -333,7 +340,10 @@ func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
 		id, err := c.createEmpty(t)
 		return CreateChannelResult{ID: id}, err
 	}
-	s := Subscribe{Channels: []ChannelToJoin{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, AllOrNothing: true, Announce: c.Announce, Notify: c.Notify, MaxPerTurn: c.MaxPerTurn}
+	s := Subscribe{
+		Channels: []ChannelToJoin{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers,
+		New: c.New, AllOrNothing: true, Announce: c.Announce, Notify: c.Notify, MaxPerTurn: c.MaxPerTurn,
+	}
 	a, err := s.Decide(t)
 	if err != nil {
 		return CreateChannelResult{}, err
@@ -469,10 +479,14 @@ func (c Resubscribe) Decide(t *Turn) (ResubscribeResult, error) {
 	if len(c.Add) == 0 && len(c.Delete) == 0 {
 		return ResubscribeResult{}, BadRequest(`Nothing to do. Specify at least one of "add" or "delete".`)
 	}
-	a := ResubscribeResult{SubscribeResult: SubscribeResult{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}}, UnsubscribeResult: UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}}
+	a := ResubscribeResult{
+		SubscribeResult:   SubscribeResult{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}},
+		UnsubscribeResult: UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}},
+	}
 	channels, ids, err := Unsubscribe{Names: c.Delete}.check(t)
 	if err == nil && len(c.Add) > 0 {
-		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t) // a refusal comes before its first fact
+		// A refusal comes before its first fact.
+		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t)
 	}
 	if err != nil {
 		return a, err

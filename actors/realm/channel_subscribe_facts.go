@@ -94,7 +94,8 @@ func (f *JoinedChannels) apply(r *Realm) {
 // singleUser returns the user who joins, if it is only one and the channels ascend; else 0.
 func (f *JoinedChannels) singleUser() UserID {
 	for i := range f.Each {
-		if x := &f.Each[i]; len(x.Users) != 1 || x.Users[0] != f.Each[0].Users[0] || i > 0 && x.Channel <= f.Each[i-1].Channel {
+		x := &f.Each[i]
+		if len(x.Users) != 1 || x.Users[0] != f.Each[0].Users[0] || i > 0 && x.Channel <= f.Each[i-1].Channel {
 			return 0
 		}
 	}
@@ -115,7 +116,9 @@ func (f *JoinedChannels) tell(r *Realm) []Notice {
 		c := r.channels.must(x.Channel)
 		if to := r.usersAudience(x.Appears...); len(to) > 0 {
 			e := r.channelsAppeared(x.Channel)
-			appeared = mergeNotice(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) })
+			appeared = mergeNotice(appeared, Notice{To: to, Event: e}, func(o Event) {
+				o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...)
+			})
 		}
 		if to := r.usersAudience(x.Users...); len(to) > 0 {
 			added.Each = append(added.Each, events.event(r, c, to))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"parley/actors/realm/ids"
 )
@@ -133,7 +132,11 @@ func (r *Realm) indexAccountActive(u *User) {
 }
 
 // Palette is the colors of new subscriptions, in the order in which they are assigned.
-var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
+var Palette = []string{
+	"#76ce90", "#fae589", "#a6c7e5", "#e79ab5", "#bfd56f", "#f4ae55", "#b0a5fd", "#addfe5", "#f5ce6e", "#c2726a",
+	"#94c849", "#bd86e5", "#ee7e4a", "#a6dcbf", "#95a5fd", "#53a063", "#9987e1", "#e4523d", "#c2c2c2", "#4f8de4",
+	"#c6a8ad", "#e7cc4d", "#c8bebf", "#a47462",
+}
 
 // colorFor returns the color of a new subscription: the color the user had for this channel before, else the first
 // unused color of the palette. planned has a bit for each color that the same turn has already assigned. If all are
@@ -234,7 +237,10 @@ func (f *Subscribed) tell(r *Realm) []Notice {
 		out = append(out, Notice{To: to, Event: &e})
 	}
 	if to := r.subscriberChangeAudience(c, f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel})}})
+		out = append(out, Notice{To: to, Event: &PeersChanged{
+			Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users,
+			Archived: r.archivedAmong([]ChannelID{f.Channel}),
+		}})
 	}
 	return out
 }
@@ -291,11 +297,15 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 	for _, u := range r.usersAudience(f.Users...) {
 		out = append(out, Notice{To: []UserID{u}, Event: &SubscriptionRemoved{f.Channel, c.Name, c.Archived}})
 		if !r.hasMetadataAccess(r.users.must(u), c) {
-			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}, Shut: r.archivedAmong([]ChannelID{f.Channel})}})
+			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{
+				Channels: []ChannelID{f.Channel}, Shut: r.archivedAmong([]ChannelID{f.Channel}),
+			}})
 		}
 	}
 	if to := r.subscriberChangeAudience(c, f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel})}})
+		out = append(out, Notice{To: to, Event: &PeersChanged{
+			Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel}),
+		}})
 	}
 	return out
 }
@@ -387,7 +397,10 @@ func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) S
 		}
 	}
 	active := r.index.channels[c.ID].active
-	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(x.ids.alloc), Own: x.own.alloc(len(users)), Knows: x.knows.alloc(len(users)), Inherited: x.inherited}
+	e := SubscriptionAdded{
+		Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(x.ids.alloc), Own: x.own.alloc(len(users)),
+		Knows: x.knows.alloc(len(users)), Inherited: x.inherited,
+	}
 	if active.Len() >= FullSubscriberListLimit {
 		e.Present = ids.Union(ids.Intersection(active, r.index.bots), ids.Intersection(active, r.index.usersWithQueues))
 	}
@@ -405,7 +418,9 @@ func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 	if !ok {
 		panic("BUG: the event subscription/add reached user " + u.String() + ", who did not subscribe")
 	}
-	s := SubscriptionInfo{ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i]}
+	s := SubscriptionInfo{
+		ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i],
+	}
 	if e.Knows[i] {
 		s.Members, s.Here = e.Roster, e.Present
 		if len(e.Members) > 0 {
@@ -440,7 +455,9 @@ func (*PeersChanged) EventType() string        { return "subscription" }
 func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID]uint64) *Subscribed {
 	in := t.index.channels[c.ID].subscribers
 	n := len(users)
-	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage, Users: make([]UserID, 0, n), Colors: make([]string, 0, n)}
+	f := &Subscribed{
+		Channel: c.ID, From: t.Org().NextMessage, Users: make([]UserID, 0, n), Colors: make([]string, 0, n),
+	}
 	byUser := func(a, b *User) int { return cmp.Compare(a.ID, b.ID) }
 	if !slices.IsSortedFunc(users, byUser) {
 		users = slices.Clone(users)

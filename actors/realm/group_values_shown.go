@@ -26,7 +26,9 @@ func (*ValuesShown) apply(*Realm)         {}
 func (t *Turn) recordValuesShown(u UserID) {
 	var channels []ChannelID
 	t.EachChannel(func(c *Channel) {
-		if slices.ContainsFunc(ChannelRules, func(x GroupSettingRule) bool { return slices.Contains(t.ChannelSetting(c, x.Name).Members, u) }) {
+		if slices.ContainsFunc(ChannelRules, func(x GroupSettingRule) bool {
+			return slices.Contains(t.ChannelSetting(c, x.Name).Members, u)
+		}) {
 			channels = append(channels, c.ID)
 		}
 	})
@@ -35,7 +37,9 @@ func (t *Turn) recordValuesShown(u UserID) {
 		if slices.Contains(g.Members, u) {
 			members = append(members, g.ID)
 		}
-		if slices.ContainsFunc(GroupRules, func(x GroupSettingRule) bool { return slices.Contains(t.GroupSettingOf(g, x.Name).Members, u) }) {
+		if slices.ContainsFunc(GroupRules, func(x GroupSettingRule) bool {
+			return slices.Contains(t.GroupSettingOf(g, x.Name).Members, u)
+		}) {
 			groups = append(groups, g.ID)
 		}
 	})
@@ -68,7 +72,10 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 		return nil
 	}
 	for _, id := range f.Members {
-		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.isInactive(f.User), Users: []UserID{f.User}, Deactivated: r.groups.must(id).Deactivated}})
+		out = append(out, Notice{To: all, Event: &GroupMembersChanged{
+			Group: id, Joined: !r.isInactive(f.User), Users: []UserID{f.User},
+			Deactivated: r.groups.must(id).Deactivated,
+		}})
 	}
 	for _, name := range f.Settings {
 		v := r.WithoutDeactivated(r.OrgGroup(name))
@@ -82,7 +89,10 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 		}
 		for _, x := range ChannelRules {
 			if v := r.ChannelSetting(c, x.Name); slices.Contains(v.Members, f.User) && len(to) > 0 {
-				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.WithoutDeactivated(v), Was: v, Archived: c.Archived}})
+				out = append(out, Notice{To: to, Event: &ChannelChanged{
+					Channel: id, Old: c.Name, Property: x.Name, Group: r.WithoutDeactivated(v), Was: v,
+					Archived: c.Archived,
+				}})
 			}
 		}
 	}

@@ -40,7 +40,9 @@ func (ix *channelIndex) countOpenSpans(id MessageID) int {
 	if n == 0 || MessageID(ix.openings[n-1].from) <= id {
 		return n
 	}
-	n, _ = slices.BinarySearchFunc(ix.openings, int64(id)+1, func(o openSpan, from int64) int { return cmp.Compare(int64(o.from), from) })
+	n, _ = slices.BinarySearchFunc(ix.openings, int64(id)+1, func(o openSpan, from int64) int {
+		return cmp.Compare(int64(o.from), from)
+	})
 	return n
 }
 

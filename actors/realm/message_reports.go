@@ -6,7 +6,10 @@ import "slices"
 type ReportType struct{ Key, Name string }
 
 // ReportTypes are the reasons of the protocol. The last one requires an explanation.
-var ReportTypes = []ReportType{{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"}, {"norms", "Violates community norms"}, {"other", "Other reason"}}
+var ReportTypes = []ReportType{
+	{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"},
+	{"norms", "Violates community norms"}, {"other", "Other reason"},
+}
 
 // ModerationChannel returns the channel that reports are sent to.
 func (r *Realm) ModerationChannel() (*Channel, error) {
@@ -43,7 +46,8 @@ func (c ReportMessage) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	text := t.SilentMention(me.ID) + " reported a message by " + t.SilentMention(i.Sender.ID) + " (" + t.messageLink(me, i) + ").\n\n**Reason**: " + ReportTypes[at].Name
+	text := t.SilentMention(me.ID) + " reported a message by " + t.SilentMention(i.Sender.ID) + " (" +
+		t.messageLink(me, i) + ").\n\n**Reason**: " + ReportTypes[at].Name
 	if c.Description != "" {
 		text += "\n\n**Explanation**:\n\n" + QuoteBlock(c.Description)
 	}

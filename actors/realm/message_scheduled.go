@@ -63,7 +63,10 @@ func (v View) ScheduledForChannel(id int64) (bool, error) {
 
 // sendCommand returns the command that sends the message.
 func (s *ScheduledMessage) sendCommand() SendMessage {
-	c := SendMessage{ToChannel: s.Channel != 0, Channel: s.Channel, Topic: s.Topic, Body: s.Body, Content: s.Content, ReadBySender: s.ReadBySender, Widget: s.Widget, WidgetData: s.WidgetData}
+	c := SendMessage{
+		ToChannel: s.Channel != 0, Channel: s.Channel, Topic: s.Topic, Body: s.Body, Content: s.Content,
+		ReadBySender: s.ReadBySender, Widget: s.Widget, WidgetData: s.WidgetData,
+	}
 	for _, u := range s.People {
 		c.People = append(c.People, Principal{ID: u})
 	}
@@ -122,8 +125,11 @@ func (t *Turn) planScheduled(me *User, c ScheduleMessage) (ScheduledMessage, err
 	if c.At <= t.Now {
 		return ScheduledMessage{}, errTimeInPast()
 	}
-	s := ScheduledMessage{User: me.ID, Channel: f.Channel, Topic: f.TopicName, People: f.People, Body: c.Message.Body, Content: c.Message.Content,
-		Widget: c.Message.Widget, WidgetData: c.Message.WidgetData, At: c.At, ReadBySender: c.Message.ReadBySender, Client: t.Caller.Client}
+	s := ScheduledMessage{
+		User: me.ID, Channel: f.Channel, Topic: f.TopicName, People: f.People, At: c.At, Client: t.Caller.Client,
+		Body: c.Message.Body, Content: c.Message.Content, ReadBySender: c.Message.ReadBySender,
+		Widget: c.Message.Widget, WidgetData: c.Message.WidgetData,
+	}
 	if toSelf := s.Channel == 0 && len(s.People) == 1; toSelf && !c.ReadBySenderSet {
 		s.ReadBySender = false
 	}
@@ -279,7 +285,9 @@ func (r *Realm) dueScheduled(now int64) []int64 {
 			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b *ScheduledMessage) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(due, func(a, b *ScheduledMessage) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID))
+	})
 	var ids []int64
 	for _, s := range due[:min(len(due), maxDuePerTurn)] {
 		ids = append(ids, s.ID)
@@ -314,6 +322,7 @@ func (t *Turn) deliverScheduled(s ScheduledMessage) {
 	s.Failed = true
 	t.Record(&ScheduledChanged{s})
 	if me.Active {
-		t.NotifyUsers("The message you scheduled could not be sent. The error message was:\n\n> "+err.Error()+"\n\nThe message was:\n\n"+QuoteBlock(s.Body.Text), s.User)
+		t.NotifyUsers("The message you scheduled could not be sent. The error message was:\n\n> "+err.Error()+
+			"\n\nThe message was:\n\n"+QuoteBlock(s.Body.Text), s.User)
 	}
 }

@@ -98,7 +98,10 @@ func (c SendMessage) Decide(t *Turn) (SendResult, error) {
 
 // plan checks whether the message may be sent, and returns its fact with the recipients. It records nothing.
 func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
-	f := &MessageSent{Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID, Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData}
+	f := &MessageSent{
+		Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID,
+		Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData,
+	}
 	f.Content.Attachments = t.visibleAttachments(me, c.Content.Attachments)
 	if c.ReadBySender {
 		f.ReadBy = append(f.ReadBy, me.ID)
@@ -117,13 +120,14 @@ func (t *Turn) send(me *User, f *MessageSent) SendResult {
 	t.addMessageOutboxJobs(f)
 	t.answerAsWelcomeBot(me, f)
 	if me.IsBot() && f.Channel != 0 && t.SubscriberCount(f.Channel) == 0 {
-		t.warnBotOwner(me, "tried to send a message to channel "+t.ChannelLink(t.channels.must(f.Channel))+". The channel exists, but nobody is subscribed to it.")
+		t.warnBotOwner(me, "tried to send a message to channel "+t.ChannelLink(t.channels.must(f.Channel))+
+			". The channel exists, but nobody is subscribed to it.")
 	}
 	return SendResult{f.ID, policy}
 }
 
-// completeMessage sets the fields of the fact that depend on the recipients: ids, mentions, users with the message marked as read at
-// once.
+// completeMessage sets the fields of the fact that depend on the recipients: ids, mentions, and users for whom the
+// message is marked as read at once.
 func (t *Turn) completeMessage(f *MessageSent) {
 	f.ID = t.Org().NextMessage
 	if f.Channel != 0 {
@@ -145,7 +149,8 @@ func (t *Turn) completeMessage(f *MessageSent) {
 }
 
 func errUnknownChannelID(id string) *Refusal {
-	return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist").With("stream_id", json.Number(id))
+	return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist").
+		With("stream_id", json.Number(id))
 }
 
 func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
@@ -157,7 +162,8 @@ func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 			return errUnknownChannelID(c.Channel.String())
 		}
 	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil {
-		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").With("stream", escapeHTML(c.ChannelName))
+		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").
+			With("stream", escapeHTML(c.ChannelName))
 	}
 	topic, err := NormalizeTopic(c.Topic)
 	if err != nil {
@@ -188,8 +194,9 @@ func (r *Realm) checkMaySend(me *User, c *Channel) error {
 		return BadRequest("You do not have permission to post in this channel.")
 	}
 	owner := r.users.find(me.BotOwner)
-	ok := !c.Archived && (c.WebPublic || !c.Private && !me.IsGuest() || r.Subscribed(me.ID, c.ID) || owner != nil && r.Subscribed(owner.ID, c.ID) || c.History && r.hasContentAccess(me, c))
-	if !ok {
+	ok := c.WebPublic || !c.Private && !me.IsGuest() || r.Subscribed(me.ID, c.ID) ||
+		owner != nil && r.Subscribed(owner.ID, c.ID) || c.History && r.hasContentAccess(me, c)
+	if c.Archived || !ok {
 		return BadRequest("Not authorized to send to channel '%s'", c.Name)
 	}
 	return nil
@@ -208,7 +215,8 @@ func (t *Turn) checkPost(me *User, c *Channel, topic string) error {
 	}
 	// The protocol's order: first the refusal of a new topic, then the refusals of checkMaySend. checkMaySend checks
 	// the posting group again; that matters only for senders who passed it here.
-	if t.senderHasPermission(me, c, "can_send_message_group") && t.index.channels[c.ID].topics[fold(topic)] == nil && !t.senderHasPermission(me, c, "can_create_topic_group") {
+	if t.senderHasPermission(me, c, "can_send_message_group") && t.index.channels[c.ID].topics[fold(topic)] == nil &&
+		!t.senderHasPermission(me, c, "can_create_topic_group") {
 		return BadRequest("You do not have permission to create new topics in this channel.")
 	}
 	if err := t.checkMaySend(me, c); err != nil {
@@ -296,7 +304,9 @@ func (t *Turn) checkDirectMessage(me *User, members []UserID) error {
 		}
 		return BadRequest("This conversation does not include any users who can authorize it.")
 	}
-	if talk := t.FindDirectConversation(members); (talk == 0 || t.index.conversations[talk].ids.Empty()) && !t.HasPermission(me, "direct_message_initiator_group") {
+	conversation := t.FindDirectConversation(members)
+	first := conversation == 0 || t.index.conversations[conversation].ids.Empty()
+	if first && !t.HasPermission(me, "direct_message_initiator_group") {
 		return BadRequest("You do not have permission to initiate direct message conversations.")
 	}
 	return nil
@@ -324,7 +334,8 @@ type WarnBotOwner struct{ Channel string }
 
 func (c WarnBotOwner) Decide(t *Turn) (Done, error) {
 	if me := t.Me(); me != nil && me.IsBot() {
-		t.warnBotOwner(me, "tried to send a message to channel `"+strings.ReplaceAll(c.Channel, "`", "'")+"`, but there is no channel with that name.")
+		t.warnBotOwner(me, "tried to send a message to channel `"+strings.ReplaceAll(c.Channel, "`", "'")+
+			"`, but there is no channel with that name.")
 	}
 	return Done{}, nil
 }
@@ -340,9 +351,9 @@ func (t *Turn) warnBotOwner(bot *User, what string) {
 	if owner == nil || !owner.Active || bot.System {
 		return
 	}
-	if talk := t.FindDirectConversation(sortUnique([]UserID{owner.ID, NotificationBot})); talk != 0 {
+	if c := t.FindDirectConversation(sortUnique([]UserID{owner.ID, NotificationBot})); c != 0 {
 		warned := false
-		t.index.conversations[talk].ids.EachBackward(func(id int64) bool {
+		t.index.conversations[c].ids.EachBackward(func(id int64) bool {
 			if t.Now-int64(t.message(MessageID(id)).time) >= ownerWarningInterval {
 				return false
 			}
@@ -353,5 +364,6 @@ func (t *Turn) warnBotOwner(bot *User, what string) {
 			return
 		}
 	}
-	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: "Your bot " + t.SilentMention(bot.ID) + " " + what, Kind: ownerWarningKind})
+	text := "Your bot " + t.SilentMention(bot.ID) + " " + what
+	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: text, Kind: ownerWarningKind})
 }

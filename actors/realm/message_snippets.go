@@ -33,7 +33,10 @@ func (c AddSnippet) Decide(t *Turn) (int64, error) {
 	if t.small.snippets.count(me.ID) >= maxSnippets {
 		return 0, BadRequest("Too many saved snippets (limit: %d)", maxSnippets)
 	}
-	s := Snippet{ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title), Content: strings.TrimSpace(c.Content), Created: t.Now}
+	s := Snippet{
+		ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title),
+		Content: strings.TrimSpace(c.Content), Created: t.Now,
+	}
 	t.Record(&SnippetAdded{s})
 	return s.ID, nil
 }

@@ -49,7 +49,9 @@ func (c AddSubmessage) Decide(t *Turn) (Done, error) {
 	if votes && i.Channel != 0 {
 		t.followOnParticipation(me, i.Channel, i.Topic)
 	}
-	t.Record(&SubmessageAdded{Message: c.Message, Submessage: Submessage{ID: t.nextID("submessage"), Sender: me.ID, Type: c.Type, Content: c.Content}})
+	t.Record(&SubmessageAdded{Message: c.Message, Submessage: Submessage{
+		ID: t.nextID("submessage"), Sender: me.ID, Type: c.Type, Content: c.Content,
+	}})
 	return Done{}, nil
 }
 

@@ -58,29 +58,32 @@ func (c SendTyping) Decide(t *Turn) (Done, error) {
 // sendTyping sends the event to those users that want typing notifications. Limited guests get email addresses only of
 // users they may see.
 func (t *Turn) sendTyping(to []UserID, e *Typing) {
-	veiled := *e
-	veiled.Sender.EmailPublic, veiled.People = false, slices.Clone(e.People)
-	for i := range veiled.People {
-		veiled.People[i].EmailPublic = false
+	redacted := *e // without email addresses
+	redacted.Sender.EmailPublic, redacted.People = false, slices.Clone(e.People)
+	for i := range redacted.People {
+		redacted.People[i].EmailPublic = false
 	}
-	var know, strange []UserID
+	var full, limited []UserID
 	for _, u := range t.typingAudience(to) {
 		sees := func(p UserInfo) bool { return t.maySeeUser(t.users.must(u), t.users.must(p.ID)) }
-		if !t.GuestsLimited() || sees(e.Sender) && !slices.ContainsFunc(e.People, func(p UserInfo) bool { return !sees(p) }) {
-			know = append(know, u)
+		if !t.GuestsLimited() ||
+			sees(e.Sender) && !slices.ContainsFunc(e.People, func(p UserInfo) bool { return !sees(p) }) {
+			full = append(full, u)
 		} else {
-			strange = append(strange, u)
+			limited = append(limited, u)
 		}
 	}
-	t.Tell(Notice{To: know, Event: e})
-	if len(strange) > 0 {
-		t.Tell(Notice{To: strange, Event: &veiled})
+	t.Tell(Notice{To: full, Event: e})
+	if len(limited) > 0 {
+		t.Tell(Notice{To: limited, Event: &redacted})
 	}
 }
 
 // typingAudience returns those of the users that want typing notifications.
 func (r *Realm) typingAudience(to []UserID) []UserID {
-	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool { return !r.users.must(u).BoolSetting("receives_typing_notifications") })
+	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
+		return !r.users.must(u).BoolSetting("receives_typing_notifications")
+	})
 }
 
 // Typing is the event that a user starts or stops writing a message.

@@ -73,7 +73,10 @@ type mention struct {
 
 // Unread finds the newest MaxUnread unread messages of the caller.
 func (v View) Unread() UnreadMessages {
-	f := UnreadMessages{me: v.User, topics: v.index.topicSpellings, conversations: map[DirectConversationID][]UserID{}, mutes: v.muteSettingsOf(v.User)}
+	f := UnreadMessages{
+		me: v.User, topics: v.index.topicSpellings, conversations: map[DirectConversationID][]UserID{},
+		mutes: v.muteSettingsOf(v.User),
+	}
 	p := readerAccess{View: v, reader: v.Me()}
 	var all ids.Set
 	all.AddRange(1, int64(v.LastMessageID()))
@@ -118,7 +121,7 @@ func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
 			x := locatedMessage{id, m.channel, uint32(m.topic)}
 			if m.channel == 0 {
 				if x.container = uint32(m.conversation); f.conversations[m.conversation] == nil {
-					f.conversations[m.conversation] = p.View.conversations.must(m.conversation).Members // members of a conversation never change
+					f.conversations[m.conversation] = p.View.conversations.must(m.conversation).Members // never change
 				}
 			}
 			if f.messages = append(f.messages, x); len(f.messages) > MaxUnread {
@@ -147,7 +150,9 @@ func (v View) mentionsIn(idSet ids.Set) (out []mention) {
 
 // Sorted groups the messages by conversation.
 func (f UnreadMessages) Sorted() Unread {
-	u := Unread{Direct: []UnreadConversation{}, Channels: []UnreadTopic{}, Groups: []UnreadConversation{}, Missing: f.more}
+	u := Unread{
+		Direct: []UnreadConversation{}, Channels: []UnreadTopic{}, Groups: []UnreadConversation{}, Missing: f.more,
+	}
 	groups, ids := f.group()
 	var last *unreadGroup
 	for _, i := range groupOrder(groups) {
@@ -257,7 +262,9 @@ func groupOrder(groups []unreadGroup) []int32 {
 	from := int32(0)
 	for c, to := range next[:most+1] {
 		if c > 0 {
-			slices.SortFunc(out[from:to], func(a, b int32) int { return strings.Compare(groups[a].folded, groups[b].folded) })
+			slices.SortFunc(out[from:to], func(a, b int32) int {
+				return strings.Compare(groups[a].folded, groups[b].folded)
+			})
 		}
 		from = to
 	}
@@ -288,8 +295,13 @@ func (u *Unread) addConversation(members []UserID, me UserID, ids []MessageID) {
 func (f UnreadMessages) mentioned() []MessageID {
 	out := []MessageID{}
 	for _, x := range f.mentions {
-		i, unread := slices.BinarySearchFunc(f.messages, x.id, func(m locatedMessage, id MessageID) int { return int(id - m.id) }) // descending order
-		if unread && (x.named || f.messages[i].channel == 0 || !f.muted(f.messages[i].channel, f.messages[i].container)) {
+		i, unread := slices.BinarySearchFunc(f.messages, x.id, func(m locatedMessage, id MessageID) int {
+			return int(id - m.id) // descending order
+		})
+		if !unread {
+			continue
+		}
+		if m := f.messages[i]; x.named || m.channel == 0 || !f.muted(m.channel, m.container) {
 			out = append(out, x.id)
 		}
 	}

@@ -183,7 +183,9 @@ func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller:
 // RunTurn runs decide in a turn of its own. It returns the answer, the recorded facts in order (the first has number
 // Seq()-len(facts)+1 afterwards), and their notices. If err is not nil, nothing was recorded. RunTurn panics with
 // IncompleteTurn if decide panics after its first fact.
-func RunTurn[A any](r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error)) (answer A, facts []Fact, told []Told, err error) {
+func RunTurn[A any](
+	r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error),
+) (answer A, facts []Fact, told []Told, err error) {
 	t := &Turn{View: View{Realm: r, Caller: c, Now: m.Now}, env: m}
 	defer func() {
 		if p := recover(); p != nil {

@@ -36,7 +36,7 @@ type Job struct {
 	Rest     ids.Set
 	Channels []ChannelID
 	Colors   []string    // of new subscriptions as requested, one for each channel
-	Created  []ChannelID // the part of Channels created by the first turn; their first message is sent when all users have joined
+	Created  []ChannelID // the new ones; their first message is sent when all users have joined
 	Announce bool        // announce the created channels
 	Topic    string      // of the messages to be deleted
 	Message  MessageID   // to notify of
@@ -201,7 +201,8 @@ func (t *Turn) stepJoin(w *Job) (done ids.Set, next int) {
 		return ids.SetOf(users...), 0
 	}
 	places := w.channelOrder()
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) }) // the order of recordJoins
+	// The order of recordJoins.
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) })
 	places, next = w.nextChannels(places)
 	for _, i := range places {
 		if ch := t.channels.must(w.Channels[i]); !ch.Archived {

@@ -63,7 +63,10 @@ var UserSettings = []Setting{
 	{Name: "presence_enabled", Default: true},
 	{Name: "realm_name_in_email_notifications_policy", Default: int64(1), Allowed: intRange(1, 3)},
 	{Name: "receives_typing_notifications", Default: true},
-	{Name: "resolved_topic_notice_auto_read_policy", Default: "except_followed", Allowed: []any{"always", "except_followed", "never"}},
+	{
+		Name: "resolved_topic_notice_auto_read_policy", Default: "except_followed",
+		Allowed: []any{"always", "except_followed", "never"},
+	},
 	{Name: "send_private_typing_notifications", Default: true},
 	{Name: "send_read_receipts", Default: true},
 	{Name: "send_stream_typing_notifications", Default: true},
@@ -119,7 +122,13 @@ var OrgSettings = []Setting{
 	{Name: "move_messages_within_stream_limit_seconds", Default: int64(604800), Null: true, UpdateDict: true},
 	{Name: "name_changes_disabled", Default: false},
 	{Name: "new_stream_announcements_stream_id", Default: int64(-1)},
-	{Name: "org_type", Default: int64(0), Allowed: []any{int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70), int64(80), int64(90), int64(100), int64(1000)}},
+	{
+		Name: "org_type", Default: int64(0),
+		Allowed: []any{
+			int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70),
+			int64(80), int64(90), int64(100), int64(1000),
+		},
+	},
 	{Name: "owner_full_content_access", Default: false, Hidden: true},
 	{Name: "presence_disabled", Default: false},
 	{Name: "require_e2ee_push_notifications", Default: false},
@@ -149,14 +158,20 @@ type GroupSettingRule struct {
 
 // OrgGroupSettings are the organization's permission settings.
 var OrgGroupSettings = []GroupSettingRule{
-	{Name: "can_access_all_users_group", Default: "role:everyone", EveryoneOK: true, SystemOnly: true, Allowed: []string{"role:everyone", "role:members"}},
+	{
+		Name: "can_access_all_users_group", Default: "role:everyone", EveryoneOK: true, SystemOnly: true,
+		Allowed: []string{"role:everyone", "role:members"},
+	},
 	{Name: "can_add_custom_emoji_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_add_subscribers_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_bots_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_groups", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_private_channel_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_public_channel_group", Default: "role:members", NobodyOK: true},
-	{Name: "can_create_web_public_channel_group", Default: "role:owners", NobodyOK: true, SystemOnly: true, Allowed: []string{"role:moderators", "role:administrators", "role:owners", "role:nobody"}},
+	{
+		Name: "can_create_web_public_channel_group", Default: "role:owners", NobodyOK: true, SystemOnly: true,
+		Allowed: []string{"role:moderators", "role:administrators", "role:owners", "role:nobody"},
+	},
 	{Name: "can_create_write_only_bots_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_delete_any_message_group", Default: "role:administrators", NobodyOK: true},
 	{Name: "can_delete_own_message_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},

@@ -250,7 +250,8 @@ func (t *table[K, V]) find(k K) *V {
 func (t *table[K, V]) set(k K, v *V) {
 	if t.tracksOrder && v != nil {
 		if at, there := slices.BinarySearch(t.orderedKeys, k); !there {
-			t.orderedKeys = slices.Insert(t.orderedKeys, at, k) // almost always at the end, because jobs have ascending numbers
+			// Almost always at the end, because jobs have ascending numbers.
+			t.orderedKeys = slices.Insert(t.orderedKeys, at, k)
 		}
 	}
 	n := -1

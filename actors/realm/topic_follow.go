@@ -28,7 +28,8 @@ func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int6
 		return TopicFollowed
 	}
 	s := r.SubscriptionOf(me.ID, c)
-	if now != TopicUnmuted && s != nil && s.Muted && at >= me.IntSetting("automatically_unmute_topics_in_muted_streams_policy") {
+	if now != TopicUnmuted && s != nil && s.Muted &&
+		at >= me.IntSetting("automatically_unmute_topics_in_muted_streams_policy") {
 		return TopicUnmuted
 	}
 	return 0
@@ -61,7 +62,8 @@ func (t *Turn) followOnMention(f *MessageSent) {
 	set := &TopicPoliciesSet{Channel: f.Channel, Topic: f.TopicName, Policy: TopicFollowed, At: t.Now}
 	for _, id := range slices.Compact(all) {
 		u := t.Find(id)
-		if u.Active && !u.IsBot() && u.BoolSetting("automatically_follow_topics_where_mentioned") && t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
+		if u.Active && !u.IsBot() && u.BoolSetting("automatically_follow_topics_where_mentioned") &&
+			t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
 			set.Users = append(set.Users, id)
 		}
 	}
@@ -84,7 +86,8 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 	if from == to && fold(old) == fold(topic) {
 		return
 	}
-	before, there := t.index.topicPreferences[topicKey{from, fold(old)}], t.index.topicPreferences[topicKey{to, fold(topic)}]
+	before := t.index.topicPreferences[topicKey{from, fold(old)}]
+	there := t.index.topicPreferences[topicKey{to, fold(topic)}]
 	if before == nil {
 		before = &usersByTopicPolicy{}
 	}

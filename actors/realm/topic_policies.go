@@ -140,7 +140,8 @@ func (r *Realm) topicPolicyNotices(users []UserID, f *TopicPolicySet) []Notice {
 	to := r.usersAudience(users...)
 	var none []UserID // users without muted topics share one notice: very many may follow a topic that is moved
 	for _, u := range to {
-		if l := r.topicPolicies.find(u); l == nil || !slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
+		if l := r.topicPolicies.find(u); l == nil ||
+			!slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
 			if none == nil {
 				none = make([]UserID, 0, len(to))
 			}
@@ -176,7 +177,9 @@ func (f *TopicPoliciesSet) apply(r *Realm) {
 func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
 	users := f.Users
 	if c := r.channels.must(f.Channel); f.Policy != TopicInherits {
-		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool { return !r.hasContentAccess(r.users.must(u), c) })
+		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool {
+			return !r.hasContentAccess(r.users.must(u), c)
+		})
 	}
 	return r.topicPolicyNotices(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
 }

@@ -66,7 +66,11 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 		return Upload{}, err
 	}
 	name := cleanFileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + urlFileName(name), Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
+	path := strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + urlFileName(name)
+	u := Upload{
+		ID: t.nextID("upload"), Path: path, Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash,
+		Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated,
+	}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }
@@ -157,7 +161,9 @@ func (x *indexes) dropUpload(u *Upload) {
 }
 
 func (f *UploadSaved) tell(r *Realm) []Notice {
-	return r.uploadNotices(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachmentInfo(r.small.uploads.must(f.Upload.ID)), New: true, Used: r.index.uploadBytes})
+	return r.uploadNotices(f.Upload.Owner, &AttachmentChanged{
+		Attachment: r.attachmentInfo(r.small.uploads.must(f.Upload.ID)), New: true, Used: r.index.uploadBytes,
+	})
 }
 
 func (r *Realm) uploadNotices(owner UserID, e Event) []Notice {
@@ -189,7 +195,9 @@ func (*AttachmentChanged) EventType() string { return "attachment" }
 func (r *Realm) attachmentUseNotices(paths []string) (out []Notice) {
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		if u := r.findUpload(p); u != nil {
-			out = append(out, r.uploadNotices(u.Owner, &AttachmentChanged{Attachment: r.attachmentInfo(u), Used: r.index.uploadBytes})...)
+			out = append(out, r.uploadNotices(u.Owner, &AttachmentChanged{
+				Attachment: r.attachmentInfo(u), Used: r.index.uploadBytes,
+			})...)
 		}
 	}
 	return out
@@ -245,7 +253,10 @@ func (t *Turn) visibleAttachments(me *User, paths []string) (out []string) {
 func (v View) RenderableUpload(path string) (UploadInfo, bool) {
 	u, ok := v.VisibleUpload(path)
 	ok = ok && u.Thumbnail != ThumbnailImpossible
-	return UploadInfo{Type: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnail == ThumbnailMade, Animated: u.Animated}, ok
+	return UploadInfo{
+		Type: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnail == ThumbnailMade,
+		Animated: u.Animated,
+	}, ok
 }
 
 // ThumbnailsWanted returns the images without a thumbnail, newest first.

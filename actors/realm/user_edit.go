@@ -166,7 +166,9 @@ func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
 			Notice{To: everyone, Event: &GroupMembersChanged{Group: to, Joined: true, Users: []UserID{f.ID}}})
 	}
 	if f.WasFull != f.IsFull {
-		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: f.IsFull, Users: []UserID{f.ID}}})
+		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{
+			Group: groupFullMembers, Joined: f.IsFull, Users: []UserID{f.ID},
+		}})
 	}
 	me := r.usersAudience(f.ID)
 	if len(f.Vanish) > 0 {
@@ -200,7 +202,8 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 			if len(t.activeHumans()) == 1 {
 				entity = "user"
 			}
-			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").With("is_last_owner", entity != "user").With("entity", entity)
+			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").
+				With("is_last_owner", entity != "user").With("entity", entity)
 		}
 	} else if err := t.checkDeactivate(u, c.Bot); err != nil {
 		return Done{}, err
@@ -269,7 +272,10 @@ func (t *Turn) deactivate(u *User) {
 	}
 	t.revokeInvitesOf(u.ID)
 	t.removeAllDevices(u.ID)
-	t.recordWithVisibility(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
+	t.recordWithVisibility(&UserDeactivated{
+		ID: u.ID, Last: t.Org().NextMessage - 1, Channels: channels, Full: t.listedAsFullMember(u),
+	})
 	t.recordValuesShown(u.ID)
 }
 
@@ -310,12 +316,15 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool)
 	}
 	to := r.everyoneAudience() // registrations show group members to everyone
 	if !back {
-		to = r.cannotSeeUserAudience(u) // clients that get the deactivation remove the account from its groups themselves
+		// clients that get the deactivation remove the account from its groups themselves
+		to = r.cannotSeeUserAudience(u)
 	}
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: group})
 		if full {
-			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: back, Users: []UserID{id}}})
+			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+				Group: groupFullMembers, Joined: back, Users: []UserID{id},
+			}})
 		}
 	}
 	return out
@@ -327,7 +336,9 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool)
 func (r *Realm) peerNotices(channels []ChannelID, users []UserID, back bool) (out []Notice) {
 	tell := func(to []UserID, of []ChannelID) {
 		if len(of) > 0 && len(to) > 0 {
-			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: of, Users: users, Archived: r.archivedAmong(of)}})
+			out = append(out, Notice{To: to, Event: &PeersChanged{
+				Joined: back, Channels: of, Users: users, Archived: r.archivedAmong(of),
+			}})
 		}
 	}
 	l := r.connectedUsers()
@@ -453,14 +464,18 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 	case u.IsBot() && !t.System && !t.mayCreateBot(me, u.Bot):
 		return Done{}, errPermission()
 	case u.IsBot() && t.nameTaken(u.Name, u.ID):
-		return Done{}, BadRequest(`There is already an active bot named "%s" in this organization. To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
+		return Done{}, BadRequest(`There is already an active bot named "%s" in this organization. `+
+			`To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
 	}
 	if u.IsBot() && u.BotOwner != 0 && !t.System {
 		if o := t.Find(u.BotOwner); o == nil || !o.Active {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.recordWithVisibility(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
+	t.recordWithVisibility(&UserReactivated{
+		ID: u.ID, From: t.Org().NextMessage, Channels: channels, Full: t.listedAsFullMember(u),
+	})
 	t.recordValuesShown(u.ID)
 	return Done{}, nil
 }

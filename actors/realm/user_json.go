@@ -12,7 +12,8 @@ const (
 	// about 160.
 	usersPerChunk = 64
 	// maxUserLists is how many kinds of viewers are cached: four roles that see email addresses differently, each for
-	// clients that compute Gravatar URLs themselves and for those that do not. One list takes about 450 bytes per account.
+	// clients that compute Gravatar URLs themselves and for those that do not. One list takes about 450 bytes per
+	// account.
 	maxUserLists = 8
 )
 
@@ -74,7 +75,10 @@ func (r *Realm) countVersions() {
 // everything else that the result depends on. If own is not 0, the chunk of that account is encoded by encodeOwn for
 // this caller alone; then the joined result is not cached, and join is told so by kept. The bytes are shared and must
 // not be changed.
-func (r *Realm) UserListJSON(kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte, join func(chunks [][][]byte, kept bool) any) any {
+func (r *Realm) UserListJSON(
+	kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte,
+	join func(chunks [][][]byte, kept bool) any,
+) any {
 	l := r.userListCache(kind)
 	if own == 0 && l.version == r.cache.usersVersion+1 {
 		return l.joined

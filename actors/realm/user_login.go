@@ -7,7 +7,8 @@ func (c LogIn) Decide(t *Turn) (Done, error) {
 	if u := t.Find(c.User); u != nil && !u.LoggedIn {
 		then := *u
 		then.Joined = t.Now
-		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: u.Active && t.listedAsFullMember(u) && !t.listedAsFullMember(&then)}
+		waits := u.Active && t.listedAsFullMember(u) && !t.listedAsFullMember(&then)
+		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: waits}
 		if f.Waits {
 			t.trackChannelVisibility(func() { t.Record(f) })
 		} else {

@@ -219,7 +219,8 @@ func (r *Realm) maySeeUser(me, u *User) bool {
 	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
 	}
-	if u.Active && !ids.Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() { // a deactivated user is in no channel
+	// A deactivated user is in no channel.
+	if u.Active && !ids.Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() {
 		return true
 	}
 	return findSet(r.index.directMessages, me.ID).Intersects(findSet(r.index.directMessages, u.ID))
@@ -287,8 +288,11 @@ func (c CreateUser) Decide(t *Turn) (UserID, error) {
 		role = Member
 	}
 	id := t.Org().NextUser
-	u := User{ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner, Active: true, Joined: t.Now,
-		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Password: c.Password, LoggedIn: t.System, Settings: map[string]any{}}
+	u := User{
+		ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner,
+		Active: true, Joined: t.Now, LoggedIn: t.System, Password: c.Password,
+		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Settings: map[string]any{},
+	}
 	if language := t.OrgText("default_language"); language != "en" {
 		u.Settings["default_language"] = language
 	}
@@ -323,9 +327,13 @@ func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
 	out := append(r.announceUser(u, r.everyoneAudience(), false), r.statusNotices(u)...)
 	if to := r.everyoneAudience(); len(to) > 0 { // registrations show group members to everyone
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID}}})
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+			Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID},
+		}})
 		if r.listedAsFullMember(u) {
-			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: []UserID{u.ID}}})
+			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+				Group: groupFullMembers, Joined: true, Users: []UserID{u.ID},
+			}})
 		}
 	}
 	return append(out, r.consentNotices(u)...)
@@ -387,7 +395,9 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 		out = append(out, f.roleNotices(r)...)
 	}
 	if f.Timezone != nil { // the only setting that is also sent to other users
-		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{User: f.ID, Name: "timezone", Value: *f.Timezone}})
+		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{
+			User: f.ID, Name: "timezone", Value: *f.Timezone,
+		}})
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 		return a, err
 	}
 	var facts []Fact
-	var letters []Email
+	var emails []Email
 	if err := CheckUserSettings(c.Values); err != nil {
 		return a, err
 	}
@@ -76,7 +76,8 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 		if c.Confirm == nil {
 			facts = append(facts, &UserChanged{ID: me.ID, Email: c.Email})
 		} else {
-			letters = append(letters, c.Confirm(EmailChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + EmailChangeValidity}, t.Org().Name))
+			change := EmailChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + EmailChangeValidity}
+			emails = append(emails, c.Confirm(change, t.Org().Name))
 		}
 	}
 	if c.Password != nil {
@@ -85,7 +86,7 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 	for _, f := range facts {
 		t.Record(f)
 	}
-	t.SendEmails(letters...)
+	t.SendEmails(emails...)
 	return a, nil
 }
 
@@ -153,12 +154,18 @@ func CheckUserSettings(values []SettingValue) error {
 }
 
 // Languages are the codes and names of the interface languages that clients support.
-var Languages = map[string]string{"ar": "العربية", "be": "Беларуская", "bg": "Български", "bn": "বাংলা", "ca": "Català", "cs": "Čeština", "cy": "Cymraeg", "da": "Dansk",
-	"de": "Deutsch", "el": "Ελληνικά", "en": "English", "en-gb": "British English", "eo": "Esperanto", "es": "Español", "eu": "Euskara", "fa": "فارسی", "fi": "Suomi", "fr": "Français",
-	"gl": "Galego", "gu": "ગુજરાતી", "he": "עברית", "hi": "हिन्दी", "hu": "Magyar", "id": "Bahasa Indonesia", "it": "Italiano", "ja": "日本語", "ko": "한국어", "lt": "Lietuvių", "lv": "Latviešu",
-	"ml": "മലയാളം", "mn": "Монгол", "nl": "Nederlands", "no": "Norsk", "pl": "Polski", "pt": "Português", "pt-br": "Português Brasileiro", "pt-pt": "Português (Portugal)", "ro": "Română", "ru": "Русский",
-	"si": "සිංහල", "sk": "Slovenčina", "sl": "Slovenščina", "sr": "Српски", "sv": "Svenska", "ta": "தமிழ்", "tl": "Tagalog", "tr": "Türkçe", "uk": "Українська", "uz": "Oʻzbekcha", "vi": "Tiếng Việt",
-	"zh-hans": "简体中文", "zh-hant": "繁體中文", "zh-tw": "繁體中文 (台灣)"}
+var Languages = map[string]string{
+	"ar": "العربية", "be": "Беларуская", "bg": "Български", "bn": "বাংলা", "ca": "Català", "cs": "Čeština",
+	"cy": "Cymraeg", "da": "Dansk", "de": "Deutsch", "el": "Ελληνικά", "en": "English",
+	"en-gb": "British English", "eo": "Esperanto", "es": "Español", "eu": "Euskara", "fa": "فارسی",
+	"fi": "Suomi", "fr": "Français", "gl": "Galego", "gu": "ગુજરાતી", "he": "עברית", "hi": "हिन्दी",
+	"hu": "Magyar", "id": "Bahasa Indonesia", "it": "Italiano", "ja": "日本語", "ko": "한국어", "lt": "Lietuvių",
+	"lv": "Latviešu", "ml": "മലയാളം", "mn": "Монгол", "nl": "Nederlands", "no": "Norsk", "pl": "Polski",
+	"pt": "Português", "pt-br": "Português Brasileiro", "pt-pt": "Português (Portugal)", "ro": "Română",
+	"ru": "Русский", "si": "සිංහල", "sk": "Slovenčina", "sl": "Slovenščina", "sr": "Српски", "sv": "Svenska",
+	"ta": "தமிழ்", "tl": "Tagalog", "tr": "Türkçe", "uk": "Українська", "uz": "Oʻzbekcha", "vi": "Tiếng Việt",
+	"zh-hans": "简体中文", "zh-hant": "繁體中文", "zh-tw": "繁體中文 (台灣)",
+}
 
 // planSettingChange returns the fact of one changed setting. For email_address_visibility it contains the users whose
 // view of the address changes.

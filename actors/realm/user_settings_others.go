@@ -7,8 +7,17 @@ const maxUsersPerSettingsChange = 10_000
 
 // privateSettings are the settings that an administrator cannot change for other users (protocol). They concern consent
 // and privacy.
-var privateSettings = map[string]bool{"allow_private_data_export": true, "email_address_visibility": true, "enable_digest_emails": true, "enable_login_emails": true,
-	"enable_marketing_emails": true, "presence_enabled": true, "send_private_typing_notifications": true, "send_stream_typing_notifications": true, "send_read_receipts": true}
+var privateSettings = map[string]bool{
+	"allow_private_data_export":         true,
+	"email_address_visibility":          true,
+	"enable_digest_emails":              true,
+	"enable_login_emails":               true,
+	"enable_marketing_emails":           true,
+	"presence_enabled":                  true,
+	"send_private_typing_notifications": true,
+	"send_read_receipts":                true,
+	"send_stream_typing_notifications":  true,
+}
 
 // IsPrivateSetting reports whether only the user may change the setting.
 func IsPrivateSetting(name string) bool { return privateSettings[name] }

@@ -88,7 +88,11 @@ func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 	case *MessageSent: // the first of a conversation, or the first since all of them were deleted
 		return f.Channel == 0 && (f.NewTalk || r.index.conversations[f.Talk].ids.Empty())
 	case *MessagesDeleted: // the last ones of a conversation
-		return f.Channel == 0 && r.index.conversations[DirectConversationID(r.message(f.IDs[0]).conversation)].ids.Len() == len(f.IDs)
+		if f.Channel != 0 {
+			return false
+		}
+		conversation := DirectConversationID(r.message(f.IDs[0]).conversation)
+		return r.index.conversations[conversation].ids.Len() == len(f.IDs)
 	case *UserChanged:
 		return f.Role != nil
 	}
