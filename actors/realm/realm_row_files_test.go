@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A row's text field that is called Hash, or ends with File, names a file.
+// A text field of a row refers to a file if its name is Hash or ends with File.
 func TestRowFilesFindsEveryFileField(t *testing.T) {
 	for _, x := range New(1).RowTypes() {
 		row := reflect.New(x)
@@ -18,15 +18,16 @@ func TestRowFilesFindsEveryFileField(t *testing.T) {
 			}
 		}
 		if got := len(RowFiles(row.Interface())); got != want {
-			t.Errorf("%v has %d fields that name files, RowFiles finds %d of them: add it there, or exports are without its files", x, want, got)
+			t.Errorf("%v has %d fields that refer to files, RowFiles finds %d: add the missing ones to RowFiles, or exports lack these files", x, want, got)
 		}
 	}
 	if done := RowFiles(&Export{Name: "n", Ended: 1}); len(done) != 1 {
-		t.Error("a finished export's file is forgotten")
+		t.Error("RowFiles does not return the file of a finished export")
 	}
 }
 
-// A sweep removes what NamedFiles does not find: it must find what RowFiles finds, and the files of exports under way.
+// A sweep deletes files that ReferencedFiles does not return. So it must find the same files as RowFiles, and the files
+// of running exports.
 func TestReferencedFilesFindsRowFiles(t *testing.T) {
 	kinds := map[string]string{}
 	for _, x := range New(1).RowTypes() {
@@ -58,21 +59,21 @@ func TestReferencedFilesFindsRowFiles(t *testing.T) {
 			}
 		}
 		if kind == ContentFile && steps < 3 {
-			t.Errorf("all uploads were looked at in %d steps", steps)
+			t.Errorf("all uploads were searched in %d steps, want at least 3", steps)
 		}
 		return false
 	}
 	for name, kind := range kinds {
 		if !found(kind, name) {
-			t.Errorf("%s is not found, and would be removed", name)
+			t.Errorf("%s is not found, so a sweep would delete it", name)
 		}
 	}
 	for _, name := range []string{"failed", "deleted"} {
 		if found(ArchiveFile, name) {
-			t.Errorf("the %s export's file stays", name)
+			t.Errorf("the file of the %s export is still referenced", name)
 		}
 	}
-	if found(ContentFile, "nobody's") {
-		t.Error("a name nobody has is found")
+	if found(ContentFile, "unknown") {
+		t.Error("an unknown name is found")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// runClock lets the server do what is due, as its runClock does.
+// runClock runs the turn that is due, as the server's clock does.
 func (s *testScene) runClock() {
 	s.T.Helper()
 	s.Realm.SetClock(s.Now)
@@ -37,7 +37,7 @@ func TestDrafts(t *testing.T) {
 	do(s, s.ann, ChangeDraft{ids[0], d})
 	s.ExpectEvents(s.ann, "drafts")
 	if d := s.Realm.DraftsOf(s.ann)[1]; d.Topic != "" || d.Content != "ho" {
-		t.Errorf("a draft whose topic was given as it is shown for the empty one became %+v", d)
+		t.Errorf("a draft with the displayed name of the empty topic became %+v", d)
 	}
 	for want, bad := range map[string]Draft{
 		"Message must not be empty":                              {Content: " \n"},
@@ -53,7 +53,7 @@ func TestDrafts(t *testing.T) {
 	do(s, s.ann, ChangeSettings{Values: []SettingValue{{"enable_drafts_synchronization", false}}})
 	s.ExpectEvents(s.ann, "user_settings")
 	if len(s.Realm.DraftsOf(s.ann)) != 0 {
-		t.Error("drafts are kept though they are not wanted")
+		t.Error("drafts are kept although synchronization is disabled")
 	}
 	refused(s, s.ann, AddDrafts{[]Draft{d}}, "User has disabled synchronizing drafts.")
 }
@@ -89,7 +89,7 @@ func TestScheduledMessages(t *testing.T) {
 	do(s, s.ann, Unschedule{forgotten})
 	refused(s, s.ann, ChangeScheduled{ID: forgotten, Topic: &topic}, "Scheduled message does not exist")
 
-	// What may not be sent any more fails, and the author is told.
+	// A message that the author may no longer send fails, and the author is notified.
 	lost := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now + 10})
 	s.leave(s.ann, s.private)
 	s.Advance(10)
@@ -97,12 +97,12 @@ func TestScheduledMessages(t *testing.T) {
 	s.ExpectEvents(s.ann, "scheduled_messages", "message")
 	s.ExpectNoEvents(s.bo)
 	if l := s.Realm.ScheduledOf(s.ann); len(l) != 1 || l[0].ID != lost || !l[0].Failed {
-		t.Errorf("waiting: %+v", l)
+		t.Errorf("scheduled messages: %+v", l)
 	}
 	s.runClock()
-	s.ExpectEvents(s.ann, "update_message_flags") // of the channel that was left, and nothing twice
+	s.ExpectEvents(s.ann, "update_message_flags") // about the channel that ann left; the failure is not repeated
 	refused(s, s.ann, ChangeScheduled{ID: lost, Topic: &topic}, "Not authorized to send to channel 'private'")
-	// So does what is much too late.
+	// A message fails if it is much too late.
 	do(s, s.bo, ScheduleMessage{Message: directMessage("x", s.ann), At: s.Now + 10})
 	s.Advance(611)
 	s.runClock()

@@ -31,11 +31,11 @@ func TestNewMemberSeesPublicChannels(t *testing.T) {
 	s.ExpectNoEvents(gus)
 	Do(s, olive, realm.EditUser{User: gus, Role: role(realm.Member)})
 	if got := ListEventsOf[*realm.ChannelAppeared](s, gus); len(got) != 1 || got[0].Channels[0].Name != "dev" {
-		t.Fatalf("the new member was told of %+v", got)
+		t.Fatalf("the new member got %+v", got)
 	}
 	Do(s, olive, realm.EditUser{User: gus, Role: role(realm.Guest)})
 	if got := ListEventsOf[*realm.ChannelVanished](s, gus); len(got) != 1 {
-		t.Fatalf("the new guest was told of %d vanished channels", len(got))
+		t.Fatalf("the new guest got %d events of vanished channels, want 1", len(got))
 	}
 }
 
@@ -50,7 +50,7 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 	Do(s, olive, realm.DeactivateUser{User: ann})
 	s.ExpectNoEvents(ann)
 	if s.Realm.Find(bot).Active {
-		t.Fatal("the bot outlived its owner")
+		t.Fatal("the bot of a deactivated owner is still active")
 	}
 	dev := s.Realm.FindChannelByName("dev")
 	Do(s, bo, realm.SendMessage{ToChannel: true, Channel: dev.ID, Topic: "x", Body: realm.Body{Text: "she is gone"}})
@@ -63,7 +63,7 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 	s.OpenQueue(ann)
 	Do(s, bo, realm.SendMessage{ToChannel: true, Channel: dev.ID, Topic: "x", Body: realm.Body{Text: "welcome back"}})
 	if got := ListEventsOf[*realm.MessageArrived](s, ann); len(got) != 1 {
-		t.Fatalf("after coming back she heard %d messages", len(got))
+		t.Fatalf("after reactivation Ann got %d messages, want 1", len(got))
 	}
 }
 
