@@ -33,14 +33,18 @@ func TestSubscribe(t *testing.T) {
 	s.ExpectEvents(s.cy, "stream", "subscription") // one event for both channels
 	s.ExpectEvents(s.bo, "stream", "subscription") // likewise
 	s.ExpectEvents(s.guest, "subscription")        // guests get events only about channels they are in
-	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.bo)[0]; !e.Joined || !slices.Equal(e.Users, []UserID{s.cy}) || !slices.Equal(e.Channels, []ChannelID{s.public, s.Realm.FindChannelByName("new").ID}) {
+	both := []ChannelID{s.public, s.Realm.FindChannelByName("new").ID}
+	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.bo)[0]; !e.Joined ||
+		!slices.Equal(e.Users, []UserID{s.cy}) || !slices.Equal(e.Channels, both) {
 		t.Errorf("Bo got %+v", e)
 	}
-	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.guest)[0]; !e.Joined || !slices.Equal(e.Users, []UserID{s.cy}) || !slices.Equal(e.Channels, []ChannelID{s.public}) {
+	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.guest)[0]; !e.Joined ||
+		!slices.Equal(e.Users, []UserID{s.cy}) || !slices.Equal(e.Channels, []ChannelID{s.public}) {
 		t.Errorf("the guest got %+v", e)
 	}
 	own := realmtest.ListEventsOf[*SubscriptionsAdded](s.Scene, s.cy)[0].For(s.cy)
-	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public || !slices.Equal(ids.IDs[UserID](x.Members), []UserID{s.ann, s.bo, s.cy, s.guest}) {
+	if x := own[0]; len(own) != 2 || x.Subscription.Channel != s.public ||
+		!slices.Equal(ids.IDs[UserID](x.Members), []UserID{s.ann, s.bo, s.cy, s.guest}) {
 		t.Errorf("Cy got %+v", x)
 	}
 	do(s, s.mod, Subscribe{Channels: channelsToJoin("public")})
@@ -51,14 +55,21 @@ func TestSubscribe(t *testing.T) {
 	s.ExpectNoEvents(s.allUsers()...)
 
 	refused(s, s.guest, Subscribe{Channels: channelsToJoin("new")}, "Not allowed for guest users")
-	refused(s, s.cy, Subscribe{Channels: channelsToJoin("new", "private"), AllOrNothing: true}, "Unable to access channel (private).")
-	refused(s, s.admin, Subscribe{Channels: channelsToJoin("private"), AllOrNothing: true}, "Unable to access channel (private).")
-	if a := do(s, s.cy, Subscribe{Channels: channelsToJoin("private", "new")}); !slices.Equal(a.Unauthorized, []string{"private"}) || !slices.Equal(a.Already[s.cy], []string{"new"}) {
+	refused(s, s.cy, Subscribe{
+		Channels: channelsToJoin("new", "private"), AllOrNothing: true,
+	}, "Unable to access channel (private).")
+	refused(s, s.admin, Subscribe{
+		Channels: channelsToJoin("private"), AllOrNothing: true,
+	}, "Unable to access channel (private).")
+	a = do(s, s.cy, Subscribe{Channels: channelsToJoin("private", "new")})
+	if !slices.Equal(a.Unauthorized, []string{"private"}) || !slices.Equal(a.Already[s.cy], []string{"new"}) {
 		t.Errorf("without AllOrNothing: answer %+v", a)
 	}
 	refused(s, s.cy, Subscribe{Channels: channelsToJoin("")}, "Channel name can't be empty.")
 	refused(s, s.cy, Subscribe{Channels: channelsToJoin("x"), Principals: principals(999)}, "No such user")
-	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: s.bo, Active: ptr(false)}) }))
+	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) {
+		t.Record(&UserChanged{ID: s.bo, Active: ptr(false)})
+	}))
 	refused(s, s.cy, Subscribe{Channels: channelsToJoin("x"), Principals: principals(s.bo)}, "User is deactivated")
 	if n := s.Realm.SubscriberCount(s.public); n != 4 { // ann, guest, cy, mod
 		t.Errorf("%d subscribers, want only active ones", n)
@@ -67,24 +78,32 @@ func TestSubscribe(t *testing.T) {
 
 func TestSubscribeOthers(t *testing.T) {
 	s := newTestScene(t)
-	do(s, s.ann, Subscribe{Channels: channelsToJoin("private"), Principals: principals(s.cy, s.guest), Notify: true, AllOrNothing: true})
+	do(s, s.ann, Subscribe{
+		Channels: channelsToJoin("private"), Principals: principals(s.cy, s.guest), Notify: true,
+		AllOrNothing: true,
+	})
 	// A user who could not see the channel first gets the channel, then the subscription, then the bot's message.
 	s.ExpectEvents(s.cy, "stream", "subscription", "message")
 	s.ExpectEvents(s.guest, "stream", "subscription", "message")
 	s.ExpectEvents(s.bo, "subscription")
 	s.ExpectEvents(s.admin, "subscription")
 	s.ExpectNoEvents(s.mod, s.bot)
-	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.cy)[0].Message; m.Channel != 0 || m.Body.Text != "@_**Ann|"+s.ann.String()+"** subscribed you to the channel #**private**." {
+	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.cy)[0].Message; m.Channel != 0 ||
+		m.Body.Text != "@_**Ann|"+s.ann.String()+"** subscribed you to the channel #**private**." {
 		t.Errorf("Cy got %+v", m)
 	}
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("one", "two"), Principals: principals(s.ann, s.cy), Notify: true})
 	if got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.cy); len(got) != 0 {
 		t.Error("a first subscriber of a new channel got a message")
 	}
-	if a := do(s, s.ann, Subscribe{Channels: channelsToJoin("one", "two"), Principals: principals(s.mod, s.bot), Notify: true}); !a.Notified {
+	a := do(s, s.ann, Subscribe{
+		Channels: channelsToJoin("one", "two"), Principals: principals(s.mod, s.bot), Notify: true,
+	})
+	if !a.Notified {
 		t.Error("the answer says that no messages were sent")
 	}
-	if got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.mod); len(got) != 1 || !strings.Contains(got[0].Message.Body.Text, "* #**one**\n* #**two**") {
+	if got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.mod); len(got) != 1 ||
+		!strings.Contains(got[0].Message.Body.Text, "* #**one**\n* #**two**") {
 		t.Errorf("Mo got %+v", got)
 	}
 	if got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bot); len(got) != 0 {
@@ -92,14 +111,21 @@ func TestSubscribeOthers(t *testing.T) {
 	}
 	// A caller who does not list themselves is not subscribed to the new channel.
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("for bo"), Principals: principals(s.bo)})
-	if c := s.Realm.FindChannelByName("for bo"); s.Realm.Subscribed(s.ann, c.ID) || !s.Realm.Subscribed(s.bo, c.ID) || c.Creator != s.ann {
+	if c := s.Realm.FindChannelByName("for bo"); s.Realm.Subscribed(s.ann, c.ID) || !s.Realm.Subscribed(s.bo, c.ID) ||
+		c.Creator != s.ann {
 		t.Error("the new channel has the wrong subscribers or creator")
 	}
-	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_add_subscribers_group", New: s.group("role:moderators")}}})
-	refused(s, s.cy, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.bot)}, "Insufficient permission")
+	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{
+		Name: "can_add_subscribers_group", New: s.group("role:moderators"),
+	}}})
+	refused(s, s.cy, Subscribe{
+		Channels: channelsToJoin("public"), Principals: principals(s.bot),
+	}, "Insufficient permission")
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.bot)}) // ann administers it
 	do(s, s.mod, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.cy)})
-	refused(s, s.owner, Subscribe{Channels: channelsToJoin("protected"), Principals: principals(s.cy), AllOrNothing: true}, "Unable to access channel (protected).")
+	refused(s, s.owner, Subscribe{
+		Channels: channelsToJoin("protected"), Principals: principals(s.cy), AllOrNothing: true,
+	}, "Unable to access channel (protected).")
 }
 
 func TestCreateChannelPermissions(t *testing.T) {
@@ -111,18 +137,34 @@ func TestCreateChannelPermissions(t *testing.T) {
 	refused(s, s.ann, create(NewChannel{WebPublic: true}), "Web-public channels are not enabled.")
 	refused(s, s.ann, create(NewChannel{History: ptr(false)}), "Invalid parameters")
 	refused(s, s.ann, create(NewChannel{Folder: 3}), "Invalid channel folder ID")
-	refused(s, s.ann, create(NewChannel{Groups: []GroupChange{{Name: "can_delete_own_message_group", New: s.group("role:everyone")}}}), "Insufficient permission")
-	refused(s, s.ann, create(NewChannel{Private: true, Groups: []GroupChange{{Name: "can_create_topic_group", New: s.group("role:members")}}}), "Everyone must be allowed to create topics in a private channel with protected history.")
-	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_create_public_channel_group", New: s.group("role:moderators")}, {Name: "can_create_private_channel_group", New: s.group("role:administrators")}}})
+	refused(s, s.ann, create(NewChannel{Groups: []GroupChange{{
+		Name: "can_delete_own_message_group", New: s.group("role:everyone"),
+	}}}), "Insufficient permission")
+	refused(s, s.ann, create(NewChannel{Private: true, Groups: []GroupChange{{
+		Name: "can_create_topic_group", New: s.group("role:members"),
+	}}}), "Everyone must be allowed to create topics in a private channel with protected history.")
+	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{
+		{Name: "can_create_public_channel_group", New: s.group("role:moderators")},
+		{Name: "can_create_private_channel_group", New: s.group("role:administrators")},
+	}})
 	refused(s, s.ann, create(NewChannel{}), "Insufficient permission")
 	refused(s, s.mod, create(NewChannel{Private: true}), "Insufficient permission")
-	do(s, s.mod, create(NewChannel{Groups: []GroupChange{{Name: "can_send_message_group", New: s.group("role:moderators")}}}))
-	if c := s.Realm.FindChannelByName("x"); s.Realm.ChannelSetting(c, "can_send_message_group").Group != s.group("role:moderators").Group {
+	do(s, s.mod, create(NewChannel{Groups: []GroupChange{{
+		Name: "can_send_message_group", New: s.group("role:moderators"),
+	}}}))
+	x := s.Realm.FindChannelByName("x")
+	if s.Realm.ChannelSetting(x, "can_send_message_group").Group != s.group("role:moderators").Group {
 		t.Error("the new channel does not have the requested posting group")
 	}
-	refused(s, s.guest, CreateChannel{New: NewChannel{Name: "y"}, Subscribers: principals(s.guest)}, "Not allowed for guest users")
-	refused(s, s.mod, CreateChannel{New: NewChannel{Name: "X"}, Subscribers: principals(s.mod)}, "Channel 'X' already exists")
-	id := do(s, s.mod, CreateChannel{New: NewChannel{Name: "y", Description: "about"}, Subscribers: principals(s.bo)}).ID
+	refused(s, s.guest, CreateChannel{
+		New: NewChannel{Name: "y"}, Subscribers: principals(s.guest),
+	}, "Not allowed for guest users")
+	refused(s, s.mod, CreateChannel{
+		New: NewChannel{Name: "X"}, Subscribers: principals(s.mod),
+	}, "Channel 'X' already exists")
+	id := do(s, s.mod, CreateChannel{
+		New: NewChannel{Name: "y", Description: "about"}, Subscribers: principals(s.bo),
+	}).ID
 	if !s.Realm.Subscribed(s.bo, id) || s.Realm.FindChannel(id).DescriptionHTML != "<p>about</p>" {
 		t.Error("the new channel does not have the requested subscriber and description")
 	}
@@ -142,7 +184,9 @@ func TestUnsubscribe(t *testing.T) {
 	}
 	s.runDue()
 	s.ExpectEvents(s.bo, "update_message_flags")
-	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(ids.IDs[MessageID](e.Messages), []MessageID{before}) {
+	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(
+		ids.IDs[MessageID](e.Messages), []MessageID{before},
+	) {
 		t.Errorf("marked as read after leaving: %v", ids.IDs[MessageID](e.Messages))
 	}
 	s.leave(s.guest, s.public) // a guest can no longer see the channel
@@ -152,7 +196,8 @@ func TestUnsubscribe(t *testing.T) {
 	s.ExpectEvents(s.bo, "subscription", "stream")
 	s.ExpectNoEvents(s.cy, s.mod)
 	refused(s, s.bo, Unsubscribe{Names: []string{"private", "nowhere"}}, "Channel(s) (private, nowhere) do not exist")
-	if a := do(s, s.cy, Unsubscribe{Names: []string{"public"}}); !slices.Equal(a.NotRemoved, []string{"public"}) || len(a.Removed) != 0 {
+	if a := do(s, s.cy, Unsubscribe{Names: []string{"public"}}); !slices.Equal(a.NotRemoved, []string{"public"}) ||
+		len(a.Removed) != 0 {
 		t.Errorf("leaving a channel without being subscribed: answer %+v", a)
 	}
 
@@ -162,7 +207,9 @@ func TestUnsubscribe(t *testing.T) {
 	do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo)})
 	do(s, s.admin, Unsubscribe{Names: []string{"protected"}, Principals: principals(s.bo)}) // the admin may not read it
 	s.ExpectEvents(s.bo, "subscription", "stream")
-	do(s, s.ann, EditChannel{Channel: s.public, Groups: []GroupChange{{Name: "can_remove_subscribers_group", New: GroupValue{Members: []UserID{s.cy}}}}})
+	do(s, s.ann, EditChannel{Channel: s.public, Groups: []GroupChange{{
+		Name: "can_remove_subscribers_group", New: GroupValue{Members: []UserID{s.cy}},
+	}}})
 	do(s, s.cy, Unsubscribe{Names: []string{"public"}, Principals: principals(s.ann)})
 	s.ExpectEvents(s.ann, "subscription")
 }
@@ -177,7 +224,9 @@ func TestRejoinedUserHasReadOldMessages(t *testing.T) {
 	s.join(s.bo, s.public)
 	after := s.post(s.ann, s.public, "t", "two")
 	s.runDue()
-	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(ids.IDs[MessageID](e.Messages), []MessageID{before}) {
+	if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, s.bo)[0]; !slices.Equal(
+		ids.IDs[MessageID](e.Messages), []MessageID{before},
+	) {
 		t.Errorf("marked as read after leaving: %v", ids.IDs[MessageID](e.Messages))
 	}
 	if v := s.ViewAs(s.bo); v.FlagsOf(before)&FlagRead == 0 || v.FlagsOf(after)&FlagRead != 0 {
@@ -187,7 +236,9 @@ func TestRejoinedUserHasReadOldMessages(t *testing.T) {
 
 func TestRejoinKeepsSubscriptionSettings(t *testing.T) {
 	s := newTestScene(t)
-	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{Channel: s.public, Property: "color", Text: ptr("#123456")}}})
+	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{
+		Channel: s.public, Property: "color", Text: ptr("#123456"),
+	}}})
 	old := s.post(s.ann, s.public, "t", "received")
 	s.leave(s.bo, s.public)
 	missed := s.post(s.ann, s.public, "t", "missed")
@@ -214,7 +265,8 @@ func TestSubscriptionColors(t *testing.T) {
 		}
 	}
 	last := s.Realm.FindChannelByName(names[len(Palette)]).ID
-	if got, want := s.Realm.SubscriptionOf(s.cy, last).Color, Palette[last.Recipient()%int64(len(Palette))]; got != want {
+	want := Palette[last.Recipient()%int64(len(Palette))]
+	if got := s.Realm.SubscriptionOf(s.cy, last).Color; got != want {
 		t.Errorf("all colors are in use: channel %d is %s, want %s", last, got, want)
 	}
 	do(s, s.mod, Subscribe{Channels: []ChannelToJoin{{Name: "ca", Color: "#abcdef"}}})
@@ -230,12 +282,17 @@ func TestResubscribe(t *testing.T) {
 	if !slices.Equal(a.Removed, []string{"public"}) || !slices.Equal(a.Subscribed[s.bo], []string{"fresh"}) {
 		t.Errorf("answered %+v", a)
 	}
-	do(s, s.bo, Resubscribe{Add: channelsToJoin("private"), Delete: []string{"private"}}) // subscribed already, then removed
+	// Subscribed already, then removed.
+	do(s, s.bo, Resubscribe{Add: channelsToJoin("private"), Delete: []string{"private"}})
 	if s.Realm.Subscribed(s.bo, s.private) {
 		t.Error("Bo is still subscribed")
 	}
-	refused(s, s.bo, Resubscribe{Add: channelsToJoin("another"), Delete: []string{"nowhere"}}, "Channel(s) (nowhere) do not exist")
-	refused(s, s.bo, Resubscribe{Add: channelsToJoin("private"), Delete: []string{"fresh"}}, "Unable to access channel (private).")
+	refused(s, s.bo, Resubscribe{
+		Add: channelsToJoin("another"), Delete: []string{"nowhere"},
+	}, "Channel(s) (nowhere) do not exist")
+	refused(s, s.bo, Resubscribe{
+		Add: channelsToJoin("private"), Delete: []string{"fresh"},
+	}, "Unable to access channel (private).")
 }
 
 func TestSubscriptionProperties(t *testing.T) {
@@ -248,7 +305,10 @@ func TestSubscriptionProperties(t *testing.T) {
 	if !s.Realm.SubscriptionOf(s.bo, s.public).Muted {
 		t.Error("in_home_view false is not muted")
 	}
-	for _, p := range []string{"is_muted", "pin_to_top", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify"} {
+	for _, p := range []string{
+		"is_muted", "pin_to_top", "desktop_notifications", "audible_notifications", "push_notifications",
+		"email_notifications", "wildcard_mentions_notify",
+	} {
 		do(s, s.bo, set(s.public, p, ptr(true), nil))
 		s.onlyReceive("subscription", s.bo)
 		refused(s, s.bo, set(s.public, p, nil, ptr("true")), p+" is not a boolean")
@@ -263,7 +323,9 @@ func TestSubscriptionProperties(t *testing.T) {
 	refused(s, s.bo, set(s.public, "smell", ptr(true), nil), "Unknown subscription property: smell")
 	refused(s, s.cy, set(s.public, "pin_to_top", ptr(true), nil), "Not subscribed to channel ID "+s.public.String())
 	refused(s, s.cy, set(s.private, "pin_to_top", ptr(true), nil), "Invalid channel ID")
-	refused(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{s.public, "pin_to_top", ptr(false), nil}, {s.public, "x", nil, nil}}}, "Unknown subscription property: x")
+	refused(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{
+		{s.public, "pin_to_top", ptr(false), nil}, {s.public, "x", nil, nil},
+	}}, "Unknown subscription property: x")
 }
 
 // The changes of one request are sent in order, in few events.
@@ -273,10 +335,19 @@ func TestManySubscriptionProperties(t *testing.T) {
 	var want []SubscriptionSet
 	for i := range 50 {
 		ch, color := []ChannelID{s.public, s.private, s.protected}[i%3], "#12345"+string(rune('0'+i%10))
-		c.Changes = append(c.Changes, PropertyChange{ch, "color", nil, &color}, PropertyChange{ch, "is_muted", ptr(i%2 == 0), nil}, PropertyChange{ch, "push_notifications", ptr(i%2 == 1), nil})
-		want = append(want, SubscriptionSet{User: s.bo, Channel: ch, Property: "color", Color: color}, SubscriptionSet{User: s.bo, Channel: ch, Property: "is_muted", Value: i%2 == 0}, SubscriptionSet{User: s.bo, Channel: ch, Property: "push_notifications", Value: i%2 == 1})
+		c.Changes = append(c.Changes,
+			PropertyChange{ch, "color", nil, &color},
+			PropertyChange{ch, "is_muted", ptr(i%2 == 0), nil},
+			PropertyChange{ch, "push_notifications", ptr(i%2 == 1), nil},
+		)
+		want = append(want,
+			SubscriptionSet{User: s.bo, Channel: ch, Property: "color", Color: color},
+			SubscriptionSet{User: s.bo, Channel: ch, Property: "is_muted", Value: i%2 == 0},
+			SubscriptionSet{User: s.bo, Channel: ch, Property: "push_notifications", Value: i%2 == 1},
+		)
 	}
-	refused(s, s.bo, SetSubscriptionProperties{Changes: append(slices.Clone(c.Changes), PropertyChange{s.public, "color", nil, ptr("red")})}, "color is not a valid hex color code")
+	bad := append(slices.Clone(c.Changes), PropertyChange{s.public, "color", nil, ptr("red")})
+	refused(s, s.bo, SetSubscriptionProperties{Changes: bad}, "color is not a valid hex color code")
 	do(s, s.bo, c)
 	s.onlyReceive("subscription subscription subscription", s.bo)
 	var got []SubscriptionSet
@@ -305,7 +376,9 @@ func TestColorsAreReused(t *testing.T) {
 		return s.Realm.SubscriptionOf(s.cy, s.Realm.FindChannelByName(name).ID)
 	}
 	for _, color := range []string{"#123456", Palette[2]} { // the second color is also used by another channel
-		do(s, s.cy, SetSubscriptionProperties{Changes: []PropertyChange{{at("ca").Channel, "color", nil, &color}, {at("cb").Channel, "color", nil, &color}}})
+		do(s, s.cy, SetSubscriptionProperties{Changes: []PropertyChange{
+			{at("ca").Channel, "color", nil, &color}, {at("cb").Channel, "color", nil, &color},
+		}})
 	}
 	do(s, s.cy, Subscribe{Channels: channelsToJoin("cd", "ce", "cf")})
 	for i, name := range []string{"cd", "ce", "cf"} {
@@ -337,8 +410,9 @@ func TestChannelTopics(t *testing.T) {
 	if got := names(s.cy, s.protected); !slices.Equal(got, []string{"new", "old"}) {
 		t.Errorf("Cy sees topics %v, want only those with received messages", got)
 	}
-	if x := s.ViewAs(s.cy).Topics(s.Realm.FindChannel(s.protected)); !slices.Contains(x, TopicInfo{Name: "old", Last: last}) {
-		t.Errorf("topics %v, the last message of old should be %d", x, last)
+	topics := s.ViewAs(s.cy).Topics(s.Realm.FindChannel(s.protected))
+	if !slices.Contains(topics, TopicInfo{Name: "old", Last: last}) {
+		t.Errorf("topics %v, the last message of old should be %d", topics, last)
 	}
 }
 
@@ -363,7 +437,8 @@ func TestChannelEmailAddress(t *testing.T) {
 	refused(s, s.cy, MailToken{Channel: s.private}, "Invalid channel ID")
 	refused(s, s.admin, MailToken{Channel: s.private}, "Invalid channel ID") // sees it, but may not post
 	refused(s, s.ann, MailToken{Channel: s.public, Sender: s.bo}, "Invalid user ID: "+s.bo.String())
-	if x := s.Realm.FindMailAddress(strings.ToUpper(a.Token)); x == nil || *x != (MailAddress{s.public, s.ann, EmailGateway}) {
+	if x := s.Realm.FindMailAddress(strings.ToUpper(a.Token)); x == nil ||
+		*x != (MailAddress{s.public, s.ann, EmailGateway}) {
 		t.Errorf("the token belongs to %+v", x)
 	}
 	do(s, s.ann, ArchiveChannel{s.public})

@@ -47,7 +47,9 @@ func TestReadableMessages(t *testing.T) {
 	public, private := s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.private, "a", "2")
 	protected, direct := s.post(s.ann, s.protected, "a", "3"), do(s, s.ann, directMessage("4", s.bo)).ID
 	all := s.allUsers()
-	s.expectReaders(public, slices.DeleteFunc(slices.Clone(all), func(u UserID) bool { return s.Realm.Find(u).IsGuest() && u != s.guest })...)
+	s.expectReaders(public, slices.DeleteFunc(slices.Clone(all), func(u UserID) bool {
+		return s.Realm.Find(u).IsGuest() && u != s.guest
+	})...)
 	s.expectReaders(private, s.ann, s.bo)
 	s.expectReaders(protected, s.ann, s.bo)
 	s.expectReaders(direct, s.ann, s.bo)
@@ -87,8 +89,11 @@ func TestVisitorNarrows(t *testing.T) {
 		terms []Term
 		want  string
 	}{
-		{nil, "UNAUTHORIZED"}, {oneTerm("channel", "web"), "UNAUTHORIZED"}, {append(oneTerm("is", "unread"), public...), "UNAUTHORIZED"},
-		{append(oneTerm("dm", "x"), public...), "UNAUTHORIZED"}, {append(oneTerm("channel", "public"), public...), "BAD_NARROW"},
+		{nil, "UNAUTHORIZED"},
+		{oneTerm("channel", "web"), "UNAUTHORIZED"},
+		{append(oneTerm("is", "unread"), public...), "UNAUTHORIZED"},
+		{append(oneTerm("dm", "x"), public...), "UNAUTHORIZED"},
+		{append(oneTerm("channel", "public"), public...), "BAD_NARROW"},
 		{append(oneTerm("topic", "a"), public...), ""}, {append(oneTerm("is", "resolved"), public...), ""},
 	} {
 		_, err := visitor.Narrow(c.terms, nil)
@@ -120,15 +125,24 @@ func TestRefusedNarrows(t *testing.T) {
 		{oneTerm("channels", "all"), "Invalid narrow operator: unknown channels operand all"},
 		{oneTerm("sender", "x@example.com"), "Invalid narrow operator: unknown user x@example.com"},
 		{oneTerm("dm", "x@example.com"), "Invalid narrow operator: unknown user in x@example.com"},
-		{[]Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(s.ann), 999}}}}, "Invalid narrow operator: unknown user in [10, 999]"},
+		{
+			[]Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(s.ann), 999}}}},
+			"Invalid narrow operator: unknown user in [10, 999]",
+		},
 		{oneTerm("is", "odd"), "Invalid narrow operator: unknown 'is' operand odd"},
 		{oneTerm("in", "odd"), "Invalid narrow operator: unknown 'in' operand odd"},
 		{oneTerm("has", "odd"), "Invalid narrow operator: unknown 'has' operand odd"},
 		{oneTerm("id", "x"), "Invalid narrow operator: Invalid message ID"},
 		{oneTerm("Channel", "public"), "Invalid narrow operator: unknown operator Channel"},
 		{oneTerm("with", id.String()), "Invalid narrow operator: Invalid 'with' operator"},
-		{append(oneTerm("with", "1"), oneTerm("with", "1")...), "Invalid narrow operator combination: Duplicate 'with' operators."},
-		{append(oneTerm("topic", "a"), oneTerm("is", "dm")...), "Invalid narrow operator combination: No message can be both a channel message and direct message"},
+		{
+			append(oneTerm("with", "1"), oneTerm("with", "1")...),
+			"Invalid narrow operator combination: Duplicate 'with' operators.",
+		},
+		{
+			append(oneTerm("topic", "a"), oneTerm("is", "dm")...),
+			"Invalid narrow operator combination: No message can be both a channel message and direct message",
+		},
 	} {
 		if c.want == "Invalid narrow operator: unknown user in [10, 999]" {
 			c.want = "Invalid narrow operator: unknown user in [" + s.ann.String() + ", 999]"
@@ -149,7 +163,8 @@ func TestWithOperatorFollowsMovedMessage(t *testing.T) {
 	s.expectNarrow(s.bo, narrow, one, two)
 	do(s, s.admin, moveToTopic(one, MoveOne, "b"))
 	s.expectNarrow(s.bo, narrow, one, other)
-	s.expectNarrow(s.cy, append(append(oneTerm("channel", "public"), oneTerm("topic", "a")...), oneTerm("with", "9999")...), two)
+	narrow = slices.Concat(oneTerm("channel", "public"), oneTerm("topic", "a"), oneTerm("with", "9999"))
+	s.expectNarrow(s.cy, narrow, two)
 }
 
 func TestFlags(t *testing.T) {
@@ -171,18 +186,22 @@ func TestFlags(t *testing.T) {
 
 	do(s, s.bo, flag("remove", "read", one))
 	e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)
-	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{ID: one, Channel: s.public, Topic: "a", Unmuted: true}}) {
+	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{
+		ID: one, Channel: s.public, Topic: "a", Unmuted: true,
+	}}) {
 		t.Errorf("Bo got %+v", e)
 	}
 	s.leave(s.bo, s.public)
-	if a := do(s, s.bo, flag("remove", "read", one, two)); a.Changed != 0 || !slices.Equal(a.Ignored, []ChannelID{s.public}) {
+	if a := do(s, s.bo, flag("remove", "read", one, two)); a.Changed != 0 ||
+		!slices.Equal(a.Ignored, []ChannelID{s.public}) {
 		t.Errorf("marking messages of a left channel as unread: %+v", a)
 	}
 
 	// Nor does a message become unread in a channel the user never joined. The answer omits channels the user may not
 	// read.
 	secret := s.post(s.ann, s.private, "a", "3")
-	if a := do(s, s.cy, flag("remove", "read", one, secret)); a.Changed != 0 || !slices.Equal(a.Ignored, []ChannelID{s.public}) {
+	if a := do(s, s.cy, flag("remove", "read", one, secret)); a.Changed != 0 ||
+		!slices.Equal(a.Ignored, []ChannelID{s.public}) {
 		t.Errorf("marking messages of a channel never joined as unread: %+v", a)
 	}
 
@@ -209,7 +228,10 @@ func TestFlagNarrow(t *testing.T) {
 	for range 6 {
 		ids = append(ids, s.post(s.ann, s.public, "a", "x"))
 	}
-	c := FlagNarrow{Terms: oneTerm("channel", "public"), Range: PageRange{Anchor: Anchor{ID: int64(ids[2])}, Before: 1, After: 2}, Op: "add", Flag: "read"}
+	c := FlagNarrow{
+		Terms: oneTerm("channel", "public"), Op: "add", Flag: "read",
+		Range: PageRange{Anchor: Anchor{ID: int64(ids[2])}, Before: 1, After: 2},
+	}
 	a := do(s, s.bo, c)
 	if a.Changed != 4 || !slices.Equal(a.Page.IDs, ids[1:5]) || a.Page.Oldest || a.Page.Newest {
 		t.Errorf("marked %+v", a)
@@ -219,8 +241,12 @@ func TestFlagNarrow(t *testing.T) {
 	refused(s, s.bo, c, "The anchor can only be excluded at an end of the range")
 	c.Terms, c.Range.Exclude = oneTerm("is", "odd"), false
 	refused(s, s.bo, c, "BAD_NARROW")
-	for _, r := range []struct{ before, after, wantBefore, wantAfter int }{{10, 10, 10, 10}, {9000, 0, 5000, 0}, {9000, 1000, 4000, 1000}, {9000, 9000, 2500, 2500}, {0, 9000, 0, 5000}} {
-		if got := (PageRange{Before: r.before, After: r.after}).Bounded(); got.Before != r.wantBefore || got.After != r.wantAfter {
+	for _, r := range []struct{ before, after, wantBefore, wantAfter int }{
+		{10, 10, 10, 10}, {9000, 0, 5000, 0}, {9000, 1000, 4000, 1000}, {9000, 9000, 2500, 2500},
+		{0, 9000, 0, 5000},
+	} {
+		if got := (PageRange{Before: r.before, After: r.after}).Bounded(); got.Before != r.wantBefore ||
+			got.After != r.wantAfter {
 			t.Errorf("%+v is bounded to %d, %d", r, got.Before, got.After)
 		}
 	}
@@ -233,14 +259,16 @@ func TestMarkAllRead(t *testing.T) {
 	s.post(s.ann, s.private, "a", "3")
 	do(s, s.ann, directMessage("4", s.bo))
 	do(s, s.bo, ReadTopic{s.public, "A"})
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !slices.Equal(ids.IDs[MessageID](e[0].IDs), []MessageID{one}) {
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 ||
+		!slices.Equal(ids.IDs[MessageID](e[0].IDs), []MessageID{one}) {
 		t.Errorf("Bo got %+v", e)
 	}
 	refused(s, s.bo, ReadTopic{s.public, "nothing"}, "No such topic 'nothing'")
 	refused(s, s.cy, ReadTopic{s.private, "a"}, "Invalid channel ID")
 	refused(s, s.cy, ReadChannel{s.private}, "Invalid channel ID")
 	do(s, s.bo, ReadChannel{s.public})
-	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 || u.Direct[0].Other != s.ann {
+	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 ||
+		u.Direct[0].Other != s.ann {
 		t.Errorf("unread: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
@@ -264,10 +292,13 @@ func TestUnread(t *testing.T) {
 	note := do(s, s.bo, directMessage("5", s.bo)).ID
 	do(s, s.bo, SetTopicPolicy{s.private, "a", TopicMuted})
 	u := s.ViewAs(s.bo).Unread().Sorted()
-	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" || !slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) || !slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
+	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" ||
+		!slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) ||
+		!slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
 		t.Errorf("channels: %+v", u.Channels)
 	}
-	if len(u.Groups) != 1 || !slices.Equal(u.Groups[0].Members, []UserID{s.ann, s.bo, s.cy}) || !slices.Equal(u.Groups[0].IDs, []MessageID{group}) {
+	if len(u.Groups) != 1 || !slices.Equal(u.Groups[0].Members, []UserID{s.ann, s.bo, s.cy}) ||
+		!slices.Equal(u.Groups[0].IDs, []MessageID{group}) {
 		t.Errorf("groups: %+v", u.Groups)
 	}
 	if len(u.Direct) != 1 || u.Direct[0].Other != s.bo || !slices.Equal(u.Direct[0].IDs, []MessageID{note}) {
@@ -277,7 +308,8 @@ func TestUnread(t *testing.T) {
 		t.Errorf("count %d, mentions %v", u.Count, u.Mentions)
 	}
 	talks := s.ViewAs(s.bo).RecentConversations()
-	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others(s.bo)) != 0 || talks[1].Newest != group || !slices.Equal(talks[1].Others(s.bo), []UserID{s.ann, s.cy}) {
+	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others(s.bo)) != 0 || talks[1].Newest != group ||
+		!slices.Equal(talks[1].Others(s.bo), []UserID{s.ann, s.cy}) {
 		t.Errorf("recent: %+v", talks)
 	}
 }
@@ -316,7 +348,8 @@ func TestReadReceipts(t *testing.T) {
 	mayNot()
 	s.setOrgSetting("enable_read_receipts", false)
 	mayNot()
-	if _, err := s.ViewAs(s.bo).ReadReceipts(id); err == nil || err.Error() != "Read receipts are disabled in this organization." {
+	if _, err := s.ViewAs(s.bo).ReadReceipts(id); err == nil ||
+		err.Error() != "Read receipts are disabled in this organization." {
 		t.Errorf("receipts are disabled: %v", err)
 	}
 }

@@ -20,7 +20,9 @@ func TestJoinJob(t *testing.T) {
 	for i := range 130 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
-	c := Subscribe{Channels: channelsToJoin("crowd"), New: NewChannel{Private: true}, AllOrNothing: true, MaxPerTurn: 50}
+	c := Subscribe{
+		Channels: channelsToJoin("crowd"), New: NewChannel{Private: true}, AllOrNothing: true, MaxPerTurn: 50,
+	}
 	c.Principals = principals(append(slices.Clone(crowd), 9999)...)
 	refused(s, s.ann, c, "No such user")
 	if s.Realm.FindChannelByName("crowd") != nil {
@@ -38,20 +40,25 @@ func TestJoinJob(t *testing.T) {
 	if a.AddJoiners(); len(a.Subscribed) != 130 || len(a.Already) != 0 {
 		t.Errorf("the answer has %d new and %d existing subscribers", len(a.Subscribed), len(a.Already))
 	}
-	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 || !slices.Equal(ids.IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
+	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[49]); len(e) != 1 ||
+		!slices.Equal(ids.IDs[UserID](e[0].For(crowd[49]).Members), crowd[:50]) {
 		t.Errorf("the last user of the first step got %+v", e)
 	}
 	s.ListEvents(crowd[0])
 	s.ExpectNoEvents(crowd[50:]...)
-	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: crowd[129], Active: ptr(false)}) }))
+	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) {
+		t.Record(&UserChanged{ID: crowd[129], Active: ptr(false)})
+	}))
 	s.ListEvents(crowd[0])
 	if s.runDueTurns(1); !s.Realm.JobRemains(a.Job) {
 		t.Error("the job ended after two of three turns")
 	}
-	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined || !slices.Equal(e[0].Users, crowd[50:100]) {
+	if e := realmtest.ListEventsOf[*PeersChanged](s.Scene, crowd[0]); len(e) != 1 || !e[0].Joined ||
+		!slices.Equal(e[0].Users, crowd[50:100]) {
 		t.Errorf("the first user got %+v about the second step", e)
 	}
-	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 || !slices.Equal(ids.IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
+	if e := realmtest.ListEventsOf[*SubscriptionAdded](s.Scene, crowd[50]); len(e) != 1 ||
+		!slices.Equal(ids.IDs[UserID](e[0].For(crowd[50]).Members), crowd[:100]) {
 		t.Errorf("the first user of the second step got %+v", e)
 	}
 	if s.runDueTurns(1); s.Realm.JobRemains(a.Job) {
@@ -61,8 +68,12 @@ func TestJoinJob(t *testing.T) {
 		t.Errorf("%d users joined", n)
 	}
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("some"), Principals: principals(crowd[:7]...), AllOrNothing: true})
-	a = do(s, s.ann, Subscribe{Channels: channelsToJoin("some", "other"), Principals: principals(crowd[:129]...), AllOrNothing: true, MaxPerTurn: 50})
-	if a.AddJoiners(); !slices.Equal(a.Subscribed[crowd[6]], []string{"other"}) || !slices.Equal(a.Already[crowd[6]], []string{"some"}) || len(a.Subscribed) != 129 || len(a.Already) != 7 {
+	a = do(s, s.ann, Subscribe{
+		Channels: channelsToJoin("some", "other"), Principals: principals(crowd[:129]...), AllOrNothing: true,
+		MaxPerTurn: 50,
+	})
+	if a.AddJoiners(); !slices.Equal(a.Subscribed[crowd[6]], []string{"other"}) ||
+		!slices.Equal(a.Already[crowd[6]], []string{"some"}) || len(a.Subscribed) != 129 || len(a.Already) != 7 {
 		t.Errorf("the answer for one user: joined %v, already in %v", a.Subscribed[crowd[6]], a.Already[crowd[6]])
 	}
 }
@@ -78,7 +89,10 @@ func TestLeaveJob(t *testing.T) {
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("crowd"), Principals: principals(crowd...), AllOrNothing: true})
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("few"), Principals: principals(crowd[80:]...), AllOrNothing: true})
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("none"), Principals: principals(s.ann), AllOrNothing: true})
-	c := Unsubscribe{Names: []string{"crowd", "few", "none"}, Principals: principals(append(slices.Clone(crowd), 9999)...), MaxPerTurn: 60}
+	c := Unsubscribe{
+		Names: []string{"crowd", "few", "none"}, Principals: principals(append(slices.Clone(crowd), 9999)...),
+		MaxPerTurn: 60,
+	}
 	refused(s, s.ann, c, "No such user")
 	c.Principals = principals(crowd...)
 	refused(s, s.bo, c, "Insufficient permission")
@@ -91,7 +105,8 @@ func TestLeaveJob(t *testing.T) {
 		}
 		s.runDueTurns(1)
 	}
-	if n := s.Realm.SubscriberCount(id); n != 0 || turns != 5 || !slices.Equal(a.Removed, []string{"crowd", "few"}) || !slices.Equal(a.NotRemoved, []string{"none"}) {
+	if n := s.Realm.SubscriberCount(id); n != 0 || turns != 5 || !slices.Equal(a.Removed, []string{"crowd", "few"}) ||
+		!slices.Equal(a.NotRemoved, []string{"none"}) {
 		t.Errorf("after %d turns %d subscribers remain, removed %v, not removed %v", turns, n, a.Removed, a.NotRemoved)
 	}
 }
@@ -106,32 +121,39 @@ func TestJobsEqualSingleTurn(t *testing.T) {
 	}
 	slices.Reverse(names) // not the order in which they are joined
 	type outcome struct {
-		joined  SubscribeResult
-		added   map[UserID][]SubscriptionInfo
-		told    map[UserID][]string
-		left    UnsubscribeResult
-		removed map[UserID][]ChannelID
+		joined   SubscribeResult
+		added    map[UserID][]SubscriptionInfo
+		messages map[UserID][]string
+		left     UnsubscribeResult
+		removed  map[UserID][]ChannelID
 	}
-	play := func(atOnce int) (out outcome, turns [2]int) {
+	run := func(atOnce int) (out outcome, turns [2]int) {
 		s := newTestScene(t)
-		do(s, s.ann, Subscribe{Channels: channelsToJoin(slices.Sorted(slices.Values(names[1:]))...), Principals: principals(s.ann), AllOrNothing: true}) // one is new
-		do(s, s.ann, Subscribe{Channels: channelsToJoin(names[3:5]...), Principals: principals(s.bo), AllOrNothing: true})
+		existing := slices.Sorted(slices.Values(names[1:])) // one is new
+		do(s, s.ann, Subscribe{
+			Channels: channelsToJoin(existing...), Principals: principals(s.ann), AllOrNothing: true,
+		})
+		do(s, s.ann, Subscribe{
+			Channels: channelsToJoin(names[3:5]...), Principals: principals(s.bo), AllOrNothing: true,
+		})
 		users := []UserID{s.bo, s.cy}
 		for _, u := range users {
 			s.ListEvents(u)
 		}
-		out.added, out.told, out.removed = map[UserID][]SubscriptionInfo{}, map[UserID][]string{}, map[UserID][]ChannelID{}
-		hear := func() {
+		out.added, out.messages = map[UserID][]SubscriptionInfo{}, map[UserID][]string{}
+		out.removed = map[UserID][]ChannelID{}
+		collect := func() {
 			for _, u := range users {
 				for _, e := range s.ListEvents(u) {
 					switch e := e.(type) {
 					case *SubscriptionsAdded:
 						for _, i := range e.For(u) {
-							i.Members, i.Here, i.ChannelInfo.Subscribers = ids.Set{}, ids.Set{}, 0 // the users may join in different turns
+							// The users may join in different turns.
+							i.Members, i.Here, i.ChannelInfo.Subscribers = ids.Set{}, ids.Set{}, 0
 							out.added[u] = append(out.added[u], i)
 						}
 					case *MessageArrived:
-						out.told[u] = append(out.told[u], e.Message.Body.Text)
+						out.messages[u] = append(out.messages[u], e.Message.Body.Text)
 					case *SubscriptionsRemoved:
 						for _, x := range e.Each {
 							out.removed[u] = append(out.removed[u], x.Channel)
@@ -140,29 +162,34 @@ func TestJobsEqualSingleTurn(t *testing.T) {
 				}
 			}
 		}
-		work := func(id int64) (n int) {
-			for hear(); id != 0 && s.Realm.JobRemains(id); n++ {
+		finish := func(id int64) (n int) {
+			for collect(); id != 0 && s.Realm.JobRemains(id); n++ {
 				s.runDueTurns(1)
-				hear()
+				collect()
 				s.Restart()
 			}
 			return n
 		}
-		out.joined = do(s, s.ann, Subscribe{Channels: channelsToJoin(names...), Principals: principals(users...), AllOrNothing: true, Notify: true, MaxPerTurn: atOnce})
-		turns[0] = work(out.joined.Job)
+		out.joined = do(s, s.ann, Subscribe{
+			Channels: channelsToJoin(names...), Principals: principals(users...), AllOrNothing: true, Notify: true,
+			MaxPerTurn: atOnce,
+		})
+		turns[0] = finish(out.joined.Job)
 		out.joined.AddJoiners()
 		out.joined.Joiners, out.joined.Job = nil, 0
 		out.left = do(s, s.owner, Unsubscribe{Names: names, Principals: principals(users...), MaxPerTurn: atOnce})
-		turns[1] = work(out.left.Job)
+		turns[1] = finish(out.left.Job)
 		out.left.Job = 0
 		return out, turns
 	}
-	whole, no := play(0)
-	parts, turns := play(1000)
+	whole, no := run(0)
+	parts, turns := run(1000)
 	for u, list := range whole.added {
 		already := len(whole.joined.Already[u])
-		if len(list)+already != n || len(whole.told[u]) != 1 || len(whole.removed[u]) != n || len(whole.left.Removed) != n {
-			t.Errorf("user %d joined %d channels, got %d messages and left %d channels", u, len(list), len(whole.told[u]), len(whole.removed[u]))
+		if len(list)+already != n || len(whole.messages[u]) != 1 || len(whole.removed[u]) != n ||
+			len(whole.left.Removed) != n {
+			t.Errorf("user %d joined %d channels, got %d messages and left %d channels",
+				u, len(list), len(whole.messages[u]), len(whole.removed[u]))
 		}
 	}
 	if len(whole.added) != 2 || no != [2]int{} || turns != [2]int{12, 10} {
@@ -171,8 +198,13 @@ func TestJobsEqualSingleTurn(t *testing.T) {
 	for _, x := range []struct {
 		what string
 		a, b any
-	}{{"answer", whole.joined, parts.joined}, {"events", whole.added, parts.added}, {"messages", whole.told, parts.told}, {"answer of leaving", whole.left, parts.left},
-		{"events of leaving", whole.removed, parts.removed}} {
+	}{
+		{"answer", whole.joined, parts.joined},
+		{"events", whole.added, parts.added},
+		{"messages", whole.messages, parts.messages},
+		{"answer of leaving", whole.left, parts.left},
+		{"events of leaving", whole.removed, parts.removed},
+	} {
 		if !reflect.DeepEqual(x.a, x.b) {
 			t.Errorf("%s: with one turn %.500s, with several %.500s", x.what, fmt.Sprint(x.a), fmt.Sprint(x.b))
 		}
@@ -184,12 +216,17 @@ func TestPropertyJob(t *testing.T) {
 	s := newTestScene(t)
 	c := SetSubscriptionProperties{MaxPerTurn: 100}
 	for i := range 250 {
-		c.Changes = append(c.Changes, PropertyChange{Channel: []ChannelID{s.public, s.private}[i%2], Property: "color", Text: ptr(fmt.Sprintf("#%06d", i))})
+		c.Changes = append(c.Changes, PropertyChange{
+			Channel: []ChannelID{s.public, s.private}[i%2], Property: "color", Text: ptr(fmt.Sprintf("#%06d", i)),
+		})
 	}
 	color := func(c ChannelID) string { return s.Realm.SubscriptionOf(s.bo, c).Color }
 	before := color(s.public)
-	refused(s, s.bo, SetSubscriptionProperties{Changes: append(slices.Clone(c.Changes), PropertyChange{Channel: s.public, Property: "x"}), MaxPerTurn: 100}, "Unknown subscription property: x")
-	refused(s, s.bo, SetSubscriptionProperties{Changes: make([]PropertyChange, MaxPropertiesPerRequest+1)}, "Too many subscription properties in one request (limit: 4000)")
+	bad := append(slices.Clone(c.Changes), PropertyChange{Channel: s.public, Property: "x"})
+	refused(s, s.bo, SetSubscriptionProperties{Changes: bad, MaxPerTurn: 100}, "Unknown subscription property: x")
+	many := make([]PropertyChange, MaxPropertiesPerRequest+1)
+	refused(s, s.bo, SetSubscriptionProperties{Changes: many},
+		"Too many subscription properties in one request (limit: 4000)")
 	work := do(s, s.bo, c)
 	if s.ExpectNoEvents(s.bo); color(s.public) != before {
 		t.Errorf("the first turn set the color %s", color(s.public))
@@ -198,7 +235,8 @@ func TestPropertyJob(t *testing.T) {
 		t.Errorf("after the first turn the color is %s", color(s.private))
 	}
 	s.Restart()
-	if e := realmtest.ListEventsOf[*SubscriptionsSet](s.Scene, s.bo); len(e) != 2 || len(e[0].Each) != 60 || len(e[1].Each) != 40 {
+	if e := realmtest.ListEventsOf[*SubscriptionsSet](s.Scene, s.bo); len(e) != 2 || len(e[0].Each) != 60 ||
+		len(e[1].Each) != 40 {
 		t.Errorf("after the first turn Bo got %v", e)
 	}
 	do(s, s.bo, Unsubscribe{Names: []string{s.Realm.FindChannel(s.private).Name}})
@@ -228,7 +266,9 @@ func TestCreateChannelJob(t *testing.T) {
 	for i := range 130 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
-	made := do(s, s.ann, CreateChannel{New: NewChannel{Name: "crowd"}, Subscribers: principals(crowd...), MaxPerTurn: 50})
+	made := do(s, s.ann, CreateChannel{
+		New: NewChannel{Name: "crowd"}, Subscribers: principals(crowd...), MaxPerTurn: 50,
+	})
 	if n := s.Realm.SubscriberCount(made.ID); n != 0 || made.Job == 0 {
 		t.Fatalf("the first turn subscribed %d users and started job %d", n, made.Job)
 	}
@@ -236,7 +276,8 @@ func TestCreateChannelJob(t *testing.T) {
 	if n := s.Realm.SubscriberCount(made.ID); n != len(crowd) {
 		t.Errorf("%d of %d joined", n, len(crowd))
 	}
-	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 || !strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
+	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, crowd[0]); len(m) != 1 ||
+		!strings.Contains(m[0].Message.Body.Text, "channel created by @_**Ann|") {
 		t.Errorf("first message of the channel: %+v", m)
 	}
 }
@@ -283,7 +324,10 @@ func TestJobLimit(t *testing.T) {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
 	}
 	join := func(i int) Subscribe {
-		return Subscribe{Channels: channelsToJoin(fmt.Sprint("crowd ", i)), Principals: principals(crowd...), AllOrNothing: true, MaxPerTurn: 50}
+		return Subscribe{
+			Channels: channelsToJoin(fmt.Sprint("crowd ", i)), Principals: principals(crowd...), AllOrNothing: true,
+			MaxPerTurn: 50,
+		}
 	}
 	for i := range MaxJobs {
 		do(s, s.ann, join(i))
@@ -303,6 +347,10 @@ func TestSubscriptionLimit(t *testing.T) {
 		names = append(names, "channel "+string(rune('a'+i)))
 	}
 	many := principals(slices.Repeat([]UserID{s.bo}, MaxSubscriptionsPerRequest/1000+1)...)
-	refused(s, s.ann, Subscribe{Channels: channelsToJoin(names...), Principals: many}, "Too many subscriptions in one request (limit: 200000)")
-	refused(s, s.ann, Unsubscribe{Names: names, Principals: many}, "Too many subscriptions in one request (limit: 200000)")
+	refused(s, s.ann, Subscribe{
+		Channels: channelsToJoin(names...), Principals: many,
+	}, "Too many subscriptions in one request (limit: 200000)")
+	refused(s, s.ann, Unsubscribe{
+		Names: names, Principals: many,
+	}, "Too many subscriptions in one request (limit: 200000)")
 }

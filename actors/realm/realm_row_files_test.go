@@ -12,13 +12,15 @@ func TestRowFilesFindsEveryFileField(t *testing.T) {
 		row := reflect.New(x)
 		want := 0
 		for i := range x.NumField() {
-			if f := x.Field(i); f.Type.Kind() == reflect.String && (f.Name == "Hash" || strings.HasSuffix(f.Name, "File")) {
+			if f := x.Field(i); f.Type.Kind() == reflect.String &&
+				(f.Name == "Hash" || strings.HasSuffix(f.Name, "File")) {
 				row.Elem().Field(i).SetString("name")
 				want++
 			}
 		}
 		if got := len(RowFiles(row.Interface())); got != want {
-			t.Errorf("%v has %d fields that refer to files, RowFiles finds %d: add the missing ones to RowFiles, or exports lack these files", x, want, got)
+			t.Errorf("%v has %d fields that refer to files, RowFiles finds %d: "+
+				"add the missing ones to RowFiles, or exports lack these files", x, want, got)
 		}
 	}
 	if done := RowFiles(&Export{Name: "n", Ended: 1}); len(done) != 1 {
@@ -33,7 +35,8 @@ func TestReferencedFilesFindsRowFiles(t *testing.T) {
 	for _, x := range New(1).RowTypes() {
 		row := reflect.New(x)
 		for i := range x.NumField() {
-			if f := x.Field(i); f.Type.Kind() == reflect.String && (f.Name == "Hash" || strings.HasSuffix(f.Name, "File")) {
+			if f := x.Field(i); f.Type.Kind() == reflect.String &&
+				(f.Name == "Hash" || strings.HasSuffix(f.Name, "File")) {
 				row.Elem().Field(i).SetString(x.Name() + " " + f.Name)
 			}
 		}
@@ -42,11 +45,17 @@ func TestReferencedFilesFindsRowFiles(t *testing.T) {
 		}
 	}
 	r := New(1)
-	r.org.put(0, &Organization{Next: map[string]int64{"upload": 3 * maxUploadsPerScan}, IconFile: "Organization IconFile", LogoFile: "Organization LogoFile", NightLogoFile: "Organization NightLogoFile"})
+	r.org.put(0, &Organization{
+		Next: map[string]int64{"upload": 3 * maxUploadsPerScan}, IconFile: "Organization IconFile",
+		LogoFile: "Organization LogoFile", NightLogoFile: "Organization NightLogoFile",
+	})
 	r.users.put(7, &User{ID: 7, AvatarFile: "User AvatarFile"})
 	r.small.emoji.put(1, &CustomEmoji{Hash: "CustomEmoji Hash"})
 	r.small.uploads.put(3*maxUploadsPerScan, &Upload{Hash: "Upload Hash"})
-	for i, e := range []Export{{Name: "under way"}, {Name: "done", Ended: 1}, {Name: "failed", Failed: 1}, {Name: "deleted", Ended: 1, Deleted: 2}} {
+	for i, e := range []Export{
+		{Name: "under way"}, {Name: "done", Ended: 1}, {Name: "failed", Failed: 1},
+		{Name: "deleted", Ended: 1, Deleted: 2},
+	} {
 		r.small.exports.put(int64(i), &e)
 	}
 	kinds["under way"], kinds["done"] = ArchiveFile, ArchiveFile
@@ -54,7 +63,8 @@ func TestReferencedFilesFindsRowFiles(t *testing.T) {
 		steps := 0
 		for from := int64(1); from != 0; steps++ {
 			var named []string
-			if named, from = r.ViewAs(Caller{System: true}, 0).ReferencedFiles(kind, map[string]bool{name: true}, from); len(named) > 0 {
+			v := r.ViewAs(Caller{System: true}, 0)
+			if named, from = v.ReferencedFiles(kind, map[string]bool{name: true}, from); len(named) > 0 {
 				return true
 			}
 		}

@@ -24,7 +24,9 @@ func (s *testScene) runClock() {
 func TestDrafts(t *testing.T) {
 	s := newTestScene(t)
 	d := Draft{Type: "stream", To: []int64{int64(s.public)}, Topic: "a", Content: " hi ", Edited: JustNow}
-	ids := do(s, s.ann, AddDrafts{[]Draft{d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5}}})
+	ids := do(s, s.ann, AddDrafts{[]Draft{
+		d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5},
+	}})
 	s.ExpectEvents(s.ann, "drafts")
 	s.ExpectNoEvents(s.bo)
 	list := s.Realm.DraftsOf(s.ann)
@@ -48,7 +50,8 @@ func TestDrafts(t *testing.T) {
 	} {
 		refused(s, s.ann, AddDrafts{[]Draft{bad}}, want)
 	}
-	refused(s, s.cy, AddDrafts{[]Draft{{Type: "stream", Content: "x", To: []int64{int64(s.private)}}}}, "Invalid channel ID")
+	hidden := Draft{Type: "stream", Content: "x", To: []int64{int64(s.private)}}
+	refused(s, s.cy, AddDrafts{[]Draft{hidden}}, "Invalid channel ID")
 	do(s, s.ann, RemoveDraft{ids[1]})
 	do(s, s.ann, ChangeSettings{Values: []SettingValue{{"enable_drafts_synchronization", false}}})
 	s.ExpectEvents(s.ann, "user_settings")
@@ -64,12 +67,17 @@ func TestScheduledMessages(t *testing.T) {
 	id := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "later"), At: at})
 	s.ExpectEvents(s.ann, "scheduled_messages")
 	s.ExpectNoEvents(s.bo)
-	refused(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now}, "Scheduled delivery time must be in the future.")
-	refused(s, s.cy, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: at}, "Not authorized to send to channel 'private'")
+	refused(s, s.ann, ScheduleMessage{
+		Message: channelMessage(s.private, "a", "x"), At: s.Now,
+	}, "Scheduled delivery time must be in the future.")
+	refused(s, s.cy, ScheduleMessage{
+		Message: channelMessage(s.private, "a", "x"), At: at,
+	}, "Not authorized to send to channel 'private'")
 	refused(s, s.bo, Unschedule{id}, "Scheduled message does not exist")
 	refused(s, s.ann, ChangeScheduled{ID: id}, "Nothing to change")
 	direct := false
-	refused(s, s.ann, ChangeScheduled{ID: id, ToChannel: &direct}, "Recipient required when updating type of scheduled message.")
+	refused(s, s.ann, ChangeScheduled{ID: id, ToChannel: &direct},
+		"Recipient required when updating type of scheduled message.")
 	topic := "b"
 	do(s, s.ann, ChangeScheduled{ID: id, Topic: &topic})
 	s.ExpectEvents(s.ann, "scheduled_messages")
@@ -129,7 +137,9 @@ func TestReminders(t *testing.T) {
 	s.ExpectEvents(s.bo, "message", "reminders")
 	s.ExpectNoEvents(s.ann)
 	text := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message.Body.Text
-	for _, part := range []string{"#**private>a@1**", "``` quote\nreally\n```", "@_**Ann|", "``` quote\ndo not forget\n```"} {
+	for _, part := range []string{
+		"#**private>a@1**", "``` quote\nreally\n```", "@_**Ann|", "``` quote\ndo not forget\n```",
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the reminder lacks %q:\n%s", part, text)
 		}
@@ -150,10 +160,16 @@ func TestSnippetsAndViews(t *testing.T) {
 
 	do(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "inbox", Pinned: true}})
 	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "inbox"}}, "Navigation view already exists.")
-	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "recent", Name: "x"}, Named: true}, "Built-in views cannot have a custom name.")
-	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/x"}}, "Custom views must have a valid name.")
+	refused(s, s.ann, AddNavigationView{
+		View: NavigationView{Fragment: "recent", Name: "x"}, Named: true,
+	}, "Built-in views cannot have a custom name.")
+	refused(s, s.ann, AddNavigationView{
+		View: NavigationView{Fragment: "narrow/x"},
+	}, "Custom views must have a valid name.")
 	do(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/x", Name: "x"}, Named: true})
-	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true}, "Navigation view already exists.")
+	refused(s, s.ann, AddNavigationView{
+		View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true,
+	}, "Navigation view already exists.")
 	pinned := false
 	do(s, s.ann, ChangeNavigationView{Fragment: "inbox", Pinned: &pinned})
 	s.ExpectEvents(s.ann, "navigation_view")

@@ -15,7 +15,8 @@ func TestTopicPolicies(t *testing.T) {
 	do(s, s.bo, set(s.public, "Tea", TopicMuted)) // the topic needs no message
 	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
 	s.ExpectNoEvents(s.ann, s.owner)
-	if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].ChannelName != "public" || l[0].Topic != "Tea" {
+	if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 ||
+		l[0].ChannelName != "public" || l[0].Topic != "Tea" {
 		t.Errorf("muted topics: %+v", l)
 	}
 	do(s, s.bo, set(s.public, "tEA", TopicMuted))
@@ -61,14 +62,18 @@ func TestMuteTopicLegacy(t *testing.T) {
 // setAutoFollow sets a user's settings for following topics automatically.
 func (s *testScene) setAutoFollow(u UserID, follow, unmute int64, mentioned bool) {
 	s.T.Helper()
-	do(s, u, ChangeSettings{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: follow},
-		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: unmute}, {Name: "automatically_follow_topics_where_mentioned", Value: mentioned}}})
+	do(s, u, ChangeSettings{Values: []SettingValue{
+		{Name: "automatically_follow_topics_policy", Value: follow},
+		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: unmute},
+		{Name: "automatically_follow_topics_where_mentioned", Value: mentioned},
+	}})
 }
 
 func TestFollowOnSend(t *testing.T) {
 	s := newTestScene(t)
 	policy := func(u UserID, topic string) int { return s.Realm.TopicPolicyOf(u, s.public, topic) }
-	s.setAutoFollow(s.bo, 3, 2, false) // follow topics the user starts; in muted channels unmute topics the user writes to
+	// Follow topics the user starts; in muted channels unmute topics the user writes to.
+	s.setAutoFollow(s.bo, 3, 2, false)
 
 	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != TopicFollowed {
 		t.Errorf("the answer has policy %d", a.Policy)
@@ -83,7 +88,9 @@ func TestFollowOnSend(t *testing.T) {
 	if p := policy(s.bo, "hers"); p != 0 {
 		t.Errorf("a topic started by someone else has policy %d", p)
 	}
-	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
+	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{
+		Channel: s.public, Property: "is_muted", Bool: ptr(true),
+	}}})
 	if a := do(s, s.bo, channelMessage(s.public, "hers", "x")); a.Policy != TopicUnmuted {
 		t.Errorf("in a muted channel the topic has policy %d", a.Policy)
 	}
@@ -140,14 +147,18 @@ func TestMoveTopicPolicies(t *testing.T) {
 	prefer(s.bo, s.public, "from", TopicFollowed)
 	prefer(s.guest, s.public, "from", TopicMuted)
 	move(id, 0, "empty")
-	if s.Realm.TopicPolicyOf(s.bo, s.public, "from") != 0 || s.Realm.TopicPolicyOf(s.bo, s.public, "empty") != TopicFollowed || s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != TopicMuted {
+	if s.Realm.TopicPolicyOf(s.bo, s.public, "from") != 0 ||
+		s.Realm.TopicPolicyOf(s.bo, s.public, "empty") != TopicFollowed ||
+		s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != TopicMuted {
 		t.Error("the policies did not move with the topic")
 	}
 	got := realmtest.ListEventsOf[*TopicPolicySet](s.Scene, s.bo)
 	if len(got) != 2 || got[0].Policy != 0 || got[1].Policy != TopicFollowed {
 		t.Errorf("Bo got %+v", got)
 	}
-	for i, x := range []struct{ was, there, want int }{{1, 1, 1}, {3, 2, 2}, {2, 0, 2}, {1, 3, 0}, {0, 3, 0}, {0, 2, 2}} {
+	for i, x := range []struct{ was, there, want int }{
+		{1, 1, 1}, {3, 2, 2}, {2, 0, 2}, {1, 3, 0}, {0, 3, 0}, {0, 2, 2},
+	} {
 		old, new := "old "+string(rune('a'+i)), "new "+string(rune('a'+i))
 		id := s.post(s.ann, s.public, old, "x")
 		s.post(s.ann, s.public, new, "x")
@@ -159,7 +170,9 @@ func TestMoveTopicPolicies(t *testing.T) {
 		}
 	}
 	move(id, s.private, "empty") // the guest may not see it there
-	if s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != 0 || s.Realm.TopicPolicyOf(s.guest, s.private, "empty") != 0 || s.Realm.TopicPolicyOf(s.bo, s.private, "empty") != TopicFollowed {
+	if s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != 0 ||
+		s.Realm.TopicPolicyOf(s.guest, s.private, "empty") != 0 ||
+		s.Realm.TopicPolicyOf(s.bo, s.private, "empty") != TopicFollowed {
 		t.Error("after the move, policies must exist exactly for users who can see the new channel")
 	}
 }

@@ -23,12 +23,18 @@ func TestUploadVisibleToMessageReaders(t *testing.T) {
 	if !sees(ann) || sees(bo) {
 		t.Fatal("an unused file must be visible to its uploader only")
 	}
-	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}}).ID
+	id := Do(s, ann, realm.SendMessage{
+		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"},
+		Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true},
+	}).ID
 	s.ExpectEvents(ann, "message", "attachment")
 	if !sees(bo) || sees(cy) {
 		t.Fatal("a file in a direct message must be visible to the participants only")
 	}
-	Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"}, Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}})
+	Do(s, ann, realm.SendMessage{
+		People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"},
+		Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true},
+	})
 	Do(s, ann, realm.DeleteMessage{Message: id})
 	if sees(bo) || !sees(ann) {
 		t.Fatal("after the deletion the file must be visible to its uploader only")
@@ -71,14 +77,18 @@ func TestLinkDoesNotShareInvisibleUpload(t *testing.T) {
 	sees := func(who realm.UserID) bool { _, ok := s.ViewAs(who).VisibleUpload(u.Path); return ok }
 	with := realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}
 	write := func(from, to realm.UserID, x realm.ContentInfo) realm.MessageID {
-		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: x}).ID
+		return Do(s, from, realm.SendMessage{
+			People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: x,
+		}).ID
 	}
 	write(bo, cy, with)
 	if sees(bo) || sees(cy) {
 		t.Fatal("sending the URL of an invisible file made it visible")
 	}
 	id := write(bo, cy, realm.ContentInfo{})
-	Do(s, bo, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{Body: realm.Body{Text: "look at this"}, Content: with}})
+	Do(s, bo, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{
+		Body: realm.Body{Text: "look at this"}, Content: with,
+	}})
 	if sees(bo) || sees(cy) {
 		t.Fatal("editing the URL of an invisible file into a message made it visible")
 	}
@@ -100,10 +110,14 @@ func TestEditUpdatesAttachmentUses(t *testing.T) {
 	with := func(paths ...string) realm.ContentInfo {
 		return realm.ContentInfo{Attachments: paths, Attachment: len(paths) > 0}
 	}
-	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path)}).ID
+	id := Do(s, ann, realm.SendMessage{
+		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path),
+	}).ID
 	version := uint16(0)
 	edit := func(c realm.ContentInfo) (uses map[string][]realm.MessageID) {
-		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c}})
+		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{
+			OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c,
+		}})
 		version++
 		uses = map[string][]realm.MessageID{}
 		for _, e := range s.ListEvents(ann) {
@@ -116,7 +130,8 @@ func TestEditUpdatesAttachmentUses(t *testing.T) {
 		}
 		return uses
 	}
-	if got := edit(with(b.Path)); len(got) != 2 || len(got["a.txt"]) != 0 || !slices.Equal(got["b.txt"], []realm.MessageID{id}) {
+	if got := edit(with(b.Path)); len(got) != 2 || len(got["a.txt"]) != 0 ||
+		!slices.Equal(got["b.txt"], []realm.MessageID{id}) {
 		t.Errorf("after replacing the file: %v", got)
 	}
 	if got := edit(with(b.Path)); len(got) != 0 {
@@ -130,17 +145,21 @@ func TestEditUpdatesAttachmentUses(t *testing.T) {
 func TestThumbnailState(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	u := Do(s, ann, realm.SaveUpload{Name: "a.gif", Type: "image/gif", Hash: "aa", Size: 10, Width: 30, Height: 20, Animated: true})
+	u := Do(s, ann, realm.SaveUpload{
+		Name: "a.gif", Type: "image/gif", Hash: "aa", Size: 10, Width: 30, Height: 20, Animated: true,
+	})
 	Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 10})
 	if w := s.ViewAs(System).ThumbnailsWanted(); len(w) != 1 || w[0].ID != u.ID {
 		t.Errorf("wanted thumbnails: %+v", w)
 	}
-	Do(s, bo, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible}) // ignored: only the server may do this
+	// Ignored: only the server may do this.
+	Do(s, bo, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible})
 	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || i.Thumbnailed || !i.Animated {
 		t.Errorf("%+v %v", i, ok)
 	}
 	Do(s, System, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailMade})
-	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || !i.Thumbnailed || len(s.ViewAs(System).ThumbnailsWanted()) != 0 {
+	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || !i.Thumbnailed ||
+		len(s.ViewAs(System).ThumbnailsWanted()) != 0 {
 		t.Errorf("%+v %v", i, ok)
 	}
 	Do(s, System, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible})
@@ -180,7 +199,9 @@ func TestUploadDeletedWithLastMessage(t *testing.T) {
 	with := realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}
 	there := func() bool { _, ok := s.ViewAs(ann).VisibleUpload(u.Path); return ok }
 	send := func(from, to realm.UserID) realm.MessageID {
-		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: with}).ID
+		return Do(s, from, realm.SendMessage{
+			People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: with,
+		}).ID
 	}
 	do := func(id realm.MessageID) { Do(s, olive, realm.DeleteMessage{Message: id}) }
 	first, second := send(ann, olive), send(olive, bo)
@@ -188,7 +209,9 @@ func TestUploadDeletedWithLastMessage(t *testing.T) {
 	if !there() {
 		t.Fatal("the file was deleted while a message used it")
 	}
-	waiting := Do(s, ann, realm.ScheduleMessage{Message: realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with}, At: s.Now + 3600})
+	waiting := Do(s, ann, realm.ScheduleMessage{Message: realm.SendMessage{
+		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with,
+	}, At: s.Now + 3600})
 	do(second)
 	if !there() {
 		t.Fatal("the file was deleted while a scheduled message used it")

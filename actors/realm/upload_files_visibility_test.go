@@ -16,7 +16,10 @@ func TestUploadVisibility(t *testing.T) {
 	people := []struct {
 		name string
 		id   UserID // 0: a logged-out visitor
-	}{{"owner", s.owner}, {"admin", s.admin}, {"uploader", s.mod}, {"ann", s.ann}, {"bo", s.bo}, {"cy", s.cy}, {"guest", s.guest}, {"bot", s.bot}, {"visitor", 0}}
+	}{
+		{"owner", s.owner}, {"admin", s.admin}, {"uploader", s.mod}, {"ann", s.ann}, {"bo", s.bo}, {"cy", s.cy},
+		{"guest", s.guest}, {"bot", s.bot}, {"visitor", 0},
+	}
 	fetch := func(when string, who ...string) {
 		t.Helper()
 		var got []string
@@ -53,7 +56,8 @@ func TestUploadVisibility(t *testing.T) {
 	fetch("after Cy joined, with access to old messages", "uploader", "ann", "bo", "cy")
 	s.leave(s.cy, s.private)
 	fetch("after Cy left", "uploader", "ann", "bo")
-	do(s, s.ann, EditMessage{Message: private, Mode: MoveOne, Content: &NewContent{Body: Body{Text: "no file", HTML: "<p>no file</p>"}}})
+	noFile := NewContent{Body: Body{Text: "no file", HTML: "<p>no file</p>"}}
+	do(s, s.ann, EditMessage{Message: private, Mode: MoveOne, Content: &noFile})
 	fetch("after an edit removed it", "uploader", "ann")
 
 	hidden := do(s, s.ann, with(channelMessage(s.protected, "t", "x"))).ID

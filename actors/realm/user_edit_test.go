@@ -11,12 +11,16 @@ func role(r realm.Role) *realm.Role { return &r }
 
 func TestOwnerRoleChanges(t *testing.T) {
 	s := New(t)
-	olive, ada, ann, gus := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator), s.Join("Ann"), s.Join("Gus", realm.Guest)
+	olive, ada := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator)
+	ann, gus := s.Join("Ann"), s.Join("Gus", realm.Guest)
 
 	ExpectRefusal(s, ada, realm.EditUser{User: ann, Role: role(realm.Owner)}, "UNAUTHORIZED_PRINCIPAL")
 	ExpectRefusal(s, ada, realm.EditUser{User: olive, Role: role(realm.Member)}, "UNAUTHORIZED_PRINCIPAL")
-	ExpectRefusal(s, olive, realm.EditUser{User: olive, Role: role(realm.Member)}, "The owner permission cannot be removed from the only organization owner.")
-	ExpectRefusal(s, olive, realm.EditUser{User: gus, Role: role(realm.Administrator)}, "Guests cannot be organization administrators")
+	ExpectRefusal(s, olive, realm.EditUser{User: olive, Role: role(realm.Member)},
+		"The owner permission cannot be removed from the only organization owner.")
+	ExpectRefusal(s, olive, realm.EditUser{
+		User: gus, Role: role(realm.Administrator),
+	}, "Guests cannot be organization administrators")
 	ExpectRefusal(s, ann, realm.EditUser{User: gus, Role: role(realm.Member)}, "Insufficient permission")
 	Do(s, olive, realm.EditUser{User: ann, Role: role(realm.Owner)})
 	s.ExpectEvents(gus, "realm_user", "user_group", "user_group", "user_group")
@@ -43,7 +47,10 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	bot := s.JoinBot("Robo", ann)
-	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}, AllOrNothing: true})
+	Do(s, ann, realm.Subscribe{
+		Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}},
+		AllOrNothing: true,
+	})
 
 	ExpectRefusal(s, bo, realm.DeactivateUser{User: ann}, "Insufficient permission")
 	ExpectRefusal(s, olive, realm.DeactivateUser{Self: true}, "CANNOT_DEACTIVATE_LAST_USER")
@@ -55,7 +62,8 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 	dev := s.Realm.FindChannelByName("dev")
 	Do(s, bo, realm.SendMessage{ToChannel: true, Channel: dev.ID, Topic: "x", Body: realm.Body{Text: "she is gone"}})
 	s.ExpectNoEvents(ann)
-	ExpectRefusal(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "hi"}}, "'"+s.Realm.Find(ann).Email+"' is no longer using Zulip.")
+	ExpectRefusal(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "hi"}},
+		"'"+s.Realm.Find(ann).Email+"' is no longer using Zulip.")
 
 	ExpectRefusal(s, bo, realm.ReactivateUser{User: ann}, "Insufficient permission")
 	Do(s, olive, realm.ReactivateUser{User: ann})
@@ -70,7 +78,9 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 func TestCreateUserNeedsGrant(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
-	ExpectRefusal(s, olive, realm.CreateUser{Email: "new@example.org", Name: "New Person"}, "User not authorized to create users")
+	ExpectRefusal(s, olive, realm.CreateUser{
+		Email: "new@example.org", Name: "New Person",
+	}, "User not authorized to create users")
 	Do(s, 0, realm.Grant{User: olive, CreateUsers: true})
 	Do(s, olive, realm.CreateUser{Email: "new@example.org", Name: "New Person"})
 	s.ExpectEvents(olive, "realm_user", "user_group", "user_group", "realm_export_consent")

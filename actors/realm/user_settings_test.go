@@ -11,12 +11,16 @@ import (
 func TestSettingEventOnlyToItsUser(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "twenty_four_hour_time", Value: true}, {Name: "color_scheme", Value: int64(2)}}})
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{
+		{Name: "twenty_four_hour_time", Value: true}, {Name: "color_scheme", Value: int64(2)},
+	}})
 	s.ExpectEvents(ann, "user_settings", "user_settings")
 	s.ExpectNoEvents(bo)
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "color_scheme", Value: int64(2)}}})
 	s.ExpectNoEvents(ann)
-	ExpectRefusal(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_notifications_batching_period_seconds", Value: int64(0)}}}, "Invalid email batching period: 0 seconds")
+	ExpectRefusal(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{
+		Name: "email_notifications_batching_period_seconds", Value: int64(0),
+	}}}, "Invalid email batching period: 0 seconds")
 	bot := s.JoinBot("Robo", ann)
 	ExpectRefusal(s, bot, realm.ChangeSettings{}, "This endpoint does not accept bot requests.")
 }
@@ -53,7 +57,8 @@ func TestEmailChangeNeedsConfirmation(t *testing.T) {
 	confirm := func(of realm.EmailChange) realm.ConfirmEmailChange {
 		return realm.ConfirmEmailChange{EmailChange: of, Notice: notice}
 	}
-	ExpectRefusal(s, ann, confirm(change), "Insufficient permission") // only the server may confirm, for the visitor with the link
+	// Only the server may confirm, for the visitor with the link.
+	ExpectRefusal(s, ann, confirm(change), "Insufficient permission")
 	late, taken := change, change
 	late.Until = change.Until - realm.EmailChangeValidity - 1
 	ExpectRefusal(s, System, confirm(late), "This link is not valid, or not any longer.")
@@ -87,16 +92,20 @@ func TestOrganizationSettingsNeedAdmin(t *testing.T) {
 	long, blank, none, yes := strings.Repeat("x", 1001), " ", false, true
 	ExpectRefusal(s, ada, realm.ChangeOrganization{Name: &blank}, "name cannot be blank")
 	ExpectRefusal(s, ada, realm.ChangeOrganization{Name: &long}, "name is too long (limit: 40 characters)")
-	ExpectRefusal(s, ada, realm.ChangeOrganization{Description: &long}, "description is too long (limit: 1000 characters)")
+	ExpectRefusal(s, ada, realm.ChangeOrganization{Description: &long},
+		"description is too long (limit: 1000 characters)")
 	ExpectRefusal(s, ada, realm.ChangeOrganization{Passwords: &yes}, "UNAUTHORIZED_PRINCIPAL")
-	ExpectRefusal(s, olive, realm.ChangeOrganization{Passwords: &none}, "At least one authentication method must be enabled.")
+	ExpectRefusal(s, olive, realm.ChangeOrganization{Passwords: &none},
+		"At least one authentication method must be enabled.")
 	Do(s, olive, realm.ChangeOrganization{Passwords: &yes})
 	s.ExpectNoEvents(ann)
 	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
 	s.ExpectEvents(ann, "realm")
 	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
 	s.ExpectNoEvents(ann)
-	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_invite_users_group", New: realm.GroupValue{Members: []realm.UserID{ann}}}}})
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{
+		Name: "can_invite_users_group", New: realm.GroupValue{Members: []realm.UserID{ann}},
+	}}})
 	s.ExpectEvents(ann, "realm")
 	if v := s.ViewAs(ann); !v.HasPermission(v.Me(), "can_invite_users_group") {
 		t.Fatal("a member named by the setting lacks the permission")
@@ -104,6 +113,10 @@ func TestOrganizationSettingsNeedAdmin(t *testing.T) {
 	if v := s.ViewAs(ada); v.HasPermission(v.Me(), "can_invite_users_group") {
 		t.Fatal("an administrator not named by the setting has the permission")
 	}
-	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_web_public_channel_group", New: realm.GroupValue{Members: []realm.UserID{ann}}}}}, "SYSTEM_GROUP_REQUIRED")
-	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_invite_users_group", New: realm.GroupValue{Group: 1}, Old: &realm.GroupValue{Group: 1}}}}, "EXPECTATION_MISMATCH")
+	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{
+		Name: "can_create_web_public_channel_group", New: realm.GroupValue{Members: []realm.UserID{ann}},
+	}}}, "SYSTEM_GROUP_REQUIRED")
+	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{
+		Name: "can_invite_users_group", New: realm.GroupValue{Group: 1}, Old: &realm.GroupValue{Group: 1},
+	}}}, "EXPECTATION_MISMATCH")
 }

@@ -15,7 +15,9 @@ func newLimitedGuestScene(t *testing.T) (s *realmtest.Scene, owner, ann, bo, gue
 	s = realmtest.New(t)
 	owner, ann, bo, guest = s.Join("Olive", Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", Guest)
 	realmtest.Do(s, ann, Subscribe{Channels: []ChannelToJoin{{Name: "shared"}}, AllOrNothing: true})
-	realmtest.Do(s, owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_access_all_users_group", New: GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
+	realmtest.Do(s, owner, ChangeOrganization{Groups: []GroupChange{{
+		Name: "can_access_all_users_group", New: GroupValue{Group: s.Realm.SystemGroup("role:members")},
+	}}})
 	s.OpenQueue(guest) // the change closed the guest's queue
 	return s, owner, ann, bo, guest
 }
@@ -44,7 +46,9 @@ func TestLimitedGuestVisibilityEvents(t *testing.T) {
 			t.Errorf("%s: %v, want %v", of, got, want)
 		}
 	}
-	shared := Subscribe{Channels: []ChannelToJoin{{Name: "shared"}}, Principals: []Principal{{ID: guest}}, AllOrNothing: true}
+	shared := Subscribe{
+		Channels: []ChannelToJoin{{Name: "shared"}}, Principals: []Principal{{ID: guest}}, AllOrNothing: true,
+	}
 	realmtest.Do(s, ann, shared)
 	want("the guest joined Ann's channel", appearedUsers(s, guest), []UserID{ann})
 	shared.Principals = []Principal{{ID: bo}}
@@ -54,7 +58,7 @@ func TestLimitedGuestVisibilityEvents(t *testing.T) {
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"shared"}})
 	want("Bo left", vanishedUsers(s, guest), []UserID{bo})
 	write := func() MessageID {
-		return realmtest.Do(s, owner, SendMessage{People: principals(guest), Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+		return realmtest.Do(s, owner, directMessage("hi", guest)).ID
 	}
 	first := write()
 	want("the owner wrote to the guest", appearedUsers(s, guest), []UserID{owner})
@@ -68,7 +72,10 @@ func TestLimitedGuestVisibilityEvents(t *testing.T) {
 	want("the owner wrote again after that", appearedUsers(s, guest), []UserID{owner})
 
 	realmtest.Do(s, bo, Subscribe{Channels: []ChannelToJoin{{Name: "bo 1"}, {Name: "bo 2"}}, AllOrNothing: true})
-	realmtest.Do(s, bo, Subscribe{Channels: []ChannelToJoin{{Name: "bo 1"}, {Name: "bo 2"}}, Principals: []Principal{{ID: guest}}, AllOrNothing: true})
+	realmtest.Do(s, bo, Subscribe{
+		Channels: []ChannelToJoin{{Name: "bo 1"}, {Name: "bo 2"}}, Principals: []Principal{{ID: guest}},
+		AllOrNothing: true,
+	})
 	want("the guest joined two of Bo's channels at once", appearedUsers(s, guest), []UserID{bo})
 	realmtest.Do(s, bo, Unsubscribe{Names: []string{"bo 1", "bo 2"}})
 	want("Bo left both", vanishedUsers(s, guest), []UserID{bo})
@@ -129,10 +136,13 @@ func TestEmailVisibilityEvents(t *testing.T) {
 	s.ExpectEvents(owner, "realm_user") // the email address
 	s.ExpectEvents(ann, "realm_user")
 	s.ExpectNoEvents(guest)
-	realmtest.Do(s, owner, ChangeUserDefaults{Values: []SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
+	realmtest.Do(s, owner, ChangeUserDefaults{Values: []SettingValue{{
+		Name: "email_address_visibility", Value: int64(3),
+	}}})
 	new := realmtest.Do(s, realmtest.System, CreateUser{Name: "New", Email: "new@example.com"})
 	for u, sees := range map[UserID]bool{owner: true, ann: false, guest: false} {
-		if e := realmtest.ListEventsOf[*UserAppeared](s, u); len(e) != 1 || e[0].User.ID != new || e[0].Sees != sees || e[0].Public || e[0].User.Password != "" {
+		if e := realmtest.ListEventsOf[*UserAppeared](s, u); len(e) != 1 || e[0].User.ID != new || e[0].Sees != sees ||
+			e[0].Public || e[0].User.Password != "" {
 			t.Errorf("user %d got %+v", u, e)
 		}
 	}
@@ -163,15 +173,22 @@ func TestFormerSubscriberGuestEvents(t *testing.T) {
 	owner, guest := s.Join("Olive", Owner), s.Join("Gus", Guest)
 	on := true
 	realmtest.Do(s, owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
-	realmtest.Do(s, owner, Subscribe{Channels: []ChannelToJoin{{Name: "open"}}, Principals: []Principal{{ID: owner}, {ID: guest}}, New: NewChannel{WebPublic: on}, AllOrNothing: true})
+	realmtest.Do(s, owner, Subscribe{
+		Channels: []ChannelToJoin{{Name: "open"}}, Principals: []Principal{{ID: owner}, {ID: guest}},
+		New: NewChannel{WebPublic: on}, AllOrNothing: true,
+	})
 	send := func() MessageID {
-		return realmtest.Do(s, owner, SendMessage{ToChannel: true, Channel: s.Realm.FindChannelByName("open").ID, Topic: "t", Body: Body{Text: "hi", HTML: "<p>hi</p>"}}).ID
+		return realmtest.Do(s, owner, SendMessage{
+			ToChannel: true, Channel: s.Realm.FindChannelByName("open").ID, Topic: "t",
+			Body: Body{Text: "hi", HTML: "<p>hi</p>"},
+		}).ID
 	}
 	received := send()
 	realmtest.Do(s, guest, Unsubscribe{Names: []string{"open"}})
 	later := send()
 	for _, id := range []MessageID{later, received} {
-		realmtest.Do(s, owner, EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: "changed", HTML: "<p>changed</p>"}}})
+		changed := NewContent{Body: Body{Text: "changed", HTML: "<p>changed</p>"}}
+		realmtest.Do(s, owner, EditMessage{Message: id, Mode: MoveOne, Content: &changed})
 		edits := len(realmtest.ListEventsOf[*MessageUpdate](s, guest))
 		realmtest.Do(s, owner, DeleteMessage{id})
 		deletions := len(realmtest.ListEventsOf[*MessagesVanished](s, guest))
@@ -185,7 +202,9 @@ func TestFormerSubscriberGuestEvents(t *testing.T) {
 func TestUserAppearsBeforeOtherEvents(t *testing.T) {
 	s, owner, _, bo, guest := newLimitedGuestScene(t)
 	shared := []ChannelToJoin{{Name: "shared"}}
-	realmtest.Do(s, owner, Subscribe{Channels: shared, Principals: []Principal{{ID: guest}, {ID: owner}}, AllOrNothing: true})
+	realmtest.Do(s, owner, Subscribe{
+		Channels: shared, Principals: []Principal{{ID: guest}, {ID: owner}}, AllOrNothing: true,
+	})
 	s.ExpectEvents(guest, "realm_user", "realm_user", "stream", "subscription") // Olive and Ann
 	realmtest.Do(s, bo, Subscribe{Channels: shared, AllOrNothing: true})
 	s.ExpectEvents(guest, "realm_user", "subscription")
@@ -224,7 +243,8 @@ func TestRoleChangeShowsChannelSubscribers(t *testing.T) {
 			}
 		}
 	}
-	if want := map[string][]UserID{"one": {ann}, "two": {owner, ann}, "three": {owner}}; !maps.EqualFunc(people, want, slices.Equal) {
+	want := map[string][]UserID{"one": {ann}, "two": {owner, ann}, "three": {owner}}
+	if !maps.EqualFunc(people, want, slices.Equal) {
 		t.Errorf("channels with subscribers: %v, want %v", people, want)
 	}
 }
