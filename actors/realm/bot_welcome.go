@@ -71,10 +71,10 @@ func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
 // does no harm.
 const maxHintScan = 100
 
-func (t *Turn) welcomeHintSent(talk DirectConversationID) bool {
-	ids := t.index.conversations[talk].ids
-	for i := ids.Len() - 1; i >= max(0, ids.Len()-maxHintScan); i-- {
-		if t.extraOrEmpty(MessageID(ids.At(i))).Notice == welcomeHintKind {
+func (t *Turn) welcomeHintSent(conversation DirectConversationID) bool {
+	messages := t.index.conversations[conversation].ids
+	for i := messages.Len() - 1; i >= max(0, messages.Len()-maxHintScan); i-- {
+		if t.extraOrEmpty(MessageID(messages.At(i))).Notice == welcomeHintKind {
 			return true
 		}
 	}

@@ -54,9 +54,9 @@ func (c SetSubscriptionProperties) Decide(t *Turn) (int64, error) {
 	if err := t.checkJobLimit(); err != nil {
 		return 0, err
 	}
-	w := Job{Kind: PropertyJob, AtOnce: c.MaxPerTurn, Settings: changes}
-	w.Rest.AddRange(0, int64(len(changes)-1))
-	return t.startJob(w), nil
+	job := Job{Kind: PropertyJob, AtOnce: c.MaxPerTurn, Settings: changes}
+	job.Rest.AddRange(0, int64(len(changes)-1))
+	return t.startJob(job), nil
 }
 
 // recordProperties records changes of a user's settings, in order, with maxPropertiesPerFact of them per fact.

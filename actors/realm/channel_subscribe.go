@@ -100,63 +100,63 @@ type subscribePlan struct {
 }
 
 func (c Subscribe) Decide(t *Turn) (SubscribeResult, error) {
-	j, err := c.check(t)
+	plan, err := c.check(t)
 	if err != nil {
 		return SubscribeResult{}, err
 	}
 	a := SubscribeResult{
-		Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied,
-		AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify,
+		Subscribed: make(map[UserID][]string, len(plan.users)), Already: map[UserID][]string{},
+		Unauthorized: plan.denied, AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify,
 	}
-	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
+	a.Notified = c.Notify && len(plan.users) <= MaxNewSubscriptionMessages
 	var created []*Channel
-	for i, x := range j.joins {
+	for i, x := range plan.joins {
 		if x.plan != nil {
 			t.Record(&ChannelCreated{Channel: *x.plan})
-			j.joins[i].existing = t.channels.must(x.plan.ID)
-			created = append(created, j.joins[i].existing)
+			plan.joins[i].existing = t.channels.must(x.plan.ID)
+			created = append(created, plan.joins[i].existing)
 			a.Created = append(a.Created, x.plan.ID)
 		}
 	}
-	if c.needsSeveralTurns(j) {
-		w := c.newJob(j, a.Created)
-		a.Joiners = t.channelJoiners(j, w.Rest)
+	if c.needsSeveralTurns(plan) {
+		job := c.newJob(plan, a.Created)
+		a.Joiners = t.channelJoiners(plan, job.Rest)
 		if a.Notified {
-			w.Invited = make([]ids.Set, len(j.joins))
+			job.Invited = make([]ids.Set, len(plan.joins))
 			for i, x := range a.Joiners {
-				if j.joins[i].plan == nil {
-					w.Invited[i] = x.Joins
+				if plan.joins[i].plan == nil {
+					job.Invited[i] = x.Joins
 				}
 			}
 		}
-		a.Job = t.startJob(w)
+		a.Job = t.startJob(job)
 		return a, nil
 	}
-	invited := a.addJoins(j, t.recordJoins(j))
+	invited := a.addJoins(plan, t.recordJoins(plan))
 	t.postCreationNotices(created, c.Announce)
 	if a.Notified {
-		t.notifySubscribed(invited, j.users)
+		t.notifySubscribed(invited, plan.users)
 	}
 	return a, nil
 }
 
 // needsSeveralTurns reports whether the request must be split over several turns.
-func (c Subscribe) needsSeveralTurns(j *subscribePlan) bool {
-	return needsSeveralTurns(len(j.users), len(j.joins), c.MaxPerTurn)
+func (c Subscribe) needsSeveralTurns(plan *subscribePlan) bool {
+	return needsSeveralTurns(len(plan.users), len(plan.joins), c.MaxPerTurn)
 }
 
 // newJob returns the job that does the rest of the request. All its channels exist by now.
-func (c Subscribe) newJob(j *subscribePlan, created []ChannelID) Job {
-	w := Job{Kind: JoinJob, AtOnce: c.MaxPerTurn, Rest: j.userSet(), Created: created, Announce: c.Announce}
-	for _, x := range j.joins {
-		w.Channels, w.Colors = append(w.Channels, x.existing.ID), append(w.Colors, x.color)
+func (c Subscribe) newJob(plan *subscribePlan, created []ChannelID) Job {
+	job := Job{Kind: JoinJob, AtOnce: c.MaxPerTurn, Rest: plan.userSet(), Created: created, Announce: c.Announce}
+	for _, x := range plan.joins {
+		job.Channels, job.Colors = append(job.Channels, x.existing.ID), append(job.Colors, x.color)
 	}
-	return w
+	return job
 }
 
 // channelJoiners returns, for each channel, the users that will be subscribed and those that already are.
-func (t *Turn) channelJoiners(j *subscribePlan, users ids.Set) (out []ChannelJoiners) {
-	for _, x := range j.joins {
+func (t *Turn) channelJoiners(plan *subscribePlan, users ids.Set) (out []ChannelJoiners) {
+	for _, x := range plan.joins {
 		ch := x.existing
 		in := t.index.channels[ch.ID].subscribers
 		out = append(out, ChannelJoiners{ch.Name, ids.Difference(users, in), ids.Intersection(users, in)})
@@ -164,12 +164,12 @@ func (t *Turn) channelJoiners(j *subscribePlan, users ids.Set) (out []ChannelJoi
 	return out
 }
 
-func (j *subscribePlan) userSet() ids.Set {
-	idList := make([]uint32, len(j.users))
-	for i, u := range j.users {
-		idList[i] = uint32(u.ID)
+func (p *subscribePlan) userSet() ids.Set {
+	list := make([]uint32, len(p.users))
+	for i, u := range p.users {
+		list[i] = uint32(u.ID)
 	}
-	return ids.SetOfUnsorted(idList)
+	return ids.SetOfUnsorted(list)
 }
 
 // postCreationNotices lets the notification bot write the first message of new channels and, with announce, announce
@@ -185,33 +185,33 @@ func (t *Turn) postCreationNotices(created []*Channel, announce bool) {
 
 // recordJoins records that the users join the channels, and returns the new subscribers of each channel. It takes the
 // channels in ascending order, because that is the order in which colors are assigned.
-func (t *Turn) recordJoins(j *subscribePlan) map[ChannelID][]UserID {
-	joins := slices.Clone(j.joins)
+func (t *Turn) recordJoins(plan *subscribePlan) map[ChannelID][]UserID {
+	joins := slices.Clone(plan.joins)
 	slices.SortFunc(joins, func(a, b channelJoin) int { return int(a.existing.ID - b.existing.ID) })
 	var used map[UserID]uint64
 	if len(joins) > 1 {
 		used = map[UserID]uint64{}
 	}
 	facts := make([]Subscribed, 0, len(joins))
-	came := make(map[ChannelID][]UserID, len(joins))
+	joined := make(map[ChannelID][]UserID, len(joins))
 	for _, x := range joins {
-		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
+		if f := t.planJoin(x.existing, plan.users, x.color, used); f != nil {
 			facts = append(facts, *f)
-			came[x.existing.ID] = f.Users
+			joined[x.existing.ID] = f.Users
 		}
 	}
 	t.recordSubscribed(facts)
-	return came
+	return joined
 }
 
 // addJoins fills in Subscribed and Already. It returns, for each new subscriber, the channels that existed before the
 // request, if users are to be notified.
-func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID) map[UserID][]*Channel {
+func (a *SubscribeResult) addJoins(plan *subscribePlan, joined map[ChannelID][]UserID) map[UserID][]*Channel {
 	invited := map[UserID][]*Channel{}
-	for _, x := range j.joins {
+	for _, x := range plan.joins {
 		ch := x.existing
-		for _, u := range j.users {
-			if !containsSorted(came[ch.ID], u.ID) {
+		for _, u := range plan.users {
+			if !containsSorted(joined[ch.ID], u.ID) {
 				a.Already[u.ID] = append(a.Already[u.ID], ch.Name)
 				continue
 			}
@@ -225,12 +225,12 @@ func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID
 }
 
 // check returns a refusal or the plan of what to record.
-func (c Subscribe) check(t *Turn) (j *subscribePlan, err error) {
-	j = &subscribePlan{me: t.Me(), denied: []string{}}
-	if j.me == nil {
+func (c Subscribe) check(t *Turn) (plan *subscribePlan, err error) {
+	plan = &subscribePlan{me: t.Me(), denied: []string{}}
+	if plan.me == nil {
 		return nil, errNotMember()
 	}
-	if j.me.IsGuest() {
+	if plan.me.IsGuest() {
 		return nil, errGuestsNotAllowed()
 	}
 	if len(c.Channels) > maxChannelsPerRequest {
@@ -239,51 +239,51 @@ func (c Subscribe) check(t *Turn) (j *subscribePlan, err error) {
 	if err := checkSubscriptionCount(len(c.Principals), len(c.Channels)); err != nil {
 		return nil, err
 	}
-	j.users, err = t.findPrincipals(c.Principals)
+	plan.users, err = t.findPrincipals(c.Principals)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range j.users {
-		j.others = j.others || u.ID != j.me.ID
+	for _, u := range plan.users {
+		plan.others = plan.others || u.ID != plan.me.ID
 	}
 	for _, x := range c.Channels {
-		if err := c.checkChannel(t, j, x); err != nil {
+		if err := c.checkChannel(t, plan, x); err != nil {
 			return nil, err
 		}
 	}
-	if c.AllOrNothing && len(j.denied) > 0 {
-		return nil, BadRequest("Unable to access channel (%s).", strings.Join(j.denied, ", "))
+	if c.AllOrNothing && len(plan.denied) > 0 {
+		return nil, BadRequest("Unable to access channel (%s).", strings.Join(plan.denied, ", "))
 	}
-	for _, x := range j.joins {
+	for _, x := range plan.joins {
 		ch := x.existing
 		if ch == nil {
 			ch = x.plan
 		}
-		if j.others && !t.mayAddSubscribers(j.me, ch) {
+		if plan.others && !t.mayAddSubscribers(plan.me, ch) {
 			return nil, errPermission()
 		}
 	}
-	if c.needsSeveralTurns(j) {
-		return j, t.checkJobLimit()
+	if c.needsSeveralTurns(plan) {
+		return plan, t.checkJobLimit()
 	}
-	return j, nil
+	return plan, nil
 }
 
-func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) error {
+func (c Subscribe) checkChannel(t *Turn, plan *subscribePlan, x ChannelToJoin) error {
 	name, err := checkChannelName(x.Name)
 	if err != nil {
 		return err
 	}
 	if old := t.FindChannelByName(name); old != nil {
 		switch {
-		case old.Archived || !t.hasContentAccess(j.me, old):
-			j.denied = append(j.denied, old.Name)
-		case j.existing.Add(int64(old.ID)):
-			j.joins = append(j.joins, channelJoin{existing: old, color: x.Color})
+		case old.Archived || !t.hasContentAccess(plan.me, old):
+			plan.denied = append(plan.denied, old.Name)
+		case plan.existing.Add(int64(old.ID)):
+			plan.joins = append(plan.joins, channelJoin{existing: old, color: x.Color})
 		}
 		return nil
 	}
-	if slices.ContainsFunc(j.joins, func(o channelJoin) bool {
+	if slices.ContainsFunc(plan.joins, func(o channelJoin) bool {
 		return o.plan != nil && fold(o.plan.Name) == fold(name)
 	}) {
 		return nil // the same new name twice is one channel
@@ -294,12 +294,12 @@ func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) erro
 	if err != nil {
 		return err
 	}
-	for _, o := range j.joins {
+	for _, o := range plan.joins {
 		if o.plan != nil {
 			p.ID++
 		}
 	}
-	j.joins = append(j.joins, channelJoin{plan: p, color: x.Color})
+	plan.joins = append(plan.joins, channelJoin{plan: p, color: x.Color})
 	return nil
 }
 
@@ -389,16 +389,16 @@ func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 		return UnsubscribeResult{}, err
 	}
 	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
-	w := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: ids.SetOf(users...)}
+	job := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: ids.SetOf(users...)}
 	for _, ch := range channels {
-		w.Channels = append(w.Channels, ch.ID)
-		if t.index.channels[ch.ID].subscribers.Intersects(w.Rest) {
+		job.Channels = append(job.Channels, ch.ID)
+		if t.index.channels[ch.ID].subscribers.Intersects(job.Rest) {
 			a.Removed = append(a.Removed, ch.Name)
 		} else {
 			a.NotRemoved = append(a.NotRemoved, ch.Name)
 		}
 	}
-	a.Job = t.startJob(w)
+	a.Job = t.startJob(job)
 	return a, nil
 }
 
@@ -417,7 +417,7 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 	return a
 }
 
-func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err error) {
+func (c Unsubscribe) check(t *Turn) (channels []*Channel, list []UserID, err error) {
 	me := t.Me()
 	if me == nil {
 		return nil, nil, errNotMember()
@@ -447,7 +447,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err e
 	}
 	others := false
 	for _, u := range users {
-		idList = append(idList, u.ID)
+		list = append(list, u.ID)
 		others = others || u.ID != me.ID && u.BotOwner != me.ID
 	}
 	for _, ch := range channels {
@@ -455,7 +455,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err e
 			return nil, nil, errPermission()
 		}
 	}
-	return channels, idList, nil
+	return channels, list, nil
 }
 
 // mayRemoveSubscribers reports whether u may unsubscribe other users from a channel that u may know of.

@@ -19,11 +19,12 @@ const maxSubscriptionsPerFact = 20000
 
 // factsPerBatch returns how many of the facts, from the first on, are combined into one.
 func factsPerBatch[F any](facts []F, users func(F) []UserID) int {
-	n, pairs, alone := 0, 0, true
+	n, subscriptions, single := 0, 0, true
 	for ; n < len(facts) && n < maxChannelsPerUserFact; n++ {
-		who := users(facts[n])
-		alone = alone && len(who) == 1 && who[0] == users(facts[0])[0]
-		if pairs += len(who); n > 0 && (pairs > maxSubscriptionsPerFact || n >= maxChannelsPerFact && !alone) {
+		members := users(facts[n])
+		single = single && len(members) == 1 && members[0] == users(facts[0])[0]
+		subscriptions += len(members)
+		if n > 0 && (subscriptions > maxSubscriptionsPerFact || n >= maxChannelsPerFact && !single) {
 			break
 		}
 	}

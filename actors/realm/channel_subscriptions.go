@@ -507,13 +507,13 @@ const (
 )
 
 // joinFirstChannels subscribes a new account to its first channels and gives it rows of their newest messages.
-func (t *Turn) joinFirstChannels(u *User, idList []ChannelID) {
-	idList = slices.Clone(idList)
-	slices.Sort(idList)
+func (t *Turn) joinFirstChannels(u *User, channels []ChannelID) {
+	channels = slices.Clone(channels)
+	slices.Sort(channels)
 	var joined []*Channel
 	var facts []Subscribed
 	used := map[UserID]uint64{}
-	for _, id := range slices.Compact(idList) {
+	for _, id := range slices.Compact(channels) {
 		if c := t.channels.find(id); c != nil && !c.Archived {
 			if f := t.planJoin(c, []*User{u}, "", used); f != nil {
 				facts = append(facts, *f)

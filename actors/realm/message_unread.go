@@ -107,14 +107,14 @@ func (v View) Unread() UnreadMessages {
 // scan tests the messages of a set, newest first, at most limit of them. It reports whether it found enough or tested
 // all.
 func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
-	near := messageLookup{Realm: p.Realm}
+	messages := messageLookup{Realm: p.Realm}
 	end := among.Len()
 	for lo, hi := 0, end; hi > 0; hi = lo {
 		if lo = max(0, hi-unreadScanStep, end-limit); lo == hi {
 			return false
 		}
 		for _, id := range slices.Backward(among.Slice(lo, hi)) {
-			m := near.message(id)
+			m := messages.message(id)
 			if m == nil || !p.countsAsUnread(id, m) {
 				continue
 			}
@@ -133,14 +133,14 @@ func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
 }
 
 // mentionsIn returns the messages of a set that mention the caller.
-func (v View) mentionsIn(idSet ids.Set) (out []mention) {
-	reached := ids.Intersection(v.index.messagesMentioning(v.User), idSet)
-	wild := ids.Intersection(v.index.channelWildcards, idSet)
+func (v View) mentionsIn(messages ids.Set) (out []mention) {
+	mentioning := ids.Intersection(v.index.messagesMentioning(v.User), messages)
+	wildcards := ids.Intersection(v.index.channelWildcards, messages)
 	if rd := v.marks.find(v.User); rd != nil {
-		wild.Subtract(rd.Rows)
+		wildcards.Subtract(rd.Rows)
 	}
-	reached.Union(wild)
-	reached.Each(func(n int64) bool {
+	mentioning.Union(wildcards)
+	mentioning.Each(func(n int64) bool {
 		e := v.extras.find(MessageID(n))
 		out = append(out, mention{MessageID(n), e != nil && e.mentionFlags(v.User)&FlagMentioned != 0})
 		return true
@@ -203,27 +203,27 @@ type unreadGroup struct {
 // groups are the ranges, ordered by newest message, newest first.
 func (f UnreadMessages) group() (groups []unreadGroup, ids []MessageID) {
 	topics := make([]int32, len(f.topics)) // group number, from 1
-	talks := map[uint32]int32{}
-	of := make([]int32, len(f.messages))
+	conversations := map[uint32]int32{}
+	groupOf := make([]int32, len(f.messages))
 	groups = make([]unreadGroup, 0, min(len(f.messages), len(f.topics)+len(f.conversations)))
 	for i, m := range f.messages {
 		var g int32
 		if m.channel == 0 {
-			g = talks[m.container]
+			g = conversations[m.container]
 		} else {
 			g = topics[m.container]
 		}
 		if g == 0 {
 			groups = append(groups, unreadGroup{channel: m.channel, container: m.container})
 			if g = int32(len(groups)); m.channel == 0 {
-				talks[m.container] = g
+				conversations[m.container] = g
 			} else {
 				topics[m.container] = g
 				groups[g-1].folded = f.topics[m.container].folded
 			}
 		}
 		groups[g-1].to++
-		of[i] = g - 1
+		groupOf[i] = g - 1
 	}
 	at := int32(0)
 	for g := range groups {
@@ -232,7 +232,7 @@ func (f UnreadMessages) group() (groups []unreadGroup, ids []MessageID) {
 	}
 	ids = make([]MessageID, len(f.messages))
 	for i, m := range f.messages { // newest first, so each range is filled from its end
-		g := &groups[of[i]]
+		g := &groups[groupOf[i]]
 		g.from--
 		ids[g.from] = m.id
 	}
@@ -272,8 +272,8 @@ func groupOrder(groups []unreadGroup) []int32 {
 }
 
 // muted reports whether the user muted a topic.
-func (f UnreadMessages) muted(channel, place uint32) bool {
-	return f.mutes.isMuted(ChannelID(channel), f.topics[place].name)
+func (f UnreadMessages) muted(channel, topic uint32) bool {
+	return f.mutes.isMuted(ChannelID(channel), f.topics[topic].name)
 }
 
 func (u *Unread) addConversation(members []UserID, me UserID, ids []MessageID) {
@@ -330,12 +330,12 @@ func (v View) Starred() []MessageID {
 func (v View) newestWithRows(among ids.Set, n, limit int) (ids []MessageID, enough bool) {
 	p := readerAccess{View: v, reader: v.Me()}
 	p.load()
-	near := messageLookup{Realm: v.Realm}
+	messages := messageLookup{Realm: v.Realm}
 	among.EachBackward(func(x int64) bool {
 		if limit--; limit < 0 {
 			return false
 		}
-		if m := near.message(MessageID(x)); m != nil && p.hasRow(MessageID(x), m) {
+		if m := messages.message(MessageID(x)); m != nil && p.hasRow(MessageID(x), m) {
 			ids = append(ids, MessageID(x))
 		}
 		return len(ids) < n
@@ -370,11 +370,11 @@ func (v View) RecentConversations() []RecentConversation {
 	n := direct.Len()
 	ids := direct.Slice(max(0, n-recentDirectMessages), n)
 	out, seen := make([]RecentConversation, 0, len(ids)), make(map[DirectConversationID]bool, len(ids))
-	near := messageLookup{Realm: v.Realm}
+	messages := messageLookup{Realm: v.Realm}
 	for _, id := range slices.Backward(ids) {
-		if talk := near.message(id).conversation; !seen[talk] {
-			seen[talk] = true
-			out = append(out, RecentConversation{id, v.conversations.must(talk).Members})
+		if conversation := messages.message(id).conversation; !seen[conversation] {
+			seen[conversation] = true
+			out = append(out, RecentConversation{id, v.conversations.must(conversation).Members})
 		}
 	}
 	return out

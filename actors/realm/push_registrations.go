@@ -17,13 +17,13 @@ const (
 )
 
 // registerDevices adds outbox jobs that report the changes to the push bouncer. It does nothing without a bouncer.
-func (t *Turn) registerDevices(u UserID, list ...DeviceRegistration) {
+func (t *Turn) registerDevices(u UserID, changes ...DeviceRegistration) {
 	if !t.env.PushBouncer {
 		return
 	}
-	var errands []OutboxJob
-	for _, x := range list {
-		errands = append(errands, OutboxJob{Kind: OutboxRegistration, User: u, Registration: &x})
+	var jobs []OutboxJob
+	for _, change := range changes {
+		jobs = append(jobs, OutboxJob{Kind: OutboxRegistration, User: u, Registration: &change})
 	}
-	t.addOutboxJobs(errands)
+	t.addOutboxJobs(jobs)
 }

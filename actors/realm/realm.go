@@ -60,9 +60,9 @@ func New(id ID) *Realm {
 	r.channels.useNumbering(numberingOf[ChannelID]())
 	r.topics.useNumbering(numberingOf[TopicID]())
 	r.blocks.useNumbering(numberingOf[int64]())
-	further := numberingOf[MessageID]()
-	further.paged = true // most messages have no row in this table
-	r.extras.useNumbering(further)
+	extra := numberingOf[MessageID]()
+	extra.paged = true // most messages have no row in this table
+	r.extras.useNumbering(extra)
 	r.small.shownNotifications.useNumbering(user)
 	r.blocks.originalRow, r.extras.copyRow = r.blockAtSnapshot, (*MessageExtra).snapshotCopy
 	r.extras.shareRow = (*MessageExtra).shareWith
@@ -184,9 +184,9 @@ func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller:
 // Seq()-len(facts)+1 afterwards), and their notices. If err is not nil, nothing was recorded. RunTurn panics with
 // IncompleteTurn if decide panics after its first fact.
 func RunTurn[A any](
-	r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error),
+	r *Realm, c Caller, env TurnEnv, decide func(*Turn) (A, error),
 ) (answer A, facts []Fact, told []Told, err error) {
-	t := &Turn{View: View{Realm: r, Caller: c, Now: m.Now}, env: m}
+	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
 	defer func() {
 		if p := recover(); p != nil {
 			if len(t.facts) > 0 {

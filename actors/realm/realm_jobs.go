@@ -69,10 +69,10 @@ const MaxSubscriptionsPerTurn = 1000
 // few users join, and more if the channel has many subscribers.
 const maxChannelsPerTurn = 150
 
-// needsSeveralTurns reports whether a request for so many users and channels must be split. atOnce is how many
+// needsSeveralTurns reports whether a request for so many users and channels must be split. perTurn is how many
 // subscriptions one turn may make, 0: no limit.
-func needsSeveralTurns(users, channels, atOnce int) bool {
-	return atOnce != 0 && (users*channels > atOnce || channels > maxChannelsPerTurn)
+func needsSeveralTurns(users, channels, perTurn int) bool {
+	return perTurn != 0 && (users*channels > perTurn || channels > maxChannelsPerTurn)
 }
 
 // Limits of waiting jobs of one organization; each row takes some kilobytes.
@@ -83,8 +83,8 @@ const (
 
 // countJobs returns the number of waiting jobs of a kind.
 func (r *Realm) countJobs(kind JobKind) (n int) {
-	for _, w := range r.small.jobs.all() {
-		if w.Kind == kind {
+	for _, j := range r.small.jobs.all() {
+		if j.Kind == kind {
 			n++
 		}
 	}
@@ -100,15 +100,15 @@ func (t *Turn) checkJobLimit() error {
 }
 
 // startJob records a job for the caller and returns its id.
-func (t *Turn) startJob(w Job) int64 {
+func (t *Turn) startJob(j Job) int64 {
 	id := t.nextID("work")
-	w.By = t.User
-	t.Record(&JobStarted{id, w})
+	j.By = t.User
+	t.Record(&JobStarted{id, j})
 	return id
 }
 
 // JobRemains reports whether a job is not finished.
-func (r *Realm) JobRemains(work int64) bool { return r.small.jobs.find(work) != nil }
+func (r *Realm) JobRemains(id int64) bool { return r.small.jobs.find(id) != nil }
 
 // HasJobs reports whether there are jobs. They do not wait for the clock.
 func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 }
@@ -132,40 +132,40 @@ func oldestJobStep[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*
 // stepJob does one step of a job with the identity of its caller.
 func (t *Turn) stepJob(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
-	w := *t.small.jobs.must(id)
-	t.Caller.User, t.Caller.System = w.By, w.By == 0
+	j := *t.small.jobs.must(id)
+	t.Caller.User, t.Caller.System = j.By, j.By == 0
 	var done ids.Set
 	next := 0
-	switch w.Kind {
+	switch j.Kind {
 	case JoinJob:
-		done, next = t.stepJoin(&w)
+		done, next = t.stepJoin(&j)
 	case LeaveJob:
-		done, next = t.stepLeave(&w)
+		done, next = t.stepLeave(&j)
 	case NotifyJob:
-		done = t.stepNotify(&w)
+		done = t.stepNotify(&j)
 	case DeleteJob:
-		done = t.stepDelete(&w)
+		done = t.stepDelete(&j)
 	case PropertyJob:
-		done = t.stepSet(&w)
+		done = t.stepSet(&j)
 	}
 	t.Record(&JobAdvanced{id, done, next})
 	if t.JobRemains(id) {
 		return
 	}
 	var created []*Channel
-	for _, c := range w.Created {
+	for _, c := range j.Created {
 		if ch := t.channels.must(c); !ch.Archived {
 			created = append(created, ch)
 		}
 	}
-	t.postCreationNotices(created, w.Announce)
+	t.postCreationNotices(created, j.Announce)
 }
 
 // nextUsers returns the users of the next step.
-func (w *Job) nextUsers() []UserID {
-	n := min(w.Rest.Len(), max(1, w.AtOnce/max(1, len(w.Channels))))
+func (j *Job) nextUsers() []UserID {
+	n := min(j.Rest.Len(), max(1, j.AtOnce/max(1, len(j.Channels))))
 	users := make([]UserID, 0, n)
-	w.Rest.Each(func(u int64) bool {
+	j.Rest.Each(func(u int64) bool {
 		users = append(users, UserID(u))
 		return len(users) < n
 	})
@@ -174,54 +174,54 @@ func (w *Job) nextUsers() []UserID {
 
 // nextChannels returns the channels of the next step, as indexes of Channels, and the value of Next after it. places is
 // the order in which the channels are processed.
-func (w *Job) nextChannels(places []int) (now []int, next int) {
-	next = min(len(places), w.Next+maxChannelsPerTurn)
-	return places[w.Next:next], next
+func (j *Job) nextChannels(order []int) (now []int, next int) {
+	next = min(len(order), j.Next+maxChannelsPerTurn)
+	return order[j.Next:next], next
 }
 
 // channelOrder returns the indexes of Channels, in the order of the request.
-func (w *Job) channelOrder() []int {
-	out := make([]int, len(w.Channels))
+func (j *Job) channelOrder() []int {
+	out := make([]int, len(j.Channels))
 	for i := range out {
 		out[i] = i
 	}
 	return out
 }
 
-func (t *Turn) stepJoin(w *Job) (done ids.Set, next int) {
-	users := w.nextUsers()
-	j := &subscribePlan{}
+func (t *Turn) stepJoin(j *Job) (done ids.Set, next int) {
+	users := j.nextUsers()
+	plan := &subscribePlan{}
 	for _, id := range users {
 		if u := t.users.must(id); u.Active {
-			j.users = append(j.users, u)
+			plan.users = append(plan.users, u)
 		}
 	}
-	if w.Next > 0 && w.Next == len(w.Channels) {
-		t.notifySubscribed(w.invitedChannels(t, users), j.users)
+	if j.Next > 0 && j.Next == len(j.Channels) {
+		t.notifySubscribed(j.invitedChannels(t, users), plan.users)
 		return ids.SetOf(users...), 0
 	}
-	places := w.channelOrder()
+	places := j.channelOrder()
 	// The order of recordJoins.
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) })
-	places, next = w.nextChannels(places)
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(j.Channels[a], j.Channels[b]) })
+	places, next = j.nextChannels(places)
 	for _, i := range places {
-		if ch := t.channels.must(w.Channels[i]); !ch.Archived {
-			j.joins = append(j.joins, channelJoin{existing: ch, color: w.Colors[i]})
+		if ch := t.channels.must(j.Channels[i]); !ch.Archived {
+			plan.joins = append(plan.joins, channelJoin{existing: ch, color: j.Colors[i]})
 		}
 	}
-	t.recordJoins(j)
-	if next < len(w.Channels) || w.Invited != nil {
+	t.recordJoins(plan)
+	if next < len(j.Channels) || j.Invited != nil {
 		return ids.Set{}, next
 	}
 	return ids.SetOf(users...), 0
 }
 
 // invitedChannels returns the channels that each of the users is notified of.
-func (w *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
+func (j *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	out := map[UserID][]*Channel{}
-	for i, id := range w.Channels {
+	for i, id := range j.Channels {
 		for _, u := range users {
-			if ch := t.channels.must(id); w.Invited[i].Has(int64(u)) && !ch.Archived {
+			if ch := t.channels.must(id); j.Invited[i].Has(int64(u)) && !ch.Archived {
 				out[u] = append(out[u], ch)
 			}
 		}
@@ -229,48 +229,48 @@ func (w *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	return out
 }
 
-func (t *Turn) stepLeave(w *Job) (done ids.Set, next int) {
-	users := w.nextUsers()
-	places, next := w.nextChannels(w.channelOrder())
+func (t *Turn) stepLeave(j *Job) (done ids.Set, next int) {
+	users := j.nextUsers()
+	places, next := j.nextChannels(j.channelOrder())
 	var channels []*Channel
 	for _, i := range places {
-		channels = append(channels, t.channels.must(w.Channels[i]))
+		channels = append(channels, t.channels.must(j.Channels[i]))
 	}
 	t.leaveChannels(channels, users)
-	if next < len(w.Channels) {
+	if next < len(j.Channels) {
 		return ids.Set{}, next
 	}
 	return ids.SetOf(users...), 0
 }
 
 // stepSet makes the next changes of settings. It skips channels that the user has left.
-func (t *Turn) stepSet(w *Job) (done ids.Set) {
+func (t *Turn) stepSet(j *Job) (done ids.Set) {
 	var changes []SubscriptionSet
-	w.Rest.Each(func(i int64) bool {
-		if x := w.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
+	j.Rest.Each(func(i int64) bool {
+		if x := j.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
 			changes = append(changes, x)
 		}
 		done.Add(i)
-		return done.Len() < w.AtOnce
+		return done.Len() < j.AtOnce
 	})
-	t.recordProperties(w.By, changes)
+	t.recordProperties(j.By, changes)
 	return done
 }
 
 // stepDelete deletes the newest messages that remain. It skips messages that were moved away. It returns all messages
 // that need no further step.
-func (t *Turn) stepDelete(w *Job) ids.Set {
-	ix := t.index.channels[w.Channels[0]].topics[fold(w.Topic)]
+func (t *Turn) stepDelete(j *Job) ids.Set {
+	ix := t.index.channels[j.Channels[0]].topics[fold(j.Topic)]
 	if ix == nil {
-		return w.Rest.Clone()
+		return j.Rest.Clone()
 	}
-	ids := ids.IDs[MessageID](ids.Intersection(w.Rest, ix.ids))
-	ids = ids[max(0, len(ids)-maxDeletedPerTurn):]
-	if len(ids) == 0 {
-		return w.Rest.Clone()
+	messages := ids.IDs[MessageID](ids.Intersection(j.Rest, ix.ids))
+	messages = messages[max(0, len(messages)-maxDeletedPerTurn):]
+	if len(messages) == 0 {
+		return j.Rest.Clone()
 	}
-	done := w.Rest.Between(int64(ids[0]), MaxMessageID)
-	t.deleteMessages(ids, w.By)
+	done := j.Rest.Between(int64(messages[0]), MaxMessageID)
+	t.deleteMessages(messages, j.By)
 	return done
 }
 
@@ -281,10 +281,10 @@ type JobStarted struct {
 }
 
 func (f *JobStarted) apply(r *Realm) {
-	w := f.Work
-	w.Rest = w.Rest.Clone()
+	j := f.Work
+	j.Rest = j.Rest.Clone()
 	r.reserveID("work", f.ID)
-	r.small.jobs.put(f.ID, &w)
+	r.small.jobs.put(f.ID, &j)
 }
 
 func (*JobStarted) tell(*Realm) []Notice { return nil }
@@ -298,9 +298,9 @@ type JobAdvanced struct {
 }
 
 func (f *JobAdvanced) apply(r *Realm) {
-	w := r.small.jobs.change(f.ID)
-	w.Next = f.Next
-	if w.Rest.Subtract(f.Done); w.Rest.Empty() {
+	j := r.small.jobs.change(f.ID)
+	j.Next = f.Next
+	if j.Rest.Subtract(f.Done); j.Rest.Empty() {
 		r.small.jobs.remove(f.ID)
 	}
 }

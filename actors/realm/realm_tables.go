@@ -65,12 +65,12 @@ func (p *page[V]) position(mask uint64) int { return bits.OnesCount64(p.present 
 
 func (p *page[V]) set(mask uint64, v *V) {
 	i := p.position(mask)
-	switch there := p.present&mask != 0; {
-	case v == nil && there:
+	switch present := p.present&mask != 0; {
+	case v == nil && present:
 		p.rows = slices.Delete(p.rows, i, i+1)
 		p.present &^= mask
 	case v == nil:
-	case there:
+	case present:
 		p.rows[i] = v
 	default:
 		p.rows = slices.Insert(p.rows, i, v)
@@ -82,14 +82,14 @@ func (p *page[V]) set(mask uint64, v *V) {
 func (p *page[V]) merge(mask uint64, rows *[64]*V) {
 	if mask&^p.present != 0 {
 		all := make([]*V, bits.OnesCount64(p.present|mask))
-		was := *p
+		old := *p
 		p.present, p.rows = p.present|mask, all
-		for left := was.present &^ mask; left != 0; left &= left - 1 {
-			all[p.position(left&-left)] = was.rows[was.position(left&-left)]
+		for rest := old.present &^ mask; rest != 0; rest &= rest - 1 {
+			all[p.position(rest&-rest)] = old.rows[old.position(rest&-rest)]
 		}
 	}
-	for left := mask; left != 0; left &= left - 1 {
-		p.rows[p.position(left&-left)] = rows[bits.TrailingZeros64(left)]
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		p.rows[p.position(rest&-rest)] = rows[bits.TrailingZeros64(rest)]
 	}
 }
 
@@ -186,7 +186,7 @@ func (m *keySet[K]) remove(k K) {
 }
 
 // pick returns any one key, or false if the set is empty.
-func (m *keySet[K]) pick() (k K, some bool) {
+func (m *keySet[K]) pick() (k K, ok bool) {
 	for k := range m.others {
 		return k, true
 	}
@@ -249,7 +249,7 @@ func (t *table[K, V]) find(k K) *V {
 // set stores a row, or removes it if v is nil. Every change of the set of rows goes through it or putPage.
 func (t *table[K, V]) set(k K, v *V) {
 	if t.tracksOrder && v != nil {
-		if at, there := slices.BinarySearch(t.orderedKeys, k); !there {
+		if at, found := slices.BinarySearch(t.orderedKeys, k); !found {
 			// Almost always at the end, because jobs have ascending numbers.
 			t.orderedKeys = slices.Insert(t.orderedKeys, at, k)
 		}
@@ -289,7 +289,7 @@ func (t *table[K, V]) set(k K, v *V) {
 }
 
 // firstKey returns the lowest key of a table that tracks the order, or false if it is empty.
-func (t *table[K, V]) firstKey() (k K, some bool) {
+func (t *table[K, V]) firstKey() (k K, ok bool) {
 	for ; len(t.orderedKeys) > 0; t.orderedKeys = t.orderedKeys[1:] {
 		if t.find(t.orderedKeys[0]) != nil {
 			return t.orderedKeys[0], true
@@ -307,9 +307,9 @@ func (t *table[K, V]) all() iter.Seq2[K, *V] {
 			}
 		}
 		for number, p := range t.pages {
-			for there := p.present; there != 0; there &= there - 1 {
-				n := number<<6 | bits.TrailingZeros64(there)
-				if !yield(t.numbering.key(n), p.rows[p.position(there&-there)]) {
+			for rest := p.present; rest != 0; rest &= rest - 1 {
+				n := number<<6 | bits.TrailingZeros64(rest)
+				if !yield(t.numbering.key(n), p.rows[p.position(rest&-rest)]) {
 					return
 				}
 			}
@@ -420,7 +420,7 @@ func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
 func (t *table[K, V]) beginSnapshot(emit func(uint16, any, any)) {
 	if t.snapshot.n+len(t.copies) > 0 {
-		panic(fmt.Sprintf("BUG: table %d: a cut begins inside another", t.number))
+		panic(fmt.Sprintf("BUG: table %d: a snapshot begins while another is running", t.number))
 	}
 	t.snapshot, t.dirty, t.emit = t.dirty, keySet[K]{numbers: t.numbering}, emit
 }
@@ -447,8 +447,8 @@ func (t *table[K, V]) writeRows(enough func() bool) bool {
 	}
 	t.copies = nil
 	for {
-		k, some := t.snapshot.pick()
-		if !some {
+		k, ok := t.snapshot.pick()
+		if !ok {
 			return true
 		}
 		if enough() {

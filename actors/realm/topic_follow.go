@@ -87,33 +87,33 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 		return
 	}
 	before := t.index.topicPreferences[topicKey{from, fold(old)}]
-	there := t.index.topicPreferences[topicKey{to, fold(topic)}]
+	existing := t.index.topicPreferences[topicKey{to, fold(topic)}]
 	if before == nil {
 		before = &usersByTopicPolicy{}
 	}
-	if there == nil {
-		there = &usersByTopicPolicy{}
+	if existing == nil {
+		existing = &usersByTopicPolicy{}
 	}
-	leavers := ids.IDs[UserID](ids.Union(before[:]...))
-	target := t.channels.must(to)
-	var become [TopicFollowed + 1][]UserID
-	for _, u := range ids.IDs[UserID](ids.Union(append(before[:], there[:]...)...)) {
-		was, is := before.of(u), there.of(u)
-		want := was
+	oldUsers := ids.IDs[UserID](ids.Union(before[:]...))
+	channel := t.channels.must(to)
+	var changed [TopicFollowed + 1][]UserID
+	for _, u := range ids.IDs[UserID](ids.Union(append(before[:], existing[:]...)...)) {
+		oldPolicy, newPolicy := before.of(u), existing.of(u)
+		want := oldPolicy
 		if !empty {
-			want = mergedPolicy(was, is)
+			want = mergedPolicy(oldPolicy, newPolicy)
 		}
-		if !t.hasContentAccess(t.users.must(u), target) {
-			want = is
+		if !t.hasContentAccess(t.users.must(u), channel) {
+			want = newPolicy
 		}
-		if want != is {
-			become[want] = append(become[want], u)
+		if want != newPolicy {
+			changed[want] = append(changed[want], u)
 		}
 	}
-	if len(leavers) > 0 {
-		t.Record(&TopicPoliciesSet{Users: leavers, Channel: from, Topic: old, At: t.Now})
+	if len(oldUsers) > 0 {
+		t.Record(&TopicPoliciesSet{Users: oldUsers, Channel: from, Topic: old, At: t.Now})
 	}
-	for policy, users := range become {
+	for policy, users := range changed {
 		if len(users) > 0 {
 			t.Record(&TopicPoliciesSet{Users: users, Channel: to, Topic: topic, Policy: policy, At: t.Now})
 		}

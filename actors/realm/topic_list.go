@@ -19,11 +19,11 @@ func (v View) Topics(c *Channel) []TopicInfo {
 	topics := v.index.channels[c.ID].topicList
 	out := make([]TopicInfo, 0, len(topics))
 	for _, t := range topics {
-		idSet := t.ids
+		messages := t.ids
 		if limited {
-			idSet = ids.Intersection(idSet, own)
+			messages = ids.Intersection(messages, own)
 		}
-		if last, ok := idSet.Max(); ok {
+		if last, ok := messages.Max(); ok {
 			out = append(out, TopicInfo{v.index.topicSpellings[v.message(MessageID(last)).topic].name, MessageID(last)})
 		}
 	}

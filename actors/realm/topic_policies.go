@@ -67,10 +67,10 @@ func (x *usersByTopicPolicy) of(u UserID) int {
 // setTopicPolicies sets the policy of users for a topic. All facts about topic policies use it.
 func (r *Realm) setTopicPolicies(users []UserID, c ChannelID, topic string, policy int, at int64) {
 	k := topicKey{c, fold(topic)}
-	had := r.index.topicPreferences[k]
+	before := r.index.topicPreferences[k]
 	for _, u := range users {
 		i, l := -1, r.topicPolicies.find(u)
-		if had.of(u) != TopicInherits {
+		if before.of(u) != TopicInherits {
 			i = slices.IndexFunc(l.List, func(p TopicPolicy) bool {
 				return p.Channel == c && (p.Topic == topic || fold(p.Topic) == k.topic)
 			})

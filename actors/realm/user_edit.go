@@ -209,10 +209,10 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if u.Active {
-		var letter *Email
+		var farewell *Email
 		if c.FarewellEmail != nil && !u.IsBot() {
-			l := c.FarewellEmail(u, t.Org().Name)
-			letter = &l
+			email := c.FarewellEmail(u, t.Org().Name)
+			farewell = &email
 		}
 		t.deactivate(u)
 		for _, b := range t.activeUsers() {
@@ -220,8 +220,8 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 				t.deactivate(b)
 			}
 		}
-		if letter != nil {
-			t.SendEmails(*letter)
+		if farewell != nil {
+			t.SendEmails(*farewell)
 		}
 	}
 	t.startPurge(u, c.Actions)
@@ -304,18 +304,18 @@ func (f *UserDeactivated) tell(r *Realm) []Notice {
 	return r.accountNotices(f.ID, f.Channels, false, f.Full)
 }
 
-// accountNotices returns the events after an account was deactivated or, with back, reactivated: first for other
+// accountNotices returns the events after an account was deactivated or reactivated: first for other
 // subscribers of its channels, then for all users.
-func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool) (out []Notice) {
-	out = r.peerNotices(channels, []UserID{id}, back)
+func (r *Realm) accountNotices(id UserID, channels []ChannelID, reactivated, full bool) (out []Notice) {
+	out = r.peerNotices(channels, []UserID{id}, reactivated)
 	u := r.users.must(id)
-	who := r.canSeeUserAudience(u)
-	group := &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: back, Users: []UserID{id}}
-	if len(who) > 0 {
-		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}})
+	canSee := r.canSeeUserAudience(u)
+	group := &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: reactivated, Users: []UserID{id}}
+	if len(canSee) > 0 {
+		out = append(out, Notice{To: canSee, Event: &UserChanged{ID: id, Active: &reactivated}})
 	}
 	to := r.everyoneAudience() // registrations show group members to everyone
-	if !back {
+	if !reactivated {
 		// clients that get the deactivation remove the account from its groups themselves
 		to = r.cannotSeeUserAudience(u)
 	}
@@ -323,7 +323,7 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool)
 		out = append(out, Notice{To: to, Event: group})
 		if full {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
-				Group: groupFullMembers, Joined: back, Users: []UserID{id},
+				Group: groupFullMembers, Joined: reactivated, Users: []UserID{id},
 			}})
 		}
 	}
@@ -333,77 +333,78 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool)
 // peerNotices tells other users that users joined or left channels. One event covers the channels that all members can
 // see. Guests and members of private channels get further events, one per set of channels they share with the users.
 // This matters because one fact can send a queue only a limited number of events.
-func (r *Realm) peerNotices(channels []ChannelID, users []UserID, back bool) (out []Notice) {
-	tell := func(to []UserID, of []ChannelID) {
-		if len(of) > 0 && len(to) > 0 {
+func (r *Realm) peerNotices(channels []ChannelID, users []UserID, joined bool) (out []Notice) {
+	tell := func(to []UserID, list []ChannelID) {
+		if len(list) > 0 && len(to) > 0 {
 			out = append(out, Notice{To: to, Event: &PeersChanged{
-				Joined: back, Channels: of, Users: users, Archived: r.archivedAmong(of),
+				Joined: joined, Channels: list, Users: users, Archived: r.archivedAmong(list),
 			}})
 		}
 	}
 	l := r.connectedUsers()
-	var open []ChannelID
-	var some sharedChannels
+	var public []ChannelID
+	var shared sharedChannels
 	for _, c := range channels {
 		switch ch, ix := r.channels.must(c), r.index.channels[c]; {
 		case ch.WebPublic:
-			open = append(open, c)
-			some.add(c, l.guests)
+			public = append(public, c)
+			shared.add(c, l.guests)
 		case !ch.Private:
-			open = append(open, c)
+			public = append(public, c)
 			if l.guests.Intersects(ix.subscribers) {
-				some.add(c, ids.Intersection(l.guests, ix.subscribers))
+				shared.add(c, ids.Intersection(l.guests, ix.subscribers))
 			}
 		default:
-			some.add(c, r.channelAudienceSet(ch))
+			shared.add(c, r.channelAudienceSet(ch))
 		}
 	}
-	if len(open) > 0 {
-		tell(l.membersExcept(users), open)
+	if len(public) > 0 {
+		tell(l.membersExcept(users), public)
 	}
-	some.each(func(to ids.Set, of []ChannelID) { tell(withoutUsers(ids.IDs[UserID](to), users), of) })
+	shared.each(func(to ids.Set, list []ChannelID) { tell(withoutUsers(ids.IDs[UserID](to), users), list) })
 	return out
 }
 
-// sharedChannels finds the users that share exactly the same channels. It is a trie of channel lists: of gives each
-// user's node, and users with equal lists have the same node. Slices indexed by user id are fast and small enough.
+// sharedChannels finds the users that share exactly the same channels. It is a trie of channel lists: nodeOf gives
+// each user's node, and users with equal lists have the same node. Slices indexed by user id are fast and small enough.
 type sharedChannels struct {
-	of   []int32 // by user id: the node, an index in list plus 1; 0: no channel
-	list []sharedChannel
-	next []int32 // by node, 0 included: the newest child node
+	nodeOf      []int32 // by user id: the node, an index in nodes plus 1; 0: no channel
+	nodes       []sharedChannel
+	newestChild []int32 // by node, 0 included: the newest child node
 }
 
 // sharedChannel is a node of the trie: the last channel of a list, and the node of the list before it, 0: empty.
 type sharedChannel struct {
-	before  int32
+	parent  int32
 	channel ChannelID
 }
 
 // add appends a channel to the lists of the users.
 func (x *sharedChannels) add(c ChannelID, users ids.Set) {
 	last, _ := users.Max()
-	if n := int(last) + 1 - len(x.of); n > 0 {
-		x.of = append(x.of, make([]int32, n)...)
+	if n := int(last) + 1 - len(x.nodeOf); n > 0 {
+		x.nodeOf = append(x.nodeOf, make([]int32, n)...)
 	}
-	if x.next == nil {
-		x.next = make([]int32, 1)
+	if x.newestChild == nil {
+		x.newestChild = make([]int32, 1)
 	}
 	users.Each(func(u int64) bool {
-		before := x.of[u]
-		at := x.next[before]
-		if at == 0 || x.list[at-1].channel != c { // the first user with this list and this channel
-			x.list, x.next = append(x.list, sharedChannel{before, c}), append(x.next, 0)
-			at = int32(len(x.list))
-			x.next[before] = at
+		parent := x.nodeOf[u]
+		at := x.newestChild[parent]
+		if at == 0 || x.nodes[at-1].channel != c { // the first user with this list and this channel
+			x.nodes, x.newestChild = append(x.nodes, sharedChannel{parent, c}), append(x.newestChild, 0)
+			at = int32(len(x.nodes))
+			x.newestChild[parent] = at
 		}
-		x.of[u] = at
+		x.nodeOf[u] = at
 		return true
 	})
 }
 
+// each calls fn once for every list of channels that some users share exactly. The users of each call are ascending.
 func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
-	number, n := make([]int32, len(x.list)+1), int32(0) // nodes that are some user's whole list, numbered from 1
-	for _, at := range x.of {
+	number, n := make([]int32, len(x.nodes)+1), int32(0) // nodes that are some user's whole list, numbered from 1
+	for _, at := range x.nodeOf {
 		number[at] = 1
 	}
 	number[0] = 0
@@ -414,7 +415,7 @@ func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
 		}
 	}
 	users := make([]ids.Set, n+1)
-	for u, at := range x.of {
+	for u, at := range x.nodeOf {
 		if at != 0 {
 			users[number[at]].AppendSorted(int64(u))
 		}
@@ -424,8 +425,8 @@ func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
 			continue
 		}
 		var channels []ChannelID
-		for i := int32(at); i > 0; i = x.list[i-1].before {
-			channels = append(channels, x.list[i-1].channel)
+		for i := int32(at); i > 0; i = x.nodes[i-1].parent {
+			channels = append(channels, x.nodes[i-1].channel)
 		}
 		slices.Reverse(channels)
 		s := &users[number[at]]

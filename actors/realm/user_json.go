@@ -178,17 +178,17 @@ func (r *Realm) GroupListJSON(deactivated bool, encode func() []byte) []byte {
 // OrgJSON returns the encoded settings of the organization. They are cached until a setting changes, or an account that
 // permission settings name is deactivated or reactivated.
 func (r *Realm) OrgJSON(kind any, encode func() []byte) []byte {
-	of := orgJSON{kind: kind, org: r.cache.orgVersion, deactivations: uint64(r.index.groupDisplayVersion)}
+	entry := orgJSON{kind: kind, org: r.cache.orgVersion, deactivations: uint64(r.index.groupDisplayVersion)}
 	at := slices.IndexFunc(r.cache.orgs, func(f orgJSON) bool { return f.kind == kind })
 	switch {
-	case at >= 0 && r.cache.orgs[at].org == of.org && r.cache.orgs[at].deactivations == of.deactivations:
+	case at >= 0 && r.cache.orgs[at].org == entry.org && r.cache.orgs[at].deactivations == entry.deactivations:
 		return r.cache.orgs[at].bytes
 	case at >= 0:
 		r.cache.orgs = slices.Delete(r.cache.orgs, at, at+1)
 	case len(r.cache.orgs) == maxOrgJSON:
 		r.cache.orgs = slices.Delete(r.cache.orgs, 0, 1)
 	}
-	of.bytes = encode()
-	r.cache.orgs = append(r.cache.orgs, of)
-	return of.bytes
+	entry.bytes = encode()
+	r.cache.orgs = append(r.cache.orgs, entry)
+	return entry.bytes
 }

@@ -43,25 +43,25 @@ type SetStatus struct {
 }
 
 func (c SetStatus) Decide(t *Turn) (Done, error) {
-	who := c.User
-	if who == 0 {
+	user := c.User
+	if user == 0 {
 		me, err := t.RequireHuman()
 		if err != nil {
 			return Done{}, err
 		}
-		who = me.ID
+		user = me.ID
 	} else {
 		if _, err := t.RequireAdmin(); err != nil {
 			return Done{}, err
 		}
-		if u := t.Find(who); u == nil || u.System || u.IsBot() {
+		if u := t.Find(user); u == nil || u.System || u.IsBot() {
 			return Done{}, errNoUser()
 		}
 	}
 	if c.Text == nil && c.Emoji == nil {
 		return Done{}, BadRequest("Client did not pass any new values.")
 	}
-	f := &StatusChanged{User: who}
+	f := &StatusChanged{User: user}
 	if c.Text != nil {
 		text := strings.TrimSpace(*c.Text)
 		if runeCount(text) > maxStatusText {
@@ -105,11 +105,11 @@ func (*StatusChanged) EventType() string { return "user_status" }
 
 // EachStatus calls fn with the status of every user that has one or hides presence.
 func (r *Realm) EachStatus(fn func(UserID, UserStatus)) {
-	who := r.index.presenceHidden.Clone()
+	users := r.index.presenceHidden.Clone()
 	for u := range r.small.statuses.all() {
-		who.Add(int64(u))
+		users.Add(int64(u))
 	}
-	who.Each(func(u int64) bool {
+	users.Each(func(u int64) bool {
 		fn(UserID(u), r.StatusOf(UserID(u)))
 		return true
 	})

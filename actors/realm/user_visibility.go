@@ -25,18 +25,18 @@ type UserVanished struct{ User UserID }
 
 func (*UserVanished) EventType() string { return "realm_user" }
 
-// announceUser sends u to each of the connected users in to, limited to the fields that user may see. With met, all of
-// them may see the account, even if the rows do not say so yet: the fact that follows makes it visible.
-func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
-	var see, blind, strangers []UserID
+// announceUser sends u to each of the connected users in to, limited to the fields that user may see. With allMaySee,
+// all of them may see the account, even if the rows do not say so yet: the fact that follows makes it visible.
+func (r *Realm) announceUser(u *User, to []UserID, allMaySee bool) (out []Notice) {
+	var withEmail, withoutEmail, hidden []UserID
 	for _, id := range to {
-		switch w := r.users.must(id); {
-		case !met && !r.maySeeUser(w, u):
-			strangers = append(strangers, id)
-		case r.SeesEmail(w, u):
-			see = append(see, id)
+		switch viewer := r.users.must(id); {
+		case !allMaySee && !r.maySeeUser(viewer, u):
+			hidden = append(hidden, id)
+		case r.SeesEmail(viewer, u):
+			withEmail = append(withEmail, id)
 		default:
-			blind = append(blind, id)
+			withoutEmail = append(withoutEmail, id)
 		}
 	}
 	add := func(to []UserID, e UserAppeared) {
@@ -48,9 +48,9 @@ func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
 		e.User.Profile, e.User.ProfileHTML = cloneMap(u.Profile), cloneMap(u.ProfileHTML)
 		out = append(out, Notice{To: to, Event: &e})
 	}
-	add(see, UserAppeared{Sees: true})
-	add(blind, UserAppeared{})
-	add(strangers, UserAppeared{Unknown: true})
+	add(withEmail, UserAppeared{Sees: true})
+	add(withoutEmail, UserAppeared{})
+	add(hidden, UserAppeared{Unknown: true})
 	return out
 }
 
@@ -101,34 +101,34 @@ func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 
 // userVisibilityAudience returns the connected users for whom a fact may change which users they see, each once.
 func (r *Realm) userVisibilityAudience(f Fact) []UserID {
-	var near ids.Set // its guests are affected
+	var concerned ids.Set // its guests are affected
 	switch f := f.(type) {
 	case *Subscribed:
-		near = ids.Union(r.index.channels[f.Channel].subscribers, ids.SetOf(f.Users...))
+		concerned = ids.Union(r.index.channels[f.Channel].subscribers, ids.SetOf(f.Users...))
 	case *Unsubscribed:
-		near = r.index.channels[f.Channel].subscribers
+		concerned = r.index.channels[f.Channel].subscribers
 	case *JoinedChannels:
 		for i := range f.Each {
-			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
-			near.Union(ids.SetOf(f.Each[i].Users...))
+			concerned.Union(r.index.channels[f.Each[i].Channel].subscribers)
+			concerned.Union(ids.SetOf(f.Each[i].Users...))
 		}
 	case *LeftChannels:
 		for i := range f.Each {
-			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
+			concerned.Union(r.index.channels[f.Each[i].Channel].subscribers)
 		}
 	case *UserDeactivated:
-		near = r.activeSubscribersOf(f.Channels)
+		concerned = r.activeSubscribersOf(f.Channels)
 	case *UserReactivated:
-		near = r.activeSubscribersOf(f.Channels)
+		concerned = r.activeSubscribersOf(f.Channels)
 	case *MessageSent:
-		near = ids.SetOf(f.People...)
+		concerned = ids.SetOf(f.People...)
 	case *MessagesDeleted:
-		near = ids.SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
+		concerned = ids.SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
 	case *UserChanged:
 		return r.usersAudience(f.ID)
 	}
 	var out []UserID
-	ids.Intersection(near, r.index.usersWithQueues).Each(func(u int64) bool {
+	ids.Intersection(concerned, r.index.usersWithQueues).Each(func(u int64) bool {
 		if r.users.must(UserID(u)).IsGuest() {
 			out = append(out, UserID(u))
 		}
@@ -186,16 +186,16 @@ func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 // users before the events of f: some clients ignore events about unknown users.
 func (t *Turn) announceNewUsers(f Fact, before []visibleBefore) {
 	for i := range before {
-		h := &before[i]
-		visible := ids.Union(h.users, t.usersShownBy(f, h.viewer))
-		appeared := t.withoutBots(ids.Difference(visible, h.users))
+		b := &before[i]
+		visible := ids.Union(b.users, t.usersShownBy(f, b.viewer))
+		appeared := t.withoutBots(ids.Difference(visible, b.users))
 		if len(appeared) > maxVisibilityEvents {
 			continue // recordVisibilityChanges closes the queues instead
 		}
 		for part := range slices.Chunk(appeared, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: part})
+			t.Record(&PeopleSeen{Viewer: b.viewer, Appeared: part})
 		}
-		h.users = visible
+		b.users = visible
 	}
 }
 
@@ -224,19 +224,19 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 // recordVisibilityChanges records PeopleSeen for the users that guests see now, but did not see before, and for those
 // they no longer see.
 func (t *Turn) recordVisibilityChanges(before []visibleBefore) {
-	for _, h := range before {
-		now := t.visibleUsers(t.users.must(h.viewer))
-		appeared := t.withoutBots(ids.Difference(now, h.users))
-		vanished := t.withoutBots(ids.Difference(h.users, now))
+	for _, b := range before {
+		now := t.visibleUsers(t.users.must(b.viewer))
+		appeared := t.withoutBots(ids.Difference(now, b.users))
+		vanished := t.withoutBots(ids.Difference(b.users, now))
 		if len(appeared)+len(vanished) > maxVisibilityEvents {
-			t.closeQueuesOf(h.viewer)
+			t.closeQueuesOf(b.viewer)
 			continue
 		}
 		for part := range slices.Chunk(appeared, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: part})
+			t.Record(&PeopleSeen{Viewer: b.viewer, Appeared: part})
 		}
 		for part := range slices.Chunk(vanished, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: part})
+			t.Record(&PeopleSeen{Viewer: b.viewer, Vanished: part})
 		}
 	}
 }
