@@ -71,6 +71,7 @@ func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
 // does no harm.
 const maxHintScan = 100
 
+// welcomeHintSent reports whether one of the last maxHintScan messages of the conversation is the hint.
 func (t *Turn) welcomeHintSent(conversation DirectConversationID) bool {
 	messages := t.index.conversations[conversation].ids
 	for i := messages.Len() - 1; i >= max(0, messages.Len()-maxHintScan); i-- {

@@ -74,6 +74,7 @@ func (t *Turn) recordProperties(u UserID, changes []SubscriptionSet) {
 // queue at most 128 events.
 const maxPropertiesPerFact = 60
 
+// check returns a refusal or the change. It checks the property and its value before the channel.
 func (c PropertyChange) check(t *Turn) (f SubscriptionSet, err error) {
 	f = SubscriptionSet{User: t.User, Channel: c.Channel, Property: c.Property}
 	switch {

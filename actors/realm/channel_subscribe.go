@@ -164,6 +164,7 @@ func (t *Turn) channelJoiners(plan *subscribePlan, users ids.Set) (out []Channel
 	return out
 }
 
+// userSet returns the ids of the users.
 func (p *subscribePlan) userSet() ids.Set {
 	list := make([]uint32, len(p.users))
 	for i, u := range p.users {
@@ -269,6 +270,8 @@ func (c Subscribe) check(t *Turn) (plan *subscribePlan, err error) {
 	return plan, nil
 }
 
+// checkChannel adds one channel of the request to the plan. A channel that the caller may not join is added to denied.
+// A channel that does not exist is planned, with the next free id, if the caller may create it.
 func (c Subscribe) checkChannel(t *Turn, plan *subscribePlan, x ChannelToJoin) error {
 	name, err := checkChannelName(x.Name)
 	if err != nil {
@@ -402,6 +405,7 @@ func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 	return a, nil
 }
 
+// leaveChannels records that the users leave the channels.
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeResult {
 	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
 	facts := make([]Unsubscribed, 0, len(channels))
@@ -417,6 +421,7 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 	return a
 }
 
+// check returns a refusal, or the channels and users of the request. The caller may always remove their own bots.
 func (c Unsubscribe) check(t *Turn) (channels []*Channel, list []UserID, err error) {
 	me := t.Me()
 	if me == nil {

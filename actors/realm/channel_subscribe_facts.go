@@ -40,6 +40,7 @@ type slab[T any] struct {
 // maxSlabSize is the number of values in one piece, unless a single slice needs more.
 const maxSlabSize = 1024
 
+// alloc returns a slice of n zero values that cannot grow into the next one.
 func (x *slab[T]) alloc(n int) []T {
 	if n > len(x.free) {
 		x.size = max(n, min(2*x.size, maxSlabSize))
@@ -147,6 +148,7 @@ type peerGroup struct {
 // same users for each channel, and few of them are subscribed already.
 type peerGroups []peerGroup
 
+// add adds a channel to the group with these users.
 func (l *peerGroups) add(users []UserID, c ChannelID) {
 	for i := range *l {
 		if o := &(*l)[i]; sameAudience(o.users, users) {

@@ -29,6 +29,7 @@ type Subscription struct {
 // Span is a range of message ids. If To is 0 it is still open.
 type Span struct{ From, To MessageID }
 
+// covers reports whether a span contains the message.
 func (s *Subscription) covers(id MessageID) bool {
 	for i := len(s.Spans) - 1; i >= 0; i-- {
 		if id >= s.Spans[i].From {
@@ -38,6 +39,7 @@ func (s *Subscription) covers(id MessageID) bool {
 	return false
 }
 
+// find returns the subscription to a channel, or nil. l may be nil.
 func (l *Subscriptions) find(c ChannelID) *Subscription {
 	if l == nil {
 		return nil
@@ -91,6 +93,7 @@ func (l *Subscriptions) ensureAll(channels []Subscribed) {
 	}
 }
 
+// ensure returns the subscription to a channel. It creates one if there is none.
 func (l *Subscriptions) ensure(c ChannelID) *Subscription {
 	i, ok := l.position(c)
 	if !ok {
@@ -281,6 +284,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 	ix.activeChanges++
 }
 
+// closeSpan ends the open span, if there is one, at last. It removes a span that would be empty.
 func (s *Subscription) closeSpan(last MessageID) {
 	if n := len(s.Spans); n > 0 && s.Spans[n-1].To == 0 {
 		if s.Spans[n-1].From > last {
@@ -389,6 +393,7 @@ type subscriptionAddedBuilder struct {
 	inherited []ChannelNotifications
 }
 
+// event returns the event for one channel and these new subscribers, who all have a queue.
 func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) SubscriptionAdded {
 	if x.users == nil || !sameAudience(x.users, users) {
 		x.users, x.inherited = users, make([]ChannelNotifications, len(users))

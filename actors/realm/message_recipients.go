@@ -88,6 +88,7 @@ func (r *Realm) receivedFunc(id MessageID, m *message) func(UserID, *MessageMark
 // stopped.
 type sortedCursor []UserID
 
+// has reports whether u is in the list, and drops the ids below it.
 func (a *sortedCursor) has(u UserID) bool {
 	for len(*a) > 0 && (*a)[0] < u {
 		*a = (*a)[1:]

@@ -45,6 +45,7 @@ type SendResult struct {
 	Policy int // the sender's new topic policy (2 or 3), 0 if it did not change
 }
 
+// truncationMark is the end of a message text that was too long (protocol).
 const truncationMark = "\n[message truncated]"
 
 // NormalizeContent returns a message text in its stored form. It removes trailing white space and leading newlines, and
@@ -153,6 +154,8 @@ func errUnknownChannelID(id string) *Refusal {
 		With("stream_id", json.Number(id))
 }
 
+// planForChannel checks a channel message in the protocol's order: the channel exists, the topic is valid, the sender
+// may post, and may use these mentions.
 func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	var ch *Channel
 	if c.RawChannelID != "" {
@@ -209,6 +212,7 @@ func (r *Realm) senderHasPermission(me *User, c *Channel, setting string) bool {
 	return r.channelAllows(me, c, setting) || owner != nil && r.channelAllows(owner, c, setting)
 }
 
+// checkPost refuses users who may not post in this topic of the channel. System bots may post everywhere.
 func (t *Turn) checkPost(me *User, c *Channel, topic string) error {
 	if me.System {
 		return nil
@@ -241,6 +245,8 @@ func (r *Realm) checkTopicsPolicy(c *Channel, topic string) error {
 	return nil
 }
 
+// planForUsers checks a direct message in the protocol's order: the recipients, the mentions of groups, and the
+// permission.
 func (c SendMessage) planForUsers(t *Turn, me *User, f *MessageSent) error {
 	members, err := t.directRecipients(me, c.People)
 	if err != nil {
@@ -346,6 +352,7 @@ const ownerWarningInterval = 60
 // ownerWarningKind marks these warnings in the conversation of the owner with the notification bot.
 const ownerWarningKind = "bot warning"
 
+// warnBotOwner sends a warning to the bot's owner, at most one per ownerWarningInterval.
 func (t *Turn) warnBotOwner(bot *User, what string) {
 	owner := t.Find(bot.BotOwner)
 	if owner == nil || !owner.Active || bot.System {

@@ -68,6 +68,7 @@ func (r *Realm) extraOrEmpty(id MessageID) *MessageExtra {
 // maxWidgetKey is the largest number that a widget may give to an option or task (protocol).
 const maxWidgetKey = 1000
 
+// checkPoll refuses data that the poll widget does not accept. It reports whether the data is a vote.
 func checkPoll(data map[string]any, author bool) (vote bool, err error) {
 	kind, ok := data["type"].(string)
 	if !ok {
@@ -100,6 +101,7 @@ func checkPoll(data map[string]any, author bool) (vote bool, err error) {
 	return false, nil
 }
 
+// checkTodo refuses data that the to-do widget does not accept.
 func checkTodo(data map[string]any, author bool) error {
 	kind, ok := data["type"].(string)
 	if !ok {
@@ -133,6 +135,7 @@ func checkTodo(data map[string]any, author bool) error {
 	return nil
 }
 
+// checkWidgetKey refuses a value that is not an integer between 0 and maxWidgetKey.
 func checkWidgetKey(widget, name string, value any) error {
 	n, ok := wholeNumber(value)
 	switch {
@@ -146,6 +149,7 @@ func checkWidgetKey(widget, name string, value any) error {
 	return nil
 }
 
+// wholeNumber returns a decoded JSON number as an int, or false if it is not an integer of 32 bits.
 func wholeNumber(v any) (int, bool) {
 	f, ok := v.(float64)
 	return int(f), ok && f == math.Trunc(f) && math.Abs(f) < 1<<31

@@ -276,6 +276,7 @@ func (f UnreadMessages) muted(channel, topic uint32) bool {
 	return f.mutes.isMuted(ChannelID(channel), f.topics[topic].name)
 }
 
+// addConversation adds a direct conversation to Groups if it has more than two members, else to Direct.
 func (u *Unread) addConversation(members []UserID, me UserID, ids []MessageID) {
 	if len(members) > 2 {
 		u.Groups = append(u.Groups, UnreadConversation{Members: slices.Clone(members), IDs: ids})
@@ -344,6 +345,7 @@ func (v View) newestWithRows(among ids.Set, n, limit int) (ids []MessageID, enou
 	return ids, limit >= 0
 }
 
+// nonNil returns an empty slice instead of nil, so that the JSON is [] and not null.
 func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}

@@ -215,6 +215,7 @@ func (t *Turn) Record(f Fact) {
 	t.record(f)
 }
 
+// record is Record without the check.
 func (t *Turn) record(f Fact) {
 	t.facts = append(t.facts, f)
 	t.seq++

@@ -113,6 +113,7 @@ func (r *Realm) JobRemains(id int64) bool { return r.small.jobs.find(id) != nil 
 // HasJobs reports whether there are jobs. They do not wait for the clock.
 func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 }
 
+// jobsDue returns a turn with the next step of the oldest job, or nil if there is none.
 func jobsDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	return oldestJobStep(&r.small.jobs, (*Turn).stepJob)
 }
@@ -188,6 +189,8 @@ func (j *Job) channelOrder() []int {
 	return out
 }
 
+// stepJoin subscribes the next users to the next channels, or notifies them once they joined all channels. It returns
+// the users that are finished, or the new value of Next.
 func (t *Turn) stepJoin(j *Job) (done ids.Set, next int) {
 	users := j.nextUsers()
 	plan := &subscribePlan{}
@@ -229,6 +232,8 @@ func (j *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	return out
 }
 
+// stepLeave lets the next users leave the next channels. It returns the users that are finished, or the new value of
+// Next.
 func (t *Turn) stepLeave(j *Job) (done ids.Set, next int) {
 	users := j.nextUsers()
 	places, next := j.nextChannels(j.channelOrder())

@@ -12,6 +12,7 @@ type Setting struct {
 	UpdateDict bool  // its event is update_dict
 }
 
+// intRange returns the integers between from and to, both included.
 func intRange(from, to int64) []any {
 	var out []any
 	for i := from; i <= to; i++ {
@@ -191,6 +192,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true, AdminManagedOnly: true},
 }
 
+// findGroupRule returns the rule with that name, or nil.
 func findGroupRule(rules []GroupSettingRule, name string) *GroupSettingRule {
 	for i := range rules {
 		if rules[i].Name == name {
@@ -220,6 +222,7 @@ func settingsByName(list []Setting) map[string]*Setting {
 	return m
 }
 
+// settingValue returns the stored value of a setting, or its default. It panics if there is no such setting.
 func settingValue(have map[string]any, index map[string]*Setting, name string) any {
 	if v, ok := have[name]; ok {
 		return normalizeNumber(v)

@@ -47,6 +47,7 @@ type numbering[K cmp.Ordered] struct {
 	paged  bool // keep rows in pages, because most numbers have no row
 }
 
+// numberingOf returns the numbering of a key type that is a number.
 func numberingOf[K ~int64 | ~uint32]() *numbering[K] {
 	return &numbering[K]{number: func(k K) int { return int(k) }, key: func(n int) K { return K(n) }}
 }
@@ -63,6 +64,7 @@ func pageOf(n int) (page int, mask uint64) { return n >> 6, 1 << (uint(n) & 63) 
 // position returns the index in rows of the row with this bit, present or not.
 func (p *page[V]) position(mask uint64) int { return bits.OnesCount64(p.present & (mask - 1)) }
 
+// set stores a row of the page, or removes it if v is nil.
 func (p *page[V]) set(mask uint64, v *V) {
 	i := p.position(mask)
 	switch present := p.present&mask != 0; {
@@ -418,6 +420,7 @@ func (t *table[K, V]) size() int      { return t.numberedRows + len(t.sparse) }
 
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
+// beginSnapshot moves the changed keys to the snapshot. It panics if the previous snapshot is not finished.
 func (t *table[K, V]) beginSnapshot(emit func(uint16, any, any)) {
 	if t.snapshot.n+len(t.copies) > 0 {
 		panic(fmt.Sprintf("BUG: table %d: a snapshot begins while another is running", t.number))
@@ -425,6 +428,7 @@ func (t *table[K, V]) beginSnapshot(emit func(uint16, any, any)) {
 	t.snapshot, t.dirty, t.emit = t.dirty, keySet[K]{numbers: t.numbering}, emit
 }
 
+// write writes a row for the running snapshot: as it is, or as it was if the table keeps originals.
 func (t *table[K, V]) write(k K) {
 	t.snapshot.remove(k)
 	if v := t.find(k); v != nil {

@@ -146,12 +146,14 @@ func (f *UploadSaved) apply(r *Realm) {
 	r.index.addUpload(&u)
 }
 
+// addUpload adds a file to the indexes.
 func (x *indexes) addUpload(u *Upload) {
 	x.uploadByPath[u.Path] = u.ID
 	x.uploadsWithHash[u.Hash]++
 	x.uploadBytes += u.Size
 }
 
+// dropUpload removes a file from the indexes.
 func (x *indexes) dropUpload(u *Upload) {
 	delete(x.uploadByPath, u.Path)
 	if x.uploadsWithHash[u.Hash]--; x.uploadsWithHash[u.Hash] == 0 {
@@ -166,6 +168,7 @@ func (f *UploadSaved) tell(r *Realm) []Notice {
 	})
 }
 
+// uploadNotices returns a notice of the event for the owner, if connected.
 func (r *Realm) uploadNotices(owner UserID, e Event) []Notice {
 	if to := r.usersAudience(owner); len(to) > 0 {
 		return []Notice{{To: to, Event: e}}
@@ -203,6 +206,7 @@ func (r *Realm) attachmentUseNotices(paths []string) (out []Notice) {
 	return out
 }
 
+// findUpload returns the file with that path, or nil.
 func (r *Realm) findUpload(path string) *Upload {
 	if id, ok := r.index.uploadByPath[path]; ok {
 		return r.small.uploads.find(id)

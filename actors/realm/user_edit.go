@@ -80,6 +80,7 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// checkRoleChange refuses role changes that the caller may not make. The order of the refusals is the protocol's.
 func (t *Turn) checkRoleChange(u *User, to Role) error {
 	me := t.Me()
 	if (u.Role == Owner || to == Owner) && !t.System && me.Role != Owner {
@@ -104,6 +105,8 @@ func (r *Realm) isLastOwner(u *User) bool {
 	return u.Role == Owner
 }
 
+// planEmailChange returns the fact of a new email address. Only the server and owners with the operator's grant may
+// change it.
 func (t *Turn) planEmailChange(u *User, to string) (Fact, error) {
 	me := t.Me()
 	if !t.System && (me.Role != Owner || !me.MayChangeEmails) {
@@ -228,6 +231,8 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// checkDeactivate refuses callers who may not deactivate the account. bot says that the request is for a bot. The order
+// of the refusals is the protocol's.
 func (t *Turn) checkDeactivate(u *User, bot bool) error {
 	me := t.Me()
 	switch {
@@ -259,6 +264,8 @@ func (r *Realm) activeHumans() (out []*User) {
 	return out
 }
 
+// deactivate records that an account is closed: first its queues, invitations and devices, then the account, then
+// settings that are shown differently without it.
 func (t *Turn) deactivate(u *User) {
 	var ends []QueueID
 	for id, q := range t.queues.all() {

@@ -25,6 +25,7 @@ type userListCache struct {
 	joined  any    // result of join for all chunks
 }
 
+// userChunkJSON is one encoded chunk of accounts.
 type userChunkJSON struct {
 	version uint64 // version of the chunk, plus 1
 	users   [][]byte
@@ -52,6 +53,7 @@ type orgJSON struct {
 // the same again while the server's settings change. Each takes some ten kilobytes.
 const maxOrgJSON = 8
 
+// groupListJSON is the encoded list of groups, with the versions it was made from.
 type groupListJSON struct {
 	key   groupListKey
 	bytes []byte
@@ -63,6 +65,7 @@ type groupListKey struct {
 	deactivated   bool
 }
 
+// countVersions lets the tables count changes of users, groups and the organization.
 func (r *Realm) countVersions() {
 	r.cache.chunkVersions = map[int64]uint64{}
 	r.users.onChange = func(u UserID) { r.cache.usersVersion++; r.cache.chunkVersions[int64(u)/usersPerChunk]++ }
@@ -125,6 +128,8 @@ func (r *Realm) WarmUserListJSON(kind any, encode func([]*User) [][]byte, max in
 	return true
 }
 
+// userListCache returns the cached list for a kind of viewer. It replaces the least recently used list by a new one if
+// there are maxUserLists.
 func (r *Realm) userListCache(kind any) *userListCache {
 	all := r.cache.userLists
 	for i := range all {
@@ -143,6 +148,7 @@ func (r *Realm) userListCache(kind any) *userListCache {
 	return &r.cache.userLists[len(r.cache.userLists)-1]
 }
 
+// usersInChunk returns the accounts of chunk i, ordered by id.
 func (r *Realm) usersInChunk(i int) (out []*User) {
 	for id := UserID(i * usersPerChunk); id < UserID((i+1)*usersPerChunk); id++ {
 		if u := r.users.find(id); u != nil {

@@ -62,6 +62,7 @@ func (u *User) IsModerator() bool { return u.Role <= Moderator }
 func (u *User) IsGuest() bool     { return u.Role == Guest }
 func (u *User) IsBot() bool       { return u.Bot != Human }
 
+// addUser stores a new account and adds it to the indexes.
 func (r *Realm) addUser(u *User) {
 	o := r.org.change(0)
 	o.NextUser = max(o.NextUser, u.ID+1)
@@ -104,6 +105,7 @@ func (x *indexes) addUserName(u UserID, name string) {
 	}
 }
 
+// removeUserName removes a user from the index of names.
 func (x *indexes) removeUserName(u UserID, name string) {
 	list := x.usersByName[fold(name)]
 	if i, known := slices.BinarySearch(list, u); known {
@@ -215,6 +217,7 @@ func (v View) MaySeeUser(u *User) bool {
 	return v.Realm.maySeeUser(me, u)
 }
 
+// maySeeUser reports whether me may see u; see View.MaySeeUser.
 func (r *Realm) maySeeUser(me, u *User) bool {
 	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
@@ -443,6 +446,7 @@ func (c SetPassword) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// cloneMap returns a copy of a map. Unlike maps.Clone it never returns nil, so the copy can be written to.
 func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	out := make(map[K]V, len(m))
 	for k, v := range m {
