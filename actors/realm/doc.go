@@ -22,18 +22,21 @@
 //     with Replay, which uses the same apply and tell.
 //   - The package starts no goroutine, holds no lock, reads no clock, draws no random numbers and does no I/O. The time
 //     and random tokens of a turn come from TurnEnv. A Realm belongs to one goroutine at a time.
-//   - Rows belong to the realm. A View copies everything that it hands out of the turn.
+//   - Rows belong to the realm. Everything that leaves a view or a turn is copied.
 //
 // # Visibility
 //
-// A fact may change what other users can see without being about them. Such changes are facts, too, and they are
-// recorded in two places only:
+// A fact may change what a user can see although it is about something else. The user's clients must be told. The
+// facts that tell them change no rows, and each command records them explicitly:
 //
 //   - Users: if guests are limited, a guest sees only users that share a channel or a direct conversation. A command
 //     records facts that may change this with Turn.recordWithVisibility. That step also records PeopleSeen: users that
 //     the guest will see before the fact, all other differences after it. Record rejects such facts.
 //   - Channels: a change of group members may show or hide private channels. The command makes it inside
-//     Turn.trackChannelVisibility, which then records ChannelVisibilityChanged for the channels concerned.
+//     Turn.trackChannelVisibility, which then records ChannelVisibilityChanged for the channels concerned. A command
+//     that changes a role records ChannelsShown after it.
+//   - Settings: after an account was deactivated or reactivated, the command calls Turn.recordValuesShown for the
+//     permission settings and groups that name the account.
 //
 // The terms used here (realm, turn, view, command, fact, notice, form, refusal, journal, row, seq, caps) are defined in
 // the glossary of package actors.

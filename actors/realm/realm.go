@@ -32,7 +32,8 @@ type Realm struct {
 	// index is derived from the rows. rebuildIndexes fills it after the rows are loaded.
 	index indexes
 
-	cache jsonCache // cache is JSON built from rows, with the version of the rows it was built from.
+	// cache holds JSON encoded from rows, with the version of the rows it was made from.
+	cache jsonCache
 }
 
 // New returns an empty organization without users or settings. Its first fact must be Founded.
@@ -81,6 +82,7 @@ func (r *Realm) Seq() Seq { return r.seq }
 func (r *Realm) Founded() bool { return r.org.find(0) != nil }
 
 // Fact is one change that happened. The journal stores the facts.
+//
 // apply changes the realm. It must not fail and must not ask for anything: clock readings, new ids and permissions are
 // settled while deciding and are fields of the fact. tell runs right after apply. It returns the events of the fact,
 // with their audiences as of that moment.
@@ -117,6 +119,7 @@ type Told struct {
 type Done struct{}
 
 // Command is a request to change the realm; A is the type of its answer.
+//
 // Decide checks the request, then returns a refusal or records facts with Turn.Record. All refusals come before the
 // first Record. A fact that may change which users a limited guest sees is recorded with Turn.recordWithVisibility
 // instead. That step also records PeopleSeen facts for the guests, directly before and after it.
