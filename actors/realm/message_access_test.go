@@ -307,10 +307,10 @@ func TestUnread(t *testing.T) {
 	if u.Count != 4 || !slices.Equal(u.Mentions, []MessageID{three}) || u.Missing {
 		t.Errorf("count %d, mentions %v", u.Count, u.Mentions)
 	}
-	talks := s.ViewAs(s.bo).RecentConversations()
-	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others(s.bo)) != 0 || talks[1].Newest != group ||
-		!slices.Equal(talks[1].Others(s.bo), []UserID{s.ann, s.cy}) {
-		t.Errorf("recent: %+v", talks)
+	recent := s.ViewAs(s.bo).RecentConversations()
+	if len(recent) != 2 || recent[0].Newest != note || len(recent[0].Others(s.bo)) != 0 || recent[1].Newest != group ||
+		!slices.Equal(recent[1].Others(s.bo), []UserID{s.ann, s.cy}) {
+		t.Errorf("recent: %+v", recent)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Whether a user received a message follows from the spans of the user's subscription to the channel it was sent to.
-// For questions about very many users at once, the channel's index answers for nearly all of them: every user whose
-// last span is still open received the message, except those whose span began later.
+// For very many users at once, the channel's index answers for nearly all of them. Every user whose last span is still
+// open received the message, unless that span began later.
 
 // openSpan says that a user receives the messages of a channel from the id from on.
 type openSpan struct {

@@ -47,7 +47,7 @@ const unreadScanStep = 4096
 const fewConversations = 64
 
 // UnreadMessages is the result of Unread, not yet grouped. It refers to nothing in the realm that may change, so it can
-// be grouped after the view ends: with 20,000 topics that takes several times as long as the search.
+// be grouped after the view ends. With 20,000 topics, grouping takes several times as long as the search.
 type UnreadMessages struct {
 	me            UserID
 	messages      []locatedMessage // newest first

@@ -7,8 +7,8 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Some requests ask for too much for one turn: very many users join or leave channels, a user joins very many channels,
-// or a long topic is deleted. Such a request becomes a job: a sequence of turns, with other requests in between.
+// Some requests are too large for one turn: very many users join or leave channels, a user joins very many channels, or
+// a long topic is deleted. Such a request becomes a job: a sequence of turns, with other requests in between.
 //
 // The first turn checks everything; a refusal refuses the whole request. It creates the channels and records the rest
 // as a job: a row like any other, so once it is on disk the job will be finished. Each later turn does one step, with
@@ -22,17 +22,16 @@ import (
 // the meantime are skipped.
 //
 // A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
-// steps in the same way, from rows of their own: marking the messages of channels that were left as read
-// (channel_leave.go), and deleting accounts with their messages (user_purge.go). They wait for the clock, because no
-// caller waits for them.
+// steps in the same way, from rows of their own. channel_leave.go marks the messages of channels that were left as
+// read. user_purge.go deletes accounts with their messages. They wait for the clock, because no caller waits for them.
 
 // Job is the row of the rest of one large request.
 type Job struct {
 	Kind   JobKind
 	By     UserID // the caller
 	AtOnce int    // subscriptions made or ended, or users examined, per turn
-	// Rest is the users who still have to join, leave or be notified; the messages still to be deleted; or the indexes
-	// of Settings still to be set.
+	// Rest is the users that still have to join, leave or be notified. For other kinds it is the messages still to be
+	// deleted, or the indexes of Settings still to be set.
 	Rest     ids.Set
 	Channels []ChannelID
 	Colors   []string    // of new subscriptions as requested, one for each channel

@@ -11,9 +11,8 @@ const (
 	// usersPerChunk is how many ids one chunk spans. A change is cheap with small chunks; a list of 10,000 accounts has
 	// about 160.
 	usersPerChunk = 64
-	// maxUserLists is how many kinds of viewers are cached: four roles that see email addresses differently, each for
-	// clients that compute Gravatar URLs themselves and for those that do not. One list takes about 450 bytes per
-	// account.
+	// maxUserLists is how many kinds of viewers are cached: four roles that see email addresses differently, times two.
+	// Clients that compute Gravatar URLs themselves get another list. One list takes about 450 bytes per account.
 	maxUserLists = 8
 )
 
@@ -49,8 +48,8 @@ type orgJSON struct {
 	bytes              []byte
 }
 
-// maxOrgJSON is how many kinds of viewers are cached: two parts of the answer, for logged-in users and visitors, and
-// the same again while the server's settings change. Each takes some ten kilobytes.
+// maxOrgJSON is how many kinds of viewers are cached: two parts of the answer, for logged-in users and visitors. The
+// number is doubled for the time when the server's settings change. Each takes some ten kilobytes.
 const maxOrgJSON = 8
 
 // groupListJSON is the encoded list of groups, with the versions it was made from.
@@ -75,9 +74,9 @@ func (r *Realm) countVersions() {
 
 // UserListJSON returns all accounts, ordered by id. encode encodes one chunk; the result is cached until an account of
 // the chunk changes. join combines all chunks; its result is cached until any account changes. kind identifies
-// everything else that the result depends on. If own is not 0, the chunk of that account is encoded by encodeOwn for
-// this caller alone; then the joined result is not cached, and join is told so by kept. The bytes are shared and must
-// not be changed.
+// everything else that the result depends on. If own is not 0, encodeOwn encodes the chunk of that account for this
+// caller alone. Then the joined result is not cached, and join gets kept = false. The bytes are shared and must not be
+// changed.
 func (r *Realm) UserListJSON(
 	kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte,
 	join func(chunks [][][]byte, kept bool) any,

@@ -155,9 +155,9 @@ const (
 )
 
 // recordWithVisibility records a fact that may change which users limited guests see. For each connected guest
-// concerned it also records PeopleSeen: first the users that the guest will see because of f, then f, then all other
-// users that the guest sees now, and those no longer seen. For facts that change nothing of that, and where guests are
-// not limited, it is the same as Record.
+// concerned it also records PeopleSeen facts. The users that the guest will see because of f come before f. All other
+// users that the guest sees now, and those no longer seen, come after it. For facts that change nothing of that, and
+// where guests are not limited, it is the same as Record.
 func (t *Turn) recordWithVisibility(f Fact) {
 	before := t.usersVisibleBefore(f)
 	t.announceNewUsers(f, before)
