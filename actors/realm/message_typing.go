@@ -79,13 +79,6 @@ func (t *Turn) sendTyping(to []UserID, e *Typing) {
 	}
 }
 
-// typingAudience returns those of the users that want typing notifications.
-func (r *Realm) typingAudience(to []UserID) []UserID {
-	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
-		return !r.users.must(u).BoolSetting("receives_typing_notifications")
-	})
-}
-
 // Typing is the event that a user starts or stops writing a message.
 type Typing struct {
 	Stop    bool
