@@ -26,8 +26,8 @@
 //
 // # Visibility
 //
-// A fact may change what a user can see although it is about something else. The user's clients must be told. The
-// facts that tell them change no rows, and each command records them explicitly:
+// A fact may show or hide something for users that the fact is not about. Their clients must be told. The facts that
+// tell them change no rows, and each command records them explicitly:
 //
 //   - Users: if guests are limited, a guest sees only users that share a channel or a direct conversation. A command
 //     records facts that may change this with Turn.recordWithVisibility. That step also records PeopleSeen: users that
