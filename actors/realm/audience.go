@@ -2,12 +2,23 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// The audiences of events: users that are meant and have a queue at that moment.
+// Every event is sent to an audience: the users that are meant and that have an event queue when the fact is applied.
+// Such a user is called connected here. A user without a queue needs no event: the next registration returns the new
+// state.
+//
+// One scheme holds for all of them, and TestAudienceFunctions checks it:
+//
+//   - A function that returns an audience is named <who>Audience. It returns connected users only, ascending, each
+//     once.
+//   - It is in a file <chapter>_audience.go; the general ones are in this file.
+//   - The caller must not change the result: it may be shared with a cache or with another notice.
+//   - A helper that returns a set, or a predicate, is named otherwise, and the test has the reason why it is in the
+//     file.
 
-// everyoneAudience is every listening user.
+// everyoneAudience returns all connected users.
 func (r *Realm) everyoneAudience() []UserID { return ids.IDs[UserID](r.index.usersWithQueues) }
 
-// usersAudience is the user alone, if listening.
+// usersAudience returns those of the given users that are connected, in the given order.
 func (r *Realm) usersAudience(ids ...UserID) []UserID {
 	var out []UserID
 	for i, id := range ids {
@@ -21,7 +32,8 @@ func (r *Realm) usersAudience(ids ...UserID) []UserID {
 	return out
 }
 
-// matchingAudience is every listening user for whom fn holds.
+// matchingAudience returns the connected users for which match returns true. It looks at every connected user, so
+// channel_audience.go combines sets instead.
 func (r *Realm) matchingAudience(fn func(u *User) bool) []UserID {
 	var out []UserID
 	r.index.usersWithQueues.Each(func(id int64) bool {
@@ -33,12 +45,12 @@ func (r *Realm) matchingAudience(fn func(u *User) bool) []UserID {
 	return out
 }
 
-// membersAudience is every listening user that is not a guest.
+// membersAudience returns the connected users that are not guests.
 func (r *Realm) membersAudience() []UserID {
 	return r.matchingAudience(func(u *User) bool { return !u.IsGuest() })
 }
 
-// canSeeUserAudience is every listening user who may know this one.
+// canSeeUserAudience returns the connected users that are allowed to see u.
 func (r *Realm) canSeeUserAudience(u *User) []UserID {
 	if !r.GuestsLimited() {
 		return r.everyoneAudience()
@@ -46,7 +58,8 @@ func (r *Realm) canSeeUserAudience(u *User) []UserID {
 	return r.matchingAudience(func(v *User) bool { return r.maySeeUser(v, u) })
 }
 
-// cannotSeeUserAudience is every listening user who may not know this one.
+// cannotSeeUserAudience returns the connected users that are not allowed to see u: only guests, and only if the
+// organization limits what guests see.
 func (r *Realm) cannotSeeUserAudience(u *User) []UserID {
 	if !r.GuestsLimited() {
 		return nil
@@ -54,7 +67,8 @@ func (r *Realm) cannotSeeUserAudience(u *User) []UserID {
 	return r.matchingAudience(func(v *User) bool { return !r.maySeeUser(v, u) })
 }
 
-// excludeUsers leaves some users out of an audience; the audience itself is shared and stays as it is.
+// excludeUsers returns a copy of a list of users without some of them. The list itself may be shared and is not
+// changed.
 func excludeUsers(to []UserID, ids ...UserID) []UserID {
 	var out []UserID
 	for _, u := range to {

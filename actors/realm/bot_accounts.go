@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// BotDetails is the row of what bots have beyond other accounts.
+// BotDetails is the row of the fields that only bots have.
 type BotDetails struct {
 	Sending   ChannelID // default channel to send to; 0: none
-	Register  ChannelID // default channel to listen to; 0: none
-	AllPublic bool      // listens to all public channels unless it says otherwise
+	Register  ChannelID // default channel to receive events of; 0: none
+	AllPublic bool      // its queues receive messages of all public channels unless they ask for less
 	Services  []Service
 }
 
-// Service is what an outgoing-webhook or embedded bot stands for.
+// Service is the external service of an outgoing-webhook bot, or the internal one of an embedded bot.
 type Service struct {
 	Name      string
 	URL       string
 	Interface int    // 1 generic, 2 Slack-like
-	Token     string // the server proves with it that it is the caller
+	Token     string // sent with each call, so that the service can recognize this server
 	Config    map[string]string
 }
 
-// BotOf is a bot's details.
+// BotOf returns a bot's details, or empty ones.
 func (r *Realm) BotOf(u UserID) BotDetails {
 	if b := r.small.bots.find(u); b != nil {
 		return *b
@@ -30,7 +30,7 @@ func (r *Realm) BotOf(u UserID) BotDetails {
 	return BotDetails{}
 }
 
-// CreateBot asks for a bot of the caller's.
+// CreateBot asks for a bot that the caller owns.
 type CreateBot struct {
 	Name, Email, ShortName string
 	Type                   BotType
@@ -79,7 +79,7 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	return BotMade{u.ID, t.issueKey(t.users.must(u.ID), false)}, nil
 }
 
-// MayCreateBot refuses callers who may have no bot of a type.
+// MayCreateBot refuses callers that are not allowed to create bots of a type.
 func (v View) MayCreateBot(kind BotType) error {
 	me, err := v.RequireHuman()
 	switch {
@@ -99,7 +99,7 @@ func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
 	return r.HasPermission(u, "can_create_bots_group") || kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
 }
 
-// nameTaken reports whether an active account has exactly that name, which a bot may not share with anybody.
+// nameTaken reports whether an active account other than except has exactly this name. A bot's name must be unique.
 func (r *Realm) nameTaken(name string, except UserID) bool {
 	name = strings.TrimSpace(name)
 	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return u.ID != except && u.Name == name })
@@ -125,7 +125,7 @@ func (t *Turn) newBotDetails(c CreateBot) (d BotDetails, err error) {
 	return d, nil
 }
 
-// botChannelByName is a channel a bot is given by name; its owner must be able to read it.
+// botChannelByName returns the id of a channel that the caller can read, by its name; 0 for "".
 func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	if name == "" {
 		return 0, nil
@@ -137,7 +137,7 @@ func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	return c.ID, nil
 }
 
-// ManagedBot is a bot the caller may change: its owner, or an administrator.
+// ManagedBot returns a bot that the caller is allowed to change: the caller is its owner or an administrator.
 func (v View) ManagedBot(id UserID) (*User, error) {
 	u := v.Find(id)
 	if u == nil || !u.IsBot() || u.System {
@@ -149,11 +149,11 @@ func (v View) ManagedBot(id UserID) (*User, error) {
 	return u, nil
 }
 
-// EditBot asks to change a bot; nil fields stay.
+// EditBot asks to change a bot. Fields that are nil or empty do not change.
 type EditBot struct {
 	Bot               UserID
 	Name, Email       *string
-	ShortName         string // what Email is made of
+	ShortName         string // the part of Email that the caller chose
 	Owner             *UserID
 	Role              *Role
 	URL               *string
@@ -161,7 +161,7 @@ type EditBot struct {
 	Config            map[string]string
 	Sending, Register *string
 	AllPublic         *bool
-	Avatar            string // a picture that was saved; "" leaves the one there is
+	Avatar            string // a picture that was saved; "" keeps the present one
 }
 
 func validBotAddress(short, email string) bool {
@@ -230,7 +230,7 @@ func (c EditBot) roleFacts(t *Turn, u *User) ([]Fact, error) {
 	return t.planRoleChange(u, *c.Role), nil
 }
 
-// detailsFacts changes where the bot sends, what it hears of and the service behind it.
+// detailsFacts returns the facts that change the bot's channels and the service behind it.
 func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
 	d := t.BotOf(u.ID)
 	before := d
@@ -295,14 +295,14 @@ func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	return []Fact{&UserChanged{ID: u.ID, Owner: c.Owner}, &BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner}}, nil
 }
 
-// BotChanged says a bot's details are these now; it is the event realm_bot, add or update.
+// BotChanged replaces a bot's details. It is the event realm_bot/add or realm_bot/update too.
 type BotChanged struct {
 	ID      UserID
 	Details BotDetails
 	New     bool
-	// The names of the channels in Details, filled in when told.
+	// The names of the channels in Details. tell fills them in.
 	Sending, Register string
-	Only              []string // what changed, as the protocol calls it; nil: everything
+	Only              []string // the changed properties, with the protocol's names; nil: all of them
 }
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.small.bots.put(f.ID, &d) }
@@ -312,7 +312,7 @@ func (f *BotChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: e}}
 }
 
-// botEvent is what a bot's watchers are told of it now.
+// botEvent returns the event with the present details of a bot.
 func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
 	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
 	if c := r.channels.find(e.Details.Sending); c != nil {
@@ -325,12 +325,13 @@ func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
 
-// botAudience is who hears of a bot: its owner and the administrators.
+// botAudience returns the connected users that receive the events of a bot: its owner and the administrators.
 func (r *Realm) botAudience(owner UserID) []UserID {
 	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
 }
 
-// BotOwnerChanged says a bot has another owner; the old one hears that it is gone, the new one that it is there.
+// BotOwnerChanged notifies a bot's old owner that the bot was deleted, and the new owner that it was added. It changes
+// no state: a UserChanged with the new owner comes before it.
 type BotOwnerChanged struct{ ID, From, To UserID }
 
 func (f *BotOwnerChanged) apply(*Realm) {}
@@ -346,13 +347,13 @@ func (f *BotOwnerChanged) tell(r *Realm) (out []Notice) {
 }
 func (*BotOwnerChanged) EventType() string { return "realm_bot" }
 
-// maxBotStorage is how many code points all keys and values of one bot's storage may have together (specification).
+// maxBotStorage is the limit of one bot's storage: the code points of all its keys and values together (protocol).
 const maxBotStorage = 10_000_000
 
-// BotStorage is the row of what one bot keeps.
+// BotStorage is the row of the values that one bot stores.
 type BotStorage struct{ Values map[string]string }
 
-// callingBot refuses everyone but bots.
+// callingBot returns the caller if it is a bot, and refuses all others.
 func (v View) callingBot() (*User, error) {
 	me := v.Me()
 	if me == nil || !me.IsBot() {
@@ -361,7 +362,8 @@ func (v View) callingBot() (*User, error) {
 	return me, nil
 }
 
-// BotStorageValues is what the calling bot keeps, or of it the given keys.
+// BotStorageValues returns the stored values of the calling bot: all of them if keys is nil, else those of these
+// keys.
 func (v View) BotStorageValues(keys []string) (map[string]string, error) {
 	me, err := v.callingBot()
 	if err != nil {
@@ -386,7 +388,7 @@ func (v View) BotStorageValues(keys []string) (map[string]string, error) {
 
 func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
 
-// ChangeBotStorage asks to keep values, or to forget keys (all of them when Keys is nil).
+// ChangeBotStorage asks to store values, or, with Forget, to remove Keys. Keys nil removes all of them.
 type ChangeBotStorage struct {
 	Values map[string]string
 	Forget bool
@@ -429,7 +431,7 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// BotStored says a bot keeps values, or forgets them. Nobody hears of it.
+// BotStored records changes in a bot's storage. No client is notified.
 type BotStored struct {
 	ID        UserID
 	Values    map[string]string

@@ -132,7 +132,7 @@ func TestProfileValuesFollowFieldRules(t *testing.T) {
 	Do(s, ann, text(food, "2"))
 	s.ExpectEvents(olive, "realm_user")
 	less, more := `{"1":{"text":"Soup","order":"1"},"3":{"text":"Rice","order":"2"}}`, `{"1":{"text":"Soup","order":"1"},"2":{"text":"Pie","order":"2"}}`
-	for _, data := range []string{less, more} { // a choice that comes back was still not chosen again
+	for _, data := range []string{less, more} { // a choice that is added again is not chosen by the users that had it before
 		Do(s, olive, realm.SaveProfileField{ID: food, Data: &data})
 		s.ExpectEvents(ann, "custom_profile_fields")
 		if v, has := s.Realm.Find(ann).Profile[food]; has {

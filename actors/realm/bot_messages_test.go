@@ -8,7 +8,7 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-// asCommand makes a command of what a turn does.
+// asCommand makes a command of a function.
 func asCommand(fn func(*realm.Turn)) func(*realm.Turn) (realm.Done, error) {
 	return func(t *realm.Turn) (realm.Done, error) { fn(t); return realm.Done{}, nil }
 }
@@ -39,7 +39,8 @@ func TestNotifyChannelAndUsers(t *testing.T) {
 	s.ExpectNoEvents(ann)
 }
 
-// What system bots say quotes descriptions, explanations, answers of services: whatever stands there, it is said.
+// System bots quote descriptions, explanations and answers of services. A null byte in them must not prevent the
+// message.
 func TestSystemBotsQuoteNullBytes(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")

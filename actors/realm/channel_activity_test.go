@@ -9,7 +9,7 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// Channels that nobody writes in count as active no longer, each once, though a turn takes only some of them.
+// Each channel without messages becomes inactive exactly once, although one turn handles only some of them.
 func TestQuietChannelsPerTurn(t *testing.T) {
 	s := newTestScene(t)
 	var names []string
@@ -36,7 +36,7 @@ func TestQuietChannelsPerTurn(t *testing.T) {
 	for _, n := range names {
 		want = append(want, s.Realm.FindChannelByName(n).ID)
 	}
-	if slices.Sort(heard); !slices.Equal(heard, want) { // the moderator knows no private channel
+	if slices.Sort(heard); !slices.Equal(heard, want) { // the moderator cannot see the private channels
 		t.Errorf("of channels %v it was heard that they are quiet, want %v", heard, want)
 	}
 	for _, c := range append(want, s.private, s.protected) {

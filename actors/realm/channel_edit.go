@@ -7,21 +7,21 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// EditChannel asks to change a channel. What is nil or not set stays.
+// EditChannel asks to change properties of a channel. Fields that are nil or not set do not change.
 type EditChannel struct {
 	Channel                              ChannelID
 	Name, Description                    *string
 	Private, WebPublic, History, Default *bool
 	Unarchive                            bool
 	SetRetention                         bool
-	Retention                            *int64 // days; nil inherits, -1 keeps for ever
+	Retention                            *int64 // days; nil: as the organization; -1: for ever
 	SetFolder                            bool
 	Folder                               int64 // 0: none
 	TopicsPolicy                         string
 	Groups                               []GroupChange
 }
 
-// channelEdit is an EditChannel being checked: what it will record.
+// channelEdit is the state of an EditChannel while it is checked: the facts that it will record.
 type channelEdit struct {
 	c       *Channel
 	me      *User
@@ -110,7 +110,8 @@ func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 
 func errContentAccess() *Refusal { return BadRequest("Channel content access is required.") }
 
-// errTopicCreation: where people cannot see older topics, nobody may be refused for beginning one that he cannot see.
+// errTopicCreation refuses to limit the creation of topics in a channel with protected history. Users there cannot see
+// all topics, so the refusal would tell them that an older topic does not exist.
 func errTopicCreation() *Refusal {
 	return BadRequest("Everyone must be allowed to create topics in a private channel with protected history.")
 }
@@ -122,7 +123,7 @@ func valueOr[T any](new *T, old T) T {
 	return old
 }
 
-// checkPrivacyCombination refuses the combinations the protocol does not know.
+// checkPrivacyCombination refuses the combinations that the protocol does not have.
 func checkPrivacyCombination(private, web, history bool) error {
 	if web && (private || !history) || !private && !history {
 		return BadRequest("Invalid parameters")
@@ -210,7 +211,7 @@ func (c EditChannel) checkRename(t *Turn, e *channelEdit) error {
 		return BadRequest("Channel name is already in use.")
 	}
 	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
-	for _, id := range t.small.bots.keys() { // what is told of a bot names its channels
+	for _, id := range t.small.bots.keys() { // events about bots contain the names of their channels
 		var only []string
 		d := t.BotOf(id)
 		if d.Sending == e.c.ID {
@@ -271,7 +272,8 @@ func (v View) maySetTopicsPolicy(me *User) error {
 	return errPermission()
 }
 
-// checkGroupChanges checks permission settings and returns the values they will have.
+// checkGroupChanges checks changes of permission settings and returns the new values, in the order of the changes. now
+// returns the present value of a setting.
 func (v View) checkGroupChanges(me *User, changes []GroupChange, now func(name string) GroupValue) ([]GroupValue, error) {
 	var out []GroupValue
 	for _, g := range changes {
@@ -312,7 +314,8 @@ func (c EditChannel) checkGroups(t *Turn, e *channelEdit) error {
 	return nil
 }
 
-// recordChannelChange records a change of a channel with who could see it before, and posts the notice about it.
+// recordChannelChange records a change of a channel with the users that could see it before. Then it posts the
+// notification message about it.
 func (t *Turn) recordChannelChange(c *Channel, f Fact) {
 	before := *c
 	before.Settings = cloneMap(c.Settings)
@@ -334,19 +337,19 @@ func (t *Turn) recordChannelChange(c *Channel, f Fact) {
 	t.postChannelChange(&before, t.channels.must(c.ID), f)
 }
 
-// ChannelChanged says one property of a channel has a new value. It is the event stream/update too.
+// ChannelChanged gives one property of a channel a new value. It is the event stream/update too.
 type ChannelChanged struct {
 	Channel  ChannelID
 	Old      string // the channel's name before
-	Property string // as the protocol calls it
+	Property string // the protocol's name
 	Text     string // name, description, topics_policy
 	HTML     string // of a description
 	Number   *int64 // message_retention_days, folder_id; nil is null
 	Group    GroupValue
-	Narrowed bool       // the change may have shown or hidden the channel; Before says from whom
-	Before   ids.Set    // listening users that knew the channel before
-	Archived bool       // filled in when told
-	Was      GroupValue // Group before, of can_send_message_group
+	Narrowed bool       // the change may show or hide the channel; then Before is set
+	Before   ids.Set    // connected users that could see the channel before
+	Archived bool       // set by tell
+	Was      GroupValue // the value before, of can_send_message_group only
 }
 
 func (*ChannelChanged) EventType() string { return "stream" }
@@ -388,13 +391,13 @@ func (f *ChannelChanged) tell(r *Realm) []Notice {
 	return r.channelVisibilityNotices(c, f.Before, &e)
 }
 
-// ChannelPrivacySet says who may find and read a channel now. It is the event stream/update of invite_only too.
+// ChannelPrivacySet changes which users can find and read a channel. It is the event stream/update of invite_only too.
 type ChannelPrivacySet struct {
 	Channel                     ChannelID
 	Name                        string
 	Private, WebPublic, History bool
-	Before                      ids.Set // listening users that knew the channel before
-	Archived                    bool    // filled in when told
+	Before                      ids.Set // connected users that could see the channel before
+	Archived                    bool    // set by tell
 }
 
 func (*ChannelPrivacySet) EventType() string { return "stream" }

@@ -13,12 +13,12 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// everyoneOf is the stage's people, to say who else must not hear.
+// allUsers returns all users of the scene, to check which of them receive no event.
 func (s *testScene) allUsers() []UserID {
 	return []UserID{s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot}
 }
 
-// onlyReceive requires that exactly these people hear, each just one event of that type.
+// onlyReceive requires that exactly these users receive an event, and each of them only one of that type.
 func (s *testScene) onlyReceive(event string, who ...UserID) {
 	s.T.Helper()
 	for _, u := range s.allUsers() {
@@ -54,7 +54,7 @@ func TestRenameChannel(t *testing.T) {
 	refused(s, s.guest, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.cy, rename(s.private, "x"), "Invalid channel ID")
 	refused(s, s.ann, rename(99, "x"), "Invalid channel ID")
-	do(s, s.admin, rename(s.private, "secret")) // an administrator may, without reading it
+	do(s, s.admin, rename(s.private, "secret")) // an administrator may do this without content access
 	s.onlyReceive("stream", s.owner, s.admin, s.ann, s.bo)
 	if s.Realm.FindChannelByName("private") != nil || s.Realm.FindChannelByName("SECRET") == nil {
 		t.Error("the old name still finds the channel, or the new one does not")
@@ -74,7 +74,7 @@ func TestDescribeChannel(t *testing.T) {
 
 func TestChannelPrivacy(t *testing.T) {
 	s := newTestScene(t)
-	// Public to private: who does not know it any more hears that it is gone.
+	// From public to private: users that cannot see the channel any more get its deletion.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(true)})
 	c := s.Realm.FindChannel(s.public)
 	if !c.Private || c.History {
@@ -95,7 +95,7 @@ func TestChannelPrivacy(t *testing.T) {
 	refused(s, s.ann, EditChannel{Channel: s.public, WebPublic: ptr(true)}, "Invalid parameters")
 	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), WebPublic: ptr(true)}, "Web-public channels are not enabled.")
 
-	// Private to public: the others see it come, and who is in it.
+	// From private to public: the other users get the channel and its subscribers.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false)})
 	s.ExpectEvents(s.cy, "stream", "subscription")
 	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined || !slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
@@ -137,7 +137,7 @@ func TestChannelGroupSettings(t *testing.T) {
 	refused(s, s.ann, set(s.protected, "can_create_topic_group", one), "Everyone must be allowed to create topics in a private channel with protected history.")
 	refused(s, s.guest, set(s.public, "can_send_message_group", one), "You do not have permission to administer this channel.")
 
-	// A lone subgroup is that group; no one at all is the group Nobody.
+	// A single subgroup becomes that group, and an empty value becomes the group Nobody.
 	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
 	if v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group"); !reflect.DeepEqual(v, s.group("role:members")) {
 		t.Errorf("stored as %+v", v)
@@ -145,7 +145,7 @@ func TestChannelGroupSettings(t *testing.T) {
 	do(s, s.ann, set(s.public, "can_resolve_topics_group", GroupValue{}))
 	s.ExpectNoEvents(s.allUsers()...)
 
-	// The right to subscribe shows a private channel; taking it back hides it.
+	// The permission to subscribe shows a private channel, and its removal hides the channel.
 	do(s, s.ann, set(s.private, "can_subscribe_group", GroupValue{Members: []UserID{s.cy}}))
 	s.ExpectEvents(s.cy, "stream", "subscription")
 	s.ExpectEvents(s.bo, "stream")
@@ -154,12 +154,12 @@ func TestChannelGroupSettings(t *testing.T) {
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
 		t.Errorf("cy heard %v", s.ListEvents(s.cy))
 	}
-	// A guest never has a right that is not for everyone, even if he is named.
+	// A guest never has a permission that cannot be given to everyone, even if the value names the guest.
 	do(s, s.ann, set(s.private, "can_administer_channel_group", GroupValue{Members: []UserID{s.ann, s.guest}}))
 	s.ExpectNoEvents(s.guest)
 	refused(s, s.guest, EditChannel{Channel: s.private, Name: ptr("x")}, "Invalid channel ID")
 
-	// Deactivated users are not shown, and clients that do not know them still agree on the old value.
+	// Deactivated users are not shown. A client that does not know them still sends a matching old value.
 	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{s.bo, s.cy}}))
 	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
 	info := s.Realm.ChannelInfo(s.Realm.FindChannel(s.public))
@@ -220,7 +220,7 @@ func TestArchiveChannel(t *testing.T) {
 		t.Errorf("messages of an archived channel stay readable: %v", err)
 	}
 
-	// What was unread there is read soon after.
+	// Unread messages of an archived channel are marked as read soon after.
 	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagRead != 0 {
 		t.Fatal("read before the server came round to it")
 	}
@@ -250,7 +250,7 @@ func TestArchiveChannel(t *testing.T) {
 	refused(s, s.admin, EditChannel{Channel: s.private, Unarchive: true}, "Channel is private and have no subscribers")
 }
 
-// runDue lets the server do what is due, once.
+// runDue runs one turn of the work that is due.
 func (s *testScene) runDue() {
 	s.T.Helper()
 	due := s.Realm.Due(s.Now)
@@ -327,14 +327,14 @@ func TestChannelBecomesQuiet(t *testing.T) {
 	}
 }
 
-// Audiences are put together from sets; they must be who may know the channel, one by one.
+// The audience is combined from sets. It must contain exactly the users that MaySeeChannel allows.
 func TestChannelAudience(t *testing.T) {
 	s := newTestScene(t)
 	g := do(s, s.owner, CreateGroup{Name: "crew", Members: []UserID{s.cy, s.guest}})
 	check := func(when string) {
 		t.Helper()
 		for _, c := range []ChannelID{s.public, s.private, s.protected} {
-			for _, name := range []string{"a", "b"} { // twice: the second time from what was kept
+			for _, name := range []string{"a", "b"} { // twice: the second time with the caches filled
 				do(s, s.owner, EditChannel{Channel: c, Description: ptr(when + name)})
 				for _, u := range s.allUsers() {
 					if heard := len(s.ListEvents(u)) > 0; heard != s.ViewAs(u).MaySeeChannel(s.Realm.FindChannel(c)) {

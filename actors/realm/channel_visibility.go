@@ -6,11 +6,12 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// channelVisibilitySettings let people know a private channel.
+// channelVisibilitySettings are the permission settings that let users see a private channel.
 var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
 
-// channelVisibilityNotices tells the ones who knew a channel of its change, if there is one, and the others that it came into
-// sight or went out of it.
+// channelVisibilityNotices returns the events after a change of a channel. before is the set of connected users that
+// could see it before the change. Users that can see it now but could not before get the channel. Users that could and
+// still can get the event change, if it is not nil. Users that cannot see it any more get its deletion.
 func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Event) []Notice {
 	after := ids.SetOf(r.channelAudience(c)...)
 	var out []Notice
@@ -26,10 +27,11 @@ func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Even
 	return out
 }
 
-// channelsAppearedNotices tells people of channels they did not know, and of who is in them.
+// channelsAppearedNotices returns the events for users that can see channels they could not see before: the channels,
+// then the subscribers. Channels with the same subscribers share one event.
 func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
 	e := r.channelsAppeared(ids...)
-	for i := range e.Channels { // clients count the peers they are told of next
+	for i := range e.Channels { // clients add up the subscribers of the next events
 		e.Channels[i].Subscribers = 0
 	}
 	out := []Notice{{To: to, Event: e}}
@@ -53,8 +55,9 @@ func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
 	return out
 }
 
-// trackChannelVisibility runs a change of group memberships, and then tells people of the private channels that it showed to them or
-// hid from them. Only channels that name a group of the organization's own, or full members, can be among those.
+// trackChannelVisibility runs a change of group memberships. It then records which private channels the change showed
+// to users or hid from them. Only channels with a custom group, or with full members, in these settings can be
+// affected.
 func (t *Turn) trackChannelVisibility(change func()) {
 	before := map[ChannelID]ids.Set{}
 	var idList []ChannelID
@@ -72,18 +75,18 @@ func (t *Turn) trackChannelVisibility(change func()) {
 	}
 }
 
-// hasVariableMembers reports whether the people a value means may change although neither their roles nor the value do: it names
-// groups that the organization made, or full members, who become that by time.
+// hasVariableMembers reports whether the users of a value can change while their roles and the value stay the same.
+// This holds for custom groups, and for full members because time passes.
 func (v GroupValue) hasVariableMembers() bool {
 	shifts := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
 	return shifts(v.Group) || slices.ContainsFunc(v.Subgroups, shifts)
 }
 
-// ChannelVisibilityChanged says a change of groups showed a private channel to people, or hid it from them. It changes nothing by
-// itself.
+// ChannelVisibilityChanged sends the events after a change of groups showed a private channel to users or hid it from
+// them. It changes no state.
 type ChannelVisibilityChanged struct {
 	Channel ChannelID
-	Before  ids.Set // listening users that knew the channel before
+	Before  ids.Set // connected users that could see the channel before
 }
 
 func (*ChannelVisibilityChanged) keepsMarkdownConfig() {}
@@ -92,7 +95,7 @@ func (f *ChannelVisibilityChanged) tell(r *Realm) []Notice {
 	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, nil)
 }
 
-// ChannelsShown says what somebody's new role lets him see. It changes nothing by itself.
+// ChannelsShown sends a user the channels that their new role lets them see. It changes no state.
 type ChannelsShown struct {
 	Viewer   UserID
 	Channels []ChannelID

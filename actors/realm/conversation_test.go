@@ -7,18 +7,19 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// testScene is a scene with people of every role and channels of every kind.
+// testScene is a scene with users of every role and channels of every kind.
 type testScene struct {
 	*realmtest.Scene
 	owner, admin, mod, ann, bo, cy, guest, bot UserID
 	public, private, protected                 ChannelID
 }
 
-// newTestScene: ann and bo are in every channel, the guest in the public one, the others in none; cy is in none either.
+// newTestScene subscribes ann and bo to every channel and the guest to the public one. The others, cy among them, have
+// no subscriptions.
 func newTestScene(t testing.TB) *testScene {
 	s := &testScene{Scene: realmtest.New(t)}
 	s.owner = s.Join("Olive", Owner)
-	// Notices about channels and automatic following have tests of their own; here they would be in the way.
+	// Messages about channels and automatic following have their own tests. Here they would add events.
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: false}}})
 	do(s, s.owner, ChangeUserDefaults{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: int64(4)},
 		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: int64(4)}, {Name: "automatically_follow_topics_where_mentioned", Value: false}}})
@@ -52,7 +53,7 @@ func (s *testScene) leave(u UserID, c ChannelID) {
 	do(s, u, Unsubscribe{Names: []string{s.Realm.FindChannel(c).Name}})
 }
 
-// do plays a command that must not be refused; refused one that must be.
+// do runs a command that must not be refused. refused runs one that must be.
 func do[A any](s *testScene, u UserID, c Command[A]) A {
 	s.T.Helper()
 	return realmtest.Do(s.Scene, u, c)
@@ -174,7 +175,7 @@ func TestReactions(t *testing.T) {
 		t.Errorf("who reacted to what he did not receive has flags %b", f)
 	}
 	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
-	s.ExpectEvents(s.cy, "reaction") // he has a row now
+	s.ExpectEvents(s.cy, "reaction") // cy has a row of the message now
 	for want, c := range map[string]AddReaction{
 		"Emoji 'nosuch' does not exist": {Message: id, Name: "nosuch"},
 		"Invalid emoji code.":           {Message: id, Name: "x", Code: "zzz", Type: UnicodeEmoji},
@@ -249,7 +250,7 @@ func TestBotOwnerWarnings(t *testing.T) {
 	do(s, s.bot, WarnBotOwner{"nowhere"})
 	s.ExpectEvents(s.ann, "message")
 	s.Advance(60)
-	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot)) // other words between the two do not stand for a warning
+	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot)) // another message between two warnings is not a warning
 	do(s, s.bot, WarnBotOwner{"nowhere"})
 	s.ExpectEvents(s.ann, "message")
 	do(s, s.bo, WarnBotOwner{"people are not bots"})

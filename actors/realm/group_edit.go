@@ -7,10 +7,10 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// maxGroupName is in code points (protocol).
+// maxGroupName is the limit of a group's name in code points (protocol).
 const maxGroupName = 100
 
-// groupPrefixes may not begin a group's name: they mean something else in mentions.
+// groupPrefixes must not begin a group's name, because they have another meaning in mentions.
 var groupPrefixes = []string{"@", "role:", "user:", "stream:", "channel:"}
 
 func (v View) checkGroupName(name string, except GroupID) (string, error) {
@@ -32,7 +32,7 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	return name, nil
 }
 
-// ManagedGroup is a group the caller may change: never a system group.
+// ManagedGroup returns a group that the caller is allowed to change. System groups are never allowed.
 func (v View) ManagedGroup(id GroupID) (*Group, error) {
 	g := v.groups.find(id)
 	if g == nil {
@@ -48,7 +48,7 @@ func (r *Realm) mayManageGroup(u *User, g *Group) bool {
 	return u != nil && !g.System && (r.HasPermission(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false))
 }
 
-// MemberOnly refuses visitors, guests and bots where only members may ask.
+// MemberOnly returns the caller, and refuses logged-out visitors, guests and bots.
 func (v View) MemberOnly() (*User, error) {
 	me := v.Me()
 	if me == nil {
@@ -63,7 +63,7 @@ func (v View) MemberOnly() (*User, error) {
 	return me, nil
 }
 
-// CreateGroup asks for a user group.
+// CreateGroup asks for a user group. It answers the group's id.
 type CreateGroup struct {
 	Name, Description string
 	Members           []UserID
@@ -130,7 +130,7 @@ func (v View) checkSubgroups(ids []GroupID) error {
 	return nil
 }
 
-// GroupInfo is a group as clients are told of it.
+// GroupInfo is a group as clients see it.
 type GroupInfo struct {
 	ID                GroupID
 	Name, Description string
@@ -140,10 +140,10 @@ type GroupInfo struct {
 	Subgroups         []GroupID
 	System            bool
 	Deactivated       bool
-	Settings          GroupValues // all of them, defaults filled in
+	Settings          GroupValues // all of them, with defaults
 }
 
-// GroupInfo copies a group out of the realm.
+// GroupInfo returns a copy of a group that may leave the realm.
 func (r *Realm) GroupInfo(g *Group) GroupInfo {
 	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g),
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
@@ -153,7 +153,7 @@ func (r *Realm) GroupInfo(g *Group) GroupInfo {
 	return i
 }
 
-// GroupCreated says a user group exists.
+// GroupCreated adds a user group.
 type GroupCreated struct{ Group Group }
 
 func (f *GroupCreated) apply(r *Realm) {
@@ -168,8 +168,8 @@ func (f *GroupCreated) tell(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.Group.ID))}}}
 }
 
-// GroupAppeared is the event user_group/add. Back marks one that was reactivated: only queues that are not told of
-// deactivated groups hear of it.
+// GroupAppeared is the event user_group/add. Back says that the group was reactivated: then only queues that do not get
+// deactivated groups receive it.
 type GroupAppeared struct {
 	Group GroupInfo
 	Back  bool
@@ -177,7 +177,7 @@ type GroupAppeared struct {
 
 func (*GroupAppeared) EventType() string { return "user_group" }
 
-// EditGroup asks to change a group; nil fields stay.
+// EditGroup asks to change a group. Fields that are nil do not change.
 type EditGroup struct {
 	Group             GroupID
 	Name, Description *string
@@ -234,7 +234,7 @@ func (c EditGroup) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// GroupChanged says fields of a group changed; it is the event user_group/update, in one of its two shapes.
+// GroupChanged changes fields of a group. It is the event user_group/update, in one of its two forms.
 type GroupChanged struct {
 	ID                GroupID
 	Name, Description *string
@@ -281,7 +281,7 @@ func (f *GroupChanged) tell(r *Realm) []Notice {
 
 func (*GroupChanged) EventType() string { return "user_group" }
 
-// DeactivateGroup asks to take a group out of use.
+// DeactivateGroup asks to deactivate a group.
 type DeactivateGroup struct{ Group GroupID }
 
 func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
@@ -303,7 +303,7 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// groupUses is where a group is in use, in the protocol's words.
+// groupUses returns where a group is in use, in the protocol's words.
 func (r *Realm) groupUses(id GroupID) []any {
 	out := []any{}
 	var above []GroupID
@@ -350,7 +350,7 @@ type ChangeMembers struct {
 	Group                      GroupID
 	Add, Remove                []UserID
 	AddSubgroups, RemoveGroups []GroupID
-	OnlySubgroups              bool // the endpoint for subgroups, which words an empty request differently
+	OnlySubgroups              bool // the request came to the endpoint for subgroups, which has another error text for an empty request
 }
 
 func (c ChangeMembers) Decide(t *Turn) (Done, error) {
@@ -386,7 +386,8 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// notifyMembersChanged writes to people whom the caller put into a group, or took out of it; not where they are very many.
+// notifyMembersChanged sends direct messages to users that the caller added to a group or removed from it. It sends
+// none for more than MaxNewSubscriptionMessages users.
 func (t *Turn) notifyMembersChanged(g *Group, f *MembersChanged) {
 	if len(f.Users) > MaxNewSubscriptionMessages {
 		return
@@ -402,7 +403,8 @@ func (t *Turn) notifyMembersChanged(g *Group, f *MembersChanged) {
 	}
 }
 
-// mayChange: managers may everything; others what the group lets them, or join and leave for themselves.
+// mayChange reports whether the user is allowed to make the changes. Users that manage the group may make all of them.
+// Others need the group's permissions to add or remove, or to join or leave if the change is only about themselves.
 func (c ChangeMembers) mayChange(t *Turn, me *User, g *Group) bool {
 	if t.mayManageGroup(me, g) {
 		return true
@@ -462,7 +464,7 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 	return out, nil
 }
 
-// isSubgroupOf reports whether a group is another one's subgroup, at any depth.
+// isSubgroupOf reports whether the group below is a subgroup of the group above, at any depth.
 func (r *Realm) isSubgroupOf(below, above GroupID, depth int) bool {
 	g := r.groups.find(above)
 	if g == nil || depth > maxGroupDepth {
@@ -476,14 +478,14 @@ func (r *Realm) isSubgroupOf(below, above GroupID, depth int) bool {
 	return false
 }
 
-// MembersChanged says users or subgroups joined or left a group.
+// MembersChanged adds users or subgroups to a group, or removes them.
 type MembersChanged struct {
 	Group  GroupID
 	Joined bool
 	Users  []UserID
 	Groups []GroupID
 
-	Deactivated bool // as in GroupMembersChanged; filled in when told
+	Deactivated bool // as in GroupMembersChanged; set by tell
 }
 
 func (f *MembersChanged) apply(r *Realm) {
@@ -507,7 +509,7 @@ func (f *MembersChanged) tell(r *Realm) []Notice {
 
 func (*MembersChanged) EventType() string { return "user_group" }
 
-// AllMembers is everyone in a group, also through subgroups, ascending.
+// AllMembers returns all users in a group, also through subgroups, ascending.
 func (r *Realm) AllMembers(g *Group) []UserID {
 	var s ids.Set
 	r.collectMembers(g, &s, 0)
@@ -523,7 +525,7 @@ func (r *Realm) collectMembers(g *Group, s *ids.Set, depth int) {
 	}
 }
 
-// AllSubgroups is every group below a group, ascending.
+// AllSubgroups returns all direct and indirect subgroups of a group, ascending.
 func (r *Realm) AllSubgroups(g *Group) []GroupID {
 	var s ids.Set
 	var walk func(*Group, int)

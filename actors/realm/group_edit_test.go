@@ -24,7 +24,7 @@ func TestGroupManagement(t *testing.T) {
 	Do(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}})
 	s.ExpectEvents(gus, "user_group")
 	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 10 is already a member of this group")
-	Do(s, bo, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}) // anyone may leave
+	Do(s, bo, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}) // any member may leave
 	ExpectRefusal(s, olive, realm.ChangeMembers{Group: 2, Add: []realm.UserID{ann}}, "Insufficient permission")
 }
 
@@ -42,7 +42,7 @@ func TestGroupsCannotContainThemselves(t *testing.T) {
 	s.ExpectEvents(ann, "user_group", "user_group")
 }
 
-// A permission setting is told as it is shown: without who is gone.
+// Events about permission settings omit deactivated users, as registrations do.
 func TestGroupSettingEventsOmitDeactivated(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
@@ -58,9 +58,9 @@ func TestGroupSettingEventsOmitDeactivated(t *testing.T) {
 	}
 }
 
-// TestGroupsOmitDeactivatedUsers: groups and the organization's permissions read without people who are deactivated. Who
-// knows them is told of the end alone, which says as much; guests who may not know them hear of each group and permission.
-// Who comes back belongs to them again, as everybody hears.
+// Groups and permission settings of the organization omit deactivated users. Users that can see a deactivated account
+// get only the deactivation, which implies the rest. Guests that cannot see it get an event for each group and
+// permission. After reactivation the user belongs to the groups again, and all users get the events.
 func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 	s := New(t)
 	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
@@ -69,7 +69,7 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 	Do(s, ann, realm.EditChannel{Channel: s.Realm.FindChannelByName("team").ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
-	s.OpenQueue(gus) // guests start anew when what they may know changes
+	s.OpenQueue(gus) // a guest's queue must be opened again when the organization limits what guests see
 	check := func(who realm.UserID, joined, told bool, members ...realm.UserID) {
 		t.Helper()
 		if got := s.ViewAs(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
@@ -82,7 +82,7 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 			}
 			return
 		}
-		if len(groups) != 3 || groups[2].Group != ops { // behind members and full members
+		if len(groups) != 3 || groups[2].Group != ops { // the first two are members and full members
 			t.Errorf("of members user %d heard %+v", who, groups)
 		}
 		for _, e := range groups {
@@ -106,8 +106,7 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 	check(gus, true, true, ann, bo)
 }
 
-// TestConsentEventsForNewAccounts: no other event tells administrators whether an account that is new, or open again, lets its
-// data be exported.
+// No other event tells administrators whether a new or reactivated account consents to exports.
 func TestConsentEventsForNewAccounts(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
@@ -139,8 +138,8 @@ func TestConsentEventsForNewAccounts(t *testing.T) {
 	told()
 }
 
-// TestWorkplaceUsersGroupNeedsAdminManagers: who counts as a user of the workplace only administrators may change, so a group for it is
-// a system group, or one that nobody else manages.
+// Only administrators may change which users belong to the workplace. So the group for it must be a system group, or
+// one that only administrators manage.
 func TestWorkplaceUsersGroupNeedsAdminManagers(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
@@ -161,7 +160,7 @@ func TestWorkplaceUsersGroupNeedsAdminManagers(t *testing.T) {
 	s.ExpectEvents(ann, "realm")
 }
 
-// TestMembersChangedMessages: who is put into a group by somebody else, or taken out of it, reads so from the notification bot.
+// A user that another user adds to a group or removes from it gets a direct message of the notification bot.
 func TestMembersChangedMessages(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")

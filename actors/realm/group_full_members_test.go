@@ -11,7 +11,7 @@ import (
 
 const oneDay = 86400
 
-// listedFullMembers is who registrations list in the group of full members.
+// listedFullMembers returns the users that registrations list in the group of full members.
 func listedFullMembers(s *Scene) []realm.UserID {
 	return s.ViewAs(System).DirectMembers(s.Realm.FindGroupByName("role:fullmembers"))
 }
@@ -22,7 +22,7 @@ func setWaitingPeriod(s *Scene, by realm.UserID, days int64) {
 	Do(s, by, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "waiting_period_threshold", Value: days}}})
 }
 
-// runDueOnce is what the server does by the clock; it reports whether there was anything.
+// runDueOnce runs one turn of the work that is due, and reports whether there was any.
 func runDueOnce(s *Scene) bool {
 	d := s.Realm.Due(s.Now)
 	if d != nil {
@@ -31,7 +31,7 @@ func runDueOnce(s *Scene) bool {
 	return d != nil
 }
 
-// fullMemberEvents is what a listener was told of full members.
+// fullMemberEvents returns the events about full members that a user has received.
 func fullMemberEvents(s *Scene, u realm.UserID) (out []string) {
 	for _, e := range ListEventsOf[*realm.GroupMembersChanged](s, u) {
 		if s.Realm.FindGroup(e.Group).Name == "role:fullmembers" {

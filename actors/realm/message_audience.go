@@ -7,9 +7,9 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// messageAudience is every listening user who hears of what happens to a message after it was sent: the participants of a
-// conversation; a channel's subscribers; where everybody may read, also people who once received it. Where history is
-// protected, only those of them who have a row.
+// messageAudience returns the connected users that receive events about a message after it was sent, such as reactions.
+// They are the participants of a direct conversation, or the channel's subscribers. If the channel is public, users
+// that received the message are included. If its history is protected, only users with a row of the message are.
 func (r *Realm) messageAudience(id MessageID, m *message) []UserID {
 	if m.channel == 0 {
 		return r.usersAudience(r.conversations.must(m.conversation).Members...)
@@ -21,8 +21,8 @@ func (r *Realm) messageAudience(id MessageID, m *message) []UserID {
 	return r.channelMessagesAudience(c, ids.SetOf(id))
 }
 
-// messageChangeAudience is hearers for deletion, edits and moves: with the guests who once received the messages of a channel that
-// everybody may read, in it or not.
+// messageChangeAudience returns the audience of deletions, edits and moves of messages of a channel. It is
+// channelMessagesAudience and, in web-public channels, guests that received one of the messages and are not subscribed.
 func (r *Realm) messageChangeAudience(c *Channel, ids ids.Set) []UserID {
 	to := r.channelMessagesAudience(c, ids)
 	if !c.WebPublic {
@@ -36,7 +36,8 @@ func (r *Realm) messageChangeAudience(c *Channel, ids ids.Set) []UserID {
 	return sortUnique(slices.Concat(to, further))
 }
 
-// channelMessagesAudience is hearers for several messages of a channel: whoever hears of one of them.
+// channelMessagesAudience returns the connected users that are in the messageAudience of at least one of several
+// messages of a channel.
 func (r *Realm) channelMessagesAudience(c *Channel, idSet ids.Set) []UserID {
 	heard := r.subscribersAudience(c.ID)
 	if c.Private && !r.hasProtectedHistory(c) {
@@ -58,13 +59,14 @@ func (r *Realm) channelMessagesAudience(c *Channel, idSet ids.Set) []UserID {
 	return sortUnique(slices.Concat(heard, further))
 }
 
-// originPart is messages that were sent to a channel, wherever they are now.
+// originPart is the messages, of some, that were sent to one channel, wherever they are now.
 type originPart struct {
 	channel ChannelID
 	ids     ids.Set
 }
 
-// messageOrigins is the channels to which messages of a channel were sent, at most so many, and which of the messages are left.
+// messageOrigins groups messages by the channel to which they were sent. It returns at most the given number of
+// channels, and the messages that are left.
 func (r *Realm) messageOrigins(idSet ids.Set, most int) (out []originPart, rest ids.Set) {
 	for rest = idSet; !rest.Empty() && len(out) < most; {
 		first, _ := rest.Min()
@@ -76,12 +78,12 @@ func (r *Realm) messageOrigins(idSet ids.Set, most int) (out []originPart, rest 
 	return out, rest
 }
 
-// hasRowIn tells of users whether they have a row of one of some messages of a channel. What can be settled once for all
-// users is.
+// hasRowIn returns a function that reports whether a user has a row of at least one of some messages of a channel. The
+// work that is the same for all users is done once.
 func (r *Realm) hasRowIn(idSet ids.Set) func(UserID) bool {
 	type sent struct {
 		originPart
-		all ids.Set // who received the first of them and, as they came after it, the others
+		all ids.Set // users that received the first message and, because they stayed subscribed, the others too
 	}
 	var all []sent
 	parts, _ := r.messageOrigins(idSet, math.MaxInt)
@@ -111,5 +113,5 @@ func (r *Realm) hasRowIn(idSet ids.Set) func(UserID) bool {
 	}
 }
 
-// hasProtectedHistory reports whether a message of the channel is only for those who received it.
+// hasProtectedHistory reports whether messages of the channel can be read only by users that received them.
 func (r *Realm) hasProtectedHistory(c *Channel) bool { return !c.History && !c.WebPublic }

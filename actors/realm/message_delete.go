@@ -23,7 +23,8 @@ func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// mayDeleteMessage: anybody's messages with one right; one's own, or one's bot's, with another and for a time.
+// mayDeleteMessage refuses users that are not allowed to delete a message. One permission is for all messages. Another
+// is for one's own messages and those of one's bots, within a time limit.
 func (t *Turn) mayDeleteMessage(me *User, i MessageInfo) error {
 	allows := func(right string) bool {
 		return t.HasPermission(me, right) || i.Channel != 0 && t.channelAllows(me, t.channels.must(i.Channel), right)
@@ -40,17 +41,17 @@ func (t *Turn) mayDeleteMessage(me *User, i MessageInfo) error {
 	return nil
 }
 
-// maxDeletedPerTurn is how many messages of a topic one turn deletes: every user who marked messages is looked at, a few
-// milliseconds with 10,000 of them.
+// maxDeletedPerTurn is the number of messages of a topic that one turn deletes. For each turn every user's reading
+// state is checked: a few milliseconds for 10,000 users.
 const maxDeletedPerTurn = 100
 
-// DeleteTopic asks to delete a topic, newest messages first; one turn deletes some of them.
+// DeleteTopic asks to delete a topic, newest messages first. A long topic takes several turns.
 type DeleteTopic struct {
 	Channel ChannelID
 	Topic   string
 }
 
-// Decide answers the work that remains, 0 if there is none.
+// Decide returns the id of the job that deletes the rest, or 0 if nothing is left.
 func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	me := t.Me()
 	if me == nil {
@@ -89,11 +90,11 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 		return 0, err
 	}
 	work = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: idSet.Clone()})
-	t.stepJob(work) // there was little to check
+	t.stepJob(work) // this turn has time left: its checks are few
 	return work, nil
 }
 
-// deleteMessages records that messages of one conversation are gone, and the files that only they used; ids ascend.
+// deleteMessages records the deletion of messages of one conversation, and of files that only they used. ids ascend.
 func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	m := t.message(ids[0])
 	var first firstMessageIDs
@@ -104,12 +105,12 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	var files []string
 	atOnce := maxHiddenPerFact
 	if m.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(m.channel))) {
-		atOnce = 1 // each has an audience of its own
+		atOnce = 1 // each message has its own audience
 	}
 	for part := range slices.Chunk(ids, atOnce) {
 		parts = append(parts, part)
 	}
-	slices.Reverse(parts) // newestIDs first
+	slices.Reverse(parts) // newest first
 	for _, part := range parts {
 		f := &MessagesDeleted{By: by}
 		if m := t.message(part[0]); m.channel != 0 {
@@ -126,7 +127,7 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	t.recordFirstMessages(first)
 }
 
-// deletionAudience is every listening user who could see the messages, and the one who deletes if he could.
+// deletionAudience returns the connected users that can see the messages, and the deleting user if they can read them.
 func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
 	var to []UserID
 	if f.Channel == 0 {
@@ -140,23 +141,23 @@ func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
 	return to
 }
 
-// MessagesDeleted says messages of one conversation are gone, and their texts with them.
+// MessagesDeleted deletes messages of one conversation, with all versions of their texts.
 type MessagesDeleted struct {
-	IDs      []MessageID // sortUnique, at most 100
-	Versions []uint16    // newestIDs version of each one's text
+	IDs      []MessageID // ascending, at most 100
+	Versions []uint16    // newest version of each message's text
 	Channel  ChannelID   // 0: direct
 	Topic    string
 	By       UserID
 
-	// Settled by apply, before they are gone.
-	audience []UserID     `msgpack:"-"` // who hears of it
+	// Set by apply, before the messages are deleted.
+	audience []UserID     `msgpack:"-"`
 	stars    removedStars `msgpack:"-"`
-	files    []string     `msgpack:"-"` // the files they used
+	files    []string     `msgpack:"-"` // the files the messages used
 }
 
 func (*MessagesDeleted) keepsMarkdownConfig() {}
 
-// Erased is every version of the texts.
+// Erased returns every version of the texts.
 func (f *MessagesDeleted) Erased() []BodyRef {
 	var out []BodyRef
 	for i, id := range f.IDs {
@@ -204,8 +205,8 @@ func (f *MessagesDeleted) tell(r *Realm) []Notice {
 	return append(append(out, f.stars.tell()...), r.attachmentUseNotices(f.files)...)
 }
 
-// removedStars are messages that go away and had been starred by users who hear nothing of that, since they could not read
-// them any more: they hear that the stars are gone.
+// removedStars are deleted messages by the user that had starred them. It has only users that do not get the deletion
+// because they could not read the messages any more. They get the removal of the star instead.
 type removedStars map[UserID]ids.Set
 
 func (l *removedStars) add(r *Realm, u UserID, gone ids.Set, hear []UserID) {

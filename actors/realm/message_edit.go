@@ -8,11 +8,11 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// editGraceSeconds is how much longer than its limit an edit may take: the client's clock and the way here are not the user's
-// fault (protocol).
+// editGraceSeconds is added to every time limit of an edit. The client's clock may differ, and the request takes time
+// to arrive (protocol).
 const editGraceSeconds = 20
 
-// How many messages a move takes along.
+// Which messages of the topic a move includes: only the message, it and later ones, or all.
 const (
 	MoveOne   = "change_one"
 	MoveLater = "change_later"
@@ -22,32 +22,33 @@ const (
 // EditMessage asks to change a message's text, topic or channel.
 type EditMessage struct {
 	Message   MessageID
-	Content   *NewContent // nil: the text stays
-	Topic     *string     // nil: the topic stays
-	Channel   ChannelID   // 0: the channel stays
+	Content   *NewContent // nil: the text does not change
+	Topic     *string     // nil: the topic does not change
+	Channel   ChannelID   // 0: the channel does not change
 	Mode      string      // MoveOne, MoveLater or MoveAll
 	NotifyOld bool
 	NotifyNew bool
 }
 
-// NewContent is a text that replaces another. It was rendered before the turn, when the message had the old text.
+// NewContent is the new text of a message. It was rendered before the turn; OldVersion is the version that the message
+// had then.
 type NewContent struct {
 	Body         Body
 	Content      ContentInfo
 	Unrenderable bool
-	Old          ContentInfo // what the old text did
+	Old          ContentInfo // mentions and files of the old text
 	OldVersion   uint16
 	OldSum       string // hex SHA-256 of the old text
-	WantSum      string // what the client believes it is; "" if it does not say
+	WantSum      string // the sum the client expects; "" if it sends none
 }
 
 // Edited answers EditMessage.
 type Edited struct{ Detached []DetachedUpload }
 
-// ErrStale: the text was edited by somebody else since it was read; read it again.
+// ErrStale means that the text was changed after it was read and before this turn. The caller must read it again.
 var ErrStale = errors.New("the message's text is another one by now")
 
-// isResolveToggle: two topics differ only by the mark of resolved ones.
+// isResolveToggle reports whether two topics differ only by the mark of resolved topics.
 func isResolveToggle(a, b string) bool {
 	return a != b && (a == resolvedPrefix+b || b == resolvedPrefix+a)
 }
@@ -69,18 +70,17 @@ func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	return answer, nil
 }
 
-// messageEdit is an channelEdit on its way through its checks.
+// messageEdit is the state of an EditMessage while it is checked.
 type messageEdit struct {
 	EditMessage
 	me            *User
 	info          MessageInfo
-	newTopic      string   // where to, if Topic is not nil
-	targetChannel *Channel // where to; the message's own channel if that stays
-	resolveToggle bool     // keySet the topic as resolved or not, and nothing else
-	ids           ids.Set  // what moves
+	newTopic      string   // the new topic, if Topic is not nil
+	targetChannel *Channel // the new channel, or the present one if it does not change
+	resolveToggle bool     // the edit only marks the topic as resolved or unresolved
+	ids           ids.Set  // the messages that move
 }
 
-// check refuses in the protocol's order.
 func (p *messageEdit) check(t *Turn) error {
 	if p.Content != nil {
 		if err := t.mayEditContent(p.me, p.info, editGraceSeconds); err != nil {
@@ -114,7 +114,6 @@ func (p *messageEdit) check(t *Turn) error {
 	return p.selectMessages(t)
 }
 
-// checkCombination settles checkCombination is to change, and refuses checkCombination does not go together.
 func (p *messageEdit) checkCombination(t *Turn) error {
 	var topicErr error
 	if p.Topic != nil {
@@ -198,7 +197,8 @@ func errChannelLate() *Refusal {
 	return BadRequest("The time limit for editing this message's channel has passed")
 }
 
-// tooLate reports whether a message of that time is too old for the user to move.
+// tooLate reports whether a message sent at that time is too old for the user to move. limit is the name of the
+// organization setting. Moderators have no limit.
 func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 	seconds, limited := t.OrgSetting(limit).(int64)
 	return limited && !p.me.IsModerator() && t.Now-sent > seconds+editGraceSeconds
@@ -218,7 +218,7 @@ func (p *messageEdit) mayChangeContent(t *Turn) error {
 	return t.checkMentions(p.me, t.channels.must(p.info.Channel), p.info.Topic, x)
 }
 
-// addedMentions is the mentions of x that were not in old.
+// addedMentions returns the mentions of x that are not in old.
 func (x ContentInfo) addedMentions(old ContentInfo) ContentInfo {
 	n := ContentInfo{ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard, TopicWildcard: x.TopicWildcard && !old.TopicWildcard}
 	for _, g := range x.Groups {
@@ -246,7 +246,6 @@ func (p *messageEdit) mayChangeChannel(t *Turn) error {
 	return nil
 }
 
-// selectMessages settles selectMessages messages move.
 func (p *messageEdit) selectMessages(t *Turn) error {
 	topic := p.info.Topic
 	if p.Topic != nil {
@@ -266,7 +265,7 @@ func (p *messageEdit) selectMessages(t *Turn) error {
 		p.ids = all.Clone()
 	}
 	if p.Channel != 0 && t.hasProtectedHistory(t.channels.must(p.info.Channel)) {
-		p.ids = t.rowsWithin(p.me.ID, &p.ids) // what the mover cannot see stays
+		p.ids = t.rowsWithin(p.me.ID, &p.ids) // messages that the moving user cannot see do not move
 	}
 	if p.Mode == MoveAll && !p.resolveToggle {
 		return p.checkTopicAge(t)
@@ -274,7 +273,6 @@ func (p *messageEdit) selectMessages(t *Turn) error {
 	return nil
 }
 
-// checkTopicAge refuses to move a whole topic of which some messages are too old.
 func (p *messageEdit) checkTopicAge(t *Turn) error {
 	limits, err := []string{}, errChannelLate()
 	if p.Topic != nil {
@@ -295,11 +293,11 @@ func (p *messageEdit) checkTopicAge(t *Turn) error {
 		return slices.ContainsFunc(limits, func(l string) bool { return p.tooLate(t, sent, l) })
 	}
 	if oldest, ok := seen.Min(); ok && !late(oldest) {
-		return nil // times rise with ids
+		return nil // times ascend with ids
 	}
 	seen.EachBackward(func(id int64) bool {
 		if late(id) {
-			return false // older ones are too old as well
+			return false // older ones are too late as well
 		}
 		allowed, first = allowed+1, MessageID(id)
 		return true
@@ -314,7 +312,6 @@ func (p *messageEdit) checkTopicAge(t *Turn) error {
 		With("first_message_id_allowed_to_move", first).With("total_messages_in_topic", total).With("total_messages_allowed_to_move", allowed)
 }
 
-// mayEditContent decides whether a user may change a message's text now.
 func (t *Turn) mayEditContent(me *User, i MessageInfo, grace int64) error {
 	if !t.OrgBool("allow_message_editing") {
 		return BadRequest("Your organization has turned off message editing")

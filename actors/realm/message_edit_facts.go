@@ -7,7 +7,7 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// record records what was checked.
+// record records the facts of an edit that check has allowed.
 func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
@@ -21,7 +21,8 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	from := t.channels.must(p.info.Channel)
 	if f.Content != nil && t.hasProtectedHistory(from) {
-		// Who may see the text need not be who may see what moves along: two facts, each with its own audience.
+		// The users that can see the new text and the users that can see the moved messages may differ. So these are
+		// two facts with their own audiences.
 		t.Record(f)
 		f = &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
 	}
@@ -42,7 +43,7 @@ func (p *messageEdit) record(t *Turn) Edited {
 	first := t.firstMessagesOf(m.From, m.To)
 	if m.From != m.To {
 		t.hideMovedMessages(m)
-		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers // closed accounts too, which may be opened again
+		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers // deactivated accounts too: they may be reactivated
 		m.Strangers, m.Job = ids.Difference(from, to), t.nextID("leaving")
 		if t.hasProtectedHistory(p.targetChannel) {
 			m.Give = ids.IDs[UserID](to)
@@ -76,7 +77,7 @@ func (t *Turn) contentEdit(p *messageEdit) *ContentEdit {
 		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
 }
 
-// MessageUpdated says a message's text changed, or messages moved, or both.
+// MessageUpdated changes a message's text, or moves messages, or both.
 type MessageUpdated struct {
 	Message MessageID
 	User    UserID
@@ -85,7 +86,7 @@ type MessageUpdated struct {
 	Move    *MessageMove
 }
 
-// ContentEdit is a new text and whom it flags.
+// ContentEdit is a new text and the users that it mentions or alerts.
 type ContentEdit struct {
 	Version        uint16
 	Content        ContentInfo
@@ -93,39 +94,41 @@ type ContentEdit struct {
 	GroupMentioned []UserID
 	TopicMentioned []UserID
 	Alerted        []UserID
-	Rendering      bool // the text stays, it is only rendered anew
-	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
+	Rendering      bool // the text is the same and was only rendered again
+	Body           Body `msgpack:"-"` // written as a text of its own in the same batch
 
-	changedFiles []string `msgpack:"-"` // the files that only one of the two texts names
+	changedFiles []string `msgpack:"-"` // files that only one of the two texts uses
 }
 
-// MessageMove is messages that change their topic or channel together.
+// MessageMove moves messages of one topic together to another topic or channel.
 type MessageMove struct {
 	IDs          ids.Set
 	From, To     ChannelID
-	FromTopic    string // as the asked-for message spells it
+	FromTopic    string // as spelled in the message of the request
 	Topic        TopicID
 	TopicName    string
-	NewTopic     bool // the spelling is new
+	NewTopic     bool // TopicName gets a new topic row
 	TopicChanged bool
-	Toggle       bool // keySet a topic as resolved or not: no move in the eyes of the protocol
+	Toggle       bool // the move only marks a topic as resolved; clients do not count it as a move
 	Mode         string
 	Links        []TopicLink
-	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
-	Strangers    ids.Set  // receive the channel the messages come from, not the one they go to: there they count as read,
-	Job          int64    // which this job marks them; see leaving.go
-	Respelled    bool     // they were not all spelled as they are now: in facts of before Spellings were kept
+	Give         []UserID // users that get a read row of every message: in the target channel they see only messages they have a row of
+	Strangers    ids.Set  // subscribers of the channel From that are not in To: the messages count as read for them,
+	Job          int64    // by this leaving; see channel_leave.go
+	Respelled    bool     // in facts older than Spellings: not all messages had the spelling TopicName before
 	Spellings    []Spelling
 }
 
-// Spelling is where messages go that spell their topic otherwise than the asked-for message, and go on to.
+// Spelling is the topic row of moved messages whose topic is spelled differently from the message of the request. They
+// keep that spelling in the new channel.
 type Spelling struct {
 	From, To TopicID
 	Name     string
-	New      bool // nobody has spelled it so there
+	New      bool // To is a new topic row
 }
 
-// otherSpellings is where the messages of a move go that changes no topic, as far as they are not spelled as the asked-for one.
+// otherSpellings returns the spellings for a move that changes only the channel. Messages that are spelled like the
+// message of the request need none.
 func (t *Turn) otherSpellings(m *MessageMove) (out []Spelling) {
 	seen, next := map[TopicID]bool{}, t.Org().NextTopic
 	if m.NewTopic {
@@ -153,7 +156,7 @@ func (t *Turn) otherSpellings(m *MessageMove) (out []Spelling) {
 
 func (*MessageUpdated) keepsMarkdownConfig() {}
 
-// Bodies is the text written with the fact.
+// Bodies returns the text that is written with the fact.
 func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
 	return func(yield func(BodyRef, *Body) bool) {
 		if f.Content != nil {
@@ -193,7 +196,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	r.indexContent(id, m)
 }
 
-// symmetricDifference is what only one of two lists has.
+// symmetricDifference returns the strings that are in only one of two lists.
 func symmetricDifference(a, b []string) (out []string) {
 	for _, x := range [][2][]string{{a, b}, {b, a}} {
 		for _, s := range x[0] {
@@ -205,7 +208,7 @@ func symmetricDifference(a, b []string) (out []string) {
 	return out
 }
 
-// revision adds a move to an entry of a message's history.
+// revision adds a move to an entry of a message's edit history.
 func (v *MessageMove) revision(r *Realm, m *message, rev Revision) Revision {
 	if v.TopicChanged {
 		before, after := r.topics.must(m.topic).Name, v.TopicName
@@ -241,7 +244,7 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	}
 	r.startLeaving(v.Job, v.To, v.Strangers)
 	r.moveInIndexes(v)
-	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
+	before := map[TopicID]*string{} // one string per topic, shared by all its messages
 	after := v.TopicName
 	moved := func(e *MessageExtra, from TopicID) {
 		rev := Revision{User: f.User, At: f.At}
@@ -282,7 +285,7 @@ func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	rows.flush()
 }
 
-// markMoved notes when a message moved, and where it was sent.
+// markMoved records when a message moved, and to which channel it was first sent.
 func (v *MessageMove) markMoved(e *MessageExtra, f *MessageUpdated) {
 	if !v.Toggle {
 		e.Moved = f.At
@@ -292,26 +295,26 @@ func (v *MessageMove) markMoved(e *MessageExtra, f *MessageUpdated) {
 	}
 }
 
-// moveWriter is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, further
-// rows are put by pages, and messages of which nothing further is kept but where they have been share one row. Where they
-// shared one before, it is looked at once.
+// moveWriter does the work of changeMessage and changeExtra for thousands of messages in ascending order. It marks each
+// block of messages once and writes the MessageExtra rows page by page. Messages whose row would only contain equal
+// moves share one row. If they shared a row before the move, it is looked up once.
 type moveWriter struct {
 	*Realm
-	addMove func(e *MessageExtra, from TopicID) // adds the move to what is kept of a message
+	addMove func(e *MessageExtra, from TopicID) // adds the move to the row of a message
 
 	blockNumber int64
 	block       *messageBlock
 
-	pageNumber int // of further rows; -1: none yet
+	pageNumber int // of the MessageExtra rows; -1: none yet
 	oldPage    *page[MessageExtra]
-	dirty      uint64 // which of rows are to be put
+	dirty      uint64 // bit per entry of rows: it must be written
 	rows       [64]*MessageExtra
 	shared     map[sharedRowKey]*MessageExtra
 	lastKey    sharedRowKey
-	lastRow    *MessageExtra // shared[last]
+	lastRow    *MessageExtra // shared[lastKey]
 }
 
-// sharedRowKey is what messages have in common that share a further row after a move: the one before it, and their topic.
+// sharedRowKey has what messages that share a row after a move have in common: their row before it, and their topic.
 type sharedRowKey struct {
 	row  *MessageExtra // nil: they had none
 	from TopicID
@@ -325,7 +328,7 @@ func (x *moveWriter) message(id MessageID) *message {
 	return &x.block.m[id%blockSize]
 }
 
-// addRevision adds the move to what is kept of a message.
+// addRevision adds the move to the row of a message. A shared row is changed once for all its messages.
 func (x *moveWriter) addRevision(id MessageID, m *message) {
 	number, mask := pageOf(int(id))
 	if number != x.pageNumber {
@@ -361,7 +364,7 @@ func (x *moveWriter) addRevision(id MessageID, m *message) {
 	x.rows[at] = x.lastRow
 }
 
-// flush puts the further rows of a page.
+// flush writes the rows of the present page.
 func (x *moveWriter) flush() {
 	if x.dirty != 0 {
 		x.extras.putPage(x.pageNumber, x.dirty, &x.rows)
@@ -369,7 +372,7 @@ func (x *moveWriter) flush() {
 	}
 }
 
-// moveInIndexes takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
+// moveInIndexes moves messages from the index of one topic to that of another, all at once. They all are in one topic.
 func (r *Realm) moveInIndexes(v *MessageMove) {
 	from, to := r.index.channels[v.From], r.index.channels[v.To]
 	if v.From == v.To && fold(v.FromTopic) == fold(v.TopicName) {
@@ -386,7 +389,7 @@ func (r *Realm) moveInIndexes(v *MessageMove) {
 	}
 	old.ids.Subtract(v.IDs)
 	next.ids.Union(v.IDs)
-	if fresh && old.ids.Empty() { // the whole topic goes: who took part in it goes with it
+	if fresh && old.ids.Empty() { // the whole topic moves, and its participants with it
 		next.participants, old.participants = old.participants, next.participants
 		r.index.closeTopic(v.From, fold(v.FromTopic))
 		return
@@ -410,8 +413,8 @@ func (r *Realm) moveInIndexes(v *MessageMove) {
 	}
 }
 
-// legacySpelling is the topic row of a spelling in a channel, or another one if nobody has legacySpelling it so there: for facts of
-// before Spellings were kept.
+// legacySpelling returns the topic row of a spelling in a channel, or otherwise if the channel has no such spelling. It
+// is for facts that are older than Spellings.
 func (r *Realm) legacySpelling(c ChannelID, name string, otherwise TopicID) TopicID {
 	if id, ok := r.index.topicIDs[c][name]; ok {
 		return id
@@ -466,8 +469,8 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	return r.movedNotices(e, to, f.Message, m)
 }
 
-// movedNotices tells of messages that went to another channel. Who left the old one, if it is private, and sees the
-// messages again where they are now is not told what it is called today.
+// movedNotices returns the events of messages that moved to another channel. Users that can see the messages in the new
+// channel but cannot see the old one get the event without the old channel's name.
 func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
 	know, all := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
 	nameless := *e
@@ -484,8 +487,8 @@ func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *mes
 	return out
 }
 
-// moveAudience is every listening user who may see, where they are now, messages that moved, and who was or is concerned
-// by one of the two channels: subscribers, and people with a row.
+// moveAudience returns the connected users that can see moved messages in their new place. Only users of one of the two
+// channels are in it: subscribers, and users with a row of a message.
 func (r *Realm) moveAudience(v *MessageMove) []UserID {
 	to := r.channels.must(v.To)
 	if v.From == v.To {
@@ -501,13 +504,13 @@ func (r *Realm) moveAudience(v *MessageMove) []UserID {
 	return ids.IDs[UserID](audience)
 }
 
-// FlagGroups is who has which flags of one message: most people have the same.
+// FlagGroups is the flags of one message by user. Most users have the same flags, so it has one entry per combination.
 type FlagGroups []struct {
 	Flags Flags
 	Users ids.Set
 }
 
-// Of is somebody's flags.
+// Of returns the flags of a user.
 func (g FlagGroups) Of(u UserID) Flags {
 	for i := range g {
 		if g[i].Users.Has(int64(u)) {
@@ -529,7 +532,7 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 	last := 0
 	for _, u := range to {
 		rd := r.marks.find(u)
-		f := FlagRead // events say so of what somebody has no row of
+		f := FlagRead // events say "read" for a message of which the user has no row
 		if received(u, rd) {
 			var content Flags
 			if byName, byGroup := named.has(u), grouped.has(u); byName || byGroup {
@@ -549,7 +552,7 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 				kinds, users = append(kinds, f), append(users, nil)
 			}
 		}
-		if users[last] == nil && len(kinds) == 1 { // nearly all
+		if users[last] == nil && len(kinds) == 1 { // the first group gets nearly all users
 			users[last] = make([]uint32, 0, len(to))
 		}
 		users[last] = append(users[last], uint32(u))
@@ -563,11 +566,11 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 
 // MessageUpdate is the event of an edit or a move.
 type MessageUpdate struct {
-	User        UserID // 0: nobody, the text is only rendered anew
+	User        UserID // 0: none, the text was only rendered again
 	At          int64
 	Message     MessageID
-	IDs         []MessageID // sortUnique
-	Channel     ChannelID   // where it was; 0: direct
+	IDs         []MessageID // ascending
+	Channel     ChannelID   // the channel before the move; 0: direct
 	ChannelName string
 	Flags       FlagGroups
 
@@ -583,10 +586,10 @@ type MessageUpdate struct {
 	TopicChanged bool
 	Links        []TopicLink
 
-	Body *Body `msgpack:"-"` // the new text when known; otherwise under its version
+	Body *Body `msgpack:"-"` // the new text, if known; otherwise it is stored under Version
 }
 
 func (*MessageUpdate) EventType() string { return "update_message" }
 
-// FlagsFor is the flags a reader has of the message.
+// FlagsFor returns the flags that a user has of the message.
 func (e *MessageUpdate) FlagsFor(u UserID) Flags { return e.Flags.Of(u) }

@@ -26,7 +26,7 @@ func moveToChannel(id MessageID, mode string, c ChannelID) EditMessage {
 	return EditMessage{Message: id, Mode: mode, Channel: c}
 }
 
-// setOrgSetting and setGroup change a setting for this test, behind the facts.
+// setOrgSetting and setOrgGroup change a setting for one test, without a fact.
 func (s *testScene) setOrgSetting(name string, value any) {
 	s.Realm.Org().Settings[name] = value
 	s.T.Cleanup(func() { delete(s.Realm.Org().Settings, name) })
@@ -144,7 +144,7 @@ func TestMoveTopics(t *testing.T) {
 	refused(s, s.bo, moveToTopic(ids[0], MoveOne, ""), "Topics are required in this organization.")
 }
 
-// Messages that move together have the same past, until one of them goes its own way.
+// Messages that moved together share their history until one of them changes alone.
 func TestMovedMessagesKeepTheirHistory(t *testing.T) {
 	s := newTestScene(t)
 	var ids []MessageID
@@ -185,11 +185,12 @@ func TestMoveTimeLimit(t *testing.T) {
 	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." || r.Data["first_message_id_allowed_to_move"] != young {
 		t.Errorf("moving a topic that is partly too old: %+v", r)
 	}
-	do(s, s.bo, moveToTopic(young, MoveAll, "✔ a")) // marking as resolved knows no limit
+	do(s, s.bo, moveToTopic(young, MoveAll, "✔ a")) // marking a topic as resolved has no time limit
 	do(s, s.mod, moveToTopic(young, MoveAll, "x"))
 }
 
-// A whole topic moves as far as the tighter of the limits that its move is held to allows, counted in what the mover sees.
+// A move of a whole topic obeys the stricter of the limits that apply to it. It counts only the messages that the
+// moving user can see.
 func TestMoveTopicOfMixedAges(t *testing.T) {
 	s := newTestScene(t)
 	first := s.post(s.ann, s.protected, "a", "before cy came")
@@ -211,9 +212,9 @@ func TestMoveTopicOfMixedAges(t *testing.T) {
 	}
 	s.setOrgSetting("move_messages_between_streams_limit_seconds", int64(980))
 	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(100000))
-	do(s, s.bo, moveToTopic(third, MoveAll, "b")) // the limit of topics is far away
+	do(s, s.bo, moveToTopic(third, MoveAll, "b")) // the limit for topics is not reached
 	do(s, s.bo, moveToChannel(third, MoveAll, s.public))
-	do(s, s.bo, moveToChannel(third, MoveAll, s.protected)) // 1000 seconds are 980 and the grace
+	do(s, s.bo, moveToChannel(third, MoveAll, s.protected)) // 980 seconds and 20 of grace are 1000
 	s.Advance(1)
 	partly(moveToChannel(third, MoveAll, s.public), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
@@ -222,10 +223,10 @@ func TestMoveTopicOfMixedAges(t *testing.T) {
 	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(900))
 	partly(moveToTopic(third, MoveAll, "c"), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
-	do(s, s.bo, moveToTopic(third, MoveLater, "c")) // what is younger may go
+	do(s, s.bo, moveToTopic(third, MoveLater, "c")) // later messages are within the limit
 	do(s, s.bo, moveToTopic(third, MoveOne, "b"))
-	do(s, s.bo, moveToChannel(third, MoveAll, s.public)) // a channel alone knows no limit now
-	do(s, s.mod, moveToTopic(first, MoveAll, "d"))       // nor do moderators
+	do(s, s.bo, moveToChannel(third, MoveAll, s.public)) // now there is no limit for a move to another channel
+	do(s, s.mod, moveToTopic(first, MoveAll, "d"))       // moderators have no limit
 	if got := s.info(first).Topic + s.info(third).Topic; got != "dd" {
 		t.Errorf("topics %q", got)
 	}
@@ -242,23 +243,23 @@ func TestMoveBetweenChannels(t *testing.T) {
 	do(s, s.bo, moveToChannel(open, MoveAll, s.private))
 	s.ExpectEvents(s.ann, "update_message", "stream", "stream")
 	s.ExpectEvents(s.guest, "delete_message", "stream")
-	s.ExpectEvents(s.cy, "delete_message", "stream") // had a row of it
-	s.ExpectEvents(s.mod, "stream")                  // the public channel has no history left
+	s.ExpectEvents(s.cy, "delete_message", "stream") // cy had a row of it
+	s.ExpectEvents(s.mod, "stream")                  // the public channel has no messages left
 	if _, err := s.ViewAs(s.guest).ReadableMessage(open); err == nil {
 		t.Error("the guest reads what moved where he cannot follow")
 	}
 	if f := s.ViewAs(s.ann).FlagsOf(open); f != 0 {
 		t.Errorf("an own message that moved has flags %b", f)
 	}
-	// Back again: who lost his row reads it as history.
+	// Moved back: a user that lost the row reads the message as history.
 	do(s, s.bo, moveToChannel(open, MoveAll, s.public))
 	if f := s.ViewAs(s.guest).FlagsOf(open); f != FlagRead|FlagHistorical {
 		t.Errorf("a message that came back has flags %b", f)
 	}
 }
 
-// Notices say where messages went: of a topic only where it is the same one as before, not where it joins another. Who moved
-// them has the notices read.
+// The messages about a move say where the messages went. They call it a topic only if it continues as one topic and did
+// not join another. They count as read for the user that moved them.
 func TestMoveNotices(t *testing.T) {
 	s := newTestScene(t)
 	moves := func(what string, c EditMessage, want ...string) {
@@ -291,7 +292,7 @@ func TestMoveNotices(t *testing.T) {
 	s.post(s.ann, s.public, "c", "4")
 	moves("one of two", notify(moveToTopic(three, MoveOne, "d")), "1 message was moved to", "1 message was moved here")
 	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to", "2 messages were moved here")
-	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // who is in no channel gets no row of the notice either
+	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // cy is in no channel, so cy gets no row of the message either
 	if f := s.ViewAs(s.cy).FlagsOf(realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID); f&FlagHistorical == 0 {
 		t.Errorf("the notice of a stranger has flags %b for him", f)
 	}
@@ -299,8 +300,8 @@ func TestMoveNotices(t *testing.T) {
 	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to", "4 messages were moved here")
 }
 
-// TestMoveToChannelKeepsSpellings: who moves a topic to another channel, and nothing else, changes no message's topic:
-// each goes on to be spelled as it was, be it known there or new.
+// A move that changes only the channel changes no topic. Each message keeps the spelling of its topic, whether or not
+// the new channel already has it.
 func TestMoveToChannelKeepsSpellings(t *testing.T) {
 	s := newTestScene(t)
 	s.post(s.ann, s.private, "TEA", "there already")
@@ -345,7 +346,7 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	if _, err := s.ViewAs(late).ReadableMessage(id); err == nil {
 		t.Error("who came later reads protected history")
 	}
-	// What the mover cannot see stays where it is.
+	// Messages that the moving user cannot see do not move.
 	hidden := s.post(s.ann, s.protected, "b", "before")
 	s.join(s.owner, s.protected)
 	seen := s.post(s.ann, s.protected, "b", "after")
@@ -355,8 +356,8 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	}
 }
 
-// Who may enter a channel with protected history without being in it sees there what he has a row of: he is told where
-// that went, and that the rest is gone.
+// A user that is allowed to enter a channel with protected history, but is not subscribed, can see the messages there
+// of which they have a row. They get the move of these messages and the deletion of the others.
 func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{{Name: "can_subscribe_group", New: s.group("role:members")}}})
@@ -480,14 +481,14 @@ func TestRerender(t *testing.T) {
 		t.Errorf("a rendering counts as an edit: %+v", i)
 	}
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{HTML: "<p>late</p>"}})
-	s.ExpectNoEvents(s.bo) // of an older text
+	s.ExpectNoEvents(s.bo) // it rendered an older text
 	do(s, s.ann, s.editText(id, "edited"))
 	if h := s.info(id).History; len(h) != 1 || h[0].Version != 1 {
 		t.Errorf("history %+v", h)
 	}
 }
 
-// A person's message waits for the pages it links to, in its newest text; they are shown once.
+// Each message of a user waits for previews of its links, in its newest text. They are added once.
 func TestLinkPreviewJobs(t *testing.T) {
 	s := newTestScene(t)
 	const page = "https://example.org"
@@ -548,14 +549,14 @@ func TestLinkPreviewJobs(t *testing.T) {
 	}
 }
 
-// What happens to messages reaches nobody who left, or whose account is gone.
+// Events about a message are not sent to users that left the channel or were deactivated.
 func TestMessageEventsAfterLeaving(t *testing.T) {
 	s := newTestScene(t)
 	inPublic, inPrivate := s.post(s.ann, s.public, "a", "hi"), s.post(s.ann, s.private, "a", "hi")
 	s.leave(s.bo, s.public)
 	s.leave(s.bo, s.private)
 	do(s, s.ann, s.editText(inPublic, "x"))
-	s.ExpectEvents(s.bo, "update_message") // a public channel: he has a row, and may read it
+	s.ExpectEvents(s.bo, "update_message") // bo has a row and can read the public channel
 	do(s, s.ann, s.editText(inPrivate, "x"))
 	s.ExpectNoEvents(s.bo)
 	do(s, s.ann, DeleteMessage{inPrivate})
@@ -576,8 +577,8 @@ func TestMessageEventsAfterLeaving(t *testing.T) {
 	}
 }
 
-// Where everybody may read, guests who once received a message hear what becomes of it: also that it goes elsewhere in
-// such a channel.
+// In a web-public channel, guests that received a message get its changes and deletion without a subscription. That
+// includes a move to another web-public channel.
 func TestWebPublicMoveEventsForGuests(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
@@ -592,7 +593,7 @@ func TestWebPublicMoveEventsForGuests(t *testing.T) {
 	s.ExpectEvents(s.guest, "delete_message", "stream")
 }
 
-// A star is gone with its message, also for who could not read it any more and hears nothing of the deletion.
+// A star is removed with its message, also for a user that cannot read the message any more and gets no deletion.
 func TestDeletionRemovesStars(t *testing.T) {
 	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "hi")
@@ -605,7 +606,8 @@ func TestDeletionRemovesStars(t *testing.T) {
 	}
 }
 
-// So it is with a message that moves from one channel he cannot read to another: when it comes back, it has no star.
+// The same holds for a message that moves from one channel the user cannot read to another: if it comes back, it has no
+// star.
 func TestMoveRemovesStars(t *testing.T) {
 	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "hi")
@@ -622,7 +624,7 @@ func TestMoveRemovesStars(t *testing.T) {
 	}
 }
 
-// Nobody touches messages of a channel that was archived.
+// Messages of an archived channel cannot be changed.
 func TestArchivedChannels(t *testing.T) {
 	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")

@@ -8,7 +8,7 @@ import (
 	. "parley/actors/realm/realmtest"
 )
 
-// outboxJobs is what waits to leave, of a kind.
+// outboxJobs returns the waiting jobs of one kind.
 func outboxJobs(s *Scene, kind realm.OutboxJobKind) (out []realm.OutboxJob) {
 	for _, e := range s.ViewAs(System).OutboxJobs() {
 		if e.Kind == kind {
@@ -18,7 +18,7 @@ func outboxJobs(s *Scene, kind realm.OutboxJobKind) (out []realm.OutboxJob) {
 	return out
 }
 
-// finishOutbox does everything that waits, and shows the notifications.
+// finishOutbox finishes all waiting jobs and counts the notifications as shown.
 func finishOutbox(s *Scene) {
 	var ids []int64
 	for _, e := range s.ViewAs(System).OutboxJobs() {
@@ -70,7 +70,7 @@ func TestInvitationEmailJobs(t *testing.T) {
 	}
 }
 
-// addPhones makes everybody's devices reachable.
+// addPhones gives each user a device with a push token.
 func addPhones(s *Scene, users ...realm.UserID) {
 	s.Pushes = true
 	for _, u := range users {
@@ -238,7 +238,7 @@ func TestWelcomeBotAnswers(t *testing.T) {
 		}
 		return answers
 	}
-	for text, want := range map[string]int{"Topics": 1, " themes? ": 1, "help": 1, "what is the meaning of life": 0} { // its welcome told her the words
+	for text, want := range map[string]int{"Topics": 1, " themes? ": 1, "help": 1, "what is the meaning of life": 0} { // the welcome message told Ann these words
 		if got := said(text); got != want {
 			t.Errorf("%q is answered %d times, want %d", text, got, want)
 		}
