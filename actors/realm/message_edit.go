@@ -2,6 +2,7 @@ package realm
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ type NewContent struct {
 type Edited struct{ Detached []DetachedUpload }
 
 // ErrStale means that the text was changed after it was read and before this turn. The caller must read it again.
-var ErrStale = errors.New("the message's text is another one by now")
+var ErrStale = errors.New("the message's text has changed in the meantime")
 
 // isResolveToggle reports whether two topics differ only by the mark of resolved topics.
 func isResolveToggle(a, b string) bool {
@@ -55,17 +56,17 @@ func isResolveToggle(a, b string) bool {
 
 func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	me := t.Me()
-	i, err := t.WritableMessage(c.Message)
+	info, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Edited{}, err
 	}
-	p := &messageEdit{EditMessage: c, me: me, info: i, resolveToggle: false}
+	p := &messageEdit{EditMessage: c, me: me, info: info}
 	if err := p.check(t); err != nil {
 		return Edited{}, err
 	}
 	answer := p.record(t)
-	if n := c.Content; n != nil {
-		t.addOutboxJobs(t.previewJobs(c.Message, n.OldVersion+1, me, n.Content))
+	if c.Content != nil {
+		t.addOutboxJobs(t.previewJobs(c.Message, c.Content.OldVersion+1, me, c.Content.Content))
 	}
 	return answer, nil
 }
@@ -81,6 +82,27 @@ type messageEdit struct {
 	ids           ids.Set  // the messages that move
 }
 
+// topicAfter returns the topic that the message has after the edit.
+func (p *messageEdit) topicAfter() string {
+	if p.Topic != nil {
+		return p.newTopic
+	}
+	return p.info.Topic
+}
+
+// check refuses edits that are not allowed. If several rules are broken, the caller must get the refusal that the
+// protocol puts first. So the order of the checks, here and in the methods below, must not change:
+//
+//  1. The permission to edit the text, and its time limit. They come even before the question whether the request makes
+//     sense, so a user without permission gets the same refusal for every request with a text.
+//  2. The version of the text. All later checks of the text use the rendering of the request and the mentions of the old
+//     text. Both are wrong if the text has changed since: the caller renders it again and retries.
+//  3. The combination of changes: checkCombination. It also drops changes to the present value, so the permissions
+//     below are only needed for parts that really change.
+//  4. The permissions for each part: topic, then text, then channel. A move to another channel needs the permission to
+//     change the topic only if the topic changes too.
+//  5. The messages that move: selectMessages. It comes last, because its time limit is the only check that looks at all
+//     messages of a topic.
 func (p *messageEdit) check(t *Turn) error {
 	if p.Content != nil {
 		if err := t.mayEditContent(p.me, p.info, editGraceSeconds); err != nil {
@@ -114,10 +136,16 @@ func (p *messageEdit) check(t *Turn) error {
 	return p.selectMessages(t)
 }
 
+// checkCombination finds out which parts change and refuses changes that do not fit together. It sets newTopic,
+// targetChannel and resolveToggle, and it sets Topic and Channel to nothing if they would not change. Its order must
+// not change: see check.
 func (p *messageEdit) checkCombination(t *Turn) error {
+	// First drop the parts that do not change: only then can it be said that nothing changes. An invalid topic counts
+	// as a change for now. Its error is returned below, because the protocol has the refusals in between first.
 	var topicErr error
 	if p.Topic != nil {
-		if p.newTopic, topicErr = NormalizeTopic(*p.Topic); topicErr == nil && p.info.Channel != 0 && p.newTopic == p.info.Topic {
+		p.newTopic, topicErr = NormalizeTopic(*p.Topic)
+		if topicErr == nil && p.info.Channel != 0 && p.newTopic == p.info.Topic {
 			p.Topic = nil
 		}
 	}
@@ -127,6 +155,8 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	if p.Content == nil && p.Topic == nil && p.Channel == 0 {
 		return errNothingToChange()
 	}
+	// Direct messages have neither channel nor topic. After this, a change of topic or channel is about a channel
+	// message.
 	if p.info.Channel == 0 {
 		if p.Channel != 0 {
 			return BadRequest("Direct messages cannot be moved to channels.")
@@ -138,31 +168,32 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	if p.Mode != MoveOne && p.Topic == nil && p.Channel == 0 {
 		return BadRequest("Invalid propagate_mode without topic edit")
 	}
+	// A target channel that does not exist is nil here. mayChangeChannel refuses it later, with the same words as for a
+	// channel that the user cannot see.
 	if p.info.Channel != 0 {
 		if p.targetChannel = t.channels.must(p.info.Channel); p.Channel != 0 {
 			p.targetChannel = t.channels.find(p.Channel)
 		}
 	}
+	// The topic itself, then whether the target channel allows it. A move without a new topic is checked too: the
+	// target channel may not allow the present one.
 	if p.Topic != nil {
 		if topicErr != nil {
 			return topicErr
 		}
-		if bare := strings.TrimSpace(strings.TrimPrefix(p.newTopic+" ", resolvedPrefix)); p.newTopic != "" && bare != p.newTopic && (bare == "" || bare == EmptyTopicName) {
+		if marksGeneralChat(p.newTopic) {
 			return BadRequest("General chat cannot be marked as resolved")
 		}
 	}
-	if p.targetChannel != nil {
-		topic := p.info.Topic
-		if p.Topic != nil {
-			topic = p.newTopic
-		}
-		if (p.Topic != nil || p.Channel != 0) && t.checkTopicsPolicy(p.targetChannel, topic) != nil {
-			if topic == "" {
+	if p.targetChannel != nil && (p.Topic != nil || p.Channel != 0) {
+		if err := t.checkTopicsPolicy(p.targetChannel, p.topicAfter()); err != nil {
+			if p.topicAfter() == "" { // an edit has other words for it than a new message
 				return BadRequest("Topics are required in this organization.")
 			}
-			return t.checkTopicsPolicy(p.targetChannel, topic)
+			return err
 		}
 	}
+	// The text comes last: a new text fits every change but that of the channel, and messages with a widget have none.
 	if p.Content != nil && p.Channel != 0 {
 		return BadRequest("Cannot change message content while changing channel")
 	}
@@ -173,15 +204,26 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	return nil
 }
 
+// marksGeneralChat reports whether a topic is general chat with the mark of resolved topics. General chat is the empty
+// topic, or its name for clients that do not know the empty topic.
+func marksGeneralChat(topic string) bool {
+	bare := strings.TrimSpace(strings.TrimPrefix(topic+" ", resolvedPrefix))
+	return topic != "" && bare != topic && (bare == "" || bare == EmptyTopicName)
+}
+
+// mayChangeTopic refuses users that are not allowed to change the topic. To mark a topic as resolved is a permission of
+// its own and has no time limit. The permission comes before the time limit: without it the age does not matter.
 func (p *messageEdit) mayChangeTopic(t *Turn) error {
 	from := t.channels.must(p.info.Channel)
 	if p.resolveToggle {
-		if !t.HasPermission(p.me, "can_resolve_topics_group") && !t.channelAllows(p.me, from, "can_resolve_topics_group") {
+		if !t.HasPermission(p.me, "can_resolve_topics_group") &&
+			!t.channelAllows(p.me, from, "can_resolve_topics_group") {
 			return BadRequest("You don't have permission to resolve topics.")
 		}
 		return nil
 	}
-	if !t.HasPermission(p.me, "can_move_messages_between_topics_group") && !t.channelAllows(p.me, from, "can_move_messages_within_channel_group") {
+	if !t.HasPermission(p.me, "can_move_messages_between_topics_group") &&
+		!t.channelAllows(p.me, from, "can_move_messages_within_channel_group") {
 		return BadRequest("You don't have permission to edit this message")
 	}
 	if p.tooLate(t, p.info.Time, "move_messages_within_stream_limit_seconds") {
@@ -193,6 +235,7 @@ func (p *messageEdit) mayChangeTopic(t *Turn) error {
 func errTopicLate() *Refusal {
 	return BadRequest("The time limit for editing this message's topic has passed.")
 }
+
 func errChannelLate() *Refusal {
 	return BadRequest("The time limit for editing this message's channel has passed")
 }
@@ -204,6 +247,9 @@ func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 	return limited && !p.me.IsModerator() && t.Now-sent > seconds+editGraceSeconds
 }
 
+// mayChangeContent refuses a new text that the client would not have sent if it knew the present one, that could not be
+// rendered, or that adds mentions the user is not allowed to make. Only new mentions are checked: a user may keep a
+// mention in a text although the permission for it was withdrawn.
 func (p *messageEdit) mayChangeContent(t *Turn) error {
 	if p.Content.WantSum != "" && !strings.EqualFold(p.Content.WantSum, p.Content.OldSum) {
 		return Refuse(Invalid, "EXPECTATION_MISMATCH", "'prev_content_sha256' value does not match the expected value.")
@@ -211,27 +257,35 @@ func (p *messageEdit) mayChangeContent(t *Turn) error {
 	if p.Content.Unrenderable {
 		return BadRequest("Unable to render message")
 	}
-	x := p.Content.Content.addedMentions(p.Content.Old)
+	added := p.Content.Content.addedMentions(p.Content.Old)
 	if p.info.Channel == 0 {
-		return t.checkGroupMentions(p.me, x)
+		return t.checkGroupMentions(p.me, added)
 	}
-	return t.checkMentions(p.me, t.channels.must(p.info.Channel), p.info.Topic, x)
+	return t.checkMentions(p.me, t.channels.must(p.info.Channel), p.info.Topic, added)
 }
 
 // addedMentions returns the mentions of x that are not in old.
 func (x ContentInfo) addedMentions(old ContentInfo) ContentInfo {
-	n := ContentInfo{ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard, TopicWildcard: x.TopicWildcard && !old.TopicWildcard}
+	added := ContentInfo{
+		ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard,
+		TopicWildcard:   x.TopicWildcard && !old.TopicWildcard,
+	}
 	for _, g := range x.Groups {
 		if !containsSorted(sortUnique(append([]GroupID(nil), old.Groups...)), g) {
-			n.Groups = append(n.Groups, g)
+			added.Groups = append(added.Groups, g)
 		}
 	}
-	return n
+	return added
 }
 
+// mayChangeChannel refuses users that are not allowed to move the message to the target channel. The order: the
+// permission to move messages out of the present channel, then access to the target, then the permission to send there,
+// then the time limit. Access comes before the permission to send, so the refusal does not reveal that a channel
+// exists.
 func (p *messageEdit) mayChangeChannel(t *Turn) error {
 	from := t.channels.must(p.info.Channel)
-	if !t.HasPermission(p.me, "can_move_messages_between_channels_group") && !t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
+	if !t.HasPermission(p.me, "can_move_messages_between_channels_group") &&
+		!t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
 		return BadRequest("You don't have permission to move this message")
 	}
 	if p.targetChannel == nil || p.targetChannel.Archived || !t.hasContentAccess(p.me, p.targetChannel) {
@@ -246,12 +300,12 @@ func (p *messageEdit) mayChangeChannel(t *Turn) error {
 	return nil
 }
 
+// selectMessages sets the messages that move. It first refuses a move that would create a topic if the user is not
+// allowed to. To mark a topic as resolved does not count as creating one.
 func (p *messageEdit) selectMessages(t *Turn) error {
-	topic := p.info.Topic
-	if p.Topic != nil {
-		topic = p.newTopic
-	}
-	if !p.resolveToggle && !p.me.System && t.index.channels[p.targetChannel.ID].topics[fold(topic)] == nil && !t.channelAllows(p.me, p.targetChannel, "can_create_topic_group") {
+	createsTopic := t.index.channels[p.targetChannel.ID].topics[fold(p.topicAfter())] == nil
+	if createsTopic && !p.resolveToggle && !p.me.System &&
+		!t.channelAllows(p.me, p.targetChannel, "can_create_topic_group") {
 		return BadRequest("You do not have permission to create new topics in this channel.")
 	}
 	all := t.index.channels[p.info.Channel].topics[fold(p.info.Topic)].ids
@@ -273,6 +327,9 @@ func (p *messageEdit) selectMessages(t *Turn) error {
 	return nil
 }
 
+// checkTopicAge refuses to move a whole topic if some of its messages are too old. If all are, it returns the refusal
+// for one message. If only some are, its refusal says how many the user may move, so the client can offer MoveLater.
+// Only messages that the user can see are counted: the numbers must not reveal others.
 func (p *messageEdit) checkTopicAge(t *Turn) error {
 	limits, err := []string{}, errChannelLate()
 	if p.Topic != nil {
@@ -290,7 +347,7 @@ func (p *messageEdit) checkTopicAge(t *Turn) error {
 	total, allowed, first := seen.Len(), 0, MessageID(0)
 	late := func(id int64) bool {
 		sent := int64(t.message(MessageID(id)).time)
-		return slices.ContainsFunc(limits, func(l string) bool { return p.tooLate(t, sent, l) })
+		return slices.ContainsFunc(limits, func(limit string) bool { return p.tooLate(t, sent, limit) })
 	}
 	if oldest, ok := seen.Min(); ok && !late(oldest) {
 		return nil // times ascend with ids
@@ -308,18 +365,24 @@ func (p *messageEdit) checkTopicAge(t *Turn) error {
 	case 0:
 		return err
 	}
-	return Refuse(Invalid, "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", BadRequest("You only have permission to move the %d/%d most recent messages in this topic.", allowed, total).Msg).
-		With("first_message_id_allowed_to_move", first).With("total_messages_in_topic", total).With("total_messages_allowed_to_move", allowed)
+	msg := fmt.Sprintf("You only have permission to move the %d/%d most recent messages in this topic.", allowed, total)
+	return Refuse(Invalid, "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", msg).
+		With("first_message_id_allowed_to_move", first).
+		With("total_messages_in_topic", total).
+		With("total_messages_allowed_to_move", allowed)
 }
 
-func (t *Turn) mayEditContent(me *User, i MessageInfo, grace int64) error {
+// mayEditContent refuses users that are not allowed to change the text of a message now. Only its sender is, and the
+// organization can forbid it or set a time limit. grace is added to the limit, in seconds. The organization's setting
+// is checked first: it is the same for all messages.
+func (t *Turn) mayEditContent(me *User, info MessageInfo, grace int64) error {
 	if !t.OrgBool("allow_message_editing") {
 		return BadRequest("Your organization has turned off message editing")
 	}
-	if i.Sender.ID != me.ID {
+	if info.Sender.ID != me.ID {
 		return BadRequest("You don't have permission to edit this message")
 	}
-	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-i.Time > limit+grace {
+	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-info.Time > limit+grace {
 		return BadRequest("The time limit for editing this message has passed")
 	}
 	return nil

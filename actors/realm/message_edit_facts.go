@@ -7,7 +7,14 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// record records the facts of an edit that check has allowed.
+// record records the facts of an edit that check has allowed. The order matters:
+//
+//  1. What depends on the topics and channels as they were is found out before the move is recorded: whether the whole
+//     topic moves, whether the target topic exists, and the first message of each channel.
+//  2. hideMovedMessages comes before the move. It tells users that cannot follow the messages that they are deleted, while
+//     the messages are still where these users can see them.
+//  3. After the move come the events about first messages, the users' policies for the topic, and at last the messages
+//     about the move: they are sent to topics that must already have their new state.
 func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
@@ -26,24 +33,23 @@ func (p *messageEdit) record(t *Turn) Edited {
 		t.Record(f)
 		f = &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
 	}
-	topic := p.info.Topic
-	if p.Topic != nil {
-		topic = p.newTopic
-	}
-	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode}
+	topic := p.topicAfter()
+	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic,
+		TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode}
 	m.Topic, m.NewTopic = t.topicIDFor(m.To, topic)
 	if m.TopicChanged {
 		m.Links = t.topicLinks(topic)
 	} else {
 		m.Spellings = t.otherSpellings(m)
 	}
-	old, target := t.index.channels[m.From].topics[fold(m.FromTopic)], t.index.channels[m.To].topics[fold(topic)]
-	same := m.From == m.To && fold(m.FromTopic) == fold(topic)
-	whole, empty := old.ids.Len() == p.ids.Len(), target == nil
+	present, target := t.index.channels[m.From].topics[fold(m.FromTopic)], t.index.channels[m.To].topics[fold(topic)]
+	sameTopic := m.From == m.To && fold(m.FromTopic) == fold(topic) // only its spelling changes
+	wholeTopic, targetIsNew := present.ids.Len() == p.ids.Len(), target == nil
 	first := t.firstMessagesOf(m.From, m.To)
 	if m.From != m.To {
 		t.hideMovedMessages(m)
-		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers // deactivated accounts too: they may be reactivated
+		// deactivated accounts too: they may be reactivated
+		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers
 		m.Strangers, m.Job = ids.Difference(from, to), t.nextID("leaving")
 		if t.hasProtectedHistory(p.targetChannel) {
 			m.Give = ids.IDs[UserID](to)
@@ -52,29 +58,39 @@ func (p *messageEdit) record(t *Turn) Edited {
 	f.Move = m
 	t.Record(f)
 	t.recordFirstMessages(first)
-	if whole && !same {
-		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, empty)
+	if wholeTopic && !sameTopic {
+		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, targetIsNew)
 	}
 	if p.resolveToggle {
 		t.postResolveNotice(p.me, m)
 		return answer
 	}
-	p.postMoveNotices(t, m, whole, whole && (empty || same))
+	p.postMoveNotices(t, m, wholeTopic, wholeTopic && (targetIsNew || sameTopic))
 	return answer
 }
 
+// contentEdit returns the change of the text. It resolves the mentions of the new text as for a message that is sent
+// now, but only among users that have received the message.
 func (t *Turn) contentEdit(p *messageEdit) *ContentEdit {
 	content := p.Content.Content
 	content.Attachments = t.visibleAttachments(p.me, content.Attachments)
-	probe := &MessageSent{ID: p.Message, Sender: p.info.Sender.ID, Channel: p.info.Channel, TopicName: p.info.Topic, Content: content}
+	probe := &MessageSent{ID: p.Message, Sender: p.info.Sender.ID, Channel: p.info.Channel, TopicName: p.info.Topic,
+		Content: content}
 	for _, u := range p.info.People {
 		probe.People = append(probe.People, u.ID)
 	}
 	m := t.message(p.Message)
 	received := t.receivedFunc(p.Message, m)
 	t.resolveMentions(probe, func(u UserID) bool { return received(u, t.marks.find(u)) })
-	return &ContentEdit{Version: p.info.Ref.Version + 1, Content: content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
-		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
+	return &ContentEdit{
+		Version:        p.info.Ref.Version + 1,
+		Content:        content,
+		Mentioned:      probe.Mentioned,
+		GroupMentioned: probe.GroupMentioned,
+		TopicMentioned: probe.TopicMentioned,
+		Alerted:        probe.Alerted,
+		Body:           p.Content.Body,
+	}
 }
 
 // MessageUpdated changes a message's text, or moves messages, or both.
@@ -112,11 +128,12 @@ type MessageMove struct {
 	Toggle       bool // the move only marks a topic as resolved; clients do not count it as a move
 	Mode         string
 	Links        []TopicLink
-	Give         []UserID // users that get a read row of every message: in the target channel they see only messages they have a row of
-	Strangers    ids.Set  // subscribers of the channel From that are not in To: the messages count as read for them,
-	Job          int64    // by this leaving; see channel_leave.go
-	Respelled    bool     // in facts older than Spellings: not all messages had the spelling TopicName before
-	Spellings    []Spelling
+	// users that get a read row of every message: in the target channel they see only messages they have a row of
+	Give      []UserID
+	Strangers ids.Set // subscribers of the channel From that are not in To: the messages count as read for them,
+	Job       int64   // by this leaving; see channel_leave.go
+	Respelled bool    // in facts older than Spellings: not all messages had the spelling TopicName before
+	Spellings []Spelling
 }
 
 // Spelling is the topic row of moved messages whose topic is spelled differently from the message of the request. They
@@ -190,7 +207,8 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	}
 	e.History = append(e.History, rev)
 	e.Version, e.Edited = c.Version, f.At
-	e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = c.Mentioned, c.GroupMentioned, c.TopicMentioned, c.Alerted
+	e.Mentioned, e.GroupMentioned = c.Mentioned, c.GroupMentioned
+	e.TopicMentioned, e.Alerted = c.TopicMentioned, c.Alerted
 	e.Attachments = c.Content.Attachments
 	m.bits = m.bits&(bitExists|bitExtra|bitSentElsewhere) | c.Content.bits()
 	r.indexContent(id, m)
@@ -432,7 +450,8 @@ func (f *MessageUpdated) tell(r *Realm) []Notice {
 
 func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	m := r.message(f.Message)
-	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
+	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message},
+		Channel: ChannelID(m.channel)}
 	var to []UserID
 	switch {
 	case f.Move != nil:
@@ -495,7 +514,8 @@ func (r *Realm) moveAudience(v *MessageMove) []UserID {
 		return r.messageChangeAudience(to, v.IDs)
 	}
 	audience, holds := ids.SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
-	was := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...), ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
+	was := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...),
+		ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
 	for _, u := range ids.IDs[UserID](ids.Difference(was, audience)) {
 		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || holds(u)) {
 			audience.Add(int64(u))
