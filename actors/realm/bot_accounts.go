@@ -69,8 +69,9 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if err != nil {
 		return BotMade{}, err
 	}
-	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type, BotOwner: me.ID, Active: true, Joined: t.Now,
-		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Settings: map[string]any{}}
+	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type,
+		BotOwner: me.ID, Active: true, Joined: t.Now, Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1,
+		Settings: map[string]any{}}
 	if c.Avatar != "" {
 		u.Avatar, u.AvatarFile = "U", c.Avatar
 	}
@@ -96,7 +97,8 @@ func (v View) MayCreateBot(kind BotType) error {
 }
 
 func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
-	return r.HasPermission(u, "can_create_bots_group") || kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
+	return r.HasPermission(u, "can_create_bots_group") ||
+		kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
 }
 
 // nameTaken reports whether an active account other than except has exactly this name. A bot's name must be unique.
@@ -165,7 +167,8 @@ type EditBot struct {
 }
 
 func validBotAddress(short, email string) bool {
-	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && ValidEmail(email)
+	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" &&
+		ValidEmail(email)
 }
 
 func (c EditBot) Decide(t *Turn) (Done, error) {
@@ -174,8 +177,10 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	var facts []Fact
-	for _, part := range []func(EditBot, *Turn, *User) ([]Fact, error){EditBot.nameFacts, EditBot.emailFacts, EditBot.roleFacts, EditBot.detailsFacts, EditBot.ownerFacts} {
-		more, err := part(c, t, u)
+	for _, changes := range []func(*Turn, *User) ([]Fact, error){
+		c.nameFacts, c.emailFacts, c.roleFacts, c.detailsFacts, c.ownerFacts,
+	} {
+		more, err := changes(t, u)
 		if err != nil {
 			return Done{}, err
 		}
@@ -292,7 +297,10 @@ func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	case o.IsBot():
 		return nil, BadRequest("Failed to change owner, bots can't own other bots")
 	}
-	return []Fact{&UserChanged{ID: u.ID, Owner: c.Owner}, &BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner}}, nil
+	return []Fact{
+		&UserChanged{ID: u.ID, Owner: c.Owner},
+		&BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner},
+	}, nil
 }
 
 // BotChanged replaces a bot's details. It is the event realm_bot/add or realm_bot/update too.
@@ -423,7 +431,8 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 		size += runeCount(k) + runeCount(v)
 	}
 	if size > maxBotStorage {
-		return Done{}, BadRequest("Request exceeds storage limit by %d characters. The limit is %d characters.", size-maxBotStorage, maxBotStorage)
+		return Done{}, BadRequest("Request exceeds storage limit by %d characters. The limit is %d characters.",
+			size-maxBotStorage, maxBotStorage)
 	}
 	if len(c.Values) > 0 {
 		t.Record(&BotStored{ID: me.ID, Values: c.Values})

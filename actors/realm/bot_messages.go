@@ -42,9 +42,11 @@ func (t *Turn) SendBotMessage(m BotMessage) MessageID {
 	if err != nil {
 		return 0
 	}
-	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
+	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot),
+		Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)
-	f.Content.Attachments = t.visibleAttachments(t.users.must(m.Bot), f.Content.Attachments) // the text may quote a user that cannot see the files
+	// the text may quote a user that cannot see the files
+	f.Content.Attachments = t.visibleAttachments(t.users.must(m.Bot), f.Content.Attachments)
 	if m.Channel != 0 {
 		if t.channels.must(m.Channel).Archived { // in an archived channel nothing counts as unread
 			f.ReadBy = append(f.ReadBy, t.Subscribers(m.Channel)...)

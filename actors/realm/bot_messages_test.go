@@ -19,7 +19,10 @@ func TestNotifyChannelAndUsers(t *testing.T) {
 	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "tea"}}})
 	tea := s.Realm.FindChannelByName("tea").ID
 
-	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyChannel(tea, "news", "the kettle & the pot\n\nboil", ann) }))
+	RunTurn(s, System, asCommand(func(t *realm.Turn) {
+		t.NotifyChannel(tea, "news", "the kettle & the pot\n\nboil",
+			ann)
+	}))
 	got := ListEventsOf[*realm.MessageArrived](s, ann)
 	if len(got) != 1 || got[0].Message.Sender.ID != realm.NotificationBot || got[0].Message.Topic != "news" {
 		t.Fatalf("ann heard %+v", got)
@@ -33,7 +36,8 @@ func TestNotifyChannelAndUsers(t *testing.T) {
 	s.ExpectNoEvents(bo)
 
 	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyUsers("psst", bo) }))
-	if got := ListEventsOf[*realm.MessageArrived](s, bo); len(got) != 1 || got[0].Message.Channel != 0 || len(got[0].Message.People) != 2 {
+	if got := ListEventsOf[*realm.MessageArrived](s, bo); len(got) != 1 || got[0].Message.Channel != 0 ||
+		len(got[0].Message.People) != 2 {
 		t.Fatalf("bo heard %+v", got)
 	}
 	s.ExpectNoEvents(ann)

@@ -26,13 +26,15 @@ func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
 	t.removeFromAllDefaultGroups(ch.ID)
 	t.Record(f)
 	if t.OrgBool("send_channel_events_messages") {
-		t.SendBotMessage(BotMessage{Channel: ch.ID, Topic: t.eventsTopicOf(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
+		t.SendBotMessage(BotMessage{Channel: ch.ID, Topic: t.eventsTopicOf(ch),
+			Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
 	}
 	return Done{}, nil
 }
 
 // announcementSettings are the organization settings whose value is a channel. Archiving that channel clears them.
-var announcementSettings = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
+var announcementSettings = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id",
+	"signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
 
 // ChannelArchived archives a channel. It is the event too: stream/update of is_archived, or stream/delete for clients
 // that do not know archived channels.
@@ -56,7 +58,8 @@ func (f *ChannelArchived) apply(r *Realm) {
 			o.Settings[s] = int64(-1)
 		}
 	}
-	r.startLeaving(f.Job, f.Channel, r.index.channels[f.Channel].subscribers.Clone()) // deactivated accounts too: they may be reactivated
+	// deactivated accounts too: they may be reactivated
+	r.startLeaving(f.Job, f.Channel, r.index.channels[f.Channel].subscribers.Clone())
 }
 
 func (f *ChannelArchived) tell(r *Realm) []Notice {

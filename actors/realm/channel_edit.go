@@ -35,7 +35,12 @@ func (c EditChannel) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	e := channelEdit{c: ch, me: t.Me()}
-	for _, check := range []func(*Turn, *channelEdit) error{c.checkUnarchive, c.checkPrivacy, c.checkDefault, c.checkRetention, c.checkDescription, c.checkRename, c.checkFolder, c.checkTopicsPolicy, c.checkGroups} {
+	// The order decides which of several refusals the caller gets. checkPrivacy comes before checkDefault and
+	// checkGroups: these read the privacy that the channel will have.
+	for _, check := range []func(*Turn, *channelEdit) error{
+		c.checkUnarchive, c.checkPrivacy, c.checkDefault, c.checkRetention, c.checkDescription, c.checkRename,
+		c.checkFolder, c.checkTopicsPolicy, c.checkGroups,
+	} {
 		if err := check(t, &e); err != nil {
 			return Done{}, err
 		}
@@ -71,7 +76,8 @@ func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 	if !t.System && !t.hasContentAccess(e.me, e.c) {
 		return errContentAccess()
 	}
-	f := &ChannelPrivacySet{Channel: e.c.ID, Private: valueOr(c.Private, e.c.Private), WebPublic: valueOr(c.WebPublic, e.c.WebPublic), History: e.c.History}
+	f := &ChannelPrivacySet{Channel: e.c.ID, Private: valueOr(c.Private, e.c.Private),
+		WebPublic: valueOr(c.WebPublic, e.c.WebPublic), History: e.c.History}
 	if c.Private != nil {
 		f.History = !f.Private
 	}
@@ -169,7 +175,8 @@ func (c EditChannel) checkRetention(t *Turn, e *channelEdit) error {
 		return errNotOwner()
 	}
 	if !equalPointers(c.Retention, e.c.Retention) {
-		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "message_retention_days", Number: c.Retention})
+		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "message_retention_days",
+			Number: c.Retention})
 	}
 	return nil
 }
@@ -191,7 +198,8 @@ func (c EditChannel) checkDescription(t *Turn, e *channelEdit) error {
 	}
 	text, err := cleanDescription(*c.Description)
 	if err == nil && text != e.c.Description {
-		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "description", Text: text, HTML: t.Describe(text)})
+		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "description", Text: text,
+			HTML: t.Describe(text)})
 	}
 	return err
 }
@@ -257,7 +265,8 @@ func (c EditChannel) checkTopicsPolicy(t *Turn, e *channelEdit) error {
 	if c.TopicsPolicy == "empty_topic_only" {
 		for name := range t.index.channels[e.c.ID].topics {
 			if name != "" {
-				return BadRequest("To enable this configuration, all messages in this channel must be in the general chat topic.")
+				return BadRequest(
+					"To enable this configuration, all messages in this channel must be in the general chat topic.")
 			}
 		}
 	}
@@ -274,11 +283,14 @@ func (v View) maySetTopicsPolicy(me *User) error {
 
 // checkGroupChanges checks changes of permission settings and returns the new values, in the order of the changes. now
 // returns the present value of a setting.
-func (v View) checkGroupChanges(me *User, changes []GroupChange, now func(name string) GroupValue) ([]GroupValue, error) {
+func (v View) checkGroupChanges(
+	me *User, changes []GroupChange, now func(name string) GroupValue,
+) ([]GroupValue, error) {
 	var out []GroupValue
 	for _, g := range changes {
 		rule := findGroupRule(ChannelRules, g.Name)
-		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() && !v.HasPermission(me, "can_set_delete_message_policy_group") {
+		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() &&
+			!v.HasPermission(me, "can_set_delete_message_policy_group") {
 			return nil, errPermission()
 		}
 		value, err := v.checkGroupChange(rule, now(g.Name), g)
@@ -301,7 +313,8 @@ func (c EditChannel) checkGroups(t *Turn, e *channelEdit) error {
 		private, history = e.privacy.Private, e.privacy.History
 	}
 	for i, g := range c.Groups {
-		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System && !t.hasContentAccess(e.me, e.c) {
+		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System &&
+			!t.hasContentAccess(e.me, e.c) {
 			return errContentAccess()
 		}
 		if g.Name == "can_create_topic_group" && private && !history && values[i].Group != groupEveryone {

@@ -39,7 +39,8 @@ func TestRenameChannel(t *testing.T) {
 	rename := func(c ChannelID, to string) EditChannel { return EditChannel{Channel: c, Name: &to} }
 	do(s, s.ann, rename(s.public, "  Tea  "))
 	s.onlyReceive("stream", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot)
-	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" || e.Property != "name" {
+	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" ||
+		e.Property != "name" {
 		t.Fatalf("heard %+v", e)
 	}
 	do(s, s.ann, rename(s.public, "TEA"))
@@ -47,8 +48,10 @@ func TestRenameChannel(t *testing.T) {
 	refused(s, s.ann, rename(s.public, "PRIVATE"), "Channel name is already in use.")
 	refused(s, s.ann, rename(s.public, " "), "Channel name can't be empty.")
 	refused(s, s.ann, rename(s.public, strings.Repeat("ü", 61)), "Channel name too long (limit: 60 characters).")
-	for name, position := range map[string]int{"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1, "😀\U0001fffe": 2} {
-		refused(s, s.ann, rename(s.public, name), fmt.Sprintf("Invalid character in channel name, at position %d.", position))
+	for name, position := range map[string]int{"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1,
+		"😀\U0001fffe": 2} {
+		refused(s, s.ann, rename(s.public, name), fmt.Sprintf("Invalid character in channel name, at position %d.",
+			position))
 	}
 	refused(s, s.bo, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.guest, rename(s.public, "x"), "You do not have permission to administer this channel.")
@@ -69,7 +72,8 @@ func TestDescribeChannel(t *testing.T) {
 	}
 	do(s, s.ann, EditChannel{Channel: s.public, Description: ptr("two lines")})
 	s.ExpectNoEvents(s.allUsers()...)
-	refused(s, s.ann, EditChannel{Channel: s.public, Description: ptr(strings.Repeat("x", 1025))}, "description is too long (limit: 1024 characters)")
+	refused(s, s.ann, EditChannel{Channel: s.public, Description: ptr(strings.Repeat("x", 1025))},
+		"description is too long (limit: 1024 characters)")
 }
 
 func TestChannelPrivacy(t *testing.T) {
@@ -93,12 +97,14 @@ func TestChannelPrivacy(t *testing.T) {
 	refused(s, s.admin, EditChannel{Channel: s.public, Private: ptr(false)}, "Channel content access is required.")
 	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), History: ptr(false)}, "Invalid parameters")
 	refused(s, s.ann, EditChannel{Channel: s.public, WebPublic: ptr(true)}, "Invalid parameters")
-	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), WebPublic: ptr(true)}, "Web-public channels are not enabled.")
+	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), WebPublic: ptr(true)},
+		"Web-public channels are not enabled.")
 
 	// From private to public: the other users get the channel and its subscribers.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false)})
 	s.ExpectEvents(s.cy, "stream", "subscription")
-	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined || !slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
+	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined ||
+		!slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
 		t.Errorf("cy heard %+v", got[0])
 	}
 	s.ExpectEvents(s.bo, "stream")
@@ -110,8 +116,10 @@ func TestChannelPrivacy(t *testing.T) {
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, other); len(got) != 1 {
 		t.Errorf("a guest heard %v of a channel that is now open to the web", s.ListEvents(other))
 	}
-	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "moderation_request_channel_id", Value: int64(s.private)}}})
-	refused(s, s.ann, EditChannel{Channel: s.private, Private: ptr(false)}, "Moderation request channel must be private.")
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{
+		{Name: "moderation_request_channel_id", Value: int64(s.private)}}})
+	refused(s, s.ann, EditChannel{Channel: s.private, Private: ptr(false)},
+		"Moderation request channel must be private.")
 }
 
 func TestChannelGroupSettings(t *testing.T) {
@@ -127,19 +135,26 @@ func TestChannelGroupSettings(t *testing.T) {
 	do(s, s.ann, set(s.public, "can_send_message_group", one, s.group("role:everyone")))
 	refused(s, s.cy, channelMessage(s.public, "t", "hi"), "You do not have permission to post in this channel.")
 	refused(s, s.ann, set(s.public, "can_send_message_group", one, s.group("role:everyone")), "EXPECTATION_MISMATCH")
-	refused(s, s.ann, set(s.public, "can_send_message_group", s.group("role:internet")), "'can_send_message_group' setting cannot be set to 'role:internet' group.")
-	refused(s, s.ann, set(s.public, "can_administer_channel_group", s.group("role:everyone")), "'can_administer_channel_group' setting cannot be set to 'role:everyone' group.")
+	refused(s, s.ann, set(s.public, "can_send_message_group", s.group("role:internet")),
+		"'can_send_message_group' setting cannot be set to 'role:internet' group.")
+	refused(s, s.ann, set(s.public, "can_administer_channel_group", s.group("role:everyone")),
+		"'can_administer_channel_group' setting cannot be set to 'role:everyone' group.")
 	refused(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Group: 999}), "Invalid user group")
-	refused(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{999}}), "Invalid user ID: 999")
+	refused(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{999}}),
+		"Invalid user ID: 999")
 	refused(s, s.ann, set(s.public, "can_delete_any_message_group", one), "Insufficient permission")
 	refused(s, s.admin, set(s.private, "can_subscribe_group", one), "Channel content access is required.")
 	refused(s, s.admin, set(s.private, "can_add_subscribers_group", one), "Channel content access is required.")
-	refused(s, s.ann, set(s.protected, "can_create_topic_group", one), "Everyone must be allowed to create topics in a private channel with protected history.")
-	refused(s, s.guest, set(s.public, "can_send_message_group", one), "You do not have permission to administer this channel.")
+	refused(s, s.ann, set(s.protected, "can_create_topic_group", one),
+		"Everyone must be allowed to create topics in a private channel with protected history.")
+	refused(s, s.guest, set(s.public, "can_send_message_group", one),
+		"You do not have permission to administer this channel.")
 
 	// A single subgroup becomes that group, and an empty value becomes the group Nobody.
-	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
-	if v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group"); !reflect.DeepEqual(v, s.group("role:members")) {
+	do(s, s.ann, set(s.public, "can_send_message_group",
+		GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
+	if v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group"); !reflect.DeepEqual(v,
+		s.group("role:members")) {
 		t.Errorf("stored as %+v", v)
 	}
 	do(s, s.ann, set(s.public, "can_resolve_topics_group", GroupValue{}))
@@ -161,7 +176,8 @@ func TestChannelGroupSettings(t *testing.T) {
 
 	// Deactivated users are not shown. A client that does not know them still sends a matching old value.
 	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{s.bo, s.cy}}))
-	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
+	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(
+		func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
 	info := s.Realm.ChannelInfo(s.Realm.FindChannel(s.public))
 	if v := info.Groups["can_send_message_group"]; !slices.Equal(v.Members, []UserID{s.bo}) {
 		t.Errorf("shown as %+v", v)
@@ -171,14 +187,16 @@ func TestChannelGroupSettings(t *testing.T) {
 
 func TestOtherChannelProperties(t *testing.T) {
 	s := newTestScene(t)
-	refused(s, s.admin, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))}, "Must be an organization owner")
+	refused(s, s.admin, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))},
+		"Must be an organization owner")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))})
 	s.ExpectEvents(s.cy, "stream")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true})
 	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Number != nil {
 		t.Errorf("heard %+v", e)
 	}
-	refused(s, s.ann, EditChannel{Channel: s.public, Default: ptr(true)}, "You do not have permission to change default channels.")
+	refused(s, s.ann, EditChannel{Channel: s.public, Default: ptr(true)},
+		"You do not have permission to change default channels.")
 	do(s, s.admin, EditChannel{Channel: s.public, Default: ptr(true)})
 	s.ExpectEvents(s.cy, "default_streams")
 	s.ExpectNoEvents(s.guest)
@@ -188,14 +206,17 @@ func TestOtherChannelProperties(t *testing.T) {
 	refused(s, s.ann, EditChannel{Channel: s.public, SetFolder: true, Folder: 7}, "Invalid channel folder ID")
 	folder := do(s, s.admin, CreateFolder{Name: "Fun"})
 	do(s, s.ann, EditChannel{Channel: s.public, SetFolder: true, Folder: folder})
-	refused(s, s.admin, EditFolder{Folder: folder, Archived: ptr(true)}, "You need to remove all the channels from this folder to archive it.")
+	refused(s, s.admin, EditFolder{Folder: folder, Archived: ptr(true)},
+		"You need to remove all the channels from this folder to archive it.")
 
 	do(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"})
 	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Only the general chat topic is allowed in this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "inherit"})
 	do(s, s.ann, channelMessage(s.public, "t", "hi"))
-	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"}, "To enable this configuration, all messages in this channel must be in the general chat topic.")
-	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_set_topics_policy_group", New: s.group("role:moderators")}}})
+	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"},
+		"To enable this configuration, all messages in this channel must be in the general chat topic.")
+	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{
+		{Name: "can_set_topics_policy_group", New: s.group("role:moderators")}}})
 	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "disable_empty_topic"}, "Insufficient permission")
 	do(s, s.admin, EditChannel{Channel: s.public, TopicsPolicy: "disable_empty_topic"})
 }
@@ -203,7 +224,8 @@ func TestOtherChannelProperties(t *testing.T) {
 func TestArchiveChannel(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.admin, EditChannel{Channel: s.public, Default: ptr(true)})
-	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "new_stream_announcements_stream_id", Value: int64(s.public)}}})
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{
+		{Name: "new_stream_announcements_stream_id", Value: int64(s.public)}}})
 	id := s.post(s.ann, s.public, "t", "hello")
 	refused(s, s.bo, ArchiveChannel{s.public}, "You do not have permission to administer this channel.")
 	refused(s, s.cy, ArchiveChannel{s.private}, "Invalid channel ID")
@@ -215,7 +237,8 @@ func TestArchiveChannel(t *testing.T) {
 	}
 	refused(s, s.ann, ArchiveChannel{s.public}, "Channel is already deactivated")
 	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Not authorized to send to channel 'public'")
-	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true}, "Unable to access channel (public).")
+	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true},
+		"Unable to access channel (public).")
 	if _, err := s.ViewAs(s.bo).ReadableMessage(id); err != nil {
 		t.Errorf("messages of an archived channel stay readable: %v", err)
 	}
@@ -233,7 +256,8 @@ func TestArchiveChannel(t *testing.T) {
 		t.Error("there is still something to do")
 	}
 
-	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true}, "You do not have permission to administer this channel.")
+	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true},
+		"You do not have permission to administer this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, Unarchive: true})
 	for _, u := range s.allUsers() {
 		want := []string{"stream"}
@@ -288,10 +312,12 @@ func TestWeeklyTraffic(t *testing.T) {
 func TestGroupChangesShowAndHideChannels(t *testing.T) {
 	s := newTestScene(t)
 	g := do(s, s.ann, CreateGroup{Name: "readers", Members: []UserID{s.ann}})
-	do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: GroupValue{Group: g}}}})
+	do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{
+		{Name: "can_subscribe_group", New: GroupValue{Group: g}}}})
 	s.ExpectNoEvents(s.cy)
 	do(s, s.ann, ChangeMembers{Group: g, Add: []UserID{s.cy, s.guest}})
-	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 || got[0].Channels[0].ID != s.private {
+	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 ||
+		got[0].Channels[0].ID != s.private {
 		t.Errorf("cy heard %v", s.ListEvents(s.cy))
 	}
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.guest); len(got) != 0 {
@@ -345,7 +371,9 @@ func TestChannelAudience(t *testing.T) {
 		}
 	}
 	check("at first")
-	for i, v := range []GroupValue{{Group: g}, {Members: []UserID{s.cy, s.guest}}, {Members: []UserID{s.mod}, Subgroups: []GroupID{g}}, s.group("role:moderators"), s.group("role:fullmembers"), s.group("role:members"), {}} {
+	for i, v := range []GroupValue{{Group: g}, {Members: []UserID{s.cy, s.guest}},
+		{Members: []UserID{s.mod}, Subgroups: []GroupID{g}}, s.group("role:moderators"), s.group("role:fullmembers"),
+		s.group("role:members"), {}} {
 		do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: v}}})
 		check("value " + string(rune('a'+i)))
 	}

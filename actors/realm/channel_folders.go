@@ -111,7 +111,8 @@ func (c CreateFolder) Decide(t *Turn) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID, Order: t.small.folders.size()}
+	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID,
+		Order: t.small.folders.size()}
 	if text != "" {
 		f.DescriptionHTML = t.Describe(text)
 	}
@@ -207,7 +208,8 @@ type FolderChanged struct {
 func (f *FolderChanged) apply(r *Realm) {
 	row := r.small.folders.change(f.Folder)
 	row.Name, row.Archived = valueOr(f.Name, row.Name), valueOr(f.Archived, row.Archived)
-	row.Description, row.DescriptionHTML = valueOr(f.Description, row.Description), valueOr(f.DescriptionHTML, row.DescriptionHTML)
+	row.Description = valueOr(f.Description, row.Description)
+	row.DescriptionHTML = valueOr(f.DescriptionHTML, row.DescriptionHTML)
 }
 
 func (f *FolderChanged) tell(r *Realm) []Notice {

@@ -19,14 +19,16 @@ func TestFolders(t *testing.T) {
 	refused(s, s.admin, CreateFolder{Name: " "}, "Channel folder name can't be empty.")
 	refused(s, s.admin, CreateFolder{Name: "a\x00"}, "Invalid character in channel folder name, at position 2.")
 	refused(s, s.admin, CreateFolder{Name: strings.Repeat("x", 61)}, "name is too long (limit: 60 characters)")
-	refused(s, s.admin, CreateFolder{Name: "x", Description: strings.Repeat("x", 1025)}, "description is too long (limit: 1024 characters)")
+	refused(s, s.admin, CreateFolder{Name: "x", Description: strings.Repeat("x", 1025)},
+		"description is too long (limit: 1024 characters)")
 
 	refused(s, s.mod, OrderFolders{[]int64{work, fun}}, "Must be an organization administrator")
 	refused(s, s.admin, OrderFolders{[]int64{work}}, "Invalid order mapping.")
 	refused(s, s.admin, OrderFolders{[]int64{work, work}}, "Invalid order mapping.")
 	do(s, s.admin, OrderFolders{[]int64{work, fun}})
 	s.onlyReceive("channel_folder", s.allUsers()...)
-	if l := s.Realm.Folders(true); l[0].ID != work || l[1].ID != fun || l[1].Name != "Fun" || l[1].DescriptionHTML != "<p>about</p>" {
+	if l := s.Realm.Folders(true); l[0].ID != work || l[1].ID != fun || l[1].Name != "Fun" ||
+		l[1].DescriptionHTML != "<p>about</p>" {
 		t.Errorf("the folders are %+v", l)
 	}
 
@@ -71,7 +73,8 @@ func TestDefaultChannels(t *testing.T) {
 		t.Error("a new account is not in the default channel")
 	}
 	do(s, s.admin, SetDefaultChannel{s.public, false})
-	if l := realmtest.ListEventsOf[*DefaultChannelsSet](s.Scene, s.cy)[0].Channels; len(l) != 0 || s.Realm.FindChannel(s.public).Default {
+	if l := realmtest.ListEventsOf[*DefaultChannelsSet](s.Scene, s.cy)[0].Channels; len(l) != 0 ||
+		s.Realm.FindChannel(s.public).Default {
 		t.Errorf("the default channels are %v", l)
 	}
 }
@@ -94,12 +97,16 @@ func TestDefaultGroups(t *testing.T) {
 	if len(g.Channels) != 2 || g.Channels[0] != s.Realm.FindChannelByName("a").ID {
 		t.Errorf("the group is %+v", g)
 	}
-	refused(s, s.admin, ChangeDefaultGroupChannels{g.ID, true, []string{"a"}}, "Channel 'a' is already present in default channel group 'pack'")
+	refused(s, s.admin, ChangeDefaultGroupChannels{g.ID, true, []string{"a"}},
+		"Channel 'a' is already present in default channel group 'pack'")
 	do(s, s.admin, ChangeDefaultGroupChannels{g.ID, false, []string{"a"}})
-	refused(s, s.admin, ChangeDefaultGroupChannels{g.ID, false, []string{"a"}}, "Channel 'a' is not present in default channel group 'pack'")
-	refused(s, s.admin, ChangeDefaultGroupChannels{99, false, []string{"a"}}, "Default channel group with id '99' does not exist.")
+	refused(s, s.admin, ChangeDefaultGroupChannels{g.ID, false, []string{"a"}},
+		"Channel 'a' is not present in default channel group 'pack'")
+	refused(s, s.admin, ChangeDefaultGroupChannels{99, false, []string{"a"}},
+		"Default channel group with id '99' does not exist.")
 	refused(s, s.admin, EditDefaultGroup{ID: g.ID}, `You must pass "new_description" or "new_group_name".`)
-	refused(s, s.admin, EditDefaultGroup{ID: g.ID, Name: ptr("pack")}, "This default channel group is already named 'pack'")
+	refused(s, s.admin, EditDefaultGroup{ID: g.ID, Name: ptr("pack")},
+		"This default channel group is already named 'pack'")
 	do(s, s.admin, EditDefaultGroup{ID: g.ID, Name: ptr("Pack"), Description: ptr("")})
 	do(s, s.ann, ArchiveChannel{s.Realm.FindChannelByName("b").ID})
 	if g := s.Realm.DefaultGroups()[0]; g.Name != "Pack" || len(g.Channels) != 0 {
@@ -117,7 +124,8 @@ func TestNoticesAboutChannels(t *testing.T) {
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("news")})
 	news := s.Realm.FindChannelByName("news").ID
-	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "new_stream_announcements_stream_id", Value: int64(news)}}})
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{
+		{Name: "new_stream_announcements_stream_id", Value: int64(news)}}})
 	read := func() MessageInfo {
 		t.Helper()
 		got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)
@@ -128,7 +136,9 @@ func TestNoticesAboutChannels(t *testing.T) {
 	}
 	me := "@_**Ann|" + s.ann.String() + "**"
 	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "quiet", Description: "about"}}})
-	if m := read(); m.Topic != "channel events" || m.ChannelName != "quiet" || m.Body.Text != "**Public** channel created by "+me+". Description:\n\n``` quote\nabout\n```" || m.Sender.ID != NotificationBot {
+	if m := read(); m.Topic != "channel events" || m.ChannelName != "quiet" ||
+		m.Body.Text != "**Public** channel created by "+me+". Description:\n\n``` quote\nabout\n```" ||
+		m.Sender.ID != NotificationBot {
 		t.Errorf("reads %+v %q", m, m.Body.Text)
 	}
 	id := s.Realm.FindChannelByName("quiet").ID
@@ -138,7 +148,9 @@ func TestNoticesAboutChannels(t *testing.T) {
 	}{
 		{EditChannel{Name: ptr("Quiet!")}, me + " renamed this channel from **quiet** to #**Quiet!**."},
 		{EditChannel{Private: ptr(true)}, "* **Before:** Public\n* **Now:** Private, protected history"},
-		{EditChannel{Groups: []GroupChange{{Name: "can_send_message_group", New: GroupValue{Members: []UserID{s.ann}}}}}, "who may post:\n\n* **Before:** @_*role:everyone*\n* **Now:** " + me},
+		{EditChannel{Groups: []GroupChange{{Name: "can_send_message_group",
+			New: GroupValue{Members: []UserID{s.ann}}}}},
+			"who may post:\n\n* **Before:** @_*role:everyone*\n* **Now:** " + me},
 		{EditChannel{Description: ptr("")}, "*No description.*"},
 	} {
 		x.edit.Channel = id
@@ -152,7 +164,8 @@ func TestNoticesAboutChannels(t *testing.T) {
 		t.Error("the notice of archiving is unread")
 	}
 	do(s, s.bo, Subscribe{Channels: channelsToJoin("one", "two"), Announce: true})
-	if m := read(); m.Channel != news || m.Topic != "new channels" || !strings.HasSuffix(m.Body.Text, "* #**one**\n* #**two**") {
+	if m := read(); m.Channel != news || m.Topic != "new channels" ||
+		!strings.HasSuffix(m.Body.Text, "* #**one**\n* #**two**") {
 		t.Errorf("reads %+v %q", m, m.Body.Text)
 	}
 	do(s, s.bo, Subscribe{Channels: channelsToJoin("secret"), New: NewChannel{Private: true}, Announce: true})

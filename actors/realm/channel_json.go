@@ -35,7 +35,8 @@ func (r *Realm) ChannelJSON(c *Channel, encode func(ChannelInfo) []byte) []byte 
 func (r *Realm) refreshChannelJSON(c *Channel, encode func(ChannelInfo) []byte) bool {
 	ix := r.index.channels[c.ID]
 	first, _ := ix.ids.Min()
-	k := channelJSONKey{ix.infoChanges, r.index.groupDisplayVersion, ix.active.Len(), MessageID(first), r.weeklyTraffic(c), r.recentlyActive(c)}
+	k := channelJSONKey{ix.infoChanges, r.index.groupDisplayVersion, ix.active.Len(), MessageID(first),
+		r.weeklyTraffic(c), r.recentlyActive(c)}
 	if ix.json.channel != nil && ix.json.key == k {
 		return false
 	}
@@ -69,7 +70,8 @@ const (
 // WarmChannelJSON encodes the channels whose JSON is out of date, beginning with the channel from. Unless members is
 // nil, it encodes their subscribers too. It does one bounded step and returns the channel to continue with, or -1 after
 // the last one.
-func (r *Realm) WarmChannelJSON(from ChannelID, encode func(ChannelInfo) []byte, members func([]UserID) []byte) ChannelID {
+func (r *Realm) WarmChannelJSON(from ChannelID, encode func(ChannelInfo) []byte,
+	members func([]UserID) []byte) ChannelID {
 	end, made := r.Org().NextChannel, 0
 	for id := from; id < end; id++ {
 		if id == from+warmChannelsPerStep || made > warmBytesPerStep {

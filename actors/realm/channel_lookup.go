@@ -45,17 +45,20 @@ var ChannelRules = []GroupSettingRule{
 
 // channelIndex is the derived data of one channel.
 type channelIndex struct {
-	subscribers               ids.Set                // users with an active subscription, deactivated accounts included
-	active                    ids.Set                // those of them whose account is active
-	everSubscribed            ids.Set                // users that are or were subscribed, and some that only set a property of it
-	receiving                 ids.Set                // users that receive new messages of the channel: their last span is open
-	openings                  []openSpan             // when the spans opened, ascending; some have been closed since
-	wantsEmail                ids.Set                // users that asked for emails of this channel, subscribed or not
-	ids                       ids.Set                // messages that are in the channel now
-	sent                      ids.Set                // messages that were sent to the channel, wherever they are now
-	topics                    map[string]*topicIndex // by case-folded name
-	topicList                 []*topicIndex          // the same topics as a list: reading many of them needs no lookup for each
-	connectedSubscribers      []UserID               // cache: subscribers that have a queue
+	subscribers ids.Set // users with an active subscription, deactivated accounts included
+	active      ids.Set // those of them whose account is active
+	// users that are or were subscribed, and some that only set a property of it
+	everSubscribed ids.Set
+	// users that receive new messages of the channel: their last span is open
+	receiving  ids.Set
+	openings   []openSpan             // when the spans opened, ascending; some have been closed since
+	wantsEmail ids.Set                // users that asked for emails of this channel, subscribed or not
+	ids        ids.Set                // messages that are in the channel now
+	sent       ids.Set                // messages that were sent to the channel, wherever they are now
+	topics     map[string]*topicIndex // by case-folded name
+	// the same topics as a list: reading many of them needs no lookup for each
+	topicList                 []*topicIndex
+	connectedSubscribers      []UserID // cache: subscribers that have a queue
 	connectedSubscribersValid bool
 	traffic                   int         // cache: messages in the 28 days before trafficDay
 	trafficDay                int64       // days since 1970
@@ -146,7 +149,7 @@ func (r *Realm) hasContentAccess(u *User, c *Channel) bool {
 // hasMetadataAccess reports whether u is allowed to know that a channel exists. These are users with content access,
 // and administrators of the organization or the channel.
 func (r *Realm) hasMetadataAccess(u *User, c *Channel) bool {
-	return r.hasContentAccess(u, c) || u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
+	return r.hasContentAccess(u, c) || r.mayAdminister(u, c)
 }
 
 // VisibleChannel returns a channel that the caller is allowed to know of.
@@ -270,8 +273,9 @@ func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: text, DescriptionHTML: n.DescriptionHTML, Created: t.Now, LastActive: t.Now,
-		Private: n.Private, WebPublic: n.WebPublic, History: history, Retention: n.Retention, Folder: n.Folder, TopicsPolicy: "inherit", Default: n.Default, Settings: GroupValues{}}
+	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: text, DescriptionHTML: n.DescriptionHTML,
+		Created: t.Now, LastActive: t.Now, Private: n.Private, WebPublic: n.WebPublic, History: history,
+		Retention: n.Retention, Folder: n.Folder, TopicsPolicy: "inherit", Default: n.Default, Settings: GroupValues{}}
 	if me != nil {
 		c.Creator = me.ID
 	}
@@ -409,7 +413,8 @@ func (r *Realm) weeklyTraffic(c *Channel) int64 {
 	today := r.index.clock / secondsPerDay
 	if ix.trafficDay != today {
 		ix.trafficDay = today
-		ix.traffic = r.countMessagesSince(c.ID, (today-28)*secondsPerDay) - r.countMessagesSince(c.ID, today*secondsPerDay)
+		ix.traffic = r.countMessagesSince(c.ID, (today-28)*secondsPerDay) -
+			r.countMessagesSince(c.ID, today*secondsPerDay)
 	}
 	return weeklyAverage(int64(ix.traffic), age)
 }

@@ -73,7 +73,8 @@ func quotedDescription(text string) string {
 
 // postChannelCreated posts the first message into a new channel: its privacy and its description.
 func (t *Turn) postChannelCreated(c *Channel) {
-	t.postChannelEvent(c, "**"+c.PrivacyName()+"** channel created"+t.byActor()+". Description:\n\n"+quotedDescription(c.Description), t.User)
+	created := "**" + c.PrivacyName() + "** channel created" + t.byActor() + "."
+	t.postChannelEvent(c, created+" Description:\n\n"+quotedDescription(c.Description), t.User)
 }
 
 // announceNewChannels posts links to new channels into the organization's channel for such announcements. Private
@@ -128,7 +129,8 @@ func (t *Turn) postChannelChange(old, c *Channel, f Fact) {
 	case *ChannelUnarchived:
 		t.postChannelEvent(c, "Channel **"+c.Name+"** is open again; unarchived"+t.byActor()+".")
 	case *ChannelPrivacySet:
-		t.postChannelEvent(c, t.actor()+" changed the privacy of this channel:\n\n"+beforeAndAfter(old.PrivacyName(), c.PrivacyName()))
+		t.postChannelEvent(c, t.actor()+" changed the privacy of this channel:\n\n"+
+			beforeAndAfter(old.PrivacyName(), c.PrivacyName()))
 	case *ChannelChanged:
 		t.postPropertyChange(old, c, f)
 	}
@@ -141,16 +143,22 @@ func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
 		t.postChannelEvent(c, t.actor()+" renamed this channel from **"+old.Name+"** to "+t.ChannelLink(c)+".")
 		return
 	case "description":
-		t.postChannelEvent(c, t.actor()+" changed the description of this channel.\n\n* **Before:**\n\n"+quotedDescription(old.Description)+"\n\n* **Now:**\n\n"+quotedDescription(c.Description))
+		t.postChannelEvent(c, t.actor()+" changed the description of this channel.\n\n"+
+			"* **Before:**\n\n"+quotedDescription(old.Description)+"\n\n"+
+			"* **Now:**\n\n"+quotedDescription(c.Description))
 		return
 	case "message_retention_days":
-		what, before, after = "for how long this channel keeps messages", t.describeRetention(old.Retention), t.describeRetention(c.Retention)
+		what = "for how long this channel keeps messages"
+		before, after = t.describeRetention(old.Retention), t.describeRetention(c.Retention)
 	case "folder_id":
 		what, before, after = "the folder of this channel", t.folderName(old.Folder), t.folderName(c.Folder)
 	case "topics_policy":
-		what, before, after = "which topics this channel allows", topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
+		what = "which topics this channel allows"
+		before, after = topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
 	default:
-		what, before, after = "who "+settingDescriptions[f.Property], t.describeGroupValue(t.ChannelSetting(old, f.Property)), t.describeGroupValue(t.ChannelSetting(c, f.Property))
+		what = "who " + settingDescriptions[f.Property]
+		before = t.describeGroupValue(t.ChannelSetting(old, f.Property))
+		after = t.describeGroupValue(t.ChannelSetting(c, f.Property))
 	}
 	t.postChannelEvent(c, t.actor()+" changed "+what+":\n\n"+beforeAndAfter(before, after))
 }
@@ -174,16 +182,25 @@ func (r *Realm) describeRetention(days *int64) string {
 }
 
 var topicsPolicyNames = map[string]string{
-	"inherit": "as in the whole organization", "allow_empty_topic": "any, and messages without a topic", "disable_empty_topic": "any, but every message needs one",
-	"empty_topic_only": "none: messages have no topic",
+	"inherit":             "as in the whole organization",
+	"allow_empty_topic":   "any, and messages without a topic",
+	"disable_empty_topic": "any, but every message needs one",
+	"empty_topic_only":    "none: messages have no topic",
 }
 
 // settingDescriptions has the words for the permission settings, to follow "who".
 var settingDescriptions = map[string]string{
-	"can_add_subscribers_group": "may add subscribers", "can_administer_channel_group": "may administer this channel", "can_create_topic_group": "may begin topics",
-	"can_delete_any_message_group": "may delete any message", "can_delete_own_message_group": "may delete messages of their own",
-	"can_move_messages_out_of_channel_group": "may move messages out of this channel", "can_move_messages_within_channel_group": "may move messages within this channel",
-	"can_remove_subscribers_group": "may remove subscribers", "can_resolve_topics_group": "may resolve topics", "can_send_message_group": "may post", "can_subscribe_group": "may subscribe",
+	"can_add_subscribers_group":              "may add subscribers",
+	"can_administer_channel_group":           "may administer this channel",
+	"can_create_topic_group":                 "may begin topics",
+	"can_delete_any_message_group":           "may delete any message",
+	"can_delete_own_message_group":           "may delete messages of their own",
+	"can_move_messages_out_of_channel_group": "may move messages out of this channel",
+	"can_move_messages_within_channel_group": "may move messages within this channel",
+	"can_remove_subscribers_group":           "may remove subscribers",
+	"can_resolve_topics_group":               "may resolve topics",
+	"can_send_message_group":                 "may post",
+	"can_subscribe_group":                    "may subscribe",
 }
 
 // describeGroupValue names the groups and users of a permission setting without notifying them.

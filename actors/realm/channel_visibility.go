@@ -7,7 +7,8 @@ import (
 )
 
 // channelVisibilitySettings are the permission settings that let users see a private channel.
-var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
+var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group",
+	"can_subscribe_group"}
 
 // channelVisibilityNotices returns the events after a change of a channel. before is the set of connected users that
 // could see it before the change. Users that can see it now but could not before get the channel. Users that could and
@@ -22,7 +23,8 @@ func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Even
 		out = append(out, Notice{To: stayed, Event: change})
 	}
 	if lost := r.usersAudience(ids.IDs[UserID](ids.Difference(before, after))...); len(lost) > 0 {
-		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}})
+		e := &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}
+		out = append(out, Notice{To: lost, Event: e})
 	}
 	return out
 }
@@ -40,7 +42,9 @@ func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
 		if len(peers) == 0 {
 			continue
 		}
-		same := slices.IndexFunc(out[1:], func(n Notice) bool { return slices.Equal(n.Event.(*PeersChanged).Users, peers) })
+		same := slices.IndexFunc(out[1:], func(n Notice) bool {
+			return slices.Equal(n.Event.(*PeersChanged).Users, peers)
+		})
 		if same < 0 {
 			same = len(out) - 1
 			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Users: peers}})
@@ -62,14 +66,16 @@ func (t *Turn) trackChannelVisibility(change func()) {
 	before := map[ChannelID]ids.Set{}
 	var idList []ChannelID
 	t.EachChannel(func(c *Channel) {
-		if c.Private && slices.ContainsFunc(channelVisibilitySettings, func(s string) bool { return t.ChannelSetting(c, s).hasVariableMembers() }) {
+		variable := func(setting string) bool { return t.ChannelSetting(c, setting).hasVariableMembers() }
+		if c.Private && slices.ContainsFunc(channelVisibilitySettings, variable) {
 			idList = append(idList, c.ID)
 			before[c.ID] = t.channelAudienceSet(c).Clone()
 		}
 	})
 	change()
 	for _, id := range idList {
-		if after := t.channelAudienceSet(t.channels.must(id)); !ids.Difference(after, before[id]).Empty() || !ids.Difference(before[id], after).Empty() {
+		after := t.channelAudienceSet(t.channels.must(id))
+		if !ids.Difference(after, before[id]).Empty() || !ids.Difference(before[id], after).Empty() {
 			t.Record(&ChannelVisibilityChanged{id, before[id]})
 		}
 	}

@@ -21,8 +21,10 @@ func newTestScene(t testing.TB) *testScene {
 	s.owner = s.Join("Olive", Owner)
 	// Messages about channels and automatic following have their own tests. Here they would add events.
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: false}}})
-	do(s, s.owner, ChangeUserDefaults{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: int64(4)},
-		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: int64(4)}, {Name: "automatically_follow_topics_where_mentioned", Value: false}}})
+	do(s, s.owner, ChangeUserDefaults{Values: []SettingValue{
+		{Name: "automatically_follow_topics_policy", Value: int64(4)},
+		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: int64(4)},
+		{Name: "automatically_follow_topics_where_mentioned", Value: false}}})
 	s.admin, s.mod = s.Join("Ada", Administrator), s.Join("Mo", Moderator)
 	s.ann, s.bo, s.cy, s.guest = s.Join("Ann"), s.Join("Bo"), s.Join("Cy"), s.Join("Gus", Guest)
 	s.bot = s.JoinBot("Robo", s.ann)
@@ -39,13 +41,15 @@ func (s *testScene) channel(name string, n NewChannel, members ...UserID) Channe
 	for _, u := range members {
 		people = append(people, Principal{ID: u})
 	}
-	a := do(s, members[0], Subscribe{Channels: []ChannelToJoin{{Name: name}}, New: n, Principals: people, AllOrNothing: true})
+	a := do(s, members[0], Subscribe{Channels: []ChannelToJoin{{Name: name}}, New: n, Principals: people,
+		AllOrNothing: true})
 	return a.Created[0]
 }
 
 func (s *testScene) join(u UserID, c ChannelID) {
 	s.T.Helper()
-	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: s.Realm.FindChannel(c).Name}}, Principals: []Principal{{ID: u}}, AllOrNothing: true})
+	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: s.Realm.FindChannel(c).Name}},
+		Principals: []Principal{{ID: u}}, AllOrNothing: true})
 }
 
 func (s *testScene) leave(u UserID, c ChannelID) {
@@ -179,15 +183,17 @@ func TestReactions(t *testing.T) {
 	for want, c := range map[string]AddReaction{
 		"Emoji 'nosuch' does not exist": {Message: id, Name: "nosuch"},
 		"Invalid emoji code.":           {Message: id, Name: "x", Code: "zzz", Type: UnicodeEmoji},
-		"Invalid emoji name.":           {Message: id, Name: "wave", NameCode: "1f44b", Code: "1f642", KnownCode: true, Type: UnicodeEmoji},
-		"Invalid custom emoji.":         {Message: id, Name: "x", Code: "77", Type: RealmEmoji},
-		"Invalid emoji type.":           {Message: id, Name: "x", Code: "77", Type: "sticker"},
-		"Invalid message(s)":            {Message: 999, Name: "wave", NameCode: "1f44b"},
+		"Invalid emoji name.": {Message: id, Name: "wave", NameCode: "1f44b", Code: "1f642", KnownCode: true,
+			Type: UnicodeEmoji},
+		"Invalid custom emoji.": {Message: id, Name: "x", Code: "77", Type: RealmEmoji},
+		"Invalid emoji type.":   {Message: id, Name: "x", Code: "77", Type: "sticker"},
+		"Invalid message(s)":    {Message: 999, Name: "wave", NameCode: "1f44b"},
 	} {
 		refused(s, s.ann, c, want)
 	}
 	refused(s, s.ann, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"}, "REACTION_DOES_NOT_EXIST")
-	refused(s, s.ann, RemoveReaction{Message: id}, "At least one of the following arguments must be present: emoji_name, emoji_code")
+	refused(s, s.ann, RemoveReaction{Message: id},
+		"At least one of the following arguments must be present: emoji_name, emoji_code")
 	do(s, s.bo, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"})
 	s.ExpectEvents(s.cy, "reaction")
 	secret := s.post(s.ann, s.protected, "a", "hi")
@@ -250,7 +256,8 @@ func TestBotOwnerWarnings(t *testing.T) {
 	do(s, s.bot, WarnBotOwner{"nowhere"})
 	s.ExpectEvents(s.ann, "message")
 	s.Advance(60)
-	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot)) // another message between two warnings is not a warning
+	// another message between two warnings is not a warning
+	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot))
 	do(s, s.bot, WarnBotOwner{"nowhere"})
 	s.ExpectEvents(s.ann, "message")
 	do(s, s.bo, WarnBotOwner{"people are not bots"})

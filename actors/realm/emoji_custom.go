@@ -85,7 +85,8 @@ func (v View) MayAddEmoji(name string, builtIn bool) error {
 	case name == "":
 		return BadRequest("Emoji name is missing")
 	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
-		return BadRequest("Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
+		return BadRequest(
+			"Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
 	case strings.HasSuffix(name, "-") || strings.HasSuffix(name, "_"):
 		return BadRequest("Emoji names must end with either a letter or digit.")
 	case len(name) > maxEmojiName:
@@ -116,7 +117,9 @@ func (c AddEmoji) Decide(t *Turn) (Done, error) {
 	if err := t.MayAddEmoji(name, c.BuiltIn); err != nil {
 		return Done{}, err
 	}
-	t.Record(&EmojiAdded{CustomEmoji{ID: t.nextID("emoji"), Name: name, Author: t.User, Hash: c.Hash, Kind: c.Kind, Animated: c.Animated}})
+	e := CustomEmoji{ID: t.nextID("emoji"), Name: name, Author: t.User, Hash: c.Hash, Kind: c.Kind,
+		Animated: c.Animated}
+	t.Record(&EmojiAdded{e})
 	return Done{}, nil
 }
 
@@ -158,7 +161,8 @@ type EmojiRemoved struct{ ID int64 }
 func (f *EmojiRemoved) apply(r *Realm) { r.small.emoji.change(f.ID).Deactivated = true }
 
 func (f *EmojiRemoved) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyoneAudience(), Event: &EmojiChanged{Emoji: *r.small.emoji.must(f.ID), All: r.CustomEmojis()}}}
+	e := &EmojiChanged{Emoji: *r.small.emoji.must(f.ID), All: r.CustomEmojis()}
+	return []Notice{{To: r.everyoneAudience(), Event: e}}
 }
 
 // EmojiChanged is the event realm_emoji: one emoji was added or deactivated. Clients with the capability for single

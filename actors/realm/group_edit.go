@@ -45,7 +45,10 @@ func (v View) ManagedGroup(id GroupID) (*Group, error) {
 }
 
 func (r *Realm) mayManageGroup(u *User, g *Group) bool {
-	return u != nil && !g.System && (r.HasPermission(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false))
+	if u == nil || g.System {
+		return false
+	}
+	return r.HasPermission(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false)
 }
 
 // MemberOnly returns the caller, and refuses logged-out visitors, guests and bots.
@@ -92,7 +95,8 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 	if err := t.checkSubgroups(c.Subgroups); err != nil {
 		return 0, err
 	}
-	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID, Members: sortUnique(c.Members), Subgroups: sortUnique(c.Subgroups), Settings: GroupValues{}}
+	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID,
+		Members: sortUnique(c.Members), Subgroups: sortUnique(c.Subgroups), Settings: GroupValues{}}
 	for _, s := range c.Settings {
 		v, err := t.checkGroupValue(findGroupRule(GroupRules, s.Name), s.New)
 		if err != nil {
@@ -145,7 +149,8 @@ type GroupInfo struct {
 
 // GroupInfo returns a copy of a group that may leave the realm.
 func (r *Realm) GroupInfo(g *Group) GroupInfo {
-	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g),
+	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator,
+		Members:   r.DirectMembers(g),
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
 	for _, rule := range GroupRules {
 		i.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))
@@ -296,7 +301,8 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 		return Done{}, BadRequest("User group is deactivated.")
 	}
 	if o := t.groupUses(g.ID); len(o) > 0 {
-		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").With("objections", o)
+		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").
+			With("objections", o)
 	}
 	yes := true
 	t.Record(&GroupChanged{ID: g.ID, Deactivated: &yes, Settings: GroupValues{}})
@@ -350,7 +356,8 @@ type ChangeMembers struct {
 	Group                      GroupID
 	Add, Remove                []UserID
 	AddSubgroups, RemoveGroups []GroupID
-	OnlySubgroups              bool // the request came to the endpoint for subgroups, which has another error text for an empty request
+	// the request came to the endpoint for subgroups, which has another error text for an empty request
+	OnlySubgroups bool
 }
 
 func (c ChangeMembers) Decide(t *Turn) (Done, error) {
@@ -366,7 +373,8 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 		if c.OnlySubgroups {
 			return Done{}, BadRequest(`Nothing to do. Specify at least one of "add" or "delete".`)
 		}
-		return Done{}, BadRequest(`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+		return Done{}, BadRequest(
+			`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
 	}
 	if g.System || !c.mayChange(t, me, g) {
 		return Done{}, errPermission()
@@ -413,10 +421,12 @@ func (c ChangeMembers) mayChange(t *Turn, me *User, g *Group) bool {
 		return t.allowed(me, t.GroupSettingOf(g, name), findGroupRule(GroupRules, name).EveryoneOK)
 	}
 	self := func(list []UserID) bool { return len(list) == 1 && list[0] == me.ID }
-	if len(c.Add)+len(c.AddSubgroups) > 0 && !may("can_add_members_group") && !(self(c.Add) && len(c.AddSubgroups) == 0 && may("can_join_group")) {
+	if len(c.Add)+len(c.AddSubgroups) > 0 && !may("can_add_members_group") &&
+		!(self(c.Add) && len(c.AddSubgroups) == 0 && may("can_join_group")) {
 		return false
 	}
-	if len(c.Remove)+len(c.RemoveGroups) > 0 && !may("can_remove_members_group") && !(self(c.Remove) && len(c.RemoveGroups) == 0 && may("can_leave_group")) {
+	if len(c.Remove)+len(c.RemoveGroups) > 0 && !may("can_remove_members_group") &&
+		!(self(c.Remove) && len(c.RemoveGroups) == 0 && may("can_leave_group")) {
 		return false
 	}
 	return true
@@ -504,7 +514,8 @@ func (f *MembersChanged) tell(r *Realm) []Notice {
 	if len(f.Users) > 0 {
 		return []Notice{{To: r.everyoneAudience(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users, off}}}
 	}
-	return []Notice{{To: r.everyoneAudience(), Event: &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}}}
+	e := &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}
+	return []Notice{{To: r.everyoneAudience(), Event: e}}
 }
 
 func (*MembersChanged) EventType() string { return "user_group" }

@@ -20,10 +20,12 @@ func TestGroupManagement(t *testing.T) {
 	ExpectRefusal(s, bo, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "Insufficient permission")
 	ExpectRefusal(s, bo, realm.EditGroup{Group: ops}, "Insufficient permission")
 	ExpectRefusal(s, ann, realm.EditGroup{Group: ops}, "No new data supplied")
-	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops}, `Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops},
+		`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
 	Do(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}})
 	s.ExpectEvents(gus, "user_group")
-	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}}, "User 10 is already a member of this group")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Add: []realm.UserID{bo}},
+		"User 10 is already a member of this group")
 	Do(s, bo, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}) // any member may leave
 	ExpectRefusal(s, olive, realm.ChangeMembers{Group: 2, Add: []realm.UserID{ann}}, "Insufficient permission")
 }
@@ -33,7 +35,8 @@ func TestGroupsCannotContainThemselves(t *testing.T) {
 	ann := s.Join("Ann")
 	a := Do(s, ann, realm.CreateGroup{Name: "a"})
 	b := Do(s, ann, realm.CreateGroup{Name: "b", Subgroups: []realm.GroupID{a}})
-	ExpectRefusal(s, ann, realm.ChangeMembers{Group: a, AddSubgroups: []realm.GroupID{b}}, "User group 9 is already a subgroup of one of the passed subgroups.")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: a, AddSubgroups: []realm.GroupID{b}},
+		"User group 9 is already a subgroup of one of the passed subgroups.")
 	ExpectRefusal(s, ann, realm.DeactivateGroup{Group: a}, "CANNOT_DEACTIVATE_GROUP_IN_USE")
 	Do(s, ann, realm.ChangeMembers{Group: b, RemoveGroups: []realm.GroupID{a}})
 	Do(s, ann, realm.DeactivateGroup{Group: a})
@@ -48,12 +51,16 @@ func TestGroupSettingEventsOmitDeactivated(t *testing.T) {
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	g := Do(s, ann, realm.CreateGroup{Name: "ops"})
 	Do(s, olive, realm.DeactivateUser{User: bo})
-	Do(s, ann, realm.EditGroup{Group: g, Settings: []realm.GroupChange{{Name: "can_leave_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	if e := ListEventsOf[*realm.GroupChanged](s, ann); len(e) != 1 || len(e[0].Settings["can_leave_group"].Members) != 1 {
+	Do(s, ann, realm.EditGroup{Group: g, Settings: []realm.GroupChange{
+		{Name: "can_leave_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	if e := ListEventsOf[*realm.GroupChanged](s, ann); len(e) != 1 ||
+		len(e[0].Settings["can_leave_group"].Members) != 1 {
 		t.Fatalf("told %+v", e)
 	}
-	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	if e := ListEventsOf[*realm.OrganizationChanged](s, ann); len(e) != 1 || !slices.Equal(e[0].Group.Members, []realm.UserID{ann}) {
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{
+		{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	if e := ListEventsOf[*realm.OrganizationChanged](s, ann); len(e) != 1 ||
+		!slices.Equal(e[0].Group.Members, []realm.UserID{ann}) {
 		t.Fatalf("of the organization Ann heard %+v", e)
 	}
 }
@@ -65,17 +72,23 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 	s := New(t)
 	olive, ann, bo, gus := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Gus", realm.Guest)
 	ops := Do(s, ann, realm.CreateGroup{Name: "ops", Members: []realm.UserID{ann, bo}})
-	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "team"}}, Principals: []realm.Principal{{ID: ann}, {ID: gus}}, AllOrNothing: true})
-	Do(s, ann, realm.EditChannel{Channel: s.Realm.FindChannelByName("team").ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
-	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "team"}},
+		Principals: []realm.Principal{{ID: ann}, {ID: gus}}, AllOrNothing: true})
+	Do(s, ann, realm.EditChannel{Channel: s.Realm.FindChannelByName("team").ID,
+		Groups: []realm.GroupChange{{Name: "can_subscribe_group",
+			New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{
+		{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{
+		{Name: "can_access_all_users_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
 	s.OpenQueue(gus) // a guest's queue must be opened again when the organization limits what guests see
 	check := func(who realm.UserID, joined, told bool, members ...realm.UserID) {
 		t.Helper()
 		if got := s.ViewAs(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
 			t.Errorf("members: %v, want %v", got, members)
 		}
-		groups, org, channels := ListEventsOf[*realm.GroupMembersChanged](s, who), ListEventsOf[*realm.OrganizationChanged](s, who), ListEventsOf[*realm.ChannelChanged](s, who)
+		groups, org, channels := ListEventsOf[*realm.GroupMembersChanged](s, who),
+			ListEventsOf[*realm.OrganizationChanged](s, who), ListEventsOf[*realm.ChannelChanged](s, who)
 		if !told {
 			if len(groups)+len(org)+len(channels) > 0 {
 				t.Errorf("user %d heard %+v, %+v, %+v", who, groups, org, channels)
@@ -93,14 +106,16 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 		if len(org) != 1 || org[0].Setting != "can_create_groups" || !slices.Equal(org[0].Group.Members, members) {
 			t.Errorf("of the organization user %d heard %+v", who, org)
 		}
-		if len(channels) != 1 || channels[0].Property != "can_subscribe_group" || !slices.Equal(channels[0].Group.Members, members) {
+		if len(channels) != 1 || channels[0].Property != "can_subscribe_group" ||
+			!slices.Equal(channels[0].Group.Members, members) {
 			t.Errorf("of the channel user %d heard %+v", who, channels)
 		}
 	}
 	Do(s, olive, realm.DeactivateUser{User: bo})
 	check(ann, false, false, ann)
 	check(gus, false, true, ann)
-	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}}, "There is no member '10' in this user group")
+	ExpectRefusal(s, ann, realm.ChangeMembers{Group: ops, Remove: []realm.UserID{bo}},
+		"There is no member '10' in this user group")
 	Do(s, olive, realm.ReactivateUser{User: bo})
 	check(ann, true, true, ann, bo)
 	check(gus, true, true, ann, bo)
@@ -131,7 +146,8 @@ func TestConsentEventsForNewAccounts(t *testing.T) {
 	told()
 	Do(s, olive, realm.ReactivateUser{User: bo})
 	told(realm.ConsentTold{User: bo, Consented: true})
-	robot := Do(s, ann, realm.CreateBot{Name: "Robot", ShortName: "robot", Email: "robot-bot@example.com", Type: realm.GenericBot})
+	robot := Do(s, ann, realm.CreateBot{Name: "Robot", ShortName: "robot", Email: "robot-bot@example.com",
+		Type: realm.GenericBot})
 	told()
 	Do(s, ann, realm.DeactivateUser{User: robot.ID, Bot: true})
 	Do(s, olive, realm.ReactivateUser{User: robot.ID})
@@ -150,12 +166,15 @@ func TestWorkplaceUsersGroupNeedsAdminManagers(t *testing.T) {
 	ours := Do(s, olive, realm.CreateGroup{Name: "ours"})
 	const refusal = "'workplace_users_group' setting cannot be set to 'anns' group."
 	ExpectRefusal(s, olive, set(realm.GroupValue{Group: anns}), refusal)
-	ExpectRefusal(s, olive, set(realm.GroupValue{Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours, anns}}), refusal)
-	for _, v := range []realm.GroupValue{{Group: ours}, {Group: s.Realm.SystemGroup("role:everyone")}, {Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours}}} {
+	ExpectRefusal(s, olive, set(realm.GroupValue{Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours, anns}}),
+		refusal)
+	for _, v := range []realm.GroupValue{{Group: ours}, {Group: s.Realm.SystemGroup("role:everyone")},
+		{Members: []realm.UserID{ann}, Subgroups: []realm.GroupID{ours}}} {
 		Do(s, olive, set(v))
 		s.ExpectEvents(ann, "realm")
 	}
-	Do(s, ann, realm.EditGroup{Group: anns, Settings: []realm.GroupChange{{Name: "can_manage_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
+	Do(s, ann, realm.EditGroup{Group: anns, Settings: []realm.GroupChange{
+		{Name: "can_manage_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
 	Do(s, olive, set(realm.GroupValue{Group: anns}))
 	s.ExpectEvents(ann, "realm")
 }
@@ -188,7 +207,8 @@ func TestMembersChangedMessages(t *testing.T) {
 	many := []realm.UserID{bo}
 	for len(many) <= realm.MaxNewSubscriptionMessages {
 		n := s.Realm.Org().NextUser
-		many = append(many, Do(s, System, realm.CreateUser{Name: fmt.Sprint("New ", n), Email: fmt.Sprintf("new%d@example.com", n)}))
+		many = append(many, Do(s, System, realm.CreateUser{Name: fmt.Sprint("New ", n),
+			Email: fmt.Sprintf("new%d@example.com", n)}))
 	}
 	Do(s, ann, realm.ChangeMembers{Group: ops, Add: many})
 	reads(bo)

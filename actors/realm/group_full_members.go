@@ -58,7 +58,8 @@ func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 	f := &FullMembersGrew{At: now}
 	var due []*User
-	if at := r.Org().FullAt; at != 0 { // at 0 no fact has set the time: the clock decided until now, so there is no change to tell clients
+	// at 0 no fact has set the time: the clock decided until now, so there is no change to tell clients
+	if at := r.Org().FullAt; at != 0 {
 		for _, u := range r.users.all() {
 			if u.Active && !u.System && u.Role == Member && !u.wasOldEnough(at, days) && u.wasOldEnough(now, days) {
 				due = append(due, u)
@@ -68,7 +69,9 @@ func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 			return nil
 		}
 	}
-	slices.SortFunc(due, func(a, b *User) int { return cmp.Or(cmp.Compare(a.Joined, b.Joined), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(due, func(a, b *User) int {
+		return cmp.Or(cmp.Compare(a.Joined, b.Joined), cmp.Compare(a.ID, b.ID))
+	})
 	for i, u := range due {
 		if i >= maxNewFullMembersPerTurn && u.Joined != due[i-1].Joined {
 			f.At = due[i-1].Joined + days*secondsPerDay

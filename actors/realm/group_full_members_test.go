@@ -88,7 +88,8 @@ func TestFullMembersAfterWaitingPeriod(t *testing.T) {
 	}
 	s.Advance(9 * oneDay)
 	setWaitingPeriod(s, olive, 0)
-	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann, bo, gus, cy}) || !slices.Equal(listedFullMembers(s), []realm.UserID{ann, bo, gus, cy}) {
+	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann, bo, gus, cy}) ||
+		!slices.Equal(listedFullMembers(s), []realm.UserID{ann, bo, gus, cy}) {
 		t.Errorf("without a waiting period ann heard %q", got)
 	}
 }
@@ -129,9 +130,11 @@ func TestPrivateChannelVisibilityOfFullMembers(t *testing.T) {
 			v = realm.GroupValue{Members: []realm.UserID{olive, gus}, Subgroups: []realm.GroupID{full}}
 		}
 		setWaitingPeriod(s, olive, 3)
-		Do(s, olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "den"}}, New: realm.NewChannel{Private: true}})
+		Do(s, olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "den"}},
+			New: realm.NewChannel{Private: true}})
 		den := s.Realm.FindChannelByName("den")
-		Do(s, olive, realm.EditChannel{Channel: den.ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: v}}})
+		Do(s, olive, realm.EditChannel{Channel: den.ID,
+			Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: v}}})
 		sees := func(want bool) {
 			t.Helper()
 			if got := s.ViewAs(ann).MaySeeChannel(s.Realm.FindChannelByName("den")); got != want {
@@ -168,7 +171,8 @@ func TestWaitingPeriodStartsAtFirstLogin(t *testing.T) {
 		t.Errorf("olive heard %q", got)
 	}
 	Do(s, System, realm.LogIn{User: ann})
-	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) || len(listedFullMembers(s)) != 0 {
+	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) ||
+		len(listedFullMembers(s)) != 0 {
 		t.Errorf("when ann logged in olive heard %q", got)
 	}
 }

@@ -61,7 +61,8 @@ var GroupRules = []GroupSettingRule{
 
 func (r *Realm) createSystemGroups(at int64) {
 	for i, s := range SystemGroups {
-		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true, Settings: GroupValues{}}
+		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true,
+			Settings: GroupValues{}}
 		if i >= 2 {
 			g.Subgroups = []GroupID{GroupID(i)}
 		}
@@ -88,7 +89,11 @@ func (r *Realm) FindGroup(id GroupID) *Group { return r.groups.find(id) }
 func (r *Realm) FindGroupByName(name string) *Group {
 	var found *Group
 	for _, g := range r.groups.all() {
-		if fold(g.Name) == fold(name) && (found == nil || found.Deactivated && !g.Deactivated || found.Deactivated == g.Deactivated && g.ID < found.ID) {
+		if fold(g.Name) != fold(name) {
+			continue
+		}
+		if found == nil || found.Deactivated && !g.Deactivated ||
+			found.Deactivated == g.Deactivated && g.ID < found.ID {
 			found = g
 		}
 	}

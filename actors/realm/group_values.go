@@ -74,8 +74,10 @@ func (r *Realm) checkGroupValue(rule *GroupSettingRule, v GroupValue) (GroupValu
 		return v, BadRequest("User group is deactivated.")
 	case rule.SystemOnly && !g.System:
 		return v, errSystemGroup(rule)
-	case v.Group == groupInternet, v.Group == groupNobody && !rule.NobodyOK, v.Group == groupEveryone && !rule.EveryoneOK,
-		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name), rule.AdminManagedOnly && !r.onlyAdminsManage(g):
+	case v.Group == groupInternet, v.Group == groupNobody && !rule.NobodyOK,
+		v.Group == groupEveryone && !rule.EveryoneOK,
+		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name),
+		rule.AdminManagedOnly && !r.onlyAdminsManage(g):
 		return v, errGroupForbidden(rule, g)
 	}
 	return v, nil
@@ -87,7 +89,9 @@ func (r *Realm) onlyAdminsManage(g *Group) bool {
 		return true
 	}
 	managers := r.GroupSettingOf(g, "can_manage_group")
-	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return !u.IsAdmin() && r.inGroupValue(u, managers) })
+	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool {
+		return !u.IsAdmin() && r.inGroupValue(u, managers)
+	})
 }
 
 func errGroupForbidden(rule *GroupSettingRule, g *Group) *Refusal {
@@ -95,7 +99,8 @@ func errGroupForbidden(rule *GroupSettingRule, g *Group) *Refusal {
 }
 
 func errSystemGroup(rule *GroupSettingRule) *Refusal {
-	return Refuse(Invalid, "SYSTEM_GROUP_REQUIRED", "'"+rule.Name+"' must be a system user group.").With("setting_name", rule.Name)
+	return Refuse(Invalid, "SYSTEM_GROUP_REQUIRED", "'"+rule.Name+"' must be a system user group.").
+		With("setting_name", rule.Name)
 }
 
 // GroupChange asks to change one permission setting. Old, if given, is the value that the client expects.
@@ -108,7 +113,8 @@ type GroupChange struct {
 // checkGroupChange is checkGroupValue for a change. It also refuses the change if the present value is not the one the
 // client expects.
 func (r *Realm) checkGroupChange(rule *GroupSettingRule, now GroupValue, c GroupChange) (GroupValue, error) {
-	if c.Old != nil && !c.Old.normalized().equal(now) && !c.Old.normalized().equal(r.WithoutDeactivated(now).normalized()) {
+	if c.Old != nil && !c.Old.normalized().equal(now) &&
+		!c.Old.normalized().equal(r.WithoutDeactivated(now).normalized()) {
 		return now, Refuse(Invalid, "EXPECTATION_MISMATCH", "'old' value does not match the expected value.")
 	}
 	return r.checkGroupValue(rule, c.New)

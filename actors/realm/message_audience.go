@@ -29,7 +29,9 @@ func (r *Realm) messageChangeAudience(c *Channel, ids ids.Set) []UserID {
 		return to
 	}
 	subscribers, holds := r.index.channels[c.ID].subscribers, r.hasRowIn(ids)
-	further := r.matchingAudience(func(u *User) bool { return u.IsGuest() && !subscribers.Has(int64(u.ID)) && holds(u.ID) })
+	further := r.matchingAudience(func(u *User) bool {
+		return u.IsGuest() && !subscribers.Has(int64(u.ID)) && holds(u.ID)
+	})
 	if len(further) == 0 {
 		return to
 	}
@@ -104,7 +106,8 @@ func (r *Realm) hasRowIn(idSet ids.Set) func(UserID) bool {
 				continue
 			}
 			for _, p := range r.SubscriptionOf(u, x.channel).Spans {
-				if part := p.messagesWithin(x.ids); !part.Empty() && (rd == nil || rd.Lost.Empty() || !ids.Difference(part, rd.Lost).Empty()) {
+				if part := p.messagesWithin(x.ids); !part.Empty() &&
+					(rd == nil || rd.Lost.Empty() || !ids.Difference(part, rd.Lost).Empty()) {
 					return true
 				}
 			}

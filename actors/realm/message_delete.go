@@ -32,7 +32,8 @@ func (t *Turn) mayDeleteMessage(me *User, i MessageInfo) error {
 	if allows("can_delete_any_message_group") {
 		return nil
 	}
-	if own := i.Sender.ID == me.ID || t.users.must(i.Sender.ID).BotOwner == me.ID; !own || !allows("can_delete_own_message_group") {
+	own := i.Sender.ID == me.ID || t.users.must(i.Sender.ID).BotOwner == me.ID
+	if !own || !allows("can_delete_own_message_group") {
 		return BadRequest("You don't have permission to delete this message")
 	}
 	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-i.Time > limit {
@@ -61,7 +62,8 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !me.IsAdmin() && !t.HasPermission(me, "can_delete_any_message_group") && !t.channelAllows(me, ch, "can_delete_any_message_group") {
+	if !me.IsAdmin() && !t.HasPermission(me, "can_delete_any_message_group") &&
+		!t.channelAllows(me, ch, "can_delete_any_message_group") {
 		return 0, errNotAdmin()
 	}
 	if ch.Archived {
@@ -135,7 +137,8 @@ func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
 	} else {
 		to = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
 	}
-	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
+	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(to, f.By) &&
+		r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
 		to = sortUnique(append(slices.Clone(to), f.By))
 	}
 	return to
@@ -186,7 +189,8 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 	}
 	for u, rd := range r.marks.all() {
-		if !rd.Rows.Intersects(gone) && !rd.Starred.Intersects(gone) && !rd.Collapsed.Intersects(gone) && !rd.Lost.Intersects(gone) {
+		if !rd.Rows.Intersects(gone) && !rd.Starred.Intersects(gone) && !rd.Collapsed.Intersects(gone) &&
+			!rd.Lost.Intersects(gone) {
 			continue
 		}
 		f.stars.add(r, u, gone, f.audience)
@@ -200,7 +204,8 @@ func (f *MessagesDeleted) apply(r *Realm) {
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
 	var out []Notice
 	if len(f.audience) > 0 {
-		out = append(out, Notice{To: f.audience, Event: &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}})
+		e := &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}
+		out = append(out, Notice{To: f.audience, Event: e})
 	}
 	return append(append(out, f.stars.tell()...), r.attachmentUseNotices(f.files)...)
 }

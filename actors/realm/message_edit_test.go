@@ -10,7 +10,8 @@ import (
 )
 
 func (s *testScene) editText(id MessageID, text string) EditMessage {
-	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
+	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{
+		Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
 }
 
 func (s *testScene) info(id MessageID) MessageInfo {
@@ -127,7 +128,8 @@ func TestMoveTopics(t *testing.T) {
 	}
 	s.ExpectEvents(s.guest, "update_message")
 	e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.guest)[0]
-	if !slices.Equal(e.IDs, []MessageID{ids[1], ids[3]}) || e.OrigTopic != "A" || e.Topic != "c" || e.NewChannel != s.public || e.Content {
+	if !slices.Equal(e.IDs, []MessageID{ids[1], ids[3]}) || e.OrigTopic != "A" || e.Topic != "c" ||
+		e.NewChannel != s.public || e.Content {
 		t.Errorf("the event says %+v", e)
 	}
 	move := moveToTopic(ids[3], MoveAll, "")
@@ -178,11 +180,14 @@ func TestMoveTimeLimit(t *testing.T) {
 	old := s.post(s.ann, s.public, "a", "old")
 	s.Advance(604800 + 21)
 	refused(s, s.bo, moveToTopic(old, MoveAll, "x"), "The time limit for editing this message's topic has passed.")
-	refused(s, s.bo, moveToChannel(old, MoveAll, s.private), "The time limit for editing this message's channel has passed")
+	refused(s, s.bo, moveToChannel(old, MoveAll, s.private),
+		"The time limit for editing this message's channel has passed")
 	young := s.post(s.ann, s.public, "a", "young")
 	_, err := realmtest.Try(s.Scene, s.bo, moveToTopic(young, MoveAll, "x"))
 	r, _ := err.(*Refusal)
-	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." || r.Data["first_message_id_allowed_to_move"] != young {
+	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" ||
+		r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." ||
+		r.Data["first_message_id_allowed_to_move"] != young {
 		t.Errorf("moving a topic that is partly too old: %+v", r)
 	}
 	do(s, s.bo, moveToTopic(young, MoveAll, "✔ a")) // marking a topic as resolved has no time limit
@@ -201,7 +206,8 @@ func TestMoveTopicOfMixedAges(t *testing.T) {
 	partly := func(c EditMessage, u UserID, what string) {
 		t.Helper()
 		_, err := realmtest.Try(s.Scene, u, c)
-		if r, _ := err.(*Refusal); r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || !strings.Contains(r.Msg, " "+what+" ") || r.Data["first_message_id_allowed_to_move"] != third {
+		if r, _ := err.(*Refusal); r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" ||
+			!strings.Contains(r.Msg, " "+what+" ") || r.Data["first_message_id_allowed_to_move"] != third {
 			t.Errorf("want %s, got %v", what, err)
 		}
 	}
@@ -218,7 +224,8 @@ func TestMoveTopicOfMixedAges(t *testing.T) {
 	s.Advance(1)
 	partly(moveToChannel(third, MoveAll, s.public), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
-	refused(s, s.bo, moveToChannel(second, MoveAll, s.public), "The time limit for editing this message's channel has passed")
+	refused(s, s.bo, moveToChannel(second, MoveAll, s.public),
+		"The time limit for editing this message's channel has passed")
 	s.setOrgSetting("move_messages_between_streams_limit_seconds", nil)
 	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(900))
 	partly(moveToTopic(third, MoveAll, "c"), s.bo, "1/3")
@@ -274,7 +281,8 @@ func TestMoveNotices(t *testing.T) {
 				t.Errorf("%s: the notice says %q, want %q", what, e.Message.Body.Text, want[i])
 			}
 			for u, read := range map[UserID]bool{s.ann: false, s.bo: true} {
-				if f := s.ViewAs(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read || e.FlagsFor(u)&FlagRead != 0 != read {
+				if f := s.ViewAs(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read ||
+					e.FlagsFor(u)&FlagRead != 0 != read {
 					t.Errorf("%s: user %d has the notice with flags %b, in the event %b", what, u, f, e.FlagsFor(u))
 				}
 			}
@@ -286,18 +294,23 @@ func TestMoveNotices(t *testing.T) {
 		c.NotifyOld, c.NotifyNew = true, true
 		return c
 	}
-	moves("a topic to a new name", notify(moveToTopic(one, MoveAll, "b")), "This topic was moved to", "This topic was moved here")
-	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")), "This topic was moved to", "This topic was moved here")
+	moves("a topic to a new name", notify(moveToTopic(one, MoveAll, "b")), "This topic was moved to",
+		"This topic was moved here")
+	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")), "This topic was moved to",
+		"This topic was moved here")
 	three := s.post(s.ann, s.public, "c", "3")
 	s.post(s.ann, s.public, "c", "4")
 	moves("one of two", notify(moveToTopic(three, MoveOne, "d")), "1 message was moved to", "1 message was moved here")
-	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to", "2 messages were moved here")
+	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to",
+		"2 messages were moved here")
 	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // cy is in no channel, so cy gets no row of the message either
-	if f := s.ViewAs(s.cy).FlagsOf(realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID); f&FlagHistorical == 0 {
+	if f := s.ViewAs(s.cy).FlagsOf(realmtest.ListEventsOf[*MessageArrived](s.Scene,
+		s.ann)[0].Message.ID); f&FlagHistorical == 0 {
 		t.Errorf("the notice of a stranger has flags %b for him", f)
 	}
 	do(s, s.cy, moveToTopic(two, MoveAll, "full"))
-	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to", "4 messages were moved here")
+	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to",
+		"4 messages were moved here")
 }
 
 // A move that changes only the channel changes no topic. Each message keeps the spelling of its topic, whether or not
@@ -318,12 +331,15 @@ func TestMoveToChannelKeepsSpellings(t *testing.T) {
 			do(s, s.ann, Subscribe{Channels: channelsToJoin("private"), Principals: principals(s.admin)})
 		}
 		do(s, s.admin, moveToChannel(ids[1], MoveAll, to))
-		if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged || e[0].Links != nil || len(e[0].IDs) != len(ids) {
+		if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged ||
+			e[0].Links != nil || len(e[0].IDs) != len(ids) {
 			t.Errorf("the mover hears %+v", e)
 		}
 		for i, id := range ids {
-			if m := s.info(id); m.Channel != to || m.Topic != spelled[i] || m.History[len(m.History)-1].TopicBefore != nil {
-				t.Errorf("message %d lies in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to, spelled[i], m.History)
+			if m := s.info(id); m.Channel != to || m.Topic != spelled[i] ||
+				m.History[len(m.History)-1].TopicBefore != nil {
+				t.Errorf("message %d lies in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to,
+					spelled[i], m.History)
 			}
 		}
 	}
@@ -360,7 +376,8 @@ func TestMoveToProtectedHistory(t *testing.T) {
 // of which they have a row. They get the move of these messages and the deletion of the others.
 func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	s := newTestScene(t)
-	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{{Name: "can_subscribe_group", New: s.group("role:members")}}})
+	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{
+		{Name: "can_subscribe_group", New: s.group("role:members")}}})
 	late := s.Join("Late")
 	s.OpenQueue(late)
 	s.join(s.cy, s.public)
@@ -519,7 +536,8 @@ func TestLinkPreviewJobs(t *testing.T) {
 	if stands(first) || !stands(second) {
 		t.Errorf("after an edit the first text waits: %v, the second: %v", stands(first), stands(second))
 	}
-	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"}, Errand: second.ID}
+	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"},
+		Errand: second.ID}
 	do(s, realmtest.System, shown)
 	s.ExpectEvents(s.bo, "update_message")
 	do(s, realmtest.System, shown)
@@ -568,7 +586,8 @@ func TestMessageEventsAfterLeaving(t *testing.T) {
 	refused(s, s.bo, s.editText(inPrivate, "x"), "Invalid message(s)")
 	do(s, s.owner, DeactivateUser{User: s.bo})
 	refused(s, s.ann, directMessage("hi", s.bo), "'bo@example.com' is no longer using Zulip.")
-	refused(s, s.ann, AddDrafts{[]Draft{{Type: "private", To: []int64{int64(s.bo)}, Content: "x"}}}, "'bo@example.com' is no longer using Zulip.")
+	refused(s, s.ann, AddDrafts{[]Draft{{Type: "private", To: []int64{int64(s.bo)}, Content: "x"}}},
+		"'bo@example.com' is no longer using Zulip.")
 	m := channelMessage(s.public, "a", "@**Bo**")
 	m.Content.Users = []UserID{s.bo}
 	id := do(s, s.ann, m).ID
@@ -601,7 +620,8 @@ func TestDeletionRemovesStars(t *testing.T) {
 	s.leave(s.bo, s.private)
 	do(s, s.ann, DeleteMessage{id})
 	s.ExpectEvents(s.bo, "update_message_flags")
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred || !e.IDs.Has(int64(id)) {
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred ||
+		!e.IDs.Has(int64(id)) {
 		t.Errorf("heard %+v", e)
 	}
 }
@@ -635,6 +655,7 @@ func TestArchivedChannels(t *testing.T) {
 	refused(s, s.ann, AddReaction{Message: id, Name: "zulip"}, "Invalid message(s)")
 	refused(s, s.ann, SendEditTyping{Message: id}, "Invalid message(s)")
 	refused(s, s.ann, moveToChannel(s.post(s.ann, s.private, "a", "hi"), MoveOne, s.public), "Invalid channel ID")
-	refused(s, s.ann, AddDrafts{[]Draft{{Type: "stream", To: []int64{int64(s.public)}, Content: "x"}}}, "Invalid channel ID")
+	refused(s, s.ann, AddDrafts{[]Draft{{Type: "stream", To: []int64{int64(s.public)}, Content: "x"}}},
+		"Invalid channel ID")
 	refused(s, s.ann, SendTyping{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
 }

@@ -14,12 +14,21 @@ const MaxFlagged = 5000
 var allFlags = []struct {
 	name string
 	flag Flags
-	own  bool
+	own  bool // users can change it
 }{
-	{"read", FlagRead, true}, {"starred", FlagStarred, true}, {"collapsed", FlagCollapsed, true}, {"mentioned", FlagMentioned, false},
-	{"stream_wildcard_mentioned", FlagChannelWildcard, false}, {"topic_wildcard_mentioned", FlagTopicWildcard, false},
-	{"group_mentioned", 0, false}, {"force_expand", 0, false}, {"force_collapse", 0, false}, {"has_alert_word", FlagAlert, false},
-	{"historical", FlagHistorical, false}, {"is_private", 0, false}, {"active_mobile_push_notification", 0, false},
+	{name: "read", flag: FlagRead, own: true},
+	{name: "starred", flag: FlagStarred, own: true},
+	{name: "collapsed", flag: FlagCollapsed, own: true},
+	{name: "mentioned", flag: FlagMentioned},
+	{name: "stream_wildcard_mentioned", flag: FlagChannelWildcard},
+	{name: "topic_wildcard_mentioned", flag: FlagTopicWildcard},
+	{name: "group_mentioned"},
+	{name: "force_expand"},
+	{name: "force_collapse"},
+	{name: "has_alert_word", flag: FlagAlert},
+	{name: "historical", flag: FlagHistorical},
+	{name: "is_private"},
+	{name: "active_mobile_push_notification"},
 }
 
 // editableFlag returns the flag of that name, and refuses flags that users cannot change.
@@ -48,7 +57,9 @@ type Flag struct {
 // Flagged answers Flag and FlagNarrow.
 type Flagged struct {
 	Changed int
-	Ignored []ChannelID // channels whose messages were not marked unread: archived ones, and those the caller is not subscribed to; ascending
+	// Ignored has the channels whose messages were not marked unread, ascending: archived ones, and those the caller is
+	// not subscribed to.
+	Ignored []ChannelID
 }
 
 func (c Flag) Decide(t *Turn) (Flagged, error) {
@@ -222,7 +233,7 @@ type FlagsTold struct {
 	Mentions ids.Set
 }
 
-// Details returns what clients must know of the messages that became unread, in the order of ids.
+// Details returns the data clients need about the messages that became unread, in the order of ids.
 func (e *FlagsTold) Details() []UnreadDetail {
 	if len(e.Places) == 0 {
 		return e.Unread
@@ -237,7 +248,7 @@ func (e *FlagsTold) Details() []UnreadDetail {
 
 func (*FlagsTold) EventType() string { return "update_message_flags" }
 
-// UnreadDetail is what a client must know of a message to count it as unread.
+// UnreadDetail has the data a client needs to count a message as unread.
 type UnreadDetail struct {
 	ID        MessageID
 	Mentioned bool
@@ -276,7 +287,8 @@ func (r *Realm) addUnreadDetails(e *FlagsTold, u UserID) {
 			}
 		} else if at, known = talks[m.conversation]; !known {
 			at = uint32(len(e.Places))
-			talks[m.conversation], e.Places = at, append(e.Places, UnreadPlace{Unmuted: true, People: excludeUsers(r.conversations.must(m.conversation).Members, u)})
+			talks[m.conversation], e.Places = at, append(e.Places,
+				UnreadPlace{Unmuted: true, People: excludeUsers(r.conversations.must(m.conversation).Members, u)})
 		}
 		e.At = append(e.At, at)
 		if m.bits&(bitChannelWildcard|bitExtra) == 0 || !r.hasRowWith(u, rd, id, m) { // most messages mention no user

@@ -65,7 +65,8 @@ func (x *indexes) unindexMentions(users []UserID, id MessageID) {
 		return // a message may mention the same users in two ways: the first call removed it
 	}
 	if c.messages.Remove(int64(id)); c.messages.Empty() {
-		if x.crowds[sum] = slices.DeleteFunc(x.crowds[sum], func(o *bulkMention) bool { return o == c }); len(x.crowds[sum]) == 0 {
+		rest := slices.DeleteFunc(x.crowds[sum], func(other *bulkMention) bool { return other == c })
+		if x.crowds[sum] = rest; len(rest) == 0 {
 			delete(x.crowds, sum)
 		}
 	}

@@ -198,17 +198,24 @@ func (v View) checkEmailDomain(email string) error {
 }
 
 // disposableDomains are domains of services that give anyone a mailbox for minutes. Their subdomains are included.
-var disposableDomains = strings.Fields(`10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
-	discardmail.com dispostable.com dropmail.me emailondeck.com emailsensei.com fakeinbox.com fakemail.net filzmail.com getairmail.com getnada.com
-	grr.la guerrillamail.biz guerrillamail.com guerrillamail.de guerrillamail.info guerrillamail.net guerrillamail.org guerrillamailblock.com
-	harakirimail.com incognitomail.org inboxkitten.com jetable.org kurzepost.de mail-temp.com mailcatch.com maildrop.cc mailexpire.com mailforspam.com
-	mailinator.com mailinator.net mailinator2.com mailnesia.com mailnull.com mailsac.com mailtemp.info meltmail.com mintemail.com moakt.com mohmal.com
-	mytemp.email mytrashmail.com nada.email no-spam.ws nospam.ze.tc objectmail.com one-time.email owlymail.com pokemail.net rcpt.at sharklasers.com
-	shitmail.me sneakemail.com sofort-mail.de spam.la spam4.me spambog.com spambox.us spamex.com spamgourmet.com spamhole.com spaml.de tempail.com
-	temp-mail.io temp-mail.org tempinbox.com tempmail.dev tempmail.net tempmailaddress.com tempmailo.com tempr.email throwawaymail.com tmail.ws
-	tmpmail.net tmpmail.org trash-mail.com trash-mail.de trashmail.at trashmail.com trashmail.de trashmail.me trashmail.net trbvm.com wegwerfmail.de
-	wegwerfmail.net wegwerfmail.org wh4f.org yopmail.com yopmail.fr yopmail.net`)
+var disposableDomains = strings.Fields(`
+	10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
+	discardmail.com dispostable.com dropmail.me emailondeck.com emailsensei.com fakeinbox.com fakemail.net
+	filzmail.com getairmail.com getnada.com grr.la guerrillamail.biz guerrillamail.com guerrillamail.de
+	guerrillamail.info guerrillamail.net guerrillamail.org guerrillamailblock.com harakirimail.com incognitomail.org
+	inboxkitten.com jetable.org kurzepost.de mail-temp.com mailcatch.com maildrop.cc mailexpire.com mailforspam.com
+	mailinator.com mailinator.net mailinator2.com mailnesia.com mailnull.com mailsac.com mailtemp.info meltmail.com
+	mintemail.com moakt.com mohmal.com mytemp.email mytrashmail.com nada.email no-spam.ws nospam.ze.tc objectmail.com
+	one-time.email owlymail.com pokemail.net rcpt.at sharklasers.com shitmail.me sneakemail.com sofort-mail.de spam.la
+	spam4.me spambog.com spambox.us spamex.com spamgourmet.com spamhole.com spaml.de tempail.com temp-mail.io
+	temp-mail.org tempinbox.com tempmail.dev tempmail.net tempmailaddress.com tempmailo.com tempr.email
+	throwawaymail.com tmail.ws tmpmail.net tmpmail.org trash-mail.com trash-mail.de trashmail.at trashmail.com
+	trashmail.de trashmail.me trashmail.net trbvm.com wegwerfmail.de wegwerfmail.net wegwerfmail.org wh4f.org
+	yopmail.com yopmail.fr yopmail.net
+`)
 
 func isDisposableDomain(domain string) bool {
-	return slices.ContainsFunc(disposableDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+	return slices.ContainsFunc(disposableDomains, func(d string) bool {
+		return domain == d || strings.HasSuffix(domain, "."+d)
+	})
 }

@@ -56,8 +56,16 @@ func (r *Realm) MarkdownConfigVersion() Seq { return r.index.markdownConfigSeq }
 
 // MarkdownConfig returns a copy of the organization's Markdown configuration.
 func (r *Realm) MarkdownConfig() MarkdownConfig {
-	d := MarkdownConfig{Version: r.index.markdownConfigSeq, CodeLanguage: r.OrgText("default_code_block_language"), InlineImages: r.OrgBool("inline_image_preview"),
-		LinkPreviews: r.OrgBool("inline_url_embed_preview"), Linkifiers: r.linkifierRules(), Emoji: r.activeOrgEmoji(), AlertWords: r.allAlertWords(), Emoticons: map[UserID]bool{}}
+	d := MarkdownConfig{
+		Version:      r.index.markdownConfigSeq,
+		CodeLanguage: r.OrgText("default_code_block_language"),
+		InlineImages: r.OrgBool("inline_image_preview"),
+		LinkPreviews: r.OrgBool("inline_url_embed_preview"),
+		Linkifiers:   r.linkifierRules(),
+		Emoji:        r.activeOrgEmoji(),
+		AlertWords:   r.allAlertWords(),
+		Emoticons:    map[UserID]bool{},
+	}
 	for id, u := range r.users.all() {
 		if u.Settings["translate_emoticons"] == true {
 			d.Emoticons[id] = true

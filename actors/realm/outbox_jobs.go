@@ -46,7 +46,9 @@ type OutboxJob struct {
 type Email struct {
 	To, Subject string
 	Paragraphs  []string // plain text; a paragraph that is a URL becomes a link
-	Link        int64    // number of an invitation link that replaces LinkPlaceholder; 0: none. The link is made with the server's secret when the email is sent.
+	// Link is the number of an invitation link that replaces LinkPlaceholder; 0: none. The link is made with the
+	// server's secret when the email is sent.
+	Link int64
 	// Address: a link that confirms this change of address replaces LinkPlaceholder.
 	Address *EmailChange
 }
@@ -76,11 +78,21 @@ const (
 	maxPushRemovals = 200
 )
 
-// outboxLimits has the limits of waiting jobs of each kind: for the organization and for one user. 0: no limit.
-var outboxLimits = map[OutboxJobKind]struct{ all, each int }{
-	OutboxEmail: {MaxEmails, 0}, OutboxWebhook: {MaxWebhookCalls, maxWebhookCallsPerBot}, OutboxPush: {MaxPushes, 0}, OutboxPushRemoval: {MaxPushes, 0},
-	OutboxMissedMessage: {MaxMissedMessages, 0}, OutboxRegistration: {MaxDeviceRegistrations, maxDeviceRegistrationsPerUser},
-	OutboxPreview: {MaxPreviews, maxPreviewsPerUser},
+// outboxLimit limits the waiting jobs of one kind. 0: no limit.
+type outboxLimit struct {
+	org  int // of the whole organization
+	user int // of one user, or of one bot
+}
+
+// outboxLimits has the limit of each kind.
+var outboxLimits = map[OutboxJobKind]outboxLimit{
+	OutboxEmail:         {org: MaxEmails},
+	OutboxWebhook:       {org: MaxWebhookCalls, user: maxWebhookCallsPerBot},
+	OutboxPush:          {org: MaxPushes},
+	OutboxPushRemoval:   {org: MaxPushes},
+	OutboxMissedMessage: {org: MaxMissedMessages},
+	OutboxRegistration:  {org: MaxDeviceRegistrations, user: maxDeviceRegistrationsPerUser},
+	OutboxPreview:       {org: MaxPreviews, user: maxPreviewsPerUser},
 }
 
 // outboxKey is what jobs are counted by: their kind, or their kind and user.
@@ -115,7 +127,7 @@ func (n *outboxCount) add(e *OutboxJob, by int) {
 
 // countKeys returns the keys under which a job is counted.
 func (e *OutboxJob) countKeys() []outboxKey {
-	if outboxLimits[e.Kind].each == 0 {
+	if outboxLimits[e.Kind].user == 0 {
 		return []outboxKey{{kind: e.Kind}}
 	}
 	return []outboxKey{{kind: e.Kind}, {e.Kind, e.User}}
@@ -123,8 +135,9 @@ func (e *OutboxJob) countKeys() []outboxKey {
 
 // hasRoom reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
 func (n *outboxCount) hasRoom(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
-	all, each, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
-	return n.count[all]+more[all] < limit.all && (limit.each == 0 || n.count[each]+more[each] < limit.each)
+	org, user, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
+	return n.count[org]+more[org] < limit.org &&
+		(limit.user == 0 || n.count[user]+more[user] < limit.user)
 }
 
 // OutboxJobs returns all waiting jobs, oldest first.
@@ -256,7 +269,8 @@ func (t *Turn) addMessageOutboxJobs(f *MessageSent) {
 	}
 	t.addOutboxJobs(calls)
 	if t.countJobs(NotifyJob) < MaxNotifyJobs {
-		t.Record(&JobStarted{t.nextID("work"), Job{Kind: NotifyJob, AtOnce: maxNotifiedPerTurn, Rest: who, Message: f.ID, Told: t.seq, Groups: f.Content.Groups}})
+		t.Record(&JobStarted{t.nextID("work"), Job{Kind: NotifyJob, AtOnce: maxNotifiedPerTurn, Rest: who,
+			Message: f.ID, Told: t.seq, Groups: f.Content.Groups}})
 	} else {
 		t.Record(&OutboxJobsAdded{Dropped: who.Len()})
 	}
@@ -276,7 +290,8 @@ func (t *Turn) notificationJobs(f *MessageSent, told Seq, users []UserID) (out [
 				out = append(out, e)
 			}
 		}
-		if mailed && len(t.small.outboxCount.missed[id]) < maxMissedPerUser { // more waiting emails would not help the user
+		// more waiting emails would not help the user
+		if mailed && len(t.small.outboxCount.missed[id]) < maxMissedPerUser {
 			if why := t.notificationTrigger(u, f, emailSettings); why != "" {
 				out = append(out, OutboxJob{Kind: OutboxMissedMessage, User: id, Message: f.ID, Why: why, Told: told})
 			}
@@ -294,7 +309,8 @@ func (t *Turn) stepNotify(w *Job) ids.Set {
 		return w.Rest.Clone()
 	}
 	e := t.extraOrEmpty(w.Message)
-	f := &MessageSent{ID: w.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
+	f := &MessageSent{ID: w.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned,
+		GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
 		Content: ContentInfo{ChannelWildcard: m.bits&bitChannelWildcard != 0, Groups: w.Groups}}
 	if f.Channel != 0 {
 		f.TopicName = t.topics.must(m.topic).Name

@@ -30,10 +30,12 @@ func finishOutbox(s *Scene) {
 func TestWebhookJobWaitsUntilFinished(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	b := Do(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo", Type: realm.OutgoingWebhook, URL: "https://example.org", Interface: 1})
+	b := Do(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo",
+		Type: realm.OutgoingWebhook, URL: "https://example.org", Interface: 1})
 	to := []realm.Principal{{ID: b.ID}}
 	id := Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}}).ID
-	Do(s, b.ID, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "a bot's own words set off nothing"}})
+	Do(s, b.ID, realm.SendMessage{People: []realm.Principal{{ID: bo}},
+		Body: realm.Body{Text: "a bot's own words set off nothing"}})
 	list := outboxJobs(s, realm.OutboxWebhook)
 	if len(list) != 1 || list[0].User != b.ID || list[0].Message != id {
 		t.Fatalf("waiting: %+v", list)
@@ -58,11 +60,13 @@ func TestWebhookJobWaitsUntilFinished(t *testing.T) {
 func TestInvitationEmailJobs(t *testing.T) {
 	s := New(t)
 	olive := s.Join("Olive", realm.Owner)
-	made := Do(s, olive, realm.InviteByMail{Emails: "a@example.com, b@example.com", InviteOptions: realm.InviteOptions{Role: realm.Member}, Compose: func(l realm.InviteEmail) realm.Email {
-		return realm.Email{To: l.Invite.Email, Paragraphs: []string{realm.LinkPlaceholder}, Link: l.Link}
-	}})
+	made := Do(s, olive, realm.InviteByMail{Emails: "a@example.com, b@example.com",
+		InviteOptions: realm.InviteOptions{Role: realm.Member}, Compose: func(l realm.InviteEmail) realm.Email {
+			return realm.Email{To: l.Invite.Email, Paragraphs: []string{realm.LinkPlaceholder}, Link: l.Link}
+		}})
 	list := outboxJobs(s, realm.OutboxEmail)
-	if len(list) != 2 || list[0].Letter.To != "a@example.com" || list[0].Letter.Link != made.Emails[0].Link || list[0].Letter.Link >= 0 {
+	if len(list) != 2 || list[0].Letter.To != "a@example.com" || list[0].Letter.Link != made.Emails[0].Link ||
+		list[0].Letter.Link >= 0 {
 		t.Fatalf("waiting: %+v", list)
 	}
 	if a, b := made.Emails[0].Token, made.Emails[1].Token; a == b {
@@ -82,12 +86,14 @@ func TestPushTriggers(t *testing.T) {
 	s := New(t)
 	ann, bo, cy, di := s.Join("Ann"), s.Join("Bo"), s.Join("Cy"), s.Join("Di")
 	everyone := []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}, {ID: di}}
-	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: everyone, AllOrNothing: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: everyone,
+		AllOrNothing: true})
 	dev := s.Realm.FindChannelByName("dev").ID
 	addPhones(s, ann, bo, cy)
 	finishOutbox(s)
 	say := func(topic string, c realm.ContentInfo) map[realm.UserID]string {
-		Do(s, ann, realm.SendMessage{ToChannel: true, Channel: dev, Topic: topic, Body: realm.Body{Text: "hi"}, Content: c})
+		Do(s, ann, realm.SendMessage{ToChannel: true, Channel: dev, Topic: topic, Body: realm.Body{Text: "hi"},
+			Content: c})
 		out := map[realm.UserID]string{}
 		for _, e := range outboxJobs(s, realm.OutboxPush) {
 			out[e.User] = e.Why
@@ -104,20 +110,25 @@ func TestPushTriggers(t *testing.T) {
 	type who = map[realm.UserID]string
 	all, yes := realm.ContentInfo{ChannelWildcard: true}, true
 	same("an ordinary message", say("x", realm.ContentInfo{}), who{})
-	same("a mention", say("m", realm.ContentInfo{Users: []realm.UserID{ann, bo, di}}), who{bo: "mentioned"}) // Di has no device
+	// Di has no device
+	same("a mention", say("m", realm.ContentInfo{Users: []realm.UserID{ann, bo, di}}), who{bo: "mentioned"})
 	same("everybody mentioned", say("x", all), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicMuted})
 	Do(s, cy, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicFollowed})
 	same("a followed and a muted topic", say("x", realm.ContentInfo{}), who{cy: "followed_topic_push_notify"})
 	same("everybody in them", say("x", all), who{cy: "stream_wildcard_mentioned_in_followed_topic"})
-	same("a mention in a muted topic", say("x", realm.ContentInfo{Users: []realm.UserID{bo}}), who{bo: "mentioned", cy: "followed_topic_push_notify"})
+	same("a mention in a muted topic", say("x", realm.ContentInfo{Users: []realm.UserID{bo}}),
+		who{bo: "mentioned", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicInherits})
-	Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{{Channel: dev, Property: "push_notifications", Bool: &yes}}})
-	same("a channel that notifies", say("x", realm.ContentInfo{}), who{bo: "stream_push_notify", cy: "followed_topic_push_notify"})
+	Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{
+		{Channel: dev, Property: "push_notifications", Bool: &yes}}})
+	same("a channel that notifies", say("x", realm.ContentInfo{}),
+		who{bo: "stream_push_notify", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.MuteUser{User: ann})
 	same("a muted sender", say("n", realm.ContentInfo{Users: []realm.UserID{bo}}), who{})
 	Do(s, bo, realm.MuteUser{User: ann, Unmute: true})
-	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_offline_push_notifications", Value: false}}})
+	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{
+		{Name: "enable_offline_push_notifications", Value: false}}})
 	same("personal notifications off", say("p", realm.ContentInfo{}), who{bo: "stream_push_notify"})
 	s.Pushes = false
 	same("without a push service", say("x", all), who{})
@@ -129,7 +140,8 @@ func TestReadMessagesAreRemovedFromDevices(t *testing.T) {
 	addPhones(s, bo)
 	var ids []realm.MessageID
 	for range 3 {
-		ids = append(ids, Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}}).ID)
+		ids = append(ids, Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}},
+			Body: realm.Body{Text: "hi"}}).ID)
 	}
 	list := outboxJobs(s, realm.OutboxPush)
 	if len(list) != 3 || list[0].Why != "direct_message" {
@@ -180,8 +192,10 @@ func TestReadMessagesAreRemovedFromDevices(t *testing.T) {
 func TestDeactivationDeletesMessages(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}, AllOrNothing: true})
-	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}}, New: realm.NewChannel{Private: true}, AllOrNothing: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "dev"}},
+		Principals: []realm.Principal{{ID: ann}, {ID: bo}}, AllOrNothing: true})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}}, New: realm.NewChannel{Private: true},
+		AllOrNothing: true})
 	dev, secret := s.Realm.FindChannelByName("dev").ID, s.Realm.FindChannelByName("secret").ID
 	send := func(u realm.UserID, m realm.SendMessage) realm.MessageID {
 		m.Body = realm.Body{Text: "words"}
@@ -189,14 +203,17 @@ func TestDeactivationDeletesMessages(t *testing.T) {
 	}
 	var public []realm.MessageID
 	for i := range 12 {
-		public = append(public, send(ann, realm.SendMessage{ToChannel: true, Channel: dev, Topic: fmt.Sprint("topic ", i)}))
+		public = append(public, send(ann, realm.SendMessage{ToChannel: true, Channel: dev,
+			Topic: fmt.Sprint("topic ", i)}))
 	}
 	hidden := send(ann, realm.SendMessage{ToChannel: true, Channel: secret, Topic: "x"})
 	direct := send(ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}})
 	other := send(bo, realm.SendMessage{ToChannel: true, Channel: dev, Topic: "topic 1"})
 
-	ExpectRefusal(s, bo, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Public: true}}, "Insufficient permission")
-	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Profile: true, Public: true, Direct: true},
+	ExpectRefusal(s, bo, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Public: true}},
+		"Insufficient permission")
+	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Profile: true, Public: true,
+		Direct: true},
 		FarewellEmail: func(u *realm.User, org string) realm.Email { return realm.Email{To: u.Email, Subject: org} }})
 	if u := s.Realm.Find(ann); u.Name != "Deleted user" || u.Active {
 		t.Errorf("the account is %q", u.Name)
@@ -238,7 +255,8 @@ func TestWelcomeBotAnswers(t *testing.T) {
 		}
 		return answers
 	}
-	for text, want := range map[string]int{"Topics": 1, " themes? ": 1, "help": 1, "what is the meaning of life": 0} { // the welcome message told Ann these words
+	// the welcome message told Ann these words
+	for text, want := range map[string]int{"Topics": 1, " themes? ": 1, "help": 1, "what is the meaning of life": 0} {
 		if got := said(text); got != want {
 			t.Errorf("%q is answered %d times, want %d", text, got, want)
 		}
@@ -251,7 +269,8 @@ func TestWelcomeBotAnswers(t *testing.T) {
 		t.Errorf("starred is %+v %v", m, err)
 	}
 	if bo := s.Join("Bo"); true {
-		Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: realm.WelcomeBot}}, Body: realm.Body{Text: "hello?"}})
+		Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: realm.WelcomeBot}},
+			Body: realm.Body{Text: "hello?"}})
 		if n := len(ListEventsOf[*realm.MessageArrived](s, bo)); n != 2 {
 			t.Errorf("Bo's first words to it bring %d messages", n)
 		}

@@ -147,7 +147,8 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	}
 	switch {
 	case c.Token != nil && !t.env.PushBouncer:
-		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED",
+			"Server is not configured to use push notification service.")
 	case c.Token != nil && !t.small.outboxCount.hasRoom(OutboxRegistration, d.User, nil):
 		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
 	}
@@ -158,7 +159,8 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	}
 	t.Record(f)
 	if c.Token != nil {
-		t.registerDevices(d.User, DeviceRegistration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted, PublicKey: c.PublicKey})
+		t.registerDevices(d.User, DeviceRegistration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted,
+			PublicKey: c.PublicKey})
 	}
 	return Done{}, nil
 }

@@ -94,7 +94,8 @@ func TestDeviceRegistration(t *testing.T) {
 	s.ExpectNoEvents(bo)
 	ExpectRefusal(s, bo, realm.RemoveDevice{ID: id}, "Invalid 'device_id'")
 	key, token := int64(7), "AAAAAAAAAAA="
-	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token}, "The first registration of a device needs a key and a token.")
+	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token},
+		"The first registration of a device needs a key and a token.")
 	Do(s, ann, realm.RegisterDevice{ID: id, KeyID: &key, Key: []byte("k"), Kind: "fcm", Token: &token})
 	ExpectRefusal(s, ann, realm.FinishDeviceRegistration{ID: id, Token: token}, "Invalid 'device_id'")
 	ExpectRefusal(s, System, realm.FinishDeviceRegistration{ID: id, Token: "another"}, "Invalid 'device_id'")
@@ -105,7 +106,8 @@ func TestDeviceRegistration(t *testing.T) {
 	Do(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token})
 	Do(s, System, realm.FinishDeviceRegistration{ID: id, Token: token})
 	s.ExpectEvents(ann, "device")
-	if d := s.Realm.DevicesOf(ann)[0]; *d.TokenID != token || d.PendingToken != nil || d.Failure != nil || *d.Updated != s.Now {
+	if d := s.Realm.DevicesOf(ann)[0]; *d.TokenID != token || d.PendingToken != nil || d.Failure != nil ||
+		*d.Updated != s.Now {
 		t.Errorf("registered: %+v", d)
 	}
 	Do(s, ann, realm.AddDevice{})
