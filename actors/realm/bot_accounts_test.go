@@ -33,10 +33,10 @@ func TestBotOwnership(t *testing.T) {
 	ExpectRefusal(s, ann, realm.EditBot{Bot: b.ID, Email: &address}, "Bad name or username")
 	Do(s, ann, realm.EditBot{Bot: b.ID, Owner: &bo})
 	if got := ListEventsOf[*realm.BotOwnerChanged](s, ann); len(got) != 1 {
-		t.Fatalf("the old owner heard %d times that the bot is gone", len(got))
+		t.Fatalf("the old owner received %d events of the bot's deletion, want 1", len(got))
 	}
 	if got := ListEventsOf[*realm.BotChanged](s, bo); len(got) != 1 || !got[0].New {
-		t.Fatalf("the new owner heard %+v", got)
+		t.Fatalf("the new owner received %+v", got)
 	}
 	ExpectRefusal(s, ann, realm.DeactivateUser{User: b.ID, Bot: true}, "Insufficient permission")
 	Do(s, bo, realm.DeactivateUser{User: b.ID, Bot: true})
@@ -51,7 +51,7 @@ func TestUsersEndpointRejectsBots(t *testing.T) {
 	ExpectRefusal(s, ann, realm.DeactivateUser{User: b.ID}, "No such user")
 	Do(s, olive, realm.DeactivateUser{User: b.ID, Bot: true})
 	if got := ListEventsOf[*realm.UserChanged](s, ann); len(got) != 1 || got[0].Active == nil || *got[0].Active {
-		t.Fatalf("the bot's own endpoint was to end it only now; its owner heard %+v", got)
+		t.Fatalf("after deactivation by the endpoint for bots the owner received %+v", got)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestRenamedChannelInBotDefaults(t *testing.T) {
 	Do(s, olive, realm.EditChannel{Channel: c, Name: &name})
 	if got := ListEventsOf[*realm.BotChanged](s, ann); len(got) != 2 || got[0].Sending != "new" ||
 		got[1].Register != "new" || got[0].New {
-		t.Fatalf("the bots' owner heard %+v", got)
+		t.Fatalf("the bots' owner received %+v", got)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestBotStorageLimit(t *testing.T) {
 	}
 	Do(s, bot, realm.ChangeBotStorage{Forget: true})
 	if got, _ := s.ViewAs(bot).BotStorageValues(nil); len(got) != 0 {
-		t.Fatalf("still %v", got)
+		t.Fatalf("after removing all keys the storage has %v", got)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestProfileValuesFollowFieldRules(t *testing.T) {
 		Do(s, olive, realm.SaveProfileField{ID: food, Data: &data})
 		s.ExpectEvents(ann, "custom_profile_fields")
 		if v, has := s.Realm.Find(ann).Profile[food]; has {
-			t.Fatalf("who chose what is no choice any more has chosen %q", v)
+			t.Fatalf("the value %q remains although its choice was removed", v)
 		}
 	}
 	ExpectRefusal(s, ann, text(born, "2023-02-29"), "Born is not a date")
@@ -163,13 +163,13 @@ func TestProfileValuesFollowFieldRules(t *testing.T) {
 	s.ExpectEvents(olive, "realm_user")
 	Do(s, ann, realm.ChangeProfile{Values: []realm.ProfileValue{{Field: mentor, Users: []realm.UserID{olive}}}})
 	if got := s.Realm.Find(ann).Profile[mentor]; got != "[8]" {
-		t.Fatalf("people are kept as %q", got)
+		t.Fatalf("users are stored as %q", got)
 	}
 	ExpectRefusal(s, olive, realm.OrderProfileFields{IDs: []int64{food, born, mentor, about, food}},
 		"Invalid order mapping.")
 	Do(s, olive, realm.RemoveProfileField{ID: born})
 	if _, has := s.Realm.Find(ann).Profile[born]; has {
-		t.Fatal("a value outlived its field")
+		t.Fatal("a value remains after its field was removed")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestStandardProfileFieldsAreFixed(t *testing.T) {
 		Data: &github})
 	field := func() realm.ProfileField { return s.Realm.ProfileFields()[0] }
 	if f := field(); f.Name != "GitHub username" || f.Hint != "" {
-		t.Fatalf("a field that every client knows is called %q, hint %q", f.Name, f.Hint)
+		t.Fatalf("a standard field has the name %q and the hint %q", f.Name, f.Hint)
 	}
 	for _, c := range []realm.SaveProfileField{{Name: &name}, {Hint: &hint}, {Data: &custom}} {
 		c.ID = id
@@ -196,7 +196,7 @@ func TestStandardProfileFieldsAreFixed(t *testing.T) {
 	text := Do(s, olive, realm.SaveProfileField{New: true, Type: realm.ShortText, Name: &name, Data: &github})
 	Do(s, olive, realm.SaveProfileField{ID: text, Data: &github, Required: &yes})
 	if f := s.Realm.ProfileFields()[1]; f.Data != "" || !f.Required {
-		t.Fatalf("a text has data: %+v", f)
+		t.Fatalf("a text field has data: %+v", f)
 	}
 }
 
@@ -209,7 +209,8 @@ func TestBotReactivationNeedsCreationRights(t *testing.T) {
 	make.ShortName, make.Email = "two", "two-bot@example.org"
 	second := Do(s, ann, make)
 	ExpectRefusal(s, ann, realm.ReactivateUser{User: first.ID},
-		"There is already an active bot named \"Helper\" in this organization. To reactivate this bot, you must rename or deactivate the other one first.")
+		"There is already an active bot named \"Helper\" in this organization. "+
+			"To reactivate this bot, you must rename or deactivate the other one first.")
 	Do(s, ann, realm.DeactivateUser{User: second.ID, Bot: true})
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{
 		{Name: "can_create_bots_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})

@@ -20,25 +20,24 @@ func TestNotifyChannelAndUsers(t *testing.T) {
 	tea := s.Realm.FindChannelByName("tea").ID
 
 	RunTurn(s, System, asCommand(func(t *realm.Turn) {
-		t.NotifyChannel(tea, "news", "the kettle & the pot\n\nboil",
-			ann)
+		t.NotifyChannel(tea, "news", "the kettle & the pot\n\nboil", ann)
 	}))
 	got := ListEventsOf[*realm.MessageArrived](s, ann)
 	if len(got) != 1 || got[0].Message.Sender.ID != realm.NotificationBot || got[0].Message.Topic != "news" {
-		t.Fatalf("ann heard %+v", got)
+		t.Fatalf("Ann received %+v", got)
 	}
 	if html := got[0].Message.Body.HTML; html != "<p>the kettle &amp; the pot</p>\n<p>boil</p>" {
 		t.Errorf("rendered as %q", html)
 	}
 	if f := got[0].FlagsFor(ann); f&realm.FlagRead == 0 {
-		t.Error("ann has it read at once, her flags say unread")
+		t.Error("the message is not marked as read for Ann")
 	}
 	s.ExpectNoEvents(bo)
 
 	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyUsers("psst", bo) }))
 	if got := ListEventsOf[*realm.MessageArrived](s, bo); len(got) != 1 || got[0].Message.Channel != 0 ||
 		len(got[0].Message.People) != 2 {
-		t.Fatalf("bo heard %+v", got)
+		t.Fatalf("Bo received %+v", got)
 	}
 	s.ExpectNoEvents(ann)
 }
@@ -55,7 +54,7 @@ func TestSystemBotsQuoteNullBytes(t *testing.T) {
 	Do(s, ann, realm.EditChannel{Channel: tea, Description: &odd})
 	got := ListEventsOf[*realm.MessageArrived](s, ann)
 	if len(got) != 1 || !strings.Contains(got[0].Message.Body.Text, "leaves and water") {
-		t.Errorf("after the new description ann heard %+v", got)
+		t.Errorf("after the new description Ann received %+v", got)
 	}
 	RunTurn(s, System, asCommand(func(t *realm.Turn) { t.NotifyUsers("\x00 \n\x00", bo) }))
 	s.ExpectNoEvents(bo)

@@ -41,17 +41,18 @@ func TestRenameChannel(t *testing.T) {
 	s.onlyReceive("stream", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot)
 	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" ||
 		e.Property != "name" {
-		t.Fatalf("heard %+v", e)
+		t.Fatalf("received %+v", e)
 	}
 	do(s, s.ann, rename(s.public, "TEA"))
 	refused(s, s.ann, rename(s.public, "TEA"), "Channel already has that name.")
 	refused(s, s.ann, rename(s.public, "PRIVATE"), "Channel name is already in use.")
 	refused(s, s.ann, rename(s.public, " "), "Channel name can't be empty.")
 	refused(s, s.ann, rename(s.public, strings.Repeat("ü", 61)), "Channel name too long (limit: 60 characters).")
-	for name, position := range map[string]int{"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1,
-		"😀\U0001fffe": 2} {
-		refused(s, s.ann, rename(s.public, name), fmt.Sprintf("Invalid character in channel name, at position %d.",
-			position))
+	for name, position := range map[string]int{
+		"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1, "😀\U0001fffe": 2,
+	} {
+		refused(s, s.ann, rename(s.public, name),
+			fmt.Sprintf("Invalid character in channel name, at position %d.", position))
 	}
 	refused(s, s.bo, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.guest, rename(s.public, "x"), "You do not have permission to administer this channel.")
@@ -60,7 +61,7 @@ func TestRenameChannel(t *testing.T) {
 	do(s, s.admin, rename(s.private, "secret")) // an administrator may do this without content access
 	s.onlyReceive("stream", s.owner, s.admin, s.ann, s.bo)
 	if s.Realm.FindChannelByName("private") != nil || s.Realm.FindChannelByName("SECRET") == nil {
-		t.Error("the old name still finds the channel, or the new one does not")
+		t.Error("the old name still finds the channel, or the new name does not")
 	}
 }
 
@@ -82,16 +83,16 @@ func TestChannelPrivacy(t *testing.T) {
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(true)})
 	c := s.Realm.FindChannel(s.public)
 	if !c.Private || c.History {
-		t.Fatal("without saying so, a channel made private protects its history")
+		t.Fatal("a channel made private must have protected history by default")
 	}
 	for _, u := range []UserID{s.mod, s.cy, s.bot} {
 		if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, u); len(got) != 1 {
-			t.Errorf("user %d heard %v, want stream/delete", u, s.ListEvents(u))
+			t.Errorf("user %d received %v, want stream/delete", u, s.ListEvents(u))
 		}
 	}
 	for _, u := range []UserID{s.owner, s.admin, s.ann, s.bo, s.guest} {
 		if got := realmtest.ListEventsOf[*ChannelPrivacySet](s.Scene, u); len(got) != 1 || !got[0].Private {
-			t.Errorf("user %d heard %v, want stream/update", u, s.ListEvents(u))
+			t.Errorf("user %d received %v, want stream/update", u, s.ListEvents(u))
 		}
 	}
 	refused(s, s.admin, EditChannel{Channel: s.public, Private: ptr(false)}, "Channel content access is required.")
@@ -105,7 +106,7 @@ func TestChannelPrivacy(t *testing.T) {
 	s.ExpectEvents(s.cy, "stream", "subscription")
 	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined ||
 		!slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
-		t.Errorf("cy heard %+v", got[0])
+		t.Errorf("Cy received %+v", got[0])
 	}
 	s.ExpectEvents(s.bo, "stream")
 
@@ -114,7 +115,7 @@ func TestChannelPrivacy(t *testing.T) {
 	other := s.Join("Gil", Guest)
 	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, other); len(got) != 1 {
-		t.Errorf("a guest heard %v of a channel that is now open to the web", s.ListEvents(other))
+		t.Errorf("a guest received %v when a channel became web-public, want the channel", s.ListEvents(other))
 	}
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{
 		{Name: "moderation_request_channel_id", Value: int64(s.private)}}})
@@ -153,8 +154,8 @@ func TestChannelGroupSettings(t *testing.T) {
 	// A single subgroup becomes that group, and an empty value becomes the group Nobody.
 	do(s, s.ann, set(s.public, "can_send_message_group",
 		GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
-	if v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group"); !reflect.DeepEqual(v,
-		s.group("role:members")) {
+	v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group")
+	if !reflect.DeepEqual(v, s.group("role:members")) {
 		t.Errorf("stored as %+v", v)
 	}
 	do(s, s.ann, set(s.public, "can_resolve_topics_group", GroupValue{}))
@@ -167,7 +168,7 @@ func TestChannelGroupSettings(t *testing.T) {
 	s.ExpectNoEvents(s.mod, s.guest, s.bot)
 	do(s, s.ann, set(s.private, "can_subscribe_group", GroupValue{}))
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
-		t.Errorf("cy heard %v", s.ListEvents(s.cy))
+		t.Errorf("Cy received %v", s.ListEvents(s.cy))
 	}
 	// A guest never has a permission that cannot be given to everyone, even if the value names the guest.
 	do(s, s.ann, set(s.private, "can_administer_channel_group", GroupValue{Members: []UserID{s.ann, s.guest}}))
@@ -193,7 +194,7 @@ func TestOtherChannelProperties(t *testing.T) {
 	s.ExpectEvents(s.cy, "stream")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true})
 	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Number != nil {
-		t.Errorf("heard %+v", e)
+		t.Errorf("received %+v", e)
 	}
 	refused(s, s.ann, EditChannel{Channel: s.public, Default: ptr(true)},
 		"You do not have permission to change default channels.")
@@ -233,19 +234,19 @@ func TestArchiveChannel(t *testing.T) {
 	s.ExpectEvents(s.cy, "default_streams", "stream", "realm")
 	s.ExpectEvents(s.guest, "stream", "realm")
 	if n := s.Realm.OrgInt("new_stream_announcements_stream_id"); n != -1 {
-		t.Errorf("announcements still go to channel %d", n)
+		t.Errorf("announcements are still posted to channel %d", n)
 	}
 	refused(s, s.ann, ArchiveChannel{s.public}, "Channel is already deactivated")
 	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Not authorized to send to channel 'public'")
 	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true},
 		"Unable to access channel (public).")
 	if _, err := s.ViewAs(s.bo).ReadableMessage(id); err != nil {
-		t.Errorf("messages of an archived channel stay readable: %v", err)
+		t.Errorf("messages of an archived channel must be readable: %v", err)
 	}
 
 	// Unread messages of an archived channel are marked as read soon after.
 	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagRead != 0 {
-		t.Fatal("read before the server came round to it")
+		t.Fatal("marked as read before the turn that does it")
 	}
 	s.runDue()
 	s.ExpectEvents(s.bo, "update_message_flags")
@@ -253,7 +254,7 @@ func TestArchiveChannel(t *testing.T) {
 		t.Error("still unread")
 	}
 	if s.Realm.Due(s.Now) != nil {
-		t.Error("there is still something to do")
+		t.Error("a turn is due although all work is done")
 	}
 
 	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true},
@@ -279,7 +280,7 @@ func (s *testScene) runDue() {
 	s.T.Helper()
 	due := s.Realm.Due(s.Now)
 	if due == nil {
-		s.T.Fatal("nothing is due")
+		s.T.Fatal("no turn is due")
 	}
 	if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 		s.T.Fatal(err)
@@ -293,19 +294,19 @@ func TestWeeklyTraffic(t *testing.T) {
 		s.post(s.ann, s.public, "t", "x")
 	}
 	if n := traffic(); n != -1 {
-		t.Errorf("%d messages a week on the first day, want unknown", n)
+		t.Errorf("%d messages per week on the first day, want -1 for unknown", n)
 	}
 	s.Advance(7 * 86400)
 	if n := traffic(); n != 25 {
-		t.Errorf("%d messages a week after a week, want 25", n)
+		t.Errorf("%d messages per week after a week, want 25", n)
 	}
 	s.Advance(7 * 86400)
 	if n := traffic(); n != 13 {
-		t.Errorf("%d messages a week after two, want 13", n)
+		t.Errorf("%d messages per week after two weeks, want 13", n)
 	}
 	s.Advance(16 * 86400)
 	if n := traffic(); n != 0 {
-		t.Errorf("%d messages a week when the last 28 days were silent", n)
+		t.Errorf("%d messages per week after 28 days without messages, want 0", n)
 	}
 }
 
@@ -318,17 +319,17 @@ func TestGroupChangesShowAndHideChannels(t *testing.T) {
 	do(s, s.ann, ChangeMembers{Group: g, Add: []UserID{s.cy, s.guest}})
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 ||
 		got[0].Channels[0].ID != s.private {
-		t.Errorf("cy heard %v", s.ListEvents(s.cy))
+		t.Errorf("Cy received %v", s.ListEvents(s.cy))
 	}
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.guest); len(got) != 0 {
-		t.Error("a guest may subscribe himself")
+		t.Error("a guest got a private channel by a permission that guests cannot have")
 	}
 	do(s, s.ann, ChangeMembers{Group: g, Remove: []UserID{s.cy, s.ann}})
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
-		t.Errorf("cy heard %v", s.ListEvents(s.cy))
+		t.Errorf("Cy received %v", s.ListEvents(s.cy))
 	}
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.ann); len(got) != 0 {
-		t.Error("a subscriber lost sight of her channel")
+		t.Error("a subscriber cannot see the channel any more")
 	}
 }
 
@@ -344,12 +345,12 @@ func TestChannelBecomesQuiet(t *testing.T) {
 	s.ExpectEvents(s.bo, "stream", "stream", "stream")
 	s.ExpectEvents(s.cy, "stream")
 	if active() || s.Realm.Due(s.Now) != nil {
-		t.Error("still recently active, or still to be told")
+		t.Error("still recently active, or its event is still due")
 	}
 	s.post(s.ann, s.public, "t", "x")
 	s.ExpectEvents(s.cy, "stream")
 	if !active() {
-		t.Error("a message does not wake the channel")
+		t.Error("after a new message the channel is not recently active")
 	}
 }
 
@@ -363,17 +364,24 @@ func TestChannelAudience(t *testing.T) {
 			for _, name := range []string{"a", "b"} { // twice: the second time with the caches filled
 				do(s, s.owner, EditChannel{Channel: c, Description: ptr(when + name)})
 				for _, u := range s.allUsers() {
-					if heard := len(s.ListEvents(u)) > 0; heard != s.ViewAs(u).MaySeeChannel(s.Realm.FindChannel(c)) {
-						t.Errorf("%s: user %d, channel %d: heard %v", when, u, c, heard)
+					if received := len(s.ListEvents(u)) > 0; received != s.ViewAs(u).MaySeeChannel(
+						s.Realm.FindChannel(c)) {
+						t.Errorf("%s: user %d, channel %d: received an event: %v", when, u, c, received)
 					}
 				}
 			}
 		}
 	}
 	check("at first")
-	for i, v := range []GroupValue{{Group: g}, {Members: []UserID{s.cy, s.guest}},
-		{Members: []UserID{s.mod}, Subgroups: []GroupID{g}}, s.group("role:moderators"), s.group("role:fullmembers"),
-		s.group("role:members"), {}} {
+	for i, v := range []GroupValue{
+		{Group: g},
+		{Members: []UserID{s.cy, s.guest}},
+		{Members: []UserID{s.mod}, Subgroups: []GroupID{g}},
+		s.group("role:moderators"),
+		s.group("role:fullmembers"),
+		s.group("role:members"),
+		{},
+	} {
 		do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: v}}})
 		check("value " + string(rune('a'+i)))
 	}

@@ -127,7 +127,7 @@ func TestMentions(t *testing.T) {
 		t.Errorf("a mentioned subscriber has flags %b", flags(s.bo))
 	}
 	if flags(s.cy) != FlagRead|FlagHistorical {
-		t.Errorf("a mentioned stranger has flags %b", flags(s.cy))
+		t.Errorf("a mentioned user without a subscription has flags %b", flags(s.cy))
 	}
 	s.ExpectEvents(s.bot, "message", "stream")
 	if flags(s.bot) != FlagMentioned {
@@ -137,11 +137,11 @@ func TestMentions(t *testing.T) {
 	all.Content.ChannelWildcard = true
 	id = do(s, s.ann, all).ID
 	if flags(s.guest) != FlagChannelWildcard {
-		t.Errorf("a subscriber of a wildcard has flags %b", flags(s.guest))
+		t.Errorf("a subscriber mentioned by a wildcard has flags %b", flags(s.guest))
 	}
 	do(s, s.cy, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
 	if flags(s.cy) != FlagRead|FlagStarred|FlagHistorical {
-		t.Errorf("a stranger who stars a message with a wildcard has flags %b", flags(s.cy))
+		t.Errorf("a user without a subscription that starred a wildcard mention has flags %b", flags(s.cy))
 	}
 	s.expectNarrow(s.cy, oneTerm("is", "mentioned"))
 	for i := range 15 {
@@ -153,7 +153,8 @@ func TestMentions(t *testing.T) {
 	topic.Content.TopicWildcard = true
 	id = do(s, s.bo, topic).ID
 	if flags(s.ann) != FlagTopicWildcard || flags(s.bo) != FlagTopicWildcard || flags(s.guest) != 0 {
-		t.Errorf("topic wildcard: participants %b %b, another %b", flags(s.ann), flags(s.bo), flags(s.guest))
+		t.Errorf("topic wildcard: flags of participants %b %b, of another subscriber %b", flags(s.ann), flags(s.bo),
+			flags(s.guest))
 	}
 	group := channelMessage(s.public, "a", "@*role:members*")
 	group.Content.Groups = []GroupID{s.Realm.SystemGroup("role:members")}
@@ -173,10 +174,10 @@ func TestReactions(t *testing.T) {
 	do(s, s.cy, AddReaction{Message: id, Name: "waving", NameCode: "1f44b"})
 	i, _ := s.ViewAs(s.cy).ReadableMessage(id)
 	if i.Reactions[1].Name != "wave" {
-		t.Errorf("the second vote is called %q", i.Reactions[1].Name)
+		t.Errorf("the second reaction with the same code is called %q", i.Reactions[1].Name)
 	}
 	if f := s.ViewAs(s.cy).FlagsOf(id); f != FlagRead|FlagHistorical {
-		t.Errorf("who reacted to what he did not receive has flags %b", f)
+		t.Errorf("a user that reacted to a message without having received it has flags %b", f)
 	}
 	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
 	s.ExpectEvents(s.cy, "reaction") // cy has a row of the message now

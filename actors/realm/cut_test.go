@@ -52,12 +52,12 @@ func TestSnapshotIgnoresLaterChanges(t *testing.T) {
 		}
 		for k, row := range want {
 			if !bytes.Equal(got[k], row) {
-				t.Fatalf("%d slices before: row %s was %x and is written as %x", before, k, row, got[k])
+				t.Fatalf("after %d slices: row %s was %x and is written as %x", before, k, row, got[k])
 			}
 		}
 		for k, row := range got {
 			if row != nil && want[k] == nil {
-				t.Fatalf("%d slices before: row %s was not there yet", before, k)
+				t.Fatalf("after %d slices: row %s is written but did not exist when the snapshot began", before, k)
 			}
 		}
 	}

@@ -55,13 +55,13 @@ func TestGroupSettingEventsOmitDeactivated(t *testing.T) {
 		{Name: "can_leave_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	if e := ListEventsOf[*realm.GroupChanged](s, ann); len(e) != 1 ||
 		len(e[0].Settings["can_leave_group"].Members) != 1 {
-		t.Fatalf("told %+v", e)
+		t.Fatalf("Ann received %+v", e)
 	}
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{
 		{Name: "can_create_groups", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 	if e := ListEventsOf[*realm.OrganizationChanged](s, ann); len(e) != 1 ||
 		!slices.Equal(e[0].Group.Members, []realm.UserID{ann}) {
-		t.Fatalf("of the organization Ann heard %+v", e)
+		t.Fatalf("for the organization setting Ann received %+v", e)
 	}
 }
 
@@ -87,28 +87,29 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 		if got := s.ViewAs(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
 			t.Errorf("members: %v, want %v", got, members)
 		}
-		groups, org, channels := ListEventsOf[*realm.GroupMembersChanged](s, who),
-			ListEventsOf[*realm.OrganizationChanged](s, who), ListEventsOf[*realm.ChannelChanged](s, who)
+		groups := ListEventsOf[*realm.GroupMembersChanged](s, who)
+		org := ListEventsOf[*realm.OrganizationChanged](s, who)
+		channels := ListEventsOf[*realm.ChannelChanged](s, who)
 		if !told {
 			if len(groups)+len(org)+len(channels) > 0 {
-				t.Errorf("user %d heard %+v, %+v, %+v", who, groups, org, channels)
+				t.Errorf("user %d received %+v, %+v, %+v, want none", who, groups, org, channels)
 			}
 			return
 		}
 		if len(groups) != 3 || groups[2].Group != ops { // the first two are members and full members
-			t.Errorf("of members user %d heard %+v", who, groups)
+			t.Errorf("for members user %d received %+v", who, groups)
 		}
 		for _, e := range groups {
 			if e.Joined != joined || !slices.Equal(e.Users, []realm.UserID{bo}) {
-				t.Errorf("of members user %d heard %+v", who, e)
+				t.Errorf("for members user %d received %+v", who, e)
 			}
 		}
 		if len(org) != 1 || org[0].Setting != "can_create_groups" || !slices.Equal(org[0].Group.Members, members) {
-			t.Errorf("of the organization user %d heard %+v", who, org)
+			t.Errorf("for the organization setting user %d received %+v", who, org)
 		}
 		if len(channels) != 1 || channels[0].Property != "can_subscribe_group" ||
 			!slices.Equal(channels[0].Group.Members, members) {
-			t.Errorf("of the channel user %d heard %+v", who, channels)
+			t.Errorf("for the channel setting user %d received %+v", who, channels)
 		}
 	}
 	Do(s, olive, realm.DeactivateUser{User: bo})
@@ -132,10 +133,10 @@ func TestConsentEventsForNewAccounts(t *testing.T) {
 			got = append(got, *e)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("Olive heard %+v, want %+v", got, want)
+			t.Errorf("Olive received %+v, want %+v", got, want)
 		}
 		if e := ListEventsOf[*realm.ConsentTold](s, ann); len(e) != 0 {
-			t.Errorf("Ann heard %+v", e)
+			t.Errorf("Ann received %+v, want none", e)
 		}
 	}
 	bo := Do(s, System, realm.CreateUser{Name: "Bo", Email: "bo@example.com"})
@@ -192,7 +193,7 @@ func TestMembersChangedMessages(t *testing.T) {
 			got = append(got, e.Message.Body.Text)
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("user %d reads %q, want %q", u, got, want)
+			t.Errorf("user %d received %q, want %q", u, got, want)
 		}
 	}
 	by := "@_**Ann|" + ann.String() + "** "

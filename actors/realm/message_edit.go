@@ -90,11 +90,11 @@ func (p *messageEdit) topicAfter() string {
 	return p.info.Topic
 }
 
-// check refuses edits that are not allowed. If several rules are broken, the caller must get the refusal that the
-// protocol puts first. So the order of the checks, here and in the methods below, must not change:
+// check refuses edits that are not allowed. If several rules are broken, the caller must get the refusal that comes
+// first in the protocol. So the order of the checks, here and in the methods below, must not change:
 //
-//  1. The permission to edit the text, and its time limit. They come even before the question whether the request makes
-//     sense, so a user without permission gets the same refusal for every request with a text.
+//  1. The permission to edit the text, and its time limit. They come before all checks of the request itself, so a user
+//     without permission gets the same refusal for every request with a text.
 //  2. The version of the text. All later checks of the text use the rendering of the request and the mentions of the old
 //     text. Both are wrong if the text has changed since: the caller renders it again and retries.
 //  3. The combination of changes: checkCombination. It also drops changes to the present value, so the permissions

@@ -11,8 +11,8 @@ import (
 //
 //  1. What depends on the topics and channels as they were is found out before the move is recorded: whether the whole
 //     topic moves, whether the target topic exists, and the first message of each channel.
-//  2. hideMovedMessages comes before the move. It tells users that cannot follow the messages that they are deleted, while
-//     the messages are still where these users can see them.
+//  2. hideMovedMessages comes before the move. Users that cannot see the messages in their new place get a deletion,
+//     and they must get it while they can still see the messages.
 //  3. After the move come the events about first messages, the users' policies for the topic, and at last the messages
 //     about the move: they are sent to topics that must already have their new state.
 func (p *messageEdit) record(t *Turn) Edited {

@@ -74,7 +74,7 @@ func TestEditText(t *testing.T) {
 	}
 	do(s, s.ann, s.editText(id, "nobody"))
 	if f := s.ViewAs(s.bo).FlagsOf(id); f != 0 {
-		t.Errorf("who is mentioned no more has flags %b", f)
+		t.Errorf("after the mention was removed the user has flags %b", f)
 	}
 	if h := s.info(id).History; len(h) != 2 || h[0].Version != 0 || h[1].Version != 1 {
 		t.Errorf("history %+v", h)
@@ -170,7 +170,7 @@ func TestMovedMessagesKeepTheirHistory(t *testing.T) {
 			}
 		}
 		if got := strings.Join(past, " "); got != want {
-			t.Errorf("message %d has the past %q, want %q", i, got, want)
+			t.Errorf("message %d has the history %q, want %q", i, got, want)
 		}
 	}
 }
@@ -253,15 +253,15 @@ func TestMoveBetweenChannels(t *testing.T) {
 	s.ExpectEvents(s.cy, "delete_message", "stream") // cy had a row of it
 	s.ExpectEvents(s.mod, "stream")                  // the public channel has no messages left
 	if _, err := s.ViewAs(s.guest).ReadableMessage(open); err == nil {
-		t.Error("the guest reads what moved where he cannot follow")
+		t.Error("the guest can read a message that moved to a channel the guest cannot see")
 	}
 	if f := s.ViewAs(s.ann).FlagsOf(open); f != 0 {
-		t.Errorf("an own message that moved has flags %b", f)
+		t.Errorf("the sender of a moved message has flags %b", f)
 	}
 	// Moved back: a user that lost the row reads the message as history.
 	do(s, s.bo, moveToChannel(open, MoveAll, s.public))
 	if f := s.ViewAs(s.guest).FlagsOf(open); f != FlagRead|FlagHistorical {
-		t.Errorf("a message that came back has flags %b", f)
+		t.Errorf("a message that moved back has flags %b", f)
 	}
 }
 
@@ -274,16 +274,16 @@ func TestMoveNotices(t *testing.T) {
 		do(s, s.bo, c)
 		got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)
 		if len(got) != len(want) {
-			t.Fatalf("%s: ann heard %d notices, want %d", what, len(got), len(want))
+			t.Fatalf("%s: Ann received %d messages, want %d", what, len(got), len(want))
 		}
 		for i, e := range got {
 			if !strings.HasPrefix(e.Message.Body.Text, want[i]) {
-				t.Errorf("%s: the notice says %q, want %q", what, e.Message.Body.Text, want[i])
+				t.Errorf("%s: the message says %q, want %q", what, e.Message.Body.Text, want[i])
 			}
 			for u, read := range map[UserID]bool{s.ann: false, s.bo: true} {
 				if f := s.ViewAs(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read ||
 					e.FlagsFor(u)&FlagRead != 0 != read {
-					t.Errorf("%s: user %d has the notice with flags %b, in the event %b", what, u, f, e.FlagsFor(u))
+					t.Errorf("%s: user %d has the flags %b, in the event %b", what, u, f, e.FlagsFor(u))
 				}
 			}
 		}
@@ -304,9 +304,9 @@ func TestMoveNotices(t *testing.T) {
 	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to",
 		"2 messages were moved here")
 	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // cy is in no channel, so cy gets no row of the message either
-	if f := s.ViewAs(s.cy).FlagsOf(realmtest.ListEventsOf[*MessageArrived](s.Scene,
-		s.ann)[0].Message.ID); f&FlagHistorical == 0 {
-		t.Errorf("the notice of a stranger has flags %b for him", f)
+	moved := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID
+	if f := s.ViewAs(s.cy).FlagsOf(moved); f&FlagHistorical == 0 {
+		t.Errorf("the message about a move has flags %b for a mover without a subscription", f)
 	}
 	do(s, s.cy, moveToTopic(two, MoveAll, "full"))
 	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to",
@@ -333,12 +333,12 @@ func TestMoveToChannelKeepsSpellings(t *testing.T) {
 		do(s, s.admin, moveToChannel(ids[1], MoveAll, to))
 		if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged ||
 			e[0].Links != nil || len(e[0].IDs) != len(ids) {
-			t.Errorf("the mover hears %+v", e)
+			t.Errorf("the moving user received %+v", e)
 		}
 		for i, id := range ids {
 			if m := s.info(id); m.Channel != to || m.Topic != spelled[i] ||
 				m.History[len(m.History)-1].TopicBefore != nil {
-				t.Errorf("message %d lies in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to,
+				t.Errorf("message %d is in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to,
 					spelled[i], m.History)
 			}
 		}
@@ -352,15 +352,15 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	do(s, s.bo, moveToChannel(id, MoveAll, s.protected))
 	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
 	if _, err := s.ViewAs(s.cy).ReadableMessage(id); err != nil {
-		t.Error("a subscriber of the protected channel may not read what moved there")
+		t.Error("a subscriber of the protected channel cannot read a message that moved there")
 	}
 	if f := s.ViewAs(s.cy).FlagsOf(id); f != FlagRead {
-		t.Errorf("what moved there is flagged %b, not just read", f)
+		t.Errorf("a message that moved there has flags %b, want only read", f)
 	}
 	late := s.Join("Late")
 	s.join(late, s.protected)
 	if _, err := s.ViewAs(late).ReadableMessage(id); err == nil {
-		t.Error("who came later reads protected history")
+		t.Error("a later subscriber can read protected history")
 	}
 	// Messages that the moving user cannot see do not move.
 	hidden := s.post(s.ann, s.protected, "b", "before")
@@ -368,7 +368,7 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	seen := s.post(s.ann, s.protected, "b", "after")
 	do(s, s.owner, moveToChannel(seen, MoveAll, s.public))
 	if s.info(hidden).Channel != s.protected {
-		t.Error("a message the mover could not see moved along")
+		t.Error("a message that the moving user cannot see has moved")
 	}
 }
 
@@ -387,7 +387,7 @@ func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
 	s.ExpectEvents(late, "delete_message", "stream", "stream")
 	if _, err := s.ViewAs(late).ReadableMessage(old); err == nil {
-		t.Error("who has no row reads protected history")
+		t.Error("a user without a row can read protected history")
 	}
 }
 
@@ -429,17 +429,17 @@ func TestPoliciesMoveWithTopics(t *testing.T) {
 	set(s.cy, s.public, "d", 1)
 	do(s, s.bo, moveToTopic(id, MoveAll, "d"))
 	if policy(s.cy, s.public, "d") != 0 || policy(s.ann, s.public, "d") != 3 {
-		t.Error("a policy from before holds for the topic that came")
+		t.Error("the target topic still has a policy from before the move")
 	}
 	s.post(s.ann, s.public, "c", "hi")
 	set(s.ann, s.public, "c", 2)
 	do(s, s.bo, moveToTopic(id, MoveAll, "c"))
 	if policy(s.ann, s.public, "c") != 2 || policy(s.guest, s.public, "c") != 0 {
-		t.Error("disagreeing policies became something else")
+		t.Error("different policies of the two topics were changed by the move")
 	}
 	do(s, s.bo, moveToChannel(id, MoveAll, s.private))
 	if policy(s.guest, s.private, "c") != 0 {
-		t.Error("who cannot follow has a policy there")
+		t.Error("a user that cannot see the target channel has a policy there")
 	}
 }
 
@@ -475,14 +475,14 @@ func TestDeleteTopic(t *testing.T) {
 	refused(s, s.ann, DeleteTopic{s.public, "a"}, "Must be an organization administrator")
 	refused(s, s.admin, DeleteTopic{s.private, "a"}, "Invalid channel ID")
 	if do(s, s.admin, DeleteTopic{s.public, "A"}) != 0 {
-		t.Error("messages are left of five")
+		t.Error("a job is left after deleting five messages")
 	}
 	s.ExpectEvents(s.bo, "delete_message", "stream")
 	if s.info(kept).ID != kept {
-		t.Error("another topic is gone")
+		t.Error("a message of another topic was deleted")
 	}
 	if do(s, s.admin, DeleteTopic{s.public, "a"}) != 0 {
-		t.Error("an unknown topic has messages")
+		t.Error("a job is left for an unknown topic")
 	}
 }
 
@@ -515,26 +515,26 @@ func TestLinkPreviewJobs(t *testing.T) {
 		return m
 	}
 	waiting := func() []OutboxJob { return outboxJobs(s.Scene, OutboxPreview) }
-	stands := func(e OutboxJob) bool { _, ok := s.ViewAs(realmtest.System).PreviewTarget(&e); return ok }
+	current := func(e OutboxJob) bool { _, ok := s.ViewAs(realmtest.System).PreviewTarget(&e); return ok }
 
 	id := do(s, s.ann, linking()).ID
 	do(s, s.ann, channelMessage(s.public, "a", "no link"))
 	do(s, s.bot, SendMessage{People: []Principal{{ID: s.ann}}, Body: Body{Text: page}, Content: linking().Content})
 	list := waiting()
-	if len(list) != 1 || list[0].Message != id || list[0].User != s.ann || !stands(list[0]) {
+	if len(list) != 1 || list[0].Message != id || list[0].User != s.ann || !current(list[0]) {
 		t.Fatalf("waiting: %+v", list)
 	}
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{Text: page, HTML: "<p>thumbnail</p>"}})
 	do(s, s.ann, moveToTopic(id, MoveAll, "b"))
-	if !stands(list[0]) {
-		t.Error("a message that is shown otherwise, and elsewhere, waits no longer")
+	if !current(list[0]) {
+		t.Error("a message that was rendered again and moved must still wait")
 	}
 	edit := s.editText(id, page+" again")
 	edit.Content.Content = linking().Content
 	do(s, s.ann, edit)
 	first, second := waiting()[0], waiting()[1]
-	if stands(first) || !stands(second) {
-		t.Errorf("after an edit the first text waits: %v, the second: %v", stands(first), stands(second))
+	if current(first) || !current(second) {
+		t.Errorf("after an edit the first text waits: %v, the second: %v", current(first), current(second))
 	}
 	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"},
 		Errand: second.ID}
@@ -543,13 +543,13 @@ func TestLinkPreviewJobs(t *testing.T) {
 	do(s, realmtest.System, shown)
 	s.ExpectNoEvents(s.bo)
 	if list := waiting(); len(list) != 1 || list[0].ID != first.ID {
-		t.Errorf("waiting when the page is shown: %+v", list)
+		t.Errorf("waiting after the preview was added: %+v", list)
 	}
 	edit.Content.OldVersion = 3
 	do(s, s.ann, edit)
 	do(s, s.admin, DeleteMessage{id})
-	if list := waiting(); stands(list[len(list)-1]) {
-		t.Error("a message that is deleted waits for its pages")
+	if list := waiting(); current(list[len(list)-1]) {
+		t.Error("a deleted message still waits for its previews")
 	}
 
 	finishOutbox(s.Scene)
@@ -563,7 +563,7 @@ func TestLinkPreviewJobs(t *testing.T) {
 		do(s, s.ann, linking())
 	}
 	if n := len(waiting()); n != 50 {
-		t.Errorf("%d of one person's messages wait", n)
+		t.Errorf("%d messages of one user wait, want 50", n)
 	}
 }
 
@@ -622,7 +622,7 @@ func TestDeletionRemovesStars(t *testing.T) {
 	s.ExpectEvents(s.bo, "update_message_flags")
 	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred ||
 		!e.IDs.Has(int64(id)) {
-		t.Errorf("heard %+v", e)
+		t.Errorf("received %+v", e)
 	}
 }
 
@@ -636,7 +636,7 @@ func TestMoveRemovesStars(t *testing.T) {
 	s.leave(s.bo, s.protected)
 	do(s, s.ann, moveToChannel(id, MoveAll, s.protected))
 	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
-		t.Errorf("heard %+v", e)
+		t.Errorf("received %+v", e)
 	}
 	do(s, s.ann, moveToChannel(id, MoveAll, s.public))
 	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagStarred != 0 {

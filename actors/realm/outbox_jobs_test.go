@@ -35,7 +35,7 @@ func TestWebhookJobWaitsUntilFinished(t *testing.T) {
 	to := []realm.Principal{{ID: b.ID}}
 	id := Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}}).ID
 	Do(s, b.ID, realm.SendMessage{People: []realm.Principal{{ID: bo}},
-		Body: realm.Body{Text: "a bot's own words set off nothing"}})
+		Body: realm.Body{Text: "a message of the bot itself causes no call"}})
 	list := outboxJobs(s, realm.OutboxWebhook)
 	if len(list) != 1 || list[0].User != b.ID || list[0].Message != id {
 		t.Fatalf("waiting: %+v", list)
@@ -45,15 +45,15 @@ func TestWebhookJobWaitsUntilFinished(t *testing.T) {
 		Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}})
 	}
 	if n := len(outboxJobs(s, realm.OutboxWebhook)); n != 100 {
-		t.Errorf("%d calls wait for one bot", n)
+		t.Errorf("%d calls wait for one bot, want 100", n)
 	}
 	finishOutbox(s)
 	if n := len(s.ViewAs(System).OutboxJobs()); n != 0 {
-		t.Errorf("%d are left", n)
+		t.Errorf("%d jobs are left", n)
 	}
 	Do(s, bo, realm.SendMessage{People: to, Body: realm.Body{Text: "hi"}})
 	if n := len(outboxJobs(s, realm.OutboxWebhook)); n != 1 {
-		t.Errorf("%d wait once there is room again", n)
+		t.Errorf("%d jobs wait after the outbox was emptied, want 1", n)
 	}
 }
 
@@ -112,11 +112,11 @@ func TestPushTriggers(t *testing.T) {
 	same("an ordinary message", say("x", realm.ContentInfo{}), who{})
 	// Di has no device
 	same("a mention", say("m", realm.ContentInfo{Users: []realm.UserID{ann, bo, di}}), who{bo: "mentioned"})
-	same("everybody mentioned", say("x", all), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
+	same("a mention of all", say("x", all), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicMuted})
 	Do(s, cy, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicFollowed})
 	same("a followed and a muted topic", say("x", realm.ContentInfo{}), who{cy: "followed_topic_push_notify"})
-	same("everybody in them", say("x", all), who{cy: "stream_wildcard_mentioned_in_followed_topic"})
+	same("a mention of all in both topics", say("x", all), who{cy: "stream_wildcard_mentioned_in_followed_topic"})
 	same("a mention in a muted topic", say("x", realm.ContentInfo{Users: []realm.UserID{bo}}),
 		who{bo: "mentioned", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicInherits})
@@ -158,7 +158,7 @@ func TestReadMessagesAreRemovedFromDevices(t *testing.T) {
 		var out []realm.MessageID
 		for _, e := range outboxJobs(s, realm.OutboxPushRemoval) {
 			if e.User != bo {
-				t.Errorf("user %d's devices forget something", e.User)
+				t.Errorf("user %d has a push removal, only Bo should", e.User)
 			}
 			out = append(out, e.Gone...)
 		}
@@ -166,26 +166,26 @@ func TestReadMessagesAreRemovedFromDevices(t *testing.T) {
 		return out
 	}
 	if got := due(); got != nil {
-		t.Errorf("taken back before anything was read: %v", got)
+		t.Errorf("removed before a message was read: %v", got)
 	}
 	Do(s, bo, realm.Flag{Messages: ids[:1], Op: "add", Flag: "read"})
 	Do(s, ann, realm.DeleteMessage{Message: ids[1]})
 	if got := due(); fmt.Sprint(got) != fmt.Sprint(ids[:2]) {
-		t.Errorf("taken back: %v, want %v", got, ids[:2])
+		t.Errorf("removed: %v, want %v", got, ids[:2])
 	}
 	if got := due(); got != nil {
-		t.Errorf("taken back twice: %v", got)
+		t.Errorf("removed twice: %v", got)
 	}
 	Do(s, bo, realm.Flag{Messages: ids[2:], Op: "add", Flag: "read"})
 	s.Restart()
 	if got := due(); fmt.Sprint(got) != fmt.Sprint(ids[2:]) {
-		t.Errorf("taken back after a restart: %v, want %v", got, ids[2:])
+		t.Errorf("removed after a restart: %v, want %v", got, ids[2:])
 	}
 	last := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi"}}).ID
 	e := outboxJobs(s, realm.OutboxPush)[0]
 	Do(s, bo, realm.Flag{Messages: []realm.MessageID{last}, Op: "add", Flag: "read"})
 	if _, ok := s.ViewAs(System).PushMessage(&e); ok {
-		t.Error("a message that was read before its notification left is still notified of")
+		t.Error("a message that was read before its notification was sent still causes one")
 	}
 }
 
@@ -212,14 +212,14 @@ func TestDeactivationDeletesMessages(t *testing.T) {
 
 	ExpectRefusal(s, bo, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Public: true}},
 		"Insufficient permission")
-	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{Profile: true, Public: true,
-		Direct: true},
+	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{
+		Profile: true, Public: true, Direct: true},
 		FarewellEmail: func(u *realm.User, org string) realm.Email { return realm.Email{To: u.Email, Subject: org} }})
 	if u := s.Realm.Find(ann); u.Name != "Deleted user" || u.Active {
 		t.Errorf("the account is %q", u.Name)
 	}
 	if l := outboxJobs(s, realm.OutboxEmail); len(l) != 1 || l[0].Letter.To != "ann@example.com" {
-		t.Errorf("letters: %+v", l)
+		t.Errorf("emails: %+v", l)
 	}
 	for range 20 {
 		if d := s.Realm.Due(s.Now); d != nil {
@@ -229,14 +229,14 @@ func TestDeactivationDeletesMessages(t *testing.T) {
 	gone := func(id realm.MessageID) bool { _, err := s.ViewAs(System).ReadableMessage(id); return err != nil }
 	for _, id := range append(public, direct) {
 		if !gone(id) {
-			t.Errorf("message %d is still there", id)
+			t.Errorf("message %d was not deleted", id)
 		}
 	}
 	if gone(hidden) || gone(other) {
-		t.Error("what nobody asked to delete is gone")
+		t.Error("a message outside the request was deleted")
 	}
 	if s.Realm.Due(s.Now) != nil {
-		t.Error("there is always something left to do")
+		t.Error("a turn is due although all work is done")
 	}
 }
 
@@ -263,7 +263,7 @@ func TestWelcomeBotAnswers(t *testing.T) {
 	}
 	starred := s.ViewAs(ann).Starred()
 	if len(starred) != 1 {
-		t.Fatalf("starred for her: %v", starred)
+		t.Fatalf("starred for Ann: %v", starred)
 	}
 	if m, err := s.ViewAs(ann).ReadableMessage(starred[0]); err != nil || m.Sender.ID != realm.WelcomeBot {
 		t.Errorf("starred is %+v %v", m, err)
@@ -272,7 +272,7 @@ func TestWelcomeBotAnswers(t *testing.T) {
 		Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: realm.WelcomeBot}},
 			Body: realm.Body{Text: "hello?"}})
 		if n := len(ListEventsOf[*realm.MessageArrived](s, bo)); n != 2 {
-			t.Errorf("Bo's first words to it bring %d messages", n)
+			t.Errorf("Bo's first message to the welcome bot causes %d messages, want 2", n)
 		}
 	}
 }
