@@ -50,23 +50,6 @@ func (r *Realm) membersAudience() []UserID {
 	return r.matchingAudience(func(u *User) bool { return !u.IsGuest() })
 }
 
-// canSeeUserAudience returns the connected users that are allowed to see u.
-func (r *Realm) canSeeUserAudience(u *User) []UserID {
-	if !r.GuestsLimited() {
-		return r.everyoneAudience()
-	}
-	return r.matchingAudience(func(v *User) bool { return r.maySeeUser(v, u) })
-}
-
-// cannotSeeUserAudience returns the connected users that are not allowed to see u: only guests, and only if the
-// organization limits what guests see.
-func (r *Realm) cannotSeeUserAudience(u *User) []UserID {
-	if !r.GuestsLimited() {
-		return nil
-	}
-	return r.matchingAudience(func(v *User) bool { return !r.maySeeUser(v, u) })
-}
-
 // excludeUsers returns a copy of a list of users without some of them. The list itself may be shared and is not
 // changed.
 func excludeUsers(to []UserID, ids ...UserID) []UserID {

@@ -333,11 +333,6 @@ func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
 
-// botAudience returns the connected users that receive the events of a bot: its owner and the administrators.
-func (r *Realm) botAudience(owner UserID) []UserID {
-	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
-}
-
 // BotOwnerChanged notifies a bot's old owner that the bot was deleted, and the new owner that it was added. It changes
 // no state: a UserChanged with the new owner comes before it.
 type BotOwnerChanged struct{ ID, From, To UserID }

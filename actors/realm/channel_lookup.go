@@ -435,3 +435,6 @@ func weeklyAverage(n, age int64) int64 {
 	}
 	return w
 }
+
+// hasProtectedHistory reports whether messages of the channel can be read only by users that received them.
+func (r *Realm) hasProtectedHistory(c *Channel) bool { return !c.History && !c.WebPublic }

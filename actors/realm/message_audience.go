@@ -1,7 +1,6 @@
 package realm
 
 import (
-	"math"
 	"slices"
 
 	"parley/actors/realm/ids"
@@ -23,98 +22,74 @@ func (r *Realm) messageAudience(id MessageID, m *message) []UserID {
 
 // messageChangeAudience returns the audience of deletions, edits and moves of messages of a channel. It is
 // channelMessagesAudience and, in web-public channels, guests that received one of the messages and are not subscribed.
-func (r *Realm) messageChangeAudience(c *Channel, ids ids.Set) []UserID {
-	to := r.channelMessagesAudience(c, ids)
+func (r *Realm) messageChangeAudience(c *Channel, messages ids.Set) []UserID {
+	audience := r.channelMessagesAudience(c, messages)
 	if !c.WebPublic {
-		return to
+		return audience
 	}
-	subscribers, holds := r.index.channels[c.ID].subscribers, r.hasRowIn(ids)
-	further := r.matchingAudience(func(u *User) bool {
-		return u.IsGuest() && !subscribers.Has(int64(u.ID)) && holds(u.ID)
+	subscribers, hasRow := r.index.channels[c.ID].subscribers, r.hasRowIn(messages)
+	guests := r.matchingAudience(func(u *User) bool {
+		return u.IsGuest() && !subscribers.Has(int64(u.ID)) && hasRow(u.ID)
 	})
-	if len(further) == 0 {
-		return to
+	if len(guests) == 0 {
+		return audience
 	}
-	return sortUnique(slices.Concat(to, further))
+	return sortUnique(slices.Concat(audience, guests))
 }
 
 // channelMessagesAudience returns the connected users that are in the messageAudience of at least one of several
 // messages of a channel.
-func (r *Realm) channelMessagesAudience(c *Channel, idSet ids.Set) []UserID {
-	heard := r.subscribersAudience(c.ID)
+func (r *Realm) channelMessagesAudience(c *Channel, messages ids.Set) []UserID {
+	subscribers := r.subscribersAudience(c.ID)
 	if c.Private && !r.hasProtectedHistory(c) {
-		return heard
+		return subscribers
 	}
-	holds := r.hasRowIn(idSet)
+	hasRow := r.hasRowIn(messages)
 	if r.hasProtectedHistory(c) {
-		return slices.DeleteFunc(slices.Clone(heard), func(u UserID) bool { return !holds(u) })
+		return slices.DeleteFunc(slices.Clone(subscribers), func(u UserID) bool { return !hasRow(u) })
 	}
-	var further []UserID
+	var others []UserID
 	for _, u := range ids.IDs[UserID](ids.Difference(r.connectedUsers().members, r.index.channels[c.ID].subscribers)) {
-		if holds(u) {
-			further = append(further, u)
+		if hasRow(u) {
+			others = append(others, u)
 		}
 	}
-	if len(further) == 0 {
-		return heard
+	if len(others) == 0 {
+		return subscribers
 	}
-	return sortUnique(slices.Concat(heard, further))
+	return sortUnique(slices.Concat(subscribers, others))
 }
 
-// originPart is the messages, of some, that were sent to one channel, wherever they are now.
-type originPart struct {
-	channel ChannelID
-	ids     ids.Set
+// deletionAudience returns the connected users that can see the messages, and the deleting user if they can read them.
+func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
+	first := f.IDs[0]
+	var audience []UserID
+	if f.Channel == 0 {
+		audience = r.messageAudience(first, r.message(first))
+	} else {
+		audience = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
+	}
+	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(audience, f.By) &&
+		r.mayRead(r.users.must(f.By), first, r.message(first)) {
+		audience = sortUnique(append(slices.Clone(audience), f.By))
+	}
+	return audience
 }
 
-// messageOrigins groups messages by the channel to which they were sent. It returns at most the given number of
-// channels, and the messages that are left.
-func (r *Realm) messageOrigins(idSet ids.Set, most int) (out []originPart, rest ids.Set) {
-	for rest = idSet; !rest.Empty() && len(out) < most; {
-		first, _ := rest.Min()
-		c := r.origin(MessageID(first), r.message(MessageID(first)))
-		sent := r.index.channels[c].sent
-		out = append(out, originPart{c, ids.Intersection(rest, sent)})
-		rest = ids.Difference(rest, sent)
+// moveAudience returns the connected users that can see moved messages in their new place. Only users of one of the two
+// channels are in it: subscribers, and users with a row of a message.
+func (r *Realm) moveAudience(v *MessageMove) []UserID {
+	to := r.channels.must(v.To)
+	if v.From == v.To {
+		return r.messageChangeAudience(to, v.IDs)
 	}
-	return out, rest
-}
-
-// hasRowIn returns a function that reports whether a user has a row of at least one of some messages of a channel. The
-// work that is the same for all users is done once.
-func (r *Realm) hasRowIn(idSet ids.Set) func(UserID) bool {
-	type sent struct {
-		originPart
-		all ids.Set // users that received the first message and, because they stayed subscribed, the others too
-	}
-	var all []sent
-	parts, _ := r.messageOrigins(idSet, math.MaxInt)
-	for _, x := range parts {
-		first, _ := x.ids.Min()
-		all = append(all, sent{x, r.index.channels[x.channel].recipients(MessageID(first))})
-	}
-	return func(u UserID) bool {
-		rd := r.marks.find(u)
-		if rd != nil && rd.Rows.Intersects(idSet) {
-			return true
+	audience, hasRow := ids.SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
+	before := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...),
+		ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
+	for _, u := range ids.IDs[UserID](ids.Difference(before, audience)) {
+		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || hasRow(u)) {
+			audience.Add(int64(u))
 		}
-		for _, x := range all {
-			if (rd == nil || rd.Lost.Empty()) && x.all.Has(int64(u)) {
-				return true
-			}
-			if !r.index.channels[x.channel].everSubscribed.Has(int64(u)) {
-				continue
-			}
-			for _, p := range r.SubscriptionOf(u, x.channel).Spans {
-				if part := p.messagesWithin(x.ids); !part.Empty() &&
-					(rd == nil || rd.Lost.Empty() || !ids.Difference(part, rd.Lost).Empty()) {
-					return true
-				}
-			}
-		}
-		return false
 	}
+	return ids.IDs[UserID](audience)
 }
-
-// hasProtectedHistory reports whether messages of the channel can be read only by users that received them.
-func (r *Realm) hasProtectedHistory(c *Channel) bool { return !c.History && !c.WebPublic }

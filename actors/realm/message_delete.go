@@ -129,21 +129,6 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	t.recordFirstMessages(first)
 }
 
-// deletionAudience returns the connected users that can see the messages, and the deleting user if they can read them.
-func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
-	var to []UserID
-	if f.Channel == 0 {
-		to = r.messageAudience(f.IDs[0], r.message(f.IDs[0]))
-	} else {
-		to = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
-	}
-	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(to, f.By) &&
-		r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
-		to = sortUnique(append(slices.Clone(to), f.By))
-	}
-	return to
-}
-
 // MessagesDeleted deletes messages of one conversation, with all versions of their texts.
 type MessagesDeleted struct {
 	IDs      []MessageID // ascending, at most 100

@@ -506,24 +506,6 @@ func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *mes
 	return out
 }
 
-// moveAudience returns the connected users that can see moved messages in their new place. Only users of one of the two
-// channels are in it: subscribers, and users with a row of a message.
-func (r *Realm) moveAudience(v *MessageMove) []UserID {
-	to := r.channels.must(v.To)
-	if v.From == v.To {
-		return r.messageChangeAudience(to, v.IDs)
-	}
-	audience, holds := ids.SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
-	was := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...),
-		ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
-	for _, u := range ids.IDs[UserID](ids.Difference(was, audience)) {
-		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || holds(u)) {
-			audience.Add(int64(u))
-		}
-	}
-	return ids.IDs[UserID](audience)
-}
-
 // FlagGroups is the flags of one message by user. Most users have the same flags, so it has one entry per combination.
 type FlagGroups []struct {
 	Flags Flags

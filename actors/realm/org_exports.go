@@ -136,11 +136,6 @@ func (f *ExportChanged) tell(r *Realm) []Notice {
 	return nil
 }
 
-// humanAdminsAudience returns the connected administrators that are not bots.
-func (r *Realm) humanAdminsAudience() []UserID {
-	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() && !u.IsBot() })
-}
-
 // ExportsTold is the event realm_export, with all exports.
 type ExportsTold struct{ Exports []Export }
 
