@@ -65,7 +65,7 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if t.nameTaken(c.Name, 0) {
 		return BotMade{}, BadRequest("Name is already in use.")
 	}
-	d, err := t.newBotDetails(c)
+	details, err := t.newBotDetails(c)
 	if err != nil {
 		return BotMade{}, err
 	}
@@ -76,7 +76,7 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 		u.Avatar, u.AvatarFile = "U", c.Avatar
 	}
 	t.Record(&UserJoined{User: u})
-	t.Record(&BotChanged{ID: u.ID, Details: d, New: true})
+	t.Record(&BotChanged{ID: u.ID, Details: details, New: true})
 	return BotMade{u.ID, t.issueKey(t.users.must(u.ID), false)}, nil
 }
 
@@ -107,24 +107,24 @@ func (r *Realm) nameTaken(name string, except UserID) bool {
 	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return u.ID != except && u.Name == name })
 }
 
-func (t *Turn) newBotDetails(c CreateBot) (d BotDetails, err error) {
-	d.AllPublic = c.AllPublic
-	if d.Sending, err = t.botChannelByName(c.Sending); err != nil {
-		return d, err
+func (t *Turn) newBotDetails(c CreateBot) (details BotDetails, err error) {
+	details.AllPublic = c.AllPublic
+	if details.Sending, err = t.botChannelByName(c.Sending); err != nil {
+		return details, err
 	}
-	if d.Register, err = t.botChannelByName(c.Register); err != nil {
-		return d, err
+	if details.Register, err = t.botChannelByName(c.Register); err != nil {
+		return details, err
 	}
 	switch c.Type {
 	case OutgoingWebhook:
 		if c.Interface != 1 && c.Interface != 2 {
-			return d, BadRequest("Invalid interface type")
+			return details, BadRequest("Invalid interface type")
 		}
-		d.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
+		details.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
 	case EmbeddedBot:
-		return d, BadRequest("Embedded bots are not enabled.")
+		return details, BadRequest("Embedded bots are not enabled.")
 	}
-	return d, nil
+	return details, nil
 }
 
 // botChannelByName returns the id of a channel that the caller can read, by its name; 0 for "".
@@ -237,49 +237,49 @@ func (c EditBot) roleFacts(t *Turn, u *User) ([]Fact, error) {
 
 // detailsFacts returns the facts that change the bot's channels and the service behind it.
 func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
-	d := t.BotOf(u.ID)
-	before := d
-	d.Services = slices.Clone(d.Services)
+	details := t.BotOf(u.ID)
+	before := details
+	details.Services = slices.Clone(details.Services)
 	if c.Sending != nil {
-		if d.Sending, err = t.botChannelByName(*c.Sending); err != nil {
+		if details.Sending, err = t.botChannelByName(*c.Sending); err != nil {
 			return nil, err
 		}
 	}
 	if c.Register != nil {
-		if d.Register, err = t.botChannelByName(*c.Register); err != nil {
+		if details.Register, err = t.botChannelByName(*c.Register); err != nil {
 			return nil, err
 		}
 	}
 	if c.AllPublic != nil {
-		d.AllPublic = *c.AllPublic
+		details.AllPublic = *c.AllPublic
 	}
-	var only []string
-	changed := func(property string, is bool) {
-		if is {
-			only = append(only, property)
+	var properties []string
+	changed := func(property string, differs bool) {
+		if differs {
+			properties = append(properties, property)
 		}
 	}
 	service := false
-	if len(d.Services) > 0 {
+	if len(details.Services) > 0 {
 		if c.URL != nil {
-			d.Services[0].URL, service = *c.URL, true
+			details.Services[0].URL, service = *c.URL, true
 		}
 		if c.Interface != nil {
 			if *c.Interface != 1 && *c.Interface != 2 {
 				return nil, BadRequest("Invalid interface type")
 			}
-			d.Services[0].Interface, service = *c.Interface, true
+			details.Services[0].Interface, service = *c.Interface, true
 		}
 		if c.Config != nil {
-			d.Services[0].Config, service = c.Config, true
+			details.Services[0].Config, service = c.Config, true
 		}
 	}
-	changed("default_sending_stream", before.Sending != d.Sending)
-	changed("default_events_register_stream", before.Register != d.Register)
-	changed("default_all_public_streams", before.AllPublic != d.AllPublic)
+	changed("default_sending_stream", before.Sending != details.Sending)
+	changed("default_events_register_stream", before.Register != details.Register)
+	changed("default_all_public_streams", before.AllPublic != details.AllPublic)
 	changed("services", service)
-	if len(only) > 0 {
-		facts = append(facts, &BotChanged{ID: u.ID, Details: d, Only: only})
+	if len(properties) > 0 {
+		facts = append(facts, &BotChanged{ID: u.ID, Details: details, Only: properties})
 	}
 	return facts, nil
 }
@@ -288,13 +288,13 @@ func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Owner == nil || *c.Owner == u.BotOwner {
 		return nil, nil
 	}
-	o := t.Find(*c.Owner)
+	owner := t.Find(*c.Owner)
 	switch {
-	case o == nil || o.System:
+	case owner == nil || owner.System:
 		return nil, BadRequest("Failed to change owner, no such user")
-	case !o.Active:
+	case !owner.Active:
 		return nil, BadRequest("Failed to change owner, user is deactivated")
-	case o.IsBot():
+	case owner.IsBot():
 		return nil, BadRequest("Failed to change owner, bots can't own other bots")
 	}
 	return []Fact{
@@ -373,18 +373,18 @@ func (v View) BotStorageValues(keys []string) (map[string]string, error) {
 		return nil, err
 	}
 	out := map[string]string{}
-	s := v.small.botStorage.find(me.ID)
+	storage := v.small.botStorage.find(me.ID)
 	if keys == nil {
-		if s != nil {
-			out = cloneMap(s.Values)
+		if storage != nil {
+			out = cloneMap(storage.Values)
 		}
 		return out, nil
 	}
 	for _, k := range keys {
-		if s == nil || !hasKey(s.Values, k) {
+		if storage == nil || !hasKey(storage.Values, k) {
 			return nil, BadRequest("Key does not exist.")
 		}
-		out[k] = s.Values[k]
+		out[k] = storage.Values[k]
 	}
 	return out, nil
 }
@@ -403,13 +403,13 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	s := t.small.botStorage.find(me.ID)
-	if s == nil {
-		s = &BotStorage{}
+	storage := t.small.botStorage.find(me.ID)
+	if storage == nil {
+		storage = &BotStorage{}
 	}
 	if c.Forget {
 		for _, k := range c.Keys {
-			if !hasKey(s.Values, k) {
+			if !hasKey(storage.Values, k) {
 				return Done{}, BadRequest("Key does not exist.")
 			}
 		}
@@ -417,7 +417,7 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 		return Done{}, nil
 	}
 	size := 0
-	for k, v := range s.Values {
+	for k, v := range storage.Values {
 		if !hasKey(c.Values, k) {
 			size += runeCount(k) + runeCount(v)
 		}
@@ -448,15 +448,15 @@ func (f *BotStored) apply(r *Realm) {
 		r.small.botStorage.remove(f.ID)
 		return
 	}
-	s := r.small.botStorage.ensure(f.ID)
-	values := cloneMap(s.Values)
+	storage := r.small.botStorage.ensure(f.ID)
+	values := cloneMap(storage.Values)
 	for k, v := range f.Values {
 		values[k] = v
 	}
 	for _, k := range f.Forgotten {
 		delete(values, k)
 	}
-	s.Values = values
+	storage.Values = values
 }
 
 func (f *BotStored) tell(*Realm) []Notice { return nil }

@@ -21,32 +21,32 @@ type connectedUsers struct {
 }
 
 func (r *Realm) connectedUsers() *connectedUsers {
-	l := &r.index.queueAudiences
-	if !l.valid {
-		*l = connectedUsers{valid: true}
+	cache := &r.index.queueAudiences
+	if !cache.valid {
+		*cache = connectedUsers{valid: true}
 		r.index.usersWithQueues.Each(func(id int64) bool {
 			if u := r.users.must(UserID(id)); !u.IsGuest() {
-				l.members.Add(id)
+				cache.members.Add(id)
 				if u.IsAdmin() {
-					l.admins.Add(id)
+					cache.admins.Add(id)
 				}
 			} else {
-				l.guests.Add(id)
+				cache.guests.Add(id)
 			}
 			return true
 		})
-		l.memberIDs = ids.IDs[UserID](l.members)
+		cache.memberIDs = ids.IDs[UserID](cache.members)
 	}
-	return l
+	return cache
 }
 
 // membersExcept returns the members that are not in some, which ascends. It remembers the last result, because bulk
 // changes ask for the same one many times.
-func (l *connectedUsers) membersExcept(some []UserID) []UserID {
-	if l.lastExcept == nil || !slices.Equal(l.lastExcept, some) {
-		l.lastExcept, l.lastAnswer = some, withoutUsers(l.memberIDs, some)
+func (c *connectedUsers) membersExcept(except []UserID) []UserID {
+	if c.lastExcept == nil || !slices.Equal(c.lastExcept, except) {
+		c.lastExcept, c.lastAnswer = except, withoutUsers(c.memberIDs, except)
 	}
-	return l.lastAnswer
+	return c.lastAnswer
 }
 
 // channelAudience returns the connected users that are allowed to know that the channel exists. They receive its stream
@@ -65,19 +65,20 @@ func (r *Realm) subscriberChangeAudience(c *Channel, except []UserID) []UserID {
 	if c.Private || c.WebPublic {
 		return withoutUsers(r.channelAudience(c), except)
 	}
-	l := r.connectedUsers()
-	members := l.membersExcept(except)
+	connected := r.connectedUsers()
+	members := connected.membersExcept(except)
 	if r.onlyMembersCanSee(c) {
 		return members
 	}
-	guests := withoutUsers(ids.IDs[UserID](ids.Intersection(l.guests, r.index.channels[c.ID].subscribers)), except)
-	out := make([]UserID, 0, len(members)+len(guests))
+	subscribedGuests := ids.Intersection(connected.guests, r.index.channels[c.ID].subscribers)
+	guests := withoutUsers(ids.IDs[UserID](subscribedGuests), except)
+	audience := make([]UserID, 0, len(members)+len(guests))
 	rest := members
-	for _, g := range guests { // guests are few among many members
-		n, _ := slices.BinarySearch(rest, g)
-		out, rest = append(append(out, rest[:n]...), g), rest[n:]
+	for _, guest := range guests { // guests are few among many members
+		at, _ := slices.BinarySearch(rest, guest)
+		audience, rest = append(append(audience, rest[:at]...), guest), rest[at:]
 	}
-	return append(out, rest...)
+	return append(audience, rest...)
 }
 
 // onlyMembersCanSee reports whether, among the connected users, exactly the members are allowed to know that the
@@ -111,20 +112,20 @@ func (r *Realm) connectedMembersIn(v GroupValue) ids.Set {
 	if v.Group == groupNobody {
 		return ids.Set{}
 	}
-	l := r.connectedUsers()
+	connected := r.connectedUsers()
 	if v.Group == groupMembers || v.Group == groupEveryone {
-		return l.members
+		return connected.members
 	}
 	var out ids.Set
 	if v.Group == 0 && len(v.Subgroups) == 0 {
 		for _, u := range v.Members {
-			if l.members.Has(int64(u)) {
+			if connected.members.Has(int64(u)) {
 				out.Add(int64(u))
 			}
 		}
 		return out
 	}
-	l.members.Each(func(id int64) bool {
+	connected.members.Each(func(id int64) bool {
 		if r.inGroupValue(r.users.must(UserID(id)), v) {
 			out.Add(id)
 		}

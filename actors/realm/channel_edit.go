@@ -23,7 +23,7 @@ type EditChannel struct {
 
 // channelEdit is the state of an EditChannel while it is checked: the facts that it will record.
 type channelEdit struct {
-	c       *Channel
+	channel *Channel
 	me      *User
 	privacy *ChannelPrivacySet
 	facts   []Fact
@@ -34,7 +34,7 @@ func (c EditChannel) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	e := channelEdit{c: ch, me: t.Me()}
+	e := channelEdit{channel: ch, me: t.Me()}
 	// The order decides which of several refusals the caller gets. checkPrivacy comes before checkDefault and
 	// checkGroups: these read the privacy that the channel will have.
 	for _, check := range []func(*Turn, *channelEdit) error{
@@ -55,29 +55,29 @@ func errDefaultChannels() *Refusal {
 	return BadRequest("You do not have permission to change default channels.")
 }
 
-func (c EditChannel) checkUnarchive(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkUnarchive(t *Turn, edit *channelEdit) error {
 	if !c.Unarchive {
 		return nil
 	}
-	if !e.c.Archived {
+	if !edit.channel.Archived {
 		return BadRequest("Channel is not currently deactivated")
 	}
-	if e.c.Private && t.SubscriberCount(e.c.ID) == 0 {
+	if edit.channel.Private && t.SubscriberCount(edit.channel.ID) == 0 {
 		return BadRequest("Channel is private and have no subscribers")
 	}
-	e.facts = append(e.facts, &ChannelUnarchived{Channel: e.c.ID})
+	edit.facts = append(edit.facts, &ChannelUnarchived{Channel: edit.channel.ID})
 	return nil
 }
 
-func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkPrivacy(t *Turn, edit *channelEdit) error {
 	if c.Private == nil && c.WebPublic == nil && c.History == nil {
 		return nil
 	}
-	if !t.System && !t.hasContentAccess(e.me, e.c) {
+	if !t.System && !t.hasContentAccess(edit.me, edit.channel) {
 		return errContentAccess()
 	}
-	f := &ChannelPrivacySet{Channel: e.c.ID, Private: valueOr(c.Private, e.c.Private),
-		WebPublic: valueOr(c.WebPublic, e.c.WebPublic), History: e.c.History}
+	f := &ChannelPrivacySet{Channel: edit.channel.ID, Private: valueOr(c.Private, edit.channel.Private),
+		WebPublic: valueOr(c.WebPublic, edit.channel.WebPublic), History: edit.channel.History}
 	if c.Private != nil {
 		f.History = !f.Private
 	}
@@ -85,19 +85,19 @@ func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 	if err := checkPrivacyCombination(f.Private, f.WebPublic, f.History); err != nil {
 		return err
 	}
-	if f.Private && valueOr(c.Default, e.c.Default) {
+	if f.Private && valueOr(c.Default, edit.channel.Default) {
 		return BadRequest("A default channel cannot be private.")
 	}
-	if !f.Private && ChannelID(t.OrgInt("moderation_request_channel_id")) == e.c.ID {
+	if !f.Private && ChannelID(t.OrgInt("moderation_request_channel_id")) == edit.channel.ID {
 		return BadRequest("Moderation request channel must be private.")
 	}
-	if f.WebPublic && !e.c.WebPublic {
-		if err := t.mayMakeWebPublic(e.me); err != nil {
+	if f.WebPublic && !edit.channel.WebPublic {
+		if err := t.mayMakeWebPublic(edit.me); err != nil {
 			return err
 		}
 	}
 	if f.Private && !f.History {
-		v := t.ChannelSetting(e.c, "can_create_topic_group")
+		v := t.ChannelSetting(edit.channel, "can_create_topic_group")
 		for _, g := range c.Groups {
 			if g.Name == "can_create_topic_group" {
 				v = g.New.normalized()
@@ -107,9 +107,9 @@ func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 			return errTopicCreation()
 		}
 	}
-	if f.Private != e.c.Private || f.WebPublic != e.c.WebPublic || f.History != e.c.History {
-		e.privacy = f
-		e.facts = append(e.facts, f)
+	if f.Private != edit.channel.Private || f.WebPublic != edit.channel.WebPublic || f.History != edit.channel.History {
+		edit.privacy = f
+		edit.facts = append(edit.facts, f)
 	}
 	return nil
 }
@@ -147,35 +147,35 @@ func (v View) mayMakeWebPublic(me *User) error {
 	return nil
 }
 
-func (c EditChannel) checkDefault(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkDefault(t *Turn, edit *channelEdit) error {
 	if c.Default == nil {
 		return nil
 	}
-	if !t.System && !e.me.IsAdmin() {
+	if !t.System && !edit.me.IsAdmin() {
 		return errDefaultChannels()
 	}
-	private := e.c.Private
-	if e.privacy != nil {
-		private = e.privacy.Private
+	private := edit.channel.Private
+	if edit.privacy != nil {
+		private = edit.privacy.Private
 	}
 	if *c.Default && private {
 		return BadRequest("A default channel cannot be private.")
 	}
-	if *c.Default != e.c.Default {
-		e.facts = append(e.facts, t.defaultChannelFact(e.c.ID, *c.Default))
+	if *c.Default != edit.channel.Default {
+		edit.facts = append(edit.facts, t.defaultChannelFact(edit.channel.ID, *c.Default))
 	}
 	return nil
 }
 
-func (c EditChannel) checkRetention(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkRetention(t *Turn, edit *channelEdit) error {
 	if !c.SetRetention {
 		return nil
 	}
-	if !t.System && e.me.Role != Owner {
+	if !t.System && edit.me.Role != Owner {
 		return errNotOwner()
 	}
-	if !equalPointers(c.Retention, e.c.Retention) {
-		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "message_retention_days",
+	if !equalPointers(c.Retention, edit.channel.Retention) {
+		edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "message_retention_days",
 			Number: c.Retention})
 	}
 	return nil
@@ -192,19 +192,19 @@ func cleanDescription(text string) (string, error) {
 	return text, nil
 }
 
-func (c EditChannel) checkDescription(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkDescription(t *Turn, edit *channelEdit) error {
 	if c.Description == nil {
 		return nil
 	}
 	text, err := cleanDescription(*c.Description)
-	if err == nil && text != e.c.Description {
-		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "description", Text: text,
+	if err == nil && text != edit.channel.Description {
+		edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "description", Text: text,
 			HTML: t.Describe(text)})
 	}
 	return err
 }
 
-func (c EditChannel) checkRename(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkRename(t *Turn, edit *channelEdit) error {
 	if c.Name == nil {
 		return nil
 	}
@@ -212,65 +212,66 @@ func (c EditChannel) checkRename(t *Turn, e *channelEdit) error {
 	if err != nil {
 		return err
 	}
-	if name == e.c.Name {
+	if name == edit.channel.Name {
 		return BadRequest("Channel already has that name.")
 	}
-	if taken := t.FindChannelByName(name); taken != nil && taken.ID != e.c.ID {
+	if taken := t.FindChannelByName(name); taken != nil && taken.ID != edit.channel.ID {
 		return BadRequest("Channel name is already in use.")
 	}
-	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
+	edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "name", Text: name})
 	for _, id := range t.small.bots.keys() { // events about bots contain the names of their channels
 		var only []string
 		d := t.BotOf(id)
-		if d.Sending == e.c.ID {
+		if d.Sending == edit.channel.ID {
 			only = append(only, "default_sending_stream")
 		}
-		if d.Register == e.c.ID {
+		if d.Register == edit.channel.ID {
 			only = append(only, "default_events_register_stream")
 		}
 		if len(only) > 0 {
-			e.facts = append(e.facts, &BotChanged{ID: id, Details: d, Only: only})
+			edit.facts = append(edit.facts, &BotChanged{ID: id, Details: d, Only: only})
 		}
 	}
 	return nil
 }
 
-func (c EditChannel) checkFolder(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkFolder(t *Turn, edit *channelEdit) error {
 	if !c.SetFolder {
 		return nil
 	}
 	if err := t.checkFolderUsable(c.Folder); err != nil {
 		return err
 	}
-	if c.Folder != e.c.Folder {
-		f := &ChannelChanged{Channel: e.c.ID, Property: "folder_id"}
+	if c.Folder != edit.channel.Folder {
+		f := &ChannelChanged{Channel: edit.channel.ID, Property: "folder_id"}
 		if c.Folder != 0 {
 			f.Number = &c.Folder
 		}
-		e.facts = append(e.facts, f)
+		edit.facts = append(edit.facts, f)
 	}
 	return nil
 }
 
-func (c EditChannel) checkTopicsPolicy(t *Turn, e *channelEdit) error {
+func (c EditChannel) checkTopicsPolicy(t *Turn, edit *channelEdit) error {
 	if c.TopicsPolicy == "" {
 		return nil
 	}
-	if err := t.maySetTopicsPolicy(e.me); err != nil {
+	if err := t.maySetTopicsPolicy(edit.me); err != nil {
 		return err
 	}
-	if c.TopicsPolicy == e.c.TopicsPolicy {
+	if c.TopicsPolicy == edit.channel.TopicsPolicy {
 		return nil
 	}
 	if c.TopicsPolicy == "empty_topic_only" {
-		for name := range t.index.channels[e.c.ID].topics {
+		for name := range t.index.channels[edit.channel.ID].topics {
 			if name != "" {
 				return BadRequest(
 					"To enable this configuration, all messages in this channel must be in the general chat topic.")
 			}
 		}
 	}
-	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "topics_policy", Text: c.TopicsPolicy})
+	edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "topics_policy",
+		Text: c.TopicsPolicy})
 	return nil
 }
 
@@ -302,26 +303,27 @@ func (v View) checkGroupChanges(
 	return out, nil
 }
 
-func (c EditChannel) checkGroups(t *Turn, e *channelEdit) error {
-	now := func(name string) GroupValue { return t.ChannelSetting(e.c, name) }
-	values, err := t.checkGroupChanges(e.me, c.Groups, now)
+func (c EditChannel) checkGroups(t *Turn, edit *channelEdit) error {
+	now := func(name string) GroupValue { return t.ChannelSetting(edit.channel, name) }
+	values, err := t.checkGroupChanges(edit.me, c.Groups, now)
 	if err != nil {
 		return err
 	}
-	private, history := e.c.Private, e.c.History
-	if e.privacy != nil {
-		private, history = e.privacy.Private, e.privacy.History
+	private, history := edit.channel.Private, edit.channel.History
+	if edit.privacy != nil {
+		private, history = edit.privacy.Private, edit.privacy.History
 	}
 	for i, g := range c.Groups {
 		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System &&
-			!t.hasContentAccess(e.me, e.c) {
+			!t.hasContentAccess(edit.me, edit.channel) {
 			return errContentAccess()
 		}
 		if g.Name == "can_create_topic_group" && private && !history && values[i].Group != groupEveryone {
 			return errTopicCreation()
 		}
 		if !values[i].equal(now(g.Name)) {
-			e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: g.Name, Group: values[i]})
+			edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: g.Name,
+				Group: values[i]})
 		}
 	}
 	return nil

@@ -19,10 +19,10 @@ func (s *testScene) allUsers() []UserID {
 }
 
 // onlyReceive requires that exactly these users receive an event, and each of them only one of that type.
-func (s *testScene) onlyReceive(event string, who ...UserID) {
+func (s *testScene) onlyReceive(event string, users ...UserID) {
 	s.T.Helper()
 	for _, u := range s.allUsers() {
-		if slices.Contains(who, u) {
+		if slices.Contains(users, u) {
 			s.ExpectEvents(u, event)
 		} else {
 			s.ExpectNoEvents(u)

@@ -386,20 +386,20 @@ type ChannelInfo struct {
 // ChannelInfo returns a copy of a channel that may leave the realm.
 func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	ix := r.index.channels[c.ID]
-	if of := [2]int{ix.infoChanges, r.index.groupDisplayVersion}; ix.groups == nil || ix.groupsVersion != of {
-		ix.groups, ix.groupsVersion = make(GroupValues, len(ChannelRules)), of
+	if version := [2]int{ix.infoChanges, r.index.groupDisplayVersion}; ix.groups == nil || ix.groupsVersion != version {
+		ix.groups, ix.groupsVersion = make(GroupValues, len(ChannelRules)), version
 		for _, rule := range ChannelRules {
 			ix.groups[rule.Name] = r.WithoutDeactivated(r.ChannelSetting(c, rule.Name))
 		}
 	}
-	i := ChannelInfo{Channel: *c, Groups: ix.groups, WeeklyTraffic: r.weeklyTraffic(c)}
-	i.Settings = nil
-	if m, ok := ix.ids.Min(); ok {
-		i.FirstMessage = MessageID(m)
+	info := ChannelInfo{Channel: *c, Groups: ix.groups, WeeklyTraffic: r.weeklyTraffic(c)}
+	info.Settings = nil
+	if first, ok := ix.ids.Min(); ok {
+		info.FirstMessage = MessageID(first)
 	}
-	i.Subscribers = r.SubscriberCount(c.ID)
-	i.RecentlyActive = r.recentlyActive(c)
-	return i
+	info.Subscribers = r.SubscriberCount(c.ID)
+	info.RecentlyActive = r.recentlyActive(c)
+	return info
 }
 
 // weeklyTraffic returns the average number of messages per week in the 28 days before today, rounded to two significant
@@ -424,16 +424,16 @@ const secondsPerDay = 86400
 // weeklyAverage returns the weekly average of n messages in the last 28 days, for a channel that is age days old.
 func weeklyAverage(n, age int64) int64 {
 	span := min(age, 28)
-	w := (n*7 + span/2) / span
-	if w == 0 && n > 0 {
+	average := (n*7 + span/2) / span
+	if average == 0 && n > 0 {
 		return 1
 	}
-	for unit := int64(10); w >= unit*10; unit *= 10 {
-		if w < unit*100 {
-			return (w + unit/2) / unit * unit
+	for unit := int64(10); average >= unit*10; unit *= 10 {
+		if average < unit*100 {
+			return (average + unit/2) / unit * unit
 		}
 	}
-	return w
+	return average
 }
 
 // hasProtectedHistory reports whether messages of the channel can be read only by users that received them.

@@ -137,7 +137,7 @@ func (t *Turn) postChannelChange(old, c *Channel, f Fact) {
 }
 
 func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
-	var what, before, after string
+	var subject, before, after string
 	switch f.Property {
 	case "name":
 		t.postChannelEvent(c, t.actor()+" renamed this channel from **"+old.Name+"** to "+t.ChannelLink(c)+".")
@@ -148,19 +148,19 @@ func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
 			"* **Now:**\n\n"+quotedDescription(c.Description))
 		return
 	case "message_retention_days":
-		what = "for how long this channel keeps messages"
+		subject = "for how long this channel keeps messages"
 		before, after = t.describeRetention(old.Retention), t.describeRetention(c.Retention)
 	case "folder_id":
-		what, before, after = "the folder of this channel", t.folderName(old.Folder), t.folderName(c.Folder)
+		subject, before, after = "the folder of this channel", t.folderName(old.Folder), t.folderName(c.Folder)
 	case "topics_policy":
-		what = "which topics this channel allows"
+		subject = "which topics this channel allows"
 		before, after = topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
 	default:
-		what = "who " + settingDescriptions[f.Property]
+		subject = "who " + settingDescriptions[f.Property]
 		before = t.describeGroupValue(t.ChannelSetting(old, f.Property))
 		after = t.describeGroupValue(t.ChannelSetting(c, f.Property))
 	}
-	t.postChannelEvent(c, t.actor()+" changed "+what+":\n\n"+beforeAndAfter(before, after))
+	t.postChannelEvent(c, t.actor()+" changed "+subject+":\n\n"+beforeAndAfter(before, after))
 }
 
 func beforeAndAfter(before, after string) string {

@@ -23,21 +23,21 @@ func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Even
 		out = append(out, Notice{To: stayed, Event: change})
 	}
 	if lost := r.usersAudience(ids.IDs[UserID](ids.Difference(before, after))...); len(lost) > 0 {
-		e := &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}
-		out = append(out, Notice{To: lost, Event: e})
+		vanished := &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}
+		out = append(out, Notice{To: lost, Event: vanished})
 	}
 	return out
 }
 
 // channelsAppearedNotices returns the events for users that can see channels they could not see before: the channels,
 // then the subscribers. Channels with the same subscribers share one event.
-func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
-	e := r.channelsAppeared(ids...)
-	for i := range e.Channels { // clients add up the subscribers of the next events
-		e.Channels[i].Subscribers = 0
+func (r *Realm) channelsAppearedNotices(to []UserID, channels []ChannelID) []Notice {
+	appeared := r.channelsAppeared(channels...)
+	for i := range appeared.Channels { // clients add up the subscribers of the next events
+		appeared.Channels[i].Subscribers = 0
 	}
-	out := []Notice{{To: to, Event: e}}
-	for _, id := range ids {
+	out := []Notice{{To: to, Event: appeared}}
+	for _, id := range channels {
 		peers := r.Subscribers(id)
 		if len(peers) == 0 {
 			continue
@@ -49,12 +49,12 @@ func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
 			same = len(out) - 1
 			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Users: peers}})
 		}
-		p := out[1+same].Event.(*PeersChanged)
-		p.Channels = append(p.Channels, id)
+		change := out[1+same].Event.(*PeersChanged)
+		change.Channels = append(change.Channels, id)
 	}
 	for _, n := range out[1:] {
-		p := n.Event.(*PeersChanged)
-		p.Archived = r.archivedAmong(p.Channels)
+		change := n.Event.(*PeersChanged)
+		change.Archived = r.archivedAmong(change.Channels)
 	}
 	return out
 }
@@ -64,16 +64,16 @@ func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
 // affected.
 func (t *Turn) trackChannelVisibility(change func()) {
 	before := map[ChannelID]ids.Set{}
-	var idList []ChannelID
+	var affected []ChannelID
 	t.EachChannel(func(c *Channel) {
 		variable := func(setting string) bool { return t.ChannelSetting(c, setting).hasVariableMembers() }
 		if c.Private && slices.ContainsFunc(channelVisibilitySettings, variable) {
-			idList = append(idList, c.ID)
+			affected = append(affected, c.ID)
 			before[c.ID] = t.channelAudienceSet(c).Clone()
 		}
 	})
 	change()
-	for _, id := range idList {
+	for _, id := range affected {
 		after := t.channelAudienceSet(t.channels.must(id))
 		if !ids.Difference(after, before[id]).Empty() || !ids.Difference(before[id], after).Empty() {
 			t.Record(&ChannelVisibilityChanged{id, before[id]})
@@ -84,8 +84,8 @@ func (t *Turn) trackChannelVisibility(change func()) {
 // hasVariableMembers reports whether the users of a value can change while their roles and the value stay the same.
 // This holds for custom groups, and for full members because time passes.
 func (v GroupValue) hasVariableMembers() bool {
-	shifts := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
-	return shifts(v.Group) || slices.ContainsFunc(v.Subgroups, shifts)
+	isVariable := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
+	return isVariable(v.Group) || slices.ContainsFunc(v.Subgroups, isVariable)
 }
 
 // ChannelVisibilityChanged sends the events after a change of groups showed a private channel to users or hid it from

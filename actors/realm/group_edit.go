@@ -21,9 +21,9 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	case runeCount(name) > maxGroupName:
 		return "", BadRequest("User group name cannot exceed %d characters.", maxGroupName)
 	}
-	for _, p := range groupPrefixes {
-		if strings.HasPrefix(name, p) {
-			return "", BadRequest("User group name cannot start with '%s'.", p)
+	for _, prefix := range groupPrefixes {
+		if strings.HasPrefix(name, prefix) {
+			return "", BadRequest("User group name cannot start with '%s'.", prefix)
 		}
 	}
 	if g := v.FindGroupByName(name); g != nil && g.ID != except {
@@ -149,13 +149,13 @@ type GroupInfo struct {
 
 // GroupInfo returns a copy of a group that may leave the realm.
 func (r *Realm) GroupInfo(g *Group) GroupInfo {
-	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator,
+	info := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator,
 		Members:   r.DirectMembers(g),
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
 	for _, rule := range GroupRules {
-		i.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))
+		info.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))
 	}
-	return i
+	return info
 }
 
 // GroupCreated adds a user group.
@@ -300,9 +300,9 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 	if g.Deactivated {
 		return Done{}, BadRequest("User group is deactivated.")
 	}
-	if o := t.groupUses(g.ID); len(o) > 0 {
+	if uses := t.groupUses(g.ID); len(uses) > 0 {
 		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").
-			With("objections", o)
+			With("objections", uses)
 	}
 	yes := true
 	t.Record(&GroupChanged{ID: g.ID, Deactivated: &yes, Settings: GroupValues{}})
@@ -311,34 +311,34 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 
 // groupUses returns where a group is in use, in the protocol's words.
 func (r *Realm) groupUses(id GroupID) []any {
-	out := []any{}
-	var above []GroupID
+	uses := []any{}
+	var supergroups []GroupID
 	for _, gid := range r.groups.keys() {
 		g := r.groups.find(gid)
 		if slices.Contains(g.Subgroups, id) && !g.Deactivated {
-			above = append(above, gid)
+			supergroups = append(supergroups, gid)
 		}
 	}
-	if len(above) > 0 {
-		out = append(out, map[string]any{"type": "subgroup", "supergroup_ids": above})
+	if len(supergroups) > 0 {
+		uses = append(uses, map[string]any{"type": "subgroup", "supergroup_ids": supergroups})
 	}
-	uses := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
+	matches := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
 	for _, cid := range r.channels.keys() {
 		c := r.channels.must(cid)
-		if s := settingsUsing(c.Settings, uses); len(s) > 0 && !c.Archived {
-			out = append(out, map[string]any{"type": "channel", "channel_id": cid, "settings": s})
+		if settings := settingsUsing(c.Settings, matches); len(settings) > 0 && !c.Archived {
+			uses = append(uses, map[string]any{"type": "channel", "channel_id": cid, "settings": settings})
 		}
 	}
 	for _, gid := range r.groups.keys() {
 		g := r.groups.find(gid)
-		if s := settingsUsing(g.Settings, uses); len(s) > 0 && gid != id && !g.Deactivated {
-			out = append(out, map[string]any{"type": "user_group", "group_id": gid, "settings": s})
+		if settings := settingsUsing(g.Settings, matches); len(settings) > 0 && gid != id && !g.Deactivated {
+			uses = append(uses, map[string]any{"type": "user_group", "group_id": gid, "settings": settings})
 		}
 	}
-	if s := settingsUsing(r.Org().GroupSettings, uses); len(s) > 0 {
-		out = append(out, map[string]any{"type": "realm", "settings": s})
+	if settings := settingsUsing(r.Org().GroupSettings, matches); len(settings) > 0 {
+		uses = append(uses, map[string]any{"type": "realm", "settings": settings})
 	}
-	return out
+	return uses
 }
 
 func settingsUsing(settings GroupValues, uses func(GroupValue) bool) (names []string) {
@@ -400,13 +400,13 @@ func (t *Turn) notifyMembersChanged(g *Group, f *MembersChanged) {
 	if len(f.Users) > MaxNewSubscriptionMessages {
 		return
 	}
-	did := "removed you from the group"
+	change := "removed you from the group"
 	if f.Joined {
-		did = "added you to the group"
+		change = "added you to the group"
 	}
 	for _, id := range f.Users {
 		if u := t.users.must(id); u.Active && !u.IsBot() && id != t.User {
-			t.NotifyUsers(t.actor()+" "+did+" @_*"+g.Name+"*.", id)
+			t.NotifyUsers(t.actor()+" "+change+" @_*"+g.Name+"*.", id)
 		}
 	}
 }
@@ -510,11 +510,12 @@ func (f *MembersChanged) apply(r *Realm) {
 }
 
 func (f *MembersChanged) tell(r *Realm) []Notice {
-	off := r.groups.must(f.Group).Deactivated
+	deactivated := r.groups.must(f.Group).Deactivated
 	if len(f.Users) > 0 {
-		return []Notice{{To: r.everyoneAudience(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users, off}}}
+		e := &GroupMembersChanged{f.Group, f.Joined, f.Users, deactivated}
+		return []Notice{{To: r.everyoneAudience(), Event: e}}
 	}
-	e := &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}
+	e := &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: deactivated}
 	return []Notice{{To: r.everyoneAudience(), Event: e}}
 }
 

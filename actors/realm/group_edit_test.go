@@ -82,34 +82,34 @@ func TestGroupsOmitDeactivatedUsers(t *testing.T) {
 	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{
 		{Name: "can_access_all_users_group", New: realm.GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
 	s.OpenQueue(gus) // a guest's queue must be opened again when the organization limits what guests see
-	check := func(who realm.UserID, joined, told bool, members ...realm.UserID) {
+	check := func(user realm.UserID, joined, told bool, members ...realm.UserID) {
 		t.Helper()
 		if got := s.ViewAs(olive).DirectMembers(s.Realm.FindGroup(ops)); !slices.Equal(got, members) {
 			t.Errorf("members: %v, want %v", got, members)
 		}
-		groups := ListEventsOf[*realm.GroupMembersChanged](s, who)
-		org := ListEventsOf[*realm.OrganizationChanged](s, who)
-		channels := ListEventsOf[*realm.ChannelChanged](s, who)
+		groups := ListEventsOf[*realm.GroupMembersChanged](s, user)
+		org := ListEventsOf[*realm.OrganizationChanged](s, user)
+		channels := ListEventsOf[*realm.ChannelChanged](s, user)
 		if !told {
 			if len(groups)+len(org)+len(channels) > 0 {
-				t.Errorf("user %d received %+v, %+v, %+v, want none", who, groups, org, channels)
+				t.Errorf("user %d received %+v, %+v, %+v, want none", user, groups, org, channels)
 			}
 			return
 		}
 		if len(groups) != 3 || groups[2].Group != ops { // the first two are members and full members
-			t.Errorf("for members user %d received %+v", who, groups)
+			t.Errorf("for members user %d received %+v", user, groups)
 		}
 		for _, e := range groups {
 			if e.Joined != joined || !slices.Equal(e.Users, []realm.UserID{bo}) {
-				t.Errorf("for members user %d received %+v", who, e)
+				t.Errorf("for members user %d received %+v", user, e)
 			}
 		}
 		if len(org) != 1 || org[0].Setting != "can_create_groups" || !slices.Equal(org[0].Group.Members, members) {
-			t.Errorf("for the organization setting user %d received %+v", who, org)
+			t.Errorf("for the organization setting user %d received %+v", user, org)
 		}
 		if len(channels) != 1 || channels[0].Property != "can_subscribe_group" ||
 			!slices.Equal(channels[0].Group.Members, members) {
-			t.Errorf("for the channel setting user %d received %+v", who, channels)
+			t.Errorf("for the channel setting user %d received %+v", user, channels)
 		}
 	}
 	Do(s, olive, realm.DeactivateUser{User: bo})

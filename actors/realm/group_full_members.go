@@ -31,18 +31,18 @@ func (r *Realm) listedAsFullMember(u *User) bool { return u.Role == Member && r.
 
 // fullMemberChanges returns the users that a new waiting period makes full members, and those that it makes new members
 // again.
-func (t *Turn) fullMemberChanges(days int64) (full, waits []UserID) {
+func (t *Turn) fullMemberChanges(days int64) (becomeFull, becomeNew []UserID) {
 	for _, u := range t.activeUsers() {
-		is, will := t.listedAsFullMember(u), u.wasOldEnough(t.Now, days)
+		isFull, willBe := t.listedAsFullMember(u), u.wasOldEnough(t.Now, days)
 		switch {
-		case u.Role != Member || is == will:
-		case will:
-			full = append(full, u.ID)
+		case u.Role != Member || isFull == willBe:
+		case willBe:
+			becomeFull = append(becomeFull, u.ID)
 		default:
-			waits = append(waits, u.ID)
+			becomeNew = append(becomeNew, u.ID)
 		}
 	}
-	return full, waits
+	return becomeFull, becomeNew
 }
 
 // maxNewFullMembersPerTurn is about the number of accounts that become full members in one turn. Accounts that joined

@@ -78,14 +78,14 @@ func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
 
 // moveAudience returns the connected users that can see moved messages in their new place. Only users of one of the two
 // channels are in it: subscribers, and users with a row of a message.
-func (r *Realm) moveAudience(v *MessageMove) []UserID {
-	to := r.channels.must(v.To)
-	if v.From == v.To {
-		return r.messageChangeAudience(to, v.IDs)
+func (r *Realm) moveAudience(move *MessageMove) []UserID {
+	to := r.channels.must(move.To)
+	if move.From == move.To {
+		return r.messageChangeAudience(to, move.IDs)
 	}
-	audience, hasRow := ids.SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
-	before := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...),
-		ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
+	audience, hasRow := ids.SetOf(r.messageChangeAudience(to, move.IDs)...), r.hasRowIn(move.IDs)
+	before := ids.Union(ids.SetOf(r.subscribersAudience(move.From)...),
+		ids.SetOf(r.messageChangeAudience(r.channels.must(move.From), move.IDs)...))
 	for _, u := range ids.IDs[UserID](ids.Difference(before, audience)) {
 		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || hasRow(u)) {
 			audience.Add(int64(u))

@@ -12,11 +12,11 @@ type DeleteMessage struct{ Message MessageID }
 
 func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	i, err := t.WritableMessage(c.Message)
+	info, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err
 	}
-	if err := t.mayDeleteMessage(me, i); err != nil {
+	if err := t.mayDeleteMessage(me, info); err != nil {
 		return Done{}, err
 	}
 	t.deleteMessages([]MessageID{c.Message}, me.ID)
@@ -25,18 +25,19 @@ func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 
 // mayDeleteMessage refuses users that are not allowed to delete a message. One permission is for all messages. Another
 // is for one's own messages and those of one's bots, within a time limit.
-func (t *Turn) mayDeleteMessage(me *User, i MessageInfo) error {
-	allows := func(right string) bool {
-		return t.HasPermission(me, right) || i.Channel != 0 && t.channelAllows(me, t.channels.must(i.Channel), right)
+func (t *Turn) mayDeleteMessage(me *User, info MessageInfo) error {
+	allows := func(permission string) bool {
+		return t.HasPermission(me, permission) || info.Channel != 0 &&
+			t.channelAllows(me, t.channels.must(info.Channel), permission)
 	}
 	if allows("can_delete_any_message_group") {
 		return nil
 	}
-	own := i.Sender.ID == me.ID || t.users.must(i.Sender.ID).BotOwner == me.ID
+	own := info.Sender.ID == me.ID || t.users.must(info.Sender.ID).BotOwner == me.ID
 	if !own || !allows("can_delete_own_message_group") {
 		return BadRequest("You don't have permission to delete this message")
 	}
-	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-i.Time > limit {
+	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-info.Time > limit {
 		return BadRequest("The time limit for deleting this message has passed")
 	}
 	return nil
@@ -53,7 +54,7 @@ type DeleteTopic struct {
 }
 
 // Decide returns the id of the job that deletes the rest, or 0 if nothing is left.
-func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
+func (c DeleteTopic) Decide(t *Turn) (job int64, err error) {
 	me := t.Me()
 	if me == nil {
 		return 0, errNotMember()
@@ -73,50 +74,50 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	if topic == EmptyTopicName {
 		topic = ""
 	}
-	ix := t.index.channels[ch.ID].topics[fold(topic)]
-	if ix == nil {
+	index := t.index.channels[ch.ID].topics[fold(topic)]
+	if index == nil {
 		return 0, nil
 	}
-	idSet := ix.ids
+	messages := index.ids
 	if t.hasProtectedHistory(ch) {
-		idSet = t.rowsWithin(me.ID, &idSet)
+		messages = t.rowsWithin(me.ID, &messages)
 	}
-	switch n := idSet.Len(); {
+	switch n := messages.Len(); {
 	case n == 0:
 		return 0, nil
 	case n <= maxDeletedPerTurn:
-		t.deleteMessages(ids.IDs[MessageID](idSet), me.ID)
+		t.deleteMessages(ids.IDs[MessageID](messages), me.ID)
 		return 0, nil
 	}
 	if err := t.checkJobLimit(); err != nil {
 		return 0, err
 	}
-	work = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: idSet.Clone()})
-	t.stepJob(work) // this turn has time left: its checks are few
-	return work, nil
+	job = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: messages.Clone()})
+	t.stepJob(job) // this turn has time left: its checks are few
+	return job, nil
 }
 
 // deleteMessages records the deletion of messages of one conversation, and of files that only they used. ids ascend.
-func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
-	m := t.message(ids[0])
+func (t *Turn) deleteMessages(messages []MessageID, deletedBy UserID) {
+	oldest := t.message(messages[0])
 	var first firstMessageIDs
-	if m.channel != 0 {
-		first = t.firstMessagesOf(ChannelID(m.channel))
+	if oldest.channel != 0 {
+		first = t.firstMessagesOf(ChannelID(oldest.channel))
 	}
 	var parts [][]MessageID
 	var files []string
-	atOnce := maxHiddenPerFact
-	if m.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(m.channel))) {
-		atOnce = 1 // each message has its own audience
+	perFact := maxHiddenPerFact
+	if oldest.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(oldest.channel))) {
+		perFact = 1 // each message has its own audience
 	}
-	for part := range slices.Chunk(ids, atOnce) {
+	for part := range slices.Chunk(messages, perFact) {
 		parts = append(parts, part)
 	}
 	slices.Reverse(parts) // newest first
 	for _, part := range parts {
-		f := &MessagesDeleted{By: by}
-		if m := t.message(part[0]); m.channel != 0 {
-			f.Channel, f.Topic = ChannelID(m.channel), t.topics.must(m.topic).Name
+		f := &MessagesDeleted{By: deletedBy}
+		if oldest := t.message(part[0]); oldest.channel != 0 {
+			f.Channel, f.Topic = ChannelID(oldest.channel), t.topics.must(oldest.topic).Name
 		}
 		for _, id := range part {
 			f.IDs = append(f.IDs, id)
@@ -199,22 +200,22 @@ func (f *MessagesDeleted) tell(r *Realm) []Notice {
 // because they could not read the messages any more. They get the removal of the star instead.
 type removedStars map[UserID]ids.Set
 
-func (l *removedStars) add(r *Realm, u UserID, gone ids.Set, hear []UserID) {
-	rd := r.marks.find(u)
-	if rd == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(hear, u) {
+func (s *removedStars) add(r *Realm, u UserID, gone ids.Set, audience []UserID) {
+	marks := r.marks.find(u)
+	if marks == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(audience, u) {
 		return
 	}
-	if stars := ids.Intersection(rd.Starred, gone); !stars.Empty() {
-		if *l == nil {
-			*l = removedStars{}
+	if stars := ids.Intersection(marks.Starred, gone); !stars.Empty() {
+		if *s == nil {
+			*s = removedStars{}
 		}
-		(*l)[u] = stars
+		(*s)[u] = stars
 	}
 }
 
-func (l removedStars) tell() (out []Notice) {
-	for _, u := range slices.Sorted(maps.Keys(l)) {
-		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: l[u]}})
+func (s removedStars) tell() (out []Notice) {
+	for _, u := range slices.Sorted(maps.Keys(s)) {
+		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: s[u]}})
 	}
 	return out
 }

@@ -128,11 +128,14 @@ type MessageMove struct {
 	Toggle       bool // the move only marks a topic as resolved; clients do not count it as a move
 	Mode         string
 	Links        []TopicLink
-	// users that get a read row of every message: in the target channel they see only messages they have a row of
-	Give      []UserID
-	Strangers ids.Set // subscribers of the channel From that are not in To: the messages count as read for them,
-	Job       int64   // by this leaving; see channel_leave.go
-	Respelled bool    // in facts older than Spellings: not all messages had the spelling TopicName before
+	// Give are users that get a row of every message, which counts as read: in the target channel they can see only
+	// messages of which they have a row.
+	Give []UserID
+	// Strangers are subscribers of the channel From that are not subscribed to To. The job with the number Job marks the
+	// messages as read for them; see channel_leave.go.
+	Strangers ids.Set
+	Job       int64
+	Respelled bool // in facts older than Spellings: not all messages had the spelling TopicName before
 	Spellings []Spelling
 }
 
@@ -146,26 +149,26 @@ type Spelling struct {
 
 // otherSpellings returns the spellings for a move that changes only the channel. Messages that are spelled like the
 // message of the request need none.
-func (t *Turn) otherSpellings(m *MessageMove) (out []Spelling) {
+func (t *Turn) otherSpellings(move *MessageMove) (out []Spelling) {
 	seen, next := map[TopicID]bool{}, t.Org().NextTopic
-	if m.NewTopic {
-		next = m.Topic + 1
+	if move.NewTopic {
+		next = move.Topic + 1
 	}
-	m.IDs.Each(func(id int64) bool {
+	move.IDs.Each(func(id int64) bool {
 		from := t.message(MessageID(id)).topic
 		if seen[from] {
 			return true
 		}
 		seen[from] = true
 		name := t.topics.must(from).Name
-		if name == m.TopicName {
+		if name == move.TopicName {
 			return true
 		}
-		s := Spelling{From: from, Name: name}
-		if s.To, s.New = t.topicIDFor(m.To, name); s.New {
-			s.To, next = next, next+1
+		spelling := Spelling{From: from, Name: name}
+		if spelling.To, spelling.New = t.topicIDFor(move.To, name); spelling.New {
+			spelling.To, next = next, next+1
 		}
-		out = append(out, s)
+		out = append(out, spelling)
 		return true
 	})
 	return out
@@ -199,26 +202,26 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 		return
 	}
 	r.unindexContent(id, m)
-	e := r.changeExtra(id)
-	c.changedFiles = symmetricDifference(e.Attachments, c.Content.Attachments)
-	rev := Revision{User: f.User, At: f.At, Content: true, Version: e.Version}
+	extra := r.changeExtra(id)
+	c.changedFiles = symmetricDifference(extra.Attachments, c.Content.Attachments)
+	revision := Revision{User: f.User, At: f.At, Content: true, Version: extra.Version}
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
-		rev = f.Move.revision(r, m, rev)
+		revision = f.Move.revision(r, m, revision)
 	}
-	e.History = append(e.History, rev)
-	e.Version, e.Edited = c.Version, f.At
-	e.Mentioned, e.GroupMentioned = c.Mentioned, c.GroupMentioned
-	e.TopicMentioned, e.Alerted = c.TopicMentioned, c.Alerted
-	e.Attachments = c.Content.Attachments
+	extra.History = append(extra.History, revision)
+	extra.Version, extra.Edited = c.Version, f.At
+	extra.Mentioned, extra.GroupMentioned = c.Mentioned, c.GroupMentioned
+	extra.TopicMentioned, extra.Alerted = c.TopicMentioned, c.Alerted
+	extra.Attachments = c.Content.Attachments
 	m.bits = m.bits&(bitExists|bitExtra|bitSentElsewhere) | c.Content.bits()
 	r.indexContent(id, m)
 }
 
 // symmetricDifference returns the strings that are in only one of two lists.
 func symmetricDifference(a, b []string) (out []string) {
-	for _, x := range [][2][]string{{a, b}, {b, a}} {
-		for _, s := range x[0] {
-			if !slices.Contains(x[1], s) {
+	for _, pair := range [][2][]string{{a, b}, {b, a}} {
+		for _, s := range pair[0] {
+			if !slices.Contains(pair[1], s) {
 				out = append(out, s)
 			}
 		}
@@ -227,89 +230,103 @@ func symmetricDifference(a, b []string) (out []string) {
 }
 
 // revision adds a move to an entry of a message's edit history.
-func (v *MessageMove) revision(r *Realm, m *message, rev Revision) Revision {
-	if v.TopicChanged {
-		before, after := r.topics.must(m.topic).Name, v.TopicName
-		rev.TopicBefore, rev.TopicAfter = &before, &after
+func (move *MessageMove) revision(r *Realm, m *message, revision Revision) Revision {
+	if move.TopicChanged {
+		before, after := r.topics.must(m.topic).Name, move.TopicName
+		revision.TopicBefore, revision.TopicAfter = &before, &after
 	}
-	if v.From != v.To {
-		rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+	if move.From != move.To {
+		revision.ChannelBefore, revision.ChannelAfter = move.From, move.To
 	}
-	return rev
+	return revision
 }
 
-func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
-	if v.NewTopic {
-		r.addTopic(v.Topic, v.To, v.TopicName)
+// apply moves the messages. Users get their rows before the messages move: whether a user already has a row depends on the
+// channel in which the message is.
+func (move *MessageMove) apply(r *Realm, f *MessageUpdated) {
+	if move.NewTopic {
+		r.addTopic(move.Topic, move.To, move.TopicName)
 	}
-	to := map[TopicID]TopicID{}
-	for _, s := range v.Spellings {
-		if s.New {
-			r.addTopic(s.To, v.To, s.Name)
+	for _, spelling := range move.Spellings {
+		if spelling.New {
+			r.addTopic(spelling.To, move.To, spelling.Name)
 		}
-		to[s.From] = s.To
 	}
-	for _, u := range v.Give {
-		rd := r.marks.ensure(u)
-		v.IDs.Each(func(n int64) bool {
-			if id := MessageID(n); !r.hasRow(u, id, r.message(id)) {
-				rd.Rows.Add(n)
-				rd.Read.Add(n)
-				rd.Given.Add(n)
+	move.giveRows(r)
+	r.startLeaving(move.Job, move.To, move.Strangers)
+	r.moveInIndexes(move)
+	move.moveRows(r, f)
+}
+
+// giveRows gives the users in Give a row of each message of which they have none. The new rows count as read.
+func (move *MessageMove) giveRows(r *Realm) {
+	for _, u := range move.Give {
+		marks := r.marks.ensure(u)
+		move.IDs.Each(func(id int64) bool {
+			if !r.hasRow(u, MessageID(id), r.message(MessageID(id))) {
+				marks.Rows.Add(id)
+				marks.Read.Add(id)
+				marks.Given.Add(id)
 			}
 			return true
 		})
 	}
-	r.startLeaving(v.Job, v.To, v.Strangers)
-	r.moveInIndexes(v)
+}
+
+// moveRows changes the rows of the messages: their channel, their topic and their edit history.
+func (move *MessageMove) moveRows(r *Realm, f *MessageUpdated) {
 	before := map[TopicID]*string{} // one string per topic, shared by all its messages
-	after := v.TopicName
-	moved := func(e *MessageExtra, from TopicID) {
-		rev := Revision{User: f.User, At: f.At}
-		if v.TopicChanged {
+	after := move.TopicName
+	addMove := func(extra *MessageExtra, from TopicID) {
+		revision := Revision{User: f.User, At: f.At}
+		if move.TopicChanged {
 			if before[from] == nil {
 				name := r.topics.must(from).Name
 				before[from] = &name
 			}
-			rev.TopicBefore, rev.TopicAfter = before[from], &after
+			revision.TopicBefore, revision.TopicAfter = before[from], &after
 		}
-		if v.From != v.To {
-			rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+		if move.From != move.To {
+			revision.ChannelBefore, revision.ChannelAfter = move.From, move.To
 		}
-		e.History = append(e.History, rev)
-		v.markMoved(e, f)
+		extra.History = append(extra.History, revision)
+		move.markMoved(extra, f)
 	}
-	rows := moveWriter{Realm: r, pageNumber: -1, addMove: moved, shared: map[sharedRowKey]*MessageExtra{}}
-	v.IDs.Each(func(n int64) bool {
+	writer := moveWriter{Realm: r, pageNumber: -1, addMove: addMove, shared: map[sharedRowKey]*MessageExtra{}}
+	spellings := map[TopicID]TopicID{}
+	for _, spelling := range move.Spellings {
+		spellings[spelling.From] = spelling.To
+	}
+	move.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
-		m := rows.message(id)
+		m := writer.message(id)
 		if f.Content == nil || id != f.Message {
-			rows.addRevision(id, m)
-		} else {
-			v.markMoved(r.changeExtra(id), f)
+			writer.addRevision(id, m)
+		} else { // ContentEdit has added the revision
+			move.markMoved(r.changeExtra(id), f)
 		}
-		topic := v.Topic
-		if v.From != v.To {
-			m.channel, m.bits = uint32(v.To), m.bits|bitSentElsewhere
-			if other := to[m.topic]; other != 0 {
-				topic = other
-			} else if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
-				topic = r.legacySpelling(v.To, r.topics.must(m.topic).Name, v.Topic)
+		topic := move.Topic
+		if move.From != move.To {
+			m.channel, m.bits = uint32(move.To), m.bits|bitSentElsewhere
+			if spelling := spellings[m.topic]; spelling != 0 {
+				topic = spelling
+			} else if !move.TopicChanged && !move.Respelled && r.topics.must(m.topic).Name != move.TopicName {
+				topic = r.legacySpelling(move.To, r.topics.must(m.topic).Name, move.Topic)
 			}
 		}
 		m.topic = topic
 		return true
 	})
-	rows.flush()
+	writer.flush()
 }
 
 // markMoved records when a message moved, and to which channel it was first sent.
-func (v *MessageMove) markMoved(e *MessageExtra, f *MessageUpdated) {
-	if !v.Toggle {
-		e.Moved = f.At
+func (move *MessageMove) markMoved(extra *MessageExtra, f *MessageUpdated) {
+	if !move.Toggle {
+		extra.Moved = f.At
 	}
-	if v.From != v.To && e.SentTo == 0 {
-		e.SentTo = v.From
+	if move.From != move.To && extra.SentTo == 0 {
+		extra.SentTo = move.From
 	}
 }
 
@@ -338,96 +355,96 @@ type sharedRowKey struct {
 	from TopicID
 }
 
-func (x *moveWriter) message(id MessageID) *message {
-	if n := int64(id) / blockSize; x.block == nil || n != x.blockNumber {
-		x.blockNumber, x.block = n, x.blocks.change(n)
+func (w *moveWriter) message(id MessageID) *message {
+	if number := int64(id) / blockSize; w.block == nil || number != w.blockNumber {
+		w.blockNumber, w.block = number, w.blocks.change(number)
 	}
-	x.saveForSnapshot(x.block, id)
-	return &x.block.m[id%blockSize]
+	w.saveForSnapshot(w.block, id)
+	return &w.block.m[id%blockSize]
 }
 
 // addRevision adds the move to the row of a message. A shared row is changed once for all its messages.
-func (x *moveWriter) addRevision(id MessageID, m *message) {
+func (w *moveWriter) addRevision(id MessageID, m *message) {
 	number, mask := pageOf(int(id))
-	if number != x.pageNumber {
-		x.flush()
-		x.pageNumber, x.oldPage = number, x.extras.pages[number]
+	if number != w.pageNumber {
+		w.flush()
+		w.pageNumber, w.oldPage = number, w.extras.pages[number]
 	}
-	if x.extras.snapshot.n > 0 {
-		x.extras.markChanged(id)
+	if w.extras.snapshot.n > 0 {
+		w.extras.markChanged(id)
 	}
 	var old *MessageExtra
 	if m.bits&bitExtra != 0 {
-		old = x.oldPage.rows[x.oldPage.position(mask)]
+		old = w.oldPage.rows[w.oldPage.position(mask)]
 	}
 	m.bits |= bitExtra
-	x.dirty |= mask
-	at := id & 63
+	w.dirty |= mask
+	position := id & 63
 	if old != nil && !old.Shared {
-		x.addMove(old, m.topic)
-		x.rows[at] = old
+		w.addMove(old, m.topic)
+		w.rows[position] = old
 		return
 	}
-	if k := (sharedRowKey{old, m.topic}); x.lastRow == nil || k != x.lastKey {
-		if x.lastKey, x.lastRow = k, x.shared[k]; x.lastRow == nil {
-			x.lastRow = &MessageExtra{}
+	if key := (sharedRowKey{old, m.topic}); w.lastRow == nil || key != w.lastKey {
+		if w.lastKey, w.lastRow = key, w.shared[key]; w.lastRow == nil {
+			w.lastRow = &MessageExtra{}
 			if old != nil {
-				x.lastRow = old.unshared()
+				w.lastRow = old.unshared()
 			}
-			x.addMove(x.lastRow, m.topic)
-			x.lastRow.Shared = true
-			x.shared[k] = x.lastRow
+			w.addMove(w.lastRow, m.topic)
+			w.lastRow.Shared = true
+			w.shared[key] = w.lastRow
 		}
 	}
-	x.rows[at] = x.lastRow
+	w.rows[position] = w.lastRow
 }
 
 // flush writes the rows of the present page.
-func (x *moveWriter) flush() {
-	if x.dirty != 0 {
-		x.extras.putPage(x.pageNumber, x.dirty, &x.rows)
-		x.dirty = 0
+func (w *moveWriter) flush() {
+	if w.dirty != 0 {
+		w.extras.putPage(w.pageNumber, w.dirty, &w.rows)
+		w.dirty = 0
 	}
 }
 
 // moveInIndexes moves messages from the index of one topic to that of another, all at once. They all are in one topic.
-func (r *Realm) moveInIndexes(v *MessageMove) {
-	from, to := r.index.channels[v.From], r.index.channels[v.To]
-	if v.From == v.To && fold(v.FromTopic) == fold(v.TopicName) {
+func (r *Realm) moveInIndexes(move *MessageMove) {
+	fromChannel, toChannel := r.index.channels[move.From], r.index.channels[move.To]
+	if move.From == move.To && fold(move.FromTopic) == fold(move.TopicName) {
 		return
 	}
-	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
-	fresh := next == nil
-	if fresh {
-		next = r.index.openTopic(v.To, fold(v.TopicName))
+	oldTopic, newTopic := fromChannel.topics[fold(move.FromTopic)], toChannel.topics[fold(move.TopicName)]
+	isNew := newTopic == nil
+	if isNew {
+		newTopic = r.index.openTopic(move.To, fold(move.TopicName))
 	}
-	if v.From != v.To {
-		from.ids.Subtract(v.IDs)
-		to.ids.Union(v.IDs)
+	if move.From != move.To {
+		fromChannel.ids.Subtract(move.IDs)
+		toChannel.ids.Union(move.IDs)
 	}
-	old.ids.Subtract(v.IDs)
-	next.ids.Union(v.IDs)
-	if fresh && old.ids.Empty() { // the whole topic moves, and its participants with it
-		next.participants, old.participants = old.participants, next.participants
-		r.index.closeTopic(v.From, fold(v.FromTopic))
+	oldTopic.ids.Subtract(move.IDs)
+	newTopic.ids.Union(move.IDs)
+	if isNew && oldTopic.ids.Empty() { // the whole topic moves, and its participants with it
+		newTopic.participants, oldTopic.participants = oldTopic.participants, newTopic.participants
+		r.index.closeTopic(move.From, fold(move.FromTopic))
 		return
 	}
-	move := func(u UserID) {
-		old.removeParticipation(u)
-		next.participants[uint32(u)]++
+	moveParticipant := func(u UserID) {
+		oldTopic.removeParticipation(u)
+		newTopic.participants[uint32(u)]++
 	}
-	v.IDs.Each(func(n int64) bool {
-		m := r.message(MessageID(n))
-		move(UserID(m.sender))
-		if e := r.extra(MessageID(n), m); e != nil {
-			for _, x := range e.Reactions {
-				move(x.User)
+	move.IDs.Each(func(id int64) bool {
+		m := r.message(MessageID(id))
+		moveParticipant(UserID(m.sender))
+		if extra := r.extra(MessageID(id), m); extra != nil {
+			for _, reaction := range extra.Reactions {
+				moveParticipant(reaction.User)
 			}
 		}
 		return true
 	})
-	if old.ids.Empty() {
-		r.index.closeTopic(v.From, fold(v.FromTopic))
+	if oldTopic.ids.Empty() {
+		r.index.closeTopic(move.From, fold(move.FromTopic))
 	}
 }
 
@@ -452,52 +469,54 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	m := r.message(f.Message)
 	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message},
 		Channel: ChannelID(m.channel)}
-	var to []UserID
+	var audience []UserID
 	switch {
 	case f.Move != nil:
-		to = r.moveAudience(f.Move)
+		audience = r.moveAudience(f.Move)
 	case m.channel != 0:
-		to = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), ids.SetOf(f.Message))
+		audience = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), ids.SetOf(f.Message))
 	default:
-		to = r.messageAudience(f.Message, m)
+		audience = r.messageAudience(f.Message, m)
 	}
-	if c := f.Content; c != nil {
-		x := r.extra(f.Message, m)
-		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMeMessage != 0
-		if !c.Rendering {
-			e.OldVersion = x.History[len(x.History)-1].Version
+	if content := f.Content; content != nil {
+		extra := r.extra(f.Message, m)
+		e.Content, e.Version, e.Me = true, content.Version, m.bits&bitMeMessage != 0
+		if !content.Rendering {
+			e.OldVersion = extra.History[len(extra.History)-1].Version
 		}
-		if c.Body.Text != "" {
-			e.Body = &c.Body
+		if content.Body.Text != "" {
+			e.Body = &content.Body
 		}
 	}
-	if v := f.Move; v != nil {
-		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, ids.IDs[MessageID](v.IDs), v.From, v.To, v.Mode
-		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged || v.Respelled, v.Links
+	if move := f.Move; move != nil {
+		e.Moved, e.IDs, e.Mode = true, ids.IDs[MessageID](move.IDs), move.Mode
+		e.Channel, e.NewChannel = move.From, move.To
+		e.OrigTopic, e.Topic, e.Links = move.FromTopic, move.TopicName, move.Links
+		e.TopicChanged = move.TopicChanged || move.Respelled
 	}
 	if e.Channel != 0 {
 		e.ChannelName = r.channels.must(e.Channel).Name
 	}
-	if len(to) == 0 {
+	if len(audience) == 0 {
 		return nil
 	}
 	if e.NewChannel == 0 || e.NewChannel == e.Channel {
-		e.Flags = r.groupByFlags(to, f.Message, m)
-		return []Notice{{To: to, Event: e}}
+		e.Flags = r.groupByFlags(audience, f.Message, m)
+		return []Notice{{To: audience, Event: e}}
 	}
-	return r.movedNotices(e, to, f.Message, m)
+	return r.movedNotices(e, audience, f.Message, m)
 }
 
 // movedNotices returns the events of messages that moved to another channel. Users that can see the messages in the new
 // channel but cannot see the old one get the event without the old channel's name.
 func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
-	know, all := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
-	nameless := *e
-	nameless.ChannelName = ""
+	canSee, audience := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
+	withoutName := *e
+	withoutName.ChannelName = ""
 	for _, part := range []struct {
 		to    ids.Set
 		event *MessageUpdate
-	}{{ids.Intersection(all, know), e}, {ids.Difference(all, know), &nameless}} {
+	}{{ids.Intersection(audience, canSee), e}, {ids.Difference(audience, canSee), &withoutName}} {
 		if ids := ids.IDs[UserID](part.to); len(ids) > 0 {
 			part.event.Flags = r.groupByFlags(ids, id, m)
 			out = append(out, Notice{To: ids, Event: part.event})
@@ -529,41 +548,41 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 	if e := r.extra(id, m); e != nil {
 		named, grouped, topic, alerted = e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted
 	}
-	var kinds []Flags // in the order of their first users
+	var combinations []Flags // in the order of their first users
 	var users [][]uint32
 	last := 0
 	for _, u := range to {
-		rd := r.marks.find(u)
-		f := FlagRead // events say "read" for a message of which the user has no row
-		if received(u, rd) {
-			var content Flags
+		marks := r.marks.find(u)
+		flags := FlagRead // events say "read" for a message of which the user has no row
+		if received(u, marks) {
+			var mentions Flags
 			if byName, byGroup := named.has(u), grouped.has(u); byName || byGroup {
-				content |= FlagMentioned
+				mentions |= FlagMentioned
 			}
 			if topic.has(u) {
-				content |= FlagTopicWildcard
+				mentions |= FlagTopicWildcard
 			}
 			if alerted.has(u) {
-				content |= FlagAlert
+				mentions |= FlagAlert
 			}
-			f = r.flagsWithMentions(u, rd, id, m, content)
+			flags = r.flagsWithMentions(u, marks, id, m, mentions)
 		}
-		if last >= len(kinds) || kinds[last] != f {
-			if last = slices.Index(kinds, f); last < 0 {
-				last = len(kinds)
-				kinds, users = append(kinds, f), append(users, nil)
+		if last >= len(combinations) || combinations[last] != flags {
+			if last = slices.Index(combinations, flags); last < 0 {
+				last = len(combinations)
+				combinations, users = append(combinations, flags), append(users, nil)
 			}
 		}
-		if users[last] == nil && len(kinds) == 1 { // the first group gets nearly all users
+		if users[last] == nil && len(combinations) == 1 { // the first group gets nearly all users
 			users[last] = make([]uint32, 0, len(to))
 		}
 		users[last] = append(users[last], uint32(u))
 	}
-	g := make(FlagGroups, len(kinds))
-	for i, f := range kinds {
-		g[i].Flags, g[i].Users = f, ids.SetOfUnsorted(users[i])
+	groups := make(FlagGroups, len(combinations))
+	for i, flags := range combinations {
+		groups[i].Flags, groups[i].Users = flags, ids.SetOfUnsorted(users[i])
 	}
-	return g
+	return groups
 }
 
 // MessageUpdate is the event of an edit or a move.

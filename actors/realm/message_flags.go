@@ -71,11 +71,11 @@ func (c Flag) Decide(t *Turn) (Flagged, error) {
 	if err != nil {
 		return Flagged{}, err
 	}
-	x, err := t.selectFlaggable(me, c.Messages, flag, c.Op == "add")
+	messages, err := t.selectFlaggable(me, c.Messages, flag, c.Op == "add")
 	if err != nil && !c.Checked {
 		return Flagged{}, err
 	}
-	return t.recordFlags(me, x, flag, c.Op == "add"), nil
+	return t.recordFlags(me, messages, flag, c.Op == "add"), nil
 }
 
 // MayFlag returns the refusal that Flag would return. It is for changes of so many messages that they take several
@@ -101,68 +101,68 @@ type flaggableMessages struct {
 
 // selectFlaggable selects the messages whose flag the user can change. Messages of which the user has no row are left
 // out, but starring creates a row. The error says that some cannot be starred; x is valid without them.
-func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (x flaggableMessages, err error) {
-	p := readerAccess{View: v, reader: me}
-	p.load()
-	near := messageLookup{Realm: v.Realm}
+func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (selected flaggableMessages, err error) {
+	access := readerAccess{View: v, reader: me}
+	access.load()
+	lookup := messageLookup{Realm: v.Realm}
 	var found []*message
-	x.received, x.skippedChannels = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
-	for some := range slices.Chunk(ids, 256) {
-		found = near.messages(some, found)
-		for i, id := range some {
+	selected.received, selected.skippedChannels = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
+	for chunk := range slices.Chunk(ids, 256) {
+		found = lookup.messages(chunk, found)
+		for i, id := range chunk {
 			m := found[i]
-			row := m != nil && p.hasRow(id, m)
+			hasRow := m != nil && access.hasRow(id, m)
 			switch {
-			case m != nil && m.channel != 0 && flag == FlagRead && !add && !p.channel(m.channel).countsUnread:
-				if row || p.canRead(id, m) {
-					x.skippedChannels[ChannelID(m.channel)] = true
+			case m != nil && m.channel != 0 && flag == FlagRead && !add && !access.channel(m.channel).countsUnread:
+				if hasRow || access.canRead(id, m) {
+					selected.skippedChannels[ChannelID(m.channel)] = true
 				}
-			case row:
-				x.received = append(x.received, id)
+			case hasRow:
+				selected.received = append(selected.received, id)
 			case flag != FlagStarred || !add:
-			case m == nil || !p.canRead(id, m):
+			case m == nil || !access.canRead(id, m):
 				err = errInvalidMessage()
 			default:
-				x.unreceived = append(x.unreceived, id)
+				selected.unreceived = append(selected.unreceived, id)
 			}
 		}
 	}
-	return x, err
+	return selected, err
 }
 
 // recordFlags records the change of the flag. It leaves out messages that already have the wanted state.
-func (t *Turn) recordFlags(me *User, x flaggableMessages, flag Flags, add bool) Flagged {
-	a := Flagged{Ignored: []ChannelID{}}
-	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
-	have := t.flaggedMessages(me.ID, flag)
-	f.IDs, f.Rows = ids.SetOf(x.received...), ids.SetOf(x.unreceived...)
+func (t *Turn) recordFlags(me *User, selected flaggableMessages, flag Flags, add bool) Flagged {
+	answer := Flagged{Ignored: []ChannelID{}}
+	fact := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
+	flagged := t.flaggedMessages(me.ID, flag)
+	fact.IDs, fact.Rows = ids.SetOf(selected.received...), ids.SetOf(selected.unreceived...)
 	if add {
-		f.IDs = ids.Difference(f.IDs, have)
-		f.IDs.Union(f.Rows)
+		fact.IDs = ids.Difference(fact.IDs, flagged)
+		fact.IDs.Union(fact.Rows)
 	} else {
-		f.IDs.Intersect(have)
+		fact.IDs.Intersect(flagged)
 	}
-	for c := range x.skippedChannels {
-		a.Ignored = append(a.Ignored, c)
+	for channel := range selected.skippedChannels {
+		answer.Ignored = append(answer.Ignored, channel)
 	}
-	slices.Sort(a.Ignored)
-	if a.Changed = f.IDs.Len(); a.Changed > 0 {
-		t.Record(f)
+	slices.Sort(answer.Ignored)
+	if answer.Changed = fact.IDs.Len(); answer.Changed > 0 {
+		t.Record(fact)
 	}
-	return a
+	return answer
 }
 
 // flaggedMessages returns the messages that have one of the flags the user can change. The set is shared: read only.
 func (r *Realm) flaggedMessages(u UserID, flag Flags) ids.Set {
-	rd := r.marks.find(u)
+	marks := r.marks.find(u)
 	switch {
-	case rd == nil:
+	case marks == nil:
 	case flag == FlagRead:
-		return r.readSet(rd)
+		return r.readSet(marks)
 	case flag == FlagStarred:
-		return rd.Starred
+		return marks.Starred
 	case flag == FlagCollapsed:
-		return rd.Collapsed
+		return marks.Collapsed
 	}
 	return ids.Set{}
 }
@@ -177,30 +177,30 @@ type FlagsChanged struct {
 }
 
 func (f *FlagsChanged) apply(r *Realm) {
-	rd := r.marks.ensure(f.User)
+	marks := r.marks.ensure(f.User)
 	if !f.Rows.Empty() {
-		rd.Rows.Union(f.Rows)
-		rd.Lost.Subtract(f.Rows)
-		rd.Read.Union(f.Rows)
+		marks.Rows.Union(f.Rows)
+		marks.Lost.Subtract(f.Rows)
+		marks.Read.Union(f.Rows)
 	}
-	set := &rd.Read
+	set := &marks.Read
 	switch f.Flag {
 	case FlagStarred:
-		set = &rd.Starred
+		set = &marks.Starred
 	case FlagCollapsed:
-		set = &rd.Collapsed
+		set = &marks.Collapsed
 	}
 	if f.Add {
 		set.Union(f.IDs)
 		return
 	}
 	if f.Flag == FlagRead {
-		r.dropBacklogs(rd, func(b *Backlog) bool {
-			meets := b.Messages.Intersects(f.IDs)
-			if meets {
-				rd.Read.Union(b.Messages)
+		r.dropBacklogs(marks, func(b *Backlog) bool {
+			changes := b.Messages.Intersects(f.IDs)
+			if changes {
+				marks.Read.Union(b.Messages)
 			}
-			return meets
+			return changes
 		})
 	}
 	set.Subtract(f.IDs)

@@ -108,36 +108,36 @@ type outboxCount struct {
 	missed map[UserID][]int64
 }
 
-func (n *outboxCount) add(e *OutboxJob, by int) {
-	for _, of := range e.countKeys() {
-		if n.count[of] += by; n.count[of] == 0 {
-			delete(n.count, of)
+func (c *outboxCount) add(job *OutboxJob, change int) {
+	for _, key := range job.countKeys() {
+		if c.count[key] += change; c.count[key] == 0 {
+			delete(c.count, key)
 		}
 	}
 	switch {
-	case e.Kind == OutboxMissedMessage && by > 0:
-		n.missed[e.User] = append(n.missed[e.User], e.ID)
-	case e.Kind == OutboxMissedMessage:
-		n.missed[e.User] = slices.DeleteFunc(n.missed[e.User], func(id int64) bool { return id == e.ID })
-		if len(n.missed[e.User]) == 0 {
-			delete(n.missed, e.User)
+	case job.Kind == OutboxMissedMessage && change > 0:
+		c.missed[job.User] = append(c.missed[job.User], job.ID)
+	case job.Kind == OutboxMissedMessage:
+		c.missed[job.User] = slices.DeleteFunc(c.missed[job.User], func(id int64) bool { return id == job.ID })
+		if len(c.missed[job.User]) == 0 {
+			delete(c.missed, job.User)
 		}
 	}
 }
 
 // countKeys returns the keys under which a job is counted.
-func (e *OutboxJob) countKeys() []outboxKey {
-	if outboxLimits[e.Kind].user == 0 {
-		return []outboxKey{{kind: e.Kind}}
+func (j *OutboxJob) countKeys() []outboxKey {
+	if outboxLimits[j.Kind].user == 0 {
+		return []outboxKey{{kind: j.Kind}}
 	}
-	return []outboxKey{{kind: e.Kind}, {e.Kind, e.User}}
+	return []outboxKey{{kind: j.Kind}, {j.Kind, j.User}}
 }
 
 // hasRoom reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
-func (n *outboxCount) hasRoom(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
+func (c *outboxCount) hasRoom(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
 	org, user, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
-	return n.count[org]+more[org] < limit.org &&
-		(limit.user == 0 || n.count[user]+more[user] < limit.user)
+	return c.count[org]+more[org] < limit.org &&
+		(limit.user == 0 || c.count[user]+more[user] < limit.user)
 }
 
 // OutboxJobs returns all waiting jobs, oldest first.
@@ -162,22 +162,22 @@ func (t *Turn) SendEmails(letters ...Email) {
 }
 
 // addOutboxJobs records jobs, as far as the limits allow.
-func (t *Turn) addOutboxJobs(list []OutboxJob) {
-	if len(list) == 0 {
+func (t *Turn) addOutboxJobs(jobs []OutboxJob) {
+	if len(jobs) == 0 {
 		return
 	}
-	more := map[outboxKey]int{}
+	added := map[outboxKey]int{}
 	f := &OutboxJobsAdded{}
-	for _, e := range list {
-		if !t.small.outboxCount.hasRoom(e.Kind, e.User, more) {
+	for _, job := range jobs {
+		if !t.small.outboxCount.hasRoom(job.Kind, job.User, added) {
 			f.Dropped++
 			continue
 		}
-		for _, of := range e.countKeys() {
-			more[of]++
+		for _, key := range job.countKeys() {
+			added[key]++
 		}
-		e.ID, e.At = t.nextID("errand")+int64(len(f.List)), t.Now
-		f.List = append(f.List, e)
+		job.ID, job.At = t.nextID("errand")+int64(len(f.List)), t.Now
+		f.List = append(f.List, job)
 	}
 	t.Record(f)
 }
@@ -262,38 +262,39 @@ const maxNotifiedPerTurn = 250
 // dropped, as they would be for lack of room in the outbox.
 func (t *Turn) addMessageOutboxJobs(f *MessageSent) {
 	calls := slices.Concat(t.serviceJobs(f), t.previewJobs(f.ID, 0, t.users.must(f.Sender), f.Content))
-	who := ids.Union(t.pushCandidates(f), t.missedEmailCandidates(f))
-	if who.Len() <= maxNotifiedPerTurn {
-		t.addOutboxJobs(slices.Concat(calls, t.notificationJobs(f, t.seq, ids.IDs[UserID](who))))
+	users := ids.Union(t.pushCandidates(f), t.missedEmailCandidates(f))
+	if users.Len() <= maxNotifiedPerTurn {
+		t.addOutboxJobs(slices.Concat(calls, t.notificationJobs(f, t.seq, ids.IDs[UserID](users))))
 		return
 	}
 	t.addOutboxJobs(calls)
 	if t.countJobs(NotifyJob) < MaxNotifyJobs {
-		t.Record(&JobStarted{t.nextID("work"), Job{Kind: NotifyJob, AtOnce: maxNotifiedPerTurn, Rest: who,
+		t.Record(&JobStarted{t.nextID("work"), Job{Kind: NotifyJob, AtOnce: maxNotifiedPerTurn, Rest: users,
 			Message: f.ID, Told: t.seq, Groups: f.Content.Groups}})
 	} else {
-		t.Record(&OutboxJobsAdded{Dropped: who.Len()})
+		t.Record(&OutboxJobsAdded{Dropped: users.Len()})
 	}
 }
 
-// notificationJobs returns the jobs that notify users of a message. told is the number of the message's fact.
-func (t *Turn) notificationJobs(f *MessageSent, told Seq, users []UserID) (out []OutboxJob) {
-	mailed := t.sendsMissedEmails(f)
+// notificationJobs returns the jobs that notify users of a message. seq is the number of the message's fact.
+func (t *Turn) notificationJobs(f *MessageSent, seq Seq, users []UserID) (out []OutboxJob) {
+	byEmail := t.sendsMissedEmails(f)
 	for _, id := range users {
 		u := t.users.must(id)
 		if t.env.PushEnabled && t.HasPushDevice(id) {
-			if why := t.notificationTrigger(u, f, pushSettings); why != "" {
-				e := OutboxJob{Kind: OutboxPush, User: id, Message: f.ID, Why: why, Told: told}
-				if why == triggerMention {
+			if trigger := t.notificationTrigger(u, f, pushSettings); trigger != "" {
+				e := OutboxJob{Kind: OutboxPush, User: id, Message: f.ID, Why: trigger, Told: seq}
+				if trigger == triggerMention {
 					e.Group = t.mentionedGroup(u, f)
 				}
 				out = append(out, e)
 			}
 		}
 		// more waiting emails would not help the user
-		if mailed && len(t.small.outboxCount.missed[id]) < maxMissedPerUser {
-			if why := t.notificationTrigger(u, f, emailSettings); why != "" {
-				out = append(out, OutboxJob{Kind: OutboxMissedMessage, User: id, Message: f.ID, Why: why, Told: told})
+		if byEmail && len(t.small.outboxCount.missed[id]) < maxMissedPerUser {
+			if trigger := t.notificationTrigger(u, f, emailSettings); trigger != "" {
+				out = append(out, OutboxJob{Kind: OutboxMissedMessage, User: id, Message: f.ID, Why: trigger,
+					Told: seq})
 			}
 		}
 	}
@@ -302,16 +303,16 @@ func (t *Turn) notificationJobs(f *MessageSent, told Seq, users []UserID) (out [
 
 // stepNotify adds the notification jobs of the next users of a job, and returns these users. Users that have read the
 // message since are not notified.
-func (t *Turn) stepNotify(w *Job) ids.Set {
-	users := w.nextUsers()
-	m := t.message(w.Message)
+func (t *Turn) stepNotify(job *Job) ids.Set {
+	users := job.nextUsers()
+	m := t.message(job.Message)
 	if m == nil {
-		return w.Rest.Clone()
+		return job.Rest.Clone()
 	}
-	e := t.extraOrEmpty(w.Message)
-	f := &MessageSent{ID: w.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned,
+	e := t.extraOrEmpty(job.Message)
+	f := &MessageSent{ID: job.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned,
 		GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
-		Content: ContentInfo{ChannelWildcard: m.bits&bitChannelWildcard != 0, Groups: w.Groups}}
+		Content: ContentInfo{ChannelWildcard: m.bits&bitChannelWildcard != 0, Groups: job.Groups}}
 	if f.Channel != 0 {
 		f.TopicName = t.topics.must(m.topic).Name
 	}
@@ -320,6 +321,6 @@ func (t *Turn) stepNotify(w *Job) ids.Set {
 			f.ReadBy = append(f.ReadBy, u)
 		}
 	}
-	t.addOutboxJobs(t.notificationJobs(f, w.Told, users))
+	t.addOutboxJobs(t.notificationJobs(f, job.Told, users))
 	return ids.SetOf(users...)
 }

@@ -107,31 +107,31 @@ func TestPushTriggers(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	type who = map[realm.UserID]string
+	type triggers = map[realm.UserID]string
 	all, yes := realm.ContentInfo{ChannelWildcard: true}, true
-	same("an ordinary message", say("x", realm.ContentInfo{}), who{})
+	same("an ordinary message", say("x", realm.ContentInfo{}), triggers{})
 	// Di has no device
-	same("a mention", say("m", realm.ContentInfo{Users: []realm.UserID{ann, bo, di}}), who{bo: "mentioned"})
-	same("a mention of all", say("x", all), who{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
+	same("a mention", say("m", realm.ContentInfo{Users: []realm.UserID{ann, bo, di}}), triggers{bo: "mentioned"})
+	same("a mention of all", say("x", all), triggers{bo: "stream_wildcard_mentioned", cy: "stream_wildcard_mentioned"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicMuted})
 	Do(s, cy, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicFollowed})
-	same("a followed and a muted topic", say("x", realm.ContentInfo{}), who{cy: "followed_topic_push_notify"})
-	same("a mention of all in both topics", say("x", all), who{cy: "stream_wildcard_mentioned_in_followed_topic"})
+	same("a followed and a muted topic", say("x", realm.ContentInfo{}), triggers{cy: "followed_topic_push_notify"})
+	same("a mention of all in both topics", say("x", all), triggers{cy: "stream_wildcard_mentioned_in_followed_topic"})
 	same("a mention in a muted topic", say("x", realm.ContentInfo{Users: []realm.UserID{bo}}),
-		who{bo: "mentioned", cy: "followed_topic_push_notify"})
+		triggers{bo: "mentioned", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.SetTopicPolicy{Channel: dev, Topic: "x", Policy: realm.TopicInherits})
 	Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{
 		{Channel: dev, Property: "push_notifications", Bool: &yes}}})
 	same("a channel that notifies", say("x", realm.ContentInfo{}),
-		who{bo: "stream_push_notify", cy: "followed_topic_push_notify"})
+		triggers{bo: "stream_push_notify", cy: "followed_topic_push_notify"})
 	Do(s, bo, realm.MuteUser{User: ann})
-	same("a muted sender", say("n", realm.ContentInfo{Users: []realm.UserID{bo}}), who{})
+	same("a muted sender", say("n", realm.ContentInfo{Users: []realm.UserID{bo}}), triggers{})
 	Do(s, bo, realm.MuteUser{User: ann, Unmute: true})
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{
 		{Name: "enable_offline_push_notifications", Value: false}}})
-	same("personal notifications off", say("p", realm.ContentInfo{}), who{bo: "stream_push_notify"})
+	same("personal notifications off", say("p", realm.ContentInfo{}), triggers{bo: "stream_push_notify"})
 	s.Pushes = false
-	same("without a push service", say("x", all), who{})
+	same("without a push service", say("x", all), triggers{})
 }
 
 func TestReadMessagesAreRemovedFromDevices(t *testing.T) {

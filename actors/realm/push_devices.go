@@ -195,18 +195,18 @@ func (c FinishDeviceRegistration) Decide(t *Turn) (Done, error) {
 // removeUnencryptedTokens ends the unencrypted registration of a device that now gets encrypted notifications.
 // Otherwise the device would show everything twice, and one copy would be readable for the push service.
 func (t *Turn) removeUnencryptedTokens(d *Device) {
-	var rest []PushToken
-	var gone []DeviceRegistration
-	for _, x := range t.PushTokensOf(d.User) {
-		if x.Kind == pushKinds[d.TokenKind] && slices.Contains(tokenIDs(x), *d.TokenID) {
-			gone = append(gone, DeviceRegistration{Token: x, Gone: true})
+	var kept []PushToken
+	var removed []DeviceRegistration
+	for _, token := range t.PushTokensOf(d.User) {
+		if token.Kind == pushKinds[d.TokenKind] && slices.Contains(tokenIDs(token), *d.TokenID) {
+			removed = append(removed, DeviceRegistration{Token: token, Gone: true})
 		} else {
-			rest = append(rest, x)
+			kept = append(kept, token)
 		}
 	}
-	if len(gone) > 0 {
-		t.Record(&PushTokensChanged{d.User, rest})
-		t.registerDevices(d.User, gone...)
+	if len(removed) > 0 {
+		t.Record(&PushTokensChanged{d.User, kept})
+		t.registerDevices(d.User, removed...)
 	}
 }
 

@@ -110,17 +110,17 @@ func (r *Realm) allAlertWords() []string {
 
 // alertedUsers returns the active users that will receive a message and have an alert word in it.
 func (t *Turn) alertedUsers(f *MessageSent) []UserID {
-	var s ids.Set
+	var alerted ids.Set
 	for _, w := range f.Content.AlertWords {
 		if users := t.index.usersByAlertWord[fold(w)]; users != nil {
-			s.Union(*users)
+			alerted.Union(*users)
 		}
 	}
-	var out []UserID
-	for _, u := range ids.IDs[UserID](s) {
-		if x := t.Find(u); x != nil && x.Active && t.isRecipient(f, u) {
-			out = append(out, u)
+	var receivers []UserID
+	for _, u := range ids.IDs[UserID](alerted) {
+		if user := t.Find(u); user != nil && user.Active && t.isRecipient(f, u) {
+			receivers = append(receivers, u)
 		}
 	}
-	return out
+	return receivers
 }
