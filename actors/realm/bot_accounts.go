@@ -96,6 +96,8 @@ func (v View) MayCreateBot(kind BotType) error {
 	return nil
 }
 
+// mayCreateBot reports whether u is allowed to create bots of a type. Users without the general permission may still be
+// allowed to create incoming webhooks, which can only send.
 func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
 	return r.HasPermission(u, "can_create_bots_group") ||
 		kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
@@ -107,6 +109,7 @@ func (r *Realm) nameTaken(name string, except UserID) bool {
 	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return u.ID != except && u.Name == name })
 }
 
+// newBotDetails checks the parts of a new bot that are not in its account, and returns them.
 func (t *Turn) newBotDetails(c CreateBot) (details BotDetails, err error) {
 	details.AllPublic = c.AllPublic
 	if details.Sending, err = t.botChannelByName(c.Sending); err != nil {
@@ -166,6 +169,7 @@ type EditBot struct {
 	Avatar            string // a picture that was saved; "" keeps the present one
 }
 
+// validBotAddress reports whether a bot's short name has only the allowed characters and its email address is valid.
 func validBotAddress(short, email string) bool {
 	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" &&
 		ValidEmail(email)
@@ -195,6 +199,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// nameFacts returns the facts that rename the bot.
 func (c EditBot) nameFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Name == nil || strings.TrimSpace(*c.Name) == u.Name {
 		return nil, nil
@@ -209,6 +214,7 @@ func (c EditBot) nameFacts(t *Turn, u *User) ([]Fact, error) {
 	return []Fact{&UserChanged{ID: u.ID, Name: &name, OldName: u.Name}}, nil
 }
 
+// emailFacts returns the facts that change the bot's email address.
 func (c EditBot) emailFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Email == nil || strings.EqualFold(*c.Email, u.Email) {
 		return nil, nil
@@ -222,6 +228,7 @@ func (c EditBot) emailFacts(t *Turn, u *User) ([]Fact, error) {
 	return []Fact{&UserChanged{ID: u.ID, Email: c.Email}}, nil
 }
 
+// roleFacts returns the facts that change the bot's role. Only administrators are allowed to do this, not the owner.
 func (c EditBot) roleFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Role == nil || *c.Role == u.Role {
 		return nil, nil
@@ -284,6 +291,7 @@ func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
 	return facts, nil
 }
 
+// ownerFacts returns the facts that give the bot to another user. A bot cannot own bots.
 func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Owner == nil || *c.Owner == u.BotOwner {
 		return nil, nil

@@ -20,6 +20,7 @@ type connectedUsers struct {
 	lastAnswer []UserID // the result of that call
 }
 
+// connectedUsers returns the cache, and fills it first if it was dropped.
 func (r *Realm) connectedUsers() *connectedUsers {
 	cache := &r.index.queueAudiences
 	if !cache.valid {

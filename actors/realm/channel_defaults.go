@@ -50,6 +50,7 @@ func (f *DefaultChannelsSet) tell(r *Realm) []Notice {
 }
 func (*DefaultChannelsSet) EventType() string { return "default_streams" }
 
+// defaultChannelsEvent returns the event with the present default channels.
 func (r *Realm) defaultChannelsEvent() *DefaultChannelsSet {
 	return &DefaultChannelsSet{Channels: slices.Clone(r.Org().DefaultChannels)}
 }
@@ -235,6 +236,7 @@ func (c ChangeDefaultGroupChannels) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// removeFromDefaultGroup removes channels from a default channel group. It refuses channels that are not in it.
 func (t *Turn) removeFromDefaultGroup(g *DefaultGroup, names []string) error {
 	for _, n := range names {
 		c := t.FindChannelByName(n)

@@ -55,6 +55,7 @@ func errDefaultChannels() *Refusal {
 	return BadRequest("You do not have permission to change default channels.")
 }
 
+// checkUnarchive refuses to unarchive an active channel, or a private one without subscribers: no user could read it.
 func (c EditChannel) checkUnarchive(t *Turn, edit *channelEdit) error {
 	if !c.Unarchive {
 		return nil
@@ -69,6 +70,9 @@ func (c EditChannel) checkUnarchive(t *Turn, edit *channelEdit) error {
 	return nil
 }
 
+// checkPrivacy checks a change of privacy. The order: content access, then whether the result is possible, then the
+// permission to open the channel to the web. Changing private without history sets the history to the usual value for
+// the new privacy.
 func (c EditChannel) checkPrivacy(t *Turn, edit *channelEdit) error {
 	if c.Private == nil && c.WebPublic == nil && c.History == nil {
 		return nil
@@ -122,6 +126,7 @@ func errTopicCreation() *Refusal {
 	return BadRequest("Everyone must be allowed to create topics in a private channel with protected history.")
 }
 
+// valueOr returns the new value if there is one, else the old value.
 func valueOr[T any](new *T, old T) T {
 	if new != nil {
 		return *new
@@ -137,6 +142,7 @@ func checkPrivacyCombination(private, web, history bool) error {
 	return nil
 }
 
+// mayMakeWebPublic refuses users that are not allowed to make channels web-public.
 func (v View) mayMakeWebPublic(me *User) error {
 	if !v.OrgBool("enable_spectator_access") {
 		return BadRequest("Web-public channels are not enabled.")
@@ -147,6 +153,8 @@ func (v View) mayMakeWebPublic(me *User) error {
 	return nil
 }
 
+// checkDefault checks a change of whether the channel is a default channel. Only administrators are allowed to, and
+// never for a private channel.
 func (c EditChannel) checkDefault(t *Turn, edit *channelEdit) error {
 	if c.Default == nil {
 		return nil
@@ -167,6 +175,7 @@ func (c EditChannel) checkDefault(t *Turn, edit *channelEdit) error {
 	return nil
 }
 
+// checkRetention checks a change of the retention time. Only owners are allowed to.
 func (c EditChannel) checkRetention(t *Turn, edit *channelEdit) error {
 	if !c.SetRetention {
 		return nil
@@ -181,6 +190,7 @@ func (c EditChannel) checkRetention(t *Turn, edit *channelEdit) error {
 	return nil
 }
 
+// equalPointers reports whether two pointers are both nil or point to equal values.
 func equalPointers[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // cleanDescription checks a description and returns it on one line.
@@ -192,6 +202,7 @@ func cleanDescription(text string) (string, error) {
 	return text, nil
 }
 
+// checkDescription checks a change of the description and renders it.
 func (c EditChannel) checkDescription(t *Turn, edit *channelEdit) error {
 	if c.Description == nil {
 		return nil
@@ -204,6 +215,7 @@ func (c EditChannel) checkDescription(t *Turn, edit *channelEdit) error {
 	return err
 }
 
+// checkRename checks a change of the name. It adds a fact for each bot whose events contain the name.
 func (c EditChannel) checkRename(t *Turn, edit *channelEdit) error {
 	if c.Name == nil {
 		return nil
@@ -235,6 +247,7 @@ func (c EditChannel) checkRename(t *Turn, edit *channelEdit) error {
 	return nil
 }
 
+// checkFolder checks a move to another folder.
 func (c EditChannel) checkFolder(t *Turn, edit *channelEdit) error {
 	if !c.SetFolder {
 		return nil
@@ -252,6 +265,8 @@ func (c EditChannel) checkFolder(t *Turn, edit *channelEdit) error {
 	return nil
 }
 
+// checkTopicsPolicy checks a change of the topics that the channel allows. Only the empty topic can be allowed only if
+// no other topic exists.
 func (c EditChannel) checkTopicsPolicy(t *Turn, edit *channelEdit) error {
 	if c.TopicsPolicy == "" {
 		return nil
@@ -275,6 +290,7 @@ func (c EditChannel) checkTopicsPolicy(t *Turn, edit *channelEdit) error {
 	return nil
 }
 
+// maySetTopicsPolicy refuses users that are not allowed to change the topics policy of channels.
 func (v View) maySetTopicsPolicy(me *User) error {
 	if v.System || me.IsAdmin() || v.HasPermission(me, "can_set_topics_policy_group") {
 		return nil
@@ -303,6 +319,8 @@ func (v View) checkGroupChanges(
 	return out, nil
 }
 
+// checkGroups checks changes of permission settings. Settings that give access to content can be changed only by users
+// with content access.
 func (c EditChannel) checkGroups(t *Turn, edit *channelEdit) error {
 	now := func(name string) GroupValue { return t.ChannelSetting(edit.channel, name) }
 	values, err := t.checkGroupChanges(edit.me, c.Groups, now)

@@ -60,6 +60,7 @@ func (r *Realm) checkFolderUsable(id int64) error {
 	return nil
 }
 
+// folderName returns the name of a folder in Markdown, for messages about channels.
 func (r *Realm) folderName(id int64) string {
 	if f := r.small.folders.find(id); f != nil {
 		return "**" + f.Name + "**"
@@ -87,6 +88,7 @@ func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 	return name, nil
 }
 
+// checkFolderDescription checks a folder's description and returns it trimmed.
 func checkFolderDescription(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if runeCount(text) > MaxFolderDescription {
@@ -189,6 +191,7 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// folderInUse reports whether a channel is in the folder, archived channels included.
 func (r *Realm) folderInUse(id int64) bool {
 	for _, c := range r.channels.all() {
 		if c.Folder == id {

@@ -108,6 +108,7 @@ func (r *Realm) ChannelSetting(c *Channel, name string) GroupValue {
 	return GroupValue{Group: r.SystemGroup(rule.Default)}
 }
 
+// channelAllows reports whether u has a permission by one of the channel's settings.
 func (r *Realm) channelAllows(u *User, c *Channel, name string) bool {
 	return r.allowed(u, r.ChannelSetting(c, name), findGroupRule(ChannelRules, name).EveryoneOK)
 }
@@ -356,6 +357,7 @@ type ChannelAppeared struct{ Channels []ChannelInfo }
 
 func (*ChannelAppeared) EventType() string { return "stream" }
 
+// channelsAppeared returns the event with the present state of channels.
 func (r *Realm) channelsAppeared(ids ...ChannelID) *ChannelAppeared {
 	e := &ChannelAppeared{}
 	for _, id := range ids {

@@ -51,6 +51,7 @@ func (c MailToken) Decide(t *Turn) (ChannelMail, error) {
 	return ChannelMail{Slug: mailSlug(ch.Name), Token: token}, nil
 }
 
+// mailKey finds the token of an address that a user has already asked for.
 type mailKey struct {
 	channel      ChannelID
 	user, sender UserID

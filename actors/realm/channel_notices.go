@@ -64,6 +64,7 @@ func (c *Channel) PrivacyName() string {
 	return "Private, protected history"
 }
 
+// quotedDescription returns a description as a quotation in Markdown.
 func quotedDescription(text string) string {
 	if text == "" {
 		return "*No description.*"
@@ -136,6 +137,7 @@ func (t *Turn) postChannelChange(old, c *Channel, f Fact) {
 	}
 }
 
+// postPropertyChange posts a message with the old and the new value of a property of a channel.
 func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
 	var subject, before, after string
 	switch f.Property {
@@ -163,10 +165,12 @@ func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
 	t.postChannelEvent(c, t.actor()+" changed "+subject+":\n\n"+beforeAndAfter(before, after))
 }
 
+// beforeAndAfter returns a list of two values in Markdown.
 func beforeAndAfter(before, after string) string {
 	return "* **Before:** " + before + "\n* **Now:** " + after
 }
 
+// describeRetention returns the words for a channel's retention time in days. nil means the organization's.
 func (r *Realm) describeRetention(days *int64) string {
 	n := r.OrgInt("message_retention_days")
 	inherited := ""

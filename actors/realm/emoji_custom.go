@@ -59,6 +59,7 @@ func (r *Realm) orgEmojiByID(id int64) (OrgEmoji, bool) {
 	return OrgEmoji{ID: e.ID, Name: e.Name, File: e.File(), Deactivated: e.Deactivated}, true
 }
 
+// activeEmojiByName returns the active custom emoji with a name, or nil.
 func (r *Realm) activeEmojiByName(name string) *CustomEmoji {
 	for _, e := range r.small.emoji.all() {
 		if e.Name == name && !e.Deactivated {

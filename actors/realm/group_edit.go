@@ -13,6 +13,7 @@ const maxGroupName = 100
 // groupPrefixes must not begin a group's name, because they have another meaning in mentions.
 var groupPrefixes = []string{"@", "role:", "user:", "stream:", "channel:"}
 
+// checkGroupName checks the name of a group and returns it trimmed. except is the group that may already have it.
 func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
@@ -44,6 +45,7 @@ func (v View) ManagedGroup(id GroupID) (*Group, error) {
 	return g, nil
 }
 
+// mayManageGroup reports whether u is allowed to change a group. No user may change a system group.
 func (r *Realm) mayManageGroup(u *User, g *Group) bool {
 	if u == nil || g.System {
 		return false
@@ -108,6 +110,7 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 	return g.ID, nil
 }
 
+// checkMembers refuses users that cannot be added to a group.
 func (v View) checkMembers(ids []UserID) error {
 	for _, id := range ids {
 		u := v.Find(id)
@@ -121,6 +124,7 @@ func (v View) checkMembers(ids []UserID) error {
 	return nil
 }
 
+// checkSubgroups refuses groups that cannot be subgroups of a group.
 func (v View) checkSubgroups(ids []GroupID) error {
 	for _, id := range ids {
 		g := v.groups.find(id)
@@ -341,6 +345,7 @@ func (r *Realm) groupUses(id GroupID) []any {
 	return uses
 }
 
+// settingsUsing returns the names of the settings whose values match, sorted.
 func settingsUsing(settings GroupValues, uses func(GroupValue) bool) (names []string) {
 	for name, v := range settings {
 		if uses(v) {
@@ -432,6 +437,8 @@ func (c ChangeMembers) mayChange(t *Turn, me *User, g *Group) bool {
 	return true
 }
 
+// plan checks the changes and returns their facts, one for each kind of change that has any. All checks come before the
+// first fact: the request is refused as a whole.
 func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 	if err := t.checkMembers(c.Add); err != nil {
 		return nil, err
@@ -528,6 +535,7 @@ func (r *Realm) AllMembers(g *Group) []UserID {
 	return ids.IDs[UserID](s)
 }
 
+// collectMembers adds the members of a group and of its subgroups to s.
 func (r *Realm) collectMembers(g *Group, s *ids.Set, depth int) {
 	s.Union(ids.SetOf(r.DirectMembers(g)...))
 	for _, id := range g.Subgroups {

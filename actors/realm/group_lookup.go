@@ -59,6 +59,8 @@ var GroupRules = []GroupSettingRule{
 	{Name: "can_remove_members_group", Default: "role:nobody", NobodyOK: true},
 }
 
+// createSystemGroups adds the eight system groups to a new organization. Each role's group contains the group of the
+// next higher role.
 func (r *Realm) createSystemGroups(at int64) {
 	for i, s := range SystemGroups {
 		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true,
@@ -137,6 +139,7 @@ func (r *Realm) DirectMembers(g *Group) []UserID {
 	return out
 }
 
+// inSystemGroup reports whether a user belongs to a system group by their role.
 func (r *Realm) inSystemGroup(u *User, g GroupID) bool {
 	switch g {
 	case groupNobody:
@@ -159,6 +162,7 @@ func (r *Realm) inSystemGroup(u *User, g GroupID) bool {
 // bug.
 const maxGroupDepth = 64
 
+// inGroup reports whether a user belongs to a group. depth is the number of groups above it in the recursion.
 func (r *Realm) inGroup(u *User, id GroupID, depth int) bool {
 	if id >= groupNobody && id <= groupInternet {
 		return r.inSystemGroup(u, id)
@@ -189,6 +193,7 @@ func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
 	return r.inGroupValue(u, v)
 }
 
+// inGroupValue reports whether a user belongs to the value of a permission setting.
 func (r *Realm) inGroupValue(u *User, v GroupValue) bool {
 	if v.Group != 0 {
 		return r.inGroup(u, v.Group, 0)

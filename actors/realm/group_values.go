@@ -21,6 +21,7 @@ func (v GroupValue) normalized() GroupValue {
 	return out
 }
 
+// equal reports whether two normalized values are the same.
 func (v GroupValue) equal(o GroupValue) bool {
 	return v.Group == o.Group && slices.Equal(v.Members, o.Members) && slices.Equal(v.Subgroups, o.Subgroups)
 }

@@ -200,6 +200,7 @@ func (f *MessagesDeleted) tell(r *Realm) []Notice {
 // because they could not read the messages any more. They get the removal of the star instead.
 type removedStars map[UserID]ids.Set
 
+// add records the stars that user u loses, unless the user is in the audience of the deletion.
 func (s *removedStars) add(r *Realm, u UserID, gone ids.Set, audience []UserID) {
 	marks := r.marks.find(u)
 	if marks == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(audience, u) {

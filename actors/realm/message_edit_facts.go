@@ -131,8 +131,8 @@ type MessageMove struct {
 	// Give are users that get a row of every message, which counts as read: in the target channel they can see only
 	// messages of which they have a row.
 	Give []UserID
-	// Strangers are subscribers of the channel From that are not subscribed to To. The job with the number Job marks the
-	// messages as read for them; see channel_leave.go.
+	// Strangers are subscribers of the channel From that are not subscribed to To. The job with the number Job marks
+	// the messages as read for them; see channel_leave.go.
 	Strangers ids.Set
 	Job       int64
 	Respelled bool // in facts older than Spellings: not all messages had the spelling TopicName before
@@ -241,8 +241,8 @@ func (move *MessageMove) revision(r *Realm, m *message, revision Revision) Revis
 	return revision
 }
 
-// apply moves the messages. Users get their rows before the messages move: whether a user already has a row depends on the
-// channel in which the message is.
+// apply moves the messages. Users get their rows before the messages move: whether a user already has a row depends on
+// the channel in which the message is.
 func (move *MessageMove) apply(r *Realm, f *MessageUpdated) {
 	if move.NewTopic {
 		r.addTopic(move.Topic, move.To, move.TopicName)
@@ -355,6 +355,7 @@ type sharedRowKey struct {
 	from TopicID
 }
 
+// message returns the row of a message to be changed. It saves the row for a running snapshot first.
 func (w *moveWriter) message(id MessageID) *message {
 	if number := int64(id) / blockSize; w.block == nil || number != w.blockNumber {
 		w.blockNumber, w.block = number, w.blocks.change(number)
@@ -465,6 +466,7 @@ func (f *MessageUpdated) tell(r *Realm) []Notice {
 	return out
 }
 
+// updateNotices returns the event for the message's audience, with each user's flags.
 func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	m := r.message(f.Message)
 	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message},

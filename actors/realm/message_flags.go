@@ -349,6 +349,7 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 	return a, nil
 }
 
+// check refuses a range that extends to both sides of an excluded anchor: it would have a hole.
 func (g PageRange) check() error {
 	if g.Exclude && g.Before > 0 && g.After > 0 {
 		return BadRequest("The anchor can only be excluded at an end of the range")

@@ -22,6 +22,7 @@ const bulkMentionSize = 500
 // bulkMentions has the lists by a checksum of their users.
 type bulkMentions map[uint64][]*bulkMention
 
+// find returns the bulkMention with exactly these users, or nil, and the checksum of the users.
 func (x bulkMentions) find(users []UserID) (sum uint64, c *bulkMention) {
 	for _, u := range users {
 		sum = (sum ^ uint64(u)) * 1099511628211

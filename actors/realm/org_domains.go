@@ -22,6 +22,7 @@ const (
 // Domains returns the organization's domains in the order in which they were added.
 func (r *Realm) Domains() []Domain { return r.small.domains.list() }
 
+// domainByName returns the organization's domain with a name, or nil.
 func (r *Realm) domainByName(name string) *Domain {
 	for _, d := range r.small.domains.all() {
 		if d.Name == name {
@@ -214,6 +215,7 @@ var disposableDomains = strings.Fields(`
 	yopmail.com yopmail.fr yopmail.net
 `)
 
+// isDisposableDomain reports whether a domain, or one above it, is a disposable one.
 func isDisposableDomain(domain string) bool {
 	return slices.ContainsFunc(disposableDomains, func(d string) bool {
 		return domain == d || strings.HasSuffix(domain, "."+d)

@@ -108,6 +108,7 @@ type outboxCount struct {
 	missed map[UserID][]int64
 }
 
+// add counts a job that is added (change 1) or removed (change -1).
 func (c *outboxCount) add(job *OutboxJob, change int) {
 	for _, key := range job.countKeys() {
 		if c.count[key] += change; c.count[key] == 0 {

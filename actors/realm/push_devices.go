@@ -29,6 +29,7 @@ func (r *Realm) DevicesOf(u UserID) []Device {
 	return out
 }
 
+// ownDevice returns a device of the caller by id.
 func (v View) ownDevice(id int64) (*Device, error) {
 	me, err := v.RequireHuman()
 	if err != nil {

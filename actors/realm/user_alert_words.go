@@ -82,6 +82,7 @@ func (f *AlertWordsChanged) tell(r *Realm) []Notice {
 
 func (*AlertWordsChanged) EventType() string { return "alert_words" }
 
+// unindexAlertWords removes a user's alert words from the index of users by word.
 func (r *Realm) unindexAlertWords(u UserID) {
 	for _, w := range r.AlertWordsOf(u) {
 		if s := r.index.usersByAlertWord[fold(w)]; s != nil {
@@ -92,6 +93,7 @@ func (r *Realm) unindexAlertWords(u UserID) {
 	}
 }
 
+// indexAlertWords adds a user's alert words to the index of users by word.
 func (r *Realm) indexAlertWords(u UserID) {
 	for _, w := range r.AlertWordsOf(u) {
 		openSet(r.index.usersByAlertWord, fold(w)).Add(int64(u))

@@ -1,7 +1,7 @@
 package realm
 
-// The audiences of events about users. Only an organization that limits what guests see makes a difference between them:
-// otherwise all users can see each other.
+// The audiences of events about users. Only an organization that limits what guests see makes a difference between
+// them: otherwise all users can see each other.
 
 // canSeeUserAudience returns the connected users that are allowed to see u.
 func (r *Realm) canSeeUserAudience(u *User) []UserID {
