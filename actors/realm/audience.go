@@ -2,18 +2,19 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// Every event is sent to an audience: the users that are meant and that have an event queue when the fact is applied.
-// Such a user is called connected here. A user without a queue needs no event: the next registration returns the new
-// state.
+// Every event is sent to an audience: the users that the event is for and that have an event queue when the fact is
+// applied. A user with a queue is called connected here. A user without a queue needs no event, because the next
+// registration returns the new state.
 //
-// One scheme holds for all of them, and TestAudienceFunctions checks it:
+// The functions that return audiences follow one scheme, which TestAudienceFunctions checks:
 //
-//   - A function that returns an audience is named <who>Audience. It returns connected users only, ascending, each
-//     once.
-//   - It is in a file <chapter>_audience.go; the general ones are in this file.
-//   - The caller must not change the result: it may be shared with a cache or with another notice.
-//   - A helper that returns a set, or a predicate, is named otherwise, and the test has the reason why it is in the
-//     file.
+//   - The name is <who>Audience.
+//   - The function is in the file <chapter>_audience.go. The general functions are in this file.
+//   - The result contains connected users only, ascending, each once.
+//   - The caller must not change the result: a cache or another notice may share it.
+//
+// Helpers that return a set or a predicate have other names. The test lists them, with the reason why they are in such
+// a file.
 
 // everyoneAudience returns all connected users.
 func (r *Realm) everyoneAudience() []UserID { return ids.IDs[UserID](r.index.usersWithQueues) }
@@ -34,10 +35,10 @@ func (r *Realm) usersAudience(ids ...UserID) []UserID {
 
 // matchingAudience returns the connected users for which match returns true. It looks at every connected user, so
 // channel_audience.go combines sets instead.
-func (r *Realm) matchingAudience(fn func(u *User) bool) []UserID {
+func (r *Realm) matchingAudience(match func(u *User) bool) []UserID {
 	var out []UserID
 	r.index.usersWithQueues.Each(func(id int64) bool {
-		if u := r.users.find(UserID(id)); u != nil && fn(u) {
+		if u := r.users.find(UserID(id)); u != nil && match(u) {
 			out = append(out, u.ID)
 		}
 		return true

@@ -20,6 +20,8 @@ func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
 			f.Cleared = append(f.Cleared, s)
 		}
 	}
+	// The channel is removed from the defaults first: an archived channel must never be one. The message about it comes
+	// last: system bots may post into archived channels.
 	if ch.Default {
 		t.Record(t.defaultChannelFact(ch.ID, false))
 	}

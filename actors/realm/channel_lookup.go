@@ -70,7 +70,7 @@ type channelIndex struct {
 }
 
 // FindChannel returns a channel by id, or nil. It checks no permission: commands use the functions below, whose names
-// say what the caller is allowed to do.
+// contain the permission that they check.
 func (r *Realm) FindChannel(id ChannelID) *Channel { return r.channels.find(id) }
 
 // FindChannelByName returns a channel by its name, or nil. Upper and lower case are the same.

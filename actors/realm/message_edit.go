@@ -56,6 +56,7 @@ func isResolveToggle(a, b string) bool {
 
 func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	me := t.Me()
+	// First of all: a user that cannot read the message must not learn from another refusal that it exists.
 	info, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Edited{}, err
@@ -95,10 +96,10 @@ func (p *messageEdit) topicAfter() string {
 //
 //  1. The permission to edit the text, and its time limit. They come before all checks of the request itself, so a user
 //     without permission gets the same refusal for every request with a text.
-//  2. The version of the text. All later checks of the text use the rendering of the request and the mentions of the old
-//     text. Both are wrong if the text has changed since: the caller renders it again and retries.
-//  3. The combination of changes: checkCombination. It also drops changes to the present value, so the permissions
-//     below are only needed for parts that really change.
+//  2. The version of the text. All later checks of the text use the rendering of the request and the mentions of the
+//     old text. Both are wrong if the text has changed since: the caller renders it again and retries.
+//  3. The combination of changes: checkCombination. It also drops the parts whose new value is the present one, so the
+//     permissions below are needed only for parts that really change.
 //  4. The permissions for each part: topic, then text, then channel. A move to another channel needs the permission to
 //     change the topic only if the topic changes too.
 //  5. The messages that move: selectMessages. It comes last, because its time limit is the only check that looks at all
@@ -247,9 +248,9 @@ func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 	return limited && !p.me.IsModerator() && t.Now-sent > seconds+editGraceSeconds
 }
 
-// mayChangeContent refuses a new text that the client would not have sent if it knew the present one, that could not be
-// rendered, or that adds mentions the user is not allowed to make. Only new mentions are checked: a user may keep a
-// mention in a text although the permission for it was withdrawn.
+// mayChangeContent checks a new text. It refuses the text if the client expected another present text, if it could not
+// be rendered, or if it adds mentions that the user is not allowed to make. Only new mentions are checked: a user may
+// keep a mention although the permission for it was withdrawn.
 func (p *messageEdit) mayChangeContent(t *Turn) error {
 	if p.Content.WantSum != "" && !strings.EqualFold(p.Content.WantSum, p.Content.OldSum) {
 		return Refuse(Invalid, "EXPECTATION_MISMATCH", "'prev_content_sha256' value does not match the expected value.")

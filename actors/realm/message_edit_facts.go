@@ -13,8 +13,8 @@ import (
 //     topic moves, whether the target topic exists, and the first message of each channel.
 //  2. hideMovedMessages comes before the move. Users that cannot see the messages in their new place get a deletion,
 //     and they must get it while they can still see the messages.
-//  3. After the move come the events about first messages, the users' policies for the topic, and at last the messages
-//     about the move: they are sent to topics that must already have their new state.
+//  3. After the move, the events about first messages are recorded, then the users' policies for the topic, and last
+//     the messages about the move. These are sent to topics that must already have their new state.
 func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}

@@ -372,8 +372,8 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	}
 }
 
-// A user that is allowed to enter a channel with protected history, but is not subscribed, can see the messages there
-// of which they have a row. They get the move of these messages and the deletion of the others.
+// A user may be allowed to enter a channel with protected history without being subscribed. Such a user can see the
+// messages there of which they have a row. They get the move of these messages and the deletion of the others.
 func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{

@@ -7,8 +7,8 @@ import (
 )
 
 // Everything that leaves the server (emails, outgoing webhooks, push notifications, link previews) is an outbox job. A
-// fact of the turn that causes it adds a row, and a later fact removes the row when the job is done or given up. So no
-// job is lost when the process ends: the next process starts it again. A job may therefore run twice, but it runs at
+// fact of the turn that causes the job adds its row. A later fact removes the row when the job is done or given up. So
+// no job is lost when the process ends: the next process starts it again. A job may therefore run twice, but it runs at
 // least once.
 
 // OutboxJobKind is the kind of an outbox job. The numbers are in stored rows and never change.
