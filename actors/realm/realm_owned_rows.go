@@ -2,7 +2,7 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// ownedTable is a table of things that belong to one user each, with who has which.
+// ownedTable is a table of rows that belong to one user each, with an index by user.
 type ownedTable[V any, P interface {
 	*V
 	owner() UserID
@@ -16,7 +16,7 @@ func (o *ownedTable[V, P]) init(r *Realm, number uint16) {
 	o.byOwner = map[UserID]*ids.Set{}
 }
 
-// rebuildIndex rebuilds who has which, after rows were loaded.
+// rebuildIndex rebuilds the index by user after rows were loaded.
 func (o *ownedTable[V, P]) rebuildIndex() {
 	o.byOwner = map[UserID]*ids.Set{}
 	for id, v := range o.all() {
@@ -35,7 +35,7 @@ func (o *ownedTable[V, P]) remove(id int64) {
 	o.table.remove(id)
 }
 
-// count is how many things a user has.
+// count returns how many rows a user has.
 func (o *ownedTable[V, P]) count(u UserID) int {
 	if s := o.byOwner[u]; s != nil {
 		return s.Len()
@@ -43,7 +43,7 @@ func (o *ownedTable[V, P]) count(u UserID) int {
 	return 0
 }
 
-// list is a user's things by ascending id.
+// list returns copies of a user's rows by ascending id.
 func (o *ownedTable[V, P]) list(u UserID) []V {
 	out := []V{}
 	if s := o.byOwner[u]; s != nil {
@@ -52,7 +52,7 @@ func (o *ownedTable[V, P]) list(u UserID) []V {
 	return out
 }
 
-// findOwned is a thing of the user's, or nil: other people's things do not exist for him.
+// findOwned returns a row of the user, or nil. Rows of other users look nonexistent.
 func (o *ownedTable[V, P]) findOwned(u UserID, id int64) *V {
 	if v := o.find(id); v != nil && P(v).owner() == u {
 		return v
