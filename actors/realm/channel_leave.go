@@ -140,13 +140,13 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 	all, read := x.all, false
 	x.bytesRead = 0
 	if x.hasReadAny(rd) {
-		idSet := x.readSet(rd)
-		x.bytesRead += idSet.SizeBytes()
+		seen := x.readSet(rd)
+		x.bytesRead += seen.SizeBytes()
 		first, _ := all.Min()
 		// Most users have read everything up to some message.
-		all = all.Between(idSet.FirstMissing(first), MaxMessageID)
+		all = all.Between(seen.FirstMissing(first), MaxMessageID)
 		x.bytesRead += all.SizeBytes()
-		if all = ids.Difference(all, idSet); all.Empty() {
+		if all = ids.Difference(all, seen); all.Empty() {
 			return all
 		}
 		read = true
@@ -169,11 +169,11 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 			parts, n = append(parts, s), n+s.Len()
 		}
 	}
-	received := func(c ChannelID, ids ids.Set) {
+	received := func(c ChannelID, sent ids.Set) {
 		if s := x.SubscriptionOf(u, c); s != nil && len(s.Spans) > 0 {
-			ids = left(ids)
+			sent = left(sent)
 			for _, p := range s.Spans {
-				add(p.messagesWithin(ids))
+				add(p.messagesWithin(sent))
 			}
 		}
 	}

@@ -87,15 +87,15 @@ func (r *Realm) rowsOf(u UserID) ids.Set { return r.rowsWithin(u, nil) }
 // set.
 func (r *Realm) rowsWithin(u UserID, within *ids.Set) ids.Set {
 	if within != nil && within.Len() <= maxScanPerSource*r.countSources(u) {
-		var idList []MessageID
+		var received []MessageID
 		near := messageLookup{Realm: r}
 		within.Each(func(n int64) bool {
 			if m := near.message(MessageID(n)); m != nil && r.hasRow(u, MessageID(n), m) {
-				idList = append(idList, MessageID(n))
+				received = append(received, MessageID(n))
 			}
 			return true
 		})
-		return ids.SetOf(idList...)
+		return ids.SetOf(received...)
 	}
 	var sets []ids.Set
 	r.eachRowSet(u, func(s ids.Set) bool {
@@ -146,15 +146,15 @@ func (r *Realm) eachRowSet(u UserID, fn func(ids.Set) bool) {
 }
 
 // messagesWithin returns the messages within the span. The result may share the given set.
-func (p Span) messagesWithin(ids ids.Set) ids.Set {
+func (p Span) messagesWithin(messages ids.Set) ids.Set {
 	to := int64(p.To)
 	if to == 0 {
-		if first, _ := ids.Min(); int64(p.From) <= first {
-			return ids
+		if first, _ := messages.Min(); int64(p.From) <= first {
+			return messages
 		}
 		to = MaxMessageID
 	}
-	return ids.Between(int64(p.From), to)
+	return messages.Between(int64(p.From), to)
 }
 
 // mayRead decides whether a user may read a message. Direct messages: participants. Channel messages: users with
@@ -178,14 +178,14 @@ func (v View) LatestReadableIn(c *Channel, topic string) MessageID {
 	if ix == nil || !v.System && !v.hasContentAccess(me, c) {
 		return 0
 	}
-	ids := ix.ids
+	messages := ix.ids
 	if !v.System && !c.History && !c.WebPublic {
 		if me == nil {
 			return 0
 		}
-		ids = v.rowsWithin(me.ID, &ids)
+		messages = v.rowsWithin(me.ID, &messages)
 	}
-	last, _ := ids.Max()
+	last, _ := messages.Max()
 	return MessageID(last)
 }
 

@@ -83,7 +83,7 @@ func (s ResolvedAnchor) ID(match BatchFilter) int64 {
 // firstUnreadAnchor resolves the caller's oldest unread message of a narrow. Messages in muted topics do not count.
 // Messages in muted channels count only if the narrow has a channel term.
 func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
-	idSet := ids.Difference(n.ids, v.readSet(v.marks.find(v.User)))
+	unread := ids.Difference(n.ids, v.readSet(v.marks.find(v.User)))
 	named := slices.ContainsFunc(n.terms, func(t Term) bool { return t.Operator == "channel" })
 	muted := v.muteSettingsOf(v.User)
 	if named {
@@ -96,9 +96,9 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 	}
 	if len(n.Unverified) == 0 {
 		near := *n
-		near.ids, near.view, near.tests = idSet, v, append(slices.Clone(n.tests), wanted)
+		near.ids, near.view, near.tests = unread, v, append(slices.Clone(n.tests), wanted)
 		match, gaveUp := near.limitedFilter()
-		first := firstMatchesAbove(idSet, 0, 1, match)
+		first := firstMatchesAbove(unread, 0, 1, match)
 		switch {
 		case len(first) > 0:
 			return ResolvedAnchor{id: int64(first[0])}
@@ -106,7 +106,7 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 			return ResolvedAnchor{id: NewestAnchor}
 		}
 	}
-	s := v.readableRows(v.Me(), ids.Intersection(n.wholeSet(), idSet))
+	s := v.readableRows(v.Me(), ids.Intersection(n.wholeSet(), unread))
 	s.Subtract(v.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 	if !named {
 		s.Subtract(v.messagesInMutedChannels())
@@ -217,15 +217,15 @@ func firstMatchesAbove(s ids.Set, above int64, n int, match BatchFilter) []Messa
 // filterSlice returns the matching ids among the elements lo to hi-1 of a set. more is false if the filter ended the
 // search.
 func filterSlice(s ids.Set, lo, hi int, match BatchFilter) (out []MessageID, more bool) {
-	ids := s.Slice(lo, hi)
+	batch := s.Slice(lo, hi)
 	if match == nil {
-		return ids, true
+		return batch, true
 	}
-	verdicts := match(ids)
-	out = make([]MessageID, 0, len(ids))
+	verdicts := match(batch)
+	out = make([]MessageID, 0, len(batch))
 	for i, ok := range verdicts {
 		if ok {
-			out = append(out, ids[i])
+			out = append(out, batch[i])
 		}
 	}
 	return out, verdicts != nil

@@ -17,8 +17,8 @@ func (t *Turn) hideMovedMessages(m *MessageMove) {
 	to := t.channels.must(m.To)
 	var lose []UserID
 	hasRow := t.hasRowIn(m.IDs)
-	hide := func(idSet ids.Set, users ...UserID) {
-		for part := range slices.Chunk(ids.IDs[MessageID](idSet), maxHiddenPerFact) {
+	hide := func(hidden ids.Set, users ...UserID) {
+		for part := range slices.Chunk(ids.IDs[MessageID](hidden), maxHiddenPerFact) {
 			t.Record(&MessagesHidden{IDs: ids.SetOf(part...), Users: users, Channel: m.From, Topic: m.FromTopic})
 		}
 	}

@@ -351,12 +351,12 @@ func (r *Realm) topicIDFor(c ChannelID, name string) (id TopicID, made bool) {
 
 // countMessagesSince counts the messages in a channel that were sent at or after a time.
 func (r *Realm) countMessagesSince(c ChannelID, since int64) int {
-	ids := r.index.channels[c].ids
-	n := ids.Len()
+	sent := r.index.channels[c].ids
+	n := sent.Len()
 	lo, hi := 0, n
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if int64(r.message(MessageID(ids.At(mid))).time) < since {
+		if int64(r.message(MessageID(sent.At(mid))).time) < since {
 			lo = mid + 1
 		} else {
 			hi = mid

@@ -11,7 +11,7 @@ type Organization struct {
 	Deactivated                             bool
 	Settings                                map[string]any // values that differ from OrgSettings' defaults
 	GroupSettings                           GroupValues    // values that differ from OrgGroupSettings' defaults
-	UserDefaults                            map[string]any // values for new accounts; only those that differ from UserSettings'
+	UserDefaults                            map[string]any // values for new accounts that differ from UserSettings
 	NextUser                                UserID
 	NextGroup                               GroupID
 	NextChannel                             ChannelID

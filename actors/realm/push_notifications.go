@@ -206,9 +206,9 @@ func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 				continue
 			}
 			f.Users, f.Messages = append(f.Users, id), append(f.Messages, gone)
-			if ids := ids.IDs[MessageID](gone); t.env.PushEnabled && t.HasPushDevice(id) {
-				ids = ids[max(0, len(ids)-maxPushRemovals):]
-				list = append(list, OutboxJob{Kind: OutboxPushRemoval, User: id, Gone: ids})
+			if removed := ids.IDs[MessageID](gone); t.env.PushEnabled && t.HasPushDevice(id) {
+				removed = removed[max(0, len(removed)-maxPushRemovals):]
+				list = append(list, OutboxJob{Kind: OutboxPushRemoval, User: id, Gone: removed})
 			}
 		}
 		if len(f.Users) > 0 {
