@@ -8,8 +8,8 @@ const wildcardLimit = 15
 
 // checkMentions refuses wildcard and group mentions in a channel that need a permission the sender lacks.
 func (t *Turn) checkMentions(me *User, c *Channel, topic string, x ContentInfo) error {
-	many := t.SubscriberCount(c.ID) > wildcardLimit
-	if x.ChannelWildcard && many && !t.HasPermission(me, "can_mention_many_users_group") {
+	if x.ChannelWildcard && t.SubscriberCount(c.ID) > wildcardLimit &&
+		!t.HasPermission(me, "can_mention_many_users_group") {
 		return Refuse(Invalid, "STREAM_WILDCARD_MENTION_NOT_ALLOWED",
 			"You do not have permission to use channel wildcard mentions in this channel.")
 	}

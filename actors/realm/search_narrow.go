@@ -487,7 +487,8 @@ func (n *narrowQuery) addDMIncludingTerm(u UserID, groups, negated bool) {
 	group := func(id MessageID, m *message) bool {
 		return m.channel == 0 && direct.Has(int64(id)) && len(n.conversations.must(m.conversation).Members) > 2
 	}
-	n.addLazy(func() ids.Set { return n.filterByTests(direct, []func(MessageID, *message) bool{group}) }, group, negated)
+	groupMessages := func() ids.Set { return n.filterByTests(direct, []func(MessageID, *message) bool{group}) }
+	n.addLazy(groupMessages, group, negated)
 	if !negated {
 		n.addSet(direct, false)
 	}
