@@ -82,7 +82,7 @@ func (t *Turn) stepLeaving(job int64) {
 		x.sentHere = ids.Difference(x.all, x.fromOtherChannels)
 		x.origins, x.fromOtherChannels = t.messageOrigins(x.fromOtherChannels, maxLeavingOrigins)
 	}
-	worth, cost := false, 0
+	large, cost := false, 0
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
@@ -107,12 +107,12 @@ func (t *Turn) stepLeaving(job int64) {
 			cost += unread.SizeBytes() / leavingBytesPerCost
 		}
 		f.Together[i].Users = append(f.Together[i].Users, u)
-		worth = worth || unread.Len() >= minBacklogUnread
+		large = large || unread.Len() >= minBacklogUnread
 		return cost < leavingBudget
 	})
-	if old := t.small.backlogs.find(l.Backlog); worth && old != nil && old.Messages.Equal(x.all) {
+	if old := t.small.backlogs.find(l.Backlog); large && old != nil && old.Messages.Equal(x.all) {
 		f.Backlog = l.Backlog
-	} else if worth && l.Users.Len() >= minBacklogReaders {
+	} else if large && l.Users.Len() >= minBacklogReaders {
 		f.Backlog, f.All = t.nextID("backlog"), x.all
 	}
 	t.Record(f)

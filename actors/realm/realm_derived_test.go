@@ -24,8 +24,8 @@ func TestDerivedListsEveryIndex(t *testing.T) {
 			case compared && excluded:
 				t.Errorf("%s.%s is both compared and excluded", of.Name(), f.Name)
 			case !compared && !excluded:
-				t.Errorf("%s.%s is not compared: list it in derived() of realm_derived.go, or give a reason in notDerived",
-					of.Name(), f.Name)
+				t.Errorf("%s.%s is not compared after recovery: "+
+					"list it in derived() of realm_derived.go, or give a reason in notDerived", of.Name(), f.Name)
 			}
 		}
 		for name := range listed {

@@ -230,8 +230,8 @@ func (n *narrowQuery) addSet(s ids.Set, negated bool) {
 }
 
 // addLazy adds a condition whose set would have to be built.
-func (n *narrowQuery) addLazy(whole func() ids.Set, test func(MessageID, *message) bool, negated bool) {
-	n.conditions = append(n.conditions, condition{buildSet: whole, test: test, negated: negated})
+func (n *narrowQuery) addLazy(buildSet func() ids.Set, test func(MessageID, *message) bool, negated bool) {
+	n.conditions = append(n.conditions, condition{buildSet: buildSet, test: test, negated: negated})
 }
 
 // restrictKind notes that only direct messages, or only channel messages, can match a term.
@@ -409,7 +409,7 @@ func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string)
 	for _, topic := range topics {
 		size += topic.ids.Len()
 	}
-	whole := func() ids.Set {
+	buildSet := func() ids.Set {
 		sets := make([]ids.Set, len(topics))
 		for i, topic := range topics {
 			sets[i] = topic.ids
@@ -417,11 +417,11 @@ func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string)
 		return ids.Union(sets...)
 	}
 	if size <= maxTestedMessages {
-		n.addSet(whole(), negated)
+		n.addSet(buildSet(), negated)
 		return
 	}
 	known := map[TopicID]bool{}
-	n.addLazy(whole, func(_ MessageID, m *message) bool {
+	n.addLazy(buildSet, func(_ MessageID, m *message) bool {
 		if m.channel == 0 {
 			return false
 		}
@@ -551,16 +551,16 @@ func (n *narrowQuery) resolvedTopics(all bool) (found []*topicIndex) {
 // without their unmuted and followed topics.
 func (n *narrowQuery) addMutedTerm(negated bool) {
 	muted := n.muteSettingsOf(n.User)
-	whole := func() ids.Set {
+	buildSet := func() ids.Set {
 		s := n.messagesInMutedChannels()
 		s.Union(n.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 		return s
 	}
 	if sources := len(muted.policies) + muted.channels.Len(); sources == 0 || sources <= fewConversations && !negated {
-		n.addSet(whole(), negated)
+		n.addSet(buildSet(), negated)
 		return
 	}
-	n.addLazy(whole, func(_ MessageID, m *message) bool {
+	n.addLazy(buildSet, func(_ MessageID, m *message) bool {
 		return m.channel != 0 && muted.isMuted(ChannelID(m.channel), n.Realm.topics.must(m.topic).Name)
 	}, negated)
 }

@@ -45,10 +45,10 @@ var maxTestedMessages = 16_000
 // limitedFilter returns the tests as a filter. After maxTestedMessages messages the filter ends the search and sets
 // gaveUp; then the result must be evaluated with whole sets.
 func (n *NarrowResult) limitedFilter() (match BatchFilter, gaveUp *bool) {
-	left, up := maxTestedMessages, false
+	left, exceeded := maxTestedMessages, false
 	return func(batch []MessageID) []bool {
 		if left -= len(batch); left < 0 {
-			up = true
+			exceeded = true
 			return nil
 		}
 		out := make([]bool, len(batch))
@@ -66,7 +66,7 @@ func (n *NarrowResult) limitedFilter() (match BatchFilter, gaveUp *bool) {
 			out[i] = true
 		}
 		return out
-	}, &up
+	}, &exceeded
 }
 
 // result combines the conditions. Existing sets are intersected to candidates, all other conditions become tests. The
@@ -192,7 +192,7 @@ func (v View) readableAmong(candidates ids.Set) ids.Set {
 // channel keep their rows but cannot read the messages.
 func (v View) readableRows(u *User, within ids.Set) ids.Set {
 	rows := v.rowsWithin(u.ID, &within)
-	var strange ids.Set // rows of messages that moved to another channel, or rows that no subscription gave
+	var exceptions ids.Set // rows of messages that moved to another channel, or rows that no subscription gave
 	if l := v.subscriptions.find(u.ID); l != nil {
 		for _, s := range l.List {
 			ix := v.index.channels[s.Channel]
@@ -200,15 +200,15 @@ func (v View) readableRows(u *User, within ids.Set) ids.Set {
 				rows.Subtract(ix.ids)
 			}
 			if ix.sent.Len() != ix.sent.IntersectionSize(ix.ids) {
-				strange.Union(ids.Difference(ix.sent, ix.ids))
+				exceptions.Union(ids.Difference(ix.sent, ix.ids))
 			}
 		}
 	}
 	if rd := v.marks.find(u.ID); rd != nil {
-		strange.Union(rd.Rows)
+		exceptions.Union(rd.Rows)
 	}
 	p := readerAccess{View: v, reader: u}
-	ids.Intersection(rows, strange).Each(func(id int64) bool {
+	ids.Intersection(rows, exceptions).Each(func(id int64) bool {
 		if m := v.message(MessageID(id)); m == nil || !p.hasReadableRow(MessageID(id), m) {
 			rows.Remove(id)
 		}

@@ -83,8 +83,8 @@ func (s *Set) Add(id int64) bool {
 	x, n := uint32(id), len(s.list)
 	at := n
 	if n > 0 && s.list[n-1] >= x {
-		var there bool
-		if at, there = slices.BinarySearch(s.list, x); there {
+		var found bool
+		if at, found = slices.BinarySearch(s.list, x); found {
 			return false
 		}
 	}
@@ -123,16 +123,16 @@ func (s *Set) Remove(id int64) bool {
 	if n := len(s.list); n == 0 || s.list[n-1] < uint32(id) {
 		return false
 	}
-	at, there := slices.BinarySearch(s.list, uint32(id))
-	if there {
+	at, found := slices.BinarySearch(s.list, uint32(id))
+	if found {
 		s.setList(slices.Delete(s.list, at, at+1))
 	}
-	return there
+	return found
 }
 
 // setList sets the set's list.
-func (s *Set) setList(few []uint32) {
-	if s.list = few; len(few) == 0 {
+func (s *Set) setList(list []uint32) {
+	if s.list = list; len(list) == 0 {
 		s.list = nil
 	}
 }
@@ -145,8 +145,8 @@ func (s Set) Has(id int64) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(uint32(id))
 	}
-	_, there := slices.BinarySearch(s.list, uint32(id))
-	return there
+	_, found := slices.BinarySearch(s.list, uint32(id))
+	return found
 }
 
 // Len returns the number of ids.
@@ -287,11 +287,11 @@ func Union(sets ...Set) Set {
 		n += len(s.list)
 	}
 	if n > 0 {
-		few := make([]uint32, 0, n)
+		list := make([]uint32, 0, n)
 		for _, s := range sets {
-			few = append(few, s.list...)
+			list = append(list, s.list...)
 		}
-		all := SetOfUnsorted(few)
+		all := SetOfUnsorted(list)
 		if len(bs) == 0 {
 			return all
 		}
@@ -363,9 +363,9 @@ func (s Set) CloneInto(take func(n int) []uint32) Set {
 	if s.bitmap != nil || len(s.list) == 0 {
 		return s.Clone()
 	}
-	few := take(len(s.list))
-	copy(few, s.list)
-	return Set{list: few}
+	list := take(len(s.list))
+	copy(list, s.list)
+	return Set{list: list}
 }
 
 // Between returns the ids from..to, both included, as a new set.
@@ -490,12 +490,12 @@ func (s *Set) Optimize() {
 
 // IDs returns the ids of a set, ascending. The result is never nil.
 func IDs[T ~int64](s Set) []T {
-	few := s.list
+	list := s.list
 	if s.bitmap != nil {
-		few = s.bitmap.ToArray() // faster than one by one
+		list = s.bitmap.ToArray() // faster than one by one
 	}
-	out := make([]T, len(few))
-	for i, x := range few {
+	out := make([]T, len(list))
+	for i, x := range list {
 		out[i] = T(x)
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// output stands for the *testing.T that a test passes to New: it prints failures.
+// output is used in place of the *testing.T that a test passes to New. It prints failures.
 type output struct {
 	testing.TB
 	atEnd []func()

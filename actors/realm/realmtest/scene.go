@@ -300,7 +300,8 @@ func (s *Scene) replayFacts() *realm.Realm {
 			got = encodeNotices(told)
 		}
 		if !reflect.DeepEqual(got, p.notices) {
-			s.T.Fatalf("fact %d (%T) sends other events when replayed:\n  before %v\n  now    %v", i+1, f, p.notices, got)
+			s.T.Fatalf("fact %d (%T) sends other events when replayed:\n  before %v\n  now    %v",
+				i+1, f, p.notices, got)
 		}
 	}
 	return r
