@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 
-	"parley/actors/realm/ids"
 )
 
 // MessageSent says that a message was sent. One fact is enough for any number of recipients: they follow from the
@@ -192,33 +191,6 @@ type ChannelActivityChanged struct {
 }
 
 func (*ChannelActivityChanged) EventType() string { return "stream" }
-
-// subscribersAudience returns the subscribers with a queue, ascending. The cached list is dropped when a user joins,
-// leaves, or opens the first or closes the last queue. Callers must not change it.
-func (r *Realm) subscribersAudience(c ChannelID) []UserID {
-	ix := r.index.channels[c]
-	if !ix.connectedSubscribersValid {
-		ix.connectedSubscribers = ids.IDs[UserID](ids.Intersection(ix.subscribers, r.index.usersWithQueues))
-		ix.connectedSubscribersValid = true
-	}
-	return ix.connectedSubscribers
-}
-
-// hiddenSenderAudience returns the users of an audience that may not see the sender: guests, where guests are
-// limited.
-func (r *Realm) hiddenSenderAudience(to []UserID, sender UserID) []UserID {
-	if !r.GuestsLimited() {
-		return nil
-	}
-	var out []UserID
-	s := r.users.must(sender)
-	for _, u := range to {
-		if !r.maySeeUser(r.users.must(u), s) {
-			out = append(out, u)
-		}
-	}
-	return out
-}
 
 // MessageArrived is the event of a new message.
 type MessageArrived struct {
