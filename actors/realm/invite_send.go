@@ -334,6 +334,7 @@ func (f *InvitesSent) apply(r *Realm) {
 	}
 }
 
+// addInvite stores an invitation when its fact is applied.
 func (r *Realm) addInvite(i Invite) {
 	noun := "invite"
 	if i.Multi {
@@ -344,6 +345,7 @@ func (r *Realm) addInvite(i Invite) {
 	r.indexInvite(&i)
 }
 
+// removeInvites removes invitations and their tokens.
 func (r *Realm) removeInvites(multi bool, ids []int64) {
 	for _, id := range ids {
 		for _, h := range r.invitesOf(multi).must(id).Tokens {

@@ -10,8 +10,8 @@ import (
 )
 
 // The permission matrix of accounts: which roles may change which accounts, and which users get events. It covers
-// every role of the caller and of the target, the own and another account, before and after a change of the caller's
-// role, with and without limits for guests. The expected results follow the protocol's description, not the code.
+// every role of the caller and of the target, and the caller's own account. It is repeated after a change of the
+// caller's role, and with limits for guests. The expected results follow the protocol's description, not the code.
 
 var matrixRoles = []Role{Owner, Administrator, Moderator, Member, Guest}
 

@@ -67,6 +67,7 @@ func (r *Realm) hasRowWith(u UserID, rd *MessageMarks, id MessageID, m *message)
 	return s != nil && s.covers(id)
 }
 
+// inConversation reports whether a user takes part in a direct conversation.
 func (r *Realm) inConversation(u UserID, t DirectConversationID) bool {
 	for _, m := range r.conversations.must(t).Members {
 		if m == u {
@@ -223,6 +224,7 @@ type UserInfo struct {
 	AvatarVersion int
 }
 
+// UserInfo returns the info of an existing user.
 func (r *Realm) UserInfo(id UserID) UserInfo {
 	u := r.users.must(id)
 	return UserInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.IntSetting("email_address_visibility") == 1,
@@ -252,6 +254,7 @@ type MessageInfo struct {
 	Body        *Body       `msgpack:"-"` // set if known; otherwise read it by Ref
 }
 
+// messageInfo returns the info of a message. It copies the lists, so that it may be used after the view.
 func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
 	i := MessageInfo{ID: id, Sender: r.UserInfo(UserID(m.sender)), Client: r.clients.must(m.client).Name,
 		Time: int64(m.time), Me: m.bits&bitMeMessage != 0, Ref: BodyRef{Message: id}}
@@ -296,6 +299,7 @@ func (v View) FlagsOf(id MessageID) Flags {
 	return v.Realm.flagsOf(v.User, id, v.message(id))
 }
 
+// flagsOf returns a user's flags of a message. Without a row, a message is read and historical.
 func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 	rd := r.marks.find(u)
 	if !r.hasRowWith(u, rd, id, m) {

@@ -98,6 +98,7 @@ func (t *Turn) groupMembersAmong(users []UserID, groups []GroupID, has func(User
 	return out
 }
 
+// inAnyGroup reports whether a user is in one of the groups, directly, by role or through a subgroup.
 func (t *Turn) inAnyGroup(u *User, groups []GroupID) bool {
 	return slices.ContainsFunc(groups, func(g GroupID) bool { return t.inGroup(u, g, 0) })
 }

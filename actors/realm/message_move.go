@@ -97,6 +97,7 @@ func (*MessagesVanished) EventType() string { return "delete_message" }
 // firstMessageIDs is the first message of each channel before a change; 0: none.
 type firstMessageIDs map[ChannelID]MessageID
 
+// firstMessagesOf returns the first message of each channel.
 func (t *Turn) firstMessagesOf(channels ...ChannelID) firstMessageIDs {
 	f := firstMessageIDs{}
 	for _, c := range channels {
@@ -135,11 +136,12 @@ func (f *HistoryBegins) tell(r *Realm) []Notice {
 	return []Notice{{To: r.channelAudience(c), Event: e}}
 }
 
-// postMoveNotices posts notices in the new and the old place of moved messages. left: no message stayed in the old
-// topic. alone: the new topic had no messages before. The notices are read for the user that moved the messages.
-func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, left, alone bool) {
-	who := t.SilentMention(p.me.ID)
-	what := func(topic bool) string {
+// postMoveNotices posts notices in the new and the old place of moved messages. With
+// wholeTopic no message stayed in the old topic. With newTopic, besides, the new topic had no other messages. The
+// notices are read for the user that moved the messages.
+func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, wholeTopic, newTopic bool) {
+	mover := t.SilentMention(p.me.ID)
+	subject := func(topic bool) string {
 		switch n := m.IDs.Len(); {
 		case topic:
 			return "This topic was"
@@ -154,14 +156,14 @@ func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, left, alone bool)
 		if t.Subscribed(p.me.ID, c) {
 			readBy = append(readBy, p.me.ID)
 		}
-		t.NotifyChannel(c, topic, text+" by "+who+".", readBy...)
+		t.NotifyChannel(c, topic, text+" by "+mover+".", readBy...)
 	}
 	from, to := t.channels.must(m.From), t.channels.must(m.To)
 	if p.NotifyOld {
-		announce(m.From, m.FromTopic, what(left)+" moved to "+t.TopicLink(to, m.TopicName))
+		announce(m.From, m.FromTopic, subject(wholeTopic)+" moved to "+t.TopicLink(to, m.TopicName))
 	}
 	if p.NotifyNew {
-		announce(m.To, m.TopicName, what(alone)+" moved here from "+t.TopicLink(from, m.FromTopic))
+		announce(m.To, m.TopicName, subject(newTopic)+" moved here from "+t.TopicLink(from, m.FromTopic))
 	}
 }
 

@@ -35,7 +35,7 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	e.User = me.ID
-	there := -1
+	existing := -1
 	for n, x := range i.Reactions {
 		if x.Type != e.Type || x.Code != e.Code {
 			continue
@@ -43,12 +43,12 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		if x.User == me.ID {
 			return Done{}, Refuse(Invalid, "REACTION_ALREADY_EXISTS", "Reaction already exists.")
 		}
-		if there < 0 {
-			there = n
+		if existing < 0 {
+			existing = n
 		}
 	}
-	if there >= 0 {
-		e.Name = i.Reactions[there].Name // a further user for an emoji that the message has already
+	if existing >= 0 {
+		e.Name = i.Reactions[existing].Name // a further user for an emoji that the message has already
 	} else if err := t.checkEmoji(e, c); err != nil {
 		return Done{}, err
 	}

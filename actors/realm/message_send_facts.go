@@ -3,7 +3,6 @@ package realm
 import (
 	"iter"
 	"slices"
-
 )
 
 // MessageSent says that a message was sent. One fact is enough for any number of recipients: they follow from the

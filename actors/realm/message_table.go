@@ -43,6 +43,8 @@ type messageBlock struct{ m [blockSize]message }
 // encodedMessageSize is the size of a message within a row, in bytes.
 const encodedMessageSize = 22
 
+// MarshalBinary encodes the block as encodedMessageSize bytes per message, up to the last one that exists. The
+// channel and the direct conversation share one field: its lowest bit is set for a direct conversation.
 func (b *messageBlock) MarshalBinary() ([]byte, error) {
 	n := blockSize
 	for n > 0 && b.m[n-1].bits == 0 {
@@ -65,6 +67,7 @@ func (b *messageBlock) MarshalBinary() ([]byte, error) {
 	return out, nil
 }
 
+// UnmarshalBinary decodes a block, see MarshalBinary.
 func (b *messageBlock) UnmarshalBinary(in []byte) error {
 	if len(in)%encodedMessageSize != 0 || len(in) > blockSize*encodedMessageSize {
 		return fmt.Errorf("message block of %d bytes", len(in))
@@ -179,6 +182,7 @@ func sameHistory(a, b []Revision) bool {
 	})
 }
 
+// equalText reports whether two optional texts are equal.
 func equalText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Body is a message's text and its rendering. Bodies are stored outside the realm, by BodyRef.
@@ -212,6 +216,7 @@ type messageLookup struct {
 	block       *messageBlock
 }
 
+// message returns a message, or nil if it does not exist.
 func (x *messageLookup) message(id MessageID) *message {
 	if n := int64(id) / blockSize; x.block == nil || n != x.blockNumber {
 		x.blockNumber, x.block = n, x.blocks.find(n)

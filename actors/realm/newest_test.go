@@ -7,8 +7,8 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// The messages in a registration are those found by looking at every message alone, in organizations with moved
-// messages, former and archived channels, and rows added and removed by moves.
+// A registration contains the messages found by looking at every message alone. The random
+// organizations have moved messages, former and archived channels, and rows added and removed by moves.
 func TestRegistrationMatchesMessageByMessage(t *testing.T) {
 	found := 0
 	for seed := range int64(12) {

@@ -174,6 +174,7 @@ type LinkifiersChanged struct{ List []Linkifier }
 
 func (*LinkifiersChanged) EventType() string { return "realm_linkifiers" }
 
+// linkifierNotices sends the whole list to all users.
 func (r *Realm) linkifierNotices() []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &LinkifiersChanged{r.Linkifiers()}}}
 }

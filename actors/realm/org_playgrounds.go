@@ -109,6 +109,7 @@ type PlaygroundsChanged struct{ List []Playground }
 
 func (*PlaygroundsChanged) EventType() string { return "realm_playgrounds" }
 
+// playgroundNotices sends the whole list to all users.
 func (r *Realm) playgroundNotices() []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &PlaygroundsChanged{r.Playgrounds()}}}
 }

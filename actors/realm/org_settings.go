@@ -152,6 +152,7 @@ func errBadSetting(v SettingValue) error {
 		With("var_name", v.Name).With("bad_value", v.Value)
 }
 
+// valueText returns a number or text as refusals show it.
 func valueText(v any) string {
 	if n, ok := v.(int64); ok {
 		return UserID(n).String()

@@ -82,6 +82,7 @@ func (x *indexes) init() {
 	}
 }
 
+// addChannel adds a channel without members and messages.
 func (x *indexes) addChannel(c *Channel) {
 	x.channelByName[fold(c.Name)] = c.ID
 	x.channels[c.ID] = &channelIndex{topics: map[string]*topicIndex{}}
@@ -278,6 +279,7 @@ func (x *indexes) finishSent() {
 	}
 }
 
+// addTopic adds a spelling of a topic.
 func (x *indexes) addTopic(id TopicID, t *Topic) {
 	x.topicIDs[t.Channel][t.Name] = id
 	if n := int(id) + 1 - len(x.topicSpellings); n > 0 {
@@ -289,6 +291,7 @@ func (x *indexes) addTopic(id TopicID, t *Topic) {
 	}
 }
 
+// addConversation adds a direct conversation without messages.
 func (x *indexes) addConversation(id DirectConversationID, t *DirectConversation) {
 	x.conversations[id] = &conversationIndex{}
 	x.conversationByMembers[conversationKey(t.Members)] = id
@@ -413,6 +416,8 @@ func (r *Realm) countParticipation(id MessageID, m *message) {
 	}
 }
 
+// participantCounts returns the counts to add a message to: those of its topic, or during bulk indexing those of its
+// spelling.
 func (r *Realm) participantCounts(m *message) map[uint32]uint32 {
 	b := r.index.bulk
 	if b == nil {
@@ -503,6 +508,7 @@ func (r *Realm) unindexMessage(id MessageID, m *message) {
 	r.index.reacted.Remove(n)
 }
 
+// unindexContent removes a message from the indexes that follow from its content.
 func (r *Realm) unindexContent(id MessageID, m *message) {
 	n := int64(id)
 	for _, s := range []*ids.Set{&r.index.links, &r.index.images, &r.index.attachments, &r.index.channelWildcards} {

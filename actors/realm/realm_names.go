@@ -29,6 +29,7 @@ func findUnprintable(s string) (int, bool) {
 	return 0, true
 }
 
+// runeCount returns the number of code points of a text.
 func runeCount(s string) int { return utf8.RuneCountInString(s) }
 
 // firstRunes returns the first n code points of s.
@@ -70,6 +71,7 @@ func (v View) checkName(name string, except UserID) error {
 	return nil
 }
 
+// isDigits reports whether a text is one or more ASCII digits.
 func isDigits(s string) bool {
 	for _, c := range s {
 		if c < '0' || c > '9' {

@@ -24,11 +24,13 @@ func (o *ownedTable[V, P]) rebuildIndex() {
 	}
 }
 
+// put adds or replaces a row. The owner of a row never changes.
 func (o *ownedTable[V, P]) put(id int64, v *V) {
 	o.table.put(id, v)
 	openSet(o.byOwner, P(v).owner()).Add(id)
 }
 
+// remove removes an existing row.
 func (o *ownedTable[V, P]) remove(id int64) {
 	u := P(o.must(id)).owner()
 	o.byOwner[u].Remove(id)

@@ -97,6 +97,7 @@ func (v View) NarrowReceived(terms []Term, hits SearchHits, among ids.Set) (Narr
 	return v.narrow(terms, hits, &among)
 }
 
+// narrow finds the messages of a narrow, of all messages or only within some of them.
 func (v View) narrow(terms []Term, hits SearchHits, within *ids.Set) (NarrowResult, error) {
 	n := &narrowQuery{View: v, me: v.Me(), hits: hits, within: within}
 	n.access = readerAccess{View: v, reader: n.me}
@@ -317,6 +318,7 @@ func (n *narrowQuery) operandChannel(o Operand) *Channel {
 	return n.FindChannelByName(o.Text)
 }
 
+// addChannelTerm adds the messages of one channel. The channel decides whether messages without a row are candidates.
 func (n *narrowQuery) addChannelTerm(t *Term) error {
 	c := n.operandChannel(t.Operand)
 	if c == nil || n.me == nil && !c.WebPublic {
@@ -331,6 +333,7 @@ func (n *narrowQuery) addChannelTerm(t *Term) error {
 	return nil
 }
 
+// addChannelsTerm adds the messages of a kind of channels: public, web-public or archived.
 func (n *narrowQuery) addChannelsTerm(t *Term) error {
 	var in func(*Channel) bool
 	switch t.Operand.Text {
@@ -499,8 +502,8 @@ const resolvedPrefix = "✔ "
 
 // addIsTerm adds a term with the operator "is".
 func (n *narrowQuery) addIsTerm(t *Term) error {
-	what := t.Operand.Text
-	if what == "resolved" {
+	operand := t.Operand.Text
+	if operand == "resolved" {
 		n.restrictKind(false, t.Negated)
 		resolved := func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }
 		n.addTopics(n.resolvedTopics(t.Negated), resolved, t.Negated)
@@ -511,7 +514,7 @@ func (n *narrowQuery) addIsTerm(t *Term) error {
 	if rd == nil {
 		rd = &MessageMarks{}
 	}
-	switch what {
+	switch operand {
 	case "dm", "private":
 		n.directOnly, n.channelOnly = n.directOnly || !t.Negated, n.channelOnly || t.Negated
 		n.addDMIncludingTerm(n.me.ID, false, t.Negated)

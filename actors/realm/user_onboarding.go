@@ -13,7 +13,7 @@ type Onboarding struct{ Seen []string }
 // OnboardingStepsLeft returns the hints a user has not dismissed. Bots and visitors get none.
 func (r *Realm) OnboardingStepsLeft(u UserID) []string {
 	out := []string{}
-	if who := r.users.find(u); who == nil || who.IsBot() {
+	if user := r.users.find(u); user == nil || user.IsBot() {
 		return out
 	}
 	row := r.small.onboarding.find(u)

@@ -374,6 +374,7 @@ type ProfileFieldsUpdated struct{ Fields []ProfileField }
 
 func (*ProfileFieldsUpdated) EventType() string { return "custom_profile_fields" }
 
+// fieldNotices sends the whole list to all users.
 func (r *Realm) fieldNotices() []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &ProfileFieldsUpdated{r.ProfileFields()}}}
 }

@@ -157,6 +157,7 @@ func (s Set) Len() int {
 	return len(s.list)
 }
 
+// Empty reports whether the set has no ids.
 func (s Set) Empty() bool { return len(s.list) == 0 && (s.bitmap == nil || s.bitmap.IsEmpty()) }
 
 // AddRange adds the ids from..to, both included.
@@ -501,6 +502,7 @@ func IDs[T ~int64](s Set) []T {
 	return out
 }
 
+// MarshalBinary encodes the set in the portable Roaring format; an empty set is encoded as no bytes.
 func (s Set) MarshalBinary() ([]byte, error) {
 	if s.Empty() {
 		return []byte{}, nil
@@ -542,6 +544,7 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
+// UnmarshalBinary decodes a set, see MarshalBinary.
 func (s *Set) UnmarshalBinary(data []byte) error {
 	*s = Set{}
 	if len(data) == 0 {

@@ -73,6 +73,7 @@ func FillLargeRealm(r *realm.Realm) *LargeRealm {
 	return b
 }
 
+// randomUser returns one of the users.
 func (b *LargeRealm) randomUser() realm.UserID {
 	return b.First + realm.UserID(b.random.Intn(LargeUsers))
 }

@@ -55,6 +55,7 @@ type rowKey struct {
 	key   string
 }
 
+// savedRow is an encoded row with its encoded key.
 type savedRow struct{ key, row []byte }
 
 // New founds an organization. The scene checks recovery when the test ends, unless the test has failed.
