@@ -134,3 +134,14 @@ func (r *Realm) connectedMembersIn(v GroupValue) ids.Set {
 	})
 	return out
 }
+
+// subscribersAudience returns the subscribers with a queue, ascending. The cached list is dropped when a user joins,
+// leaves, or opens the first or closes the last queue. Callers must not change it.
+func (r *Realm) subscribersAudience(c ChannelID) []UserID {
+	ix := r.index.channels[c]
+	if !ix.connectedSubscribersValid {
+		ix.connectedSubscribers = ids.IDs[UserID](ids.Intersection(ix.subscribers, r.index.usersWithQueues))
+		ix.connectedSubscribersValid = true
+	}
+	return ix.connectedSubscribers
+}

@@ -25,6 +25,7 @@ func TestSnapshotIgnoresLaterChanges(t *testing.T) {
 		})
 		got := map[string][]byte{}
 		cut := s.Realm.BeginSnapshot(func(table uint16, key, row any) {
+			s.SaveRow(table, key, row)
 			k := fmt.Sprint(table, " ", key)
 			if _, twice := got[k]; twice {
 				t.Errorf("row %s is written twice", k)
