@@ -8,19 +8,18 @@ import (
 	"strings"
 
 	"github.com/emersion/go-message"
-	_ "github.com/emersion/go-message/charset" // mails come in every character set there is
+	_ "github.com/emersion/go-message/charset" // decoders for all character sets of mail
 	readmail "github.com/emersion/go-message/mail"
-	"github.com/emersion/go-smtp"
 	"golang.org/x/net/html"
 
 	"parley/actors/realm"
 	"parley/wire"
 )
 
-// tokenLength is what tells the token in an address from the readable rest.
+// tokenLength is the number of letters of a token; the other parts of an address are readable names.
 const tokenLength = 32
 
-// AddressToken is the token in an address such as plans.<token>.show-sender@example.com, or "".
+// AddressToken returns the token in an address such as plans.<token>.show-sender@example.com, or "".
 func AddressToken(address string) string {
 	local, _, _ := strings.Cut(address, "@")
 	for _, part := range strings.Split(local, ".") {
@@ -31,12 +30,12 @@ func AddressToken(address string) string {
 	return ""
 }
 
-// parsedMail is a mail that was parsedMail. Its files lie behind each other in a file that has no name any more.
+// parsedMail is a mail after parsing. Its attachments are stored one behind the other in an unlinked temporary file.
 type parsedMail struct {
 	wire.IncomingMail
-	files   *os.File // nil: there are none
-	size    int64
-	omitted int // files that were not kept
+	files   *os.File // nil if there are no attachments
+	size    int64    // of files
+	omitted int      // attachments beyond realm.MaxEmailFiles
 }
 
 func (p *parsedMail) close() {
@@ -45,10 +44,7 @@ func (p *parsedMail) close() {
 	}
 }
 
-// errNoSpace is for a mail whose files cannot be kept at the moment.
-var errNoSpace = &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 3, 1}, Message: "Insufficient storage"}
-
-// addFile takes a file out of a mail.
+// addFile stores an attachment. It returns errNoSpace if that failed, or the error of reading r.
 func (p *parsedMail) addFile(name string, r io.Reader) error {
 	if len(p.Files) == realm.MaxEmailFiles {
 		p.omitted++
@@ -70,12 +66,13 @@ func (p *parsedMail) addFile(name string, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	p.Files = append(p.Files, wire.MailAttachment{Name: name, Content: io.NewSectionReader(p.files, p.size, n)})
+	content := io.NewSectionReader(p.files, p.size, n)
+	p.Files = append(p.Files, wire.MailAttachment{Name: name, Content: content})
 	p.size += n
 	return nil
 }
 
-// failureWriter is a writer that knows whether it was the one that failed.
+// failureWriter records whether writing failed, so that addFile can tell a failed write from a failed read.
 type failureWriter struct {
 	w      io.Writer
 	failed bool
@@ -87,8 +84,8 @@ func (x *failureWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// parseMail finds the topic, the text and the files of a mail: its first plain text, or else its first page, without markup;
-// and all parts that have a name. The caller closes it.
+// parseMail returns the topic, the text and the attachments of a mail. The text is the first plain text, or else the
+// first HTML part without markup. Every part with a file name is an attachment. The caller closes the result.
 func parseMail(r io.Reader) (p *parsedMail, err error) {
 	m, err := readmail.CreateReader(r)
 	if err != nil && (m == nil || !message.IsUnknownCharset(err)) {
@@ -100,12 +97,29 @@ func parseMail(r io.Reader) (p *parsedMail, err error) {
 			p.close()
 		}
 	}()
-	subject, _ := m.Header.Subject() // one that cannot be decoded counts as none
+	subject, _ := m.Header.Subject() // "" if it cannot be decoded
 	p.Topic = topicFromSubject(subject)
 	from := ""
 	if list, err := m.Header.AddressList("From"); err == nil && len(list) > 0 {
 		from = list[0].String()
 	}
+	text, err := p.readParts(m)
+	if err != nil {
+		return p, err
+	}
+	p.Text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
+	if from != "" {
+		withoutMarkup := strings.NewReplacer("*", "", "`", "", "<", "(", ">", ")").Replace(from)
+		p.Text = "From: " + withoutMarkup + "\n\n" + p.Text
+	}
+	if p.omitted > 0 {
+		p.Text += fmt.Sprintf("\n\n(%d further files of this mail were not kept.)", p.omitted)
+	}
+	return p, nil
+}
+
+// readParts stores the attachments and returns the text.
+func (p *parsedMail) readParts(m *readmail.Reader) (text string, err error) {
 	plain, page := "", ""
 	for range maxParts {
 		part, err := m.NextPart()
@@ -113,7 +127,7 @@ func parseMail(r io.Reader) (p *parsedMail, err error) {
 			break
 		}
 		if err != nil && (part == nil || !message.IsUnknownCharset(err)) {
-			return p, err
+			return "", err
 		}
 		kind, name, isFile := describePart(part)
 		switch {
@@ -126,29 +140,17 @@ func parseMail(r io.Reader) (p *parsedMail, err error) {
 			page, err = readText(part.Body)
 			page = htmlToText(page)
 		default:
-			err = nil
+			err = nil // a text in an unknown character set that is not used
 		}
 		if err != nil {
-			return p, err
+			return "", err
 		}
 	}
-	if plain == "" {
-		plain = page
-	}
-	if plain == "" {
-		plain = "(no text)"
-	}
-	p.Text = strings.ReplaceAll(strings.ToValidUTF8(plain, "\uFFFD"), "\r\n", "\n")
-	if from != "" {
-		p.Text = "From: " + strings.NewReplacer("*", "", "`", "", "<", "(", ">", ")").Replace(from) + "\n\n" + p.Text
-	}
-	if p.omitted > 0 {
-		p.Text += fmt.Sprintf("\n\n(%d further files of this mail were not kept.)", p.omitted)
-	}
-	return p, nil
+	return cmp.Or(plain, page, "(no text)"), nil
 }
 
-// describePart is a part's type and, if it is a file, its name: what is attached, and what is to be shown in place but has a name.
+// describePart returns the content type of a part and whether it is a file: an attachment, or an inline part with a
+// name.
 func describePart(part *readmail.Part) (kind, name string, isFile bool) {
 	switch h := part.Header.(type) {
 	case *readmail.AttachmentHeader:
@@ -156,8 +158,8 @@ func describePart(part *readmail.Part) (kind, name string, isFile bool) {
 		return "", name, true
 	case *readmail.InlineHeader:
 		kind, params, _ := h.ContentType()
-		_, shown, _ := h.ContentDisposition()
-		name = cmp.Or(shown["filename"], params["name"])
+		_, disposition, _ := h.ContentDisposition()
+		name = cmp.Or(disposition["filename"], params["name"])
 		return kind, name, name != ""
 	}
 	return "", "", false
@@ -168,14 +170,15 @@ func readText(r io.Reader) (string, error) {
 	return string(text), err
 }
 
-// topicFromSubject is a subject without the marks of answers and forwarding, so that a conversation stays in its topic.
+// topicFromSubject returns a subject without the prefixes of replies and forwarded mails, so that a conversation stays
+// in one topic.
 func topicFromSubject(subject string) string {
 	s := strings.Join(strings.Fields(subject), " ")
 	for {
 		cut := false
-		for _, mark := range []string{"re:", "fwd:", "fw:", "aw:"} {
-			if len(s) >= len(mark) && strings.EqualFold(s[:len(mark)], mark) {
-				s, cut = strings.TrimSpace(s[len(mark):]), true
+		for _, prefix := range []string{"re:", "fwd:", "fw:", "aw:"} {
+			if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
+				s, cut = strings.TrimSpace(s[len(prefix):]), true
 			}
 		}
 		if !cut {
@@ -188,22 +191,15 @@ func topicFromSubject(subject string) string {
 	return s
 }
 
-// htmlToText is what a page says, one line a block.
+// htmlToText returns the visible text of an HTML page, one line for each block.
 func htmlToText(page string) string {
 	var b strings.Builder
-	hidden := 0
+	hidden := 0 // elements around the current token whose text is not shown
 	z := html.NewTokenizer(strings.NewReader(page))
 	for {
 		switch kind := z.Next(); kind {
 		case html.ErrorToken:
-			lines := strings.Split(b.String(), "\n")
-			out := lines[:0]
-			for _, l := range lines {
-				if l = strings.Join(strings.Fields(l), " "); l != "" {
-					out = append(out, l)
-				}
-			}
-			return strings.Join(out, "\n")
+			return trimLines(b.String())
 		case html.TextToken:
 			if hidden == 0 {
 				b.WriteString(strings.ReplaceAll(string(z.Text()), "\n", " "))
@@ -222,4 +218,16 @@ func htmlToText(page string) string {
 			}
 		}
 	}
+}
+
+// trimLines removes empty lines, and white space at both ends of and repeated within lines.
+func trimLines(text string) string {
+	lines := strings.Split(text, "\n")
+	out := lines[:0]
+	for _, l := range lines {
+		if l = strings.Join(strings.Fields(l), " "); l != "" {
+			out = append(out, l)
+		}
+	}
+	return strings.Join(out, "\n")
 }
