@@ -239,7 +239,8 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			}
 			break
 		}
-		if name, ok := strings.CutPrefix(h.Name, extraFilesDir+"/"); ok && h.Typeflag == tar.TypeReg && isLocalPath(name) {
+		if name, ok := strings.CutPrefix(h.Name, extraFilesDir+"/"); ok && h.Typeflag == tar.TypeReg &&
+			isLocalPath(name) {
 			path := fs.PathJoin(dir, extraFilesDir, name)
 			if err := fs.MkdirAll(fs.PathDir(path), 0o700); err != nil {
 				return err
@@ -250,7 +251,9 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			continue
 		}
 		name, inside := strings.CutPrefix(h.Name, subDir+"/")
-		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") || !inside && name != durabilityManifestFile || name == ".." {
+		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") ||
+			!inside && name != durabilityManifestFile ||
+			name == ".." {
 			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
 		}
 		path := fs.PathJoin(dir, name)

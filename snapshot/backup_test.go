@@ -22,8 +22,18 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	for realm := uint32(1); realm <= 2; realm++ {
 		mustClaim(t, s, realm)
 		for n := range Seq(6) {
-			mustAppend(t, s, Entry{Realm: realm, Epoch: 1, After: n, Request: fmt.Sprintf("r%d", n), Facts: facts(fmt.Sprintf("fact %d", n+1)),
-				Bodies: []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}}})
+			mustAppend(
+				t,
+				s,
+				Entry{
+					Realm:   realm,
+					Epoch:   1,
+					After:   n,
+					Request: fmt.Sprintf("r%d", n),
+					Facts:   facts(fmt.Sprintf("fact %d", n+1)),
+					Bodies:  []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
+				},
+			)
 			if n == 3 {
 				if err := s.Snapshot(realm, 1, 3, yieldRows(
 					Row{1, []byte("a"), []byte("row a")}, Row{7, []byte("b"), []byte("row b")})); err != nil {
@@ -97,7 +107,8 @@ func TestBackupAndRestore(t *testing.T) {
 	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("it goes on")})
 	mustClose(t, r)
 
-	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err == nil || !strings.Contains(err.Error(), "holds a store already") {
+	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err == nil ||
+		!strings.Contains(err.Error(), "holds a store already") {
 		t.Fatalf("restore over a store: %v", err)
 	}
 }
@@ -218,7 +229,11 @@ func TestBackupOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClaim(t, s, 1)
-	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}})
+	mustAppend(
+		t,
+		s,
+		Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}},
+	)
 	if err := s.Snapshot(1, 1, 1, yieldRows(Row{1, []byte("k"), []byte("v")})); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +314,8 @@ func TestBackupIncludesExtraFiles(t *testing.T) {
 		if err := errors.Join(b.addBytes(name, []byte("x")), b.finish()); err != nil {
 			t.Fatal(err)
 		}
-		if err := restore(&evil, "data", nil, smallOptions(vfs.NewMem())); err == nil || !strings.Contains(err.Error(), "no file of a store") {
+		if err := restore(&evil, "data", nil, smallOptions(vfs.NewMem())); err == nil ||
+			!strings.Contains(err.Error(), "no file of a store") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

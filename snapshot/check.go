@@ -76,7 +76,9 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 			return err
 		}
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(realm, spaceJournal), UpperBound: spaceEnd(realm, spaceJournal)})
+	it, err := s.db.NewIter(
+		&pebble.IterOptions{LowerBound: spaceKey(realm, spaceJournal), UpperBound: spaceEnd(realm, spaceJournal)},
+	)
 	if err != nil {
 		return s.pebbleError("read journal", err)
 	}

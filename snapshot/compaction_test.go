@@ -23,7 +23,11 @@ func TestCompactionsWaitAfterOpen(t *testing.T) {
 	s := open(time.Hour)
 	c := mustClaim(t, s, 1)
 	for i := range Seq(8) { // a table each
-		mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}})
+		mustAppend(
+			t,
+			s,
+			Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}},
+		)
 		if err := s.db.Flush(); err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,9 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	step(s.Snapshot(1, 1, 5, yieldRows(Row{1, []byte("a"), []byte("newer")}, Row{7, []byte("b"), nil})))
 	marked := len(history) - 1
 	for n := Seq(6); n < 9; n++ {
-		step(s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: facts(fmt.Sprintf("more %d", n)), Bodies: []Put{{[]byte("m0"), fmt.Append(nil, n)}}}})[0])
+		step(
+			s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: facts(fmt.Sprintf("more %d", n)), Bodies: []Put{{[]byte("m0"), fmt.Append(nil, n)}}}})[0],
+		)
 	}
 	step(s.PutMeta("realms", []byte("changed")))
 	image := imageOf(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data")
@@ -193,7 +195,10 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 // editPebble writes behind the store's back, with Pebble's checksums in order.
 func editPebble(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
 	t.Helper()
-	db, err := pebble.Open("data/store", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}})
+	db, err := pebble.Open(
+		"data/store",
+		&pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +316,8 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			s := mustOpen(t, fs)
 			err := c.read(s)
 			var d *DamageError
-			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) || !strings.HasSuffix(err.Error(), "; run parley log check data") {
+			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) ||
+				!strings.HasSuffix(err.Error(), "; run parley log check data") {
 				t.Errorf("reading: %v", err)
 			}
 			// The other realm goes on.

@@ -85,7 +85,11 @@ func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 }
 
 func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
-	return realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(t.Seq), Value: codec.EncodeUnacked(t)}
+	return realm.EncodedRow{
+		Table: realm.UnackedEventsTable,
+		Key:   codec.UnackedKey(t.Seq),
+		Value: codec.EncodeUnacked(t),
+	}
 }
 
 // Append commits batches with one sync.

@@ -87,7 +87,8 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 			w.files = append(w.files, f)
 			continue
 		}
-		if _, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows); err != nil || len(hash) != chainLen {
+		if _, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows); err != nil ||
+			len(hash) != chainLen {
 			return nil, fmt.Errorf("line %q", line)
 		}
 		copy(p.lastHash[:], hash)
@@ -232,7 +233,10 @@ func (s *Store) readDurabilityManifest() (*durabilityManifest, error) {
 	}
 	w, err := decodeDurabilityManifest(data)
 	if err != nil {
-		return nil, s.damagedFile(durabilityManifestFile, err.Error()+" (the rest may be sound: it can be opened without this file)")
+		return nil, s.damagedFile(
+			durabilityManifestFile,
+			err.Error()+" (the rest may be sound: it can be opened without this file)",
+		)
 	}
 	return w, nil
 }
@@ -345,11 +349,20 @@ func (s *Store) checkDurablePositions(w *durabilityManifest) error {
 		}
 		switch {
 		case st.epoch < p.epoch:
-			return s.damagedFile(subDir, fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch))
+			return s.damagedFile(
+				subDir,
+				fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch),
+			)
 		case st.snapshot.seq < p.rows:
-			return s.damagedFile(subDir, fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.snapshot.seq, p.rows))
+			return s.damagedFile(
+				subDir,
+				fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.snapshot.seq, p.rows),
+			)
 		case st.last < p.last:
-			return s.damagedFile(subDir, fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last))
+			return s.damagedFile(
+				subDir,
+				fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last),
+			)
 		case st.last == p.last && st.lastHash != p.lastHash:
 			return s.damagedFile(subDir, fmt.Sprintf("fact %d of realm %d is another one than it was", p.last, p.realm))
 		}

@@ -55,7 +55,14 @@ func TestEveryFailingWrite(t *testing.T) {
 		for n := int64(1); n <= total && !t.Failed(); n += step {
 			disk := vfs.NewCrashableMem()
 			f := newFaultyFS(disk, n, once, syscall.EIO)
-			if runFaulty(t, seed, steps, f, disk, fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once)) {
+			if runFaulty(
+				t,
+				seed,
+				steps,
+				f,
+				disk,
+				fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once),
+			) {
 				failed++
 			}
 		}
@@ -119,7 +126,8 @@ func checkFailedStore(t *testing.T, s *Store, w *workload, err error, name strin
 	}
 	for id, m := range w.realms {
 		for range 2 {
-			if err := s.Append([]Entry{{Realm: id, Epoch: m.epoch, After: w.last(id), Facts: facts("x")}})[0]; !errors.Is(err, ErrFailed) {
+			err := s.Append([]Entry{{Realm: id, Epoch: m.epoch, After: w.last(id), Facts: facts("x")}})[0]
+			if !errors.Is(err, ErrFailed) {
 				t.Errorf("%s: append after the failure: %v", name, err)
 			}
 		}
@@ -153,7 +161,8 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a")})
 	failing.Store(1)
 	for i := range 3 {
-		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")}})[0]; !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.EIO) {
+		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")}})[0]; !errors.Is(err, ErrFailed) ||
+			!errors.Is(err, syscall.EIO) {
 			t.Fatalf("append %d after the sync failed: %v", i, err)
 		}
 	}

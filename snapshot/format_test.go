@@ -18,7 +18,11 @@ func TestFormat1IsPinned(t *testing.T) {
 	hash := h.put(record, 3, 1841, chain{0xaa, 0xbb}, []byte("fact"))
 	value := append(make([]byte, valueHead), "value"...)
 	setChecksum(value, rowKey(3, 7, []byte("key")))
-	mark := &durabilityManifest{commits: 9, realms: []position{{3, 2, 1841, hash, 1700}}, files: []durableFile{{"000004.log", 77}}}
+	mark := &durabilityManifest{
+		commits: 9,
+		realms:  []position{{3, 2, 1841, hash, 1700}},
+		files:   []durableFile{{"000004.log", 77}},
+	}
 
 	var got bytes.Buffer
 	for _, line := range []struct {
@@ -50,7 +54,11 @@ func TestFormat1IsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.String() != string(pinned) {
-		t.Errorf("the format has changed. What is stored in it must stay readable: give the new one a new number.\n got\n%s\npinned\n%s", got.String(), pinned)
+		t.Errorf(
+			"the format has changed. What is stored in it must stay readable: give the new one a new number.\n got\n%s\npinned\n%s",
+			got.String(),
+			pinned,
+		)
 	}
 	w, err := decodeDurabilityManifest(mark.encode())
 	if err != nil || fmt.Sprint(w) != fmt.Sprint(mark) {

@@ -309,7 +309,13 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 	}
 	defer it.Close()
 	if after < stand.seq {
-		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for", ErrSnapshotted, realm, stand.seq, after)
+		return fmt.Errorf(
+			"%w: realm %d, rows stand at %d, facts after %d are asked for",
+			ErrSnapshotted,
+			realm,
+			stand.seq,
+			after,
+		)
 	}
 	if after > last {
 		return fmt.Errorf("%w: realm %d ends at %d, facts after %d are asked for", ErrMoved, realm, last, after)
@@ -329,7 +335,13 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 }
 
 // verifyRecords verifies and hands out the records after a number up to the last one.
-func (s *Store) verifyRecords(it *pebble.Iterator, realm uint32, after, last Seq, stand snapshotState, fn func(Seq, []byte) error) (bytes int64, err error) {
+func (s *Store) verifyRecords(
+	it *pebble.Iterator,
+	realm uint32,
+	after, last Seq,
+	stand snapshotState,
+	fn func(Seq, []byte) error,
+) (bytes int64, err error) {
 	var h hasher
 	next, before := after+1, stand.hash
 	it.First()
@@ -361,7 +373,12 @@ func (s *Store) verifyRecords(it *pebble.Iterator, realm uint32, after, last Seq
 }
 
 // readRecord verifies that the iterator stands at the readRecord with the number, and opens it.
-func (s *Store) readRecord(it *pebble.Iterator, h *hasher, realm uint32, n Seq) (fact []byte, before, this chain, err error) {
+func (s *Store) readRecord(
+	it *pebble.Iterator,
+	h *hasher,
+	realm uint32,
+	n Seq,
+) (fact []byte, before, this chain, err error) {
 	key := journalKey(realm, n)
 	if !it.Valid() {
 		if err := it.Error(); err != nil {

@@ -35,7 +35,13 @@ func appendForEver(dir string) error {
 	}
 	for n := c.Last + 1; ; n++ {
 		number := binary.BigEndian.AppendUint64(nil, n)
-		e := Entry{Realm: 1, Epoch: c.Epoch, After: n - 1, Facts: [][]byte{number}, Bodies: []Put{{number, fmt.Appendf(nil, "body %d", n)}}}
+		e := Entry{
+			Realm:  1,
+			Epoch:  c.Epoch,
+			After:  n - 1,
+			Facts:  [][]byte{number},
+			Bodies: []Put{{number, fmt.Appendf(nil, "body %d", n)}},
+		}
 		if err := s.Append([]Entry{e})[0]; err != nil {
 			return err
 		}

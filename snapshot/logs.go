@@ -168,7 +168,8 @@ type logFile struct {
 func (f *logFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	// A small store has small logs, and few: it goes without a spare.
-	if before, early := f.written.Add(int64(n))-int64(n), f.fs.s.o.MemTable/4; before < early && before+int64(n) >= early {
+	if before, early := f.written.Add(int64(n))-int64(n), f.fs.s.o.MemTable/4; before < early &&
+		before+int64(n) >= early {
 		f.fs.startSpare()
 	}
 	return n, err

@@ -112,7 +112,9 @@ func TestBackupOfAnActiveLog(t *testing.T) {
 	}
 	copying, seen := false, map[string]bool{}
 	o := crashOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileRead && strings.HasPrefix(op.Path, "data/store/") && strings.HasSuffix(op.Path, ".log") && copying {
+		if op.Kind == errorfs.OpFileRead && strings.HasPrefix(op.Path, "data/store/") &&
+			strings.HasSuffix(op.Path, ".log") &&
+			copying {
 			if seen[op.Path] {
 				appends(20) // past what one read brings
 			}

@@ -44,7 +44,14 @@ func TestPowerLoss(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	t.Logf("%d power losses (%d of a bare store, %d of an organization) in %d runs, %.0f a second", bare+whole, bare, whole, runs, float64(bare+whole)/took.Seconds())
+	t.Logf(
+		"%d power losses (%d of a bare store, %d of an organization) in %d runs, %.0f a second",
+		bare+whole,
+		bare,
+		whole,
+		runs,
+		float64(bare+whole)/took.Seconds(),
+	)
 }
 
 // storeSteps and orgSteps are how much happens in a run: enough for flushes and staged snapshots, little enough that a
@@ -64,7 +71,14 @@ func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
 			continue
 		}
 		if got := dumpStore(s); !slices.Contains(p.history[p.before:p.after+1], got) {
-			t.Errorf("seed %d, loss %d before %s, in step %d: %s", seed, i, p.op, p.after, difference(got, p.history[p.before]))
+			t.Errorf(
+				"seed %d, loss %d before %s, in step %d: %s",
+				seed,
+				i,
+				p.op,
+				p.after,
+				difference(got, p.history[p.before]),
+			)
 		}
 		s.closeUnflushed()
 	}
@@ -99,7 +113,14 @@ type organization struct {
 func losePowerOfOrganization(t *testing.T, seed uint64, percent int) int {
 	var mu sync.Mutex
 	var points []organizationCrashPoint
-	o := &organization{t: t, random: rand.New(rand.NewPCG(seed, 2)), realm: realm.New(1), unacked: map[realm.Seq]string{}, digests: map[realm.Seq]string{}, texts: map[realm.Seq]map[realm.BodyRef]string{0: {}}}
+	o := &organization{
+		t:       t,
+		random:  rand.New(rand.NewPCG(seed, 2)),
+		realm:   realm.New(1),
+		unacked: map[realm.Seq]string{},
+		digests: map[realm.Seq]string{},
+		texts:   map[realm.Seq]map[realm.BodyRef]string{0: {}},
+	}
 	o.digests[0] = StateDigest(o.realm).String()
 	var begun, answered realm.Seq
 	disk, rng := vfs.NewCrashableMem(), rand.New(rand.NewPCG(seed, uint64(percent)))
@@ -165,15 +186,41 @@ func (o *organization) step() realm.Batch {
 	case o.count == 1:
 		return runCommand(o, 0, realm.FoundRealm{Name: "Power"})
 	case len(o.people) < 3:
-		return runCommand(o, 0, realm.CreateUser{Name: text, Email: fmt.Sprintf("p%d@example.org", o.count), Role: realm.Member, Key: text, NoDefaults: true})
+		return runCommand(
+			o,
+			0,
+			realm.CreateUser{
+				Name:       text,
+				Email:      fmt.Sprintf("p%d@example.org", o.count),
+				Role:       realm.Member,
+				Key:        text,
+				NoDefaults: true,
+			},
+		)
 	case o.count == 5:
-		return runCommand(o, o.people[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.people...)})
+		return runCommand(
+			o,
+			o.people[0],
+			realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.people...)},
+		)
 	case o.count == 6:
-		return runCommand(o, o.people[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "closed"}}, Principals: principals(o.people[:2]...), New: realm.NewChannel{Private: true}})
+		return runCommand(
+			o,
+			o.people[0],
+			realm.Subscribe{
+				Channels:   []realm.ChannelToJoin{{Name: "closed"}},
+				Principals: principals(o.people[:2]...),
+				New:        realm.NewChannel{Private: true},
+			},
+		)
 	}
 	switch k := o.random.IntN(12); {
 	case k == 0 || len(o.queues) == 0:
-		return runCommand(o, someone(), realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+		return runCommand(
+			o,
+			someone(),
+			realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }},
+		)
 	case k == 1 && len(o.queues) > 1:
 		return runCommand(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
 	case k == 2 && len(o.said) > 0:
@@ -187,7 +234,16 @@ func (o *organization) step() realm.Batch {
 	case k == 6 && len(o.said) > 0:
 		return runCommand(o, someone(), realm.Flag{Messages: o.said, Op: "add", Flag: "read"})
 	}
-	return runCommand(o, someone(), realm.SendMessage{ToChannel: true, ChannelName: []string{"open", "closed"}[o.random.IntN(2)], Topic: "t", Body: realm.Body{Text: text, HTML: text}})
+	return runCommand(
+		o,
+		someone(),
+		realm.SendMessage{
+			ToChannel:   true,
+			ChannelName: []string{"open", "closed"}[o.random.IntN(2)],
+			Topic:       "t",
+			Body:        realm.Body{Text: text, HTML: text},
+		},
+	)
 }
 
 func principals(users ...realm.UserID) (out []realm.Principal) {
@@ -207,10 +263,20 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		}
 		return string(t)
 	}
-	moment := realm.TurnEnv{Now: 1_700_000_000 + int64(o.count), Token: token, UUID: func() string { return token(32) }, Hash: func(s string) (h [32]byte) { copy(h[:], s); return h },
-		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) }}
+	moment := realm.TurnEnv{
+		Now:    1_700_000_000 + int64(o.count),
+		Token:  token,
+		UUID:   func() string { return token(32) },
+		Hash:   func(s string) (h [32]byte) { copy(h[:], s); return h },
+		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
+	}
 	o.realm.SetClock(moment.Now)
-	a, facts, told, err := realm.RunTurn(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, moment, c.Decide)
+	a, facts, told, err := realm.RunTurn(
+		o.realm,
+		realm.Caller{User: u, System: u == 0, Client: "test"},
+		moment,
+		c.Decide,
+	)
 	if err != nil {
 		return b
 	}
@@ -273,11 +339,16 @@ func describeTold(t realm.Told) string {
 // snapshot writes the changed rows, and what the facts up to here told: no queue has acknowledged anything.
 func (o *organization) snapshot() {
 	var rows []realm.EncodedRow
-	cut := o.realm.BeginSnapshot(func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) })
+	cut := o.realm.BeginSnapshot(
+		func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) },
+	)
 	cut.NextRows(func() bool { return false })
 	for seq := o.unackedSaved + 1; seq <= cut.Seq; seq++ {
 		if k := o.unacked[seq]; k != "" {
-			rows = append(rows, realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)})
+			rows = append(
+				rows,
+				realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)},
+			)
 		}
 	}
 	o.unackedSaved = cut.Seq

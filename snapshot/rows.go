@@ -131,7 +131,14 @@ func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapsho
 		return next, nil // the chain of its facts begins here
 	}
 	if at < st.snapshot.seq || at > st.last {
-		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d", ErrMoved, st.id, st.snapshot.seq, st.last, at)
+		return next, fmt.Errorf(
+			"%w: realm %d can be snapshotted at %d to %d, not at %d",
+			ErrMoved,
+			st.id,
+			st.snapshot.seq,
+			st.last,
+			at,
+		)
 	}
 	var err error
 	next.hash, err = s.hashAt(st, at)
@@ -248,7 +255,9 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) e
 }
 
 func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRequest), UpperBound: spaceEnd(realm, spaceRequest)})
+	it, err := s.db.NewIter(
+		&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRequest), UpperBound: spaceEnd(realm, spaceRequest)},
+	)
 	if err != nil {
 		return s.pebbleError("read requests", err)
 	}
@@ -395,7 +404,9 @@ func (s *Store) finishSnapshots() error {
 			}
 			continue
 		}
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(st.id, spaceStaged), UpperBound: spaceEnd(st.id, spaceStaged)})
+		it, err := s.db.NewIter(
+			&pebble.IterOptions{LowerBound: spaceKey(st.id, spaceStaged), UpperBound: spaceEnd(st.id, spaceStaged)},
+		)
 		if err != nil {
 			return s.pebbleError("open rows", err)
 		}
@@ -442,11 +453,17 @@ func tableEnd(realm uint32, table uint16) []byte {
 }
 
 func (s *Store) rowsInRange(realm uint32, from, to []byte, fn func(Row) error) error {
-	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
+	return s.withStableRows(
+		realm,
+		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) },
+	)
 }
 
 // withStableRows calls read while the rows stay as they are, with what scans them between two keys.
-func (s *Store) withStableRows(realm uint32, read func(scan func(from, to []byte, fn func(Row) error) error) error) error {
+func (s *Store) withStableRows(
+	realm uint32,
+	read func(scan func(from, to []byte, fn func(Row) error) error) error,
+) error {
 	s.mu.Lock()
 	st := s.realms[realm]
 	s.mu.Unlock()

@@ -168,7 +168,12 @@ func (w *exportWriter) jsonValue(v any) json.RawMessage {
 
 // Export writes an organization. open gives the files a row's name stands for, by their own names; it may give none. The
 // memory this takes is that of the organization itself, as at a start: files and texts pass through.
-func Export(d Disk, id realm.ID, open func(kind, name string, each func(file string, size int64, content io.Reader) error) error, to io.Writer) (Digest, error) {
+func Export(
+	d Disk,
+	id realm.ID,
+	open func(kind, name string, each func(file string, size int64, content io.Reader) error) error,
+	to io.Writer,
+) (Digest, error) {
 	x, err := Recover(d, id)
 	if err != nil {
 		return Digest{}, err
@@ -179,7 +184,19 @@ func Export(d Disk, id realm.ID, open func(kind, name string, each func(file str
 	digest := StateDigest(x.Realm)
 	w := &exportWriter{w: bufio.NewWriter(to), sum: sha256.New()}
 	org := x.Realm.Org()
-	w.writeLine(exportLine{Organization: &ExportHead{exportVersion, org.StringID, org.Name, id, Seq(digest.Seq), digest.Rows, hex.EncodeToString(digest.Sum[:])}})
+	w.writeLine(
+		exportLine{
+			Organization: &ExportHead{
+				exportVersion,
+				org.StringID,
+				org.Name,
+				id,
+				Seq(digest.Seq),
+				digest.Rows,
+				hex.EncodeToString(digest.Sum[:]),
+			},
+		},
+	)
 	written := map[[2]string]bool{}
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
@@ -202,7 +219,10 @@ func Export(d Disk, id realm.ID, open func(kind, name string, each func(file str
 	for _, t := range x.Unacked {
 		told := &exportUnacked{Seq: Seq(t.Seq)}
 		for _, n := range t.Notices {
-			told.Notices = append(told.Notices, exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)})
+			told.Notices = append(
+				told.Notices,
+				exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)},
+			)
 		}
 		w.writeLine(exportLine{Told: told})
 	}
@@ -248,7 +268,12 @@ type Imported struct {
 // ReadExport reads an exported organization to its end and verifies it: every line is understood, the end is there and
 // its hash is that of what was read, and the rows have the digest they had. The organization gets the number id. file gets
 // each file and returns the name its rows shall have for it; text, if not nil, each text.
-func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, content io.Reader) (string, error), text func(realm.BodyRef, *realm.Body) error) (x *Imported, err error) {
+func ReadExport(
+	from io.Reader,
+	id realm.ID,
+	file func(kind, name string, content io.Reader) (string, error),
+	text func(realm.BodyRef, *realm.Body) error,
+) (x *Imported, err error) {
 	r := &exportReader{r: bufio.NewReaderSize(from, 64<<10), sum: sha256.New()}
 	defer func() {
 		if p := recover(); p != nil { // rows that fit the digest but no organization: some other program's work
@@ -263,7 +288,11 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 		return nil, errors.New("this is no exported organization")
 	}
 	if l.Organization.Version != exportVersion {
-		return nil, fmt.Errorf("the export is of version %d; this program reads version %d", l.Organization.Version, exportVersion)
+		return nil, fmt.Errorf(
+			"the export is of version %d; this program reads version %d",
+			l.Organization.Version,
+			exportVersion,
+		)
 	}
 	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Book: presence.New()}}
 	names := map[[2]string]string{}
@@ -287,7 +316,11 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 	}
 	digest := StateDigest(x.Realm)
 	if digest.Rows != x.Head.Rows || hex.EncodeToString(digest.Sum[:]) != x.Head.Digest {
-		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s", digest.Sum[:], x.Head.Digest)
+		return nil, fmt.Errorf(
+			"the rows are not what was exported: digest %x, should be %s",
+			digest.Sum[:],
+			x.Head.Digest,
+		)
 	}
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
@@ -374,7 +407,11 @@ func (r *exportReader) nextLine() (l exportLine, err error) {
 }
 
 // readFile hands a readFile's lines over as one stream, and notes its new name.
-func (r *exportReader) readFile(f *exportFile, names map[[2]string]string, take func(kind, name string, content io.Reader) (string, error)) error {
+func (r *exportReader) readFile(
+	f *exportFile,
+	names map[[2]string]string,
+	take func(kind, name string, content io.Reader) (string, error),
+) error {
 	content := &exportContent{r: r, left: f.Size}
 	name, err := take(f.Kind, f.Name, content)
 	if err == nil {

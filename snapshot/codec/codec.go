@@ -119,7 +119,10 @@ func DecodeTextKey(key []byte) (realm.BodyRef, error) {
 	if len(key) != 10 {
 		return realm.BodyRef{}, fmt.Errorf("key of a text has %d bytes", len(key))
 	}
-	return realm.BodyRef{Message: realm.MessageID(binary.BigEndian.Uint64(key)), Version: binary.BigEndian.Uint16(key[8:])}, nil
+	return realm.BodyRef{
+		Message: realm.MessageID(binary.BigEndian.Uint64(key)),
+		Version: binary.BigEndian.Uint16(key[8:]),
+	}, nil
 }
 
 // UnackedEvents is notices that a snapshot keeps because some queue has not acknowledged them: each event once, with its

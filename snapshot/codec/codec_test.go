@@ -22,14 +22,19 @@ func TestEveryStoredMapIsSorted(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(root, x reflect.Type)
 	walk = func(root, x reflect.Type) {
-		if seen[x] || x.Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) || reflect.PointerTo(x).Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) {
+		if seen[x] || x.Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) ||
+			reflect.PointerTo(x).Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) {
 			return
 		}
 		seen[x] = true
 		switch x.Kind() {
 		case reflect.Map:
 			if !sortedMaps[x] {
-				t.Errorf("%v holds a %v: give the map a named type and register it with inOrder in snapshot/codec/maps.go", root, x)
+				t.Errorf(
+					"%v holds a %v: give the map a named type and register it with inOrder in snapshot/codec/maps.go",
+					root,
+					x,
+				)
 			}
 			walk(root, x.Elem())
 		case reflect.Slice, reflect.Array, reflect.Pointer:

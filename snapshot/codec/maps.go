@@ -13,7 +13,10 @@ import (
 
 // msgpack sorts only a few types of map by itself; every other map that is kept is registered here. A test walks all
 // facts and rows and names a map that was forgotten.
-var sortedMaps = map[reflect.Type]bool{reflect.TypeFor[map[string]any](): true, reflect.TypeFor[map[string]string](): true}
+var sortedMaps = map[reflect.Type]bool{
+	reflect.TypeFor[map[string]any]():    true,
+	reflect.TypeFor[map[string]string](): true,
+}
 
 func init() {
 	registerSortedMap[realm.GroupValues, string, realm.GroupValue]()

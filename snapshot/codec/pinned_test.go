@@ -45,7 +45,10 @@ func TestPinnedBytes(t *testing.T) {
 		x := types[name]
 		if lines[name] == nil {
 			if !*update {
-				t.Errorf("%s is not pinned: run go test ./snapshot/codec -run Pinned -update and commit testdata/pinned.txt", name)
+				t.Errorf(
+					"%s is not pinned: run go test ./snapshot/codec -run Pinned -update and commit testdata/pinned.txt",
+					name,
+				)
 			}
 			lines[name] = EncodeRow(fillFields(x, 0).Addr().Interface())
 			continue
@@ -56,7 +59,12 @@ func TestPinnedBytes(t *testing.T) {
 			continue
 		}
 		if now := EncodeRow(back.Interface()); !isExtension(now, lines[name]) {
-			t.Errorf("%s: what was written once reads as something else. Fields are only ever added, at a type's end.\nonce %x\n now %x", name, lines[name], now)
+			t.Errorf(
+				"%s: what was written once reads as something else. Fields are only ever added, at a type's end.\nonce %x\n now %x",
+				name,
+				lines[name],
+				now,
+			)
 		}
 	}
 	for name := range lines {

@@ -26,7 +26,11 @@ func init() {
 
 // storedTypes is every type that is written.
 func storedTypes() []reflect.Type {
-	out := []reflect.Type{reflect.TypeFor[UnackedEvents](), reflect.TypeFor[realm.Body](), reflect.TypeFor[presence.Row]()}
+	out := []reflect.Type{
+		reflect.TypeFor[UnackedEvents](),
+		reflect.TypeFor[realm.Body](),
+		reflect.TypeFor[presence.Row](),
+	}
 	for _, x := range realm.TypesByNumber() {
 		out = append(out, x)
 	}
@@ -58,7 +62,13 @@ func storedFields(x reflect.Type) (list []int) {
 		switch {
 		case f.Tag.Get("msgpack") == "-":
 		case !f.IsExported() || f.Tag.Get("msgpack") != "":
-			panic(fmt.Sprintf("BUG: %v.%s: what is written has only plain fields, so that their order is plain too", x, f.Name))
+			panic(
+				fmt.Sprintf(
+					"BUG: %v.%s: what is written has only plain fields, so that their order is plain too",
+					x,
+					f.Name,
+				),
+			)
 		default:
 			list = append(list, i)
 		}

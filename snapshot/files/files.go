@@ -75,7 +75,12 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(filepath.Join(dir, "incoming", f.Name()))
 	}
-	s := &Store{dir: dir, pins: map[string]int{}, partialUploads: map[string]*PartialUpload{}, decoders: make(chan struct{}, maxDecoders)}
+	s := &Store{
+		dir:            dir,
+		pins:           map[string]int{},
+		partialUploads: map[string]*PartialUpload{},
+		decoders:       make(chan struct{}, maxDecoders),
+	}
 	if err := s.countThumbnails(); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
@@ -297,7 +302,12 @@ func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
 
 // savePictures writes what shapes makes of a picture, each under the name of the picture's content and its own ending. Of
 // decoded pictures there are maxDecoders in memory.
-func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes func(image.Image) map[string]image.Image) (name string, err error) {
+func (s *Store) savePictures(
+	r io.Reader,
+	limit int64,
+	ending string,
+	shapes func(image.Image) map[string]image.Image,
+) (name string, err error) {
 	h := sha256.New()
 	f, _, _, err := s.writeTemporary(r, limit, h)
 	if err != nil {

@@ -158,7 +158,11 @@ func TestPartialUploadSurvivesRestart(t *testing.T) {
 	if _, err := s.BeginUpload(PartialUpload{ID: "one", Space: "1", Owner: "7", Name: "a.txt", Size: 10}); err != nil {
 		t.Fatal(err)
 	}
-	if u, err := s.AppendUpload("one", 0, io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) || u.Offset != 4 {
+	if u, err := s.AppendUpload("one", 0, io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(
+		err,
+		io.ErrUnexpectedEOF,
+	) ||
+		u.Offset != 4 {
 		t.Fatalf("a piece that breaks off: %+v %v", u, err)
 	}
 	s = open()
@@ -171,7 +175,8 @@ func TestPartialUploadSurvivesRestart(t *testing.T) {
 	if _, err := s.FinishUpload("one", nil); !errors.Is(err, ErrWrongOffset) {
 		t.Fatalf("half a file was finished: %v", err)
 	}
-	if u, err := s.AppendUpload("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) || u.Offset != 10 {
+	if u, err := s.AppendUpload("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) ||
+		u.Offset != 10 {
 		t.Fatalf("more than was announced: %+v %v", u, err)
 	}
 	refused := errors.New("refused")
@@ -247,7 +252,8 @@ func TestFinishedUploadIsEvicted(t *testing.T) {
 	if _, err := s.BeginUpload(PartialUpload{ID: "d", Space: "1", Owner: "7", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.BeginUpload(PartialUpload{ID: "e", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooManyUploads) {
+	_, err = s.BeginUpload(PartialUpload{ID: "e", Space: "1", Owner: "7", Size: 1})
+	if !errors.Is(err, ErrTooManyUploads) {
 		t.Errorf("one too many of those that are not finished: %v", err)
 	}
 }
@@ -263,7 +269,8 @@ func TestPartialUploadsExpire(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	if _, err := s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooManyUploads) {
+	_, err = s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "7", Size: 1})
+	if !errors.Is(err, ErrTooManyUploads) {
 		t.Fatalf("one too many: %v", err)
 	}
 	if _, err := s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "8", Size: 1}); err != nil {

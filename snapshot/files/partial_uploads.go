@@ -280,7 +280,11 @@ func (s *Store) appendBytes(u *PartialUpload, r io.Reader) (int64, error) {
 		return 0, fmt.Errorf("continue upload: %w", err)
 	}
 	defer f.Close()
-	n, err := io.CopyBuffer(io.NewOffsetWriter(f, u.Offset), io.LimitReader(r, u.Size-u.Offset), make([]byte, copyBuffer))
+	n, err := io.CopyBuffer(
+		io.NewOffsetWriter(f, u.Offset),
+		io.LimitReader(r, u.Size-u.Offset),
+		make([]byte, copyBuffer),
+	)
 	if bad := f.Sync(); bad != nil { // what is not on disk did not come
 		return 0, fmt.Errorf("continue upload: %w", bad)
 	}
@@ -300,7 +304,10 @@ func atEnd(r io.Reader) error {
 
 // FinishUpload turns a whole upload into content and has it noted. What note answers is kept, so that a client that did not hear it
 // can ask again; if note fails, nothing has changed, and the upload may be finished later or abandoned.
-func (s *Store) FinishUpload(id string, note func(u PartialUpload, x Saved) (answer string, err error)) (PartialUpload, error) {
+func (s *Store) FinishUpload(
+	id string,
+	note func(u PartialUpload, x Saved) (answer string, err error),
+) (PartialUpload, error) {
 	u, err := s.acquireUpload(id)
 	if err != nil {
 		return PartialUpload{}, err

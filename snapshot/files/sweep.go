@@ -28,7 +28,11 @@ type sweepFile struct {
 // once and returns those that rows name; what is being saved stays, and so does what is saved again meanwhile. pause is
 // called between steps and ends the sweep if it says false. A sweep that ends early, by a crash too, has removed what it
 // removed; the next finds the rest. It returns how many files it removed.
-func (s *Store) Sweep(before time.Time, used func(kind string, names []string) ([]string, error), pause func() bool) (removed int, err error) {
+func (s *Store) Sweep(
+	before time.Time,
+	used func(kind string, names []string) ([]string, error),
+	pause func() bool,
+) (removed int, err error) {
 	content := filepath.Join(s.dir, "content")
 	list, err := os.ReadDir(content)
 	if err != nil {
@@ -130,7 +134,12 @@ func isOlder(e fs.DirEntry, before time.Time) bool {
 
 // sweepStep removes those of some files that no row names. While the rows are asked nothing is locked: whoever begins to
 // save one of them takes it out of the doomed, and whoever was done before has his row.
-func (s *Store) sweepStep(kind string, step []sweepFile, before time.Time, used func(string, []string) ([]string, error)) (removed int, err error) {
+func (s *Store) sweepStep(
+	kind string,
+	step []sweepFile,
+	before time.Time,
+	used func(string, []string) ([]string, error),
+) (removed int, err error) {
 	if len(step) == 0 {
 		return 0, nil
 	}

@@ -157,7 +157,11 @@ func TestSweepInSteps(t *testing.T) {
 	}
 	later := time.Now().Add(time.Hour)
 	bad := errors.New("no answer")
-	if _, err := store.Sweep(later, func(string, []string) ([]string, error) { return nil, bad }, func() bool { return true }); !errors.Is(err, bad) || left() != many {
+	if _, err := store.Sweep(later, func(string, []string) ([]string, error) { return nil, bad }, func() bool { return true }); !errors.Is(
+		err,
+		bad,
+	) ||
+		left() != many {
 		t.Errorf("files went though nobody knows whether they are named: %v", err)
 	}
 	none := func(kind string, names []string) ([]string, error) {
@@ -166,10 +170,13 @@ func TestSweepInSteps(t *testing.T) {
 		}
 		return nil, nil
 	}
-	if n, err := store.Sweep(later, none, func() bool { return left() > many-sweepStep }); err != nil || n != sweepStep || left() != many-n {
+	if n, err := store.Sweep(later, none, func() bool { return left() > many-sweepStep }); err != nil ||
+		n != sweepStep ||
+		left() != many-n {
 		t.Errorf("a sweep that was to end after a step: %d %v", n, err)
 	}
-	if n, err := store.Sweep(later, none, func() bool { return true }); err != nil || n != many-sweepStep || left() != 0 {
+	if n, err := store.Sweep(later, none, func() bool { return true }); err != nil || n != many-sweepStep ||
+		left() != 0 {
 		t.Errorf("the next finds the rest: %d %v", n, err)
 	}
 }

@@ -156,7 +156,16 @@ func TestThumbnails(t *testing.T) {
 	}
 	for p, want := range map[image.Point]color.RGBA{{100, 100}: {255, 0, 0, 255}, {700, 100}: {255, 255, 255, 255}} {
 		r, g, b, _ := img.At(p.X, p.Y).RGBA()
-		if d := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }; d(r, want.R)+d(g, want.G)+d(b, want.B) > 12 {
+		if d := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }; d(
+			r,
+			want.R,
+		)+d(
+			g,
+			want.G,
+		)+d(
+			b,
+			want.B,
+		) > 12 {
 			t.Errorf("at %v: %d %d %d", p, r>>8, g>>8, b>>8)
 		}
 	}
@@ -168,7 +177,9 @@ func TestThumbnails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err := gif.DecodeAll(bytes.NewReader(data)); err != nil || len(g.Image) != 3 || g.Config.Width != 840 || g.Config.Height != 280 || g.Delay[2] != 7 {
+	if g, err := gif.DecodeAll(bytes.NewReader(data)); err != nil || len(g.Image) != 3 || g.Config.Width != 840 ||
+		g.Config.Height != 280 ||
+		g.Delay[2] != 7 {
 		t.Fatalf("%+v %v", g, err)
 	}
 	for what, bad := range map[string][]byte{"no picture": []byte("text"), "half a picture": b.Bytes()[:2000]} {
@@ -267,8 +278,25 @@ func TestDecoderLimit(t *testing.T) {
 	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.decodeRequests.Load() != 0 {
 		t.Errorf("afterwards: %v", err)
 	}
-	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0) // 40 million pixels of eight bytes
-	b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)
+	deep := append(
+		[]byte("IHDR"),
+		0,
+		0,
+		8000>>8,
+		8000&255,
+		0,
+		0,
+		5000>>8,
+		5000&255,
+		16,
+		6,
+		0,
+		0,
+		0,
+	) // 40 million pixels of eight bytes
+	b := append(
+		[]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"),
+		binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)
 	if _, err := s.SaveAvatar(bytes.NewReader(b), 5<<20); !errors.Is(err, ErrPixels) {
 		t.Errorf("a picture of 16 bits a colour: %v", err)
 	}

@@ -40,7 +40,13 @@ func (l *Service) catchUp(s *realmIndex) (more bool) {
 			err = l.writeTexts(s, target, texts)
 			break
 		}
-		l.log.Info("the journal does not reach back to the search index; comparing with the texts", "realm", s.id, "reason", err)
+		l.log.Info(
+			"the journal does not reach back to the search index; comparing with the texts",
+			"realm",
+			s.id,
+			"reason",
+			err,
+		)
 		fallthrough
 	case behind:
 		err = l.compareWithTexts(s, target)
@@ -239,12 +245,29 @@ func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
 	if err := b.flush(target); err != nil {
 		return err
 	}
-	l.log.Info("search index compared with the texts", "realm", s.id, "written", written, "removed", len(have), "took", time.Since(began).Round(time.Millisecond).String())
+	l.log.Info(
+		"search index compared with the texts",
+		"realm",
+		s.id,
+		"written",
+		written,
+		"removed",
+		len(have),
+		"took",
+		time.Since(began).Round(time.Millisecond).String(),
+	)
 	return nil
 }
 
 // Rebuild makes the index of an organization anew; nobody else may have it open.
-func Rebuild(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger, id realm.ID, last realm.Seq) (count int, err error) {
+func Rebuild(
+	dir string,
+	disk Disk,
+	plain func(realm.Body) string,
+	log *slog.Logger,
+	id realm.ID,
+	last realm.Seq,
+) (count int, err error) {
 	l := &Service{dir: dir, disk: disk, plain: plain, log: log, stop: make(chan struct{})}
 	if err := os.RemoveAll(l.path(id)); err != nil {
 		return 0, err

@@ -151,7 +151,10 @@ func (s *segment) term(i int) []byte {
 // termsWithPrefix is the terms that begin with a prefix: a stretch of the order.
 func (s *segment) termsWithPrefix(prefix string) (from, to int) {
 	from = sort.Search(len(s.termOffsets), func(i int) bool { return string(s.term(i)) >= prefix })
-	to = from + sort.Search(len(s.termOffsets)-from, func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
+	to = from + sort.Search(
+		len(s.termOffsets)-from,
+		func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) },
+	)
 	return from, to
 }
 

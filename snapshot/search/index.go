@@ -69,7 +69,8 @@ var errIndexInUse = errors.New("the search index is in use by another process")
 // some seconds.
 func Open(dir string) (*Index, error) {
 	x, err := open(dir)
-	if err != nil && strings.HasSuffix(err.Error(), "timeout") { // of the lock; it has no type that gets through to here
+	if err != nil &&
+		strings.HasSuffix(err.Error(), "timeout") { // of the lock; it has no type that gets through to here
 		return nil, errIndexInUse
 	}
 	if err != nil {
@@ -145,7 +146,15 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		doc := document.NewDocument(docID(d.Ref.Message))
 		options := bleve.IndexField | bleve.SkipFreqNorm
 		doc.AddField(document.NewTextFieldCustom(fieldText, nil, []byte(d.Text), options, analyzer{}))
-		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, binary.BigEndian.AppendUint16(nil, d.Ref.Version), options, nil))
+		doc.AddField(
+			document.NewTextFieldCustom(
+				fieldVersion,
+				nil,
+				binary.BigEndian.AppendUint16(nil, d.Ref.Version),
+				options,
+				nil,
+			),
+		)
 		b.Update(pausingDocument{doc, x.pause})
 	}
 	x.lastSeq, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true

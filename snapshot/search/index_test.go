@@ -152,7 +152,9 @@ func TestStemPrefix(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewSource(seed))
-	ends := strings.Fields("s es ed ing ly edly ingly tional ational enci anci abli entli izer ization ation ator alism aliti alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses")
+	ends := strings.Fields(
+		"s es ed ing ly edly ingly tional ational enci anci abli entli izer ization ation ator alism aliti alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses",
+	)
 	for range 50_000 {
 		b := make([]byte, 1+r.Intn(7))
 		for i := range b {
@@ -171,7 +173,9 @@ func TestFindAgainstScan(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewSource(seed))
-	words := strings.Fields("run runs running cat cats catalog über naïve 日本 本 tea-time foo_bar x1 happy happily die dying ok :) http://a.b/c? RUN Cat")
+	words := strings.Fields(
+		"run runs running cat cats catalog über naïve 日本 本 tea-time foo_bar x1 happy happily die dying ok :) http://a.b/c? RUN Cat",
+	)
 	seps := []string{" ", ", ", "-", "", ". ", "\n"}
 	text := func(n int) string {
 		var b strings.Builder

@@ -108,7 +108,16 @@ type pendingText struct {
 
 // OpenService keeps the indexes below a directory.
 func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger) *Service {
-	l := &Service{dir: dir, disk: disk, plain: plain, log: log, realms: map[realm.ID]*realmIndex{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	l := &Service{
+		dir:     dir,
+		disk:    disk,
+		plain:   plain,
+		log:     log,
+		realms:  map[realm.ID]*realmIndex{},
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
 	go l.run()
 	return l
 }
@@ -121,7 +130,15 @@ func (l *Service) path(id realm.ID) string {
 // follows every commit from then on. The index itself is opened later, by the writer: a predecessor may still be closing
 // it.
 func (l *Service) Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader) {
-	s := &realmIndex{id: id, readText: text, journalEnd: last, rowsSeq: rows, durable: last, needsCompare: true, advanced: make(chan struct{})}
+	s := &realmIndex{
+		id:           id,
+		readText:     text,
+		journalEnd:   last,
+		rowsSeq:      rows,
+		durable:      last,
+		needsCompare: true,
+		advanced:     make(chan struct{}),
+	}
 	l.mu.Lock()
 	l.realms[id] = s
 	l.mu.Unlock()
@@ -154,7 +171,9 @@ func (l *Service) open(s *realmIndex) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.index, s.indexed = x, at
-	s.needsCompare, s.canReplay = at != s.journalEnd || s.overflowed, at >= s.rowsSeq && at < s.journalEnd && !s.overflowed
+	s.needsCompare, s.canReplay = at != s.journalEnd ||
+		s.overflowed, at >= s.rowsSeq && at < s.journalEnd &&
+		!s.overflowed
 	switch {
 	case s.needsCompare && at > s.journalEnd: // of another life of this organization
 		s.searchable = 0
@@ -417,7 +436,12 @@ func (l *Service) writeSeq(s *realmIndex) {
 
 // Find answers a search in the state of a number or later. next hands out the topics made after one. ready is
 // false while the index has so much to catch up with that waiting did not help.
-func (l *Service) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.SearchHits, marks realm.Highlighter, ready bool, err error) {
+func (l *Service) Find(
+	id realm.ID,
+	upto realm.Seq,
+	text string,
+	next func(after realm.TopicID) ([]realm.TopicName, error),
+) (hits realm.SearchHits, marks realm.Highlighter, ready bool, err error) {
 	deadline := time.NewTimer(searchTimeout)
 	defer deadline.Stop()
 	s, err := l.wait(id, upto, deadline.C)
@@ -437,7 +461,15 @@ func (l *Service) Find(id realm.ID, upto realm.Seq, text string, next func(after
 		hits = append(hits, realm.SearchHit{Messages: w.Messages, Topics: s.topics.withStem(q.Words[i])})
 	}
 	for i, p := range phrases {
-		hits = append(hits, realm.SearchHit{Messages: p.Messages, Unbounded: p.All, Phrase: q.Phrases[i], Topics: s.topics.containing(q.Phrases[i])})
+		hits = append(
+			hits,
+			realm.SearchHit{
+				Messages:  p.Messages,
+				Unbounded: p.All,
+				Phrase:    q.Phrases[i],
+				Topics:    s.topics.containing(q.Phrases[i]),
+			},
+		)
 	}
 	return hits, q.Highlights, true, nil
 }

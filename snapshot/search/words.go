@@ -99,7 +99,17 @@ func inWord(c rune) bool {
 
 // isOwnWord is whether a character is a word of its own: these scripts write without spaces.
 func isOwnWord(c rune) bool {
-	return c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	return c >= 0x0E00 &&
+		unicode.In(
+			c,
+			unicode.Han,
+			unicode.Hiragana,
+			unicode.Katakana,
+			unicode.Thai,
+			unicode.Lao,
+			unicode.Khmer,
+			unicode.Myanmar,
+		)
 }
 
 // stem is the form under which the inflections of an English word are one; other words stay as they are.

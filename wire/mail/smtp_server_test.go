@@ -181,9 +181,9 @@ func TestReceiveAttachments(t *testing.T) {
 func TestCloseDuringIncompleteMail(t *testing.T) {
 	begin := "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\n"
 	for name, half := range map[string]string{
-		"nothing":           "",
-		"half a header":     begin + "Subject: x",
-		"half a text":       begin + "Subject: x\r\n\r\nhello",
+		"nothing":       "",
+		"half a header": begin + "Subject: x",
+		"half a text":   begin + "Subject: x\r\n\r\nhello",
 		"one of many parts": begin + "Content-Type: multipart/mixed; boundary=b\r\n\r\n" +
 			"--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\n",
 	} {

@@ -23,7 +23,13 @@ const (
 )
 
 // defaultRetryPauses before each further attempt; after the last one a notification is given up. Together about an hour.
-var defaultRetryPauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
+var defaultRetryPauses = []time.Duration{
+	5 * time.Second,
+	30 * time.Second,
+	2 * time.Minute,
+	10 * time.Minute,
+	45 * time.Minute,
+}
 
 // Service sends notifications and registrations. Pusher is one; tests have another.
 type Service interface {
@@ -37,7 +43,7 @@ type Service interface {
 // Options is what it takes to reach a service on behalf of a house.
 type Options struct {
 	Pusher      Service
-	Server       wire.Server
+	Server      wire.Server
 	Log         *slog.Logger
 	Now         func() time.Time
 	RetryPauses []time.Duration // nil: the usual ones
@@ -90,13 +96,25 @@ func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outco
 	}
 	rest, gone, err := c.Pusher.notify(n)
 	wire.RemoveUnregisteredDevices(c.Server, j.Realm, e.User, gone)
-	shown := dispatch.Outcome{NotificationShown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
+	shown := dispatch.Outcome{
+		NotificationShown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured),
+	}
 	if err == nil || errors.Is(err, wire.ErrPushNotConfigured) || errors.Is(err, wire.ErrPushRefused) {
 		return shown
 	}
 	waits := c.retryPauses()
 	if j.Number > len(waits) {
-		c.Log.Error("push notification given up", "realm", j.Realm, "user", e.User.String(), "attempts", j.Number, "error", err)
+		c.Log.Error(
+			"push notification given up",
+			"realm",
+			j.Realm,
+			"user",
+			e.User.String(),
+			"attempts",
+			j.Number,
+			"error",
+			err,
+		)
 		return shown
 	}
 	return dispatch.Outcome{RetryAfter: waits[j.Number-1], State: rest}

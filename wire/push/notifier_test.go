@@ -29,8 +29,18 @@ type fakeServer struct {
 func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, facts, _, err := realm.RunTurn(s.r, c, realm.TurnEnv{Now: then, PushEnabled: true, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u-u" },
-		Hash: func(string) (h [32]byte) { return h }}, decide)
+	a, facts, _, err := realm.RunTurn(
+		s.r,
+		c,
+		realm.TurnEnv{
+			Now:         then,
+			PushEnabled: true,
+			Token:       func(n int) string { return strings.Repeat("t", n) },
+			UUID:        func() string { return "u-u" },
+			Hash:        func(string) (h [32]byte) { return h },
+		},
+		decide,
+	)
 	for _, f := range facts {
 		if m, ok := f.(*realm.MessageSent); ok {
 			s.texts[realm.BodyRef{Message: m.ID}] = m.Body
@@ -93,7 +103,11 @@ func newFakeServer(t *testing.T) (s *fakeServer, bo realm.UserID) {
 	ann := runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"})
 	bo = runCommand(s, system, realm.CreateUser{Name: "Bo", Email: "bo@example.org"})
 	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.AddPushToken{Kind: realm.PushFCM, Token: "phone"})
-	runCommand(s, realm.Caller{User: ann, Client: "t"}, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
+	runCommand(
+		s,
+		realm.Caller{User: ann, Client: "t"},
+		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}},
+	)
 	return s, bo
 }
 
@@ -104,7 +118,15 @@ func (s *fakeServer) outboxLength() int {
 }
 
 func (s *fakeServer) notifier(p *service) *Notifier {
-	return &Notifier{Options{Pusher: p, Server: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
+	return &Notifier{
+		Options{
+			Pusher:      p,
+			Server:      s,
+			Log:         slog.New(slog.DiscardHandler),
+			Now:         func() time.Time { return time.Unix(then, 0) },
+			RetryPauses: []time.Duration{time.Millisecond, time.Millisecond},
+		},
+	}
 }
 
 func (s *fakeServer) job() *dispatch.Attempt {
@@ -127,12 +149,18 @@ func TestNotifierRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, bo := newFakeServer(t)
 			p := &service{errs: x.errs, sent: make(chan notification, 100)}
-			c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+			c := dispatch.New(
+				dispatch.Options{
+					Server:   s,
+					Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
+				},
+			)
 			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
 				case n := <-p.sent:
-					if n.fcm["content"] != "hi" || n.fcm["realm_url"] != "https://chat.example.org" || n.key != "u-u-1" {
+					if n.fcm["content"] != "hi" || n.fcm["realm_url"] != "https://chat.example.org" ||
+						n.key != "u-u-1" {
 						t.Errorf("told %v as %s", n.fcm, n.key)
 					}
 				case <-time.After(10 * time.Second):
@@ -144,7 +172,12 @@ func TestNotifierRetries(t *testing.T) {
 			}
 			c.Close(context.Background())
 			if len(p.sent) != 0 || s.outboxLength() != 0 || len(s.r.PushTokensOf(bo)) != x.tokens {
-				t.Errorf("%d sent too often, %d errands left, %d devices", len(p.sent), s.outboxLength(), len(s.r.PushTokensOf(bo)))
+				t.Errorf(
+					"%d sent too often, %d errands left, %d devices",
+					len(p.sent),
+					s.outboxLength(),
+					len(s.r.PushTokensOf(bo)),
+				)
 			}
 		})
 	}
@@ -154,7 +187,11 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 	s, bo := newFakeServer(t)
 	p := &service{errs: []error{nil}, sent: make(chan notification, 10)}
 	c := s.notifier(p)
-	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
+	runCommand(
+		s,
+		realm.Caller{User: bo, Client: "t"},
+		realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}},
+	)
 	s.here = true
 	if out := c.Handle(context.Background(), s.job()); out.RetryAfter == 0 || len(p.sent) != 0 {
 		t.Errorf("before his client has taken it: %+v, %d sent", out, len(p.sent))
@@ -177,10 +214,19 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 func TestLeftoverJobsRunFirst(t *testing.T) {
 	s, bo := newFakeServer(t)
 	ann := realm.Caller{User: bo - 1, Client: "t"}
-	runCommand(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
+	runCommand(
+		s,
+		ann,
+		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}},
+	)
 	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
 	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
-	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+	c := dispatch.New(
+		dispatch.Options{
+			Server:   s,
+			Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
+		},
+	)
 	defer c.Close(context.Background())
 	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
 	c.Begin(0, map[realm.ID]wire.Site{1: {}})

@@ -131,9 +131,17 @@ func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
 }
 
 func (p *Pusher) testByAPNs(n wire.PushOrigin, d realm.PushToken) error {
-	data := map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}
-	return p.sendAPNs(&apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
-		Payload: payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default").Custom("zulip", data)})
+	data := map[string]any{
+		"event":      "test",
+		"realm_name": n.RealmName,
+		"realm_url":  n.RealmURL,
+		"realm_uri":  n.RealmURL,
+		"user_id":    n.User,
+	}
+	load := payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default")
+	return p.sendAPNs(&apns2.Notification{
+		DeviceToken: wire.APNsToken(d.Token), Topic: d.App, Payload: load.Custom("zulip", data),
+	})
 }
 
 // sendAPNs sends one notification to one device.
@@ -146,7 +154,10 @@ func (p *Pusher) sendAPNs(n *apns2.Notification) error {
 		return fmt.Errorf("reach Apple's push service: %w", err)
 	case answer.Sent():
 		return nil
-	case answer.StatusCode == http.StatusGone, answer.Reason == apns2.ReasonBadDeviceToken, answer.Reason == apns2.ReasonDeviceTokenNotForTopic, answer.Reason == apns2.ReasonUnregistered:
+	case answer.StatusCode == http.StatusGone,
+		answer.Reason == apns2.ReasonBadDeviceToken,
+		answer.Reason == apns2.ReasonDeviceTokenNotForTopic,
+		answer.Reason == apns2.ReasonUnregistered:
 		return wire.ErrDeviceUnknown
 	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= 500:
 		return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushFailed, answer.StatusCode, answer.Reason)
@@ -159,7 +170,18 @@ func testText(n wire.PushOrigin) string {
 }
 
 func (p *Pusher) testByFCM(n wire.PushOrigin, d realm.PushToken) error {
-	return p.sendFCM(d.Token, "high", map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User, "time": time.Now().Unix()})
+	return p.sendFCM(
+		d.Token,
+		"high",
+		map[string]any{
+			"event":      "test",
+			"realm_name": n.RealmName,
+			"realm_url":  n.RealmURL,
+			"realm_uri":  n.RealmURL,
+			"user_id":    n.User,
+			"time":       time.Now().Unix(),
+		},
+	)
 }
 
 // sendFCM sends one notification to one device. All its values are strings there.
@@ -168,7 +190,13 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 	for k, v := range data {
 		texts[k] = fmt.Sprint(v)
 	}
-	body := map[string]any{"message": map[string]any{"token": token, "android": map[string]any{"priority": priority, "ttl": timeToLive}, "data": texts}}
+	body := map[string]any{
+		"message": map[string]any{
+			"token":   token,
+			"android": map[string]any{"priority": priority, "ttl": timeToLive},
+			"data":    texts,
+		},
+	}
 	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body)
 	if err != nil {
 		return fmt.Errorf("reach Google's push service: %w", err)
@@ -184,7 +212,8 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 	}
 	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
 	for _, d := range failure.Error.Details {
-		if d.ErrorCode == "UNREGISTERED" || d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
+		if d.ErrorCode == "UNREGISTERED" ||
+			d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
 			return wire.ErrDeviceUnknown
 		}
 	}
@@ -203,7 +232,12 @@ func (p *Pusher) post(client *http.Client, address string, body any) (int, []byt
 	return p.send(client, address, "application/json", text, func(*http.Request) {})
 }
 
-func (p *Pusher) send(client *http.Client, address, kind string, text []byte, sign func(*http.Request)) (int, []byte, error) {
+func (p *Pusher) send(
+	client *http.Client,
+	address, kind string,
+	text []byte,
+	sign func(*http.Request),
+) (int, []byte, error) {
 	r, err := http.NewRequest("POST", address, bytes.NewReader(text))
 	if err != nil {
 		return 0, nil, err
@@ -236,7 +270,13 @@ func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code s
 
 // sendToBouncer is bouncer with a body of any kind.
 func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, code string, err error) {
-	status, answer, err := p.send(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, kind, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
+	status, answer, err := p.send(
+		p.http,
+		strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path,
+		kind,
+		body,
+		func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) },
+	)
 	if err != nil {
 		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
 	}
@@ -255,8 +295,19 @@ func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, c
 }
 
 func (p *Pusher) testByBouncer(n wire.PushOrigin, d realm.PushToken) error {
-	body := map[string]any{"realm_uuid": n.RealmUUID, "realm_name": n.RealmName, "user_id": n.User, "token": d.Token, "token_kind": d.Kind,
-		"base_payload": map[string]any{"realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}}
+	body := map[string]any{
+		"realm_uuid": n.RealmUUID,
+		"realm_name": n.RealmName,
+		"user_id":    n.User,
+		"token":      d.Token,
+		"token_kind": d.Kind,
+		"base_payload": map[string]any{
+			"realm_name": n.RealmName,
+			"realm_url":  n.RealmURL,
+			"realm_uri":  n.RealmURL,
+			"user_id":    n.User,
+		},
+	}
 	if d.Kind == realm.PushAPNs {
 		body["ios_app_id"] = d.App
 	}

@@ -62,7 +62,17 @@ func (p *Pusher) notify(n notification) (left notification, gone wire.Unregister
 		return left, gone, wire.ErrPushNotConfigured
 	}
 	if err != nil {
-		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "devices", len(left.tokens)+len(left.devices), "error", err)
+		p.log.Warn(
+			"push notification failed",
+			"user",
+			n.User.String(),
+			"realm",
+			n.RealmURL,
+			"devices",
+			len(left.tokens)+len(left.devices),
+			"error",
+			err,
+		)
 	}
 	return left, gone, err
 }
@@ -88,13 +98,20 @@ func priority(n notification) string {
 func apnsNotification(n notification, d realm.PushToken) *apns2.Notification {
 	key := sha256.Sum256([]byte(n.key + " " + d.Token))
 	id, _ := uuid.FromBytes(key[:16]) // sixteen bytes are always one
-	out := &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App, ApnsID: id.String(), CollapseID: id.String(), Expiration: time.Now().Add(24 * time.Hour)}
+	out := &apns2.Notification{
+		DeviceToken: wire.APNsToken(d.Token),
+		Topic:       d.App,
+		ApnsID:      id.String(),
+		CollapseID:  id.String(),
+		Expiration:  time.Now().Add(24 * time.Hour),
+	}
 	load := payload.NewPayload().Custom("zulip", n.apns)
 	if n.removal {
 		out.Payload = load.Badge(0)
 		return out
 	}
-	out.Payload = load.AlertTitle(n.alert.title).AlertSubtitle(n.alert.subtitle).AlertBody(n.alert.body).Sound("default").Badge(0)
+	load.AlertTitle(n.alert.title).AlertSubtitle(n.alert.subtitle).AlertBody(n.alert.body)
+	out.Payload = load.Sound("default").Badge(0)
 	return out
 }
 
@@ -112,15 +129,31 @@ func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err er
 	if len(apple) > 0 {
 		forApple = map[string]any{"badge": 0, "custom": map[string]any{"zulip": n.apns}}
 		if !n.removal {
-			forApple["alert"] = map[string]string{"title": n.alert.title, "subtitle": n.alert.subtitle, "body": n.alert.body}
+			forApple["alert"] = map[string]string{
+				"title":    n.alert.title,
+				"subtitle": n.alert.subtitle,
+				"body":     n.alert.body,
+			}
 			forApple["sound"] = "default"
 		}
 	}
 	if len(android) > 0 {
 		forAndroid = n.fcm
 	}
-	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{"realm_uuid": n.RealmUUID, "user_id": n.User, "apns_payload": forApple, "gcm_payload": forAndroid,
-		"gcm_options": map[string]string{"priority": priority(n)}, "android_devices": android, "apple_devices": apple})
+	answer, code, err := p.sendJSONToBouncer(
+		"notify",
+		map[string]any{
+			"realm_uuid":   n.RealmUUID,
+			"user_id":      n.User,
+			"apns_payload": forApple,
+			"gcm_payload":  forAndroid,
+			"gcm_options": map[string]string{
+				"priority": priority(n),
+			},
+			"android_devices": android,
+			"apple_devices":   apple,
+		},
+	)
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
@@ -173,7 +206,10 @@ func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, 
 	if len(requests) == 0 {
 		return nil, nil
 	}
-	answer, code, err := p.sendJSONToBouncer("e2ee/notify", map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
+	answer, code, err := p.sendJSONToBouncer(
+		"e2ee/notify",
+		map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests},
+	)
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}

@@ -52,7 +52,9 @@ func TestAPNsTestNotification(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Authorization"), "bearer ey") || r.Header.Get("apns-topic") != "org.example.App" || !strings.Contains(string(text), `"event":"test"`) {
+		if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Authorization"), "bearer ey") ||
+			r.Header.Get("apns-topic") != "org.example.App" ||
+			!strings.Contains(string(text), `"event":"test"`) {
 			t.Errorf("asked %s %v %s", r.URL, r.Header, text)
 		}
 		if r.URL.Path == "/3/device/bad0" {
@@ -63,12 +65,16 @@ func TestAPNsTestNotification(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := newPusher(t, Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
+	p := newPusher(
+		t,
+		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL},
+	)
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example.App"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "BAD0", App: "org.example.App"}); !errors.Is(err, wire.ErrDeviceUnknown) {
+	err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "BAD0", App: "org.example.App"})
+	if !errors.Is(err, wire.ErrDeviceUnknown) {
 		t.Errorf("an unknown device: %v", err)
 	}
 }
@@ -82,7 +88,8 @@ func TestFCMTestNotification(t *testing.T) {
 			return
 		}
 		text, _ := io.ReadAll(r.Body)
-		if r.URL.Path != "/v1/projects/acme/messages:send" || r.Header.Get("Authorization") != "Bearer let-me-in" || !strings.Contains(string(text), `"event":"test"`) {
+		if r.URL.Path != "/v1/projects/acme/messages:send" || r.Header.Get("Authorization") != "Bearer let-me-in" ||
+			!strings.Contains(string(text), `"event":"test"`) {
 			t.Errorf("asked %s %v %s", r.URL, r.Header, text)
 		}
 		if strings.Contains(string(text), `"token":"gone"`) {
@@ -91,12 +98,21 @@ func TestFCMTestNotification(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	account, _ := json.Marshal(map[string]string{"type": "service_account", "project_id": "acme", "client_email": "x@example.com", "private_key": string(pkcs8(t, key)), "token_uri": s.URL + "/token"})
+	account, _ := json.Marshal(
+		map[string]string{
+			"type":         "service_account",
+			"project_id":   "acme",
+			"client_email": "x@example.com",
+			"private_key":  string(pkcs8(t, key)),
+			"token_uri":    s.URL + "/token",
+		},
+	)
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "here"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "gone"}); !errors.Is(err, wire.ErrDeviceUnknown) {
+	err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "gone"})
+	if !errors.Is(err, wire.ErrDeviceUnknown) {
 		t.Errorf("an unknown device: %v", err)
 	}
 }
@@ -130,15 +146,18 @@ func TestBouncerTestNotification(t *testing.T) {
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "known"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"}); !errors.Is(err, wire.ErrDeviceUnknownToBouncer) {
+	err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"})
+	if !errors.Is(err, wire.ErrDeviceUnknownToBouncer) {
 		t.Errorf("an unknown device: %v", err)
 	}
 	for id, want := range map[string]string{"fine": "", "late": "INVALID_BOUNCER_PUBLIC_KEY"} {
-		if code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: id}}); err != nil || code != want {
+		if code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: id}}); err != nil ||
+			code != want {
 			t.Errorf("registering %s: %q, %v, want %q", id, code, err, want)
 		}
 	}
-	if _, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: "broken"}}); !errors.Is(err, wire.ErrPushFailed) {
+	_, err = p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: "broken"}})
+	if !errors.Is(err, wire.ErrPushFailed) {
 		t.Errorf("a bouncer that fails: %v", err)
 	}
 }
@@ -172,7 +191,8 @@ func TestBouncerRegistration(t *testing.T) {
 	} {
 		heard = nil
 		code, err := p.Register(wire.PushRegistration{DeviceRegistration: c.r, RealmUUID: "u-u", User: 9})
-		if want := "POST /api/v1/remotes/push/" + c.want; err != nil || code != c.code || len(heard) != 1 || heard[0] != want {
+		if want := "POST /api/v1/remotes/push/" + c.want; err != nil || code != c.code || len(heard) != 1 ||
+			heard[0] != want {
 			t.Errorf("%+v: %q %v, heard %q, want %q", c.r, code, err, heard, want)
 		}
 	}

@@ -20,7 +20,11 @@ type Registrar struct{ Options }
 // encrypted one is good).
 func (c *Registrar) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
 	x := j.Job.Registration
-	uuid, err := c.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Org().UUID, nil })
+	uuid, err := c.Server.View(
+		j.Realm,
+		realm.Caller{System: true},
+		func(v realm.View) (any, error) { return v.Org().UUID, nil },
+	)
 	if err != nil {
 		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
@@ -38,7 +42,17 @@ func (c *Registrar) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outc
 		}
 	}
 	if code != "" {
-		c.Log.Warn("push registration failed", "realm", j.Realm, "user", j.Job.User.String(), "code", code, "error", err)
+		c.Log.Warn(
+			"push registration failed",
+			"realm",
+			j.Realm,
+			"user",
+			j.Job.User.String(),
+			"code",
+			code,
+			"error",
+			err,
+		)
 	}
 	if x.Device == 0 {
 		return dispatch.Outcome{}

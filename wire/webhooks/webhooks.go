@@ -46,8 +46,8 @@ type Server = wire.Server
 // Options of a caller.
 type Options struct {
 	Server Server
-	Tools *wire.Tools
-	Log   *slog.Logger
+	Tools  *wire.Tools
+	Log    *slog.Logger
 	// Allow are networks inside that may be called nevertheless.
 	Allow      []netip.Prefix
 	RetryPause time.Duration    // before the second attempt; 0: a second
@@ -72,9 +72,17 @@ func New(o Options) *Client {
 		o.Now = time.Now
 	}
 	c := &Client{o: o}
-	dialer := &net.Dialer{Timeout: callTimeout, Control: func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) }}
+	dialer := &net.Dialer{
+		Timeout: callTimeout,
+		Control: func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) },
+	}
 	c.client = &http.Client{Timeout: callTimeout,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			MaxIdleConnsPerHost:    1,
+			IdleConnTimeout:        time.Minute,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c
 }
@@ -148,7 +156,10 @@ func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, er
 		c.o.Log.Info("bot may not say that its service failed", "realm", request.Realm, "bot", bot, "error", sayErr)
 	}
 	request.Caller = realm.Caller{System: true, Client: "Internal"}
-	_, tellErr := wire.Execute(request, realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()})
+	_, tellErr := wire.Execute(
+		request,
+		realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()},
+	)
 	if tellErr != nil {
 		c.o.Log.Warn("bot's owner not told of a failure", "realm", request.Realm, "bot", bot, "error", tellErr)
 	}
@@ -182,7 +193,11 @@ func (c *Client) post(ctx context.Context, address, kind, id string, body []byte
 
 // postOnce is one attempt; again reports whether another may fare better. The id is the same whenever the same message is
 // passed on, so that a service can tell one that comes twice.
-func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []byte) (answer []byte, again bool, err error) {
+func (c *Client) postOnce(
+	ctx context.Context,
+	address, kind, id string,
+	body []byte,
+) (answer []byte, again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, &serviceError{why: "The address of the service is no good: " + err.Error()}
@@ -193,7 +208,10 @@ func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []
 	res, err := c.client.Do(r)
 	if err != nil {
 		// An address inside is tried as often as one that is not there: how long it takes says nothing either.
-		return nil, true, &serviceError{why: "The service at " + r.URL.Redacted() + " did not answer: " + publicReason(err), cause: err}
+		return nil, true, &serviceError{
+			why:   "The service at " + r.URL.Redacted() + " did not answer: " + publicReason(err),
+			cause: err,
+		}
 	}
 	defer res.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
@@ -201,9 +219,15 @@ func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []
 	case err != nil:
 		return nil, true, &serviceError{why: "The service's answer broke off: " + publicReason(err), cause: err}
 	case res.StatusCode >= 500:
-		return nil, true, &serviceError{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer))}
+		return nil, true, &serviceError{
+			status: res.StatusCode,
+			why:    fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer)),
+		}
 	case res.StatusCode < 200 || res.StatusCode >= 300:
-		return nil, false, &serviceError{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer))}
+		return nil, false, &serviceError{
+			status: res.StatusCode,
+			why:    fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer)),
+		}
 	case len(answer) > maxAnswer:
 		return nil, false, &serviceError{why: fmt.Sprintf("The service's answer is longer than %d bytes.", maxAnswer)}
 	}

@@ -37,8 +37,13 @@ type fakeServer struct {
 }
 
 func (s *fakeServer) turnEnv() realm.TurnEnv {
-	return realm.TurnEnv{Now: 1_700_000_000, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u" }, APIKey: func(realm.UserID, int64) string { return "key" },
-		Hash: func(string) (h [32]byte) { return h }}
+	return realm.TurnEnv{
+		Now:    1_700_000_000,
+		Token:  func(n int) string { return strings.Repeat("t", n) },
+		UUID:   func() string { return "u" },
+		APIKey: func(realm.UserID, int64) string { return "key" },
+		Hash:   func(string) (h [32]byte) { return h },
+	}
 }
 
 func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
@@ -87,12 +92,26 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	s := &fakeServer{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}, botMessages: make(chan string, 1000)}
 	system := realm.Caller{System: true}
 	runCommand(s, system, realm.FoundRealm{Name: "x"})
-	ann := realm.Caller{User: runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"}), Client: "test"}
+	ann := realm.Caller{
+		User:   runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"}),
+		Client: "test",
+	}
 	kind := 1
 	if slack {
 		kind = 2
 	}
-	b := runCommand(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo", Type: realm.OutgoingWebhook, URL: service, Interface: kind})
+	b := runCommand(
+		s,
+		ann,
+		realm.CreateBot{
+			Name:      "Robo",
+			Email:     "robo-bot@example.org",
+			ShortName: "robo",
+			Type:      realm.OutgoingWebhook,
+			URL:       service,
+			Interface: kind,
+		},
+	)
 	send(s, ann, b.ID, "hi *bot*", "<p>hi <em>bot</em></p>")
 	v := s.r.ViewAs(system, 1_700_000_000)
 	errands := v.OutboxJobs()
@@ -109,12 +128,22 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 // send has somebody write to the bot, unheard by the test.
 func send(s *fakeServer, from realm.Caller, to realm.UserID, text, html string) {
 	s.t.Helper()
-	runCommand(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}})
+	runCommand(
+		s,
+		from,
+		realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}},
+	)
 	<-s.botMessages
 }
 
 func (s *fakeServer) client(allow ...string) *Client {
-	o := Options{Server: s, Log: s.log, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, RetryPause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+	o := Options{
+		Server:     s,
+		Log:        s.log,
+		Tools:      &wire.Tools{Renderer: &wire.Renderer{}},
+		RetryPause: time.Millisecond,
+		Now:        func() time.Time { return time.Unix(1_700_000_000, 0) },
+	}
 	for _, p := range allow {
 		o.Allow = append(o.Allow, netip.MustParsePrefix(p))
 	}
@@ -123,7 +152,13 @@ func (s *fakeServer) client(allow ...string) *Client {
 
 // startDispatcher has the services called that wait.
 func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
-	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)}, Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling}})
+	c := dispatch.New(
+		dispatch.Options{
+			Server:      s,
+			Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
+			Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
+		},
+	)
 	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
@@ -181,7 +216,10 @@ func TestBotSendsAnswer(t *testing.T) {
 		t.Errorf("said %q", x)
 	}
 	m, _ := got["message"].(map[string]any)
-	if got["data"] != "hi *bot*" || got["trigger"] != "direct_message" || got["bot_full_name"] != "Robo" || got["token"] == "" || m["rendered_content"] != "<p>hi <em>bot</em></p>" || m["type"] != "private" {
+	if got["data"] != "hi *bot*" || got["trigger"] != "direct_message" || got["bot_full_name"] != "Robo" ||
+		got["token"] == "" ||
+		m["rendered_content"] != "<p>hi <em>bot</em></p>" ||
+		m["type"] != "private" {
 		t.Errorf("the service was told %v", got)
 	}
 }
@@ -200,7 +238,11 @@ func TestSlackInterface(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	s := newFakeServer(t, startService(t, answerWith(503, ""), answerWith(500, ""), answerWith(200, `{"response_string": "third time"}`)), false)
+	s := newFakeServer(
+		t,
+		startService(t, answerWith(503, ""), answerWith(500, ""), answerWith(200, `{"response_string": "third time"}`)),
+		false,
+	)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: third time" {
 		t.Errorf("said %q", x)
@@ -238,7 +280,8 @@ func TestFailureIsReported(t *testing.T) {
 			if say := s.nextBotMessage(); say != x.say {
 				t.Errorf("the bot said %q", say)
 			}
-			if say := s.nextBotMessage(); !strings.HasPrefix(say, "Notification Bot: ") || !strings.Contains(say, x.reason) {
+			if say := s.nextBotMessage(); !strings.HasPrefix(say, "Notification Bot: ") ||
+				!strings.Contains(say, x.reason) {
 				t.Errorf("the owner was told %q", say)
 			}
 		})
@@ -291,7 +334,10 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 // whether it has one. The operator's log does.
 func TestInternalAddressesStayPrivate(t *testing.T) {
 	called := make(chan bool, 10)
-	port := strings.TrimPrefix(startService(t, func(http.ResponseWriter, *http.Request) { called <- true }), "http://127.0.0.1:")
+	port := strings.TrimPrefix(
+		startService(t, func(http.ResponseWriter, *http.Request) { called <- true }),
+		"http://127.0.0.1:",
+	)
 	s := newFakeServer(t, "http://localhost:"+port, false)
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
@@ -317,14 +363,24 @@ func TestPublicReason(t *testing.T) {
 	refused := httptest.NewServer(nil)
 	refused.Close()
 	s := newFakeServer(t, refused.URL, false)
-	_, _, err := s.client("127.0.0.0/8").postOnce(context.Background(), strings.Replace(refused.URL, "127.0.0.1", "localhost", 1), "text/plain", "1", nil)
+	address := strings.Replace(refused.URL, "127.0.0.1", "localhost", 1)
+	_, _, err := s.client("127.0.0.0/8").postOnce(context.Background(), address, "text/plain", "1", nil)
 	var down *serviceError
-	if !errors.As(err, &down) || !strings.Contains(down.why, "connection refused") || strings.Contains(down.why, "127.0.0.1") || strings.Contains(down.why, "::1") {
+	if !errors.As(err, &down) || !strings.Contains(down.why, "connection refused") ||
+		strings.Contains(down.why, "127.0.0.1") ||
+		strings.Contains(down.why, "::1") {
 		t.Errorf("a closed port: %v", err)
 	}
-	broken := &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3)}, Addr: &net.TCPAddr{IP: net.IPv4(10, 4, 5, 6)}, Err: syscall.ECONNRESET}
+	broken := &net.OpError{
+		Op:     "read",
+		Net:    "tcp",
+		Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3)},
+		Addr:   &net.TCPAddr{IP: net.IPv4(10, 4, 5, 6)},
+		Err:    syscall.ECONNRESET,
+	}
 	for _, err := range []error{broken, &url.Error{Op: "Post", URL: "http://x", Err: broken}, &url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded}, &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.53:53"}} {
-		if why := publicReason(err); why == "" || strings.Contains(why, "10.") && !strings.Contains(why, callTimeout.String()) {
+		if why := publicReason(err); why == "" ||
+			strings.Contains(why, "10.") && !strings.Contains(why, callTimeout.String()) {
 			t.Errorf("%v: %q", err, why)
 		}
 	}
