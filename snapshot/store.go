@@ -284,13 +284,8 @@ func (s *Store) open() error {
 	}
 	for _, left := range []string{backupDir, checkpointDir} { // by a process that ended meanwhile; whoever makes one anew removes it first
 		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, left)); err != nil {
-			s.o.Log.Warn(
-				"what is left of a backup or an upgrade takes up room and cannot be removed",
-				"directory",
-				s.fs.PathJoin(s.dir, left),
-				"why",
-				err,
-			)
+			s.o.Log.Warn("what is left of a backup or an upgrade takes up room and cannot be removed",
+				"directory", s.fs.PathJoin(s.dir, left), "why", err)
 		}
 	}
 	go s.committer()

@@ -40,13 +40,8 @@ func (l *Service) catchUp(s *realmIndex) (more bool) {
 			err = l.writeTexts(s, target, texts)
 			break
 		}
-		l.log.Info(
-			"the journal does not reach back to the search index; comparing with the texts",
-			"realm",
-			s.id,
-			"reason",
-			err,
-		)
+		l.log.Info("the journal does not reach back to the search index; comparing with the texts",
+			"realm", s.id, "reason", err)
 		fallthrough
 	case behind:
 		err = l.compareWithTexts(s, target)
@@ -245,17 +240,9 @@ func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
 	if err := b.flush(target); err != nil {
 		return err
 	}
-	l.log.Info(
-		"search index compared with the texts",
-		"realm",
-		s.id,
-		"written",
-		written,
-		"removed",
-		len(have),
-		"took",
-		time.Since(began).Round(time.Millisecond).String(),
-	)
+	l.log.Info("search index compared with the texts",
+		"realm", s.id, "written", written, "removed", len(have),
+		"took", time.Since(began).Round(time.Millisecond).String())
 	return nil
 }
 

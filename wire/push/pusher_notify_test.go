@@ -51,7 +51,7 @@ func TestAPNsNotification(t *testing.T) {
 		if body.APS.Alert.Title != "#dev > x" || body.APS.Alert.Subtitle != "Ann:" || body.APS.Alert.Body != "hi" ||
 			body.APS.Sound != "default" ||
 			body.Zulip["event"] != "message" {
-			t.Errorf("told %s", text)
+			t.Errorf("sent %s", text)
 		}
 		switch r.URL.Path {
 		case "/3/device/dead":
@@ -88,7 +88,7 @@ func TestAPNsNotification(t *testing.T) {
 
 func TestFCMNotification(t *testing.T) {
 	key, _ := rsa.GenerateKey(rand.Reader, 2048)
-	var told []string
+	var sent []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
 			w.Header().Set("Content-Type", "application/json")
@@ -105,10 +105,8 @@ func TestFCMNotification(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
-		told = append(
-			told,
-			body.Message.Token+" "+body.Message.Android.Priority+" "+body.Message.Data["event"]+" "+body.Message.Data["zulip_message_id"],
-		)
+		m := body.Message
+		sent = append(sent, m.Token+" "+m.Android.Priority+" "+m.Data["event"]+" "+m.Data["zulip_message_id"])
 	}))
 	defer s.Close()
 	account, _ := json.Marshal(
@@ -126,8 +124,8 @@ func TestFCMNotification(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := strings.Join(told, ", "); got != "phone high message 5, phone normal message 5" {
-		t.Errorf("told %s", got)
+	if got := strings.Join(sent, ", "); got != "phone high message 5, phone normal message 5" {
+		t.Errorf("sent %s", got)
 	}
 	_, _, err := p.notify(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"}))
 	if !errors.Is(err, wire.ErrPushNotConfigured) {

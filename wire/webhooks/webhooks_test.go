@@ -25,14 +25,14 @@ import (
 	"parley/wire/dispatch"
 )
 
-// fakeServer is a realm without actors or disk, as the calls see the server: every turn is done at once.
+// fakeServer is a realm without actors and disk. It runs every turn at once.
 type fakeServer struct {
-	Server
+	wire.Server
 	t           *testing.T
 	mu          sync.Mutex
 	r           *realm.Realm
 	texts       map[realm.BodyRef]realm.Body
-	botMessages chan string // what bots said, as "author: text"
+	botMessages chan string // messages that bots sent, as "author: text"
 	log         *slog.Logger
 }
 
@@ -87,7 +87,7 @@ func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
 	return v
 }
 
-// newFakeServer has Ann, her bot, and a message to it that its service is to be told of.
+// newFakeServer has the user Ann, her bot, and a message to the bot that triggers its service.
 func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	s := &fakeServer{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}, botMessages: make(chan string, 1000)}
 	system := realm.Caller{System: true}
@@ -125,7 +125,7 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	return s
 }
 
-// send has somebody write to the bot, unheard by the test.
+// send sends a message to the bot and takes it out of botMessages.
 func send(s *fakeServer, from realm.Caller, to realm.UserID, text, html string) {
 	s.t.Helper()
 	runCommand(
@@ -164,7 +164,7 @@ func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
 	return c
 }
 
-// outboxLength is how many errands are left.
+// outboxLength returns the number of unfinished jobs.
 func (s *fakeServer) outboxLength() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,12 +177,12 @@ func (s *fakeServer) nextBotMessage() string {
 	case x := <-s.botMessages:
 		return x
 	case <-time.After(10 * time.Second):
-		s.t.Fatal("nobody said anything")
+		s.t.Fatal("no bot sent a message")
 	}
 	return ""
 }
 
-// startService answers each call with the next of some handlers, the last one over and over.
+// startService starts a service that answers with the handlers in order, and repeats the last one.
 func startService(t *testing.T, handlers ...http.HandlerFunc) string {
 	var mu sync.Mutex
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -213,14 +213,14 @@ func TestBotSendsAnswer(t *testing.T) {
 	}), false)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: hello yourself" {
-		t.Errorf("said %q", x)
+		t.Errorf("sent %q", x)
 	}
 	m, _ := got["message"].(map[string]any)
 	if got["data"] != "hi *bot*" || got["trigger"] != "direct_message" || got["bot_full_name"] != "Robo" ||
 		got["token"] == "" ||
 		m["rendered_content"] != "<p>hi <em>bot</em></p>" ||
 		m["type"] != "private" {
-		t.Errorf("the service was told %v", got)
+		t.Errorf("the service got %v", got)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestSlackInterface(t *testing.T) {
 	}), true)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: ok" || got.Get("text") != "hi *bot*" || got.Get("user_name") != "Ann" {
-		t.Errorf("said %q after %v", x, got)
+		t.Errorf("sent %q after %v", x, got)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestRetry(t *testing.T) {
 	)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: third time" {
-		t.Errorf("said %q", x)
+		t.Errorf("sent %q", x)
 	}
 }
 
@@ -253,36 +253,40 @@ func TestLegacyAnswers(t *testing.T) {
 	s := newFakeServer(t, startService(t, answerWith(200, `{"content": "one", "response_string": "other"}`)), false)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: other" {
-		t.Errorf("said %q", x)
+		t.Errorf("sent %q", x)
 	}
 	for _, nothing := range []string{`""`, "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
 		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
-			t.Errorf("%q says %q, understood: %v", nothing, text, ok)
+			t.Errorf("%q makes the bot send %q, ok: %v", nothing, text, ok)
 		}
 	}
 }
 
 func TestFailureIsReported(t *testing.T) {
+	const unavailable = "Robo: Failure! Third party is unavailable."
+	status := func(code string) string {
+		return "Robo: Failure! The webhook got a response with status code *" + code + "*."
+	}
 	for name, x := range map[string]struct {
-		reply  http.HandlerFunc
-		say    string
-		reason string
+		reply   http.HandlerFunc
+		message string
+		reason  string
 	}{
-		"refused":  {answerWith(400, "no such thing"), "Robo: Failure! The webhook got a response with status code *400*.", "no such thing"},
-		"down":     {answerWith(502, ""), "Robo: Failure! The webhook got a response with status code *502*.", "502"},
-		"no JSON":  {answerWith(200, "<html>"), "Robo: Failure! Third party is unavailable.", "not JSON"},
-		"redirect": {answerWith(302, ""), "Robo: Failure! The webhook got a response with status code *302*.", "302"},
-		"endless":  {answerWith(200, strings.Repeat(" ", maxAnswer+1)), "Robo: Failure! Third party is unavailable.", "longer than"},
+		"refused":  {answerWith(400, "no such thing"), status("400"), "no such thing"},
+		"down":     {answerWith(502, ""), status("502"), "502"},
+		"no JSON":  {answerWith(200, "<html>"), unavailable, "not JSON"},
+		"redirect": {answerWith(302, ""), status("302"), "302"},
+		"too long": {answerWith(200, strings.Repeat(" ", maxAnswer+1)), unavailable, "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeServer(t, startService(t, x.reply), false)
 			s.startDispatcher("127.0.0.0/8")
-			if say := s.nextBotMessage(); say != x.say {
-				t.Errorf("the bot said %q", say)
+			if say := s.nextBotMessage(); say != x.message {
+				t.Errorf("the bot sent %q", say)
 			}
 			if say := s.nextBotMessage(); !strings.HasPrefix(say, "Notification Bot: ") ||
 				!strings.Contains(say, x.reason) {
-				t.Errorf("the owner was told %q", say)
+				t.Errorf("the owner got %q", say)
 			}
 		})
 	}
@@ -298,10 +302,10 @@ func TestEmptyAnswer(t *testing.T) {
 	<-called
 	c.Close(context.Background())
 	if len(s.botMessages) != 0 {
-		t.Errorf("the bot said %q", <-s.botMessages)
+		t.Errorf("the bot sent %q", <-s.botMessages)
 	}
 	if n := s.outboxLength(); n != 0 {
-		t.Errorf("%d errands are left", n)
+		t.Errorf("%d jobs are left", n)
 	}
 }
 
@@ -310,14 +314,17 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 	s := newFakeServer(t, startService(t, func(http.ResponseWriter, *http.Request) { called <- true }), false)
 	s.startDispatcher()
 	if x := s.nextBotMessage(); x != "Robo: Failure! Third party is unavailable." {
-		t.Errorf("the bot said %q", x)
+		t.Errorf("the bot sent %q", x)
 	}
 	if len(called) != 0 {
 		t.Error("a service on the loopback was called")
 	}
 	c := s.client()
-	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "10.1.2.3:80", "192.168.0.1:80", "172.16.0.1:443", "169.254.169.254:80", "[fe80::1%eth0]:80", "[fd00::1]:80", "100.64.0.1:80",
-		"0.0.0.0:80", "[::ffff:10.0.0.1]:80", "[64:ff9b::a00:1]:80", "[2002:a00:1::]:80", "224.0.0.1:80", "255.255.255.255:80", "nonsense"} {
+	for _, address := range []string{
+		"127.0.0.1:80", "[::1]:80", "10.1.2.3:80", "192.168.0.1:80", "172.16.0.1:443", "169.254.169.254:80",
+		"[fe80::1%eth0]:80", "[fd00::1]:80", "100.64.0.1:80", "0.0.0.0:80", "[::ffff:10.0.0.1]:80",
+		"[64:ff9b::a00:1]:80", "[2002:a00:1::]:80", "224.0.0.1:80", "255.255.255.255:80", "nonsense",
+	} {
 		var inside *internalAddressError
 		if !errors.As(c.checkAddress(address), &inside) {
 			t.Errorf("%s may be called", address)
@@ -330,8 +337,8 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 	}
 }
 
-// Whoever owns a bot may give its service any name: what he is told of it does not say which address it has inside, not even
-// whether it has one. The operator's log does.
+// The owner of a bot may give its service any name. The report to the owner must not reveal the name's internal
+// address, nor whether it has one. The operator's log contains it.
 func TestInternalAddressesStayPrivate(t *testing.T) {
 	called := make(chan bool, 10)
 	port := strings.TrimPrefix(
@@ -342,20 +349,22 @@ func TestInternalAddressesStayPrivate(t *testing.T) {
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
 	c := s.startDispatcher()
-	s.nextBotMessage() // the bot itself
-	told := s.nextBotMessage()
+	s.nextBotMessage() // the bot's message
+	report := s.nextBotMessage()
 	c.Close(context.Background())
 	if len(called) != 0 {
 		t.Error("a service on the loopback was called")
 	}
-	if !strings.Contains(told, "localhost:"+port) || regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|::`).MatchString(told) {
-		t.Errorf("the owner was told %q", told)
+	if !strings.Contains(report, "localhost:"+port) || regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|::`).MatchString(report) {
+		t.Errorf("the owner got %q", report)
 	}
 	if !strings.Contains(log.String(), "127.0.0.1") && !strings.Contains(log.String(), "::1") {
 		t.Errorf("the log says %q", log.String())
 	}
-	if inside, none := publicReason(&internalAddressError{"10.1.2.3"}), publicReason(&net.DNSError{Err: "no such host", Name: "x"}); inside != none {
-		t.Errorf("a name inside is told from one that is none: %q and %q", inside, none)
+	inside := publicReason(&internalAddressError{"10.1.2.3"})
+	none := publicReason(&net.DNSError{Err: "no such host", Name: "x"})
+	if inside != none {
+		t.Errorf("a name with an internal address reads %q, a name without an address %q", inside, none)
 	}
 }
 
@@ -378,7 +387,12 @@ func TestPublicReason(t *testing.T) {
 		Addr:   &net.TCPAddr{IP: net.IPv4(10, 4, 5, 6)},
 		Err:    syscall.ECONNRESET,
 	}
-	for _, err := range []error{broken, &url.Error{Op: "Post", URL: "http://x", Err: broken}, &url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded}, &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.53:53"}} {
+	for _, err := range []error{
+		broken,
+		&url.Error{Op: "Post", URL: "http://x", Err: broken},
+		&url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded},
+		&net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.53:53"},
+	} {
 		if why := publicReason(err); why == "" ||
 			strings.Contains(why, "10.") && !strings.Contains(why, callTimeout.String()) {
 			t.Errorf("%v: %q", err, why)
@@ -424,9 +438,9 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 	first := make(chan bool)
 	s := newFakeServer(t, startService(t, func(w http.ResponseWriter, r *http.Request) {
 		called <- r.Header.Get("Idempotency-Key")
-		io.Copy(io.Discard, r.Body) // only then a client that goes is noticed
+		io.Copy(io.Discard, r.Body) // otherwise the end of the connection is not noticed
 		close(first)
-		<-r.Context().Done() // the server dies before the service has answered
+		<-r.Context().Done() // the server ends before the service has answered
 	}, func(w http.ResponseWriter, r *http.Request) {
 		called <- r.Header.Get("Idempotency-Key")
 		io.WriteString(w, `{"content": "at last"}`)
@@ -437,13 +451,13 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 	cancel()
 	c.Close(dead)
 	if len(s.botMessages) != 0 || s.outboxLength() != 1 {
-		t.Fatalf("the call cut off said %d things, %d errands are left", len(s.botMessages), s.outboxLength())
+		t.Fatalf("the interrupted call sent %d messages, %d jobs are left", len(s.botMessages), s.outboxLength())
 	}
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: at last" || s.outboxLength() != 0 {
-		t.Errorf("said %q, %d errands are left", x, s.outboxLength())
+		t.Errorf("sent %q, %d jobs are left", x, s.outboxLength())
 	}
 	if a, b := <-called, <-called; a == "" || a != b {
-		t.Errorf("one message was passed on as %q and %q", a, b)
+		t.Errorf("the calls about one message have the ids %q and %q", a, b)
 	}
 }
