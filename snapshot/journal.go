@@ -309,13 +309,8 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 	}
 	defer it.Close()
 	if after < stand.seq {
-		return fmt.Errorf(
-			"%w: realm %d, rows stand at %d, facts after %d are asked for",
-			ErrSnapshotted,
-			realm,
-			stand.seq,
-			after,
-		)
+		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for",
+			ErrSnapshotted, realm, stand.seq, after)
 	}
 	if after > last {
 		return fmt.Errorf("%w: realm %d ends at %d, facts after %d are asked for", ErrMoved, realm, last, after)

@@ -44,14 +44,8 @@ func TestPowerLoss(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	t.Logf(
-		"%d power losses (%d of a bare store, %d of an organization) in %d runs, %.0f a second",
-		bare+whole,
-		bare,
-		whole,
-		runs,
-		float64(bare+whole)/took.Seconds(),
-	)
+	t.Logf("%d power losses (%d of a bare store, %d of an organization) in %d runs, %.0f a second",
+		bare+whole, bare, whole, runs, float64(bare+whole)/took.Seconds())
 }
 
 // storeSteps and orgSteps are how much happens in a run: enough for flushes and staged snapshots, little enough that a
@@ -71,14 +65,8 @@ func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
 			continue
 		}
 		if got := dumpStore(s); !slices.Contains(p.history[p.before:p.after+1], got) {
-			t.Errorf(
-				"seed %d, loss %d before %s, in step %d: %s",
-				seed,
-				i,
-				p.op,
-				p.after,
-				difference(got, p.history[p.before]),
-			)
+			t.Errorf("seed %d, loss %d before %s, in step %d: %s",
+				seed, i, p.op, p.after, difference(got, p.history[p.before]))
 		}
 		s.closeUnflushed()
 	}

@@ -131,14 +131,8 @@ func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapsho
 		return next, nil // the chain of its facts begins here
 	}
 	if at < st.snapshot.seq || at > st.last {
-		return next, fmt.Errorf(
-			"%w: realm %d can be snapshotted at %d to %d, not at %d",
-			ErrMoved,
-			st.id,
-			st.snapshot.seq,
-			st.last,
-			at,
-		)
+		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d",
+			ErrMoved, st.id, st.snapshot.seq, st.last, at)
 	}
 	var err error
 	next.hash, err = s.hashAt(st, at)

@@ -288,11 +288,8 @@ func ReadExport(
 		return nil, errors.New("this is no exported organization")
 	}
 	if l.Organization.Version != exportVersion {
-		return nil, fmt.Errorf(
-			"the export is of version %d; this program reads version %d",
-			l.Organization.Version,
-			exportVersion,
-		)
+		return nil, fmt.Errorf("the export is of version %d; this program reads version %d",
+			l.Organization.Version, exportVersion)
 	}
 	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Book: presence.New()}}
 	names := map[[2]string]string{}
@@ -316,11 +313,8 @@ func ReadExport(
 	}
 	digest := StateDigest(x.Realm)
 	if digest.Rows != x.Head.Rows || hex.EncodeToString(digest.Sum[:]) != x.Head.Digest {
-		return nil, fmt.Errorf(
-			"the rows are not what was exported: digest %x, should be %s",
-			digest.Sum[:],
-			x.Head.Digest,
-		)
+		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s",
+			digest.Sum[:], x.Head.Digest)
 	}
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {

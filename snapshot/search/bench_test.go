@@ -74,15 +74,9 @@ func BenchmarkFind(b *testing.B) {
 	var mem runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&mem)
-	b.Logf(
-		"%d messages indexed in %v, warm in %v, %d bytes a message on disk, heap %d MB, %d segments",
-		*messages,
-		took.Round(time.Millisecond),
-		time.Since(warm).Round(time.Millisecond),
-		size/int64(*messages),
-		mem.HeapAlloc>>20,
-		len(x.segments),
-	)
+	b.Logf("%d messages indexed in %v, warm in %v, %d bytes a message on disk, heap %d MB, %d segments",
+		*messages, took.Round(time.Millisecond), time.Since(warm).Round(time.Millisecond), size/int64(*messages),
+		mem.HeapAlloc>>20, len(x.segments))
 	for _, c := range []struct {
 		name  string
 		query func() string

@@ -170,12 +170,8 @@ func TestNotifierRetries(t *testing.T) {
 			}
 			c.Close(context.Background())
 			if len(p.sent) != 0 || s.outboxLength() != 0 || len(s.r.PushTokensOf(bo)) != x.tokens {
-				t.Errorf(
-					"%d sent too often, %d jobs left, %d devices",
-					len(p.sent),
-					s.outboxLength(),
-					len(s.r.PushTokensOf(bo)),
-				)
+				t.Errorf("%d sent too often, %d jobs left, %d devices",
+					len(p.sent), s.outboxLength(), len(s.r.PushTokensOf(bo)))
 			}
 		})
 	}
