@@ -32,7 +32,7 @@ func TestEveryStoredMapIsSorted(t *testing.T) {
 		case reflect.Map:
 			if !sortedMaps[x] {
 				t.Errorf(
-					"%v holds a %v: give the map a named type and register it with registerSortedMap in snapshot/codec/maps.go",
+					"%v contains a %v: name the map type and add it to registerSortedMap in snapshot/codec/maps.go",
 					root, x)
 			}
 			walk(root, x.Elem())

@@ -62,7 +62,7 @@ func storedFields(x reflect.Type) (list []int) {
 		switch {
 		case f.Tag.Get("msgpack") == "-":
 		case !f.IsExported() || f.Tag.Get("msgpack") != "":
-			panic(fmt.Sprintf("BUG: %v.%s must be exported and without a msgpack tag: fields are stored in order", x, f.Name))
+			panic(fmt.Sprintf("BUG: %v.%s must be exported and have no msgpack tag", x, f.Name))
 		default:
 			list = append(list, i)
 		}

@@ -199,7 +199,7 @@ func (s *Store) Release(hash string, used func() (bool, error)) error {
 	return s.Remove(hash, used)
 }
 
-// hashingWriter hashes what it writes and stores the first sniffedBytes bytes.
+// hashingWriter hashes all bytes and stores the first sniffedBytes bytes.
 type hashingWriter struct {
 	to   io.Writer
 	hash hash.Hash

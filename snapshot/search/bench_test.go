@@ -14,10 +14,10 @@ import (
 	"parley/actors/realm"
 )
 
-// The goal is 50 ms at the 99th percentile over a million messages: go test -bench Find -messages 1000000.
+// The target is 50 ms at the 99th percentile for a million messages: go test -bench Find -messages 1000000.
 var messages = flag.Int("messages", 50_000, "how many messages the benchmark indexes")
 
-// vocabulary is made-up words of which some are much more frequent than others, as in any language.
+// vocabulary returns made-up words. As in a natural language, some are much more frequent than others.
 func vocabulary(r *rand.Rand, n int) []string {
 	syllables := strings.Fields(
 		"ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu an en in on un ar er ir or ur st tr pl",
