@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// newFilledStore is a store with two realms, rows, bodies, facts behind the rows and a meta value.
+// newFilledStore returns a store with two realms, rows, bodies, facts after the rows, and a meta value.
 func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	t.Helper()
 	s := mustOpen(t, fs)
@@ -48,7 +48,7 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	return s
 }
 
-// dumpStore reads everything a store gives back; an error is part of it.
+// dumpStore returns everything a store contains as text, including errors.
 func dumpStore(s *Store) string {
 	var b strings.Builder
 	ids, err := s.Realms()
@@ -160,7 +160,7 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 			t.Errorf("%s: restored, but does not open: %v", what, err)
 			return
 		}
-		// Padding and the times in the headers may be anything.
+		// Padding and the times in tar headers are not protected.
 		if got := dumpStore(r); got != want {
 			t.Errorf("%s: restored something else:\n%s", what, got)
 		}
@@ -171,7 +171,7 @@ func TestDamagedBackupIsRefused(t *testing.T) {
 		data := bytes.Clone(file.Bytes())
 		data[i] ^= 0x41
 		try(fmt.Sprintf("byte %d changed", i), data)
-		if i < file.Len()-2048 { // behind the manifest there is only tar's own end
+		if i < file.Len()-2048 { // after the manifest there is only tar's own end
 			fs := vfs.NewMem()
 			if err := restore(bytes.NewReader(file.Bytes()[:i]), "data", nil, smallOptions(fs)); err == nil {
 				t.Errorf("cut to %d bytes of %d: restored", i, file.Len())
@@ -246,7 +246,7 @@ func TestBackupOnDisk(t *testing.T) {
 	}
 	mustClose(t, s)
 
-	// Beside uploads that were put back already.
+	// The extra files exist already.
 	other := filepath.Join(t.TempDir(), "not", "yet", "there")
 	if err := os.MkdirAll(filepath.Join(other, "uploads"), 0o700); err != nil {
 		t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// faultyFS fails the n-th write, sync or other change of a file system, once or for good. What comes after a failed sync
-// must not be believed even if it works, so once is the harder case.
+// faultyFS fails the n-th write, sync or other change of a file system, and all later ones unless once is set. If a
+// sync failed, later writes must not be trusted even if they succeed, so once is the harder case.
 type faultyFS struct {
 	fs     vfs.FS
 	count  atomic.Int64
@@ -73,7 +73,7 @@ func TestEveryFailingWrite(t *testing.T) {
 	t.Logf("%d stores failed", failed)
 }
 
-// runFaulty runs a workload until it fails, and looks that the failure is final and that nothing answered is lost.
+// runFaulty runs a workload until it fails. It checks that the failure is final and that nothing acknowledged is lost.
 func runFaulty(t *testing.T, seed uint64, steps int, f *faultyFS, disk *vfs.MemFS, name string) (failed bool) {
 	t.Helper()
 	history, answered := []string{"[] <nil>\nmeta  <nil>\n"}, 0

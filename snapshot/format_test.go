@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The bytes of format 1, as the first release wrote them. A later format is added beside it; these lines and
-// testdata/format1.tar stay, and must be read for ever.
+// The bytes of format 1, as the first release wrote them. A later format is added next to it. These lines and
+// testdata/format1.tar must stay and remain readable for ever.
 func TestFormat1IsPinned(t *testing.T) {
 	var h hasher
 	record := make([]byte, recordHead+4)
@@ -76,7 +76,7 @@ func stagedRows() []byte {
 	return w.ops
 }
 
-// TestFormat1Opens restores a backup that the first release made: facts and rows in table files and in the log.
+// TestFormat1Opens restores a backup made by the first release, with facts and rows in tables and in the log.
 func TestFormat1Opens(t *testing.T) {
 	backup, err := os.ReadFile(filepath.Join("testdata", "format1.tar"))
 	if err != nil {

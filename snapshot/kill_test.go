@@ -12,7 +12,7 @@ import (
 
 const childDir = "PARLEY_CHILD_DIR"
 
-// TestMain is also the process that TestKill kills.
+// TestMain also runs the process that TestKill kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := appendForEver(dir); err != nil {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForEver says the number of each fact on its standard output once it is durable.
+// appendForEver prints the number of each fact once it is durable.
 func appendForEver(dir string) error {
 	s, err := Open(dir, Options{})
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"parley/snapshot/codec"
 )
 
-// TestPowerLoss takes the power away before every single write, sync, making, renaming and removal of a file that small
-// seeded runs cause, with none, half or all of what was not synced still reaching the disk. After each loss the
-// directory must open, and hold what was answered, with the step under way whole or not at all. One run in eight is of
-// an organization with its queues, the others are of the bare store.
+// TestPowerLoss runs small seeded workloads. Before every write, sync, creation, rename and removal of a file it clones
+// the disk as after a power loss, with none, half or all of the unsynced data. Each clone must open with everything
+// that was acknowledged; the running step may have happened or not. One run in eight is an organization with its
+// queues, the others use the store alone.
 //
-// SEED picks the first run, N says how many losses there are to be. What is written when Pebble flushes in the
-// background is up to the machine: a seed repeats the steps, not each single loss.
+// SEED selects the first run and N the number of power losses. Pebble's background flushes depend on timing, so a seed
+// repeats the steps but not each single loss.
 func TestPowerLoss(t *testing.T) {
 	n, seed := envInt("N", 600), uint64(envInt("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("SEED=%d", seed)
@@ -48,8 +48,8 @@ func TestPowerLoss(t *testing.T) {
 		bare+whole, bare, whole, runs, float64(bare+whole)/took.Seconds())
 }
 
-// storeSteps and orgSteps are how much happens in a run: enough for flushes and staged snapshots, little enough that a
-// picture of the disk stays small.
+// storeSteps and orgSteps are the steps of a run: enough for flushes and staged snapshots, and few enough that a clone
+// of the disk stays small.
 const storeSteps, orgSteps = 30, 25
 
 func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
@@ -73,7 +73,7 @@ func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
 	return len(points)
 }
 
-// closeUnflushed closes a store without writing anything out: nobody will look at it again.
+// closeUnflushed closes a store that is not needed any more, without writing anything.
 func (s *Store) closeUnflushed() {
 	s.fail(errSeenEnough)
 	s.Close()
@@ -81,7 +81,7 @@ func (s *Store) closeUnflushed() {
 
 var errSeenEnough = errors.New("seen enough")
 
-// organization is an organization in a store, as its actors would keep it, one step after the other.
+// organization is an organization in a store. It does what its actors would do, one step at a time.
 type organization struct {
 	t            *testing.T
 	random       *rand.Rand
@@ -89,8 +89,8 @@ type organization struct {
 	realm        *realm.Realm
 	epoch        uint64
 	count        int
-	unacked      map[realm.Seq]string // encoded, of every fact so far
-	unackedSaved realm.Seq            // kept events up to here are in the rows
+	unacked      map[realm.Seq]string // encoded events of every fact
+	unackedSaved realm.Seq            // events up to this number are in the rows
 	digests      map[realm.Seq]string
 	texts        map[realm.Seq]map[realm.BodyRef]string
 	people       []realm.UserID
@@ -165,7 +165,7 @@ type organizationCrashPoint struct {
 	answered, begun realm.Seq
 }
 
-// step is one turn: its facts are in the model, and are to be written.
+// step runs one turn and returns its facts, which the caller writes.
 func (o *organization) step() realm.Batch {
 	o.count++
 	text := fmt.Sprintf("text %d", o.count)
@@ -241,7 +241,7 @@ func principals(users ...realm.UserID) (out []realm.Principal) {
 	return out
 }
 
-// runCommand gives a command its turn; a refused one changes nothing.
+// runCommand runs a turn. A refused command changes nothing.
 func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) realm.Batch {
 	b := realm.Batch{Realm: 1, Epoch: o.epoch, After: o.realm.Seq()}
 	token := func(n int) string {
@@ -310,7 +310,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 	return b
 }
 
-// describeTold is what a fact tells clients, comparable.
+// describeTold returns the notices of a fact as comparable text.
 func describeTold(t realm.Told) string {
 	x := realm.Told{Seq: t.Seq}
 	for _, n := range t.Notices {
@@ -324,7 +324,7 @@ func describeTold(t realm.Told) string {
 	return string(codec.EncodeUnacked(x))
 }
 
-// snapshot writes the changed rows, and what the facts up to here told: no queue has acknowledged anything.
+// snapshot writes the changed rows and the notices of the facts since the last one, which no queue has acknowledged.
 func (o *organization) snapshot() {
 	var rows []realm.EncodedRow
 	cut := o.realm.BeginSnapshot(
@@ -345,7 +345,7 @@ func (o *organization) snapshot() {
 	}
 }
 
-// checkRecovery brings the organization back from what a loss left, as a start does, and compares.
+// checkRecovery loads the organization from the disk after a loss, as at a start, and compares it.
 func (o *organization) checkRecovery(p organizationCrashPoint) error {
 	s, err := Open("data", crashOptions(p.disk))
 	if err != nil {

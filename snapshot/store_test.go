@@ -218,7 +218,7 @@ func TestARequestIsAcceptedOnce(t *testing.T) {
 	if err := s.Append(again)[0]; !errors.Is(err, ErrDuplicate) {
 		t.Fatalf("after a restart: %v", err)
 	}
-	// Remembered over one snapshot, forgotten with the second.
+	// The id is remembered after one snapshot and forgotten after the second.
 	if err := s.Snapshot(1, c.Epoch, 2, yieldRows()); err != nil {
 		t.Fatal(err)
 	}
