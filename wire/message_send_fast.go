@@ -22,9 +22,9 @@ var sendingForm = form.Of[sendForm]()
 // maxFastSendBytes is the longest text, in bytes, that is rendered while other requests wait: about 50 µs.
 const maxFastSendBytes = 2 << 10
 
-// Prepare decodes and renders a message. It reports false, without side effects, if it would block or take long,
-// or if the message is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
-// rules.
+// Prepare decodes and renders a message. It reports false, without side effects, if it would block or take long.
+// The same holds for a message that is unusual or must be refused. Then the caller uses the endpoint, which knows
+// all rules.
 func (s *FastSend) Prepare(c *Call) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false

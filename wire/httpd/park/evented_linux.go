@@ -296,7 +296,7 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 }
 
 // setOptions sets the options of an accepted socket and ignores errors. Options of the listener would save these
-// calls, but sockets of multipath TCP (the default of package net) and connections accepted before Serve do not
+// calls. But sockets of multipath TCP (the default of package net) and connections accepted before Serve do not
 // inherit them.
 func (s *Server) setOptions(fd int) {
 	secs := max(1, int(s.cfg.KeepAlive/time.Second))

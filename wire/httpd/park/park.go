@@ -71,8 +71,8 @@ type Config struct {
 	// open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one address
 	MaxConnsPerIP int
 	MaxActive     int // requests being handled at a time, each about 20 kB of stack and buffers; 8,192
-	// requests waiting for a slow body or reader at a time, same memory, and 64 kB more while a file or a large
-	// answer is sent (without epoll: they count as active); 1,024
+	// requests waiting for a slow body or reader at a time (without epoll they count as active); 1,024. Same
+	// memory, and 64 kB more while a file or a large answer is sent.
 	MaxSlow int
 	// bytes of request bodies in memory at a time: announced lengths are allocated before they arrive; 512 MiB
 	MaxBodies  int
