@@ -14,7 +14,7 @@ import (
 	"parley/wire"
 )
 
-// Large answers consist mostly of pieces that they share with other answers (wire.Pieces). Each piece is
+// Large answers consist mostly of pieces that they share with other answers (wire.Fragments). Each piece is
 // compressed once. A piece that is compressed by itself and ends on a whole byte can be placed anywhere in a
 // deflate stream: nothing in it refers to earlier bytes. So a compressed answer is assembled from pieces, like
 // the plain one.
