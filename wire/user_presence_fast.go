@@ -6,11 +6,10 @@ import (
 	"parley/wire/form"
 )
 
-// FastPresenceReport is the fast path of POST /users/me/presence with ping_only, for callers that must not block,
-// such as the loop that reads requests. The clients of a large organization send it more often than anything else
-// but polls.
+// FastPresenceReport is POST /users/me/presence with ping_only, for the loop that reads requests and must not wait.
+// Except for polls, it is the most frequent request in large organizations.
 type FastPresenceReport struct {
-	house   Server
+	server  Server
 	realm   realm.ID
 	caller  realm.Caller
 	active  bool
@@ -19,14 +18,13 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName is the name of the endpoint in metrics.
+// fastReportName is the endpoint's name, so that metrics count both together.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare decodes a report. reply is called once, with the answer. Prepare reports false, without side effects,
-// if the report is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
-// rules.
+// Prepare decodes a report. reply receives the answer, exactly once. Prepare returns false and does nothing if the
+// request is unusual; then the endpoint handles it, which implements all rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -37,34 +35,35 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 		return false
 	}
 	c.Caller.Operation = fastReportName
-	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
+	*r = FastPresenceReport{server: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
 		last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
 	return true
 }
 
-// Decide returns the organization's policy for presence reports.
+// Decide reads in a turn whether presence is enabled for the organization and the user.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
-	gate, err := t.PresencePolicy()
-	return gate, err
+	policy, err := t.PresencePolicy()
+	return policy, err
 }
 
-// Done stores the report, unless the policy forbids it.
+// Done passes the report to the presence store.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
-	} else if gate := v.(realm.PresencePolicy); gate.Disabled || gate.Hidden {
+	} else if policy := v.(realm.PresencePolicy); policy.Disabled || policy.Hidden {
 		r.answer(nil)
 	} else {
-		r.house.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
+		r.server.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
 	}
 }
 
+// onPresenceStored answers, after it has announced the presence to other users if that is due.
 func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 	if !tell {
 		r.answer(nil)
 		return
 	}
-	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
+	r.server.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
 		CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
 }
 
