@@ -203,7 +203,7 @@ func (h *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 }
 
 func (h *Server) startRealm(a *realmActor, book *presence.Table) {
-	a.handle = &realmHandle{id: a.r.ID(), replayedThrough: a.durable}
+	a.handle = &realmHandle{id: a.r.ID(), replayedThrough: a.durable, latencies: turnLatencies{observer: h.turnLatency}}
 	if a.r.Founded() {
 		a.handle.name = a.r.Org().StringID
 		a.handle.site = h.site(a.handle.name)

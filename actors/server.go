@@ -134,6 +134,7 @@ type Server struct {
 	stopped        sync.WaitGroup
 	Metrics        Metrics
 	protocol       session.Protocol
+	turnLatency    func(kind string) Observer
 	renderer       Renderer
 	outbox         atomic.Pointer[Outbox]
 	pushEnabled    atomic.Bool
@@ -221,6 +222,9 @@ type Options struct {
 	Renderer Renderer         // required
 	// Search is the full-text index; nil: none, and searches are refused.
 	Search Search
+	// TurnLatency returns where to report the latency of one kind of turn; nil: it is not reported. It is asked once for
+	// each kind and realm.
+	TurnLatency func(kind string) Observer
 	// Preloaded is what was read of a copy of the disk before; nil: nothing. Open takes it.
 	Preloaded *Preloaded
 
@@ -232,7 +236,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if o.Protocol == nil || o.Renderer == nil {
 		return nil, errors.New("BUG: actors.Open needs Options.Protocol and Options.Renderer")
 	}
-	h := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, protocol: o.Protocol, renderer: o.Renderer, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
+	h := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, protocol: o.Protocol, renderer: o.Renderer, turnLatency: o.TurnLatency, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
 	h.maxUnackedBytes.Store(MaxUnackedBytes)
 	h.maxUnackedTotal.Store(MaxUnackedTotal)
 	h.maxFrozenBytes.Store(MaxFrozenBytes)

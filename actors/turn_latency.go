@@ -16,9 +16,11 @@ import (
 // else is answered meanwhile (architecture).
 const MaxTurnLatency = 5 * time.Millisecond
 
-// LatencyBounds are the upper bounds of the buckets in which holds are counted; one more bucket has no bound.
-var LatencyBounds = [...]time.Duration{100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
-	MaxTurnLatency, 10 * time.Millisecond, 25 * time.Millisecond, 100 * time.Millisecond}
+// Observer gets the latency of every turn of one kind, in seconds. A Prometheus histogram is one. It is called by several
+// realm actors at once and must not block.
+type Observer interface {
+	Observe(seconds float64)
+}
 
 // TurnLatency is how long one kind of work held a realm, each time by the wall clock: what waits for a processor or for the
 // garbage collector counts, because whoever stood behind it waited too.
@@ -30,13 +32,15 @@ type TurnLatency struct {
 	Max     time.Duration
 	MaxAt   time.Time // of the longest
 	MaxUser realm.UserID
-	Buckets [len(LatencyBounds) + 1]int64
+
+	observer Observer // nil: none
 }
 
 // turnLatencies is every kind of work one realm was held by. There are as many as the code has endpoints and system commands.
 type turnLatencies struct {
 	mu        sync.Mutex // the realm's actor notes, the metrics page reads
 	kinds     map[string]*TurnLatency
+	observer  func(kind string) Observer            // nil: none
 	onObserve func(kind string, took time.Duration) // hears of every single hold; nil but in benchmarks
 }
 
@@ -52,6 +56,9 @@ func (x *turnLatencies) observe(kind string, user realm.UserID, began time.Time,
 			x.kinds = map[string]*TurnLatency{}
 		}
 		k = &TurnLatency{Kind: kind}
+		if x.observer != nil {
+			k.observer = x.observer(kind)
+		}
 		x.kinds[kind] = k
 	}
 	k.Count++
@@ -62,11 +69,9 @@ func (x *turnLatencies) observe(kind string, user realm.UserID, began time.Time,
 	if took > k.Max {
 		k.Max, k.MaxAt, k.MaxUser = took, began, user
 	}
-	i := 0
-	for i < len(LatencyBounds) && took > LatencyBounds[i] {
-		i++
+	if k.observer != nil {
+		k.observer.Observe(took.Seconds())
 	}
-	k.Buckets[i]++
 }
 
 // list is a copy, slowest first.
@@ -105,9 +110,6 @@ func (h *Server) TurnLatencies() []TurnLatency {
 				continue
 			}
 			k.Count, k.Slow, k.Total = k.Count+x.Count, k.Slow+x.Slow, k.Total+x.Total
-			for i, n := range x.Buckets {
-				k.Buckets[i] += n
-			}
 			if x.Max > k.Max {
 				k.Max, k.MaxAt, k.MaxUser = x.Max, x.MaxAt, x.MaxUser
 			}

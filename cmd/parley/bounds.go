@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"parley/actors"
 	"parley/actors/queue"
 	"parley/actors/realm"
@@ -19,15 +21,16 @@ import (
 
 // metricsCollector is what the meters look at.
 type metricsCollector struct {
-	house      *actors.Server
-	store      *snapshot.Store
-	server     *httpd.Server
-	library    *search.Service
-	passwords  *httpd.Passwords
-	exports    *exporter
-	dispatcher *dispatch.Dispatcher
-	files      *files.Store
-	log        *messageCounts
+	turnLatency *prometheus.HistogramVec
+	house       *actors.Server
+	store       *snapshot.Store
+	server      *httpd.Server
+	library     *search.Service
+	passwords   *httpd.Passwords
+	exports     *exporter
+	dispatcher  *dispatch.Dispatcher
+	files       *files.Store
+	log         *messageCounts
 }
 
 // bound is the limit of something that could grow: a mailbox, a queue, a cache, what a client sends.

@@ -106,7 +106,6 @@ var (
 	realmAge      = prometheus.NewDesc("parley_realm_snapshot_age_seconds", "Time since an organization's rows were last written, or it was opened.", []string{"realm"}, nil)
 	realmJournal  = prometheus.NewDesc("parley_realm_journal_bytes", "Bytes of an organization's facts behind its last snapshot.", []string{"realm"}, nil)
 
-	turnLatency    = prometheus.NewDesc("parley_realm_held_seconds", "How long each kind of work held its organization.", []string{"kind"}, nil)
 	turnLatencyMax = prometheus.NewDesc("parley_realm_held_max_seconds", "The longest of each kind.", []string{"kind"}, nil)
 
 	commitLatency    = prometheus.NewDesc("parley_store_commit_seconds", "How long synced batches took.", nil, nil)
@@ -122,7 +121,8 @@ func (w *metricsCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range allMetrics {
 		out <- m.Desc
 	}
-	for _, d := range []*prometheus.Desc{refusalsDesc, httpRefusalsDesc, realmInFlight, realmFacts, realmAge, realmJournal, turnLatency, turnLatencyMax,
+	w.turnLatency.Describe(out)
+	for _, d := range []*prometheus.Desc{refusalsDesc, httpRefusalsDesc, realmInFlight, realmFacts, realmAge, realmJournal, turnLatencyMax,
 		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits} {
 		out <- d
 	}
@@ -143,13 +143,8 @@ func (w *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	collectMap(send, realmFacts, prometheus.GaugeValue, r.realm.DurableFacts)
 	collectMap(send, realmAge, prometheus.GaugeValue, r.realm.SnapshotAgeSeconds)
 	collectMap(send, realmJournal, prometheus.GaugeValue, r.store.Journal)
+	w.turnLatency.Collect(out)
 	for _, h := range w.house.TurnLatencies() {
-		below, n := map[float64]uint64{}, uint64(0)
-		for i, le := range actors.LatencyBounds {
-			n += uint64(h.Buckets[i])
-			below[le.Seconds()] = n
-		}
-		out <- prometheus.MustNewConstHistogram(turnLatency, uint64(h.Count), h.Total.Seconds(), below, h.Kind)
 		send(turnLatencyMax, prometheus.GaugeValue, h.Max.Seconds(), h.Kind)
 	}
 	out <- prometheus.MustNewConstHistogram(commitLatency, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
@@ -163,6 +158,15 @@ func (w *metricsCollector) Collect(out chan<- prometheus.Metric) {
 			send(boundHits, prometheus.CounterValue, float64(b.hits(r)), b.name)
 		}
 	}
+}
+
+// turnLatencyBuckets are the upper bounds of the turn latency histogram, in seconds. actors.MaxTurnLatency is one of
+// them: the turns above it are too slow.
+var turnLatencyBuckets = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, actors.MaxTurnLatency.Seconds(), 0.01, 0.025, 0.1}
+
+// newTurnLatency returns the histogram of how long turns, views and other messages took in the realm actors, by kind.
+func newTurnLatency() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "parley_realm_held_seconds", Help: "How long each kind of work held its organization.", Buckets: turnLatencyBuckets}, []string{"kind"})
 }
 
 func collectMap[K comparable](send func(*prometheus.Desc, prometheus.ValueType, float64, ...string), d *prometheus.Desc, kind prometheus.ValueType, values map[K]int64) {

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -127,20 +129,21 @@ type service struct {
 	tlsConfig                        *tls.Config
 	previewNetworks, webhookNetworks []netip.Prefix // whose pages may be previewed, and which bots' services may be called, nevertheless
 
-	handover   *handover
-	store      *snapshot.Store
-	secret     []byte
-	sites      *siteTable
-	library    *search.Service
-	house      *actors.Server
-	renderer   wire.Renderer // shared by the realms and the endpoints: each organization's Markdown configuration is prepared once
-	files      *files.Store
-	passwords  *httpd.Passwords
-	tools      *wire.Tools
-	dispatcher *dispatch.Dispatcher
-	exports    *exporter
-	sweeper    *sweeper
-	server     *httpd.Server
+	handover    *handover
+	store       *snapshot.Store
+	secret      []byte
+	sites       *siteTable
+	library     *search.Service
+	house       *actors.Server
+	turnLatency *prometheus.HistogramVec
+	renderer    wire.Renderer // shared by the realms and the endpoints: each organization's Markdown configuration is prepared once
+	files       *files.Store
+	passwords   *httpd.Passwords
+	tools       *wire.Tools
+	dispatcher  *dispatch.Dispatcher
+	exports     *exporter
+	sweeper     *sweeper
+	server      *httpd.Server
 	// rest ends what works beside the requests, and may be in the middle of something long.
 	closeBackground            func() error
 	closeControl, closeMetrics func() error
@@ -212,7 +215,9 @@ func (s *service) open(heir bool, preloaded *actors.Preloaded) (err error) {
 	}
 	disk := snapshot.Disk{Store: s.store}
 	s.library = search.OpenService(searchDir(s.Data), disk, wire.SearchText, s.log)
-	if s.house, err = actors.Open(disk, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: &s.renderer, Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.site, Search: s.library, Preloaded: preloaded}); err != nil {
+	s.turnLatency = newTurnLatency()
+	observer := func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) }
+	if s.house, err = actors.Open(disk, actors.Options{TurnLatency: observer, Protocol: wire.SessionProtocol{}, Renderer: &s.renderer, Secret: s.secret, Log: s.log, Fatal: fatal, Site: s.sites.site, Search: s.library, Preloaded: preloaded}); err != nil {
 		return startFailure(s.Data, err)
 	}
 	s.sites.house = s.house
@@ -292,7 +297,7 @@ func (s *service) openListeners() (err error) {
 	}
 	s.closeMetrics = func() error { return nil }
 	if s.DebugListen != "" {
-		s.closeMetrics, err = serveMetrics(s.DebugListen, &metricsCollector{s.house, s.store, s.server, s.library, s.passwords, s.exports, s.dispatcher, s.files, s.log.Handler().(limitedHandler).texts})
+		s.closeMetrics, err = serveMetrics(s.DebugListen, &metricsCollector{s.turnLatency, s.house, s.store, s.server, s.library, s.passwords, s.exports, s.dispatcher, s.files, s.log.Handler().(limitedHandler).texts})
 	}
 	return err
 }
